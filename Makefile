@@ -112,7 +112,7 @@ siege: ## Besiege whole networks with strangers, liars and silence
 
 # The race detector needs cgo, and so a C compiler.
 race: ## Run the concurrent packages under Go's race detector
-	CGO_ENABLED=1 go test -race -short -count=1 -timeout 1h ./engine ./engine/merkle ./store ./p2p ./node/client ./node/consensus ./node/role
+	CGO_ENABLED=1 go test -race -short -count=1 -timeout 1h ./engine ./engine/merkle ./store ./p2p ./node/client ./node/consensus ./node/leases ./node/blobs ./node/jobs ./node/states ./node/tasks
 
 bench: build ## Measure: every name of tally bench, then the hot packages
 	@for name in $$(bin/tally __complete bench '' 2>/dev/null | grep -v '^:' | cut -f1); do \

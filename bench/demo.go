@@ -73,14 +73,14 @@ type trial struct {
 	verdict             time.Duration
 }
 
-func (t *trial) inspect(ctx context.Context, k *role.Kit, l *job.Lease) error {
+func (t *trial) inspect(ctx context.Context, env *role.Env, l *job.Lease) error {
 	if t.begun.IsZero() {
 		t.begun, t.judged = time.Now(), map[uint64]bool{}
 	}
 	if l.Phase == job.Active {
 		t.training = time.Since(t.begun)
 	}
-	ds, err := consume.Disputes(ctx, k, l.Order.ID())
+	ds, err := consume.Disputes(ctx, env, l.Order.ID())
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (t *trial) inspect(ctx context.Context, k *role.Kit, l *job.Lease) error {
 			continue
 		}
 		t.judged[d.Id] = true
-		if err := t.judge(ctx, k, d.Id); err != nil {
+		if err := t.judge(ctx, env, d.Id); err != nil {
 			return fmt.Errorf("dispute %d: %w", d.Id, err)
 		}
 	}
@@ -104,13 +104,13 @@ const page = 100 // the largest that a node gives
 
 // judge weighs the moves of a dispute that is over, and repeats its last one on
 // the game as it stood before.
-func (t *trial) judge(ctx context.Context, k *role.Kit, id uint64) error {
+func (t *trial) judge(ctx context.Context, env *role.Env, id uint64) error {
 	enc, err := app.NewEncoding()
 	if err != nil {
 		return err
 	}
 	perPage := page
-	found, err := k.Chain.RPC.TxSearch(ctx, moved+".size EXISTS", false, nil, &perPage, "asc")
+	found, err := env.Chain.RPC.TxSearch(ctx, moved+".size EXISTS", false, nil, &perPage, "asc")
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (t *trial) judge(ctx context.Context, k *role.Kit, id uint64) error {
 	}
 	t.moves, t.all = max(t.moves, moves), max(t.all, all)
 	before := metadata.AppendToOutgoingContext(ctx, grpctypes.GRPCBlockHeightHeader, strconv.FormatInt(at-1, 10))
-	q, err := disputev1.NewQueryClient(k.Chain.Conn).Dispute(before, &disputev1.QueryDisputeRequest{Dispute: id})
+	q, err := disputev1.NewQueryClient(env.Chain.Conn).Dispute(before, &disputev1.QueryDisputeRequest{Dispute: id})
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func falseDisputes(ctx context.Context, o Options) (float64, error) {
 	if err := n.Ready(ctx); err != nil {
 		return 0, err
 	}
-	c := &crowd{kit: n.Consumer.Kit, tell: o.Tell}
+	c := &crowd{env: n.Consumer.Env, tell: o.Tell}
 	if err := c.gather(ctx, disputedUnits*segmentsPerUnit); err != nil {
 		return 0, err
 	}
@@ -63,11 +63,11 @@ func falseDisputes(ctx context.Context, o Options) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	order, err := draft.Order(c.kit)
+	order, err := draft.Order(c.env)
 	if err != nil {
 		return 0, err
 	}
-	if c.order, err = consume.Post(ctx, c.kit, &order); err != nil {
+	if c.order, err = consume.Post(ctx, c.env, &order); err != nil {
 		return 0, err
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -75,7 +75,7 @@ func falseDisputes(ctx context.Context, o Options) (float64, error) {
 	done := make(chan *job.Lease, 1)
 	failed := make(chan error, 1)
 	go func() {
-		_, err := consume.Follow(ctx, c.kit, c.order, func(p consume.Progress) bool {
+		_, err := consume.Follow(ctx, c.env, c.order, func(p consume.Progress) bool {
 			if allCounted(p.Lease) && len(done) == 0 {
 				done <- p.Lease
 			}
@@ -141,7 +141,7 @@ func allCounted(l *job.Lease) bool {
 
 // crowd are people who dispute what is right.
 type crowd struct {
-	kit   *role.Kit // of who pays them
+	env   *role.Env // of who pays them
 	order canon.Hash
 	all   []*client.Account
 	tell  func(string, ...any)
@@ -151,12 +151,12 @@ type crowd struct {
 func (c *crowd) gather(ctx context.Context, n int) error {
 	var purses []sdk.Msg
 	for range n {
-		a := c.kit.Chain.Account(secp256k1.GenPrivKey())
+		a := c.env.Chain.Account(secp256k1.GenPrivKey())
 		c.all = append(c.all, a)
-		purses = append(purses, &banktypes.MsgSend{FromAddress: c.kit.Account.Address, ToAddress: a.Address, Amount: coin.Of(friendPurse)})
+		purses = append(purses, &banktypes.MsgSend{FromAddress: c.env.Account.Address, ToAddress: a.Address, Amount: coin.Of(friendPurse)})
 	}
 	for some := range slices.Chunk(purses, 16) { // that one transaction may have
-		if _, err := c.kit.Account.Send(ctx, some...); err != nil {
+		if _, err := c.env.Account.Send(ctx, some...); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func (c *crowd) gather(ctx context.Context, n int) error {
 // It returns how many of them the defender has won.
 func (c *crowd) dispute(ctx context.Context, l *job.Lease) (won int, err error) {
 	begun := time.Now()
-	if l, err = c.kit.Fill(ctx, l, l.Everything()); err != nil {
+	if l, err = c.env.Leases.Fill(ctx, l, l.Everything()); err != nil {
 		return 0, err
 	}
 	open, opening := errgroup.WithContext(ctx)
@@ -183,7 +183,7 @@ func (c *crowd) dispute(ctx context.Context, l *job.Lease) (won int, err error) 
 		byName[a.Address] = a
 	}
 	for last := -1; ; {
-		ds, err := consume.Disputes(ctx, c.kit, c.order)
+		ds, err := consume.Disputes(ctx, c.env, c.order)
 		if err != nil {
 			return 0, err
 		}
@@ -212,7 +212,7 @@ func (c *crowd) dispute(ctx context.Context, l *job.Lease) (won int, err error) 
 		if over == len(ds) {
 			return won, nil
 		}
-		if _, err := c.kit.Chain.Next(ctx, c.kit.Chain.Head().Height); err != nil {
+		if _, err := c.env.Chain.Next(ctx, c.env.Chain.Head().Height); err != nil {
 			return 0, err
 		}
 	}
@@ -231,7 +231,7 @@ func (c *crowd) open(ctx context.Context, a *client.Account, l *job.Lease, unit,
 // move disagrees with something of what the defender has posted, in each game with
 // something else.
 func (c *crowd) move(ctx context.Context, a *client.Account, d *disputev1.Dispute) error {
-	r, err := disputev1.NewQueryClient(c.kit.Chain.Conn).Dispute(ctx, &disputev1.QueryDisputeRequest{Dispute: d.Id})
+	r, err := disputev1.NewQueryClient(c.env.Chain.Conn).Dispute(ctx, &disputev1.QueryDisputeRequest{Dispute: d.Id})
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func watchIdle(ctx context.Context, n *devnet.Network, tell func(string, ...any)
 		return nil, err
 	}
 	tell("watching it rest for %s", rest)
-	chain := n.Consumer.Kit.Chain
+	chain := n.Consumer.Env.Chain
 	if _, err := chain.Next(ctx, chain.Head().Height); err != nil {
 		return nil, err
 	}

@@ -38,11 +38,11 @@ func spamLatency(ctx context.Context, o Options) (float64, error) {
 	if err := n.Ready(ctx); err != nil {
 		return 0, err
 	}
-	rich, err := spam.New(ctx, n.Consumer.Kit.Chain, n.Consumer.Kit.Account, richPurse, app.MaxGas)
+	rich, err := spam.New(ctx, n.Consumer.Env.Chain, n.Consumer.Env.Account, richPurse, app.MaxGas)
 	if err != nil {
 		return 0, err
 	}
-	poor, err := spam.New(ctx, n.Consumer.Kit.Chain, n.Consumer.Kit.Account, poorPurse, smallGas)
+	poor, err := spam.New(ctx, n.Consumer.Env.Chain, n.Consumer.Env.Account, poorPurse, smallGas)
 	if err != nil {
 		return 0, err
 	}
@@ -61,7 +61,7 @@ func spamLatency(ctx context.Context, o Options) (float64, error) {
 
 // honestLatency returns the mean time of a transfer, from signing to its block.
 func honestLatency(ctx context.Context, n *devnet.Network) (time.Duration, error) {
-	from := n.Consumer.Kit.Account
+	from := n.Consumer.Env.Account
 	m := &banktypes.MsgSend{FromAddress: from.Address, ToAddress: from.Address, Amount: coin.Of(1)}
 	begin := time.Now()
 	for range honestSends {

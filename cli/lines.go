@@ -8,30 +8,30 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/events"
 )
 
 // lines tells events as plain lines.
 type lines struct {
 	w       io.Writer
 	mu      sync.Mutex
-	trained map[string]time.Time  // when a role last told of its progress
-	untold  map[string]role.Event // what it has told since
+	trained map[string]time.Time    // when a role last told of its progress
+	untold  map[string]events.Event // what it has told since
 }
 
 // pause is the least time between two lines about one provider's training.
 const pause = 2 * time.Second
 
 func (e *env) lines(w io.Writer) *lines {
-	return &lines{w: w, trained: map[string]time.Time{}, untold: map[string]role.Event{}}
+	return &lines{w: w, trained: map[string]time.Time{}, untold: map[string]events.Event{}}
 }
 
 // event tells one; safe for concurrent use.
-func (l *lines) event(ev role.Event) {
+func (l *lines) event(ev events.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if ev.Kind == role.Trained {
+	if ev.Kind == events.Trained {
 		if now.Sub(l.trained[ev.Role]) < pause {
 			l.untold[ev.Role] = ev
 			return
@@ -39,7 +39,7 @@ func (l *lines) event(ev role.Event) {
 		l.trained[ev.Role] = now
 		delete(l.untold, ev.Role)
 	}
-	if last, ok := l.untold[ev.Role]; ok && ev.Kind == role.Posted && ev.Order == last.Order && ev.Unit == last.Unit {
+	if last, ok := l.untold[ev.Role]; ok && ev.Kind == events.Posted && ev.Order == last.Order && ev.Unit == last.Unit {
 		fmt.Fprintln(l.w, now.Format(time.TimeOnly), line(last)) // how far it came
 		delete(l.untold, ev.Role)
 	}
@@ -47,7 +47,7 @@ func (l *lines) event(ev role.Event) {
 }
 
 // line writes an event in words.
-func line(ev role.Event) string {
+func line(ev events.Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-12s %-9s", ev.Role, ev.Kind)
 	if ev.Order != (canon.Hash{}) {
@@ -56,7 +56,7 @@ func line(ev role.Event) string {
 	if ev.Unit >= 0 && ev.Order != (canon.Hash{}) {
 		fmt.Fprintf(&b, " unit %d", ev.Unit)
 	}
-	if ev.Kind == role.Trained {
+	if ev.Kind == events.Trained {
 		fmt.Fprintf(&b, " step %d loss %.4f at %.1f steps/s", ev.Step, ev.Loss, ev.Rate)
 	}
 	if ev.Text != "" {

@@ -79,7 +79,7 @@ func (e *env) orderLs() *cobra.Command {
 			} else if whose == "" {
 				return fmt.Errorf("%s: %w, so there are no orders of yours; --all lists those of everybody", e.home, home.ErrNone)
 			}
-			booked, err := consume.Orders(cmd.Context(), r.kit, whose, most)
+			booked, err := consume.Orders(cmd.Context(), r.role, whose, most)
 			if err != nil {
 				return err
 			}
@@ -147,11 +147,11 @@ func (e *env) orderShow() *cobra.Command {
 }
 
 func (r *reader) showOrder(ctx context.Context, text string) (*shown, error) {
-	id, err := consume.Find(ctx, r.kit, "", text)
+	id, err := consume.Find(ctx, r.role, "", text)
 	if err != nil {
 		return nil, err
 	}
-	q := marketv1.NewQueryClient(r.kit.Chain.Conn)
+	q := marketv1.NewQueryClient(r.role.Chain.Conn)
 	book, err := q.Order(ctx, &marketv1.QueryOrderRequest{Order: id.String()})
 	if err != nil {
 		return nil, fmt.Errorf("order %s: %w", id.Short(), err)
@@ -165,17 +165,17 @@ func (r *reader) showOrder(ctx context.Context, text string) (*shown, error) {
 		listed: row, Expires: moment(book.Order.Posting.ExpiresAt), Rounds: p.Rounds, Shards: p.Shards, Steps: p.Steps,
 		Batch: p.Batch, Seed: p.Seed, FLOPs: p.UnitFLOPs() * uint64(p.Units()),
 	}
-	now, err := consume.Look(ctx, r.kit, id)
+	now, err := consume.Look(ctx, r.role, id)
 	if err != nil {
 		return nil, err
 	}
 	s.Progress = now.String()
-	if left := now.Left(r.kit.Chain.Head().Time, 0); left != "" {
+	if left := now.Left(r.role.Chain.Head().Time, 0); left != "" {
 		s.Progress += "; " + left
 	}
 	if now.Lease != nil {
 		s.Lead = now.Lease.Lead()
-		out, err := consume.NewOutcome(ctx, r.kit, now.Lease)
+		out, err := consume.NewOutcome(ctx, r.role, now.Lease)
 		s.Outcome = &out
 		return s, err
 	}
@@ -232,14 +232,14 @@ left. ORDER is an id, or the beginning of one.`,
 }
 
 func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
-	id, err := consume.Find(ctx, b.kit, b.home.Address, text)
+	id, err := consume.Find(ctx, b.role, b.home.Address, text)
 	if err != nil {
 		return err
 	}
 	if err := consume.CanDeliver(delivery(out, id), force); err != nil {
 		return err
 	}
-	p, err := consume.Look(ctx, b.kit, id)
+	p, err := consume.Look(ctx, b.role, id)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
 		return err
 	}
 	var t trained
-	if t.Outcome, err = consume.NewOutcome(ctx, b.kit, p.Lease); err != nil {
+	if t.Outcome, err = consume.NewOutcome(ctx, b.role, p.Lease); err != nil {
 		return err
 	}
 	if t.Delivery, err = b.deliver(ctx, p.Lease, out); err != nil {
@@ -444,7 +444,7 @@ func newOdds(p *job.Problem, c *job.Conditions) Odds {
 
 // quote adds what the offers would take.
 func (r *reader) quote(ctx context.Context, d *consume.Draft, v *validated) error {
-	q, err := consume.Quote(ctx, r.kit, d.Unsigned())
+	q, err := consume.Quote(ctx, r.role, d.Unsigned())
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type reader struct {
 	endpoints string
 	node      home.Node
 
-	kit     *role.Kit // that can ask the chain, and nothing else
+	role    *role.Env // that can ask the chain, and nothing else
 	account string    // of the home, if there is one
 }
 
@@ -63,8 +63,8 @@ func (r *reader) dial(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.kit = &role.Kit{Chain: c}
+	r.role = role.New(role.Parts{Chain: c})
 	return nil
 }
 
-func (r *reader) close() error { return r.kit.Chain.Close() }
+func (r *reader) close() error { return r.role.Chain.Close() }

@@ -21,6 +21,7 @@ import (
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/runner"
@@ -167,12 +168,12 @@ func (m *member) keep(h *home.Home) error {
 	return h.Settings.Save(h.Dir)
 }
 
-// kit opens what the role works with, and says so if that has to wait for the network.
-func (m *member) kit(ctx context.Context, h *home.Home, o home.Options) (*role.Kit, error) {
+// connect opens what the role works with, and says so if that has to wait for the network.
+func (m *member) connect(ctx context.Context, h *home.Home, o home.Options) (*role.Env, error) {
 	defer time.AfterFunc(quiet, func() {
 		fmt.Fprintf(m.e.err, "waiting for the network at %s\n", h.Settings.Node.RPC)
 	}).Stop()
-	return h.Kit(ctx, o)
+	return h.Env(ctx, o)
 }
 
 // quiet is how long the network may be away before somebody who waits is told.
@@ -216,30 +217,30 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 		more = append(more, n.Metrics())
 		fmt.Fprintf(m.e.progress(), "node of %s listens: RPC %s, REST %s, other nodes at %s; waiting for a block\n", now.Chain, now.RPC, now.REST, now.P2P)
 	}
-	k, err := m.kit(ctx, h, home.Options{Log: log, Observe: m.e.lines(m.e.progress()).event})
+	r, err := m.connect(ctx, h, home.Options{Log: log, Observe: m.e.lines(m.e.progress()).event})
 	if err != nil {
 		return err
 	}
 	if now.Metrics, err = h.ServeMetrics(more...); err != nil {
 		return err
 	}
-	now.Peer = k.Host.Addrs()
+	now.Peer = r.Host.Addrs()
 	if hidden(&h.Settings) {
 		fmt.Fprintln(m.e.progress(), hiddenPeer)
 	}
-	if err := m.register(ctx, h, k, log); err != nil {
+	if err := m.register(ctx, h, r, log); err != nil {
 		return err
 	}
 	if err := m.keep(h); err != nil {
 		return err
 	}
-	p, err := runner.Registered(ctx, k)
+	p, err := runner.Registered(ctx, r)
 	if err != nil {
 		return err
 	}
 	if p != nil {
 		now.Stake = p.Stake
-		if p.JailedUntil > k.Chain.Head().Time {
+		if p.JailedUntil > r.Chain.Head().Time {
 			now.Jailed = moment(p.JailedUntil)
 		}
 	}
@@ -254,9 +255,9 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 		return err
 	}
 	if h.Settings.Role == home.Provider {
-		go m.tellIdle(ctx, k, log)
+		go m.tellIdle(ctx, r, log)
 	}
-	return runner.Run(ctx, h, k)
+	return runner.Run(ctx, h, r)
 }
 
 // hiddenPeer warns a role that others know under an address of their own machines.
@@ -286,10 +287,10 @@ func hidden(s *home.Settings) bool {
 }
 
 // tellIdle says why a provider has no work, whenever that is for another reason than before.
-func (m *member) tellIdle(ctx context.Context, k *role.Kit, log *slog.Logger) {
+func (m *member) tellIdle(ctx context.Context, r *role.Env, log *slog.Logger) {
 	const every = 10 * time.Second
 	for told := ""; ; {
-		why, err := runner.Idle(ctx, k)
+		why, err := runner.Idle(ctx, r)
 		if ctx.Err() != nil {
 			return
 		}
@@ -297,7 +298,7 @@ func (m *member) tellIdle(ctx context.Context, k *role.Kit, log *slog.Logger) {
 			log.Debug("cannot tell why there is no work", "error", err)
 		} else if why != told {
 			if told = why; why != "" {
-				m.e.lines(m.e.progress()).event(role.Event{Role: k.Name, Kind: "idle", Unit: -1, Text: why})
+				m.e.lines(m.e.progress()).event(events.Event{Role: r.Name, Kind: "idle", Unit: -1, Text: why})
 			}
 		}
 		select {
@@ -310,19 +311,19 @@ func (m *member) tellIdle(ctx context.Context, k *role.Kit, log *slog.Logger) {
 
 // register waits for the money of the stake, telling whom to send it to, and
 // registers.
-func (m *member) register(ctx context.Context, h *home.Home, k *role.Kit, log *slog.Logger) error {
-	p, err := runner.Registered(ctx, k)
+func (m *member) register(ctx context.Context, h *home.Home, r *role.Env, log *slog.Logger) error {
+	p, err := runner.Registered(ctx, r)
 	if err != nil {
 		return err
 	}
 	if p == nil {
-		stake, err := runner.Stake(ctx, h, k)
+		stake, err := runner.Stake(ctx, h, r)
 		if err != nil {
 			return err
 		}
 		w := m.e.progress()
 		needed := stake + client.FirstFees
-		err = runner.AwaitFunds(ctx, k, needed, func(have uint64) {
+		err = runner.AwaitFunds(ctx, r, needed, func(have uint64) {
 			fmt.Fprintf(w, "waiting for money: %s has %s, and %s are needed for the stake and first fees\n", h.Address, consume.Amount(have), consume.Amount(needed))
 			fmt.Fprintf(w, "  tally tx bank send FROM %s %dutally\n", h.Address, needed-have)
 		})
@@ -330,7 +331,7 @@ func (m *member) register(ctx context.Context, h *home.Home, k *role.Kit, log *s
 			return err
 		}
 	}
-	return runner.Register(ctx, h, k)
+	return runner.Register(ctx, h, r)
 }
 
 // serve is what the verb of a role does.

@@ -66,7 +66,7 @@ conditions:
 type buyer struct {
 	member
 	home    *home.Home
-	kit     *role.Kit
+	role    *role.Env
 	telling sync.Mutex
 }
 
@@ -86,7 +86,7 @@ func (b *buyer) start(cmd *cobra.Command) (err error) {
 	}
 	node := b.home.Settings.Node
 	if err = client.Probe(cmd.Context(), client.Endpoints{RPC: node.RPC, GRPC: node.GRPC}); err == nil {
-		b.kit, err = b.member.kit(cmd.Context(), b.home, home.Options{Log: log})
+		b.role, err = b.member.connect(cmd.Context(), b.home, home.Options{Log: log})
 	}
 	if err == nil {
 		err = b.keep(b.home)
@@ -194,12 +194,12 @@ type trainFlags struct {
 
 func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
 	b.tell("trying one step of the order: %s on %s", cmp.Or(s.Problem.Model, s.Problem.Continue), s.Problem.Text)
-	d, err := interruptible(ctx, func() (*consume.Draft, error) { return consume.NewDraft(ctx, s, b.kit.Exec) })
+	d, err := interruptible(ctx, func() (*consume.Draft, error) { return consume.NewDraft(ctx, s, b.role.Jobs.Exec) })
 	if err != nil {
 		return err
 	}
 	t := trained{LossFirst: d.Loss}
-	if t.HeldOutLossFirst, err = d.Job.Loss(ctx, d.Job.Training.Start, d.HeldOut, b.kit.Exec); err != nil {
+	if t.HeldOutLossFirst, err = d.Job.Loss(ctx, d.Job.Training.Start, d.HeldOut, b.role.Jobs.Exec); err != nil {
 		return err
 	}
 	b.tell("%d records to train on, %d held out; loss %.3f, held out %.3f", d.Problem.Records, d.HeldOut.Shape[0], t.LossFirst, t.HeldOutLossFirst)
@@ -216,7 +216,7 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
 	if err != nil {
 		return err
 	}
-	if t.Outcome, err = consume.NewOutcome(ctx, b.kit, last.Lease); err != nil {
+	if t.Outcome, err = consume.NewOutcome(ctx, b.role, last.Lease); err != nil {
 		return err
 	}
 	if last.Ended() && last.Lease.Round == 0 {
@@ -242,11 +242,11 @@ var errNoModel = errors.New("the order ended before its first round was merged: 
 
 // place posts a draft, or finds the order by which it was posted before.
 func (b *buyer) place(ctx context.Context, d *consume.Draft, again bool) (canon.Hash, error) {
-	o, err := d.Order(b.kit)
+	o, err := d.Order(b.role)
 	if err != nil {
 		return canon.Hash{}, err
 	}
-	p, nonce, err := consume.FindEarlier(ctx, b.kit, &o)
+	p, nonce, err := consume.FindEarlier(ctx, b.role, &o)
 	switch {
 	case err != nil:
 		return canon.Hash{}, err
@@ -257,7 +257,7 @@ func (b *buyer) place(ctx context.Context, d *consume.Draft, again bool) (canon.
 		return p.ID, fmt.Errorf("order %s asks for the same, and was posted from another home, which alone can hand over its files: go on there, or post another with --again", p.ID)
 	default:
 		b.tell("order %s asks for the same: taking it up (--again would post and pay for another)", p.ID)
-		return p.ID, errors.Join(consume.Keep(b.kit, p.ID, &o), consume.Discard(b.kit))
+		return p.ID, errors.Join(consume.Keep(b.role, p.ID, &o), consume.Discard(b.role))
 	}
 	o.Nonce = nonce
 	return b.post(ctx, &o)
@@ -265,29 +265,29 @@ func (b *buyer) place(ctx context.Context, d *consume.Draft, again bool) (canon.
 
 // post posts an order, unless it is there already.
 func (b *buyer) post(ctx context.Context, o *job.Order) (canon.Hash, error) {
-	if err := consume.Afford(ctx, b.kit, o); err != nil {
+	if err := consume.Afford(ctx, b.role, o); err != nil {
 		return canon.Hash{}, err
 	}
-	q, err := consume.Quote(ctx, b.kit, o)
+	q, err := consume.Quote(ctx, b.role, o)
 	if err != nil {
 		return canon.Hash{}, err
 	}
 	if q.Best == "" {
 		b.tell("no offer meets it at present; it waits for one until it expires: %s", consume.Obstacles(q.Bids))
 	}
-	deposit, err := consume.Deposit(ctx, b.kit, o)
+	deposit, err := consume.Deposit(ctx, b.role, o)
 	if err != nil {
 		return canon.Hash{}, err
 	}
-	id, err := consume.Post(ctx, b.kit, o)
+	id, err := consume.Post(ctx, b.role, o)
 	if err != nil {
 		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), quiet)
 		defer cancel()
-		if p, unknown := consume.Look(look, b.kit, id); unknown != nil || p.Lease == nil && p.Ended() {
+		if p, unknown := consume.Look(look, b.role, id); unknown != nil || p.Lease == nil && p.Ended() {
 			return id, fmt.Errorf("%w; it may still be posted: tally order show %s --home %s tells", err, id, b.home.Dir)
 		}
 		b.tell("order %s was posted already: taking it up", id)
-		return id, consume.Discard(b.kit)
+		return id, consume.Discard(b.role)
 	}
 	p := &o.Problem
 	b.tell("order %s posted: %d units of %d steps, at most %v locked, and a deposit of %v", id, p.Units(), p.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(deposit))
@@ -301,16 +301,16 @@ func (b *buyer) follow(ctx context.Context, id canon.Hash, until func(consume.Pr
 	defer stop()
 	go b.watchNode(watching)
 	told, round, since := "", -1, int64(0)
-	p, err := consume.Follow(ctx, b.kit, id, func(p consume.Progress) bool {
+	p, err := consume.Follow(ctx, b.role, id, func(p consume.Progress) bool {
 		if p.Lease != nil && p.HandedOver && p.Lease.Round != round {
-			if now := b.kit.Chain.Head().Time; round >= 0 || p.Lease.Round == 0 {
+			if now := b.role.Chain.Head().Time; round >= 0 || p.Lease.Round == 0 {
 				since = now
 			}
 			round = p.Lease.Round
 		}
 		if now := p.String(); now != told {
 			told = now
-			if left := p.Left(b.kit.Chain.Head().Time, since); left != "" {
+			if left := p.Left(b.role.Chain.Head().Time, since); left != "" {
 				now += "; " + left
 			}
 			b.tell("%s", now)
@@ -343,7 +343,7 @@ func (b *buyer) deliver(ctx context.Context, l *job.Lease, out string) (*consume
 		return nil, err
 	}
 	b.tell("fetching the model and its proof")
-	d, err := consume.Deliver(ctx, b.kit, l, out, nil)
+	d, err := consume.Deliver(ctx, b.role, l, out, nil)
 	if err != nil {
 		return nil, err
 	}

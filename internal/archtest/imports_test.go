@@ -46,7 +46,7 @@ func cpuRooms(n int) []string {
 
 // ofNode is what every package of node may use.
 var ofNode = []string{
-	"node", "core", "engine", "format", "store", "p2p", "gen", "internal/bounded",
+	"node", "core", "engine", "format", "store", "p2p", "gen", "internal/bounded", "internal/replace",
 	"chain/app", "chain/wire", "chain/address", "chain/coin", "chain/event", "chain/vrf",
 }
 
@@ -85,6 +85,7 @@ var layers = []layer{
 	{folder: "engine/cpu", own: []string{"core", "engine"}},
 	{folder: "engine", own: []string{"core"}, alone: true}, // an interface imports no implementation
 	{folder: "internal/bounded"},
+	{folder: "internal/replace"},
 	{folder: "format/yaml", foreign: yaml},
 	{folder: "format", own: []string{"core"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}},
 	{folder: "model", own: []string{"core", "engine", "format", "internal/bounded"}},

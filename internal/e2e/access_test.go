@@ -15,9 +15,11 @@ import (
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/p2p"
@@ -31,11 +33,11 @@ func TestBlobsAreForTheParties(t *testing.T) {
 	id := n.Post(nil)
 	l := n.Settle(id)
 	file, _ := l.Order.Problem.File(replay.RoleModel)
-	ref, err := role.RefOf(file)
+	ref, err := blobs.RefOf(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	private, err := n.Member("provider-0").Kit.Store.PutBytes("private", []byte("of no lease"))
+	private, err := n.Member("provider-0").Env.Store.PutBytes("private", []byte("of no lease"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +50,10 @@ func TestBlobsAreForTheParties(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stranger.Close()
-	at := n.Member("provider-0").Kit.Host
+	at := n.Member("provider-0").Env.Host
 	for name, who := range map[string]*p2p.Host{
-		"stranger": stranger, "provider-1": n.Member("provider-1").Kit.Host, "validator-0": n.Member("validator-0").Kit.Host,
-		"validator-1": n.Member("validator-1").Kit.Host, "challenger-0": n.Member("challenger-0").Kit.Host, "consumer": n.Consumer.Kit.Host,
+		"stranger": stranger, "provider-1": n.Member("provider-1").Env.Host, "validator-0": n.Member("validator-0").Env.Host,
+		"validator-1": n.Member("validator-1").Env.Host, "challenger-0": n.Member("challenger-0").Env.Host, "consumer": n.Consumer.Env.Host,
 	} {
 		if err := who.SetAddrs(at.ID(), at.Addrs()); err != nil {
 			t.Fatal(err)
@@ -77,12 +79,12 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 	n := nettest.Start(t, nettest.Options{Bend: holdRound(0, gate)})
 	id := n.Post(nil)
 	offer := func(from string, o role.UnitOffer) string {
-		k := n.Member(from).Kit
-		to, err := k.Reach(t.Context(), n.Member("provider-0").Home.Address)
+		env := n.Member(from).Env
+		to, err := env.Peers.Reach(t.Context(), n.Member("provider-0").Home.Address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := role.Offers.Call(t.Context(), k.Host, to, o)
+		a, err := role.Offers.Call(t.Context(), env.Host, to, o)
 		switch {
 		case err != nil:
 			return err.Error()
@@ -132,16 +134,16 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 func TestListByASecondOrder(t *testing.T) {
 	t.Parallel()
 	var heard atomic.Pointer[canon.Hash]
-	mute := func(ctx context.Context, k *role.Kit) error { // keeps its word of files alone, so that no receipt of x counts
-		return k.EachBlock(ctx, func(ctx context.Context, _ client.Block) error {
-			leases, err := k.Live(ctx, k.Account.Address)
+	mute := func(ctx context.Context, env *role.Env) error { // keeps its word of files alone, so that no receipt of x counts
+		return env.EachBlock(ctx, func(ctx context.Context, _ client.Block) error {
+			leases, err := env.Leases.Live(ctx, env.Account.Address)
 			for _, l := range leases {
 				id, says := l.Order.ID(), workv1.WORD_MISSING
 				if x := heard.Load(); x != nil && id == *x {
 					says = workv1.WORD_HAD
 				}
-				if l.Phase == job.Active && l.Files.Owes(k.Account.Address) {
-					_, _ = k.Account.Send(ctx, &workv1.MsgAttestFiles{Custodian: k.Account.Address, Order: id.String(), Draw: uint32(l.Files.Draws), Says: says})
+				if l.Phase == job.Active && l.Files.Owes(env.Account.Address) {
+					_, _ = env.Account.Send(ctx, &workv1.MsgAttestFiles{Custodian: env.Account.Address, Order: id.String(), Draw: uint32(l.Files.Draws), Says: says})
 				}
 			}
 			return err
@@ -153,9 +155,9 @@ func TestListByASecondOrder(t *testing.T) {
 			s.Problem.Rounds, s.Problem.Shards, s.Conditions.Providers, s.Conditions.Custodians = 1, 1, 1, 3
 			s.Conditions.UnitTimeout = consume.Duration(90 * time.Second)
 		},
-		Play: map[string]func(context.Context, *role.Kit) error{"validator-2": mute, "validator-3": mute},
+		Play: map[string]func(context.Context, *role.Env) error{"validator-2": mute, "validator-3": mute},
 	})
-	custodian, c := n.Member("validator-1").Home.Address, n.Consumer.Kit
+	custodian, c := n.Member("validator-1").Home.Address, n.Consumer.Env
 	first := n.Order()
 	first.Conditions.Validator = n.Member("validator-0").Home.Address
 	x := first.ID()
@@ -166,7 +168,7 @@ func TestListByASecondOrder(t *testing.T) {
 	l := n.Lease(x, "a custodian's word", func(l *job.Lease) bool {
 		return l.Units[0].Status == job.Received && l.Units[0].Keeps(custodian)
 	})
-	list, err := role.RefOf(l.Units[0].Receipt.Data)
+	list, err := blobs.RefOf(l.Units[0].Receipt.Data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,13 +177,13 @@ func TestListByASecondOrder(t *testing.T) {
 	second.Problem.Files = slices.Clone(second.Problem.Files)
 	for i, f := range second.Problem.Files {
 		if f.Role == job.RoleHeldOut {
-			second.Problem.Files[i] = role.File(f.Role, list)
+			second.Problem.Files[i] = blobs.File(f.Role, list)
 		}
 	}
 	y := second.ID()
 	for _, f := range second.Problem.Files {
-		if ref, err := role.RefOf(f); err == nil && c.Store.Has(ref) {
-			if err := c.Store.Pin(role.Pin(y), ref); err != nil {
+		if ref, err := blobs.RefOf(f); err == nil && c.Store.Has(ref) {
+			if err := c.Store.Pin(blobs.Pin(y), ref); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -193,9 +195,9 @@ func TestListByASecondOrder(t *testing.T) {
 	if _, err := c.Account.Send(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	c.Serve(role.Lease{Lease: n.Lease(y, "a lease", func(*job.Lease) bool { return true })})
+	c.Blobs.Serve(leases.Lease{Lease: n.Lease(y, "a lease", func(*job.Lease) bool { return true })})
 	n.Lease(y, "its end", func(l *job.Lease) bool { return l.Phase == job.Settled })
-	id, err := c.Reach(t.Context(), custodian)
+	id, err := c.Peers.Reach(t.Context(), custodian)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/events"
 )
 
 // A validator that runs its node and does nothing else holds nothing up: the
@@ -35,7 +35,7 @@ func TestSilentValidator(t *testing.T) {
 			}
 		}
 	}
-	if n.Count(func(e role.Event) bool { return e.Role == "validator-3" }) != 0 {
+	if n.Count(func(e events.Event) bool { return e.Role == "validator-3" }) != 0 {
 		t.Error("validator-3 did something")
 	}
 }

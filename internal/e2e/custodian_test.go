@@ -16,8 +16,8 @@ import (
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/evidence"
-	"github.com/tally-network/tally/node/role"
 )
 
 // answerTime is what custodians have for an answer in these scenarios.
@@ -86,7 +86,7 @@ func TestCustodianThatKeepsNothing(t *testing.T) {
 	l := n.Lease(id, "a drawn custodian", func(l *job.Lease) bool { return len(l.Units[0].Attested) > 0 })
 	drawn := l.Units[0].Attested[0].Custodian
 	faker := n.Name(drawn)
-	_, err := n.Member(faker).Kit.Account.Send(t.Context(), &workv1.MsgAttest{Custodian: drawn, Order: id.String()})
+	_, err := n.Member(faker).Env.Account.Send(t.Context(), &workv1.MsgAttest{Custodian: drawn, Order: id.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestCustodianAnswersAfterARestart(t *testing.T) {
 		n.End(custodian)
 	}
 	for unit := range 2 {
-		_, err := n.Consumer.Kit.Account.Send(t.Context(), &workv1.MsgAsk{
+		_, err := n.Consumer.Env.Account.Send(t.Context(), &workv1.MsgAsk{
 			Sender: n.Consumer.Home.Address, Order: id.String(), Unit: uint32(unit), Custodian: drawn[unit],
 		})
 		if err != nil {
@@ -141,8 +141,8 @@ func TestCustodianAnswersAfterARestart(t *testing.T) {
 	}
 	n.Lease(id, "both answers", func(l *job.Lease) bool { return len(l.Questions()) == 0 })
 	for unit := range 2 {
-		n.Await("an answer", func(e role.Event) bool {
-			return e.Role == n.Name(drawn[unit]) && e.Kind == role.Answered && e.Unit == unit
+		n.Await("an answer", func(e events.Event) bool {
+			return e.Role == n.Name(drawn[unit]) && e.Kind == events.Answered && e.Unit == unit
 		})
 	}
 	gate.Open()
@@ -165,7 +165,7 @@ func TestBundleFromCustodiansAlone(t *testing.T) {
 		if slices.ContainsFunc(l.Files.Custodians, func(p job.FileCustodian) bool { return n.Name(p.Account) == name }) {
 			t.Fatalf("%s keeps", name)
 		}
-		if err := n.Member(name).Kit.Host.Close(); err != nil {
+		if err := n.Member(name).Env.Host.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestBundleFromCustodiansAlone(t *testing.T) {
 func collected(t *testing.T, n *nettest.Network, l *job.Lease) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "proof.bundle")
-	trust, err := evidence.Collect(t.Context(), n.Member("challenger-0").Kit, l, file, nil)
+	trust, err := evidence.Collect(t.Context(), n.Member("challenger-0").Env, l, file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,10 +30,10 @@ func often(c *devnet.Config) {
 
 // lazy is a validator that attests to everything and passes everything without
 // looking, with the best digest that can be had from what the receipt says.
-func lazy(ctx context.Context, k *role.Kit) error {
-	me := k.Account.Address
-	return k.EachBlock(ctx, func(ctx context.Context, _ client.Block) error {
-		leases, err := k.Live(ctx, me)
+func lazy(ctx context.Context, env *role.Env) error {
+	me := env.Account.Address
+	return env.EachBlock(ctx, func(ctx context.Context, _ client.Block) error {
+		leases, err := env.Leases.Live(ctx, me)
 		if err != nil {
 			return err
 		}
@@ -45,12 +45,12 @@ func lazy(ctx context.Context, k *role.Kit) error {
 				}
 				order := l.Order.ID().String()
 				if l.MayAttest(i, me) {
-					_, _ = k.Account.Send(ctx, &workv1.MsgAttest{Custodian: me, Order: order, Unit: uint32(i), Attempt: uint32(u.Attempt)})
+					_, _ = env.Account.Send(ctx, &workv1.MsgAttest{Custodian: me, Order: order, Unit: uint32(i), Attempt: uint32(u.Attempt)})
 				}
 				if !slices.ContainsFunc(u.Audits, func(a job.Audit) bool { return a.Auditor == me && !a.Done && !a.Forfeit }) {
 					continue
 				}
-				output, pi, err := vrf.Prove(k.Keys.VRF, proof.AuditInput(u.Receipt.ID(), me))
+				output, pi, err := vrf.Prove(env.Keys.VRF, proof.AuditInput(u.Receipt.ID(), me))
 				if err != nil {
 					return err
 				}
@@ -59,7 +59,7 @@ func lazy(ctx context.Context, k *role.Kit) error {
 					outcomes = append(outcomes, proof.Outcome{Before: u.Receipt.Checkpoints[s], End: u.Receipt.Checkpoints[s+1]})
 				}
 				digest := proof.Digest(me, u.Receipt.ID(), outcomes)
-				_, _ = k.Account.Send(ctx, &workv1.MsgReport{
+				_, _ = env.Account.Send(ctx, &workv1.MsgReport{
 					Auditor: me, Order: order, Unit: uint32(i), Attempt: uint32(u.Attempt), Proof: pi, Digest: digest[:], Pass: true,
 				})
 			}
@@ -88,7 +88,7 @@ func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
 			s.Conditions.UnitTimeout = consume.Duration(20 * time.Second) // a truth that contradicts the lazy holds the lease as long
 			s.Conditions.Auditors, s.Conditions.AuditSegments, s.Conditions.Custodians = 2, 2, 2
 		},
-		Play: map[string]func(context.Context, *role.Kit) error{"validator-2": lazy},
+		Play: map[string]func(context.Context, *role.Env) error{"validator-2": lazy},
 		Idle: []string{"challenger-0"},
 	})
 	id := n.Post(nil)
@@ -123,7 +123,7 @@ func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
 
 func stakeOf(t *testing.T, n *nettest.Network, name string) uint64 {
 	t.Helper()
-	r, err := providerv1.NewQueryClient(n.Consumer.Kit.Chain.Conn).Peer(t.Context(), &providerv1.QueryPeerRequest{Account: n.Member(name).Home.Address})
+	r, err := providerv1.NewQueryClient(n.Consumer.Env.Chain.Conn).Peer(t.Context(), &providerv1.QueryPeerRequest{Account: n.Member(name).Home.Address})
 	if err != nil {
 		t.Fatal(err)
 	}

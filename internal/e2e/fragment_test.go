@@ -12,10 +12,13 @@ import (
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/states"
 	"github.com/tally-network/tally/p2p"
 )
 
@@ -36,10 +39,10 @@ func TestBundleFromFragmentsAlone(t *testing.T) {
 	})
 	id := n.Post(nil)
 	l := n.Lease(id, "the last merge", func(l *job.Lease) bool { return l.Phase == job.Closing })
-	checkpoints := states(t, n, l)
+	checkpoints := checkpointFiles(t, n, l)
 	err := n.EachBlock(func(client.Block) (bool, error) {
 		for _, p := range l.Files.Custodians {
-			if kept := holds(t, n.Member(n.Name(p.Account)).Kit, checkpoints); kept > 0 {
+			if kept := holds(t, n.Member(n.Name(p.Account)).Env, checkpoints); kept > 0 {
 				return true, nil
 			}
 		}
@@ -49,12 +52,12 @@ func TestBundleFromFragmentsAlone(t *testing.T) {
 		t.Fatalf("custodians keep whole checkpoints: %v", err)
 	}
 	for _, p := range l.Files.Custodians {
-		t.Logf("%s keeps %d bytes of %d", n.Name(p.Account), fragmentBytes(t, n.Member(n.Name(p.Account)).Kit, l), l.Order.Problem.UnitBytes()*uint64(len(l.Units)))
+		t.Logf("%s keeps %d bytes of %d", n.Name(p.Account), fragmentBytes(t, n.Member(n.Name(p.Account)).Env, l), l.Order.Problem.UnitBytes()*uint64(len(l.Units)))
 	}
 	l = n.Settle(id)
 	gone := []string{"validator-0", "provider-0", "provider-1", "consumer", n.Name(l.Units[0].Attested[0].Custodian)}
 	for _, name := range gone {
-		if err := n.Member(name).Kit.Host.Close(); err != nil {
+		if err := n.Member(name).Env.Host.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,10 +68,10 @@ func TestBundleFromFragmentsAlone(t *testing.T) {
 }
 
 // states returns the files of all checkpoints of a lease after the first.
-func states(t *testing.T, n *nettest.Network, l *job.Lease) (out []job.File) {
+func checkpointFiles(t *testing.T, n *nettest.Network, l *job.Lease) (out []job.File) {
 	t.Helper()
 	for i := range l.Units {
-		c, err := n.Member(n.Name(l.Units[i].Provider)).Kit.CheckpointsOf(t.Context(), l, l.Units[i].Receipt)
+		c, err := n.Member(n.Name(l.Units[i].Provider)).Env.States.Checkpoints(t.Context(), l, l.Units[i].Receipt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,14 +81,14 @@ func states(t *testing.T, n *nettest.Network, l *job.Lease) (out []job.File) {
 }
 
 // holds counts the files that are in a role's store.
-func holds(t *testing.T, k *role.Kit, files []job.File) (n int) {
+func holds(t *testing.T, env *role.Env, files []job.File) (n int) {
 	t.Helper()
 	for _, f := range files {
-		ref, err := role.RefOf(f)
+		ref, err := blobs.RefOf(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k.Store.Has(ref) {
+		if env.Store.Has(ref) {
 			n++
 		}
 	}
@@ -93,14 +96,14 @@ func holds(t *testing.T, k *role.Kit, files []job.File) (n int) {
 }
 
 // fragmentBytes returns the bytes of the fragments that a custodian has of a lease.
-func fragmentBytes(t *testing.T, k *role.Kit, l *job.Lease) (n uint64) {
+func fragmentBytes(t *testing.T, env *role.Env, l *job.Lease) (n uint64) {
 	t.Helper()
 	for i := range l.Units {
 		for _, a := range l.Units[i].Attested {
-			if a.Custodian != k.Account.Address {
+			if a.Custodian != env.Account.Address {
 				continue
 			}
-			p, err := k.FragmentsOf(t.Context(), l, i, a)
+			p, err := env.States.Fragments(t.Context(), l, i, a)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,10 +134,10 @@ func TestCustodianOfAWrongFragmentIsSlashed(t *testing.T) {
 	held.end(t, n, 2, names...)
 	l := n.Lease(id, "drawn custodians", func(l *job.Lease) bool { return len(l.Units[0].Attested) > 2 })
 	faker := n.Name(l.Units[0].Attested[2].Custodian)
-	k := n.Member(faker).Kit
+	env := n.Member(faker).Env
 	var fragment *job.Fragment
 	if err := n.EachBlock(func(client.Block) (again bool, err error) { // until the provider knows who is drawn
-		fragment, err = wrongFragment(t, k, l)
+		fragment, err = wrongFragment(t, env, l)
 		if errors.Is(err, p2p.ErrRefused) {
 			return true, nil
 		}
@@ -142,14 +145,14 @@ func TestCustodianOfAWrongFragmentIsSlashed(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := k.Account.Send(t.Context(), &workv1.MsgAttest{Custodian: k.Account.Address, Order: id.String(), Fragment: wire.FragmentToProto(fragment)})
+	_, err := env.Account.Send(t.Context(), &workv1.MsgAttest{Custodian: env.Account.Address, Order: id.String(), Fragment: wire.FragmentToProto(fragment)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names { // the faker hands over what it has, and answers
 		n.Begin(name)
 	}
-	n.Await("the conviction", func(e role.Event) bool { return e.Kind == role.Exposed })
+	n.Await("the conviction", func(e events.Event) bool { return e.Kind == events.Exposed })
 	l = n.Settle(id)
 	bond := l.Params.KeepFactor * (l.Quote.Unit + l.Quote.Keep)
 	if l.Ledger.Slashed != bond || !slices.Equal(barred(n, l), []string{faker}) || paid(n, l.Ledger.SlashPaid, "challenger-0") == 0 {
@@ -164,15 +167,15 @@ func TestCustodianOfAWrongFragmentIsSlashed(t *testing.T) {
 
 // wrongFragment stores what a custodian attests to in place of its fragment of the first unit:
 // one bit of the second checkpoint's is another.
-func wrongFragment(t *testing.T, k *role.Kit, l *job.Lease) (*job.Fragment, error) {
+func wrongFragment(t *testing.T, env *role.Env, l *job.Lease) (*job.Fragment, error) {
 	t.Helper()
-	number, ok := l.FreeFragment(0, k.Account.Address)
+	number, ok := l.FreeFragment(0, env.Account.Address)
 	if !ok {
 		return nil, fmt.Errorf("all are kept")
 	}
-	var list role.Fragments
+	var list states.FragmentList
 	for i, root := range l.Units[0].Receipt.Checkpoints[1:] {
-		s, err := k.State(t.Context(), l, root)
+		s, err := env.States.Get(t.Context(), l, root)
 		if err != nil {
 			return nil, err
 		}
@@ -182,12 +185,12 @@ func wrongFragment(t *testing.T, k *role.Kit, l *job.Lease) (*job.Fragment, erro
 		if i == 1 {
 			s.Tensors[len(s.Tensors)-1].Bytes()[0] ^= 1
 		}
-		root, ref, err := k.KeepState(l.Order.ID(), s)
+		root, ref, err := env.States.Put(l.Order.ID(), s)
 		if err != nil {
 			return nil, err
 		}
-		list.Roots, list.Files = append(list.Roots, root), append(list.Files, role.File("fragment", ref))
+		list.Roots, list.Files = append(list.Roots, root), append(list.Files, blobs.File("fragment", ref))
 	}
-	ref, err := k.Store.PutBytes(role.Pin(l.Order.ID()), canon.Marshal(&list))
-	return &job.Fragment{Number: number, Root: canon.Root(list.Roots), Data: role.File("fragments", ref)}, err
+	ref, err := env.Store.PutBytes(blobs.Pin(l.Order.ID()), canon.Marshal(&list))
+	return &job.Fragment{Number: number, Root: canon.Root(list.Roots), Data: blobs.File("fragments", ref)}, err
 }

@@ -16,9 +16,11 @@ import (
 	"github.com/tally-network/tally/engine"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/store"
@@ -109,13 +111,13 @@ func TestOrderThatItsFilesDoNotMake(t *testing.T) {
 	id := n.Post(func(o *job.Order) {
 		data := n.Draft.Job.Data.Clone()
 		data.Set(5, data.At(5)^1)
-		ref, err := n.Consumer.Kit.Store.PutBytes("other", canon.Encode(data.Encode))
+		ref, err := n.Consumer.Env.Store.PutBytes("other", canon.Encode(data.Encode))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, f := range o.Problem.Files {
 			if f.Role == replay.RoleData {
-				o.Problem.Files[i] = role.File(f.Role, ref)
+				o.Problem.Files[i] = blobs.File(f.Role, ref)
 			}
 		}
 	})
@@ -126,9 +128,9 @@ func TestOrderThatItsFilesDoNotMake(t *testing.T) {
 // shared its deposit with the lead. Now they say that they cannot keep it: all is returned.
 func TestCustodiansTooSmall(t *testing.T) {
 	t.Parallel()
-	n := nettest.Start(t, nettest.Options{Kit: func(k *role.Kit) {
-		if strings.HasPrefix(k.Name, "validator") {
-			k.Exec = engine.Bounded(k.Exec, 1<<10)
+	n := nettest.Start(t, nettest.Options{Env: func(env *role.Env) {
+		if strings.HasPrefix(env.Name, "validator") {
+			env.Jobs.Exec = engine.Bounded(env.Jobs.Exec, 1<<10)
 		}
 	}})
 	l := n.Settle(n.Post(nil))
@@ -144,7 +146,7 @@ func TestOrderWithoutItsFiles(t *testing.T) {
 		Config: func(c *devnet.Config) { c.Work = devnet.Default().Work; c.Work.AnswerMs = 2000 },
 	})
 	o := n.Order()
-	id, err := consume.Post(t.Context(), n.Consumer.Kit, &o) // and serves nothing
+	id, err := consume.Post(t.Context(), n.Consumer.Env, &o) // and serves nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,27 +172,27 @@ func (h hanging) Block(ctx context.Context, id cid.Cid) ([]byte, error) {
 func TestSlowConsumerHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{})
-	k := n.Consumer.Kit
-	ref, err := k.Store.PutBytes("slow", []byte("never to be had"))
+	env := n.Consumer.Env
+	ref, err := env.Store.PutBytes("slow", []byte("never to be had"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	slow := n.Order()
 	for i, f := range slow.Problem.Files {
 		if f.Role == replay.RoleData {
-			slow.Problem.Files[i] = role.File(f.Role, ref)
+			slow.Problem.Files[i] = blobs.File(f.Role, ref)
 		}
 	}
-	first, err := consume.Post(t.Context(), k, &slow)
+	first, err := consume.Post(t.Context(), env, &slow)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := n.Lease(first, "the lease", func(*job.Lease) bool { return true })
 	asked := make(chan struct{})
 	waiting := sync.OnceFunc(func() { close(asked) })
-	lead := n.Member("validator-0").Kit.Host.ID()
-	k.Serve(role.Lease{Lease: l})
-	k.Host.ServeBlocks(hanging{k.Store, ref.CID}, func(who peer.ID, _ canon.Hash, id cid.Cid) bool {
+	lead := n.Member("validator-0").Env.Host.ID()
+	env.Blobs.Serve(leases.Lease{Lease: l})
+	env.Host.ServeBlocks(hanging{env.Store, ref.CID}, func(who peer.ID, _ canon.Hash, id cid.Cid) bool {
 		if who == lead && id == ref.CID {
 			waiting()
 		}
@@ -199,7 +201,7 @@ func TestSlowConsumerHoldsUpNobody(t *testing.T) {
 	<-asked
 	second := n.Post(nil)
 	n.Lease(second, "settlement", func(l *job.Lease) bool { return l.Phase == job.Settled })
-	if l, err := k.Lease(t.Context(), first); err != nil || l.Phase != job.Active || l.Begun() {
+	if l, err := env.Leases.Get(t.Context(), first); err != nil || l.Phase != job.Active || l.Begun() {
 		t.Fatalf("%v, %v: the slow order was over before the other", l, err)
 	}
 }
@@ -217,7 +219,7 @@ func TestLossThatIsNoNumber(t *testing.T) {
 	if !strings.Contains(l.Reason, "loss is not a finite number") || l.Round != 1 || l.Ledger.Refund < l.Quote.Price/2 || len(l.Ledger.Paid) == 0 {
 		t.Fatalf("it ended after round %d with %q, ledger %+v", l.Round, l.Reason, l.Ledger)
 	}
-	s, err := n.Consumer.Kit.State(t.Context(), l, l.FinalRoot())
+	s, err := n.Consumer.Env.States.Get(t.Context(), l, l.FinalRoot())
 	if err != nil || consume.Finite(replay.LossOf(s)) || s.Find(job.LossSlot).Type != tensor.Float32 {
 		t.Fatalf("the state says %v, %v", replay.LossOf(s), err)
 	}
@@ -231,22 +233,22 @@ func TestOrderThatNobodyTakes(t *testing.T) {
 	t.Run("too dear for the consumer", func(t *testing.T) {
 		o := n.Order()
 		o.Conditions.MaxPrice = funds + 1
-		if _, err := consume.Post(t.Context(), n.Consumer.Kit, &o); err == nil || !strings.Contains(err.Error(), "balance") {
+		if _, err := consume.Post(t.Context(), n.Consumer.Env, &o); err == nil || !strings.Contains(err.Error(), "balance") {
 			t.Fatal(err)
 		}
 	})
 	t.Run("conditions that no offer meets", func(t *testing.T) {
 		o := n.Order()
 		o.Conditions.MinProviders, o.Conditions.Expires = 9, 500
-		id, err := consume.Post(t.Context(), n.Consumer.Kit, &o)
+		id, err := consume.Post(t.Context(), n.Consumer.Env, &o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := consume.Quote(t.Context(), n.Consumer.Kit, &o)
+		q, err := consume.Quote(t.Context(), n.Consumer.Env, &o)
 		if err != nil || !strings.Contains(consume.Obstacles(q.Bids), "provider") {
 			t.Fatalf("%v, %v", q, err)
 		}
-		p, err := consume.Follow(t.Context(), n.Consumer.Kit, id, func(consume.Progress) bool { return false })
+		p, err := consume.Follow(t.Context(), n.Consumer.Env, id, func(consume.Progress) bool { return false })
 		if !errors.Is(err, consume.ErrUnmet) || p.Lease != nil {
 			t.Fatalf("%+v, %v", p, err)
 		}
@@ -254,7 +256,7 @@ func TestOrderThatNobodyTakes(t *testing.T) {
 	// Nothing is missing: the whole purse can be spent, but for fees and a deposit of 1 %.
 	o := n.Order()
 	o.Conditions.MaxPrice = (funds - 20_000) / 101 * 100
-	if _, err := consume.Post(t.Context(), n.Consumer.Kit, &o); err != nil {
+	if _, err := consume.Post(t.Context(), n.Consumer.Env, &o); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.EachBlock(func(client.Block) (bool, error) { return false, nil }); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/demo"
 	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/store"
 )
@@ -44,7 +45,7 @@ func barred(n *nettest.Network, l *job.Lease) (names []string) {
 // both dispute it, and the first conviction ends the other.
 func disputes(t *testing.T, n *nettest.Network) []disputev1.Dispute {
 	t.Helper()
-	r, err := disputev1.NewQueryClient(n.Consumer.Kit.Chain.Conn).Disputes(t.Context(), &disputev1.QueryDisputesRequest{})
+	r, err := disputev1.NewQueryClient(n.Consumer.Env.Chain.Conn).Disputes(t.Context(), &disputev1.QueryDisputesRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +64,9 @@ func TestCheaterIsConvicted(t *testing.T) {
 	n := nettest.Start(t, nettest.Options{
 		// Products over a batch of 8 have two fold blocks.
 		Spec: func(s *consume.Spec) { s.Conditions.AuditSegments, s.Problem.Batch = 2, 8 },
-		Kit: func(k *role.Kit) {
-			if k.Name == "provider-1" {
-				k.Exec, _ = demo.CheatULP.Executor(k.Exec, 4)
+		Env: func(env *role.Env) {
+			if env.Name == "provider-1" {
+				env.Jobs.Exec, _ = demo.CheatULP.Executor(env.Jobs.Exec, 4)
 			}
 		},
 	})
@@ -95,9 +96,9 @@ func TestVanishedProviderIsReplaced(t *testing.T) {
 		}}},
 	})
 	id := n.Post(nil)
-	n.Await("a unit half done", func(e role.Event) bool { return e.Role == "provider-1" && e.Kind == role.Trained && e.Step == 2 })
+	n.Await("a unit half done", func(e events.Event) bool { return e.Role == "provider-1" && e.Kind == events.Trained && e.Step == 2 })
 	n.End("provider-1")
-	if err := n.Member("provider-1").Kit.Host.Close(); err != nil {
+	if err := n.Member("provider-1").Env.Host.Close(); err != nil {
 		t.Fatal(err)
 	}
 	l := n.Settle(id)
@@ -123,7 +124,7 @@ func TestPassedOverProviderGetsAUnit(t *testing.T) {
 		Bend: holdRound(0, gate),
 	})
 	id := n.Post(nil)
-	idle := n.Await("a provider that asks for a unit", func(e role.Event) bool { return e.Kind == role.Ready }).Role
+	idle := n.Await("a provider that asks for a unit", func(e events.Event) bool { return e.Kind == events.Ready }).Role
 	gate.Open()
 	l := n.Settle(id)
 	var did []string
@@ -139,19 +140,19 @@ func TestPassedOverProviderGetsAUnit(t *testing.T) {
 // start of the unit if that was lost.
 func TestProviderResumes(t *testing.T) {
 	for name, c := range map[string]struct {
-		lose  func(k *role.Kit, order canon.Hash) error
+		lose  func(env *role.Env, order canon.Hash) error
 		times []int // that each step is computed
 	}{
-		"from its checkpoint": {func(*role.Kit, canon.Hash) error { return nil }, []int{1: 1, 2: 1, 3: 2, 4: 1}},
-		"with damaged notes": {func(k *role.Kit, order canon.Hash) error {
-			files, err := filepath.Glob(filepath.Join(k.Notes(order, "units"), "*"))
+		"from its checkpoint": {func(*role.Env, canon.Hash) error { return nil }, []int{1: 1, 2: 1, 3: 2, 4: 1}},
+		"with damaged notes": {func(env *role.Env, order canon.Hash) error {
+			files, err := filepath.Glob(filepath.Join(env.Notes.Of(order, "units"), "*"))
 			if err != nil || len(files) != 1 {
 				return fmt.Errorf("notes %v, %v", files, err)
 			}
 			return os.WriteFile(files[0], nil, 0o600)
 		}, []int{1: 2, 2: 2, 3: 2, 4: 1}},
-		"without its checkpoint": {func(k *role.Kit, order canon.Hash) error {
-			return os.RemoveAll(k.Notes(order, "states"))
+		"without its checkpoint": {func(env *role.Env, order canon.Hash) error {
+			return os.RemoveAll(env.Notes.Of(order, "states"))
 		}, []int{1: 2, 2: 2, 3: 2, 4: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,21 +167,21 @@ func TestProviderResumes(t *testing.T) {
 				}}},
 			})
 			id := n.Post(nil)
-			at := func(step int) func(e role.Event) bool {
-				return func(e role.Event) bool {
-					return e.Role == "provider-1" && e.Kind == role.Trained && e.Step == step
+			at := func(step int) func(e events.Event) bool {
+				return func(e events.Event) bool {
+					return e.Role == "provider-1" && e.Kind == events.Trained && e.Step == step
 				}
 			}
 			unit := n.Await("three of four steps", at(3)).Unit
 			n.End("provider-1")
-			if err := c.lose(n.Member("provider-1").Kit, id); err != nil {
+			if err := c.lose(n.Member("provider-1").Env, id); err != nil {
 				t.Fatal(err)
 			}
 			gate.Open()
 			n.Begin("provider-1")
 			l := n.Settle(id)
 			for step, times := range c.times {
-				if got := n.Count(func(e role.Event) bool { return e.Unit == unit && at(step)(e) }); got != times {
+				if got := n.Count(func(e events.Event) bool { return e.Unit == unit && at(step)(e) }); got != times {
 					t.Errorf("step %d was computed %d times, want %d", step, got, times)
 				}
 			}
@@ -208,27 +209,27 @@ func (c corrupt) Block(ctx context.Context, id cid.Cid) ([]byte, error) {
 // A provider whose data nobody can get earns nothing, and the work goes on with
 // others.
 func TestDataThatCannotBeHad(t *testing.T) {
-	for name, serve := range map[string]func(*role.Kit){
-		"withheld": func(k *role.Kit) {
-			k.Host.ServeBlocks(k.Store, func(peer.ID, canon.Hash, cid.Cid) bool { return false })
+	for name, serve := range map[string]func(*role.Env){
+		"withheld": func(env *role.Env) {
+			env.Host.ServeBlocks(env.Store, func(peer.ID, canon.Hash, cid.Cid) bool { return false })
 		},
-		"corrupt": func(k *role.Kit) {
-			k.Host.ServeBlocks(corrupt{k.Store}, func(peer.ID, canon.Hash, cid.Cid) bool { return true })
+		"corrupt": func(env *role.Env) {
+			env.Host.ServeBlocks(corrupt{env.Store}, func(peer.ID, canon.Hash, cid.Cid) bool { return true })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var kit *role.Kit
+			var cheater *role.Env
 			n := nettest.Start(t, nettest.Options{
 				Spec: short,
-				Kit: func(k *role.Kit) {
-					if k.Name == "provider-1" {
-						kit = k
+				Env: func(env *role.Env) {
+					if env.Name == "provider-1" {
+						cheater = env
 					}
 				},
 				// When it computes it has begun to serve its leases.
 				Bend: map[string]nettest.Bend{"provider-1": {Before: func(context.Context, nettest.Run) error {
-					serve(kit)
+					serve(cheater)
 					return nil
 				}}},
 			})

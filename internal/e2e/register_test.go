@@ -20,7 +20,7 @@ import (
 )
 
 // newHome makes a home beside a network and opens it.
-func newHome(t *testing.T, n *devnet.Network, s home.Settings) (*home.Home, *role.Kit) {
+func newHome(t *testing.T, n *devnet.Network, s home.Settings) (*home.Home, *role.Env) {
 	t.Helper()
 	s.Chain, s.Node = n.Config().Chain, n.Validators[0].Home.Settings.Node
 	dir := filepath.Join(t.TempDir(), "home")
@@ -30,24 +30,24 @@ func newHome(t *testing.T, n *devnet.Network, s home.Settings) (*home.Home, *rol
 	return open(t, dir)
 }
 
-func open(t *testing.T, dir string) (*home.Home, *role.Kit) {
+func open(t *testing.T, dir string) (*home.Home, *role.Env) {
 	t.Helper()
 	h, err := home.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.Close() })
-	k, err := h.Kit(t.Context(), home.Options{})
+	env, err := h.Env(t.Context(), home.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h, k
+	return h, env
 }
 
 func pay(t *testing.T, n *devnet.Network, to string, amount uint64) {
 	t.Helper()
 	m := &banktypes.MsgSend{FromAddress: n.Consumer.Home.Address, ToAddress: to, Amount: coin.Of(amount)}
-	if _, err := n.Consumer.Kit.Account.Send(t.Context(), m); err != nil {
+	if _, err := n.Consumer.Env.Account.Send(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -66,16 +66,16 @@ func TestRegister(t *testing.T) {
 	needed := least + client.FirstFees
 
 	t.Run("waits for money, then for nothing", func(t *testing.T) {
-		h, k := newHome(t, n, home.Settings{Role: home.Provider, Provider: &home.ProviderSettings{UnitPrice: 7}})
-		if p, err := runner.Registered(t.Context(), k); p != nil || err != nil {
+		h, env := newHome(t, n, home.Settings{Role: home.Provider, Provider: &home.ProviderSettings{UnitPrice: 7}})
+		if p, err := runner.Registered(t.Context(), env); p != nil || err != nil {
 			t.Fatalf("%v, %v", p, err)
 		}
 		told := make(chan uint64)
 		done := make(chan error)
 		go func() {
-			err := runner.AwaitFunds(t.Context(), k, needed, func(have uint64) { told <- have })
+			err := runner.AwaitFunds(t.Context(), env, needed, func(have uint64) { told <- have })
 			if err == nil {
-				err = runner.Register(t.Context(), h, k)
+				err = runner.Register(t.Context(), h, env)
 			}
 			done <- err
 		}()
@@ -88,20 +88,20 @@ func TestRegister(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		p, err := runner.Registered(t.Context(), k)
+		p, err := runner.Registered(t.Context(), env)
 		if err != nil || p == nil || p.Stake != least || p.Listing.UnitPrice != 7 || p.Listing.Validator != n.Validators[0].Home.Address {
 			t.Fatalf("%v, %v", p, err)
 		}
 
 		h.Settings.Provider.UnitPrice, h.Settings.Announce = 8, []string{"/ip4/192.0.2.1/tcp/4001"}
-		height := k.Chain.Head().Height
+		height := env.Chain.Head().Height
 		for range 2 { // the second call has nothing to do
-			if err := runner.Register(t.Context(), h, k); err != nil {
+			if err := runner.Register(t.Context(), h, env); err != nil {
 				t.Fatal(err)
 			}
 		}
-		p, err = runner.Registered(t.Context(), k)
-		if err != nil || p.Listing.UnitPrice != 8 || p.Listing.Addrs[0] != "/ip4/192.0.2.1/tcp/4001" || k.Chain.Head().Height <= height {
+		p, err = runner.Registered(t.Context(), env)
+		if err != nil || p.Listing.UnitPrice != 8 || p.Listing.Addrs[0] != "/ip4/192.0.2.1/tcp/4001" || env.Chain.Head().Height <= height {
 			t.Fatalf("%v, %v", p, err)
 		}
 
@@ -112,24 +112,24 @@ func TestRegister(t *testing.T) {
 		if _, err := home.Create(h.Dir, h.Settings); err != nil {
 			t.Fatal(err)
 		}
-		h, k = open(t, h.Dir)
-		if err := runner.Run(t.Context(), h, k); err == nil || !strings.Contains(err.Error(), "another peer") {
+		h, env = open(t, h.Dir)
+		if err := runner.Run(t.Context(), h, env); err == nil || !strings.Contains(err.Error(), "another peer") {
 			t.Fatal(err)
 		}
 	})
 
 	t.Run("refuses too little stake", func(t *testing.T) {
-		h, k := newHome(t, n, home.Settings{Role: home.Challenger, Stake: 5})
-		if err := runner.Run(t.Context(), h, k); err == nil || !strings.Contains(err.Error(), "below the least") {
+		h, env := newHome(t, n, home.Settings{Role: home.Challenger, Stake: 5})
+		if err := runner.Run(t.Context(), h, env); err == nil || !strings.Contains(err.Error(), "below the least") {
 			t.Fatal(err)
 		}
 	})
 
 	t.Run("ends with its context", func(t *testing.T) {
-		h, k := newHome(t, n, home.Settings{Role: home.Challenger})
+		h, env := newHome(t, n, home.Settings{Role: home.Challenger})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if err := runner.Run(ctx, h, k); err != nil {
+		if err := runner.Run(ctx, h, env); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -145,7 +145,7 @@ func TestRegister(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer h.Close()
-		if _, err := h.Kit(t.Context(), home.Options{}); err == nil || !strings.Contains(err.Error(), `chain "tally-devnet"`) {
+		if _, err := h.Env(t.Context(), home.Options{}); err == nil || !strings.Contains(err.Error(), `chain "tally-devnet"`) {
 			t.Fatal(err)
 		}
 		if _, err := h.StartNode(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "only a validator") {

@@ -13,7 +13,7 @@ import (
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/events"
 )
 
 // Fraud that nobody audits is found by the challenger when the next round is
@@ -87,10 +87,10 @@ func TestChallengerRemembers(t *testing.T) {
 	gate := nettest.NewGate()
 	n := nettest.Start(t, nettest.Options{Bend: holdRound(1, gate)})
 	id := n.Post(nil)
-	holds := func(e role.Event) bool { return e.Role == "challenger-0" && e.Kind == role.Replayed }
-	third := func() func(role.Event) bool {
+	holds := func(e events.Event) bool { return e.Role == "challenger-0" && e.Kind == events.Replayed }
+	third := func() func(events.Event) bool {
 		count := 0
-		return func(e role.Event) bool {
+		return func(e events.Event) bool {
 			if holds(e) {
 				count++
 			}
@@ -118,7 +118,7 @@ func TestFalseChallengeCostsTheChallenger(t *testing.T) {
 		Spec: func(s *consume.Spec) { s.Conditions.UnitWindow = consume.Duration(3 * time.Second) },
 	})
 	id := n.Post(nil)
-	n.Await("a challenge", func(e role.Event) bool { return e.Role == "challenger-0" && e.Kind == role.Found && e.Unit == 0 })
+	n.Await("a challenge", func(e events.Event) bool { return e.Role == "challenger-0" && e.Kind == events.Found && e.Unit == 0 })
 	defender := n.Lease(id, "the dispute", func(l *job.Lease) bool { return len(l.Disputes) == 1 }).Disputes[0].Defender
 	bond := int64(disputes(t, n)[0].Parties.Bond)
 	n.Forfeited("challenger-0", uint64(bond))

@@ -8,7 +8,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/events"
 )
 
 // Who has attested is asked on chain to show what it keeps. Questions are read
@@ -19,7 +19,7 @@ import (
 // under way is not cancelled: its question goes from the chain before it has ended.
 func (a *auditor) answers(ctx context.Context, l *job.Lease) {
 	for _, r := range l.Questions() {
-		if r.Custodian != a.kit.Account.Address || r.Due == 0 {
+		if r.Custodian != a.env.Account.Address || r.Due == 0 {
 			continue
 		}
 		name := fmt.Sprintf("answer %s %d %s", l.Order.ID().Short(), r.Unit, r.Seed.Short())
@@ -30,7 +30,7 @@ func (a *auditor) answers(ctx context.Context, l *job.Lease) {
 // show answers one question about a unit, or about the order's files.
 func (a *auditor) show(ctx context.Context, l *job.Lease, r *job.Question) error {
 	unit := r.Unit
-	l, err := a.kit.Fill(ctx, l, l.AboutUnit(unit))
+	l, err := a.env.Leases.Fill(ctx, l, l.AboutUnit(unit))
 	if err != nil {
 		return err
 	}
@@ -39,35 +39,35 @@ func (a *auditor) show(ctx context.Context, l *job.Lease, r *job.Question) error
 	if err != nil {
 		return fmt.Errorf("answer about %s: %w", job.Kept(unit), err)
 	}
-	m := &workv1.MsgAnswer{Custodian: a.kit.Account.Address, Order: l.Order.ID().String(), Files: unit == job.OfFiles, Shown: canon.Marshal(&shown)}
+	m := &workv1.MsgAnswer{Custodian: a.env.Account.Address, Order: l.Order.ID().String(), Files: unit == job.OfFiles, Shown: canon.Marshal(&shown)}
 	if !m.Files {
 		m.Unit, m.Attempt = uint32(unit), uint32(l.Units[unit].Attempt)
 	}
-	err = a.kit.Send(ctx, m)
+	err = a.env.Send(ctx, m)
 	if err != nil {
 		return fmt.Errorf("answer about %s: %w", job.Kept(unit), err)
 	}
-	a.kit.Emit(role.Event{Kind: role.Answered, Order: l.Order.ID(), Unit: unit, Text: "showed the tile that was asked for"})
+	a.env.Emit(events.Event{Kind: events.Answered, Order: l.Order.ID(), Unit: unit, Text: "showed the tile that was asked for"})
 	return nil
 }
 
 // tile opens what a question asks for.
 func (a *auditor) tile(ctx context.Context, l *job.Lease, unit int, q proof.Sample) (proof.Shown, error) {
 	if q.State < 0 {
-		j, err := a.kit.Work(ctx, l)
+		j, err := a.env.Jobs.Get(ctx, l)
 		if err != nil {
 			return proof.Shown{}, err
 		}
 		return q.ShowTensor(j.Data), nil
 	}
 	if q.Of > 0 {
-		fragment, roots, err := a.kit.OwnFragment(ctx, l, unit, q.State)
+		fragment, roots, err := a.env.States.OwnFragment(ctx, l, unit, q.State)
 		if err != nil {
 			return proof.Shown{}, err
 		}
 		return q.ShowFragment(fragment, roots)
 	}
-	s, err := a.kit.State(ctx, l, q.Root)
+	s, err := a.env.States.Get(ctx, l, q.Root)
 	if err != nil {
 		return proof.Shown{}, err
 	}

@@ -21,55 +21,59 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/disputer"
+	"github.com/tally-network/tally/node/events"
+	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/states"
+	"github.com/tally-network/tally/node/tasks"
 )
 
 type auditor struct {
-	kit    *role.Kit
-	order  *role.Tasks // keeping the files of orders
-	fetch  *role.Tasks // keeping
-	replay *role.Tasks // auditing
-	answer *role.Tasks // showing what is kept
+	env    *role.Env
+	order  *tasks.Set // keeping the files of orders
+	fetch  *tasks.Set // keeping
+	replay *tasks.Set // auditing
+	answer *tasks.Set // showing what is kept
 	player *disputer.Player
-	keep   *role.Keep
+	pruner *states.Pruner
 	judged sync.Map // names of forced attempts whose truth contradicts our word, and holds
 }
 
 // Run audits and keeps until ctx is done.
-func Run(ctx context.Context, k *role.Kit) error {
-	a := &auditor{kit: k, order: k.NewTasks(0), fetch: k.NewTasks(8), replay: k.NewTasks(4), answer: k.NewTasks(2), player: disputer.New(ctx, k), keep: k.NewKeep()}
+func Run(ctx context.Context, env *role.Env) error {
+	a := &auditor{env: env, order: env.NewTasks(0), fetch: env.NewTasks(8), replay: env.NewTasks(4), answer: env.NewTasks(2), player: disputer.New(ctx, env), pruner: env.NewPruner()}
 	defer a.order.Wait()
 	defer a.fetch.Wait()
 	defer a.replay.Wait()
 	defer a.answer.Wait()
 	defer a.player.Wait()
-	return k.EachBlock(ctx, a.block)
+	return env.EachBlock(ctx, a.block)
 }
 
 func (a *auditor) block(ctx context.Context, b client.Block) error {
-	leases, err := a.kit.Live(ctx, a.kit.Account.Address)
+	live, err := a.env.Leases.Live(ctx, a.env.Account.Address)
 	if err != nil {
 		return err
 	}
 	wanted := map[string]bool{}
-	for _, x := range leases {
+	for _, x := range live {
 		l := x.Lease
-		a.kit.Serve(x)
+		a.env.Blobs.Serve(x)
 		a.first(ctx, l, b.Time)
 		a.units(ctx, l, wanted)
 		a.answers(ctx, l)
 		a.truth(ctx, l, wanted)
 	}
-	for _, t := range []*role.Tasks{a.fetch, a.replay} {
-		t.Keep(func(name string) bool { return wanted[name] })
+	for _, t := range []*tasks.Set{a.fetch, a.replay} {
+		t.Retain(func(name string) bool { return wanted[name] })
 	}
-	return errors.Join(a.keep.Block(ctx, b.Time, leases), a.player.Block(ctx))
+	return errors.Join(a.pruner.Block(ctx, b.Time, live), a.player.Block(ctx))
 }
 
 // units starts what is to be done about each unit of a lease.
 func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]bool) {
-	me := a.kit.Account.Address
+	me := a.env.Account.Address
 	for i := range l.Units {
 		u := &l.Units[i]
 		mine := slices.ContainsFunc(u.Audits, func(x job.Audit) bool { return x.Auditor == me })
@@ -78,7 +82,7 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 			continue
 		}
 		// While the receipt stands, a task may still be posting its answer.
-		name := role.AttemptName(l.Order.ID(), i, u.Attempt)
+		name := leases.AttemptName(l.Order.ID(), i, u.Attempt)
 		keep, audit := "keep "+name, "audit "+name
 		wanted[keep], wanted[audit] = true, true
 		if l.MayAttest(i, me) {
@@ -107,9 +111,9 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 // auditor had answered, it looks at the segments that it had to look at: whoever disputes
 // a receipt early would else keep a forced attempt from all who audit.
 func (a *auditor) truth(ctx context.Context, l *job.Lease, wanted map[string]bool) {
-	me := a.kit.Account.Address
+	me := a.env.Account.Address
 	for _, f := range l.Forced() {
-		name := "truth " + role.AttemptName(l.Order.ID(), f.Index, f.Unit.Attempt)
+		name := "truth " + leases.AttemptName(l.Order.ID(), f.Index, f.Unit.Attempt)
 		wanted[name] = true
 		if _, judged := a.judged.Load(name); judged || l.TruthDisputed(me, f) {
 			continue
@@ -130,14 +134,14 @@ func (a *auditor) truth(ctx context.Context, l *job.Lease, wanted map[string]boo
 // sure: all, where its bond depends on them; those that it was to look at, where it had
 // not answered yet.
 func (a *auditor) doubted(f *job.Forced) (segments []int) {
-	me := a.kit.Account.Address
+	me := a.env.Account.Address
 	for i := range f.Unit.Audits {
 		switch x := &f.Unit.Audits[i]; {
 		case x.Auditor != me:
 		case x.Done && x.Bond > 0 && !f.Right(x):
 			return f.Segments()
 		case !x.Done && !x.Forfeit:
-			output, _, err := vrf.Prove(a.kit.Keys.VRF, proof.AuditInput(f.Unit.Receipt.ID(), me))
+			output, _, err := vrf.Prove(a.env.Keys.VRF, proof.AuditInput(f.Unit.Receipt.ID(), me))
 			if err == nil { // as it is, for a key that was registered
 				return proof.Segments(output[:], len(f.Truth), f.Unit.Audited)
 			}
@@ -151,11 +155,11 @@ func (a *auditor) doubted(f *job.Forced) (segments []int) {
 // computed from those of which there are.
 func (a *auditor) files(ctx context.Context, l *job.Lease) error {
 	// What makes up the work first: nothing else is fetched of an order that it does not.
-	if _, err := a.kit.Work(ctx, l); err != nil {
+	if _, err := a.env.Jobs.Get(ctx, l); err != nil {
 		return err
 	}
 	for _, f := range l.Order.Problem.Files {
-		if _, err := a.kit.BringFile(ctx, l, f); err != nil {
+		if _, err := a.env.Blobs.FetchFile(ctx, l, f); err != nil {
 			return err
 		}
 	}
@@ -163,7 +167,7 @@ func (a *auditor) files(ctx context.Context, l *job.Lease) error {
 		return nil
 	}
 	for r := range l.Round {
-		if err := a.kit.HoldState(ctx, l, l.Merges[r].Root); err != nil {
+		if err := a.env.States.Ensure(ctx, l, l.Merges[r].Root); err != nil {
 			return err
 		}
 	}
@@ -176,7 +180,7 @@ func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 	if err := a.files(ctx, l); err != nil {
 		return err
 	}
-	l, err := a.kit.Fill(ctx, l, l.AboutUnit(i))
+	l, err := a.env.Leases.Fill(ctx, l, l.AboutUnit(i))
 	if err != nil {
 		return err
 	}
@@ -185,13 +189,13 @@ func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 	if err != nil {
 		return err
 	}
-	err = a.kit.Send(ctx, &workv1.MsgAttest{
-		Custodian: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Fragment: wire.FragmentToProto(fragment),
+	err = a.env.Send(ctx, &workv1.MsgAttest{
+		Custodian: a.env.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Fragment: wire.FragmentToProto(fragment),
 	})
 	if err != nil {
 		return fmt.Errorf("attest to unit %d: %w", i, err)
 	}
-	a.kit.Emit(role.Event{Kind: role.Attested, Order: l.Order.ID(), Unit: i})
+	a.env.Emit(events.Event{Kind: events.Attested, Order: l.Order.ID(), Unit: i})
 	return nil
 }
 
@@ -199,14 +203,14 @@ func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 // returns.
 func (a *auditor) hold(ctx context.Context, l *job.Lease, i int) (*job.Fragment, error) {
 	if l.Order.Fragments().Cuts() {
-		number, ok := l.FreeFragment(i, a.kit.Account.Address)
+		number, ok := l.FreeFragment(i, a.env.Account.Address)
 		if !ok {
 			return nil, fmt.Errorf("all fragments of unit %d are kept", i)
 		}
-		return a.kit.KeepFragments(ctx, l, i, number)
+		return a.env.States.PutFragments(ctx, l, i, number)
 	}
 	for _, root := range l.Units[i].Receipt.Checkpoints {
-		if err := a.kit.HoldState(ctx, l, root); err != nil {
+		if err := a.env.States.Ensure(ctx, l, root); err != nil {
 			return nil, err
 		}
 	}
@@ -217,13 +221,13 @@ func (a *auditor) hold(ctx context.Context, l *job.Lease, i int) (*job.Fragment,
 // wrong it opens a dispute in the same transaction, or in a later block where the unit
 // cannot be disputed yet.
 func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
-	l, err := a.kit.Fill(ctx, l, l.AboutUnit(i))
+	l, err := a.env.Leases.Fill(ctx, l, l.AboutUnit(i))
 	if err != nil {
 		return err
 	}
 	r := l.Units[i].Receipt
-	me := a.kit.Account.Address
-	output, pi, err := vrf.Prove(a.kit.Keys.VRF, proof.AuditInput(r.ID(), me))
+	me := a.env.Account.Address
+	output, pi, err := vrf.Prove(a.env.Keys.VRF, proof.AuditInput(r.ID(), me))
 	if err != nil {
 		return err
 	}
@@ -233,7 +237,7 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 		return err
 	}
 	segments = append(segments, top...)
-	outcomes, err := a.kit.Truth(ctx, l, r, segments)
+	outcomes, err := a.env.States.Truth(ctx, l, r, segments)
 	if err != nil {
 		return err
 	}
@@ -259,18 +263,18 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 			answer = append(answer, accusation)
 		}
 	}
-	err = a.kit.Send(ctx, answer...)
+	err = a.env.Send(ctx, answer...)
 	if err != nil && len(answer) > 1 { // then the dispute is opened by itself, in a later block
-		a.kit.Log.Warn("a report was refused together with its dispute", "unit", i, "error", err)
+		a.env.Log.Warn("a report was refused together with its dispute", "unit", i, "error", err)
 		answer = answer[:1]
-		err = a.kit.Send(ctx, answer...)
+		err = a.env.Send(ctx, answer...)
 	}
 	if err != nil {
 		return fmt.Errorf("report on unit %d: %w", i, err)
 	}
-	a.kit.Emit(role.Event{Kind: role.Audited, Order: l.Order.ID(), Unit: i, Text: text})
+	a.env.Emit(events.Event{Kind: events.Audited, Order: l.Order.ID(), Unit: i, Text: text})
 	if len(answer) > 1 {
-		a.kit.Emit(role.Event{Kind: role.Found, Order: l.Order.ID(), Unit: i, Text: fmt.Sprintf("segment %d is wrong", wrong)})
+		a.env.Emit(events.Event{Kind: events.Found, Order: l.Order.ID(), Unit: i, Text: fmt.Sprintf("segment %d is wrong", wrong)})
 	}
 	return nil
 }
@@ -285,7 +289,7 @@ func (a *auditor) largest(ctx context.Context, l *job.Lease, r *job.Receipt, aud
 	var sizes []float64
 	var before *graph.State
 	for _, root := range r.Checkpoints {
-		after, err := a.kit.State(ctx, l, root)
+		after, err := a.env.States.Get(ctx, l, root)
 		if err != nil {
 			return nil, err
 		}

@@ -17,7 +17,7 @@ import (
 // do.
 func TestForcedAttemptThatIsShownEarlyIsLookedAt(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	a := &auditor{kit: &role.Kit{Account: &client.Account{Address: "me"}, Keys: role.Keys{VRF: key}}}
+	a := &auditor{env: role.New(role.Parts{Account: &client.Account{Address: "me"}, Keys: role.Keys{VRF: key}})}
 	receipt := &job.Receipt{Provider: "p"}
 	truth := make([]proof.Outcome, 8)
 	for i := range 9 {

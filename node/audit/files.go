@@ -9,8 +9,9 @@ import (
 
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/blobs"
+	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/replay"
-	"github.com/tally-network/tally/node/role"
 )
 
 // Custodians of an order's files say whether they can be had before anything is given out.
@@ -20,7 +21,7 @@ import (
 // first keeps an order's files where this validator was drawn to, and says whether it
 // could have them.
 func (a *auditor) first(ctx context.Context, l *job.Lease, now int64) {
-	me := a.kit.Account.Address
+	me := a.env.Account.Address
 	at := slices.IndexFunc(l.Files.Custodians, func(k job.FileCustodian) bool { return k.Account == me })
 	if at < 0 {
 		return
@@ -51,27 +52,27 @@ func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) erro
 	defer cancel()
 	err := a.files(fetch, l)
 	if err == nil {
-		err = a.kit.CheckUnread(fetch, l)
+		err = a.env.Jobs.CheckUnread(fetch, l)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	says := wordFor(err)
 	if err != nil {
-		var away *role.FetchError
+		var away *blobs.FetchError
 		if left > leastTime && fetch.Err() == nil && errors.As(err, &away) || l.Files.Due == 0 {
 			return err
 		}
-		a.kit.Log.Warn("the order's files are not kept here", "order", l.Order.ID(), "says", says, "error", err)
+		a.env.Log.Warn("the order's files are not kept here", "order", l.Order.ID(), "says", says, "error", err)
 	}
-	err = a.kit.Send(ctx, &workv1.MsgAttestFiles{
-		Custodian: a.kit.Account.Address, Order: l.Order.ID().String(), Draw: uint32(l.Files.Draws), Says: says,
+	err = a.env.Send(ctx, &workv1.MsgAttestFiles{
+		Custodian: a.env.Account.Address, Order: l.Order.ID().String(), Draw: uint32(l.Files.Draws), Says: says,
 	})
 	if err != nil {
 		return fmt.Errorf("say whether the order's files can be had: %w", err)
 	}
 	if says == workv1.WORD_HAD {
-		a.kit.Emit(role.Event{Kind: role.Attested, Order: l.Order.ID(), Unit: -1, Text: "the order's files"})
+		a.env.Emit(events.Event{Kind: events.Attested, Order: l.Order.ID(), Unit: -1, Text: "the order's files"})
 	}
 	return nil
 }
@@ -79,7 +80,7 @@ func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) erro
 // wordFor returns what a custodian says of files that it could not keep for the given reason,
 // or that it keeps.
 func wordFor(err error) workv1.Word {
-	var away *role.FetchError
+	var away *blobs.FetchError
 	var unfit *replay.UnfitError
 	switch {
 	case err == nil:

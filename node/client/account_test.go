@@ -70,7 +70,7 @@ func TestSendOverBrokenConnections(t *testing.T) {
 	defer c.Close()
 	account := c.Account(secp256k1.GenPrivKey())
 	fund := &banktypes.MsgSend{FromAddress: consumer.Address, ToAddress: account.Address, Amount: coin.Of(client.FirstFees)}
-	if _, err := n.Consumer.Kit.Account.Send(t.Context(), fund); err != nil {
+	if _, err := n.Consumer.Env.Account.Send(t.Context(), fund); err != nil {
 		t.Fatal(err)
 	}
 	to := n.Member("provider-0").Home.Address
@@ -108,7 +108,7 @@ func TestSendOverBrokenConnections(t *testing.T) {
 // has no money sends what another grants it.
 func TestRefusalsAreFreeAndSponsorsPay(t *testing.T) {
 	n := nettest.Start(t, nettest.Options{})
-	consumer, lead := n.Consumer.Kit, n.Member("validator-0").Kit
+	consumer, lead := n.Consumer.Env, n.Member("validator-0").Env
 	balance := func(account string) uint64 {
 		r, err := banktypes.NewQueryClient(consumer.Chain.Conn).Balance(t.Context(), &banktypes.QueryBalanceRequest{Address: account, Denom: coin.Denom})
 		if err != nil {
@@ -154,7 +154,7 @@ func TestRefusalsAreFreeAndSponsorsPay(t *testing.T) {
 // come first, once kept a newcomer from using the one that pays.
 func TestStrangersGrantsShadowNobody(t *testing.T) {
 	n := nettest.Start(t, nettest.Options{})
-	consumer, lead := n.Consumer.Kit, n.Member("validator-0").Kit
+	consumer, lead := n.Consumer.Env, n.Member("validator-0").Env
 	newcomer := consumer.Chain.Account(secp256k1.GenPrivKey())
 	back := &banktypes.MsgSend{FromAddress: newcomer.Address, ToAddress: consumer.Account.Address, Amount: coin.Of(1)}
 	if _, err := consumer.Account.Send(t.Context(), &banktypes.MsgSend{FromAddress: consumer.Account.Address, ToAddress: newcomer.Address, Amount: coin.Of(1)}); err != nil {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
@@ -57,20 +59,20 @@ func CanDeliver(dir string, replace bool) error {
 // Deliver fetches the model of a settled lease and the proof of it, and writes
 // them to a directory. progress sees how much of the proof is there; it may be
 // nil.
-func Deliver(ctx context.Context, k *role.Kit, l *job.Lease, dir string, progress func(done, all int)) (*Delivery, error) {
+func Deliver(ctx context.Context, env *role.Env, l *job.Lease, dir string, progress func(done, all int)) (*Delivery, error) {
 	d := newDelivery(dir)
 	var err error
-	if d.Result, err = Fetch(ctx, k, l); err != nil {
+	if d.Result, err = Fetch(ctx, env, l); err != nil {
 		return nil, err
 	}
-	if err := d.measure(ctx, k, l); err != nil {
+	if err := d.measure(ctx, env, l); err != nil {
 		return nil, err
 	}
 	file, ok := l.Order.Problem.File(replay.RoleTokenizer)
 	if !ok {
 		return nil, fmt.Errorf("the order names no %s", replay.RoleTokenizer)
 	}
-	tokenizer, err := k.Read(ctx, l, file, role.Holders(l)...)
+	tokenizer, err := env.Blobs.Read(ctx, l, file, blobs.Holders(l)...)
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +80,13 @@ func Deliver(ctx context.Context, k *role.Kit, l *job.Lease, dir string, progres
 		return nil, err
 	}
 	if err := errors.Join(
-		role.WriteFile(d.Safetensors, d.Result.Safetensors),
-		role.WriteFile(d.ONNX, d.Result.ONNX),
-		role.WriteFile(d.Tokenizer, tokenizer),
+		replace.File(d.Safetensors, d.Result.Safetensors),
+		replace.File(d.ONNX, d.Result.ONNX),
+		replace.File(d.Tokenizer, tokenizer),
 	); err != nil {
 		return nil, err
 	}
-	trust, err := evidence.Collect(ctx, k, l, d.Bundle, progress)
+	trust, err := evidence.Collect(ctx, env, l, d.Bundle, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -93,13 +95,13 @@ func Deliver(ctx context.Context, k *role.Kit, l *job.Lease, dir string, progres
 }
 
 // measure computes the losses of the trained model.
-func (d *Delivery) measure(ctx context.Context, k *role.Kit, l *job.Lease) error {
+func (d *Delivery) measure(ctx context.Context, env *role.Env, l *job.Lease) error {
 	d.LossLast = replay.LossOf(d.Result.State)
 	file, ok := l.Order.Problem.File(replay.RoleHeldOut)
 	if !ok {
 		return nil
 	}
-	b, err := k.Read(ctx, l, file, role.Holders(l)...)
+	b, err := env.Blobs.Read(ctx, l, file, blobs.Holders(l)...)
 	if err != nil {
 		return err
 	}
@@ -107,10 +109,10 @@ func (d *Delivery) measure(ctx context.Context, k *role.Kit, l *job.Lease) error
 	if err != nil {
 		return fmt.Errorf("held-out records: %w", err)
 	}
-	j, err := k.Work(ctx, l)
+	j, err := env.Jobs.Get(ctx, l)
 	if err != nil {
 		return err
 	}
-	d.HeldOutLossLast, err = j.Loss(ctx, d.Result.State, heldOut, k.Exec)
+	d.HeldOutLossLast, err = j.Loss(ctx, d.Result.State, heldOut, env.Jobs.Exec)
 	return err
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/replay"
-	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/store"
 )
 
@@ -149,7 +149,7 @@ func (d *Draft) Unsigned() *job.Order {
 	o := &job.Order{Contact: job.Contact{Key: make([]byte, ed25519.PublicKeySize)}, Problem: d.Problem, Conditions: d.Spec.Terms()}
 	o.Problem.Files = nil
 	for _, f := range d.Files {
-		o.Problem.Files = append(o.Problem.Files, role.File(f.Role, store.RefOf(f.Bytes)))
+		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, store.RefOf(f.Bytes)))
 	}
 	return o
 }

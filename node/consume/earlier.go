@@ -25,8 +25,8 @@ type EarlierOrder struct {
 //
 // nonce is that of the next order on the same terms, their number. Two postings of one
 // home and address, of which neither saw the other, get the same one, and so are one order.
-func FindEarlier(ctx context.Context, k *role.Kit, o *job.Order) (e *EarlierOrder, nonce uint64, err error) {
-	booked, err := Orders(ctx, k, o.Consumer, maxFound)
+func FindEarlier(ctx context.Context, env *role.Env, o *job.Order) (e *EarlierOrder, nonce uint64, err error) {
+	booked, err := Orders(ctx, env, o.Consumer, maxFound)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -41,7 +41,7 @@ func FindEarlier(ctx context.Context, k *role.Kit, o *job.Order) (e *EarlierOrde
 		_, terms := compareOrders(&all[i], o)
 		x := &EarlierOrder{ID: all[i].ID(), Progress: Progress{Status: booked[i].Posting.Status}, OwnPeer: bytes.Equal(all[i].Contact.Key, o.Contact.Key)}
 		if s := x.Progress.Status; s != marketv1.STATUS_EXPIRED && s != marketv1.STATUS_CANCELLED {
-			if x.Progress, err = Look(ctx, k, x.ID); err != nil {
+			if x.Progress, err = Look(ctx, env, x.ID); err != nil {
 				return nil, 0, err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -101,13 +102,13 @@ func (p *Progress) Left(now, since int64) string {
 }
 
 // Look asks the chain how an order stands.
-func Look(ctx context.Context, k *role.Kit, order canon.Hash) (Progress, error) {
-	r, err := marketv1.NewQueryClient(k.Chain.Conn).Order(ctx, &marketv1.QueryOrderRequest{Order: order.String()})
+func Look(ctx context.Context, env *role.Env, order canon.Hash) (Progress, error) {
+	r, err := marketv1.NewQueryClient(env.Chain.Conn).Order(ctx, &marketv1.QueryOrderRequest{Order: order.String()})
 	if err != nil {
 		return Progress{}, fmt.Errorf("order %s: %w", order.Short(), err)
 	}
 	p := Progress{Status: r.Order.Posting.Status}
-	l, err := k.Lease(ctx, order)
+	l, err := env.Leases.Get(ctx, order)
 	switch {
 	case err == nil:
 		p.Lease = l
@@ -123,20 +124,20 @@ var ErrUnmet = errors.New("no offer met the order")
 
 // Follow serves the order's files and looks after it on every block until done
 // is satisfied or the order has ended.
-func Follow(ctx context.Context, k *role.Kit, order canon.Hash, done func(Progress) bool) (Progress, error) {
+func Follow(ctx context.Context, env *role.Env, order canon.Hash, done func(Progress) bool) (Progress, error) {
 	var last Progress
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var failed error
-	err := k.EachBlock(ctx, func(ctx context.Context, _ client.Block) error {
-		p, err := Look(ctx, k, order)
+	err := env.EachBlock(ctx, func(ctx context.Context, _ client.Block) error {
+		p, err := Look(ctx, env, order)
 		if err != nil {
 			return err
 		}
 		last = p
 		switch {
 		case p.Lease != nil:
-			k.Serve(role.Lease{Lease: p.Lease})
+			env.Blobs.Serve(leases.Lease{Lease: p.Lease})
 			if done(p) || p.Lease.Phase == job.Settled {
 				stop()
 			}

@@ -15,11 +15,11 @@ import (
 
 // Orders returns the orders of a consumer, or all for "", oldest first, to the
 // most.
-func Orders(ctx context.Context, k *role.Kit, consumer string, most int) ([]marketv1.BookedOrder, error) {
+func Orders(ctx context.Context, env *role.Env, consumer string, most int) ([]marketv1.BookedOrder, error) {
 	var out []marketv1.BookedOrder
 	q := &marketv1.QueryOrdersRequest{Consumer: consumer, Pagination: &query.PageRequest{}}
 	for {
-		r, err := marketv1.NewQueryClient(k.Chain.Conn).Orders(ctx, q)
+		r, err := marketv1.NewQueryClient(env.Chain.Conn).Orders(ctx, q)
 		if err != nil {
 			return nil, fmt.Errorf("orders: %w", err)
 		}
@@ -46,14 +46,14 @@ const (
 
 // Find returns the order whose id begins with text: of a consumer's, or of all
 // for "". A whole id is not looked up.
-func Find(ctx context.Context, k *role.Kit, consumer, text string) (canon.Hash, error) {
+func Find(ctx context.Context, env *role.Env, consumer, text string) (canon.Hash, error) {
 	if len(text) == wholeID {
 		return canon.ParseHash(text)
 	}
 	if len(text) < leastID {
 		return canon.Hash{}, fmt.Errorf("order %q: give at least %d digits of its id", text, leastID)
 	}
-	all, err := Orders(ctx, k, consumer, maxFound)
+	all, err := Orders(ctx, env, consumer, maxFound)
 	if err != nil {
 		return canon.Hash{}, err
 	}

@@ -65,7 +65,7 @@ type Dispute struct {
 var InsuranceFund = authtypes.NewModuleAddress(job.Insurance).String()
 
 // NewOutcome asks the chain what has come of a lease.
-func NewOutcome(ctx context.Context, k *role.Kit, l *job.Lease) (Outcome, error) {
+func NewOutcome(ctx context.Context, env *role.Env, l *job.Lease) (Outcome, error) {
 	p, m := &l.Order.Problem, &l.Ledger
 	o := Outcome{
 		Order: l.Order.ID().String(), Status: l.Phase.String(), Reason: l.Reason,
@@ -75,7 +75,7 @@ func NewOutcome(ctx context.Context, k *role.Kit, l *job.Lease) (Outcome, error)
 		Forced: len(m.Prizes) > 0 || len(l.Forced()) > 0,
 		Audits: Audits{l.Audits.Drawn, l.Audits.Passed, l.Audits.Failed},
 	}
-	ds, err := Disputes(ctx, k, l.Order.ID())
+	ds, err := Disputes(ctx, env, l.Order.ID())
 	if err != nil {
 		return o, err
 	}
@@ -96,8 +96,8 @@ func shares(in []job.Share) map[string]uint64 {
 }
 
 // Disputes returns all disputes about an order, oldest first.
-func Disputes(ctx context.Context, k *role.Kit, order canon.Hash) ([]disputev1.Dispute, error) {
-	r, err := disputev1.NewQueryClient(k.Chain.Conn).Disputes(ctx, &disputev1.QueryDisputesRequest{Order: order.String()})
+func Disputes(ctx context.Context, env *role.Env, order canon.Hash) ([]disputev1.Dispute, error) {
+	r, err := disputev1.NewQueryClient(env.Chain.Conn).Disputes(ctx, &disputev1.QueryDisputesRequest{Order: order.String()})
 	if err != nil {
 		return nil, fmt.Errorf("disputes of order %s: %w", order.Short(), err)
 	}

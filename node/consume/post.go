@@ -20,28 +20,29 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/role"
 )
 
 // Order returns the order that posting a draft would sign. Its files are put
 // into the consumer's store.
-func (d *Draft) Order(k *role.Kit) (job.Order, error) {
+func (d *Draft) Order(env *role.Env) (job.Order, error) {
 	var nonce [8]byte
 	if _, err := rand.Read(nonce[:]); err != nil {
 		return job.Order{}, err
 	}
 	o := job.Order{
-		Chain: k.Chain.ChainID, Consumer: k.Account.Address, Nonce: binary.LittleEndian.Uint64(nonce[:]),
-		Contact: job.Contact{Key: ed25519.PrivateKey(k.Keys.Peer).Public().(ed25519.PublicKey), Addrs: k.Host.Addrs()},
+		Chain: env.Chain.ChainID, Consumer: env.Account.Address, Nonce: binary.LittleEndian.Uint64(nonce[:]),
+		Contact: job.Contact{Key: ed25519.PrivateKey(env.Keys.Peer).Public().(ed25519.PublicKey), Addrs: env.Host.Addrs()},
 		Problem: d.Problem, Conditions: d.Spec.Terms(),
 	}
 	o.Problem.Files = nil
 	for _, f := range d.Files {
-		ref, err := k.Store.PutBytes(draftPin, f.Bytes)
+		ref, err := env.Store.PutBytes(draftPin, f.Bytes)
 		if err != nil {
 			return o, err
 		}
-		o.Problem.Files = append(o.Problem.Files, role.File(f.Role, ref))
+		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, ref))
 	}
 	return o, o.Check()
 }
@@ -50,12 +51,12 @@ func (d *Draft) Order(k *role.Kit) (job.Order, error) {
 const draftPin = "draft"
 
 // Discard lets go of the files of orders that were never posted.
-func Discard(k *role.Kit) error { return k.Store.Unpin(draftPin) }
+func Discard(env *role.Env) error { return env.Store.Unpin(draftPin) }
 
 // Quote asks every offer what it would take for the order, and why it does not
 // meet it.
-func Quote(ctx context.Context, k *role.Kit, o *job.Order) (*marketv1.QueryQuoteResponse, error) {
-	r, err := marketv1.NewQueryClient(k.Chain.Conn).Quote(ctx, &marketv1.QueryQuoteRequest{Order: wire.OrderToProto(o)})
+func Quote(ctx context.Context, env *role.Env, o *job.Order) (*marketv1.QueryQuoteResponse, error) {
+	r, err := marketv1.NewQueryClient(env.Chain.Conn).Quote(ctx, &marketv1.QueryQuoteRequest{Order: wire.OrderToProto(o)})
 	if err != nil {
 		return nil, fmt.Errorf("ask for a quote: %w", err)
 	}
@@ -63,8 +64,8 @@ func Quote(ctx context.Context, k *role.Kit, o *job.Order) (*marketv1.QueryQuote
 }
 
 // Deposit returns what an order locks beside its maximum price, in utally.
-func Deposit(ctx context.Context, k *role.Kit, o *job.Order) (uint64, error) {
-	r, err := workv1.NewQueryClient(k.Chain.Conn).Params(ctx, &workv1.QueryParamsRequest{})
+func Deposit(ctx context.Context, env *role.Env, o *job.Order) (uint64, error) {
+	r, err := workv1.NewQueryClient(env.Chain.Conn).Params(ctx, &workv1.QueryParamsRequest{})
 	if err != nil {
 		return 0, fmt.Errorf("ask for the rules: %w", err)
 	}
@@ -74,12 +75,12 @@ func Deposit(ctx context.Context, k *role.Kit, o *job.Order) (uint64, error) {
 
 // Afford returns an error that says what is missing if the consumer's account
 // cannot lock the maximum price of an order and its deposit.
-func Afford(ctx context.Context, k *role.Kit, o *job.Order) error {
-	r, err := banktypes.NewQueryClient(k.Chain.Conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: o.Consumer, Denom: coin.Denom})
+func Afford(ctx context.Context, env *role.Env, o *job.Order) error {
+	r, err := banktypes.NewQueryClient(env.Chain.Conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: o.Consumer, Denom: coin.Denom})
 	if err != nil {
 		return fmt.Errorf("ask for the balance of %s: %w", o.Consumer, err)
 	}
-	deposit, err := Deposit(ctx, k, o)
+	deposit, err := Deposit(ctx, env, o)
 	if err != nil {
 		return err
 	}
@@ -102,29 +103,29 @@ func (e *PoorError) Error() string {
 
 // Post locks the maximum price and the deposit, and puts the order into the book. The files stay
 // in the consumer's store under the order's name.
-func Post(ctx context.Context, k *role.Kit, o *job.Order) (canon.Hash, error) {
+func Post(ctx context.Context, env *role.Env, o *job.Order) (canon.Hash, error) {
 	id := o.ID()
-	if err := Keep(k, id, o); err != nil {
+	if err := Keep(env, id, o); err != nil {
 		return id, err
 	}
-	m, err := Message(k, o)
+	m, err := Message(env, o)
 	if err != nil {
 		return id, err
 	}
-	if _, err := k.Account.Send(ctx, m); err != nil {
+	if _, err := env.Account.Send(ctx, m); err != nil {
 		return id, fmt.Errorf("post the order: %w", err)
 	}
-	return id, Discard(k)
+	return id, Discard(env)
 }
 
 // Keep keeps the files of an order in the consumer's store under an order's name.
-func Keep(k *role.Kit, id canon.Hash, o *job.Order) error {
+func Keep(env *role.Env, id canon.Hash, o *job.Order) error {
 	for _, f := range o.Problem.Files {
-		ref, err := role.RefOf(f)
+		ref, err := blobs.RefOf(f)
 		if err != nil {
 			return err
 		}
-		if err := k.Store.Pin(role.Pin(id), ref); err != nil {
+		if err := env.Store.Pin(blobs.Pin(id), ref); err != nil {
 			return err
 		}
 	}
@@ -132,13 +133,13 @@ func Keep(k *role.Kit, id canon.Hash, o *job.Order) error {
 }
 
 // Message returns what posts an order. The peer signs that it is the consumer's contact.
-func Message(k *role.Kit, o *job.Order) (*marketv1.MsgPostOrder, error) {
+func Message(env *role.Env, o *job.Order) (*marketv1.MsgPostOrder, error) {
 	account, err := address.Parse(o.Consumer)
 	if err != nil {
 		return nil, err
 	}
 	statement := wire.Statement(o.Chain, account, providerv1.ROLE_UNSPECIFIED)
-	return &marketv1.MsgPostOrder{Consumer: o.Consumer, Order: wire.OrderToProto(o), Signature: ed25519.Sign(k.Keys.Peer, statement)}, nil
+	return &marketv1.MsgPostOrder{Consumer: o.Consumer, Order: wire.OrderToProto(o), Signature: ed25519.Sign(env.Keys.Peer, statement)}, nil
 }
 
 // Obstacles says in words why no offer meets an order.

@@ -26,15 +26,15 @@ type Result struct {
 
 // Fetch gets the final state of a lease and writes it in the formats that other
 // programs read.
-func Fetch(ctx context.Context, k *role.Kit, l *job.Lease) (*Result, error) {
+func Fetch(ctx context.Context, env *role.Env, l *job.Lease) (*Result, error) {
 	if l.Round == 0 {
 		return nil, fmt.Errorf("no round was merged: %s", l.Reason)
 	}
-	j, err := k.Work(ctx, l)
+	j, err := env.Jobs.Get(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	s, err := k.State(ctx, l, l.FinalRoot())
+	s, err := env.States.Get(ctx, l, l.FinalRoot())
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/events"
 )
 
 // Board is how the demo stands.
@@ -75,7 +75,7 @@ type scribe struct {
 	o     *Options
 	names map[string]string // roles by account
 
-	trained map[trainedUnit]role.Event // the last event of units whose receipts are not posted
+	trained map[trainedUnit]events.Event // the last event of units whose receipts are not posted
 }
 
 // trainedUnit is a unit that a provider trains.
@@ -85,7 +85,7 @@ type trainedUnit struct {
 }
 
 func newScribe(o *Options) *scribe {
-	return &scribe{begun: time.Now(), o: o, names: map[string]string{}, trained: map[trainedUnit]role.Event{}, board: Board{Stage: "starting the network"}}
+	return &scribe{begun: time.Now(), o: o, names: map[string]string{}, trained: map[trainedUnit]events.Event{}, board: Board{Stage: "starting the network"}}
 }
 
 // change edits the board and shows it.
@@ -128,9 +128,9 @@ func (s *scribe) name(account string) string {
 }
 
 // observe takes in what a role tells.
-func (s *scribe) observe(e role.Event) {
+func (s *scribe) observe(e events.Event) {
 	switch e.Kind {
-	case role.Trained:
+	case events.Trained:
 		s.change(func(b *Board) {
 			s.trained[trainedUnit{e.Role, e.Unit}] = e
 			for i := range b.Workers {
@@ -139,7 +139,7 @@ func (s *scribe) observe(e role.Event) {
 				}
 			}
 		})
-	case role.Posted:
+	case events.Posted:
 		if e.Unit >= 0 {
 			s.change(func(b *Board) {
 				at := trainedUnit{e.Role, e.Unit}
@@ -158,11 +158,11 @@ func (s *scribe) observe(e role.Event) {
 		}
 		s.change(func(b *Board) { b.Loss = append(b.Loss[:min(e.Step, len(b.Loss))], e.Loss) })
 		s.say("%s merged round %d: mean loss %.3f", e.Role, e.Step, e.Loss)
-	case role.Audited:
+	case events.Audited:
 		s.say("%s audited unit %d: %s", e.Role, e.Unit, e.Text)
-	case role.Replayed:
+	case events.Replayed:
 		s.change(func(b *Board) { b.Replayed++ })
-	case role.Found:
+	case events.Found:
 		s.say("%s found unit %d wrong: %s", e.Role, e.Unit, e.Text)
 	}
 }

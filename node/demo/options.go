@@ -27,7 +27,7 @@ type Options struct {
 	Board func(Board)  // how everything stands, after every change; may be nil
 	// Inspect sees the order's lease on every block, as the consumer does; may be
 	// nil.
-	Inspect func(ctx context.Context, k *role.Kit, l *job.Lease) error
+	Inspect func(ctx context.Context, env *role.Env, l *job.Lease) error
 }
 
 // corpus is original prose, so that the demo needs nothing from elsewhere.

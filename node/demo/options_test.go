@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/node/devnet"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/events"
 )
 
 // The next order in a directory whose cheater was convicted is met, too.
@@ -19,8 +19,8 @@ func TestOrderDoesWithoutTheCheater(t *testing.T) {
 func TestReadyIsNoMerge(t *testing.T) {
 	var lines []string
 	s := newScribe(&Options{Line: func(line string) { lines = append(lines, line) }})
-	s.observe(role.Event{Role: "provider-2", Kind: role.Ready, Unit: -1})
-	s.observe(role.Event{Role: "provider-2", Kind: role.Revealed, Unit: 3})
+	s.observe(events.Event{Role: "provider-2", Kind: events.Ready, Unit: -1})
+	s.observe(events.Event{Role: "provider-2", Kind: events.Revealed, Unit: 3})
 	if len(lines) != 0 || len(s.board.Loss) != 0 {
 		t.Errorf("%q, losses %v", lines, s.board.Loss)
 	}

@@ -34,8 +34,8 @@ func (r *Report) Name(account string) string {
 }
 
 // supply asks the chain whether every ledger adds up.
-func (r *Report) supply(ctx context.Context, k *role.Kit) error {
-	q, err := supplyv1.NewQueryClient(k.Chain.Conn).Check(ctx, &supplyv1.QueryCheckRequest{})
+func (r *Report) supply(ctx context.Context, env *role.Env) error {
+	q, err := supplyv1.NewQueryClient(env.Chain.Conn).Check(ctx, &supplyv1.QueryCheckRequest{})
 	if err != nil {
 		return fmt.Errorf("supply: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/role"
@@ -41,7 +42,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.kit = n.Consumer.Kit
+	d.env = n.Consumer.Env
 	d.scribe.names[consume.InsuranceFund] = "insurance fund"
 	d.report.FirstBlock = seconds(begun)
 	d.scribe.say("network up: %d validators, %d providers, %d challenger; first block after %.1f s", len(n.Validators), len(n.Providers), len(n.Challengers), d.report.FirstBlock)
@@ -63,7 +64,7 @@ type demo struct {
 	o      Options
 	spec   consume.Spec
 	model  GPT
-	kit    *role.Kit // the consumer's
+	env    *role.Env // the consumer's
 	scribe *scribe
 	report *Report
 }
@@ -82,19 +83,19 @@ func (d *demo) start(ctx context.Context) (*devnet.Network, error) {
 	var prepared error
 	n, err := devnet.Start(ctx, devnet.Config{
 		Dir: d.o.Dir, Log: d.o.Log, Threads: d.o.Threads, Observe: d.scribe.observe,
-		Prepare: func(k *role.Kit) {
+		Prepare: func(env *role.Env) {
 			d.scribe.mu.Lock()
-			d.scribe.names[k.Account.Address] = k.Name
+			d.scribe.names[env.Account.Address] = env.Name
 			d.scribe.mu.Unlock()
-			if k.Name != cheater {
+			if env.Name != cheater {
 				return
 			}
-			exec, err := d.o.Cheat.Executor(k.Exec, d.spec.Problem.Steps)
+			exec, err := d.o.Cheat.Executor(env.Jobs.Exec, d.spec.Problem.Steps)
 			if err != nil {
 				prepared = err
 				return
 			}
-			k.Exec = exec
+			env.Jobs.Exec = exec
 		},
 	})
 	if err == nil && prepared != nil {
@@ -106,7 +107,7 @@ func (d *demo) start(ctx context.Context) (*devnet.Network, error) {
 	d.scribe.change(func(b *Board) {
 		b.Rounds = d.spec.Problem.Rounds
 		for _, m := range n.Providers {
-			b.Workers = append(b.Workers, Worker{Name: m.Kit.Name, Unit: -1, Steps: d.spec.Problem.Steps})
+			b.Workers = append(b.Workers, Worker{Name: m.Env.Name, Unit: -1, Steps: d.spec.Problem.Steps})
 		}
 	})
 	return n, nil
@@ -118,12 +119,12 @@ func (d *demo) order(ctx context.Context, body string) error {
 	if err != nil {
 		return err
 	}
-	draft, err := consume.FromParts(ctx, d.spec, consume.Origin{Model: g}, body, d.kit.Exec)
+	draft, err := consume.FromParts(ctx, d.spec, consume.Origin{Model: g}, body, d.env.Jobs.Exec)
 	if err != nil {
 		return err
 	}
 	d.report.LossFirst = draft.Loss
-	if d.report.HeldOutLossFirst, err = draft.Job.Loss(ctx, draft.Job.Training.Start, draft.HeldOut, d.kit.Exec); err != nil {
+	if d.report.HeldOutLossFirst, err = draft.Job.Loss(ctx, draft.Job.Training.Start, draft.HeldOut, d.env.Jobs.Exec); err != nil {
 		return err
 	}
 	d.scribe.say("model: %d parameters; text: %d records, %d held out; loss %.3f, held out %.3f", d.model.Parameters(), draft.Problem.Records, draft.HeldOut.Shape[0], draft.Loss, d.report.HeldOutLossFirst)
@@ -170,13 +171,13 @@ func (d *demo) post(ctx context.Context, draft *consume.Draft) (canon.Hash, erro
 		return m.Order, fmt.Errorf("%s is damaged, remove it to begin a new order: %w", d.memoryFile(), err)
 	}
 	if err == nil {
-		p, err := consume.Look(ctx, d.kit, m.Order)
+		p, err := consume.Look(ctx, d.env, m.Order)
 		if err == nil && !p.Ended() {
 			d.scribe.say("order %s goes on", m.Order.Short())
 			return m.Order, nil
 		}
 	}
-	o, err := draft.Order(d.kit)
+	o, err := draft.Order(d.env)
 	if err != nil {
 		return o.ID(), err
 	}
@@ -185,14 +186,14 @@ func (d *demo) post(ctx context.Context, draft *consume.Draft) (canon.Hash, erro
 	if err != nil {
 		return o.ID(), err
 	}
-	if err := role.WriteFile(d.memoryFile(), b); err != nil {
+	if err := replace.File(d.memoryFile(), b); err != nil {
 		return o.ID(), err
 	}
 	best, err := d.awaitOffer(ctx, &o)
 	if err != nil {
 		return o.ID(), err
 	}
-	id, err := consume.Post(ctx, d.kit, &o)
+	id, err := consume.Post(ctx, d.env, &o)
 	if err != nil {
 		return id, err
 	}
@@ -206,7 +207,7 @@ func (d *demo) awaitOffer(ctx context.Context, o *job.Order) (best marketv1.Bid,
 	d.scribe.stage("waiting for offers")
 	deadline := time.Now().Add(time.Minute)
 	for height := int64(0); ; {
-		q, err := consume.Quote(ctx, d.kit, o)
+		q, err := consume.Quote(ctx, d.env, o)
 		if err != nil {
 			return best, err
 		}
@@ -218,7 +219,7 @@ func (d *demo) awaitOffer(ctx context.Context, o *job.Order) (best marketv1.Bid,
 		if time.Now().After(deadline) {
 			return best, fmt.Errorf("no offer meets the order: %s", consume.Obstacles(q.Bids))
 		}
-		b, err := d.kit.Chain.Next(ctx, height)
+		b, err := d.env.Chain.Next(ctx, height)
 		if err != nil {
 			return best, err
 		}
@@ -231,11 +232,11 @@ func (d *demo) follow(ctx context.Context, id canon.Hash) (*job.Lease, error) {
 	d.scribe.stage("training")
 	seen := &seen{}
 	var inspected error
-	p, err := consume.Follow(ctx, d.kit, id, func(p consume.Progress) bool {
+	p, err := consume.Follow(ctx, d.env, id, func(p consume.Progress) bool {
 		if d.o.Inspect != nil && inspected == nil {
-			inspected = d.o.Inspect(ctx, d.kit, p.Lease)
+			inspected = d.o.Inspect(ctx, d.env, p.Lease)
 		}
-		ds, err := consume.Disputes(ctx, d.kit, id)
+		ds, err := consume.Disputes(ctx, d.env, id)
 		if err == nil {
 			d.show(seen, p.Lease, ds)
 		}
@@ -253,14 +254,14 @@ func (d *demo) follow(ctx context.Context, id canon.Hash) (*job.Lease, error) {
 // finish fetches and writes everything that the consumer gets.
 func (d *demo) finish(ctx context.Context, draft *consume.Draft, l *job.Lease) (err error) {
 	r := d.report
-	if r.Outcome, err = consume.NewOutcome(ctx, d.kit, l); err != nil {
+	if r.Outcome, err = consume.NewOutcome(ctx, d.env, l); err != nil {
 		return err
 	}
-	if err := r.supply(ctx, d.kit); err != nil {
+	if err := r.supply(ctx, d.env); err != nil {
 		return err
 	}
 	d.scribe.stage("fetching the model and its proof")
-	out, err := consume.Deliver(ctx, d.kit, l, filepath.Join(d.o.Dir, ResultsDir, l.Order.ID().Short()), nil)
+	out, err := consume.Deliver(ctx, d.env, l, filepath.Join(d.o.Dir, ResultsDir, l.Order.ID().Short()), nil)
 	if err != nil {
 		return err
 	}
@@ -281,7 +282,7 @@ func (d *demo) sample(ctx context.Context, r *consume.Result, t *text.Tokenizer)
 	if err != nil {
 		return "", err
 	}
-	out, err := consume.Sample(ctx, r.Model, d.kit.Exec, ids, sampleLength, seed)
+	out, err := consume.Sample(ctx, r.Model, d.env.Jobs.Exec, ids, sampleLength, seed)
 	if err != nil {
 		return "", err
 	}

@@ -23,6 +23,7 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
 )
@@ -54,16 +55,16 @@ type Config struct {
 	Metrics       bool          `json:"metrics,omitzero"` // each role serves its own on a free port
 
 	// LeaveConsumer leaves the consumer's home to another process: its member has
-	// no kit.
+	// no env.
 	LeaveConsumer bool `json:"-"`
 
 	Log *slog.Logger `json:"-"`
 	// Observe sees what happens in all roles, many at a time. It may be nil.
-	Observe func(role.Event) `json:"-"`
-	// Prepare may change a role's kit before the role starts. It may be nil.
-	Prepare func(*role.Kit) `json:"-"`
+	Observe func(events.Event) `json:"-"`
+	// Prepare may change a role's env before the role starts. It may be nil.
+	Prepare func(*role.Env) `json:"-"`
 	// Run is what each role does until ctx is done; nil stands for runner.Run.
-	Run func(ctx context.Context, h *home.Home, k *role.Kit) error `json:"-"`
+	Run func(ctx context.Context, h *home.Home, env *role.Env) error `json:"-"`
 }
 
 const (

@@ -53,7 +53,7 @@ type Network struct {
 // Member is one role of the network.
 type Member struct {
 	Home    *home.Home
-	Kit     *role.Kit       // nil if the home is left to another process
+	Env     *role.Env       // nil if the home is left to another process
 	Node    *consensus.Node // validators only
 	Metrics string          // host:port, if it serves them
 }
@@ -93,7 +93,7 @@ func try(ctx context.Context, c Config) (n *Network, err error) {
 	if err := n.startNodes(ctx); err != nil {
 		return n, err
 	}
-	if err := n.startKits(); err != nil {
+	if err := n.startEnvs(); err != nil {
 		return n, err
 	}
 	if err := n.writeEndpoints(); err != nil {
@@ -101,11 +101,11 @@ func try(ctx context.Context, c Config) (n *Network, err error) {
 	}
 	for _, m := range n.members {
 		if c.Prepare != nil {
-			c.Prepare(m.Kit)
+			c.Prepare(m.Env)
 		}
 		n.duties.Go(func() {
-			if err := c.Run(n.ctx, m.Home, m.Kit); err != nil && n.ctx.Err() == nil {
-				n.fail(fmt.Errorf("%s: %w", m.Kit.Name, err))
+			if err := c.Run(n.ctx, m.Home, m.Env); err != nil && n.ctx.Err() == nil {
+				n.fail(fmt.Errorf("%s: %w", m.Env.Name, err))
 			}
 		})
 	}
@@ -125,11 +125,11 @@ func (n *Network) startNodes(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (n *Network) startKits() error {
+func (n *Network) startEnvs() error {
 	var group errgroup.Group
 	for _, m := range n.members {
 		group.Go(func() (err error) {
-			m.Kit, err = m.Home.Kit(n.ctx, home.Options{Log: n.config.Log, Observe: n.config.Observe})
+			m.Env, err = m.Home.Env(n.ctx, home.Options{Log: n.config.Log, Observe: n.config.Observe})
 			if err != nil {
 				return err
 			}

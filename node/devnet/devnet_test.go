@@ -57,7 +57,7 @@ func stop(t *testing.T, n *Network) {
 // homes.
 func registered(t *testing.T, n *Network) map[string]providerv1.Peer {
 	t.Helper()
-	r, err := providerv1.NewQueryClient(n.Consumer.Kit.Chain.Conn).Peers(t.Context(), &providerv1.QueryPeersRequest{})
+	r, err := providerv1.NewQueryClient(n.Consumer.Env.Chain.Conn).Peers(t.Context(), &providerv1.QueryPeersRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func registered(t *testing.T, n *Network) map[string]providerv1.Peer {
 		if s.Role == home.Consumer {
 			continue
 		}
-		if string(p.PeerKey) != string(m.Home.PeerKey()) || !slices.Equal(p.Listing.Addrs, m.Kit.Host.Addrs()) || p.Stake != s.Stake {
+		if string(p.PeerKey) != string(m.Home.PeerKey()) || !slices.Equal(p.Listing.Addrs, m.Env.Host.Addrs()) || p.Stake != s.Stake {
 			t.Fatalf("%s is registered as %v", s.Name, p)
 		}
 	}
@@ -80,9 +80,9 @@ func registered(t *testing.T, n *Network) map[string]providerv1.Peer {
 func check(t *testing.T, n *Network) {
 	t.Helper()
 	for _, m := range n.members {
-		r, err := supplyv1.NewQueryClient(m.Kit.Chain.Conn).Check(t.Context(), &supplyv1.QueryCheckRequest{})
+		r, err := supplyv1.NewQueryClient(m.Env.Chain.Conn).Check(t.Context(), &supplyv1.QueryCheckRequest{})
 		if err != nil || !r.Ok {
-			t.Fatalf("%s: %v, %v", m.Kit.Name, r, err)
+			t.Fatalf("%s: %v, %v", m.Env.Name, r, err)
 		}
 	}
 }
@@ -91,10 +91,10 @@ func TestNetwork(t *testing.T) {
 	dir := t.TempDir()
 	var mu sync.Mutex
 	prepared := map[string]bool{}
-	n := start(t, Config{Dir: dir, Metrics: true, Prepare: func(k *role.Kit) {
+	n := start(t, Config{Dir: dir, Metrics: true, Prepare: func(env *role.Env) {
 		mu.Lock()
 		defer mu.Unlock()
-		prepared[k.Name] = true
+		prepared[env.Name] = true
 	}})
 	peers := registered(t, n)
 	check(t, n)
@@ -108,7 +108,7 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("provider %d is listed as %+v", i, p.Listing)
 		}
 	}
-	funds, err := banktypes.NewQueryClient(n.Consumer.Kit.Chain.Conn).Balance(t.Context(),
+	funds, err := banktypes.NewQueryClient(n.Consumer.Env.Chain.Conn).Balance(t.Context(),
 		&banktypes.QueryBalanceRequest{Address: n.Consumer.Home.Address, Denom: coin.Denom})
 	if err != nil || funds.Balance.Amount.Uint64() != Default().Funds {
 		t.Fatalf("the consumer has %v, %v", funds, err)
@@ -136,7 +136,7 @@ func TestNetwork(t *testing.T) {
 		t.Errorf("a home of the network: %v", err)
 	}
 
-	height := n.Consumer.Kit.Chain.Head().Height
+	height := n.Consumer.Env.Chain.Head().Height
 	stop(t, n)
 	if _, err := os.Stat(filepath.Join(dir, endpointsFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("endpoints of a stopped network: %v", err)
@@ -151,12 +151,12 @@ func TestNetwork(t *testing.T) {
 		defer l.Close()
 	}
 	again := start(t, Config{Dir: dir})
-	if h := again.Consumer.Kit.Chain.Head().Height; h <= height {
+	if h := again.Consumer.Env.Chain.Head().Height; h <= height {
 		t.Fatalf("height %d after the restart, %d before", h, height)
 	}
 	moved := again.Providers[2].Home.Address
 	waitFor(t, again, func() bool {
-		p, err := providerv1.NewQueryClient(again.Consumer.Kit.Chain.Conn).Peer(t.Context(), &providerv1.QueryPeerRequest{Account: moved})
+		p, err := providerv1.NewQueryClient(again.Consumer.Env.Chain.Conn).Peer(t.Context(), &providerv1.QueryPeerRequest{Account: moved})
 		return err == nil && !slices.Equal(p.Peer.Listing.Addrs, peers[moved].Listing.Addrs)
 	})
 	for account, p := range registered(t, again) {
@@ -177,7 +177,7 @@ func waitFor(t *testing.T, n *Network, done func() bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for height := int64(0); !done(); {
-		b, err := n.Consumer.Kit.Chain.Next(ctx, height)
+		b, err := n.Consumer.Env.Chain.Next(ctx, height)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +254,7 @@ func TestKilledNetworkGoesOn(t *testing.T) {
 func TestFailingRoleIsTold(t *testing.T) {
 	c := small(t.TempDir())
 	trouble := errors.New("no power")
-	c.Run = func(ctx context.Context, h *home.Home, _ *role.Kit) error {
+	c.Run = func(ctx context.Context, h *home.Home, _ *role.Env) error {
 		if h.Settings.Role == home.Challenger {
 			return trouble
 		}

@@ -45,7 +45,7 @@ func (n *Network) Endpoints() Endpoints {
 	e := Endpoints{Chain: n.config.Chain, PID: os.Getpid()}
 	for _, m := range n.members {
 		p := Endpoint{
-			Name: m.Kit.Name, Address: m.Home.Address, Home: m.Home.Dir, Peer: m.Kit.Host.Addrs(), Metrics: m.Metrics,
+			Name: m.Env.Name, Address: m.Home.Address, Home: m.Home.Dir, Peer: m.Env.Host.Addrs(), Metrics: m.Metrics,
 		}
 		if m.Node == nil {
 			e.Roles = append(e.Roles, p)
@@ -85,7 +85,7 @@ func ReadEndpoints(path string) (e Endpoints, err error) {
 // validator.
 func (n *Network) Ready(ctx context.Context) error {
 	for _, m := range n.Validators {
-		if err := n.ready(ctx, m.Kit.Chain); err != nil {
+		if err := n.ready(ctx, m.Env.Chain); err != nil {
 			return err
 		}
 	}

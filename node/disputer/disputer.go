@@ -22,21 +22,23 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/tasks"
 )
 
 // Player plays all disputes of one account.
 type Player struct {
 	ctx   context.Context // of the role: an account of a claim outlives the task that began it
-	kit   *role.Kit
-	tasks *role.Tasks
+	env   *role.Env
+	tasks *tasks.Set
 	known accounts
 }
 
 // New returns the player of a role, which plays until ctx is done.
-func New(ctx context.Context, k *role.Kit) *Player {
-	return &Player{ctx: ctx, kit: k, tasks: k.NewTasks(4)}
+func New(ctx context.Context, env *role.Env) *Player {
+	return &Player{ctx: ctx, env: env, tasks: env.NewTasks(4)}
 }
 
 // Wait waits until no move is being made, after the context has ended.
@@ -76,7 +78,7 @@ func (p *Player) Relieve(ctx context.Context) error {
 func (p *Player) each(ctx context.Context, f func(*disputev1.Dispute)) error {
 	q := &disputev1.QueryDisputesRequest{Open: true}
 	for {
-		r, err := disputev1.NewQueryClient(p.kit.Chain.Conn).Disputes(ctx, q)
+		r, err := disputev1.NewQueryClient(p.env.Chain.Conn).Disputes(ctx, q)
 		if err != nil {
 			return fmt.Errorf("open disputes: %w", err)
 		}
@@ -96,13 +98,13 @@ func (p *Player) mine(d *disputev1.Dispute) bool {
 	if d.Turn == disputev1.SIDE_DEFENDER {
 		seat = cmp.Or(d.Parties.DefenderSubstitute, d.Parties.Defender)
 	}
-	return !d.Waiting && seat == p.kit.Account.Address
+	return !d.Waiting && seat == p.env.Account.Address
 }
 
 // relieve takes the seat of the side to move, if what is computed here bears it
 // out.
 func (p *Player) relieve(ctx context.Context, d *disputev1.Dispute) error {
-	r, err := disputev1.NewQueryClient(p.kit.Chain.Conn).Dispute(ctx, &disputev1.QueryDisputeRequest{Dispute: d.Id})
+	r, err := disputev1.NewQueryClient(p.env.Chain.Conn).Dispute(ctx, &disputev1.QueryDisputeRequest{Dispute: d.Id})
 	if err != nil {
 		return fmt.Errorf("dispute %d: %w", d.Id, err)
 	}
@@ -110,7 +112,7 @@ func (p *Player) relieve(ctx context.Context, d *disputev1.Dispute) error {
 	if err := canon.Unmarshal(r.Game, &g); err != nil {
 		return fmt.Errorf("dispute %d: %w", d.Id, err)
 	}
-	me, parties := p.kit.Account.Address, &r.Dispute.Parties
+	me, parties := p.env.Account.Address, &r.Dispute.Parties
 	other := []string{parties.Defender, parties.DefenderSubstitute}
 	if g.Stage.Turn() == dispute.Defender {
 		other = []string{parties.Challenger, parties.ChallengerSubstitute}
@@ -125,7 +127,7 @@ func (p *Player) relieve(ctx context.Context, d *disputev1.Dispute) error {
 	if side, err := a.right(&g); err != nil || side != g.Stage.Turn() {
 		return err
 	}
-	err = p.kit.Send(ctx, &disputev1.MsgRelieve{Substitute: me, Dispute: d.Id, Side: d.Turn})
+	err = p.env.Send(ctx, &disputev1.MsgRelieve{Substitute: me, Dispute: d.Id, Side: d.Turn})
 	if err != nil {
 		return fmt.Errorf("take the seat of the %v in dispute %d: %w", g.Stage.Turn(), d.Id, err)
 	}
@@ -134,7 +136,7 @@ func (p *Player) relieve(ctx context.Context, d *disputev1.Dispute) error {
 
 // move makes this account's next moves in a dispute, until it is not its turn.
 func (p *Player) move(ctx context.Context, id uint64) error {
-	r, err := disputev1.NewQueryClient(p.kit.Chain.Conn).Dispute(ctx, &disputev1.QueryDisputeRequest{Dispute: id})
+	r, err := disputev1.NewQueryClient(p.env.Chain.Conn).Dispute(ctx, &disputev1.QueryDisputeRequest{Dispute: id})
 	if err != nil {
 		return fmt.Errorf("dispute %d: %w", id, err)
 	}
@@ -156,13 +158,13 @@ func (p *Player) move(ctx context.Context, id uint64) error {
 	if err != nil {
 		return fmt.Errorf("dispute %d: %w", id, err)
 	}
-	err = p.kit.Send(ctx, &disputev1.MsgMove{Player: p.kit.Account.Address, Dispute: id, Move: dispute.EncodeMove(m)})
+	err = p.env.Send(ctx, &disputev1.MsgMove{Player: p.env.Account.Address, Dispute: id, Move: dispute.EncodeMove(m)})
 	if err != nil {
 		return fmt.Errorf("dispute %d, %v: %w", id, g.Stage, err)
 	}
 	order, err := canon.ParseHash(r.Dispute.Parties.Order)
 	target, wrong := wire.TargetFromProto(r.Dispute.Parties.Target)
-	p.kit.Emit(role.Event{Kind: role.Narrowed, Order: order, Unit: target.Index(), Step: g.Moves + 1, Text: g.Stage.String()})
+	p.env.Emit(events.Event{Kind: events.Narrowed, Order: order, Unit: target.Index(), Step: g.Moves + 1, Text: g.Stage.String()})
 	return errors.Join(err, wrong)
 }
 
@@ -178,14 +180,14 @@ func (p *Player) account(ctx context.Context, parties *disputev1.Parties, g *dis
 	if err != nil {
 		return nil, err
 	}
-	l, err := p.kit.Lease(ctx, order)
+	l, err := p.env.Leases.Get(ctx, order)
 	if err != nil {
 		return nil, err
 	}
 	if l, err = p.fill(ctx, l, t); err != nil {
 		return nil, err
 	}
-	j, err := p.kit.Work(ctx, l)
+	j, err := p.env.Jobs.Get(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +210,7 @@ func (p *Player) begin(ctx context.Context, l *job.Lease, j *replay.Job, k key, 
 	} else if g.Lo != first { // void, and its checkpoints are gone from the lease
 		return p.whole(ctx, l, k.target, g.Claim.Inputs)
 	}
-	start, err := p.kit.State(ctx, l, from)
+	start, err := p.env.States.Get(ctx, l, from)
 	if err != nil && k.target.Kind() == job.AboutUnit && ctx.Err() == nil {
 		return p.whole(ctx, l, k.target, g.Claim.Inputs) // nobody hands the checkpoint over
 	}
@@ -220,13 +222,13 @@ func (p *Player) begin(ctx context.Context, l *job.Lease, j *replay.Job, k key, 
 
 // whole returns this role's account of a whole claim, from its start states.
 func (p *Player) whole(ctx context.Context, l *job.Lease, t job.Target, inputs []canon.Hash) (dispute.Witness, error) {
-	j, err := p.kit.Work(ctx, l)
+	j, err := p.env.Jobs.Get(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	states := make([]*graph.State, len(inputs))
 	for i, r := range inputs {
-		if states[i], err = p.kit.State(ctx, l, r); err != nil {
+		if states[i], err = p.env.States.Get(ctx, l, r); err != nil {
 			return nil, err
 		}
 	}
@@ -269,7 +271,7 @@ func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, a
 	if err != nil {
 		return false, err
 	}
-	p.kit.Emit(role.Event{Kind: role.Found, Order: l.Order.ID(), Unit: t.Index(), Text: fmt.Sprintf("segment %d is wrong", o.Segment)})
+	p.env.Emit(events.Event{Kind: events.Found, Order: l.Order.ID(), Unit: t.Index(), Text: fmt.Sprintf("segment %d is wrong", o.Segment)})
 	return true, p.open(ctx, l, t, attempt, o, w)
 }
 
@@ -278,7 +280,7 @@ func (p *Player) fill(ctx context.Context, l *job.Lease, t job.Target) (*job.Lea
 	if t.Kind() == job.AboutTruth {
 		return l, nil
 	}
-	return p.kit.Fill(ctx, l, l.About(t))
+	return p.env.Leases.Fill(ctx, l, l.About(t))
 }
 
 // CheckTruth compares what a provider has shown as the truth about a forced attempt
@@ -294,17 +296,17 @@ func (p *Player) CheckTruth(ctx context.Context, l *job.Lease, f *job.Forced, se
 }
 
 func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt int, o dispute.Opening, w dispute.Witness) error {
-	l, err := p.kit.Lease(ctx, l.Order.ID()) // re-executing the work took a while
+	l, err := p.env.Leases.Get(ctx, l.Order.ID()) // re-executing the work took a while
 	if err != nil {
 		return err
 	}
-	if l.Disputed(p.kit.Account.Address, t, attempt) {
+	if l.Disputed(p.env.Account.Address, t, attempt) {
 		return fmt.Errorf("a dispute about the %v is open: it is looked at again when that is over", t)
 	}
-	if j, err := p.kit.Work(ctx, l); err == nil {
+	if j, err := p.env.Jobs.Get(ctx, l); err == nil {
 		p.known.put(keyOf(l.Order.ID(), t, attempt, o.Segment), j.WitnessBytes(), w)
 	}
-	if err = p.kit.Send(ctx, p.openMsg(l, t, attempt, o)); err != nil {
+	if err = p.env.Send(ctx, p.openMsg(l, t, attempt, o)); err != nil {
 		return fmt.Errorf("open a dispute: %w", err)
 	}
 	return nil
@@ -315,12 +317,12 @@ func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt i
 // unit now.
 func (p *Player) Accuse(ctx context.Context, l *job.Lease, unit, segment int) (*disputev1.MsgOpen, error) {
 	t, attempt := job.UnitTarget(unit), l.Units[unit].Attempt
-	l, err := p.kit.Lease(ctx, l.Order.ID()) // re-executing the work took a while
+	l, err := p.env.Leases.Get(ctx, l.Order.ID()) // re-executing the work took a while
 	if err != nil {
 		return nil, err
 	}
 	u := &l.Units[unit]
-	mine := func(c *job.Dispute) bool { return c.Challenger == p.kit.Account.Address }
+	mine := func(c *job.Dispute) bool { return c.Challenger == p.env.Account.Address }
 	if u.Attempt != attempt || u.Status != job.Counted || slices.ContainsFunc(l.DisputesAbout(t, attempt), mine) {
 		return nil, nil
 	}
@@ -333,7 +335,7 @@ func (p *Player) Accuse(ctx context.Context, l *job.Lease, unit, segment int) (*
 
 func (p *Player) openMsg(l *job.Lease, t job.Target, attempt int, o dispute.Opening) *disputev1.MsgOpen {
 	return &disputev1.MsgOpen{
-		Challenger: p.kit.Account.Address, Order: l.Order.ID().String(),
+		Challenger: p.env.Account.Address, Order: l.Order.ID().String(),
 		Target:  wire.TargetToProto(t),
 		Attempt: uint32(attempt), Opening: canon.Marshal(&o),
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/bundle"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/replay"
-	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/store"
 )
 
@@ -309,7 +309,7 @@ func (p *Proof) File(f job.File) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ref, err := role.RefOf(f)
+	ref, err := blobs.RefOf(f)
 	if err != nil {
 		return nil, err
 	}

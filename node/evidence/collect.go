@@ -19,6 +19,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/format/bundle"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -26,15 +27,15 @@ import (
 // parties, and writes it to a file. It returns the hash of the validator set
 // that signed for it. progress, if not nil, sees how many of all entries are
 // there.
-func Collect(ctx context.Context, k *role.Kit, l *job.Lease, name string, progress func(done, all int)) (Trust, error) {
+func Collect(ctx context.Context, env *role.Env, l *job.Lease, name string, progress func(done, all int)) (Trust, error) {
 	if l.Phase != job.Settled {
 		return Trust{}, fmt.Errorf("order %s is %v: a bundle can be made when it is settled", l.Order.ID().Short(), l.Phase)
 	}
-	l, err := k.Fill(ctx, l, l.Everything())
+	l, err := env.Leases.Fill(ctx, l, l.Everything())
 	if err != nil {
 		return Trust{}, err
 	}
-	c := &collection{kit: k, lease: l, progress: progress, all: len(fixed(l)) + len(states(l))}
+	c := &collection{env: env, lease: l, progress: progress, all: len(fixed(l)) + len(states(l))}
 	if err := c.anchor(ctx); err != nil {
 		return Trust{}, err
 	}
@@ -43,22 +44,22 @@ func Collect(ctx context.Context, k *role.Kit, l *job.Lease, name string, progre
 		return Trust{}, err
 	}
 	for _, f := range l.Order.Problem.Files {
-		ref, err := k.Bring(ctx, l, f, role.Holders(l)...)
+		ref, err := env.Blobs.Fetch(ctx, l, f, blobs.Holders(l)...)
 		if err != nil {
 			return Trust{}, err
 		}
-		c.add(bundle.Content{Name: fileEntry(f.Role), Open: func() (io.Reader, error) { return k.Store.Get(ref) }})
+		c.add(bundle.Content{Name: fileEntry(f.Role), Open: func() (io.Reader, error) { return env.Store.Get(ref) }})
 	}
 	for _, root := range states(l) {
-		s, err := k.State(ctx, l, root)
+		s, err := env.States.Get(ctx, l, root)
 		if err != nil {
 			return Trust{}, err
 		}
-		_, ref, err := k.KeepState(l.Order.ID(), s)
+		_, ref, err := env.States.Put(l.Order.ID(), s)
 		if err != nil {
 			return Trust{}, err
 		}
-		c.add(bundle.Content{Name: stateEntry(root), Open: func() (io.Reader, error) { return k.Store.Get(ref) }})
+		c.add(bundle.Content{Name: stateEntry(root), Open: func() (io.Reader, error) { return env.Store.Get(ref) }})
 	}
 	return c.trust, c.write(name)
 }
@@ -67,7 +68,7 @@ func Collect(ctx context.Context, k *role.Kit, l *job.Lease, name string, progre
 var orderEvent = proto.MessageName(&marketv1.EventPosted{})
 
 type collection struct {
-	kit      *role.Kit
+	env      *role.Env
 	lease    *job.Lease
 	entries  []bundle.Content
 	trust    Trust
@@ -84,7 +85,7 @@ func (c *collection) add(e bundle.Content) {
 
 // anchor adds the settlement, its proof, and the header that commits to it.
 func (c *collection) anchor(ctx context.Context) error {
-	rpc := c.kit.Chain.RPC
+	rpc := c.env.Chain.RPC
 	key := wire.SettlementKey(c.lease.Order.ID())
 	q, err := rpc.ABCIQueryWithOptions(ctx, "/store/"+wire.SettlementStore+"/key", key, cmtrpc.ABCIQueryOptions{Prove: true})
 	if err != nil {
@@ -95,7 +96,7 @@ func (c *collection) anchor(ctx context.Context) error {
 	}
 	// The state after block h is committed to by the header of block h+1.
 	height := q.Response.Height + 1
-	if _, err := c.kit.Chain.Next(ctx, height); err != nil { // and its commit is known one block later
+	if _, err := c.env.Chain.Next(ctx, height); err != nil { // and its commit is known one block later
 		return err
 	}
 	block, err := c.block(ctx, height)
@@ -125,14 +126,14 @@ func (c *collection) anchor(ctx context.Context) error {
 const maxValidators = 100
 
 func (c *collection) block(ctx context.Context, height int64) (*cmttypes.LightBlock, error) {
-	commit, err := c.kit.Chain.RPC.Commit(ctx, &height)
+	commit, err := c.env.Chain.RPC.Commit(ctx, &height)
 	if err != nil {
 		return nil, fmt.Errorf("commit of block %d: %w", height, err)
 	}
 	var all []*cmttypes.Validator
 	perPage := maxValidators
 	for page := 1; ; page++ {
-		r, err := c.kit.Chain.RPC.Validators(ctx, &height, &page, &perPage)
+		r, err := c.env.Chain.RPC.Validators(ctx, &height, &page, &perPage)
 		if err != nil {
 			return nil, fmt.Errorf("validators of block %d: %w", height, err)
 		}
@@ -150,14 +151,14 @@ func (c *collection) block(ctx context.Context, height int64) (*cmttypes.LightBl
 // order adds the transaction that posted the order.
 func (c *collection) order(ctx context.Context) error {
 	id := c.lease.Order.ID().String()
-	r, err := c.kit.Chain.RPC.TxSearch(ctx, fmt.Sprintf(`%s.order='"%s"'`, orderEvent, id), false, nil, nil, "asc")
+	r, err := c.env.Chain.RPC.TxSearch(ctx, fmt.Sprintf(`%s.order='"%s"'`, orderEvent, id), false, nil, nil, "asc")
 	if err != nil {
 		return fmt.Errorf("transaction of order %s: %w", id, err)
 	}
 	if len(r.Txs) == 0 {
 		return fmt.Errorf("the node does not know the transaction that posted order %s", id)
 	}
-	number, err := c.kit.Chain.AccountNumber(ctx, c.lease.Order.Consumer)
+	number, err := c.env.Chain.AccountNumber(ctx, c.lease.Order.Consumer)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func settled(t testing.TB, orders int) (out []made) {
 		l := n.Lease(n.Post(nil), "settlement", func(l *job.Lease) bool { return l.Phase == job.Settled })
 		name := filepath.Join(t.TempDir(), "proof.bundle")
 		done := 0
-		trust, err := evidence.Collect(t.Context(), n.Consumer.Kit, l, name, func(now, all int) {
+		trust, err := evidence.Collect(t.Context(), n.Consumer.Env, l, name, func(now, all int) {
 			if now != done+1 || now > all {
 				t.Errorf("progress %d of %d after %d", now, all, done)
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/node/consensus"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/states"
 )
 
 // Role says what a home is for.
@@ -40,15 +40,15 @@ type Settings struct {
 	Chain string `yaml:"chain" doc:"Id of the chain."`
 	Node  Node   `yaml:"node" doc:"The node through which this role sees the chain. A validator uses its own."`
 
-	Listen      []string    `yaml:"listen" doc:"Where this peer listens, as libp2p multiaddrs."`
-	Announce    []string    `yaml:"announce" doc:"Where others reach it, registered on the chain; empty if that is where it listens."`
-	Metrics     string      `yaml:"metrics" doc:"host:port of the Prometheus metrics, port 0 for any; empty for none."`
-	Threads     int         `yaml:"threads" doc:"Threads that compute; 0 for one per processor."`
-	StoreGB     int64       `yaml:"store_gb" doc:"Space for blobs on the disk, in GB."`
-	Checkpoints role.Policy `yaml:"checkpoints" doc:"What stays here of the checkpoints of accepted units: keep (all), thin (every fourth) or derive (the last). What is gone is fetched or computed again when it is needed; validators keep all, for others may ask them."`
-	MemoryGB    int64       `yaml:"memory_gb" doc:"Memory that one program may take, in GB; 0 for 4. Orders that need more are declined."`
-	Stake       uint64      `yaml:"stake" doc:"Bonded when the role registers, in utally (1 tally is 1000000 utally)."`
-	GasPrice    uint64      `yaml:"gas_price" doc:"What its transactions pay, in utally per million gas; at least what the chain asks for. If a node names a price above 10000 and above gas_price, nothing is sent."`
+	Listen      []string      `yaml:"listen" doc:"Where this peer listens, as libp2p multiaddrs."`
+	Announce    []string      `yaml:"announce" doc:"Where others reach it, registered on the chain; empty if that is where it listens."`
+	Metrics     string        `yaml:"metrics" doc:"host:port of the Prometheus metrics, port 0 for any; empty for none."`
+	Threads     int           `yaml:"threads" doc:"Threads that compute; 0 for one per processor."`
+	StoreGB     int64         `yaml:"store_gb" doc:"Space for blobs on the disk, in GB."`
+	Checkpoints states.Policy `yaml:"checkpoints" doc:"What stays here of the checkpoints of accepted units: keep (all), thin (every fourth) or derive (the last). What is gone is fetched or computed again when it is needed; validators keep all, for others may ask them."`
+	MemoryGB    int64         `yaml:"memory_gb" doc:"Memory that one program may take, in GB; 0 for 4. Orders that need more are declined."`
+	Stake       uint64        `yaml:"stake" doc:"Bonded when the role registers, in utally (1 tally is 1000000 utally)."`
+	GasPrice    uint64        `yaml:"gas_price" doc:"What its transactions pay, in utally per million gas; at least what the chain asks for. If a node names a price above 10000 and above gas_price, nothing is sent."`
 
 	Provider  *ProviderSettings  `yaml:"provider,omitempty" doc:"What a provider sells."`
 	Validator *ValidatorSettings `yaml:"validator,omitempty" doc:"What a validator runs and offers."`
@@ -110,7 +110,7 @@ func (s *Settings) complete(dir string) (err error) {
 	if s.StoreGB == 0 {
 		s.StoreGB = 10
 	}
-	s.Checkpoints = cmp.Or(s.Checkpoints, role.KeepAll)
+	s.Checkpoints = cmp.Or(s.Checkpoints, states.KeepAll)
 	if len(s.Listen) == 0 {
 		addr, err := ports.Take("")
 		if err != nil {
@@ -222,9 +222,9 @@ func (s *Settings) checkLimits(f *faults) {
 	f.between("threads", int64(s.Threads), 0, MaxThreads)
 	f.between("store_gb", s.StoreGB, 1, MaxStoreGB)
 	f.between("memory_gb", s.MemoryGB, 0, MaxMemoryGB)
-	if !slices.Contains(role.Policies, cmp.Or(s.Checkpoints, role.KeepAll)) {
-		f.add("checkpoints", "%.80q is none of %v", s.Checkpoints, role.Policies)
-	} else if s.Role == Validator && cmp.Or(s.Checkpoints, role.KeepAll) != role.KeepAll {
+	if !slices.Contains(states.Policies, cmp.Or(s.Checkpoints, states.KeepAll)) {
+		f.add("checkpoints", "%.80q is none of %v", s.Checkpoints, states.Policies)
+	} else if s.Role == Validator && cmp.Or(s.Checkpoints, states.KeepAll) != states.KeepAll {
 		f.add("checkpoints", "a validator keeps all, for it may be drawn as a custodian")
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/internal/testkit/chaintest"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/states"
 )
 
 func full(t testing.TB) Settings {
 	t.Helper()
 	s := Settings{
-		Role: Validator, Name: "v", Chain: "c", Metrics: "127.0.0.1:0", Threads: 2, StoreGB: 3, Checkpoints: role.KeepAll, MemoryGB: 5, Stake: 4,
+		Role: Validator, Name: "v", Chain: "c", Metrics: "127.0.0.1:0", Threads: 2, StoreGB: 3, Checkpoints: states.KeepAll, MemoryGB: 5, Stake: 4,
 		Validator: &ValidatorSettings{
 			FeeBps: 5, MaxLeases: 6, Peers: []string{"a@127.0.0.1:7"}, Origins: []string{"https://a.example"},
 			CommitTimeout: time.Second, EmptyInterval: time.Minute,

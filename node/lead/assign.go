@@ -15,6 +15,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -66,7 +67,7 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 // post posts assignments: all at once, or if the chain refuses that, each by
 // itself, so that a provider that may get no work does not hold up the others.
 func (d *lead) post(ctx context.Context, l *job.Lease, taken []workv1.Assignment) error {
-	err := d.kit.Send(ctx, &workv1.MsgAssign{Lead: d.kit.Account.Address, Order: l.Order.ID().String(), Units: taken})
+	err := d.env.Send(ctx, &workv1.MsgAssign{Lead: d.env.Account.Address, Order: l.Order.ID().String(), Units: taken})
 	if err == nil {
 		return d.sponsor(ctx, l, taken)
 	}
@@ -90,7 +91,7 @@ func (d *lead) sponsor(ctx context.Context, l *job.Lease, taken []workv1.Assignm
 		if !d.pace.sponsors(l, a.Provider) {
 			continue
 		}
-		granted, err := d.kit.Account.Sponsor(ctx, a.Provider, sponsored)
+		granted, err := d.env.Account.Sponsor(ctx, a.Provider, sponsored)
 		failed = errors.Join(failed, err)
 		if granted {
 			d.pace.granted(l, a.Provider)
@@ -134,14 +135,14 @@ var sponsored = []string{sdk.MsgTypeURL(&workv1.MsgSubmit{}), sdk.MsgTypeURL(&wo
 const patience = 5 * time.Second
 
 func (d *lead) offer(ctx context.Context, l *job.Lease, unit int, provider string) (workv1.Assignment, error) {
-	to, err := d.kit.Reach(ctx, provider)
+	to, err := d.env.Peers.Reach(ctx, provider)
 	if err != nil {
 		return workv1.Assignment{}, err
 	}
 	attempt := l.Units[unit].Attempt
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	a, err := role.Offers.Call(ctx, d.kit.Host, to, role.UnitOffer{Order: l.Order.ID(), Unit: unit, Attempt: attempt})
+	a, err := role.Offers.Call(ctx, d.env.Host, to, role.UnitOffer{Order: l.Order.ID(), Unit: unit, Attempt: attempt})
 	if err != nil {
 		return workv1.Assignment{}, err
 	}
@@ -180,11 +181,11 @@ func newPace() *pace {
 }
 
 // keep forgets all orders but those of the given leases.
-func (p *pace) keep(leases []role.Lease) {
+func (p *pace) keep(all []leases.Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	live := map[canon.Hash]bool{}
-	for _, l := range leases {
+	for _, l := range all {
 		live[l.Order.ID()] = true
 	}
 	maps.DeleteFunc(p.units, func(order canon.Hash, _ []given) bool { return !live[order] })

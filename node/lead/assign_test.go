@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/leases"
 )
 
 // roundOf returns a lease with one round of open units.
@@ -161,7 +161,7 @@ func TestPaceForgetsEndedLeases(t *testing.T) {
 	b.Order.Nonce = 1
 	p.see(a, 0)
 	p.see(b, 0)
-	p.keep([]role.Lease{{Lease: b}})
+	p.keep([]leases.Lease{{Lease: b}})
 	if len(p.units) != 1 || p.units[b.Order.ID()] == nil {
 		t.Errorf("%d leases are remembered", len(p.units))
 	}

@@ -16,35 +16,38 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/tasks"
 )
 
 type lead struct {
-	kit    *role.Kit
-	leases *role.Tasks
+	env    *role.Env
+	leases *tasks.Set
 	pace   *pace
 }
 
 // Run leads until ctx is done. The validator's other role, audit, lets go of the
 // blobs of its leases and answers disputes for it.
-func Run(ctx context.Context, k *role.Kit) error {
-	d := &lead{kit: k, leases: k.NewTasks(0), pace: newPace()}
+func Run(ctx context.Context, env *role.Env) error {
+	d := &lead{env: env, leases: env.NewTasks(0), pace: newPace()}
 	defer d.leases.Wait()
-	return k.EachBlock(ctx, d.block)
+	return env.EachBlock(ctx, d.block)
 }
 
 func (d *lead) block(ctx context.Context, b client.Block) error {
-	leases, err := d.kit.Live(ctx, d.kit.Account.Address)
+	live, err := d.env.Leases.Live(ctx, d.env.Account.Address)
 	if err != nil {
 		return err
 	}
-	d.pace.keep(leases)
-	for _, x := range leases {
+	d.pace.keep(live)
+	for _, x := range live {
 		l := x.Lease
-		d.kit.Serve(x)
-		me := d.kit.Account.Address
+		d.env.Blobs.Serve(x)
+		me := d.env.Account.Address
 		switch {
 		case l.Lead() == me:
 			d.pace.see(l, b.Time)
@@ -58,10 +61,10 @@ func (d *lead) block(ctx context.Context, b client.Block) error {
 
 // takeOver becomes the lead, if it could do the work.
 func (d *lead) takeOver(ctx context.Context, l *job.Lease) error {
-	if _, err := d.kit.Work(ctx, l); err != nil {
+	if _, err := d.env.Jobs.Get(ctx, l); err != nil {
 		return err
 	}
-	return d.kit.Send(ctx, &workv1.MsgTakeLead{Validator: d.kit.Account.Address, Order: l.Order.ID().String()})
+	return d.env.Send(ctx, &workv1.MsgTakeLead{Validator: d.env.Account.Address, Order: l.Order.ID().String()})
 }
 
 // lead does what a lease needs now.
@@ -89,10 +92,10 @@ func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
 // lead's time is over: that a source refuses for a moment is no reason to pay for giving
 // the order up.
 func (d *lead) takeFiles(ctx context.Context, l *job.Lease) (*replay.Job, error) {
-	j, err := d.kit.Work(ctx, l)
+	j, err := d.env.Jobs.Get(ctx, l)
 	for _, f := range l.Order.Problem.Files {
 		if err == nil {
-			_, err = d.kit.BringFile(ctx, l, f)
+			_, err = d.env.Blobs.FetchFile(ctx, l, f)
 		}
 	}
 	return j, err
@@ -103,7 +106,7 @@ func (d *lead) takeFiles(ctx context.Context, l *job.Lease) (*replay.Job, error)
 func (d *lead) merge(ctx context.Context, l *job.Lease, j *replay.Job) error {
 	var ends []*graph.State
 	for _, u := range l.RoundUnits() {
-		s, err := d.kit.State(ctx, l, u.Receipt.End())
+		s, err := d.env.States.Get(ctx, l, u.Receipt.End())
 		if err != nil {
 			return err
 		}
@@ -114,19 +117,19 @@ func (d *lead) merge(ctx context.Context, l *job.Lease, j *replay.Job) error {
 		return err
 	}
 	order := l.Order.ID()
-	root, ref, err := d.kit.KeepState(order, s)
+	root, ref, err := d.env.States.Put(order, s)
 	if err != nil {
 		return err
 	}
-	_, err = d.kit.Account.Send(ctx, &workv1.MsgMerge{ // not kit.Send: halt hashes the state after it
-		Lead: d.kit.Account.Address, Order: order.String(), Round: uint32(l.Round), Root: root[:],
-		Data: wire.FileToProto(role.File("state", ref)),
+	_, err = d.env.Account.Send(ctx, &workv1.MsgMerge{ // not env.Send: halt hashes the state after it
+		Lead: d.env.Account.Address, Order: order.String(), Round: uint32(l.Round), Root: root[:],
+		Data: wire.FileToProto(blobs.File("state", ref)),
 	})
 	if err != nil {
 		return fmt.Errorf("post the merge of round %d: %w", l.Round, err)
 	}
 	loss := replay.LossOf(s)
-	d.kit.Emit(role.Event{Kind: role.Posted, Order: order, Unit: -1, Step: l.Round, Loss: loss, Text: "merge " + root.Short()})
+	d.env.Emit(events.Event{Kind: events.Posted, Order: order, Unit: -1, Step: l.Round, Loss: loss, Text: "merge " + root.Short()})
 	if l.Phase == job.Active && l.Round+1 < l.Order.Problem.Rounds && (math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0)) {
 		return d.halt(ctx, order, s)
 	}
@@ -143,8 +146,8 @@ func (d *lead) halt(ctx context.Context, order canon.Hash, s *graph.State) error
 	if loss == nil || loss.Type != tensor.Float32 {
 		return errors.New("the state has no loss")
 	}
-	return d.kit.Send(ctx, &workv1.MsgHalt{
-		Sender: d.kit.Account.Address, Order: order.String(), Loss: loss.Bytes(),
+	return d.env.Send(ctx, &workv1.MsgHalt{
+		Sender: d.env.Account.Address, Order: order.String(), Loss: loss.Bytes(),
 		Opening: wire.OpeningToProto(k.Open(i)),
 	})
 }

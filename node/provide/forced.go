@@ -10,7 +10,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/events"
 )
 
 // forcedDraw is what the VRF of a provider says about an attempt of a unit. It follows
@@ -23,7 +23,7 @@ type forcedDraw struct {
 }
 
 func (p *provider) forcedDraw(l *job.Lease, unit, attempt int) (forcedDraw, error) {
-	output, pi, err := vrf.Prove(p.kit.Keys.VRF, proof.ForcedDrawInput(l.Order.ID(), l.Units[unit].ForcedSeed, unit, attempt))
+	output, pi, err := vrf.Prove(p.env.Keys.VRF, proof.ForcedDrawInput(l.Order.ID(), l.Units[unit].ForcedSeed, unit, attempt))
 	if err != nil {
 		return forcedDraw{}, err
 	}
@@ -52,7 +52,7 @@ func (p *provider) truth(ctx context.Context, l *job.Lease, i int, d forcedDraw)
 	if !slices.Contains(again, d.wrong) {
 		again = append(again, d.wrong)
 	}
-	outcomes, err := p.kit.Truth(ctx, l, u.Receipt, again)
+	outcomes, err := p.env.States.Truth(ctx, l, u.Receipt, again)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (p *provider) truth(ctx context.Context, l *job.Lease, i int, d forcedDraw)
 
 // show tells the chain whether an attempt was forced, and the truth if it was.
 func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
-	l, err := p.kit.Fill(ctx, l, l.AboutUnit(i))
+	l, err := p.env.Leases.Fill(ctx, l, l.AboutUnit(i))
 	if err != nil {
 		return err
 	}
@@ -85,9 +85,9 @@ func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
 		}
 		m.Truth = wire.OutcomesToProto(truth)
 	}
-	if err := p.kit.Send(ctx, m); err != nil {
+	if err := p.env.Send(ctx, m); err != nil {
 		return fmt.Errorf("show the forced draw of unit %d: %w", i, err)
 	}
-	p.kit.Emit(role.Event{Kind: role.Revealed, Order: r.Order, Unit: i, Text: text})
+	p.env.Emit(events.Event{Kind: events.Revealed, Order: r.Order, Unit: i, Text: text})
 	return nil
 }

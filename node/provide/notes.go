@@ -11,8 +11,8 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/node/replay"
-	"github.com/tally-network/tally/node/role"
 )
 
 type state = graph.State
@@ -40,7 +40,7 @@ func (l *list) Code(w *canon.Codec) {
 }
 
 func (p *provider) notes(order canon.Hash, unit, attempt int) notes {
-	return notes{filepath.Join(p.kit.Notes(order, "units"), fmt.Sprintf("%d-%d", unit, attempt))}
+	return notes{filepath.Join(p.env.Notes.Of(order, "units"), fmt.Sprintf("%d-%d", unit, attempt))}
 }
 
 // maxNotes bounds a file of notes in bytes.
@@ -65,7 +65,7 @@ func (n notes) save(done []checkpoint) error {
 	if err := os.MkdirAll(filepath.Dir(n.file), 0o700); err != nil {
 		return err
 	}
-	return role.WriteFile(n.file, canon.Marshal(&list{done}))
+	return replace.File(n.file, canon.Marshal(&list{done}))
 }
 
 func (n notes) remove() error { return os.Remove(n.file) }

@@ -20,9 +20,14 @@ import (
 	"github.com/tally-network/tally/core/job"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/disputer"
+	"github.com/tally-network/tally/node/events"
+	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/states"
+	"github.com/tally-network/tally/node/tasks"
 	"github.com/tally-network/tally/p2p"
 )
 
@@ -32,23 +37,23 @@ type Options struct {
 }
 
 type provider struct {
-	kit    *role.Kit
-	units  *role.Tasks
-	files  *role.Tasks // fetching what leases need
+	env    *role.Env
+	units  *tasks.Set
+	files  *tasks.Set // fetching what leases need
 	player *disputer.Player
-	keep   *role.Keep
+	pruner *states.Pruner
 	idle   map[canon.Hash]int64 // block time since when an order has given us nothing, ms
 	speed  atomic.Uint64        // FLOP per second of the last segment that was computed here; 0: none yet
 }
 
 // Run provides until ctx is done.
-func Run(ctx context.Context, k *role.Kit, o Options) error {
-	p := &provider{kit: k, units: k.NewTasks(max(o.Parallel, 1)), files: k.NewTasks(4), player: disputer.New(ctx, k), keep: k.NewKeep(), idle: map[canon.Hash]int64{}}
+func Run(ctx context.Context, env *role.Env, o Options) error {
+	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), files: env.NewTasks(4), player: disputer.New(ctx, env), pruner: env.NewPruner(), idle: map[canon.Hash]int64{}}
 	defer p.units.Wait()
 	defer p.files.Wait()
 	defer p.player.Wait()
-	role.Offers.Handle(k.Host, p.offered)
-	return k.EachBlock(ctx, p.block)
+	role.Offers.Handle(env.Host, p.offered)
+	return env.EachBlock(ctx, p.block)
 }
 
 // patience is how long a lead's offer waits for our node to know of it, and then
@@ -58,7 +63,7 @@ const patience = 2 * time.Second
 // offered answers a lead that offers a unit. For whom else nothing is looked up: a lease
 // is large, and every lead is a validator.
 func (p *provider) offered(ctx context.Context, from peer.ID, o role.UnitOffer) (role.UnitAnswer, error) {
-	if !p.kit.HasRole(ctx, from, providerv1.ROLE_VALIDATOR) {
+	if !p.env.Peers.HasRole(ctx, from, providerv1.ROLE_VALIDATOR) {
 		return role.UnitAnswer{}, p2p.ErrRefused
 	}
 	l, err := p.due(ctx, from, o)
@@ -69,14 +74,14 @@ func (p *provider) offered(ctx context.Context, from peer.ID, o role.UnitOffer) 
 	// a penalty.
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if _, err := p.kit.Work(wait, l); err != nil {
+	if _, err := p.env.Jobs.Get(wait, l); err != nil {
 		return role.UnitAnswer{Reason: role.Clip(err.Error(), role.MaxReason)}, nil
 	}
 	if err := canMake(l, p.speed.Load()); err != nil {
 		return role.UnitAnswer{Reason: role.Clip(err.Error(), role.MaxReason)}, nil
 	}
-	a := job.Acceptance{Order: o.Order, Unit: o.Unit, Attempt: o.Attempt, Provider: p.kit.Account.Address}
-	return role.UnitAnswer{Signature: ed25519.Sign(p.kit.Keys.Peer, a.SignBytes())}, nil
+	a := job.Acceptance{Order: o.Order, Unit: o.Unit, Attempt: o.Attempt, Provider: p.env.Account.Address}
+	return role.UnitAnswer{Signature: ed25519.Sign(p.env.Keys.Peer, a.SignBytes())}, nil
 }
 
 // canMake returns an error unless a machine of so many FLOP per second, 0 if that was
@@ -100,8 +105,8 @@ func (p *provider) due(ctx context.Context, from peer.ID, o role.UnitOffer) (*jo
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		height := p.kit.Chain.Head().Height
-		l, err := p.kit.Lease(ctx, o.Order)
+		height := p.env.Chain.Head().Height
+		l, err := p.env.Leases.Get(ctx, o.Order)
 		if err == nil {
 			if err := p.mayOffer(ctx, l, from); err != nil {
 				return nil, err
@@ -115,7 +120,7 @@ func (p *provider) due(ctx context.Context, from peer.ID, o role.UnitOffer) (*jo
 		if err == nil {
 			err = fmt.Errorf("attempt %d of unit %d is not to be given out now", o.Attempt, o.Unit)
 		}
-		if _, late := p.kit.Chain.Next(wait, height); late != nil {
+		if _, late := p.env.Chain.Next(wait, height); late != nil {
 			return nil, err
 		}
 	}
@@ -124,40 +129,40 @@ func (p *provider) due(ctx context.Context, from peer.ID, o role.UnitOffer) (*jo
 // mayOffer returns an error unless the caller leads the lease and this provider
 // is part of it.
 func (p *provider) mayOffer(ctx context.Context, l *job.Lease, from peer.ID) error {
-	lead, err := p.kit.Registered(ctx, l.Lead())
+	lead, err := p.env.Peers.Registered(ctx, l.Lead())
 	if err != nil {
 		return err
 	}
 	if id, err := p2p.PeerID(lead.PeerKey); err != nil || id != from {
 		return fmt.Errorf("order %s is led by %s, whose peer you are not", l.Order.ID().Short(), l.Lead())
 	}
-	if !slices.ContainsFunc(l.Providers, func(x job.Party) bool { return x.Account == p.kit.Account.Address }) {
-		return fmt.Errorf("%s is not a provider of order %s", p.kit.Account.Address, l.Order.ID().Short())
+	if !slices.ContainsFunc(l.Providers, func(x job.Party) bool { return x.Account == p.env.Account.Address }) {
+		return fmt.Errorf("%s is not a provider of order %s", p.env.Account.Address, l.Order.ID().Short())
 	}
 	return nil
 }
 
 func (p *provider) block(ctx context.Context, b client.Block) error {
-	leases, err := p.kit.Live(ctx, p.kit.Account.Address)
+	live, err := p.env.Leases.Live(ctx, p.env.Account.Address)
 	if err != nil {
 		return err
 	}
 	wanted := map[string]bool{}
-	for _, x := range leases {
+	for _, x := range live {
 		l := x.Lease
-		p.kit.Serve(x)
-		if l.Phase == job.Active && l.Files.Said == job.Had && !p.kit.HasWork(l) {
+		p.env.Blobs.Serve(x)
+		if l.Phase == job.Active && l.Files.Said == job.Had && !p.env.Jobs.Has(l) {
 			p.files.Start(ctx, l.Order.ID().String(), func(ctx context.Context) error {
-				_, err := p.kit.Work(ctx, l)
+				_, err := p.env.Jobs.Get(ctx, l)
 				return err
 			})
 		}
 		for i := range l.Units {
 			u := &l.Units[i]
-			if u.Provider != p.kit.Account.Address {
+			if u.Provider != p.env.Account.Address {
 				continue
 			}
-			name := role.AttemptName(l.Order.ID(), i, u.Attempt)
+			name := leases.AttemptName(l.Order.ID(), i, u.Attempt)
 			wanted[name] = true // while it is ours, a task may still be posting its receipt
 			if l.ForcedDrawDue(i, b.Time) {
 				p.files.Start(ctx, "forced draw "+name, func(ctx context.Context) error { return p.show(ctx, l, i) })
@@ -172,21 +177,21 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 		}
 	}
 	maps.DeleteFunc(p.idle, func(order canon.Hash, _ int64) bool {
-		return !slices.ContainsFunc(leases, func(l role.Lease) bool { return l.Order.ID() == order })
+		return !slices.ContainsFunc(live, func(l leases.Lease) bool { return l.Order.ID() == order })
 	})
-	p.units.Keep(func(name string) bool { return wanted[name] })
-	return errors.Join(p.keep.Block(ctx, b.Time, leases), p.player.Block(ctx))
+	p.units.Retain(func(name string) bool { return wanted[name] })
+	return errors.Join(p.pruner.Block(ctx, b.Time, live), p.player.Block(ctx))
 }
 
 // passedOver reports whether the lead of an order has given us nothing for as long
 // as it may be idle, while we could work and others did; where nobody works, once
 // a quarter of the lead's time is over, so that it is known who was ready when all is.
 func (p *provider) passedOver(l *job.Lease, now int64) bool {
-	me, order := p.kit.Account.Address, l.Order.ID()
+	me, order := p.env.Account.Address, l.Order.ID()
 	ours := func(u job.Unit) bool { return u.Provider == me && u.Status == job.Assigned }
 	others := func(u job.Unit) bool { return u.Provider != "" && u.Provider != me }
 	units := l.RoundUnits()
-	able := l.Phase == job.Active && l.Files.Said == job.Had && p.kit.HasWork(l) && slices.Contains(l.Eligible(), me) && !slices.Contains(l.Waits(), me)
+	able := l.Phase == job.Active && l.Files.Said == job.Had && p.env.Jobs.Has(l) && slices.Contains(l.Eligible(), me) && !slices.Contains(l.Waits(), me)
 	if !able || slices.ContainsFunc(units, ours) {
 		delete(p.idle, order)
 		return false
@@ -202,18 +207,18 @@ func (p *provider) passedOver(l *job.Lease, now int64) bool {
 
 // ready asks the chain for the next unit of an order.
 func (p *provider) ready(ctx context.Context, l *job.Lease) error {
-	err := p.kit.Send(ctx, &workv1.MsgReady{Provider: p.kit.Account.Address, Order: l.Order.ID().String()})
+	err := p.env.Send(ctx, &workv1.MsgReady{Provider: p.env.Account.Address, Order: l.Order.ID().String()})
 	if err != nil {
 		return fmt.Errorf("ask for a unit: %w", err)
 	}
-	p.kit.Emit(role.Event{Kind: role.Ready, Order: l.Order.ID(), Unit: -1, Text: "for the next unit"})
+	p.env.Emit(events.Event{Kind: events.Ready, Order: l.Order.ID(), Unit: -1, Text: "for the next unit"})
 	return nil
 }
 
 // compute trains a unit from its last checkpoint here, and posts the receipt.
 func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 	problem, u := &l.Order.Problem, &l.Units[i]
-	j, err := p.kit.Work(ctx, l)
+	j, err := p.env.Jobs.Get(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -243,11 +248,11 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 		s, at = drawn.present(at/problem.Interval, s), to
 		reached := s
 		save.Go(func() error {
-			root, ref, err := p.kit.KeepState(l.Order.ID(), reached)
+			root, ref, err := p.env.States.Put(l.Order.ID(), reached)
 			if err != nil {
 				return err
 			}
-			roots, done = append(roots, root), append(done, checkpoint{root, role.File("state", ref)})
+			roots, done = append(roots, root), append(done, checkpoint{root, blobs.File("state", ref)})
 			return notes.save(done)
 		})
 	}
@@ -265,14 +270,14 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 func (p *provider) resume(ctx context.Context, l *job.Lease, i int, n notes) ([]checkpoint, *state, error) {
 	done, err := n.load()
 	if err != nil {
-		p.kit.Log.Warn("begin the unit again", "unit", i, "error", err)
+		p.env.Log.Warn("begin the unit again", "unit", i, "error", err)
 	}
 	for ; len(done) > 0; done = done[:len(done)-1] {
-		if s, err := p.kit.State(ctx, l, done[len(done)-1].Root); err == nil {
+		if s, err := p.env.States.Get(ctx, l, done[len(done)-1].Root); err == nil {
 			return done, s, nil
 		}
 	}
-	s, err := p.kit.State(ctx, l, l.RoundStart(i/l.Order.Problem.Shards))
+	s, err := p.env.States.Get(ctx, l, l.RoundStart(i/l.Order.Problem.Shards))
 	return nil, s, err
 }
 
@@ -284,31 +289,31 @@ func (p *provider) progress(order canon.Hash, unit int) func(int, *state) error 
 			first = done - 1
 		}
 		rate := float64(done-first) / max(time.Since(begun).Seconds(), 1e-6)
-		p.kit.Emit(role.Event{Kind: role.Trained, Order: order, Unit: unit, Step: done, Loss: lossOf(s), Rate: rate})
+		p.env.Emit(events.Event{Kind: events.Trained, Order: order, Unit: unit, Step: done, Loss: lossOf(s), Rate: rate})
 		return nil
 	}
 }
 
 func (p *provider) submit(ctx context.Context, l *job.Lease, i int, roots []canon.Hash, done []checkpoint) error {
-	var c role.Checkpoints
+	var c states.CheckpointList
 	for _, d := range done {
 		c.States = append(c.States, d.File)
 	}
 	order := l.Order.ID()
-	ref, err := p.kit.Store.PutBytes(role.ListPin(order), canon.Marshal(&c))
+	ref, err := p.env.Store.PutBytes(blobs.ListPin(order), canon.Marshal(&c))
 	if err != nil {
 		return err
 	}
 	r := job.Receipt{
-		Order: order, Unit: i, Attempt: l.Units[i].Attempt, Provider: p.kit.Account.Address,
-		Start: roots[0], Checkpoints: roots, FLOPs: l.Order.Problem.UnitFLOPs(), Data: role.File("checkpoints", ref),
+		Order: order, Unit: i, Attempt: l.Units[i].Attempt, Provider: p.env.Account.Address,
+		Start: roots[0], Checkpoints: roots, FLOPs: l.Order.Problem.UnitFLOPs(), Data: blobs.File("checkpoints", ref),
 	}
-	err = p.kit.Send(ctx, &workv1.MsgSubmit{
-		Provider: r.Provider, Receipt: wire.ReceiptToProto(&r), Signature: ed25519.Sign(p.kit.Keys.Peer, r.SignBytes()),
+	err = p.env.Send(ctx, &workv1.MsgSubmit{
+		Provider: r.Provider, Receipt: wire.ReceiptToProto(&r), Signature: ed25519.Sign(p.env.Keys.Peer, r.SignBytes()),
 	})
 	if err != nil {
 		return fmt.Errorf("post the receipt of unit %d: %w", i, err)
 	}
-	p.kit.Emit(role.Event{Kind: role.Posted, Order: order, Unit: i, Text: "receipt " + r.ID().Short()})
+	p.env.Emit(events.Event{Kind: events.Posted, Order: order, Unit: i, Text: "receipt " + r.ID().Short()})
 	return nil
 }

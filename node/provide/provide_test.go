@@ -12,7 +12,7 @@ import (
 // Whoever reached a provider had it fetch and decode leases. Nothing is asked of the chain
 // now for a stranger: this provider could not, for it has no connection.
 func TestStrangersOffersAreRefusedUnread(t *testing.T) {
-	p := &provider{kit: &role.Kit{Chain: &client.Client{}}}
+	p := &provider{env: role.New(role.Parts{Chain: &client.Client{}})}
 	if _, err := p.offered(t.Context(), "stranger", role.UnitOffer{}); !errors.Is(err, p2p.ErrRefused) {
 		t.Fatalf("a stranger's offer: %v", err)
 	}

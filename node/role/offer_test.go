@@ -6,8 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/store"
 )
 
 func TestOfferAndAnswerComeBack(t *testing.T) {
@@ -35,23 +33,6 @@ func TestClip(t *testing.T) {
 		got := Clip(s, 10)
 		if len(got) > 10 || !utf8.ValidString(got) || !strings.HasPrefix(s, got) || len(s) <= 10 && got != s {
 			t.Errorf("%q is cut to %q", s, got)
-		}
-	}
-}
-
-func TestFileNamesABlob(t *testing.T) {
-	want := store.RefOf([]byte("blob"))
-	got, err := RefOf(File("data", want))
-	if err != nil || got != want {
-		t.Fatalf("%v, %v", got, err)
-	}
-	for name, f := range map[string]job.File{
-		"no CID":      {Role: "data", Size: 4},
-		"bad CID":     {Role: "data", CID: "bafy!", Size: 4},
-		"larger than": {Role: "data", CID: want.CID.String(), Size: 1 << 63},
-	} {
-		if _, err := RefOf(f); err == nil || !strings.Contains(err.Error(), `"data"`) {
-			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

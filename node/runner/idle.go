@@ -14,27 +14,27 @@ import (
 
 // Idle says why a registered provider has no work, as far as the chain tells, and what
 // its owner can do about it; nothing if it takes part in an order.
-func Idle(ctx context.Context, k *role.Kit) (string, error) {
-	p, err := Registered(ctx, k)
+func Idle(ctx context.Context, env *role.Env) (string, error) {
+	p, err := Registered(ctx, env)
 	if err != nil || p == nil {
 		return "", err
 	}
-	leases, err := k.Live(ctx, p.Account)
+	leases, err := env.Leases.Live(ctx, p.Account)
 	if err != nil || len(leases) > 0 {
 		return "", err
 	}
-	if why, err := unable(ctx, k, p); err != nil || why != "" {
+	if why, err := unable(ctx, env, p); err != nil || why != "" {
 		return why, err
 	}
 	lead := p.Listing.Validator
-	all, err := offers(ctx, k)
+	all, err := offers(ctx, env)
 	if err != nil {
 		return "", err
 	}
 	if !slices.ContainsFunc(all, func(o marketv1.Offer) bool { return o.Validator == lead }) {
 		return fmt.Sprintf("its validator %s offers nothing now: wait, or choose another with --validator (tally query market offers)", lead), nil
 	}
-	q := marketv1.NewQueryClient(k.Chain.Conn)
+	q := marketv1.NewQueryClient(env.Chain.Conn)
 	open, err := q.Orders(ctx, &marketv1.QueryOrdersRequest{Status: marketv1.STATUS_OPEN, Pagination: &query.PageRequest{Limit: 1}})
 	if err != nil {
 		return "", fmt.Errorf("ask for open orders: %w", err)
@@ -42,7 +42,7 @@ func Idle(ctx context.Context, k *role.Kit) (string, error) {
 	if len(open.Orders) > 0 {
 		return unmet(ctx, q, open.Orders[0].Id, lead)
 	}
-	teams, err := teams(ctx, k)
+	teams, err := teams(ctx, env)
 	if err != nil {
 		return "", err
 	}
@@ -66,15 +66,15 @@ func Idle(ctx context.Context, k *role.Kit) (string, error) {
 }
 
 // unable says what keeps a provider from any work.
-func unable(ctx context.Context, k *role.Kit, p *providerv1.Peer) (string, error) {
-	r, err := providerv1.NewQueryClient(k.Chain.Conn).Params(ctx, &providerv1.QueryParamsRequest{})
+func unable(ctx context.Context, env *role.Env, p *providerv1.Peer) (string, error) {
+	r, err := providerv1.NewQueryClient(env.Chain.Conn).Params(ctx, &providerv1.QueryParamsRequest{})
 	if err != nil {
 		return "", fmt.Errorf("ask for the least stake: %w", err)
 	}
 	switch least := r.Params.MinProviderStake; {
 	case p.Stake < least:
 		return fmt.Sprintf("its stake of %d utally is below the least of %d: tally tx provider deposit adds to it", p.Stake, least), nil
-	case p.JailedUntil > k.Chain.Head().Time:
+	case p.JailedUntil > env.Chain.Head().Time:
 		return "it missed an answer, and gets nothing new for a while", nil
 	}
 	return "", nil
@@ -99,11 +99,11 @@ func unmet(ctx context.Context, q marketv1.QueryClient, order, lead string) (str
 }
 
 // teams returns the unit prices of the providers under each validator.
-func teams(ctx context.Context, k *role.Kit) (map[string][]uint64, error) {
+func teams(ctx context.Context, env *role.Env) (map[string][]uint64, error) {
 	out := map[string][]uint64{}
 	q := &providerv1.QueryPeersRequest{Role: providerv1.ROLE_PROVIDER, Pagination: &query.PageRequest{}}
 	for {
-		r, err := providerv1.NewQueryClient(k.Chain.Conn).Peers(ctx, q)
+		r, err := providerv1.NewQueryClient(env.Chain.Conn).Peers(ctx, q)
 		if err != nil {
 			return nil, fmt.Errorf("ask for the providers: %w", err)
 		}

@@ -36,13 +36,13 @@ var onChain = map[home.Role]providerv1.Role{
 
 // Registered returns the peer of a home as the chain knows it; nil if it does
 // not.
-func Registered(ctx context.Context, k *role.Kit) (*providerv1.Peer, error) {
-	r, err := providerv1.NewQueryClient(k.Chain.Conn).Peer(ctx, &providerv1.QueryPeerRequest{Account: k.Account.Address})
+func Registered(ctx context.Context, env *role.Env) (*providerv1.Peer, error) {
+	r, err := providerv1.NewQueryClient(env.Chain.Conn).Peer(ctx, &providerv1.QueryPeerRequest{Account: env.Account.Address})
 	if status.Code(err) == codes.NotFound {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask for the peer of %s: %w", k.Account.Address, err)
+		return nil, fmt.Errorf("ask for the peer of %s: %w", env.Account.Address, err)
 	}
 	return &r.Peer, nil
 }
@@ -50,66 +50,66 @@ func Registered(ctx context.Context, k *role.Kit) (*providerv1.Peer, error) {
 // Register makes sure that the chain knows the peer, its listing and its offer
 // as the settings say. A new peer waits for the money of its stake, and a
 // provider without a validator for an offer.
-func Register(ctx context.Context, h *home.Home, k *role.Kit) error {
+func Register(ctx context.Context, h *home.Home, env *role.Env) error {
 	kind, ok := onChain[h.Settings.Role]
 	if !ok {
 		return nil
 	}
-	p, err := Registered(ctx, k)
+	p, err := Registered(ctx, env)
 	if err != nil {
 		return err
 	}
 	if p != nil && (p.Role != kind || !bytes.Equal(p.PeerKey, h.PeerKey())) {
-		return fmt.Errorf("account %s is registered as another peer: its key is in use by another home", k.Account.Address)
+		return fmt.Errorf("account %s is registered as another peer: its key is in use by another home", env.Account.Address)
 	}
-	want, err := listing(ctx, h, k, p)
+	want, err := listing(ctx, h, env, p)
 	if err != nil {
 		return err
 	}
 	switch {
 	case p == nil:
-		err = enter(ctx, h, k, kind, want)
+		err = enter(ctx, h, env, kind, want)
 	case !proto.Equal(&p.Listing, &want):
-		_, err = k.Account.Send(ctx, &providerv1.MsgUpdate{Account: k.Account.Address, Listing: want})
+		_, err = env.Account.Send(ctx, &providerv1.MsgUpdate{Account: env.Account.Address, Listing: want})
 		if errors.Is(err, provider.ErrOpenWork) {
 			err = fmt.Errorf("%w; until then put the old one into the settings", err)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("register %s: %w", k.Name, err)
+		return fmt.Errorf("register %s: %w", env.Name, err)
 	}
-	return offer(ctx, h, k)
+	return offer(ctx, h, env)
 }
 
 // enter registers a new peer with its stake.
-func enter(ctx context.Context, h *home.Home, k *role.Kit, kind providerv1.Role, l providerv1.Listing) error {
-	stake, err := Stake(ctx, h, k)
+func enter(ctx context.Context, h *home.Home, env *role.Env, kind providerv1.Role, l providerv1.Listing) error {
+	stake, err := Stake(ctx, h, env)
 	if err != nil {
 		return err
 	}
 	needed := stake + client.FirstFees
-	if err := AwaitFunds(ctx, k, needed, func(have uint64) {
-		k.Log.Info("waiting for the stake and first fees", "account", k.Account.Address, "utally", have, "needed", needed)
+	if err := AwaitFunds(ctx, env, needed, func(have uint64) {
+		env.Log.Info("waiting for the stake and first fees", "account", env.Account.Address, "utally", have, "needed", needed)
 	}); err != nil {
 		return err
 	}
-	account, err := address.Parse(k.Account.Address)
+	account, err := address.Parse(env.Account.Address)
 	if err != nil {
 		return err
 	}
 	m := &providerv1.MsgRegister{
-		Account: k.Account.Address, Role: kind, PeerKey: h.PeerKey(), Listing: l, Stake: stake,
+		Account: env.Account.Address, Role: kind, PeerKey: h.PeerKey(), Listing: l, Stake: stake,
 		VrfKey:    h.VRFKey(),
-		Signature: ed25519.Sign(h.Peer, wire.Statement(k.Chain.ChainID, account, kind)),
+		Signature: ed25519.Sign(h.Peer, wire.Statement(env.Chain.ChainID, account, kind)),
 	}
-	_, err = k.Account.Send(ctx, m)
+	_, err = env.Account.Send(ctx, m)
 	return err
 }
 
 // Stake returns what the peer bonds when it registers: what its settings say,
 // or the least that the chain takes.
-func Stake(ctx context.Context, h *home.Home, k *role.Kit) (uint64, error) {
-	r, err := providerv1.NewQueryClient(k.Chain.Conn).Params(ctx, &providerv1.QueryParamsRequest{})
+func Stake(ctx context.Context, h *home.Home, env *role.Env) (uint64, error) {
+	r, err := providerv1.NewQueryClient(env.Chain.Conn).Params(ctx, &providerv1.QueryParamsRequest{})
 	if err != nil {
 		return 0, fmt.Errorf("ask for the least stake: %w", err)
 	}
@@ -124,14 +124,14 @@ func Stake(ctx context.Context, h *home.Home, k *role.Kit) (uint64, error) {
 
 // AwaitFunds waits until the account has a balance in utally, and says what it
 // has whenever that changes before.
-func AwaitFunds(ctx context.Context, k *role.Kit, balance uint64, tell func(have uint64)) error {
+func AwaitFunds(ctx context.Context, env *role.Env, balance uint64, tell func(have uint64)) error {
 	told, last := false, uint64(0)
 	for height := int64(0); ; {
-		r, err := banktypes.NewQueryClient(k.Chain.Conn).Balance(ctx, &banktypes.QueryBalanceRequest{
-			Address: k.Account.Address, Denom: coin.Denom,
+		r, err := banktypes.NewQueryClient(env.Chain.Conn).Balance(ctx, &banktypes.QueryBalanceRequest{
+			Address: env.Account.Address, Denom: coin.Denom,
 		})
 		if err != nil {
-			return fmt.Errorf("ask for the balance of %s: %w", k.Account.Address, err)
+			return fmt.Errorf("ask for the balance of %s: %w", env.Account.Address, err)
 		}
 		have := r.Balance.Amount.Uint64()
 		if have >= balance {
@@ -141,7 +141,7 @@ func AwaitFunds(ctx context.Context, k *role.Kit, balance uint64, tell func(have
 			tell(have)
 			told, last = true, have
 		}
-		b, err := k.Chain.Next(ctx, height)
+		b, err := env.Chain.Next(ctx, height)
 		if err != nil {
 			return err
 		}
@@ -152,11 +152,11 @@ func AwaitFunds(ctx context.Context, k *role.Kit, balance uint64, tell func(have
 // listing returns what the chain shall list for the peer. A provider that is
 // free to choose stays where it is, or goes under the validator whose offer
 // takes the smallest fee and, of several, has the most providers.
-func listing(ctx context.Context, h *home.Home, k *role.Kit, p *providerv1.Peer) (providerv1.Listing, error) {
+func listing(ctx context.Context, h *home.Home, env *role.Env, p *providerv1.Peer) (providerv1.Listing, error) {
 	s := h.Settings
 	l := providerv1.Listing{Addrs: s.Announce}
 	if len(l.Addrs) == 0 {
-		l.Addrs = k.Host.Addrs()
+		l.Addrs = env.Host.Addrs()
 	}
 	if s.Provider == nil {
 		return l, nil
@@ -167,27 +167,27 @@ func listing(ctx context.Context, h *home.Home, k *role.Kit, p *providerv1.Peer)
 	}
 	var err error
 	if l.Validator == "" {
-		l.Validator, err = cheapest(ctx, k)
+		l.Validator, err = cheapest(ctx, env)
 	}
 	return l, err
 }
 
 // cheapest waits for offers and returns the validator of the one with the
 // smallest fee; of several the one with the most providers, for orders want some.
-func cheapest(ctx context.Context, k *role.Kit) (string, error) {
+func cheapest(ctx context.Context, env *role.Env) (string, error) {
 	for height := int64(0); ; {
-		all, err := offers(ctx, k)
+		all, err := offers(ctx, env)
 		if err != nil {
 			return "", err
 		}
 		if len(all) > 0 {
-			teams, err := teams(ctx, k)
+			teams, err := teams(ctx, env)
 			return cheapestOf(all, teams), err
 		}
 		if height == 0 {
-			k.Log.Info("waiting for a validator's offer")
+			env.Log.Info("waiting for a validator's offer")
 		}
-		b, err := k.Chain.Next(ctx, height)
+		b, err := env.Chain.Next(ctx, height)
 		if err != nil {
 			return "", err
 		}
@@ -202,10 +202,10 @@ func cheapestOf(all []marketv1.Offer, teams map[string][]uint64) string {
 }
 
 // offers returns all offers in account order.
-func offers(ctx context.Context, k *role.Kit) (all []marketv1.Offer, err error) {
+func offers(ctx context.Context, env *role.Env) (all []marketv1.Offer, err error) {
 	q := &marketv1.QueryOffersRequest{Pagination: &query.PageRequest{}}
 	for {
-		r, err := marketv1.NewQueryClient(k.Chain.Conn).Offers(ctx, q)
+		r, err := marketv1.NewQueryClient(env.Chain.Conn).Offers(ctx, q)
 		if err != nil {
 			return nil, fmt.Errorf("ask for the offers: %w", err)
 		}
@@ -218,21 +218,21 @@ func offers(ctx context.Context, k *role.Kit) (all []marketv1.Offer, err error) 
 }
 
 // offer makes sure of a validator's offer.
-func offer(ctx context.Context, h *home.Home, k *role.Kit) error {
+func offer(ctx context.Context, h *home.Home, env *role.Env) error {
 	v := h.Settings.Validator
 	if v == nil {
 		return nil
 	}
-	all, err := offers(ctx, k)
+	all, err := offers(ctx, env)
 	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(all, func(o marketv1.Offer) bool {
-		return o.Validator == k.Account.Address && o.FeeBps == v.FeeBps && o.MaxLeases == v.MaxLeases
+		return o.Validator == env.Account.Address && o.FeeBps == v.FeeBps && o.MaxLeases == v.MaxLeases
 	}) {
 		return nil
 	}
-	_, err = k.Account.Send(ctx, &marketv1.MsgPostOffer{Validator: k.Account.Address, FeeBps: v.FeeBps, MaxLeases: v.MaxLeases})
+	_, err = env.Account.Send(ctx, &marketv1.MsgPostOffer{Validator: env.Account.Address, FeeBps: v.FeeBps, MaxLeases: v.MaxLeases})
 	if err != nil {
 		return fmt.Errorf("post the offer: %w", err)
 	}

@@ -23,17 +23,17 @@ import (
 	"github.com/tally-network/tally/node/watch"
 )
 
-type work = func(context.Context, *role.Kit) error
+type work = func(context.Context, *role.Env) error
 
 var works = map[home.Role][]work{
 	home.Validator:  {lead.Run, audit.Run},
-	home.Provider:   {func(ctx context.Context, k *role.Kit) error { return provide.Run(ctx, k, provide.Options{}) }},
+	home.Provider:   {func(ctx context.Context, env *role.Env) error { return provide.Run(ctx, env, provide.Options{}) }},
 	home.Challenger: {watch.Run},
 }
 
 // Run registers a home's peer and works until ctx is done, which is no error.
-func Run(ctx context.Context, h *home.Home, k *role.Kit) error {
-	if err := Register(ctx, h, k); err != nil {
+func Run(ctx context.Context, h *home.Home, env *role.Env) error {
+	if err := Register(ctx, h, env); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -41,7 +41,7 @@ func Run(ctx context.Context, h *home.Home, k *role.Kit) error {
 	}
 	group, inner := errgroup.WithContext(ctx)
 	for _, do := range works[h.Settings.Role] {
-		group.Go(func() error { return do(inner, k) })
+		group.Go(func() error { return do(inner, env) })
 	}
 	if err := group.Wait(); ctx.Err() == nil {
 		return err

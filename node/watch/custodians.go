@@ -14,7 +14,9 @@ import (
 	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/engine/merkle"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/events"
+	"github.com/tally-network/tally/node/leases"
+	"github.com/tally-network/tally/node/states"
 )
 
 // A challenger looks at every custodian that has attested to a unit, or said that it has the
@@ -42,7 +44,7 @@ func (w *challenger) custodians(ctx context.Context, l *job.Lease, now int64) (s
 		}
 	}
 	for i, a := range attested(l) {
-		name := fmt.Sprintf("custodian-%s-%s", role.AttemptName(l.Order.ID(), i, l.Units[i].Attempt), a.Custodian)
+		name := fmt.Sprintf("custodian-%s-%s", leases.AttemptName(l.Order.ID(), i, l.Units[i].Attempt), a.Custodian)
 		if w.noted(l, name) || a.Fragment == nil && w.noted(l, asked(l, i, a.Custodian)) {
 			continue
 		}
@@ -111,14 +113,14 @@ func (w *challenger) look(ctx context.Context, l *job.Lease, unit int, a job.Att
 
 // ask lets the chain ask a custodian about a unit, or about the order's files.
 func (w *challenger) ask(ctx context.Context, l *job.Lease, unit int, custodian string) error {
-	m := &workv1.MsgAsk{Sender: w.kit.Account.Address, Order: l.Order.ID().String(), Custodian: custodian, Files: unit == job.OfFiles}
+	m := &workv1.MsgAsk{Sender: w.env.Account.Address, Order: l.Order.ID().String(), Custodian: custodian, Files: unit == job.OfFiles}
 	if !m.Files {
 		m.Unit, m.Attempt = uint32(unit), uint32(l.Units[unit].Attempt)
 	}
-	if err := w.kit.Send(ctx, m); err != nil {
+	if err := w.env.Send(ctx, m); err != nil {
 		return fmt.Errorf("ask custodian %s about %s: %w", custodian, job.Kept(unit), err)
 	}
-	w.kit.Emit(role.Event{Kind: role.Asked, Order: l.Order.ID(), Unit: unit, Text: "asked " + custodian + " to show what it keeps"})
+	w.env.Emit(events.Event{Kind: events.Asked, Order: l.Order.ID(), Unit: unit, Text: "asked " + custodian + " to show what it keeps"})
 	return w.note(l, asked(l, unit, custodian))
 }
 
@@ -129,29 +131,29 @@ func (w *challenger) reach(ctx context.Context, l *job.Lease, unit int, a job.At
 	if unit == job.OfFiles {
 		files = l.Order.Problem.Files
 	} else if a.Fragment != nil {
-		p, err := w.kit.FragmentsOf(ctx, l, unit, a)
+		p, err := w.env.States.Fragments(ctx, l, unit, a)
 		if err != nil {
 			return err
 		}
 		files = p.Files
 	} else {
-		c, err := w.kit.CheckpointsOf(ctx, l, l.Units[unit].Receipt)
+		c, err := w.env.States.Checkpoints(ctx, l, l.Units[unit].Receipt)
 		if err != nil {
 			return err
 		}
 		files = c.States
 	}
-	return w.kit.Probe(ctx, l.Order.ID(), a.Custodian, files[rand.IntN(len(files))])
+	return w.env.Blobs.Probe(ctx, l.Order.ID(), a.Custodian, files[rand.IntN(len(files))])
 }
 
 // compare makes a custodian's fragments of a unit, and exposes it if they are not those that
 // it attested to.
 func (w *challenger) compare(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
-	kept, err := w.kit.FragmentsOf(ctx, l, unit, a)
+	kept, err := w.env.States.Fragments(ctx, l, unit, a)
 	if err != nil {
 		return err
 	}
-	if l, err = w.kit.Fill(ctx, l, l.AboutUnit(unit)); err != nil {
+	if l, err = w.env.Leases.Fill(ctx, l, l.AboutUnit(unit)); err != nil {
 		return err
 	}
 	for i, root := range l.Units[unit].Receipt.Checkpoints[1:] {
@@ -162,14 +164,14 @@ func (w *challenger) compare(ctx context.Context, l *job.Lease, unit int, a job.
 		if wrong == nil {
 			continue
 		}
-		err = w.kit.Send(ctx, &workv1.MsgExpose{
-			Sender: w.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt),
+		err = w.env.Send(ctx, &workv1.MsgExpose{
+			Sender: w.env.Account.Address, Order: l.Order.ID().String(), Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt),
 			Custodian: a.Custodian, Wrong: canon.Marshal(wrong),
 		})
 		if err != nil {
 			return fmt.Errorf("expose custodian %s of unit %d: %w", a.Custodian, unit, err)
 		}
-		w.kit.Emit(role.Event{Kind: role.Exposed, Order: l.Order.ID(), Unit: unit, Text: "showed that " + a.Custodian + " keeps a wrong fragment"})
+		w.env.Emit(events.Event{Kind: events.Exposed, Order: l.Order.ID(), Unit: unit, Text: "showed that " + a.Custodian + " keeps a wrong fragment"})
 		return nil
 	}
 	return nil
@@ -177,9 +179,9 @@ func (w *challenger) compare(ctx context.Context, l *job.Lease, unit int, a job.
 
 // wrong returns what shows that a custodian's fragment of a checkpoint is none, nil if it is
 // one. Who does not hand over what it cannot have is asked for it.
-func (w *challenger) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attestation, kept role.Fragments, at int, root canon.Hash) (*proof.WrongFragment, error) {
+func (w *challenger) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attestation, kept states.FragmentList, at int, root canon.Hash) (*proof.WrongFragment, error) {
 	code := l.Order.Fragments()
-	s, err := w.kit.State(ctx, l, root)
+	s, err := w.env.States.Get(ctx, l, root)
 	if err != nil {
 		return nil, err
 	}
@@ -187,10 +189,10 @@ func (w *challenger) wrong(ctx context.Context, l *job.Lease, unit int, a job.At
 	if err != nil {
 		return nil, err
 	}
-	if right, err := merkle.StateRoot(fragment, w.kit.Threads); err != nil || right == kept.Roots[at-1] {
+	if right, err := merkle.StateRoot(fragment, w.env.States.Threads); err != nil || right == kept.Roots[at-1] {
 		return nil, err
 	}
-	if fragment, err = w.kit.Fragment(ctx, l, a, kept, at); err != nil {
+	if fragment, err = w.env.States.Fragment(ctx, l, a, kept, at); err != nil {
 		if !w.noted(l, asked(l, unit, a.Custodian)) {
 			err = errors.Join(err, w.ask(ctx, l, unit, a.Custodian))
 		}

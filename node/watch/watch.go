@@ -16,43 +16,48 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/disputer"
+	"github.com/tally-network/tally/node/events"
+	"github.com/tally-network/tally/node/leases"
+	"github.com/tally-network/tally/node/notes"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/states"
+	"github.com/tally-network/tally/node/tasks"
 )
 
 type challenger struct {
-	kit     *role.Kit
-	checks  *role.Tasks
-	looks   *role.Tasks           // at custodians
+	env     *role.Env
+	checks  *tasks.Set
+	looks   *tasks.Set            // at custodians
 	missing sync.Map              // since when a custodian has handed nothing over, by look
 	done    map[canon.Hash]uint64 // the height of a lease of which nothing was left to look at
 	player  *disputer.Player
-	keep    *role.Keep
+	pruner  *states.Pruner
 }
 
 // Run watches until ctx is done.
-func Run(ctx context.Context, k *role.Kit) error {
-	w := &challenger{kit: k, checks: k.NewTasks(4), looks: k.NewTasks(4), player: disputer.New(ctx, k), keep: k.NewKeep(), done: map[canon.Hash]uint64{}}
+func Run(ctx context.Context, env *role.Env) error {
+	w := &challenger{env: env, checks: env.NewTasks(4), looks: env.NewTasks(4), player: disputer.New(ctx, env), pruner: env.NewPruner(), done: map[canon.Hash]uint64{}}
 	defer w.checks.Wait()
 	defer w.looks.Wait()
 	defer w.player.Wait()
-	return k.EachBlock(ctx, w.block)
+	return env.EachBlock(ctx, w.block)
 }
 
 func (w *challenger) block(ctx context.Context, b client.Block) error {
-	leases, err := w.kit.Live(ctx, "")
+	live, err := w.env.Leases.Live(ctx, "")
 	if err != nil {
 		return err
 	}
 	// A lease whose files cannot be had does not keep the others from being checked.
 	done := map[canon.Hash]uint64{}
-	for _, l := range leases {
+	for _, l := range live {
 		id := l.Order.ID()
 		if at, ok := w.done[id]; ok && at == l.Changed || !w.lease(ctx, l.Lease, b.Time) {
 			done[id] = l.Changed
 		}
 	}
 	w.done = done
-	return errors.Join(w.keep.Block(ctx, b.Time, leases), w.player.Block(ctx), w.player.Relieve(ctx))
+	return errors.Join(w.pruner.Block(ctx, b.Time, live), w.player.Block(ctx), w.player.Relieve(ctx))
 }
 
 // lease starts what is to be checked of a lease, and reports whether anything is.
@@ -64,12 +69,12 @@ func (w *challenger) lease(ctx context.Context, l *job.Lease, now int64) (some b
 	}
 	some = w.custodians(ctx, l, now) || some
 	for _, f := range l.Forced() {
-		name := role.AttemptName(l.Order.ID(), f.Index, f.Unit.Attempt) + "-truth"
+		name := leases.AttemptName(l.Order.ID(), f.Index, f.Unit.Attempt) + "-truth"
 		if w.noted(l, name) {
 			continue
 		}
 		some = true
-		if l.TruthDisputed(w.kit.Account.Address, f) {
+		if l.TruthDisputed(w.env.Account.Address, f) {
 			continue
 		}
 		w.checks.Start(ctx, "truth "+name, func(ctx context.Context) error {
@@ -80,12 +85,12 @@ func (w *challenger) lease(ctx context.Context, l *job.Lease, now int64) (some b
 		})
 	}
 	for _, v := range l.Verdicts() {
-		t, name := job.VerdictTarget(v.Unit, v.Audit.Auditor), role.AttemptName(l.Order.ID(), v.Unit, v.Receipt.Attempt)+"-"+v.Audit.Auditor
+		t, name := job.VerdictTarget(v.Unit, v.Audit.Auditor), leases.AttemptName(l.Order.ID(), v.Unit, v.Receipt.Attempt)+"-"+v.Audit.Auditor
 		if w.noted(l, name) {
 			continue
 		}
 		some = true
-		if l.Disputed(w.kit.Account.Address, t, v.Receipt.Attempt) {
+		if l.Disputed(w.env.Account.Address, t, v.Receipt.Attempt) {
 			continue
 		}
 		w.checks.Start(ctx, "verdict "+name, func(ctx context.Context) error {
@@ -106,7 +111,7 @@ func (w *challenger) next(l *job.Lease) (t job.Target, name string, ok bool) {
 	shards := l.Order.Problem.Shards
 	for i := range l.Units {
 		if u := &l.Units[i]; u.Status >= job.Counted && !w.waits(l, job.UnitTarget(i)) {
-			if name := role.AttemptName(l.Order.ID(), i, u.Attempt); !w.noted(l, name) {
+			if name := leases.AttemptName(l.Order.ID(), i, u.Attempt); !w.noted(l, name) {
 				return job.UnitTarget(i), name, true
 			}
 		}
@@ -122,7 +127,7 @@ func (w *challenger) next(l *job.Lease) (t job.Target, name string, ok bool) {
 
 // waits reports whether a dispute about work that stands need not be opened now.
 func (w *challenger) waits(l *job.Lease, t job.Target) bool {
-	return l.Disputed(w.kit.Account.Address, t, l.Attempt(t))
+	return l.Disputed(w.env.Account.Address, t, l.Attempt(t))
 }
 
 // check re-executes one piece of work, and goes on with what is next. A dispute has given
@@ -141,11 +146,11 @@ func (w *challenger) check(ctx context.Context, l *job.Lease, t job.Target, name
 		if t.Kind() == job.AboutMerge {
 			unit, text = -1, fmt.Sprintf("merge of round %d %s", unit, text)
 		}
-		w.kit.Emit(role.Event{Kind: role.Replayed, Order: l.Order.ID(), Unit: unit, Text: text})
+		w.env.Emit(events.Event{Kind: events.Replayed, Order: l.Order.ID(), Unit: unit, Text: text})
 		if err := w.note(l, name); wrong || err != nil {
 			return err
 		}
-		if l, err = w.kit.Lease(ctx, l.Order.ID()); err != nil {
+		if l, err = w.env.Leases.Get(ctx, l.Order.ID()); err != nil {
 			return err
 		}
 		var more bool
@@ -158,7 +163,7 @@ func (w *challenger) check(ctx context.Context, l *job.Lease, t job.Target, name
 // Checked work is noted on disk, so that a restart does not do it again.
 
 func (w *challenger) file(l *job.Lease, name string) string {
-	return filepath.Join(w.kit.Notes(l.Order.ID(), "checked"), name)
+	return filepath.Join(w.env.Notes.Of(l.Order.ID(), "checked"), name)
 }
 
 func (w *challenger) noted(l *job.Lease, name string) bool {
@@ -168,10 +173,7 @@ func (w *challenger) noted(l *job.Lease, name string) bool {
 
 func (w *challenger) note(l *job.Lease, what string) error {
 	name := w.file(l, what)
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
-	}
-	if err := role.WriteFile(name, nil); err != nil {
+	if err := notes.Write(name, nil); err != nil {
 		return fmt.Errorf("note that %s is checked: %w", what, err)
 	}
 	return nil

@@ -31,7 +31,7 @@ func receipt(unit, attempt int) *job.Receipt {
 
 func watching(t *testing.T, dir string) *challenger {
 	t.Helper()
-	return &challenger{kit: &role.Kit{Dir: dir, Account: &client.Account{Address: "challenger"}}}
+	return &challenger{env: role.New(role.Parts{Dir: dir, Account: &client.Account{Address: "challenger"}})}
 }
 
 // check notes everything that is next, and returns it in order.

@@ -39,9 +39,9 @@ type balance struct {
 func (n *Network) balances(ctx context.Context) (balances, error) {
 	newest := int64(0)
 	for _, m := range n.members() {
-		newest = max(newest, m.Kit.Chain.Head().Height)
+		newest = max(newest, m.Env.Chain.Head().Height)
 	}
-	b, err := n.Consumer.Kit.Chain.Next(ctx, newest)
+	b, err := n.Consumer.Env.Chain.Next(ctx, newest)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (n *Network) balances(ctx context.Context) (balances, error) {
 		return nil, err
 	}
 	ctx = metadata.AppendToOutgoingContext(ctx, grpctypes.GRPCBlockHeightHeader, strconv.FormatInt(height, 10))
-	out, conn := balances{}, n.Consumer.Kit.Chain.Conn
+	out, conn := balances{}, n.Consumer.Env.Chain.Conn
 	for _, m := range n.members() {
 		account := m.Home.Address
 		r, err := banktypes.NewQueryClient(conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: account, Denom: coin.Denom})
@@ -61,7 +61,7 @@ func (n *Network) balances(ctx context.Context) (balances, error) {
 		if m != n.Consumer {
 			p, err := providerv1.NewQueryClient(conn).Peer(ctx, &providerv1.QueryPeerRequest{Account: account})
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", m.Kit.Name, err)
+				return nil, fmt.Errorf("%s: %w", m.Env.Name, err)
 			}
 			b.Stake, b.Reserved, b.Record = p.Peer.Stake, p.Peer.Reserved, p.Peer.Record
 		}
@@ -79,7 +79,7 @@ func (n *Network) members() []*devnet.Member {
 func (n *Network) addFees(ctx context.Context, height int64) error {
 	for ; n.feesTo < height; n.feesTo++ {
 		next := n.feesTo + 1
-		r, err := n.Consumer.Kit.Chain.RPC.BlockResults(ctx, &next)
+		r, err := n.Consumer.Env.Chain.RPC.BlockResults(ctx, &next)
 		if err != nil {
 			return fmt.Errorf("fees of block %d: %w", next, err)
 		}
@@ -133,12 +133,12 @@ func (n *Network) Forfeited(name string, utally uint64) {
 // guard asks after every block whether all money is accounted for.
 func (n *Network) guard() {
 	for height := int64(0); ; {
-		b, err := n.Consumer.Kit.Chain.Next(n.ctx, height)
+		b, err := n.Consumer.Env.Chain.Next(n.ctx, height)
 		if err != nil {
 			return
 		}
 		height = b.Height
-		if err := n.supply(n.Consumer.Kit.Chain); err != nil && n.ctx.Err() == nil {
+		if err := n.supply(n.Consumer.Env.Chain); err != nil && n.ctx.Err() == nil {
 			n.mu.Lock()
 			if n.broken == nil {
 				n.broken = fmt.Errorf("height %d: %w", height, err)
@@ -169,14 +169,14 @@ func (n *Network) Check(l *job.Lease) error {
 		return broken
 	}
 	for _, m := range n.Validators {
-		if err := n.supply(m.Kit.Chain); err != nil {
-			return fmt.Errorf("%s: %w", m.Kit.Name, err)
+		if err := n.supply(m.Env.Chain); err != nil {
+			return fmt.Errorf("%s: %w", m.Env.Name, err)
 		}
 	}
 	if l.Phase != job.Settled || l.Ledger.Escrow != 0 {
 		return fmt.Errorf("the lease is %v with %d utally in escrow", l.Phase, l.Ledger.Escrow)
 	}
-	l, err := n.Consumer.Kit.Fill(n.ctx, l, l.Everything())
+	l, err := n.Consumer.Env.Leases.Fill(n.ctx, l, l.Everything())
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (n *Network) checkBalances(l *job.Lease) error {
 // checkPool compares the jackpot pool, which was empty, with what the lease paid into
 // it and got out of it.
 func (n *Network) checkPool(l *job.Lease) error {
-	r, err := workv1.NewQueryClient(n.Consumer.Kit.Chain.Conn).Params(n.ctx, &workv1.QueryParamsRequest{})
+	r, err := workv1.NewQueryClient(n.Consumer.Env.Chain.Conn).Params(n.ctx, &workv1.QueryParamsRequest{})
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,10 @@ import (
 
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/store"
 )
 
@@ -35,11 +36,11 @@ func TestFilesToProvidersAlone(t *testing.T) {
 	}
 
 	// They can hand the files over, and a unit with them: the chain does not take it.
-	from, p := n.Consumer.Kit.Host.ID(), n.Member("provider-0").Kit
-	if err := p.Host.SetAddrs(from, n.Consumer.Kit.Host.Addrs()); err != nil {
+	from, p := n.Consumer.Env.Host.ID(), n.Member("provider-0").Env
+	if err := p.Host.SetAddrs(from, n.Consumer.Env.Host.Addrs()); err != nil {
 		t.Fatal(err)
 	}
-	ref, err := role.RefOf(l.Order.Problem.Files[0])
+	ref, err := blobs.RefOf(l.Order.Problem.Files[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestFilesToProvidersAlone(t *testing.T) {
 		t.Fatalf("the provider has no files: %v", err)
 	}
 	a := job.Acceptance{Order: id, Provider: p.Account.Address}
-	lead := n.Member("validator-0").Kit.Account
+	lead := n.Member("validator-0").Env.Account
 	_, err = lead.Send(t.Context(), &workv1.MsgAssign{Lead: lead.Address, Order: id.String(), Units: []workv1.Assignment{
 		{Provider: p.Account.Address, Signature: ed25519.Sign(p.Keys.Peer, a.SignBytes())},
 	}})
@@ -69,7 +70,7 @@ func TestFilesToProvidersAlone(t *testing.T) {
 	if slices.SortFunc(want, order); each == 0 || !slices.Equal(got, want) || l.Ledger.Refund != l.Quote.Price+l.Deposit-3*each {
 		t.Errorf("paid %+v, %d came back; want %+v", got, l.Ledger.Refund, want)
 	}
-	if n.Count(func(e role.Event) bool { return e.Kind == role.Trained }) != 0 {
+	if n.Count(func(e events.Event) bool { return e.Kind == events.Trained }) != 0 {
 		t.Error("a provider computed")
 	}
 }
@@ -95,7 +96,7 @@ func TestCustodianOfFilesThatHasNothing(t *testing.T) {
 	l := n.Lease(id, "a lease", func(*job.Lease) bool { return true })
 	custodian := l.Files.Custodians[0]
 	faker := n.Name(custodian.Account)
-	_, err := n.Member(faker).Kit.Account.Send(t.Context(), &workv1.MsgAttestFiles{
+	_, err := n.Member(faker).Env.Account.Send(t.Context(), &workv1.MsgAttestFiles{
 		Custodian: custodian.Account, Order: id.String(), Draw: uint32(l.Files.Draws), Says: workv1.WORD_HAD,
 	})
 	if err != nil {

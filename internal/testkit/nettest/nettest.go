@@ -15,6 +15,7 @@ import (
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/runner"
@@ -35,10 +36,10 @@ type Options struct {
 	Config func(c *devnet.Config) // may change the network
 	Spec   func(s *consume.Spec)  // may change the order
 	Bend   map[string]Bend        // by role
-	// Kit may change a role's kit before the role begins.
-	Kit func(k *role.Kit)
+	// Env may change a role's env before the role begins.
+	Env func(env *role.Env)
 	// Play is what roles do in place of their work, by role.
-	Play map[string]func(ctx context.Context, k *role.Kit) error
+	Play map[string]func(ctx context.Context, env *role.Env) error
 	// Idle roles register and do nothing until Begin.
 	Idle []string
 }
@@ -57,7 +58,7 @@ type Network struct {
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when one of these changes
-	events  []role.Event
+	events  []events.Event
 	times   []time.Duration // of the events, since begun
 	begun   time.Time
 	actors  map[string]*actor
@@ -136,16 +137,16 @@ func NewDraft(ctx context.Context, bend func(*consume.Spec)) (*consume.Draft, er
 func (n *Network) synced(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	height := n.Consumer.Kit.Chain.Head().Height
+	height := n.Consumer.Env.Chain.Head().Height
 	for _, m := range n.Validators {
-		if _, err := m.Kit.Chain.Next(ctx, height-1); err != nil {
+		if _, err := m.Env.Chain.Next(ctx, height-1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (n *Network) observe(e role.Event) {
+func (n *Network) observe(e events.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.events, n.times = append(n.events, e), append(n.times, time.Since(n.begun))
@@ -158,21 +159,21 @@ func (n *Network) tell() {
 	n.changed = make(chan struct{})
 }
 
-func (n *Network) prepare(k *role.Kit) {
-	if n.options.Kit != nil {
-		n.options.Kit(k)
+func (n *Network) prepare(env *role.Env) {
+	if n.options.Env != nil {
+		n.options.Env(env)
 	}
-	k.Exec = bent{k.Exec, k.Name, n.options.Bend[k.Name], &n.Draft.Problem}
+	env.Jobs.Exec = bent{env.Jobs.Exec, env.Name, n.options.Bend[env.Name], &n.Draft.Problem}
 }
 
 // run does what a role does while the test lets it.
-func (n *Network) run(ctx context.Context, h *home.Home, k *role.Kit) error {
-	if err := runner.Register(ctx, h, k); err != nil {
+func (n *Network) run(ctx context.Context, h *home.Home, env *role.Env) error {
+	if err := runner.Register(ctx, h, env); err != nil {
 		return err
 	}
 	n.mu.Lock()
-	a := &actor{wanted: !slices.Contains(n.options.Idle, k.Name), stopped: true}
-	n.actors[k.Name] = a
+	a := &actor{wanted: !slices.Contains(n.options.Idle, env.Name), stopped: true}
+	n.actors[env.Name] = a
 	n.tell()
 	n.mu.Unlock()
 	for {
@@ -186,7 +187,7 @@ func (n *Network) run(ctx context.Context, h *home.Home, k *role.Kit) error {
 			cancel()
 		}
 		n.mu.Unlock()
-		err := n.work(inner, h, k)
+		err := n.work(inner, h, env)
 		over := inner.Err() == nil // by itself: a consumer has no work
 		cancel()
 		n.mu.Lock()
@@ -199,11 +200,11 @@ func (n *Network) run(ctx context.Context, h *home.Home, k *role.Kit) error {
 	}
 }
 
-func (n *Network) work(ctx context.Context, h *home.Home, k *role.Kit) error {
-	if play := n.options.Play[k.Name]; play != nil {
-		return play(ctx, k)
+func (n *Network) work(ctx context.Context, h *home.Home, env *role.Env) error {
+	if play := n.options.Play[env.Name]; play != nil {
+		return play(ctx, env)
 	}
-	return runner.Run(ctx, h, k)
+	return runner.Run(ctx, h, env)
 }
 
 // await waits until done, which is called with mu held, is satisfied.
@@ -256,9 +257,9 @@ func (n *Network) set(name string, wanted bool) {
 }
 
 // Await waits for the first event that is wanted, from the beginning on.
-func (n *Network) Await(what string, want func(role.Event) bool) role.Event {
+func (n *Network) Await(what string, want func(events.Event) bool) events.Event {
 	n.t.Helper()
-	var found role.Event
+	var found events.Event
 	n.must(what, func() bool {
 		i := slices.IndexFunc(n.events, want)
 		if i >= 0 {
@@ -270,7 +271,7 @@ func (n *Network) Await(what string, want func(role.Event) bool) role.Event {
 }
 
 // Count returns how many events so far are wanted.
-func (n *Network) Count(want func(role.Event) bool) (count int) {
+func (n *Network) Count(want func(events.Event) bool) (count int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, e := range n.events {
@@ -284,7 +285,7 @@ func (n *Network) Count(want func(role.Event) bool) (count int) {
 // Member returns a role by its name.
 func (n *Network) Member(name string) *devnet.Member {
 	for _, m := range slices.Concat(n.Validators, n.Providers, n.Challengers, []*devnet.Member{n.Consumer}) {
-		if m.Kit.Name == name {
+		if m.Env.Name == name {
 			return m
 		}
 	}
@@ -295,7 +296,7 @@ func (n *Network) Member(name string) *devnet.Member {
 func (n *Network) Name(account string) string {
 	for _, m := range slices.Concat(n.Validators, n.Providers, n.Challengers, []*devnet.Member{n.Consumer}) {
 		if m.Home.Address == account {
-			return m.Kit.Name
+			return m.Env.Name
 		}
 	}
 	return account
@@ -306,7 +307,7 @@ func (n *Network) EachBlock(see func(b client.Block) (goOn bool, err error)) err
 	ctx, cancel := context.WithTimeout(n.ctx, Patience)
 	defer cancel()
 	for height := int64(0); ; {
-		b, err := n.Consumer.Kit.Chain.Next(ctx, height)
+		b, err := n.Consumer.Env.Chain.Next(ctx, height)
 		if err != nil {
 			return err
 		}
@@ -326,7 +327,7 @@ func (n *Network) dump() {
 		if e.Unit >= 0 {
 			what = fmt.Sprintf(" unit %d", e.Unit)
 		}
-		if e.Kind == role.Trained {
+		if e.Kind == events.Trained {
 			what += fmt.Sprintf(" step %d loss %g", e.Step, e.Loss)
 		}
 		text, _, _ := strings.Cut(e.Text, "\n")

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/events"
 )
 
 func TestHonestNetwork(t *testing.T) {
@@ -20,7 +20,7 @@ func TestHonestNetwork(t *testing.T) {
 			t.Errorf("unit %d was given out %d times", i, u.Attempt+1)
 		}
 	}
-	if steps := n.Count(func(e role.Event) bool { return e.Kind == role.Trained }); steps != 16 {
+	if steps := n.Count(func(e events.Event) bool { return e.Kind == events.Trained }); steps != 16 {
 		t.Errorf("%d steps were trained, the order has 16", steps)
 	}
 

@@ -65,7 +65,7 @@ func Honest(ctx context.Context, d *consume.Draft) (canon.Hash, error) {
 // Order returns the order as the consumer would sign it, without posting it.
 func (n *Network) Order() job.Order {
 	n.t.Helper()
-	o, err := n.Draft.Order(n.Consumer.Kit)
+	o, err := n.Draft.Order(n.Consumer.Env)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (n *Network) Post(bend func(*job.Order)) canon.Hash {
 	if bend != nil {
 		bend(&o)
 	}
-	id, err := consume.Post(n.ctx, n.Consumer.Kit, &o)
+	id, err := consume.Post(n.ctx, n.Consumer.Env, &o)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (n *Network) Post(bend func(*job.Order)) canon.Hash {
 
 // serve is what the consumer does for its order.
 func (n *Network) serve(id canon.Hash) {
-	_, _ = consume.Follow(n.ctx, n.Consumer.Kit, id, func(consume.Progress) bool { return false })
+	_, _ = consume.Follow(n.ctx, n.Consumer.Env, id, func(consume.Progress) bool { return false })
 }
 
 // Lease waits until an order's lease is as wanted.
@@ -98,7 +98,7 @@ func (n *Network) Lease(id canon.Hash, what string, want func(*job.Lease) bool) 
 	n.t.Helper()
 	var last consume.Progress
 	err := n.EachBlock(func(client.Block) (bool, error) {
-		p, err := consume.Look(n.ctx, n.Consumer.Kit, id)
+		p, err := consume.Look(n.ctx, n.Consumer.Env, id)
 		if err != nil {
 			return false, err
 		}
@@ -117,7 +117,7 @@ func (n *Network) Lease(id canon.Hash, what string, want func(*job.Lease) bool) 
 	if err := n.synced(n.ctx); err != nil {
 		n.t.Fatalf("waiting for %s on every node: %v", what, err)
 	}
-	whole, err := n.Consumer.Kit.Fill(n.ctx, last.Lease, last.Lease.Everything())
+	whole, err := n.Consumer.Env.Leases.Fill(n.ctx, last.Lease, last.Lease.Everything())
 	if err != nil {
 		n.t.Fatal(err)
 	}

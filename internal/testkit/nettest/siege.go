@@ -19,7 +19,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/internal/testkit/barehost"
 	"github.com/tally-network/tally/internal/testkit/spam"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/leases"
 )
 
 // Blobs answers for a role in place of its store.
@@ -31,7 +31,7 @@ func (b Blobs) Block(ctx context.Context, c cid.Cid) ([]byte, error) { return b(
 // Lie makes a role answer everybody with what blobs says, from now on. It serves its
 // leases by then, or its store answers again when it begins to.
 func (n *Network) Lie(name string, blobs Blobs) {
-	n.Member(name).Kit.Host.ServeBlocks(blobs, func(peer.ID, canon.Hash, cid.Cid) bool { return true })
+	n.Member(name).Env.Host.ServeBlocks(blobs, func(peer.ID, canon.Hash, cid.Cid) bool { return true })
 }
 
 // Siege is strangers that trouble the peers of some roles.
@@ -60,7 +60,7 @@ func (n *Network) Besiege(strangers int, roles ...string) *Siege {
 	s := &Siege{}
 	for _, h := range hosts {
 		for _, role := range roles {
-			at := n.Member(role).Kit.Host
+			at := n.Member(role).Env.Host
 			to := peer.AddrInfo{ID: at.ID()}
 			for _, a := range at.Addrs() {
 				if strings.Contains(a, "/tcp/") {
@@ -86,7 +86,7 @@ func (n *Network) Besiege(strangers int, roles ...string) *Siege {
 func (n *Network) Spam() {
 	n.t.Helper()
 	ctx, cancel := context.WithCancel(n.ctx)
-	from := n.Consumer.Kit
+	from := n.Consumer.Env
 	var all []*spam.Spammer
 	for _, a := range []struct{ purse, gas uint64 }{{100_000_000, app.MaxGas}, {20_000, 100_000}} {
 		s, err := spam.New(ctx, from.Chain, from.Account, a.purse, a.gas)
@@ -127,10 +127,10 @@ func trouble(ctx context.Context, h host.Host, to peer.AddrInfo) {
 // ServeOnly makes a role give its blobs to some roles alone, from now on.
 func (n *Network) ServeOnly(name string, to ...string) {
 	n.t.Helper()
-	kit, friends := n.Member(name).Kit, map[peer.ID]bool{}
+	env, friends := n.Member(name).Env, map[peer.ID]bool{}
 	for _, friend := range to {
-		friends[n.Member(friend).Kit.Host.ID()] = true
+		friends[n.Member(friend).Env.Host.ID()] = true
 	}
-	kit.Serve(role.Lease{Lease: &job.Lease{Leads: []job.Leader{{}}}}) // the first lease makes a role serve; none that comes does again
-	kit.Host.ServeBlocks(kit.Store, func(who peer.ID, _ canon.Hash, _ cid.Cid) bool { return friends[who] })
+	env.Blobs.Serve(leases.Lease{Lease: &job.Lease{Leads: []job.Leader{{}}}}) // the first lease makes a role serve; none that comes does again
+	env.Host.ServeBlocks(env.Store, func(who peer.ID, _ canon.Hash, _ cid.Cid) bool { return friends[who] })
 }

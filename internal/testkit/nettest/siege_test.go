@@ -13,7 +13,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
-	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/events"
 )
 
 // strangers is how many besiege a network: more where make siege asks for it, as many as leave its processors to it.
@@ -91,8 +91,8 @@ func TestLyingCustodians(t *testing.T) {
 					Spec:   func(s *consume.Spec) { s.Conditions.Custodians = custodians },
 				})
 				id := n.Post(nil)
-				n.Await("an attestation", func(e role.Event) bool { return e.Role == "validator-1" && e.Kind == role.Attested })
-				n.Lie("validator-1", s.blobs(n.Member("validator-1").Kit.Store.Block))
+				n.Await("an attestation", func(e events.Event) bool { return e.Role == "validator-1" && e.Kind == events.Attested })
+				n.Lie("validator-1", s.blobs(n.Member("validator-1").Env.Store.Block))
 				wantUnharmed(t, n, id)
 			})
 		}
@@ -109,7 +109,7 @@ func TestDefenderUnderSiege(t *testing.T) {
 	})
 	id := n.Post(nil)
 	n.Besiege(strangers(), "provider-0", "provider-1")
-	n.Await("a challenge", func(e role.Event) bool { return e.Role == "challenger-0" && e.Kind == role.Found && e.Unit == 0 })
+	n.Await("a challenge", func(e events.Event) bool { return e.Role == "challenger-0" && e.Kind == events.Found && e.Unit == 0 })
 	wantUnharmed(t, n, id)
 }
 

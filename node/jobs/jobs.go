@@ -1,0 +1,130 @@
+// Package jobs loads the jobs of orders, one at a time, and holds them in memory.
+//
+// Make a [Cache] and call [Cache.Get]: the first call for an order fetches and checks its
+// files, which may take minutes; later ones answer at once. Loading takes turns that are
+// fair by consumer: however many orders one has, another's waits for one of them.
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/node/blobs"
+	"github.com/tally-network/tally/node/replay"
+)
+
+// Cache holds the jobs of one role's orders in memory.
+type Cache struct {
+	Exec  engine.Executor
+	Blobs *blobs.Exchange
+
+	mu      sync.Mutex
+	loading turns
+	held    map[canon.Hash]*replay.Job
+}
+
+// leastLoad is how long loading a job may take at least.
+const leastLoad = time.Minute
+
+// Get returns the job of a lease, ready to be computed. The first call
+// fetches and checks its files: a blobs.FetchError says that they could not be had, a
+// replay.UnfitError that they do not make up the order. Any other is this machine's; so is
+// that loading took longer than custodians have for an answer.
+func (c *Cache) Get(ctx context.Context, l *job.Lease) (*replay.Job, error) {
+	id := l.Order.ID()
+	if j := c.get(id); j != nil {
+		return j, nil
+	}
+	// Who is slow to hand over one order's files must not hold up the others.
+	for _, r := range []string{replay.RoleModel, replay.RoleData, replay.RoleStart} {
+		if f, ok := l.Order.Problem.File(r); ok {
+			if _, err := c.Blobs.FetchFile(ctx, l, f); err != nil {
+				return nil, fmt.Errorf("order %s: %w", id.Short(), err)
+			}
+		}
+	}
+	done, err := c.loading.take(ctx, l.Order.Consumer)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if j := c.get(id); j != nil {
+		return j, nil
+	}
+	limit := max(time.Duration(l.Params.AnswerTime)*time.Millisecond, leastLoad)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it was not loaded within %v: custodians have no longer for an answer", limit))
+	defer cancel()
+	j, err := replay.Load(ctx, &l.Order.Problem, func(f job.File) ([]byte, error) {
+		ref, err := c.Blobs.FetchFile(ctx, l, f)
+		if err != nil {
+			return nil, err
+		}
+		return c.Blobs.Store.GetBytes(ref, blobs.MaxBlob)
+	}, c.Exec)
+	if err != nil {
+		return nil, fmt.Errorf("order %s: %w", id.Short(), err)
+	}
+	c.put(id, j)
+	return j, nil
+}
+
+// CheckUnread fetches the files of an order that no step reads, and checks that they are what
+// their roles say; its errors are those of Get. Custodians do so: others need none of them.
+func (c *Cache) CheckUnread(ctx context.Context, l *job.Lease) error {
+	j, err := c.Get(ctx, l)
+	if err != nil {
+		return err
+	}
+	for _, r := range []string{replay.RoleHeldOut, replay.RoleTokenizer} {
+		f, ok := l.Order.Problem.File(r)
+		if !ok {
+			continue
+		}
+		ref, err := c.Blobs.FetchFile(ctx, l, f)
+		if err != nil {
+			return err
+		}
+		done, err := c.loading.take(ctx, l.Order.Consumer)
+		if err != nil {
+			return err
+		}
+		b, err := c.Blobs.Store.GetBytes(ref, blobs.MaxBlob)
+		if err == nil {
+			err = j.CheckUnread(r, b)
+		}
+		done()
+		if err != nil {
+			return fmt.Errorf("order %s: %w", l.Order.ID().Short(), err)
+		}
+	}
+	return nil
+}
+
+// Has reports whether Get would answer at once.
+func (c *Cache) Has(l *job.Lease) bool { return c.get(l.Order.ID()) != nil }
+
+func (c *Cache) get(order canon.Hash) *replay.Job {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[order]
+}
+
+// put holds the job of an order; nil lets go of it.
+func (c *Cache) put(order canon.Hash, j *replay.Job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held == nil {
+		c.held = map[canon.Hash]*replay.Job{}
+	}
+	if c.held[order] = j; j == nil {
+		delete(c.held, order)
+	}
+}
+
+// Forget lets go of the job of an order.
+func (c *Cache) Forget(order canon.Hash) { c.put(order, nil) }
