@@ -22,16 +22,16 @@ type FragmentList struct {
 	Files []job.File
 }
 
-// Code walks the fields of p.
-func (p *FragmentList) Code(w *canon.Codec) {
-	w.Hashes(&p.Roots, job.MaxSegments)
-	canon.Seq(w, &p.Files, job.MaxSegments, 3, func(w *canon.Codec, f *job.File) { f.Code(w) })
+// Code walks the fields of a list.
+func (list *FragmentList) Code(w *canon.Codec) {
+	w.Hashes(&list.Roots, job.MaxSegments)
+	canon.Seq(w, &list.Files, job.MaxSegments, 3, func(w *canon.Codec, f *job.File) { f.Code(w) })
 }
 
 // PutFragments makes a fragment of each of a unit's checkpoints, stores them for the lease,
 // and returns what to attest to.
 func (h *Holder) PutFragments(ctx context.Context, l *job.Lease, unit, number int) (*job.Fragment, error) {
-	var p FragmentList
+	var list FragmentList
 	id := l.Order.ID()
 	for _, root := range l.Units[unit].Receipt.Checkpoints[1:] {
 		s, err := h.Get(ctx, l, root)
@@ -45,41 +45,41 @@ func (h *Holder) PutFragments(ctx context.Context, l *job.Lease, unit, number in
 		if err != nil {
 			return nil, err
 		}
-		p.Roots, p.Files = append(p.Roots, root), append(p.Files, blobs.File("fragment", ref))
+		list.Roots, list.Files = append(list.Roots, root), append(list.Files, blobs.File("fragment", ref))
 	}
-	ref, err := h.Store.PutBytes(blobs.Pin(id), canon.Marshal(&p))
+	ref, err := h.Store.PutBytes(blobs.Pin(id), canon.Marshal(&list))
 	if err != nil {
 		return nil, err
 	}
-	return &job.Fragment{Number: number, Root: canon.Root(p.Roots), Data: blobs.File("fragments", ref)}, nil
+	return &job.Fragment{Number: number, Root: canon.Root(list.Roots), Data: blobs.File("fragments", ref)}, nil
 }
 
 // Fragments fetches the list of a custodian's fragments of a unit, which its word binds.
-func (h *Holder) Fragments(ctx context.Context, l *job.Lease, unit int, a job.Attestation) (p FragmentList, err error) {
+func (h *Holder) Fragments(ctx context.Context, l *job.Lease, unit int, a job.Attestation) (list FragmentList, err error) {
 	if a.Fragment.Data.Size > job.MaxList {
-		return p, fmt.Errorf("fragments of unit %d: a list of %d bytes, limit %d", unit, a.Fragment.Data.Size, job.MaxList)
+		return list, fmt.Errorf("fragments of unit %d: a list of %d bytes, limit %d", unit, a.Fragment.Data.Size, job.MaxList)
 	}
 	b, err := h.Blobs.Read(ctx, l, a.Fragment.Data, a.Custodian)
 	if err != nil {
-		return p, err
+		return list, err
 	}
-	if err := canon.Unmarshal(b, &p); err != nil {
-		return p, fmt.Errorf("fragments of unit %d: %w", unit, err)
+	if err := canon.Unmarshal(b, &list); err != nil {
+		return list, fmt.Errorf("fragments of unit %d: %w", unit, err)
 	}
 	n := l.Order.Problem.Segments()
-	if len(p.Roots) != n || len(p.Files) != n || canon.Root(p.Roots) != a.Fragment.Root {
-		return p, fmt.Errorf("the fragments of unit %d that %s lists are not those that it attested to", unit, a.Custodian)
+	if len(list.Roots) != n || len(list.Files) != n || canon.Root(list.Roots) != a.Fragment.Root {
+		return list, fmt.Errorf("the fragments of unit %d that %s lists are not those that it attested to", unit, a.Custodian)
 	}
-	return p, nil
+	return list, nil
 }
 
 // Fragment fetches one of a custodian's fragments: that of checkpoint number at.
-func (h *Holder) Fragment(ctx context.Context, l *job.Lease, a job.Attestation, p FragmentList, at int) (*graph.State, error) {
+func (h *Holder) Fragment(ctx context.Context, l *job.Lease, a job.Attestation, list FragmentList, at int) (*graph.State, error) {
 	j, err := h.Jobs.Get(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	f := p.Files[at-1]
+	f := list.Files[at-1]
 	if most := l.Order.Fragments().Bytes(j.Training.Start.Slots); f.Size > most {
 		return nil, fmt.Errorf("a fragment of %d bytes, the limit is %d", f.Size, most)
 	}
@@ -87,7 +87,7 @@ func (h *Holder) Fragment(ctx context.Context, l *job.Lease, a job.Attestation, 
 	if err != nil {
 		return nil, err
 	}
-	return replay.ReadState(b, p.Roots[at-1], h.Threads)
+	return replay.ReadState(b, list.Roots[at-1], h.Threads)
 }
 
 // OwnFragment returns this custodian's fragment of a checkpoint of a unit to which it has
@@ -100,22 +100,22 @@ func (h *Holder) OwnFragment(ctx context.Context, l *job.Lease, unit, at int) (*
 		return nil, nil, fmt.Errorf("no fragment of unit %d is kept here", unit)
 	}
 	a := l.Units[unit].Attested[i]
-	p, err := h.Fragments(ctx, l, unit, a)
+	list, err := h.Fragments(ctx, l, unit, a)
 	var s *graph.State
 	if err == nil {
-		s, err = h.Fragment(ctx, l, a, p, at)
+		s, err = h.Fragment(ctx, l, a, list, at)
 	}
 	if err == nil || ctx.Err() != nil {
-		return s, p.Roots, err
+		return s, list.Roots, err
 	}
 	if _, again := h.PutFragments(ctx, l, unit, a.Fragment.Number); again != nil {
 		return nil, nil, errors.Join(err, again)
 	}
-	if p, err = h.Fragments(ctx, l, unit, a); err != nil {
+	if list, err = h.Fragments(ctx, l, unit, a); err != nil {
 		return nil, nil, err
 	}
-	s, err = h.Fragment(ctx, l, a, p, at)
-	return s, p.Roots, err
+	s, err = h.Fragment(ctx, l, a, list, at)
+	return s, list.Roots, err
 }
 
 // rebuild makes a checkpoint of a receipt from the fragments of its custodians, of whom some
@@ -136,10 +136,10 @@ func (h *Holder) rebuild(ctx context.Context, l *job.Lease, j *replay.Job, at pl
 		if a.Fragment == nil { // it has not attested yet
 			continue
 		}
-		p, err := h.Fragments(ctx, l, r.Unit, a)
+		list, err := h.Fragments(ctx, l, r.Unit, a)
 		var s *graph.State
 		if err == nil {
-			s, err = h.Fragment(ctx, l, a, p, at.at)
+			s, err = h.Fragment(ctx, l, a, list, at.at)
 		}
 		if err == nil {
 			err = s.Fits(code.Slots(slots))

@@ -30,26 +30,26 @@ const patience = 4
 
 // custodians starts a look at every custodian of a lease that was not looked at yet, and
 // reports whether there is one.
-func (w *challenger) custodians(ctx context.Context, l *job.Lease, now int64) (some bool) {
+func (c *challenger) custodians(ctx context.Context, l *job.Lease, now int64) (some bool) {
 	if l.Phase == job.Closing && now >= l.WindowEnd {
 		return false
 	}
 	for _, k := range l.Files.Custodians {
 		name := "custodian-" + l.Order.ID().String() + "-files-" + k.Account
-		if k.Says == job.Had && !w.noted(l, name) && !w.noted(l, asked(l, job.OfFiles, k.Account)) {
+		if k.Says == job.Had && !c.noted(l, name) && !c.noted(l, asked(l, job.OfFiles, k.Account)) {
 			some = true
-			w.looks.Start(ctx, name, func(ctx context.Context) error {
-				return w.look(ctx, l, job.OfFiles, job.Attestation{Custodian: k.Account}, name)
+			c.looks.Start(ctx, name, func(ctx context.Context) error {
+				return c.look(ctx, l, job.OfFiles, job.Attestation{Custodian: k.Account}, name)
 			})
 		}
 	}
 	for i, a := range attested(l) {
 		name := fmt.Sprintf("custodian-%s-%s", leases.AttemptName(l.Order.ID(), i, l.Units[i].Attempt), a.Custodian)
-		if w.noted(l, name) || a.Fragment == nil && w.noted(l, asked(l, i, a.Custodian)) {
+		if c.noted(l, name) || a.Fragment == nil && c.noted(l, asked(l, i, a.Custodian)) {
 			continue
 		}
 		some = true
-		w.looks.Start(ctx, name, func(ctx context.Context) error { return w.look(ctx, l, i, a, name) })
+		c.looks.Start(ctx, name, func(ctx context.Context) error { return c.look(ctx, l, i, a, name) })
 	}
 	return some
 }
@@ -85,93 +85,93 @@ func asked(l *job.Lease, unit int, custodian string) string {
 
 // look asks a custodian for a block, and the chain to ask it if it has given none for
 // too long.
-func (w *challenger) look(ctx context.Context, l *job.Lease, unit int, a job.Attestation, name string) error {
+func (c *challenger) look(ctx context.Context, l *job.Lease, unit int, a job.Attestation, name string) error {
 	custodian := a.Custodian
-	err := w.reach(ctx, l, unit, a)
+	err := c.reach(ctx, l, unit, a)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err == nil {
-		w.missing.Delete(name)
+		c.missing.Delete(name)
 		if a.Fragment != nil {
-			if err := w.compare(ctx, l, unit, a); err != nil {
+			if err := c.compare(ctx, l, unit, a); err != nil {
 				return err
 			}
 		}
-		return w.note(l, name)
+		return c.note(l, name)
 	}
-	if w.noted(l, asked(l, unit, custodian)) {
+	if c.noted(l, asked(l, unit, custodian)) {
 		return fmt.Errorf("custodian %s of %s: %w", custodian, job.Kept(unit), err) // what it keeps is still to be compared
 	}
-	since, _ := w.missing.LoadOrStore(name, time.Now())
+	since, _ := c.missing.LoadOrStore(name, time.Now())
 	if wait := time.Duration(l.Params.AnswerTime) * time.Millisecond / patience; time.Since(since.(time.Time)) < wait {
 		return fmt.Errorf("custodian %s of %s: %w", custodian, job.Kept(unit), err)
 	}
-	w.missing.Delete(name)
-	return w.ask(ctx, l, unit, custodian)
+	c.missing.Delete(name)
+	return c.ask(ctx, l, unit, custodian)
 }
 
 // ask lets the chain ask a custodian about a unit, or about the order's files.
-func (w *challenger) ask(ctx context.Context, l *job.Lease, unit int, custodian string) error {
-	m := &workv1.MsgAsk{Sender: w.env.Account.Address, Order: l.Order.ID().String(), Custodian: custodian, Files: unit == job.OfFiles}
+func (c *challenger) ask(ctx context.Context, l *job.Lease, unit int, custodian string) error {
+	m := &workv1.MsgAsk{Sender: c.env.Account.Address, Order: l.Order.ID().String(), Custodian: custodian, Files: unit == job.OfFiles}
 	if !m.Files {
 		m.Unit, m.Attempt = uint32(unit), uint32(l.Units[unit].Attempt)
 	}
-	if err := w.env.Send(ctx, m); err != nil {
+	if err := c.env.Send(ctx, m); err != nil {
 		return fmt.Errorf("ask custodian %s about %s: %w", custodian, job.Kept(unit), err)
 	}
-	w.env.Emit(events.Event{Kind: events.Asked, Order: l.Order.ID(), Unit: unit, Text: "asked " + custodian + " to show what it keeps"})
-	return w.note(l, asked(l, unit, custodian))
+	c.env.Emit(events.Event{Kind: events.Asked, Order: l.Order.ID(), Unit: unit, Text: "asked " + custodian + " to show what it keeps"})
+	return c.note(l, asked(l, unit, custodian))
 }
 
 // reach gets a block of one of a unit's checkpoints, or of its fragment of it, or of one of
 // the order's files, from a custodian.
-func (w *challenger) reach(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
+func (c *challenger) reach(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
 	var files []job.File
 	if unit == job.OfFiles {
 		files = l.Order.Problem.Files
 	} else if a.Fragment != nil {
-		p, err := w.env.States.Fragments(ctx, l, unit, a)
+		list, err := c.env.States.Fragments(ctx, l, unit, a)
 		if err != nil {
 			return err
 		}
-		files = p.Files
+		files = list.Files
 	} else {
-		c, err := w.env.States.Checkpoints(ctx, l, l.Units[unit].Receipt)
+		list, err := c.env.States.Checkpoints(ctx, l, l.Units[unit].Receipt)
 		if err != nil {
 			return err
 		}
-		files = c.States
+		files = list.States
 	}
-	return w.env.Blobs.Probe(ctx, l.Order.ID(), a.Custodian, files[rand.IntN(len(files))])
+	return c.env.Blobs.Probe(ctx, l.Order.ID(), a.Custodian, files[rand.IntN(len(files))])
 }
 
 // compare makes a custodian's fragments of a unit, and exposes it if they are not those that
 // it attested to.
-func (w *challenger) compare(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
-	kept, err := w.env.States.Fragments(ctx, l, unit, a)
+func (c *challenger) compare(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
+	kept, err := c.env.States.Fragments(ctx, l, unit, a)
 	if err != nil {
 		return err
 	}
-	if l, err = w.env.Leases.Fill(ctx, l, l.AboutUnit(unit)); err != nil {
+	if l, err = c.env.Leases.Fill(ctx, l, l.AboutUnit(unit)); err != nil {
 		return err
 	}
 	for i, root := range l.Units[unit].Receipt.Checkpoints[1:] {
-		wrong, err := w.wrong(ctx, l, unit, a, kept, i+1, root)
+		wrong, err := c.wrong(ctx, l, unit, a, kept, i+1, root)
 		if err != nil {
 			return fmt.Errorf("fragment of custodian %s: %w", a.Custodian, err)
 		}
 		if wrong == nil {
 			continue
 		}
-		err = w.env.Send(ctx, &workv1.MsgExpose{
-			Sender: w.env.Account.Address, Order: l.Order.ID().String(), Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt),
+		err = c.env.Send(ctx, &workv1.MsgExpose{
+			Sender: c.env.Account.Address, Order: l.Order.ID().String(), Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt),
 			Custodian: a.Custodian, Wrong: canon.Marshal(wrong),
 		})
 		if err != nil {
 			return fmt.Errorf("expose custodian %s of unit %d: %w", a.Custodian, unit, err)
 		}
-		w.env.Emit(events.Event{Kind: events.Exposed, Order: l.Order.ID(), Unit: unit, Text: "showed that " + a.Custodian + " keeps a wrong fragment"})
+		c.env.Emit(events.Event{Kind: events.Exposed, Order: l.Order.ID(), Unit: unit, Text: "showed that " + a.Custodian + " keeps a wrong fragment"})
 		return nil
 	}
 	return nil
@@ -179,9 +179,9 @@ func (w *challenger) compare(ctx context.Context, l *job.Lease, unit int, a job.
 
 // wrong returns what shows that a custodian's fragment of a checkpoint is none, nil if it is
 // one. Who does not hand over what it cannot have is asked for it.
-func (w *challenger) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attestation, kept states.FragmentList, at int, root canon.Hash) (*proof.WrongFragment, error) {
+func (c *challenger) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attestation, kept states.FragmentList, at int, root canon.Hash) (*proof.WrongFragment, error) {
 	code := l.Order.Fragments()
-	s, err := w.env.States.Get(ctx, l, root)
+	s, err := c.env.States.Get(ctx, l, root)
 	if err != nil {
 		return nil, err
 	}
@@ -189,12 +189,12 @@ func (w *challenger) wrong(ctx context.Context, l *job.Lease, unit int, a job.At
 	if err != nil {
 		return nil, err
 	}
-	if right, err := merkle.StateRoot(fragment, w.env.States.Threads); err != nil || right == kept.Roots[at-1] {
+	if right, err := merkle.StateRoot(fragment, c.env.States.Threads); err != nil || right == kept.Roots[at-1] {
 		return nil, err
 	}
-	if fragment, err = w.env.States.Fragment(ctx, l, a, kept, at); err != nil {
-		if !w.noted(l, asked(l, unit, a.Custodian)) {
-			err = errors.Join(err, w.ask(ctx, l, unit, a.Custodian))
+	if fragment, err = c.env.States.Fragment(ctx, l, a, kept, at); err != nil {
+		if !c.noted(l, asked(l, unit, a.Custodian)) {
+			err = errors.Join(err, c.ask(ctx, l, unit, a.Custodian))
 		}
 		return nil, err
 	}

@@ -36,15 +36,15 @@ type challenger struct {
 
 // Run watches until ctx is done.
 func Run(ctx context.Context, env *role.Env) error {
-	w := &challenger{env: env, checks: env.NewTasks(4), looks: env.NewTasks(4), player: disputer.New(ctx, env), pruner: env.NewPruner(), done: map[canon.Hash]uint64{}}
-	defer w.checks.Wait()
-	defer w.looks.Wait()
-	defer w.player.Wait()
-	return env.EachBlock(ctx, w.block)
+	c := &challenger{env: env, checks: env.NewTasks(4), looks: env.NewTasks(4), player: disputer.New(ctx, env), pruner: env.NewPruner(), done: map[canon.Hash]uint64{}}
+	defer c.checks.Wait()
+	defer c.looks.Wait()
+	defer c.player.Wait()
+	return env.EachBlock(ctx, c.block)
 }
 
-func (w *challenger) block(ctx context.Context, b client.Block) error {
-	live, err := w.env.Leases.Live(ctx, "")
+func (c *challenger) block(ctx context.Context, b client.Block) error {
+	live, err := c.env.Leases.Live(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -52,52 +52,52 @@ func (w *challenger) block(ctx context.Context, b client.Block) error {
 	done := map[canon.Hash]uint64{}
 	for _, l := range live {
 		id := l.Order.ID()
-		if at, ok := w.done[id]; ok && at == l.Changed || !w.lease(ctx, l.Lease, b.Time) {
+		if at, ok := c.done[id]; ok && at == l.Changed || !c.lease(ctx, l.Lease, b.Time) {
 			done[id] = l.Changed
 		}
 	}
-	w.done = done
-	return errors.Join(w.pruner.Block(ctx, b.Time, live), w.player.Block(ctx), w.player.Relieve(ctx))
+	c.done = done
+	return errors.Join(c.pruner.Block(ctx, b.Time, live), c.player.Block(ctx), c.player.Relieve(ctx))
 }
 
 // lease starts what is to be checked of a lease, and reports whether anything is.
-func (w *challenger) lease(ctx context.Context, l *job.Lease, now int64) (some bool) {
+func (c *challenger) lease(ctx context.Context, l *job.Lease, now int64) (some bool) {
 	// The oldest work first: everything later depends on it.
-	if t, name, ok := w.next(l); ok {
+	if t, name, ok := c.next(l); ok {
 		some = true
-		w.checks.Start(ctx, "check "+l.Order.ID().String(), func(ctx context.Context) error { return w.check(ctx, l, t, name) })
+		c.checks.Start(ctx, "check "+l.Order.ID().String(), func(ctx context.Context) error { return c.check(ctx, l, t, name) })
 	}
-	some = w.custodians(ctx, l, now) || some
+	some = c.custodians(ctx, l, now) || some
 	for _, f := range l.Forced() {
 		name := leases.AttemptName(l.Order.ID(), f.Index, f.Unit.Attempt) + "-truth"
-		if w.noted(l, name) {
+		if c.noted(l, name) {
 			continue
 		}
 		some = true
-		if l.TruthDisputed(w.env.Account.Address, f) {
+		if l.TruthDisputed(c.env.Account.Address, f) {
 			continue
 		}
-		w.checks.Start(ctx, "truth "+name, func(ctx context.Context) error {
-			if wrong, err := w.player.CheckTruth(ctx, l, f, f.Segments()); wrong || err != nil {
+		c.checks.Start(ctx, "truth "+name, func(ctx context.Context) error {
+			if wrong, err := c.player.CheckTruth(ctx, l, f, f.Segments()); wrong || err != nil {
 				return err // who is wrong is looked at again when the dispute is over
 			}
-			return w.note(l, name)
+			return c.note(l, name)
 		})
 	}
 	for _, v := range l.Verdicts() {
 		t, name := job.VerdictTarget(v.Unit, v.Audit.Auditor), leases.AttemptName(l.Order.ID(), v.Unit, v.Receipt.Attempt)+"-"+v.Audit.Auditor
-		if w.noted(l, name) {
+		if c.noted(l, name) {
 			continue
 		}
 		some = true
-		if l.Disputed(w.env.Account.Address, t, v.Receipt.Attempt) {
+		if l.Disputed(c.env.Account.Address, t, v.Receipt.Attempt) {
 			continue
 		}
-		w.checks.Start(ctx, "verdict "+name, func(ctx context.Context) error {
-			if _, err := w.player.CheckAttempt(ctx, l, t, v.Receipt.Attempt); err != nil {
+		c.checks.Start(ctx, "verdict "+name, func(ctx context.Context) error {
+			if _, err := c.player.CheckAttempt(ctx, l, t, v.Receipt.Attempt); err != nil {
 				return err
 			}
-			return w.note(l, name)
+			return c.note(l, name)
 		})
 	}
 	return some
@@ -107,17 +107,17 @@ func (w *challenger) lease(ctx context.Context, l *job.Lease, now int64) (some b
 // another disputes is looked at again when that dispute is over, if time is left
 // to dispute it then: others may challenge true work, or challenge false work
 // badly on purpose.
-func (w *challenger) next(l *job.Lease) (t job.Target, name string, ok bool) {
+func (c *challenger) next(l *job.Lease) (t job.Target, name string, ok bool) {
 	shards := l.Order.Problem.Shards
 	for i := range l.Units {
-		if u := &l.Units[i]; u.Status >= job.Counted && !w.waits(l, job.UnitTarget(i)) {
-			if name := leases.AttemptName(l.Order.ID(), i, u.Attempt); !w.noted(l, name) {
+		if u := &l.Units[i]; u.Status >= job.Counted && !c.waits(l, job.UnitTarget(i)) {
+			if name := leases.AttemptName(l.Order.ID(), i, u.Attempt); !c.noted(l, name) {
 				return job.UnitTarget(i), name, true
 			}
 		}
 		if round := i / shards; i%shards == shards-1 && round < l.Round {
 			t := job.MergeTarget(round)
-			if name := fmt.Sprintf("merge-%d-%d", round, l.Attempt(t)); !w.waits(l, t) && !w.noted(l, name) {
+			if name := fmt.Sprintf("merge-%d-%d", round, l.Attempt(t)); !c.waits(l, t) && !c.noted(l, name) {
 				return t, name, true
 			}
 		}
@@ -126,15 +126,15 @@ func (w *challenger) next(l *job.Lease) (t job.Target, name string, ok bool) {
 }
 
 // waits reports whether a dispute about work that stands need not be opened now.
-func (w *challenger) waits(l *job.Lease, t job.Target) bool {
-	return l.Disputed(w.env.Account.Address, t, l.Attempt(t))
+func (c *challenger) waits(l *job.Lease, t job.Target) bool {
+	return l.Disputed(c.env.Account.Address, t, l.Attempt(t))
 }
 
 // check re-executes one piece of work, and goes on with what is next. A dispute has given
 // up the task's slot: what is next then begins as a task of its own.
-func (w *challenger) check(ctx context.Context, l *job.Lease, t job.Target, name string) error {
+func (c *challenger) check(ctx context.Context, l *job.Lease, t job.Target, name string) error {
 	for {
-		wrong, err := w.player.Check(ctx, l, t)
+		wrong, err := c.player.Check(ctx, l, t)
 		if err != nil {
 			return err
 		}
@@ -146,15 +146,15 @@ func (w *challenger) check(ctx context.Context, l *job.Lease, t job.Target, name
 		if t.Kind() == job.AboutMerge {
 			unit, text = -1, fmt.Sprintf("merge of round %d %s", unit, text)
 		}
-		w.env.Emit(events.Event{Kind: events.Replayed, Order: l.Order.ID(), Unit: unit, Text: text})
-		if err := w.note(l, name); wrong || err != nil {
+		c.env.Emit(events.Event{Kind: events.Replayed, Order: l.Order.ID(), Unit: unit, Text: text})
+		if err := c.note(l, name); wrong || err != nil {
 			return err
 		}
-		if l, err = w.env.Leases.Get(ctx, l.Order.ID()); err != nil {
+		if l, err = c.env.Leases.Get(ctx, l.Order.ID()); err != nil {
 			return err
 		}
 		var more bool
-		if t, name, more = w.next(l); !more || l.Phase == job.Settled {
+		if t, name, more = c.next(l); !more || l.Phase == job.Settled {
 			return nil
 		}
 	}
@@ -162,17 +162,17 @@ func (w *challenger) check(ctx context.Context, l *job.Lease, t job.Target, name
 
 // Checked work is noted on disk, so that a restart does not do it again.
 
-func (w *challenger) file(l *job.Lease, name string) string {
-	return filepath.Join(w.env.Notes.Of(l.Order.ID(), "checked"), name)
+func (c *challenger) file(l *job.Lease, name string) string {
+	return filepath.Join(c.env.Notes.Of(l.Order.ID(), "checked"), name)
 }
 
-func (w *challenger) noted(l *job.Lease, name string) bool {
-	_, err := os.Stat(w.file(l, name))
+func (c *challenger) noted(l *job.Lease, name string) bool {
+	_, err := os.Stat(c.file(l, name))
 	return err == nil
 }
 
-func (w *challenger) note(l *job.Lease, what string) error {
-	name := w.file(l, what)
+func (c *challenger) note(l *job.Lease, what string) error {
+	name := c.file(l, what)
 	if err := notes.Write(name, nil); err != nil {
 		return fmt.Errorf("note that %s is checked: %w", what, err)
 	}

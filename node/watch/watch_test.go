@@ -35,10 +35,10 @@ func watching(t *testing.T, dir string) *challenger {
 }
 
 // check notes everything that is next, and returns it in order.
-func check(t *testing.T, w *challenger, l *job.Lease) (order []string) {
+func check(t *testing.T, c *challenger, l *job.Lease) (order []string) {
 	t.Helper()
 	for range 100 {
-		target, name, ok := w.next(l)
+		target, name, ok := c.next(l)
 		if !ok {
 			return order
 		}
@@ -47,7 +47,7 @@ func check(t *testing.T, w *challenger, l *job.Lease) (order []string) {
 			kind = "merge"
 		}
 		order = append(order, fmt.Sprint(kind, " ", target.Index()))
-		if err := w.note(l, name); err != nil {
+		if err := c.note(l, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,29 +67,29 @@ func TestOldestWorkIsCheckedFirstAndOnce(t *testing.T) {
 	l := lease()
 	expect(t, check(t, watching(t, dir), l), "unit 0", "unit 1", "merge 0", "unit 2", "unit 3", "merge 1", "unit 4")
 
-	w := watching(t, dir) // it begins again
-	expect(t, check(t, w, l))
+	c := watching(t, dir) // it begins again
+	expect(t, check(t, c, l))
 
 	// A unit that was done again is other work, and so is the merge of it.
 	l.Units[1].Attempt, l.Units[1].Receipt = 1, receipt(1, 1)
 	l.Merges[0].Attempt = 1
-	expect(t, check(t, w, l), "unit 1", "merge 0")
+	expect(t, check(t, c, l), "unit 1", "merge 0")
 
 	// Another order is another thing.
 	other := lease()
 	other.Order.Nonce = 1
-	if len(check(t, w, other)) != 7 {
+	if len(check(t, c, other)) != 7 {
 		t.Error("work of another order counts as checked")
 	}
 }
 
 // Somebody else's dispute about a piece of work decides about it.
 func TestDisputedWorkIsLeftAlone(t *testing.T) {
-	w, l := watching(t, t.TempDir()), lease()
+	c, l := watching(t, t.TempDir()), lease()
 	l.Disputes = []job.Dispute{{Target: job.UnitTarget(0)}, {Target: job.MergeTarget(1)}}
-	expect(t, check(t, w, l), "unit 1", "merge 0", "unit 2", "unit 3", "unit 4")
+	expect(t, check(t, c, l), "unit 1", "merge 0", "unit 2", "unit 3", "unit 4")
 	l.Disputes = nil
-	expect(t, check(t, w, l), "unit 0", "merge 1")
+	expect(t, check(t, c, l), "unit 0", "merge 1")
 }
 
 // A custodian was taken to keep nothing while it rightly refused: who may read where the

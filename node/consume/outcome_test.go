@@ -1,0 +1,52 @@
+package consume
+
+import (
+	"testing"
+
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/job"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+)
+
+// Of several disputes an order is told of by the first that convicted somebody.
+func TestTellingDispute(t *testing.T) {
+	about := func(unit int, loser disputev1.Side) disputev1.Dispute {
+		return disputev1.Dispute{
+			Parties: disputev1.Parties{Defender: "defender", Challenger: "challenger", Target: wire.TargetToProto(job.UnitTarget(unit))}, Loser: loser,
+		}
+	}
+	open, lost, won := about(1, disputev1.SIDE_UNSPECIFIED), about(2, disputev1.SIDE_CHALLENGER), about(3, disputev1.SIDE_DEFENDER)
+	for name, c := range map[string]struct {
+		all   []disputev1.Dispute
+		unit  int
+		loser string
+	}{
+		"one that is open":          {[]disputev1.Dispute{open, lost}, 1, ""},
+		"one that failed":           {[]disputev1.Dispute{lost, open}, 2, "challenger"},
+		"a conviction after others": {[]disputev1.Dispute{open, lost, won, about(4, disputev1.SIDE_DEFENDER)}, 3, "defender"},
+	} {
+		if got := telling(c.all); got == nil || got.Unit != c.unit || got.Loser != c.loser {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if telling(nil) != nil {
+		t.Error("a dispute where there was none")
+	}
+}
+
+func TestSharesNameTheInsuranceFund(t *testing.T) {
+	got := shares([]job.Share{{Account: "a", Amount: 1}, {Account: job.Insurance, Amount: 2}, {Account: "a", Amount: 3}})
+	if len(got) != 2 || got["a"] != 4 || got[InsuranceFund] != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestObstaclesAreSaidOfEachOffer(t *testing.T) {
+	if got := Obstacles([]marketv1.Bid{{Validator: "a", Obstacle: "too dear"}, {Validator: "b"}, {Validator: "c", Obstacle: "full"}}); got != "a: too dear; c: full" {
+		t.Errorf("%q", got)
+	}
+	if Obstacles(nil) == "" {
+		t.Error("nothing is said where there are no offers")
+	}
+}
