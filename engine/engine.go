@@ -58,3 +58,11 @@ func (r reference) Run(ctx context.Context, in graph.Inputs, observe graph.Obser
 		return graph.Reference(i, n, args)
 	}, observe)
 }
+
+// Resizer is a runner whose plan serves a range of extents: batches, lengths of sequences.
+type Resizer interface {
+	Runner
+	// Resize returns a runner of a program that differs from this one's in extents alone. It
+	// gives the bits that Prepare's runner would give, and shares what this one has packed.
+	Resize(p *graph.Program) (Runner, error)
+}

@@ -87,6 +87,7 @@ type runner struct {
 	options        Options
 	program        graph.Program // whose constants are those of the fused plan
 	planning       chan struct{} // holds one while a plan is being made
+	like           *runner       // of a program with other extents, or nil
 	fused, unfused planCache
 }
 
@@ -115,8 +116,13 @@ func (r *runner) prepared(ctx context.Context, c *planCache) (*plan.Plan, error)
 		if err != nil {
 			return nil, err
 		}
-		o := r.options
-		c.plan = plan.New(&p, plan.Options{Kernels: o.Kernels, Fused: c == &r.fused, GrainNs: o.GrainNs, Weights: plan.Weights{
+		o, like := r.options, (*plan.Plan)(nil)
+		if r.like != nil && c == &r.fused {
+			if like, err = r.like.prepared(ctx, &r.like.fused); err != nil {
+				return nil, err
+			}
+		}
+		c.plan = plan.New(&p, plan.Options{Kernels: o.Kernels, Fused: c == &r.fused, GrainNs: o.GrainNs, Like: like, Weights: plan.Weights{
 			Store: o.Weights, Root: func(x *tensor.Tensor) canon.Hash { return merkle.Root(x, o.Threads) },
 		}})
 	}
@@ -129,6 +135,20 @@ func (r *runner) prepared(ctx context.Context, c *planCache) (*plan.Plan, error)
 		}
 	}
 	return c.plan, nil
+}
+
+// Resize implements engine.Resizer: the runner that it returns blocks as this one does, and
+// so shares its packed weights.
+func (r *runner) Resize(p *graph.Program) (engine.Runner, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if len(p.Nodes) != len(r.program.Nodes) || len(p.Consts) != len(r.program.Consts) {
+		return nil, fmt.Errorf("a program of %d nodes and %d constants differs in more than extents from one of %d and %d", len(p.Nodes), len(p.Consts), len(r.program.Nodes), len(r.program.Consts))
+	}
+	out := &runner{options: r.options, program: *p, planning: make(chan struct{}, 1), like: r}
+	out.program.Consts = slices.Clone(p.Consts)
+	return out, nil
 }
 
 // constants returns those of the program as they are, made again if they are hollow.

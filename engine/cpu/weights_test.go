@@ -193,3 +193,42 @@ func (c *endsAfter) Err() error {
 	}
 	return nil
 }
+
+// A runner for other rows gives the bits of one that is made for them, and shares the packed
+// weights of the first: one weight is packed once for all batches.
+func TestResizedRunners(t *testing.T) {
+	const count, n = 4, 160
+	s := newStore(t, weights.Options{Bytes: 1 << 30})
+	p, in := layers(count, 200, n)
+	first := prepared(t, cpu.Options{Threads: 2, Weights: s}, p)
+	if _, err := first.Run(t.Context(), in, nil); err != nil {
+		t.Fatal(err)
+	}
+	taken := s.Bytes()
+	for _, rows := range []int{1, 7, 64, 199, 300} {
+		q, in := layers(count, rows, n)
+		want, err := prepared(t, cpu.Options{Threads: 1}, q).Run(t.Context(), in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := first.(engine.Resizer).Resize(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := packedOnce(t, r.(engine.Explainer), in); got != count {
+			t.Errorf("%d rows: %d weights are packed once", rows, got)
+		}
+		for _, observe := range []graph.Observer{nil, func(int, *tensor.Tensor) error { return nil }} {
+			if got, err := r.Run(t.Context(), in, observe); err != nil || !got.Tensors[0].Equal(want.Tensors[0]) {
+				t.Errorf("%d rows: another result: %v", rows, err)
+			}
+		}
+		if s.Bytes() != taken {
+			t.Errorf("%d rows: %d bytes are packed, before it were %d", rows, s.Bytes(), taken)
+		}
+	}
+	other, _ := layers(count+1, 10, n)
+	if _, err := first.(engine.Resizer).Resize(other); err == nil {
+		t.Error("a program with another node differs in more than extents")
+	}
+}

@@ -41,6 +41,7 @@ func (p *block) place(k *contraction, w *kernel.Worker, batch, row, line, rows, 
 	p.contraction, p.worker, p.batchAt, p.row, p.line = k, w, batch, row, line
 	p.rowCount, p.lineCount = min(rows, k.rows.N-row), min(lines, k.lines.n-line)
 	p.colCount = (p.lineCount-1)*k.lines.pitch + k.lines.span
+	p.aPacker.worker, p.bPacker.worker = w, w
 	p.aPacker.place(&k.a, k, &k.rows, w.Round, batch, row, p.rowCount)
 	p.bPacker.place(&k.b, k, &k.cols, w.Round, batch, line, p.colCount)
 	p.edgeTile = mem.Grow(p.edgeTile, k.mr*k.nr)
@@ -97,7 +98,9 @@ func (p *block) advance(a, b elements, t, n int) (done bool) {
 	p.aPacker.seek(a, t, n)
 	p.aPacker.locateInPlace()
 	axpyCols := p.axpyColumns(n)
-	p.bPacker.pack(axpyCols, p.colCount-axpyCols, p.nr, p.set.Lanes)
+	if p.bPacker.pack(axpyCols, p.colCount-axpyCols, p.nr, p.set.Lanes); p.worker.Stopped() {
+		return false
+	}
 	add := t%tensor.KBlock != 0
 	var columns []int32
 	biased := p.int8 != nil && p.int8.biasA|p.int8.biasB != 0
@@ -114,7 +117,9 @@ func (p *block) advance(a, b elements, t, n int) (done bool) {
 		case p.a.prepacked != nil:
 			packed = min(packed, p.mc-i%p.mc)
 		}
-		p.aPacker.pack(i, packed, p.mr, 1)
+		if p.aPacker.pack(i, packed, p.mr, 1); p.worker.Stopped() {
+			return false
+		}
 		if biased {
 			p.unbias(i, packed, columns, t == 0)
 		}

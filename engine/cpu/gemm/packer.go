@@ -24,6 +24,7 @@ type packer struct {
 	packerTerms
 	packerMemory
 
+	worker      *kernel.Worker // who may be stopped
 	src         elements
 	isInt8      bool               // elements are integers of 8 bits
 	bias        uint8              // of those
@@ -270,7 +271,11 @@ func (p *packer) pack(from, n, most, vector int) {
 	}
 	x := packKey{p.layout, p.round, p.batchAt, p.firstRow, row, end - row, p.firstTerm, p.termCount, p.packKey.hasPadding, p.packKey.minExponent}
 	if x != p.packKey {
+		p.packKey = packKey{}
 		x.hasPadding, x.minExponent = p.packRemaining(row, end-row, most, vector)
+		if p.worker.Stopped() {
+			return // whoever asks next ends the block
+		}
 		p.packKey = x
 	}
 	p.panel, p.packedFrom = p.panelBuffer, row
@@ -287,7 +292,7 @@ func (p *packer) packRemaining(from, n, most, vector int) (padding bool, least k
 	if p.layout.rowMajor {
 		p.packRowMajor(p.panelBuffer, from, n)
 	} else {
-		for row, end := from, from+n; row < end; {
+		for row, end := from, from+n; row < end && !p.worker.Stopped(); {
 			size := evenPart(end-row, most, vector)
 			p.packTile(p.panelBuffer[(row-from)*p.kWords:], row, size, mem.RoundUp(size, vector))
 			row += size

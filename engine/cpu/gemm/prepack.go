@@ -26,6 +26,8 @@ type weight struct {
 	block  int          // of which a block has so many,
 	most   int          // a tile so many,
 	vector int          // and a register so many
+
+	instead *contraction // what becomes k once the weight is packed, nil if that is so already
 }
 
 // layoutVersion changes when the same layout gives other bytes.
@@ -47,12 +49,25 @@ type packedOperand struct {
 
 // Weights implements kernel.Prepacker.
 func (k *contraction) Weights(isConstant func(operand int) bool) (out []kernel.Weight) {
-	for _, w := range []*weight{{k, &k.a, &k.rows, k.mc, k.mr, 1}, {k, &k.b, &k.cols, k.nc, k.nr, k.set.Lanes}} {
+	if k.b.dotForm && isConstant(k.b.arg) {
+		x := k.withoutDotForm()
+		return []kernel.Weight{&weight{x, &x.b, &x.cols, x.nc, x.nr, x.set.Lanes, k}}
+	}
+	for _, w := range []*weight{{k, &k.a, &k.rows, k.mc, k.mr, 1, nil}, {k, &k.b, &k.cols, k.nc, k.nr, k.set.Lanes, nil}} {
 		if isConstant(w.s.arg) && w.pays() {
 			out = append(out, w)
 		}
 	}
 	return out
+}
+
+// withoutDotForm returns k with panels of operand b in place of its columns: one long stream,
+// where dot form reads sixteen.
+func (k *contraction) withoutDotForm() *contraction {
+	x := *k
+	x.b.dotForm, x.b.inPlace = false, false
+	x.kUnit, x.kc, x.mr, x.nr = 1, tuning.MaxKC, k.set.MR(), k.set.NRVectors()*k.set.Lanes
+	return &x
 }
 
 // pays reports whether packing once saves packing in every run, or makes what tiles would
@@ -101,7 +116,7 @@ func (w *weight) Pack(ctx context.Context, dst []byte, x *tensor.Tensor) error {
 	args[w.s.arg] = x
 	layout := *w.s // not as it is read today
 	layout.rowMajor, layout.inPlace, layout.prepacked = false, false, nil
-	var p packer
+	p := packer{worker: &kernel.Worker{}}
 	src, m := w.k.elements(&layout, args), w.operand(dst)
 	m.minExponent = kernel.NoExponent
 	for batch := range w.batches() {
@@ -169,6 +184,9 @@ func (w *weight) Use(p *weights.Packed) {
 	}
 	if s == &k.b && k.int8 == nil && k.set.PrefetchGEMM != nil && k.rows.N <= tuning.MaxPrefetchTiles*k.mr {
 		k.microKernels = k.set.PrefetchGEMM
+	}
+	if w.instead != nil {
+		*w.instead = *k
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,7 @@ func packable() map[string]*tensor.Primitive {
 	return map[string]*tensor.Primitive{
 		"product": kerneltest.MatMul(70, 300, 500), "long terms": kerneltest.MatMul(40, 2100, 50), "batch": kerneltest.Batched(3, 40, 33, 50, false),
 		"halves": kerneltest.Typed(kerneltest.MatMul(40, 50, 60), tensor.BFloat16), "bytes": kerneltest.Typed(kerneltest.MatMul(70, 301, 90), tensor.Uint8),
+		"vector": shape{0, 1, 70, 90}.primitive(tensor.Float32, true), "few rows": shape{0, 3, 4100, 40}.primitive(tensor.Float32, true),
 		"signed bytes": kerneltest.Typed(kerneltest.MatMul(70, 301, 90), tensor.Int8),
 		"convolution":  convolution{1, 16, 14, 40, 3, 1, 1, 1}.primitive(), "groups": convolution{1, 64, 14, 64, 1, 1, 0, 4}.primitive(),
 	}
@@ -119,6 +121,18 @@ func TestLayoutsNameTheirBytes(t *testing.T) {
 		slices.Sort(lines)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(strings.Join(lines, "")), 0o644)); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// Few rows times a constant matrix given by columns, which is read from panels instead.
+func TestFewRowsOfConstants(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 9))
+	for _, s := range []shape{{0, 1, 16, 16}, {0, 1, 4099, 33}, {0, 2, 130, 50}, {0, 7, 64, 100}, {0, 13, 48, 17}} {
+		for _, from := range [][]float64{kerneltest.NearTies, kerneltest.Wild} {
+			p := s.primitive(tensor.Float32, true)
+			args := []*tensor.Tensor{kerneltest.Drawn(r, tensor.Float32, p.Args[0].Shape, from...), kerneltest.Drawn(r, tensor.Float32, p.Args[1].Shape, from...)}
+			kerneltest.Compare(t, fmt.Sprint(s), p, args...)
 		}
 	}
 }

@@ -58,6 +58,17 @@ type Prepacker interface {
 	Weights(isConstant func(operand int) bool) []Weight
 }
 
+// Resizer is a kernel that serves a range of extents, rows and terms among them, such as
+// batches and key lengths: what it has chosen and packed for one primitive serves others.
+type Resizer interface {
+	Kernel
+
+	// Resize returns the kernel of a primitive that differs from this one's in extents
+	// alone, with the same blocks, packed weights included; nil if it does not serve it.
+	// Both kernels can run at once.
+	Resize(p *tensor.Primitive) Kernel
+}
+
 // Weight is a constant operand that its kernel would read packed.
 type Weight interface {
 	// Operand is its number.

@@ -1,11 +1,15 @@
 package plan
 
-import "github.com/tally-network/tally/engine/cpu/fuse"
+import (
+	"github.com/tally-network/tally/engine/cpu/fuse"
+	"github.com/tally-network/tally/engine/cpu/kernel"
+)
 
 // builder makes tasks of groups, one for each, in the order of execution.
 type builder struct {
 	*program
 	escapes     []bool // by node: others read it
+	like        *Plan  // whose kernels serve where they can, or nil
 	recurrences []recurrence
 	replicas    map[*fusionGroup]replica
 	models      map[*fusionGroup]built
@@ -17,8 +21,8 @@ type built struct {
 	over func(k *Task, o int) []int // nil if there are none
 }
 
-func newBuilder(p *program, groups []*fusionGroup, escapes []bool) *builder {
-	b := &builder{program: p, escapes: escapes, models: map[*fusionGroup]built{}}
+func newBuilder(p *program, groups []*fusionGroup, escapes []bool, like *Plan) *builder {
+	b := &builder{program: p, escapes: escapes, like: like, models: map[*fusionGroup]built{}}
 	if p.fused {
 		b.recurrences, b.replicas = p.findRecurrences(groups, escapes)
 	}
@@ -50,17 +54,32 @@ func (b *builder) task(m *fusionGroup) (k Task, over func(o int) []int) {
 	return k, func(o int) []int { return x.over(&k, o) }
 }
 
+// serving returns the kernel of a node: that of the plan which this one is like, with the
+// extents of this program, or the one that was chosen. Kernels that pack nothing keep
+// nothing, and are chosen anew.
+func (b *builder) serving(node int, chosen kernel.Kernel) kernel.Kernel {
+	if b.like == nil {
+		return chosen
+	}
+	if x, ok := b.like.kernels[node].(kernel.Resizer); ok {
+		if k := x.Resize(b.nodes[node].Primitive); k != nil {
+			return k
+		}
+	}
+	return chosen
+}
+
 // build makes the task of a group, which may repeat.
 func (b *builder) build(m *fusionGroup, repeats bool) (x built) {
 	k := &x.Task
 	k.Nodes = m.all()
 	if m.producer != nil {
-		k.kernel = m.producer
+		k.kernel = b.serving(m.Head, m.producer)
 	}
 	escapes := func(i int) bool { return b.escapes[i] && !m.recomputed[i] }
 	switch {
 	case m.producer != nil:
-		producer := m.producer
+		producer := k.kernel.(kernel.Producer)
 		if step := b.stepProduct(m.Head, repeats); step != nil {
 			producer, k.kernel = step, step
 		}
@@ -76,7 +95,7 @@ func (b *builder) build(m *fusionGroup, repeats bool) (x built) {
 		if step := b.stepProduct(m.Nodes[0], repeats); step != nil {
 			k.kernel = step
 		} else {
-			k.kernel = chooseKernel(b.nodes[m.Nodes[0]].Primitive, b.set)
+			k.kernel = b.serving(m.Nodes[0], chooseKernel(b.nodes[m.Nodes[0]].Primitive, b.set))
 		}
 		k.Work, k.Outs, k.Args = single{k.kernel}, m.Nodes, b.sources(m.Nodes[0])
 	}

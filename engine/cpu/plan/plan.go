@@ -40,7 +40,8 @@ type Plan struct {
 	aliased    []bool // by node: part of another's range, which is freed with that
 	arenaBytes int
 	options    Options
-	consts     []constant // of the program
+	consts     []constant            // of the program
+	kernels    map[int]kernel.Kernel // by the node that they compute
 	packed     bool
 }
 
@@ -50,6 +51,7 @@ type Options struct {
 	Fused   bool    // else every node is a task of its own, and reads constants as they are
 	GrainNs int     // nanoseconds of work, as estimated, that are worth a thread
 	Weights Weights // where a fused plan has its packed weights
+	Like    *Plan   // of a program that differs in extents alone: its kernels serve where they can; nil if there is none
 }
 
 // None stands for a node, a slot or a place that there is not.
@@ -84,7 +86,7 @@ func New(p *graph.Program, o Options) *Plan {
 		}
 	}
 	joined := newConcats(prog, last)
-	b := newBuilder(prog, groups, escapes)
+	b := newBuilder(prog, groups, escapes, o.Like)
 	for t, m := range groups {
 		k, over := b.task(m)
 		pl.Tasks = append(pl.Tasks, k)
@@ -98,6 +100,12 @@ func New(p *graph.Program, o Options) *Plan {
 		joined.free(pl, &arena, t)
 	}
 	pl.arenaBytes = arena.Bytes
+	pl.kernels = map[int]kernel.Kernel{}
+	for t := range pl.Tasks {
+		if k := &pl.Tasks[t]; k.kernel != nil {
+			pl.kernels[k.Nodes[0]] = k.kernel
+		}
+	}
 	if fused {
 		pl.consts = pl.readers()
 	}
