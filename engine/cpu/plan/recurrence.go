@@ -95,26 +95,36 @@ func (p *program) findRecurrences(groups []*fusionGroup, escapes []bool) (all []
 		return nil, replicas
 	}
 	outlines := make([]outline, len(groups))
+	kinds, numbers := make([]int, len(groups)), map[string]int{}
 	for t, m := range groups {
 		outlines[t] = p.outline(m, escapes)
+		kind, seen := numbers[outlines[t].key]
+		if !seen {
+			kind = len(numbers)
+			numbers[outlines[t].key] = kind
+		}
+		kinds[t] = kind
 	}
 	for t := 0; t < len(groups); {
-		r := longestRepetition(outlines, t)
-		if r.steps < tuning.MinSteps || !r.replicate(groups, outlines, replicas) {
+		switch r := longestRepetition(kinds, t); {
+		case r.steps < tuning.MinSteps:
 			t++
-			continue
+		case r.replicate(groups, outlines, replicas):
+			all = append(all, r)
+			t += r.period * r.steps
+		default: // past most of it, so that no group is looked at again and again
+			t += r.period * (r.steps - 1)
 		}
-		all = append(all, r)
-		t += r.period * r.steps
 	}
 	return all, replicas
 }
 
-// longestRepetition returns the repetition from a group on that has most groups.
-func longestRepetition(outlines []outline, at int) (best recurrence) {
-	for period := 1; period <= tuning.MaxPeriod && at+tuning.MinSteps*period <= len(outlines); period++ {
+// longestRepetition returns the repetition from a group on that has most groups. Groups
+// are repeated by those of the same kind.
+func longestRepetition(kinds []int, at int) (best recurrence) {
+	for period := 1; period <= tuning.MaxPeriod && at+tuning.MinSteps*period <= len(kinds); period++ {
 		n := at
-		for n+period < len(outlines) && outlines[n].key == outlines[n+period].key {
+		for n+period < len(kinds) && kinds[n] == kinds[n+period] {
 			n++
 		}
 		steps := (n-at)/period + 1
