@@ -70,6 +70,7 @@ func (a *App) wire() []Module {
 	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply)
 	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Power)
 	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Provider, a.Work)
+	a.Work.Tell(a.Dispute)
 	return []Module{
 		block.NewModule(a.Block),
 		supply.NewModule(a.Supply, a.CheckInvariants),

@@ -18,7 +18,6 @@ import (
 	"cosmossdk.io/core/store"
 
 	"github.com/cosmos/cosmos-sdk/codec"
-	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
@@ -68,7 +67,7 @@ func (k *Keeper) Pass(ctx context.Context, ms int64) error {
 	}
 	total := module.Lost(ctx) + lost
 	module.SetLost(ctx, total)
-	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(&blockv1.EventLost{Ms: lost, TotalMs: total})
+	return module.Emit(ctx, &blockv1.EventLost{Ms: lost, TotalMs: total})
 }
 
 // Crowd says that this block had no room for all moves.

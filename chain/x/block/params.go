@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	sdk "github.com/cosmos/cosmos-sdk/types"
-
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 )
 
@@ -32,5 +31,5 @@ func (s msgServer) UpdateParams(ctx context.Context, m *blockv1.MsgUpdateParams)
 		return nil, err
 	}
 	return &blockv1.MsgUpdateParamsResponse{},
-		sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(&blockv1.EventParams{Params: m.Params})
+		module.Emit(ctx, &blockv1.EventParams{Params: m.Params})
 }

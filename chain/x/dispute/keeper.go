@@ -37,10 +37,8 @@ import (
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
 	errorsmod "cosmossdk.io/errors"
-	"github.com/cosmos/gogoproto/proto"
 
 	"github.com/cosmos/cosmos-sdk/codec"
-	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
@@ -64,6 +62,7 @@ type Keeper struct {
 	games   collections.Map[uint64, []byte]
 	wakes   collections.KeySet[collections.Pair[int64, uint64]] // of games that are played
 	queue   collections.KeySet[place]                           // games that are not over
+	dropped collections.Map[uint64, string]                     // games whose disputes their leases have ended, and why; they end in turn
 	late    module.Retries[uint64]                              // those for which time could not pass, in place of the two
 	freed   collections.KeySet[string]                          // defenders of whom a game has ended in this block
 	byOrder collections.KeySet[collections.Pair[[]byte, uint64]]
@@ -89,8 +88,9 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, stake
 			collections.PairKeyCodec(collections.BytesKey, collections.Uint64Key)),
 		queue: collections.NewKeySet(sb, collections.NewPrefix(7), "queue",
 			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.Uint64Key)),
-		freed: collections.NewKeySet(sb, collections.NewPrefix(8), "freed", collections.StringKey),
-		late:  module.RetriesOf(sb, 9, collections.Uint64Key),
+		freed:   collections.NewKeySet(sb, collections.NewPrefix(8), "freed", collections.StringKey),
+		late:    module.RetriesOf(sb, 9, collections.Uint64Key),
+		dropped: collections.NewMap(sb, collections.NewPrefix(10), "dropped", collections.Uint64Key, collections.StringValue),
 	}
 	module.Seal(sb)
 	return k
@@ -155,8 +155,4 @@ func (k *Keeper) enter(ctx context.Context, id uint64, p disputev1.Parties) erro
 		return err
 	}
 	return k.parties.Set(ctx, id, p)
-}
-
-func emit(ctx context.Context, event proto.Message) error {
-	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(event)
 }

@@ -5,9 +5,8 @@ import (
 
 	errorsmod "cosmossdk.io/errors"
 
-	sdk "github.com/cosmos/cosmos-sdk/types"
-
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -35,7 +34,7 @@ func (s msgServer) Open(ctx context.Context, m *disputev1.MsgOpen) (*disputev1.M
 	if len(m.Opening) > dispute.MaxMove {
 		return nil, errorsmod.Wrapf(ErrOpening, "%d bytes, want at most %d", len(m.Opening), dispute.MaxMove)
 	}
-	charge(ctx, gasByte*uint64(len(m.Opening)))
+	module.Charge(ctx, gasByte*uint64(len(m.Opening)), "dispute")
 	var o dispute.Opening
 	if err := canon.Unmarshal(m.Opening, &o); err != nil {
 		return nil, errorsmod.Wrap(ErrOpening, err.Error())
@@ -49,14 +48,14 @@ func (s msgServer) Open(ctx context.Context, m *disputev1.MsgOpen) (*disputev1.M
 }
 
 func (s msgServer) Move(ctx context.Context, m *disputev1.MsgMove) (*disputev1.MsgMoveResponse, error) {
-	charge(ctx, gasByte*uint64(len(m.Move)))
+	module.Charge(ctx, gasByte*uint64(len(m.Move)), "dispute")
 	move, err := dispute.DecodeMove(m.Move)
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrMove, err.Error())
 	}
 	switch move.(type) {
 	case *dispute.Block, *dispute.Output:
-		charge(ctx, gasProof)
+		module.Charge(ctx, gasProof, "dispute")
 	}
 	return &disputev1.MsgMoveResponse{}, s.Keeper.Move(ctx, m.Player, m.Dispute, move, len(m.Move))
 }
@@ -74,7 +73,7 @@ func (s msgServer) UpdateParams(ctx context.Context, m *disputev1.MsgUpdateParam
 	if err := s.rules.Replace(ctx, m.Authority, m.Params); err != nil {
 		return nil, err
 	}
-	return &disputev1.MsgUpdateParamsResponse{}, emit(ctx, &disputev1.EventParams{Params: m.Params})
+	return &disputev1.MsgUpdateParamsResponse{}, module.Emit(ctx, &disputev1.EventParams{Params: m.Params})
 }
 
 // checkParams returns an error unless an honest side can play by the rules, and the work
@@ -84,8 +83,4 @@ func checkParams(old, p disputev1.Params) error {
 		return err
 	}
 	return wire.RulesFromProto(p).Keeps(wire.RulesFromProto(old))
-}
-
-func charge(ctx context.Context, gas uint64) {
-	sdk.UnwrapSDKContext(ctx).GasMeter().ConsumeGas(gas, "dispute")
 }

@@ -5,7 +5,6 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
-	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -40,10 +39,5 @@ type Work interface {
 	// CloseDispute returns who has lost: nobody, if what the dispute was about is gone.
 	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (dispute.Side, error)
 	MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error
-	// Dropped returns, once, at most so many disputes that ended otherwise: nobody has
-	// lost them.
-	Dropped(ctx context.Context, most int) ([]work.Ended, error)
-	// Drops reports whether a dispute is among those that Dropped will return.
-	Drops(ctx context.Context, id uint64) (bool, error)
 	Substitute(ctx context.Context, order canon.Hash, id uint64, by string) error
 }

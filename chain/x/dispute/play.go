@@ -57,7 +57,7 @@ func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order cano
 	if err := k.enter(ctx, id, p); err != nil {
 		return 0, err
 	}
-	if err := emit(ctx, &disputev1.EventOpened{Dispute: id, Parties: p}); err != nil {
+	if err := module.Emit(ctx, &disputev1.EventOpened{Dispute: id, Parties: p}); err != nil {
 		return 0, err
 	}
 	full, err := k.full(ctx, p.Defender, r)
@@ -95,7 +95,7 @@ func (k *Keeper) Move(ctx context.Context, player string, id uint64, m dispute.M
 		return errorsmod.Wrap(ErrMove, err.Error())
 	}
 	moved := &disputev1.EventMoved{Side: disputev1.Side(side), Size_: uint32(size), Dispute: wire.DisputeToProto(id, p, &next)}
-	if err := emit(ctx, moved); err != nil {
+	if err := module.Emit(ctx, moved); err != nil {
 		return err
 	}
 	return k.step(ctx, id, p, &g, next)
@@ -140,7 +140,7 @@ func (k *Keeper) Relieve(ctx context.Context, substitute sdk.AccAddress, id uint
 			return err
 		}
 	}
-	if err := emit(ctx, &disputev1.EventRelieved{Dispute: id, Side: disputev1.Side(side), Parties: p}); err != nil {
+	if err := module.Emit(ctx, &disputev1.EventRelieved{Dispute: id, Side: disputev1.Side(side), Parties: p}); err != nil {
 		return err
 	}
 	return k.put(ctx, id, p.Defender, &g, &next)
@@ -197,26 +197,43 @@ func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, befor
 	return k.end(ctx, id, p, before, g)
 }
 
-// drop ends games whose disputes the lease has ended: nobody has lost them. It
-// reports whether some are left.
-func (k *Keeper) drop(ctx context.Context) (more bool, err error) {
-	dropped, err := k.work.Dropped(ctx, maxEnds)
+// Drop lets the end of the block end the game of a dispute that its lease has ended:
+// nobody has lost it. One event may end many of them.
+func (k *Keeper) Drop(ctx context.Context, id uint64, why string) error {
+	return k.dropped.Set(ctx, id, why)
+}
+
+// endDropped ends games that were dropped, the oldest first. It reports whether some are
+// left.
+func (k *Keeper) endDropped(ctx context.Context) (more bool, err error) {
+	type drop struct {
+		id  uint64
+		why string
+	}
+	var drops []drop
+	err = k.dropped.Walk(ctx, nil, func(id uint64, why string) (bool, error) {
+		drops = append(drops, drop{id, why})
+		return len(drops) == maxEnds, nil
+	})
 	if err != nil {
 		return false, err
 	}
-	for _, d := range dropped {
-		_, err := k.attempt(ctx, d.ID, func(ctx context.Context) error {
-			before, p, err := k.Game(ctx, d.ID)
+	for _, d := range drops {
+		if err := k.dropped.Remove(ctx, d.id); err != nil {
+			return false, err
+		}
+		_, err := attempt(ctx, d.id, func(ctx context.Context) error {
+			before, p, err := k.Game(ctx, d.id)
 			if err != nil {
 				return err
 			}
-			return k.end(ctx, d.ID, p, &before, dispute.Drop(before, d.Why))
+			return k.end(ctx, d.id, p, &before, dispute.Drop(before, d.why))
 		})
 		if err != nil {
 			return false, err
 		}
 	}
-	return len(dropped) == maxEnds, nil
+	return len(drops) == maxEnds, nil
 }
 
 // tellAnswer tells x/work when the defender misses an answer, and when it then
@@ -251,7 +268,7 @@ func (k *Keeper) end(ctx context.Context, id uint64, p disputev1.Parties, before
 	if err := k.release(ctx, p, g.Loser); err != nil {
 		return err
 	}
-	return emit(ctx, closed)
+	return module.Emit(ctx, closed)
 }
 
 // maxEnds is how many games the end of a block drops at most, and for how many it lets
@@ -261,7 +278,7 @@ const maxEnds = 64
 // EndBlock ends the games whose subject is gone, lets time pass for those in which an
 // answer is missed or a clock has run out, and begins those whose turn it is.
 func (k *Keeper) EndBlock(ctx context.Context) error {
-	more, err := k.drop(ctx)
+	more, err := k.endDropped(ctx)
 	if err != nil {
 		return err
 	}
@@ -289,7 +306,7 @@ func (k *Keeper) expire(ctx context.Context) error {
 		return err
 	}
 	for _, at := range due {
-		ok, err := k.attempt(ctx, at.K2(), func(ctx context.Context) error { return k.pass(ctx, at.K2()) })
+		ok, err := attempt(ctx, at.K2(), func(ctx context.Context) error { return k.pass(ctx, at.K2()) })
 		if err == nil && !ok {
 			err = k.postpone(ctx, at)
 		}
@@ -298,7 +315,7 @@ func (k *Keeper) expire(ctx context.Context) error {
 		}
 	}
 	for _, r := range late {
-		ok, err := k.attempt(ctx, r.Key, func(ctx context.Context) error { return k.resume(ctx, r) })
+		ok, err := attempt(ctx, r.Key, func(ctx context.Context) error { return k.resume(ctx, r) })
 		if err == nil && !ok {
 			err = k.late.Again(ctx, r)
 		}
@@ -315,12 +332,12 @@ func (k *Keeper) pass(ctx context.Context, id uint64) error {
 	if err != nil || g.Stage == dispute.Over { // it ended with another of them
 		return err
 	}
-	if gone, err := k.work.Drops(ctx, id); gone || err != nil { // or is about to
+	if gone, err := k.dropped.Has(ctx, id); gone || err != nil { // or is about to
 		return err
 	}
 	next := dispute.Expire(g, module.Now(ctx))
 	if next.Missed && !g.Missed {
-		if err := emit(ctx, &disputev1.EventMissed{Dispute: wire.DisputeToProto(id, p, &next)}); err != nil {
+		if err := module.Emit(ctx, &disputev1.EventMissed{Dispute: wire.DisputeToProto(id, p, &next)}); err != nil {
 			return err
 		}
 	}
@@ -358,9 +375,9 @@ func (k *Keeper) resume(ctx context.Context, r module.Retry[uint64]) error {
 
 // attempt does f for a dispute at the end of a block, and reports whether it succeeded.
 // One that fails stays as it was, and does not stop the chain.
-func (k *Keeper) attempt(ctx context.Context, id uint64, f func(ctx context.Context) error) (ok bool, err error) {
+func attempt(ctx context.Context, id uint64, f func(ctx context.Context) error) (ok bool, err error) {
 	if err := module.Attempt(ctx, f); err != nil {
-		return false, emit(ctx, &disputev1.EventStuck{Dispute: id, Reason: err.Error()})
+		return false, module.Emit(ctx, &disputev1.EventStuck{Dispute: id, Reason: err.Error()})
 	}
 	return true, nil
 }

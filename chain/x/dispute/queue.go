@@ -76,7 +76,7 @@ func (k *Keeper) fill(ctx context.Context, defender string, parallel int) error 
 			return err
 		}
 		id := next[0]
-		began, err := k.attempt(ctx, id, func(ctx context.Context) error { return k.begin(ctx, id) })
+		began, err := attempt(ctx, id, func(ctx context.Context) error { return k.begin(ctx, id) })
 		if err == nil && !began {
 			err = errors.Join(k.queue.Remove(ctx, collections.Join3(defender, true, id)), k.late.Add(ctx, id))
 		}
@@ -93,7 +93,7 @@ func (k *Keeper) begin(ctx context.Context, id uint64) error {
 		return err
 	}
 	next := dispute.Begin(g, module.Now(ctx))
-	if err := emit(ctx, &disputev1.EventBegun{Dispute: wire.DisputeToProto(id, p, &next)}); err != nil {
+	if err := module.Emit(ctx, &disputev1.EventBegun{Dispute: wire.DisputeToProto(id, p, &next)}); err != nil {
 		return err
 	}
 	return k.put(ctx, id, p.Defender, &g, &next)

@@ -228,10 +228,6 @@ func (c *claims) CloseDispute(_ context.Context, _ canon.Hash, _ uint64, loser g
 
 func (c *claims) MissAnswer(context.Context, canon.Hash, uint64, bool) error { return c.err }
 
-func (c *claims) Dropped(context.Context, int) ([]work.Ended, error) { return nil, nil }
-
-func (c *claims) Drops(context.Context, uint64) (bool, error) { return false, nil }
-
 func (c *claims) Substitute(context.Context, canon.Hash, uint64, string) error { return c.err }
 
 // strangers is a registry that knows nobody.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tally-network/tally/chain/event"
 	"github.com/tally-network/tally/chain/x/dispute"
-	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	game "github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -36,10 +35,6 @@ func (l *leases) CloseDispute(_ context.Context, _ canon.Hash, id uint64, loser 
 }
 
 func (l *leases) MissAnswer(context.Context, canon.Hash, uint64, bool) error { return nil }
-
-func (l *leases) Dropped(context.Context, int) ([]work.Ended, error) { return nil, nil }
-
-func (l *leases) Drops(context.Context, uint64) (bool, error) { return false, nil }
 
 func (l *leases) Substitute(context.Context, canon.Hash, uint64, string) error { return nil }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 )
@@ -25,7 +26,7 @@ func (k *Keeper) Pay(ctx context.Context, order canon.Hash, account string, amou
 	if err := k.send(ctx, account, amount); err != nil {
 		return err
 	}
-	return emit(ctx, &marketv1.EventPaid{Order: order.String(), Account: account, Amount: amount})
+	return module.Emit(ctx, &marketv1.EventPaid{Order: order.String(), Account: account, Amount: amount})
 }
 
 // Burn destroys a part of the escrow of a leased order.
@@ -70,7 +71,7 @@ func (k *Keeper) close(ctx context.Context, id canon.Hash, consumer string, p ma
 	if err := k.put(ctx, id, p, after); err != nil {
 		return err
 	}
-	return emit(ctx, &marketv1.EventClosed{Order: id.String(), Status: end, Refund: p.Escrow})
+	return module.Emit(ctx, &marketv1.EventClosed{Order: id.String(), Status: end, Refund: p.Escrow})
 }
 
 // take lowers the escrow of a leased order.

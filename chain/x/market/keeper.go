@@ -24,7 +24,6 @@ import (
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
 	errorsmod "cosmossdk.io/errors"
-	"github.com/cosmos/gogoproto/proto"
 
 	"github.com/cosmos/cosmos-sdk/codec"
 	sdk "github.com/cosmos/cosmos-sdk/types"
@@ -92,7 +91,7 @@ func (k *Keeper) PostOffer(ctx context.Context, o marketv1.Offer) error {
 	if err := k.offers.Set(ctx, account, o); err != nil {
 		return err
 	}
-	return emit(ctx, &marketv1.EventOffer{Offer: o})
+	return module.Emit(ctx, &marketv1.EventOffer{Offer: o})
 }
 
 // WithdrawOffer takes a validator's offer back.
@@ -106,7 +105,7 @@ func (k *Keeper) WithdrawOffer(ctx context.Context, validator sdk.AccAddress) er
 	if err := k.offers.Remove(ctx, validator); err != nil {
 		return err
 	}
-	return emit(ctx, &marketv1.EventOfferWithdrawn{Validator: validator.String()})
+	return module.Emit(ctx, &marketv1.EventOfferWithdrawn{Validator: validator.String()})
 }
 
 // PostOrder enters a checked order and locks its maximum price and a deposit.
@@ -143,7 +142,7 @@ func (k *Keeper) PostOrder(ctx context.Context, o *job.Order, deposit uint64) (c
 	if err := k.enter(ctx, id, o, p); err != nil {
 		return id, err
 	}
-	return id, emit(ctx, &marketv1.EventPosted{Order: id.String(), Consumer: o.Consumer, Locked: locked, Deposit: deposit, ExpiresAt: p.ExpiresAt})
+	return id, module.Emit(ctx, &marketv1.EventPosted{Order: id.String(), Consumer: o.Consumer, Locked: locked, Deposit: deposit, ExpiresAt: p.ExpiresAt})
 }
 
 // enter stores an order that is not in the book, with its indexes.
@@ -216,8 +215,4 @@ func (k *Keeper) byNumber(ctx context.Context, n uint64) (canon.Hash, error) {
 		return canon.Hash{}, err
 	}
 	return canon.HashOf(b)
-}
-
-func emit(ctx context.Context, event proto.Message) error {
-	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(event)
 }

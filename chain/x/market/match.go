@@ -63,7 +63,7 @@ func (b book) expireOne(ctx context.Context, number uint64) error {
 		return b.close(ctx, id, o.Consumer, p, marketv1.STATUS_EXPIRED)
 	})
 	if err != nil {
-		return emit(ctx, &marketv1.EventObstacle{Order: id.String(), Reason: err.Error()})
+		return module.Emit(ctx, &marketv1.EventObstacle{Order: id.String(), Reason: err.Error()})
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (b book) lease(ctx context.Context, s *stock, id canon.Hash, o *job.Order, 
 		if err == nil {
 			return true, nil
 		}
-		if err := emit(ctx, &marketv1.EventObstacle{Order: id.String(), Validator: best.Validator, Reason: err.Error()}); err != nil {
+		if err := module.Emit(ctx, &marketv1.EventObstacle{Order: id.String(), Validator: best.Validator, Reason: err.Error()}); err != nil {
 			return false, err
 		}
 		offers = slices.DeleteFunc(offers, func(x auction.Offer) bool { return x == best })
@@ -228,7 +228,7 @@ func (b book) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *job.
 	if err := b.put(ctx, id, p, after); err != nil {
 		return err
 	}
-	return emit(ctx, &marketv1.EventMatched{Order: id.String(), Validator: x.Validator, Price: quote.Price, Refund: surplus})
+	return module.Emit(ctx, &marketv1.EventMatched{Order: id.String(), Validator: x.Validator, Price: quote.Price, Refund: surplus})
 }
 
 // keys reads the first keys in a range, at most so many.

@@ -67,7 +67,7 @@ func (k *Keeper) Credit(ctx context.Context, account sdk.AccAddress, flops uint6
 	if err := k.earned.Set(ctx, account, total+more); err != nil {
 		return err
 	}
-	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(
+	return module.Emit(ctx,
 		&powerv1.EventCredited{Account: account.String(), Flops: flops, MicroUt: total + more})
 }
 

@@ -264,7 +264,7 @@ func (k *Keeper) Update(ctx context.Context, account sdk.AccAddress, l providerv
 	if err := k.peers.Set(ctx, account, p); err != nil {
 		return err
 	}
-	return emit(ctx, &providerv1.EventUpdated{Account: p.Account, Listing: l})
+	return module.Emit(ctx, &providerv1.EventUpdated{Account: p.Account, Listing: l})
 }
 
 // checkValidator: the validator that a listing names, if any, is registered.
@@ -297,7 +297,7 @@ func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) 
 	if err := k.peers.Set(ctx, account, p); err != nil {
 		return err
 	}
-	return emit(ctx, &providerv1.EventJailed{Account: p.Account, Until: until})
+	return module.Emit(ctx, &providerv1.EventJailed{Account: p.Account, Until: until})
 }
 
 // Vouch adds valid units to a peer's record.

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -42,7 +43,7 @@ func (s msgServer) Register(ctx context.Context, m *providerv1.MsgRegister) (*pr
 		return nil, err
 	}
 	p.Stake = m.Stake
-	return &providerv1.MsgRegisterResponse{}, emit(ctx, &providerv1.EventRegistered{Peer: p})
+	return &providerv1.MsgRegisterResponse{}, module.Emit(ctx, &providerv1.EventRegistered{Peer: p})
 }
 
 func (s msgServer) Update(ctx context.Context, m *providerv1.MsgUpdate) (*providerv1.MsgUpdateResponse, error) {

@@ -7,6 +7,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -45,7 +46,7 @@ func (s msgServer) UpdateParams(ctx context.Context, m *providerv1.MsgUpdatePara
 	if err := s.k.relist(ctx, m.Params); err != nil {
 		return nil, err
 	}
-	return &providerv1.MsgUpdateParamsResponse{}, emit(ctx, &providerv1.EventParams{Params: m.Params})
+	return &providerv1.MsgUpdateParamsResponse{}, module.Emit(ctx, &providerv1.EventParams{Params: m.Params})
 }
 
 // relist makes the index of peers that have the least stake anew.

@@ -5,12 +5,12 @@ import (
 	"errors"
 
 	errorsmod "cosmossdk.io/errors"
-	"github.com/cosmos/gogoproto/proto"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -122,7 +122,7 @@ func (k *Keeper) Slash(ctx context.Context, account sdk.AccAddress, reserved, fr
 	if err != nil {
 		return err
 	}
-	return emit(ctx, &providerv1.EventSlashed{
+	return module.Emit(ctx, &providerv1.EventSlashed{
 		Account: account.String(), Amount: reserved + free, Payouts: payouts, Insurance: rest,
 	})
 }
@@ -184,9 +184,5 @@ func (k *Keeper) change(ctx context.Context, account sdk.AccAddress, f func(*pro
 			return err
 		}
 	}
-	return emit(ctx, &providerv1.EventStake{Account: p.Account, Stake: p.Stake, Reserved: p.Reserved})
-}
-
-func emit(ctx context.Context, event proto.Message) error {
-	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(event)
+	return module.Emit(ctx, &providerv1.EventStake{Account: p.Account, Stake: p.Stake, Reserved: p.Reserved})
 }

@@ -13,7 +13,6 @@ import (
 	"cosmossdk.io/core/store"
 	errorsmod "cosmossdk.io/errors"
 
-	sdk "github.com/cosmos/cosmos-sdk/types"
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/coin"
@@ -62,7 +61,7 @@ func (k *Keeper) Burn(ctx context.Context, from string, amount uint64) error {
 	if err := k.burnt.Set(ctx, burnt+amount); err != nil {
 		return err
 	}
-	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(&supplyv1.EventBurnt{Module: from, Amount: amount})
+	return module.Emit(ctx, &supplyv1.EventBurnt{Module: from, Amount: amount})
 }
 
 // burnFees destroys what the block's transactions paid. If a proposer got it, he

@@ -38,20 +38,20 @@ func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
 	for _, p := range l.Files.Custodians {
 		began.Custodians = append(began.Custodians, p.Account)
 	}
-	if err := emit(ctx, began); err != nil {
+	if err := module.Emit(ctx, began); err != nil {
 		return job.Quote{}, err
 	}
-	return l.Quote, k.perform(ctx, id, effects)
+	return l.Quote, k.execute(ctx, id, effects)
 }
 
-// apply lets an event happen to a lease. On an error the caller must drop what
+// apply applies an event to a lease. On an error the caller must drop what
 // was written.
 func (k *Keeper) apply(ctx context.Context, id canon.Hash, e job.Event) (*job.Lease, error) {
 	before, err := k.before(ctx, id, e)
 	if err != nil {
 		return nil, err
 	}
-	return k.happen(ctx, id, before, e)
+	return k.applyLoaded(ctx, id, before, e)
 }
 
 // before reads what of a lease an event may change. Where the event lies does not
@@ -66,8 +66,8 @@ func ungassed(ctx context.Context) context.Context {
 	return sdk.UnwrapSDKContext(ctx).WithGasMeter(storetypes.NewInfiniteGasMeter())
 }
 
-// happen lets an event happen to a lease that was read for it.
-func (k *Keeper) happen(ctx context.Context, id canon.Hash, before *loaded, e job.Event) (*job.Lease, error) {
+// applyLoaded applies an event to a lease that was read for it.
+func (k *Keeper) applyLoaded(ctx context.Context, id canon.Hash, before *loaded, e job.Event) (*job.Lease, error) {
 	after, effects, err := job.Apply(before.Lease, e, module.Now(ctx))
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrRefused, err.Error())
@@ -81,7 +81,7 @@ func (k *Keeper) happen(ctx context.Context, id canon.Hash, before *loaded, e jo
 	if err := k.ended(ctx, &before.Lease, &after, e); err != nil {
 		return nil, err
 	}
-	if err := k.perform(ctx, id, effects); err != nil {
+	if err := k.execute(ctx, id, effects); err != nil {
 		return nil, err
 	}
 	if after.Phase == before.Phase {
@@ -97,11 +97,11 @@ func (k *Keeper) happen(ctx context.Context, id canon.Hash, before *loaded, e jo
 			return nil, err
 		}
 	}
-	return &after, emit(ctx, &workv1.EventPhase{Order: id.String(), Phase: workv1.Phase(after.Phase), Reason: after.Reason})
+	return &after, module.Emit(ctx, &workv1.EventPhase{Order: id.String(), Phase: workv1.Phase(after.Phase), Reason: after.Reason})
 }
 
-// perform does what an event has brought about, in order.
-func (k *Keeper) perform(ctx context.Context, id canon.Hash, effects []job.Effect) error {
+// execute does what an event has brought about, in order.
+func (k *Keeper) execute(ctx context.Context, id canon.Hash, effects []job.Effect) error {
 	for len(effects) > 0 {
 		n := 1
 		if effects[0].Kind == job.Slash {
@@ -109,7 +109,7 @@ func (k *Keeper) perform(ctx context.Context, id canon.Hash, effects []job.Effec
 				n++
 			}
 		}
-		if err := k.effect(ctx, id, effects[0], effects[1:n]); err != nil {
+		if err := k.executeEffect(ctx, id, effects[0], effects[1:n]); err != nil {
 			return errorsmod.Wrapf(err, "%v %d of %s", effects[0].Kind, effects[0].Amount, effects[0].Account)
 		}
 		effects = effects[n:]
@@ -117,8 +117,8 @@ func (k *Keeper) perform(ctx context.Context, id canon.Hash, effects []job.Effec
 	return nil
 }
 
-// effect does one thing. Awards are the shares of what is slashed.
-func (k *Keeper) effect(ctx context.Context, id canon.Hash, e job.Effect, awards []job.Effect) error {
+// executeEffect does one thing. Awards are the shares of what is slashed.
+func (k *Keeper) executeEffect(ctx context.Context, id canon.Hash, e job.Effect, awards []job.Effect) error {
 	switch e.Kind {
 	case job.Pay:
 		return k.escrow.Pay(ctx, id, e.Account, e.Amount)
@@ -133,7 +133,7 @@ func (k *Keeper) effect(ctx context.Context, id canon.Hash, e job.Effect, awards
 	case job.Refund:
 		return k.escrow.Settle(ctx, id, e.Amount)
 	case job.Emit:
-		return emit(ctx, &workv1.EventProgress{Order: id.String(), What: e.Note, Account: e.Account, Number: e.Amount})
+		return module.Emit(ctx, &workv1.EventProgress{Order: id.String(), What: e.Note, Account: e.Account, Number: e.Amount})
 	}
 	account, err := address.Parse(e.Account)
 	if err != nil {

@@ -25,14 +25,14 @@ func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.Msg
 	if e.Fragment, err = wire.FragmentFromProto(m.Fragment); err != nil {
 		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
 	}
-	return &workv1.MsgAttestResponse{}, s.on(ctx, m.Order, e)
+	return &workv1.MsgAttestResponse{}, s.applyByID(ctx, m.Order, e)
 }
 
 func (s msgServer) AttestFiles(ctx context.Context, m *workv1.MsgAttestFiles) (*workv1.MsgAttestFilesResponse, error) {
 	if m.Says < workv1.WORD_HAD || m.Says > workv1.WORD_CANNOT {
 		return nil, errorsmod.Wrapf(ErrMalformed, "word %d of a custodian does not exist", m.Says)
 	}
-	return &workv1.MsgAttestFilesResponse{}, s.on(ctx, m.Order, job.AttestFiles{By: m.Custodian, Draw: int(m.Draw), Says: job.Word(m.Says)})
+	return &workv1.MsgAttestFilesResponse{}, s.applyByID(ctx, m.Order, job.AttestFiles{By: m.Custodian, Draw: int(m.Draw), Says: job.Word(m.Says)})
 }
 
 func (s msgServer) Ask(ctx context.Context, m *workv1.MsgAsk) (*workv1.MsgAskResponse, error) {
@@ -44,12 +44,12 @@ func (s msgServer) Ask(ctx context.Context, m *workv1.MsgAsk) (*workv1.MsgAskRes
 	if e.Open, err = s.openOf(ctx, m.Custodian); err != nil {
 		return nil, err
 	}
-	return &workv1.MsgAskResponse{}, s.on(ctx, m.Order, e)
+	return &workv1.MsgAskResponse{}, s.applyByID(ctx, m.Order, e)
 }
 
 func (s msgServer) Answer(ctx context.Context, m *workv1.MsgAnswer) (*workv1.MsgAnswerResponse, error) {
 	e := job.Answer{By: m.Custodian, Attempt: int(m.Attempt)}
-	charge(ctx, gasAnswerByte*uint64(len(m.Shown)), "answer")
+	module.Charge(ctx, gasAnswerByte*uint64(len(m.Shown)), "answer")
 	var err error
 	if e.Unit, err = wire.KeptFromProto(m.Unit, m.Files); err != nil {
 		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
@@ -57,17 +57,17 @@ func (s msgServer) Answer(ctx context.Context, m *workv1.MsgAnswer) (*workv1.Msg
 	if e.Shown, err = wire.ShownFromBytes(m.Shown); err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "answer: %s", err)
 	}
-	return &workv1.MsgAnswerResponse{}, s.on(ctx, m.Order, e)
+	return &workv1.MsgAnswerResponse{}, s.applyByID(ctx, m.Order, e)
 }
 
 func (s msgServer) Expose(ctx context.Context, m *workv1.MsgExpose) (*workv1.MsgExposeResponse, error) {
 	e := job.Expose{By: m.Sender, Custodian: m.Custodian, Unit: int(m.Unit), Attempt: int(m.Attempt)}
-	charge(ctx, gasAnswerByte*uint64(len(m.Wrong)), "wrong fragment")
+	module.Charge(ctx, gasAnswerByte*uint64(len(m.Wrong)), "wrong fragment")
 	var err error
 	if e.Wrong, err = wire.WrongFragmentFromBytes(m.Wrong); err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "wrong fragment: %s", err)
 	}
-	return &workv1.MsgExposeResponse{}, s.on(ctx, m.Order, e)
+	return &workv1.MsgExposeResponse{}, s.applyByID(ctx, m.Order, e)
 }
 
 // lock takes the fee of a question from who asks; unlock pays it on, or back.

@@ -57,7 +57,7 @@ func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, 
 	if before.Moot(id) {
 		loser = dispute.Nobody
 	}
-	_, err = k.happen(ctx, order, before, e)
+	_, err = k.applyLoaded(ctx, order, before, e)
 	return loser, err
 }
 
@@ -85,7 +85,7 @@ func (k *Keeper) MissAnswer(ctx context.Context, order canon.Hash, id uint64, mi
 	return k.stakes.Suspend(ctx, account)
 }
 
-// ended notes the disputes that an event ended, and frees their defenders.
+// ended drops the games of disputes that an event ended, and frees their defenders.
 func (k *Keeper) ended(ctx context.Context, before, after *job.Lease, e job.Event) error {
 	var closed uint64
 	why := "what it was about is gone"
@@ -105,36 +105,12 @@ func (k *Keeper) ended(ctx context.Context, before, after *job.Lease, e job.Even
 		if c.ID == closed {
 			continue // by x/dispute itself
 		}
-		if err := k.dropped.Set(ctx, c.ID, why); err != nil {
+		if err := k.games.Drop(ctx, c.ID, why); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// Ended is a dispute that nobody has lost.
-type Ended struct {
-	ID  uint64
-	Why string
-}
-
-// Dropped returns the disputes that ended without a verdict, at most so many of them,
-// the oldest first, and forgets these.
-func (k *Keeper) Dropped(ctx context.Context, most int) (out []Ended, err error) {
-	err = k.dropped.Walk(ctx, nil, func(id uint64, why string) (bool, error) {
-		out = append(out, Ended{id, why})
-		return len(out) == most, nil
-	})
-	for _, d := range out {
-		if err == nil {
-			err = k.dropped.Remove(ctx, d.ID)
-		}
-	}
-	return out, err
-}
-
-// Drops reports whether a dispute has ended without a verdict, and Dropped will tell.
-func (k *Keeper) Drops(ctx context.Context, id uint64) (bool, error) { return k.dropped.Has(ctx, id) }
 
 // freeToWork ends a defender's suspension, unless it was free already.
 func (k *Keeper) freeToWork(ctx context.Context, defender string, already bool) error {

@@ -11,8 +11,8 @@ import (
 // Queries answers queries of the keeper.
 func (k *Keeper) Queries() workv1.QueryServer { return queryServer{k} }
 
-// Happen lets an event happen to a lease, as messages do.
-func (k *Keeper) Happen(ctx context.Context, order canon.Hash, e job.Event) error {
+// Apply applies an event to a lease, as messages do.
+func (k *Keeper) Apply(ctx context.Context, order canon.Hash, e job.Event) error {
 	_, err := k.apply(ctx, order, e)
 	return err
 }

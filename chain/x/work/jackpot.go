@@ -9,6 +9,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -43,7 +44,7 @@ func (k *Keeper) prize(ctx context.Context, id canon.Hash, e job.Effect) error {
 	if err := k.bank.SendCoinsFromModuleToAccount(ctx, Jackpot, to, coin.Of(e.Amount)); err != nil {
 		return errorsmod.Wrapf(err, "pay %d utally of the jackpot pool to %s", e.Amount, e.Account)
 	}
-	return emit(ctx, &workv1.EventPrize{Order: id.String(), Account: e.Account, Amount: e.Amount})
+	return module.Emit(ctx, &workv1.EventPrize{Order: id.String(), Account: e.Account, Amount: e.Amount})
 }
 
 // insure pays somebody out of the insurance fund.
@@ -55,5 +56,5 @@ func (k *Keeper) insure(ctx context.Context, id canon.Hash, e job.Effect) error 
 	if err := k.stakes.Insure(ctx, to, e.Amount); err != nil {
 		return err
 	}
-	return emit(ctx, &workv1.EventProgress{Order: id.String(), What: "insured", Account: e.Account, Number: e.Amount})
+	return module.Emit(ctx, &workv1.EventProgress{Order: id.String(), What: "insured", Account: e.Account, Number: e.Amount})
 }

@@ -1,9 +1,9 @@
-// Package work holds the leases: it lets core/job's state machine happen to
-// them, and does what it says with stakes, escrow and records.
+// Package work holds the leases: it applies the events of core/job to them, and does
+// what follows with stakes, escrow and records.
 //
 // Every message, and the passing of time, is an event of core/job; apply loads
 // the parts of a lease that the event may touch, applies it, stores what has
-// changed and performs the effects. The package decides nothing itself.
+// changed and executes the effects. The package decides nothing itself.
 //
 // Time passes at the end of a block for the leases whose wake time has come, and
 // for no others: a block in which nothing is due reads one index and writes
@@ -30,10 +30,8 @@ import (
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
 	errorsmod "cosmossdk.io/errors"
-	"github.com/cosmos/gogoproto/proto"
 
 	"github.com/cosmos/cosmos-sdk/codec"
-	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
@@ -51,9 +49,9 @@ type Keeper struct {
 	escrow Escrow
 	stakes Stakes
 	power  Power
+	games  Games // see Tell
 
-	rules   module.Rules[workv1.Params]
-	dropped collections.Map[uint64, string] // disputes that ended without a verdict, and why, until x/dispute has asked
+	rules module.Rules[workv1.Params]
 
 	// Parts of leases; an absent unit or merge is a blank one.
 	fixed   collections.Map[[]byte, []byte]
@@ -109,7 +107,6 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 			collections.PairKeyCodec(collections.StringKey, collections.BytesKey)),
 		parties: collections.NewKeySet(sb, collections.NewPrefix(9), "parties",
 			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.BytesKey)),
-		dropped: collections.NewMap(sb, collections.NewPrefix(12), "dropped", collections.Uint64Key, collections.StringValue),
 	}
 	k.late = module.RetriesOf(sb, 15, parts)
 	k.checkpoints = collections.NewMap(sb, collections.NewPrefix(13), "checkpoints", parts, collections.BytesValue)
@@ -123,6 +120,10 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 	module.Seal(sb)
 	return k
 }
+
+// Tell names who is told of disputes that leases end. That needs this keeper, and is made
+// after it.
+func (k *Keeper) Tell(g Games) { k.games = g }
 
 // Rules returns the rules for new leases.
 func (k *Keeper) Rules(ctx context.Context) (job.Params, error) {
@@ -158,8 +159,4 @@ func (k *Keeper) Led(ctx context.Context, account string) (n int, err error) {
 			return false, nil
 		})
 	return n, err
-}
-
-func emit(ctx context.Context, event proto.Message) error {
-	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(event)
 }

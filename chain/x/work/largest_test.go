@@ -199,7 +199,7 @@ func TestFullLeaseFitsATransaction(t *testing.T) {
 		"verdict":  job.CloseDispute{ID: 101, Loser: dispute.Challenger},
 	} {
 		ctx := ctx.WithGasMeter(storetypes.NewGasMeter(app.MaxGas))
-		if err := k.Happen(ctx, l.Order.ID(), e); err != nil {
+		if err := k.Apply(ctx, l.Order.ID(), e); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		t.Logf("%s: %d gas", name, ctx.GasMeter().GasConsumed())
@@ -265,7 +265,7 @@ func TestPastAttemptsDoNotKeepAForcedDrawHidden(t *testing.T) {
 			h := canon.Sum("output", []byte{n})
 			output = slices.Concat(h[:], h[:])
 		}
-		if err := k.Happen(ctx, l.Order.ID(), job.Reveal{
+		if err := k.Apply(ctx, l.Order.ID(), job.Reveal{
 			By: l.Units[1].Provider, Unit: 1, Attempt: attempts, Output: output, Truth: make([]proof.Outcome, 256),
 		}); err != nil {
 			t.Fatal(err)

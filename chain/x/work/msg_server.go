@@ -6,9 +6,8 @@ import (
 
 	errorsmod "cosmossdk.io/errors"
 
-	sdk "github.com/cosmos/cosmos-sdk/types"
-
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/provider"
@@ -31,8 +30,8 @@ const maxAssignments = 256
 
 type msgServer struct{ *Keeper }
 
-// on parses an order's id and lets an event happen to its lease.
-func (s msgServer) on(ctx context.Context, order string, e job.Event) error {
+// applyByID parses an order's id and applies an event to its lease.
+func (s msgServer) applyByID(ctx context.Context, order string, e job.Event) error {
 	id, err := orderID(order)
 	if err != nil {
 		return err
@@ -59,7 +58,7 @@ func (s msgServer) Assign(ctx context.Context, m *workv1.MsgAssign) (*workv1.Msg
 		if err != nil {
 			return nil, err
 		}
-		charge(ctx, gasSignature, "acceptance")
+		module.Charge(ctx, gasSignature, "acceptance")
 		e.Units = append(e.Units, job.Assignment{
 			Unit: int(u.Unit), Attempt: int(u.Attempt), Signature: u.Signature, Standing: s.standing(ctx, peer),
 		})
@@ -75,7 +74,7 @@ func (s msgServer) Assign(ctx context.Context, m *workv1.MsgAssign) (*workv1.Msg
 	if e.Waiting, err = s.waiting(ctx, &before.Lease); err != nil {
 		return nil, err
 	}
-	_, err = s.happen(ctx, id, before, e)
+	_, err = s.applyLoaded(ctx, id, before, e)
 	return &workv1.MsgAssignResponse{}, err
 }
 
@@ -117,7 +116,7 @@ func (s msgServer) Ready(ctx context.Context, m *workv1.MsgReady) (*workv1.MsgRe
 			return nil, err
 		}
 	}
-	return &workv1.MsgReadyResponse{}, s.on(ctx, m.Order, job.Ready{Provider: m.Provider, Withdraw: m.Withdraw})
+	return &workv1.MsgReadyResponse{}, s.applyByID(ctx, m.Order, job.Ready{Provider: m.Provider, Withdraw: m.Withdraw})
 }
 
 func (s msgServer) Submit(ctx context.Context, m *workv1.MsgSubmit) (*workv1.MsgSubmitResponse, error) {
@@ -128,8 +127,8 @@ func (s msgServer) Submit(ctx context.Context, m *workv1.MsgSubmit) (*workv1.Msg
 	if r.Provider != m.Provider {
 		return nil, errorsmod.Wrapf(ErrSigner, "receipt of %s, sent by %s", r.Provider, m.Provider)
 	}
-	charge(ctx, gasSignature, "receipt")
-	return &workv1.MsgSubmitResponse{}, s.on(ctx, m.Receipt.Order, job.Submit{Receipt: r, Signature: m.Signature})
+	module.Charge(ctx, gasSignature, "receipt")
+	return &workv1.MsgSubmitResponse{}, s.applyByID(ctx, m.Receipt.Order, job.Submit{Receipt: r, Signature: m.Signature})
 }
 
 func (s msgServer) Report(ctx context.Context, m *workv1.MsgReport) (*workv1.MsgReportResponse, error) {
@@ -156,13 +155,13 @@ func (s msgServer) Report(ctx context.Context, m *workv1.MsgReport) (*workv1.Msg
 	if err != nil {
 		return nil, err
 	}
-	charge(ctx, gasVRF, "vrf")
+	module.Charge(ctx, gasVRF, "vrf")
 	output, err := vrf.Verify(key, proof.AuditInput(receipt, m.Auditor), m.Proof)
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrProof, err.Error())
 	}
 	e.Output = output[:]
-	_, err = s.happen(ctx, id, before, e)
+	_, err = s.applyLoaded(ctx, id, before, e)
 	return &workv1.MsgReportResponse{}, err
 }
 
@@ -219,12 +218,12 @@ func (s msgServer) TakeLead(ctx context.Context, m *workv1.MsgTakeLead) (*workv1
 	if e.Waiting, err = s.waiting(ctx, &before.Lease); err != nil {
 		return nil, err
 	}
-	_, err = s.happen(ctx, id, before, e)
+	_, err = s.applyLoaded(ctx, id, before, e)
 	return &workv1.MsgTakeLeadResponse{}, err
 }
 
 func (s msgServer) Decline(ctx context.Context, m *workv1.MsgDecline) (*workv1.MsgDeclineResponse, error) {
-	return &workv1.MsgDeclineResponse{}, s.on(ctx, m.Order, job.Decline{By: m.Lead, Reason: m.Reason})
+	return &workv1.MsgDeclineResponse{}, s.applyByID(ctx, m.Order, job.Decline{By: m.Lead, Reason: m.Reason})
 }
 
 func (s msgServer) Halt(ctx context.Context, m *workv1.MsgHalt) (*workv1.MsgHaltResponse, error) {
@@ -232,9 +231,5 @@ func (s msgServer) Halt(ctx context.Context, m *workv1.MsgHalt) (*workv1.MsgHalt
 	if err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "opening: %s", err)
 	}
-	return &workv1.MsgHaltResponse{}, s.on(ctx, m.Order, job.Halt{Opening: o, Loss: m.Loss})
-}
-
-func charge(ctx context.Context, gas uint64, what string) {
-	sdk.UnwrapSDKContext(ctx).GasMeter().ConsumeGas(gas, what)
+	return &workv1.MsgHaltResponse{}, s.applyByID(ctx, m.Order, job.Halt{Opening: o, Loss: m.Loss})
 }

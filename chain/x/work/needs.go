@@ -43,6 +43,12 @@ type Stakes interface {
 	Resume(ctx context.Context, account sdk.AccAddress) error
 }
 
+// Games are the disputes as they are played.
+type Games interface {
+	// Drop ends the game of a dispute that its lease has ended: nobody has lost it.
+	Drop(ctx context.Context, id uint64, why string) error
+}
+
 // Bonds knows the stake that disputes reserve, by account, in utally.
 type Bonds interface {
 	Reserved(ctx context.Context) (map[string]uint64, error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -49,5 +50,5 @@ func (s msgServer) UpdateParams(ctx context.Context, m *workv1.MsgUpdateParams) 
 	if err := s.rules.Replace(ctx, m.Authority, m.Params); err != nil {
 		return nil, err
 	}
-	return &workv1.MsgUpdateParamsResponse{}, emit(ctx, &workv1.EventParams{Params: m.Params})
+	return &workv1.MsgUpdateParamsResponse{}, module.Emit(ctx, &workv1.EventParams{Params: m.Params})
 }

@@ -5,6 +5,7 @@ import (
 
 	errorsmod "cosmossdk.io/errors"
 
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
@@ -33,7 +34,7 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 		return nil, err
 	}
 	e.Output = output[:]
-	_, err = s.happen(ctx, id, before, e)
+	_, err = s.applyLoaded(ctx, id, before, e)
 	return &workv1.MsgRevealResponse{}, err
 }
 
@@ -47,7 +48,7 @@ func (s msgServer) forcedDraw(ctx context.Context, l *job.Lease, m *workv1.MsgRe
 		if p.Account != m.Provider {
 			continue
 		}
-		charge(ctx, gasVRF, "vrf")
+		module.Charge(ctx, gasVRF, "vrf")
 		output, err := vrf.Verify(p.VRF, proof.ForcedDrawInput(l.Order.ID(), l.Units[m.Unit].ForcedSeed, int(m.Unit), int(m.Attempt)), m.Proof)
 		if err != nil {
 			return output, errorsmod.Wrap(ErrProof, err.Error())

@@ -16,6 +16,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 )
@@ -56,7 +57,7 @@ func (k *Keeper) load(ctx context.Context, id canon.Hash, touched func(*job.Leas
 		return nil, fmt.Errorf("read lease %s: %w", id, err)
 	}
 	l.MakeSkeleton()
-	charge(ctx, gasUnit*uint64(len(l.Units)), "skeleton")
+	module.Charge(ctx, gasUnit*uint64(len(l.Units)), "skeleton")
 	l.part = touched(&l.Lease)
 	l.See(l.part.Units)
 	if err := k.fill(ctx, id, l); err != nil {

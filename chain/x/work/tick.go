@@ -49,7 +49,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 					return err
 				}
 			}
-			_, err = k.happen(ctx, d.order, before, e)
+			_, err = k.applyLoaded(ctx, d.order, before, e)
 			return err
 		})
 		if err == nil {
@@ -58,7 +58,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 		if err := k.postpone(ctx, d); err != nil {
 			return err
 		}
-		if err := emit(ctx, &workv1.EventStuck{Order: d.order.String(), Reason: err.Error()}); err != nil {
+		if err := module.Emit(ctx, &workv1.EventStuck{Order: d.order.String(), Reason: err.Error()}); err != nil {
 			return err
 		}
 	}
