@@ -14,12 +14,12 @@ import (
 
 // first returns the oldest games of a defender that are played, or that wait, at most
 // so many of them.
-func (k *Keeper) first(ctx context.Context, defender string, waiting bool, most int) (out []uint64, err error) {
+func first(ctx context.Context, queue collections.KeySet[place], defender string, waiting bool, most int) (out []uint64, err error) {
 	if most < 1 {
 		return nil, nil
 	}
 	of := collections.NewSuperPrefixedTripleRange[string, bool, uint64](defender, waiting)
-	err = k.queue.Walk(ctx, of, func(at place) (bool, error) {
+	err = queue.Walk(ctx, of, func(at place) (bool, error) {
 		out = append(out, at.K3())
 		return len(out) == most, nil
 	})
@@ -29,11 +29,11 @@ func (k *Keeper) first(ctx context.Context, defender string, waiting bool, most 
 // full reports whether a new game about a defender's work must wait: so many are
 // played as may be, or others wait already.
 func (k *Keeper) full(ctx context.Context, defender string, r dispute.Rules) (bool, error) {
-	waiting, err := k.first(ctx, defender, true, 1)
+	waiting, err := first(ctx, k.queue, defender, true, 1)
 	if err != nil || len(waiting) > 0 {
 		return true, err
 	}
-	playing, err := k.first(ctx, defender, false, r.Parallel)
+	playing, err := first(ctx, k.queue, defender, false, r.Parallel)
 	return len(playing) == r.Parallel, err
 }
 
@@ -67,11 +67,11 @@ func (k *Keeper) admit(ctx context.Context) error {
 // that cannot begin leaves its place to the next.
 func (k *Keeper) fill(ctx context.Context, defender string, parallel int) error {
 	for {
-		playing, err := k.first(ctx, defender, false, parallel)
+		playing, err := first(ctx, k.queue, defender, false, parallel)
 		if err != nil {
 			return err
 		}
-		next, err := k.first(ctx, defender, true, min(1, parallel-len(playing)))
+		next, err := first(ctx, k.queue, defender, true, min(1, parallel-len(playing)))
 		if err != nil || len(next) == 0 {
 			return err
 		}

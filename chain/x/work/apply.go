@@ -10,6 +10,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -25,13 +26,13 @@ func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
 		return job.Quote{}, errorsmod.Wrap(ErrRefused, err.Error())
 	}
 	id := l.Order.ID()
-	switch has, err := k.fixed.Has(ctx, id[:]); {
+	switch has, err := k.leases.fixed.Has(ctx, id[:]); {
 	case err != nil:
 		return job.Quote{}, err
 	case has:
 		return job.Quote{}, errorsmod.Wrapf(ErrRefused, "lease %s has begun already", id)
 	}
-	if err := k.enter(ctx, id, &l); err != nil {
+	if err := k.leases.enter(ctx, id, &l); err != nil {
 		return job.Quote{}, err
 	}
 	began := &workv1.EventBegun{Order: id.String(), Lead: l.Lead(), Price: l.Quote.Price}
@@ -57,7 +58,7 @@ func (k *Keeper) apply(ctx context.Context, id canon.Hash, e job.Event) (*job.Le
 // before reads what of a lease an event may change. Where the event lies does not
 // depend on what is still to be filled in from the lease.
 func (k *Keeper) before(ctx context.Context, id canon.Hash, e job.Event) (*loaded, error) {
-	return k.load(ctx, id, func(l *job.Lease) job.Part { return l.Touched(e, module.Now(ctx)) })
+	return k.leases.load(ctx, id, func(l *job.Lease) job.Part { return l.Touched(e, module.Now(ctx)) })
 }
 
 // ungassed is a context in which nothing costs gas: for what grows with the order, happens
@@ -72,10 +73,10 @@ func (k *Keeper) applyLoaded(ctx context.Context, id canon.Hash, before *loaded,
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrRefused, err.Error())
 	}
-	if err := k.save(ctx, id, before, &after); err != nil {
+	if err := k.leases.save(ctx, id, before, &after); err != nil {
 		return nil, err
 	}
-	if err := k.index(ctx, id, &before.Lease, &after, before.part.Units); err != nil {
+	if err := k.leases.index(ctx, id, &before.Lease, &after, before.part.Units); err != nil {
 		return nil, err
 	}
 	if err := k.ended(ctx, &before.Lease, &after, e); err != nil {
@@ -93,7 +94,7 @@ func (k *Keeper) applyLoaded(ctx context.Context, id canon.Hash, before *loaded,
 		if err != nil {
 			return nil, fmt.Errorf("store the settlement of %s: %w", id, err)
 		}
-		if err := k.settlements.Set(ctx, id[:], b); err != nil {
+		if err := k.leases.settlements.Set(ctx, id[:], b); err != nil {
 			return nil, err
 		}
 	}
@@ -149,9 +150,9 @@ func (k *Keeper) executeEffect(ctx context.Context, id canon.Hash, e job.Effect,
 	case job.Jail:
 		return k.jail(ctx, account)
 	case job.Lock:
-		return k.lock(ctx, account, e.Amount)
+		return k.bank.SendCoinsFromAccountToModule(ctx, account, Name, coin.Of(e.Amount))
 	case job.Unlock:
-		return k.unlock(ctx, account, e.Amount)
+		return k.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(e.Amount))
 	case job.Credit:
 		return k.power.Credit(ctx, account, e.Amount)
 	case job.Vouch:
@@ -160,6 +161,15 @@ func (k *Keeper) executeEffect(ctx context.Context, id canon.Hash, e job.Effect,
 		return k.stakes.Discredit(ctx, account)
 	}
 	return fmt.Errorf("effect %v is unknown", e.Kind)
+}
+
+// jail keeps an account from new work for the time that the rules say.
+func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress) error {
+	p, err := k.rules.Get(ctx)
+	if err != nil {
+		return err
+	}
+	return k.stakes.Jail(ctx, account, module.Now(ctx)+p.JailMs)
 }
 
 // payouts returns awards as the registry pays them; the insurance fund gets what

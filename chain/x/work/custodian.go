@@ -2,13 +2,9 @@ package work
 
 import (
 	"context"
-	"fmt"
 
 	errorsmod "cosmossdk.io/errors"
 
-	sdk "github.com/cosmos/cosmos-sdk/types"
-
-	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
@@ -41,7 +37,7 @@ func (s msgServer) Ask(ctx context.Context, m *workv1.MsgAsk) (*workv1.MsgAskRes
 	if e.Unit, err = wire.KeptFromProto(m.Unit, m.Files); err != nil {
 		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
 	}
-	if e.Open, err = s.openOf(ctx, m.Custodian); err != nil {
+	if e.Open, err = s.leases.openOf(ctx, m.Custodian); err != nil {
 		return nil, err
 	}
 	return &workv1.MsgAskResponse{}, s.applyByID(ctx, m.Order, e)
@@ -68,29 +64,4 @@ func (s msgServer) Expose(ctx context.Context, m *workv1.MsgExpose) (*workv1.Msg
 		return nil, errorsmod.Wrapf(ErrMalformed, "wrong fragment: %s", err)
 	}
 	return &workv1.MsgExposeResponse{}, s.applyByID(ctx, m.Order, e)
-}
-
-// lock takes the fee of a question from who asks; unlock pays it on, or back.
-func (k *Keeper) lock(ctx context.Context, from sdk.AccAddress, amount uint64) error {
-	return k.bank.SendCoinsFromAccountToModule(ctx, from, Name, coin.Of(amount))
-}
-
-func (k *Keeper) unlock(ctx context.Context, to sdk.AccAddress, amount uint64) error {
-	return k.bank.SendCoinsFromModuleToAccount(ctx, Name, to, coin.Of(amount))
-}
-
-// checkFees: the module's account holds the fees of all open questions.
-func (k *Keeper) checkFees(ctx context.Context, locked uint64) error {
-	if held := k.balance(ctx, Name); held != locked {
-		return fmt.Errorf("the fees of open questions are %d utally, the account holds %d", locked, held)
-	}
-	return nil
-}
-
-func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress) error {
-	p, err := k.rules.Get(ctx)
-	if err != nil {
-		return err
-	}
-	return k.stakes.Jail(ctx, account, module.Now(ctx)+p.JailMs)
 }

@@ -3,20 +3,12 @@ package work
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-
-	"cosmossdk.io/collections"
-
-	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
-	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -78,7 +70,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *workv1.GenesisState) error 
 		if err != nil {
 			return err
 		}
-		if err := k.enter(ctx, id, l); err != nil {
+		if err := k.leases.enter(ctx, id, l); err != nil {
 			return err
 		}
 	}
@@ -87,7 +79,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *workv1.GenesisState) error 
 		if err := canon.Unmarshal(b, &s); err != nil {
 			return err
 		}
-		if err := k.settlements.Set(ctx, s.Order[:], b); err != nil {
+		if err := k.leases.settlements.Set(ctx, s.Order[:], b); err != nil {
 			return err
 		}
 	}
@@ -104,200 +96,16 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*workv1.GenesisState, error
 	if g.Authority, err = k.rules.Authority(ctx); err != nil {
 		return nil, err
 	}
-	err = k.each(ctx, func(_ canon.Hash, l *job.Lease) error {
+	err = k.leases.each(ctx, func(_ canon.Hash, l *job.Lease) error {
 		g.Leases = append(g.Leases, canon.Marshal(l))
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = k.settlements.Walk(ctx, nil, func(_, b []byte) (bool, error) {
+	err = k.leases.settlements.Walk(ctx, nil, func(_, b []byte) (bool, error) {
 		g.Settlements = append(g.Settlements, b)
 		return false, nil
 	})
 	return g, err
-}
-
-// each hands every lease, whole, to f.
-func (k *Keeper) each(ctx context.Context, f func(canon.Hash, *job.Lease) error) error {
-	return k.fixed.Walk(ctx, nil, func(raw, _ []byte) (bool, error) {
-		id, err := canon.HashOf(raw)
-		if err != nil {
-			return true, err
-		}
-		l, err := k.load(ctx, id, (*job.Lease).Everything)
-		if err != nil {
-			return true, err
-		}
-		return false, f(id, &l.Lease)
-	})
-}
-
-// Invariant: see the package. Bonds are what disputes reserve of stakes, by account; nil
-// if that is not known yet.
-func (k *Keeper) Invariant(ctx context.Context, bonds map[string]uint64) error {
-	reserved, unanswered := map[string]uint64{}, map[string]uint32{}
-	n := indexed{late: map[string]bool{}}
-	err := k.late.Keys(ctx, func(p part) { n.late[lateKey(p)] = true })
-	if err != nil {
-		return err
-	}
-	var locked uint64
-	asked := map[string]int{}
-	err = k.each(ctx, func(id canon.Hash, l *job.Lease) error {
-		if err := l.Check(); err != nil {
-			return fmt.Errorf("lease %s: %w", id, err)
-		}
-		for _, s := range l.Reserved() {
-			reserved[s.Account] += s.Amount
-		}
-		locked += l.Locked()
-		for _, a := range l.Asked {
-			asked[a.Custodian] += a.Open
-		}
-		for _, c := range l.Disputes {
-			if c.Missed {
-				unanswered[c.Defender]++
-			}
-		}
-		escrow, err := k.escrow.Escrow(ctx, id)
-		if err == nil && escrow != l.Ledger.Escrow {
-			err = fmt.Errorf("lease %s has %d utally in escrow, the market holds %d", id, l.Ledger.Escrow, escrow)
-		}
-		if err != nil {
-			return err
-		}
-		return k.checkEntries(ctx, id, l, &n)
-	})
-	if err != nil {
-		return err
-	}
-	if err := k.checkIndexes(ctx, n); err != nil {
-		return err
-	}
-	if err := k.checkSettlements(ctx); err != nil {
-		return err
-	}
-	if err := errors.Join(k.checkFees(ctx, locked), k.checkAsked(ctx, asked)); err != nil {
-		return err
-	}
-	return k.checkStakes(ctx, reserved, unanswered, bonds)
-}
-
-// checkAsked: of every custodian as many questions are open as the leases say.
-func (k *Keeper) checkAsked(ctx context.Context, asked map[string]int) error {
-	err := k.asked.Walk(ctx, nil, func(custodian string, n uint64) (bool, error) {
-		if asked[custodian] != int(n) {
-			return true, fmt.Errorf("%d questions to %s are counted, its leases have %d", n, custodian, asked[custodian])
-		}
-		delete(asked, custodian)
-		return false, nil
-	})
-	if err == nil && len(asked) > 0 {
-		err = fmt.Errorf("%d custodians have open questions that are not counted", len(asked))
-	}
-	return err
-}
-
-// checkSettlements: every settlement can be read.
-func (k *Keeper) checkSettlements(ctx context.Context) error {
-	return k.settlements.Walk(ctx, nil, func(id, b []byte) (bool, error) {
-		var s job.Settlement
-		if err := canon.Unmarshal(b, &s); err != nil {
-			return true, fmt.Errorf("settlement of %x: %w", id, err)
-		}
-		return false, nil
-	})
-}
-
-// checkStakes: of every peer as much is reserved as the leases and disputes reserve, and
-// it owes as many answers as their disputes say.
-func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64, unanswered map[string]uint32, bonds map[string]uint64) error {
-	for _, role := range []providerv1.Role{providerv1.ROLE_PROVIDER, providerv1.ROLE_VALIDATOR, providerv1.ROLE_CHALLENGER} {
-		peers, err := k.stakes.WithRole(ctx, role)
-		if err != nil {
-			return err
-		}
-		for _, p := range peers {
-			if want := reserved[p.Account] + bonds[p.Account]; p.Reserved < want || p.Reserved > want && bonds != nil {
-				return fmt.Errorf("%s has %d utally of stake reserved, its leases and disputes reserve %d", p.Account, p.Reserved, want)
-			}
-			if p.Unanswered != unanswered[p.Account] {
-				return fmt.Errorf("%s owes %d answers in disputes, its leases say %d", p.Account, p.Unanswered, unanswered[p.Account])
-			}
-			delete(reserved, p.Account)
-		}
-	}
-	if len(reserved) > 0 {
-		return fmt.Errorf("leases reserve stake of %s, which is no peer", slices.Sorted(maps.Keys(reserved))[0])
-	}
-	return nil
-}
-
-// indexed counts the entries that the indexes should have.
-type indexed struct {
-	wakes, leads, phases, parties, live int
-
-	late map[string]bool // order and unit of what was postponed
-}
-
-func lateKey(p part) string { return fmt.Sprintf("%x %d", p.K1(), p.K2()) }
-
-// checkEntries: a lease is in the indexes as it should be.
-func (k *Keeper) checkEntries(ctx context.Context, id canon.Hash, l *job.Lease, n *indexed) error {
-	e, parties := entriesOf(id, l, l.Everything().Units), partiesOf(id, l)
-	e.wakes = slices.DeleteFunc(e.wakes, func(w wake) bool {
-		in, err := k.wakes.Has(ctx, w)
-		return err == nil && !in && n.late[lateKey(collections.Join(w.K2(), w.K3()))]
-	})
-	n.wakes += len(e.wakes)
-	n.leads += len(e.leads)
-	n.phases += len(e.phases)
-	n.parties += len(parties)
-	if l.Phase != job.Settled {
-		n.live++
-		if in, err := k.changed.Has(ctx, id[:]); err != nil || !in {
-			return errors.Join(err, fmt.Errorf("lease %s is %v, and when it changed is not known", id, l.Phase))
-		}
-	}
-	return errors.Join(has(ctx, k.wakes, e.wakes), has(ctx, k.leads, e.leads), has(ctx, k.phases, e.phases), has(ctx, k.parties, parties))
-}
-
-// has: keys are in an index.
-func has[K any](ctx context.Context, index collections.KeySet[K], keys []K) error {
-	for _, key := range keys {
-		in, err := index.Has(ctx, key)
-		if err == nil && !in {
-			err = fmt.Errorf("index has no entry %s", index.KeyCodec().Stringify(key))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkIndexes: the indexes have nothing else.
-func (k *Keeper) checkIndexes(ctx context.Context, n indexed) error {
-	return errors.Join(
-		count(ctx, "wakes", k.wakes, n.wakes), count(ctx, "leads", k.leads, n.leads),
-		count(ctx, "phases", k.phases, n.phases), count(ctx, "parties", k.parties, n.parties),
-		count(ctx, "changed", k.changed, n.live),
-	)
-}
-
-func count[K, V any](ctx context.Context, name string, index query.Collection[K, V], want int) error {
-	all, err := index.IterateRaw(ctx, nil, nil, collections.OrderAscending)
-	if err != nil {
-		return err
-	}
-	defer all.Close()
-	n := 0
-	for ; all.Valid(); all.Next() {
-		n++
-	}
-	if n != want {
-		return fmt.Errorf("index %s has %d entries, want %d", name, n, want)
-	}
-	return nil
 }

@@ -40,7 +40,7 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// Name is the module's name and that of the account that holds fees.
+// Name is the module's name, that of its store, and of the account that holds fees.
 const Name = wire.SettlementStore
 
 // Keeper holds the leases.
@@ -51,72 +51,18 @@ type Keeper struct {
 	power  Power
 	games  Games // see Tell
 
-	rules module.Rules[workv1.Params]
-
-	// Parts of leases; an absent unit or merge is a blank one.
-	fixed   collections.Map[[]byte, []byte]
-	mutable collections.Map[[]byte, []byte]
-	merges  collections.Map[part, []byte]
-	units   collections.Map[part, []byte]
-
-	// What few events need: the checkpoints of a unit's receipt, whose last the unit
-	// holds, what counts of its earlier attempts, and the inputs of a merge.
-	checkpoints collections.Map[part, []byte]
-	past        collections.Map[collections.Pair[[]byte, uint64], []byte] // by order, unit and attempt: see attemptOf
-	inputs      collections.Map[part, []byte]
-	asked       collections.Map[string, uint64]                           // open questions to a custodian, in all leases
-	slashPaid   collections.Map[collections.Pair[[]byte, string], uint64] // utally out of bonds, by order and account
-
-	settlements collections.Map[[]byte, []byte]
-	changed     collections.Map[[]byte, uint64] // height of the newest change of a lease that is not settled
-
-	// Indexes: when time must pass for a lease, in which phase it is, who leads
-	// it while it is not settled, who takes part. That for which time could not pass is
-	// in late instead.
-	wakes   collections.KeySet[wake]
-	late    module.Retries[part] // a unit, or itself
-	phases  collections.KeySet[collections.Pair[int32, []byte]]
-	leads   collections.KeySet[collections.Pair[string, []byte]]
-	parties collections.KeySet[collections.Triple[string, bool, []byte]] // account, settled, order
+	rules  module.Rules[workv1.Params]
+	leases leaseStore
 }
-
-// wake is a time, and the order and unit, or itself, for which it must pass.
-type wake = collections.Triple[int64, []byte, uint32]
-
-// part names a unit or a round of an order.
-type part = collections.Pair[[]byte, uint32]
 
 // NewKeeper returns a keeper over the given store.
 func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Escrow, s Stakes, p Power) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
-	parts := collections.PairKeyCodec(collections.BytesKey, collections.Uint32Key)
 	k := &Keeper{
 		bank: bank, escrow: e, stakes: s, power: p,
-		rules:   module.RulesOf(sb, 0, 11, codec.CollValue[workv1.Params](cdc), checkParams),
-		fixed:   collections.NewMap(sb, collections.NewPrefix(1), "fixed", collections.BytesKey, collections.BytesValue),
-		mutable: collections.NewMap(sb, collections.NewPrefix(2), "mutable", collections.BytesKey, collections.BytesValue),
-		merges:  collections.NewMap(sb, collections.NewPrefix(3), "merges", parts, collections.BytesValue),
-		units:   collections.NewMap(sb, collections.NewPrefix(4), "units", parts, collections.BytesValue),
-		settlements: collections.NewMap(sb, collections.NewPrefix(wire.SettlementPrefix), "settlements",
-			collections.BytesKey, collections.BytesValue),
-		wakes: collections.NewKeySet(sb, collections.NewPrefix(6), "wakes",
-			collections.TripleKeyCodec(collections.Int64Key, collections.BytesKey, collections.Uint32Key)),
-		phases: collections.NewKeySet(sb, collections.NewPrefix(7), "phases",
-			collections.PairKeyCodec(collections.Int32Key, collections.BytesKey)),
-		leads: collections.NewKeySet(sb, collections.NewPrefix(8), "leads",
-			collections.PairKeyCodec(collections.StringKey, collections.BytesKey)),
-		parties: collections.NewKeySet(sb, collections.NewPrefix(9), "parties",
-			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.BytesKey)),
+		rules:  module.RulesOf(sb, 0, 11, codec.CollValue[workv1.Params](cdc), checkParams),
+		leases: newLeaseStore(sb),
 	}
-	k.late = module.RetriesOf(sb, 15, parts)
-	k.checkpoints = collections.NewMap(sb, collections.NewPrefix(13), "checkpoints", parts, collections.BytesValue)
-	k.inputs = collections.NewMap(sb, collections.NewPrefix(14), "inputs", parts, collections.BytesValue)
-	k.past = collections.NewMap(sb, collections.NewPrefix(16), "past",
-		collections.PairKeyCodec(collections.BytesKey, collections.Uint64Key), collections.BytesValue)
-	k.slashPaid = collections.NewMap(sb, collections.NewPrefix(17), "slash_paid",
-		collections.PairKeyCodec(collections.BytesKey, collections.StringKey), collections.Uint64Value)
-	k.asked = collections.NewMap(sb, collections.NewPrefix(18), "asked", collections.StringKey, collections.Uint64Value)
-	k.changed = collections.NewMap(sb, collections.NewPrefix(19), "changed", collections.BytesKey, collections.Uint64Value)
 	module.Seal(sb)
 	return k
 }
@@ -134,7 +80,7 @@ func (k *Keeper) Rules(ctx context.Context) (job.Params, error) {
 // Final returns the state root that a settled order ended in; ErrNoLease if it is
 // not settled, or no round of it was merged.
 func (k *Keeper) Final(ctx context.Context, order canon.Hash) (canon.Hash, error) {
-	b, err := k.settlements.Get(ctx, order[:])
+	b, err := k.leases.settlements.Get(ctx, order[:])
 	if errors.Is(err, collections.ErrNotFound) {
 		return canon.Hash{}, errorsmod.Wrapf(ErrNoLease, "order %s is not settled", order)
 	}
@@ -153,7 +99,7 @@ func (k *Keeper) Final(ctx context.Context, order canon.Hash) (canon.Hash, error
 
 // Led returns how many leases that are not settled an account leads.
 func (k *Keeper) Led(ctx context.Context, account string) (n int, err error) {
-	err = k.leads.Walk(ctx, collections.NewPrefixedPairRange[string, []byte](account),
+	err = k.leases.leads.Walk(ctx, collections.NewPrefixedPairRange[string, []byte](account),
 		func(collections.Pair[string, []byte]) (bool, error) {
 			n++
 			return false, nil

@@ -25,7 +25,7 @@ func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*w
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l, err := q.load(ctx, id, skeleton)
+	l, err := q.leases.load(ctx, id, skeleton)
 	if err != nil {
 		return nil, asStatus(err)
 	}
@@ -33,7 +33,7 @@ func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*w
 		l.part.Merges = append(l.part.Merges, r)
 	}
 	l.part.SlashPaid = true
-	err = q.fill(ctx, id, l)
+	err = q.leases.fill(ctx, id, l)
 	return &workv1.QueryLeaseResponse{Lease: wire.LeaseToProto(id, &l.Lease)}, err
 }
 
@@ -44,16 +44,16 @@ func (q queryServer) Live(ctx context.Context, r *workv1.QueryLiveRequest) (*wor
 		return workv1.LiveLease{Order: id.String(), Changed: height}, err
 	}
 	if r.Participant == "" {
-		leases, page, err := query.CollectionPaginate(ctx, q.changed, r.Pagination, live)
+		leases, page, err := query.CollectionPaginate(ctx, q.leases.changed, r.Pagination, live)
 		return &workv1.QueryLiveResponse{Leases: leases, Pagination: page}, err
 	}
 	if _, err := address.Parse(r.Participant); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	within := collections.TripleSuperPrefix[string, bool, []byte](r.Participant, false)
-	leases, page, err := query.CollectionPaginate(ctx, q.parties, r.Pagination,
+	leases, page, err := query.CollectionPaginate(ctx, q.leases.parties, r.Pagination,
 		func(k byParty, _ collections.NoValue) (workv1.LiveLease, error) {
-			height, err := q.changed.Get(ctx, k.K3())
+			height, err := q.leases.changed.Get(ctx, k.K3())
 			if err != nil {
 				return workv1.LiveLease{}, err
 			}
@@ -68,7 +68,7 @@ func (q queryServer) State(ctx context.Context, r *workv1.QueryStateRequest) (*w
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l, err := q.load(ctx, id, func(l *job.Lease) job.Part {
+	l, err := q.leases.load(ctx, id, func(l *job.Lease) job.Part {
 		p := l.Everything()
 		p.NoRoots = r.Brief
 		return p
@@ -76,7 +76,7 @@ func (q queryServer) State(ctx context.Context, r *workv1.QueryStateRequest) (*w
 	if err != nil {
 		return nil, asStatus(err)
 	}
-	changed, err := q.changed.Get(ctx, id[:])
+	changed, err := q.leases.changed.Get(ctx, id[:])
 	if err != nil && !errors.Is(err, collections.ErrNotFound) {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (q queryServer) Roots(ctx context.Context, r *workv1.QueryRootsRequest) (*w
 	if n := len(r.Units); n == 0 || n > job.MaxUnits {
 		return nil, status.Errorf(codes.InvalidArgument, "checkpoints of %d units are asked for: name 1 to %d, as units", n, job.MaxUnits)
 	}
-	switch has, err := q.fixed.Has(ctx, id[:]); {
+	switch has, err := q.leases.fixed.Has(ctx, id[:]); {
 	case err != nil:
 		return nil, err
 	case !has:
@@ -113,10 +113,10 @@ func (q queryServer) Roots(ctx context.Context, r *workv1.QueryRootsRequest) (*w
 
 // roots returns the checkpoints of a unit's receipt; none where there is no receipt.
 func (q queryServer) roots(ctx context.Context, at part) (out workv1.Roots, err error) {
-	raw, err := q.units.Get(ctx, at)
+	raw, err := q.leases.units.Get(ctx, at)
 	var list []byte
 	if err == nil {
-		list, err = q.checkpoints.Get(ctx, at)
+		list, err = q.leases.checkpoints.Get(ctx, at)
 	}
 	if errors.Is(err, collections.ErrNotFound) {
 		return out, nil
@@ -150,15 +150,15 @@ func (q queryServer) Leases(ctx context.Context, r *workv1.QueryLeasesRequest) (
 		if r.Live {
 			within = collections.TripleSuperPrefix[string, bool, []byte](r.Participant, false)
 		}
-		leases, page, err = query.CollectionPaginate(ctx, q.parties, r.Pagination,
+		leases, page, err = query.CollectionPaginate(ctx, q.leases.parties, r.Pagination,
 			func(k byParty, _ collections.NoValue) (workv1.Lease, error) { return q.summary(ctx, k.K3()) },
 			func(o *query.CollectionsPaginateOptions[byParty]) { o.Prefix = &within })
 	case r.Phase != workv1.PHASE_UNSPECIFIED:
-		leases, page, err = query.CollectionPaginate(ctx, q.phases, r.Pagination,
+		leases, page, err = query.CollectionPaginate(ctx, q.leases.phases, r.Pagination,
 			func(k byPhase, _ collections.NoValue) (workv1.Lease, error) { return q.summary(ctx, k.K2()) },
 			query.WithCollectionPaginationPairPrefix[int32, []byte](int32(r.Phase)))
 	default:
-		leases, page, err = query.CollectionPaginate(ctx, q.fixed, r.Pagination,
+		leases, page, err = query.CollectionPaginate(ctx, q.leases.fixed, r.Pagination,
 			func(id []byte, _ []byte) (workv1.Lease, error) { return q.summary(ctx, id) })
 	}
 	return &workv1.QueryLeasesResponse{Leases: leases, Pagination: page}, err
@@ -171,7 +171,7 @@ func (q queryServer) summary(ctx context.Context, raw []byte) (workv1.Lease, err
 	if err != nil {
 		return workv1.Lease{}, err
 	}
-	l, err := q.load(ctx, id, func(l *job.Lease) (p job.Part) {
+	l, err := q.leases.load(ctx, id, func(l *job.Lease) (p job.Part) {
 		if l.Round > 0 {
 			p.Merges = []int{l.Round - 1}
 		}
@@ -189,7 +189,7 @@ func (q queryServer) Units(ctx context.Context, r *workv1.QueryUnitsRequest) (*w
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	var from, to int
-	l, err := q.load(ctx, id, func(l *job.Lease) (p job.Part) {
+	l, err := q.leases.load(ctx, id, func(l *job.Lease) (p job.Part) {
 		n := l.Order.Problem.Units()
 		from, to = min(int(r.From), n), n
 		if r.Limit > 0 {
@@ -215,7 +215,7 @@ func (q queryServer) Unit(ctx context.Context, r *workv1.QueryUnitRequest) (*wor
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l, err := q.load(ctx, id, func(l *job.Lease) job.Part { return l.AboutUnit(int(r.Unit)) })
+	l, err := q.leases.load(ctx, id, func(l *job.Lease) job.Part { return l.AboutUnit(int(r.Unit)) })
 	if err != nil {
 		return nil, asStatus(err)
 	}
@@ -230,7 +230,7 @@ func (q queryServer) Settlement(ctx context.Context, r *workv1.QuerySettlementRe
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	b, err := q.settlements.Get(ctx, id[:])
+	b, err := q.leases.settlements.Get(ctx, id[:])
 	if errors.Is(err, collections.ErrNotFound) {
 		return nil, status.Errorf(codes.NotFound, "order %s is not settled", id)
 	}

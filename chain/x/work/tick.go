@@ -24,7 +24,7 @@ const (
 
 // EndBlock lets time pass for the leases and units that it has something to do with.
 func (k *Keeper) EndBlock(ctx context.Context) error {
-	due, err := k.due(ctx)
+	due, err := k.leases.due(ctx)
 	if err != nil || len(due) == 0 {
 		return err
 	}
@@ -45,7 +45,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 			}
 			read += len(before.part.Units) + len(before.part.Bare)
 			if d.retry != nil {
-				if err := k.resume(ctx, d, before); err != nil || before.Phase == job.Settled {
+				if err := k.leases.resume(ctx, d, before); err != nil || before.Phase == job.Settled {
 					return err
 				}
 			}
@@ -55,7 +55,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		if err := k.postpone(ctx, d); err != nil {
+		if err := k.leases.postpone(ctx, d); err != nil {
 			return err
 		}
 		if err := module.Emit(ctx, &workv1.EventStuck{Order: d.order.String(), Reason: err.Error()}); err != nil {
@@ -81,10 +81,10 @@ func (d *moment) add(which uint32) {
 
 // due returns the leases whose time has come, the longest due first, then those that are
 // tried again.
-func (k *Keeper) due(ctx context.Context) (out []moment, err error) {
+func (s *leaseStore) due(ctx context.Context) (out []moment, err error) {
 	at, left := map[canon.Hash]int{}, maxDue
 	until := collections.NewPrefixUntilTripleRange[int64, []byte, uint32](module.Now(ctx))
-	err = k.wakes.Walk(ctx, until, func(w wake) (bool, error) {
+	err = s.wakes.Walk(ctx, until, func(w wake) (bool, error) {
 		id, err := canon.HashOf(w.K2())
 		if err != nil {
 			return true, err
@@ -102,7 +102,7 @@ func (k *Keeper) due(ctx context.Context) (out []moment, err error) {
 	if err != nil {
 		return nil, err
 	}
-	late, err := k.late.Due(ctx)
+	late, err := s.late.Due(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +119,12 @@ func (k *Keeper) due(ctx context.Context) (out []moment, err error) {
 }
 
 // postpone takes what is due for a lease whose time cannot pass out of the way of others.
-func (k *Keeper) postpone(ctx context.Context, d moment) error {
+func (s *leaseStore) postpone(ctx context.Context, d moment) error {
 	if d.retry != nil {
-		return k.late.Again(ctx, *d.retry)
+		return s.late.Again(ctx, *d.retry)
 	}
 	for _, w := range d.keys {
-		if err := errors.Join(k.wakes.Remove(ctx, w), k.late.Add(ctx, collections.Join(w.K2(), w.K3()))); err != nil {
+		if err := errors.Join(s.wakes.Remove(ctx, w), s.late.Add(ctx, collections.Join(w.K2(), w.K3()))); err != nil {
 			return err
 		}
 	}
@@ -132,12 +132,12 @@ func (k *Keeper) postpone(ctx context.Context, d moment) error {
 }
 
 // resume puts what was postponed back where index expects it.
-func (k *Keeper) resume(ctx context.Context, d moment, l *loaded) error {
-	if err := k.late.Done(ctx, *d.retry); err != nil {
+func (s *leaseStore) resume(ctx context.Context, d moment, l *loaded) error {
+	if err := s.late.Done(ctx, *d.retry); err != nil {
 		return err
 	}
 	for _, w := range entriesOf(d.order, &l.Lease, d.units).wakes {
-		if err := k.wakes.Set(ctx, w); err != nil {
+		if err := s.wakes.Set(ctx, w); err != nil {
 			return err
 		}
 	}
