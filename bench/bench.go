@@ -52,6 +52,12 @@ type Row struct {
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
 
+	// Low and High are the quartiles of Runs measurements, of which Value is the median, if
+	// it was measured several times.
+	Low  *float64 `json:"low,omitempty"`
+	High *float64 `json:"high,omitempty"`
+	Runs int      `json:"runs,omitempty"`
+
 	// Target is what is wanted at most, if anything is.
 	Target *float64 `json:"target,omitempty"`
 	Met    *bool    `json:"met,omitempty"`
@@ -64,6 +70,15 @@ type Row struct {
 
 // row returns a figure.
 func row(name, unit string, value float64) Row { return Row{Name: name, Unit: unit, Value: value} }
+
+// among makes the value the median of what was measured, and adds the quartiles.
+func (r Row) among(all []float64) Row {
+	all = slices.Sorted(slices.Values(all))
+	n := len(all)
+	low, high := all[n/4], all[n-1-n/4]
+	r.Value, r.Low, r.High, r.Runs = (all[(n-1)/2]+all[n/2])/2, &low, &high, n
+	return r
+}
 
 // atMost adds a target.
 func (r Row) atMost(target float64) Row {
@@ -82,6 +97,9 @@ func (r Row) beside(peer string, value float64) Row {
 // String writes a row with tabs between its columns.
 func (r Row) String() string {
 	s := fmt.Sprintf("%s\t%.4g %s", r.Name, r.Value, r.Unit)
+	if r.Runs > 0 {
+		s += fmt.Sprintf(" (%.3g to %.3g, %d runs)", *r.Low, *r.High, r.Runs)
+	}
 	if r.Target != nil {
 		verdict := "missed"
 		if *r.Met {

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"testing"
+
+	"github.com/tally-network/tally/core/graph"
 )
 
 // What does not depend on the machine meets its targets.
@@ -18,5 +20,23 @@ func TestProofFigures(t *testing.T) {
 				t.Errorf("%s is %v %s", r.Name, r.Value, r.Unit)
 			}
 		}
+	}
+}
+
+// BenchmarkSegment trains a segment of the GPT, with and without a checkpoint beside it.
+func BenchmarkSegment(b *testing.B) {
+	t, err := newProvenTraining(2)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer t.close()
+	for name, beside := range map[string]func(*graph.State) error{"plain": func(*graph.State) error { return nil }, "proven": t.keep} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := t.segment(b.Context(), beside); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -66,6 +66,20 @@ func (s *State) Encode(e *canon.Encoder) {
 	}
 }
 
+// Parts gives, one after the other, what Encode appends, without a copy of the elements.
+func (s *State) Parts() [][]byte {
+	parts := [][]byte{canon.Encode(func(e *canon.Encoder) { e.Uint(uint64(len(s.Slots))) })}
+	for i, slot := range s.Slots {
+		t := s.Tensors[i]
+		head := canon.Encode(func(e *canon.Encoder) {
+			e.String(slot.Name)
+			t.Head(e)
+		})
+		parts = append(parts, head, t.Bytes())
+	}
+	return parts
+}
+
 // Size returns the length in bytes of what Encode appends, and encodes none of
 // the elements.
 func (s *State) Size() int {

@@ -8,6 +8,7 @@
 package merkle
 
 import (
+	"runtime"
 	"sort"
 
 	"github.com/tally-network/tally/core/canon"
@@ -17,6 +18,11 @@ import (
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/tuning"
 )
+
+// yieldTiles is the number of tiles that are hashed between two chances for others to run,
+// some 20 µs. Roots are taken beside a computation on all processors, whose threads wait
+// for one another all the time: they must not wait for a root as well.
+const yieldTiles = 8
 
 // Roots returns the tensors' roots, hashing tiles on several threads.
 func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
@@ -30,11 +36,14 @@ func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
 		ends[i] = total
 	}
 	hash := func(_, lo, hi int) error {
-		for i := sort.SearchInts(ends, lo+1); lo < hi; i++ {
+		for i := sort.SearchInts(ends, lo+1); lo < hi; {
 			begin := ends[i] - len(leaves[i])
-			end := min(hi, ends[i])
+			end := min(hi, ends[i], lo+yieldTiles)
 			hashTiles(tensors[i], leaves[i][lo-begin:end-begin], lo-begin)
-			lo = end
+			if lo = end; lo == ends[i] {
+				i++
+			}
+			runtime.Gosched()
 		}
 		return nil
 	}
