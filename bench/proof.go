@@ -144,7 +144,7 @@ func (t *provenTraining) keep(at *graph.State) error {
 	if _, err := merkle.StateRoot(at, t.threads); err != nil {
 		return err
 	}
-	_, err := t.store.PutParts("bench", at.Parts())
+	_, err := t.store.Put("bench", store.Joined(at.Parts()))
 	return err
 }
 

@@ -47,13 +47,13 @@ func (s *Store) PutBytes(pin string, b []byte) (Ref, error) {
 	})
 }
 
-// PutParts stores the parts as one blob, as Put does.
-func (s *Store) PutParts(pin string, parts [][]byte) (Ref, error) {
+// Joined reads the parts of a blob one after the other, for Put.
+func Joined(parts [][]byte) io.Reader {
 	readers := make([]io.Reader, len(parts))
 	for i, b := range parts {
 		readers[i] = bytes.NewReader(b)
 	}
-	return s.Put(pin, io.MultiReader(readers...))
+	return io.MultiReader(readers...)
 }
 
 // blockReader gives the blocks of a blob until io.EOF; done hands each back.

@@ -19,11 +19,6 @@ import (
 	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
-// yieldTiles is the number of tiles that are hashed between two chances for others to run,
-// some 20 µs. Roots are taken beside a computation on all processors, whose threads wait
-// for one another all the time: they must not wait for a root as well.
-const yieldTiles = 8
-
 // Roots returns the tensors' roots, hashing tiles on several threads.
 func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
 	leaves := make([][]canon.Hash, len(tensors))
@@ -38,12 +33,12 @@ func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
 	hash := func(_, lo, hi int) error {
 		for i := sort.SearchInts(ends, lo+1); lo < hi; {
 			begin := ends[i] - len(leaves[i])
-			end := min(hi, ends[i], lo+yieldTiles)
+			end := min(hi, ends[i], lo+tuning.YieldTiles)
 			hashTiles(tensors[i], leaves[i][lo-begin:end-begin], lo-begin)
 			if lo = end; lo == ends[i] {
 				i++
 			}
-			runtime.Gosched()
+			runtime.Gosched() // to threads of a computation beside, which wait for one another all the time
 		}
 		return nil
 	}

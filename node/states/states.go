@@ -79,7 +79,7 @@ func (h *Holder) Put(order canon.Hash, s *graph.State) (canon.Hash, store.Ref, e
 	if err != nil {
 		return root, store.Ref{}, err
 	}
-	ref, err := h.Store.PutParts(blobs.Pin(order), s.Parts())
+	ref, err := h.Store.Put(blobs.Pin(order), store.Joined(s.Parts()))
 	if err != nil {
 		return root, ref, err
 	}
