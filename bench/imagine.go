@@ -134,7 +134,7 @@ func imagine(r dispute.Rules, p *graph.Program, c *graph.Commitment, steps, inte
 	rows := max(p.Rows, 1)
 	g.claim = dispute.Claim{
 		Program: c.Root(), Steps: steps, Interval: interval,
-		Batch: dispute.Batch{Order: train.Order{Seed: 1, Records: 1 << 20, Shards: 1, Batch: rows}},
+		Batch: dispute.Batch{RecordOrder: train.RecordOrder{Seed: 1, Records: 1 << 20, Shards: 1, Batch: rows}},
 	}
 	if err := g.touch(); err != nil {
 		return nil, err

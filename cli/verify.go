@@ -151,23 +151,23 @@ func (v *verifier) run(ctx context.Context) error {
 	if !r.Complete {
 		fmt.Fprintln(tell, r.incomplete())
 	}
-	pieces := p.Pieces()
-	for _, x := range pieces {
+	claims := p.Claims()
+	for _, x := range claims {
 		r.count(x).All++
 	}
 	if !v.full {
-		pieces = p.Draw(v.segments)
+		claims = p.Draw(v.segments)
 	}
 	told := begun
-	for i, x := range pieces {
+	for i, x := range claims {
 		if err := p.Execute(ctx, x); err != nil {
 			return err
 		}
 		r.count(x).Executed++
 		r.Executed = append(r.Executed, x.String())
-		if last := i == len(pieces)-1; last || time.Since(told) > pause {
+		if last := i == len(claims)-1; last || time.Since(told) > pause {
 			told = time.Now()
-			fmt.Fprintf(tell, "%d of %d executed again, the last %v: equal\n", i+1, len(pieces), x)
+			fmt.Fprintf(tell, "%d of %d executed again, the last %v: equal\n", i+1, len(claims), x)
 		}
 	}
 	if r.Plausibility, err = v.judge(ctx, p); errors.Is(err, plausibility.ErrFew) {
@@ -228,7 +228,7 @@ func (v *verifier) judge(ctx context.Context, p *evidence.Proof) (*plausibility.
 	return r, os.WriteFile(v.plots, svg.Bytes(), 0o644)
 }
 
-func (r *verified) count(x evidence.Piece) *counted {
+func (r *verified) count(x evidence.Claim) *counted {
 	if x.Merge {
 		return &r.Merges
 	}

@@ -22,12 +22,12 @@ type Claim struct {
 // Batch says which records the steps of a claim read: those of one shard, from
 // the given step of training on.
 type Batch struct {
-	train.Order
+	train.RecordOrder
 	Shard, First int
 }
 
 // Row returns record number i of the batch that a step of the claim reads.
-func (b *Batch) Row(step, i int) int64 { return b.Order.Row(b.Shard, b.First+step, i) }
+func (b *Batch) Row(step, i int) int64 { return b.RecordOrder.Row(b.Shard, b.First+step, i) }
 
 // MaxSteps bounds the steps of a claim; MaxGroups the states that a step reads.
 const (
@@ -49,7 +49,7 @@ func (c *Claim) Code(w *canon.Codec) {
 	w.Hashes(&c.Inputs, MaxGroups)
 	w.Hash(&c.Data)
 	w.U64(&c.Batch.Seed)
-	for _, p := range []*int{&c.Batch.Records, &c.Batch.Shards, &c.Batch.Order.Batch, &c.Batch.Shard, &c.Batch.First} {
+	for _, p := range []*int{&c.Batch.Records, &c.Batch.Shards, &c.Batch.RecordOrder.Batch, &c.Batch.Shard, &c.Batch.First} {
 		w.Int(p, 1<<40)
 	}
 	w.Int(&c.Steps, MaxSteps)

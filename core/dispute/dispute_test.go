@@ -110,7 +110,7 @@ func newParty(t testing.TB, f fault) *party {
 		data.Set(i, tensor.Word(i*7%11))
 	}
 	w := &party{t: t, p: p, com: p.Commit(), data: data, fault: f,
-		batch: Batch{Order: train.Order{Seed: 5, Records: toyRecords, Shards: 2, Batch: toyRows}, Shard: 1, First: 12}}
+		batch: Batch{RecordOrder: train.RecordOrder{Seed: 5, Records: toyRecords, Shards: 2, Batch: toyRows}, Shard: 1, First: 12}}
 	a := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{toyRows, toyCols}))
 	for i := range a.Len() {
 		a.Set(i, tensor.F32(float32(i%13)/64))

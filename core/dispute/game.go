@@ -376,9 +376,9 @@ func (g *Game) mayPlay(side Side, now int64) error {
 	return nil
 }
 
-// Relieve gives the seat of the side to move, which has missed its answer, to
+// Substitute gives the seat of the side to move, which has missed its answer, to
 // somebody else: the turn begins anew, with what is left on the side's clock.
-func Relieve(g Game, side Side, now int64) (Game, error) {
+func Substitute(g Game, side Side, now int64) (Game, error) {
 	if err := g.mayPlay(side, now); err != nil {
 		return g, err
 	}

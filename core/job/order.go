@@ -135,8 +135,8 @@ func (p *Problem) UnitFLOPs() uint64 { return p.StepFLOPs * uint64(p.Steps) }
 func (p *Problem) UnitBytes() uint64 { return p.StateBytes * uint64(p.Segments()) }
 
 // Order returns the batch order of the problem.
-func (p *Problem) Order() train.Order {
-	return train.Order{Seed: p.Seed, Records: p.Records, Shards: p.Shards, Batch: p.Batch}
+func (p *Problem) Order() train.RecordOrder {
+	return train.RecordOrder{Seed: p.Seed, Records: p.Records, Shards: p.Shards, Batch: p.Batch}
 }
 
 // File returns the file with the given role.

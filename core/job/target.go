@@ -194,7 +194,7 @@ func (l *Lease) claimed(r *Receipt) Subject {
 	p := &l.Order.Problem
 	return Subject{Defender: r.Provider, Points: r.Checkpoints, Claim: dispute.Claim{
 		Program: p.Step, Inputs: []canon.Hash{r.Start}, Data: p.Data,
-		Batch: dispute.Batch{Order: p.Order(), Shard: r.Unit % p.Shards, First: r.Unit / p.Shards * p.Steps},
+		Batch: dispute.Batch{RecordOrder: p.Order(), Shard: r.Unit % p.Shards, First: r.Unit / p.Shards * p.Steps},
 		Steps: p.Steps, Interval: p.Interval, Checkpoints: canon.Root(r.Checkpoints), End: r.End(),
 	}}
 }

@@ -19,7 +19,7 @@
 //
 // Gradients accumulate in one order (Gradients). A merge takes the mean over
 // shards in shard order (Merge). Each epoch of a shard reads each of its records
-// once (Order).
+// once (RecordOrder).
 //
 // # Sources
 //

@@ -71,7 +71,9 @@ func run(t *testing.T, p *graph.Program, rows []int64, states ...*graph.State) *
 	return s
 }
 
-func order() train.Order { return train.Order{Seed: 7, Records: records, Shards: 1, Batch: batch} }
+func order() train.RecordOrder {
+	return train.RecordOrder{Seed: 7, Records: records, Shards: 1, Batch: batch}
+}
 
 // reference trains the same model in float64, by formulas written out.
 type reference struct {

@@ -227,7 +227,7 @@ func TestSmallModelLearns(t *testing.T) {
 	c := small()
 	data := records(c, 6)
 	tr, eval := begin(t, mustGraph(t, c, 3), recipe(3), data)
-	order := train.Order{Seed: 1, Records: 6, Shards: 1, Batch: 3}
+	order := train.RecordOrder{Seed: 1, Records: 6, Shards: 1, Batch: 3}
 	s, first := tr.Start, 0.0
 	for step := range 60 {
 		if s = run(t, tr.Program, s, data, order.Rows(0, step)); step == 0 {

@@ -64,12 +64,12 @@ func (p *Player) Block(ctx context.Context) error {
 	return nil
 }
 
-// Relieve takes the seats of sides that have missed an answer and are right, as
+// Substitute takes the seats of sides that have missed an answer and are right, as
 // far as this role can tell by computing the claim itself, in the background.
-func (p *Player) Relieve(ctx context.Context) error {
+func (p *Player) Substitute(ctx context.Context) error {
 	return p.each(ctx, func(d *disputev1.Dispute) {
 		if d.Missed && !p.mine(d) {
-			p.tasks.Start(ctx, fmt.Sprintf("relief in dispute %d", d.Id), func(ctx context.Context) error { return p.relieve(ctx, d) })
+			p.tasks.Start(ctx, fmt.Sprintf("substitution in dispute %d", d.Id), func(ctx context.Context) error { return p.substitute(ctx, d) })
 		}
 	})
 }
@@ -101,9 +101,9 @@ func (p *Player) mine(d *disputev1.Dispute) bool {
 	return !d.Waiting && seat == p.env.Account.Address
 }
 
-// relieve takes the seat of the side to move, if what is computed here bears it
+// substitute takes the seat of the side to move, if what is computed here bears it
 // out.
-func (p *Player) relieve(ctx context.Context, d *disputev1.Dispute) error {
+func (p *Player) substitute(ctx context.Context, d *disputev1.Dispute) error {
 	r, err := disputev1.NewQueryClient(p.env.Chain.Conn).Dispute(ctx, &disputev1.QueryDisputeRequest{Dispute: d.Id})
 	if err != nil {
 		return fmt.Errorf("dispute %d: %w", d.Id, err)
@@ -127,7 +127,7 @@ func (p *Player) relieve(ctx context.Context, d *disputev1.Dispute) error {
 	if side, err := a.right(&g); err != nil || side != g.Stage.Turn() {
 		return err
 	}
-	err = p.env.Send(ctx, &disputev1.MsgRelieve{Substitute: me, Dispute: d.Id, Side: d.Turn})
+	err = p.env.Send(ctx, &disputev1.MsgSubstitute{Substitute: me, Dispute: d.Id, Side: d.Turn})
 	if err != nil {
 		return fmt.Errorf("take the seat of the %v in dispute %d: %w", g.Stage.Turn(), d.Id, err)
 	}

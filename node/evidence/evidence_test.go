@@ -118,11 +118,11 @@ func TestBundles(t *testing.T) {
 
 func whole(t *testing.T, p *evidence.Proof, m made) {
 	problem := &m.lease.Order.Problem
-	pieces := p.Pieces()
-	if want := problem.Units()*problem.Segments() + problem.Rounds; len(pieces) != want {
-		t.Fatalf("%d pieces, want %d", len(pieces), want)
+	claims := p.Claims()
+	if want := problem.Units()*problem.Segments() + problem.Rounds; len(claims) != want {
+		t.Fatalf("%d claims, want %d", len(claims), want)
 	}
-	for _, x := range pieces {
+	for _, x := range claims {
 		if err := p.Execute(t.Context(), x); err != nil {
 			t.Error(err)
 		}
@@ -143,7 +143,7 @@ func whole(t *testing.T, p *evidence.Proof, m made) {
 	} else if err != nil || len(report.Steps) != points || len(report.Rules) != 6 {
 		t.Errorf("%d checkpoints: %+v, %v", points, report, err)
 	}
-	drawn := map[evidence.Piece]bool{}
+	drawn := map[evidence.Claim]bool{}
 	for range 64 {
 		some := p.Draw(2)
 		if len(some) != 3 || some[0].Merge || some[1].Merge || !some[2].Merge || some[0] == some[1] {
@@ -153,12 +153,12 @@ func whole(t *testing.T, p *evidence.Proof, m made) {
 			drawn[x] = true
 		}
 	}
-	if len(drawn) != len(pieces) {
-		t.Errorf("%d of %d pieces were ever drawn", len(drawn), len(pieces))
+	if len(drawn) != len(claims) {
+		t.Errorf("%d of %d claims were ever drawn", len(drawn), len(claims))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.Execute(ctx, pieces[0]); !errors.Is(err, context.Canceled) {
+	if err := p.Execute(ctx, claims[0]); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

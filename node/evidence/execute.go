@@ -10,42 +10,42 @@ import (
 	"github.com/tally-network/tally/core/graph"
 )
 
-// Piece is one thing that can be re-executed alone: a segment of a unit, or the
+// Claim is one thing that can be re-executed alone: a segment of a unit, or the
 // merge of a round.
-type Piece struct {
+type Claim struct {
 	Merge         bool
 	Round         int // of a merge
 	Unit, Segment int
 }
 
-// String names the piece for people.
-func (p Piece) String() string {
-	if p.Merge {
-		return fmt.Sprintf("merge of round %d", p.Round)
+// String names the claim for people.
+func (c Claim) String() string {
+	if c.Merge {
+		return fmt.Sprintf("merge of round %d", c.Round)
 	}
-	return fmt.Sprintf("unit %d, segment %d", p.Unit, p.Segment)
+	return fmt.Sprintf("unit %d, segment %d", c.Unit, c.Segment)
 }
 
-// Pieces returns everything that the final root rests on, in order.
-func (p *Proof) Pieces() []Piece {
-	var out []Piece
+// Claims returns everything that the final root rests on, in order.
+func (p *Proof) Claims() []Claim {
+	var out []Claim
 	l := p.Lease
 	for r := range l.Round {
 		for s := range l.Order.Problem.Shards {
 			for seg := range l.Order.Problem.Segments() {
-				out = append(out, Piece{Unit: l.Unit(r, s), Segment: seg})
+				out = append(out, Claim{Unit: l.Unit(r, s), Segment: seg})
 			}
 		}
-		out = append(out, Piece{Merge: true, Round: r})
+		out = append(out, Claim{Merge: true, Round: r})
 	}
 	return out
 }
 
 // Draw picks n of the segments and one merge at random, so that who made the
 // bundle cannot know which.
-func (p *Proof) Draw(n int) []Piece {
-	var segments, merges []Piece
-	for _, x := range p.Pieces() {
+func (p *Proof) Draw(n int) []Claim {
+	var segments, merges []Claim
+	for _, x := range p.Claims() {
 		if x.Merge {
 			merges = append(merges, x)
 		} else {
@@ -55,7 +55,7 @@ func (p *Proof) Draw(n int) []Piece {
 	return append(draw(segments, n), draw(merges, 1)...)
 }
 
-func draw(from []Piece, n int) []Piece {
+func draw(from []Claim, n int) []Claim {
 	var key [32]byte
 	_, _ = rand.Read(key[:]) // never fails
 	r := mathrand.New(mathrand.NewChaCha8(key))
@@ -64,7 +64,7 @@ func draw(from []Piece, n int) []Piece {
 }
 
 // Execute computes a piece again and compares where it ends.
-func (p *Proof) Execute(ctx context.Context, x Piece) error {
+func (p *Proof) Execute(ctx context.Context, x Claim) error {
 	want, got, err := p.execute(ctx, x)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (p *Proof) Execute(ctx context.Context, x Piece) error {
 	return nil
 }
 
-func (p *Proof) execute(ctx context.Context, x Piece) (want canon.Hash, got *graph.State, err error) {
+func (p *Proof) execute(ctx context.Context, x Claim) (want canon.Hash, got *graph.State, err error) {
 	l := p.Lease
 	problem := &l.Order.Problem
 	if x.Merge {

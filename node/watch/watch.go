@@ -57,7 +57,7 @@ func (c *challenger) block(ctx context.Context, b client.Block) error {
 		}
 	}
 	c.done = done
-	return errors.Join(c.pruner.Block(ctx, b.Time, live), c.player.Block(ctx), c.player.Relieve(ctx))
+	return errors.Join(c.pruner.Block(ctx, b.Time, live), c.player.Block(ctx), c.player.Substitute(ctx))
 }
 
 // lease starts what is to be checked of a lease, and reports whether anything is.

@@ -2,7 +2,7 @@
 //
 // A challenger names the work that it disputes and locks a bond; the two sides
 // then move in turn until the referee, which is a pure function, has decided or a
-// clock has run out. A side that misses an answer may be relieved by anybody who
+// clock has run out. A side that misses an answer may be substituted by anybody who
 // locks the same bond. The loser pays: a defender loses the bond behind its work
 // (x/work sees to that), a challenger and every substitute of the losing side
 // their own, half of it to who played for the winning side and the rest to the

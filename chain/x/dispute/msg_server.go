@@ -60,12 +60,12 @@ func (s msgServer) Move(ctx context.Context, m *disputev1.MsgMove) (*disputev1.M
 	return &disputev1.MsgMoveResponse{}, s.Keeper.Move(ctx, m.Player, m.Dispute, move, len(m.Move))
 }
 
-func (s msgServer) Relieve(ctx context.Context, m *disputev1.MsgRelieve) (*disputev1.MsgRelieveResponse, error) {
+func (s msgServer) Substitute(ctx context.Context, m *disputev1.MsgSubstitute) (*disputev1.MsgSubstituteResponse, error) {
 	account, err := address.Parse(m.Substitute)
 	if err != nil {
 		return nil, err
 	}
-	return &disputev1.MsgRelieveResponse{}, s.Keeper.Relieve(ctx, account, m.Dispute, dispute.Side(m.Side))
+	return &disputev1.MsgSubstituteResponse{}, s.Keeper.Substitute(ctx, account, m.Dispute, dispute.Side(m.Side))
 }
 
 // UpdateParams replaces the rules for new disputes.

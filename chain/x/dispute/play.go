@@ -101,23 +101,23 @@ func (k *Keeper) Move(ctx context.Context, player string, id uint64, m dispute.M
 	return k.step(ctx, id, p, &g, next)
 }
 
-// Relieve gives the seat of a side that has missed its answer to a substitute,
+// Substitute gives the seat of a side that has missed its answer to a substitute,
 // which locks the bond of the challenger.
-func (k *Keeper) Relieve(ctx context.Context, substitute sdk.AccAddress, id uint64, side dispute.Side) error {
+func (k *Keeper) Substitute(ctx context.Context, substitute sdk.AccAddress, id uint64, side dispute.Side) error {
 	g, p, err := k.Game(ctx, id)
 	if err != nil {
 		return err
 	}
-	next, err := dispute.Relieve(g, side, module.Now(ctx))
+	next, err := dispute.Substitute(g, side, module.Now(ctx))
 	if err != nil {
-		return errorsmod.Wrap(ErrRelief, err.Error())
+		return errorsmod.Wrap(ErrSubstitute, err.Error())
 	}
 	seat, purse, other := &p.DefenderSubstitute, &p.DefenderSubstitutePurse, []string{p.Challenger, p.ChallengerSubstitute}
 	if side == dispute.Challenger {
 		seat, purse, other = &p.ChallengerSubstitute, &p.ChallengerSubstitutePurse, []string{p.Defender, p.DefenderSubstitute}
 	}
 	if slices.Contains(other, substitute.String()) {
-		return errorsmod.Wrapf(ErrRelief, "%s plays for the other side", substitute)
+		return errorsmod.Wrapf(ErrSubstitute, "%s plays for the other side", substitute)
 	}
 	if *seat != "" { // a substitute that fell silent forfeits its bond
 		if err := k.forfeit(ctx, bonded{*seat, side, *purse}, p.Bond, "", 0); err != nil {
@@ -140,7 +140,7 @@ func (k *Keeper) Relieve(ctx context.Context, substitute sdk.AccAddress, id uint
 			return err
 		}
 	}
-	if err := module.Emit(ctx, &disputev1.EventRelieved{Dispute: id, Side: disputev1.Side(side), Parties: p}); err != nil {
+	if err := module.Emit(ctx, &disputev1.EventSubstituted{Dispute: id, Side: disputev1.Side(side), Parties: p}); err != nil {
 		return err
 	}
 	return k.put(ctx, id, p.Defender, &g, &next)

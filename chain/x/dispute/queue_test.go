@@ -219,9 +219,9 @@ func TestWaitingGamesStandStill(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Refuse(dispute.ErrWait, who, m)
-	a.Refuse(dispute.ErrRelief, worktest.Consumer, relieve(id, worktest.Consumer, disputev1.SIDE_DEFENDER))
+	a.Refuse(dispute.ErrSubstitute, worktest.Consumer, substitute(id, worktest.Consumer, disputev1.SIDE_DEFENDER))
 	a.NextBlock(answer + time.Minute)
-	a.Refuse(dispute.ErrRelief, worktest.Consumer, relieve(id, worktest.Consumer, disputev1.SIDE_DEFENDER))
+	a.Refuse(dispute.ErrSubstitute, worktest.Consumer, substitute(id, worktest.Consumer, disputev1.SIDE_DEFENDER))
 	if _, after := a.Game(id); after.Left != before.Left || after.Missed {
 		t.Fatalf("clocks of %v, they were %v", after.Left, before.Left)
 	}

@@ -192,11 +192,11 @@ func TestFullLeaseFitsATransaction(t *testing.T) {
 	t.Logf("%d bytes that change, %d that are fixed", len(canon.Marshal(l.Mutable())), len(canon.Marshal(l.Fixed())))
 	stranger := chaintest.Named("c").String()
 	for name, e := range map[string]job.Event{
-		"question": job.Ask{By: stranger, Custodian: l.Units[0].Attested[0].Custodian, Attempt: 2},
-		"missed":   job.MissAnswer{ID: 100, Missed: true},
-		"relief":   job.Substitute{ID: 100, By: stranger},
-		"dispute":  job.OpenDispute{ID: 1, Target: job.UnitTarget(600), Attempt: 2, Challenger: stranger},
-		"verdict":  job.CloseDispute{ID: 101, Loser: dispute.Challenger},
+		"question":   job.Ask{By: stranger, Custodian: l.Units[0].Attested[0].Custodian, Attempt: 2},
+		"missed":     job.MissAnswer{ID: 100, Missed: true},
+		"substitute": job.Substitute{ID: 100, By: stranger},
+		"dispute":    job.OpenDispute{ID: 1, Target: job.UnitTarget(600), Attempt: 2, Challenger: stranger},
+		"verdict":    job.CloseDispute{ID: 101, Loser: dispute.Challenger},
 	} {
 		ctx := ctx.WithGasMeter(storetypes.NewGasMeter(app.MaxGas))
 		if err := k.Apply(ctx, l.Order.ID(), e); err != nil {

@@ -17,11 +17,11 @@ import (
 // answer is the time that a side has for one move.
 var answer = time.Duration(dispute.DefaultParams().AnswerMs) * time.Millisecond
 
-func relieve(id uint64, who chaintest.Account, side disputev1.Side) *disputev1.MsgRelieve {
-	return &disputev1.MsgRelieve{Substitute: who.String(), Dispute: id, Side: side}
+func substitute(id uint64, who chaintest.Account, side disputev1.Side) *disputev1.MsgSubstitute {
+	return &disputev1.MsgSubstitute{Substitute: who.String(), Dispute: id, Side: side}
 }
 
-// A challenger that falls silent is relieved by somebody else, who wins and gets
+// A challenger that falls silent is substituted by somebody else, who wins and gets
 // the reward.
 func TestAnybodyMovesForTheHonestSide(t *testing.T) {
 	a := newAffair(t)
@@ -29,18 +29,18 @@ func TestAnybodyMovesForTheHonestSide(t *testing.T) {
 	defender, challenger := a.sides()
 	a.Step(id, defender, challenger, new(worktest.Cost))
 	helper, side := worktest.Consumer, disputev1.SIDE_CHALLENGER
-	if log := a.Refuse(dispute.ErrRelief, helper, relieve(id, helper, side)); !strings.Contains(log, "has not missed an answer yet") {
+	if log := a.Refuse(dispute.ErrSubstitute, helper, substitute(id, helper, side)); !strings.Contains(log, "has not missed an answer yet") {
 		t.Fatal(log)
 	}
 	b, after := a.NextBlock(answer), a.NextBlock(time.Millisecond)
 	if n := len(chaintest.Events[*disputev1.EventMissed](t, b)) + len(chaintest.Events[*disputev1.EventMissed](t, after)); n != 1 {
 		t.Fatalf("%d answers were missed", n)
 	}
-	if log := a.Refuse(dispute.ErrRelief, chaintest.Named("p0"), relieve(id, chaintest.Named("p0"), side)); !strings.Contains(log, "other side") {
+	if log := a.Refuse(dispute.ErrSubstitute, chaintest.Named("p0"), substitute(id, chaintest.Named("p0"), side)); !strings.Contains(log, "other side") {
 		t.Fatal(log)
 	}
-	a.Refuse(dispute.ErrRelief, helper, relieve(id, helper, disputev1.SIDE_DEFENDER))
-	a.Deliver(helper, relieve(id, helper, side))
+	a.Refuse(dispute.ErrSubstitute, helper, substitute(id, helper, disputev1.SIDE_DEFENDER))
+	a.Deliver(helper, substitute(id, helper, side))
 	if a.bonds() != 2*bond {
 		t.Fatalf("%d utally are locked", a.bonds())
 	}
@@ -62,13 +62,13 @@ func TestAnybodyMovesForTheHonestSide(t *testing.T) {
 // the end the side loses by its clock, and the winner gets half of what is left.
 func TestSubstituteThatFallsSilent(t *testing.T) {
 	staked, other := chaintest.Named("v1"), worktest.Consumer
-	t.Run("the bond of the first is stake", func(t *testing.T) { relieveTwice(t, staked, other) })
-	t.Run("the bond of the second is stake", func(t *testing.T) { relieveTwice(t, other, staked) })
+	t.Run("the bond of the first is stake", func(t *testing.T) { substituteTwice(t, staked, other) })
+	t.Run("the bond of the second is stake", func(t *testing.T) { substituteTwice(t, other, staked) })
 }
 
-// relieveTwice has two substitutes, one after the other, take the challenger's seat and
-// fall silent. No relief was possible any more after a first whose bond was stake.
-func relieveTwice(t *testing.T, first, second chaintest.Account) {
+// substituteTwice has two substitutes, one after the other, take the challenger's seat and
+// fall silent. No substitute was possible any more after a first whose bond was stake.
+func substituteTwice(t *testing.T, first, second chaintest.Account) {
 	a := newAffair(t)
 	id := a.challenge()
 	defender, challenger := a.sides()
@@ -78,10 +78,10 @@ func relieveTwice(t *testing.T, first, second chaintest.Account) {
 	begun := a.bonds()
 	a.NextBlock(answer)
 	a.NextBlock(time.Millisecond)
-	a.Deliver(first, relieve(id, first, disputev1.SIDE_CHALLENGER))
+	a.Deliver(first, substitute(id, first, disputev1.SIDE_CHALLENGER))
 	a.NextBlock(answer)
 	a.NextBlock(time.Millisecond)
-	a.Deliver(second, relieve(id, second, disputev1.SIDE_CHALLENGER))
+	a.Deliver(second, substitute(id, second, disputev1.SIDE_CHALLENGER))
 	if got := insurance(a.Chain) - fund; got != bond || begun != bond {
 		t.Fatalf("the fund got %d, %d were locked", got, begun)
 	}

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A side that falls silent at any of its moves misses its answer, is relieved by
+// A side that falls silent at any of its moves misses its answer, is substituted by
 // somebody who knows the truth, and the honest side wins all the same.
-func TestRelievedSideWins(t *testing.T) {
+func TestSubstitutedSideWins(t *testing.T) {
 	right, wrong := newParty(t, honest), newParty(t, fault{3, 3, 4, 1, false})
 	c, points := wrong.claim()
 	o, err := Challenge(c, points, right)
@@ -19,23 +19,23 @@ func TestRelievedSideWins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		relieved := false
+		substituted := false
 		for now := int64(10); g.Stage != Over; {
 			side, w := g.Stage.Turn(), Witness(wrong)
 			if side == Challenger {
 				w = right
 			}
-			if side == Challenger && g.Moves >= from && !relieved {
+			if side == Challenger && g.Moves >= from && !substituted {
 				g, now = missed(t, g, side), g.Wake()+1
 				left := g.Left[side-1]
 				spent := now - g.Since
-				if g, err = Relieve(g, side, now); err != nil {
+				if g, err = Substitute(g, side, now); err != nil {
 					t.Fatal(err)
 				}
 				if g.Left[side-1] != left-spent || g.Since != now || g.Missed {
 					t.Fatalf("the substitute has %d ms of %d, %d were spent", g.Left[side-1], left, spent)
 				}
-				relieved = true
+				substituted = true
 			}
 			m, err := Play(&g, w)
 			if err != nil {
@@ -58,8 +58,8 @@ func missed(t *testing.T, g Game, side Side) Game {
 	if at != g.Since+g.Rules.Answer {
 		t.Fatalf("it wakes at %d, the answer is due by %d", at, g.Since+g.Rules.Answer)
 	}
-	if _, err := Relieve(g, side, at); err == nil {
-		t.Fatal("a side was relieved before it missed an answer")
+	if _, err := Substitute(g, side, at); err == nil {
+		t.Fatal("a side was substituted before it missed an answer")
 	}
 	if before := Expire(g, at); before.Missed {
 		t.Fatal("an answer was missed too early")
@@ -68,11 +68,11 @@ func missed(t *testing.T, g Game, side Side) Game {
 	if !g.Missed || g.Stage == Over || g.Wake() != g.Deadline() {
 		t.Fatalf("missed %v, stage %v", g.Missed, g.Stage)
 	}
-	if _, err := Relieve(g, Defender+Challenger-side, at+1); !errors.Is(err, ErrTurn) {
-		t.Fatalf("the other side was relieved: %v", err)
+	if _, err := Substitute(g, Defender+Challenger-side, at+1); !errors.Is(err, ErrTurn) {
+		t.Fatalf("the other side was substituted: %v", err)
 	}
-	if _, err := Relieve(g, side, g.Deadline()+1); !errors.Is(err, ErrLate) {
-		t.Fatalf("a side was relieved after its clock had run out: %v", err)
+	if _, err := Substitute(g, side, g.Deadline()+1); !errors.Is(err, ErrLate) {
+		t.Fatalf("a side was substituted after its clock had run out: %v", err)
 	}
 	return g
 }
@@ -94,7 +94,7 @@ func TestSubstitutesShareOneClock(t *testing.T) {
 	for g.Stage != Over {
 		now := g.Wake() + 1
 		if g = Expire(g, now); g.Missed && g.Stage != Over {
-			if g, err = Relieve(g, g.Stage.Turn(), now); err != nil {
+			if g, err = Substitute(g, g.Stage.Turn(), now); err != nil {
 				t.Fatal(err)
 			}
 			substitutes++
