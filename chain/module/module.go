@@ -10,7 +10,7 @@
 //	errors.go      registered errors; wrap them with cosmossdk.io/errors, through
 //	               which alone a client learns the code
 //	needs.go       the interfaces it needs of other modules
-//	module.go      the pieces above, put together
+//	module.go      the files above, put together
 //
 // Parameters are Rules, which the authority of genesis may replace.
 //

@@ -15,7 +15,7 @@ import (
 // Fixed returns the part of l that is fixed when it begins.
 func (l *Lease) Fixed() canon.Coded { return (*fixed)(l) }
 
-// Mutable returns the part of l that events change, but units and merges.
+// Mutable returns the part of l that events change, without its units and merges.
 func (l *Lease) Mutable() canon.Coded { return (*mutable)(l) }
 
 // MakeSkeleton gives a lease the units and merges that its fixed and its mutable part

@@ -1,7 +1,8 @@
-// Package audit is a validator's role in the leases of others: where it is drawn
-// as custodian it fetches, checks and keeps the order's files, or the data of receipts,
-// attests to them and shows on chain what it is asked for; where it is drawn as auditor it
-// re-executes the segments that its VRF picks, and disputes what is wrong.
+// Package audit is a validator's role in the leases of others.
+//
+// Drawn as custodian, it fetches, checks and keeps the order's files or the data of
+// receipts. It attests to them, and shows on chain what it is asked for. Drawn as auditor,
+// it re-executes the segments that its VRF picks, and disputes what is wrong.
 package audit
 
 import (

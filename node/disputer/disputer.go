@@ -1,5 +1,5 @@
-// Package disputer plays disputes on chain for a role: it checks work against
-// what the role computes itself, opens a dispute where they differ, and makes
+// Package disputer plays disputes on chain for a role. It checks work against
+// what the role computes itself, and opens a dispute where they differ. It makes
 // every move that is the role's, as defender or as challenger.
 //
 // It keeps no state that a restart would miss: games, roles and turns are read

@@ -63,7 +63,7 @@ func draw(from []Claim, n int) []Claim {
 	return from[:min(max(n, 0), len(from))]
 }
 
-// Execute computes a piece again and compares where it ends.
+// Execute computes a part again and compares where it ends.
 func (p *Proof) Execute(ctx context.Context, x Claim) error {
 	want, got, err := p.execute(ctx, x)
 	if err != nil {

@@ -35,9 +35,9 @@ func (p Policy) keeps(i, last int) bool {
 	return true
 }
 
-// policy returns what of a unit's checkpoints stays here: all until the unit is
-// accepted, but none with a custodian where they are kept in fragments, as soon as it has
-// nothing left to audit and has made its own, or can make none any more.
+// policy returns what of a unit's checkpoints stays here. All do until the unit is
+// accepted. Where they are kept in fragments, a custodian keeps none once it has nothing
+// left to audit and has made its own fragment, or can make none any more.
 func (h *Holder) policy(l *job.Lease, unit int) Policy {
 	u := &l.Units[unit]
 	if l.Order.Fragments().Cuts() {

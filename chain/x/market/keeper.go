@@ -1,8 +1,8 @@
 // Package market is the book of offers and orders, and the escrow.
 //
 // An offer is a validator's standing ask; an order is a consumer's signed
-// request, whose maximum price is locked when it is posted, and a deposit beside it
-// that returns at its end unless its files could not be had. At the end of each
+// request. Its maximum price is locked when it is posted, with a deposit beside it.
+// The deposit returns at its end unless its files could not be had. At the end of each
 // block orders that nobody met in time are refunded, and the others, oldest
 // first, meet the best offer (core/auction); what its price leaves of the maximum
 // goes back, and a lease begins. A block's work is bounded: where there are too many

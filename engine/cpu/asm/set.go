@@ -123,8 +123,8 @@ type EltwiseOp struct {
 }
 
 // The functions of an EltwiseOp. OpReverseSub takes the value from the operand, and
-// OpReverseDiv divides the operand by it. From OpNeg on they are of the value alone, and read
-// one scalar in vain.
+// OpReverseDiv divides the operand by it. From OpNeg on they are of the value alone: they
+// read one scalar and ignore it.
 const (
 	OpAdd = 2 * iota
 	OpSub

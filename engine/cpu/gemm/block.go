@@ -223,8 +223,8 @@ func (p *block) runTiles(r, rows, c, cols, tiles int, add bool) {
 }
 
 // evenPart returns the size of the next part when n rows or columns are cut into as few
-// parts of at most so many as possible, nearly equal, all but the last multiples of
-// unit.
+// parts of at most most as possible. They are nearly equal, and all but the last are
+// multiples of unit.
 func evenPart(n, most, unit int) int {
 	return min(mem.RoundUp(mem.CeilDiv(n, mem.CeilDiv(n, most)), unit), n)
 }

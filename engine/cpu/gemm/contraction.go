@@ -168,9 +168,9 @@ func (k *contraction) bStaysInL2() bool {
 	return k.cols.N <= tuning.MaxColsPerRow*k.rows.N && k.direct && k.lines.columns == 1 && k.isRegular(&k.cols) && k.b.own[0] == 1 && k.cols.N*k.terms.N <= tuning.MaxBInL2
 }
 
-// bSpreads reports whether the terms of operand b fall into many sets of the caches,
-// which the lower bits of addresses number, so that a strip of columns stays cached
-// while tiles read it in place.
+// bSpreads reports whether the terms of operand b fall into many sets of the caches.
+// Then a strip of columns stays cached while tiles read it in place. The lower bits of an
+// address number its set.
 func (k *contraction) bSpreads() bool {
 	return affine.Last(k.b.terms)*mem.Word%tuning.CrowdedBytes != 0
 }

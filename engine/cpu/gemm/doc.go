@@ -2,11 +2,10 @@
 // convolutions and their gradients. [New] returns the kernel of a tensor.Dot.
 //
 // A contraction is C = A·B over four groups of axes (contraction.go). Its output is cut
-// into blocks of MC rows and NC columns; for each, KC terms at a time, both operands are
-// packed into panels of MR rows and NR columns (packer.go, gather.go) or read in place
-// through a table of where their terms are, and micro-kernels of package asm advance
-// MR×NR accumulators (block.go), which then go to the output and to the epilogue
-// (store.go). That is the blocking of Goto and van de Geijn, "Anatomy of
+// into blocks of MC rows and NC columns, and each takes KC terms at a time. Both operands
+// are packed into panels of MR rows and NR columns (packer.go, gather.go), or read in place
+// through an indirection table. Micro-kernels of package asm advance MR×NR accumulators
+// (block.go), which then go to the output and to the epilogue (store.go). That is the blocking of Goto and van de Geijn, "Anatomy of
 // High-Performance Matrix Multiplication" (2008), and of BLIS. Convolutions are implicit
 // GEMM (implicit.go) over a padded copy of their input (padded.go); transposed ones with
 // a stride are split into phases (polyphase.go). Few rows take the axpy and the dot form.

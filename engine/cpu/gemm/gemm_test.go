@@ -47,9 +47,9 @@ func TestPadding(t *testing.T) {
 	minus := 0
 	for _, c := range []convolution{
 		{1, 1, 5, 2, 3, 1, 1, 1},    // an image
-		{2, 3, 18, 4, 3, 1, 2, 1},   // of several lines a piece
+		{2, 3, 18, 4, 3, 1, 2, 1},   // of several lines a block
 		{1, 2, 9, 24, 3, 2, 1, 1},   // strided: packed by segments
-		{1, 2, 7, 24, 3, 1, 3, 1},   // so much of it in vain that it is packed
+		{1, 2, 7, 24, 3, 1, 3, 1},   // so much of it padding that it is packed
 		{1, 2, 7, 40, 3, 1, 3, 1},   // rows of an image
 		{2, 4, 6, 4, 3, 1, 1, 4},    // depthwise
 		{1, 1, 3, 2, 3, 1, 3, 1},    // whole lines are absent
@@ -119,7 +119,7 @@ func TestConvolutionGradients(t *testing.T) {
 	}
 }
 
-// A line has more rows than a piece.
+// A line has more rows than a block.
 func TestLongLine(t *testing.T) {
 	const in, out, size, taps = 128, 32, 1100, 4
 	p := &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{out, size}, Fold: []int{in, taps}, Args: []tensor.Access{

@@ -59,8 +59,8 @@ func (k *contraction) implicitByRows(x, y int, batch, rows, cols, terms []int) b
 	return true
 }
 
-// alongPlanes reports whether lines of rows had better run along the first axis, the planes
-// of operand x, than along the last: windows have fewer positions than a tile rows, as
+// alongPlanes reports whether lines of rows should run along the first axis, the planes
+// of operand x, rather than along the last: windows have fewer positions than a tile rows, as
 // those of a gradient by weights, or of small maps.
 func (k *contraction) alongPlanes(x int, rows []int) bool {
 	return k.p.Shape[affine.Last(rows)] < k.mr && k.p.Shape[rows[0]] >= k.mr && !affine.Windowed(k.p, x, rows[0])

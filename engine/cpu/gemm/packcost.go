@@ -7,8 +7,8 @@ import (
 	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
-// Which operand had better be a, whose rows tiles broadcast, and which b, whose columns
-// fill vectors.
+// Which operand should be a, whose rows tiles broadcast, and which b, whose columns fill
+// vectors.
 
 // cost estimates what a contraction costs for each term with operand x as a, in
 // multiply-adds. Columns fill whole vectors, and are best contiguous in the output.

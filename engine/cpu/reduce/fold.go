@@ -42,7 +42,7 @@ func newFolding(p *tensor.Primitive) folding {
 	return f
 }
 
-// ByColumns reports whether the fold p had better run along columns, which only the kernels
+// ByColumns reports whether the fold p should run along columns, which only the kernels
 // of this package do.
 func ByColumns(p *tensor.Primitive) bool { return newFolding(p).columns }
 

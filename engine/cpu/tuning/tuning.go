@@ -2,11 +2,12 @@
 // None of them changes a bit, and no test may depend on one.
 //
 // Each stands with its unit, what it trades, and what was measured: the speed with half of
-// it and with twice as much, beside that with the value in the table. Below 1 is slower.
-// Measured is the mean of the benchmarks that are named, each the best of many short
-// rounds, on one thread of two cores of an AMD EPYC with AVX2 and no AVX-512, which others
-// used as well: up to five hundredths are noise. L1 is 32 KB there, L2 512 KB. Times are of the processor, not of the clock. To measure one
-// again, see CONTRIBUTING.
+// it and with twice as much, relative to that with the value in the table. Below 1 is slower.
+// A figure is the mean of the benchmarks that are named, each the best of many short rounds
+// on one thread. Times are of the processor, not of the clock. The machine was shared, with
+// two cores of an AMD EPYC: AVX2, no AVX-512, 32 KB of L1 and 512 KB of L2. Up to five
+// hundredths are noise. To measure a constant again, see "Change a blocking parameter" in
+// CONTRIBUTING.md.
 package tuning
 
 // Block sizes of a contraction. Several threads need blocks to share; large ones pack less.
