@@ -12,9 +12,11 @@
 //	needs.go       the interfaces it needs of other modules
 //	module.go      the files above, put together
 //
+// Embed [Base] first. [GenesisOf] joins the functions of genesis; [Emit] adds an event.
+//
 // Parameters are Rules, which the authority of genesis may replace.
 //
-// Time is protocol time, in milliseconds: see Now. Random
+// Time is protocol time, in milliseconds: see [Now]. Random
 // draws start from power.Keeper.Seed. A block in which nothing happens must
 // write nothing.
 package module
