@@ -24,7 +24,8 @@ def tally(binary, row, folder):
         arguments += ["--models", folder]
     run = subprocess.run(arguments, capture_output=True, text=True)
     if run.returncode:
-        raise LookupError(f"{binary}: {row}: {run.stderr.strip().splitlines()[-1]}")
+        said = run.stderr.strip().splitlines() or ["it has no such row"]
+        raise LookupError(f"{binary}: {row}: {said[-1]}")
     rows = {r["name"]: r for r in json.loads(run.stdout)}
     memory = rows.get(row + "/memory")
     return {"value": rows[row]["value"], "unit": rows[row]["unit"], "memory": memory and memory["value"]}

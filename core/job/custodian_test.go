@@ -250,7 +250,7 @@ func TestAskIsRefused(t *testing.T) {
 
 // Questions are stored with what they are about: of a lease's mutable part they make nothing
 // longer but the counts of the custodians that are asked.
-func TestQuestionsDoNotGrowTheCourse(t *testing.T) {
+func TestQuestionsDoNotGrowTheMutablePart(t *testing.T) {
 	k := newKeptOf(t, testMatch())
 	k.attestAll(0)
 	size := func() int { return len(canon.Marshal(k.lease.Mutable())) }
