@@ -54,15 +54,10 @@ func (s *State) Root() (canon.Hash, error) {
 
 // Encode appends all names and tensors.
 func (s *State) Encode(e *canon.Encoder) {
-	room := 0
-	for i, slot := range s.Slots {
-		room += len(slot.Name) + len(s.Tensors[i].Bytes()) + 16
-	}
-	e.Grow(room)
-	e.Uint(uint64(len(s.Slots)))
-	for i, slot := range s.Slots {
-		e.String(slot.Name)
-		s.Tensors[i].Encode(e)
+	parts := s.Parts()
+	e.Grow(length(parts))
+	for _, p := range parts {
+		e.Raw(p)
 	}
 }
 
@@ -82,16 +77,13 @@ func (s *State) Parts() [][]byte {
 
 // Size returns the length in bytes of what Encode appends, and encodes none of
 // the elements.
-func (s *State) Size() int {
-	var e canon.Encoder
-	e.Uint(uint64(len(s.Slots)))
-	elements := 0
-	for i, slot := range s.Slots {
-		e.String(slot.Name)
-		s.Tensors[i].Head(&e)
-		elements += len(s.Tensors[i].Bytes())
+func (s *State) Size() int { return length(s.Parts()) }
+
+func length(parts [][]byte) (n int) {
+	for _, p := range parts {
+		n += len(p)
 	}
-	return len(e.Bytes()) + elements
+	return n
 }
 
 // DecodeState reads what Encode wrote.
