@@ -81,7 +81,7 @@ func header(key Key, bytes []byte) []byte {
 // what it should be.
 func (d *directory) load(key Key, size int) *Packed {
 	name := d.name(key)
-	all, err := mapFile(name, headerBytes+size)
+	all, err := openMapped(name, headerBytes+size)
 	if err != nil {
 		if !os.IsNotExist(err) {
 			os.Remove(name)
@@ -96,6 +96,19 @@ func (d *directory) load(key Key, size int) *Packed {
 	now := time.Now()
 	_ = os.Chtimes(name, now, now) // used last
 	return p
+}
+
+// openMapped maps a file, which must have so many bytes.
+func openMapped(name string, size int) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if i, err := f.Stat(); err != nil || i.Size() != int64(size) {
+		return nil, fmt.Errorf("%s does not have %d bytes", name, size)
+	}
+	return mapFile(f, size)
 }
 
 // save writes the file of a key, if it can, and removes the oldest where files take too much.

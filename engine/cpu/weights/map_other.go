@@ -2,23 +2,12 @@
 
 package weights
 
-import (
-	"fmt"
-	"os"
-)
+import "os"
 
-// mapFile reads a file, which must have so many bytes.
-func mapFile(name string, size int) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if i, err := f.Stat(); err != nil || i.Size() != int64(size) {
-		return nil, fmt.Errorf("%s has not %d bytes", name, size)
-	}
+// mapFile reads the first bytes of a file, so many.
+func mapFile(f *os.File, size int) ([]byte, error) {
 	all := bytesOf(make([]uint64, (size+7)/8))[:size]
-	_, err = f.ReadAt(all, 0)
+	_, err := f.ReadAt(all, 0)
 	return all, err
 }
 

@@ -3,23 +3,14 @@
 package weights
 
 import (
-	"fmt"
 	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps a file, which must have so many bytes.
-func mapFile(name string, size int) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if i, err := f.Stat(); err != nil || i.Size() != int64(size) {
-		return nil, fmt.Errorf("%s has not %d bytes", name, size)
-	}
+// mapFile maps the first bytes of a file, so many.
+func mapFile(f *os.File, size int) ([]byte, error) {
 	return unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 }
 
