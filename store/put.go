@@ -120,16 +120,16 @@ func (w *write) members(next blockReader) (size int64, sums []digest, err error)
 	return size, sums, nil
 }
 
-// sumPiece is what is hashed between two chances for others to run, in bytes: some 20 µs.
+// sumChunk is what is hashed between two chances for others to run, in bytes: some 20 µs.
 // The threads of a computation wait for one another all the time, and must not wait for a
 // block to be hashed, which takes half a millisecond.
-const sumPiece = 32 << 10
+const sumChunk = 32 << 10
 
 // sum returns the digest of a block, beside a computation on all processors.
 func sum(b []byte) (d digest) {
 	h := sha256.New()
-	for piece := range slices.Chunk(b, sumPiece) {
-		h.Write(piece) // of a hash never fails
+	for chunk := range slices.Chunk(b, sumChunk) {
+		h.Write(chunk) // of a hash never fails
 		runtime.Gosched()
 	}
 	h.Sum(d[:0])

@@ -1,32 +1,31 @@
 // Package dispute lets core/dispute's game be played on the chain.
 //
-// A challenger names the work that it disputes and locks a bond; the two sides
-// then move in turn until the referee, which is a pure function, has decided or a
-// clock has run out. A side that misses an answer may be substituted by anybody who
-// locks the same bond. The loser pays: a defender loses the bond behind its work
-// (x/work sees to that), a challenger and every substitute of the losing side
-// their own, half of it to who played for the winning side and the rest to the
-// insurance fund. The package decides nothing itself.
+// A challenger names the work that it disputes, and locks a bond ([Keeper.Open]). The two
+// sides then move in turn ([Keeper.Move]) until the referee, which is a pure function, has
+// decided, or a clock has run out. Anybody who locks the same bond may take the seat of a
+// side that misses an answer ([Keeper.Substitute]). The package decides nothing itself.
 //
-// Of the games about one defender's work so many are played at once as the rules say;
-// the others wait in the order in which they were opened, and their clocks stand
-// still: see docs/adr/0024-queue-of-games.md. When one ends, the next begins at the end
-// of the block.
+// The loser pays. A defender loses the bond behind its work, which is x/work's to take. A
+// challenger loses its own, and so does every substitute of the losing side. Half of these
+// goes to whoever played for the winning side, the rest to the insurance fund.
 //
-// Games that are played are indexed by the time at which an answer is missed or
-// a clock runs out, so a block in which none is due reads one index and writes
-// nothing. What the end of a block does is bounded; what is left is done in the next.
-// A game that is over is kept
-// without what only its moves needed; the moves themselves are in the blocks.
+// The rules bound how many games about one defender's work are played at once. The others
+// wait in the order in which they were opened, and their clocks stand still: see
+// docs/adr/0024-queue-of-games.md. When one ends, the next begins at the end of the block.
+//
+// Games that are played are indexed by the time at which an answer is missed or a clock
+// runs out. So a block in which none is due reads one index and writes nothing. What the
+// end of a block does is bounded; what is left is done in the next. A game that is over is
+// kept without what only its moves needed; the moves themselves are in the blocks.
 //
 // A bond is reserved of its owner's stake where that, and what its balance can spare,
 // suffice; else the module's account holds it. Behind the game of an auditor that has
 // reported a mismatch stands its verdict.
 //
 // Invariants: the bonds out of balances of the games that are not over add up to the
-// balance of the module's account. Each of these has its place in the queue of its defender, and
-// its time in the index if it is played, or is tried again (module.Retries). Nobody waits for a defender of whom no game is
-// played.
+// balance of the module's account. Each of these games has its place in the queue of its
+// defender. If it is played it has its time in the index, or is tried again
+// (module.Retries). Nobody waits for a defender of whom no game is played.
 package dispute
 
 import (

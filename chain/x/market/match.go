@@ -16,15 +16,13 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 )
 
-// What one block does at most: it tries so many open orders, each with so many offers if
-// a lease cannot begin, weighs so many providers for them, and refunds so many orders
-// whose time has run out, the longest due first. What is left is for the next blocks.
+// What one block does at most. What is left is for the next blocks.
 const (
-	maxTries   = 64
-	maxNew     = 512 // the newest orders among which a block looks for new ones that it tries
-	maxBegins  = 4
-	maxWeighed = 1 << 17
-	maxExpired = 128
+	maxTries   = 64      // open orders that it tries
+	maxNew     = 512     // the newest orders among which it looks for new ones that it tries
+	maxBegins  = 4       // offers that it tries for an order, if a lease cannot begin
+	maxWeighed = 1 << 17 // providers that it weighs for them
+	maxExpired = 128     // orders whose time has run out that it refunds, the longest due first
 )
 
 // EndBlock refunds orders that nobody met in time, then matches the others.

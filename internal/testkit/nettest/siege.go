@@ -43,9 +43,9 @@ type Siege struct {
 // requests are the protocols whose requests a siege sends halves of.
 var requests = []protocol.ID{"/tally/blob/1.0.0", "/tally/work/1.0.0"}
 
-// Besiege lets so many strangers, each from an address of its own as far as there are
-// any, connect to the roles, come back whenever they are turned away, and leave requests
-// half sent, until the siege is lifted or the test ends.
+// Besiege lets so many strangers connect to the roles, each from an address of its own as
+// far as there are any. They come back whenever they are turned away, and leave requests
+// half sent. It lasts until the siege is lifted or the test ends.
 func (n *Network) Besiege(strangers int, roles ...string) *Siege {
 	n.t.Helper()
 	ctx, cancel := context.WithCancel(n.ctx)
