@@ -42,6 +42,14 @@ func newInt8Format(p *tensor.Primitive, set *asm.KernelSet, x, y int) *int8Forma
 	return k
 }
 
+// int8Bias returns the shift of an operand, or of a copy of its layout.
+func (k *contraction) int8Bias(s *operandLayout) int32 {
+	if s.arg == k.b.arg {
+		return k.int8.biasB
+	}
+	return k.int8.biasA
+}
+
 // packInt8 packs n rows for one tile, width words for each group of terms.
 func (p *packer) packInt8(dst []float32, row, n, width int) {
 	const quad = 4

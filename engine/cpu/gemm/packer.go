@@ -127,10 +127,7 @@ func (p *packer) place(s *operandLayout, k *contraction, g *affine.Grid, round, 
 	p.padded, p.hasPadding, p.minExponent = k.padded && k.int8 == nil, false, kernel.NoExponent
 	p.wordTerms, p.bias, p.signed = k.wordTerms(), 0, k.p.Args[s.arg].Type.Signed()
 	if p.isInt8 = k.int8 != nil; p.isInt8 {
-		p.bias = uint8(k.int8.biasA)
-		if s == &k.b {
-			p.bias = uint8(k.int8.biasB)
-		}
+		p.bias = uint8(k.int8Bias(s))
 	}
 	p.base = k.batch.Offset(s.base, s.batch, batch)
 	p.coords = p.coords[:0]

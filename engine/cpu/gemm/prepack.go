@@ -31,7 +31,7 @@ type weight struct {
 }
 
 // layoutVersion changes when the same layout gives other bytes.
-const layoutVersion = 1
+const layoutVersion = 2
 
 // notes are the words at the head of a packed form: the least exponent of all values, and
 // whether some value is padding.
@@ -258,13 +258,9 @@ func (w *weight) Unpack(packed []byte) (*tensor.Tensor, error) {
 
 // unpackByte returns an integer of 8 bits from a panel of so many rows.
 func (w *weight) unpackByte(panel []float32, term, row, width int) byte {
-	bias := w.k.int8.biasA
-	if w.s == &w.k.b {
-		bias = w.k.int8.biasB
-	}
 	group := w.k.wordTerms()
 	at := ((term/group*width+row)*group + term%group) * mem.Word / group
-	return mem.Slice[byte](mem.First(panel), at+1)[at] ^ byte(bias)
+	return mem.Slice[byte](mem.First(panel), at+1)[at] ^ byte(w.k.int8Bias(w.s))
 }
 
 // plainArgs returns the operands as the definition reads them: those that are hollow are
