@@ -4,42 +4,12 @@
 
 package asm
 
-// avx512Depthwise16 computes lines of 16 elements; see DepthwiseKernel.
+// avx512Depthwise computes positions of as many channels as lanes; see DepthwiseKernel.
 //
 //go:noescape
-func avx512Depthwise16(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
+func avx512Depthwise(positions int, taps int, w *float32, x *float32, xStep int, at *int, c *float32) (doubtful int)
 
-// avx512Depthwise32 computes lines of 32 elements; see DepthwiseKernel.
+// avx2Depthwise computes positions of as many channels as lanes; see DepthwiseKernel.
 //
 //go:noescape
-func avx512Depthwise32(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-
-// avx512Depthwise48 computes lines of 48 elements; see DepthwiseKernel.
-//
-//go:noescape
-func avx512Depthwise48(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-
-// avx512Depthwise64 computes lines of 64 elements; see DepthwiseKernel.
-//
-//go:noescape
-func avx512Depthwise64(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-
-// avx2Depthwise8 computes lines of 8 elements; see DepthwiseKernel.
-//
-//go:noescape
-func avx2Depthwise8(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-
-// avx2Depthwise16 computes lines of 16 elements; see DepthwiseKernel.
-//
-//go:noescape
-func avx2Depthwise16(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-
-// avx2Depthwise24 computes lines of 24 elements; see DepthwiseKernel.
-//
-//go:noescape
-func avx2Depthwise24(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-
-// avx2Depthwise32 computes lines of 32 elements; see DepthwiseKernel.
-//
-//go:noescape
-func avx2Depthwise32(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
+func avx2Depthwise(positions int, taps int, w *float32, x *float32, xStep int, at *int, c *float32) (doubtful int)

@@ -4,147 +4,24 @@
 
 #include "textflag.h"
 
-// func avx512Depthwise16(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
+// func avx512Depthwise(positions int, taps int, w *float32, x *float32, xStep int, at *int, c *float32) (doubtful int)
 // Requires: AVX, AVX512F
-TEXT ·avx512Depthwise16(SB), NOSPLIT, $0-72
-	MOVQ x+32(FP), AX
-	MOVQ xLine+40(FP), CX
-	MOVQ c+56(FP), DX
-	MOVQ lines+0(FP), BX
-
-lines7:
-	CMPQ   BX, $0x07
-	JL     end7
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
-	MOVQ   taps+8(FP), R9
-	LEAQ   (CX)(CX*2), R11
-	LEAQ   (CX)(CX*4), R12
-
-tap7:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Z7
-	VFMADD231PS  (R10), Z7, Z0
-	VFMADD231PS  (R10)(CX*1), Z7, Z1
-	VFMADD231PS  (R10)(CX*2), Z7, Z2
-	VFMADD231PS  (R10)(R11*1), Z7, Z3
-	VFMADD231PS  (R10)(CX*4), Z7, Z4
-	VFMADD231PS  (R10)(R12*1), Z7, Z5
-	VFMADD231PS  (R10)(R11*2), Z7, Z6
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap7
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X7
-	VBROADCASTSS X7, Z7
-	MOVQ         cRow+64(FP), DI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z7, K1, Z0
-	VMOVUPS      Z0, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z7, K1, Z1
-	VMOVUPS      Z1, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z7, K1, Z2
-	VMOVUPS      Z2, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z7, K1, Z3
-	VMOVUPS      Z3, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z7, K1, Z4
-	VMOVUPS      Z4, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z7, K1, Z5
-	VMOVUPS      Z5, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z7, K1, Z6
-	VMOVUPS      Z6, (SI)
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	SUBQ         $0x07, BX
-	JMP          lines7
-
-end7:
-lines1:
-	CMPQ   BX, $0x01
-	JL     end1
-	VPXORD Z8, Z8, Z8
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
-	MOVQ   taps+8(FP), R9
-
-tap1:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Z0
-	VFMADD231PS  (R10), Z0, Z8
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap1
+TEXT ·avx512Depthwise(SB), NOSPLIT, $0-64
+	MOVQ         x+24(FP), AX
+	MOVQ         xStep+32(FP), CX
+	MOVQ         c+48(FP), DX
+	MOVQ         positions+0(FP), BX
 	MOVL         $0x7fc00000, SI
 	VMOVD        SI, X0
 	VBROADCASTSS X0, Z0
-	MOVQ         cRow+64(FP), SI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z0, K1, Z8
-	VMOVUPS      Z8, (SI)
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	SUBQ         $0x01, BX
-	JMP          lines1
+	VPXORD       Z1, Z1, Z1
+	XORQ         SI, SI
+	LEAQ         (CX)(CX*2), R11
+	LEAQ         (CX)(CX*4), R12
 
-end1:
-	VZEROUPPER
-	RET
-
-// func avx512Depthwise32(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-// Requires: AVX, AVX512F
-TEXT ·avx512Depthwise32(SB), NOSPLIT, $0-72
-	MOVQ x+32(FP), AX
-	MOVQ xLine+40(FP), CX
-	MOVQ c+56(FP), DX
-	MOVQ lines+0(FP), BX
-
-lines7:
+positions7:
 	CMPQ   BX, $0x07
 	JL     end7
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -152,1043 +29,224 @@ lines7:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
+	MOVQ   w+16(FP), DI
+	MOVQ   at+40(FP), R8
 	MOVQ   taps+8(FP), R9
-	LEAQ   (CX)(CX*2), R11
-	LEAQ   (CX)(CX*4), R12
 
 tap7:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Z14
-	VFMADD231PS  (R10), Z14, Z0
-	VFMADD231PS  64(R10), Z14, Z1
-	VFMADD231PS  (R10)(CX*1), Z14, Z2
-	VFMADD231PS  64(R10)(CX*1), Z14, Z3
-	VFMADD231PS  (R10)(CX*2), Z14, Z4
-	VFMADD231PS  64(R10)(CX*2), Z14, Z5
-	VFMADD231PS  (R10)(R11*1), Z14, Z6
-	VFMADD231PS  64(R10)(R11*1), Z14, Z7
-	VFMADD231PS  (R10)(CX*4), Z14, Z8
-	VFMADD231PS  64(R10)(CX*4), Z14, Z9
-	VFMADD231PS  (R10)(R12*1), Z14, Z10
-	VFMADD231PS  64(R10)(R12*1), Z14, Z11
-	VFMADD231PS  (R10)(R11*2), Z14, Z12
-	VFMADD231PS  64(R10)(R11*2), Z14, Z13
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap7
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X14
-	VBROADCASTSS X14, Z14
-	MOVQ         cRow+64(FP), DI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z14, K1, Z0
-	VMOVUPS      Z0, (SI)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z14, K1, Z1
-	VMOVUPS      Z1, 64(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z14, K1, Z2
-	VMOVUPS      Z2, (SI)
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z14, K1, Z3
-	VMOVUPS      Z3, 64(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z14, K1, Z4
-	VMOVUPS      Z4, (SI)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z14, K1, Z5
-	VMOVUPS      Z5, 64(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z14, K1, Z6
-	VMOVUPS      Z6, (SI)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z14, K1, Z7
-	VMOVUPS      Z7, 64(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z14, K1, Z8
-	VMOVUPS      Z8, (SI)
-	VCMPPS       $0x03, Z9, Z9, K1
-	VMOVAPS      Z14, K1, Z9
-	VMOVUPS      Z9, 64(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z10, Z10, K1
-	VMOVAPS      Z14, K1, Z10
-	VMOVUPS      Z10, (SI)
-	VCMPPS       $0x03, Z11, Z11, K1
-	VMOVAPS      Z14, K1, Z11
-	VMOVUPS      Z11, 64(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z12, Z12, K1
-	VMOVAPS      Z14, K1, Z12
-	VMOVUPS      Z12, (SI)
-	VCMPPS       $0x03, Z13, Z13, K1
-	VMOVAPS      Z14, K1, Z13
-	VMOVUPS      Z13, 64(SI)
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	SUBQ         $0x07, BX
-	JMP          lines7
+	MOVQ        (R8), R10
+	ADDQ        AX, R10
+	VMOVUPS     (DI), Z2
+	VFMADD231PS (R10), Z2, Z3
+	VFMADD231PS (R10)(CX*1), Z2, Z4
+	VFMADD231PS (R10)(CX*2), Z2, Z5
+	VFMADD231PS (R10)(R11*1), Z2, Z6
+	VFMADD231PS (R10)(CX*4), Z2, Z7
+	VFMADD231PS (R10)(R12*1), Z2, Z8
+	VFMADD231PS (R10)(R11*2), Z2, Z9
+	ADDQ        $0x08, R8
+	ADDQ        $0x40, DI
+	DECQ        R9
+	JNZ         tap7
+	VCMPPS      $0x08, Z3, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z3, Z3, K1
+	VMOVAPS     Z0, K1, Z3
+	VMOVUPS     Z3, (DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Z4, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z4, Z4, K1
+	VMOVAPS     Z0, K1, Z4
+	VMOVUPS     Z4, 64(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Z5, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z5, Z5, K1
+	VMOVAPS     Z0, K1, Z5
+	VMOVUPS     Z5, 128(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Z6, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z6, Z6, K1
+	VMOVAPS     Z0, K1, Z6
+	VMOVUPS     Z6, 192(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Z7, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z7, Z7, K1
+	VMOVAPS     Z0, K1, Z7
+	VMOVUPS     Z7, 256(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Z8, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z8, Z8, K1
+	VMOVAPS     Z0, K1, Z8
+	VMOVUPS     Z8, 320(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Z9, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z9, Z9, K1
+	VMOVAPS     Z0, K1, Z9
+	VMOVUPS     Z9, 384(DX)
+	ADDQ        CX, AX
+	ADDQ        $0x000001c0, DX
+	SUBQ        $0x07, BX
+	JMP         positions7
 
 end7:
-lines1:
-	CMPQ   BX, $0x01
-	JL     end1
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
-	MOVQ   taps+8(FP), R9
-
-tap1:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Z0
-	VFMADD231PS  (R10), Z0, Z15
-	VFMADD231PS  64(R10), Z0, Z16
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap1
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X0
-	VBROADCASTSS X0, Z0
-	MOVQ         cRow+64(FP), SI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Z15, Z15, K1
-	VMOVAPS      Z0, K1, Z15
-	VMOVUPS      Z15, (SI)
-	VCMPPS       $0x03, Z16, Z16, K1
-	VMOVAPS      Z0, K1, Z16
-	VMOVUPS      Z16, 64(SI)
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	SUBQ         $0x01, BX
-	JMP          lines1
-
-end1:
-	VZEROUPPER
-	RET
-
-// func avx512Depthwise48(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-// Requires: AVX, AVX512F
-TEXT ·avx512Depthwise48(SB), NOSPLIT, $0-72
-	MOVQ x+32(FP), AX
-	MOVQ xLine+40(FP), CX
-	MOVQ c+56(FP), DX
-	MOVQ lines+0(FP), BX
-
-lines7:
-	CMPQ   BX, $0x07
-	JL     end7
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
-	MOVQ   taps+8(FP), R9
-	LEAQ   (CX)(CX*2), R11
-	LEAQ   (CX)(CX*4), R12
-
-tap7:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Z21
-	VFMADD231PS  (R10), Z21, Z0
-	VFMADD231PS  64(R10), Z21, Z1
-	VFMADD231PS  128(R10), Z21, Z2
-	VFMADD231PS  (R10)(CX*1), Z21, Z3
-	VFMADD231PS  64(R10)(CX*1), Z21, Z4
-	VFMADD231PS  128(R10)(CX*1), Z21, Z5
-	VFMADD231PS  (R10)(CX*2), Z21, Z6
-	VFMADD231PS  64(R10)(CX*2), Z21, Z7
-	VFMADD231PS  128(R10)(CX*2), Z21, Z8
-	VFMADD231PS  (R10)(R11*1), Z21, Z9
-	VFMADD231PS  64(R10)(R11*1), Z21, Z10
-	VFMADD231PS  128(R10)(R11*1), Z21, Z11
-	VFMADD231PS  (R10)(CX*4), Z21, Z12
-	VFMADD231PS  64(R10)(CX*4), Z21, Z13
-	VFMADD231PS  128(R10)(CX*4), Z21, Z14
-	VFMADD231PS  (R10)(R12*1), Z21, Z15
-	VFMADD231PS  64(R10)(R12*1), Z21, Z16
-	VFMADD231PS  128(R10)(R12*1), Z21, Z17
-	VFMADD231PS  (R10)(R11*2), Z21, Z18
-	VFMADD231PS  64(R10)(R11*2), Z21, Z19
-	VFMADD231PS  128(R10)(R11*2), Z21, Z20
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap7
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X21
-	VBROADCASTSS X21, Z21
-	MOVQ         cRow+64(FP), DI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z21, K1, Z0
-	VMOVUPS      Z0, (SI)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z21, K1, Z1
-	VMOVUPS      Z1, 64(SI)
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z21, K1, Z2
-	VMOVUPS      Z2, 128(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z21, K1, Z3
-	VMOVUPS      Z3, (SI)
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z21, K1, Z4
-	VMOVUPS      Z4, 64(SI)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z21, K1, Z5
-	VMOVUPS      Z5, 128(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z21, K1, Z6
-	VMOVUPS      Z6, (SI)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z21, K1, Z7
-	VMOVUPS      Z7, 64(SI)
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z21, K1, Z8
-	VMOVUPS      Z8, 128(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z9, Z9, K1
-	VMOVAPS      Z21, K1, Z9
-	VMOVUPS      Z9, (SI)
-	VCMPPS       $0x03, Z10, Z10, K1
-	VMOVAPS      Z21, K1, Z10
-	VMOVUPS      Z10, 64(SI)
-	VCMPPS       $0x03, Z11, Z11, K1
-	VMOVAPS      Z21, K1, Z11
-	VMOVUPS      Z11, 128(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z12, Z12, K1
-	VMOVAPS      Z21, K1, Z12
-	VMOVUPS      Z12, (SI)
-	VCMPPS       $0x03, Z13, Z13, K1
-	VMOVAPS      Z21, K1, Z13
-	VMOVUPS      Z13, 64(SI)
-	VCMPPS       $0x03, Z14, Z14, K1
-	VMOVAPS      Z21, K1, Z14
-	VMOVUPS      Z14, 128(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z15, Z15, K1
-	VMOVAPS      Z21, K1, Z15
-	VMOVUPS      Z15, (SI)
-	VCMPPS       $0x03, Z16, Z16, K1
-	VMOVAPS      Z21, K1, Z16
-	VMOVUPS      Z16, 64(SI)
-	VCMPPS       $0x03, Z17, Z17, K1
-	VMOVAPS      Z21, K1, Z17
-	VMOVUPS      Z17, 128(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z18, Z18, K1
-	VMOVAPS      Z21, K1, Z18
-	VMOVUPS      Z18, (SI)
-	VCMPPS       $0x03, Z19, Z19, K1
-	VMOVAPS      Z21, K1, Z19
-	VMOVUPS      Z19, 64(SI)
-	VCMPPS       $0x03, Z20, Z20, K1
-	VMOVAPS      Z21, K1, Z20
-	VMOVUPS      Z20, 128(SI)
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	SUBQ         $0x07, BX
-	JMP          lines7
-
-end7:
-lines1:
-	CMPQ   BX, $0x01
-	JL     end1
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	VPXORD Z24, Z24, Z24
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
-	MOVQ   taps+8(FP), R9
-
-tap1:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Z0
-	VFMADD231PS  (R10), Z0, Z22
-	VFMADD231PS  64(R10), Z0, Z23
-	VFMADD231PS  128(R10), Z0, Z24
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap1
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X0
-	VBROADCASTSS X0, Z0
-	MOVQ         cRow+64(FP), SI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Z22, Z22, K1
-	VMOVAPS      Z0, K1, Z22
-	VMOVUPS      Z22, (SI)
-	VCMPPS       $0x03, Z23, Z23, K1
-	VMOVAPS      Z0, K1, Z23
-	VMOVUPS      Z23, 64(SI)
-	VCMPPS       $0x03, Z24, Z24, K1
-	VMOVAPS      Z0, K1, Z24
-	VMOVUPS      Z24, 128(SI)
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	SUBQ         $0x01, BX
-	JMP          lines1
-
-end1:
-	VZEROUPPER
-	RET
-
-// func avx512Depthwise64(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-// Requires: AVX, AVX512F
-TEXT ·avx512Depthwise64(SB), NOSPLIT, $0-72
-	MOVQ x+32(FP), AX
-	MOVQ xLine+40(FP), CX
-	MOVQ c+56(FP), DX
-	MOVQ lines+0(FP), BX
-
-lines6:
-	CMPQ   BX, $0x06
-	JL     end6
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
-	MOVQ   taps+8(FP), R9
-	LEAQ   (CX)(CX*2), R11
-	LEAQ   (CX)(CX*4), R12
-
-tap6:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Z24
-	VFMADD231PS  (R10), Z24, Z0
-	VFMADD231PS  64(R10), Z24, Z1
-	VFMADD231PS  128(R10), Z24, Z2
-	VFMADD231PS  192(R10), Z24, Z3
-	VFMADD231PS  (R10)(CX*1), Z24, Z4
-	VFMADD231PS  64(R10)(CX*1), Z24, Z5
-	VFMADD231PS  128(R10)(CX*1), Z24, Z6
-	VFMADD231PS  192(R10)(CX*1), Z24, Z7
-	VFMADD231PS  (R10)(CX*2), Z24, Z8
-	VFMADD231PS  64(R10)(CX*2), Z24, Z9
-	VFMADD231PS  128(R10)(CX*2), Z24, Z10
-	VFMADD231PS  192(R10)(CX*2), Z24, Z11
-	VFMADD231PS  (R10)(R11*1), Z24, Z12
-	VFMADD231PS  64(R10)(R11*1), Z24, Z13
-	VFMADD231PS  128(R10)(R11*1), Z24, Z14
-	VFMADD231PS  192(R10)(R11*1), Z24, Z15
-	VFMADD231PS  (R10)(CX*4), Z24, Z16
-	VFMADD231PS  64(R10)(CX*4), Z24, Z17
-	VFMADD231PS  128(R10)(CX*4), Z24, Z18
-	VFMADD231PS  192(R10)(CX*4), Z24, Z19
-	VFMADD231PS  (R10)(R12*1), Z24, Z20
-	VFMADD231PS  64(R10)(R12*1), Z24, Z21
-	VFMADD231PS  128(R10)(R12*1), Z24, Z22
-	VFMADD231PS  192(R10)(R12*1), Z24, Z23
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap6
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X24
-	VBROADCASTSS X24, Z24
-	MOVQ         cRow+64(FP), DI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z24, K1, Z0
-	VMOVUPS      Z0, (SI)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z24, K1, Z1
-	VMOVUPS      Z1, 64(SI)
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z24, K1, Z2
-	VMOVUPS      Z2, 128(SI)
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z24, K1, Z3
-	VMOVUPS      Z3, 192(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z24, K1, Z4
-	VMOVUPS      Z4, (SI)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z24, K1, Z5
-	VMOVUPS      Z5, 64(SI)
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z24, K1, Z6
-	VMOVUPS      Z6, 128(SI)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z24, K1, Z7
-	VMOVUPS      Z7, 192(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z24, K1, Z8
-	VMOVUPS      Z8, (SI)
-	VCMPPS       $0x03, Z9, Z9, K1
-	VMOVAPS      Z24, K1, Z9
-	VMOVUPS      Z9, 64(SI)
-	VCMPPS       $0x03, Z10, Z10, K1
-	VMOVAPS      Z24, K1, Z10
-	VMOVUPS      Z10, 128(SI)
-	VCMPPS       $0x03, Z11, Z11, K1
-	VMOVAPS      Z24, K1, Z11
-	VMOVUPS      Z11, 192(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z12, Z12, K1
-	VMOVAPS      Z24, K1, Z12
-	VMOVUPS      Z12, (SI)
-	VCMPPS       $0x03, Z13, Z13, K1
-	VMOVAPS      Z24, K1, Z13
-	VMOVUPS      Z13, 64(SI)
-	VCMPPS       $0x03, Z14, Z14, K1
-	VMOVAPS      Z24, K1, Z14
-	VMOVUPS      Z14, 128(SI)
-	VCMPPS       $0x03, Z15, Z15, K1
-	VMOVAPS      Z24, K1, Z15
-	VMOVUPS      Z15, 192(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z16, Z16, K1
-	VMOVAPS      Z24, K1, Z16
-	VMOVUPS      Z16, (SI)
-	VCMPPS       $0x03, Z17, Z17, K1
-	VMOVAPS      Z24, K1, Z17
-	VMOVUPS      Z17, 64(SI)
-	VCMPPS       $0x03, Z18, Z18, K1
-	VMOVAPS      Z24, K1, Z18
-	VMOVUPS      Z18, 128(SI)
-	VCMPPS       $0x03, Z19, Z19, K1
-	VMOVAPS      Z24, K1, Z19
-	VMOVUPS      Z19, 192(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Z20, Z20, K1
-	VMOVAPS      Z24, K1, Z20
-	VMOVUPS      Z20, (SI)
-	VCMPPS       $0x03, Z21, Z21, K1
-	VMOVAPS      Z24, K1, Z21
-	VMOVUPS      Z21, 64(SI)
-	VCMPPS       $0x03, Z22, Z22, K1
-	VMOVAPS      Z24, K1, Z22
-	VMOVUPS      Z22, 128(SI)
-	VCMPPS       $0x03, Z23, Z23, K1
-	VMOVAPS      Z24, K1, Z23
-	VMOVUPS      Z23, 192(SI)
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	SUBQ         $0x06, BX
-	JMP          lines6
-
-end6:
-lines1:
-	CMPQ   BX, $0x01
-	JL     end1
-	VPXORD Z25, Z25, Z25
-	VPXORD Z26, Z26, Z26
-	VPXORD Z27, Z27, Z27
-	VPXORD Z28, Z28, Z28
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
-	MOVQ   taps+8(FP), R9
-
-tap1:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Z0
-	VFMADD231PS  (R10), Z0, Z25
-	VFMADD231PS  64(R10), Z0, Z26
-	VFMADD231PS  128(R10), Z0, Z27
-	VFMADD231PS  192(R10), Z0, Z28
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap1
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X0
-	VBROADCASTSS X0, Z0
-	MOVQ         cRow+64(FP), SI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Z25, Z25, K1
-	VMOVAPS      Z0, K1, Z25
-	VMOVUPS      Z25, (SI)
-	VCMPPS       $0x03, Z26, Z26, K1
-	VMOVAPS      Z0, K1, Z26
-	VMOVUPS      Z26, 64(SI)
-	VCMPPS       $0x03, Z27, Z27, K1
-	VMOVAPS      Z0, K1, Z27
-	VMOVUPS      Z27, 128(SI)
-	VCMPPS       $0x03, Z28, Z28, K1
-	VMOVAPS      Z0, K1, Z28
-	VMOVUPS      Z28, 192(SI)
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	SUBQ         $0x01, BX
-	JMP          lines1
-
-end1:
-	VZEROUPPER
-	RET
-
-// func avx2Depthwise8(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·avx2Depthwise8(SB), NOSPLIT, $0-72
-	MOVQ x+32(FP), AX
-	MOVQ xLine+40(FP), CX
-	MOVQ c+56(FP), DX
-	MOVQ lines+0(FP), BX
-
-lines7:
-	CMPQ   BX, $0x07
-	JL     end7
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
-	MOVQ   taps+8(FP), R9
-	LEAQ   (CX)(CX*2), R11
-	LEAQ   (CX)(CX*4), R12
-
-tap7:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Y7
-	VFMADD231PS  (R10), Y7, Y0
-	VFMADD231PS  (R10)(CX*1), Y7, Y1
-	VFMADD231PS  (R10)(CX*2), Y7, Y2
-	VFMADD231PS  (R10)(R11*1), Y7, Y3
-	VFMADD231PS  (R10)(CX*4), Y7, Y4
-	VFMADD231PS  (R10)(R12*1), Y7, Y5
-	VFMADD231PS  (R10)(R11*2), Y7, Y6
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap7
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X7
-	VBROADCASTSS X7, Y7
-	MOVQ         cRow+64(FP), DI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Y0, Y0, Y8
-	VBLENDVPS    Y8, Y7, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y1, Y1, Y8
-	VBLENDVPS    Y8, Y7, Y1, Y1
-	VMOVUPS      Y1, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y2, Y2, Y8
-	VBLENDVPS    Y8, Y7, Y2, Y2
-	VMOVUPS      Y2, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y3, Y3, Y8
-	VBLENDVPS    Y8, Y7, Y3, Y3
-	VMOVUPS      Y3, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y4, Y4, Y8
-	VBLENDVPS    Y8, Y7, Y4, Y4
-	VMOVUPS      Y4, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y5, Y5, Y8
-	VBLENDVPS    Y8, Y7, Y5, Y5
-	VMOVUPS      Y5, (SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y6, Y6, Y8
-	VBLENDVPS    Y8, Y7, Y6, Y6
-	VMOVUPS      Y6, (SI)
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	SUBQ         $0x07, BX
-	JMP          lines7
-
-end7:
-lines1:
-	CMPQ   BX, $0x01
-	JL     end1
-	VXORPS Y0, Y0, Y0
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
-	MOVQ   taps+8(FP), R9
-
-tap1:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Y1
-	VFMADD231PS  (R10), Y1, Y0
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap1
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X1
-	VBROADCASTSS X1, Y1
-	MOVQ         cRow+64(FP), SI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Y0, Y0, Y2
-	VBLENDVPS    Y2, Y1, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	SUBQ         $0x01, BX
-	JMP          lines1
-
-end1:
-	VZEROUPPER
-	RET
-
-// func avx2Depthwise16(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·avx2Depthwise16(SB), NOSPLIT, $0-72
-	MOVQ x+32(FP), AX
-	MOVQ xLine+40(FP), CX
-	MOVQ c+56(FP), DX
-	MOVQ lines+0(FP), BX
-
-lines7:
-	CMPQ   BX, $0x07
-	JL     end7
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	VXORPS Y12, Y12, Y12
-	VXORPS Y13, Y13, Y13
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
-	MOVQ   taps+8(FP), R9
-	LEAQ   (CX)(CX*2), R11
-	LEAQ   (CX)(CX*4), R12
-
-tap7:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Y14
-	VFMADD231PS  (R10), Y14, Y0
-	VFMADD231PS  32(R10), Y14, Y1
-	VFMADD231PS  (R10)(CX*1), Y14, Y2
-	VFMADD231PS  32(R10)(CX*1), Y14, Y3
-	VFMADD231PS  (R10)(CX*2), Y14, Y4
-	VFMADD231PS  32(R10)(CX*2), Y14, Y5
-	VFMADD231PS  (R10)(R11*1), Y14, Y6
-	VFMADD231PS  32(R10)(R11*1), Y14, Y7
-	VFMADD231PS  (R10)(CX*4), Y14, Y8
-	VFMADD231PS  32(R10)(CX*4), Y14, Y9
-	VFMADD231PS  (R10)(R12*1), Y14, Y10
-	VFMADD231PS  32(R10)(R12*1), Y14, Y11
-	VFMADD231PS  (R10)(R11*2), Y14, Y12
-	VFMADD231PS  32(R10)(R11*2), Y14, Y13
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap7
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X14
-	VBROADCASTSS X14, Y14
-	MOVQ         cRow+64(FP), DI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Y0, Y0, Y15
-	VBLENDVPS    Y15, Y14, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VCMPPS       $0x03, Y1, Y1, Y15
-	VBLENDVPS    Y15, Y14, Y1, Y1
-	VMOVUPS      Y1, 32(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y2, Y2, Y15
-	VBLENDVPS    Y15, Y14, Y2, Y2
-	VMOVUPS      Y2, (SI)
-	VCMPPS       $0x03, Y3, Y3, Y15
-	VBLENDVPS    Y15, Y14, Y3, Y3
-	VMOVUPS      Y3, 32(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y4, Y4, Y15
-	VBLENDVPS    Y15, Y14, Y4, Y4
-	VMOVUPS      Y4, (SI)
-	VCMPPS       $0x03, Y5, Y5, Y15
-	VBLENDVPS    Y15, Y14, Y5, Y5
-	VMOVUPS      Y5, 32(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y6, Y6, Y15
-	VBLENDVPS    Y15, Y14, Y6, Y6
-	VMOVUPS      Y6, (SI)
-	VCMPPS       $0x03, Y7, Y7, Y15
-	VBLENDVPS    Y15, Y14, Y7, Y7
-	VMOVUPS      Y7, 32(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y8, Y8, Y15
-	VBLENDVPS    Y15, Y14, Y8, Y8
-	VMOVUPS      Y8, (SI)
-	VCMPPS       $0x03, Y9, Y9, Y15
-	VBLENDVPS    Y15, Y14, Y9, Y9
-	VMOVUPS      Y9, 32(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y10, Y10, Y15
-	VBLENDVPS    Y15, Y14, Y10, Y10
-	VMOVUPS      Y10, (SI)
-	VCMPPS       $0x03, Y11, Y11, Y15
-	VBLENDVPS    Y15, Y14, Y11, Y11
-	VMOVUPS      Y11, 32(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y12, Y12, Y15
-	VBLENDVPS    Y15, Y14, Y12, Y12
-	VMOVUPS      Y12, (SI)
-	VCMPPS       $0x03, Y13, Y13, Y15
-	VBLENDVPS    Y15, Y14, Y13, Y13
-	VMOVUPS      Y13, 32(SI)
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	SUBQ         $0x07, BX
-	JMP          lines7
-
-end7:
-lines1:
-	CMPQ   BX, $0x01
-	JL     end1
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
-	MOVQ   taps+8(FP), R9
-
-tap1:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Y2
-	VFMADD231PS  (R10), Y2, Y0
-	VFMADD231PS  32(R10), Y2, Y1
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap1
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X2
-	VBROADCASTSS X2, Y2
-	MOVQ         cRow+64(FP), SI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Y0, Y0, Y3
-	VBLENDVPS    Y3, Y2, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VCMPPS       $0x03, Y1, Y1, Y3
-	VBLENDVPS    Y3, Y2, Y1, Y1
-	VMOVUPS      Y1, 32(SI)
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	SUBQ         $0x01, BX
-	JMP          lines1
-
-end1:
-	VZEROUPPER
-	RET
-
-// func avx2Depthwise24(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·avx2Depthwise24(SB), NOSPLIT, $0-72
-	MOVQ x+32(FP), AX
-	MOVQ xLine+40(FP), CX
-	MOVQ c+56(FP), DX
-	MOVQ lines+0(FP), BX
-
-lines4:
+positions4:
 	CMPQ   BX, $0x04
 	JL     end4
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVQ   w+16(FP), DI
+	MOVQ   at+40(FP), R8
 	MOVQ   taps+8(FP), R9
-	LEAQ   (CX)(CX*2), R11
 
 tap4:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Y12
-	VFMADD231PS  (R10), Y12, Y0
-	VFMADD231PS  32(R10), Y12, Y1
-	VFMADD231PS  64(R10), Y12, Y2
-	VFMADD231PS  (R10)(CX*1), Y12, Y3
-	VFMADD231PS  32(R10)(CX*1), Y12, Y4
-	VFMADD231PS  64(R10)(CX*1), Y12, Y5
-	VFMADD231PS  (R10)(CX*2), Y12, Y6
-	VFMADD231PS  32(R10)(CX*2), Y12, Y7
-	VFMADD231PS  64(R10)(CX*2), Y12, Y8
-	VFMADD231PS  (R10)(R11*1), Y12, Y9
-	VFMADD231PS  32(R10)(R11*1), Y12, Y10
-	VFMADD231PS  64(R10)(R11*1), Y12, Y11
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap4
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X12
-	VBROADCASTSS X12, Y12
-	MOVQ         cRow+64(FP), DI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Y0, Y0, Y13
-	VBLENDVPS    Y13, Y12, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VCMPPS       $0x03, Y1, Y1, Y13
-	VBLENDVPS    Y13, Y12, Y1, Y1
-	VMOVUPS      Y1, 32(SI)
-	VCMPPS       $0x03, Y2, Y2, Y13
-	VBLENDVPS    Y13, Y12, Y2, Y2
-	VMOVUPS      Y2, 64(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y3, Y3, Y13
-	VBLENDVPS    Y13, Y12, Y3, Y3
-	VMOVUPS      Y3, (SI)
-	VCMPPS       $0x03, Y4, Y4, Y13
-	VBLENDVPS    Y13, Y12, Y4, Y4
-	VMOVUPS      Y4, 32(SI)
-	VCMPPS       $0x03, Y5, Y5, Y13
-	VBLENDVPS    Y13, Y12, Y5, Y5
-	VMOVUPS      Y5, 64(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y6, Y6, Y13
-	VBLENDVPS    Y13, Y12, Y6, Y6
-	VMOVUPS      Y6, (SI)
-	VCMPPS       $0x03, Y7, Y7, Y13
-	VBLENDVPS    Y13, Y12, Y7, Y7
-	VMOVUPS      Y7, 32(SI)
-	VCMPPS       $0x03, Y8, Y8, Y13
-	VBLENDVPS    Y13, Y12, Y8, Y8
-	VMOVUPS      Y8, 64(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y9, Y9, Y13
-	VBLENDVPS    Y13, Y12, Y9, Y9
-	VMOVUPS      Y9, (SI)
-	VCMPPS       $0x03, Y10, Y10, Y13
-	VBLENDVPS    Y13, Y12, Y10, Y10
-	VMOVUPS      Y10, 32(SI)
-	VCMPPS       $0x03, Y11, Y11, Y13
-	VBLENDVPS    Y13, Y12, Y11, Y11
-	VMOVUPS      Y11, 64(SI)
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	SUBQ         $0x04, BX
-	JMP          lines4
+	MOVQ        (R8), R10
+	ADDQ        AX, R10
+	VMOVUPS     (DI), Z2
+	VFMADD231PS (R10), Z2, Z10
+	VFMADD231PS (R10)(CX*1), Z2, Z11
+	VFMADD231PS (R10)(CX*2), Z2, Z12
+	VFMADD231PS (R10)(R11*1), Z2, Z13
+	ADDQ        $0x08, R8
+	ADDQ        $0x40, DI
+	DECQ        R9
+	JNZ         tap4
+	VCMPPS      $0x08, Z10, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z10, Z10, K1
+	VMOVAPS     Z0, K1, Z10
+	VMOVUPS     Z10, (DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Z11, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z11, Z11, K1
+	VMOVAPS     Z0, K1, Z11
+	VMOVUPS     Z11, 64(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Z12, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z12, Z12, K1
+	VMOVAPS     Z0, K1, Z12
+	VMOVUPS     Z12, 128(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Z13, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z13, Z13, K1
+	VMOVAPS     Z0, K1, Z13
+	VMOVUPS     Z13, 192(DX)
+	ADDQ        CX, AX
+	ADDQ        $0x00000100, DX
+	SUBQ        $0x04, BX
+	JMP         positions4
 
 end4:
-lines1:
+positions2:
+	CMPQ   BX, $0x02
+	JL     end2
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   w+16(FP), DI
+	MOVQ   at+40(FP), R8
+	MOVQ   taps+8(FP), R9
+
+tap2:
+	MOVQ        (R8), R10
+	ADDQ        AX, R10
+	VMOVUPS     (DI), Z2
+	VFMADD231PS (R10), Z2, Z14
+	VFMADD231PS (R10)(CX*1), Z2, Z15
+	ADDQ        $0x08, R8
+	ADDQ        $0x40, DI
+	DECQ        R9
+	JNZ         tap2
+	VCMPPS      $0x08, Z14, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z14, Z14, K1
+	VMOVAPS     Z0, K1, Z14
+	VMOVUPS     Z14, (DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Z15, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z15, Z15, K1
+	VMOVAPS     Z0, K1, Z15
+	VMOVUPS     Z15, 64(DX)
+	ADDQ        CX, AX
+	ADDQ        $0x00000080, DX
+	SUBQ        $0x02, BX
+	JMP         positions2
+
+end2:
+positions1:
 	CMPQ   BX, $0x01
 	JL     end1
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
+	VPXORD Z16, Z16, Z16
+	MOVQ   w+16(FP), DI
+	MOVQ   at+40(FP), R8
 	MOVQ   taps+8(FP), R9
 
 tap1:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Y3
-	VFMADD231PS  (R10), Y3, Y0
-	VFMADD231PS  32(R10), Y3, Y1
-	VFMADD231PS  64(R10), Y3, Y2
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap1
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X3
-	VBROADCASTSS X3, Y3
-	MOVQ         cRow+64(FP), SI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Y0, Y0, Y4
-	VBLENDVPS    Y4, Y3, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VCMPPS       $0x03, Y1, Y1, Y4
-	VBLENDVPS    Y4, Y3, Y1, Y1
-	VMOVUPS      Y1, 32(SI)
-	VCMPPS       $0x03, Y2, Y2, Y4
-	VBLENDVPS    Y4, Y3, Y2, Y2
-	VMOVUPS      Y2, 64(SI)
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	SUBQ         $0x01, BX
-	JMP          lines1
+	MOVQ        (R8), R10
+	ADDQ        AX, R10
+	VMOVUPS     (DI), Z2
+	VFMADD231PS (R10), Z2, Z16
+	ADDQ        $0x08, R8
+	ADDQ        $0x40, DI
+	DECQ        R9
+	JNZ         tap1
+	VCMPPS      $0x08, Z16, Z1, K1
+	KMOVW       K1, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Z16, Z16, K1
+	VMOVAPS     Z0, K1, Z16
+	VMOVUPS     Z16, (DX)
+	ADDQ        CX, AX
+	ADDQ        $0x00000040, DX
+	SUBQ        $0x01, BX
+	JMP         positions1
 
 end1:
+	MOVQ SI, doubtful+56(FP)
 	VZEROUPPER
 	RET
 
-// func avx2Depthwise32(lines int, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
+// func avx2Depthwise(positions int, taps int, w *float32, x *float32, xStep int, at *int, c *float32) (doubtful int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Depthwise32(SB), NOSPLIT, $0-72
-	MOVQ x+32(FP), AX
-	MOVQ xLine+40(FP), CX
-	MOVQ c+56(FP), DX
-	MOVQ lines+0(FP), BX
+TEXT ·avx2Depthwise(SB), NOSPLIT, $0-64
+	MOVQ         x+24(FP), AX
+	MOVQ         xStep+32(FP), CX
+	MOVQ         c+48(FP), DX
+	MOVQ         positions+0(FP), BX
+	MOVL         $0x7fc00000, SI
+	VMOVD        SI, X0
+	VBROADCASTSS X0, Y0
+	VXORPS       Y1, Y1, Y1
+	XORQ         SI, SI
+	LEAQ         (CX)(CX*2), R11
+	LEAQ         (CX)(CX*4), R12
 
-lines3:
-	CMPQ   BX, $0x03
-	JL     end3
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
+positions7:
+	CMPQ   BX, $0x07
+	JL     end7
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
@@ -1196,134 +254,202 @@ lines3:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
+	MOVQ   w+16(FP), DI
+	MOVQ   at+40(FP), R8
 	MOVQ   taps+8(FP), R9
 
-tap3:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Y12
-	VFMADD231PS  (R10), Y12, Y0
-	VFMADD231PS  32(R10), Y12, Y1
-	VFMADD231PS  64(R10), Y12, Y2
-	VFMADD231PS  96(R10), Y12, Y3
-	VFMADD231PS  (R10)(CX*1), Y12, Y4
-	VFMADD231PS  32(R10)(CX*1), Y12, Y5
-	VFMADD231PS  64(R10)(CX*1), Y12, Y6
-	VFMADD231PS  96(R10)(CX*1), Y12, Y7
-	VFMADD231PS  (R10)(CX*2), Y12, Y8
-	VFMADD231PS  32(R10)(CX*2), Y12, Y9
-	VFMADD231PS  64(R10)(CX*2), Y12, Y10
-	VFMADD231PS  96(R10)(CX*2), Y12, Y11
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap3
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X12
-	VBROADCASTSS X12, Y12
-	MOVQ         cRow+64(FP), DI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Y0, Y0, Y13
-	VBLENDVPS    Y13, Y12, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VCMPPS       $0x03, Y1, Y1, Y13
-	VBLENDVPS    Y13, Y12, Y1, Y1
-	VMOVUPS      Y1, 32(SI)
-	VCMPPS       $0x03, Y2, Y2, Y13
-	VBLENDVPS    Y13, Y12, Y2, Y2
-	VMOVUPS      Y2, 64(SI)
-	VCMPPS       $0x03, Y3, Y3, Y13
-	VBLENDVPS    Y13, Y12, Y3, Y3
-	VMOVUPS      Y3, 96(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y4, Y4, Y13
-	VBLENDVPS    Y13, Y12, Y4, Y4
-	VMOVUPS      Y4, (SI)
-	VCMPPS       $0x03, Y5, Y5, Y13
-	VBLENDVPS    Y13, Y12, Y5, Y5
-	VMOVUPS      Y5, 32(SI)
-	VCMPPS       $0x03, Y6, Y6, Y13
-	VBLENDVPS    Y13, Y12, Y6, Y6
-	VMOVUPS      Y6, 64(SI)
-	VCMPPS       $0x03, Y7, Y7, Y13
-	VBLENDVPS    Y13, Y12, Y7, Y7
-	VMOVUPS      Y7, 96(SI)
-	ADDQ         DI, SI
-	VCMPPS       $0x03, Y8, Y8, Y13
-	VBLENDVPS    Y13, Y12, Y8, Y8
-	VMOVUPS      Y8, (SI)
-	VCMPPS       $0x03, Y9, Y9, Y13
-	VBLENDVPS    Y13, Y12, Y9, Y9
-	VMOVUPS      Y9, 32(SI)
-	VCMPPS       $0x03, Y10, Y10, Y13
-	VBLENDVPS    Y13, Y12, Y10, Y10
-	VMOVUPS      Y10, 64(SI)
-	VCMPPS       $0x03, Y11, Y11, Y13
-	VBLENDVPS    Y13, Y12, Y11, Y11
-	VMOVUPS      Y11, 96(SI)
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	ADDQ         SI, DX
-	SUBQ         $0x03, BX
-	JMP          lines3
+tap7:
+	MOVQ        (R8), R10
+	ADDQ        AX, R10
+	VMOVUPS     (DI), Y2
+	VFMADD231PS (R10), Y2, Y3
+	VFMADD231PS (R10)(CX*1), Y2, Y4
+	VFMADD231PS (R10)(CX*2), Y2, Y5
+	VFMADD231PS (R10)(R11*1), Y2, Y6
+	VFMADD231PS (R10)(CX*4), Y2, Y7
+	VFMADD231PS (R10)(R12*1), Y2, Y8
+	VFMADD231PS (R10)(R11*2), Y2, Y9
+	ADDQ        $0x08, R8
+	ADDQ        $0x20, DI
+	DECQ        R9
+	JNZ         tap7
+	VCMPPS      $0x08, Y1, Y3, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y3, Y3, Y2
+	VBLENDVPS   Y2, Y0, Y3, Y3
+	VMOVUPS     Y3, (DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Y1, Y4, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y4, Y4, Y2
+	VBLENDVPS   Y2, Y0, Y4, Y4
+	VMOVUPS     Y4, 32(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Y1, Y5, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y5, Y5, Y2
+	VBLENDVPS   Y2, Y0, Y5, Y5
+	VMOVUPS     Y5, 64(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Y1, Y6, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y6, Y6, Y2
+	VBLENDVPS   Y2, Y0, Y6, Y6
+	VMOVUPS     Y6, 96(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Y1, Y7, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y7, Y7, Y2
+	VBLENDVPS   Y2, Y0, Y7, Y7
+	VMOVUPS     Y7, 128(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Y1, Y8, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y8, Y8, Y2
+	VBLENDVPS   Y2, Y0, Y8, Y8
+	VMOVUPS     Y8, 160(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Y1, Y9, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y9, Y9, Y2
+	VBLENDVPS   Y2, Y0, Y9, Y9
+	VMOVUPS     Y9, 192(DX)
+	ADDQ        CX, AX
+	ADDQ        $0x000000e0, DX
+	SUBQ        $0x07, BX
+	JMP         positions7
 
-end3:
-lines1:
+end7:
+positions4:
+	CMPQ   BX, $0x04
+	JL     end4
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	MOVQ   w+16(FP), DI
+	MOVQ   at+40(FP), R8
+	MOVQ   taps+8(FP), R9
+
+tap4:
+	MOVQ        (R8), R10
+	ADDQ        AX, R10
+	VMOVUPS     (DI), Y2
+	VFMADD231PS (R10), Y2, Y3
+	VFMADD231PS (R10)(CX*1), Y2, Y4
+	VFMADD231PS (R10)(CX*2), Y2, Y5
+	VFMADD231PS (R10)(R11*1), Y2, Y6
+	ADDQ        $0x08, R8
+	ADDQ        $0x20, DI
+	DECQ        R9
+	JNZ         tap4
+	VCMPPS      $0x08, Y1, Y3, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y3, Y3, Y2
+	VBLENDVPS   Y2, Y0, Y3, Y3
+	VMOVUPS     Y3, (DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Y1, Y4, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y4, Y4, Y2
+	VBLENDVPS   Y2, Y0, Y4, Y4
+	VMOVUPS     Y4, 32(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Y1, Y5, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y5, Y5, Y2
+	VBLENDVPS   Y2, Y0, Y5, Y5
+	VMOVUPS     Y5, 64(DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Y1, Y6, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y6, Y6, Y2
+	VBLENDVPS   Y2, Y0, Y6, Y6
+	VMOVUPS     Y6, 96(DX)
+	ADDQ        CX, AX
+	ADDQ        $0x00000080, DX
+	SUBQ        $0x04, BX
+	JMP         positions4
+
+end4:
+positions2:
+	CMPQ   BX, $0x02
+	JL     end2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   w+16(FP), DI
+	MOVQ   at+40(FP), R8
+	MOVQ   taps+8(FP), R9
+
+tap2:
+	MOVQ        (R8), R10
+	ADDQ        AX, R10
+	VMOVUPS     (DI), Y2
+	VFMADD231PS (R10), Y2, Y3
+	VFMADD231PS (R10)(CX*1), Y2, Y4
+	ADDQ        $0x08, R8
+	ADDQ        $0x20, DI
+	DECQ        R9
+	JNZ         tap2
+	VCMPPS      $0x08, Y1, Y3, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y3, Y3, Y2
+	VBLENDVPS   Y2, Y0, Y3, Y3
+	VMOVUPS     Y3, (DX)
+	ADDQ        CX, AX
+	VCMPPS      $0x08, Y1, Y4, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y4, Y4, Y2
+	VBLENDVPS   Y2, Y0, Y4, Y4
+	VMOVUPS     Y4, 32(DX)
+	ADDQ        CX, AX
+	ADDQ        $0x00000040, DX
+	SUBQ        $0x02, BX
+	JMP         positions2
+
+end2:
+positions1:
 	CMPQ   BX, $0x01
 	JL     end1
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   w+16(FP), SI
-	MOVQ   wStep+24(FP), DI
-	MOVQ   at+48(FP), R8
+	MOVQ   w+16(FP), DI
+	MOVQ   at+40(FP), R8
 	MOVQ   taps+8(FP), R9
 
 tap1:
-	MOVQ         (R8), R10
-	ADDQ         AX, R10
-	VBROADCASTSS (SI), Y4
-	VFMADD231PS  (R10), Y4, Y0
-	VFMADD231PS  32(R10), Y4, Y1
-	VFMADD231PS  64(R10), Y4, Y2
-	VFMADD231PS  96(R10), Y4, Y3
-	ADDQ         $0x08, R8
-	ADDQ         DI, SI
-	DECQ         R9
-	JNZ          tap1
-	MOVL         $0x7fc00000, SI
-	VMOVD        SI, X4
-	VBROADCASTSS X4, Y4
-	MOVQ         cRow+64(FP), SI
-	MOVQ         DX, SI
-	VCMPPS       $0x03, Y0, Y0, Y5
-	VBLENDVPS    Y5, Y4, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VCMPPS       $0x03, Y1, Y1, Y5
-	VBLENDVPS    Y5, Y4, Y1, Y1
-	VMOVUPS      Y1, 32(SI)
-	VCMPPS       $0x03, Y2, Y2, Y5
-	VBLENDVPS    Y5, Y4, Y2, Y2
-	VMOVUPS      Y2, 64(SI)
-	VCMPPS       $0x03, Y3, Y3, Y5
-	VBLENDVPS    Y5, Y4, Y3, Y3
-	VMOVUPS      Y3, 96(SI)
-	ADDQ         CX, AX
-	MOVQ         cRow+64(FP), SI
-	ADDQ         SI, DX
-	SUBQ         $0x01, BX
-	JMP          lines1
+	MOVQ        (R8), R10
+	ADDQ        AX, R10
+	VMOVUPS     (DI), Y2
+	VFMADD231PS (R10), Y2, Y3
+	ADDQ        $0x08, R8
+	ADDQ        $0x20, DI
+	DECQ        R9
+	JNZ         tap1
+	VCMPPS      $0x08, Y1, Y3, Y2
+	VMOVMSKPS   Y2, DI
+	ORQ         DI, SI
+	VCMPPS      $0x03, Y3, Y3, Y2
+	VBLENDVPS   Y2, Y0, Y3, Y3
+	VMOVUPS     Y3, (DX)
+	ADDQ        CX, AX
+	ADDQ        $0x00000020, DX
+	SUBQ        $0x01, BX
+	JMP         positions1
 
 end1:
+	MOVQ SI, doubtful+56(FP)
 	VZEROUPPER
 	RET

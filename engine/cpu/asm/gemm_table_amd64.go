@@ -71,7 +71,3 @@ var avx2DotGEMM = []DotKernel{avx2DotGEMM1x16, avx2DotGEMM2x16, avx2DotGEMM3x16,
 var avx512AxpyGEMM = []AxpyKernel{avx512AxpyGEMM1, avx512AxpyGEMM2}
 
 var avx2AxpyGEMM = []AxpyKernel{avx2AxpyGEMM1, avx2AxpyGEMM2}
-
-var avx512Depthwise = []DepthwiseKernel{avx512Depthwise16, avx512Depthwise32, avx512Depthwise48, avx512Depthwise64}
-
-var avx2Depthwise = []DepthwiseKernel{avx2Depthwise8, avx2Depthwise16, avx2Depthwise24, avx2Depthwise32}

@@ -24,7 +24,7 @@ type KernelSet struct {
 	DotGEMM      []DotKernel     // by rows − 1
 	AxpyGEMM     []AxpyKernel    // by rows − 1
 	Int8         Int8Kernels
-	Depthwise    []DepthwiseKernel // by vectors − 1
+	Depthwise    DepthwiseKernel
 
 	// Packing.
 	Transpose8      TransposeKernel
@@ -82,14 +82,14 @@ const (
 	DotTerms   = 16
 )
 
-// DepthwiseKernel computes lines of so many vectors of a depthwise convolution from some
-// taps, one at least:
+// DepthwiseKernel computes some positions of a depthwise convolution from some taps, one of
+// either at least. Its lanes are channels:
 //
-//	c[l][j] = fma(w[t], x[l][j] of tap t, c[l][j]) for each t < taps in turn, from +0
+//	c[i][j] = fma(w[t][j], x[i][j] of tap t, c[i][j]) for each t < taps in turn, from +0
 //
-// w[t] lies t·wStep bytes behind w, x[l][0] of a tap l·xLine + at[t] behind x, and c[l][0]
-// l·cRow behind c. Lines are written in order, so that one may end in the next.
-type DepthwiseKernel func(lines, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
+// w and c are contiguous vectors; x[i][0] of a tap lies i·xStep + at[t] bytes behind x.
+// doubtful is not 0 if some c is a zero or a NaN.
+type DepthwiseKernel func(positions, taps int, w, x *float32, xStep int, at *int, c *float32) (doubtful int)
 
 // Int8Kernels are micro-kernels for integers of 8 bits, in sums of 32 bits that wrap. A
 // word of an operand holds a group of terms: four bytes, signed in b and, if so said, in

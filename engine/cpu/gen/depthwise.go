@@ -6,71 +6,73 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// depthwiseShapes are the sets that have depthwise kernels, and how many lines a kernel of
-// so many vectors takes together: accumulators that hide the latency of a multiply-add
-// and leave registers for a weight, and a part of the lines of usual maps.
-var depthwiseShapes = []struct {
-	isa
-	lines []int // by vectors − 1
-}{{avx512, []int{7, 7, 7, 6}}, {avx2, []int{7, 7, 4, 3}}}
-
-func (s isa) depthwiseName(vectors int) string {
-	return fmt.Sprintf("%sDepthwise%d", s.name, vectors*s.lanes)
-}
+// depthwiseTogether are the positions that a depthwise kernel takes together, as long as
+// there are enough. Seven accumulators hide the latency of a multiply-add, and lines of
+// usual maps are multiples of seven; either set has registers for them.
+var depthwiseTogether = []int{7, 4, 2, 1}
 
 func depthwiseKernels() {
-	for _, s := range depthwiseShapes {
-		for i, lines := range s.lines {
-			depthwiseKernel(s.isa, lines, i+1)
-		}
+	for _, s := range []isa{avx512, avx2} {
+		depthwiseKernel(s)
 	}
 }
 
-// depthwiseKernel writes a kernel that takes lines together as long as there are enough,
-// and then one by one.
-func depthwiseKernel(s isa, together, vectors int) {
-	name := s.depthwiseName(vectors)
-	function(name, "func(lines, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)",
-		fmt.Sprintf("%s computes lines of %d elements; see DepthwiseKernel.", name, vectors*s.lanes))
-	x, xLine, c, left := param("x"), param("xLine"), param("c"), param("lines")
-	for _, lines := range []int{together, 1} {
-		begin, end := fmt.Sprintf("lines%d", lines), fmt.Sprintf("end%d", lines)
+// depthwiseKernel writes a kernel whose lanes are channels.
+func depthwiseKernel(s isa) {
+	const equalOrUnordered = 8
+	name := s.name + "Depthwise"
+	function(name, "func(positions, taps int, w, x *float32, xStep int, at *int, c *float32) (doubtful int)",
+		name+" computes positions of as many channels as lanes; see DepthwiseKernel.")
+	x, xStep, c, left, doubtful := param("x"), param("xStep"), param("c"), param("positions"), context.GP64()
+	nan, zero, scratch, weight := s.register(), s.register(), s.register(), s.register()
+	s.constant(nan, canonicalNaN)
+	s.zero(zero)
+	context.XORQ(doubtful, doubtful)
+	w, at, taps, here := context.GP64(), context.GP64(), context.GP64(), context.GP64()
+	rows := rowAddresses(depthwiseTogether[0], here, xStep)
+	for _, together := range depthwiseTogether {
+		begin, end, tap := fmt.Sprintf("positions%d", together), fmt.Sprintf("end%d", together), fmt.Sprintf("tap%d", together)
 		context.Label(begin)
-		context.CMPQ(left, Imm(uint64(lines)))
+		context.CMPQ(left, Imm(uint64(together)))
 		context.JL(LabelRef(end))
-		acc := newAccumulators(s, lines, vectors)
-		for _, row := range acc.rows {
-			for _, y := range row {
-				s.zero(y)
-			}
+		acc := s.registers(together)
+		for _, y := range acc {
+			s.zero(y)
 		}
-		w, wStep, at, taps, here := param("w"), param("wStep"), param("at"), param("taps"), context.GP64()
-		rows, weight := rowAddresses(lines, here, xLine), s.register()
-		tap := fmt.Sprintf("tap%d", lines)
+		context.Load(context.Param("w"), w)
+		context.Load(context.Param("at"), at)
+		context.Load(context.Param("taps"), taps)
 		context.Label(tap)
 		context.MOVQ(Mem{Base: at}, here)
 		context.ADDQ(x, here)
-		context.VBROADCASTSS(Mem{Base: w}, weight)
-		for i, m := range rows {
-			for v, y := range acc.rows[i] {
-				context.VFMADD231PS(m.Offset(v*s.bytes()), weight, y)
-			}
+		context.VMOVUPS(Mem{Base: w}, weight)
+		for i, y := range acc {
+			context.VFMADD231PS(rows[i], weight, y)
 		}
 		context.ADDQ(Imm(8), at)
-		context.ADDQ(wStep, w)
+		context.ADDQ(Imm(uint64(s.bytes())), w)
 		context.DECQ(taps)
 		context.JNZ(LabelRef(tap))
-		acc.end(c, true)
-		for range lines {
-			context.ADDQ(xLine, x)
+		for i, y := range acc {
+			flags := context.GP64()
+			if s.wide {
+				k := context.K()
+				context.VCMPPS(Imm(equalOrUnordered), y, zero, k)
+				context.KMOVW(k, flags.As32())
+			} else {
+				context.VCMPPS(Imm(equalOrUnordered), zero, y, scratch)
+				context.VMOVMSKPS(scratch, flags.As32())
+			}
+			context.ORQ(flags, doubtful)
+			s.canonical(y, nan, scratch)
+			context.VMOVUPS(y, Mem{Base: c, Disp: i * s.bytes()})
+			context.ADDQ(xStep, x)
 		}
-		cRow := param("cRow")
-		for range lines {
-			context.ADDQ(cRow, c)
-		}
-		context.SUBQ(Imm(uint64(lines)), left)
+		context.ADDQ(U32(uint32(together*s.bytes())), c)
+		context.SUBQ(Imm(uint64(together)), left)
 		context.JMP(LabelRef(begin))
 		context.Label(end)
 	}
+	context.Store(doubtful, context.ReturnIndex(0))
 	ret()
 }

@@ -264,13 +264,6 @@ func gemmTable() []byte {
 	for _, s := range axpySets {
 		list(s.name, "Axpy", axpyRows, s.axpyName)
 	}
-	for _, s := range depthwiseShapes {
-		fmt.Fprintf(&text, "\nvar %sDepthwise = []DepthwiseKernel{", s.name)
-		for i := range s.lines {
-			fmt.Fprintf(&text, "%s,", s.depthwiseName(i+1))
-		}
-		fmt.Fprint(&text, "}\n")
-	}
 	out, err := format.Source(text.Bytes())
 	if err != nil {
 		panic(err)

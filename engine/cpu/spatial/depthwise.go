@@ -13,14 +13,23 @@ import (
 // depthwise is a contraction of windows of one plane for each plane of the output: a
 // convolution whose groups have one channel. Every plane has terms of its own in the
 // other operand.
+//
+// This one runs tiles of one row over a window buffer, plane by plane. It is for planes that
+// channelTiles does not take, and for sets without a depthwise micro-kernel.
 type depthwise struct {
 	*window
-	other       int   // operand
-	base        int   // of its first term
-	own         []int // strides from plane to plane
-	step        int   // from term to term
+	kernelTerms
 	termOffsets []int // bytes to each term
 	tapOffsets  []int // bytes to the tap of each, in a window buffer
+}
+
+// kernelTerms is how the terms of planes lie in the operand that has no windows: the kernels of
+// a convolution.
+type kernelTerms struct {
+	other int   // operand
+	start int   // of its first term
+	own   []int // strides from plane to plane
+	step  int   // from term to term
 }
 
 // NewDepthwise returns the kernel of a depthwise convolution, nil if p is none.
@@ -33,7 +42,7 @@ func NewDepthwise(p *tensor.Primitive, set *asm.KernelSet) kernel.Kernel {
 	return nil
 }
 
-func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.KernelSet) *depthwise {
+func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.KernelSet) kernel.Kernel {
 	r := len(p.Shape)
 	if p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || r < 2 || p.Args[other].Flat || len(affine.BoundsOf(p, other)) > 0 {
 		return nil
@@ -43,11 +52,18 @@ func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.KernelSet) *depth
 	if len(terms) != 1 || terms[0] < 0 || !affine.Constant(strides[r-2:r], p.Shape[r-2:]) {
 		return nil
 	}
+	x := kernelTerms{other: other, start: base, step: strides[terms[0]]}
+	if w := readWindow(p, arg, set, strides); w != nil {
+		x.own = affine.Strides(strides).Pick(w.axes)
+		if k := newChannelTiles(w, x); k != nil {
+			return k
+		}
+	}
 	w := newWindow(p, arg, set, strides)
 	if w == nil {
 		return nil
 	}
-	k := &depthwise{window: w, other: other, base: base, own: affine.Strides(strides).Pick(w.axes), step: strides[terms[0]]}
+	k := &depthwise{window: w, kernelTerms: x}
 	for i, t := range w.taps {
 		k.termOffsets, k.tapOffsets = append(k.termOffsets, i*k.step*mem.Word), append(k.tapOffsets, t*mem.Word)
 	}
@@ -65,7 +81,7 @@ func (k *depthwise) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Te
 	s := kernel.Scratch[windowBuffer](w)
 	k.place(s, block)
 	k.fill(s, tensor.Of[float32](args[k.arg]), 0)
-	k.planes.Offsets(s.planeOffsets, k.base, k.own, s.from)
+	k.planes.Offsets(s.planeOffsets, k.start, k.own, s.from)
 	terms, plane := tensor.Of[float32](args[k.other]), k.vertical.n*k.horizontal.n
 	all := (s.to - s.from) * plane
 	row := s.row(0, all)
@@ -80,7 +96,7 @@ func (k *depthwise) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Te
 		from = kernel.Source{}
 	}
 	if doubtful {
-		if err := k.correctPadding(s, out, args, vanished); err != nil {
+		if err := k.correctPadding(out, args, s.from*plane, all, vanished); err != nil {
 			return 0, err
 		}
 	}
@@ -91,22 +107,13 @@ func (k *depthwise) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Te
 }
 
 // plane computes the lines of a plane, in whole vectors: what a line has beyond its end is
-// written over by the next. So the last columns come first.
+// written over by the next.
 func (k *depthwise) plane(dst, values, terms []float32) {
-	lanes, n, lines, pitch := k.set.Lanes, k.horizontal.n, k.vertical.n, k.horizontal.length
-	left := mem.CeilDiv(n, lanes)
-	if k.set.Depthwise == nil {
-		for l := range lines {
-			for v := range left { // tiles of one row, which read the taps in place
-				k.set.GEMM[0][0](1, len(k.tapOffsets), &terms[0], 0, &k.termOffsets[0], &values[l*pitch+v*lanes], 0, &k.tapOffsets[0], &dst[l*n+v*lanes], 0, false)
-			}
+	lanes, n, pitch := k.set.Lanes, k.horizontal.n, k.horizontal.length
+	for l := range k.vertical.n {
+		for j := 0; j < n; j += lanes {
+			k.set.GEMM[0][0](1, len(k.tapOffsets), &terms[0], 0, &k.termOffsets[0], &values[l*pitch+j], 0, &k.tapOffsets[0], &dst[l*n+j], 0, false)
 		}
-		return
-	}
-	for left > 0 {
-		vectors := mem.CeilDiv(left, mem.CeilDiv(left, len(k.set.Depthwise)))
-		left -= vectors
-		k.set.Depthwise[vectors-1](lines, len(k.tapOffsets), &terms[0], k.step*mem.Word, &values[left*lanes], pitch*mem.Word, &k.tapOffsets[0], &dst[left*lanes], n*mem.Word)
 	}
 }
 
@@ -143,12 +150,12 @@ func (k *depthwise) leastTerm(s *windowBuffer, terms []float32) uint32 {
 	return least
 }
 
-// correctPadding evaluates by definition what padding may have changed.
-func (k *depthwise) correctPadding(s *windowBuffer, out *tensor.Tensor, args []*tensor.Tensor, vanished bool) error {
-	cell, plane := kernel.NewCell(k.p, args), k.vertical.n*k.horizontal.n
-	for i, x := range tensor.Of[float32](out)[s.from*plane : s.to*plane] {
+// correctPadding evaluates by definition what padding may have changed among n elements.
+func (w *window) correctPadding(out *tensor.Tensor, args []*tensor.Tensor, at, n int, vanished bool) error {
+	cell := kernel.NewCell(w.p, args)
+	for i, x := range tensor.Of[float32](out)[at : at+n] {
 		if x != x || vanished && math.Float32bits(x) == 0 {
-			if err := kernel.Evaluate(cell, out, s.from*plane+i); err != nil {
+			if err := kernel.Evaluate(cell, out, at+i); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package spatial_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -50,10 +51,17 @@ func TestPools(t *testing.T) {
 	}
 }
 
+// manyPlanes are enough of them to fill lanes, with some left over; lines of the last ones are
+// several blocks.
+var manyPlanes = []windows{
+	{17, 9, 12, 3, 1, 1, 1}, {40, 7, 7, 5, 1, 1, 2}, {33, 14, 14, 3, 2, 1, 1}, {16, 1, 40, 3, 1, 1, 1}, {19, 20, 21, 3, 1, 3, 3}, {21, 20, 19, 3, 2, 2, 1},
+	{50, 2, 2, 2, 1, 1, 0}, {18, 4, 3, 7, 1, 1, 3}, {24, 8, 9, 6, 1, 1, 5}, {30, 30, 31, 3, 4, 1, 1}, {16, 60, 40, 3, 1, 1, 1}, {17, 40, 61, 5, 2, 1, 2},
+}
+
 // Contractions of windows of one plane with terms of its own, wherever those lie.
 func TestDepthwise(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
-	for _, c := range someWindows {
+	for i, c := range slices.Concat(someWindows, manyPlanes) {
 		p := c.primitive(tensor.Dot)
 		p.Args = append(p.Args, tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{c.planes, c.kernel, c.kernel}, Dims: kerneltest.Dims(0, 3, 4)})
 		if r.IntN(2) == 0 { // terms apart
@@ -63,11 +71,26 @@ func TestDepthwise(t *testing.T) {
 			p.Args[0], p.Args[1] = p.Args[1], p.Args[0]
 		}
 		for _, set := range asm.Sets() {
-			if spatial.NewDepthwise(p, set) == nil {
+			if spatial.NewDepthwise(p, set) == nil && (i < len(someWindows) || set.Depthwise != nil) {
 				t.Errorf("%s: %v is not depthwise", set.Name, c)
 			}
 		}
 		for _, from := range [][]float64{{-0x1p-100, 0x1p-100}, {0x1p-100, kerneltest.NegativeZero, 0, -0x1p-80}, kerneltest.Wild, kerneltest.NearTies} {
+			kerneltest.Compare(t, fmt.Sprint(c), p, kerneltest.Drawn(r, tensor.Float32, p.Args[0].Shape, from...), kerneltest.Drawn(r, tensor.Float32, p.Args[1].Shape, from...))
+		}
+	}
+}
+
+// Images of a batch share the terms of their channels.
+func TestDepthwiseOfBatches(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 3))
+	for _, c := range []kerneltest.Convolution{
+		{Batch: 3, In: 24, Size: 9, Out: 24, Kernel: 3, Stride: 2, Pad: 1, Groups: 24},
+		{Batch: 5, In: 7, Size: 14, Out: 7, Kernel: 5, Stride: 1, Pad: 2, Groups: 7},
+		{Batch: 2, In: 16, Size: 7, Out: 32, Kernel: 3, Stride: 1, Pad: 1, Groups: 16},
+	} {
+		p := c.Primitive()
+		for _, from := range [][]float64{kerneltest.Wild, kerneltest.Small, kerneltest.NearTies} {
 			kerneltest.Compare(t, fmt.Sprint(c), p, kerneltest.Drawn(r, tensor.Float32, p.Args[0].Shape, from...), kerneltest.Drawn(r, tensor.Float32, p.Args[1].Shape, from...))
 		}
 	}

@@ -48,9 +48,21 @@ type windowAxis struct {
 // noAxis stands for an axis that there is not.
 const noAxis = -1
 
-// newWindow returns how p reads operand arg through windows, nil if it does not. Planes are
-// merged where the strides of others allow it, too.
+// newWindow returns how p reads operand arg through windows, nil if it does not, or if
+// window buffers would be far greater than the output. Planes are merged where the strides
+// of others allow it, too.
 func newWindow(p *tensor.Primitive, arg int, set *asm.KernelSet, others ...affine.Strides) *window {
+	w := readWindow(p, arg, set, others...)
+	if w == nil || w.phaseSize() > tuning.MaxWindowWaste*w.vertical.n*w.horizontal.n {
+		return nil
+	}
+	w.blockPlanes = min(max(tuning.MaxWindowBuffer/(w.phaseSize()*w.phases()), 1), w.planes.N)
+	w.findTaps()
+	return w
+}
+
+// readWindow returns the same without the layout of a window buffer.
+func readWindow(p *tensor.Primitive, arg int, set *asm.KernelSet, others ...affine.Strides) *window {
 	r, rank := len(p.Shape), len(p.Args[arg].Shape)
 	if p.Args[arg].Flat || r < 2 || rank < 2 || p.Shape.Elements() == 0 || p.Terms() < 2 || p.Terms() > tuning.MaxTaps || set.EltwiseChain == nil {
 		return nil
@@ -84,12 +96,6 @@ func newWindow(p *tensor.Primitive, arg int, set *asm.KernelSet, others ...affin
 	w.base = base - w.vertical.offset*w.vertical.stride - w.horizontal.offset*w.horizontal.stride
 	keep, extents := affine.Merge(p.Shape, outer, append(others, strides))
 	w.axes, w.planes, w.steps = keep, affine.Grid{Extents: extents, N: tensor.Shape(extents).Elements()}, affine.Strides(strides).Pick(keep)
-	size := w.vertical.length * w.horizontal.length
-	if size > tuning.MaxWindowWaste*w.vertical.n*w.horizontal.n {
-		return nil
-	}
-	w.blockPlanes = min(max(tuning.MaxWindowBuffer/(size*w.phases()), 1), w.planes.N)
-	w.findTaps()
 	return w
 }
 
