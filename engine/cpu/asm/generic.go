@@ -11,7 +11,7 @@ import (
 var Generic = &KernelSet{
 	Name: "generic", Has: true,
 	Lanes: genericLanes, GEMM: [][]MicroKernel{{genericGEMM}}, Transpose8: genericTranspose8, Gather: genericGather, MinMagnitude: genericMinMagnitude, MaxSize: genericMaxSize,
-	EltwiseChain: genericEltwiseChain,
+	EltwiseChain: genericEltwiseChain, Int8: Int8Kernels{Group: 4, GEMM: [][]MicroKernel{{genericInt8QuadGEMM}}},
 }
 
 const genericLanes = 8
@@ -52,6 +52,25 @@ func genericAccumulate(terms int, a *float32, aAt *int, b *float32, bAt *int, ac
 	}
 	for i, x := range [genericLanes]float64{c0, c1, c2, c3, c4, c5, c6, c7} {
 		acc[i] = tensor.CanonNaN(float32(x))
+	}
+}
+
+// genericInt8QuadGEMM is a MicroKernel of one row of sums of four bytes, unsigned in a, as
+// AVX-512's are. So every machine tests how operands are shifted for those.
+func genericInt8QuadGEMM(tiles, terms int, a *float32, _ int, aAt *int, b *float32, bNext int, bAt *int, c *float32, _ int, add bool) {
+	from, to := unsafe.Slice(aAt, terms), unsafe.Slice(bAt, terms)
+	for i := range tiles {
+		acc := (*[genericLanes]int32)(unsafe.Add(unsafe.Pointer(c), 4*genericLanes*i))
+		if !add {
+			*acc = [genericLanes]int32{}
+		}
+		for t, at := range to {
+			x := (*[4]uint8)(unsafe.Add(unsafe.Pointer(a), from[t]))
+			y := (*[genericLanes][4]int8)(unsafe.Add(unsafe.Pointer(b), i*bNext+at))
+			for j := range y {
+				acc[j] += int32(x[0])*int32(y[j][0]) + int32(x[1])*int32(y[j][1]) + int32(x[2])*int32(y[j][2]) + int32(x[3])*int32(y[j][3])
+			}
+		}
 	}
 }
 
