@@ -1,6 +1,6 @@
 // Package cli is the command line of tally: one file for each verb.
 //
-// What every verb keeps to:
+// Invariants, to which every verb keeps:
 //   - With --json it writes exactly one JSON value to standard output, an error
 //     too: {"error": …, "hint": …}. Progress goes to standard error then.
 //   - An error ends with what to do next (hint.go).
@@ -8,6 +8,8 @@
 //     verified, 4 what was to be verified needs more memory than it may take,
 //     130 interrupted.
 //   - It ends within seconds after Ctrl-C, and leaves nothing half done.
+//
+// Call [Run]; it is all of the program.
 package cli
 
 import (

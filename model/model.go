@@ -5,6 +5,13 @@
 // reduction takes) become constants of the program, and no others do. So a
 // program made for one set of inputs serves all that agree in shapes and in
 // these.
+//
+// Call [Load] first. [Model.Run] computes once; [Model.Prepare] gives what computes many
+// times.
+//
+// Invariant: outputs have the same bits on every machine, and with every executor.
+//
+// Source: docs/spec/operators.md says what each operator means.
 package model
 
 import (

@@ -11,7 +11,7 @@
 // or goes. Profit is what an account receives less what it gives and what its
 // computing costs.
 //
-// Adversaries plays the attacks of docs/spec/attacks.md, one by one, with real states
-// and games. Coalitions lets people of up to four roles search for the strategy that
+// [Adversaries] plays the attacks of docs/spec/attacks.md, one by one, with real states
+// and games. [Coalitions] lets people of up to four roles search for the strategy that
 // pays best; there states are mere names, and the referee of disputes is right.
 package sim

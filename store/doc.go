@@ -7,6 +7,9 @@
 // up to 1 MiB it is the only block; above, it is the index, one more block with
 // the size and the block digests in canonical encoding under the domain "blob".
 //
+// Call [Open] first. [Store.Put] stores bytes under a pin, [Store.Fetch] brings what others
+// have, and [Store.Get] reads.
+//
 // Invariants:
 //   - No byte leaves the store, and none enters it from a Source, before its
 //     block has matched its CID. A block that does not match on disk is removed

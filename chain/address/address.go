@@ -2,6 +2,12 @@
 //
 // Importing it fixes the prefixes of the SDK's process-wide configuration,
 // which AccAddress.String reads; every package of the chain imports it.
+//
+// Call [Parse] for what people write.
+//
+// Invariant: an account has one text, in which a mistyped letter is found.
+//
+// Source: BIP 173.
 package address
 
 import (

@@ -2,10 +2,13 @@
 // the Cosmos SDK's auth, bank, consensus, feegrant and tx, and our own (modules.go lists
 // them), on a validator set of our own.
 //
-// Invariant: a block without transactions or deadlines, and no long pause before it, changes no
-// state, so its app hash is that of the block before, and an idle chain makes
-// no blocks to prove it. Every module states its own invariant, which
-// CheckInvariants collects.
+// Call [New] for the application of a node, and [NewEncoding] for what speaks to one.
+//
+// Invariant: a block without transactions or deadlines changes no state, unless a long pause
+// came before it. Its app hash is that of the block before, so an idle chain makes no blocks
+// to prove it. Every module states its own invariant, which [App.CheckInvariants] collects.
+//
+// Source: ABCI 2.0, as CometBFT and the Cosmos SDK have it.
 package app
 
 import (

@@ -1,8 +1,10 @@
 // Package coin is the chain's one currency.
 //
-// Ledgers count in utally, as uint64; only the bank uses the SDK's big
-// integers. The supply never exceeds MaxSupply, so any sum of two amounts that
-// exist fits in a uint64. One tally is 10⁶ utally.
+// Ledgers count in utally, as uint64; only the bank uses the SDK's big integers. One tally
+// is 10⁶ utally. [Of] makes the bank's coins of an amount, and [Amount] reads them.
+//
+// Invariant: the supply never exceeds [MaxSupply], so any sum of two amounts that exist fits
+// in a uint64.
 package coin
 
 import (

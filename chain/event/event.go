@@ -1,7 +1,12 @@
 // Package event reads the chain's typed events out of block results.
 //
 // A module emits an event as a protobuf message; the SDK turns it into a type
-// and attributes, and adds attributes of its own. Parse is the inverse.
+// and attributes, and adds attributes of its own. [Parse] is the inverse. Call [Of] for all
+// events of one type.
+//
+// Invariant: what a module emitted is what [Parse] returns.
+//
+// Source: typed events of the Cosmos SDK.
 package event
 
 import (

@@ -1,9 +1,13 @@
 // Package vrf is the verifiable random function of the chain: RFC 9381 with the
 // suite ECVRF-EDWARDS25519-SHA512-ELL2.
 //
-// A key and an input have exactly one output, which only the key's holder can
-// compute and anyone can check. Keys are ed25519 keys; Verify refuses keys of
-// small order, so the uniqueness holds for adversarial keys too.
+// Call [Prove] for an output and its proof, and [Verify] for the output that a proof shows.
+//
+// Invariants: a key and an input have exactly one output, which only the key's holder can
+// compute and anyone can check. Keys are ed25519 keys. [Verify] refuses those of small
+// order, so the output is unique for adversarial keys too.
+//
+// Source: RFC 9381.
 package vrf
 
 import (

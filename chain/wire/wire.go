@@ -12,6 +12,8 @@
 //
 // What FromProto accepts, ToProto gives back, and the identity of an order or a
 // receipt is the same on both sides. No function panics, whatever the message holds.
+//
+// Source: docs/spec/lease.md and dispute.md; proto has the messages.
 package wire
 
 import (

@@ -2,7 +2,9 @@
 //
 // The rule is the plainest that is fair to state: of the offers that meet every
 // condition of an order, the cheapest wins; of equals, the one whose validator
-// comes first in byte order. It is a pure function of the book.
+// comes first in byte order. [Best] is all of it.
+//
+// Invariant: the result depends on the book alone, and not on its order.
 //
 // Source: order and offer of DKLabs.AI, §7.
 package auction

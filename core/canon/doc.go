@@ -13,6 +13,11 @@
 // largest power of two below n. A root also binds n, so a proof fixes a leaf's
 // position as well as its value.
 //
+// Give a type a method Code ([Coded]), which walks its fields; [Marshal] and [Unmarshal] then
+// write and read it. [Sum] hashes, [Root] makes a tree, and [Verify] checks a path in one.
+//
 // Invariant: nothing here allocates in proportion to a length that the input
 // merely claims.
+//
+// Sources: RFC 6962 for trees; DWARF for LEB128.
 package canon

@@ -15,6 +15,9 @@
 // Picking the first disagreement concedes everything before it, so operands
 // are proved against commitments that both sides agree on.
 //
+// [Challenge] finds where a claim is wrong, and [Open] begins the game. [Apply] makes a
+// move, and [Expire] lets time pass. [Play] gives the move that an honest side would make.
+//
 // # Invariants
 //
 //   - An honest defender never loses, an honest challenger of a false claim never

@@ -7,6 +7,8 @@
 // code in Cauchy's form: the identity, so that the first fragments are the tiles
 // themselves, and under it 1/(fragment ⊕ i), in closed form.
 //
+// Choose a [Code]. [Code.Fragment] cuts a fragment, and [Code.Rebuild] makes up the state.
+//
 // A fragment of a state is a state again, of unsigned integers as wide as the elements:
 // it is encoded, stored, committed to and opened like one.
 //

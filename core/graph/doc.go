@@ -11,6 +11,9 @@
 // A State is the named tensors between two runs of a program. The Trace of a
 // run is the list of roots of what its nodes computed.
 //
+// Call [NewBuilder] to write a graph; core/lower makes a program of it. [Program.Run] plays
+// a program with a kernel for each node: [Reference], or that of an executor.
+//
 // Invariants: a checked Graph or Program is acyclic, well-typed and static in
 // shape; node order follows from structure alone, never from a map.
 //

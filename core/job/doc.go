@@ -9,8 +9,9 @@
 //
 //	Apply(Lease, Event) → (Lease, []Effect, error)
 //
-// Events are what people and the clock do; effects are what the chain must do
-// with money and records. Nothing here reads a clock or touches an account.
+// [NewLease] begins a lease, and [Apply] is all that happens to it. Events are what people
+// and the clock do; effects are what the chain must do with money and records. Nothing here
+// reads a clock or touches an account.
 //
 // # Invariants (Lease.Check)
 //

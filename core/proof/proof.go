@@ -8,6 +8,12 @@
 // interval are fixed by the order before the work, which removes what the known
 // attacks choose freely.
 //
+// [Segments] draws what an auditor executes again, [Digest] is its answer, and [Compare] settles
+// what replicas disagree about.
+//
+// Invariants: a draw follows from its seed or VRF output alone, and from nothing that who is
+// drawn could choose. An answer binds the auditor's name, so nobody can copy another's.
+//
 // Sources: Jia et al., Proof-of-Learning (arXiv 2103.05633); Zhang et al. 2022
 // and Fang et al. 2023 for the attacks; DKLabs.AI §10.5.
 package proof

@@ -21,6 +21,9 @@
 // A Cell evaluates one element of the output, in fold blocks of at most 32
 // consecutive terms; the referee of a dispute recomputes exactly one of them.
 //
+// Call [New] for a tensor and [Tensor.Root] for its root. [Primitive.Check] says whether a
+// primitive is one, and [Primitive.Eval] computes it.
+//
 // # Invariants
 //
 // Results depend on nothing but operands: no threads, tile sizes or machines.

@@ -12,6 +12,9 @@
 //	loss                  the loss of the last batch, float32
 //	step                  the number of steps done, int64
 //
+// Call [New]: it makes the [Training] of a graph, a recipe and records. [Merge] makes the
+// program that ends a round.
+//
 // Everything that a run computes follows from the graph, the records, the seed
 // of their order and the recipe.
 //

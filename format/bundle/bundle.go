@@ -7,9 +7,15 @@
 //
 // The manifest lists names in ascending order with sizes and SHA-256 digests; the
 // contents follow in that order without gaps. The version is read first, and is that of
-// what the entries mean, too. There is one file for given
-// entries, and a file with any bit changed is refused. What the entries mean,
-// and that they are not forged as a whole, is for others to check.
+// what the entries mean, too.
+//
+// Call [Write] to make one, and [Open] to read one.
+//
+// Invariants: there is one file for given entries, and a file with any bit changed is
+// refused. What the entries mean, and that they are not forged as a whole, is for others
+// to check.
+//
+// Source: docs/spec/bundle.md.
 package bundle
 
 import (

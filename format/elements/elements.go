@@ -1,6 +1,9 @@
 // Package elements fills tensors from files, straight into their memory, so
 // that a file's bytes are never held twice.
 //
+// Call [Size] for the bytes that a tensor takes in a file, compare it with what is there, and
+// then call [Read].
+//
 // Invariant: what it returns is canonical as package tensor defines it, one
 // NaN and booleans of 0 and 1, whatever the file holds.
 package elements

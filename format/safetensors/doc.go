@@ -4,10 +4,10 @@
 // (a JSON object that gives every tensor's type, shape and place) and the
 // elements, without gaps.
 //
-// Write gives the one canonical file of a set of tensors: by element type, the
+// [Write] gives the one canonical file of a set of tensors: by element type, the
 // larger first, so that every element is aligned, then by name; the header in
 // that order, without optional characters, padded with spaces to eight bytes.
-// It is the file that the reference implementation writes. Read takes any file
+// It is the file that the reference implementation writes. [Read] takes any file
 // that keeps the format's rules, from untrusted bytes.
 //
 // Invariants: reading allocates at most the size of the file and 64 MiB, and

@@ -1,8 +1,14 @@
-// Package yaml reads YAML that people write. It is one document in which every value stands
-// for itself: anchors and aliases, by which a few lines become billions of values, are
-// refused before anything is made of them. So what is read takes memory in proportion to
-// its bytes, which callers bound. Decode reads into fields with json tags; who decodes by
-// other means asks Plain first.
+// Package yaml reads YAML that people write: one document, in which every value stands for
+// itself.
+//
+// [Decode] reads into fields with json tags. Callers that decode by other means call [Plain]
+// first.
+//
+// Invariant: what is read takes memory in proportion to its bytes, which callers bound.
+// Anchors and aliases, by which a few lines become billions of values, are refused before
+// anything is made of them.
+//
+// Source: YAML 1.2, without §7.1 (alias nodes).
 package yaml
 
 import (

@@ -76,3 +76,33 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 		t.Fatalf("only %d tests are named", found)
 	}
 }
+
+// untold are packages whose comment need not say what to call first, or what always holds.
+var untold = map[string]string{
+	"cmd/tally": "a command", "engine/cpu/gen": "a command", "internal/democheck": "a command",
+	"engine": "an interface: executors say what to call", "engine/cpu/tuning": "a table of constants",
+	"internal/archtest": "tests alone", "internal/e2e": "tests alone",
+}
+
+var docLink = regexp.MustCompile(`\[\*?[A-Z]\w*(\.[A-Z]\w*)?\]`)
+
+// Whoever meets a package looks first for where to begin, and for what may be relied upon.
+func TestPackageCommentsSayWhereToBegin(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if f.ast.Doc == nil || f.generated || f.test || under(f.dir, "gen", "internal/testkit") || untold[f.dir] != "" {
+			continue
+		}
+		text := f.ast.Doc.Text()
+		if !docLink.MatchString(text) && !strings.Contains(text, f.ast.Name.Name+".") {
+			t.Errorf("%s: the package comment does not say what to call first, by a link such as [New]", f.dir)
+		}
+		if !strings.Contains(text, "nvariant") {
+			t.Errorf("%s: the package comment does not say what always holds: its invariants", f.dir)
+		}
+	}
+	for dir := range untold {
+		if _, err := os.Stat(filepath.Join(root, dir)); err != nil {
+			t.Errorf("%s is excepted, and is not there", dir)
+		}
+	}
+}

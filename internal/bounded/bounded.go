@@ -1,8 +1,12 @@
-// Package bounded opens and reads files that people name. Only regular files are opened:
-// a pipe may have no writer, and a device no end. OpenWithin opens what lies in folders
-// that somebody chose, wherever links lead. ReadFile returns at most as many bytes as its
-// caller takes, and never holds more. What a file system says of a file's size refuses
-// what is too long, and is not believed otherwise: a file may grow while it is read.
+// Package bounded opens and reads files that people name.
+//
+// Call [ReadFile] for a file's bytes, [Open] for the file, and [OpenWithin] for one that must
+// be in folders that somebody chose, wherever links lead.
+//
+// Invariants: only regular files are opened, since a pipe may have no writer, and a device
+// no end. [ReadFile] never holds more bytes than its caller takes. A file that claims to
+// be longer is refused; no other claim of a size is believed, as a file may grow while it
+// is read.
 package bounded
 
 import (

@@ -4,4 +4,6 @@
 //	begun := cputime.Used()
 //	// what is measured
 //	took := cputime.Used() - begun
+//
+// Invariant: what other processes do does not count.
 package cputime

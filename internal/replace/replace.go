@@ -1,5 +1,8 @@
 // Package replace writes files that are there whole or not at all, whenever a process
 // ends. [File] is all of it.
+//
+// Invariant: a reader finds the old file or the new one, and no part of either. A power cut
+// may bring the old one back.
 package replace
 
 import (

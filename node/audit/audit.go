@@ -3,6 +3,13 @@
 // Drawn as custodian, it fetches, checks and keeps the order's files or the data of
 // receipts. It attests to them, and shows on chain what it is asked for. Drawn as auditor,
 // it re-executes the segments that its VRF picks, and disputes what is wrong.
+//
+// [Run] is all of it; node/runner calls it beside node/lead.
+//
+// Invariants: it attests only to what is here and was checked. It reports only what it
+// computed itself, and a mismatch is followed by a dispute, since its bond stands behind it.
+//
+// Source: docs/spec/lease.md; docs/adr/0014-forced-errors.md.
 package audit
 
 import (

@@ -3,8 +3,11 @@
 //
 // Make an [Exchange]. [Exchange.Fetch] brings a file of a lease here and pins it for the
 // lease; [Exchange.Serve] lets the lease's parties have what is here; [Exchange.Forget]
-// lets go of all of it. What is here for one order is never handed over, nor taken, for
-// another.
+// lets go of all of it.
+//
+// Invariant: what is here for one order is never handed over, nor taken, for another.
+//
+// Source: docs/adr/0007-consumer-hands-over.md; p2p has the protocol.
 package blobs
 
 import (

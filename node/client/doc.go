@@ -1,6 +1,9 @@
 // Package client is how a role speaks to a chain: it follows blocks, reads
 // state and sends transactions of one account, each until it is in a block.
 //
+// Call [Dial] first, then [Client.Account]. [Client.Next] waits for a block, and
+// [Account.Send] sends.
+//
 // Invariants: messages that are sent once are executed at most once. What one account
 // sends at once is under way at once, with consecutive sequences; whoever needs an order
 // sends the next message when the last is in a block.

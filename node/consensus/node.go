@@ -1,7 +1,7 @@
 // Package consensus runs one CometBFT node and the chain's application inside
 // this process.
 //
-// Everything of a node lies in one directory: keys, genesis and databases. A
+// Invariants: everything of a node is in one directory: keys, genesis and databases. A
 // node that was killed at any moment starts again from there. Nothing is
 // global, so several nodes live in one process, each with its own ports and
 // metrics. Servers: CometBFT RPC, gRPC and REST.
@@ -9,6 +9,10 @@
 // Block times are those at which validators voted for the block before. After
 // a silence of the chain the next block's time is therefore as old as the
 // silence was long; Config.EmptyInterval bounds that.
+//
+// Call [Start]; [Node.Stop] ends it.
+//
+// Source: CometBFT, which this package configures.
 package consensus
 
 import (

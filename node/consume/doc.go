@@ -4,4 +4,12 @@
 //
 // A consumer needs no registration. It must stay until a quorum of custodians holds
 // its files; from then on the order is carried out without it.
+//
+// Call [NewDraft] for an order file, and [Draft.Order] for the order. Then [Post] it, [Follow]
+// it, and [Deliver] the result.
+//
+// Invariant: what was paid is not paid again: an order that was posted is found by
+// [FindEarlier] before it is posted.
+//
+// Source: docs/spec/lease.md; docs/adr/0007-consumer-hands-over.md.
 package consume

@@ -8,8 +8,11 @@
 //	validator-0 …    homes (package home), each of which can also run alone
 //	lock             held by the process that runs the network
 //
-// The process may be killed at any moment, while the directory is made too; the
+// Invariant: the process may be killed at any moment, while the directory is made too; the
 // next start goes on. Ports are free ones that a home keeps while it can.
+//
+// Call [Start]; [Network.Ready] waits until every
+// peer is registered, and [Network.Stop] ends it.
 package devnet
 
 import (

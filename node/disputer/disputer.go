@@ -2,9 +2,14 @@
 // what the role computes itself, and opens a dispute where they differ. It makes
 // every move that is the role's, as defender or as challenger.
 //
-// It keeps no state that a restart would miss: games, roles and turns are read
-// from the chain, and the account of a claim is computed again from its start
-// state.
+// Call [New] for a role's [Player] and [Player.Block] on every block. [Player.Check] is for
+// work that has to be right.
+//
+// Invariants: it keeps no state that a restart would miss. Games, roles and turns are read
+// from the chain, and the account of a claim is computed again from its start state. It takes
+// the seat of a side only if what is computed here bears that side out.
+//
+// Source: docs/spec/dispute.md; core/dispute has the game.
 package disputer
 
 import (

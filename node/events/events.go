@@ -1,7 +1,9 @@
 // Package events is what a role tells of its work, for people who watch it and for tests.
 //
-// Make one [Recorder] for a role and call [Recorder.Emit]. Events are told and never read
-// back: nothing that a role decides depends on one.
+// Make one [Recorder] for a role and call [Recorder.Emit].
+//
+// Invariants: events are told and never read back, so nothing that a role decides depends on
+// one. They come to the observer in the goroutine that emits them, under the role's own name.
 package events
 
 import (

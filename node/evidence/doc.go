@@ -4,12 +4,14 @@
 // A bundle holds the signed order, the record of its lease with every receipt,
 // the files and states that the work started from and ended in, and the anchor:
 // a header that the validators signed, with the proof that the order's
-// settlement is in the state it commits to. Who trusts the validator set, by its
+// settlement is in the state it commits to. Whoever trusts the validator set, by its
 // hash, need trust nothing else; and with the states at hand anybody can
 // re-execute any segment.
 //
-// Order of checks: the container's digests, the anchor, the record, every root
-// and signature; then, and only then, something is executed.
+// Call [Collect] to make one. [Check] opens one; [Proof.Execute] plays a part of it again.
 //
-// The format is docs/spec/bundle.md.
+// Invariant: nothing is executed before all else was checked, in this order: the container's
+// digests, the anchor, the record, every root and signature.
+//
+// Source: docs/spec/bundle.md.
 package evidence

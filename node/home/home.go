@@ -11,9 +11,11 @@
 //	notes/         what the role remembers of its work
 //	lock           held by the process that uses the home
 //
-// Create may be killed at any moment and called again. An open home belongs to
-// one process. Whoever can read the directory has its keys; files with secrets
-// are readable by their owner alone.
+// Call [Create] once, and [Open] each time; [Home.Env] gives what a role works with.
+//
+// Invariants: [Create] may be killed at any moment and called again. An open home belongs to
+// one process. Whoever can read the directory has its keys; files with secrets are readable
+// by their owner alone.
 package home
 
 import (

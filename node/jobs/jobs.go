@@ -1,8 +1,11 @@
 // Package jobs loads the jobs of orders, one at a time, and holds them in memory.
 //
 // Make a [Cache] and call [Cache.Get]: the first call for an order fetches and checks its
-// files, which may take minutes; later ones answer at once. Loading takes turns that are
-// fair by consumer: however many orders one has, another's waits for one of them.
+// files, which may take minutes; later ones answer at once.
+//
+// Invariants: a job that is held was checked against the roots of its order. Loading takes
+// turns that are fair by consumer: however many orders one has, another's waits for one of
+// them. No order loads for longer than custodians have for an answer, or a minute.
 package jobs
 
 import (

@@ -1,7 +1,13 @@
-// Package lead is a validator's role in the leases that it won: it takes the
-// order's files from the consumer, gives out units to its providers, more to the
-// faster ones, merges each round and posts the merge; and it takes over leases
-// whose lead is idle, when it is next in line.
+// Package lead is a validator's role in the leases that it won.
+//
+// It takes the order's files from the consumer and gives out units to its providers, more to
+// the faster ones. It merges each round and posts the merge. It takes over leases whose lead
+// is idle, when it is next in line. [Run] is all of it; node/runner calls it beside
+// node/audit.
+//
+// Invariant: it takes over only what it could load itself.
+//
+// Source: docs/spec/lease.md.
 package lead
 
 import (

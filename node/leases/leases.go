@@ -3,8 +3,12 @@
 //
 // Make a [Follower] and call [Follower.Live] on every block. Leases are read brief: of
 // standing receipts with the last checkpoint alone, of merges without inputs.
-// [Follower.Fill] adds those that a task needs. What was read is shared: nobody changes it
-// (docs/adr/0026-leases-read-brief.md).
+// [Follower.Fill] adds those that a task needs.
+//
+// Invariants: what was read is shared, and nobody changes it. A lease that cannot be read
+// keeps nobody from the others. Cached leases take a bounded number of bytes.
+//
+// Source: docs/adr/0026-leases-read-brief.md.
 package leases
 
 import (

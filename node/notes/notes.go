@@ -1,8 +1,11 @@
 // Package notes keeps what a role notes about orders in files of its own, to save work
-// after a restart: a note that is lost costs time and nothing else.
+// after a restart.
 //
-// [Dir.Of] names where a note belongs; [Write] writes it, whole or not at all.
-// [Dir.Forget] lets go of all notes of an order.
+// [Dir.Of] names where a note belongs, and [Write] writes it. [Dir.Forget] lets go of all
+// notes of an order.
+//
+// Invariants: a note is there whole or not at all. One that is lost costs time and nothing
+// else.
 package notes
 
 import (

@@ -1,7 +1,12 @@
 // Package peers knows who is registered on chain, in which role, and how to reach them.
 //
 // Make a [Directory] and call [Directory.Greet] on every block: it tells the host who is
-// registered. What the directory says may be some blocks old.
+// registered. [Directory.Reach] gives the peer of an account, ready to be called.
+//
+// Invariants: what the directory says is at most 20 blocks old, unless the chain does not
+// answer. However many strangers call, the registry is listed at most once a block.
+//
+// Source: chain/x/provider has the registry.
 package peers
 
 import (

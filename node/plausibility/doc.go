@@ -17,4 +17,8 @@
 // Sources: Liu et al., Proof of Training (WWW 2023), and the mixture of
 // MatrixAI §3.4. Thresholds are our own, calibrated on honest runs
 // (honest_test.go): the published ones are absolute, or refuse honest runs.
+//
+// Call [Assess].
+//
+// Invariant: a [Report] says what each rule found, and never that the work was done.
 package plausibility

@@ -1,5 +1,12 @@
 // Package provide is the role that sells computation: it takes units that leads
 // offer, computes them, keeps their checkpoints and posts its own receipts.
+//
+// [Run] is all of it; node/runner calls it.
+//
+// Invariant: it takes a unit only if the order's files are here and loaded, and if this
+// machine can compute it in time: being late costs a penalty.
+//
+// Source: docs/spec/lease.md.
 package provide
 
 import (

@@ -9,7 +9,7 @@
 //	States  states by their roots             node/states
 //	Notes   what saves work after a restart   node/notes
 //
-// Roles are reconcilers. On every block ([Env.EachBlock]) a role asks the chain how its
+// Invariant: roles are reconcilers. On every block ([Env.EachBlock]) a role asks the chain how its
 // leases stand, compares with what it has done, and does what is missing, in tasks
 // ([Env.NewTasks]). So it can be killed at any moment, and a restart needs no memory
 // beyond chain and store.

@@ -7,7 +7,7 @@
 //	challenger challenges
 //	consumer   nothing; people act for it
 //
-// A process may be killed at any moment and begun again.
+// Invariant: a process may be killed at any moment and begun again.
 package runner
 
 import (

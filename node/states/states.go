@@ -4,7 +4,10 @@
 // Make a [Holder]. [Holder.Get] returns a state from wherever it can be had: the disk, who
 // holds it, fragments of it, or by computing it again. [Holder.Put] keeps one that was
 // computed here. A [Pruner] lets go, block by block, of what a [Policy] does not keep.
-// A state is only ever returned, and noted, after its root was checked.
+//
+// Invariant: a state is only ever returned, and noted, after its root was checked.
+//
+// Source: docs/adr/0012-recomputation.md; docs/adr/0016-custodians-keep-fragments.md.
 package states
 
 import (

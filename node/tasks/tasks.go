@@ -1,9 +1,11 @@
 // Package tasks runs what roles do in the background, by name, and again after failures.
 //
-// Make a [Set] with [New]. On every block a role calls [Set.Start] for all that is missing:
-// what runs already, waits or rests is not begun twice. [Set.Retain] cancels what is not
-// wanted any more, and [Set.Wait] ends it all. A task that panics has failed, and ends no
-// other.
+// Make a [Set] with [New]. On every block a role calls [Set.Start] for all that is missing.
+// [Set.Retain] cancels what is not wanted any more, and [Set.Wait] waits for all to end.
+//
+// Invariants: what runs already, waits or rests is not begun twice. No more tasks run at
+// once than the set's limit, less those that only wait ([ReleaseSlot]). A task that panics
+// has failed, and ends no other.
 package tasks
 
 import (

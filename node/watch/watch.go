@@ -2,6 +2,12 @@
 // every merge of every lease, oldest first, and disputes what is wrong. Custodians that
 // hand nothing over it asks on chain to show what they keep. In the disputes of
 // others it takes the seat of an honest side that has fallen silent.
+//
+// [Run] is all of it; node/runner calls it.
+//
+// Invariant: it accuses nobody of what it has not computed or looked for itself.
+//
+// Source: docs/spec/dispute.md.
 package watch
 
 import (

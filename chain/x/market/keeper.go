@@ -14,6 +14,11 @@
 //
 // Invariants: the escrows of all orders add up to the balance of the module's
 // account; an open order has its maximum price and its deposit in escrow, an ended one nothing.
+//
+// Call [NewKeeper] and [NewModule]. x/work takes money out of an order's escrow by
+// [Keeper.Pay], [Keeper.Burn] and [Keeper.Tax], and ends it by [Keeper.Settle].
+//
+// Source: core/auction for the rule of the match; docs/spec/lease.md.
 package market
 
 import (

@@ -5,6 +5,14 @@
 // lease credits its workers, in millionths of a ut (1 ut = 4.32e11 FLOP).
 // The seed is the hash of the last earlier block with transactions. A block
 // without transactions does not write it.
+//
+// Call [NewKeeper] and [NewModule]. [Keeper.Credit] records work, and [Keeper.Seed] gives
+// what draws start from.
+//
+// Invariants: the set is never empty. Each validator is stored under the address of its
+// consensus key.
+//
+// Source: docs/spec/lease.md.
 package power
 
 import (

@@ -8,6 +8,11 @@
 //
 // Invariants: the stakes add up to the balance of the module's account; no
 // reserved part exceeds its stake; a peer key belongs to one account.
+//
+// Call [NewKeeper] and [NewModule]. Other modules call [Keeper.Reserve], [Keeper.Release] and
+// [Keeper.Slash].
+//
+// Source: docs/adr/0006-slashes-are-not-burnt.md for who receives a slash.
 package provider
 
 import (

@@ -1,9 +1,12 @@
 // Package supply guards the number of tokens: all of them exist from genesis,
-// and only Burn destroys any. It takes the fees of each block at its end.
+// and only [Keeper.Burn] destroys any. It takes the fees of each block at its end.
+// Call [NewKeeper] and [NewModule].
 //
 // Invariants: minted − burnt = the bank's supply = the sum of all balances. The
 // ledgers of the other modules (stakes, escrow, bonds) each add up to the
 // balance of their module's account, so nothing is counted twice or lost.
+//
+// Source: docs/adr/0020-fees-and-classes.md for the fees.
 package supply
 
 import (

@@ -9,6 +9,9 @@
 // for no others: a block in which nothing is due reads one index and writes
 // nothing.
 //
+// Call [NewKeeper] and [NewModule]. x/market calls [Keeper.Begin], and [Keeper.Apply] is all
+// that happens to a lease from then on.
+//
 // # Store
 //
 // Parts of leases and settlements are canonical encodings under keys that begin

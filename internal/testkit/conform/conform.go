@@ -5,9 +5,11 @@
 // each node's output, bit by bit, with what tensor.Primitive.Eval computes. It
 // also recomputes parts of a run alone, down to one fold block, as a referee does.
 //
-// Run is the suite that an executor's tests call. Check is one case of it, for
+// [Run] is the suite that an executor's tests call. [Check] is one case of it, for
 // fuzz targets. The environment variable TALLY_CONFORM_CASES sets how many
 // cases Run draws for each function.
+//
+// Invariant: a case follows from its bytes or its seed alone, so a failure can be played again.
 package conform
 
 import (

@@ -3,8 +3,12 @@
 // that follows, from both sides: the author of the fault as defender against an
 // honest challenger, and as challenger of an honest defender.
 //
-// A dispute must end at the very node, and against the author of the fault. Some
+// Invariant: a dispute must end at the very node, and against the author of the fault. Some
 // faults are swallowed by what comes after, so that the step ends in the right
 // state; then there is nothing to dispute, and the author also gives the state
 // itself a wrong bit, which must not hide the node.
+//
+// Call [New] for a [Subject], and [Subject.Hunt] for a fault in one of its nodes.
+//
+// Source: docs/spec/dispute.md.
 package faults

@@ -1,6 +1,8 @@
 // Package ledger answers what roles ask of leases and peers, as a node does, over a real
 // connection. Start one with [Start], fill its fields, and give its Client to what is
 // tested. There are no blocks and no transactions: for those take worktest or nettest.
+//
+// Invariant: it answers what its fields say, and checks none of it.
 package ledger
 
 import (

@@ -1,4 +1,6 @@
 // Package memory measures what code under test takes from the heap.
+//
+// [Allocated] counts all that was allocated, and [Peak] what was held at once.
 package memory
 
 import (

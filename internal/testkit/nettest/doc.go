@@ -2,6 +2,8 @@
 // real roles in one process, with an order so small that a scenario takes
 // seconds.
 //
+// Call [Start], then [Network.Post] and [Network.Settle]:
+//
 //	n := nettest.Start(t, nettest.Options{Bend: …})
 //	l := n.Settle(n.Post(nil))
 //

@@ -3,6 +3,8 @@
 //
 // Begin with [New] and [Lease]. [Alone] makes the role's peer everybody whom the lease
 // names; [Unit], [Put] and [Receive] give the lease receipts of work that was done.
+//
+// Invariant: what is computed is real; only the chain is not.
 package roletest
 
 import (
