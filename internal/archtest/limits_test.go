@@ -72,7 +72,7 @@ var exceptions = map[string]map[string]exception{
 	},
 	"parameters of a function": {
 		"bench.classifier.conv": {7, "as ONNX's Conv has them"}, "bench.imagine": {9, "a place in a dispute"},
-		"engine/cpu/affine.copyPlane": {7, "two planes in memory"}, "engine/cpu/asm.sha256x2": {7, fromAsm}, "engine/cpu/asm.genericGEMM": {11, fromAsm},
+		"engine/cpu/affine.copyPlane": {7, "two planes in memory"}, "engine/cpu/asm.sha256x2": {7, fromAsm}, "engine/cpu/asm.genericGEMM": {11, fromAsm}, "engine/cpu/asm.genericInt8QuadGEMM": {11, fromAsm},
 		"engine/cpu/asm.genericAccumulate": {7, fromAsm}, "engine/cpu/asm.genericGather": {8, fromAsm}, "engine/cpu/asm.genericEltwiseChain": {10, fromAsm},
 		"engine/cpu/fuse.Fusion.runRows": {8, "a range of rows in memory"}, "engine/cpu/gemm.block.place": {7, "a block of a product"}, "engine/cpu/gemm.packer.place": {7, "a panel of an operand"}, "engine/cpu/gemm.contraction.setGrids": {7, "the four groups of a contraction's axes"},
 		"engine/cpu/gemm.newPaddedInput": {8, "an operand and its axes"},
