@@ -33,16 +33,17 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
-// Few rows times a large matrix, given by rows or by columns: reading it takes
-// most of the time. One element of the matrix makes four bytes.
+// Few rows times a large matrix, given by rows or by columns, constant or changing: reading it
+// takes most of the time. One element of the matrix makes four bytes.
 func BenchmarkFewRows(b *testing.B) {
 	const n = 4096
 	for _, rows := range []int{1, 2, 4, 8, 16} {
-		p := kerneltest.MatMul(rows, n, n)
-		b.Run(fmt.Sprintf("%d/rows", rows), func(b *testing.B) { kerneltest.Bench(b, p, 4*n*n, "GB/s") })
-		p = kerneltest.MatMul(rows, n, n)
-		p.Args[1].Dims = kerneltest.Dims(1, 2)
-		b.Run(fmt.Sprintf("%d/columns", rows), func(b *testing.B) { kerneltest.Bench(b, p, 4*n*n, "GB/s") })
+		byRows, byColumns := kerneltest.MatMul(rows, n, n), kerneltest.MatMul(rows, n, n)
+		byColumns.Args[1].Dims = kerneltest.Dims(1, 2)
+		b.Run(fmt.Sprintf("%d/rows", rows), func(b *testing.B) { kerneltest.Bench(b, byRows, 4*n*n, "GB/s") })
+		b.Run(fmt.Sprintf("%d/columns", rows), func(b *testing.B) { kerneltest.Bench(b, byColumns, 4*n*n, "GB/s") })
+		b.Run(fmt.Sprintf("%d/changing/rows", rows), func(b *testing.B) { kerneltest.BenchOpen(b, byRows, 4*n*n, "GB/s") })
+		b.Run(fmt.Sprintf("%d/changing/columns", rows), func(b *testing.B) { kerneltest.BenchOpen(b, byColumns, 4*n*n, "GB/s") })
 	}
 }
 

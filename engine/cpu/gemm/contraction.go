@@ -186,7 +186,8 @@ func (k *contraction) chooseA() {
 
 // chooseSkinny chooses the forms for few rows, where reading operand b takes all the
 // time: it is read once, in place, in long streams. In axpy form a row of b is scaled
-// and added to the accumulators; in dot form columns are transposed in registers.
+// and added to the accumulators; in dot form columns are transposed in registers. For
+// more rows tiles go along some terms of b, as many as there may be streams.
 func (k *contraction) chooseSkinny() {
 	even := k.isRegular(&k.rows) && k.isRegular(&k.cols) && k.terms.OneAxis()
 	switch {
@@ -195,6 +196,8 @@ func (k *contraction) chooseSkinny() {
 		k.kUnit = asm.AxpyTerms
 		k.nc = min(max(k.nc, tuning.AxpyNC), k.lines.n)
 		k.nBlocks = mem.CeilDiv(k.lines.n, k.nc)
+	case even && k.b.inPlace && k.a.input == nil && k.cols.N*k.terms.N > tuning.MaxBInL2 && mem.CeilDiv(k.rows.N, k.mr) <= tuning.MaxInPlaceTiles:
+		k.a.inPlace, k.kc = false, tuning.StreamKC // rows of a lie as far apart as those of b
 	case even && k.b.terms[0] == 1 && k.rows.N <= tuning.MaxDotTiles*len(k.set.DotGEMM) && k.cols.N >= asm.DotColumns:
 		k.a.inPlace, k.a.rowMajor = k.rows.N == 1 && k.a.terms[0] == 1, false
 		k.b.inPlace, k.b.dotForm = true, true

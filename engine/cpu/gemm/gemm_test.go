@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/gemm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
 
@@ -37,6 +38,18 @@ func TestHardValues(t *testing.T) {
 					kerneltest.Compare(t, name+" by columns", p, kerneltest.Drawn(r, dtype, p.Args[0].Shape, from...), kerneltest.Drawn(r, dtype, p.Args[1].Shape, from...))
 				}
 			}
+		}
+	}
+}
+
+// Few rows take some terms of a large operand b at a time.
+func TestFewRowsOfALargeMatrix(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 5))
+	for _, s := range [][3]int{{3, 300, 451}, {17, 300, 451}, {5, tensor.KBlock + 35, 37}} {
+		if p := kerneltest.MatMul(s[0], s[1], s[2]); s[1]*s[2] > tuning.MaxBInL2 {
+			kerneltest.Compare(t, "product", p, kerneltest.Drawn(r, tensor.Float32, p.Args[0].Shape, kerneltest.Wild...), kerneltest.Normal(tensor.Float32, p.Args[1].Shape))
+		} else {
+			t.Error(s, "is not large")
 		}
 	}
 }

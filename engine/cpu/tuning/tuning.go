@@ -78,6 +78,9 @@ const (
 	// AxpyNC: columns swept side by side in axpy form. Trades accumulators in L1 against long streams of B. Measured: half 0.98, twice 1.04; 1 to 8 rows
 	AxpyNC = 2048
 
+	// StreamKC: terms of a large B in place that tiles of few rows take before the next columns, a divisor of tensor.KBlock. Trades loading accumulators again against rows of B that are read side by side. Measured: half 0.88, twice 0.82; 16 rows by 4096² with AVX-512, by the clock
+	StreamKC = 32
+
 	// DotKC: terms taken column by column in dot form, a divisor of tensor.KBlock. Trades loading accumulators again against values of A in L1. Measured: half 1.00; 1 to 8 rows
 	DotKC = 4096
 

@@ -98,9 +98,20 @@ func Compare(t *testing.T, name string, p *tensor.Primitive, args ...*tensor.Ten
 	return want
 }
 
-// Bench runs p with Normal operands on one and two threads and reports its rate: work,
-// a number of things, in units of 10⁹ a second.
+// Bench runs p with Normal operands, which are constants, on one and two threads and reports
+// its rate: work, a number of things, in units of 10⁹ a second.
 func Bench(b *testing.B, p *tensor.Primitive, work float64, unit string) {
+	b.Helper()
+	bench(b, p, false, work, unit)
+}
+
+// BenchOpen is Bench with operands that may be others in the next run.
+func BenchOpen(b *testing.B, p *tensor.Primitive, work float64, unit string) {
+	b.Helper()
+	bench(b, p, true, work, unit)
+}
+
+func bench(b *testing.B, p *tensor.Primitive, open bool, work float64, unit string) {
 	b.Helper()
 	var args []*tensor.Tensor
 	for _, a := range p.Args {
@@ -114,6 +125,9 @@ func Bench(b *testing.B, p *tensor.Primitive, work float64, unit string) {
 	prog.Nodes = append(prog.Nodes, graph.Opcode{Primitive: first, From: []graph.Ref{{Kind: graph.RefNode}}})
 	prog.Outputs[0].Index, prog.Slots[0].Shape = 1, nil
 	in.States[0].Tensors[0] = tensor.Must(tensor.New(p.Type, nil))
+	if open {
+		Open(prog, in)
+	}
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("t%d", threads), func(b *testing.B) {
 			run, err := cpu.New(threads).Prepare(prog)
