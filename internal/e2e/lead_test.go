@@ -171,7 +171,10 @@ func (h hanging) Block(ctx context.Context, id cid.Cid) ([]byte, error) {
 // other orders.
 func TestSlowConsumerHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	n := nettest.Start(t, nettest.Options{})
+	n := nettest.Start(t, nettest.Options{Config: func(c *devnet.Config) {
+		c.Work = devnet.Default().Work
+		c.Work.AnswerMs = nettest.Patience.Milliseconds() // so that the slow order ends after all else that is waited for
+	}})
 	env := n.Consumer.Env
 	ref, err := env.Store.PutBytes("slow", []byte("never to be had"))
 	if err != nil {

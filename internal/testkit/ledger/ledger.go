@@ -9,6 +9,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cosmos/cosmos-sdk/codec"
+	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/core/canon"
@@ -37,6 +40,8 @@ type Ledger struct {
 	Asked  []string                  // the units whose roots were asked for
 	Lists  workv1.QueryRootsResponse // checkpoints that are answered with
 	Keys   map[string][]byte         // of the peers of accounts
+	Peers  []providerv1.Peer         // the registry beside Keys, which is listed two at a time
+	Listed atomic.Int64              // how often the registry was listed, from its beginning
 	Err    error                     // in place of an answer
 }
 
@@ -115,9 +120,30 @@ type registry struct {
 }
 
 func (r *registry) Peer(_ context.Context, q *providerv1.QueryPeerRequest) (*providerv1.QueryPeerResponse, error) {
-	key, ok := r.ledger.Keys[q.Account]
+	n := r.ledger
+	if i := slices.IndexFunc(n.Peers, func(p providerv1.Peer) bool { return p.Account == q.Account }); i >= 0 {
+		return &providerv1.QueryPeerResponse{Peer: n.Peers[i]}, n.Err
+	}
+	key, ok := n.Keys[q.Account]
 	if !ok {
 		return nil, status.Error(codes.NotFound, "no peer "+q.Account)
 	}
 	return &providerv1.QueryPeerResponse{Peer: providerv1.Peer{Account: q.Account, PeerKey: key}}, nil
+}
+
+// page is how many peers a reply lists.
+const page = 2
+
+func (r *registry) Peers(_ context.Context, q *providerv1.QueryPeersRequest) (*providerv1.QueryPeersResponse, error) {
+	n, at := r.ledger, 0
+	if q.Pagination != nil && len(q.Pagination.Key) > 0 {
+		at = int(q.Pagination.Key[0])
+	} else {
+		n.Listed.Add(1)
+	}
+	out := &providerv1.QueryPeersResponse{Peers: n.Peers[at:min(at+page, len(n.Peers))]}
+	if at += page; at < len(n.Peers) {
+		out.Pagination = &query.PageResponse{NextKey: []byte{byte(at)}}
+	}
+	return out, n.Err
 }
