@@ -44,7 +44,8 @@ https://ui.perfetto.dev and other viewers of Chrome's trace events.
 
 Weights are packed once, into the form in which kernels read them. With --packed
 each also becomes a file in a directory, which later runs and other processes map.
-It takes no more than --memory-mb allows; the files used longest ago go first.`,
+It takes no more than --memory-mb allows; the files used longest ago go first.
+Who may write to that directory can change results: let nobody else.`,
 		Example: `  tally run-onnx mnist.onnx --input Input3=digit.npy
   tally run-onnx encoder.onnx --input ids=ids.npy --input mask=mask.npy --out results --json
   tally run-onnx resnet.onnx --input image=cat.npy --explain --trace resnet.json`,

@@ -71,10 +71,10 @@ var layers = []layer{
 	{folder: "engine/cpu/asm", own: []string{"core/tensor"}, foreign: []string{"golang.org/x/sys", "github.com/klauspost/cpuid"}},
 	{folder: "engine/cpu/mem", own: []string{"core/tensor"}, foreign: []string{"golang.org/x/sys"}}, // huge pages
 	{folder: "engine/cpu/affine", own: cpuRooms(3)},
-	{folder: "engine/cpu/eltwise", own: cpuRooms(3)},                                                                         // a loop over contiguous elements knows no axes
-	{folder: "engine/cpu/weights", own: []string{"core/canon", "engine/cpu/mem"}, foreign: []string{"golang.org/x/sys"}},     // bytes by name, which no kernel knows
-	{folder: "engine/cpu/kernel", own: []string{"core/tensor", "engine/cpu/mem", "engine/cpu/tuning", "engine/cpu/weights"}}, // interfaces import no implementation
-	{folder: "engine/cpu/gemm", own: cpuRooms(7)},                                                                            // kernels know each other through kernel alone
+	{folder: "engine/cpu/eltwise", own: cpuRooms(3)},                                                                                         // a loop over contiguous elements knows no axes
+	{folder: "engine/cpu/weights", own: []string{"core/canon", "engine/cpu/mem", "internal/bounded"}, foreign: []string{"golang.org/x/sys"}}, // bytes by name, which no kernel knows
+	{folder: "engine/cpu/kernel", own: []string{"core/tensor", "engine/cpu/mem", "engine/cpu/tuning", "engine/cpu/weights"}},                 // interfaces import no implementation
+	{folder: "engine/cpu/gemm", own: cpuRooms(7)},                                                                                            // kernels know each other through kernel alone
 	{folder: "engine/cpu/spatial", own: cpuRooms(7)},
 	{folder: "engine/cpu/reduce", own: cpuRooms(7)},
 	{folder: "engine/cpu/recurrent", own: cpuRooms(7)},

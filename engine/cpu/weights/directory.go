@@ -10,10 +10,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unsafe"
+
+	"github.com/tally-network/tally/internal/bounded"
 )
 
 // directory keeps packed weights as files, each named by its key: a header, which fills a
@@ -46,23 +49,26 @@ func openDirectory(path string, limit int) (*directory, error) {
 	return d, nil
 }
 
-// each calls do for every file whose name ends so.
+// own is how the files of a directory are called: others may lie there as well.
+var own = regexp.MustCompile(`^[0-9a-f]{64}(\.packed|\.[0-9]+\.part)$`)
+
+// each calls do for every file of the directory's own whose name ends so.
 func (d *directory) each(end string, do func(name string, i fs.FileInfo)) {
 	all, err := os.ReadDir(d.path)
 	if err != nil {
 		return
 	}
 	for _, e := range all {
-		if i, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), end) && i.Mode().IsRegular() {
+		if i, err := e.Info(); err == nil && own.MatchString(e.Name()) && strings.HasSuffix(e.Name(), end) && i.Mode().IsRegular() {
 			do(filepath.Join(d.path, e.Name()), i)
 		}
 	}
 }
 
-// name returns the file that belongs to a key.
+// name returns the file that belongs to a key, without the end of its name.
 func (d *directory) name(key Key) string {
 	sum := sha256.Sum256(append(key.Root[:], key.Layout...))
-	return filepath.Join(d.path, hex.EncodeToString(sum[:])+suffix)
+	return filepath.Join(d.path, hex.EncodeToString(sum[:]))
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -80,7 +86,7 @@ func header(key Key, bytes []byte) []byte {
 // load maps the file of a key. It returns nil if there is none, and removes one that is not
 // what it should be.
 func (d *directory) load(key Key, size int) *Packed {
-	name := d.name(key)
+	name := d.name(key) + suffix
 	all, err := openMapped(name, headerBytes+size)
 	if err != nil {
 		if !os.IsNotExist(err) {
@@ -100,12 +106,12 @@ func (d *directory) load(key Key, size int) *Packed {
 
 // openMapped maps a file, which must have so many bytes.
 func openMapped(name string, size int) ([]byte, error) {
-	f, err := os.Open(name)
+	f, has, err := bounded.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if i, err := f.Stat(); err != nil || i.Size() != int64(size) {
+	if has != int64(size) {
 		return nil, fmt.Errorf("%s does not have %d bytes", name, size)
 	}
 	return mapFile(f, size)
@@ -116,7 +122,8 @@ func (d *directory) save(key Key, bytes []byte) {
 	if headerBytes+len(bytes) > d.limit {
 		return
 	}
-	f, err := os.CreateTemp(d.path, "*"+unfinished)
+	name := d.name(key)
+	f, err := os.CreateTemp(d.path, filepath.Base(name)+".*"+unfinished)
 	if err != nil {
 		return
 	}
@@ -128,7 +135,7 @@ func (d *directory) save(key Key, bytes []byte) {
 		err = e
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), d.name(key))
+		err = os.Rename(f.Name(), name+suffix)
 	}
 	if err != nil {
 		os.Remove(f.Name())

@@ -12,4 +12,8 @@
 // disk: it returns nothing, and the caller packs in every run. Two plans that want the same
 // weight at once pack it once. A file is there whole or not at all, and its checksum is
 // compared whenever it is mapped.
+//
+// A checksum finds damage, not malice. Whoever may write to the directory can give a file
+// other bytes, with their checksum, and so change results. Who cuts a file that is mapped
+// ends the process. So a directory is for users who trust each other.
 package weights

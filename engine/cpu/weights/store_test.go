@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/engine/cpu/weights"
@@ -239,6 +241,30 @@ func TestDirectoryIsBounded(t *testing.T) {
 	}
 	if _, err := weights.New(weights.Options{Dir: filepath.Join(file, "packed")}); err == nil {
 		t.Error("a directory inside a file")
+	}
+}
+
+// A directory that others use, too, keeps their files, whatever they are called.
+func TestForeignFiles(t *testing.T) {
+	var p packer
+	o := weights.Options{Bytes: 1 << 20, Dir: t.TempDir(), DirBytes: size + 4096}
+	old := time.Now().Add(-48 * time.Hour)
+	packed := strings.Repeat("ab", 32) // a name as files of weights have
+	for name, ours := range map[string]bool{
+		"film.part": false, "big.packed": false, packed + "c.packed": false, strings.Repeat("xy", 32) + ".packed": false,
+		strings.ToUpper(packed) + ".packed": false, packed + ".packed.part": false, packed + ".packed": true, packed + ".12.part": true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(o.Dir, name)
+			if err := errors.Join(os.WriteFile(file, make([]byte, 2*size), 0o600), os.Chtimes(file, old, old)); err != nil {
+				t.Fatal(err)
+			}
+			p.get(t, open(t, o), 1)
+			p.get(t, open(t, o), 2)
+			if _, err := os.Stat(file); os.IsNotExist(err) != ours {
+				t.Errorf("is there: %v", err == nil)
+			}
+		})
 	}
 }
 
