@@ -37,10 +37,10 @@ const (
 	friendPurse     = 100_000_000
 )
 
-// falseDisputes returns how many of 64 false disputes at once one honest provider
-// does not survive on a devnet of this machine, whose clocks of two minutes are a fifteenth
-// of a new chain's. Whoever disputes plays each game until it would have to prove what is
-// not so, and lets its clock run out: that takes half an hour in all.
+// falseDisputes returns how many of 64 false disputes at once one honest provider does not
+// survive on a devnet of this machine. Its clocks of two minutes are a fifteenth of a new
+// chain's. Whoever disputes plays each game until it would have to prove what is not so, and
+// lets its clock run out: that takes half an hour in all.
 func falseDisputes(ctx context.Context, o Options) (float64, error) {
 	dir, err := os.MkdirTemp("", "tally-bench-")
 	if err != nil {

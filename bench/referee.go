@@ -71,9 +71,9 @@ func matrix(side, i, j int) tensor.Access {
 	}}
 }
 
-// refereeing times the last move of a dispute, decoded and judged, for every
-// primitive function on every type that it takes, over operands of 2⁴⁰ elements
-// of which a fold block reads as many tiles as it may.
+// refereeing times the last move of a dispute, decoded and judged, for every primitive function
+// on every type that it takes. Operands have 2⁴⁰ elements, of which a fold block reads as many
+// tiles as it may.
 func refereeing(ctx context.Context, o Options) ([]Row, error) {
 	var slowest time.Duration
 	var about string

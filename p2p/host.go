@@ -148,9 +148,8 @@ func (h *Host) SetRegistered(peers Peers) { h.vouch("", registered, peers) }
 // has named is a party too, unless it is a consumer.
 func (h *Host) SetParties(lease string, peers Peers) { h.vouch("lease "+lease, party, peers) }
 
-// SetConsumer replaces the peer of an order's consumer. An order costs little, so all
-// consumers together have a share of their own, and nothing of a consumer is kept once
-// it is replaced by none.
+// SetConsumer replaces the peer of an order's consumer. An order costs little, so all consumers
+// together have a share of their own. Nothing of a consumer is kept once it is replaced by none.
 func (h *Host) SetConsumer(order string, peers Peers) { h.vouch("consumer "+order, consumer, peers) }
 
 func (h *Host) vouch(group string, c class, peers Peers) {

@@ -319,8 +319,8 @@ func (b *bout) value() float64 {
 }
 
 // profit returns what the members have in the end, in utally, beyond what their work is
-// worth at the order's own rates. A consumer has what it was ready to pay for the whole
-// result, as far as that is right, and for audits and keeping, as far as these were done.
+// worth at the order's own rates. A consumer has what it was ready to pay for the whole result,
+// as far as that is right. Audits and keeping count as far as they were done.
 func (b *bout) profit(price float64) float64 {
 	sum := int64(0)
 	for account, n := range b.earned { // order: a sum

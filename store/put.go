@@ -121,8 +121,8 @@ func (w *write) members(next blockReader) (size int64, sums []digest, err error)
 }
 
 // sumChunk is what is hashed between two chances for others to run, in bytes: some 20 µs.
-// The threads of a computation wait for one another all the time, and must not wait for a
-// block to be hashed, which takes half a millisecond.
+// The threads of a computation wait for one another all the time. They must not wait for a block
+// to be hashed, which takes half a millisecond.
 const sumChunk = 32 << 10
 
 // sum returns the digest of a block, beside a computation on all processors.

@@ -14,8 +14,8 @@ const (
 	// MaxGas in all.
 	accountFailures = 32
 
-	// freeFailures is the gas of transactions that may fail at a node, between two blocks and
-	// in a proposal, and be left out at no cost, beside moves of parties. What comes after
+	// freeFailures is the gas of transactions that may fail at a node, between two blocks and in
+	// a proposal, and be left out at no cost. Moves of parties come on top. What comes after
 	// them is not tried: it goes into a block, where it pays whether it fails or not.
 	freeFailures = 4 * MaxGas
 )

@@ -102,8 +102,8 @@ const (
 	MaxClock = 7 * 24 * 3600 * 1000 // ms; two clocks are the longest that a dispute delays anything
 )
 
-// Turns bounds the moves that a side makes in a dispute about 10⁶ steps of 10⁴
-// nodes, whose outputs have up to 10⁶ tiles and sums of 10³ fold blocks.
+// Turns bounds the moves that a side makes in a dispute about 10⁶ steps of 10⁴ nodes. Their
+// outputs have up to 10⁶ tiles and sums of 10³ fold blocks.
 func (r Rules) Turns() int {
 	parts := func(bits int) int { return (bits + r.Depth - 1) / r.Depth }
 	const opening, node, tile, last = 1, 1, 1, 1

@@ -2,10 +2,10 @@
 //
 // The tiles of each tensor, in their order, are taken in stripes of as many as are
 // needed, the last filled up with zero tiles. Of each stripe a fragment holds one tile:
-// Σ G[fragment][i] · tile i over the field of 256 elements, byte by byte, where a tile at
-// an edge of its matrix stands for itself followed by zeros. G is a Reed–Solomon
-// code in Cauchy's form: the identity, so that the first fragments are the tiles
-// themselves, and under it 1/(fragment ⊕ i), in closed form.
+// Σ G[fragment][i] · tile i over the field of 256 elements, byte by byte. A tile at an edge of its
+// matrix stands for itself followed by zeros. G is a Reed–Solomon code in Cauchy's form: the
+// identity, so that the first fragments are the tiles themselves, and under it 1/(fragment ⊕ i),
+// in closed form.
 //
 // Choose a [Code]. [Code.Fragment] cuts a fragment, and [Code.Rebuild] makes up the state.
 //

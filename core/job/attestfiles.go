@@ -118,9 +118,10 @@ func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error
 	return effects, nil
 }
 
-// AttestFiles is a custodian's word that it keeps the order's files, that they cannot be
-// had, or that it cannot keep this order, in which it is drawn no more then. The last is
-// not the consumer's fault, and costs nobody anything; an order has at most 1 + MaxLate draws.
+// AttestFiles is a custodian's word that it keeps the order's files, that they cannot be had, or
+// that it cannot keep this order. The last is not the consumer's fault, and costs nobody
+// anything, but the custodian is drawn no more in this order. An order has at most 1 + MaxLate
+// draws.
 type AttestFiles struct {
 	By   string
 	Draw int // Files.Draws
@@ -204,9 +205,9 @@ func (l *Lease) freeFiles() (effects []Effect) {
 	return effects
 }
 
-// dropFileCustodian takes a convicted custodian out of those of the order's files. Where
-// nothing was given out and a quorum does not say any more that it has them, the others have
-// time again to say so, and then others are drawn.
+// dropFileCustodian takes a convicted custodian out of those of the order's files. Suppose that
+// nothing was given out, and a quorum does not say any more that it has them. Then the others
+// have time again to say so, and after that others are drawn.
 func (l *Lease) dropFileCustodian(account string, now int64) (effects []Effect, err error) {
 	f := &l.Files
 	f.Custodians = slices.DeleteFunc(f.Custodians, func(k FileCustodian) bool {

@@ -265,9 +265,8 @@ func release(account string, amount uint64, why string) []Effect {
 	return []Effect{{Release, account, amount, why}}
 }
 
-// convict voids proven fraud and everything that descends from it, pays the
-// honest work that is lost out of the bond, rewards the challenger, and leaves
-// the rest to the insurance fund.
+// convict voids proven fraud and everything that descends from it. Out of the bond it pays the
+// honest work that is lost and rewards the challenger. The rest is left to the insurance fund.
 func (l *Lease) convict(c Dispute, now int64) ([]Effect, error) {
 	var lost []Share
 	var effects []Effect

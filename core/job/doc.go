@@ -2,10 +2,9 @@
 //
 // An Order is a consumer's signed wish: a problem, all of whose parts are bound
 // by roots, and conditions. Matched to an offer it becomes a Lease. The problem
-// cuts itself into units (rounds × shards, each a fixed number of local steps
-// from the round's start state); the lease follows each of them from open over
-// assigned, received and counted to accepted, follows each round to its merge,
-// and the whole to its settlement:
+// cuts itself into units (rounds × shards, each a fixed number of local steps from the round's
+// start state). The lease follows each of them from open over assigned, received and counted to
+// accepted. It follows each round to its merge, and the whole to its settlement:
 //
 //	Apply(Lease, Event) → (Lease, []Effect, error)
 //

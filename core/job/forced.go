@@ -275,13 +275,13 @@ func (l *Lease) jackpot() (uint64, error) {
 	return min(j, max(blind, 1)-1), err
 }
 
-// payForced settles the forced attempts: who did as it should is paid as if the unit
-// had been accepted, auditors that were blind lose their bond, a share of it to the
-// provider. Each of c challengers gets the jackpot over 2^(c−1), so that to challenge
-// under many names does not pay; the provider gets what they leave of it, so that to
-// tell one of them does not. All of it comes out of the tax of this very lease, in
-// proportion if that is less: nobody gains by forcing attempts in a lease of its own.
-// The word of a provider that is barred judges nobody, and earns it nothing.
+// payForced settles the forced attempts. A provider that did as it should is paid as if the unit
+// had been accepted. Auditors that were blind lose their bond, a share of it to the provider.
+// Each of c challengers gets the jackpot over 2^(c−1), so that to challenge under many names
+// does not pay; the provider gets what they leave of it, so that to tell one of them does not.
+// All of it comes out of the tax of this very lease, in proportion if that is less: nobody gains
+// by forcing attempts in a lease of its own. The word of a provider that is barred judges
+// nobody, and earns it nothing.
 func (l *Lease) payForced() (effects []Effect, err error) {
 	var due []Share
 	for _, f := range l.Forced() {

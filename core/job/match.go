@@ -28,9 +28,9 @@ func Dearest(parties []Party) (r Rates) {
 	return r
 }
 
-// NewLease begins a lease at protocol time now. The pool of auditors, the custodians of
-// the order's files and the succession of the lead are drawn here, from a seed that
-// was not known when the order was posted; the lead is never among auditors and custodians.
+// NewLease begins a lease at protocol time now. The pool of auditors, the custodians of the
+// order's files and the succession of the lead are drawn here. The seed was not known when the
+// order was posted. The lead is never among auditors and custodians.
 func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	p, c := &m.Order.Problem, &m.Order.Conditions
 	if err := m.Order.Check(); err != nil {

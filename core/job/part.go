@@ -7,10 +7,10 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 )
 
-// A lease is stored in parts, so that an event reads and writes little: its fixed part,
-// its mutable part, each merge, each unit, a receipt's checkpoints, each earlier attempt
-// of which something counts, a merge's inputs, and who was paid out of bonds. The
-// mutable part has an entry for each party and open dispute. Of units it has only numbers.
+// A lease is stored in parts, so that an event reads and writes little. They are its fixed part,
+// its mutable part, each merge, a merge's inputs, each unit and a receipt's checkpoints. Others
+// are each earlier attempt of which something counts, and who was paid out of bonds. The mutable
+// part has an entry for each party and open dispute. Of units it has only numbers.
 
 // Fixed returns the part of l that is fixed when it begins.
 func (l *Lease) Fixed() canon.Coded { return (*fixed)(l) }

@@ -6,9 +6,8 @@ import (
 )
 
 // Ready is the word of an idle provider that it takes the next unit: a standing
-// acceptance, for who feels passed over. While it waits, nobody gets a unit who
-// has had as many in the round or more, so a lead cannot keep the work for those
-// it likes.
+// acceptance, for who feels passed over. While it waits, no provider gets a unit that has had as
+// many in the round or more. So a lead cannot keep the work for those it likes.
 type Ready struct {
 	Provider string
 	Withdraw bool // the word is taken back

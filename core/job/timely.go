@@ -89,11 +89,10 @@ func (l *Lease) attestTime() int64 {
 }
 
 // Replayable returns an error that shows the inequality if a dispute about a segment
-// of an order, or about a merge, leaves an honest side too little time. A defender
-// replays as many segments as are played at once, at the speed of the slowest machine
-// that the chain counts on, in half of its time for an answer; the other half is for
-// fetching and for blocks. Whoever is later may lose its seat to somebody who spoils
-// the game.
+// of an order, or about a merge, leaves an honest side too little time. A defender has half of
+// its time for an answer to replay as many segments as are played at once, on the slowest
+// machine that the chain counts on. The other half is for fetching and for blocks. Whoever is
+// later may lose its seat to somebody who spoils the game.
 //
 //	answer_ms ≥ 2 · parallel · segment FLOPs / speed
 //	answer_ms ≥ 2 · parallel · merge FLOPs / speed

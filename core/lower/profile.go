@@ -11,11 +11,10 @@ import (
 // shows in the primitives, so that it is part of a program's root.
 type Profile uint8
 
-// The profiles. FP32 computes in the types that a model has. Mixed rounds
-// factors to bfloat16 within limits in which every product is exact and no sum
-// overflows, so that any hardware with float32 additions gives the same bits.
-// Int8 scales each factor's tensor to whole numbers of 8 bits and sums them as
-// int32.
+// The profiles. FP32 computes in the types that a model has. Mixed rounds factors to bfloat16
+// within limits in which every product is exact and no sum overflows. So any hardware with
+// float32 additions gives the same bits. Int8 scales each factor's tensor to whole numbers of 8
+// bits and sums them as int32.
 const (
 	FP32 Profile = iota
 	Mixed

@@ -10,10 +10,10 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Operators that hold graphs. A program has neither branches nor loops: these
-// are what they come to when conditions and numbers of rounds are known, and
-// where a condition is not, both sides and a choice between their outputs. The
-// inputs of a node that its graphs use from around them follow the others.
+// Operators that hold graphs. A program has neither branches nor loops: these are what they come
+// to when conditions and numbers of rounds are known. Where a condition is not known, they are
+// both sides and a choice between their outputs. The inputs of a node that its graphs use from
+// around them follow the others.
 
 var _ = define(
 	lower.Operator{Name: "If", Min: 1, Max: -1, Outputs: -1, Expand: expandIf, Attrs: []graph.Attr{

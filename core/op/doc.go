@@ -4,10 +4,10 @@
 //
 // Call [Infer] first; it types and lowers a graph.
 //
-// Each family of operators has one file, named after what one would search for, which
-// defines them. input.go holds what operators ask of their inputs and attributes,
-// build.go what expansions and gradients write, and emit.go what lowerings emit.
-// CONTRIBUTING.md, "Add an operator", walks through the steps.
+// One file defines each family of operators, and is named after what one would search for. What
+// operators ask of their inputs and attributes is in input.go. What expansions and gradients
+// write is in build.go, and what lowerings emit in emit.go. CONTRIBUTING.md, "Add an operator",
+// walks through the steps.
 //
 // # Invariants
 //

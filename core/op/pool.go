@@ -179,9 +179,8 @@ func expandLpPool(c *lower.Call, b *graph.Builder) ([]string, error) {
 	})
 }
 
-// lowerMaxPool folds each window. The position of its greatest element is that
-// of the last in a kernel read backwards, so that it is the first of equals and
-// never outside the input.
+// lowerMaxPool folds each window. The position of its greatest element is that of the last in a
+// kernel read backwards. So it is the first of equals, and never outside the input.
 func lowerMaxPool(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 	w, err := poolWindow(c)
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package npy reads and writes single tensors as NumPy's .npy files.
 //
-// A file is a magic number, a version, the length of a header, the header (the
-// text of a Python dictionary that gives type, order and shape) and the
-// elements. [Read] takes versions 1 to 3 with little-endian elements in C order,
-// from untrusted bytes; [Write] gives the file that NumPy writes. NumPy has no
-// bfloat16: where others store one, the file says V2, two bytes of any kind.
+// A file is a magic number, a version, the length of a header, the header and the elements. The
+// header is the text of a Python dictionary that gives type, order and shape. [Read] takes
+// versions 1 to 3 with little-endian elements in C order, from untrusted bytes; [Write] gives
+// the file that NumPy writes. NumPy has no bfloat16: where others store one, the file says V2,
+// two bytes of any kind.
 //
 // Invariants: every length is compared with the size of the file before
 // anything is allocated, and a tensor is not larger than its file.

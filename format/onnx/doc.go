@@ -1,12 +1,11 @@
 // Package onnx reads and writes programs as ONNX model files.
 //
-// [Read] takes untrusted bytes. It accepts one static graph of the default
-// operator domain, operator sets 6 to 27, and the functions of the model, which
-// it puts in the place of their calls. It brings all of it to the set that
-// package graph holds, and refuses everything else by name: a model is never
-// approximated. [Write] gives the one canonical file of a graph, so that reading
-// it back changes nothing and equal graphs are equal bytes; nodes that hold
-// graphs it writes as what they come to.
+// [Read] takes untrusted bytes. It accepts one static graph of the default operator domain,
+// operator sets 6 to 27. The model's functions it puts in the place of their calls. It brings
+// all of it to the set that package graph holds, and refuses everything else by name: a model is
+// never approximated. [Write] gives the one canonical file of a graph, so that reading it back
+// changes nothing and equal graphs are equal bytes; nodes that hold graphs it writes as what
+// they come to.
 //
 // Invariants:
 //   - Reading allocates at most the size of the files and 64 MiB, whatever they

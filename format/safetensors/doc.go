@@ -1,8 +1,7 @@
 // Package safetensors reads and writes named tensors as safetensors files.
 //
-// A file is the length of its header (eight bytes, little-endian), the header
-// (a JSON object that gives every tensor's type, shape and place) and the
-// elements, without gaps.
+// A file is the length of its header (eight bytes, little-endian), the header and the elements,
+// without gaps. The header is a JSON object that gives every tensor's type, shape and place.
 //
 // [Write] gives the one canonical file of a set of tensors: by element type, the
 // larger first, so that every element is aligned, then by name; the header in

@@ -38,11 +38,11 @@ func (a *auditor) first(ctx context.Context, l *job.Lease, now int64) {
 // leastTime is how long files are tried for at least, however late it is.
 const leastTime = time.Second
 
-// attestFiles fetches the order's files, and says that it keeps them. It says that they
-// are missing if they do not make up the order, or could not be had when a quarter of the
-// time for an answer is left: who hands them over at a crawl must not make us late. By then
-// any other custodian that has them has given them to us. If this machine is what fails, it
-// says that it cannot keep them: too little memory or disk is not the consumer's fault.
+// attestFiles fetches the order's files, and says that it keeps them. It says that they are
+// missing if they do not make up the order, or could not be had when a quarter of the time for
+// an answer is left. A consumer that hands them over at a crawl must not make us late. By then
+// any other custodian that has them has given them to us. If this machine is what fails, it says
+// that it cannot keep them: too little memory or disk is not the consumer's fault.
 func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) error {
 	left := time.Duration(l.Files.Due-l.Params.AnswerTime/4-now) * time.Millisecond
 	if l.Files.Due == 0 { // a quorum has spoken: there is time

@@ -20,9 +20,9 @@ import (
 // hundred of them.
 const FirstFees = 100_000
 
-// Sponsor grants an account its first fees for messages of the named types, if it has
-// too little money, and less than a tenth of them is left of an earlier grant of this
-// account. It reports whether it did.
+// Sponsor grants an account its first fees for messages of the named types, if it has too little
+// money. It grants nothing while a tenth of them is left of an earlier grant of this account. It
+// reports whether it did.
 func (a *Account) Sponsor(ctx context.Context, newcomer string, messages []string) (granted bool, err error) {
 	balance, err := banktypes.NewQueryClient(a.client.Conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: newcomer, Denom: coin.Denom})
 	if err != nil {

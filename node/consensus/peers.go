@@ -20,10 +20,10 @@ const (
 	longestRest  = 5 * time.Second
 )
 
-// keepPeers keeps the node connected to the named peers until ctx ends. CometBFT
-// would do so for persistent peers, but it waits up to 3 s before it dials at all,
-// forgets a peer when two of its own attempts cross, and gives up after a day: a
-// validator that is left alone never votes again.
+// keepPeers keeps the node connected to the named peers until ctx ends. CometBFT would do so for
+// persistent peers, but it waits up to 3 s before it dials at all. It forgets a peer when two of
+// its own attempts cross, and gives up after a day. A validator that is left alone then never
+// votes again.
 func keepPeers(ctx context.Context, sw p2p.Switcher, peers []string, log *slog.Logger) {
 	var all sync.WaitGroup
 	for _, peer := range peers {

@@ -72,8 +72,8 @@ func (s *Spec) readOrigin(ctx context.Context, exec engine.Executor) (Origin, er
 }
 
 // readParent reads the proof of a settled order, which has size bytes. Nobody needs to be
-// believed for it: the chain takes the new order only if it knows the parent by its id,
-// which binds all files, and settled it in the state that the new order starts from.
+// believed for it. The chain takes the new order only if it knows the parent by its id, which
+// binds all files. It must have settled the parent in the state that the new order starts from.
 func readParent(ctx context.Context, f io.ReaderAt, size int64, exec engine.Executor) (o Origin, err error) {
 	p, err := evidence.Check(ctx, f, size, evidence.Anybody, exec)
 	if err != nil {

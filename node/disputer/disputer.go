@@ -288,8 +288,8 @@ func (p *Player) fill(ctx context.Context, l *job.Lease, t job.Target) (*job.Lea
 	return p.env.Leases.Fill(ctx, l, l.About(t))
 }
 
-// CheckTruth compares what a provider has shown as the truth about a forced attempt
-// with what this role computes of some segments, and disputes the first of which it is none.
+// CheckTruth looks at what a provider has shown as the truth about a forced attempt. It computes
+// some segments, and disputes the first of which that is not true.
 func (p *Player) CheckTruth(ctx context.Context, l *job.Lease, f *job.Forced, segments []int) (wrong bool, err error) {
 	for _, s := range segments {
 		wrong, err := p.CheckAttempt(ctx, l, job.TruthTarget(f.Index, s), f.Unit.Attempt)

@@ -1,12 +1,11 @@
 // Package evidence makes proof bundles of settled orders, and checks them
 // without a network.
 //
-// A bundle holds the signed order, the record of its lease with every receipt,
-// the files and states that the work started from and ended in, and the anchor:
-// a header that the validators signed, with the proof that the order's
-// settlement is in the state it commits to. Whoever trusts the validator set, by its
-// hash, need trust nothing else; and with the states at hand anybody can
-// re-execute any segment.
+// A bundle holds the signed order, the record of its lease with every receipt, and the files and
+// states that the work started from and ended in. Its anchor is a header that the validators
+// signed, with the proof that the order's settlement is in the state it commits to. Whoever
+// trusts the validator set, by its hash, need trust nothing else; and with the states at hand
+// anybody can re-execute any segment.
 //
 // Call [Collect] to make one. [Check] opens one; [Proof.Execute] plays a part of it again.
 //

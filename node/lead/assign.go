@@ -246,10 +246,9 @@ func (p *pace) accept(provider string) {
 	delete(p.refused, provider)
 }
 
-// plan gives each provider that waits one open unit of the round, and every other
-// unit to the provider that would finish it first, given what it has to do already;
-// if that has as many as it may, the unit waits for it, but not so long that the
-// lead would seem idle.
+// plan gives each provider that waits one open unit of the round. Every other unit goes to the
+// provider that would finish it first, given what it has to do already. If that has as many as
+// it may, the unit waits for it, but not so long that the lead would seem idle.
 func (p *pace) plan(l *job.Lease, now int64) map[int]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

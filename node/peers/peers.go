@@ -103,8 +103,8 @@ func (d *Directory) HasRole(ctx context.Context, id peer.ID, r providerv1.Role) 
 	return d.roles[id] == r
 }
 
-// Greet tells the host who is registered, now and then and when a stranger has come,
-// so that whoever has just registered is not one for longer than a block.
+// Greet tells the host who is registered, now and then and when a stranger has come. So whoever
+// has just registered is no stranger for longer than a block.
 func (d *Directory) Greet(ctx context.Context, height int64) {
 	d.mu.Lock()
 	due := d.asked == 0 || height-d.asked >= fresh || height > d.asked && d.Host.Strangers() > d.seen

@@ -190,9 +190,9 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 	return errors.Join(p.pruner.Block(ctx, b.Time, live), p.player.Block(ctx))
 }
 
-// passedOver reports whether the lead of an order has given us nothing for as long
-// as it may be idle, while we could work and others did; where nobody works, once
-// a quarter of the lead's time is over, so that it is known who was ready when all is.
+// passedOver reports whether the lead of an order has given us nothing for as long as it may be
+// idle, while we could work and others did. Where nobody works, a quarter of the lead's time is
+// enough, so that it is known who was ready when all of it is over.
 func (p *provider) passedOver(l *job.Lease, now int64) bool {
 	me, order := p.env.Account.Address, l.Order.ID()
 	ours := func(u job.Unit) bool { return u.Provider == me && u.Status == job.Assigned }

@@ -149,9 +149,9 @@ func AwaitFunds(ctx context.Context, env *role.Env, balance uint64, tell func(ha
 	}
 }
 
-// listing returns what the chain shall list for the peer. A provider that is
-// free to choose stays where it is, or goes under the validator whose offer
-// takes the smallest fee and, of several, has the most providers.
+// listing returns what the chain shall list for the peer. A provider that is free to choose
+// stays where it is, or goes under the validator whose offer takes the smallest fee. Of several
+// it takes the one with the most providers.
 func listing(ctx context.Context, h *home.Home, env *role.Env, p *providerv1.Peer) (providerv1.Listing, error) {
 	s := h.Settings
 	l := providerv1.Listing{Addrs: s.Announce}

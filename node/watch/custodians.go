@@ -20,10 +20,10 @@ import (
 )
 
 // A challenger looks at every custodian that has attested to a unit, or said that it has the
-// order's files: does it hand over a block of them? One that has not for a quarter of the time in which it
-// would have to answer on chain is asked there, once in a lease, and once it is convicted
-// about every unit: if it keeps, it earns the fee; if not, it loses its bond. Of one that
-// keeps fragments it makes them too, and exposes it if it attested to others.
+// order's files: does it hand over a block of them? One that has not for a quarter of the time
+// in which it would have to answer on chain is asked there, once in a lease. Once it is
+// convicted, it is asked about every unit. If it keeps, it earns the fee; if not, it loses its
+// bond. Of one that keeps fragments it makes them too, and exposes it if it attested to others.
 
 // patience is the part of the time for an answer that a custodian may be out of reach.
 const patience = 4

@@ -275,8 +275,8 @@ func (k *Keeper) end(ctx context.Context, id uint64, p disputev1.Parties, before
 // time pass. A move is late whether or not its game has been ended.
 const maxEnds = 64
 
-// EndBlock ends the games whose subject is gone, lets time pass for those in which an
-// answer is missed or a clock has run out, and begins those whose turn it is.
+// EndBlock ends the games whose subject is gone. It lets time pass for those in which an answer
+// is missed or a clock has run out, and begins those whose turn it is.
 func (k *Keeper) EndBlock(ctx context.Context) error {
 	more, err := k.endDropped(ctx)
 	if err != nil {

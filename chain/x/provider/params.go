@@ -11,10 +11,9 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
-// CheckParams returns an error that shows, with its numbers, what is wrong with the
-// rules of the registry: a peer that costs nothing could be any number of peers, one
-// that costs more than there is could not exist, and who judges providers must not
-// risk less than they do.
+// CheckParams returns an error that shows, with its numbers, what is wrong with the rules of the
+// registry. A peer that costs nothing could be any number of peers. One that costs more than
+// there is could not exist. Those that judge providers must not risk less than providers do.
 func CheckParams(p providerv1.Params) error {
 	for _, least := range []struct {
 		name   string

@@ -44,8 +44,8 @@ func (k *Keeper) OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDi
 // CloseDispute tells a lease who lost. It returns who did: nobody, if what the
 // dispute was about is gone.
 //
-// It charges no gas: a conviction voids what descends from the work, so in a large order
-// it would take more than one transaction may have, and whoever shows fraud could not win.
+// It charges no gas. A conviction voids what descends from the work, which in a large order
+// would take more gas than one transaction may have. Then whoever shows fraud could not win.
 // What it reads is bounded by what may be recorded of a lease, and costs somebody a bond.
 func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (dispute.Side, error) {
 	ctx = ungassed(ctx)

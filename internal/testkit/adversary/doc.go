@@ -1,6 +1,6 @@
-// Package adversary writes its own attacks: it plays histories, in which some
-// accounts are hostile, against the real application, looks after every block for
-// what must never be, and shrinks what it finds to a script that can be kept.
+// Package adversary writes its own attacks. It plays histories, in which some accounts are
+// hostile, against the real application. After every block it looks for what must never be, and
+// it shrinks what it finds to a script that can be kept.
 //
 //	w := adversary.NewWorld(t, adversary.Plain)
 //	found, sent := w.Attack(seed)   // the history of a seed

@@ -1,9 +1,9 @@
 // Package conform holds every executor to the definition of the primitives.
 //
 // It draws random primitives and programs, of every function and every form of
-// access, with operands that provoke the traps of float arithmetic, and compares
-// each node's output, bit by bit, with what tensor.Primitive.Eval computes. It
-// also recomputes parts of a run alone, down to one fold block, as a referee does.
+// access, with operands that provoke the traps of float arithmetic. It compares each node's
+// output, bit by bit, with what tensor.Primitive.Eval computes. It also recomputes parts of a
+// run alone, down to one fold block, as a referee does.
 //
 // [Run] is the suite that an executor's tests call. [Check] is one case of it, for
 // fuzz targets. The environment variable TALLY_CONFORM_CASES sets how many

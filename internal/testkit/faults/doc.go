@@ -1,7 +1,7 @@
-// Package faults puts one wrong bit into a node of a real training step, lets
-// everything after it be computed honestly from there, and plays the dispute
-// that follows, from both sides: the author of the fault as defender against an
-// honest challenger, and as challenger of an honest defender.
+// Package faults puts one wrong bit into a node of a real training step, and lets everything
+// after it be computed honestly from there. It plays the dispute that follows from both sides.
+// The author of the fault is the defender against an honest challenger, and then the challenger
+// of an honest defender.
 //
 // Invariant: a dispute must end at the very node, and against the author of the fault. Some
 // faults are swallowed by what comes after, so that the step ends in the right

@@ -1,7 +1,7 @@
-// Package kerneltest holds what the tests and benchmarks of the packages below engine/cpu
-// share: primitives to try ([MatMul], [Convolution]), values on which kernels fail if
-// they fail at all ([NearTies], [Wild]), and ways to run one primitive with every set of
-// kernels ([Compare]) or with one ([RunOn], [Eager]).
+// Package kerneltest holds what the tests and benchmarks of the packages below engine/cpu share.
+// It has primitives to try ([MatMul], [Convolution]), and values on which kernels fail if they
+// fail at all ([NearTies], [Wild]). It runs one primitive with every set of kernels ([Compare])
+// or with one ([RunOn], [Eager]).
 //
 // It stands above engine/cpu, so tests of that package's parts are external ones.
 package kerneltest

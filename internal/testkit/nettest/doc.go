@@ -7,10 +7,9 @@
 //	n := nettest.Start(t, nettest.Options{Bend: …})
 //	l := n.Settle(n.Post(nil))
 //
-// Any role can be made to compute wrongly, to wait, to stop and to begin again
-// at a step of the test's choosing, so that a scenario does not depend on who is
-// fast. Settle follows an order to its end and checks what must hold whatever
-// the roles did: the supply is intact after every block, the lease's ledger and
-// the accounts' balances tell the same story, and the final root is the one that
-// the order alone determines, which is computed here without a network.
+// Any role can be made to compute wrongly, to wait, to stop and to begin again at a step of the
+// test's choosing. So a scenario does not depend on who is fast. Settle follows an order to its
+// end and checks what must hold whatever the roles did. The supply is intact after every block.
+// The lease's ledger and the accounts' balances tell the same story. The final root is the one
+// that the order alone determines, which is computed here without a network.
 package nettest
