@@ -35,7 +35,8 @@ func dotKernels() {
 // dotKernel writes a tile that transposes operand b, quads of columns by quads of
 // terms, on its way to the accumulators. Where columns lie a power of two apart their
 // lines share places in the cache; what is fetched ahead is a line farther for
-// each column, and does not.
+// each column, and does not. It goes to the second cache: past it (PREFETCHNTA) takes
+// about three times as long on Sapphire Rapids; see docs/performance.md.
 func dotKernel(s isa, rows int) {
 	const (
 		quad    = 4
@@ -70,7 +71,7 @@ func dotKernel(s isa, rows int) {
 	context.Label("loop")
 	for t := range dotTerms / quad {
 		for i := t * quad; i < (t+1)*quad; i++ {
-			context.PREFETCHNTA(columnAt(i, fetched+64*i))
+			context.PREFETCHT1(columnAt(i, fetched+64*i))
 		}
 		for v := range vectors {
 			for term, b := range s.turnQuads(func(i int) Mem { return columnAt(v*s.lanes+i, 4*quad*t) }) {
