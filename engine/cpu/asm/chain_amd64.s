@@ -201,1561 +201,1297 @@ whole8Same8:
 	JMP     whole8Done
 
 whole8Same9:
-	CMPQ       R10, $0x14
-	JGE        whole8Same10
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z4, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z4, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z4, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z12, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z4
-	VMOVAPS    Z4, Z4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z5, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z5, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z5, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z5, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z5, Z5, K5
-	VMOVAPS    Z12, Z5
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z5
-	VMOVAPS    Z5, Z5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z6, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z6, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z6, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z6, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z6, Z6, K5
-	VMOVAPS    Z12, Z6
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z6
-	VMOVAPS    Z6, Z6
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z7, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z7, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z7, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z7, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z7, Z7, K5
-	VMOVAPS    Z12, Z7
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z7
-	VMOVAPS    Z7, Z7
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z8, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z8, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z8, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z8, Z8, K5
-	VMOVAPS    Z12, Z8
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z8
-	VMOVAPS    Z8, Z8
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z9, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z9, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z9, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z9, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z9, Z9, K5
-	VMOVAPS    Z12, Z9
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z9
-	VMOVAPS    Z9, Z9
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z10, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z10, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z10, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z10, Z10, K5
-	VMOVAPS    Z12, Z10
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z10
-	VMOVAPS    Z10, Z10
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z11, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z11, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z11, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z11, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z11, Z11, K5
-	VMOVAPS    Z12, Z11
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z11
-	VMOVAPS    Z11, Z11
-	JMP        whole8Done
+	CMPQ         R10, $0x14
+	JGE          whole8Same10
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z4, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z4, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z4, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
+	VMOVAPS      Z12, Z4
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z4
+	VMOVAPS      Z4, Z4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z5, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z5, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z5, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z5, K5
+	VMOVAPS      Z12, Z5
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z5
+	VMOVAPS      Z5, Z5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z6, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z6, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z6, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z6, K5
+	VMOVAPS      Z12, Z6
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z6
+	VMOVAPS      Z6, Z6
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z7, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z7, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z7, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z7, K5
+	VMOVAPS      Z12, Z7
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z7
+	VMOVAPS      Z7, Z7
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z8, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z8, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z8, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z8
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z8
+	VMOVAPS      Z8, Z8
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z9, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z9, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z9, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z9, K5
+	VMOVAPS      Z12, Z9
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z9
+	VMOVAPS      Z9, Z9
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z10, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z10, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z10, K5
+	VMOVAPS      Z12, Z10
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z10
+	VMOVAPS      Z10, Z10
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z11, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z11, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z11, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z11, K5
+	VMOVAPS      Z12, Z11
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z11
+	VMOVAPS      Z11, Z11
+	JMP          whole8Done
 
 whole8Same10:
-	CMPQ       R10, $0x16
-	JGE        whole8Same11
-	VANDPS     lanes7fffffff<>+0(SB), Z4, Z12
-	VMULPS     Z4, Z4, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z4, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z4, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z4, Z12, K5, Z13
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z13, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z4
-	VMOVAPS    Z4, Z4
-	VANDPS     lanes7fffffff<>+0(SB), Z5, Z12
-	VMULPS     Z5, Z5, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z5, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z5, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z5, Z12, K5, Z13
-	VCMPPS     $0x03, Z5, Z5, K5
-	VMOVAPS    Z13, Z5
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z5
-	VMOVAPS    Z5, Z5
-	VANDPS     lanes7fffffff<>+0(SB), Z6, Z12
-	VMULPS     Z6, Z6, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z6, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z6, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z6, Z12, K5, Z13
-	VCMPPS     $0x03, Z6, Z6, K5
-	VMOVAPS    Z13, Z6
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z6
-	VMOVAPS    Z6, Z6
-	VANDPS     lanes7fffffff<>+0(SB), Z7, Z12
-	VMULPS     Z7, Z7, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z7, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z7, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z7, Z12, K5, Z13
-	VCMPPS     $0x03, Z7, Z7, K5
-	VMOVAPS    Z13, Z7
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z7
-	VMOVAPS    Z7, Z7
-	VANDPS     lanes7fffffff<>+0(SB), Z8, Z12
-	VMULPS     Z8, Z8, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z8, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z8, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z8, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z8, Z12, K5, Z13
-	VCMPPS     $0x03, Z8, Z8, K5
-	VMOVAPS    Z13, Z8
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z8
-	VMOVAPS    Z8, Z8
-	VANDPS     lanes7fffffff<>+0(SB), Z9, Z12
-	VMULPS     Z9, Z9, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z9, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z9, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z9, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z9, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z9, Z12, K5, Z13
-	VCMPPS     $0x03, Z9, Z9, K5
-	VMOVAPS    Z13, Z9
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z9
-	VMOVAPS    Z9, Z9
-	VANDPS     lanes7fffffff<>+0(SB), Z10, Z12
-	VMULPS     Z10, Z10, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z10, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z10, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z10, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z10, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z10, Z12, K5, Z13
-	VCMPPS     $0x03, Z10, Z10, K5
-	VMOVAPS    Z13, Z10
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z10
-	VMOVAPS    Z10, Z10
-	VANDPS     lanes7fffffff<>+0(SB), Z11, Z12
-	VMULPS     Z11, Z11, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z11, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z11, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z11, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z11, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z11, Z12, K5, Z13
-	VCMPPS     $0x03, Z11, Z11, K5
-	VMOVAPS    Z13, Z11
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z11
-	VMOVAPS    Z11, Z11
-	JMP        whole8Done
+	CMPQ         R10, $0x16
+	JGE          whole8Same11
+	VANDPS       lanes7fffffff<>+0(SB), Z4, Z12
+	VMULPS       Z4, Z4, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z4, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z4, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z4, Z12, K5, Z13
+	VCMPPS       $0x03, Z4, Z4, K5
+	VMOVAPS      Z13, Z4
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z4
+	VMOVAPS      Z4, Z4
+	VANDPS       lanes7fffffff<>+0(SB), Z5, Z12
+	VMULPS       Z5, Z5, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z5, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z5, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z5, Z12, K5, Z13
+	VCMPPS       $0x03, Z5, Z5, K5
+	VMOVAPS      Z13, Z5
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z5
+	VMOVAPS      Z5, Z5
+	VANDPS       lanes7fffffff<>+0(SB), Z6, Z12
+	VMULPS       Z6, Z6, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z6, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z6, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z6, Z12, K5, Z13
+	VCMPPS       $0x03, Z6, Z6, K5
+	VMOVAPS      Z13, Z6
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z6
+	VMOVAPS      Z6, Z6
+	VANDPS       lanes7fffffff<>+0(SB), Z7, Z12
+	VMULPS       Z7, Z7, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z7, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z7, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z7, Z12, K5, Z13
+	VCMPPS       $0x03, Z7, Z7, K5
+	VMOVAPS      Z13, Z7
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z7
+	VMOVAPS      Z7, Z7
+	VANDPS       lanes7fffffff<>+0(SB), Z8, Z12
+	VMULPS       Z8, Z8, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z8, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z8, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z8, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z8, Z12, K5, Z13
+	VCMPPS       $0x03, Z8, Z8, K5
+	VMOVAPS      Z13, Z8
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z8
+	VMOVAPS      Z8, Z8
+	VANDPS       lanes7fffffff<>+0(SB), Z9, Z12
+	VMULPS       Z9, Z9, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z9, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z9, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z9, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z9, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z9, Z12, K5, Z13
+	VCMPPS       $0x03, Z9, Z9, K5
+	VMOVAPS      Z13, Z9
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z9
+	VMOVAPS      Z9, Z9
+	VANDPS       lanes7fffffff<>+0(SB), Z10, Z12
+	VMULPS       Z10, Z10, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z10, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z10, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z10, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z10, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z10, Z12, K5, Z13
+	VCMPPS       $0x03, Z10, Z10, K5
+	VMOVAPS      Z13, Z10
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z10
+	VMOVAPS      Z10, Z10
+	VANDPS       lanes7fffffff<>+0(SB), Z11, Z12
+	VMULPS       Z11, Z11, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z11, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z11, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z11, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z11, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z11, Z12, K5, Z13
+	VCMPPS       $0x03, Z11, Z11, K5
+	VMOVAPS      Z13, Z11
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z11
+	VMOVAPS      Z11, Z11
+	JMP          whole8Done
 
 whole8Same11:
-	VANDPS     lanes7fffffff<>+0(SB), Z4, Z12
-	VMULPS     Z4, Z4, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z4, Z13
-	VADDPS     Z13, Z4, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z4, Z12, K5, Z13
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z13, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z4
-	VMOVAPS    Z4, Z4
-	VANDPS     lanes7fffffff<>+0(SB), Z5, Z12
-	VMULPS     Z5, Z5, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z5, Z13
-	VADDPS     Z13, Z5, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z5, Z12, K5, Z13
-	VCMPPS     $0x03, Z5, Z5, K5
-	VMOVAPS    Z13, Z5
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z5
-	VMOVAPS    Z5, Z5
-	VANDPS     lanes7fffffff<>+0(SB), Z6, Z12
-	VMULPS     Z6, Z6, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z6, Z13
-	VADDPS     Z13, Z6, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z6, Z12, K5, Z13
-	VCMPPS     $0x03, Z6, Z6, K5
-	VMOVAPS    Z13, Z6
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z6
-	VMOVAPS    Z6, Z6
-	VANDPS     lanes7fffffff<>+0(SB), Z7, Z12
-	VMULPS     Z7, Z7, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z7, Z13
-	VADDPS     Z13, Z7, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z7, Z12, K5, Z13
-	VCMPPS     $0x03, Z7, Z7, K5
-	VMOVAPS    Z13, Z7
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z7
-	VMOVAPS    Z7, Z7
-	VANDPS     lanes7fffffff<>+0(SB), Z8, Z12
-	VMULPS     Z8, Z8, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z8, Z13
-	VADDPS     Z13, Z8, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z8, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z8, Z12, K5, Z13
-	VCMPPS     $0x03, Z8, Z8, K5
-	VMOVAPS    Z13, Z8
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z8
-	VMOVAPS    Z8, Z8
-	VANDPS     lanes7fffffff<>+0(SB), Z9, Z12
-	VMULPS     Z9, Z9, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z9, Z13
-	VADDPS     Z13, Z9, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z9, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z9, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z9, Z12, K5, Z13
-	VCMPPS     $0x03, Z9, Z9, K5
-	VMOVAPS    Z13, Z9
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z9
-	VMOVAPS    Z9, Z9
-	VANDPS     lanes7fffffff<>+0(SB), Z10, Z12
-	VMULPS     Z10, Z10, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z10, Z13
-	VADDPS     Z13, Z10, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z10, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z10, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z10, Z12, K5, Z13
-	VCMPPS     $0x03, Z10, Z10, K5
-	VMOVAPS    Z13, Z10
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z10
-	VMOVAPS    Z10, Z10
-	VANDPS     lanes7fffffff<>+0(SB), Z11, Z12
-	VMULPS     Z11, Z11, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z11, Z13
-	VADDPS     Z13, Z11, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z11, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z11, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z11, Z12, K5, Z13
-	VCMPPS     $0x03, Z11, Z11, K5
-	VMOVAPS    Z13, Z11
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z11
-	VMOVAPS    Z11, Z11
-	JMP        whole8Done
+	VANDPS       lanes7fffffff<>+0(SB), Z4, Z12
+	VMULPS       Z4, Z4, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z4, Z13
+	VADDPS       Z13, Z4, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z4, Z12, K5, Z13
+	VCMPPS       $0x03, Z4, Z4, K5
+	VMOVAPS      Z13, Z4
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z4
+	VMOVAPS      Z4, Z4
+	VANDPS       lanes7fffffff<>+0(SB), Z5, Z12
+	VMULPS       Z5, Z5, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z5, Z13
+	VADDPS       Z13, Z5, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z5, Z12, K5, Z13
+	VCMPPS       $0x03, Z5, Z5, K5
+	VMOVAPS      Z13, Z5
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z5
+	VMOVAPS      Z5, Z5
+	VANDPS       lanes7fffffff<>+0(SB), Z6, Z12
+	VMULPS       Z6, Z6, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z6, Z13
+	VADDPS       Z13, Z6, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z6, Z12, K5, Z13
+	VCMPPS       $0x03, Z6, Z6, K5
+	VMOVAPS      Z13, Z6
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z6
+	VMOVAPS      Z6, Z6
+	VANDPS       lanes7fffffff<>+0(SB), Z7, Z12
+	VMULPS       Z7, Z7, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z7, Z13
+	VADDPS       Z13, Z7, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z7, Z12, K5, Z13
+	VCMPPS       $0x03, Z7, Z7, K5
+	VMOVAPS      Z13, Z7
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z7
+	VMOVAPS      Z7, Z7
+	VANDPS       lanes7fffffff<>+0(SB), Z8, Z12
+	VMULPS       Z8, Z8, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z8, Z13
+	VADDPS       Z13, Z8, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z8, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z8, Z12, K5, Z13
+	VCMPPS       $0x03, Z8, Z8, K5
+	VMOVAPS      Z13, Z8
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z8
+	VMOVAPS      Z8, Z8
+	VANDPS       lanes7fffffff<>+0(SB), Z9, Z12
+	VMULPS       Z9, Z9, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z9, Z13
+	VADDPS       Z13, Z9, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z9, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z9, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z9, Z12, K5, Z13
+	VCMPPS       $0x03, Z9, Z9, K5
+	VMOVAPS      Z13, Z9
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z9
+	VMOVAPS      Z9, Z9
+	VANDPS       lanes7fffffff<>+0(SB), Z10, Z12
+	VMULPS       Z10, Z10, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z10, Z13
+	VADDPS       Z13, Z10, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z10, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z10, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z10, Z12, K5, Z13
+	VCMPPS       $0x03, Z10, Z10, K5
+	VMOVAPS      Z13, Z10
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z10
+	VMOVAPS      Z10, Z10
+	VANDPS       lanes7fffffff<>+0(SB), Z11, Z12
+	VMULPS       Z11, Z11, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z11, Z13
+	VADDPS       Z13, Z11, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z11, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z11, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z11, Z12, K5, Z13
+	VCMPPS       $0x03, Z11, Z11, K5
+	VMOVAPS      Z13, Z11
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z11
+	VMOVAPS      Z11, Z11
+	JMP          whole8Done
 
 whole8Apart:
 	MOVQ    16(R8), R12
@@ -2173,1561 +1909,1297 @@ rest8Same8:
 	JMP     rest8Done
 
 rest8Same9:
-	CMPQ       R10, $0x14
-	JGE        rest8Same10
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z4, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z4, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z4, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z12, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z4
-	VMOVAPS    Z4, Z4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z5, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z5, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z5, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z5, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z5, Z5, K5
-	VMOVAPS    Z12, Z5
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z5
-	VMOVAPS    Z5, Z5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z6, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z6, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z6, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z6, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z6, Z6, K5
-	VMOVAPS    Z12, Z6
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z6
-	VMOVAPS    Z6, Z6
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z7, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z7, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z7, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z7, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z7, Z7, K5
-	VMOVAPS    Z12, Z7
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z7
-	VMOVAPS    Z7, Z7
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z8, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z8, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z8, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z8, Z8, K5
-	VMOVAPS    Z12, Z8
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z8
-	VMOVAPS    Z8, Z8
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z9, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z9, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z9, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z9, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z9, Z9, K5
-	VMOVAPS    Z12, Z9
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z9
-	VMOVAPS    Z9, Z9
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z10, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z10, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z10, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z10, Z10, K5
-	VMOVAPS    Z12, Z10
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z10
-	VMOVAPS    Z10, Z10
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z11, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z11, Z13
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
-	VSUBPS     Z14, Z13, Z13
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     Z13, Z14, Z13
-	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z14
-	VPADDD     Z14, Z12, Z14
-	VPSRAD     $0x01, Z14, Z14
-	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z13, Z13
-	VPSUBD     Z14, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z13, Z12
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z11, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z11, K5
-	VMOVAPS    Z13, Z12
-	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
-	VCMPPS     $0x03, Z11, Z11, K5
-	VMOVAPS    Z12, Z11
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z11
-	VMOVAPS    Z11, Z11
-	JMP        rest8Done
+	CMPQ         R10, $0x14
+	JGE          rest8Same10
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z4, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z4, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z4, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
+	VMOVAPS      Z12, Z4
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z4
+	VMOVAPS      Z4, Z4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z5, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z5, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z5, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z5, K5
+	VMOVAPS      Z12, Z5
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z5
+	VMOVAPS      Z5, Z5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z6, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z6, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z6, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z6, K5
+	VMOVAPS      Z12, Z6
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z6
+	VMOVAPS      Z6, Z6
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z7, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z7, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z7, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z7, K5
+	VMOVAPS      Z12, Z7
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z7
+	VMOVAPS      Z7, Z7
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z8, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z8, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z8, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z8
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z8
+	VMOVAPS      Z8, Z8
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z9, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z9, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z9, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z9, K5
+	VMOVAPS      Z12, Z9
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z9
+	VMOVAPS      Z9, Z9
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z10, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z10, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z10, K5
+	VMOVAPS      Z12, Z10
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z10
+	VMOVAPS      Z10, Z10
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z11, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z11, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS       Z14, Z13, Z13
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z13, Z14, Z13
+	VADDPS       lanes3f800000<>+0(SB), Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z11, K5
+	VMOVAPS      Z13, Z12
+	VBLENDMPS    lanes7f800000<>+0(SB), Z13, K5, Z12
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z11, K5
+	VMOVAPS      Z12, Z11
+	VBLENDMPS    lanes00000000<>+0(SB), Z12, K5, Z11
+	VMOVAPS      Z11, Z11
+	JMP          rest8Done
 
 rest8Same10:
-	CMPQ       R10, $0x16
-	JGE        rest8Same11
-	VANDPS     lanes7fffffff<>+0(SB), Z4, Z12
-	VMULPS     Z4, Z4, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z4, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z4, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z4, Z12, K5, Z13
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z13, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z4
-	VMOVAPS    Z4, Z4
-	VANDPS     lanes7fffffff<>+0(SB), Z5, Z12
-	VMULPS     Z5, Z5, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z5, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z5, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z5, Z12, K5, Z13
-	VCMPPS     $0x03, Z5, Z5, K5
-	VMOVAPS    Z13, Z5
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z5
-	VMOVAPS    Z5, Z5
-	VANDPS     lanes7fffffff<>+0(SB), Z6, Z12
-	VMULPS     Z6, Z6, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z6, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z6, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z6, Z12, K5, Z13
-	VCMPPS     $0x03, Z6, Z6, K5
-	VMOVAPS    Z13, Z6
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z6
-	VMOVAPS    Z6, Z6
-	VANDPS     lanes7fffffff<>+0(SB), Z7, Z12
-	VMULPS     Z7, Z7, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z7, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z7, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z7, Z12, K5, Z13
-	VCMPPS     $0x03, Z7, Z7, K5
-	VMOVAPS    Z13, Z7
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z7
-	VMOVAPS    Z7, Z7
-	VANDPS     lanes7fffffff<>+0(SB), Z8, Z12
-	VMULPS     Z8, Z8, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z8, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z8, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z8, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z8, Z12, K5, Z13
-	VCMPPS     $0x03, Z8, Z8, K5
-	VMOVAPS    Z13, Z8
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z8
-	VMOVAPS    Z8, Z8
-	VANDPS     lanes7fffffff<>+0(SB), Z9, Z12
-	VMULPS     Z9, Z9, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z9, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z9, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z9, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z9, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z9, Z12, K5, Z13
-	VCMPPS     $0x03, Z9, Z9, K5
-	VMOVAPS    Z13, Z9
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z9
-	VMOVAPS    Z9, Z9
-	VANDPS     lanes7fffffff<>+0(SB), Z10, Z12
-	VMULPS     Z10, Z10, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z10, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z10, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z10, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z10, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z10, Z12, K5, Z13
-	VCMPPS     $0x03, Z10, Z10, K5
-	VMOVAPS    Z13, Z10
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z10
-	VMOVAPS    Z10, Z10
-	VANDPS     lanes7fffffff<>+0(SB), Z11, Z12
-	VMULPS     Z11, Z11, Z13
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z11, Z13
-	VMULPS     Z14, Z13, Z13
-	VADDPS     Z13, Z11, Z13
-	VMULPS     lanes40000000<>+0(SB), Z12, Z14
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
-	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
-	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
-	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
-	VSUBPS     Z16, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VMULPS     Z14, Z16, Z16
-	VADDPS     Z14, Z16, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z15, Z15
-	VPSRLD     $0x1f, Z15, Z16
-	VPADDD     Z16, Z15, Z16
-	VPSRAD     $0x01, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
-	VPSLLD     $0x17, Z17, Z17
-	VMULPS     Z17, Z14, Z14
-	VPSUBD     Z16, Z15, Z15
-	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
-	VPSLLD     $0x17, Z15, Z15
-	VMULPS     Z15, Z14, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMOVUPS    lanes40000000<>+0(SB), Z16
-	VDIVPS     Z14, Z16, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z11, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z11, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z11, Z12, K5, Z13
-	VCMPPS     $0x03, Z11, Z11, K5
-	VMOVAPS    Z13, Z11
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z11
-	VMOVAPS    Z11, Z11
-	JMP        rest8Done
+	CMPQ         R10, $0x16
+	JGE          rest8Same11
+	VANDPS       lanes7fffffff<>+0(SB), Z4, Z12
+	VMULPS       Z4, Z4, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z4, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z4, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z4, Z12, K5, Z13
+	VCMPPS       $0x03, Z4, Z4, K5
+	VMOVAPS      Z13, Z4
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z4
+	VMOVAPS      Z4, Z4
+	VANDPS       lanes7fffffff<>+0(SB), Z5, Z12
+	VMULPS       Z5, Z5, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z5, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z5, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z5, Z12, K5, Z13
+	VCMPPS       $0x03, Z5, Z5, K5
+	VMOVAPS      Z13, Z5
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z5
+	VMOVAPS      Z5, Z5
+	VANDPS       lanes7fffffff<>+0(SB), Z6, Z12
+	VMULPS       Z6, Z6, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z6, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z6, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z6, Z12, K5, Z13
+	VCMPPS       $0x03, Z6, Z6, K5
+	VMOVAPS      Z13, Z6
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z6
+	VMOVAPS      Z6, Z6
+	VANDPS       lanes7fffffff<>+0(SB), Z7, Z12
+	VMULPS       Z7, Z7, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z7, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z7, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z7, Z12, K5, Z13
+	VCMPPS       $0x03, Z7, Z7, K5
+	VMOVAPS      Z13, Z7
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z7
+	VMOVAPS      Z7, Z7
+	VANDPS       lanes7fffffff<>+0(SB), Z8, Z12
+	VMULPS       Z8, Z8, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z8, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z8, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z8, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z8, Z12, K5, Z13
+	VCMPPS       $0x03, Z8, Z8, K5
+	VMOVAPS      Z13, Z8
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z8
+	VMOVAPS      Z8, Z8
+	VANDPS       lanes7fffffff<>+0(SB), Z9, Z12
+	VMULPS       Z9, Z9, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z9, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z9, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z9, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z9, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z9, Z12, K5, Z13
+	VCMPPS       $0x03, Z9, Z9, K5
+	VMOVAPS      Z13, Z9
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z9
+	VMOVAPS      Z9, Z9
+	VANDPS       lanes7fffffff<>+0(SB), Z10, Z12
+	VMULPS       Z10, Z10, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z10, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z10, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z10, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z10, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z10, Z12, K5, Z13
+	VCMPPS       $0x03, Z10, Z10, K5
+	VMOVAPS      Z13, Z10
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z10
+	VMOVAPS      Z10, Z10
+	VANDPS       lanes7fffffff<>+0(SB), Z11, Z12
+	VMULPS       Z11, Z11, Z13
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z11, Z13
+	VMULPS       Z14, Z13, Z13
+	VADDPS       Z13, Z11, Z13
+	VMULPS       lanes40000000<>+0(SB), Z12, Z14
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS       lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS       lanes4b400000<>+0(SB), Z15, Z15
+	VMOVAPS      Z15, Z16
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z16
+	VMULPS       lanesb95e8083<>+0(SB), Z15, Z14
+	VSUBPS       Z14, Z16, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VADDPS       Z14, Z16, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z15, Z14, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMOVUPS      lanes40000000<>+0(SB), Z16
+	VDIVPS       Z14, Z16, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z11, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z11, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z11, Z12, K5, Z13
+	VCMPPS       $0x03, Z11, Z11, K5
+	VMOVAPS      Z13, Z11
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z11
+	VMOVAPS      Z11, Z11
+	JMP          rest8Done
 
 rest8Same11:
-	VANDPS     lanes7fffffff<>+0(SB), Z4, Z12
-	VMULPS     Z4, Z4, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z4, Z13
-	VADDPS     Z13, Z4, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z4, Z12, K5, Z13
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z13, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z4
-	VMOVAPS    Z4, Z4
-	VANDPS     lanes7fffffff<>+0(SB), Z5, Z12
-	VMULPS     Z5, Z5, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z5, Z13
-	VADDPS     Z13, Z5, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z5, Z12, K5, Z13
-	VCMPPS     $0x03, Z5, Z5, K5
-	VMOVAPS    Z13, Z5
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z5
-	VMOVAPS    Z5, Z5
-	VANDPS     lanes7fffffff<>+0(SB), Z6, Z12
-	VMULPS     Z6, Z6, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z6, Z13
-	VADDPS     Z13, Z6, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z6, Z12, K5, Z13
-	VCMPPS     $0x03, Z6, Z6, K5
-	VMOVAPS    Z13, Z6
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z6
-	VMOVAPS    Z6, Z6
-	VANDPS     lanes7fffffff<>+0(SB), Z7, Z12
-	VMULPS     Z7, Z7, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z7, Z13
-	VADDPS     Z13, Z7, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z7, Z12, K5, Z13
-	VCMPPS     $0x03, Z7, Z7, K5
-	VMOVAPS    Z13, Z7
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z7
-	VMOVAPS    Z7, Z7
-	VANDPS     lanes7fffffff<>+0(SB), Z8, Z12
-	VMULPS     Z8, Z8, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z8, Z13
-	VADDPS     Z13, Z8, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z8, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z8, Z12, K5, Z13
-	VCMPPS     $0x03, Z8, Z8, K5
-	VMOVAPS    Z13, Z8
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z8
-	VMOVAPS    Z8, Z8
-	VANDPS     lanes7fffffff<>+0(SB), Z9, Z12
-	VMULPS     Z9, Z9, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z9, Z13
-	VADDPS     Z13, Z9, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z9, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z9, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z9, Z12, K5, Z13
-	VCMPPS     $0x03, Z9, Z9, K5
-	VMOVAPS    Z13, Z9
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z9
-	VMOVAPS    Z9, Z9
-	VANDPS     lanes7fffffff<>+0(SB), Z10, Z12
-	VMULPS     Z10, Z10, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z10, Z13
-	VADDPS     Z13, Z10, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z10, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z10, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z10, Z12, K5, Z13
-	VCMPPS     $0x03, Z10, Z10, K5
-	VMOVAPS    Z13, Z10
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z10
-	VMOVAPS    Z10, Z10
-	VANDPS     lanes7fffffff<>+0(SB), Z11, Z12
-	VMULPS     Z11, Z11, Z13
-	VMOVUPS    lanes38b3128e<>+0(SB), Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z14
-	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
-	VMULPS     Z13, Z14, Z13
-	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
-	VMULPS     Z13, Z11, Z13
-	VADDPS     Z13, Z11, Z13
-	VMOVUPS    lanesb4a39652<>+0(SB), Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
-	VMULPS     Z12, Z14, Z14
-	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
-	VMOVUPS    lanes3f800000<>+0(SB), Z15
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
-	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
-	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
-	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
-	VSUBPS     Z17, Z14, Z14
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VMULPS     Z14, Z17, Z17
-	VADDPS     Z14, Z17, Z14
-	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
-	VCVTTPS2DQ Z16, Z16
-	VPSRLD     $0x1f, Z16, Z17
-	VPADDD     Z17, Z16, Z17
-	VPSRAD     $0x01, Z17, Z17
-	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
-	VPSLLD     $0x17, Z18, Z18
-	VMULPS     Z18, Z14, Z14
-	VPSUBD     Z17, Z16, Z16
-	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
-	VPSLLD     $0x17, Z16, Z16
-	VMULPS     Z16, Z14, Z14
-	VSUBPS     Z14, Z15, Z14
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
-	VMOVAPS    Z14, Z15
-	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z11, K5
-	VXORPS     lanes80000000<>+0(SB), Z15, Z14
-	VMOVAPS    Z15, Z16
-	VBLENDMPS  Z14, Z15, K5, Z16
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
-	VMOVAPS    Z16, Z12
-	VBLENDMPS  Z13, Z16, K5, Z12
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z11, K5
-	VMOVAPS    Z12, Z13
-	VBLENDMPS  Z11, Z12, K5, Z13
-	VCMPPS     $0x03, Z11, Z11, K5
-	VMOVAPS    Z13, Z11
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z11
-	VMOVAPS    Z11, Z11
-	JMP        rest8Done
+	VANDPS       lanes7fffffff<>+0(SB), Z4, Z12
+	VMULPS       Z4, Z4, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z4, Z13
+	VADDPS       Z13, Z4, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z4, Z12, K5, Z13
+	VCMPPS       $0x03, Z4, Z4, K5
+	VMOVAPS      Z13, Z4
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z4
+	VMOVAPS      Z4, Z4
+	VANDPS       lanes7fffffff<>+0(SB), Z5, Z12
+	VMULPS       Z5, Z5, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z5, Z13
+	VADDPS       Z13, Z5, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z5, Z12, K5, Z13
+	VCMPPS       $0x03, Z5, Z5, K5
+	VMOVAPS      Z13, Z5
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z5
+	VMOVAPS      Z5, Z5
+	VANDPS       lanes7fffffff<>+0(SB), Z6, Z12
+	VMULPS       Z6, Z6, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z6, Z13
+	VADDPS       Z13, Z6, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z6, Z12, K5, Z13
+	VCMPPS       $0x03, Z6, Z6, K5
+	VMOVAPS      Z13, Z6
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z6
+	VMOVAPS      Z6, Z6
+	VANDPS       lanes7fffffff<>+0(SB), Z7, Z12
+	VMULPS       Z7, Z7, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z7, Z13
+	VADDPS       Z13, Z7, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z7, Z12, K5, Z13
+	VCMPPS       $0x03, Z7, Z7, K5
+	VMOVAPS      Z13, Z7
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z7
+	VMOVAPS      Z7, Z7
+	VANDPS       lanes7fffffff<>+0(SB), Z8, Z12
+	VMULPS       Z8, Z8, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z8, Z13
+	VADDPS       Z13, Z8, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z8, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z8, Z12, K5, Z13
+	VCMPPS       $0x03, Z8, Z8, K5
+	VMOVAPS      Z13, Z8
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z8
+	VMOVAPS      Z8, Z8
+	VANDPS       lanes7fffffff<>+0(SB), Z9, Z12
+	VMULPS       Z9, Z9, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z9, Z13
+	VADDPS       Z13, Z9, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z9, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z9, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z9, Z12, K5, Z13
+	VCMPPS       $0x03, Z9, Z9, K5
+	VMOVAPS      Z13, Z9
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z9
+	VMOVAPS      Z9, Z9
+	VANDPS       lanes7fffffff<>+0(SB), Z10, Z12
+	VMULPS       Z10, Z10, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z10, Z13
+	VADDPS       Z13, Z10, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z10, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z10, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z10, Z12, K5, Z13
+	VCMPPS       $0x03, Z10, Z10, K5
+	VMOVAPS      Z13, Z10
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z10
+	VMOVAPS      Z10, Z10
+	VANDPS       lanes7fffffff<>+0(SB), Z11, Z12
+	VMULPS       Z11, Z11, Z13
+	VMOVUPS      lanes38b3128e<>+0(SB), Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VADDPS       lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS       Z13, Z14, Z13
+	VADDPS       lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS       Z13, Z11, Z13
+	VADDPS       Z13, Z11, Z13
+	VMOVUPS      lanesb4a39652<>+0(SB), Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS       Z12, Z14, Z14
+	VADDPS       lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS      lanes3f800000<>+0(SB), Z15
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS       lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS       lanes4b400000<>+0(SB), Z16, Z16
+	VMOVAPS      Z16, Z17
+	VFNMADD132PS lanes3f318000<>+0(SB), Z14, Z17
+	VMULPS       lanesb95e8083<>+0(SB), Z16, Z14
+	VSUBPS       Z14, Z17, Z14
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VMULPS       Z14, Z17, Z17
+	VADDPS       Z14, Z17, Z14
+	VADDPS       lanes3f800000<>+0(SB), Z14, Z14
+	VSCALEFPS    Z16, Z14, Z14
+	VSUBPS       Z14, Z15, Z14
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS      Z14, Z15
+	VBLENDMPS    lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z11, K5
+	VXORPS       lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS      Z15, Z16
+	VBLENDMPS    Z14, Z15, K5, Z16
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS      Z16, Z12
+	VBLENDMPS    Z13, Z16, K5, Z12
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z11, K5
+	VMOVAPS      Z12, Z13
+	VBLENDMPS    Z11, Z12, K5, Z13
+	VCMPPS       $0x03, Z11, Z11, K5
+	VMOVAPS      Z13, Z11
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z13, K5, Z11
+	VMOVAPS      Z11, Z11
+	JMP          rest8Done
 
 rest8Apart:
 	MOVQ      16(R8), R12
@@ -4092,789 +3564,657 @@ rest4Same8:
 	JMP     rest4Done
 
 rest4Same9:
-	CMPQ       R10, $0x14
-	JGE        rest4Same10
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z4, Z8
-	VADDPS     lanes4b400000<>+0(SB), Z8, Z8
-	VSUBPS     lanes4b400000<>+0(SB), Z8, Z8
-	VMULPS     lanes3f318000<>+0(SB), Z8, Z9
-	VSUBPS     Z9, Z4, Z9
-	VMULPS     lanesb95e8083<>+0(SB), Z8, Z10
-	VSUBPS     Z10, Z9, Z9
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     Z9, Z10, Z9
-	VADDPS     lanes3f800000<>+0(SB), Z9, Z9
-	VCVTTPS2DQ Z8, Z8
-	VPSRLD     $0x1f, Z8, Z10
-	VPADDD     Z10, Z8, Z10
-	VPSRAD     $0x01, Z10, Z10
-	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
-	VPSLLD     $0x17, Z11, Z11
-	VMULPS     Z11, Z9, Z9
-	VPSUBD     Z10, Z8, Z8
-	VPADDD     lanes0000007f<>+0(SB), Z8, Z8
-	VPSLLD     $0x17, Z8, Z8
-	VMULPS     Z8, Z9, Z8
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z4, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  lanes7f800000<>+0(SB), Z8, K5, Z9
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
-	VMOVAPS    Z9, Z8
-	VBLENDMPS  lanes00000000<>+0(SB), Z9, K5, Z8
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z8, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z8, K5, Z4
-	VMOVAPS    Z4, Z4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z5, Z8
-	VADDPS     lanes4b400000<>+0(SB), Z8, Z8
-	VSUBPS     lanes4b400000<>+0(SB), Z8, Z8
-	VMULPS     lanes3f318000<>+0(SB), Z8, Z9
-	VSUBPS     Z9, Z5, Z9
-	VMULPS     lanesb95e8083<>+0(SB), Z8, Z10
-	VSUBPS     Z10, Z9, Z9
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     Z9, Z10, Z9
-	VADDPS     lanes3f800000<>+0(SB), Z9, Z9
-	VCVTTPS2DQ Z8, Z8
-	VPSRLD     $0x1f, Z8, Z10
-	VPADDD     Z10, Z8, Z10
-	VPSRAD     $0x01, Z10, Z10
-	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
-	VPSLLD     $0x17, Z11, Z11
-	VMULPS     Z11, Z9, Z9
-	VPSUBD     Z10, Z8, Z8
-	VPADDD     lanes0000007f<>+0(SB), Z8, Z8
-	VPSLLD     $0x17, Z8, Z8
-	VMULPS     Z8, Z9, Z8
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z5, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  lanes7f800000<>+0(SB), Z8, K5, Z9
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z5, K5
-	VMOVAPS    Z9, Z8
-	VBLENDMPS  lanes00000000<>+0(SB), Z9, K5, Z8
-	VCMPPS     $0x03, Z5, Z5, K5
-	VMOVAPS    Z8, Z5
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z8, K5, Z5
-	VMOVAPS    Z5, Z5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z6, Z8
-	VADDPS     lanes4b400000<>+0(SB), Z8, Z8
-	VSUBPS     lanes4b400000<>+0(SB), Z8, Z8
-	VMULPS     lanes3f318000<>+0(SB), Z8, Z9
-	VSUBPS     Z9, Z6, Z9
-	VMULPS     lanesb95e8083<>+0(SB), Z8, Z10
-	VSUBPS     Z10, Z9, Z9
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     Z9, Z10, Z9
-	VADDPS     lanes3f800000<>+0(SB), Z9, Z9
-	VCVTTPS2DQ Z8, Z8
-	VPSRLD     $0x1f, Z8, Z10
-	VPADDD     Z10, Z8, Z10
-	VPSRAD     $0x01, Z10, Z10
-	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
-	VPSLLD     $0x17, Z11, Z11
-	VMULPS     Z11, Z9, Z9
-	VPSUBD     Z10, Z8, Z8
-	VPADDD     lanes0000007f<>+0(SB), Z8, Z8
-	VPSLLD     $0x17, Z8, Z8
-	VMULPS     Z8, Z9, Z8
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z6, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  lanes7f800000<>+0(SB), Z8, K5, Z9
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z6, K5
-	VMOVAPS    Z9, Z8
-	VBLENDMPS  lanes00000000<>+0(SB), Z9, K5, Z8
-	VCMPPS     $0x03, Z6, Z6, K5
-	VMOVAPS    Z8, Z6
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z8, K5, Z6
-	VMOVAPS    Z6, Z6
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z7, Z8
-	VADDPS     lanes4b400000<>+0(SB), Z8, Z8
-	VSUBPS     lanes4b400000<>+0(SB), Z8, Z8
-	VMULPS     lanes3f318000<>+0(SB), Z8, Z9
-	VSUBPS     Z9, Z7, Z9
-	VMULPS     lanesb95e8083<>+0(SB), Z8, Z10
-	VSUBPS     Z10, Z9, Z9
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     Z9, Z10, Z9
-	VADDPS     lanes3f800000<>+0(SB), Z9, Z9
-	VCVTTPS2DQ Z8, Z8
-	VPSRLD     $0x1f, Z8, Z10
-	VPADDD     Z10, Z8, Z10
-	VPSRAD     $0x01, Z10, Z10
-	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
-	VPSLLD     $0x17, Z11, Z11
-	VMULPS     Z11, Z9, Z9
-	VPSUBD     Z10, Z8, Z8
-	VPADDD     lanes0000007f<>+0(SB), Z8, Z8
-	VPSLLD     $0x17, Z8, Z8
-	VMULPS     Z8, Z9, Z8
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z7, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  lanes7f800000<>+0(SB), Z8, K5, Z9
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z7, K5
-	VMOVAPS    Z9, Z8
-	VBLENDMPS  lanes00000000<>+0(SB), Z9, K5, Z8
-	VCMPPS     $0x03, Z7, Z7, K5
-	VMOVAPS    Z8, Z7
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z8, K5, Z7
-	VMOVAPS    Z7, Z7
-	JMP        rest4Done
+	CMPQ         R10, $0x14
+	JGE          rest4Same10
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z4, Z8
+	VADDPS       lanes4b400000<>+0(SB), Z8, Z8
+	VSUBPS       lanes4b400000<>+0(SB), Z8, Z8
+	VMOVAPS      Z8, Z9
+	VFNMADD132PS lanes3f318000<>+0(SB), Z4, Z9
+	VMULPS       lanesb95e8083<>+0(SB), Z8, Z10
+	VSUBPS       Z10, Z9, Z9
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       Z9, Z10, Z9
+	VADDPS       lanes3f800000<>+0(SB), Z9, Z9
+	VSCALEFPS    Z8, Z9, Z9
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z4, K5
+	VMOVAPS      Z9, Z8
+	VBLENDMPS    lanes7f800000<>+0(SB), Z9, K5, Z8
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
+	VMOVAPS      Z8, Z4
+	VBLENDMPS    lanes00000000<>+0(SB), Z8, K5, Z4
+	VMOVAPS      Z4, Z4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z5, Z8
+	VADDPS       lanes4b400000<>+0(SB), Z8, Z8
+	VSUBPS       lanes4b400000<>+0(SB), Z8, Z8
+	VMOVAPS      Z8, Z9
+	VFNMADD132PS lanes3f318000<>+0(SB), Z5, Z9
+	VMULPS       lanesb95e8083<>+0(SB), Z8, Z10
+	VSUBPS       Z10, Z9, Z9
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       Z9, Z10, Z9
+	VADDPS       lanes3f800000<>+0(SB), Z9, Z9
+	VSCALEFPS    Z8, Z9, Z9
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z5, K5
+	VMOVAPS      Z9, Z8
+	VBLENDMPS    lanes7f800000<>+0(SB), Z9, K5, Z8
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z5, K5
+	VMOVAPS      Z8, Z5
+	VBLENDMPS    lanes00000000<>+0(SB), Z8, K5, Z5
+	VMOVAPS      Z5, Z5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z6, Z8
+	VADDPS       lanes4b400000<>+0(SB), Z8, Z8
+	VSUBPS       lanes4b400000<>+0(SB), Z8, Z8
+	VMOVAPS      Z8, Z9
+	VFNMADD132PS lanes3f318000<>+0(SB), Z6, Z9
+	VMULPS       lanesb95e8083<>+0(SB), Z8, Z10
+	VSUBPS       Z10, Z9, Z9
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       Z9, Z10, Z9
+	VADDPS       lanes3f800000<>+0(SB), Z9, Z9
+	VSCALEFPS    Z8, Z9, Z9
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z6, K5
+	VMOVAPS      Z9, Z8
+	VBLENDMPS    lanes7f800000<>+0(SB), Z9, K5, Z8
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z6, K5
+	VMOVAPS      Z8, Z6
+	VBLENDMPS    lanes00000000<>+0(SB), Z8, K5, Z6
+	VMOVAPS      Z6, Z6
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z7, Z8
+	VADDPS       lanes4b400000<>+0(SB), Z8, Z8
+	VSUBPS       lanes4b400000<>+0(SB), Z8, Z8
+	VMOVAPS      Z8, Z9
+	VFNMADD132PS lanes3f318000<>+0(SB), Z7, Z9
+	VMULPS       lanesb95e8083<>+0(SB), Z8, Z10
+	VSUBPS       Z10, Z9, Z9
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       Z9, Z10, Z9
+	VADDPS       lanes3f800000<>+0(SB), Z9, Z9
+	VSCALEFPS    Z8, Z9, Z9
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z7, K5
+	VMOVAPS      Z9, Z8
+	VBLENDMPS    lanes7f800000<>+0(SB), Z9, K5, Z8
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z7, K5
+	VMOVAPS      Z8, Z7
+	VBLENDMPS    lanes00000000<>+0(SB), Z8, K5, Z7
+	VMOVAPS      Z7, Z7
+	JMP          rest4Done
 
 rest4Same10:
-	CMPQ       R10, $0x16
-	JGE        rest4Same11
-	VANDPS     lanes7fffffff<>+0(SB), Z4, Z8
-	VMULPS     Z4, Z4, Z9
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3ca92c65<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbd5c2251<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3e0883b6<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z4, Z9
-	VMULPS     Z10, Z9, Z9
-	VADDPS     Z9, Z4, Z9
-	VMULPS     lanes40000000<>+0(SB), Z8, Z10
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z11
-	VADDPS     lanes4b400000<>+0(SB), Z11, Z11
-	VSUBPS     lanes4b400000<>+0(SB), Z11, Z11
-	VMULPS     lanes3f318000<>+0(SB), Z11, Z12
-	VSUBPS     Z12, Z10, Z10
-	VMULPS     lanesb95e8083<>+0(SB), Z11, Z12
-	VSUBPS     Z12, Z10, Z10
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3c091d36<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3d2aac7a<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3e2aaa48<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3efffffe<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     Z10, Z12, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VCVTTPS2DQ Z11, Z11
-	VPSRLD     $0x1f, Z11, Z12
-	VPADDD     Z12, Z11, Z12
-	VPSRAD     $0x01, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z13
-	VPSLLD     $0x17, Z13, Z13
-	VMULPS     Z13, Z10, Z10
-	VPSUBD     Z12, Z11, Z11
-	VPADDD     lanes0000007f<>+0(SB), Z11, Z11
-	VPSLLD     $0x17, Z11, Z11
-	VMULPS     Z11, Z10, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VMOVUPS    lanes3f800000<>+0(SB), Z11
-	VMOVUPS    lanes40000000<>+0(SB), Z12
-	VDIVPS     Z10, Z12, Z10
-	VSUBPS     Z10, Z11, Z10
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z8, K5
-	VMOVAPS    Z10, Z11
-	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
-	VXORPS     lanes80000000<>+0(SB), Z11, Z10
-	VMOVAPS    Z11, Z12
-	VBLENDMPS  Z10, Z11, K5, Z12
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z8
-	VBLENDMPS  Z9, Z12, K5, Z8
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  Z4, Z8, K5, Z9
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z9, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z4
-	VMOVAPS    Z4, Z4
-	VANDPS     lanes7fffffff<>+0(SB), Z5, Z8
-	VMULPS     Z5, Z5, Z9
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3ca92c65<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbd5c2251<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3e0883b6<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z5, Z9
-	VMULPS     Z10, Z9, Z9
-	VADDPS     Z9, Z5, Z9
-	VMULPS     lanes40000000<>+0(SB), Z8, Z10
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z11
-	VADDPS     lanes4b400000<>+0(SB), Z11, Z11
-	VSUBPS     lanes4b400000<>+0(SB), Z11, Z11
-	VMULPS     lanes3f318000<>+0(SB), Z11, Z12
-	VSUBPS     Z12, Z10, Z10
-	VMULPS     lanesb95e8083<>+0(SB), Z11, Z12
-	VSUBPS     Z12, Z10, Z10
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3c091d36<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3d2aac7a<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3e2aaa48<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3efffffe<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     Z10, Z12, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VCVTTPS2DQ Z11, Z11
-	VPSRLD     $0x1f, Z11, Z12
-	VPADDD     Z12, Z11, Z12
-	VPSRAD     $0x01, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z13
-	VPSLLD     $0x17, Z13, Z13
-	VMULPS     Z13, Z10, Z10
-	VPSUBD     Z12, Z11, Z11
-	VPADDD     lanes0000007f<>+0(SB), Z11, Z11
-	VPSLLD     $0x17, Z11, Z11
-	VMULPS     Z11, Z10, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VMOVUPS    lanes3f800000<>+0(SB), Z11
-	VMOVUPS    lanes40000000<>+0(SB), Z12
-	VDIVPS     Z10, Z12, Z10
-	VSUBPS     Z10, Z11, Z10
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z8, K5
-	VMOVAPS    Z10, Z11
-	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
-	VXORPS     lanes80000000<>+0(SB), Z11, Z10
-	VMOVAPS    Z11, Z12
-	VBLENDMPS  Z10, Z11, K5, Z12
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z8
-	VBLENDMPS  Z9, Z12, K5, Z8
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  Z5, Z8, K5, Z9
-	VCMPPS     $0x03, Z5, Z5, K5
-	VMOVAPS    Z9, Z5
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z5
-	VMOVAPS    Z5, Z5
-	VANDPS     lanes7fffffff<>+0(SB), Z6, Z8
-	VMULPS     Z6, Z6, Z9
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3ca92c65<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbd5c2251<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3e0883b6<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z6, Z9
-	VMULPS     Z10, Z9, Z9
-	VADDPS     Z9, Z6, Z9
-	VMULPS     lanes40000000<>+0(SB), Z8, Z10
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z11
-	VADDPS     lanes4b400000<>+0(SB), Z11, Z11
-	VSUBPS     lanes4b400000<>+0(SB), Z11, Z11
-	VMULPS     lanes3f318000<>+0(SB), Z11, Z12
-	VSUBPS     Z12, Z10, Z10
-	VMULPS     lanesb95e8083<>+0(SB), Z11, Z12
-	VSUBPS     Z12, Z10, Z10
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3c091d36<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3d2aac7a<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3e2aaa48<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3efffffe<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     Z10, Z12, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VCVTTPS2DQ Z11, Z11
-	VPSRLD     $0x1f, Z11, Z12
-	VPADDD     Z12, Z11, Z12
-	VPSRAD     $0x01, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z13
-	VPSLLD     $0x17, Z13, Z13
-	VMULPS     Z13, Z10, Z10
-	VPSUBD     Z12, Z11, Z11
-	VPADDD     lanes0000007f<>+0(SB), Z11, Z11
-	VPSLLD     $0x17, Z11, Z11
-	VMULPS     Z11, Z10, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VMOVUPS    lanes3f800000<>+0(SB), Z11
-	VMOVUPS    lanes40000000<>+0(SB), Z12
-	VDIVPS     Z10, Z12, Z10
-	VSUBPS     Z10, Z11, Z10
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z8, K5
-	VMOVAPS    Z10, Z11
-	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
-	VXORPS     lanes80000000<>+0(SB), Z11, Z10
-	VMOVAPS    Z11, Z12
-	VBLENDMPS  Z10, Z11, K5, Z12
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z8
-	VBLENDMPS  Z9, Z12, K5, Z8
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  Z6, Z8, K5, Z9
-	VCMPPS     $0x03, Z6, Z6, K5
-	VMOVAPS    Z9, Z6
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z6
-	VMOVAPS    Z6, Z6
-	VANDPS     lanes7fffffff<>+0(SB), Z7, Z8
-	VMULPS     Z7, Z7, Z9
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3ca92c65<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbd5c2251<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3e0883b6<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z7, Z9
-	VMULPS     Z10, Z9, Z9
-	VADDPS     Z9, Z7, Z9
-	VMULPS     lanes40000000<>+0(SB), Z8, Z10
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z11
-	VADDPS     lanes4b400000<>+0(SB), Z11, Z11
-	VSUBPS     lanes4b400000<>+0(SB), Z11, Z11
-	VMULPS     lanes3f318000<>+0(SB), Z11, Z12
-	VSUBPS     Z12, Z10, Z10
-	VMULPS     lanesb95e8083<>+0(SB), Z11, Z12
-	VSUBPS     Z12, Z10, Z10
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3c091d36<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3d2aac7a<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3e2aaa48<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     lanes3efffffe<>+0(SB), Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VMULPS     Z10, Z12, Z12
-	VADDPS     Z10, Z12, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VCVTTPS2DQ Z11, Z11
-	VPSRLD     $0x1f, Z11, Z12
-	VPADDD     Z12, Z11, Z12
-	VPSRAD     $0x01, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z13
-	VPSLLD     $0x17, Z13, Z13
-	VMULPS     Z13, Z10, Z10
-	VPSUBD     Z12, Z11, Z11
-	VPADDD     lanes0000007f<>+0(SB), Z11, Z11
-	VPSLLD     $0x17, Z11, Z11
-	VMULPS     Z11, Z10, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VMOVUPS    lanes3f800000<>+0(SB), Z11
-	VMOVUPS    lanes40000000<>+0(SB), Z12
-	VDIVPS     Z10, Z12, Z10
-	VSUBPS     Z10, Z11, Z10
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z8, K5
-	VMOVAPS    Z10, Z11
-	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
-	VXORPS     lanes80000000<>+0(SB), Z11, Z10
-	VMOVAPS    Z11, Z12
-	VBLENDMPS  Z10, Z11, K5, Z12
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z8
-	VBLENDMPS  Z9, Z12, K5, Z8
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  Z7, Z8, K5, Z9
-	VCMPPS     $0x03, Z7, Z7, K5
-	VMOVAPS    Z9, Z7
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z7
-	VMOVAPS    Z7, Z7
-	JMP        rest4Done
+	CMPQ         R10, $0x16
+	JGE          rest4Same11
+	VANDPS       lanes7fffffff<>+0(SB), Z4, Z8
+	VMULPS       Z4, Z4, Z9
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3ca92c65<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbd5c2251<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3e0883b6<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z4, Z9
+	VMULPS       Z10, Z9, Z9
+	VADDPS       Z9, Z4, Z9
+	VMULPS       lanes40000000<>+0(SB), Z8, Z10
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z10, Z11
+	VADDPS       lanes4b400000<>+0(SB), Z11, Z11
+	VSUBPS       lanes4b400000<>+0(SB), Z11, Z11
+	VMOVAPS      Z11, Z12
+	VFNMADD132PS lanes3f318000<>+0(SB), Z10, Z12
+	VMULPS       lanesb95e8083<>+0(SB), Z11, Z10
+	VSUBPS       Z10, Z12, Z10
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3c091d36<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3d2aac7a<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3e2aaa48<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3efffffe<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       Z10, Z12, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VSCALEFPS    Z11, Z10, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VMOVUPS      lanes3f800000<>+0(SB), Z11
+	VMOVUPS      lanes40000000<>+0(SB), Z12
+	VDIVPS       Z10, Z12, Z10
+	VSUBPS       Z10, Z11, Z10
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z8, K5
+	VMOVAPS      Z10, Z11
+	VBLENDMPS    lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS       lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS      Z11, Z12
+	VBLENDMPS    Z10, Z11, K5, Z12
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z8
+	VBLENDMPS    Z9, Z12, K5, Z8
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS      Z8, Z9
+	VBLENDMPS    Z4, Z8, K5, Z9
+	VCMPPS       $0x03, Z4, Z4, K5
+	VMOVAPS      Z9, Z4
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z9, K5, Z4
+	VMOVAPS      Z4, Z4
+	VANDPS       lanes7fffffff<>+0(SB), Z5, Z8
+	VMULPS       Z5, Z5, Z9
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3ca92c65<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbd5c2251<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3e0883b6<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z5, Z9
+	VMULPS       Z10, Z9, Z9
+	VADDPS       Z9, Z5, Z9
+	VMULPS       lanes40000000<>+0(SB), Z8, Z10
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z10, Z11
+	VADDPS       lanes4b400000<>+0(SB), Z11, Z11
+	VSUBPS       lanes4b400000<>+0(SB), Z11, Z11
+	VMOVAPS      Z11, Z12
+	VFNMADD132PS lanes3f318000<>+0(SB), Z10, Z12
+	VMULPS       lanesb95e8083<>+0(SB), Z11, Z10
+	VSUBPS       Z10, Z12, Z10
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3c091d36<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3d2aac7a<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3e2aaa48<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3efffffe<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       Z10, Z12, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VSCALEFPS    Z11, Z10, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VMOVUPS      lanes3f800000<>+0(SB), Z11
+	VMOVUPS      lanes40000000<>+0(SB), Z12
+	VDIVPS       Z10, Z12, Z10
+	VSUBPS       Z10, Z11, Z10
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z8, K5
+	VMOVAPS      Z10, Z11
+	VBLENDMPS    lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS       lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS      Z11, Z12
+	VBLENDMPS    Z10, Z11, K5, Z12
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z8
+	VBLENDMPS    Z9, Z12, K5, Z8
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS      Z8, Z9
+	VBLENDMPS    Z5, Z8, K5, Z9
+	VCMPPS       $0x03, Z5, Z5, K5
+	VMOVAPS      Z9, Z5
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z9, K5, Z5
+	VMOVAPS      Z5, Z5
+	VANDPS       lanes7fffffff<>+0(SB), Z6, Z8
+	VMULPS       Z6, Z6, Z9
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3ca92c65<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbd5c2251<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3e0883b6<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z6, Z9
+	VMULPS       Z10, Z9, Z9
+	VADDPS       Z9, Z6, Z9
+	VMULPS       lanes40000000<>+0(SB), Z8, Z10
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z10, Z11
+	VADDPS       lanes4b400000<>+0(SB), Z11, Z11
+	VSUBPS       lanes4b400000<>+0(SB), Z11, Z11
+	VMOVAPS      Z11, Z12
+	VFNMADD132PS lanes3f318000<>+0(SB), Z10, Z12
+	VMULPS       lanesb95e8083<>+0(SB), Z11, Z10
+	VSUBPS       Z10, Z12, Z10
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3c091d36<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3d2aac7a<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3e2aaa48<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3efffffe<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       Z10, Z12, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VSCALEFPS    Z11, Z10, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VMOVUPS      lanes3f800000<>+0(SB), Z11
+	VMOVUPS      lanes40000000<>+0(SB), Z12
+	VDIVPS       Z10, Z12, Z10
+	VSUBPS       Z10, Z11, Z10
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z8, K5
+	VMOVAPS      Z10, Z11
+	VBLENDMPS    lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS       lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS      Z11, Z12
+	VBLENDMPS    Z10, Z11, K5, Z12
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z8
+	VBLENDMPS    Z9, Z12, K5, Z8
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS      Z8, Z9
+	VBLENDMPS    Z6, Z8, K5, Z9
+	VCMPPS       $0x03, Z6, Z6, K5
+	VMOVAPS      Z9, Z6
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z9, K5, Z6
+	VMOVAPS      Z6, Z6
+	VANDPS       lanes7fffffff<>+0(SB), Z7, Z8
+	VMULPS       Z7, Z7, Z9
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3ca92c65<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbd5c2251<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3e0883b6<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z7, Z9
+	VMULPS       Z10, Z9, Z9
+	VADDPS       Z9, Z7, Z9
+	VMULPS       lanes40000000<>+0(SB), Z8, Z10
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z10, Z11
+	VADDPS       lanes4b400000<>+0(SB), Z11, Z11
+	VSUBPS       lanes4b400000<>+0(SB), Z11, Z11
+	VMOVAPS      Z11, Z12
+	VFNMADD132PS lanes3f318000<>+0(SB), Z10, Z12
+	VMULPS       lanesb95e8083<>+0(SB), Z11, Z10
+	VSUBPS       Z10, Z12, Z10
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3c091d36<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3d2aac7a<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3e2aaa48<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       lanes3efffffe<>+0(SB), Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VMULPS       Z10, Z12, Z12
+	VADDPS       Z10, Z12, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VSCALEFPS    Z11, Z10, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VMOVUPS      lanes3f800000<>+0(SB), Z11
+	VMOVUPS      lanes40000000<>+0(SB), Z12
+	VDIVPS       Z10, Z12, Z10
+	VSUBPS       Z10, Z11, Z10
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z8, K5
+	VMOVAPS      Z10, Z11
+	VBLENDMPS    lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS       lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS      Z11, Z12
+	VBLENDMPS    Z10, Z11, K5, Z12
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z8
+	VBLENDMPS    Z9, Z12, K5, Z8
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS      Z8, Z9
+	VBLENDMPS    Z7, Z8, K5, Z9
+	VCMPPS       $0x03, Z7, Z7, K5
+	VMOVAPS      Z9, Z7
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z9, K5, Z7
+	VMOVAPS      Z7, Z7
+	JMP          rest4Done
 
 rest4Same11:
-	VANDPS     lanes7fffffff<>+0(SB), Z4, Z8
-	VMULPS     Z4, Z4, Z9
-	VMOVUPS    lanes38b3128e<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesba567bfd<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3baa89f9<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbcdc0b15<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3de71731<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbec093a2<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z9
-	VADDPS     lanes3e0375d4<>+0(SB), Z9, Z9
-	VMULPS     Z9, Z4, Z9
-	VADDPS     Z9, Z4, Z9
-	VMOVUPS    lanesb4a39652<>+0(SB), Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesb78e1b53<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes39d70f3c<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbb8613be<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes3ccc79ff<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbddd5944<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbf222d1a<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbf9091c5<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes392a3f44<>+0(SB), Z10, Z10
-	VMOVUPS    lanes3f800000<>+0(SB), Z11
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z10, Z10
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z10, Z10
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3c091d36<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3d2aac7a<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3e2aaa48<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3efffffe<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     Z10, Z13, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z13
-	VPADDD     Z13, Z12, Z13
-	VPSRAD     $0x01, Z13, Z13
-	VPADDD     lanes0000007f<>+0(SB), Z13, Z14
-	VPSLLD     $0x17, Z14, Z14
-	VMULPS     Z14, Z10, Z10
-	VPSUBD     Z13, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z10, Z10
-	VSUBPS     Z10, Z11, Z10
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z8, K5
-	VMOVAPS    Z10, Z11
-	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
-	VXORPS     lanes80000000<>+0(SB), Z11, Z10
-	VMOVAPS    Z11, Z12
-	VBLENDMPS  Z10, Z11, K5, Z12
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z8
-	VBLENDMPS  Z9, Z12, K5, Z8
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  Z4, Z8, K5, Z9
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z9, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z4
-	VMOVAPS    Z4, Z4
-	VANDPS     lanes7fffffff<>+0(SB), Z5, Z8
-	VMULPS     Z5, Z5, Z9
-	VMOVUPS    lanes38b3128e<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesba567bfd<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3baa89f9<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbcdc0b15<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3de71731<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbec093a2<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z9
-	VADDPS     lanes3e0375d4<>+0(SB), Z9, Z9
-	VMULPS     Z9, Z5, Z9
-	VADDPS     Z9, Z5, Z9
-	VMOVUPS    lanesb4a39652<>+0(SB), Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesb78e1b53<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes39d70f3c<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbb8613be<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes3ccc79ff<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbddd5944<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbf222d1a<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbf9091c5<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes392a3f44<>+0(SB), Z10, Z10
-	VMOVUPS    lanes3f800000<>+0(SB), Z11
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z10, Z10
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z10, Z10
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3c091d36<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3d2aac7a<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3e2aaa48<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3efffffe<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     Z10, Z13, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z13
-	VPADDD     Z13, Z12, Z13
-	VPSRAD     $0x01, Z13, Z13
-	VPADDD     lanes0000007f<>+0(SB), Z13, Z14
-	VPSLLD     $0x17, Z14, Z14
-	VMULPS     Z14, Z10, Z10
-	VPSUBD     Z13, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z10, Z10
-	VSUBPS     Z10, Z11, Z10
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z8, K5
-	VMOVAPS    Z10, Z11
-	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
-	VXORPS     lanes80000000<>+0(SB), Z11, Z10
-	VMOVAPS    Z11, Z12
-	VBLENDMPS  Z10, Z11, K5, Z12
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z8
-	VBLENDMPS  Z9, Z12, K5, Z8
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  Z5, Z8, K5, Z9
-	VCMPPS     $0x03, Z5, Z5, K5
-	VMOVAPS    Z9, Z5
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z5
-	VMOVAPS    Z5, Z5
-	VANDPS     lanes7fffffff<>+0(SB), Z6, Z8
-	VMULPS     Z6, Z6, Z9
-	VMOVUPS    lanes38b3128e<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesba567bfd<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3baa89f9<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbcdc0b15<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3de71731<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbec093a2<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z9
-	VADDPS     lanes3e0375d4<>+0(SB), Z9, Z9
-	VMULPS     Z9, Z6, Z9
-	VADDPS     Z9, Z6, Z9
-	VMOVUPS    lanesb4a39652<>+0(SB), Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesb78e1b53<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes39d70f3c<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbb8613be<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes3ccc79ff<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbddd5944<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbf222d1a<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbf9091c5<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes392a3f44<>+0(SB), Z10, Z10
-	VMOVUPS    lanes3f800000<>+0(SB), Z11
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z10, Z10
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z10, Z10
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3c091d36<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3d2aac7a<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3e2aaa48<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3efffffe<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     Z10, Z13, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z13
-	VPADDD     Z13, Z12, Z13
-	VPSRAD     $0x01, Z13, Z13
-	VPADDD     lanes0000007f<>+0(SB), Z13, Z14
-	VPSLLD     $0x17, Z14, Z14
-	VMULPS     Z14, Z10, Z10
-	VPSUBD     Z13, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z10, Z10
-	VSUBPS     Z10, Z11, Z10
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z8, K5
-	VMOVAPS    Z10, Z11
-	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
-	VXORPS     lanes80000000<>+0(SB), Z11, Z10
-	VMOVAPS    Z11, Z12
-	VBLENDMPS  Z10, Z11, K5, Z12
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z8
-	VBLENDMPS  Z9, Z12, K5, Z8
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  Z6, Z8, K5, Z9
-	VCMPPS     $0x03, Z6, Z6, K5
-	VMOVAPS    Z9, Z6
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z6
-	VMOVAPS    Z6, Z6
-	VANDPS     lanes7fffffff<>+0(SB), Z7, Z8
-	VMULPS     Z7, Z7, Z9
-	VMOVUPS    lanes38b3128e<>+0(SB), Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesba567bfd<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3baa89f9<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbcdc0b15<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanes3de71731<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z10
-	VADDPS     lanesbec093a2<>+0(SB), Z10, Z10
-	VMULPS     Z9, Z10, Z9
-	VADDPS     lanes3e0375d4<>+0(SB), Z9, Z9
-	VMULPS     Z9, Z7, Z9
-	VADDPS     Z9, Z7, Z9
-	VMOVUPS    lanesb4a39652<>+0(SB), Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesb78e1b53<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes39d70f3c<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbb8613be<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes3ccc79ff<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbddd5944<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbf222d1a<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanesbf9091c5<>+0(SB), Z10, Z10
-	VMULPS     Z8, Z10, Z10
-	VADDPS     lanes392a3f44<>+0(SB), Z10, Z10
-	VMOVUPS    lanes3f800000<>+0(SB), Z11
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
-	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
-	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
-	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z10, Z10
-	VMULPS     lanesb95e8083<>+0(SB), Z12, Z13
-	VSUBPS     Z13, Z10, Z10
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3c091d36<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3d2aac7a<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3e2aaa48<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     lanes3efffffe<>+0(SB), Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VMULPS     Z10, Z13, Z13
-	VADDPS     Z10, Z13, Z10
-	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
-	VCVTTPS2DQ Z12, Z12
-	VPSRLD     $0x1f, Z12, Z13
-	VPADDD     Z13, Z12, Z13
-	VPSRAD     $0x01, Z13, Z13
-	VPADDD     lanes0000007f<>+0(SB), Z13, Z14
-	VPSLLD     $0x17, Z14, Z14
-	VMULPS     Z14, Z10, Z10
-	VPSUBD     Z13, Z12, Z12
-	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z10, Z10
-	VSUBPS     Z10, Z11, Z10
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z8, K5
-	VMOVAPS    Z10, Z11
-	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
-	VXORPS     lanes80000000<>+0(SB), Z11, Z10
-	VMOVAPS    Z11, Z12
-	VBLENDMPS  Z10, Z11, K5, Z12
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z8, K5
-	VMOVAPS    Z12, Z8
-	VBLENDMPS  Z9, Z12, K5, Z8
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  Z7, Z8, K5, Z9
-	VCMPPS     $0x03, Z7, Z7, K5
-	VMOVAPS    Z9, Z7
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z7
-	VMOVAPS    Z7, Z7
-	JMP        rest4Done
+	VANDPS       lanes7fffffff<>+0(SB), Z4, Z8
+	VMULPS       Z4, Z4, Z9
+	VMOVUPS      lanes38b3128e<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesba567bfd<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3baa89f9<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbcdc0b15<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3de71731<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbec093a2<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z9
+	VADDPS       lanes3e0375d4<>+0(SB), Z9, Z9
+	VMULPS       Z9, Z4, Z9
+	VADDPS       Z9, Z4, Z9
+	VMOVUPS      lanesb4a39652<>+0(SB), Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesb78e1b53<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes39d70f3c<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbb8613be<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes3ccc79ff<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbddd5944<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbf222d1a<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbf9091c5<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes392a3f44<>+0(SB), Z10, Z10
+	VMOVUPS      lanes3f800000<>+0(SB), Z11
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z10, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z10
+	VSUBPS       Z10, Z13, Z10
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3c091d36<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3d2aac7a<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3e2aaa48<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3efffffe<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       Z10, Z13, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VSCALEFPS    Z12, Z10, Z10
+	VSUBPS       Z10, Z11, Z10
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z8, K5
+	VMOVAPS      Z10, Z11
+	VBLENDMPS    lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS       lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS      Z11, Z12
+	VBLENDMPS    Z10, Z11, K5, Z12
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z8
+	VBLENDMPS    Z9, Z12, K5, Z8
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS      Z8, Z9
+	VBLENDMPS    Z4, Z8, K5, Z9
+	VCMPPS       $0x03, Z4, Z4, K5
+	VMOVAPS      Z9, Z4
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z9, K5, Z4
+	VMOVAPS      Z4, Z4
+	VANDPS       lanes7fffffff<>+0(SB), Z5, Z8
+	VMULPS       Z5, Z5, Z9
+	VMOVUPS      lanes38b3128e<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesba567bfd<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3baa89f9<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbcdc0b15<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3de71731<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbec093a2<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z9
+	VADDPS       lanes3e0375d4<>+0(SB), Z9, Z9
+	VMULPS       Z9, Z5, Z9
+	VADDPS       Z9, Z5, Z9
+	VMOVUPS      lanesb4a39652<>+0(SB), Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesb78e1b53<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes39d70f3c<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbb8613be<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes3ccc79ff<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbddd5944<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbf222d1a<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbf9091c5<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes392a3f44<>+0(SB), Z10, Z10
+	VMOVUPS      lanes3f800000<>+0(SB), Z11
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z10, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z10
+	VSUBPS       Z10, Z13, Z10
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3c091d36<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3d2aac7a<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3e2aaa48<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3efffffe<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       Z10, Z13, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VSCALEFPS    Z12, Z10, Z10
+	VSUBPS       Z10, Z11, Z10
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z8, K5
+	VMOVAPS      Z10, Z11
+	VBLENDMPS    lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS       lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS      Z11, Z12
+	VBLENDMPS    Z10, Z11, K5, Z12
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z8
+	VBLENDMPS    Z9, Z12, K5, Z8
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS      Z8, Z9
+	VBLENDMPS    Z5, Z8, K5, Z9
+	VCMPPS       $0x03, Z5, Z5, K5
+	VMOVAPS      Z9, Z5
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z9, K5, Z5
+	VMOVAPS      Z5, Z5
+	VANDPS       lanes7fffffff<>+0(SB), Z6, Z8
+	VMULPS       Z6, Z6, Z9
+	VMOVUPS      lanes38b3128e<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesba567bfd<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3baa89f9<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbcdc0b15<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3de71731<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbec093a2<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z9
+	VADDPS       lanes3e0375d4<>+0(SB), Z9, Z9
+	VMULPS       Z9, Z6, Z9
+	VADDPS       Z9, Z6, Z9
+	VMOVUPS      lanesb4a39652<>+0(SB), Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesb78e1b53<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes39d70f3c<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbb8613be<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes3ccc79ff<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbddd5944<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbf222d1a<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbf9091c5<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes392a3f44<>+0(SB), Z10, Z10
+	VMOVUPS      lanes3f800000<>+0(SB), Z11
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z10, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z10
+	VSUBPS       Z10, Z13, Z10
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3c091d36<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3d2aac7a<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3e2aaa48<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3efffffe<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       Z10, Z13, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VSCALEFPS    Z12, Z10, Z10
+	VSUBPS       Z10, Z11, Z10
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z8, K5
+	VMOVAPS      Z10, Z11
+	VBLENDMPS    lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS       lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS      Z11, Z12
+	VBLENDMPS    Z10, Z11, K5, Z12
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z8
+	VBLENDMPS    Z9, Z12, K5, Z8
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS      Z8, Z9
+	VBLENDMPS    Z6, Z8, K5, Z9
+	VCMPPS       $0x03, Z6, Z6, K5
+	VMOVAPS      Z9, Z6
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z9, K5, Z6
+	VMOVAPS      Z6, Z6
+	VANDPS       lanes7fffffff<>+0(SB), Z7, Z8
+	VMULPS       Z7, Z7, Z9
+	VMOVUPS      lanes38b3128e<>+0(SB), Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesba567bfd<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3baa89f9<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbcdc0b15<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanes3de71731<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	VADDPS       lanesbec093a2<>+0(SB), Z10, Z10
+	VMULPS       Z9, Z10, Z9
+	VADDPS       lanes3e0375d4<>+0(SB), Z9, Z9
+	VMULPS       Z9, Z7, Z9
+	VADDPS       Z9, Z7, Z9
+	VMOVUPS      lanesb4a39652<>+0(SB), Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesb78e1b53<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes39d70f3c<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbb8613be<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes3ccc79ff<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbddd5944<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbf222d1a<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanesbf9091c5<>+0(SB), Z10, Z10
+	VMULPS       Z8, Z10, Z10
+	VADDPS       lanes392a3f44<>+0(SB), Z10, Z10
+	VMOVUPS      lanes3f800000<>+0(SB), Z11
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
+	VMOVAPS      Z12, Z13
+	VFNMADD132PS lanes3f318000<>+0(SB), Z10, Z13
+	VMULPS       lanesb95e8083<>+0(SB), Z12, Z10
+	VSUBPS       Z10, Z13, Z10
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3c091d36<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3d2aac7a<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3e2aaa48<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       lanes3efffffe<>+0(SB), Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VMULPS       Z10, Z13, Z13
+	VADDPS       Z10, Z13, Z10
+	VADDPS       lanes3f800000<>+0(SB), Z10, Z10
+	VSCALEFPS    Z12, Z10, Z10
+	VSUBPS       Z10, Z11, Z10
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z8, K5
+	VMOVAPS      Z10, Z11
+	VBLENDMPS    lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS       lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS      Z11, Z12
+	VBLENDMPS    Z10, Z11, K5, Z12
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z8, K5
+	VMOVAPS      Z12, Z8
+	VBLENDMPS    Z9, Z12, K5, Z8
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS      Z8, Z9
+	VBLENDMPS    Z7, Z8, K5, Z9
+	VCMPPS       $0x03, Z7, Z7, K5
+	VMOVAPS      Z9, Z7
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z9, K5, Z7
+	VMOVAPS      Z7, Z7
+	JMP          rest4Done
 
 rest4Apart:
 	MOVQ      16(R8), R12
@@ -5100,210 +4440,177 @@ rest1Same8:
 	JMP     rest1Done
 
 rest1Same9:
-	CMPQ       R10, $0x14
-	JGE        rest1Same10
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z4, Z5
-	VADDPS     lanes4b400000<>+0(SB), Z5, Z5
-	VSUBPS     lanes4b400000<>+0(SB), Z5, Z5
-	VMULPS     lanes3f318000<>+0(SB), Z5, Z6
-	VSUBPS     Z6, Z4, Z6
-	VMULPS     lanesb95e8083<>+0(SB), Z5, Z7
-	VSUBPS     Z7, Z6, Z6
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanes3c091d36<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanes3d2aac7a<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanes3e2aaa48<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanes3efffffe<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     Z6, Z7, Z6
-	VADDPS     lanes3f800000<>+0(SB), Z6, Z6
-	VCVTTPS2DQ Z5, Z5
-	VPSRLD     $0x1f, Z5, Z7
-	VPADDD     Z7, Z5, Z7
-	VPSRAD     $0x01, Z7, Z7
-	VPADDD     lanes0000007f<>+0(SB), Z7, Z8
-	VPSLLD     $0x17, Z8, Z8
-	VMULPS     Z8, Z6, Z6
-	VPSUBD     Z7, Z5, Z5
-	VPADDD     lanes0000007f<>+0(SB), Z5, Z5
-	VPSLLD     $0x17, Z5, Z5
-	VMULPS     Z5, Z6, Z5
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z4, K5
-	VMOVAPS    Z5, Z6
-	VBLENDMPS  lanes7f800000<>+0(SB), Z5, K5, Z6
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
-	VMOVAPS    Z6, Z5
-	VBLENDMPS  lanes00000000<>+0(SB), Z6, K5, Z5
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z5, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z5, K5, Z4
-	VMOVAPS    Z4, Z4
-	JMP        rest1Done
+	CMPQ         R10, $0x14
+	JGE          rest1Same10
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z4, Z5
+	VADDPS       lanes4b400000<>+0(SB), Z5, Z5
+	VSUBPS       lanes4b400000<>+0(SB), Z5, Z5
+	VMOVAPS      Z5, Z6
+	VFNMADD132PS lanes3f318000<>+0(SB), Z4, Z6
+	VMULPS       lanesb95e8083<>+0(SB), Z5, Z7
+	VSUBPS       Z7, Z6, Z6
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanes3c091d36<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanes3d2aac7a<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanes3e2aaa48<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanes3efffffe<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       Z6, Z7, Z6
+	VADDPS       lanes3f800000<>+0(SB), Z6, Z6
+	VSCALEFPS    Z5, Z6, Z6
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z4, K5
+	VMOVAPS      Z6, Z5
+	VBLENDMPS    lanes7f800000<>+0(SB), Z6, K5, Z5
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
+	VMOVAPS      Z5, Z4
+	VBLENDMPS    lanes00000000<>+0(SB), Z5, K5, Z4
+	VMOVAPS      Z4, Z4
+	JMP          rest1Done
 
 rest1Same10:
-	CMPQ       R10, $0x16
-	JGE        rest1Same11
-	VANDPS     lanes7fffffff<>+0(SB), Z4, Z5
-	VMULPS     Z4, Z4, Z6
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanes3ca92c65<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanesbd5c2251<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanes3e0883b6<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z4, Z6
-	VMULPS     Z7, Z6, Z6
-	VADDPS     Z6, Z4, Z6
-	VMULPS     lanes40000000<>+0(SB), Z5, Z7
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z7, Z8
-	VADDPS     lanes4b400000<>+0(SB), Z8, Z8
-	VSUBPS     lanes4b400000<>+0(SB), Z8, Z8
-	VMULPS     lanes3f318000<>+0(SB), Z8, Z9
-	VSUBPS     Z9, Z7, Z7
-	VMULPS     lanesb95e8083<>+0(SB), Z8, Z9
-	VSUBPS     Z9, Z7, Z7
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z9
-	VMULPS     Z7, Z9, Z9
-	VADDPS     lanes3c091d36<>+0(SB), Z9, Z9
-	VMULPS     Z7, Z9, Z9
-	VADDPS     lanes3d2aac7a<>+0(SB), Z9, Z9
-	VMULPS     Z7, Z9, Z9
-	VADDPS     lanes3e2aaa48<>+0(SB), Z9, Z9
-	VMULPS     Z7, Z9, Z9
-	VADDPS     lanes3efffffe<>+0(SB), Z9, Z9
-	VMULPS     Z7, Z9, Z9
-	VMULPS     Z7, Z9, Z9
-	VADDPS     Z7, Z9, Z7
-	VADDPS     lanes3f800000<>+0(SB), Z7, Z7
-	VCVTTPS2DQ Z8, Z8
-	VPSRLD     $0x1f, Z8, Z9
-	VPADDD     Z9, Z8, Z9
-	VPSRAD     $0x01, Z9, Z9
-	VPADDD     lanes0000007f<>+0(SB), Z9, Z10
-	VPSLLD     $0x17, Z10, Z10
-	VMULPS     Z10, Z7, Z7
-	VPSUBD     Z9, Z8, Z8
-	VPADDD     lanes0000007f<>+0(SB), Z8, Z8
-	VPSLLD     $0x17, Z8, Z8
-	VMULPS     Z8, Z7, Z7
-	VADDPS     lanes3f800000<>+0(SB), Z7, Z7
-	VMOVUPS    lanes3f800000<>+0(SB), Z8
-	VMOVUPS    lanes40000000<>+0(SB), Z9
-	VDIVPS     Z7, Z9, Z7
-	VSUBPS     Z7, Z8, Z7
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z5, K5
-	VMOVAPS    Z7, Z8
-	VBLENDMPS  lanes3f800000<>+0(SB), Z7, K5, Z8
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
-	VXORPS     lanes80000000<>+0(SB), Z8, Z7
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  Z7, Z8, K5, Z9
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z5, K5
-	VMOVAPS    Z9, Z5
-	VBLENDMPS  Z6, Z9, K5, Z5
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
-	VMOVAPS    Z5, Z6
-	VBLENDMPS  Z4, Z5, K5, Z6
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z6, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z6, K5, Z4
-	VMOVAPS    Z4, Z4
-	JMP        rest1Done
+	CMPQ         R10, $0x16
+	JGE          rest1Same11
+	VANDPS       lanes7fffffff<>+0(SB), Z4, Z5
+	VMULPS       Z4, Z4, Z6
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanes3ca92c65<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanesbd5c2251<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanes3e0883b6<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z4, Z6
+	VMULPS       Z7, Z6, Z6
+	VADDPS       Z6, Z4, Z6
+	VMULPS       lanes40000000<>+0(SB), Z5, Z7
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z7, Z8
+	VADDPS       lanes4b400000<>+0(SB), Z8, Z8
+	VSUBPS       lanes4b400000<>+0(SB), Z8, Z8
+	VMOVAPS      Z8, Z9
+	VFNMADD132PS lanes3f318000<>+0(SB), Z7, Z9
+	VMULPS       lanesb95e8083<>+0(SB), Z8, Z7
+	VSUBPS       Z7, Z9, Z7
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z9
+	VMULPS       Z7, Z9, Z9
+	VADDPS       lanes3c091d36<>+0(SB), Z9, Z9
+	VMULPS       Z7, Z9, Z9
+	VADDPS       lanes3d2aac7a<>+0(SB), Z9, Z9
+	VMULPS       Z7, Z9, Z9
+	VADDPS       lanes3e2aaa48<>+0(SB), Z9, Z9
+	VMULPS       Z7, Z9, Z9
+	VADDPS       lanes3efffffe<>+0(SB), Z9, Z9
+	VMULPS       Z7, Z9, Z9
+	VMULPS       Z7, Z9, Z9
+	VADDPS       Z7, Z9, Z7
+	VADDPS       lanes3f800000<>+0(SB), Z7, Z7
+	VSCALEFPS    Z8, Z7, Z7
+	VADDPS       lanes3f800000<>+0(SB), Z7, Z7
+	VMOVUPS      lanes3f800000<>+0(SB), Z8
+	VMOVUPS      lanes40000000<>+0(SB), Z9
+	VDIVPS       Z7, Z9, Z7
+	VSUBPS       Z7, Z8, Z7
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z5, K5
+	VMOVAPS      Z7, Z8
+	VBLENDMPS    lanes3f800000<>+0(SB), Z7, K5, Z8
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS       lanes80000000<>+0(SB), Z8, Z7
+	VMOVAPS      Z8, Z9
+	VBLENDMPS    Z7, Z8, K5, Z9
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z5, K5
+	VMOVAPS      Z9, Z5
+	VBLENDMPS    Z6, Z9, K5, Z5
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS      Z5, Z6
+	VBLENDMPS    Z4, Z5, K5, Z6
+	VCMPPS       $0x03, Z4, Z4, K5
+	VMOVAPS      Z6, Z4
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z6, K5, Z4
+	VMOVAPS      Z4, Z4
+	JMP          rest1Done
 
 rest1Same11:
-	VANDPS     lanes7fffffff<>+0(SB), Z4, Z5
-	VMULPS     Z4, Z4, Z6
-	VMOVUPS    lanes38b3128e<>+0(SB), Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanesba567bfd<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanes3baa89f9<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanesbcdc0b15<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanes3de71731<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z7
-	VADDPS     lanesbec093a2<>+0(SB), Z7, Z7
-	VMULPS     Z6, Z7, Z6
-	VADDPS     lanes3e0375d4<>+0(SB), Z6, Z6
-	VMULPS     Z6, Z4, Z6
-	VADDPS     Z6, Z4, Z6
-	VMOVUPS    lanesb4a39652<>+0(SB), Z7
-	VMULPS     Z5, Z7, Z7
-	VADDPS     lanesb78e1b53<>+0(SB), Z7, Z7
-	VMULPS     Z5, Z7, Z7
-	VADDPS     lanes39d70f3c<>+0(SB), Z7, Z7
-	VMULPS     Z5, Z7, Z7
-	VADDPS     lanesbb8613be<>+0(SB), Z7, Z7
-	VMULPS     Z5, Z7, Z7
-	VADDPS     lanes3ccc79ff<>+0(SB), Z7, Z7
-	VMULPS     Z5, Z7, Z7
-	VADDPS     lanesbddd5944<>+0(SB), Z7, Z7
-	VMULPS     Z5, Z7, Z7
-	VADDPS     lanesbf222d1a<>+0(SB), Z7, Z7
-	VMULPS     Z5, Z7, Z7
-	VADDPS     lanesbf9091c5<>+0(SB), Z7, Z7
-	VMULPS     Z5, Z7, Z7
-	VADDPS     lanes392a3f44<>+0(SB), Z7, Z7
-	VMOVUPS    lanes3f800000<>+0(SB), Z8
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z7, Z9
-	VADDPS     lanes4b400000<>+0(SB), Z9, Z9
-	VSUBPS     lanes4b400000<>+0(SB), Z9, Z9
-	VMULPS     lanes3f318000<>+0(SB), Z9, Z10
-	VSUBPS     Z10, Z7, Z7
-	VMULPS     lanesb95e8083<>+0(SB), Z9, Z10
-	VSUBPS     Z10, Z7, Z7
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
-	VMULPS     Z7, Z10, Z10
-	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
-	VMULPS     Z7, Z10, Z10
-	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
-	VMULPS     Z7, Z10, Z10
-	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
-	VMULPS     Z7, Z10, Z10
-	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
-	VMULPS     Z7, Z10, Z10
-	VMULPS     Z7, Z10, Z10
-	VADDPS     Z7, Z10, Z7
-	VADDPS     lanes3f800000<>+0(SB), Z7, Z7
-	VCVTTPS2DQ Z9, Z9
-	VPSRLD     $0x1f, Z9, Z10
-	VPADDD     Z10, Z9, Z10
-	VPSRAD     $0x01, Z10, Z10
-	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
-	VPSLLD     $0x17, Z11, Z11
-	VMULPS     Z11, Z7, Z7
-	VPSUBD     Z10, Z9, Z9
-	VPADDD     lanes0000007f<>+0(SB), Z9, Z9
-	VPSLLD     $0x17, Z9, Z9
-	VMULPS     Z9, Z7, Z7
-	VSUBPS     Z7, Z8, Z7
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z5, K5
-	VMOVAPS    Z7, Z8
-	VBLENDMPS  lanes3f800000<>+0(SB), Z7, K5, Z8
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
-	VXORPS     lanes80000000<>+0(SB), Z8, Z7
-	VMOVAPS    Z8, Z9
-	VBLENDMPS  Z7, Z8, K5, Z9
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z5, K5
-	VMOVAPS    Z9, Z5
-	VBLENDMPS  Z6, Z9, K5, Z5
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
-	VMOVAPS    Z5, Z6
-	VBLENDMPS  Z4, Z5, K5, Z6
-	VCMPPS     $0x03, Z4, Z4, K5
-	VMOVAPS    Z6, Z4
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z6, K5, Z4
-	VMOVAPS    Z4, Z4
-	JMP        rest1Done
+	VANDPS       lanes7fffffff<>+0(SB), Z4, Z5
+	VMULPS       Z4, Z4, Z6
+	VMOVUPS      lanes38b3128e<>+0(SB), Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanesba567bfd<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanes3baa89f9<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanesbcdc0b15<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanes3de71731<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       lanesbec093a2<>+0(SB), Z7, Z7
+	VMULPS       Z6, Z7, Z6
+	VADDPS       lanes3e0375d4<>+0(SB), Z6, Z6
+	VMULPS       Z6, Z4, Z6
+	VADDPS       Z6, Z4, Z6
+	VMOVUPS      lanesb4a39652<>+0(SB), Z7
+	VMULPS       Z5, Z7, Z7
+	VADDPS       lanesb78e1b53<>+0(SB), Z7, Z7
+	VMULPS       Z5, Z7, Z7
+	VADDPS       lanes39d70f3c<>+0(SB), Z7, Z7
+	VMULPS       Z5, Z7, Z7
+	VADDPS       lanesbb8613be<>+0(SB), Z7, Z7
+	VMULPS       Z5, Z7, Z7
+	VADDPS       lanes3ccc79ff<>+0(SB), Z7, Z7
+	VMULPS       Z5, Z7, Z7
+	VADDPS       lanesbddd5944<>+0(SB), Z7, Z7
+	VMULPS       Z5, Z7, Z7
+	VADDPS       lanesbf222d1a<>+0(SB), Z7, Z7
+	VMULPS       Z5, Z7, Z7
+	VADDPS       lanesbf9091c5<>+0(SB), Z7, Z7
+	VMULPS       Z5, Z7, Z7
+	VADDPS       lanes392a3f44<>+0(SB), Z7, Z7
+	VMOVUPS      lanes3f800000<>+0(SB), Z8
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z7, Z9
+	VADDPS       lanes4b400000<>+0(SB), Z9, Z9
+	VSUBPS       lanes4b400000<>+0(SB), Z9, Z9
+	VMOVAPS      Z9, Z10
+	VFNMADD132PS lanes3f318000<>+0(SB), Z7, Z10
+	VMULPS       lanesb95e8083<>+0(SB), Z9, Z7
+	VSUBPS       Z7, Z10, Z7
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z10
+	VMULPS       Z7, Z10, Z10
+	VADDPS       lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS       Z7, Z10, Z10
+	VADDPS       lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS       Z7, Z10, Z10
+	VADDPS       lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS       Z7, Z10, Z10
+	VADDPS       lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS       Z7, Z10, Z10
+	VMULPS       Z7, Z10, Z10
+	VADDPS       Z7, Z10, Z7
+	VADDPS       lanes3f800000<>+0(SB), Z7, Z7
+	VSCALEFPS    Z9, Z7, Z7
+	VSUBPS       Z7, Z8, Z7
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z5, K5
+	VMOVAPS      Z7, Z8
+	VBLENDMPS    lanes3f800000<>+0(SB), Z7, K5, Z8
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS       lanes80000000<>+0(SB), Z8, Z7
+	VMOVAPS      Z8, Z9
+	VBLENDMPS    Z7, Z8, K5, Z9
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z5, K5
+	VMOVAPS      Z9, Z5
+	VBLENDMPS    Z6, Z9, K5, Z5
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS      Z5, Z6
+	VBLENDMPS    Z4, Z5, K5, Z6
+	VCMPPS       $0x03, Z4, Z4, K5
+	VMOVAPS      Z6, Z4
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z6, K5, Z4
+	VMOVAPS      Z4, Z4
+	JMP          rest1Done
 
 rest1Apart:
 	MOVQ      16(R8), R12
@@ -5663,24 +4970,6 @@ DATA lanes3f800000<>+52(SB)/4, $0x3f800000
 DATA lanes3f800000<>+56(SB)/4, $0x3f800000
 DATA lanes3f800000<>+60(SB)/4, $0x3f800000
 GLOBL lanes3f800000<>(SB), RODATA|NOPTR, $64
-
-DATA lanes0000007f<>+0(SB)/4, $0x0000007f
-DATA lanes0000007f<>+4(SB)/4, $0x0000007f
-DATA lanes0000007f<>+8(SB)/4, $0x0000007f
-DATA lanes0000007f<>+12(SB)/4, $0x0000007f
-DATA lanes0000007f<>+16(SB)/4, $0x0000007f
-DATA lanes0000007f<>+20(SB)/4, $0x0000007f
-DATA lanes0000007f<>+24(SB)/4, $0x0000007f
-DATA lanes0000007f<>+28(SB)/4, $0x0000007f
-DATA lanes0000007f<>+32(SB)/4, $0x0000007f
-DATA lanes0000007f<>+36(SB)/4, $0x0000007f
-DATA lanes0000007f<>+40(SB)/4, $0x0000007f
-DATA lanes0000007f<>+44(SB)/4, $0x0000007f
-DATA lanes0000007f<>+48(SB)/4, $0x0000007f
-DATA lanes0000007f<>+52(SB)/4, $0x0000007f
-DATA lanes0000007f<>+56(SB)/4, $0x0000007f
-DATA lanes0000007f<>+60(SB)/4, $0x0000007f
-GLOBL lanes0000007f<>(SB), RODATA|NOPTR, $64
 
 DATA lanes42b17218<>+0(SB)/4, $0x42b17218
 DATA lanes42b17218<>+4(SB)/4, $0x42b17218
@@ -6241,7 +5530,7 @@ DATA lanes3f666666<>+60(SB)/4, $0x3f666666
 GLOBL lanes3f666666<>(SB), RODATA|NOPTR, $64
 
 // func avx2EltwiseChain(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, FMA3
 TEXT ·avx2EltwiseChain(SB), NOSPLIT, $256-80
 	MOVQ         dst+48(FP), AX
 	MOVQ         x+56(FP), CX
@@ -6450,1529 +5739,1513 @@ whole8Same8:
 	JMP     whole8Done
 
 whole8Same9:
-	CMPQ       R10, $0x14
-	JGE        whole8Same10
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    Y2, 32(SP)
-	VMOVUPS    Y3, 64(SP)
-	VMOVUPS    Y4, 96(SP)
-	VMOVUPS    Y5, 128(SP)
-	VMOVUPS    Y6, 160(SP)
-	VMOVUPS    Y7, 192(SP)
-	VMOVUPS    Y8, 224(SP)
-	VMOVUPS    (SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    32(SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 32(SP)
-	VMOVUPS    64(SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 64(SP)
-	VMOVUPS    96(SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 96(SP)
-	VMOVUPS    128(SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 128(SP)
-	VMOVUPS    160(SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 160(SP)
-	VMOVUPS    192(SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 192(SP)
-	VMOVUPS    224(SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 224(SP)
-	VMOVUPS    (SP), Y1
-	VMOVUPS    32(SP), Y2
-	VMOVUPS    64(SP), Y3
-	VMOVUPS    96(SP), Y4
-	VMOVUPS    128(SP), Y5
-	VMOVUPS    160(SP), Y6
-	VMOVUPS    192(SP), Y7
-	VMOVUPS    224(SP), Y8
-	JMP        whole8Done
+	CMPQ         R10, $0x14
+	JGE          whole8Same10
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      Y2, 32(SP)
+	VMOVUPS      Y3, 64(SP)
+	VMOVUPS      Y4, 96(SP)
+	VMOVUPS      Y5, 128(SP)
+	VMOVUPS      Y6, 160(SP)
+	VMOVUPS      Y7, 192(SP)
+	VMOVUPS      Y8, 224(SP)
+	VMOVUPS      (SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      32(SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 32(SP)
+	VMOVUPS      64(SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 64(SP)
+	VMOVUPS      96(SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 96(SP)
+	VMOVUPS      128(SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 128(SP)
+	VMOVUPS      160(SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 160(SP)
+	VMOVUPS      192(SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 192(SP)
+	VMOVUPS      224(SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 224(SP)
+	VMOVUPS      (SP), Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      64(SP), Y3
+	VMOVUPS      96(SP), Y4
+	VMOVUPS      128(SP), Y5
+	VMOVUPS      160(SP), Y6
+	VMOVUPS      192(SP), Y7
+	VMOVUPS      224(SP), Y8
+	JMP          whole8Done
 
 whole8Same10:
-	CMPQ       R10, $0x16
-	JGE        whole8Same11
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    Y2, 32(SP)
-	VMOVUPS    Y3, 64(SP)
-	VMOVUPS    Y4, 96(SP)
-	VMOVUPS    Y5, 128(SP)
-	VMOVUPS    Y6, 160(SP)
-	VMOVUPS    Y7, 192(SP)
-	VMOVUPS    Y8, 224(SP)
-	VMOVUPS    (SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    32(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 32(SP)
-	VMOVUPS    64(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 64(SP)
-	VMOVUPS    96(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 96(SP)
-	VMOVUPS    128(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 128(SP)
-	VMOVUPS    160(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 160(SP)
-	VMOVUPS    192(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 192(SP)
-	VMOVUPS    224(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 224(SP)
-	VMOVUPS    (SP), Y1
-	VMOVUPS    32(SP), Y2
-	VMOVUPS    64(SP), Y3
-	VMOVUPS    96(SP), Y4
-	VMOVUPS    128(SP), Y5
-	VMOVUPS    160(SP), Y6
-	VMOVUPS    192(SP), Y7
-	VMOVUPS    224(SP), Y8
-	JMP        whole8Done
+	CMPQ         R10, $0x16
+	JGE          whole8Same11
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      Y2, 32(SP)
+	VMOVUPS      Y3, 64(SP)
+	VMOVUPS      Y4, 96(SP)
+	VMOVUPS      Y5, 128(SP)
+	VMOVUPS      Y6, 160(SP)
+	VMOVUPS      Y7, 192(SP)
+	VMOVUPS      Y8, 224(SP)
+	VMOVUPS      (SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      32(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 32(SP)
+	VMOVUPS      64(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 64(SP)
+	VMOVUPS      96(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 96(SP)
+	VMOVUPS      128(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 128(SP)
+	VMOVUPS      160(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 160(SP)
+	VMOVUPS      192(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 192(SP)
+	VMOVUPS      224(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 224(SP)
+	VMOVUPS      (SP), Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      64(SP), Y3
+	VMOVUPS      96(SP), Y4
+	VMOVUPS      128(SP), Y5
+	VMOVUPS      160(SP), Y6
+	VMOVUPS      192(SP), Y7
+	VMOVUPS      224(SP), Y8
+	JMP          whole8Done
 
 whole8Same11:
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    Y2, 32(SP)
-	VMOVUPS    Y3, 64(SP)
-	VMOVUPS    Y4, 96(SP)
-	VMOVUPS    Y5, 128(SP)
-	VMOVUPS    Y6, 160(SP)
-	VMOVUPS    Y7, 192(SP)
-	VMOVUPS    Y8, 224(SP)
-	VMOVUPS    (SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    32(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 32(SP)
-	VMOVUPS    64(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 64(SP)
-	VMOVUPS    96(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 96(SP)
-	VMOVUPS    128(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 128(SP)
-	VMOVUPS    160(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 160(SP)
-	VMOVUPS    192(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 192(SP)
-	VMOVUPS    224(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 224(SP)
-	VMOVUPS    (SP), Y1
-	VMOVUPS    32(SP), Y2
-	VMOVUPS    64(SP), Y3
-	VMOVUPS    96(SP), Y4
-	VMOVUPS    128(SP), Y5
-	VMOVUPS    160(SP), Y6
-	VMOVUPS    192(SP), Y7
-	VMOVUPS    224(SP), Y8
-	JMP        whole8Done
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      Y2, 32(SP)
+	VMOVUPS      Y3, 64(SP)
+	VMOVUPS      Y4, 96(SP)
+	VMOVUPS      Y5, 128(SP)
+	VMOVUPS      Y6, 160(SP)
+	VMOVUPS      Y7, 192(SP)
+	VMOVUPS      Y8, 224(SP)
+	VMOVUPS      (SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      32(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 32(SP)
+	VMOVUPS      64(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 64(SP)
+	VMOVUPS      96(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 96(SP)
+	VMOVUPS      128(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 128(SP)
+	VMOVUPS      160(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 160(SP)
+	VMOVUPS      192(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 192(SP)
+	VMOVUPS      224(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 224(SP)
+	VMOVUPS      (SP), Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      64(SP), Y3
+	VMOVUPS      96(SP), Y4
+	VMOVUPS      128(SP), Y5
+	VMOVUPS      160(SP), Y6
+	VMOVUPS      192(SP), Y7
+	VMOVUPS      224(SP), Y8
+	JMP          whole8Done
 
 whole8Apart:
 	MOVQ    16(R8), R12
@@ -8351,773 +7624,765 @@ whole4Same8:
 	JMP     whole4Done
 
 whole4Same9:
-	CMPQ       R10, $0x14
-	JGE        whole4Same10
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    Y2, 32(SP)
-	VMOVUPS    Y3, 64(SP)
-	VMOVUPS    Y4, 96(SP)
-	VMOVUPS    (SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    32(SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 32(SP)
-	VMOVUPS    64(SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 64(SP)
-	VMOVUPS    96(SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 96(SP)
-	VMOVUPS    (SP), Y1
-	VMOVUPS    32(SP), Y2
-	VMOVUPS    64(SP), Y3
-	VMOVUPS    96(SP), Y4
-	JMP        whole4Done
+	CMPQ         R10, $0x14
+	JGE          whole4Same10
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      Y2, 32(SP)
+	VMOVUPS      Y3, 64(SP)
+	VMOVUPS      Y4, 96(SP)
+	VMOVUPS      (SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      32(SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 32(SP)
+	VMOVUPS      64(SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 64(SP)
+	VMOVUPS      96(SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 96(SP)
+	VMOVUPS      (SP), Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      64(SP), Y3
+	VMOVUPS      96(SP), Y4
+	JMP          whole4Done
 
 whole4Same10:
-	CMPQ       R10, $0x16
-	JGE        whole4Same11
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    Y2, 32(SP)
-	VMOVUPS    Y3, 64(SP)
-	VMOVUPS    Y4, 96(SP)
-	VMOVUPS    (SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    32(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 32(SP)
-	VMOVUPS    64(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 64(SP)
-	VMOVUPS    96(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 96(SP)
-	VMOVUPS    (SP), Y1
-	VMOVUPS    32(SP), Y2
-	VMOVUPS    64(SP), Y3
-	VMOVUPS    96(SP), Y4
-	JMP        whole4Done
+	CMPQ         R10, $0x16
+	JGE          whole4Same11
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      Y2, 32(SP)
+	VMOVUPS      Y3, 64(SP)
+	VMOVUPS      Y4, 96(SP)
+	VMOVUPS      (SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      32(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 32(SP)
+	VMOVUPS      64(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 64(SP)
+	VMOVUPS      96(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 96(SP)
+	VMOVUPS      (SP), Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      64(SP), Y3
+	VMOVUPS      96(SP), Y4
+	JMP          whole4Done
 
 whole4Same11:
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    Y2, 32(SP)
-	VMOVUPS    Y3, 64(SP)
-	VMOVUPS    Y4, 96(SP)
-	VMOVUPS    (SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    32(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 32(SP)
-	VMOVUPS    64(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 64(SP)
-	VMOVUPS    96(SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, 96(SP)
-	VMOVUPS    (SP), Y1
-	VMOVUPS    32(SP), Y2
-	VMOVUPS    64(SP), Y3
-	VMOVUPS    96(SP), Y4
-	JMP        whole4Done
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      Y2, 32(SP)
+	VMOVUPS      Y3, 64(SP)
+	VMOVUPS      Y4, 96(SP)
+	VMOVUPS      (SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      32(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 32(SP)
+	VMOVUPS      64(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 64(SP)
+	VMOVUPS      96(SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, 96(SP)
+	VMOVUPS      (SP), Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      64(SP), Y3
+	VMOVUPS      96(SP), Y4
+	JMP          whole4Done
 
 whole4Apart:
 	MOVQ    16(R8), R12
@@ -9348,206 +8613,204 @@ whole1Same8:
 	JMP     whole1Done
 
 whole1Same9:
-	CMPQ       R10, $0x14
-	JGE        whole1Same10
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	JMP        whole1Done
+	CMPQ         R10, $0x14
+	JGE          whole1Same10
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	JMP          whole1Done
 
 whole1Same10:
-	CMPQ       R10, $0x16
-	JGE        whole1Same11
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	JMP        whole1Done
+	CMPQ         R10, $0x16
+	JGE          whole1Same11
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	JMP          whole1Done
 
 whole1Same11:
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	JMP        whole1Done
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	JMP          whole1Done
 
 whole1Apart:
 	MOVQ    16(R8), R12
@@ -9702,206 +8965,204 @@ rest1Same8:
 	JMP     rest1Done
 
 rest1Same9:
-	CMPQ       R10, $0x14
-	JGE        rest1Same10
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
-	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
-	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
-	VSUBPS     Y3, Y1, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
-	VSUBPS     Y4, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y2, Y2
-	VPSRLD     $0x1f, Y2, Y4
-	VPADDD     Y4, Y2, Y4
-	VPSRAD     $0x01, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VPSUBD     Y4, Y2, Y2
-	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VMULPS     Y2, Y3, Y2
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	JMP        rest1Done
+	CMPQ         R10, $0x14
+	JGE          rest1Same10
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS       lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS       lanes4b400000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VFNMADD132PS lanes3f318000<>+0(SB), Y1, Y3
+	VMULPS       lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y3, Y4, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y2, Y2
+	VPSRLD       $0x1f, Y2, Y4
+	VPADDD       Y4, Y2, Y4
+	VPSRAD       $0x01, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	JMP          rest1Done
 
 rest1Same10:
-	CMPQ       R10, $0x16
-	JGE        rest1Same11
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y1, Y3
-	VMULPS     Y4, Y3, Y3
-	VADDPS     Y3, Y1, Y3
-	VMULPS     lanes40000000<>+0(SB), Y2, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMOVUPS    lanes40000000<>+0(SB), Y6
-	VDIVPS     Y4, Y6, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	JMP        rest1Done
+	CMPQ         R10, $0x16
+	JGE          rest1Same11
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y3
+	VMULPS       lanes40000000<>+0(SB), Y2, Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y4
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VADDPS       Y4, Y6, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMOVUPS      lanes40000000<>+0(SB), Y6
+	VDIVPS       Y4, Y6, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	JMP          rest1Done
 
 rest1Same11:
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
-	VMULPS     Y1, Y1, Y3
-	VMOVUPS    lanes38b3128e<>+0(SB), Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
-	VMULPS     Y3, Y4, Y3
-	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
-	VMULPS     Y3, Y1, Y3
-	VADDPS     Y3, Y1, Y3
-	VMOVUPS    lanesb4a39652<>+0(SB), Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
-	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
-	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
-	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
-	VSUBPS     Y7, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y4, Y7, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y6, Y6
-	VPSRLD     $0x1f, Y6, Y7
-	VPADDD     Y7, Y6, Y7
-	VPSRAD     $0x01, Y7, Y7
-	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
-	VPSLLD     $0x17, Y8, Y8
-	VMULPS     Y8, Y4, Y4
-	VPSUBD     Y7, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VSUBPS     Y4, Y5, Y4
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
-	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
-	VXORPS     lanes80000000<>+0(SB), Y4, Y6
-	VBLENDVPS  Y5, Y6, Y4, Y4
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
-	VBLENDVPS  Y2, Y3, Y4, Y2
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
-	VBLENDVPS  Y3, Y1, Y2, Y2
-	VCMPPS     $0x03, Y1, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    (SP), Y1
-	JMP        rest1Done
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	VANDPS       lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      lanes38b3128e<>+0(SB), Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VADDPS       lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y3
+	VADDPS       lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y3, Y1, Y3
+	VMOVUPS      lanesb4a39652<>+0(SB), Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS      lanes3f800000<>+0(SB), Y5
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS       lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS       lanes4b400000<>+0(SB), Y6, Y6
+	VMOVAPS      Y6, Y7
+	VFNMADD132PS lanes3f318000<>+0(SB), Y4, Y7
+	VMULPS       lanesb95e8083<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y7, Y4
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y4, Y7, Y4
+	VADDPS       lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ   Y6, Y6
+	VPSRLD       $0x1f, Y6, Y7
+	VPADDD       Y7, Y6, Y7
+	VPSRAD       $0x01, Y7, Y7
+	VPADDD       lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y4, Y5, Y4
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS    Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS       lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x03, Y1, Y1, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      (SP), Y1
+	JMP          rest1Done
 
 rest1Apart:
 	MOVQ       16(R8), R12
@@ -10001,3 +9262,21 @@ DATA countinga<>+20(SB)/4, $0x00000005
 DATA countinga<>+24(SB)/4, $0x00000006
 DATA countinga<>+28(SB)/4, $0x00000007
 GLOBL countinga<>(SB), RODATA|NOPTR, $32
+
+DATA lanes0000007f<>+0(SB)/4, $0x0000007f
+DATA lanes0000007f<>+4(SB)/4, $0x0000007f
+DATA lanes0000007f<>+8(SB)/4, $0x0000007f
+DATA lanes0000007f<>+12(SB)/4, $0x0000007f
+DATA lanes0000007f<>+16(SB)/4, $0x0000007f
+DATA lanes0000007f<>+20(SB)/4, $0x0000007f
+DATA lanes0000007f<>+24(SB)/4, $0x0000007f
+DATA lanes0000007f<>+28(SB)/4, $0x0000007f
+DATA lanes0000007f<>+32(SB)/4, $0x0000007f
+DATA lanes0000007f<>+36(SB)/4, $0x0000007f
+DATA lanes0000007f<>+40(SB)/4, $0x0000007f
+DATA lanes0000007f<>+44(SB)/4, $0x0000007f
+DATA lanes0000007f<>+48(SB)/4, $0x0000007f
+DATA lanes0000007f<>+52(SB)/4, $0x0000007f
+DATA lanes0000007f<>+56(SB)/4, $0x0000007f
+DATA lanes0000007f<>+60(SB)/4, $0x0000007f
+GLOBL lanes0000007f<>(SB), RODATA|NOPTR, $64

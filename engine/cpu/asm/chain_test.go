@@ -148,3 +148,29 @@ func BenchmarkEltwiseChain(b *testing.B) {
 		}
 	}
 }
+
+// Functions of one number, and x/(1 + exp(−x)).
+func BenchmarkChainFunctions(b *testing.B) {
+	const n = 1024
+	r := rand.New(rand.NewPCG(3, 9))
+	x, y := make([]float32, n), make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	one := float32(1)
+	for _, s := range Sets() {
+		if s.EltwiseChain == nil {
+			continue
+		}
+		for name, ops := range map[string][]EltwiseOp{
+			"swish": {{OpNeg, unsafe.Pointer(&one), 0}, {OpExp, unsafe.Pointer(&one), 0}, {OpAdd, unsafe.Pointer(&one), 0}, {OpReverseDiv, unsafe.Pointer(&one), 0}, {OpMul + 1, unsafe.Pointer(&x[0]), 0}},
+			"exp":   {{OpExp, unsafe.Pointer(&one), 0}}, "tanh": {{OpTanh, unsafe.Pointer(&one), 0}}, "erf": {{OpErf, unsafe.Pointer(&one), 0}},
+		} {
+			b.Run(s.Name+"/"+name, func(b *testing.B) {
+				for b.Loop() {
+					s.EltwiseChain(1, 1, n, 0, 0, 0, &y[0], &x[0], (*byte)(unsafe.Pointer(&ops[0])), len(ops))
+				}
+			})
+		}
+	}
+}

@@ -380,49 +380,39 @@ TEXT ·avx512ExpF(SB), NOSPLIT, $0-40
 	MOVQ z+24(FP), BX
 
 loop:
-	VMOVUPS    (DX), Z0
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z0, Z1
-	VADDPS     lanes4b400000<>+0(SB), Z1, Z1
-	VSUBPS     lanes4b400000<>+0(SB), Z1, Z1
-	VMULPS     lanes3f318000<>+0(SB), Z1, Z5
-	VSUBPS     Z5, Z0, Z5
-	VMULPS     lanesb95e8083<>+0(SB), Z1, Z6
-	VSUBPS     Z6, Z5, Z5
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z6
-	VMULPS     Z5, Z6, Z6
-	VADDPS     lanes3c091d36<>+0(SB), Z6, Z6
-	VMULPS     Z5, Z6, Z6
-	VADDPS     lanes3d2aac7a<>+0(SB), Z6, Z6
-	VMULPS     Z5, Z6, Z6
-	VADDPS     lanes3e2aaa48<>+0(SB), Z6, Z6
-	VMULPS     Z5, Z6, Z6
-	VADDPS     lanes3efffffe<>+0(SB), Z6, Z6
-	VMULPS     Z5, Z6, Z6
-	VMULPS     Z5, Z6, Z6
-	VADDPS     Z5, Z6, Z5
-	VADDPS     lanes3f800000<>+0(SB), Z5, Z5
-	VCVTTPS2DQ Z1, Z1
-	VPSRLD     $0x1f, Z1, Z6
-	VPADDD     Z6, Z1, Z6
-	VPSRAD     $0x01, Z6, Z6
-	VPADDD     lanes0000007f<>+0(SB), Z6, Z7
-	VPSLLD     $0x17, Z7, Z7
-	VMULPS     Z7, Z5, Z5
-	VPSUBD     Z6, Z1, Z1
-	VPADDD     lanes0000007f<>+0(SB), Z1, Z1
-	VPSLLD     $0x17, Z1, Z1
-	VMULPS     Z1, Z5, Z1
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z0, K1
-	VBLENDMPS  lanes7f800000<>+0(SB), Z1, K1, Z2
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z0, K1
-	VBLENDMPS  lanes00000000<>+0(SB), Z2, K1, Z3
-	VCMPPS     $0x03, Z0, Z0, K1
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z3, K1, Z4
-	VMOVUPS    Z4, (CX)
-	ADDQ       $0x40, DX
-	ADDQ       $0x40, CX
-	SUBQ       $0x10, AX
-	JNZ        loop
+	VMOVUPS      (DX), Z0
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z0, Z1
+	VADDPS       lanes4b400000<>+0(SB), Z1, Z1
+	VSUBPS       lanes4b400000<>+0(SB), Z1, Z1
+	VMOVAPS      Z1, Z5
+	VFNMADD132PS lanes3f318000<>+0(SB), Z0, Z5
+	VMULPS       lanesb95e8083<>+0(SB), Z1, Z6
+	VSUBPS       Z6, Z5, Z5
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z6
+	VMULPS       Z5, Z6, Z6
+	VADDPS       lanes3c091d36<>+0(SB), Z6, Z6
+	VMULPS       Z5, Z6, Z6
+	VADDPS       lanes3d2aac7a<>+0(SB), Z6, Z6
+	VMULPS       Z5, Z6, Z6
+	VADDPS       lanes3e2aaa48<>+0(SB), Z6, Z6
+	VMULPS       Z5, Z6, Z6
+	VADDPS       lanes3efffffe<>+0(SB), Z6, Z6
+	VMULPS       Z5, Z6, Z6
+	VMULPS       Z5, Z6, Z6
+	VADDPS       Z5, Z6, Z5
+	VADDPS       lanes3f800000<>+0(SB), Z5, Z5
+	VSCALEFPS    Z1, Z5, Z5
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Z0, K1
+	VBLENDMPS    lanes7f800000<>+0(SB), Z5, K1, Z2
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Z0, K1
+	VBLENDMPS    lanes00000000<>+0(SB), Z2, K1, Z3
+	VCMPPS       $0x03, Z3, Z3, K1
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z3, K1, Z4
+	VMOVUPS      Z4, (CX)
+	ADDQ         $0x40, DX
+	ADDQ         $0x40, CX
+	SUBQ         $0x10, AX
+	JNZ          loop
 	VZEROUPPER
 	RET
 
@@ -606,24 +596,6 @@ DATA lanes3f800000<>+56(SB)/4, $0x3f800000
 DATA lanes3f800000<>+60(SB)/4, $0x3f800000
 GLOBL lanes3f800000<>(SB), RODATA|NOPTR, $64
 
-DATA lanes0000007f<>+0(SB)/4, $0x0000007f
-DATA lanes0000007f<>+4(SB)/4, $0x0000007f
-DATA lanes0000007f<>+8(SB)/4, $0x0000007f
-DATA lanes0000007f<>+12(SB)/4, $0x0000007f
-DATA lanes0000007f<>+16(SB)/4, $0x0000007f
-DATA lanes0000007f<>+20(SB)/4, $0x0000007f
-DATA lanes0000007f<>+24(SB)/4, $0x0000007f
-DATA lanes0000007f<>+28(SB)/4, $0x0000007f
-DATA lanes0000007f<>+32(SB)/4, $0x0000007f
-DATA lanes0000007f<>+36(SB)/4, $0x0000007f
-DATA lanes0000007f<>+40(SB)/4, $0x0000007f
-DATA lanes0000007f<>+44(SB)/4, $0x0000007f
-DATA lanes0000007f<>+48(SB)/4, $0x0000007f
-DATA lanes0000007f<>+52(SB)/4, $0x0000007f
-DATA lanes0000007f<>+56(SB)/4, $0x0000007f
-DATA lanes0000007f<>+60(SB)/4, $0x0000007f
-GLOBL lanes0000007f<>(SB), RODATA|NOPTR, $64
-
 DATA lanes42b17218<>+0(SB)/4, $0x42b17218
 DATA lanes42b17218<>+4(SB)/4, $0x42b17218
 DATA lanes42b17218<>+8(SB)/4, $0x42b17218
@@ -799,6 +771,24 @@ DATA lanes4b000000<>+52(SB)/4, $0x4b000000
 DATA lanes4b000000<>+56(SB)/4, $0x4b000000
 DATA lanes4b000000<>+60(SB)/4, $0x4b000000
 GLOBL lanes4b000000<>(SB), RODATA|NOPTR, $64
+
+DATA lanes0000007f<>+0(SB)/4, $0x0000007f
+DATA lanes0000007f<>+4(SB)/4, $0x0000007f
+DATA lanes0000007f<>+8(SB)/4, $0x0000007f
+DATA lanes0000007f<>+12(SB)/4, $0x0000007f
+DATA lanes0000007f<>+16(SB)/4, $0x0000007f
+DATA lanes0000007f<>+20(SB)/4, $0x0000007f
+DATA lanes0000007f<>+24(SB)/4, $0x0000007f
+DATA lanes0000007f<>+28(SB)/4, $0x0000007f
+DATA lanes0000007f<>+32(SB)/4, $0x0000007f
+DATA lanes0000007f<>+36(SB)/4, $0x0000007f
+DATA lanes0000007f<>+40(SB)/4, $0x0000007f
+DATA lanes0000007f<>+44(SB)/4, $0x0000007f
+DATA lanes0000007f<>+48(SB)/4, $0x0000007f
+DATA lanes0000007f<>+52(SB)/4, $0x0000007f
+DATA lanes0000007f<>+56(SB)/4, $0x0000007f
+DATA lanes0000007f<>+60(SB)/4, $0x0000007f
+GLOBL lanes0000007f<>(SB), RODATA|NOPTR, $64
 
 DATA lanes00000017<>+0(SB)/4, $0x00000017
 DATA lanes00000017<>+4(SB)/4, $0x00000017
@@ -1062,74 +1052,64 @@ TEXT ·avx512TanhF(SB), NOSPLIT, $0-40
 	MOVQ z+24(FP), BX
 
 loop:
-	VMOVUPS    (DX), Z0
-	VANDPS     lanes7fffffff<>+0(SB), Z0, Z1
-	VMULPS     Z0, Z0, Z2
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Z3
-	VMULPS     Z2, Z3, Z3
-	VADDPS     lanes3ca92c65<>+0(SB), Z3, Z3
-	VMULPS     Z2, Z3, Z3
-	VADDPS     lanesbd5c2251<>+0(SB), Z3, Z3
-	VMULPS     Z2, Z3, Z3
-	VADDPS     lanes3e0883b6<>+0(SB), Z3, Z3
-	VMULPS     Z2, Z3, Z3
-	VADDPS     lanesbeaaaa9a<>+0(SB), Z3, Z3
-	VMULPS     Z2, Z0, Z2
-	VMULPS     Z3, Z2, Z2
-	VADDPS     Z2, Z0, Z2
-	VMULPS     lanes40000000<>+0(SB), Z1, Z3
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z3, Z9
-	VADDPS     lanes4b400000<>+0(SB), Z9, Z9
-	VSUBPS     lanes4b400000<>+0(SB), Z9, Z9
-	VMULPS     lanes3f318000<>+0(SB), Z9, Z10
-	VSUBPS     Z10, Z3, Z3
-	VMULPS     lanesb95e8083<>+0(SB), Z9, Z10
-	VSUBPS     Z10, Z3, Z3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
-	VMULPS     Z3, Z10, Z10
-	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
-	VMULPS     Z3, Z10, Z10
-	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
-	VMULPS     Z3, Z10, Z10
-	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
-	VMULPS     Z3, Z10, Z10
-	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
-	VMULPS     Z3, Z10, Z10
-	VMULPS     Z3, Z10, Z10
-	VADDPS     Z3, Z10, Z3
-	VADDPS     lanes3f800000<>+0(SB), Z3, Z3
-	VCVTTPS2DQ Z9, Z9
-	VPSRLD     $0x1f, Z9, Z10
-	VPADDD     Z10, Z9, Z10
-	VPSRAD     $0x01, Z10, Z10
-	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
-	VPSLLD     $0x17, Z11, Z11
-	VMULPS     Z11, Z3, Z3
-	VPSUBD     Z10, Z9, Z9
-	VPADDD     lanes0000007f<>+0(SB), Z9, Z9
-	VPSLLD     $0x17, Z9, Z9
-	VMULPS     Z9, Z3, Z3
-	VADDPS     lanes3f800000<>+0(SB), Z3, Z3
-	VMOVUPS    lanes3f800000<>+0(SB), Z9
-	VMOVUPS    lanes40000000<>+0(SB), Z10
-	VDIVPS     Z3, Z10, Z3
-	VSUBPS     Z3, Z9, Z3
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z1, K1
-	VBLENDMPS  lanes3f800000<>+0(SB), Z3, K1, Z4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z0, K1
-	VXORPS     lanes80000000<>+0(SB), Z4, Z3
-	VBLENDMPS  Z3, Z4, K1, Z5
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z1, K1
-	VBLENDMPS  Z2, Z5, K1, Z6
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z0, K1
-	VBLENDMPS  Z0, Z6, K1, Z7
-	VCMPPS     $0x03, Z0, Z0, K1
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z7, K1, Z8
-	VMOVUPS    Z8, (CX)
-	ADDQ       $0x40, DX
-	ADDQ       $0x40, CX
-	SUBQ       $0x10, AX
-	JNZ        loop
+	VMOVUPS      (DX), Z0
+	VANDPS       lanes7fffffff<>+0(SB), Z0, Z1
+	VMULPS       Z0, Z0, Z2
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       lanes3ca92c65<>+0(SB), Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       lanesbd5c2251<>+0(SB), Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       lanes3e0883b6<>+0(SB), Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       lanesbeaaaa9a<>+0(SB), Z3, Z3
+	VMULPS       Z2, Z0, Z2
+	VMULPS       Z3, Z2, Z2
+	VADDPS       Z2, Z0, Z2
+	VMULPS       lanes40000000<>+0(SB), Z1, Z3
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z3, Z9
+	VADDPS       lanes4b400000<>+0(SB), Z9, Z9
+	VSUBPS       lanes4b400000<>+0(SB), Z9, Z9
+	VMOVAPS      Z9, Z10
+	VFNMADD132PS lanes3f318000<>+0(SB), Z3, Z10
+	VMULPS       lanesb95e8083<>+0(SB), Z9, Z3
+	VSUBPS       Z3, Z10, Z3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z10
+	VMULPS       Z3, Z10, Z10
+	VADDPS       lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS       Z3, Z10, Z10
+	VADDPS       lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS       Z3, Z10, Z10
+	VADDPS       lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS       Z3, Z10, Z10
+	VADDPS       lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS       Z3, Z10, Z10
+	VMULPS       Z3, Z10, Z10
+	VADDPS       Z3, Z10, Z3
+	VADDPS       lanes3f800000<>+0(SB), Z3, Z3
+	VSCALEFPS    Z9, Z3, Z3
+	VADDPS       lanes3f800000<>+0(SB), Z3, Z3
+	VMOVUPS      lanes3f800000<>+0(SB), Z9
+	VMOVUPS      lanes40000000<>+0(SB), Z10
+	VDIVPS       Z3, Z10, Z3
+	VSUBPS       Z3, Z9, Z3
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Z1, K1
+	VBLENDMPS    lanes3f800000<>+0(SB), Z3, K1, Z4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z0, K1
+	VXORPS       lanes80000000<>+0(SB), Z4, Z3
+	VBLENDMPS    Z3, Z4, K1, Z5
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Z1, K1
+	VBLENDMPS    Z2, Z5, K1, Z6
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z0, K1
+	VBLENDMPS    Z0, Z6, K1, Z7
+	VCMPPS       $0x03, Z0, Z0, K1
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z7, K1, Z8
+	VMOVUPS      Z8, (CX)
+	ADDQ         $0x40, DX
+	ADDQ         $0x40, CX
+	SUBQ         $0x10, AX
+	JNZ          loop
 	VZEROUPPER
 	RET
 
@@ -1287,90 +1267,80 @@ TEXT ·avx512ErfF(SB), NOSPLIT, $0-40
 	MOVQ z+24(FP), BX
 
 loop:
-	VMOVUPS    (DX), Z0
-	VANDPS     lanes7fffffff<>+0(SB), Z0, Z1
-	VMULPS     Z0, Z0, Z2
-	VMOVUPS    lanes38b3128e<>+0(SB), Z3
-	VMULPS     Z2, Z3, Z3
-	VADDPS     lanesba567bfd<>+0(SB), Z3, Z3
-	VMULPS     Z2, Z3, Z3
-	VADDPS     lanes3baa89f9<>+0(SB), Z3, Z3
-	VMULPS     Z2, Z3, Z3
-	VADDPS     lanesbcdc0b15<>+0(SB), Z3, Z3
-	VMULPS     Z2, Z3, Z3
-	VADDPS     lanes3de71731<>+0(SB), Z3, Z3
-	VMULPS     Z2, Z3, Z3
-	VADDPS     lanesbec093a2<>+0(SB), Z3, Z3
-	VMULPS     Z2, Z3, Z2
-	VADDPS     lanes3e0375d4<>+0(SB), Z2, Z2
-	VMULPS     Z2, Z0, Z2
-	VADDPS     Z2, Z0, Z2
-	VMOVUPS    lanesb4a39652<>+0(SB), Z3
-	VMULPS     Z1, Z3, Z3
-	VADDPS     lanesb78e1b53<>+0(SB), Z3, Z3
-	VMULPS     Z1, Z3, Z3
-	VADDPS     lanes39d70f3c<>+0(SB), Z3, Z3
-	VMULPS     Z1, Z3, Z3
-	VADDPS     lanesbb8613be<>+0(SB), Z3, Z3
-	VMULPS     Z1, Z3, Z3
-	VADDPS     lanes3ccc79ff<>+0(SB), Z3, Z3
-	VMULPS     Z1, Z3, Z3
-	VADDPS     lanesbddd5944<>+0(SB), Z3, Z3
-	VMULPS     Z1, Z3, Z3
-	VADDPS     lanesbf222d1a<>+0(SB), Z3, Z3
-	VMULPS     Z1, Z3, Z3
-	VADDPS     lanesbf9091c5<>+0(SB), Z3, Z3
-	VMULPS     Z1, Z3, Z3
-	VADDPS     lanes392a3f44<>+0(SB), Z3, Z3
-	VMOVUPS    lanes3f800000<>+0(SB), Z9
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z3, Z10
-	VADDPS     lanes4b400000<>+0(SB), Z10, Z10
-	VSUBPS     lanes4b400000<>+0(SB), Z10, Z10
-	VMULPS     lanes3f318000<>+0(SB), Z10, Z11
-	VSUBPS     Z11, Z3, Z3
-	VMULPS     lanesb95e8083<>+0(SB), Z10, Z11
-	VSUBPS     Z11, Z3, Z3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z11
-	VMULPS     Z3, Z11, Z11
-	VADDPS     lanes3c091d36<>+0(SB), Z11, Z11
-	VMULPS     Z3, Z11, Z11
-	VADDPS     lanes3d2aac7a<>+0(SB), Z11, Z11
-	VMULPS     Z3, Z11, Z11
-	VADDPS     lanes3e2aaa48<>+0(SB), Z11, Z11
-	VMULPS     Z3, Z11, Z11
-	VADDPS     lanes3efffffe<>+0(SB), Z11, Z11
-	VMULPS     Z3, Z11, Z11
-	VMULPS     Z3, Z11, Z11
-	VADDPS     Z3, Z11, Z3
-	VADDPS     lanes3f800000<>+0(SB), Z3, Z3
-	VCVTTPS2DQ Z10, Z10
-	VPSRLD     $0x1f, Z10, Z11
-	VPADDD     Z11, Z10, Z11
-	VPSRAD     $0x01, Z11, Z11
-	VPADDD     lanes0000007f<>+0(SB), Z11, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z3, Z3
-	VPSUBD     Z11, Z10, Z10
-	VPADDD     lanes0000007f<>+0(SB), Z10, Z10
-	VPSLLD     $0x17, Z10, Z10
-	VMULPS     Z10, Z3, Z3
-	VSUBPS     Z3, Z9, Z3
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z1, K1
-	VBLENDMPS  lanes3f800000<>+0(SB), Z3, K1, Z4
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Z0, K1
-	VXORPS     lanes80000000<>+0(SB), Z4, Z3
-	VBLENDMPS  Z3, Z4, K1, Z5
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z1, K1
-	VBLENDMPS  Z2, Z5, K1, Z6
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Z0, K1
-	VBLENDMPS  Z0, Z6, K1, Z7
-	VCMPPS     $0x03, Z0, Z0, K1
-	VBLENDMPS  lanes7fc00000<>+0(SB), Z7, K1, Z8
-	VMOVUPS    Z8, (CX)
-	ADDQ       $0x40, DX
-	ADDQ       $0x40, CX
-	SUBQ       $0x10, AX
-	JNZ        loop
+	VMOVUPS      (DX), Z0
+	VANDPS       lanes7fffffff<>+0(SB), Z0, Z1
+	VMULPS       Z0, Z0, Z2
+	VMOVUPS      lanes38b3128e<>+0(SB), Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       lanesba567bfd<>+0(SB), Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       lanes3baa89f9<>+0(SB), Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       lanesbcdc0b15<>+0(SB), Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       lanes3de71731<>+0(SB), Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       lanesbec093a2<>+0(SB), Z3, Z3
+	VMULPS       Z2, Z3, Z2
+	VADDPS       lanes3e0375d4<>+0(SB), Z2, Z2
+	VMULPS       Z2, Z0, Z2
+	VADDPS       Z2, Z0, Z2
+	VMOVUPS      lanesb4a39652<>+0(SB), Z3
+	VMULPS       Z1, Z3, Z3
+	VADDPS       lanesb78e1b53<>+0(SB), Z3, Z3
+	VMULPS       Z1, Z3, Z3
+	VADDPS       lanes39d70f3c<>+0(SB), Z3, Z3
+	VMULPS       Z1, Z3, Z3
+	VADDPS       lanesbb8613be<>+0(SB), Z3, Z3
+	VMULPS       Z1, Z3, Z3
+	VADDPS       lanes3ccc79ff<>+0(SB), Z3, Z3
+	VMULPS       Z1, Z3, Z3
+	VADDPS       lanesbddd5944<>+0(SB), Z3, Z3
+	VMULPS       Z1, Z3, Z3
+	VADDPS       lanesbf222d1a<>+0(SB), Z3, Z3
+	VMULPS       Z1, Z3, Z3
+	VADDPS       lanesbf9091c5<>+0(SB), Z3, Z3
+	VMULPS       Z1, Z3, Z3
+	VADDPS       lanes392a3f44<>+0(SB), Z3, Z3
+	VMOVUPS      lanes3f800000<>+0(SB), Z9
+	VMULPS       lanes3fb8aa3b<>+0(SB), Z3, Z10
+	VADDPS       lanes4b400000<>+0(SB), Z10, Z10
+	VSUBPS       lanes4b400000<>+0(SB), Z10, Z10
+	VMOVAPS      Z10, Z11
+	VFNMADD132PS lanes3f318000<>+0(SB), Z3, Z11
+	VMULPS       lanesb95e8083<>+0(SB), Z10, Z3
+	VSUBPS       Z3, Z11, Z3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Z11
+	VMULPS       Z3, Z11, Z11
+	VADDPS       lanes3c091d36<>+0(SB), Z11, Z11
+	VMULPS       Z3, Z11, Z11
+	VADDPS       lanes3d2aac7a<>+0(SB), Z11, Z11
+	VMULPS       Z3, Z11, Z11
+	VADDPS       lanes3e2aaa48<>+0(SB), Z11, Z11
+	VMULPS       Z3, Z11, Z11
+	VADDPS       lanes3efffffe<>+0(SB), Z11, Z11
+	VMULPS       Z3, Z11, Z11
+	VMULPS       Z3, Z11, Z11
+	VADDPS       Z3, Z11, Z3
+	VADDPS       lanes3f800000<>+0(SB), Z3, Z3
+	VSCALEFPS    Z10, Z3, Z3
+	VSUBPS       Z3, Z9, Z3
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Z1, K1
+	VBLENDMPS    lanes3f800000<>+0(SB), Z3, K1, Z4
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Z0, K1
+	VXORPS       lanes80000000<>+0(SB), Z4, Z3
+	VBLENDMPS    Z3, Z4, K1, Z5
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Z1, K1
+	VBLENDMPS    Z2, Z5, K1, Z6
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Z0, K1
+	VBLENDMPS    Z0, Z6, K1, Z7
+	VCMPPS       $0x03, Z0, Z0, K1
+	VBLENDMPS    lanes7fc00000<>+0(SB), Z7, K1, Z8
+	VMOVUPS      Z8, (CX)
+	ADDQ         $0x40, DX
+	ADDQ         $0x40, CX
+	SUBQ         $0x10, AX
+	JNZ          loop
 	VZEROUPPER
 	RET
 
@@ -2417,7 +2387,7 @@ loop:
 	RET
 
 // func avx2ExpF(dst *byte, x *byte, y *byte, z *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, FMA3
 TEXT ·avx2ExpF(SB), NOSPLIT, $0-40
 	MOVQ n+32(FP), AX
 	MOVQ dst+0(FP), CX
@@ -2426,49 +2396,49 @@ TEXT ·avx2ExpF(SB), NOSPLIT, $0-40
 	MOVQ z+24(FP), BX
 
 loop:
-	VMOVUPS    (DX), Y0
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y0, Y1
-	VADDPS     lanes4b400000<>+0(SB), Y1, Y1
-	VSUBPS     lanes4b400000<>+0(SB), Y1, Y1
-	VMULPS     lanes3f318000<>+0(SB), Y1, Y2
-	VSUBPS     Y2, Y0, Y2
-	VMULPS     lanesb95e8083<>+0(SB), Y1, Y3
-	VSUBPS     Y3, Y2, Y2
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanes3c091d36<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanes3d2aac7a<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanes3e2aaa48<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanes3efffffe<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     Y2, Y3, Y2
-	VADDPS     lanes3f800000<>+0(SB), Y2, Y2
-	VCVTTPS2DQ Y1, Y1
-	VPSRLD     $0x1f, Y1, Y3
-	VPADDD     Y3, Y1, Y3
-	VPSRAD     $0x01, Y3, Y3
-	VPADDD     lanes0000007f<>+0(SB), Y3, Y4
-	VPSLLD     $0x17, Y4, Y4
-	VMULPS     Y4, Y2, Y2
-	VPSUBD     Y3, Y1, Y1
-	VPADDD     lanes0000007f<>+0(SB), Y1, Y1
-	VPSLLD     $0x17, Y1, Y1
-	VMULPS     Y1, Y2, Y1
-	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y0, Y2
-	VBLENDVPS  Y2, lanes7f800000<>+0(SB), Y1, Y1
-	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y0, Y2
-	VBLENDVPS  Y2, lanes00000000<>+0(SB), Y1, Y1
-	VCMPPS     $0x03, Y0, Y0, Y0
-	VBLENDVPS  Y0, lanes7fc00000<>+0(SB), Y1, Y0
-	VMOVUPS    Y0, (CX)
-	ADDQ       $0x20, DX
-	ADDQ       $0x20, CX
-	SUBQ       $0x08, AX
-	JNZ        loop
+	VMOVUPS      (DX), Y0
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y0, Y1
+	VADDPS       lanes4b400000<>+0(SB), Y1, Y1
+	VSUBPS       lanes4b400000<>+0(SB), Y1, Y1
+	VMOVAPS      Y1, Y2
+	VFNMADD132PS lanes3f318000<>+0(SB), Y0, Y2
+	VMULPS       lanesb95e8083<>+0(SB), Y1, Y3
+	VSUBPS       Y3, Y2, Y2
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanes3c091d36<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanes3d2aac7a<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanes3e2aaa48<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanes3efffffe<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y2, Y3, Y2
+	VADDPS       lanes3f800000<>+0(SB), Y2, Y2
+	VCVTTPS2DQ   Y1, Y1
+	VPSRLD       $0x1f, Y1, Y3
+	VPADDD       Y3, Y1, Y3
+	VPSRAD       $0x01, Y3, Y3
+	VPADDD       lanes0000007f<>+0(SB), Y3, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y2, Y2
+	VPSUBD       Y3, Y1, Y1
+	VPADDD       lanes0000007f<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y2, Y1
+	VCMPPS       $0x0e, lanes42b17218<>+0(SB), Y0, Y2
+	VBLENDVPS    Y2, lanes7f800000<>+0(SB), Y1, Y1
+	VCMPPS       $0x01, lanesc2cff1b6<>+0(SB), Y0, Y0
+	VBLENDVPS    Y0, lanes00000000<>+0(SB), Y1, Y0
+	VCMPPS       $0x03, Y0, Y0, Y1
+	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y0, Y0
+	VMOVUPS      Y0, (CX)
+	ADDQ         $0x20, DX
+	ADDQ         $0x20, CX
+	SUBQ         $0x08, AX
+	JNZ          loop
 	VZEROUPPER
 	RET
 
@@ -2541,7 +2511,7 @@ loop:
 	RET
 
 // func avx2TanhF(dst *byte, x *byte, y *byte, z *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, FMA3
 TEXT ·avx2TanhF(SB), NOSPLIT, $0-40
 	MOVQ n+32(FP), AX
 	MOVQ dst+0(FP), CX
@@ -2550,79 +2520,79 @@ TEXT ·avx2TanhF(SB), NOSPLIT, $0-40
 	MOVQ z+24(FP), BX
 
 loop:
-	VMOVUPS    (DX), Y0
-	VANDPS     lanes7fffffff<>+0(SB), Y0, Y1
-	VMULPS     Y0, Y0, Y2
-	VMOVUPS    lanesbbbb59e6<>+0(SB), Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanes3ca92c65<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanesbd5c2251<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanes3e0883b6<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanesbeaaaa9a<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y0, Y2
-	VMULPS     Y3, Y2, Y2
-	VADDPS     Y2, Y0, Y2
-	VMULPS     lanes40000000<>+0(SB), Y1, Y3
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y3, Y4
-	VADDPS     lanes4b400000<>+0(SB), Y4, Y4
-	VSUBPS     lanes4b400000<>+0(SB), Y4, Y4
-	VMULPS     lanes3f318000<>+0(SB), Y4, Y5
-	VSUBPS     Y5, Y3, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y4, Y5
-	VSUBPS     Y5, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y5
-	VMULPS     Y3, Y5, Y5
-	VADDPS     lanes3c091d36<>+0(SB), Y5, Y5
-	VMULPS     Y3, Y5, Y5
-	VADDPS     lanes3d2aac7a<>+0(SB), Y5, Y5
-	VMULPS     Y3, Y5, Y5
-	VADDPS     lanes3e2aaa48<>+0(SB), Y5, Y5
-	VMULPS     Y3, Y5, Y5
-	VADDPS     lanes3efffffe<>+0(SB), Y5, Y5
-	VMULPS     Y3, Y5, Y5
-	VMULPS     Y3, Y5, Y5
-	VADDPS     Y3, Y5, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y4, Y4
-	VPSRLD     $0x1f, Y4, Y5
-	VPADDD     Y5, Y4, Y5
-	VPSRAD     $0x01, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y6
-	VPSLLD     $0x17, Y6, Y6
-	VMULPS     Y6, Y3, Y3
-	VPSUBD     Y5, Y4, Y4
-	VPADDD     lanes0000007f<>+0(SB), Y4, Y4
-	VPSLLD     $0x17, Y4, Y4
-	VMULPS     Y4, Y3, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VMOVUPS    lanes3f800000<>+0(SB), Y4
-	VMOVUPS    lanes40000000<>+0(SB), Y5
-	VDIVPS     Y3, Y5, Y3
-	VSUBPS     Y3, Y4, Y3
-	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y1, Y4
-	VBLENDVPS  Y4, lanes3f800000<>+0(SB), Y3, Y3
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y0, Y4
-	VXORPS     lanes80000000<>+0(SB), Y3, Y5
-	VBLENDVPS  Y4, Y5, Y3, Y3
-	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y1, Y1
-	VBLENDVPS  Y1, Y2, Y3, Y1
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y0, Y2
-	VBLENDVPS  Y2, Y0, Y1, Y1
-	VCMPPS     $0x03, Y0, Y0, Y0
-	VBLENDVPS  Y0, lanes7fc00000<>+0(SB), Y1, Y0
-	VMOVUPS    Y0, (CX)
-	ADDQ       $0x20, DX
-	ADDQ       $0x20, CX
-	SUBQ       $0x08, AX
-	JNZ        loop
+	VMOVUPS      (DX), Y0
+	VANDPS       lanes7fffffff<>+0(SB), Y0, Y1
+	VMULPS       Y0, Y0, Y2
+	VMOVUPS      lanesbbbb59e6<>+0(SB), Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanes3ca92c65<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanesbd5c2251<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanes3e0883b6<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanesbeaaaa9a<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y0, Y2
+	VMULPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y2
+	VMULPS       lanes40000000<>+0(SB), Y1, Y3
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y3, Y4
+	VADDPS       lanes4b400000<>+0(SB), Y4, Y4
+	VSUBPS       lanes4b400000<>+0(SB), Y4, Y4
+	VMOVAPS      Y4, Y5
+	VFNMADD132PS lanes3f318000<>+0(SB), Y3, Y5
+	VMULPS       lanesb95e8083<>+0(SB), Y4, Y3
+	VSUBPS       Y3, Y5, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y5
+	VMULPS       Y3, Y5, Y5
+	VADDPS       lanes3c091d36<>+0(SB), Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VADDPS       lanes3d2aac7a<>+0(SB), Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VADDPS       lanes3e2aaa48<>+0(SB), Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VADDPS       lanes3efffffe<>+0(SB), Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VADDPS       Y3, Y5, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y4, Y4
+	VPSRLD       $0x1f, Y4, Y5
+	VPADDD       Y5, Y4, Y5
+	VPSRAD       $0x01, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y3, Y3
+	VPSUBD       Y5, Y4, Y4
+	VPADDD       lanes0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y3, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VMOVUPS      lanes3f800000<>+0(SB), Y4
+	VMOVUPS      lanes40000000<>+0(SB), Y5
+	VDIVPS       Y3, Y5, Y3
+	VSUBPS       Y3, Y4, Y3
+	VCMPPS       $0x0e, lanes411051ec<>+0(SB), Y1, Y4
+	VBLENDVPS    Y4, lanes3f800000<>+0(SB), Y3, Y3
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y0, Y4
+	VXORPS       lanes80000000<>+0(SB), Y3, Y5
+	VBLENDVPS    Y4, Y5, Y3, Y3
+	VCMPPS       $0x01, lanes3f200000<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, Y2, Y3, Y1
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y0, Y2
+	VBLENDVPS    Y2, Y0, Y1, Y1
+	VCMPPS       $0x03, Y0, Y0, Y0
+	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y1, Y0
+	VMOVUPS      Y0, (CX)
+	ADDQ         $0x20, DX
+	ADDQ         $0x20, CX
+	SUBQ         $0x08, AX
+	JNZ          loop
 	VZEROUPPER
 	RET
 
 // func avx2ErfF(dst *byte, x *byte, y *byte, z *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, FMA3
 TEXT ·avx2ErfF(SB), NOSPLIT, $0-40
 	MOVQ n+32(FP), AX
 	MOVQ dst+0(FP), CX
@@ -2631,90 +2601,90 @@ TEXT ·avx2ErfF(SB), NOSPLIT, $0-40
 	MOVQ z+24(FP), BX
 
 loop:
-	VMOVUPS    (DX), Y0
-	VANDPS     lanes7fffffff<>+0(SB), Y0, Y1
-	VMULPS     Y0, Y0, Y2
-	VMOVUPS    lanes38b3128e<>+0(SB), Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanesba567bfd<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanes3baa89f9<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanesbcdc0b15<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanes3de71731<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y3
-	VADDPS     lanesbec093a2<>+0(SB), Y3, Y3
-	VMULPS     Y2, Y3, Y2
-	VADDPS     lanes3e0375d4<>+0(SB), Y2, Y2
-	VMULPS     Y2, Y0, Y2
-	VADDPS     Y2, Y0, Y2
-	VMOVUPS    lanesb4a39652<>+0(SB), Y3
-	VMULPS     Y1, Y3, Y3
-	VADDPS     lanesb78e1b53<>+0(SB), Y3, Y3
-	VMULPS     Y1, Y3, Y3
-	VADDPS     lanes39d70f3c<>+0(SB), Y3, Y3
-	VMULPS     Y1, Y3, Y3
-	VADDPS     lanesbb8613be<>+0(SB), Y3, Y3
-	VMULPS     Y1, Y3, Y3
-	VADDPS     lanes3ccc79ff<>+0(SB), Y3, Y3
-	VMULPS     Y1, Y3, Y3
-	VADDPS     lanesbddd5944<>+0(SB), Y3, Y3
-	VMULPS     Y1, Y3, Y3
-	VADDPS     lanesbf222d1a<>+0(SB), Y3, Y3
-	VMULPS     Y1, Y3, Y3
-	VADDPS     lanesbf9091c5<>+0(SB), Y3, Y3
-	VMULPS     Y1, Y3, Y3
-	VADDPS     lanes392a3f44<>+0(SB), Y3, Y3
-	VMOVUPS    lanes3f800000<>+0(SB), Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y3, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y3, Y3
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y3, Y3
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y3, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y3, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y3, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y3, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y3, Y6, Y6
-	VMULPS     Y3, Y6, Y6
-	VADDPS     Y3, Y6, Y3
-	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y3, Y3
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VSUBPS     Y3, Y4, Y3
-	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y1, Y4
-	VBLENDVPS  Y4, lanes3f800000<>+0(SB), Y3, Y3
-	VCMPPS     $0x01, lanes00000000<>+0(SB), Y0, Y4
-	VXORPS     lanes80000000<>+0(SB), Y3, Y5
-	VBLENDVPS  Y4, Y5, Y3, Y3
-	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y1, Y1
-	VBLENDVPS  Y1, Y2, Y3, Y1
-	VCMPPS     $0x00, lanes00000000<>+0(SB), Y0, Y2
-	VBLENDVPS  Y2, Y0, Y1, Y1
-	VCMPPS     $0x03, Y0, Y0, Y0
-	VBLENDVPS  Y0, lanes7fc00000<>+0(SB), Y1, Y0
-	VMOVUPS    Y0, (CX)
-	ADDQ       $0x20, DX
-	ADDQ       $0x20, CX
-	SUBQ       $0x08, AX
-	JNZ        loop
+	VMOVUPS      (DX), Y0
+	VANDPS       lanes7fffffff<>+0(SB), Y0, Y1
+	VMULPS       Y0, Y0, Y2
+	VMOVUPS      lanes38b3128e<>+0(SB), Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanesba567bfd<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanes3baa89f9<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanesbcdc0b15<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanes3de71731<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       lanesbec093a2<>+0(SB), Y3, Y3
+	VMULPS       Y2, Y3, Y2
+	VADDPS       lanes3e0375d4<>+0(SB), Y2, Y2
+	VMULPS       Y2, Y0, Y2
+	VADDPS       Y2, Y0, Y2
+	VMOVUPS      lanesb4a39652<>+0(SB), Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       lanesb78e1b53<>+0(SB), Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       lanes39d70f3c<>+0(SB), Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       lanesbb8613be<>+0(SB), Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       lanes3ccc79ff<>+0(SB), Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       lanesbddd5944<>+0(SB), Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       lanesbf222d1a<>+0(SB), Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       lanesbf9091c5<>+0(SB), Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       lanes392a3f44<>+0(SB), Y3, Y3
+	VMOVUPS      lanes3f800000<>+0(SB), Y4
+	VMULPS       lanes3fb8aa3b<>+0(SB), Y3, Y5
+	VADDPS       lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS       lanes4b400000<>+0(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VFNMADD132PS lanes3f318000<>+0(SB), Y3, Y6
+	VMULPS       lanesb95e8083<>+0(SB), Y5, Y3
+	VSUBPS       Y3, Y6, Y3
+	VMOVUPS      lanes3ab511a9<>+0(SB), Y6
+	VMULPS       Y3, Y6, Y6
+	VADDPS       lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS       Y3, Y6, Y6
+	VADDPS       lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS       Y3, Y6, Y6
+	VADDPS       lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS       Y3, Y6, Y6
+	VADDPS       lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS       Y3, Y6, Y6
+	VMULPS       Y3, Y6, Y6
+	VADDPS       Y3, Y6, Y3
+	VADDPS       lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ   Y5, Y5
+	VPSRLD       $0x1f, Y5, Y6
+	VPADDD       Y6, Y5, Y6
+	VPSRAD       $0x01, Y6, Y6
+	VPADDD       lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y3, Y3
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VSUBPS       Y3, Y4, Y3
+	VCMPPS       $0x0e, lanes407ccccd<>+0(SB), Y1, Y4
+	VBLENDVPS    Y4, lanes3f800000<>+0(SB), Y3, Y3
+	VCMPPS       $0x01, lanes00000000<>+0(SB), Y0, Y4
+	VXORPS       lanes80000000<>+0(SB), Y3, Y5
+	VBLENDVPS    Y4, Y5, Y3, Y3
+	VCMPPS       $0x01, lanes3f666666<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, Y2, Y3, Y1
+	VCMPPS       $0x00, lanes00000000<>+0(SB), Y0, Y2
+	VBLENDVPS    Y2, Y0, Y1, Y1
+	VCMPPS       $0x03, Y0, Y0, Y0
+	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y1, Y0
+	VMOVUPS      Y0, (CX)
+	ADDQ         $0x20, DX
+	ADDQ         $0x20, CX
+	SUBQ         $0x08, AX
+	JNZ          loop
 	VZEROUPPER
 	RET
 

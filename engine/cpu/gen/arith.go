@@ -171,22 +171,31 @@ func (s isa) horner(z vec, coefficients ...float32) vec {
 func (s isa) exponential(x vec) vec {
 	const magic = 1.5 * (1 << 23)
 	n := s.sub(s.add(s.mul(x, s.number(1.44269504)), s.number(magic)), s.number(magic))
-	r := s.sub(x, s.mul(n, s.number(0.693359375)))
+	r := s.register()
+	context.VMOVAPS(n, r)
+	context.VFNMADD132PS(s.number(0.693359375), x, r) // the product is exact: 8 bits by 9
 	r = s.sub(r, s.mul(n, s.number(-2.12194440e-4)))
 	p := s.horner(r, 0.0013814467, 0.008368781, 0.041668393, 0.1666652, 0.49999994)
 	p = s.add(s.mul(s.mul(p, r), r), r)
 	p = s.add(p, s.number(1))
+	if s.wide { // which rounds once, as the last of two products by powers of two does
+		context.VSCALEFPS(n, p, p)
+		return p
+	}
 	k := s.toInteger(n)
 	half := s.shift(s.plus(k, s.shift(k, -31, false)), -1, true) // towards zero
 	power := func(k vec) vec { return s.shift(s.plus(k, s.bits(127)), 23, false) }
 	return s.mul(s.mul(p, power(half)), power(s.less(k, half)))
 }
 
-func exp(s isa, x []vec) vec {
+// exp is tensor.Exp.
+func exp(s isa, x []vec) vec { return s.whole(anyExp(s, x)) }
+
+// anyExp is tensor.Exp, but that a NaN may become any other.
+func anyExp(s isa, x []vec) vec {
 	y := s.exponential(x[0])
 	y = s.choose(s.compare(above, x[0], s.number(88.72284)), s.number(float32(math.Inf(1))), y)
-	y = s.choose(s.compare(below, x[0], s.number(-103.97209)), s.number(0), y)
-	return s.choose(s.compare(unordered, x[0], x[0]), s.bits(canonicalNaN), y)
+	return s.choose(s.compare(below, x[0], s.number(-103.97209)), s.number(0), y)
 }
 
 // logarithm is tensor.Log.

@@ -29,7 +29,7 @@ var chainOps = []chainOp{
 	{name: "Min", extreme: &lesser},
 	{name: "Over", compute: func(x, y vec) { context.VDIVPS(x, y, x) }},
 	{name: "Neg", alone: func(s isa, x []vec) vec { return s.xor(x[0], s.bits(1<<31)) }},
-	{name: "Exp", alone: exp},
+	{name: "Exp", alone: anyExp},
 	{name: "Tanh", alone: tanh},
 	{name: "Erf", alone: erf},
 }
