@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/model"
 )
 
@@ -60,15 +61,11 @@ func drawn(t tensor.DType, s tensor.Shape) *tensor.Tensor {
 // states. External data may lie in the model's folder and below.
 func loadModel(path string) (*graph.Program, graph.Inputs, error) {
 	fail := func(err error) (*graph.Program, graph.Inputs, error) { return nil, graph.Inputs{}, err }
-	f, err := os.Open(path)
+	f, size, err := bounded.Open(path)
 	if err != nil {
 		return fail(err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return fail(err)
-	}
 	folder, _ := filepath.Split(path) // as it is written: cleaned of link/.. it is another
 	root, err := os.OpenRoot(folder + ".")
 	if err != nil {
@@ -76,7 +73,7 @@ func loadModel(path string) (*graph.Program, graph.Inputs, error) {
 	}
 	defer root.Close()
 	opt := onnx.Options{Files: root}
-	g, err := onnx.Read(f, info.Size(), opt)
+	g, err := onnx.Read(f, size, opt)
 	if err != nil {
 		return fail(err)
 	}
@@ -84,7 +81,7 @@ func loadModel(path string) (*graph.Program, graph.Inputs, error) {
 	for _, v := range g.Inputs {
 		given[v.Name] = drawn(v.Type, v.Shape)
 	}
-	m, err := model.Load(f, info.Size(), opt, lower.FP32, given)
+	m, err := model.Load(f, size, opt, lower.FP32, given)
 	if err != nil {
 		return fail(err)
 	}
