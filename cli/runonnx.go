@@ -40,7 +40,8 @@ shown with the root by which the network knows it.
 With --explain it runs the model twice, and shows how the second run was computed:
 for each group of nodes that runs as one its time, its speed, its kernel with
 blocking and packing, and what is fused with it. --trace writes the same for
-https://ui.perfetto.dev and other viewers of Chrome's trace events.
+https://ui.perfetto.dev and other viewers of Chrome's trace events. "8 blocks, 9 worth
+a thread" means that no thread takes fewer than nine: one runs them all.
 
 Weights are packed once, into the form in which kernels read them. With --packed
 each also becomes a file in a directory, which later runs and other processes map.

@@ -184,6 +184,8 @@ def main():
                 options.json.write_text(json.dumps({"machine": rounds.machine(), "rows": found}, indent=1))
             if options.markdown:
                 options.markdown.write_text(markdown(options, found))
+    if not found and not bad:
+        sys.exit(f"no row's name has {options.only!r}")
     sys.exit(bad and 1)
 
 

@@ -49,6 +49,8 @@ def main():
             print(f"{row:38} {r['old']['median']:9.4g} → {r['new']['median']:9.4g} {r['unit']:9} {rounds.text(r['ratio'])}: {r['verdict']}", flush=True)
             if options.json:
                 options.json.write_text(json.dumps({"machine": rounds.machine(), "rows": found}, indent=1))
+    if not found:
+        sys.exit(f"both have no row whose name has {options.only!r}")
     sys.exit(any(r["verdict"] == "slower" for r in found))
 
 

@@ -5,8 +5,9 @@
 // into blocks of MC rows and NC columns, and each takes KC terms at a time. Both operands
 // are packed into panels of MR rows and NR columns (packer.go, gather.go), or read in place
 // through an indirection table. Micro-kernels of package asm advance MR×NR accumulators
-// (block.go), which then go to the output and to the epilogue (store.go). That is the blocking of Goto and van de Geijn, "Anatomy of
-// High-Performance Matrix Multiplication" (2008), and of BLIS. Convolutions are implicit
+// (block.go), which then go to the output and to the epilogue (store.go). That is
+// the blocking of Goto and van de Geijn, "Anatomy of High-Performance Matrix
+// Multiplication" (2008), and of BLIS. Convolutions are implicit
 // GEMM (implicit.go) over a padded copy of their input (padded.go); transposed ones with
 // a stride are split into phases (polyphase.go). Few rows take the axpy and the dot form.
 // Integers of 8 bits differ in what a word of a panel holds (int8.go). Constant operands

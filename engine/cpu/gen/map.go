@@ -55,8 +55,6 @@ func maps() {
 			}
 			if m.compute != nil {
 				context.VMOVUPS(m.compute(s, x), l.next("dst", s.bytes()))
-			} else if m.fn == "Eq" {
-				s.storeTruth(s.compare(m.compare, x[0], x[1]), l.next("dst", s.lanes))
 			} else {
 				s.storeTruth(s.compare(m.compare, x[0], x[1]), l.next("dst", s.lanes))
 			}
