@@ -30,7 +30,7 @@ func (g *fuser) elideConcat(i int) bool {
 			return false
 		}
 		size := g.nodes[x].Shape.Elements()
-		if at, ok := startInConcat(n, j); !ok || at != next || size == 0 || size != n.Args[j].Shape.Elements() || !isBox(n, j, at, size) {
+		if at, ok := startInConcat(n, j); !ok || at != next || next*n.Type.Size()%shiftBytes != 0 || size == 0 || size != n.Args[j].Shape.Elements() || !isBox(n, j, at, size) {
 			return false
 		}
 		next += size
