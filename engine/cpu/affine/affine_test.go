@@ -123,7 +123,7 @@ func TestClipIsWhatLiesInside(t *testing.T) {
 				t.Fatalf("%d + %d·%d in 0…%d: %v, range %d…%d", c, i, step, size-1, inside, lo, hi-1)
 			}
 		}
-		if lo < 0 || hi > n {
+		if lo < 0 || lo > hi || hi > n {
 			t.Fatalf("range %d…%d of %d", lo, hi-1, n)
 		}
 	})

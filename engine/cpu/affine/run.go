@@ -6,8 +6,15 @@ import (
 )
 
 // Clip returns the range lo…hi−1 of i in 0…n−1 for which the coordinate c + i·step
-// lies in 0…extent−1.
+// lies in 0…extent−1. 0 ≤ lo ≤ hi ≤ n, also where there is no such i.
 func Clip(c, step, extent, n int) (lo, hi int) {
+	lo, hi = clip(c, step, extent, n)
+	lo = min(lo, n)
+	return lo, max(lo, hi)
+}
+
+// clip returns the same, but lo > hi or lo > n where there is no such i.
+func clip(c, step, extent, n int) (lo, hi int) {
 	switch end := extent - 1 - c; { // steps left before the end, and c before the start
 	case step == 0:
 		if c < 0 || end < 0 {

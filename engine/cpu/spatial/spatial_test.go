@@ -51,6 +51,21 @@ func TestPools(t *testing.T) {
 	}
 }
 
+// Windows that all lie in the padding.
+func TestWindowsOutside(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 5))
+	for _, c := range []windows{{5, 9, 12, 3, 1, 1, 1}, {3, 3, 3, 2, 2, 2, 1}, {40, 7, 7, 3, 1, 1, 1}} {
+		for _, offset := range [][2]int{{-50, 0}, {0, -50}, {50, 0}, {0, 50}, {-50, 50}} {
+			for _, fn := range []tensor.Fn{tensor.FoldSum, tensor.FoldMax, tensor.FoldMin} {
+				p := c.primitive(fn)
+				p.Args[0].Dims[1].Offset += offset[0]
+				p.Args[0].Dims[2].Offset += offset[1]
+				kerneltest.Compare(t, fmt.Sprint(fn, c, offset), p, kerneltest.Drawn(r, tensor.Float32, p.Args[0].Shape, kerneltest.Small...))
+			}
+		}
+	}
+}
+
 // manyPlanes are enough of them to fill lanes, with some left over; lines of the last ones are
 // several blocks.
 var manyPlanes = []windows{

@@ -190,7 +190,6 @@ func (w *window) fill(s *windowBuffer, src []float32, padding float32) {
 	s.values = mem.Grow(s.values, w.phases()*w.pitch()+overread)
 	for i, high := range w.vertical.phases {
 		lo, hi := affine.Clip(w.vertical.offset+high, w.vertical.step, w.vertical.extent, w.vertical.length)
-		hi = max(lo, hi)
 		s.lineOffsets = mem.Grow(s.lineOffsets, hi-lo+1)
 		for j := range s.lineOffsets {
 			s.lineOffsets[j] = (w.vertical.offset + high + (lo+j)*w.vertical.step) * w.vertical.stride
