@@ -5,6 +5,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // Concat elision: where the operands of a join are its parts, one after the other, each is
@@ -15,6 +16,7 @@ import (
 type concatPart struct {
 	concat int // the join that it is a part of; None if there is none
 	offset int // of the part in it, in bytes
+	leaves int // of the part, if it is an elided join: nodes that compute its elements
 }
 
 // elideConcat reports whether node i is a join that can be elided, and elides it.
@@ -23,7 +25,7 @@ func (g *fuser) elideConcat(i int) bool {
 	if n.Fn != tensor.Join || g.isOutput[i] {
 		return false
 	}
-	next, parts := 0, map[int]bool{}
+	next, leaves, parts := 0, 0, map[int]bool{}
 	for j, ref := range g.sources(i) {
 		x := ref.Index
 		if ref.Kind != graph.RefNode || parts[x] || g.isOutput[x] || g.parts[x].concat != None || g.lazy[x] || !g.elided[x] && (g.groupOf[x] == nil || g.groupOf[x].order < 0) {
@@ -34,17 +36,18 @@ func (g *fuser) elideConcat(i int) bool {
 			return false
 		}
 		next += size
+		leaves += max(g.parts[x].leaves, 1)
 		parts[x] = true
 	}
-	if next != n.Shape.Elements() {
+	if next != n.Shape.Elements() || leaves > tuning.MaxConcatLeaves {
 		return false
 	}
 	next = 0
 	for _, ref := range g.sources(i) {
-		g.parts[ref.Index] = concatPart{i, next}
+		g.parts[ref.Index].concat, g.parts[ref.Index].offset = i, next
 		next += g.nodes[ref.Index].Shape.Elements() * n.Type.Size()
 	}
-	g.elided[i] = true
+	g.elided[i], g.parts[i].leaves = true, leaves
 	return true
 }
 

@@ -128,3 +128,34 @@ func (j *joiner) join() {
 	}
 	j.node(tensor.Join, channels, nil, args, from...)
 }
+
+// Planning a tree of joins that many nodes read takes time in proportion to its nodes.
+func BenchmarkTreeOfJoins(b *testing.B) {
+	for _, n := range []int{1024, 2048, 4096} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			j := &joiner{r: rand.New(rand.NewPCG(6, 3)), batch: 1, lines: 6, p: &graph.Program{Groups: 1}}
+			x := j.constant(1, 1, 6, 5)
+			for range n {
+				j.node(tensor.Add, 1, nil, []tensor.Access{j.access(x, 0), j.access(x, 0)}, x, x)
+			}
+			level := j.values
+			for len(level) > 1 {
+				j.values = nil
+				for i := 0; i < len(level); i += 2 {
+					left := j.access(level[i], 0)
+					channels := left.Shape[1]
+					j.node(tensor.Join, 2*channels, nil, []tensor.Access{left, j.access(level[i+1], -channels)}, level[i], level[i+1])
+				}
+				level = j.values
+			}
+			for i := range n {
+				j.node(tensor.Copy, 1, nil, []tensor.Access{j.access(level[0], i)}, level[0])
+				j.p.Slots = append(j.p.Slots, graph.Slot{Name: fmt.Sprint(i), Type: tensor.Float32, Shape: tensor.Shape{1, 1, 6, 5}})
+			}
+			j.p.Outputs = j.values[1:]
+			for b.Loop() {
+				plan.ElidedConcats(j.p, asm.Sets()[0])
+			}
+		})
+	}
+}
