@@ -8,26 +8,20 @@ import (
 // Clip returns the range lo…hi−1 of i in 0…n−1 for which the coordinate c + i·step
 // lies in 0…extent−1. 0 ≤ lo ≤ hi ≤ n, also where there is no such i.
 func Clip(c, step, extent, n int) (lo, hi int) {
-	lo, hi = clip(c, step, extent, n)
-	lo = min(lo, n)
-	return lo, max(lo, hi)
-}
-
-// clip returns the same, but lo > hi or lo > n where there is no such i.
-func clip(c, step, extent, n int) (lo, hi int) {
 	switch end := extent - 1 - c; { // steps left before the end, and c before the start
+	case step == 0 && (c < 0 || end < 0):
+		return 0, 0
 	case step == 0:
-		if c < 0 || end < 0 {
-			return 0, 0
-		}
 		return 0, n
 	case step == 1:
-		return max(-c, 0), min(n, end+1)
+		lo, hi = max(-c, 0), end+1
 	case step > 0:
-		return mem.CeilDiv(-c, step), min(n, mem.CeilDiv(end+1, step))
+		lo, hi = mem.CeilDiv(-c, step), mem.CeilDiv(end+1, step)
 	default:
-		return mem.CeilDiv(-end, -step), min(n, mem.CeilDiv(c+1, -step))
+		lo, hi = mem.CeilDiv(-end, -step), mem.CeilDiv(c+1, -step)
 	}
+	lo = min(lo, n)
+	return lo, max(lo, min(hi, n))
 }
 
 // Run is a contiguous run: N elements of a grid, from the innermost axis on, that lie

@@ -170,9 +170,6 @@ const (
 
 	// MaxWindowWaste: elements of a window buffer for one of the output. Trades copying against the loops of other folds. Measured: half 0.49, twice 0.97; a depthwise convolution
 	MaxWindowWaste = 3
-
-	// MaxConcatLeaves: nodes that compute the parts of an elided join. Trades a copy of joins of more parts against planning, which goes through all of them for each reader. Measured: planning a tree of 4,096 parts that as many nodes read takes 0.1 s, and 28 s without a limit; others used the cores
-	MaxConcatLeaves = 256
 )
 
 // Plans.
@@ -185,6 +182,9 @@ const (
 
 	// FusionWindow: groups that are looked at for one that reads the same. Trades the time of planning against loads. Measured: with others, as docs/performance.md tells, and not alone
 	FusionWindow = 16
+
+	// MaxConcatLeaves: nodes that compute the parts of an elided join. Trades a copy of joins of more parts against planning, which goes through all of them for each reader. Measured: planning a tree of 4,096 parts that as many nodes read takes 0.1 s, and 28 s without a limit; others used the cores
+	MaxConcatLeaves = 256
 
 	// MaxRecomputed: nodes in a row that are computed again for one load. Trades arithmetic against memory traffic. Measured: with others, as docs/performance.md tells, and not alone
 	MaxRecomputed = 4

@@ -49,8 +49,8 @@ func openDirectory(path string, limit int) (*directory, error) {
 	return d, nil
 }
 
-// own is how the files of a directory are called: others may lie there as well.
-var own = regexp.MustCompile(`^[0-9a-f]{64}(\.packed|\.[0-9]+\.part)$`)
+// ownName is how the files of a directory are called: others may be there as well.
+var ownName = regexp.MustCompile(`^[0-9a-f]{64}(\.packed|\.[0-9]+\.part)$`)
 
 // each calls do for every file of the directory's own whose name ends so.
 func (d *directory) each(end string, do func(name string, i fs.FileInfo)) {
@@ -59,7 +59,7 @@ func (d *directory) each(end string, do func(name string, i fs.FileInfo)) {
 		return
 	}
 	for _, e := range all {
-		if i, err := e.Info(); err == nil && own.MatchString(e.Name()) && strings.HasSuffix(e.Name(), end) && i.Mode().IsRegular() {
+		if i, err := e.Info(); err == nil && ownName.MatchString(e.Name()) && strings.HasSuffix(e.Name(), end) && i.Mode().IsRegular() {
 			do(filepath.Join(d.path, e.Name()), i)
 		}
 	}
