@@ -95,6 +95,12 @@ func (r *runner) run(ctx context.Context, p *planCache, in graph.Inputs, do func
 	if pl.StateBytes >= tuning.CollectBytes && a.donated == nil {
 		runtime.GC() // of its own accord it would come when garbage is as much as all the rest
 	}
+	if r.options.Threads == 1 {
+		// The scheduler would take it to another core every ten milliseconds. Several threads
+		// stay unlocked: they yield to one another, which costs a locked one two switches.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
 	a.begin(r.options.Threads, pl, inputs)
 	defer a.pool.close()
 	defer a.stopWith(ctx)()
