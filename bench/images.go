@@ -144,14 +144,14 @@ func imageStep(network func(*classifier, string) string, images tensor.Shape) (*
 	for _, s := range program.Slots {
 		t := tensor.Must(tensor.New(s.Type, s.Shape))
 		switch name := s.Name; {
-		case name == "in/"+x:
+		case name == x:
 			t = normal(s.Type, s.Shape)
-		case name == "in/"+labels:
+		case name == labels:
 			for i := range t.Len() {
 				t.Set(i, tensor.Word(c.random.IntN(10)))
 			}
-		case len(name) > 3 && c.start[name[3:]] != nil && name[:3] == "in/":
-			t = c.start[name[3:]]
+		case c.start[name] != nil:
+			t = c.start[name]
 		}
 		state.Tensors = append(state.Tensors, t)
 	}

@@ -87,11 +87,7 @@ func loadModel(path string) (*graph.Program, graph.Inputs, error) {
 	}
 	state := &graph.State{Slots: m.Program.Slots}
 	for _, slot := range m.Program.Slots {
-		t := given[strings.TrimPrefix(slot.Name, "in/")]
-		if t == nil {
-			t = tensor.Must(tensor.New(slot.Type, slot.Shape))
-		}
-		state.Tensors = append(state.Tensors, t)
+		state.Tensors = append(state.Tensors, given[slot.Name])
 	}
 	return m.Program, graph.Inputs{States: []*graph.State{state}}, nil
 }

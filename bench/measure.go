@@ -55,7 +55,8 @@ func runner(ctx context.Context, p *graph.Program, in graph.Inputs, threads int)
 	}, nil
 }
 
-// trainer returns what runs p once, from the state that the last run ended with.
+// trainer returns what runs p once, from the state that the last run ended with if its slots
+// are those that p reads. Either way it takes memory that nobody reads any more.
 func trainer(ctx context.Context, p *graph.Program, in graph.Inputs, threads int) (func() error, error) {
 	run, err := cpu.New(threads).Prepare(p)
 	if err != nil {
@@ -66,7 +67,9 @@ func trainer(ctx context.Context, p *graph.Program, in graph.Inputs, threads int
 		if err != nil {
 			return err
 		}
-		in.Spare, in.States[0] = in.States[0], next
+		if in.Spare = next; p.Results == nil {
+			in.Spare, in.States[0] = in.States[0], next
+		}
 		return nil
 	}, nil
 }

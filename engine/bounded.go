@@ -86,7 +86,10 @@ func Memory(p *graph.Program) uint64 {
 		total = min(total+uint64(s.Elements())*uint64(t.Size())*uint64(times), 1<<62)
 	}
 	for _, s := range p.Slots {
-		add(s.Type, s.Shape, p.Groups+1)
+		add(s.Type, s.Shape, p.Groups)
+	}
+	for _, s := range p.Gives() {
+		add(s.Type, s.Shape, 1)
 	}
 	for _, c := range p.Consts {
 		add(c.Type, c.Shape, 1)

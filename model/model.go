@@ -204,15 +204,7 @@ func (m *Model) bind(in Values) (*graph.State, error) {
 	}
 	state := &graph.State{Slots: m.Program.Slots}
 	for _, s := range state.Slots {
-		name, read := strings.CutPrefix(s.Name, "in/")
-		t, err := given[name], error(nil)
-		if !read {
-			t, err = tensor.New(s.Type, s.Shape)
-		}
-		if err != nil {
-			return nil, err
-		}
-		state.Tensors = append(state.Tensors, t)
+		state.Tensors = append(state.Tensors, given[s.Name])
 	}
 	return state, nil
 }
@@ -221,7 +213,7 @@ func (m *Model) bind(in Values) (*graph.State, error) {
 func (m *Model) outputs(after *graph.State) Values {
 	out := Values{}
 	for _, v := range m.Outputs {
-		out[v.Name] = after.Find("out/" + v.Name)
+		out[v.Name] = after.Find(v.Name)
 	}
 	return out
 }

@@ -90,6 +90,7 @@ type party struct {
 	com   *graph.Commitment
 	data  *tensor.Tensor
 	batch Batch
+	apart bool // its steps are independent
 	fault fault
 	roots []canon.Hash
 	runs  []*Execution
@@ -103,14 +104,28 @@ type fault struct {
 
 var honest = fault{step: -1}
 
-func newParty(t testing.TB, f fault) *party {
+func newParty(t testing.TB, f fault) *party { return newPartyOf(t, false, f) }
+
+// newPartyOf returns a party to an order whose steps go on from one another, or stand apart:
+// then their results have slots of their own, and records are read in order.
+func newPartyOf(t testing.TB, apart bool, f fault) *party {
 	p := toyProgram(t)
+	if apart {
+		p.Results = []graph.Slot{{Name: "p", Type: p.Slots[0].Type, Shape: p.Slots[0].Shape}, {Name: "q", Type: p.Slots[1].Type, Shape: p.Slots[1].Shape},
+			{Name: "r", Type: p.Slots[2].Type, Shape: p.Slots[2].Shape}}
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	data := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{toyRecords, toyCols}))
 	for i := range data.Len() {
 		data.Set(i, tensor.Word(i*7%11))
 	}
-	w := &party{t: t, p: p, com: p.Commit(), data: data, fault: f,
-		batch: Batch{RecordOrder: train.RecordOrder{Seed: 5, Records: toyRecords, Shards: 2, Batch: toyRows}, Shard: 1, First: 12}}
+	w := &party{t: t, p: p, com: p.Commit(), data: data, apart: apart, fault: f,
+		batch: Batch{RecordOrder: train.RecordOrder{Seed: 5, Records: toyRecords, Shards: 2, Batch: toyRows}, Shard: 1, First: 12, Straight: apart}}
+	if apart {
+		w.batch.First = 0
+	}
 	a := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{toyRows, toyCols}))
 	for i := range a.Len() {
 		a.Set(i, tensor.F32(float32(i%13)/64))
@@ -120,7 +135,9 @@ func newParty(t testing.TB, f fault) *party {
 	w.add(s)
 	for step := range toySteps {
 		w.add(w.run(step, s))
-		s = w.runs[step].Out
+		if !apart {
+			s = w.runs[step].Out
+		}
 	}
 	return w
 }
@@ -135,7 +152,10 @@ func (w *party) add(s *graph.State) {
 
 // run executes a step with the fault in it and returns the resulting state.
 func (w *party) run(step int, s *graph.State) *graph.State {
-	rows := w.batch.Rows(w.batch.Shard, w.batch.First+step)
+	rows := make([]int64, toyRows)
+	for i := range rows {
+		rows[i] = w.batch.Row(step, i)
+	}
 	in := graph.Inputs{States: []*graph.State{s}, Data: w.data, Rows: rows}
 	f := w.fault
 	e, err := Execute(w.p, w.com, in, kernel(w.p, func(i int, n *graph.Opcode, args []*tensor.Tensor) (*tensor.Tensor, error) {
@@ -223,12 +243,27 @@ func (w *party) Root(step int) (canon.Hash, error) { return w.roots[step], nil }
 func (w *party) Execution(step int) (*Execution, error) { return w.runs[step], nil }
 
 func (w *party) claim() (Claim, []canon.Hash) {
+	c := Claim{Program: w.com.Root(), Independent: w.apart, Inputs: w.roots[:1], Data: w.data.Root(), Batch: w.batch, Steps: toySteps, Interval: toyInterval}
+	if w.apart {
+		c.Interval = 1
+	} else {
+		c.End = w.roots[toySteps]
+	}
 	var points []canon.Hash
-	for s := 0; s <= toySteps; s += toyInterval {
+	for s := 0; s <= toySteps; s += c.Interval {
 		points = append(points, w.roots[s])
 	}
-	return Claim{Program: w.com.Root(), Inputs: w.roots[:1], Data: w.data.Root(), Batch: w.batch, Steps: toySteps, Interval: toyInterval,
-		Checkpoints: canon.Root(points), End: w.roots[toySteps]}, points
+	c.Checkpoints = canon.Root(points)
+	return c, points
+}
+
+// eachKind runs a test for steps that go on from one another, and for independent ones.
+func eachKind(t *testing.T, test func(t *testing.T, party func(fault) *party)) {
+	for name, apart := range map[string]bool{"chained": false, "independent": true} {
+		t.Run(name, func(t *testing.T) {
+			test(t, func(f fault) *party { return newPartyOf(t, apart, f) })
+		})
+	}
 }
 
 var toyRules = Rules{Depth: 1, Clock: 1000, Answer: 200, Parallel: 1}
@@ -310,10 +345,14 @@ func faults(p *graph.Program, yield func(fault)) {
 }
 
 func TestEveryFaultIsFoundAndItsAuthorLoses(t *testing.T) {
-	right := newParty(t, honest)
+	eachKind(t, everyFaultIsFound)
+}
+
+func everyFaultIsFound(t *testing.T, party func(fault) *party) {
+	right := party(honest)
 	played, absorbed := 0, 0
 	faults(right.p, func(f fault) {
-		wrong := newParty(t, f)
+		wrong := party(f)
 		c, points := wrong.claim()
 		o, err := Challenge(c, points, right)
 		if errors.Is(err, ErrAgree) {
@@ -343,13 +382,17 @@ func TestEveryFaultIsFoundAndItsAuthorLoses(t *testing.T) {
 }
 
 func TestHonestDefenderBeatsEveryFalseChallenge(t *testing.T) {
-	right := newParty(t, honest)
+	eachKind(t, honestDefenderWins)
+}
+
+func honestDefenderWins(t *testing.T, party func(fault) *party) {
+	right := party(honest)
 	c, points := right.claim()
 	tree := canon.NewTree(points)
 	faults(right.p, func(f fault) {
 		// The challenger believes its own faulty account.
-		wrong := newParty(t, f)
-		s := f.step / toyInterval
+		wrong := party(f)
+		s := f.step / c.Interval
 		o := Opening{s, points[s], points[s+1], tree.Prove(s), tree.Prove(s + 1)}
 		g, err := Open(c, toyRules, o, 10)
 		if err != nil {

@@ -13,7 +13,11 @@ import (
 // Every sequence of picks against an honest defender, each ended by the only
 // proof there is, the true one: the challenger loses all of them.
 func TestNoSequenceOfPicksBeatsAnHonestDefender(t *testing.T) {
-	right := newParty(t, honest)
+	eachKind(t, noSequenceOfPicksWins)
+}
+
+func noSequenceOfPicksWins(t *testing.T, party func(fault) *party) {
+	right := party(honest)
 	c, points := right.claim()
 	tree := canon.NewTree(points)
 	games := 0

@@ -248,7 +248,10 @@ func Open(c Claim, r Rules, o Opening, now int64) (Game, error) {
 		return g, nil
 	}
 	n := c.Segments()
-	if len(c.Inputs) != 1 || o.Segment < 0 || o.Segment >= n {
+	switch {
+	case c.Independent && c.Interval != 1, !c.Independent && len(c.Inputs) != 1:
+		return Game{}, bad("a claim from %d states, with %d steps between checkpoints", len(c.Inputs), c.Interval)
+	case o.Segment < 0 || o.Segment >= n:
 		return Game{}, bad("segment %d of %d", o.Segment, n)
 	}
 	if err := canon.Verify(c.Checkpoints, n+1, o.Segment, o.From, o.FromPath); err != nil {
@@ -262,7 +265,7 @@ func Open(c Claim, r Rules, o Opening, now int64) (Game, error) {
 	switch {
 	case o.Segment == 0 && o.From != c.Inputs[0]:
 		g.end(Defender, "the first checkpoint is not the start state")
-	case o.Segment == n-1 && o.To != c.End:
+	case o.Segment == n-1 && o.To != c.End && !c.Independent:
 		g.end(Defender, "the last checkpoint is not the end state")
 	default:
 		g.narrowSteps()
@@ -300,7 +303,7 @@ func (g *Game) narrowSteps() {
 
 // Inputs returns the agreed states that the step in hand reads.
 func (g *Game) Inputs() []canon.Hash {
-	if len(g.Claim.Inputs) > 1 {
+	if g.Claim.Independent || len(g.Claim.Inputs) > 1 {
 		return g.Claim.Inputs
 	}
 	return []canon.Hash{g.LoRoot}

@@ -18,8 +18,8 @@ func (m *Trace) play(g *Game) error {
 	if h.Root() != g.Claim.Program {
 		return bad("the header is not that of program %v", g.Claim.Program.Short())
 	}
-	if h.Nodes.Len < 1 || h.Slots.Len < 1 || h.Outputs.Len != h.Slots.Len || h.Groups != len(g.Claim.Inputs) {
-		return bad("program of %d nodes, %d slots, %d states", h.Nodes.Len, h.Slots.Len, h.Groups)
+	if h.Nodes.Len < 1 || h.Outputs.Len < 1 || h.Groups != len(g.Claim.Inputs) {
+		return bad("program of %d nodes, %d outputs, %d states", h.Nodes.Len, h.Outputs.Len, h.Groups)
 	}
 	g.Header, g.Tree, g.Span = &h, TraceTree, canon.Full(h.Nodes.Len)
 	top, err := g.Span.Join(g.Rules.Depth, m.Below)
@@ -35,7 +35,7 @@ func (m *Below) play(g *Game) error {
 	if err != nil {
 		return bad("subtrees: %v", err)
 	}
-	if g.Tree == OutputTree && g.Span == canon.Full(g.Header.Slots.Len) {
+	if g.Tree == OutputTree && g.Span == canon.Full(g.Header.Outputs.Len) {
 		if canon.RootOf(g.Span.N, top) != g.HiRoot {
 			return bad("the slots do not make up the disputed state")
 		}
@@ -143,7 +143,7 @@ func (m *Pick) play(g *Game) error {
 	}
 	if m.Outputs {
 		g.Agreed = []Subtree{{g.Span, g.Top}}
-		g.Tree, g.Span, g.Top, g.Posted = OutputTree, canon.Full(g.Header.Slots.Len), canon.Hash{}, nil
+		g.Tree, g.Span, g.Top, g.Posted = OutputTree, canon.Full(g.Header.Outputs.Len), canon.Hash{}, nil
 		g.Stage = PostSubtree
 		return nil
 	}

@@ -54,7 +54,7 @@ func Challenge(c Claim, checkpoints []canon.Hash, w Witness) (Opening, error) {
 			return open(i - 1)
 		}
 	}
-	if checkpoints[last] != c.End {
+	if checkpoints[last] != c.End && !c.Independent {
 		return open(last - 1)
 	}
 	return Opening{}, ErrAgree

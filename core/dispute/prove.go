@@ -74,14 +74,10 @@ func (e *Execution) provenance(g *Game, r graph.Ref) (Provenance, error) {
 
 func (e *Execution) proveOutput(g *Game) (Move, error) {
 	q := g.Span.Lo
-	from := e.Program.Outputs[q]
-	p, err := e.provenance(g, from)
+	out := e.Program.Output(q)
+	p, err := e.provenance(g, out.From)
 	if err != nil {
 		return nil, err
 	}
-	return &Output{
-		Slot: e.Program.Slots[q], SlotPath: e.commitment.SlotTree.Prove(q),
-		From: from, FromPath: e.commitment.OutputTree.Prove(q),
-		Root: e.Value(from).Root(), Provenance: p,
-	}, nil
+	return &Output{out, e.commitment.OutputTree.Prove(q), e.Value(out.From).Root(), p}, nil
 }

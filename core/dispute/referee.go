@@ -48,14 +48,12 @@ type OperandTile struct {
 	Path      []canon.Hash
 }
 
-// Output ends a game over a slot of the resulting state: it opens the slot and
-// the ref that fills it, and proves the root of the tensor that the ref names.
+// Output ends a game over a slot of the resulting state: it opens the slot with the
+// ref that fills it, and proves the root of the tensor that the ref names.
 type Output struct {
-	Slot     graph.Slot
-	SlotPath []canon.Hash
-	From     graph.Ref
-	FromPath []canon.Hash
-	Root     canon.Hash
+	Output graph.Output
+	Opened []canon.Hash // path of the output in the program
+	Root   canon.Hash
 	Provenance
 }
 
@@ -198,19 +196,17 @@ func (g *Game) slotProvenance(ref graph.Ref, root canon.Hash, p *SlotProof) erro
 // play compares the slot in hand with what the agreed trace puts there.
 func (m *Output) play(g *Game) error {
 	q := g.Span.Lo
-	if err := g.Header.Slots.Open(q, m.Slot.Encode, m.SlotPath); err != nil {
-		return bad("slot %d: %v", q, err)
-	}
-	if err := g.Header.Outputs.Open(q, m.From.Encode, m.FromPath); err != nil {
+	if err := g.Header.Outputs.Open(q, m.Output.Encode, m.Opened); err != nil {
 		return bad("output %d: %v", q, err)
 	}
-	if err := g.provenance(m.From, m.Root, m.Provenance); err != nil {
+	if err := g.provenance(m.Output.From, m.Root, m.Provenance); err != nil {
 		return bad("output %d: %v", q, err)
 	}
-	if (canon.Entry{Key: m.Slot.Name, Value: m.Root}).Leaf() == g.Top {
-		g.end(Challenger, fmt.Sprintf("slot %q holds what the trace says", m.Slot.Name))
+	name := m.Output.Slot.Name
+	if (canon.Entry{Key: name, Value: m.Root}).Leaf() == g.Top {
+		g.end(Challenger, fmt.Sprintf("slot %q holds what the trace says", name))
 	} else {
-		g.end(Defender, fmt.Sprintf("slot %q does not hold what the trace says", m.Slot.Name))
+		g.end(Defender, fmt.Sprintf("slot %q does not hold what the trace says", name))
 	}
 	return nil
 }
@@ -232,10 +228,8 @@ func (m *Block) Code(c *canon.Codec) {
 
 // Code walks the fields of m.
 func (m *Output) Code(c *canon.Codec) {
-	canon.With(c, &m.Slot, graph.Slot.Encode, graph.DecodeSlot)
-	c.Hashes(&m.SlotPath, maxPath)
-	canon.With(c, &m.From, graph.Ref.Encode, graph.DecodeRef)
-	c.Hashes(&m.FromPath, maxPath)
+	canon.With(c, &m.Output, graph.Output.Encode, graph.DecodeOutput)
+	c.Hashes(&m.Opened, maxPath)
 	c.Hash(&m.Root)
 	m.Provenance.code(c)
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // Header is what a program's root hashes: counts and sub-roots, from which any
-// single node, slot, constant or output can be opened.
+// single node, slot, constant or output can be opened. An output's leaf holds the slot of
+// the result and what it gets.
 type Header struct {
 	Groups                        int
 	Nodes, Slots, Consts, Outputs Part
@@ -71,7 +72,7 @@ func (p *Program) Commit() *Commitment {
 	}
 	c.NodeTree = leaves(p.Nodes, func(n Opcode, e *canon.Encoder) { n.Encode(e) })
 	c.SlotTree = leaves(p.Slots, Slot.Encode)
-	c.OutputTree = leaves(p.Outputs, Ref.Encode)
+	c.OutputTree = leaves(p.outputs(), Output.Encode)
 	roots := make([]canon.Hash, len(p.Consts))
 	for i, t := range p.Consts {
 		roots[i] = t.Root()
@@ -80,6 +81,32 @@ func (p *Program) Commit() *Commitment {
 	part := func(t *canon.Tree) Part { return Part{t.Len(), t.Root()} }
 	c.Nodes, c.Slots, c.Consts, c.Outputs = part(c.NodeTree), part(c.SlotTree), part(c.ConstTree), part(c.OutputTree)
 	return c
+}
+
+// Output is a slot of the state that a program gives, and what it gets.
+type Output struct {
+	Slot Slot
+	From Ref
+}
+
+// Encode appends what an output is committed by.
+func (o Output) Encode(e *canon.Encoder) {
+	o.Slot.Encode(e)
+	o.From.Encode(e)
+}
+
+// DecodeOutput reads what Encode wrote.
+func DecodeOutput(d *canon.Decoder) Output { return Output{DecodeSlot(d), DecodeRef(d)} }
+
+// Output returns output i of p.
+func (p *Program) Output(i int) Output { return Output{p.Gives()[i], p.Outputs[i]} }
+
+func (p *Program) outputs() []Output {
+	out := make([]Output, len(p.Outputs))
+	for i := range out {
+		out[i] = p.Output(i)
+	}
+	return out
 }
 
 func leaves[T any](items []T, encode func(T, *canon.Encoder)) *canon.Tree {

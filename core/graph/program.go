@@ -8,15 +8,25 @@ import (
 )
 
 // Program turns Groups states of the same slots, and a batch of data, into one
-// state. A training step has one group; a merge has one for each shard.
+// state. A training step has one group; a merge has one for each shard. Whose results
+// have the slots of what it reads can go on from what it gave.
 type Program struct {
 	Groups  int
-	Slots   []Slot
-	Data    *Slot // records × columns, if the program reads a batch
-	Rows    int   // records in a batch
+	Slots   []Slot // of the states that it reads
+	Results []Slot // of the state that it gives; nil if they are Slots
+	Data    *Slot  // records × columns, if the program reads a batch
+	Rows    int    // records in a batch
 	Consts  []*tensor.Tensor
 	Nodes   []Opcode
-	Outputs []Ref // the new value of each slot
+	Outputs []Ref // the value of each slot of the result
+}
+
+// Gives returns the slots of the state that p gives.
+func (p *Program) Gives() []Slot {
+	if p.Results != nil {
+		return p.Results
+	}
+	return p.Slots
 }
 
 // Opcode is one node: a primitive and where its operands come from.
@@ -48,7 +58,7 @@ const (
 	RefSlot                     // slot Index of start state Group
 	RefConst                    // constant of the program
 	RefData                     // the training records
-	RefRows                     // int64 record numbers of the batch, which follow from the order
+	RefRows                     // int64 numbers of the records of the batch, which follow from the order
 )
 
 // String returns a short form for people.
@@ -95,7 +105,7 @@ func (p *Program) Typed(r Ref, at int) (tensor.DType, tensor.Shape, error) {
 			return p.Data.Type, p.Data.Shape, nil
 		}
 	case RefRows:
-		if p.Data != nil && r.Index == 0 {
+		if p.Rows > 0 && r.Index == 0 {
 			return tensor.Int64, tensor.Shape{p.Rows}, nil
 		}
 	}
@@ -105,11 +115,17 @@ func (p *Program) Typed(r Ref, at int) (tensor.DType, tensor.Shape, error) {
 // Check returns an error unless every node is well-formed, reads only what is
 // computed before it, and every slot gets a new value of its own type.
 func (p *Program) Check() error {
-	if p.Groups < 1 || len(p.Slots) == 0 || len(p.Slots) > MaxSlots || len(p.Nodes) > MaxNodes {
+	if p.Groups < 1 || len(p.Slots) > MaxSlots || len(p.Nodes) > MaxNodes {
 		return fmt.Errorf("program with %d states, %d slots, %d nodes", p.Groups, len(p.Slots), len(p.Nodes))
 	}
 	if p.Data != nil && (len(p.Data.Shape) != 2 || p.Data.Shape[0] < 1 || p.Rows < 1) {
 		return fmt.Errorf("program reads batches of %d records from data of shape %v", p.Rows, p.Data.Shape)
+	}
+	if p.Rows < 0 || p.Rows > tensor.MaxElements {
+		return fmt.Errorf("program reads batches of %d records", p.Rows)
+	}
+	if err := p.checkResults(); err != nil {
+		return err
 	}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
@@ -129,16 +145,28 @@ func (p *Program) Check() error {
 			}
 		}
 	}
-	if len(p.Outputs) != len(p.Slots) {
-		return fmt.Errorf("program gives %d values for %d slots", len(p.Outputs), len(p.Slots))
-	}
 	for i, r := range p.Outputs {
 		t, s, err := p.Typed(r, len(p.Nodes))
 		if err != nil {
 			return err
 		}
-		if slot := p.Slots[i]; t != slot.Type || !s.Equal(slot.Shape) {
+		if slot := p.Gives()[i]; t != slot.Type || !s.Equal(slot.Shape) {
 			return fmt.Errorf("slot %q gets %v%v, holds %v%v", slot.Name, t, s, slot.Type, slot.Shape)
+		}
+	}
+	return nil
+}
+
+// checkResults returns an error unless there is a value for every slot of the result, and
+// each slot has a name of its own, in order.
+func (p *Program) checkResults() error {
+	gives := p.Gives()
+	if len(gives) == 0 || len(gives) > MaxSlots || len(p.Outputs) != len(gives) {
+		return fmt.Errorf("program gives %d values for %d slots", len(p.Outputs), len(gives))
+	}
+	for i := 1; i < len(p.Results); i++ {
+		if p.Results[i-1].Name >= p.Results[i].Name {
+			return fmt.Errorf("result %q comes after %q", p.Results[i].Name, p.Results[i-1].Name)
 		}
 	}
 	return nil

@@ -10,9 +10,9 @@ import (
 type Inputs struct {
 	States []*State       // one for each group
 	Data   *tensor.Tensor // the training records
-	Rows   []int64        // the batch: which records
+	Rows   []int64        // the batch: which records, of Data or of a state
 
-	// Spare, if any, is a state of the same slots that nobody reads any more, but
+	// Spare, if any, is a state of the result's slots that nobody reads any more, but
 	// for tensors that are also in States. An executor may put the new state into
 	// its memory, and then leaves it without tensors.
 	Spare *State
@@ -68,7 +68,7 @@ func (p *Program) Run(in Inputs, kernel Kernel, observe Observer) (*State, error
 			values[i] = nil
 		}
 	}
-	out := &State{Slots: p.Slots, Tensors: make([]*tensor.Tensor, len(p.Slots))}
+	out := &State{Slots: p.Gives(), Tensors: make([]*tensor.Tensor, len(p.Outputs))}
 	for i, r := range p.Outputs {
 		out.Tensors[i] = get(r)
 	}
@@ -85,11 +85,11 @@ func (p *Program) Bind(in Inputs) (func(Ref) *tensor.Tensor, error) {
 			return nil, err
 		}
 	}
+	if p.Data != nil && (in.Data == nil || in.Data.Type != p.Data.Type || !in.Data.Shape.Equal(p.Data.Shape)) {
+		return nil, fmt.Errorf("program reads data of type %v%v", p.Data.Type, p.Data.Shape)
+	}
 	var rows *tensor.Tensor
-	if p.Data != nil {
-		if in.Data == nil || in.Data.Type != p.Data.Type || !in.Data.Shape.Equal(p.Data.Shape) {
-			return nil, fmt.Errorf("program reads data of type %v%v", p.Data.Type, p.Data.Shape)
-		}
+	if p.Rows > 0 {
 		var err error
 		if rows, err = tensor.From(tensor.Shape{p.Rows}, in.Rows); err != nil {
 			return nil, fmt.Errorf("batch: %w", err)

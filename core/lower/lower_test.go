@@ -208,7 +208,7 @@ func evaluate(t testing.TB, typed *lower.Typed, inputs ...*tensor.Tensor) []*ten
 	for i, slot := range p.Slots {
 		s.Tensors[i] = tensor.Must(tensor.New(slot.Type, slot.Shape))
 		for j, in := range typed.Inputs {
-			if slot.Name == "in/"+in.Name {
+			if slot.Name == in.Name {
 				s.Tensors[i] = inputs[j]
 			}
 		}
@@ -219,7 +219,7 @@ func evaluate(t testing.TB, typed *lower.Typed, inputs ...*tensor.Tensor) []*ten
 	}
 	out := make([]*tensor.Tensor, len(typed.Outputs))
 	for i, o := range typed.Outputs {
-		out[i] = end.Find("out/" + o.Name)
+		out[i] = end.Find(o.Name)
 	}
 	return out
 }

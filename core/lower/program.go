@@ -14,33 +14,41 @@ import (
 type Binding struct {
 	Groups  int
 	Slots   []graph.Slot
-	Data    *graph.Slot // the records that batches are taken from
-	Rows    int         // records in a batch
-	Inputs  []graph.Ref // of each input: a slot, or RefData for the batch
-	Outputs []int       // for each slot: the output that it takes, or Keep
+	Results []graph.Slot // nil if they are Slots
+	Data    *graph.Slot  // the records that batches are taken from
+	Rows    int          // records in a batch
+	Inputs  []graph.Ref  // of each input: a slot, or RefData
+	Records []bool       // by input: whether it takes the batch's records out of what it refers to, as it does from RefData; nil if none does
+	Outputs []int        // for each slot of the result: the output that it takes, or Keep
 }
 
-// Keep marks a slot whose value passes from the first state unchanged.
+// Keep marks a slot whose value passes from the first state unchanged, where the result has
+// the slots of what is read.
 const Keep = -1
+
+// takes reports whether an input takes records.
+func (b *Binding) takes(input int) bool {
+	return b.Inputs[input].Kind == graph.RefData || b.Records != nil && b.Records[input]
+}
 
 // Program returns the primitives of t as a checked program. It fails if b binds another
 // number of inputs or slots, a slot takes an output that is not there, or types differ.
 func (t *Typed) Program(b Binding) (*graph.Program, error) {
-	if len(b.Inputs) != len(t.Inputs) || len(b.Outputs) != len(b.Slots) {
-		return nil, fmt.Errorf("%d inputs and %d slots are bound, but there are %d and %d", len(b.Inputs), len(b.Outputs), len(t.Inputs), len(b.Slots))
+	p := &graph.Program{Groups: b.Groups, Slots: b.Slots, Results: b.Results, Data: b.Data, Rows: b.Rows}
+	if len(b.Inputs) != len(t.Inputs) || len(b.Outputs) != len(p.Gives()) || b.Records != nil && len(b.Records) != len(b.Inputs) {
+		return nil, fmt.Errorf("%d inputs and %d slots are bound, but there are %d and %d", len(b.Inputs), len(b.Outputs), len(t.Inputs), len(p.Gives()))
 	}
-	p := &graph.Program{Groups: b.Groups, Slots: b.Slots, Data: b.Data, Rows: b.Rows}
-	roots := make([]graph.Ref, len(b.Slots))
+	roots := make([]graph.Ref, len(b.Outputs))
 	for i, o := range b.Outputs {
 		switch {
-		case o == Keep:
+		case o == Keep && b.Results == nil:
 		case o >= 0 && o < len(t.outputs):
 			roots[i] = t.outputs[o]
 		default:
-			return nil, fmt.Errorf("slot %q takes output %d of %d", b.Slots[i].Name, o, len(t.outputs))
+			return nil, fmt.Errorf("slot %q takes output %d of %d", p.Gives()[i].Name, o, len(t.outputs))
 		}
 	}
-	link := linker{t: t, b: b, p: p, nodes: make([]int, len(t.l.emitter.nodes)), consts: map[int]int{}}
+	link := linker{t: t, b: b, p: p, nodes: make([]int, len(t.l.emitter.nodes)), consts: map[int]int{}, taken: map[int]int{}}
 	order := t.l.emitter.ordered(roots)
 	if err := link.batch(order, roots); err != nil {
 		return nil, err
@@ -110,6 +118,7 @@ type linker struct {
 	p      *graph.Program
 	nodes  []int       // of the program, by node of the lowering
 	consts map[int]int // likewise
+	taken  map[int]int // by input that takes records, the node that does
 }
 
 func (k *linker) ref(r graph.Ref) graph.Ref {
@@ -125,65 +134,92 @@ func (k *linker) ref(r graph.Ref) graph.Ref {
 		}
 		r.Index = i
 	case graph.RefSlot:
-		if r = k.b.Inputs[r.Index]; r.Kind == graph.RefData {
-			return graph.Ref{Kind: graph.RefNode} // the batch is taken first of all
+		if at, ok := k.taken[r.Index]; ok {
+			return graph.Ref{Kind: graph.RefNode, Index: at}
 		}
+		r = k.b.Inputs[r.Index]
 	}
 	return r
 }
 
-// batch begins the program with the node that takes the batch's records, if
-// anything reads them.
+// batch begins the program with the nodes that take the batch's records, for each input
+// that takes some and is read.
 func (k *linker) batch(order []int, roots []graph.Ref) error {
-	reads := func(r graph.Ref) bool {
-		return r.Kind == graph.RefSlot && k.b.Inputs[r.Index].Kind == graph.RefData
+	read := make([]bool, len(k.b.Inputs))
+	note := func(refs []graph.Ref) {
+		for _, r := range refs {
+			if r.Kind == graph.RefSlot {
+				read[r.Index] = true
+			}
+		}
 	}
-	read := slices.ContainsFunc(roots, reads)
+	note(roots)
 	for _, i := range order {
-		read = read || slices.ContainsFunc(k.t.l.emitter.nodes[i].From, reads)
+		note(k.t.l.emitter.nodes[i].From)
 	}
-	if !read {
-		return nil
+	for i, from := range k.b.Inputs {
+		if !read[i] || !k.b.takes(i) {
+			continue
+		}
+		take, err := k.take(from, k.t.Inputs[i].Shape)
+		if err != nil {
+			return fmt.Errorf("input %q: %w", k.t.Inputs[i].Name, err)
+		}
+		k.taken[i] = len(k.p.Nodes)
+		k.p.Nodes = append(k.p.Nodes, graph.Opcode{
+			Primitive: take,
+			From:      []graph.Ref{from, {Kind: graph.RefRows}},
+			Origin:    graph.Origin{Node: len(k.t.Nodes), Op: "Gather"},
+		})
 	}
-	if k.b.Data == nil || len(k.b.Data.Shape) != 2 {
-		return fmt.Errorf("the graph reads a batch, but no records [count columns] are bound")
-	}
-	s := tensor.Shape{k.b.Rows, k.b.Data.Shape[1]}
-	take := copyOf(k.b.Data.Type, s)
-	take.Args = []tensor.Access{
-		{Type: k.b.Data.Type, Shape: k.b.Data.Shape, Dims: []tensor.Dim{{Via: 1}, Axis(1)}},
-		{Type: tensor.Int64, Shape: s[:1], Dims: Axes(0, 1)},
-	}
-	k.p.Nodes = append(k.p.Nodes, graph.Opcode{
-		Primitive: take,
-		From:      []graph.Ref{{Kind: graph.RefData}, {Kind: graph.RefRows}},
-		Origin:    graph.Origin{Node: len(k.t.Nodes), Op: "Gather"},
-	})
 	return nil
 }
 
-// Function returns t as a program over the slots in/<name> and out/<name>: it
-// leaves the inputs and sets the outputs.
+// take returns the primitive that makes an input of a shape from the batch's records of what
+// from refers to. Of a batch of one record the input may be the record itself.
+func (k *linker) take(from graph.Ref, shape tensor.Shape) (*tensor.Primitive, error) {
+	typ, all, err := k.p.Typed(from, 0)
+	if err != nil || len(all) == 0 || k.b.Rows < 1 {
+		return nil, fmt.Errorf("it takes a batch of %d records, but no records [count …] are bound", k.b.Rows)
+	}
+	p := copyOf(typ, shape)
+	records, row := tensor.Access{Type: typ, Shape: all, Dims: []tensor.Dim{{Via: 1}}}, tensor.Access{Type: tensor.Int64, Shape: tensor.Shape{k.b.Rows}}
+	record := all[1:]
+	switch {
+	case shape.Equal(append(tensor.Shape{k.b.Rows}, record...)):
+		records.Dims, row.Dims = append(records.Dims, Axes(1, len(record))...), Axes(0, 1)
+	case k.b.Rows == 1 && shape.Equal(record):
+		records.Dims, row.Dims = append(records.Dims, Axes(0, len(record))...), []tensor.Dim{{}}
+	default:
+		return nil, fmt.Errorf("it is %v, which %d records of %v do not make", shape, k.b.Rows, record)
+	}
+	p.Args = []tensor.Access{records, row}
+	return p, nil
+}
+
+// Function returns t as a program from its inputs to its outputs, as slots by their names.
 func (t *Typed) Function() (*graph.Program, error) {
-	type bound struct {
-		graph.Slot
-		in, out int
-	}
-	var all []bound
-	for i, v := range t.Inputs {
-		all = append(all, bound{graph.Slot{Name: "in/" + v.Name, Type: v.Type, Shape: v.Shape}, i, Keep})
-	}
-	for i, v := range t.Outputs {
-		all = append(all, bound{graph.Slot{Name: "out/" + v.Name, Type: v.Type, Shape: v.Shape}, -1, i})
-	}
-	slices.SortFunc(all, func(x, y bound) int { return cmp.Compare(x.Name, y.Name) })
 	b := Binding{Groups: 1, Inputs: make([]graph.Ref, len(t.Inputs))}
-	for i, s := range all {
-		if s.in >= 0 {
-			b.Inputs[s.in] = graph.Ref{Kind: graph.RefSlot, Index: i}
+	var from []int
+	if b.Slots, from = slotsOf(t.Inputs); len(t.Inputs) > 0 {
+		for slot, input := range from {
+			b.Inputs[input] = graph.Ref{Kind: graph.RefSlot, Index: slot}
 		}
-		b.Slots = append(b.Slots, s.Slot)
-		b.Outputs = append(b.Outputs, s.out)
 	}
+	b.Results, b.Outputs = slotsOf(t.Outputs)
 	return t.Program(b)
+}
+
+// slotsOf returns values as slots, in ascending order of their names, and which value each
+// is. A value that is named twice is one slot.
+func slotsOf(values []graph.Value) (slots []graph.Slot, order []int) {
+	for i := range values {
+		order = append(order, i)
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(values[i].Name, values[j].Name) })
+	order = slices.CompactFunc(order, func(i, j int) bool { return values[i].Name == values[j].Name })
+	for _, i := range order {
+		slots = append(slots, graph.Slot(values[i]))
+	}
+	return slots, order
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
 )
 
 func fns(p *graph.Program) (out []tensor.Fn) {
@@ -84,6 +85,49 @@ func TestProgramRefusesWrongBindings(t *testing.T) {
 	} {
 		if _, err := typed.Program(bad); err == nil {
 			t.Errorf("%s: bound", name)
+		}
+	}
+}
+
+// Inputs take the batch's records out of slots; one record may come without its axis.
+func TestBatchesAreTakenFromSlots(t *testing.T) {
+	records := graph.Slot{Name: "all", Type: tensor.Int32, Shape: tensor.Shape{5, 3}}
+	all := tensor.Must(tensor.New(tensor.Int32, records.Shape))
+	for i := range all.Len() {
+		all.Set(i, tensor.Word(i))
+	}
+	for name, c := range map[string]struct {
+		input tensor.Shape
+		rows  []int64
+		want  []int32
+	}{
+		"a batch":         {tensor.Shape{2, 3}, []int64{4, 1}, []int32{-12, -13, -14, -3, -4, -5}},
+		"a batch of one":  {tensor.Shape{1, 3}, []int64{2}, []int32{-6, -7, -8}},
+		"a record":        {tensor.Shape{3}, []int64{3}, []int32{-9, -10, -11}},
+		"another shape":   {tensor.Shape{3, 1}, []int64{3}, nil},
+		"two, as one":     {tensor.Shape{3}, []int64{3, 4}, nil},
+		"another extents": {tensor.Shape{2, 4}, []int64{3, 4}, nil},
+		"no batch":        {tensor.Shape{3}, nil, nil},
+	} {
+		b := graph.NewBuilder("negate")
+		b.Output(b.Op("Neg", b.Input("x", tensor.Int32, c.input)), 0, nil)
+		p, err := infer(t, b).Program(lower.Binding{
+			Groups: 1, Slots: []graph.Slot{records}, Results: []graph.Slot{{Name: "y", Type: tensor.Int32, Shape: c.input}}, Rows: len(c.rows),
+			Inputs: []graph.Ref{{Kind: graph.RefSlot}}, Records: []bool{true}, Outputs: []int{0},
+		})
+		if (err == nil) != (c.want != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil {
+			continue
+		}
+		in := graph.Inputs{States: []*graph.State{{Slots: p.Slots, Tensors: []*tensor.Tensor{all}}}, Rows: c.rows}
+		out, err := engine.Run(t.Context(), engine.Reference{}, p, in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tensor.Of[int32](out.Find("y")); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -223,7 +223,7 @@ func programs(t *testing.T, f func(t *testing.T, name string, p *graph.Program, 
 						return p.Consts[r.Index]
 					}
 					for i, in := range typed.Inputs {
-						if "in/"+in.Name == p.Slots[r.Index].Name {
+						if in.Name == p.Slots[r.Index].Name {
 							return s.free(tensors)[i]
 						}
 					}

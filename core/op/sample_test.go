@@ -250,7 +250,7 @@ func evaluateBy(t fataler, by engine.Executor, typed *lower.Typed, inputs []*ten
 	for i, slot := range p.Slots {
 		s.Tensors[i] = tensor.Must(tensor.New(slot.Type, slot.Shape))
 		for j, in := range typed.Inputs {
-			if slot.Name == "in/"+in.Name {
+			if slot.Name == in.Name {
 				s.Tensors[i] = inputs[j]
 			}
 		}
@@ -261,7 +261,7 @@ func evaluateBy(t fataler, by engine.Executor, typed *lower.Typed, inputs []*ten
 	}
 	out := make([]*tensor.Tensor, len(typed.Outputs))
 	for i, o := range typed.Outputs {
-		out[i] = end.Find("out/" + o.Name)
+		out[i] = end.Find(o.Name)
 	}
 	return out
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
@@ -138,11 +137,7 @@ func gradientsOf(t *testing.T, n *network, loss string) (float64, map[string]*te
 		t.Fatal(err)
 	}
 	for _, s := range program.Slots {
-		x := tensor.Must(tensor.New(s.Type, s.Shape))
-		if name, ok := strings.CutPrefix(s.Name, "in/"); ok {
-			x = g.Const(name)
-		}
-		start.Slots, start.Tensors = append(start.Slots, s), append(start.Tensors, x)
+		start.Slots, start.Tensors = append(start.Slots, s), append(start.Tensors, g.Const(s.Name))
 	}
 	out, err := program.Run(graph.Inputs{States: []*graph.State{start}}, graph.Reference, nil)
 	if err != nil {
@@ -150,9 +145,9 @@ func gradientsOf(t *testing.T, n *network, loss string) (float64, map[string]*te
 	}
 	found := map[string]*tensor.Tensor{}
 	for _, p := range n.params {
-		found[p] = out.Find("out/" + grads[p])
+		found[p] = out.Find(grads[p])
 	}
-	return float64(tensor.Of[float32](out.Find("out/" + forward.Outputs[0].Name))[0]), found
+	return float64(tensor.Of[float32](out.Find(forward.Outputs[0].Name))[0]), found
 }
 
 // The gradients of whole models are those of PyTorch in float64 within 10⁻⁶ of

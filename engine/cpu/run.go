@@ -38,7 +38,7 @@ func donated(p *graph.Program, in graph.Inputs) ([]*tensor.Tensor, error) {
 	if in.Spare == nil || in.Spare.Tensors == nil {
 		return nil, nil
 	}
-	if err := in.Spare.Fits(p.Slots); err != nil {
+	if err := in.Spare.Fits(p.Gives()); err != nil {
 		return nil, fmt.Errorf("the spare state: %w", err)
 	}
 	out := in.Spare.Tensors
@@ -114,7 +114,7 @@ func (r *runner) run(ctx context.Context, p *planCache, in graph.Inputs, do func
 			return nil, err
 		}
 	}
-	out := &graph.State{Slots: pl.Program.Slots, Tensors: make([]*tensor.Tensor, len(pl.Program.Slots))}
+	out := &graph.State{Slots: pl.Program.Gives(), Tensors: make([]*tensor.Tensor, len(pl.Program.Outputs))}
 	for i, ref := range pl.Program.Outputs {
 		out.Tensors[i] = a.get(ref)
 	}

@@ -35,12 +35,10 @@ func Sample(ctx context.Context, model *graph.Graph, exec engine.Executor, promp
 	return text, nil
 }
 
-// speaker is a language model's forward graph as a program: one slot holds the
-// tokens, the other receives the logits.
+// speaker is a language model's forward graph as a program, from tokens to logits.
 type speaker struct {
 	runner   engine.Runner
-	slots    []graph.Slot
-	in, out  int
+	tokens   []graph.Slot
 	columns  int
 	alphabet int
 }
@@ -50,15 +48,11 @@ func newSpeaker(model *graph.Graph, exec engine.Executor) (*speaker, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, out := t.Inputs[0], t.Outputs[0]
-	m := &speaker{columns: in.Shape[1], alphabet: out.Shape[2], out: 0, in: 1}
-	m.slots = []graph.Slot{{Name: "logits", Type: out.Type, Shape: out.Shape}, {Name: "tokens", Type: in.Type, Shape: in.Shape}}
-	p, err := t.Program(lower.Binding{
-		Groups: 1, Slots: m.slots, Inputs: []graph.Ref{{Kind: graph.RefSlot, Index: m.in}}, Outputs: []int{0, lower.Keep},
-	})
+	p, err := t.Function()
 	if err != nil {
 		return nil, err
 	}
+	m := &speaker{tokens: p.Slots, columns: t.Inputs[0].Shape[1], alphabet: t.Outputs[0].Shape[2]}
 	m.runner, err = exec.Prepare(p)
 	return m, err
 }
@@ -69,23 +63,19 @@ func (m *speaker) next(ctx context.Context, text []int32) ([]float32, error) {
 		return nil, fmt.Errorf("nothing to continue")
 	}
 	text = text[max(0, len(text)-m.columns):]
-	s := &graph.State{Slots: m.slots}
-	for _, slot := range m.slots {
-		t, err := tensor.New(slot.Type, slot.Shape)
-		if err != nil {
-			return nil, err
-		}
-		s.Tensors = append(s.Tensors, t)
+	tokens, err := tensor.New(m.tokens[0].Type, m.tokens[0].Shape)
+	if err != nil {
+		return nil, err
 	}
 	for i, c := range text {
-		s.Tensors[m.in].Set(i, tensor.Word(c))
+		tokens.Set(i, tensor.Word(c))
 	}
-	end, err := m.runner.Run(ctx, graph.Inputs{States: []*graph.State{s}}, nil)
+	end, err := m.runner.Run(ctx, graph.Inputs{States: []*graph.State{{Slots: m.tokens, Tensors: []*tensor.Tensor{tokens}}}}, nil)
 	if err != nil {
 		return nil, err
 	}
 	at := (len(text) - 1) * m.alphabet
-	return tensor.Of[float32](end.Tensors[m.out])[at : at+m.alphabet], nil
+	return tensor.Of[float32](end.Tensors[0])[at : at+m.alphabet], nil
 }
 
 // draw picks a token with the probability that the logits give it; never token

@@ -206,7 +206,7 @@ func compare(run engine.Runner, p *graph.Program, in graph.Inputs, want []*tenso
 }
 
 func sameState(got *graph.State, p *graph.Program, want *graph.State) error {
-	if err := got.Fits(p.Slots); err != nil {
+	if err := got.Fits(p.Gives()); err != nil {
 		return err
 	}
 	for i, x := range got.Tensors {
