@@ -33,6 +33,18 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
+// The gradient of a weight: a matrix is read by columns, whose elements lie far apart.
+func BenchmarkWeightGradient(b *testing.B) {
+	for _, s := range [][2]int{{1024, 256}, {256, 1024}, {256, 96}} {
+		const terms = 2048
+		p := kerneltest.MatMul(s[0], terms, s[1])
+		p.Args[0].Shape, p.Args[0].Dims = tensor.Shape{terms, s[0]}, kerneltest.Dims(2, 0)
+		b.Run(fmt.Sprintf("%dx%d", s[0], s[1]), func(b *testing.B) {
+			kerneltest.BenchOpen(b, p, 2*float64(s[0]*s[1]*terms), "GFLOP/s")
+		})
+	}
+}
+
 // Few rows times a large matrix, given by rows or by columns, constant or changing: reading it
 // takes most of the time. One element of the matrix makes four bytes.
 func BenchmarkFewRows(b *testing.B) {

@@ -229,6 +229,15 @@ func evenPart(n, most, unit int) int {
 	return min(mem.RoundUp(mem.CeilDiv(n, mem.CeilDiv(n, most)), unit), n)
 }
 
+// cutEvenly appends the sizes of all those parts to sizes.
+func cutEvenly(sizes []int, n, most, unit int) []int {
+	for n > 0 {
+		size := evenPart(n, most, unit)
+		sizes, n = append(sizes, size), n-size
+	}
+	return sizes
+}
+
 // endKBlock puts the sums of the nth K-block away, of which a binary counter adds equal
 // numbers; accumulators begin anew.
 func (p *block) endKBlock(n int) {

@@ -150,7 +150,7 @@ func (k *contraction) chooseOperands(batch, rows, cols, terms []int) {
 		k.chooseBlocking(tuning.MinBlocks)
 	}
 	k.chooseA()
-	k.b.inPlace = k.isRegular(&k.cols) && k.b.own[0] == 1 && (mem.CeilDiv(k.mc, k.mr) <= tuning.MaxInPlaceTiles || k.bSpreads())
+	k.b.inPlace = k.isRegular(&k.cols) && k.b.own[0] == 1 && (mem.CeilDiv(k.mc, k.mr) <= tuning.MaxInPlaceTiles || k.b.spreads())
 	if !k.b.inPlace && k.rows.N <= tuning.GEMVRows { // packing takes all the time, and little is read back soon
 		k.nc = min(k.nc, 2*k.nr)
 		k.nBlocks = mem.CeilDiv(k.lines.n, k.nc)
@@ -168,11 +168,11 @@ func (k *contraction) bStaysInL2() bool {
 	return k.cols.N <= tuning.MaxColsPerRow*k.rows.N && k.direct && k.lines.columns == 1 && k.isRegular(&k.cols) && k.b.own[0] == 1 && k.cols.N*k.terms.N <= tuning.MaxBInL2
 }
 
-// bSpreads reports whether the terms of operand b fall into many sets of the caches.
-// Then a strip of columns stays cached while tiles read it in place. The lower bits of an
+// spreads reports whether the terms of an operand fall into many sets of the caches.
+// Then what tiles read in place stays cached for the next ones. The lower bits of an
 // address number its set.
-func (k *contraction) bSpreads() bool {
-	return affine.Last(k.b.terms)*mem.Word%tuning.CrowdedBytes != 0
+func (s *operandLayout) spreads() bool {
+	return affine.Last(s.terms)*mem.Word%tuning.CrowdedBytes != 0
 }
 
 // chooseA chooses how tiles read operand a: in place, if it is regular and few tiles
@@ -180,7 +180,11 @@ func (k *contraction) bSpreads() bool {
 // in the operand.
 func (k *contraction) chooseA() {
 	a := &k.a
-	a.inPlace = k.isRegular(&k.rows) && k.terms.OneAxis() && mem.CeilDiv(k.nc*k.lines.pitch, k.nr) <= tuning.MaxInPlaceTiles
+	columns := k.nc * k.lines.pitch
+	if !a.spreads() {
+		columns = k.cols.N // every tile fetches all lines again
+	}
+	a.inPlace = k.isRegular(&k.rows) && k.terms.OneAxis() && mem.CeilDiv(columns, k.nr) <= tuning.MaxInPlaceTiles
 	a.rowMajor = !a.inPlace && k.int8 == nil && !a.isMatrix && a.termRun.Length() >= min(a.ownRun.Length(), k.mr)
 }
 

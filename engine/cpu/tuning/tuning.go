@@ -30,6 +30,9 @@ const (
 	// MaxPackRows: rows of A packed at a time. Trades reading strips of B again against panels of A in L2. Measured: half 0.97, twice 0.99; products from 512³
 	MaxPackRows = 192
 
+	// PackTerms: terms of contiguous rows that are packed for all tiles before the next ones. Trades lines of panels that are written in part against lines read again for every tile. Measured: half 0.95, twice 1.01; gradients of weights of 256 to 1024 rows, AVX-512
+	PackTerms = 8
+
 	// MinBlockWork: multiply-adds of a block that is split off. Trades packing against work for another thread. Measured: half 1.02, twice 0.99; products from 512³
 	MinBlockWork = 1 << 18
 
