@@ -293,7 +293,7 @@ func (p *packer) packRemaining(from, n, most, vector int) (padding bool, least k
 		p.packRowMajor(p.panelBuffer, from, n)
 	case len(p.layout.bounds) == 0 && !p.isInt8 && p.src.widen == nil && affine.Contiguous(own):
 		p.tileRows = cutEvenly(p.tileRows[:0], n, most, vector)
-		packContiguous(p.panelBuffer, p.src.floats[own[0]:], p.termOffsets, p.tileRows, vector, p.worker)
+		packContiguous(p.panelBuffer, p.src.floats, own[0], p.termOffsets, p.tileRows, vector)
 	default:
 		for row, end := from, from+n; row < end && !p.worker.Stopped(); {
 			size := evenPart(end-row, most, vector)
@@ -347,36 +347,36 @@ func (p *packer) packTile(dst []float32, row, n, width int) {
 	}
 }
 
-// packContiguous packs rows that are contiguous in src for each of the terms, for tiles of
-// so many: a few terms of all of them before the next ones, so that every line of the
-// cache is read once.
-func packContiguous(dst, src []float32, terms, tileRows []int, vector int, w *kernel.Worker) {
-	for first := 0; first < len(terms) && !w.Stopped(); first += tuning.PackTerms {
+// packContiguous packs rows that are contiguous in src from base on, for each of the terms,
+// for tiles of so many: a few terms of all of them before the next ones, so that every
+// line of the cache is read once.
+func packContiguous(dst, src []float32, base int, terms, tileRows []int, vector int) {
+	for first := 0; first < len(terms); first += tuning.PackTerms {
 		some, row := terms[first:min(first+tuning.PackTerms, len(terms))], 0
 		for _, n := range tileRows {
 			width := mem.RoundUp(n, vector)
-			copyTerms(dst[row*len(terms)+first*width:][:len(some)*width], src[row:], some, width, n)
+			copyTerms(dst[row*len(terms)+first*width:][:len(some)*width], src, base+row, some, width, n)
 			row += n
 		}
 	}
 }
 
-// copyTerms copies n elements of src from each of the terms to width elements of dst, in
-// turn, and zeros behind them.
-func copyTerms(dst, src []float32, terms []int, width, n int) {
+// copyTerms copies n elements of src, for each of the terms from base on, to width elements
+// of dst, in turn, and zeros behind them.
+func copyTerms(dst, src []float32, base int, terms []int, width, n int) {
 	type group = [4]uint64 // words that are copied without a call
 	const size = int(unsafe.Sizeof(group{}))
 	bytes := n * mem.Word / size * size
 	whole, to := bytes/mem.Word, unsafe.Pointer(unsafe.SliceData(dst))
 	for t, at := range terms {
-		from := unsafe.Pointer(unsafe.SliceData(src[at:][:n]))
+		from := unsafe.Pointer(unsafe.SliceData(src[base+at:][:n]))
 		for i := 0; i < bytes; i += size {
 			d, s := (*group)(unsafe.Add(to, i)), (*group)(unsafe.Add(from, i))
 			d[0], d[1], d[2], d[3] = s[0], s[1], s[2], s[3]
 		}
 		if whole < width {
 			rest := dst[t*width+whole:][:width-whole]
-			clear(rest[copy(rest, src[at+whole:at+n]):])
+			clear(rest[copy(rest, src[base+at:][whole:n]):])
 		}
 		to = unsafe.Add(to, min(width, (len(terms)-1-t)*width)*mem.Word) // never behind the end
 	}
