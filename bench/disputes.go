@@ -120,7 +120,7 @@ func draftHalfMinuteUnits(ctx context.Context, o Options) (*consume.Draft, error
 		return nil, err
 	}
 	begun := time.Now()
-	if _, err := d.Job.UnitOf(&d.Problem, 0).Play(ctx, d.Job.Training.Start, 0, trial, nil); err != nil {
+	if _, err := d.Job.UnitOf(&d.Problem, 0).Play(ctx, d.Job.Start, 0, trial, nil); err != nil {
 		return nil, err
 	}
 	step := time.Since(begun) / trial

@@ -123,7 +123,7 @@ func (y *forgery) file(role string, b []byte) {
 // finish computes the only unit and writes the lease as it would have ended.
 func (f *forger) finish(ctx context.Context) error {
 	l := &f.whole.lease
-	end, err := f.job.UnitOf(&l.Order.Problem, 0).Play(ctx, f.job.Training.Start, 0, 1, nil)
+	end, err := f.job.UnitOf(&l.Order.Problem, 0).Play(ctx, f.job.Start, 0, 1, nil)
 	if err != nil {
 		return err
 	}

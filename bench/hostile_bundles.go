@@ -213,7 +213,7 @@ func (y *forgery) end(s *graph.State) error {
 		return err
 	}
 	l := &y.lease
-	if l.Merges[0].Root != l.Units[0].Receipt.End() {
+	if l.Merges[0].Root != l.Order.Problem.End(l.Units[0].Receipt) {
 		delete(y.entries, "state/"+l.Merges[0].Root.String())
 	}
 	l.Merges[0].Root = root

@@ -393,7 +393,7 @@ var errNoOffer = errors.New("no offer meets the order")
 
 func newValidated(s *consume.Spec, d *consume.Draft) *validated {
 	p, c := &d.Problem, d.Spec.Terms()
-	kept := newKept(&job.Order{Problem: *p, Conditions: c}, d.Job.Training.Start.Slots)
+	kept := newKept(&job.Order{Problem: *p, Conditions: c}, d.Job.Start.Slots)
 	memory := d.Memory()
 	return &validated{
 		Memory: memory, Declined: memory > home.MemoryGB*1_000_000_000,

@@ -252,10 +252,7 @@ func (b *bout) merge() (bool, error) {
 	if by == "" || !l.AwaitsMerge() {
 		return false, nil
 	}
-	var ends []canon.Hash
-	for _, u := range l.RoundUnits() {
-		ends = append(ends, u.Receipt.End())
-	}
+	ends := l.Ends(l.Round)
 	action := b.chooses(by, chooseLeading)
 	root := merged(ends)
 	switch action {
@@ -307,7 +304,7 @@ func (b *bout) value() float64 {
 			u := &l.Units[l.Unit(r, s)]
 			if u.Status == job.Accepted && u.Receipt.Start == from && wrongSegment(u.Receipt) < 0 {
 				right++
-				ends = append(ends, u.Receipt.End())
+				ends = append(ends, l.Order.Problem.End(u.Receipt))
 			}
 		}
 		if len(ends) < l.Order.Problem.Shards || r >= l.Round || l.Merges[r].Root != merged(ends) {

@@ -302,10 +302,7 @@ func (s *scene) join() (bool, error) {
 	if !s.lease.AwaitsMerge() {
 		return false, nil
 	}
-	var ends []canon.Hash
-	for _, u := range s.lease.RoundUnits() {
-		ends = append(ends, u.Receipt.End())
-	}
+	ends := s.lease.Ends(s.lease.Round)
 	by := s.lease.Lead()
 	merge := s.training.merge
 	if by == lead && s.attack.merge != nil {

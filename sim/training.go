@@ -75,7 +75,7 @@ func newTraining() (*training, error) {
 	if err := w.Bind(&t.problem); err != nil {
 		return nil, err
 	}
-	_, err = t.keep(w.Training.Start)
+	_, err = t.keep(w.Start)
 	return t, err
 }
 

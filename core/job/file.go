@@ -13,13 +13,11 @@ import (
 // The roles of an order's files.
 const (
 	RoleModel     = "model"     // ONNX, with the initial weights
-	RoleStart     = "start"     // state to start from, if not from the initial weights
+	RoleStart     = "start"     // state to start from, if not from the initial weights; of a batch, its records
 	RoleData      = "data"      // training records
 	RoleHeldOut   = "heldout"   // records that training never sees
 	RoleTokenizer = "tokenizer" // how text becomes records
 )
-
-var roles = []string{RoleModel, RoleStart, RoleData, RoleHeldOut, RoleTokenizer}
 
 // Limits on what is kept.
 const (
@@ -33,9 +31,10 @@ const (
 func (p *Problem) checkFiles() error {
 	for i := range p.Files {
 		f := &p.Files[i]
+		if err := p.checkRole(f.Role); err != nil {
+			return err
+		}
 		switch {
-		case !slices.Contains(roles, f.Role):
-			return fmt.Errorf("no file of an order is a %q; leave it out, or use one of %v", f.Role, roles)
 		case slices.ContainsFunc(p.Files[:i], func(o File) bool { return o.Role == f.Role }):
 			return fmt.Errorf("two files are the order's %s; name one", f.Role)
 		case f.Size > maxFile:

@@ -141,8 +141,8 @@ func (f *Forced) check(p *Problem) error {
 		switch {
 		case t.Before.IsZero() && slices.Contains(audited, s):
 			return fmt.Errorf("segment %d of unit %d was audited: show the state before its last step, too", s, f.Index)
-		case steps == 1 && !t.Before.IsZero() && t.Before != u.Receipt.Checkpoints[s]:
-			return fmt.Errorf("segment %d of unit %d has one step: the state before it is the checkpoint %v", s, f.Index, u.Receipt.Checkpoints[s].Short())
+		case steps == 1 && !t.Before.IsZero() && t.Before != p.Before(u.Receipt, s):
+			return fmt.Errorf("segment %d of unit %d has one step: the state before it is %v", s, f.Index, p.Before(u.Receipt, s).Short())
 		}
 	}
 	return nil
@@ -165,7 +165,7 @@ func (f *Forced) Segments() (all []int) {
 // it begins, before its last step if that is shown and no checkpoint, and where it
 // ends.
 func (f *Forced) Points(p *Problem, segment int) []canon.Hash {
-	t, begin := f.Truth[segment], f.Unit.Receipt.Checkpoints[segment]
+	t, begin := f.Truth[segment], p.Before(f.Unit.Receipt, segment)
 	if _, steps := p.Segment(segment); steps > 1 && !t.Before.IsZero() {
 		return []canon.Hash{begin, t.Before, t.End}
 	}

@@ -398,7 +398,7 @@ func TestRevealsAreRefused(t *testing.T) {
 				e.Truth[i].Before = canon.Hash{}
 			}
 		}, "show the state before its last step"},
-		{"a state before the only step", func(w *world) { w.lease.Order.Problem.Steps = 5 }, func(*Reveal) {}, "the state before it is the checkpoint"},
+		{"a state before the only step", func(w *world) { w.lease.Order.Problem.Steps = 5 }, func(*Reveal) {}, "the state before it is"},
 		{"too much truth", nil, func(e *Reveal) { e.Truth = append(e.Truth, e.Truth[0]) }, "not of 4"},
 		{"of what was shown", func(w *world) { w.do(Reveal{By: "p0", Output: forcedDraw(false)}) }, func(*Reveal) {}, "shown already"},
 		{"after acceptance", func(w *world) {

@@ -339,9 +339,11 @@ func (w *world) sign(r Receipt) Submit {
 }
 
 func (w *world) merge() PostMerge {
+	if !w.lease.Order.Problem.Merges() {
+		return PostMerge{By: w.lease.Lead(), Round: w.lease.Round, Root: canon.Root(w.lease.Ends(w.lease.Round))}
+	}
 	var ends []byte
-	for _, u := range w.lease.round(w.lease.Round) {
-		h := u.Receipt.End()
+	for _, h := range w.lease.Ends(w.lease.Round) {
 		ends = append(ends, h[:]...)
 	}
 	return PostMerge{By: w.lease.Lead(), Round: w.lease.Round, Root: canon.Sum("merge", ends)}
@@ -760,11 +762,13 @@ func (w *world) games(ids []uint64) []uint64 {
 func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		switch rapid.IntRange(0, 3).Draw(t, "world") {
+		switch rapid.IntRange(0, 4).Draw(t, "world") {
 		case 0:
 			w = forcedWorld(t)
 		case 1:
 			w = beginWorld(t, testMatch())
+		case 2:
+			w = batchWorld(t)
 		}
 		var games []uint64
 		for range rapid.IntRange(0, 60).Draw(t, "events") {

@@ -58,7 +58,7 @@ func TestLeadCannotLeaveAProviderOut(t *testing.T) {
 	w := newWorld(t)
 	w.compute(0, "p1", "")
 	w.compute(1, "p2", "")
-	ends := []canon.Hash{w.lease.Units[0].Receipt.End(), w.lease.Units[1].Receipt.End()}
+	ends := w.lease.Ends(0)
 	if err := w.try(PostMerge{By: "v0", Root: canon.Sum("one unit alone")}); err == nil {
 		t.Fatal("merged before every unit was accepted")
 	}

@@ -14,28 +14,29 @@ import (
 
 // Limits on an order, so that a lease stays small enough to load.
 const (
-	MaxUnits         = 4096
-	MaxSegments      = 256
-	MaxFiles         = 16
-	MaxText          = 1 << 12
-	MaxParties       = 1024 // providers, and validators drawn from, of one lease
-	maxRole          = 32
-	maxAccount       = 128
-	maxAddrs         = 8
-	maxAddr          = 256
-	maxWindow        = 30 * 24 * 3600 * 1000 // ms
-	maxFlops         = 1 << 60
-	maxAttempts      = 1 << 16  // of a unit or a merge, as numbers
-	maxTries         = 1 << 10  // how often rules may let one unit be given out
-	maxRecords       = 1 << 14  // in lists that only slashing makes longer
-	maxDisputes      = 1 << 9   // open about one lease, all of which its events carry
-	reservedDisputes = 1 << 6   // of these, for auditors that have reported what they dispute
-	maxLeaseBytes    = 48 << 20 // bytes that are recorded of units, of the 64 MiB of which a reply is read
-	maxCustodians    = 16
-	maxAuditors      = 16
-	maxKept          = MaxParties + maxCustodians   // custodians that a lease can have had, one after another
-	maxBarred        = 2*MaxParties + maxCustodians // the providers, the auditors, and the first custodians
-	maxRivals        = 64                           // challengers that share a jackpot: of so many, none gets anything
+	MaxUnits          = 4096
+	MaxSegments       = 256
+	MaxFiles          = 16
+	MaxText           = 1 << 12
+	MaxParties        = 1024 // providers, and validators drawn from, of one lease
+	maxRole           = 32
+	maxAccount        = 128
+	maxAddrs          = 8
+	maxAddr           = 256
+	maxWindow         = 30 * 24 * 3600 * 1000 // ms
+	maxFlops          = 1 << 60
+	maxAttempts       = 1 << 16  // of a unit or a merge, as numbers
+	maxTries          = 1 << 10  // how often rules may let one unit be given out
+	maxRecords        = 1 << 14  // in lists that only slashing makes longer
+	maxDisputes       = 1 << 9   // open about one lease, all of which its events carry
+	reservedDisputes  = 1 << 6   // of these, for auditors that have reported what they dispute
+	maxLeaseBytes     = 48 << 20 // bytes that are recorded of units, of the 64 MiB of which a reply is read
+	maxCustodians     = 16
+	maxAuditors       = 16
+	maxKept           = MaxParties + maxCustodians   // custodians that a lease can have had, one after another
+	maxBarred         = 2*MaxParties + maxCustodians // the providers, the auditors, and the first custodians
+	maxProblemRecords = 1 << 40                      // that an order reads
+	maxRivals         = 64                           // challengers that share a jackpot: of so many, none gets anything
 )
 
 // File says where the bytes behind a root can be fetched.
@@ -56,13 +57,13 @@ func (f *File) check() error {
 // Problem is what shall be computed. Everything that could change the result
 // is here: programs, start state, data, batch order, number of steps.
 type Problem struct {
-	Kind    string // "training"
+	Kind    string // Training or Batch
 	Profile string // numeric profile
 
-	Step  canon.Hash // root of the program of a training step
-	Merge canon.Hash // root of the program that merges a round
-	Start canon.Hash // state root before the first round
-	Data  canon.Hash // tensor root of the training records
+	Step  canon.Hash // root of the program of a step
+	Merge canon.Hash // root of the program that merges a round; zero if none does
+	Start canon.Hash // state root before the first round; of a batch, of its records
+	Data  canon.Hash // tensor root of the training records; zero of a batch
 
 	Parent canon.Hash // settled order whose final state Start is; zero if it is the model's or of unknown origin
 
@@ -72,10 +73,10 @@ type Problem struct {
 	Batch, Records int
 	Seed           uint64
 
-	StateBytes             uint64 // of an encoded state
-	StepFLOPs, StepBytes   uint64 // of one training step
+	StateBytes             uint64 // of an encoded state that a step gives
+	StepFLOPs, StepBytes   uint64 // of one step
 	MergeFLOPs, MergeBytes uint64 // of one merge
-	Recipe                 []byte // hyperparameters, from which and the model the programs follow
+	Recipe                 []byte // what programs follow from beside the model: hyperparameters, or how records enter it
 	Files                  []File
 }
 
@@ -188,6 +189,9 @@ func (o *Order) Check() error {
 	if err := o.Conditions.check(o.Problem.Segments()); err != nil {
 		return err
 	}
+	if n := o.Conditions.TopSegments; n > 0 && o.Problem.Independent() {
+		return fmt.Errorf("%d segments with the largest updates: independent steps update nothing", n)
+	}
 	return o.checkSize()
 }
 
@@ -213,9 +217,9 @@ func (p *Problem) check() error {
 		return err
 	}
 	switch {
-	case p.Kind != "training":
-		return fmt.Errorf("problem kind %q is not known; use training", p.Kind)
-	case p.Step.IsZero() || p.Merge.IsZero() || p.Start.IsZero() || p.Data.IsZero():
+	case p.kindOf().name == "":
+		return fmt.Errorf("problem kind %q is not known; use %s or %s", p.Kind, Training, Batch)
+	case p.Step.IsZero() || p.Start.IsZero():
 		return fmt.Errorf("a root of the problem is missing")
 	case p.Rounds > 0 && p.Shards > MaxUnits/p.Rounds:
 		return fmt.Errorf("%d rounds of %d shards are more than %d units", p.Rounds, p.Shards, MaxUnits)
@@ -235,11 +239,13 @@ func (p *Problem) check() error {
 		bound{"steps of a unit", int64(p.Steps), 1, 1 << 20},
 		bound{"checkpoint interval", int64(p.Interval), 1, int64(p.Steps)},
 		bound{"batch", int64(p.Batch), 1, 1 << 20},
-		bound{"records", int64(p.Records), int64(p.Shards), 1 << 40},
 	); err != nil {
 		return err
 	}
-	return checkBounds(bound{"segments of a unit", int64(p.Segments()), 1, MaxSegments})
+	if err := checkBounds(bound{"segments of a unit", int64(p.Segments()), 1, MaxSegments}); err != nil {
+		return err
+	}
+	return p.kindOf().check(p)
 }
 
 // check returns an error unless conditions suit units of so many segments.

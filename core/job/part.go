@@ -38,7 +38,7 @@ type Part struct {
 	Bare   []int // other units, in order: their present attempt alone, which the event does not change
 	Merges []int // rounds, in order
 
-	NoRoots   bool // of receipts the last checkpoint will do, of merges all but the inputs
+	NoRoots   bool // of receipts the end will do, of merges all but the inputs
 	NoPast    bool // of units the present attempt will do
 	SlashPaid bool // who was paid out of bonds
 }
@@ -163,16 +163,16 @@ func places(all []int, n int) []int {
 	return slices.Compact(all)
 }
 
-// Split returns a unit as it is stored, with the last checkpoint of its receipt
-// alone, and all checkpoints, nil if it has no receipt or they were not read.
-func (u *Unit) Split() (Unit, []canon.Hash) {
+// Split returns a unit of p as it is stored, with the end of its receipt in place of
+// checkpoints, and all checkpoints, nil if it has no receipt or they were not read.
+func (u *Unit) Split(p *Problem) (Unit, []canon.Hash) {
 	bare := *u
 	if u.Receipt == nil {
 		return bare, nil
 	}
 	r := *u.Receipt
 	all := r.Checkpoints
-	r.Checkpoints = all[len(all)-1:]
+	r.Checkpoints = []canon.Hash{p.End(&r)}
 	bare.Receipt = &r
 	if len(all) == 1 {
 		return bare, nil

@@ -37,12 +37,12 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 		if !touched.NoPast {
 			part.Past[i] = full.Past[i]
 		}
-		if bare, points := full.Units[i].Split(); touched.NoRoots {
+		if bare, points := full.Units[i].Split(&full.Order.Problem); touched.NoRoots {
 			part.Units[i], whole[i] = bare, points
 		}
 	}
 	for _, i := range touched.Bare {
-		part.Units[i], _ = full.Units[i].Split()
+		part.Units[i], _ = full.Units[i].Split(&full.Order.Problem)
 	}
 	for _, r := range touched.Merges {
 		part.Merges[r] = full.Merges[r]

@@ -163,7 +163,8 @@ type Bond struct {
 // Bond returns what must stand behind work of round r of which each auditor draws
 // so many segments.
 func (q *Quote) Bond(p *Problem, c *Conditions, rules *Params, r, audited int) (b Bond, err error) {
-	if b.Void, err = scale(q.Honest, uint64(p.Rounds-r), uint64(p.Rounds)); err != nil {
+	part, whole := p.voided(r)
+	if b.Void, err = scale(q.Honest, part, whole); err != nil {
 		return b, err
 	}
 	if b.Void, err = scale(b.Void, rules.BondFactor, 1); err != nil {

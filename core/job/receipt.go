@@ -29,7 +29,7 @@ type Receipt struct {
 	Data        File // the checkpoints' states
 }
 
-// OnlyEnd reports whether of the checkpoints only the last is known here.
+// OnlyEnd reports whether in place of the checkpoints only the end is known here (Problem.End).
 func (r *Receipt) OnlyEnd() bool { return len(r.Checkpoints) == 1 }
 
 // IndexOf returns the index of a checkpoint with a root, of a receipt of so many segments:
@@ -41,9 +41,6 @@ func (r *Receipt) IndexOf(root canon.Hash, segments int) int {
 	}
 	return i
 }
-
-// End returns the state root that the receipt claims.
-func (r *Receipt) End() canon.Hash { return r.Checkpoints[len(r.Checkpoints)-1] }
 
 // ID returns the identity of the receipt, which audits are drawn from.
 func (r *Receipt) ID() canon.Hash { return canon.Sum(canon.DomainReceipt, canon.Marshal(r)) }

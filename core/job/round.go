@@ -36,6 +36,9 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 	if err := e.Check(l); err != nil {
 		return nil, err
 	}
+	if want := canon.Root(l.Ends(e.Round)); !l.Order.Problem.Merges() && (e.Root != want || e.Data != File{}) {
+		return nil, fmt.Errorf("round %d is merged by no program: its root is %v, over the ends of its units, and it has no data", e.Round, want.Short())
+	}
 	m := &l.Merges[e.Round]
 	*m = Merge{By: e.By, Root: e.Root, Inputs: l.Ends(e.Round), Data: e.Data, Attempt: m.Attempt}
 	l.enter(l.Round + 1)

@@ -141,6 +141,9 @@ func (l *Lease) mergeSubject(round, attempt int) (Subject, error) {
 	if round < 0 || round >= l.Round {
 		return Subject{}, fmt.Errorf("round %d is not merged", round)
 	}
+	if !l.Order.Problem.Merges() {
+		return Subject{}, fmt.Errorf("round %d is merged by no program: nobody can get it wrong", round)
+	}
 	m := &l.Merges[round]
 	claim := dispute.Claim{Program: l.Order.Problem.Merge, Inputs: m.Inputs, Steps: 1, End: m.Root}
 	return Subject{Defender: m.By, Claim: claim}, stands(attempt, m.Attempt)
@@ -193,8 +196,7 @@ func (l *Lease) truthSubject(t Target, attempt int) (Subject, error) {
 func (l *Lease) claimed(r *Receipt) Subject {
 	p := &l.Order.Problem
 	return Subject{Defender: r.Provider, Points: r.Checkpoints, Claim: dispute.Claim{
-		Program: p.Step, Inputs: []canon.Hash{r.Start}, Data: p.Data,
-		Batch: dispute.Batch{RecordOrder: p.Order(), Shard: r.Unit % p.Shards, First: r.Unit / p.Shards * p.Steps},
-		Steps: p.Steps, Interval: p.Interval, Checkpoints: canon.Root(r.Checkpoints), End: r.End(),
+		Program: p.Step, Independent: p.Independent(), Inputs: []canon.Hash{r.Start}, Data: p.Data, Batch: p.RecordsOf(r.Unit),
+		Steps: p.Steps, Interval: p.Interval, Checkpoints: canon.Root(r.Checkpoints), End: p.End(r),
 	}}
 }

@@ -82,7 +82,7 @@ func (l *Lease) Ends(round int) []canon.Hash {
 	out := make([]canon.Hash, len(units))
 	for s := range units {
 		if r := units[s].Receipt; r != nil {
-			out[s] = r.End()
+			out[s] = l.Order.Problem.End(r)
 		}
 	}
 	return out

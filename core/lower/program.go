@@ -201,18 +201,18 @@ func (k *linker) take(from graph.Ref, shape tensor.Shape) (*tensor.Primitive, er
 func (t *Typed) Function() (*graph.Program, error) {
 	b := Binding{Groups: 1, Inputs: make([]graph.Ref, len(t.Inputs))}
 	var from []int
-	if b.Slots, from = slotsOf(t.Inputs); len(t.Inputs) > 0 {
+	if b.Slots, from = Slots(t.Inputs); len(t.Inputs) > 0 {
 		for slot, input := range from {
 			b.Inputs[input] = graph.Ref{Kind: graph.RefSlot, Index: slot}
 		}
 	}
-	b.Results, b.Outputs = slotsOf(t.Outputs)
+	b.Results, b.Outputs = Slots(t.Outputs)
 	return t.Program(b)
 }
 
-// slotsOf returns values as slots, in ascending order of their names, and which value each
+// Slots returns values as slots, in ascending order of their names, and which value each
 // is. A value that is named twice is one slot.
-func slotsOf(values []graph.Value) (slots []graph.Slot, order []int) {
+func Slots(values []graph.Value) (slots []graph.Slot, order []int) {
 	for i := range values {
 		order = append(order, i)
 	}

@@ -21,19 +21,27 @@ type Sample struct {
 	Seed  canon.Hash
 }
 
-// SampleStates draws from a seed what a custodian of whole states, and of the records, must
-// show.
+// SampleStates draws from a seed what a custodian of whole states, and of the records unless
+// their root is zero, must show.
 func SampleStates(seed canon.Hash, states []canon.Hash, records canon.Hash) Sample {
-	if i := int(below(seed[:], 0, uint64(len(states)+1))); i < len(states) {
+	if i := drawState(seed, len(states), records); i < len(states) {
 		return Sample{Root: states[i], State: i, Seed: seed}
 	}
 	return Sample{Root: records, State: -1, Seed: seed}
 }
 
-// SampleFragments draws from a seed what a custodian of fragments, and of the records, must
-// show. It keeps one fragment of each of so many checkpoints: all but the first.
+// drawState draws one of n states, or n for the records.
+func drawState(seed canon.Hash, n int, records canon.Hash) int {
+	if !records.IsZero() {
+		n++
+	}
+	return int(below(seed[:], 0, uint64(n)))
+}
+
+// SampleFragments draws from a seed what a custodian of fragments, and of the records unless
+// their root is zero, must show. It keeps one fragment of each of so many checkpoints: all but the first.
 func SampleFragments(seed canon.Hash, fragments canon.Hash, of int, records canon.Hash) Sample {
-	if i := int(below(seed[:], 0, uint64(of+1))); i < of {
+	if i := drawState(seed, of, records); i < of {
 		return Sample{Root: fragments, State: i + 1, Of: of, Seed: seed}
 	}
 	return Sample{Root: records, State: -1, Seed: seed}

@@ -224,7 +224,7 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 // try runs the first step and refuses a loss that is no number.
 func (d *Draft) try(ctx context.Context) error {
 	u := d.Job.UnitOf(&d.Problem, 0)
-	s, err := u.Play(ctx, d.Job.Training.Start, 0, 1, nil)
+	s, err := u.Play(ctx, d.Job.Start, 0, 1, nil)
 	if err != nil {
 		return err
 	}

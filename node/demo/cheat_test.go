@@ -43,7 +43,7 @@ func TestUlpCheatIsFoundInItsFoldBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	start := honest.Training.Start
+	start := honest.Start
 	right := honest.UnitOf(&problem, 1).Witness(ctx, start)
 	wrong := cheater.UnitOf(&problem, 1).Witness(ctx, start)
 	l := lease(t, &problem, wrong)

@@ -124,7 +124,7 @@ func (d *demo) order(ctx context.Context, body string) error {
 		return err
 	}
 	d.report.LossFirst = draft.Loss
-	if d.report.HeldOutLossFirst, err = draft.Job.Loss(ctx, draft.Job.Training.Start, draft.HeldOut, d.env.Jobs.Exec); err != nil {
+	if d.report.HeldOutLossFirst, err = draft.Job.Loss(ctx, draft.Job.Start, draft.HeldOut, d.env.Jobs.Exec); err != nil {
 		return err
 	}
 	d.scribe.say("model: %d parameters; text: %d records, %d held out; loss %.3f, held out %.3f", d.model.Parameters(), draft.Problem.Records, draft.HeldOut.Shape[0], draft.Loss, d.report.HeldOutLossFirst)

@@ -270,9 +270,12 @@ func (p *Proof) checkReceipts() error {
 			return wrong("round %d merges %d states", r, len(m.Inputs))
 		}
 		for s, in := range m.Inputs {
-			if u := &l.Units[l.Unit(r, s)]; u.Receipt == nil || u.Receipt.End() != in {
+			if u := &l.Units[l.Unit(r, s)]; u.Receipt == nil || l.Order.Problem.End(u.Receipt) != in {
 				return wrong("round %d does not merge what unit %d ended in", r, l.Unit(r, s))
 			}
+		}
+		if !l.Order.Problem.Merges() && m.Root != canon.Root(m.Inputs) {
+			return wrong("round %d does not end in the root over the ends of its units", r)
 		}
 	}
 	return nil
@@ -322,7 +325,7 @@ func (p *Proof) File(f job.File) ([]byte, error) {
 // state returns the state with the given root.
 func (p *Proof) state(root canon.Hash) (*graph.State, error) {
 	if root == p.Lease.Order.Problem.Start {
-		return p.Job.Training.Start, nil
+		return p.Job.Start, nil
 	}
 	b, err := p.read(stateEntry(root))
 	if err != nil {

@@ -36,7 +36,9 @@ func (p *Proof) Claims() []Claim {
 				out = append(out, Claim{Unit: l.Unit(r, s), Segment: seg})
 			}
 		}
-		out = append(out, Claim{Merge: true, Round: r})
+		if l.Order.Problem.Merges() {
+			out = append(out, Claim{Merge: true, Round: r})
+		}
 	}
 	return out
 }
@@ -91,7 +93,7 @@ func (p *Proof) execute(ctx context.Context, x Claim) (want canon.Hash, got *gra
 		return l.Merges[x.Round].Root, got, err
 	}
 	r := l.Units[x.Unit].Receipt
-	start, err := p.state(r.Checkpoints[x.Segment])
+	start, err := p.state(problem.Before(r, x.Segment))
 	if err != nil {
 		return want, nil, err
 	}

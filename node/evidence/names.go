@@ -33,7 +33,9 @@ func states(l *job.Lease) []canon.Hash {
 		}
 	}
 	for _, m := range l.Merges[:l.Round] {
-		out = append(out, m.Root)
+		if l.Order.Problem.Merges() {
+			out = append(out, m.Root)
+		}
 	}
 	slices.SortFunc(out, func(a, b canon.Hash) int { return bytes.Compare(a[:], b[:]) })
 	out = slices.Compact(out)

@@ -110,9 +110,12 @@ func (d *lead) takeFiles(ctx context.Context, l *job.Lease) (*replay.Job, error)
 // merge computes and posts the merge of a round, and proves that there is no
 // point in going on if the loss is no number.
 func (d *lead) merge(ctx context.Context, l *job.Lease, j *replay.Job) error {
+	if !l.Order.Problem.Merges() {
+		return d.postMerge(ctx, l, canon.Root(l.Ends(l.Round)), job.File{})
+	}
 	var ends []*graph.State
-	for _, u := range l.RoundUnits() {
-		s, err := d.env.States.Get(ctx, l, u.Receipt.End())
+	for _, end := range l.Ends(l.Round) {
+		s, err := d.env.States.Get(ctx, l, end)
 		if err != nil {
 			return err
 		}
@@ -127,17 +130,23 @@ func (d *lead) merge(ctx context.Context, l *job.Lease, j *replay.Job) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.env.Account.Send(ctx, &workv1.MsgMerge{ // not env.Send: halt hashes the state after it
-		Lead: d.env.Account.Address, Order: order.String(), Round: uint32(l.Round), Root: root[:],
-		Data: wire.FileToProto(blobs.File("state", ref)),
-	})
-	if err != nil {
-		return fmt.Errorf("post the merge of round %d: %w", l.Round, err)
+	if err := d.postMerge(ctx, l, root, blobs.File("state", ref)); err != nil {
+		return err
 	}
 	loss := replay.LossOf(s)
 	d.env.Emit(events.Event{Kind: events.Posted, Order: order, Unit: -1, Step: l.Round, Loss: loss, Text: "merge " + root.Short()})
 	if l.Phase == job.Active && l.Round+1 < l.Order.Problem.Rounds && (math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0)) {
 		return d.halt(ctx, order, s)
+	}
+	return nil
+}
+
+func (d *lead) postMerge(ctx context.Context, l *job.Lease, root canon.Hash, data job.File) error {
+	_, err := d.env.Account.Send(ctx, &workv1.MsgMerge{ // not env.Send: halt hashes the state after it
+		Lead: d.env.Account.Address, Order: l.Order.ID().String(), Round: uint32(l.Round), Root: root[:], Data: wire.FileToProto(data),
+	})
+	if err != nil {
+		return fmt.Errorf("post the merge of round %d: %w", l.Round, err)
 	}
 	return nil
 }

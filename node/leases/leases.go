@@ -97,7 +97,7 @@ func (f *Follower) Fill(ctx context.Context, l *job.Lease, p job.Part) (*job.Lea
 	}
 	for j, i := range q.Units {
 		receipt := *l.Units[i].Receipt
-		if receipt.Checkpoints, err = decodeRoots(&r.Checkpoints[j], &receipt, l.Order.Problem.Segments()+1); err != nil {
+		if receipt.Checkpoints, err = decodeRoots(&r.Checkpoints[j], &receipt, &l.Order.Problem); err != nil {
 			return nil, fmt.Errorf("unit %d of order %s: %w", i, l.Order.ID().Short(), err)
 		}
 		filled.Units[i].Receipt = &receipt
@@ -105,9 +105,10 @@ func (f *Follower) Fill(ctx context.Context, l *job.Lease, p job.Part) (*job.Lea
 	return &filled, nil
 }
 
-// decodeRoots returns the n checkpoints of a receipt of which the last is known.
-func decodeRoots(r *workv1.Roots, of *job.Receipt, n int) ([]canon.Hash, error) {
+// decodeRoots returns the checkpoints of a receipt of which the end is known.
+func decodeRoots(r *workv1.Roots, of *job.Receipt, p *job.Problem) ([]canon.Hash, error) {
 	const size = len(canon.Hash{})
+	n := p.Segments() + 1
 	if len(r.Roots) == 0 || int(r.Attempt) != of.Attempt {
 		return nil, fmt.Errorf("attempt %d was done again", of.Attempt)
 	}
@@ -118,7 +119,7 @@ func decodeRoots(r *workv1.Roots, of *job.Receipt, n int) ([]canon.Hash, error) 
 	for i := range out {
 		copy(out[i][:], r.Roots[i*size:])
 	}
-	if out[n-1] != of.End() {
+	if p.End(&job.Receipt{Start: of.Start, Checkpoints: out}) != p.End(of) {
 		return nil, errors.New("the node answered with the checkpoints of another receipt")
 	}
 	return out, nil

@@ -138,7 +138,7 @@ func TestForcedAttemptIsDrawnAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := w.Training.Start
+	s := w.Start
 	for segment := range l.Order.Problem.Segments() {
 		if altered := first.present(segment, s) != s; altered != (segment == first.wrong) {
 			t.Errorf("segment %d is altered: %v", segment, altered)

@@ -29,7 +29,7 @@ const (
 	RoleTokenizer = job.RoleTokenizer
 )
 
-// Inputs are what a consumer brings.
+// Inputs are what a consumer brings to train a model.
 type Inputs struct {
 	Model  *graph.Graph
 	Recipe train.Recipe
@@ -39,12 +39,14 @@ type Inputs struct {
 
 // Job is an order's problem made concrete: ready to be computed.
 type Job struct {
-	Inputs
-	Training *train.Training
+	Inputs   // of a batch the model alone
+	Start    *graph.State
 	Step     Program
-	Merge    Program
+	Merge    Program         // empty if no program merges
+	Training *train.Training // nil of a batch
+	profile  lower.Profile
 	shards   int
-	bytes    int64 // of an encoded state
+	bytes    int64 // of an encoded state that a step gives
 }
 
 // Program is a program with its commitment and what runs it.
@@ -75,7 +77,7 @@ func New(in Inputs, shards int, exec engine.Executor) (*Job, error) {
 		}
 		t.Start = in.Start
 	}
-	j := &Job{Inputs: in, Training: t, shards: shards, bytes: int64(t.Start.Size())}
+	j := &Job{Inputs: in, Start: t.Start, Training: t, profile: in.Recipe.Profile, shards: shards, bytes: int64(t.Start.Size())}
 	if j.Step, err = prepare(t.Program, exec); err != nil {
 		return nil, fmt.Errorf("training step: %w", err)
 	}
@@ -107,16 +109,19 @@ func (j *Job) StateBytes() int64 { return j.bytes }
 // Bind fills in the parts of a problem that follow from the work: roots, costs,
 // recipe, number of records and batch.
 func (j *Job) Bind(p *job.Problem) error {
-	start, err := j.Training.Start.Root()
+	start, err := j.Start.Root()
 	if err != nil {
 		return err
 	}
-	p.Kind, p.Profile = "training", j.Recipe.Profile.String()
-	p.Step, p.Merge, p.Start, p.Data = j.Step.Commitment.Root(), j.Merge.Commitment.Root(), start, j.Data.Root()
-	p.Batch, p.Records, p.Shards = j.Recipe.Batch, j.Data.Shape[0], j.shards
-	p.Recipe = canon.Marshal(&j.Recipe)
+	p.Profile, p.Start, p.Step, p.Shards = j.profile.String(), start, j.Step.Commitment.Root(), j.shards
 	flops, moved := j.Step.Cost()
 	p.StepFLOPs, p.StepBytes, p.StateBytes = uint64(flops), uint64(moved), uint64(j.bytes)
+	if j.Training == nil {
+		p.Kind, p.Batch, p.Records = job.Batch, j.Step.Rows, j.Start.Slots[0].Shape[0]
+		return nil
+	}
+	p.Kind, p.Merge, p.Data = job.Training, j.Merge.Commitment.Root(), j.Data.Root()
+	p.Batch, p.Records, p.Recipe = j.Recipe.Batch, j.Data.Shape[0], canon.Marshal(&j.Recipe)
 	flops, moved = j.Merge.Cost()
 	p.MergeFLOPs, p.MergeBytes = uint64(flops), uint64(moved)
 	return nil
@@ -172,57 +177,100 @@ func Load(ctx context.Context, p *job.Problem, read func(job.File) ([]byte, erro
 	return nil, &UnfitError{err}
 }
 
-func load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (*Job, error) {
-	var in Inputs
-	if err := canon.Unmarshal(p.Recipe, &in.Recipe); err != nil {
-		return nil, fmt.Errorf("recipe: %w", err)
-	}
-	var err error
-	if in.Recipe.Profile, err = lower.ParseProfile(p.Profile); err != nil {
+// loader reads the files of a problem, and makes what each kind of work makes of them.
+type loader struct {
+	*job.Problem
+	read    func(job.File) ([]byte, error)
+	exec    engine.Executor
+	profile lower.Profile
+	model   *graph.Graph
+}
+
+func load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (j *Job, err error) {
+	l := loader{Problem: p, read: read, exec: exec}
+	if l.profile, err = lower.ParseProfile(p.Profile); err != nil {
 		return nil, err
 	}
-	file := func(role string) ([]byte, error) {
-		f, ok := p.File(role)
-		if !ok {
-			return nil, fmt.Errorf("the order names no %s file", role)
-		}
-		b, err := read(f)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", role, err)
-		}
-		return b, nil
-	}
-	b, err := file(RoleModel)
+	b, err := l.file(RoleModel)
 	if err != nil {
 		return nil, err
 	}
-	if in.Model, err = onnx.Read(bytes.NewReader(b), int64(len(b)), onnx.Options{}); err != nil {
+	if l.model, err = onnx.Read(bytes.NewReader(b), int64(len(b)), onnx.Options{}); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	if b, err = file(RoleData); err != nil {
-		return nil, err
+	if p.Kind == job.Batch {
+		j, err = l.batch()
+	} else {
+		j, err = l.training()
 	}
-	if in.Data, err = ReadTensor(b); err != nil {
-		return nil, fmt.Errorf("training records: %w", err)
-	}
-	if _, ok := p.File(RoleStart); ok {
-		if b, err = file(RoleStart); err != nil {
-			return nil, err
-		}
-		if in.Start, err = ReadState(b, p.Start, runtime.GOMAXPROCS(0)); err != nil {
-			return nil, fmt.Errorf("start state: %w", err)
-		}
-	}
-	j, err := New(in, p.Shards, exec)
 	if err != nil {
 		return nil, err
 	}
 	return j, j.matches(p)
 }
 
+func (l *loader) training() (*Job, error) {
+	in := Inputs{Model: l.model}
+	if err := canon.Unmarshal(l.Recipe, &in.Recipe); err != nil {
+		return nil, fmt.Errorf("recipe: %w", err)
+	}
+	in.Recipe.Profile = l.profile
+	b, err := l.file(RoleData)
+	if err != nil {
+		return nil, err
+	}
+	if in.Data, err = ReadTensor(b); err != nil {
+		return nil, fmt.Errorf("training records: %w", err)
+	}
+	if _, ok := l.File(RoleStart); ok {
+		if in.Start, err = l.start(); err != nil {
+			return nil, err
+		}
+	}
+	return New(in, l.Shards, l.exec)
+}
+
+func (l *loader) batch() (*Job, error) {
+	if len(l.Recipe) > 0 {
+		return nil, fmt.Errorf("a batch has a recipe of %d bytes, and needs none", len(l.Recipe))
+	}
+	start, err := l.start()
+	if err != nil {
+		return nil, err
+	}
+	return NewBatch(Dataset{Model: l.model, Records: start, Batch: l.Batch, Profile: l.profile}, l.Shards, l.exec)
+}
+
+// file reads the file with a role.
+func (l *loader) file(role string) ([]byte, error) {
+	f, ok := l.File(role)
+	if !ok {
+		return nil, fmt.Errorf("the order names no %s file", role)
+	}
+	b, err := l.read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", role, err)
+	}
+	return b, nil
+}
+
+// start reads the state that the order starts from.
+func (l *loader) start() (*graph.State, error) {
+	b, err := l.file(RoleStart)
+	if err != nil {
+		return nil, err
+	}
+	s, err := ReadState(b, l.Start, runtime.GOMAXPROCS(0))
+	if err != nil {
+		return nil, fmt.Errorf("start state: %w", err)
+	}
+	return s, nil
+}
+
 // matches compares what follows from the files with what the order binds.
 func (j *Job) matches(p *job.Problem) error {
 	q := *p
+	q.Merge, q.Data, q.MergeFLOPs, q.MergeBytes = canon.Hash{}, canon.Hash{}, 0, 0
 	if err := j.Bind(&q); err != nil {
 		return err
 	}
@@ -246,13 +294,14 @@ func (j *Job) matches(p *job.Problem) error {
 // held-out records are like those that the order trains on, a tokenizer is one.
 func (j *Job) CheckUnread(role string, b []byte) error {
 	err := fmt.Errorf("no file has the role %q", role)
-	switch role {
-	case RoleHeldOut:
+	switch {
+	case j.Training == nil: // all files of a batch are read
+	case role == RoleHeldOut:
 		var t *tensor.Tensor
 		if t, err = ReadTensor(b); err == nil && (t.Type != j.Data.Type || len(t.Shape) != 2 || t.Shape[1] != j.Data.Shape[1]) {
 			err = fmt.Errorf("they are %v%v, the training records %v%v", t.Type, t.Shape, j.Data.Type, j.Data.Shape)
 		}
-	case RoleTokenizer:
+	case role == RoleTokenizer:
 		_, err = text.ReadTokenizer(bytes.NewReader(b))
 	}
 	if err != nil {

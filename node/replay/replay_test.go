@@ -102,7 +102,7 @@ func TestLoadedWorkEqualsTheDrafted(t *testing.T) {
 	for i, x := range []*replay.Job{j, again, reference} {
 		var ends []*graph.State
 		for shard := range 2 {
-			end, err := x.UnitOf(p, shard).Play(t.Context(), x.Training.Start, 0, p.Steps, nil)
+			end, err := x.UnitOf(p, shard).Play(t.Context(), x.Start, 0, p.Steps, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +118,7 @@ func TestLoadedWorkEqualsTheDrafted(t *testing.T) {
 		if got := root(t, s); got != want || got == p.Start {
 			t.Errorf("merge %d has root %v, want %v", i, got.Short(), want.Short())
 		}
-		for _, s := range append(ends, s, x.Training.Start) {
+		for _, s := range append(ends, s, x.Start) {
 			if n := int64(len(canon.Encode(s.Encode))); n != x.StateBytes() {
 				t.Errorf("a state has %d bytes, StateBytes says %d", n, x.StateBytes())
 			}
@@ -226,7 +226,7 @@ func TestFilesThatNoStepReadsHaveTheirForm(t *testing.T) {
 	}
 	list := canon.Marshal(&job.Receipt{Provider: "p", Checkpoints: []canon.Hash{p.Start, p.Data}})
 	for name, b := range map[string][]byte{
-		"nothing": nil, "model": files[replay.RoleModel], "state": canon.Encode(j.Training.Start.Encode), "list": list, "narrow records": canon.Encode(narrow.Encode),
+		"nothing": nil, "model": files[replay.RoleModel], "state": canon.Encode(j.Start.Encode), "list": list, "narrow records": canon.Encode(narrow.Encode),
 	} {
 		for _, role := range []string{replay.RoleHeldOut, replay.RoleTokenizer} {
 			var unfit *replay.UnfitError
@@ -239,7 +239,7 @@ func TestFilesThatNoStepReadsHaveTheirForm(t *testing.T) {
 
 func TestReadState(t *testing.T) {
 	j, p, _ := order(t, 3, 2)
-	b := canon.Encode(j.Training.Start.Encode)
+	b := canon.Encode(j.Start.Encode)
 	s, err := replay.ReadState(b, p.Start, 2)
 	if err != nil || root(t, s) != p.Start {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func TestWitness(t *testing.T) {
 	const steps = 60
 	j, p, _ := order(t, steps, 10)
 	u := j.UnitOf(p, 3)
-	start, err := j.UnitOf(p, 1).Play(t.Context(), j.Training.Start, 0, steps, nil)
+	start, err := j.UnitOf(p, 1).Play(t.Context(), j.Start, 0, steps, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestWitnessBytes(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range held {
-		held[i] = j.UnitOf(p, 0).Witness(t.Context(), j.Training.Start)
+		held[i] = j.UnitOf(p, 0).Witness(t.Context(), j.Start)
 		for step := 1; step <= steps; step++ {
 			if _, err := held[i].Root(step); err != nil {
 				t.Fatal(err)
@@ -362,7 +362,7 @@ func TestMergeWitness(t *testing.T) {
 	var ends []*graph.State
 	claim := dispute.Claim{Program: p.Merge, Steps: 1}
 	for shard := range 2 {
-		end, err := j.UnitOf(p, shard).Play(t.Context(), j.Training.Start, 0, p.Steps, nil)
+		end, err := j.UnitOf(p, shard).Play(t.Context(), j.Start, 0, p.Steps, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -389,7 +389,7 @@ func TestMergeWitness(t *testing.T) {
 
 func TestLoss(t *testing.T) {
 	j, p, _ := order(t, 8, 4)
-	start := j.Training.Start
+	start := j.Start
 	before, err := j.Loss(t.Context(), start, j.Data, cpu.New(1))
 	if err != nil {
 		t.Fatal(err)
@@ -428,7 +428,7 @@ func BenchmarkUnit(b *testing.B) {
 	j, p := benched(b)
 	steps := 0
 	for b.Loop() {
-		if _, err := j.UnitOf(p, 0).Play(b.Context(), j.Training.Start, 0, p.Steps, nil); err != nil {
+		if _, err := j.UnitOf(p, 0).Play(b.Context(), j.Start, 0, p.Steps, nil); err != nil {
 			b.Fatal(err)
 		}
 		steps += p.Steps
@@ -441,7 +441,7 @@ func BenchmarkUnit(b *testing.B) {
 func BenchmarkExecution(b *testing.B) {
 	j, p := benched(b)
 	for b.Loop() {
-		if _, err := j.UnitOf(p, 0).Witness(b.Context(), j.Training.Start).Execution(0); err != nil {
+		if _, err := j.UnitOf(p, 0).Witness(b.Context(), j.Start).Execution(0); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/tally-network/tally/engine"
 )
 
-// Unit is one unit of an order: the steps of a shard in a round.
+// Unit is one unit of an order: the steps of a shard in a round. Where steps are independent,
+// all start from the order's start state, whatever state is given.
 type Unit struct {
 	Job     *Job
 	Problem *job.Problem
@@ -35,13 +36,20 @@ func (u Unit) From(step int) Unit {
 
 // inputs returns what a local step of the unit reads.
 func (u Unit) inputs(s *graph.State, step int) graph.Inputs {
-	rows := u.Problem.Order().Rows(u.Shard, u.Round*u.Problem.Steps+u.first+step)
+	if u.Problem.Independent() {
+		s = u.Job.Start
+	}
+	batch := u.Problem.RecordsOf(u.Round*u.Problem.Shards + u.Shard)
+	rows := make([]int64, batch.RecordOrder.Batch)
+	for i := range rows {
+		rows[i] = batch.Row(u.first+step, i)
+	}
 	return graph.Inputs{States: []*graph.State{s}, Data: u.Job.Data, Rows: rows}
 }
 
-// Play runs the local steps from…to−1 from the state before them. after, if not
-// nil, sees each state with the number of steps done. It must copy what it keeps:
-// the memory of a state is used again for the next but one.
+// Play runs the local steps from…to−1 from the state before them, and returns the last
+// state. after, if not nil, sees each with the number of steps done. It must copy what it
+// keeps: the memory of a state is used again for the next but one.
 func (u Unit) Play(ctx context.Context, s *graph.State, from, to int, after func(done int, s *graph.State) error) (*graph.State, error) {
 	var last *graph.State // before s, and made here
 	for step := from; step < to; step++ {
@@ -128,6 +136,9 @@ func (j *Job) held() int { return max(2, min(maxHeld, heldBytes/max(int(j.bytes)
 // all values of a step, or all of a merge.
 func (j *Job) WitnessBytes() uint64 {
 	unit := uint64(1+j.held())*uint64(j.bytes) + engine.Memory(j.Step.Program)
+	if j.Merge.Program == nil {
+		return unit
+	}
 	return max(unit, engine.Memory(j.Merge.Program))
 }
 
@@ -153,6 +164,9 @@ func (w *unitWitness) state(step int) (*graph.State, error) {
 		if from <= h.step && h.step <= step {
 			from, s = h.step, h.state
 		}
+	}
+	if from < step && w.unit.Problem.Independent() {
+		from = step - 1
 	}
 	s, err := w.unit.Play(w.ctx, s, from, step, nil)
 	if err != nil {
@@ -180,9 +194,12 @@ func (w *unitWitness) Execution(step int) (*dispute.Execution, error) {
 	if w.last != nil && w.at == step {
 		return w.last, nil
 	}
-	s, err := w.state(step)
-	if err != nil {
-		return nil, err
+	s := w.start
+	if !w.unit.Problem.Independent() {
+		var err error
+		if s, err = w.state(step); err != nil {
+			return nil, err
+		}
 	}
 	e, err := w.unit.Job.Step.execute(w.ctx, w.unit.inputs(s, step))
 	if err == nil {

@@ -17,7 +17,7 @@ import (
 // findState returns a state that is here, or gets it from whoever has it.
 func (h *Holder) findState(ctx context.Context, l *job.Lease, j *replay.Job, root canon.Hash) (*graph.State, error) {
 	if root == l.Order.Problem.Start {
-		return j.Training.Start, nil
+		return j.Start, nil
 	}
 	if ref, ok := h.noted(l.Order.ID(), root); ok {
 		if b, err := h.Store.GetBytes(ref, j.StateBytes()); err == nil {
@@ -75,7 +75,7 @@ func (h *Holder) fetchState(ctx context.Context, l *job.Lease, j *replay.Job, ro
 // it, which custodians attest to. Of any other state it says why it is missing.
 func (h *Holder) remerge(ctx context.Context, l *job.Lease, j *replay.Job, root canon.Hash, missing error) (*graph.State, error) {
 	r := slices.IndexFunc(l.Merges[:l.Round], func(m job.Merge) bool { return m.Root == root })
-	if r < 0 || ctx.Err() != nil {
+	if r < 0 || ctx.Err() != nil || !l.Order.Problem.Merges() {
 		return nil, missing
 	}
 	var ends []*graph.State
@@ -108,7 +108,7 @@ type place struct {
 // places returns where a lease has the state with the given root.
 func places(l *job.Lease, root canon.Hash) (out []place) {
 	for _, m := range l.Merges[:l.Round] {
-		if m.Root == root {
+		if m.Root == root && l.Order.Problem.Merges() {
 			out = append(out, place{merge: m})
 		}
 	}
@@ -152,15 +152,16 @@ func (h *Holder) derive(ctx context.Context, l *job.Lease, r *job.Receipt, root 
 		return nil, fmt.Errorf("state %v is no checkpoint of unit %d that follows from another", root.Short(), r.Unit)
 	}
 	from := to - 1
-	for ; from > 0; from-- {
+	for ; from > 0 && !p.Independent(); from-- {
 		if ref, ok := h.noted(id, r.Checkpoints[from]); ok && h.Store.Has(ref) {
 			break
 		}
 	}
 	// Never by deriving: receipts could lie in a circle.
-	s, err := h.findState(ctx, l, j, r.Checkpoints[from])
+	before := p.Before(r, from)
+	s, err := h.findState(ctx, l, j, before)
 	if err != nil {
-		s, err = h.remerge(ctx, l, j, r.Checkpoints[from], err)
+		s, err = h.remerge(ctx, l, j, before, err)
 	}
 	if err != nil {
 		return nil, err

@@ -80,7 +80,7 @@ func (h *Holder) Fragment(ctx context.Context, l *job.Lease, a job.Attestation, 
 		return nil, err
 	}
 	f := list.Files[at-1]
-	if most := l.Order.Fragments().Bytes(j.Training.Start.Slots); f.Size > most {
+	if most := l.Order.Fragments().Bytes(j.Step.Gives()); f.Size > most {
 		return nil, fmt.Errorf("a fragment of %d bytes, the limit is %d", f.Size, most)
 	}
 	b, err := h.Blobs.Read(ctx, l, f, a.Custodian)
@@ -126,7 +126,7 @@ func (h *Holder) rebuild(ctx context.Context, l *job.Lease, j *replay.Job, at pl
 	if u.Receipt == nil || u.Attempt != r.Attempt {
 		return nil, &blobs.FetchError{Role: "checkpoint", Err: fmt.Errorf("nobody keeps fragments of attempt %d of unit %d", r.Attempt, r.Unit)}
 	}
-	code, slots := l.Order.Fragments(), j.Training.Start.Slots
+	code, slots := l.Order.Fragments(), j.Step.Gives()
 	var held []erasure.Held
 	var missing []error
 	for _, a := range u.Attested {

@@ -266,11 +266,11 @@ func TestBytesBoundFragments(t *testing.T) {
 	env, _ := roletest.New(t, custodian(0))
 	_, j := roletest.Lease(t, env)
 	for _, c := range []erasure.Code{{Fragments: 4, Needed: 2}, {Fragments: 16, Needed: 5}} {
-		p, err := c.Fragment(j.Training.Start, 3)
+		p, err := c.Fragment(j.Start, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, most := uint64(len(canon.Encode(p.Encode))), c.Bytes(j.Training.Start.Slots); n > most || most > n+uint64(len(p.Slots))*80+16 {
+		if n, most := uint64(len(canon.Encode(p.Encode))), c.Bytes(j.Start.Slots); n > most || most > n+uint64(len(p.Slots))*80+16 {
 			t.Errorf("%d bytes, at most %d", n, most)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tally-network/tally/engine/merkle"
 )
 
-// Truth re-executes segments of a receipt's unit, each from the checkpoint that it
-// begins with, and returns what they give.
+// Truth re-executes segments of a receipt's unit, each from the state that it begins
+// with, and returns what they give.
 func (h *Holder) Truth(ctx context.Context, l *job.Lease, r *job.Receipt, segments []int) ([]proof.Outcome, error) {
 	j, err := h.Jobs.Get(ctx, l)
 	if err != nil {
@@ -19,11 +19,11 @@ func (h *Holder) Truth(ctx context.Context, l *job.Lease, r *job.Receipt, segmen
 	unit := j.UnitOf(p, r.Unit)
 	var outcomes []proof.Outcome
 	for _, s := range segments {
-		state, err := h.Get(ctx, l, r.Checkpoints[s])
+		state, err := h.Get(ctx, l, p.Before(r, s))
 		if err != nil {
 			return nil, err
 		}
-		o := proof.Outcome{Before: r.Checkpoints[s]}
+		o := proof.Outcome{Before: p.Before(r, s)}
 		first, steps := p.Segment(s)
 		last := first + steps - 1
 		if steps > 1 {

@@ -121,7 +121,7 @@ func (c *challenger) next(l *job.Lease) (t job.Target, name string, ok bool) {
 				return job.UnitTarget(i), name, true
 			}
 		}
-		if round := i / shards; i%shards == shards-1 && round < l.Round {
+		if round := i / shards; i%shards == shards-1 && round < l.Round && l.Order.Problem.Merges() {
 			t := job.MergeTarget(round)
 			if name := fmt.Sprintf("merge-%d-%d", round, l.Attempt(t)); !c.waits(l, t) && !c.noted(l, name) {
 				return t, name, true

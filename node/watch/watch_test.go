@@ -15,6 +15,7 @@ import (
 func lease() *job.Lease {
 	l := &job.Lease{Phase: job.Active, Round: 2, Units: make([]job.Unit, 6), Merges: make([]job.Merge, 3)}
 	l.Order.Problem.Rounds, l.Order.Problem.Shards = 3, 2
+	l.Order.Problem.Merge = canon.Sum("merge")
 	for i := range 5 {
 		l.Units[i].Status, l.Units[i].Receipt = job.Counted, receipt(i, 0)
 	}

@@ -284,7 +284,7 @@ func (s *leaseStore) save(ctx context.Context, id canon.Hash, before *loaded, af
 	}
 	for _, i := range before.part.Units {
 		at := collections.Join(id[:], uint32(i))
-		err := s.saveUnit(ctx, at, before, &after.Units[i])
+		err := s.saveUnit(ctx, at, before, &after.Order.Problem, &after.Units[i])
 		if !before.part.NoPast {
 			err = errors.Join(err, s.savePast(ctx, id, before, i, after.Past[i]))
 		}
@@ -331,9 +331,9 @@ func (s *leaseStore) saveSlashPaid(ctx context.Context, id canon.Hash, before, a
 	return nil
 }
 
-func (s *leaseStore) saveUnit(ctx context.Context, at part, before *loaded, u *job.Unit) error {
+func (s *leaseStore) saveUnit(ctx context.Context, at part, before *loaded, p *job.Problem, u *job.Unit) error {
 	i := int(at.K2())
-	bare, checkpoints := u.Split()
+	bare, checkpoints := u.Split(p)
 	return errors.Join(
 		write(ctx, s.units, at, before.units[i], blankUnit, &bare),
 		s.saveList(ctx, s.checkpoints, at, before.checkpoints[i], checkpoints, u.Receipt == nil),

@@ -402,7 +402,7 @@ func (c *composer) mergeRoot() any {
 		if u.Receipt == nil {
 			return make([]byte, canon.HashSize)
 		}
-		ends = append(ends, u.Receipt.End())
+		ends = append(ends, c.l.Order.Problem.End(u.Receipt))
 	}
 	root, _ := c.o.merge(ends)
 	if c.lies(c.By) {

@@ -44,7 +44,7 @@ func draft(ctx context.Context, s consume.Spec) (*consume.Draft, error) {
 
 // Honest returns the root that a draft must end with, computed here.
 func Honest(ctx context.Context, d *consume.Draft) (canon.Hash, error) {
-	s := d.Job.Training.Start
+	s := d.Job.Start
 	for r := range d.Problem.Rounds {
 		var ends []*graph.State
 		for shard := range d.Problem.Shards {

@@ -114,7 +114,7 @@ func Lend(t testing.TB, env *role.Env, l *job.Lease) {
 func Unit(t testing.TB, j *replay.Job, l *job.Lease, i int) (all []*graph.State, roots []canon.Hash) {
 	t.Helper()
 	roots = []canon.Hash{l.Order.Problem.Start}
-	_, err := j.UnitOf(&l.Order.Problem, i).Play(t.Context(), j.Training.Start, 0, l.Order.Problem.Steps, func(_ int, s *graph.State) error {
+	_, err := j.UnitOf(&l.Order.Problem, i).Play(t.Context(), j.Start, 0, l.Order.Problem.Steps, func(_ int, s *graph.State) error {
 		root, err := s.Root()
 		if err != nil {
 			return err
