@@ -311,11 +311,30 @@ func (k *contraction) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.
 	if higher == k.mBlocks && k.b.input == nil {
 		wider = min(n/k.mBlocks, k.nBlocks-c, max(k.blockLimit(tuning.MaxNC, higher*k.mc)/k.nc, 1))
 	}
-	p.place(k, w, b, r*k.mc, c*k.nc, higher*k.mc, wider*k.nc)
-	if !p.compute(args, words) {
-		return 0, kernel.ErrStopped
+	rows, step := min(higher*k.mc, k.rows.N-r*k.mc), higher*k.mc
+	if do != nil {
+		step = k.epilogueRows(step, wider*k.nc)
 	}
-	return wider * higher, p.finish(out, words, args, do)
+	for at := 0; at < rows; at += step {
+		p.place(k, w, b, r*k.mc+at, c*k.nc, min(step, rows-at), wider*k.nc)
+		if !p.compute(args, words) {
+			return 0, kernel.ErrStopped
+		}
+		if err := p.finish(out, words, args, do); err != nil {
+			return 0, err
+		}
+	}
+	return wider * higher, nil
+}
+
+// epilogueRows returns how many rows of a block are computed before an epilogue takes them:
+// as many as stay in the cache, if that packs no more, and operand b stays there too.
+func (k *contraction) epilogueRows(rows, lines int) int {
+	fixed := k.a.input != nil || k.b.input != nil || k.a.prepacked != nil || k.int8 != nil
+	if fixed || !k.direct || k.terms.N > k.kc || lines*k.terms.N > tuning.MaxEpilogueB {
+		return rows
+	}
+	return min(rows, mem.RoundUp(mem.CeilDiv(tuning.EpilogueElements, lines), k.mr))
 }
 
 // blockLimit returns the rows or lines, at most so many, of a block with so many of the
