@@ -14,6 +14,7 @@ import (
 // tuning constants: changing one changes what the code does, or breaks it.
 var facts = map[string]string{
 	"engine/cpu/fuse.NoHead":             "no node",
+	"engine/cpu/fuse.keptOperand":        "what a chain has kept",
 	"engine/cpu/fuse.noOperand":          "no operand",
 	"engine/cpu/gemm.each":               "bytes in a word",
 	"engine/cpu/gemm.layoutVersion":      "of a format",

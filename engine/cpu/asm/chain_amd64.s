@@ -6,13 +6,15 @@
 
 // func avx512EltwiseChain(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
-TEXT ·avx512EltwiseChain(SB), NOSPLIT, $0-80
+TEXT ·avx512EltwiseChain(SB), NOSPLIT, $576-80
 	MOVQ    dst+48(FP), AX
 	MOVQ    x+56(FP), CX
 	VMOVUPS lanes7fc00000<>+0(SB), Z0
 	VMOVUPS lanes11111100<>+0(SB), Z1
 	VMOVUPS lanes77777000<>+0(SB), Z2
 	VMOVUPS lanes88888000<>+0(SB), Z3
+	LEAQ    63(SP), DI
+	ANDQ    $-64, DI
 	MOVQ    width+16(FP), DX
 	ANDQ    $0x0000003f, DX
 	MOVQ    $-1, BX
@@ -29,7 +31,7 @@ TEXT ·avx512EltwiseChain(SB), NOSPLIT, $0-80
 	XORQ    SI, SI
 
 row:
-	MOVQ lines+8(FP), DI
+	MOVQ lines+8(FP), R8
 
 line:
 	MOVQ width+16(FP), BX
@@ -45,22 +47,22 @@ whole8:
 	VMOVUPS 320(CX)(DX*1), Z9
 	VMOVUPS 384(CX)(DX*1), Z10
 	VMOVUPS 448(CX)(DX*1), Z11
-	MOVQ    steps+64(FP), R8
-	MOVQ    n+72(FP), R9
+	MOVQ    steps+64(FP), R9
+	MOVQ    n+72(FP), R10
 
 whole8Step:
-	MOVQ         (R8), R10
-	MOVQ         8(R8), R11
-	TESTB        $0x01, R10
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	TESTB        $0x01, R11
 	JNZ          whole8Apart
-	MOVQ         16(R8), R12
-	ANDQ         SI, R12
-	VBROADCASTSS (R11)(R12*1), Z12
-	CMPQ         R10, $0x0c
-	JGE          whole8Same6
-	CMPQ         R10, $0x06
+	MOVQ         16(R9), R13
+	ANDQ         SI, R13
+	VBROADCASTSS (R12)(R13*1), Z12
+	CMPQ         R11, $0x0e
+	JGE          whole8Same7
+	CMPQ         R11, $0x06
 	JGE          whole8Same3
-	CMPQ         R10, $0x02
+	CMPQ         R11, $0x02
 	JGE          whole8Same1
 	VADDPS       Z12, Z4, Z4
 	VADDPS       Z12, Z5, Z5
@@ -73,7 +75,7 @@ whole8Step:
 	JMP          whole8Done
 
 whole8Same1:
-	CMPQ   R10, $0x04
+	CMPQ   R11, $0x04
 	JGE    whole8Same2
 	VSUBPS Z12, Z4, Z4
 	VSUBPS Z12, Z5, Z5
@@ -97,7 +99,9 @@ whole8Same2:
 	JMP    whole8Done
 
 whole8Same3:
-	CMPQ   R10, $0x08
+	CMPQ   R11, $0x0a
+	JGE    whole8Same5
+	CMPQ   R11, $0x08
 	JGE    whole8Same4
 	VMULPS Z12, Z4, Z4
 	VMULPS Z12, Z5, Z5
@@ -110,8 +114,6 @@ whole8Same3:
 	JMP    whole8Done
 
 whole8Same4:
-	CMPQ   R10, $0x0a
-	JGE    whole8Same5
 	VDIVPS Z12, Z4, Z4
 	VDIVPS Z12, Z5, Z5
 	VDIVPS Z12, Z6, Z6
@@ -123,6 +125,8 @@ whole8Same4:
 	JMP    whole8Done
 
 whole8Same5:
+	CMPQ        R11, $0x0c
+	JGE         whole8Same6
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z4, Z12, Z4
@@ -144,10 +148,6 @@ whole8Same5:
 	JMP         whole8Done
 
 whole8Same6:
-	CMPQ        R10, $0x12
-	JGE         whole8Same9
-	CMPQ        R10, $0x0e
-	JGE         whole8Same7
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z4, Z12, Z4
@@ -169,7 +169,9 @@ whole8Same6:
 	JMP         whole8Done
 
 whole8Same7:
-	CMPQ   R10, $0x10
+	CMPQ   R11, $0x14
+	JGE    whole8Same10
+	CMPQ   R11, $0x10
 	JGE    whole8Same8
 	VDIVPS Z4, Z12, Z4
 	VDIVPS Z5, Z12, Z5
@@ -182,6 +184,8 @@ whole8Same7:
 	JMP    whole8Done
 
 whole8Same8:
+	CMPQ    R11, $0x12
+	JGE     whole8Same9
 	VXORPS  lanes80000000<>+0(SB), Z4, Z4
 	VMOVAPS Z4, Z4
 	VXORPS  lanes80000000<>+0(SB), Z5, Z5
@@ -201,8 +205,6 @@ whole8Same8:
 	JMP     whole8Done
 
 whole8Same9:
-	CMPQ         R10, $0x14
-	JGE          whole8Same10
 	VMULPS       lanes3fb8aa3b<>+0(SB), Z4, Z12
 	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
 	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
@@ -430,7 +432,9 @@ whole8Same9:
 	JMP          whole8Done
 
 whole8Same10:
-	CMPQ         R10, $0x16
+	CMPQ         R11, $0x18
+	JGE          whole8Same12
+	CMPQ         R11, $0x16
 	JGE          whole8Same11
 	VANDPS       lanes7fffffff<>+0(SB), Z4, Z12
 	VMULPS       Z4, Z4, Z13
@@ -1493,154 +1497,198 @@ whole8Same11:
 	VMOVAPS      Z11, Z11
 	JMP          whole8Done
 
+whole8Same12:
+	CMPQ    R11, $0x1a
+	JGE     whole8Same13
+	VMOVAPS Z4, (DI)
+	VMOVAPS Z5, 64(DI)
+	VMOVAPS Z6, 128(DI)
+	VMOVAPS Z7, 192(DI)
+	VMOVAPS Z8, 256(DI)
+	VMOVAPS Z9, 320(DI)
+	VMOVAPS Z10, 384(DI)
+	VMOVAPS Z11, 448(DI)
+	JMP     whole8Done
+
+whole8Same13:
+	VMOVAPS (DI), Z12
+	VMOVAPS Z4, (DI)
+	VMOVAPS Z12, Z4
+	VMOVAPS 64(DI), Z12
+	VMOVAPS Z5, 64(DI)
+	VMOVAPS Z12, Z5
+	VMOVAPS 128(DI), Z12
+	VMOVAPS Z6, 128(DI)
+	VMOVAPS Z12, Z6
+	VMOVAPS 192(DI), Z12
+	VMOVAPS Z7, 192(DI)
+	VMOVAPS Z12, Z7
+	VMOVAPS 256(DI), Z12
+	VMOVAPS Z8, 256(DI)
+	VMOVAPS Z12, Z8
+	VMOVAPS 320(DI), Z12
+	VMOVAPS Z9, 320(DI)
+	VMOVAPS Z12, Z9
+	VMOVAPS 384(DI), Z12
+	VMOVAPS Z10, 384(DI)
+	VMOVAPS Z12, Z10
+	VMOVAPS 448(DI), Z12
+	VMOVAPS Z11, 448(DI)
+	VMOVAPS Z12, Z11
+	JMP     whole8Done
+
 whole8Apart:
-	MOVQ    16(R8), R12
-	IMULQ   SI, R12
-	ADDQ    DX, R11
-	ADDQ    R12, R11
-	CMPQ    R10, $0x09
+	TESTQ R12, R12
+	JZ    whole8Kept
+	MOVQ  16(R9), R13
+	IMULQ SI, R13
+	ADDQ  DX, R12
+	ADDQ  R13, R12
+
+whole8Beside:
+	CMPQ    R11, $0x09
 	JGE     whole8Own4
-	CMPQ    R10, $0x05
+	CMPQ    R11, $0x05
 	JGE     whole8Own2
-	CMPQ    R10, $0x03
+	CMPQ    R11, $0x03
 	JGE     whole8Own1
-	VMOVUPS (R11), Z12
+	VMOVUPS (R12), Z12
 	VADDPS  Z12, Z4, Z4
-	VMOVUPS 64(R11), Z12
+	VMOVUPS 64(R12), Z12
 	VADDPS  Z12, Z5, Z5
-	VMOVUPS 128(R11), Z12
+	VMOVUPS 128(R12), Z12
 	VADDPS  Z12, Z6, Z6
-	VMOVUPS 192(R11), Z12
+	VMOVUPS 192(R12), Z12
 	VADDPS  Z12, Z7, Z7
-	VMOVUPS 256(R11), Z12
+	VMOVUPS 256(R12), Z12
 	VADDPS  Z12, Z8, Z8
-	VMOVUPS 320(R11), Z12
+	VMOVUPS 320(R12), Z12
 	VADDPS  Z12, Z9, Z9
-	VMOVUPS 384(R11), Z12
+	VMOVUPS 384(R12), Z12
 	VADDPS  Z12, Z10, Z10
-	VMOVUPS 448(R11), Z12
+	VMOVUPS 448(R12), Z12
 	VADDPS  Z12, Z11, Z11
 	JMP     whole8Done
 
 whole8Own1:
-	VMOVUPS (R11), Z12
+	VMOVUPS (R12), Z12
 	VSUBPS  Z12, Z4, Z4
-	VMOVUPS 64(R11), Z12
+	VMOVUPS 64(R12), Z12
 	VSUBPS  Z12, Z5, Z5
-	VMOVUPS 128(R11), Z12
+	VMOVUPS 128(R12), Z12
 	VSUBPS  Z12, Z6, Z6
-	VMOVUPS 192(R11), Z12
+	VMOVUPS 192(R12), Z12
 	VSUBPS  Z12, Z7, Z7
-	VMOVUPS 256(R11), Z12
+	VMOVUPS 256(R12), Z12
 	VSUBPS  Z12, Z8, Z8
-	VMOVUPS 320(R11), Z12
+	VMOVUPS 320(R12), Z12
 	VSUBPS  Z12, Z9, Z9
-	VMOVUPS 384(R11), Z12
+	VMOVUPS 384(R12), Z12
 	VSUBPS  Z12, Z10, Z10
-	VMOVUPS 448(R11), Z12
+	VMOVUPS 448(R12), Z12
 	VSUBPS  Z12, Z11, Z11
 	JMP     whole8Done
 
 whole8Own2:
-	CMPQ    R10, $0x07
+	CMPQ    R11, $0x07
 	JGE     whole8Own3
-	VMOVUPS (R11), Z12
+	VMOVUPS (R12), Z12
 	VSUBPS  Z4, Z12, Z4
-	VMOVUPS 64(R11), Z12
+	VMOVUPS 64(R12), Z12
 	VSUBPS  Z5, Z12, Z5
-	VMOVUPS 128(R11), Z12
+	VMOVUPS 128(R12), Z12
 	VSUBPS  Z6, Z12, Z6
-	VMOVUPS 192(R11), Z12
+	VMOVUPS 192(R12), Z12
 	VSUBPS  Z7, Z12, Z7
-	VMOVUPS 256(R11), Z12
+	VMOVUPS 256(R12), Z12
 	VSUBPS  Z8, Z12, Z8
-	VMOVUPS 320(R11), Z12
+	VMOVUPS 320(R12), Z12
 	VSUBPS  Z9, Z12, Z9
-	VMOVUPS 384(R11), Z12
+	VMOVUPS 384(R12), Z12
 	VSUBPS  Z10, Z12, Z10
-	VMOVUPS 448(R11), Z12
+	VMOVUPS 448(R12), Z12
 	VSUBPS  Z11, Z12, Z11
 	JMP     whole8Done
 
 whole8Own3:
-	VMOVUPS (R11), Z12
+	VMOVUPS (R12), Z12
 	VMULPS  Z12, Z4, Z4
-	VMOVUPS 64(R11), Z12
+	VMOVUPS 64(R12), Z12
 	VMULPS  Z12, Z5, Z5
-	VMOVUPS 128(R11), Z12
+	VMOVUPS 128(R12), Z12
 	VMULPS  Z12, Z6, Z6
-	VMOVUPS 192(R11), Z12
+	VMOVUPS 192(R12), Z12
 	VMULPS  Z12, Z7, Z7
-	VMOVUPS 256(R11), Z12
+	VMOVUPS 256(R12), Z12
 	VMULPS  Z12, Z8, Z8
-	VMOVUPS 320(R11), Z12
+	VMOVUPS 320(R12), Z12
 	VMULPS  Z12, Z9, Z9
-	VMOVUPS 384(R11), Z12
+	VMOVUPS 384(R12), Z12
 	VMULPS  Z12, Z10, Z10
-	VMOVUPS 448(R11), Z12
+	VMOVUPS 448(R12), Z12
 	VMULPS  Z12, Z11, Z11
 	JMP     whole8Done
 
 whole8Own4:
-	CMPQ    R10, $0x0d
+	CMPQ    R11, $0x0d
 	JGE     whole8Own6
-	CMPQ    R10, $0x0b
+	CMPQ    R11, $0x0b
 	JGE     whole8Own5
-	VMOVUPS (R11), Z12
+	VMOVUPS (R12), Z12
 	VDIVPS  Z12, Z4, Z4
-	VMOVUPS 64(R11), Z12
+	VMOVUPS 64(R12), Z12
 	VDIVPS  Z12, Z5, Z5
-	VMOVUPS 128(R11), Z12
+	VMOVUPS 128(R12), Z12
 	VDIVPS  Z12, Z6, Z6
-	VMOVUPS 192(R11), Z12
+	VMOVUPS 192(R12), Z12
 	VDIVPS  Z12, Z7, Z7
-	VMOVUPS 256(R11), Z12
+	VMOVUPS 256(R12), Z12
 	VDIVPS  Z12, Z8, Z8
-	VMOVUPS 320(R11), Z12
+	VMOVUPS 320(R12), Z12
 	VDIVPS  Z12, Z9, Z9
-	VMOVUPS 384(R11), Z12
+	VMOVUPS 384(R12), Z12
 	VDIVPS  Z12, Z10, Z10
-	VMOVUPS 448(R11), Z12
+	VMOVUPS 448(R12), Z12
 	VDIVPS  Z12, Z11, Z11
 	JMP     whole8Done
 
 whole8Own5:
-	VMOVUPS     (R11), Z12
+	VMOVUPS     (R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z4, Z12, Z4
 	VADDPS      Z13, Z4, Z4
-	VMOVUPS     64(R11), Z12
+	VMOVUPS     64(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z5, Z12, Z5
 	VADDPS      Z13, Z5, Z5
-	VMOVUPS     128(R11), Z12
+	VMOVUPS     128(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z6, Z12, Z6
 	VADDPS      Z13, Z6, Z6
-	VMOVUPS     192(R11), Z12
+	VMOVUPS     192(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z7, Z12, Z7
 	VADDPS      Z13, Z7, Z7
-	VMOVUPS     256(R11), Z12
+	VMOVUPS     256(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z8, Z12, Z8
 	VADDPS      Z13, Z8, Z8
-	VMOVUPS     320(R11), Z12
+	VMOVUPS     320(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z9, Z12, Z9
 	VADDPS      Z13, Z9, Z9
-	VMOVUPS     384(R11), Z12
+	VMOVUPS     384(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z10, Z12, Z10
 	VADDPS      Z13, Z10, Z10
-	VMOVUPS     448(R11), Z12
+	VMOVUPS     448(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z11, Z12, Z11
@@ -1648,44 +1696,44 @@ whole8Own5:
 	JMP         whole8Done
 
 whole8Own6:
-	CMPQ        R10, $0x0f
+	CMPQ        R11, $0x0f
 	JGE         whole8Own7
-	VMOVUPS     (R11), Z12
+	VMOVUPS     (R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z4, Z12, Z4
 	VORPS       Z13, Z4, Z4
-	VMOVUPS     64(R11), Z12
+	VMOVUPS     64(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z5, Z12, Z5
 	VORPS       Z13, Z5, Z5
-	VMOVUPS     128(R11), Z12
+	VMOVUPS     128(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z6, Z12, Z6
 	VORPS       Z13, Z6, Z6
-	VMOVUPS     192(R11), Z12
+	VMOVUPS     192(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z7, Z12, Z7
 	VORPS       Z13, Z7, Z7
-	VMOVUPS     256(R11), Z12
+	VMOVUPS     256(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z8, Z12, Z8
 	VORPS       Z13, Z8, Z8
-	VMOVUPS     320(R11), Z12
+	VMOVUPS     320(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z9, Z12, Z9
 	VORPS       Z13, Z9, Z9
-	VMOVUPS     384(R11), Z12
+	VMOVUPS     384(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z10, Z12, Z10
 	VORPS       Z13, Z10, Z10
-	VMOVUPS     448(R11), Z12
+	VMOVUPS     448(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z11, Z12, Z11
@@ -1693,26 +1741,31 @@ whole8Own6:
 	JMP         whole8Done
 
 whole8Own7:
-	VMOVUPS (R11), Z12
+	VMOVUPS (R12), Z12
 	VDIVPS  Z4, Z12, Z4
-	VMOVUPS 64(R11), Z12
+	VMOVUPS 64(R12), Z12
 	VDIVPS  Z5, Z12, Z5
-	VMOVUPS 128(R11), Z12
+	VMOVUPS 128(R12), Z12
 	VDIVPS  Z6, Z12, Z6
-	VMOVUPS 192(R11), Z12
+	VMOVUPS 192(R12), Z12
 	VDIVPS  Z7, Z12, Z7
-	VMOVUPS 256(R11), Z12
+	VMOVUPS 256(R12), Z12
 	VDIVPS  Z8, Z12, Z8
-	VMOVUPS 320(R11), Z12
+	VMOVUPS 320(R12), Z12
 	VDIVPS  Z9, Z12, Z9
-	VMOVUPS 384(R11), Z12
+	VMOVUPS 384(R12), Z12
 	VDIVPS  Z10, Z12, Z10
-	VMOVUPS 448(R11), Z12
+	VMOVUPS 448(R12), Z12
 	VDIVPS  Z11, Z12, Z11
+	JMP     whole8Done
+
+whole8Kept:
+	MOVQ DI, R12
+	JMP  whole8Beside
 
 whole8Done:
-	ADDQ        $0x18, R8
-	DECQ        R9
+	ADDQ        $0x18, R9
+	DECQ        R10
 	JNZ         whole8Step
 	VMOVAPS     Z0, Z12
 	VFIXUPIMMPS $0x00, Z1, Z4, Z12
@@ -1753,22 +1806,22 @@ whole8End:
 	VMOVUPS.Z 320(CX)(DX*1), K2, Z9
 	VMOVUPS.Z 384(CX)(DX*1), K3, Z10
 	VMOVUPS.Z 448(CX)(DX*1), K4, Z11
-	MOVQ      steps+64(FP), R8
-	MOVQ      n+72(FP), R9
+	MOVQ      steps+64(FP), R9
+	MOVQ      n+72(FP), R10
 
 rest8Step:
-	MOVQ         (R8), R10
-	MOVQ         8(R8), R11
-	TESTB        $0x01, R10
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	TESTB        $0x01, R11
 	JNZ          rest8Apart
-	MOVQ         16(R8), R12
-	ANDQ         SI, R12
-	VBROADCASTSS (R11)(R12*1), Z12
-	CMPQ         R10, $0x0c
-	JGE          rest8Same6
-	CMPQ         R10, $0x06
+	MOVQ         16(R9), R13
+	ANDQ         SI, R13
+	VBROADCASTSS (R12)(R13*1), Z12
+	CMPQ         R11, $0x0e
+	JGE          rest8Same7
+	CMPQ         R11, $0x06
 	JGE          rest8Same3
-	CMPQ         R10, $0x02
+	CMPQ         R11, $0x02
 	JGE          rest8Same1
 	VADDPS       Z12, Z4, Z4
 	VADDPS       Z12, Z5, Z5
@@ -1781,7 +1834,7 @@ rest8Step:
 	JMP          rest8Done
 
 rest8Same1:
-	CMPQ   R10, $0x04
+	CMPQ   R11, $0x04
 	JGE    rest8Same2
 	VSUBPS Z12, Z4, Z4
 	VSUBPS Z12, Z5, Z5
@@ -1805,7 +1858,9 @@ rest8Same2:
 	JMP    rest8Done
 
 rest8Same3:
-	CMPQ   R10, $0x08
+	CMPQ   R11, $0x0a
+	JGE    rest8Same5
+	CMPQ   R11, $0x08
 	JGE    rest8Same4
 	VMULPS Z12, Z4, Z4
 	VMULPS Z12, Z5, Z5
@@ -1818,8 +1873,6 @@ rest8Same3:
 	JMP    rest8Done
 
 rest8Same4:
-	CMPQ   R10, $0x0a
-	JGE    rest8Same5
 	VDIVPS Z12, Z4, Z4
 	VDIVPS Z12, Z5, Z5
 	VDIVPS Z12, Z6, Z6
@@ -1831,6 +1884,8 @@ rest8Same4:
 	JMP    rest8Done
 
 rest8Same5:
+	CMPQ        R11, $0x0c
+	JGE         rest8Same6
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z4, Z12, Z4
@@ -1852,10 +1907,6 @@ rest8Same5:
 	JMP         rest8Done
 
 rest8Same6:
-	CMPQ        R10, $0x12
-	JGE         rest8Same9
-	CMPQ        R10, $0x0e
-	JGE         rest8Same7
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z4, Z12, Z4
@@ -1877,7 +1928,9 @@ rest8Same6:
 	JMP         rest8Done
 
 rest8Same7:
-	CMPQ   R10, $0x10
+	CMPQ   R11, $0x14
+	JGE    rest8Same10
+	CMPQ   R11, $0x10
 	JGE    rest8Same8
 	VDIVPS Z4, Z12, Z4
 	VDIVPS Z5, Z12, Z5
@@ -1890,6 +1943,8 @@ rest8Same7:
 	JMP    rest8Done
 
 rest8Same8:
+	CMPQ    R11, $0x12
+	JGE     rest8Same9
 	VXORPS  lanes80000000<>+0(SB), Z4, Z4
 	VMOVAPS Z4, Z4
 	VXORPS  lanes80000000<>+0(SB), Z5, Z5
@@ -1909,8 +1964,6 @@ rest8Same8:
 	JMP     rest8Done
 
 rest8Same9:
-	CMPQ         R10, $0x14
-	JGE          rest8Same10
 	VMULPS       lanes3fb8aa3b<>+0(SB), Z4, Z12
 	VADDPS       lanes4b400000<>+0(SB), Z12, Z12
 	VSUBPS       lanes4b400000<>+0(SB), Z12, Z12
@@ -2138,7 +2191,9 @@ rest8Same9:
 	JMP          rest8Done
 
 rest8Same10:
-	CMPQ         R10, $0x16
+	CMPQ         R11, $0x18
+	JGE          rest8Same12
+	CMPQ         R11, $0x16
 	JGE          rest8Same11
 	VANDPS       lanes7fffffff<>+0(SB), Z4, Z12
 	VMULPS       Z4, Z4, Z13
@@ -3201,154 +3256,198 @@ rest8Same11:
 	VMOVAPS      Z11, Z11
 	JMP          rest8Done
 
+rest8Same12:
+	CMPQ    R11, $0x1a
+	JGE     rest8Same13
+	VMOVAPS Z4, (DI)
+	VMOVAPS Z5, 64(DI)
+	VMOVAPS Z6, 128(DI)
+	VMOVAPS Z7, 192(DI)
+	VMOVAPS Z8, 256(DI)
+	VMOVAPS Z9, 320(DI)
+	VMOVAPS Z10, 384(DI)
+	VMOVAPS Z11, 448(DI)
+	JMP     rest8Done
+
+rest8Same13:
+	VMOVAPS (DI), Z12
+	VMOVAPS Z4, (DI)
+	VMOVAPS Z12, Z4
+	VMOVAPS 64(DI), Z12
+	VMOVAPS Z5, 64(DI)
+	VMOVAPS Z12, Z5
+	VMOVAPS 128(DI), Z12
+	VMOVAPS Z6, 128(DI)
+	VMOVAPS Z12, Z6
+	VMOVAPS 192(DI), Z12
+	VMOVAPS Z7, 192(DI)
+	VMOVAPS Z12, Z7
+	VMOVAPS 256(DI), Z12
+	VMOVAPS Z8, 256(DI)
+	VMOVAPS Z12, Z8
+	VMOVAPS 320(DI), Z12
+	VMOVAPS Z9, 320(DI)
+	VMOVAPS Z12, Z9
+	VMOVAPS 384(DI), Z12
+	VMOVAPS Z10, 384(DI)
+	VMOVAPS Z12, Z10
+	VMOVAPS 448(DI), Z12
+	VMOVAPS Z11, 448(DI)
+	VMOVAPS Z12, Z11
+	JMP     rest8Done
+
 rest8Apart:
-	MOVQ      16(R8), R12
-	IMULQ     SI, R12
-	ADDQ      DX, R11
-	ADDQ      R12, R11
-	CMPQ      R10, $0x09
+	TESTQ R12, R12
+	JZ    rest8Kept
+	MOVQ  16(R9), R13
+	IMULQ SI, R13
+	ADDQ  DX, R12
+	ADDQ  R13, R12
+
+rest8Beside:
+	CMPQ      R11, $0x09
 	JGE       rest8Own4
-	CMPQ      R10, $0x05
+	CMPQ      R11, $0x05
 	JGE       rest8Own2
-	CMPQ      R10, $0x03
+	CMPQ      R11, $0x03
 	JGE       rest8Own1
-	VMOVUPS   (R11), Z12
+	VMOVUPS   (R12), Z12
 	VADDPS    Z12, Z4, Z4
-	VMOVUPS   64(R11), Z12
+	VMOVUPS   64(R12), Z12
 	VADDPS    Z12, Z5, Z5
-	VMOVUPS   128(R11), Z12
+	VMOVUPS   128(R12), Z12
 	VADDPS    Z12, Z6, Z6
-	VMOVUPS   192(R11), Z12
+	VMOVUPS   192(R12), Z12
 	VADDPS    Z12, Z7, Z7
-	VMOVUPS.Z 256(R11), K1, Z12
+	VMOVUPS.Z 256(R12), K1, Z12
 	VADDPS    Z12, Z8, Z8
-	VMOVUPS.Z 320(R11), K2, Z12
+	VMOVUPS.Z 320(R12), K2, Z12
 	VADDPS    Z12, Z9, Z9
-	VMOVUPS.Z 384(R11), K3, Z12
+	VMOVUPS.Z 384(R12), K3, Z12
 	VADDPS    Z12, Z10, Z10
-	VMOVUPS.Z 448(R11), K4, Z12
+	VMOVUPS.Z 448(R12), K4, Z12
 	VADDPS    Z12, Z11, Z11
 	JMP       rest8Done
 
 rest8Own1:
-	VMOVUPS   (R11), Z12
+	VMOVUPS   (R12), Z12
 	VSUBPS    Z12, Z4, Z4
-	VMOVUPS   64(R11), Z12
+	VMOVUPS   64(R12), Z12
 	VSUBPS    Z12, Z5, Z5
-	VMOVUPS   128(R11), Z12
+	VMOVUPS   128(R12), Z12
 	VSUBPS    Z12, Z6, Z6
-	VMOVUPS   192(R11), Z12
+	VMOVUPS   192(R12), Z12
 	VSUBPS    Z12, Z7, Z7
-	VMOVUPS.Z 256(R11), K1, Z12
+	VMOVUPS.Z 256(R12), K1, Z12
 	VSUBPS    Z12, Z8, Z8
-	VMOVUPS.Z 320(R11), K2, Z12
+	VMOVUPS.Z 320(R12), K2, Z12
 	VSUBPS    Z12, Z9, Z9
-	VMOVUPS.Z 384(R11), K3, Z12
+	VMOVUPS.Z 384(R12), K3, Z12
 	VSUBPS    Z12, Z10, Z10
-	VMOVUPS.Z 448(R11), K4, Z12
+	VMOVUPS.Z 448(R12), K4, Z12
 	VSUBPS    Z12, Z11, Z11
 	JMP       rest8Done
 
 rest8Own2:
-	CMPQ      R10, $0x07
+	CMPQ      R11, $0x07
 	JGE       rest8Own3
-	VMOVUPS   (R11), Z12
+	VMOVUPS   (R12), Z12
 	VSUBPS    Z4, Z12, Z4
-	VMOVUPS   64(R11), Z12
+	VMOVUPS   64(R12), Z12
 	VSUBPS    Z5, Z12, Z5
-	VMOVUPS   128(R11), Z12
+	VMOVUPS   128(R12), Z12
 	VSUBPS    Z6, Z12, Z6
-	VMOVUPS   192(R11), Z12
+	VMOVUPS   192(R12), Z12
 	VSUBPS    Z7, Z12, Z7
-	VMOVUPS.Z 256(R11), K1, Z12
+	VMOVUPS.Z 256(R12), K1, Z12
 	VSUBPS    Z8, Z12, Z8
-	VMOVUPS.Z 320(R11), K2, Z12
+	VMOVUPS.Z 320(R12), K2, Z12
 	VSUBPS    Z9, Z12, Z9
-	VMOVUPS.Z 384(R11), K3, Z12
+	VMOVUPS.Z 384(R12), K3, Z12
 	VSUBPS    Z10, Z12, Z10
-	VMOVUPS.Z 448(R11), K4, Z12
+	VMOVUPS.Z 448(R12), K4, Z12
 	VSUBPS    Z11, Z12, Z11
 	JMP       rest8Done
 
 rest8Own3:
-	VMOVUPS   (R11), Z12
+	VMOVUPS   (R12), Z12
 	VMULPS    Z12, Z4, Z4
-	VMOVUPS   64(R11), Z12
+	VMOVUPS   64(R12), Z12
 	VMULPS    Z12, Z5, Z5
-	VMOVUPS   128(R11), Z12
+	VMOVUPS   128(R12), Z12
 	VMULPS    Z12, Z6, Z6
-	VMOVUPS   192(R11), Z12
+	VMOVUPS   192(R12), Z12
 	VMULPS    Z12, Z7, Z7
-	VMOVUPS.Z 256(R11), K1, Z12
+	VMOVUPS.Z 256(R12), K1, Z12
 	VMULPS    Z12, Z8, Z8
-	VMOVUPS.Z 320(R11), K2, Z12
+	VMOVUPS.Z 320(R12), K2, Z12
 	VMULPS    Z12, Z9, Z9
-	VMOVUPS.Z 384(R11), K3, Z12
+	VMOVUPS.Z 384(R12), K3, Z12
 	VMULPS    Z12, Z10, Z10
-	VMOVUPS.Z 448(R11), K4, Z12
+	VMOVUPS.Z 448(R12), K4, Z12
 	VMULPS    Z12, Z11, Z11
 	JMP       rest8Done
 
 rest8Own4:
-	CMPQ      R10, $0x0d
+	CMPQ      R11, $0x0d
 	JGE       rest8Own6
-	CMPQ      R10, $0x0b
+	CMPQ      R11, $0x0b
 	JGE       rest8Own5
-	VMOVUPS   (R11), Z12
+	VMOVUPS   (R12), Z12
 	VDIVPS    Z12, Z4, Z4
-	VMOVUPS   64(R11), Z12
+	VMOVUPS   64(R12), Z12
 	VDIVPS    Z12, Z5, Z5
-	VMOVUPS   128(R11), Z12
+	VMOVUPS   128(R12), Z12
 	VDIVPS    Z12, Z6, Z6
-	VMOVUPS   192(R11), Z12
+	VMOVUPS   192(R12), Z12
 	VDIVPS    Z12, Z7, Z7
-	VMOVUPS.Z 256(R11), K1, Z12
+	VMOVUPS.Z 256(R12), K1, Z12
 	VDIVPS    Z12, Z8, Z8
-	VMOVUPS.Z 320(R11), K2, Z12
+	VMOVUPS.Z 320(R12), K2, Z12
 	VDIVPS    Z12, Z9, Z9
-	VMOVUPS.Z 384(R11), K3, Z12
+	VMOVUPS.Z 384(R12), K3, Z12
 	VDIVPS    Z12, Z10, Z10
-	VMOVUPS.Z 448(R11), K4, Z12
+	VMOVUPS.Z 448(R12), K4, Z12
 	VDIVPS    Z12, Z11, Z11
 	JMP       rest8Done
 
 rest8Own5:
-	VMOVUPS     (R11), Z12
+	VMOVUPS     (R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z4, Z12, Z4
 	VADDPS      Z13, Z4, Z4
-	VMOVUPS     64(R11), Z12
+	VMOVUPS     64(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z5, Z12, Z5
 	VADDPS      Z13, Z5, Z5
-	VMOVUPS     128(R11), Z12
+	VMOVUPS     128(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z6, Z12, Z6
 	VADDPS      Z13, Z6, Z6
-	VMOVUPS     192(R11), Z12
+	VMOVUPS     192(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z7, Z12, Z7
 	VADDPS      Z13, Z7, Z7
-	VMOVUPS.Z   256(R11), K1, Z12
+	VMOVUPS.Z   256(R12), K1, Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z8, Z12, Z8
 	VADDPS      Z13, Z8, Z8
-	VMOVUPS.Z   320(R11), K2, Z12
+	VMOVUPS.Z   320(R12), K2, Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z9, Z12, Z9
 	VADDPS      Z13, Z9, Z9
-	VMOVUPS.Z   384(R11), K3, Z12
+	VMOVUPS.Z   384(R12), K3, Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z10, Z12, Z10
 	VADDPS      Z13, Z10, Z10
-	VMOVUPS.Z   448(R11), K4, Z12
+	VMOVUPS.Z   448(R12), K4, Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z11, Z12, Z11
@@ -3356,44 +3455,44 @@ rest8Own5:
 	JMP         rest8Done
 
 rest8Own6:
-	CMPQ        R10, $0x0f
+	CMPQ        R11, $0x0f
 	JGE         rest8Own7
-	VMOVUPS     (R11), Z12
+	VMOVUPS     (R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z4, Z12, Z4
 	VORPS       Z13, Z4, Z4
-	VMOVUPS     64(R11), Z12
+	VMOVUPS     64(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z5, Z12, Z5
 	VORPS       Z13, Z5, Z5
-	VMOVUPS     128(R11), Z12
+	VMOVUPS     128(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z6, Z12, Z6
 	VORPS       Z13, Z6, Z6
-	VMOVUPS     192(R11), Z12
+	VMOVUPS     192(R12), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z7, Z12, Z7
 	VORPS       Z13, Z7, Z7
-	VMOVUPS.Z   256(R11), K1, Z12
+	VMOVUPS.Z   256(R12), K1, Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z8, Z12, Z8
 	VORPS       Z13, Z8, Z8
-	VMOVUPS.Z   320(R11), K2, Z12
+	VMOVUPS.Z   320(R12), K2, Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z9, Z12, Z9
 	VORPS       Z13, Z9, Z9
-	VMOVUPS.Z   384(R11), K3, Z12
+	VMOVUPS.Z   384(R12), K3, Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z10, Z12, Z10
 	VORPS       Z13, Z10, Z10
-	VMOVUPS.Z   448(R11), K4, Z12
+	VMOVUPS.Z   448(R12), K4, Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z11, Z12, Z11
@@ -3401,26 +3500,31 @@ rest8Own6:
 	JMP         rest8Done
 
 rest8Own7:
-	VMOVUPS   (R11), Z12
+	VMOVUPS   (R12), Z12
 	VDIVPS    Z4, Z12, Z4
-	VMOVUPS   64(R11), Z12
+	VMOVUPS   64(R12), Z12
 	VDIVPS    Z5, Z12, Z5
-	VMOVUPS   128(R11), Z12
+	VMOVUPS   128(R12), Z12
 	VDIVPS    Z6, Z12, Z6
-	VMOVUPS   192(R11), Z12
+	VMOVUPS   192(R12), Z12
 	VDIVPS    Z7, Z12, Z7
-	VMOVUPS.Z 256(R11), K1, Z12
+	VMOVUPS.Z 256(R12), K1, Z12
 	VDIVPS    Z8, Z12, Z8
-	VMOVUPS.Z 320(R11), K2, Z12
+	VMOVUPS.Z 320(R12), K2, Z12
 	VDIVPS    Z9, Z12, Z9
-	VMOVUPS.Z 384(R11), K3, Z12
+	VMOVUPS.Z 384(R12), K3, Z12
 	VDIVPS    Z10, Z12, Z10
-	VMOVUPS.Z 448(R11), K4, Z12
+	VMOVUPS.Z 448(R12), K4, Z12
 	VDIVPS    Z11, Z12, Z11
+	JMP       rest8Done
+
+rest8Kept:
+	MOVQ DI, R12
+	JMP  rest8Beside
 
 rest8Done:
-	ADDQ        $0x18, R8
-	DECQ        R9
+	ADDQ        $0x18, R9
+	DECQ        R10
 	JNZ         rest8Step
 	VMOVAPS     Z0, Z12
 	VFIXUPIMMPS $0x00, Z1, Z4, Z12
@@ -3456,22 +3560,22 @@ rest8End:
 	VMOVUPS.Z 64(CX)(DX*1), K2, Z5
 	VMOVUPS.Z 128(CX)(DX*1), K3, Z6
 	VMOVUPS.Z 192(CX)(DX*1), K4, Z7
-	MOVQ      steps+64(FP), R8
-	MOVQ      n+72(FP), R9
+	MOVQ      steps+64(FP), R9
+	MOVQ      n+72(FP), R10
 
 rest4Step:
-	MOVQ         (R8), R10
-	MOVQ         8(R8), R11
-	TESTB        $0x01, R10
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	TESTB        $0x01, R11
 	JNZ          rest4Apart
-	MOVQ         16(R8), R12
-	ANDQ         SI, R12
-	VBROADCASTSS (R11)(R12*1), Z8
-	CMPQ         R10, $0x0c
-	JGE          rest4Same6
-	CMPQ         R10, $0x06
+	MOVQ         16(R9), R13
+	ANDQ         SI, R13
+	VBROADCASTSS (R12)(R13*1), Z8
+	CMPQ         R11, $0x0e
+	JGE          rest4Same7
+	CMPQ         R11, $0x06
 	JGE          rest4Same3
-	CMPQ         R10, $0x02
+	CMPQ         R11, $0x02
 	JGE          rest4Same1
 	VADDPS       Z8, Z4, Z4
 	VADDPS       Z8, Z5, Z5
@@ -3480,7 +3584,7 @@ rest4Step:
 	JMP          rest4Done
 
 rest4Same1:
-	CMPQ   R10, $0x04
+	CMPQ   R11, $0x04
 	JGE    rest4Same2
 	VSUBPS Z8, Z4, Z4
 	VSUBPS Z8, Z5, Z5
@@ -3496,7 +3600,9 @@ rest4Same2:
 	JMP    rest4Done
 
 rest4Same3:
-	CMPQ   R10, $0x08
+	CMPQ   R11, $0x0a
+	JGE    rest4Same5
+	CMPQ   R11, $0x08
 	JGE    rest4Same4
 	VMULPS Z8, Z4, Z4
 	VMULPS Z8, Z5, Z5
@@ -3505,8 +3611,6 @@ rest4Same3:
 	JMP    rest4Done
 
 rest4Same4:
-	CMPQ   R10, $0x0a
-	JGE    rest4Same5
 	VDIVPS Z8, Z4, Z4
 	VDIVPS Z8, Z5, Z5
 	VDIVPS Z8, Z6, Z6
@@ -3514,6 +3618,8 @@ rest4Same4:
 	JMP    rest4Done
 
 rest4Same5:
+	CMPQ        R11, $0x0c
+	JGE         rest4Same6
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
 	VMAXPS      Z4, Z8, Z4
@@ -3527,10 +3633,6 @@ rest4Same5:
 	JMP         rest4Done
 
 rest4Same6:
-	CMPQ        R10, $0x12
-	JGE         rest4Same9
-	CMPQ        R10, $0x0e
-	JGE         rest4Same7
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z4, Z8, Z4
@@ -3544,7 +3646,9 @@ rest4Same6:
 	JMP         rest4Done
 
 rest4Same7:
-	CMPQ   R10, $0x10
+	CMPQ   R11, $0x14
+	JGE    rest4Same10
+	CMPQ   R11, $0x10
 	JGE    rest4Same8
 	VDIVPS Z4, Z8, Z4
 	VDIVPS Z5, Z8, Z5
@@ -3553,6 +3657,8 @@ rest4Same7:
 	JMP    rest4Done
 
 rest4Same8:
+	CMPQ    R11, $0x12
+	JGE     rest4Same9
 	VXORPS  lanes80000000<>+0(SB), Z4, Z4
 	VMOVAPS Z4, Z4
 	VXORPS  lanes80000000<>+0(SB), Z5, Z5
@@ -3564,8 +3670,6 @@ rest4Same8:
 	JMP     rest4Done
 
 rest4Same9:
-	CMPQ         R10, $0x14
-	JGE          rest4Same10
 	VMULPS       lanes3fb8aa3b<>+0(SB), Z4, Z8
 	VADDPS       lanes4b400000<>+0(SB), Z8, Z8
 	VSUBPS       lanes4b400000<>+0(SB), Z8, Z8
@@ -3681,7 +3785,9 @@ rest4Same9:
 	JMP          rest4Done
 
 rest4Same10:
-	CMPQ         R10, $0x16
+	CMPQ         R11, $0x18
+	JGE          rest4Same12
+	CMPQ         R11, $0x16
 	JGE          rest4Same11
 	VANDPS       lanes7fffffff<>+0(SB), Z4, Z8
 	VMULPS       Z4, Z4, Z9
@@ -4216,94 +4322,122 @@ rest4Same11:
 	VMOVAPS      Z7, Z7
 	JMP          rest4Done
 
+rest4Same12:
+	CMPQ    R11, $0x1a
+	JGE     rest4Same13
+	VMOVAPS Z4, (DI)
+	VMOVAPS Z5, 64(DI)
+	VMOVAPS Z6, 128(DI)
+	VMOVAPS Z7, 192(DI)
+	JMP     rest4Done
+
+rest4Same13:
+	VMOVAPS (DI), Z8
+	VMOVAPS Z4, (DI)
+	VMOVAPS Z8, Z4
+	VMOVAPS 64(DI), Z8
+	VMOVAPS Z5, 64(DI)
+	VMOVAPS Z8, Z5
+	VMOVAPS 128(DI), Z8
+	VMOVAPS Z6, 128(DI)
+	VMOVAPS Z8, Z6
+	VMOVAPS 192(DI), Z8
+	VMOVAPS Z7, 192(DI)
+	VMOVAPS Z8, Z7
+	JMP     rest4Done
+
 rest4Apart:
-	MOVQ      16(R8), R12
-	IMULQ     SI, R12
-	ADDQ      DX, R11
-	ADDQ      R12, R11
-	CMPQ      R10, $0x09
+	TESTQ R12, R12
+	JZ    rest4Kept
+	MOVQ  16(R9), R13
+	IMULQ SI, R13
+	ADDQ  DX, R12
+	ADDQ  R13, R12
+
+rest4Beside:
+	CMPQ      R11, $0x09
 	JGE       rest4Own4
-	CMPQ      R10, $0x05
+	CMPQ      R11, $0x05
 	JGE       rest4Own2
-	CMPQ      R10, $0x03
+	CMPQ      R11, $0x03
 	JGE       rest4Own1
-	VMOVUPS.Z (R11), K1, Z8
+	VMOVUPS.Z (R12), K1, Z8
 	VADDPS    Z8, Z4, Z4
-	VMOVUPS.Z 64(R11), K2, Z8
+	VMOVUPS.Z 64(R12), K2, Z8
 	VADDPS    Z8, Z5, Z5
-	VMOVUPS.Z 128(R11), K3, Z8
+	VMOVUPS.Z 128(R12), K3, Z8
 	VADDPS    Z8, Z6, Z6
-	VMOVUPS.Z 192(R11), K4, Z8
+	VMOVUPS.Z 192(R12), K4, Z8
 	VADDPS    Z8, Z7, Z7
 	JMP       rest4Done
 
 rest4Own1:
-	VMOVUPS.Z (R11), K1, Z8
+	VMOVUPS.Z (R12), K1, Z8
 	VSUBPS    Z8, Z4, Z4
-	VMOVUPS.Z 64(R11), K2, Z8
+	VMOVUPS.Z 64(R12), K2, Z8
 	VSUBPS    Z8, Z5, Z5
-	VMOVUPS.Z 128(R11), K3, Z8
+	VMOVUPS.Z 128(R12), K3, Z8
 	VSUBPS    Z8, Z6, Z6
-	VMOVUPS.Z 192(R11), K4, Z8
+	VMOVUPS.Z 192(R12), K4, Z8
 	VSUBPS    Z8, Z7, Z7
 	JMP       rest4Done
 
 rest4Own2:
-	CMPQ      R10, $0x07
+	CMPQ      R11, $0x07
 	JGE       rest4Own3
-	VMOVUPS.Z (R11), K1, Z8
+	VMOVUPS.Z (R12), K1, Z8
 	VSUBPS    Z4, Z8, Z4
-	VMOVUPS.Z 64(R11), K2, Z8
+	VMOVUPS.Z 64(R12), K2, Z8
 	VSUBPS    Z5, Z8, Z5
-	VMOVUPS.Z 128(R11), K3, Z8
+	VMOVUPS.Z 128(R12), K3, Z8
 	VSUBPS    Z6, Z8, Z6
-	VMOVUPS.Z 192(R11), K4, Z8
+	VMOVUPS.Z 192(R12), K4, Z8
 	VSUBPS    Z7, Z8, Z7
 	JMP       rest4Done
 
 rest4Own3:
-	VMOVUPS.Z (R11), K1, Z8
+	VMOVUPS.Z (R12), K1, Z8
 	VMULPS    Z8, Z4, Z4
-	VMOVUPS.Z 64(R11), K2, Z8
+	VMOVUPS.Z 64(R12), K2, Z8
 	VMULPS    Z8, Z5, Z5
-	VMOVUPS.Z 128(R11), K3, Z8
+	VMOVUPS.Z 128(R12), K3, Z8
 	VMULPS    Z8, Z6, Z6
-	VMOVUPS.Z 192(R11), K4, Z8
+	VMOVUPS.Z 192(R12), K4, Z8
 	VMULPS    Z8, Z7, Z7
 	JMP       rest4Done
 
 rest4Own4:
-	CMPQ      R10, $0x0d
+	CMPQ      R11, $0x0d
 	JGE       rest4Own6
-	CMPQ      R10, $0x0b
+	CMPQ      R11, $0x0b
 	JGE       rest4Own5
-	VMOVUPS.Z (R11), K1, Z8
+	VMOVUPS.Z (R12), K1, Z8
 	VDIVPS    Z8, Z4, Z4
-	VMOVUPS.Z 64(R11), K2, Z8
+	VMOVUPS.Z 64(R12), K2, Z8
 	VDIVPS    Z8, Z5, Z5
-	VMOVUPS.Z 128(R11), K3, Z8
+	VMOVUPS.Z 128(R12), K3, Z8
 	VDIVPS    Z8, Z6, Z6
-	VMOVUPS.Z 192(R11), K4, Z8
+	VMOVUPS.Z 192(R12), K4, Z8
 	VDIVPS    Z8, Z7, Z7
 	JMP       rest4Done
 
 rest4Own5:
-	VMOVUPS.Z   (R11), K1, Z8
+	VMOVUPS.Z   (R12), K1, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
 	VMAXPS      Z4, Z8, Z4
 	VADDPS      Z9, Z4, Z4
-	VMOVUPS.Z   64(R11), K2, Z8
+	VMOVUPS.Z   64(R12), K2, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
 	VMAXPS      Z5, Z8, Z5
 	VADDPS      Z9, Z5, Z5
-	VMOVUPS.Z   128(R11), K3, Z8
+	VMOVUPS.Z   128(R12), K3, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
 	VMAXPS      Z6, Z8, Z6
 	VADDPS      Z9, Z6, Z6
-	VMOVUPS.Z   192(R11), K4, Z8
+	VMOVUPS.Z   192(R12), K4, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
 	VMAXPS      Z7, Z8, Z7
@@ -4311,24 +4445,24 @@ rest4Own5:
 	JMP         rest4Done
 
 rest4Own6:
-	CMPQ        R10, $0x0f
+	CMPQ        R11, $0x0f
 	JGE         rest4Own7
-	VMOVUPS.Z   (R11), K1, Z8
+	VMOVUPS.Z   (R12), K1, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z4, Z8, Z4
 	VORPS       Z9, Z4, Z4
-	VMOVUPS.Z   64(R11), K2, Z8
+	VMOVUPS.Z   64(R12), K2, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z5, Z8, Z5
 	VORPS       Z9, Z5, Z5
-	VMOVUPS.Z   128(R11), K3, Z8
+	VMOVUPS.Z   128(R12), K3, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z6, Z8, Z6
 	VORPS       Z9, Z6, Z6
-	VMOVUPS.Z   192(R11), K4, Z8
+	VMOVUPS.Z   192(R12), K4, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z7, Z8, Z7
@@ -4336,18 +4470,23 @@ rest4Own6:
 	JMP         rest4Done
 
 rest4Own7:
-	VMOVUPS.Z (R11), K1, Z8
+	VMOVUPS.Z (R12), K1, Z8
 	VDIVPS    Z4, Z8, Z4
-	VMOVUPS.Z 64(R11), K2, Z8
+	VMOVUPS.Z 64(R12), K2, Z8
 	VDIVPS    Z5, Z8, Z5
-	VMOVUPS.Z 128(R11), K3, Z8
+	VMOVUPS.Z 128(R12), K3, Z8
 	VDIVPS    Z6, Z8, Z6
-	VMOVUPS.Z 192(R11), K4, Z8
+	VMOVUPS.Z 192(R12), K4, Z8
 	VDIVPS    Z7, Z8, Z7
+	JMP       rest4Done
+
+rest4Kept:
+	MOVQ DI, R12
+	JMP  rest4Beside
 
 rest4Done:
-	ADDQ        $0x18, R8
-	DECQ        R9
+	ADDQ        $0x18, R9
+	DECQ        R10
 	JNZ         rest4Step
 	VMOVAPS     Z0, Z8
 	VFIXUPIMMPS $0x00, Z1, Z4, Z8
@@ -4368,28 +4507,28 @@ rest4End:
 	CMPQ      BX, $0x00000001
 	JL        rest1End
 	VMOVUPS.Z (CX)(DX*1), K1, Z4
-	MOVQ      steps+64(FP), R8
-	MOVQ      n+72(FP), R9
+	MOVQ      steps+64(FP), R9
+	MOVQ      n+72(FP), R10
 
 rest1Step:
-	MOVQ         (R8), R10
-	MOVQ         8(R8), R11
-	TESTB        $0x01, R10
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	TESTB        $0x01, R11
 	JNZ          rest1Apart
-	MOVQ         16(R8), R12
-	ANDQ         SI, R12
-	VBROADCASTSS (R11)(R12*1), Z5
-	CMPQ         R10, $0x0c
-	JGE          rest1Same6
-	CMPQ         R10, $0x06
+	MOVQ         16(R9), R13
+	ANDQ         SI, R13
+	VBROADCASTSS (R12)(R13*1), Z5
+	CMPQ         R11, $0x0e
+	JGE          rest1Same7
+	CMPQ         R11, $0x06
 	JGE          rest1Same3
-	CMPQ         R10, $0x02
+	CMPQ         R11, $0x02
 	JGE          rest1Same1
 	VADDPS       Z5, Z4, Z4
 	JMP          rest1Done
 
 rest1Same1:
-	CMPQ   R10, $0x04
+	CMPQ   R11, $0x04
 	JGE    rest1Same2
 	VSUBPS Z5, Z4, Z4
 	JMP    rest1Done
@@ -4399,18 +4538,20 @@ rest1Same2:
 	JMP    rest1Done
 
 rest1Same3:
-	CMPQ   R10, $0x08
+	CMPQ   R11, $0x0a
+	JGE    rest1Same5
+	CMPQ   R11, $0x08
 	JGE    rest1Same4
 	VMULPS Z5, Z4, Z4
 	JMP    rest1Done
 
 rest1Same4:
-	CMPQ   R10, $0x0a
-	JGE    rest1Same5
 	VDIVPS Z5, Z4, Z4
 	JMP    rest1Done
 
 rest1Same5:
+	CMPQ        R11, $0x0c
+	JGE         rest1Same6
 	VMOVAPS     Z5, Z6
 	VFIXUPIMMPS $0x00, Z2, Z5, Z6
 	VMAXPS      Z4, Z5, Z4
@@ -4418,10 +4559,6 @@ rest1Same5:
 	JMP         rest1Done
 
 rest1Same6:
-	CMPQ        R10, $0x12
-	JGE         rest1Same9
-	CMPQ        R10, $0x0e
-	JGE         rest1Same7
 	VMOVAPS     Z5, Z6
 	VFIXUPIMMPS $0x00, Z3, Z5, Z6
 	VMINPS      Z4, Z5, Z4
@@ -4429,19 +4566,21 @@ rest1Same6:
 	JMP         rest1Done
 
 rest1Same7:
-	CMPQ   R10, $0x10
+	CMPQ   R11, $0x14
+	JGE    rest1Same10
+	CMPQ   R11, $0x10
 	JGE    rest1Same8
 	VDIVPS Z4, Z5, Z4
 	JMP    rest1Done
 
 rest1Same8:
+	CMPQ    R11, $0x12
+	JGE     rest1Same9
 	VXORPS  lanes80000000<>+0(SB), Z4, Z4
 	VMOVAPS Z4, Z4
 	JMP     rest1Done
 
 rest1Same9:
-	CMPQ         R10, $0x14
-	JGE          rest1Same10
 	VMULPS       lanes3fb8aa3b<>+0(SB), Z4, Z5
 	VADDPS       lanes4b400000<>+0(SB), Z5, Z5
 	VSUBPS       lanes4b400000<>+0(SB), Z5, Z5
@@ -4473,7 +4612,9 @@ rest1Same9:
 	JMP          rest1Done
 
 rest1Same10:
-	CMPQ         R10, $0x16
+	CMPQ         R11, $0x18
+	JGE          rest1Same12
+	CMPQ         R11, $0x16
 	JGE          rest1Same11
 	VANDPS       lanes7fffffff<>+0(SB), Z4, Z5
 	VMULPS       Z4, Z4, Z6
@@ -4612,49 +4753,65 @@ rest1Same11:
 	VMOVAPS      Z4, Z4
 	JMP          rest1Done
 
+rest1Same12:
+	CMPQ    R11, $0x1a
+	JGE     rest1Same13
+	VMOVAPS Z4, (DI)
+	JMP     rest1Done
+
+rest1Same13:
+	VMOVAPS (DI), Z5
+	VMOVAPS Z4, (DI)
+	VMOVAPS Z5, Z4
+	JMP     rest1Done
+
 rest1Apart:
-	MOVQ      16(R8), R12
-	IMULQ     SI, R12
-	ADDQ      DX, R11
-	ADDQ      R12, R11
-	CMPQ      R10, $0x09
+	TESTQ R12, R12
+	JZ    rest1Kept
+	MOVQ  16(R9), R13
+	IMULQ SI, R13
+	ADDQ  DX, R12
+	ADDQ  R13, R12
+
+rest1Beside:
+	CMPQ      R11, $0x09
 	JGE       rest1Own4
-	CMPQ      R10, $0x05
+	CMPQ      R11, $0x05
 	JGE       rest1Own2
-	CMPQ      R10, $0x03
+	CMPQ      R11, $0x03
 	JGE       rest1Own1
-	VMOVUPS.Z (R11), K1, Z5
+	VMOVUPS.Z (R12), K1, Z5
 	VADDPS    Z5, Z4, Z4
 	JMP       rest1Done
 
 rest1Own1:
-	VMOVUPS.Z (R11), K1, Z5
+	VMOVUPS.Z (R12), K1, Z5
 	VSUBPS    Z5, Z4, Z4
 	JMP       rest1Done
 
 rest1Own2:
-	CMPQ      R10, $0x07
+	CMPQ      R11, $0x07
 	JGE       rest1Own3
-	VMOVUPS.Z (R11), K1, Z5
+	VMOVUPS.Z (R12), K1, Z5
 	VSUBPS    Z4, Z5, Z4
 	JMP       rest1Done
 
 rest1Own3:
-	VMOVUPS.Z (R11), K1, Z5
+	VMOVUPS.Z (R12), K1, Z5
 	VMULPS    Z5, Z4, Z4
 	JMP       rest1Done
 
 rest1Own4:
-	CMPQ      R10, $0x0d
+	CMPQ      R11, $0x0d
 	JGE       rest1Own6
-	CMPQ      R10, $0x0b
+	CMPQ      R11, $0x0b
 	JGE       rest1Own5
-	VMOVUPS.Z (R11), K1, Z5
+	VMOVUPS.Z (R12), K1, Z5
 	VDIVPS    Z5, Z4, Z4
 	JMP       rest1Done
 
 rest1Own5:
-	VMOVUPS.Z   (R11), K1, Z5
+	VMOVUPS.Z   (R12), K1, Z5
 	VMOVAPS     Z5, Z6
 	VFIXUPIMMPS $0x00, Z2, Z5, Z6
 	VMAXPS      Z4, Z5, Z4
@@ -4662,9 +4819,9 @@ rest1Own5:
 	JMP         rest1Done
 
 rest1Own6:
-	CMPQ        R10, $0x0f
+	CMPQ        R11, $0x0f
 	JGE         rest1Own7
-	VMOVUPS.Z   (R11), K1, Z5
+	VMOVUPS.Z   (R12), K1, Z5
 	VMOVAPS     Z5, Z6
 	VFIXUPIMMPS $0x00, Z3, Z5, Z6
 	VMINPS      Z4, Z5, Z4
@@ -4672,12 +4829,17 @@ rest1Own6:
 	JMP         rest1Done
 
 rest1Own7:
-	VMOVUPS.Z (R11), K1, Z5
+	VMOVUPS.Z (R12), K1, Z5
 	VDIVPS    Z4, Z5, Z4
+	JMP       rest1Done
+
+rest1Kept:
+	MOVQ DI, R12
+	JMP  rest1Beside
 
 rest1Done:
-	ADDQ        $0x18, R8
-	DECQ        R9
+	ADDQ        $0x18, R9
+	DECQ        R10
 	JNZ         rest1Step
 	VMOVAPS     Z0, Z5
 	VFIXUPIMMPS $0x00, Z1, Z4, Z5
@@ -4689,7 +4851,7 @@ rest1End:
 end:
 	MOVQ xLine+32(FP), BX
 	ADDQ BX, CX
-	DECQ DI
+	DECQ R8
 	JNZ  line
 	MOVQ gap+24(FP), BX
 	ADDQ BX, DX
@@ -5531,9 +5693,11 @@ GLOBL lanes3f666666<>(SB), RODATA|NOPTR, $64
 
 // func avx2EltwiseChain(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2EltwiseChain(SB), NOSPLIT, $256-80
+TEXT ·avx2EltwiseChain(SB), NOSPLIT, $544-80
 	MOVQ         dst+48(FP), AX
 	MOVQ         x+56(FP), CX
+	LEAQ         287(SP), DI
+	ANDQ         $-32, DI
 	MOVQ         width+16(FP), DX
 	ANDQ         $0x00000007, DX
 	VMOVD        DX, X0
@@ -5543,7 +5707,7 @@ TEXT ·avx2EltwiseChain(SB), NOSPLIT, $256-80
 	XORQ         SI, SI
 
 row:
-	MOVQ lines+8(FP), DI
+	MOVQ lines+8(FP), R8
 
 line:
 	MOVQ width+16(FP), BX
@@ -5559,22 +5723,22 @@ whole8:
 	VMOVUPS 160(CX)(DX*1), Y6
 	VMOVUPS 192(CX)(DX*1), Y7
 	VMOVUPS 224(CX)(DX*1), Y8
-	MOVQ    steps+64(FP), R8
-	MOVQ    n+72(FP), R9
+	MOVQ    steps+64(FP), R9
+	MOVQ    n+72(FP), R10
 
 whole8Step:
-	MOVQ         (R8), R10
-	MOVQ         8(R8), R11
-	TESTB        $0x01, R10
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	TESTB        $0x01, R11
 	JNZ          whole8Apart
-	MOVQ         16(R8), R12
-	ANDQ         SI, R12
-	VBROADCASTSS (R11)(R12*1), Y9
-	CMPQ         R10, $0x0c
-	JGE          whole8Same6
-	CMPQ         R10, $0x06
+	MOVQ         16(R9), R13
+	ANDQ         SI, R13
+	VBROADCASTSS (R12)(R13*1), Y9
+	CMPQ         R11, $0x0e
+	JGE          whole8Same7
+	CMPQ         R11, $0x06
 	JGE          whole8Same3
-	CMPQ         R10, $0x02
+	CMPQ         R11, $0x02
 	JGE          whole8Same1
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y9, Y2, Y2
@@ -5587,7 +5751,7 @@ whole8Step:
 	JMP          whole8Done
 
 whole8Same1:
-	CMPQ   R10, $0x04
+	CMPQ   R11, $0x04
 	JGE    whole8Same2
 	VSUBPS Y9, Y1, Y1
 	VSUBPS Y9, Y2, Y2
@@ -5611,7 +5775,9 @@ whole8Same2:
 	JMP    whole8Done
 
 whole8Same3:
-	CMPQ   R10, $0x08
+	CMPQ   R11, $0x0a
+	JGE    whole8Same5
+	CMPQ   R11, $0x08
 	JGE    whole8Same4
 	VMULPS Y9, Y1, Y1
 	VMULPS Y9, Y2, Y2
@@ -5624,8 +5790,6 @@ whole8Same3:
 	JMP    whole8Done
 
 whole8Same4:
-	CMPQ   R10, $0x0a
-	JGE    whole8Same5
 	VDIVPS Y9, Y1, Y1
 	VDIVPS Y9, Y2, Y2
 	VDIVPS Y9, Y3, Y3
@@ -5637,6 +5801,8 @@ whole8Same4:
 	JMP    whole8Done
 
 whole8Same5:
+	CMPQ      R11, $0x0c
+	JGE       whole8Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes80000000<>+0(SB), Y9, Y10
 	VMAXPS    Y1, Y9, Y1
@@ -5658,10 +5824,6 @@ whole8Same5:
 	JMP       whole8Done
 
 whole8Same6:
-	CMPQ      R10, $0x12
-	JGE       whole8Same9
-	CMPQ      R10, $0x0e
-	JGE       whole8Same7
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
 	VMINPS    Y1, Y9, Y1
@@ -5683,7 +5845,9 @@ whole8Same6:
 	JMP       whole8Done
 
 whole8Same7:
-	CMPQ   R10, $0x10
+	CMPQ   R11, $0x14
+	JGE    whole8Same10
+	CMPQ   R11, $0x10
 	JGE    whole8Same8
 	VDIVPS Y1, Y9, Y1
 	VDIVPS Y2, Y9, Y2
@@ -5696,6 +5860,8 @@ whole8Same7:
 	JMP    whole8Done
 
 whole8Same8:
+	CMPQ    R11, $0x12
+	JGE     whole8Same9
 	VMOVUPS Y1, (SP)
 	VMOVUPS Y2, 32(SP)
 	VMOVUPS Y3, 64(SP)
@@ -5739,8 +5905,6 @@ whole8Same8:
 	JMP     whole8Done
 
 whole8Same9:
-	CMPQ         R10, $0x14
-	JGE          whole8Same10
 	VMOVUPS      Y1, (SP)
 	VMOVUPS      Y2, 32(SP)
 	VMOVUPS      Y3, 64(SP)
@@ -6056,7 +6220,9 @@ whole8Same9:
 	JMP          whole8Done
 
 whole8Same10:
-	CMPQ         R10, $0x16
+	CMPQ         R11, $0x18
+	JGE          whole8Same12
+	CMPQ         R11, $0x16
 	JGE          whole8Same11
 	VMOVUPS      Y1, (SP)
 	VMOVUPS      Y2, 32(SP)
@@ -7247,154 +7413,198 @@ whole8Same11:
 	VMOVUPS      224(SP), Y8
 	JMP          whole8Done
 
+whole8Same12:
+	CMPQ    R11, $0x1a
+	JGE     whole8Same13
+	VMOVAPS Y1, (DI)
+	VMOVAPS Y2, 32(DI)
+	VMOVAPS Y3, 64(DI)
+	VMOVAPS Y4, 96(DI)
+	VMOVAPS Y5, 128(DI)
+	VMOVAPS Y6, 160(DI)
+	VMOVAPS Y7, 192(DI)
+	VMOVAPS Y8, 224(DI)
+	JMP     whole8Done
+
+whole8Same13:
+	VMOVAPS (DI), Y9
+	VMOVAPS Y1, (DI)
+	VMOVAPS Y9, Y1
+	VMOVAPS 32(DI), Y9
+	VMOVAPS Y2, 32(DI)
+	VMOVAPS Y9, Y2
+	VMOVAPS 64(DI), Y9
+	VMOVAPS Y3, 64(DI)
+	VMOVAPS Y9, Y3
+	VMOVAPS 96(DI), Y9
+	VMOVAPS Y4, 96(DI)
+	VMOVAPS Y9, Y4
+	VMOVAPS 128(DI), Y9
+	VMOVAPS Y5, 128(DI)
+	VMOVAPS Y9, Y5
+	VMOVAPS 160(DI), Y9
+	VMOVAPS Y6, 160(DI)
+	VMOVAPS Y9, Y6
+	VMOVAPS 192(DI), Y9
+	VMOVAPS Y7, 192(DI)
+	VMOVAPS Y9, Y7
+	VMOVAPS 224(DI), Y9
+	VMOVAPS Y8, 224(DI)
+	VMOVAPS Y9, Y8
+	JMP     whole8Done
+
 whole8Apart:
-	MOVQ    16(R8), R12
-	IMULQ   SI, R12
-	ADDQ    DX, R11
-	ADDQ    R12, R11
-	CMPQ    R10, $0x09
+	TESTQ R12, R12
+	JZ    whole8Kept
+	MOVQ  16(R9), R13
+	IMULQ SI, R13
+	ADDQ  DX, R12
+	ADDQ  R13, R12
+
+whole8Beside:
+	CMPQ    R11, $0x09
 	JGE     whole8Own4
-	CMPQ    R10, $0x05
+	CMPQ    R11, $0x05
 	JGE     whole8Own2
-	CMPQ    R10, $0x03
+	CMPQ    R11, $0x03
 	JGE     whole8Own1
-	VMOVUPS (R11), Y9
+	VMOVUPS (R12), Y9
 	VADDPS  Y9, Y1, Y1
-	VMOVUPS 32(R11), Y9
+	VMOVUPS 32(R12), Y9
 	VADDPS  Y9, Y2, Y2
-	VMOVUPS 64(R11), Y9
+	VMOVUPS 64(R12), Y9
 	VADDPS  Y9, Y3, Y3
-	VMOVUPS 96(R11), Y9
+	VMOVUPS 96(R12), Y9
 	VADDPS  Y9, Y4, Y4
-	VMOVUPS 128(R11), Y9
+	VMOVUPS 128(R12), Y9
 	VADDPS  Y9, Y5, Y5
-	VMOVUPS 160(R11), Y9
+	VMOVUPS 160(R12), Y9
 	VADDPS  Y9, Y6, Y6
-	VMOVUPS 192(R11), Y9
+	VMOVUPS 192(R12), Y9
 	VADDPS  Y9, Y7, Y7
-	VMOVUPS 224(R11), Y9
+	VMOVUPS 224(R12), Y9
 	VADDPS  Y9, Y8, Y8
 	JMP     whole8Done
 
 whole8Own1:
-	VMOVUPS (R11), Y9
+	VMOVUPS (R12), Y9
 	VSUBPS  Y9, Y1, Y1
-	VMOVUPS 32(R11), Y9
+	VMOVUPS 32(R12), Y9
 	VSUBPS  Y9, Y2, Y2
-	VMOVUPS 64(R11), Y9
+	VMOVUPS 64(R12), Y9
 	VSUBPS  Y9, Y3, Y3
-	VMOVUPS 96(R11), Y9
+	VMOVUPS 96(R12), Y9
 	VSUBPS  Y9, Y4, Y4
-	VMOVUPS 128(R11), Y9
+	VMOVUPS 128(R12), Y9
 	VSUBPS  Y9, Y5, Y5
-	VMOVUPS 160(R11), Y9
+	VMOVUPS 160(R12), Y9
 	VSUBPS  Y9, Y6, Y6
-	VMOVUPS 192(R11), Y9
+	VMOVUPS 192(R12), Y9
 	VSUBPS  Y9, Y7, Y7
-	VMOVUPS 224(R11), Y9
+	VMOVUPS 224(R12), Y9
 	VSUBPS  Y9, Y8, Y8
 	JMP     whole8Done
 
 whole8Own2:
-	CMPQ    R10, $0x07
+	CMPQ    R11, $0x07
 	JGE     whole8Own3
-	VMOVUPS (R11), Y9
+	VMOVUPS (R12), Y9
 	VSUBPS  Y1, Y9, Y1
-	VMOVUPS 32(R11), Y9
+	VMOVUPS 32(R12), Y9
 	VSUBPS  Y2, Y9, Y2
-	VMOVUPS 64(R11), Y9
+	VMOVUPS 64(R12), Y9
 	VSUBPS  Y3, Y9, Y3
-	VMOVUPS 96(R11), Y9
+	VMOVUPS 96(R12), Y9
 	VSUBPS  Y4, Y9, Y4
-	VMOVUPS 128(R11), Y9
+	VMOVUPS 128(R12), Y9
 	VSUBPS  Y5, Y9, Y5
-	VMOVUPS 160(R11), Y9
+	VMOVUPS 160(R12), Y9
 	VSUBPS  Y6, Y9, Y6
-	VMOVUPS 192(R11), Y9
+	VMOVUPS 192(R12), Y9
 	VSUBPS  Y7, Y9, Y7
-	VMOVUPS 224(R11), Y9
+	VMOVUPS 224(R12), Y9
 	VSUBPS  Y8, Y9, Y8
 	JMP     whole8Done
 
 whole8Own3:
-	VMOVUPS (R11), Y9
+	VMOVUPS (R12), Y9
 	VMULPS  Y9, Y1, Y1
-	VMOVUPS 32(R11), Y9
+	VMOVUPS 32(R12), Y9
 	VMULPS  Y9, Y2, Y2
-	VMOVUPS 64(R11), Y9
+	VMOVUPS 64(R12), Y9
 	VMULPS  Y9, Y3, Y3
-	VMOVUPS 96(R11), Y9
+	VMOVUPS 96(R12), Y9
 	VMULPS  Y9, Y4, Y4
-	VMOVUPS 128(R11), Y9
+	VMOVUPS 128(R12), Y9
 	VMULPS  Y9, Y5, Y5
-	VMOVUPS 160(R11), Y9
+	VMOVUPS 160(R12), Y9
 	VMULPS  Y9, Y6, Y6
-	VMOVUPS 192(R11), Y9
+	VMOVUPS 192(R12), Y9
 	VMULPS  Y9, Y7, Y7
-	VMOVUPS 224(R11), Y9
+	VMOVUPS 224(R12), Y9
 	VMULPS  Y9, Y8, Y8
 	JMP     whole8Done
 
 whole8Own4:
-	CMPQ    R10, $0x0d
+	CMPQ    R11, $0x0d
 	JGE     whole8Own6
-	CMPQ    R10, $0x0b
+	CMPQ    R11, $0x0b
 	JGE     whole8Own5
-	VMOVUPS (R11), Y9
+	VMOVUPS (R12), Y9
 	VDIVPS  Y9, Y1, Y1
-	VMOVUPS 32(R11), Y9
+	VMOVUPS 32(R12), Y9
 	VDIVPS  Y9, Y2, Y2
-	VMOVUPS 64(R11), Y9
+	VMOVUPS 64(R12), Y9
 	VDIVPS  Y9, Y3, Y3
-	VMOVUPS 96(R11), Y9
+	VMOVUPS 96(R12), Y9
 	VDIVPS  Y9, Y4, Y4
-	VMOVUPS 128(R11), Y9
+	VMOVUPS 128(R12), Y9
 	VDIVPS  Y9, Y5, Y5
-	VMOVUPS 160(R11), Y9
+	VMOVUPS 160(R12), Y9
 	VDIVPS  Y9, Y6, Y6
-	VMOVUPS 192(R11), Y9
+	VMOVUPS 192(R12), Y9
 	VDIVPS  Y9, Y7, Y7
-	VMOVUPS 224(R11), Y9
+	VMOVUPS 224(R12), Y9
 	VDIVPS  Y9, Y8, Y8
 	JMP     whole8Done
 
 whole8Own5:
-	VMOVUPS   (R11), Y9
+	VMOVUPS   (R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes80000000<>+0(SB), Y9, Y10
 	VMAXPS    Y1, Y9, Y1
 	VADDPS    Y10, Y1, Y1
-	VMOVUPS   32(R11), Y9
+	VMOVUPS   32(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes80000000<>+0(SB), Y9, Y10
 	VMAXPS    Y2, Y9, Y2
 	VADDPS    Y10, Y2, Y2
-	VMOVUPS   64(R11), Y9
+	VMOVUPS   64(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes80000000<>+0(SB), Y9, Y10
 	VMAXPS    Y3, Y9, Y3
 	VADDPS    Y10, Y3, Y3
-	VMOVUPS   96(R11), Y9
+	VMOVUPS   96(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes80000000<>+0(SB), Y9, Y10
 	VMAXPS    Y4, Y9, Y4
 	VADDPS    Y10, Y4, Y4
-	VMOVUPS   128(R11), Y9
+	VMOVUPS   128(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes80000000<>+0(SB), Y9, Y10
 	VMAXPS    Y5, Y9, Y5
 	VADDPS    Y10, Y5, Y5
-	VMOVUPS   160(R11), Y9
+	VMOVUPS   160(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes80000000<>+0(SB), Y9, Y10
 	VMAXPS    Y6, Y9, Y6
 	VADDPS    Y10, Y6, Y6
-	VMOVUPS   192(R11), Y9
+	VMOVUPS   192(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes80000000<>+0(SB), Y9, Y10
 	VMAXPS    Y7, Y9, Y7
 	VADDPS    Y10, Y7, Y7
-	VMOVUPS   224(R11), Y9
+	VMOVUPS   224(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes80000000<>+0(SB), Y9, Y10
 	VMAXPS    Y8, Y9, Y8
@@ -7402,44 +7612,44 @@ whole8Own5:
 	JMP       whole8Done
 
 whole8Own6:
-	CMPQ      R10, $0x0f
+	CMPQ      R11, $0x0f
 	JGE       whole8Own7
-	VMOVUPS   (R11), Y9
+	VMOVUPS   (R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
 	VMINPS    Y1, Y9, Y1
 	VORPS     Y10, Y1, Y1
-	VMOVUPS   32(R11), Y9
+	VMOVUPS   32(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
 	VMINPS    Y2, Y9, Y2
 	VORPS     Y10, Y2, Y2
-	VMOVUPS   64(R11), Y9
+	VMOVUPS   64(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
 	VMINPS    Y3, Y9, Y3
 	VORPS     Y10, Y3, Y3
-	VMOVUPS   96(R11), Y9
+	VMOVUPS   96(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
 	VMINPS    Y4, Y9, Y4
 	VORPS     Y10, Y4, Y4
-	VMOVUPS   128(R11), Y9
+	VMOVUPS   128(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
 	VMINPS    Y5, Y9, Y5
 	VORPS     Y10, Y5, Y5
-	VMOVUPS   160(R11), Y9
+	VMOVUPS   160(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
 	VMINPS    Y6, Y9, Y6
 	VORPS     Y10, Y6, Y6
-	VMOVUPS   192(R11), Y9
+	VMOVUPS   192(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
 	VMINPS    Y7, Y9, Y7
 	VORPS     Y10, Y7, Y7
-	VMOVUPS   224(R11), Y9
+	VMOVUPS   224(R12), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
 	VMINPS    Y8, Y9, Y8
@@ -7447,26 +7657,31 @@ whole8Own6:
 	JMP       whole8Done
 
 whole8Own7:
-	VMOVUPS (R11), Y9
+	VMOVUPS (R12), Y9
 	VDIVPS  Y1, Y9, Y1
-	VMOVUPS 32(R11), Y9
+	VMOVUPS 32(R12), Y9
 	VDIVPS  Y2, Y9, Y2
-	VMOVUPS 64(R11), Y9
+	VMOVUPS 64(R12), Y9
 	VDIVPS  Y3, Y9, Y3
-	VMOVUPS 96(R11), Y9
+	VMOVUPS 96(R12), Y9
 	VDIVPS  Y4, Y9, Y4
-	VMOVUPS 128(R11), Y9
+	VMOVUPS 128(R12), Y9
 	VDIVPS  Y5, Y9, Y5
-	VMOVUPS 160(R11), Y9
+	VMOVUPS 160(R12), Y9
 	VDIVPS  Y6, Y9, Y6
-	VMOVUPS 192(R11), Y9
+	VMOVUPS 192(R12), Y9
 	VDIVPS  Y7, Y9, Y7
-	VMOVUPS 224(R11), Y9
+	VMOVUPS 224(R12), Y9
 	VDIVPS  Y8, Y9, Y8
+	JMP     whole8Done
+
+whole8Kept:
+	MOVQ DI, R12
+	JMP  whole8Beside
 
 whole8Done:
-	ADDQ      $0x18, R8
-	DECQ      R9
+	ADDQ      $0x18, R9
+	DECQ      R10
 	JNZ       whole8Step
 	VCMPPS    $0x03, Y1, Y1, Y9
 	VBLENDVPS Y9, lanes7fc00000<>+0(SB), Y1, Y1
@@ -7504,22 +7719,22 @@ whole4:
 	VMOVUPS 32(CX)(DX*1), Y2
 	VMOVUPS 64(CX)(DX*1), Y3
 	VMOVUPS 96(CX)(DX*1), Y4
-	MOVQ    steps+64(FP), R8
-	MOVQ    n+72(FP), R9
+	MOVQ    steps+64(FP), R9
+	MOVQ    n+72(FP), R10
 
 whole4Step:
-	MOVQ         (R8), R10
-	MOVQ         8(R8), R11
-	TESTB        $0x01, R10
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	TESTB        $0x01, R11
 	JNZ          whole4Apart
-	MOVQ         16(R8), R12
-	ANDQ         SI, R12
-	VBROADCASTSS (R11)(R12*1), Y5
-	CMPQ         R10, $0x0c
-	JGE          whole4Same6
-	CMPQ         R10, $0x06
+	MOVQ         16(R9), R13
+	ANDQ         SI, R13
+	VBROADCASTSS (R12)(R13*1), Y5
+	CMPQ         R11, $0x0e
+	JGE          whole4Same7
+	CMPQ         R11, $0x06
 	JGE          whole4Same3
-	CMPQ         R10, $0x02
+	CMPQ         R11, $0x02
 	JGE          whole4Same1
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y5, Y2, Y2
@@ -7528,7 +7743,7 @@ whole4Step:
 	JMP          whole4Done
 
 whole4Same1:
-	CMPQ   R10, $0x04
+	CMPQ   R11, $0x04
 	JGE    whole4Same2
 	VSUBPS Y5, Y1, Y1
 	VSUBPS Y5, Y2, Y2
@@ -7544,7 +7759,9 @@ whole4Same2:
 	JMP    whole4Done
 
 whole4Same3:
-	CMPQ   R10, $0x08
+	CMPQ   R11, $0x0a
+	JGE    whole4Same5
+	CMPQ   R11, $0x08
 	JGE    whole4Same4
 	VMULPS Y5, Y1, Y1
 	VMULPS Y5, Y2, Y2
@@ -7553,8 +7770,6 @@ whole4Same3:
 	JMP    whole4Done
 
 whole4Same4:
-	CMPQ   R10, $0x0a
-	JGE    whole4Same5
 	VDIVPS Y5, Y1, Y1
 	VDIVPS Y5, Y2, Y2
 	VDIVPS Y5, Y3, Y3
@@ -7562,6 +7777,8 @@ whole4Same4:
 	JMP    whole4Done
 
 whole4Same5:
+	CMPQ      R11, $0x0c
+	JGE       whole4Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
 	VBLENDVPS Y6, lanes80000000<>+0(SB), Y5, Y6
 	VMAXPS    Y1, Y5, Y1
@@ -7575,10 +7792,6 @@ whole4Same5:
 	JMP       whole4Done
 
 whole4Same6:
-	CMPQ      R10, $0x12
-	JGE       whole4Same9
-	CMPQ      R10, $0x0e
-	JGE       whole4Same7
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
 	VBLENDVPS Y6, lanes00000000<>+0(SB), Y5, Y6
 	VMINPS    Y1, Y5, Y1
@@ -7592,7 +7805,9 @@ whole4Same6:
 	JMP       whole4Done
 
 whole4Same7:
-	CMPQ   R10, $0x10
+	CMPQ   R11, $0x14
+	JGE    whole4Same10
+	CMPQ   R11, $0x10
 	JGE    whole4Same8
 	VDIVPS Y1, Y5, Y1
 	VDIVPS Y2, Y5, Y2
@@ -7601,6 +7816,8 @@ whole4Same7:
 	JMP    whole4Done
 
 whole4Same8:
+	CMPQ    R11, $0x12
+	JGE     whole4Same9
 	VMOVUPS Y1, (SP)
 	VMOVUPS Y2, 32(SP)
 	VMOVUPS Y3, 64(SP)
@@ -7624,8 +7841,6 @@ whole4Same8:
 	JMP     whole4Done
 
 whole4Same9:
-	CMPQ         R10, $0x14
-	JGE          whole4Same10
 	VMOVUPS      Y1, (SP)
 	VMOVUPS      Y2, 32(SP)
 	VMOVUPS      Y3, 64(SP)
@@ -7785,7 +8000,9 @@ whole4Same9:
 	JMP          whole4Done
 
 whole4Same10:
-	CMPQ         R10, $0x16
+	CMPQ         R11, $0x18
+	JGE          whole4Same12
+	CMPQ         R11, $0x16
 	JGE          whole4Same11
 	VMOVUPS      Y1, (SP)
 	VMOVUPS      Y2, 32(SP)
@@ -8384,94 +8601,122 @@ whole4Same11:
 	VMOVUPS      96(SP), Y4
 	JMP          whole4Done
 
+whole4Same12:
+	CMPQ    R11, $0x1a
+	JGE     whole4Same13
+	VMOVAPS Y1, (DI)
+	VMOVAPS Y2, 32(DI)
+	VMOVAPS Y3, 64(DI)
+	VMOVAPS Y4, 96(DI)
+	JMP     whole4Done
+
+whole4Same13:
+	VMOVAPS (DI), Y5
+	VMOVAPS Y1, (DI)
+	VMOVAPS Y5, Y1
+	VMOVAPS 32(DI), Y5
+	VMOVAPS Y2, 32(DI)
+	VMOVAPS Y5, Y2
+	VMOVAPS 64(DI), Y5
+	VMOVAPS Y3, 64(DI)
+	VMOVAPS Y5, Y3
+	VMOVAPS 96(DI), Y5
+	VMOVAPS Y4, 96(DI)
+	VMOVAPS Y5, Y4
+	JMP     whole4Done
+
 whole4Apart:
-	MOVQ    16(R8), R12
-	IMULQ   SI, R12
-	ADDQ    DX, R11
-	ADDQ    R12, R11
-	CMPQ    R10, $0x09
+	TESTQ R12, R12
+	JZ    whole4Kept
+	MOVQ  16(R9), R13
+	IMULQ SI, R13
+	ADDQ  DX, R12
+	ADDQ  R13, R12
+
+whole4Beside:
+	CMPQ    R11, $0x09
 	JGE     whole4Own4
-	CMPQ    R10, $0x05
+	CMPQ    R11, $0x05
 	JGE     whole4Own2
-	CMPQ    R10, $0x03
+	CMPQ    R11, $0x03
 	JGE     whole4Own1
-	VMOVUPS (R11), Y5
+	VMOVUPS (R12), Y5
 	VADDPS  Y5, Y1, Y1
-	VMOVUPS 32(R11), Y5
+	VMOVUPS 32(R12), Y5
 	VADDPS  Y5, Y2, Y2
-	VMOVUPS 64(R11), Y5
+	VMOVUPS 64(R12), Y5
 	VADDPS  Y5, Y3, Y3
-	VMOVUPS 96(R11), Y5
+	VMOVUPS 96(R12), Y5
 	VADDPS  Y5, Y4, Y4
 	JMP     whole4Done
 
 whole4Own1:
-	VMOVUPS (R11), Y5
+	VMOVUPS (R12), Y5
 	VSUBPS  Y5, Y1, Y1
-	VMOVUPS 32(R11), Y5
+	VMOVUPS 32(R12), Y5
 	VSUBPS  Y5, Y2, Y2
-	VMOVUPS 64(R11), Y5
+	VMOVUPS 64(R12), Y5
 	VSUBPS  Y5, Y3, Y3
-	VMOVUPS 96(R11), Y5
+	VMOVUPS 96(R12), Y5
 	VSUBPS  Y5, Y4, Y4
 	JMP     whole4Done
 
 whole4Own2:
-	CMPQ    R10, $0x07
+	CMPQ    R11, $0x07
 	JGE     whole4Own3
-	VMOVUPS (R11), Y5
+	VMOVUPS (R12), Y5
 	VSUBPS  Y1, Y5, Y1
-	VMOVUPS 32(R11), Y5
+	VMOVUPS 32(R12), Y5
 	VSUBPS  Y2, Y5, Y2
-	VMOVUPS 64(R11), Y5
+	VMOVUPS 64(R12), Y5
 	VSUBPS  Y3, Y5, Y3
-	VMOVUPS 96(R11), Y5
+	VMOVUPS 96(R12), Y5
 	VSUBPS  Y4, Y5, Y4
 	JMP     whole4Done
 
 whole4Own3:
-	VMOVUPS (R11), Y5
+	VMOVUPS (R12), Y5
 	VMULPS  Y5, Y1, Y1
-	VMOVUPS 32(R11), Y5
+	VMOVUPS 32(R12), Y5
 	VMULPS  Y5, Y2, Y2
-	VMOVUPS 64(R11), Y5
+	VMOVUPS 64(R12), Y5
 	VMULPS  Y5, Y3, Y3
-	VMOVUPS 96(R11), Y5
+	VMOVUPS 96(R12), Y5
 	VMULPS  Y5, Y4, Y4
 	JMP     whole4Done
 
 whole4Own4:
-	CMPQ    R10, $0x0d
+	CMPQ    R11, $0x0d
 	JGE     whole4Own6
-	CMPQ    R10, $0x0b
+	CMPQ    R11, $0x0b
 	JGE     whole4Own5
-	VMOVUPS (R11), Y5
+	VMOVUPS (R12), Y5
 	VDIVPS  Y5, Y1, Y1
-	VMOVUPS 32(R11), Y5
+	VMOVUPS 32(R12), Y5
 	VDIVPS  Y5, Y2, Y2
-	VMOVUPS 64(R11), Y5
+	VMOVUPS 64(R12), Y5
 	VDIVPS  Y5, Y3, Y3
-	VMOVUPS 96(R11), Y5
+	VMOVUPS 96(R12), Y5
 	VDIVPS  Y5, Y4, Y4
 	JMP     whole4Done
 
 whole4Own5:
-	VMOVUPS   (R11), Y5
+	VMOVUPS   (R12), Y5
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
 	VBLENDVPS Y6, lanes80000000<>+0(SB), Y5, Y6
 	VMAXPS    Y1, Y5, Y1
 	VADDPS    Y6, Y1, Y1
-	VMOVUPS   32(R11), Y5
+	VMOVUPS   32(R12), Y5
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
 	VBLENDVPS Y6, lanes80000000<>+0(SB), Y5, Y6
 	VMAXPS    Y2, Y5, Y2
 	VADDPS    Y6, Y2, Y2
-	VMOVUPS   64(R11), Y5
+	VMOVUPS   64(R12), Y5
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
 	VBLENDVPS Y6, lanes80000000<>+0(SB), Y5, Y6
 	VMAXPS    Y3, Y5, Y3
 	VADDPS    Y6, Y3, Y3
-	VMOVUPS   96(R11), Y5
+	VMOVUPS   96(R12), Y5
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
 	VBLENDVPS Y6, lanes80000000<>+0(SB), Y5, Y6
 	VMAXPS    Y4, Y5, Y4
@@ -8479,24 +8724,24 @@ whole4Own5:
 	JMP       whole4Done
 
 whole4Own6:
-	CMPQ      R10, $0x0f
+	CMPQ      R11, $0x0f
 	JGE       whole4Own7
-	VMOVUPS   (R11), Y5
+	VMOVUPS   (R12), Y5
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
 	VBLENDVPS Y6, lanes00000000<>+0(SB), Y5, Y6
 	VMINPS    Y1, Y5, Y1
 	VORPS     Y6, Y1, Y1
-	VMOVUPS   32(R11), Y5
+	VMOVUPS   32(R12), Y5
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
 	VBLENDVPS Y6, lanes00000000<>+0(SB), Y5, Y6
 	VMINPS    Y2, Y5, Y2
 	VORPS     Y6, Y2, Y2
-	VMOVUPS   64(R11), Y5
+	VMOVUPS   64(R12), Y5
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
 	VBLENDVPS Y6, lanes00000000<>+0(SB), Y5, Y6
 	VMINPS    Y3, Y5, Y3
 	VORPS     Y6, Y3, Y3
-	VMOVUPS   96(R11), Y5
+	VMOVUPS   96(R12), Y5
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
 	VBLENDVPS Y6, lanes00000000<>+0(SB), Y5, Y6
 	VMINPS    Y4, Y5, Y4
@@ -8504,18 +8749,23 @@ whole4Own6:
 	JMP       whole4Done
 
 whole4Own7:
-	VMOVUPS (R11), Y5
+	VMOVUPS (R12), Y5
 	VDIVPS  Y1, Y5, Y1
-	VMOVUPS 32(R11), Y5
+	VMOVUPS 32(R12), Y5
 	VDIVPS  Y2, Y5, Y2
-	VMOVUPS 64(R11), Y5
+	VMOVUPS 64(R12), Y5
 	VDIVPS  Y3, Y5, Y3
-	VMOVUPS 96(R11), Y5
+	VMOVUPS 96(R12), Y5
 	VDIVPS  Y4, Y5, Y4
+	JMP     whole4Done
+
+whole4Kept:
+	MOVQ DI, R12
+	JMP  whole4Beside
 
 whole4Done:
-	ADDQ      $0x18, R8
-	DECQ      R9
+	ADDQ      $0x18, R9
+	DECQ      R10
 	JNZ       whole4Step
 	VCMPPS    $0x03, Y1, Y1, Y5
 	VBLENDVPS Y5, lanes7fc00000<>+0(SB), Y1, Y1
@@ -8538,28 +8788,28 @@ whole1:
 	CMPQ    BX, $0x00000008
 	JL      whole1End
 	VMOVUPS (CX)(DX*1), Y1
-	MOVQ    steps+64(FP), R8
-	MOVQ    n+72(FP), R9
+	MOVQ    steps+64(FP), R9
+	MOVQ    n+72(FP), R10
 
 whole1Step:
-	MOVQ         (R8), R10
-	MOVQ         8(R8), R11
-	TESTB        $0x01, R10
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	TESTB        $0x01, R11
 	JNZ          whole1Apart
-	MOVQ         16(R8), R12
-	ANDQ         SI, R12
-	VBROADCASTSS (R11)(R12*1), Y2
-	CMPQ         R10, $0x0c
-	JGE          whole1Same6
-	CMPQ         R10, $0x06
+	MOVQ         16(R9), R13
+	ANDQ         SI, R13
+	VBROADCASTSS (R12)(R13*1), Y2
+	CMPQ         R11, $0x0e
+	JGE          whole1Same7
+	CMPQ         R11, $0x06
 	JGE          whole1Same3
-	CMPQ         R10, $0x02
+	CMPQ         R11, $0x02
 	JGE          whole1Same1
 	VADDPS       Y2, Y1, Y1
 	JMP          whole1Done
 
 whole1Same1:
-	CMPQ   R10, $0x04
+	CMPQ   R11, $0x04
 	JGE    whole1Same2
 	VSUBPS Y2, Y1, Y1
 	JMP    whole1Done
@@ -8569,18 +8819,20 @@ whole1Same2:
 	JMP    whole1Done
 
 whole1Same3:
-	CMPQ   R10, $0x08
+	CMPQ   R11, $0x0a
+	JGE    whole1Same5
+	CMPQ   R11, $0x08
 	JGE    whole1Same4
 	VMULPS Y2, Y1, Y1
 	JMP    whole1Done
 
 whole1Same4:
-	CMPQ   R10, $0x0a
-	JGE    whole1Same5
 	VDIVPS Y2, Y1, Y1
 	JMP    whole1Done
 
 whole1Same5:
+	CMPQ      R11, $0x0c
+	JGE       whole1Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes80000000<>+0(SB), Y2, Y3
 	VMAXPS    Y1, Y2, Y1
@@ -8588,10 +8840,6 @@ whole1Same5:
 	JMP       whole1Done
 
 whole1Same6:
-	CMPQ      R10, $0x12
-	JGE       whole1Same9
-	CMPQ      R10, $0x0e
-	JGE       whole1Same7
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS    Y1, Y2, Y1
@@ -8599,12 +8847,16 @@ whole1Same6:
 	JMP       whole1Done
 
 whole1Same7:
-	CMPQ   R10, $0x10
+	CMPQ   R11, $0x14
+	JGE    whole1Same10
+	CMPQ   R11, $0x10
 	JGE    whole1Same8
 	VDIVPS Y1, Y2, Y1
 	JMP    whole1Done
 
 whole1Same8:
+	CMPQ    R11, $0x12
+	JGE     whole1Same9
 	VMOVUPS Y1, (SP)
 	VMOVUPS (SP), Y1
 	VXORPS  lanes80000000<>+0(SB), Y1, Y1
@@ -8613,8 +8865,6 @@ whole1Same8:
 	JMP     whole1Done
 
 whole1Same9:
-	CMPQ         R10, $0x14
-	JGE          whole1Same10
 	VMOVUPS      Y1, (SP)
 	VMOVUPS      (SP), Y1
 	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
@@ -8657,7 +8907,9 @@ whole1Same9:
 	JMP          whole1Done
 
 whole1Same10:
-	CMPQ         R10, $0x16
+	CMPQ         R11, $0x18
+	JGE          whole1Same12
+	CMPQ         R11, $0x16
 	JGE          whole1Same11
 	VMOVUPS      Y1, (SP)
 	VMOVUPS      (SP), Y1
@@ -8812,49 +9064,65 @@ whole1Same11:
 	VMOVUPS      (SP), Y1
 	JMP          whole1Done
 
+whole1Same12:
+	CMPQ    R11, $0x1a
+	JGE     whole1Same13
+	VMOVAPS Y1, (DI)
+	JMP     whole1Done
+
+whole1Same13:
+	VMOVAPS (DI), Y2
+	VMOVAPS Y1, (DI)
+	VMOVAPS Y2, Y1
+	JMP     whole1Done
+
 whole1Apart:
-	MOVQ    16(R8), R12
-	IMULQ   SI, R12
-	ADDQ    DX, R11
-	ADDQ    R12, R11
-	CMPQ    R10, $0x09
+	TESTQ R12, R12
+	JZ    whole1Kept
+	MOVQ  16(R9), R13
+	IMULQ SI, R13
+	ADDQ  DX, R12
+	ADDQ  R13, R12
+
+whole1Beside:
+	CMPQ    R11, $0x09
 	JGE     whole1Own4
-	CMPQ    R10, $0x05
+	CMPQ    R11, $0x05
 	JGE     whole1Own2
-	CMPQ    R10, $0x03
+	CMPQ    R11, $0x03
 	JGE     whole1Own1
-	VMOVUPS (R11), Y2
+	VMOVUPS (R12), Y2
 	VADDPS  Y2, Y1, Y1
 	JMP     whole1Done
 
 whole1Own1:
-	VMOVUPS (R11), Y2
+	VMOVUPS (R12), Y2
 	VSUBPS  Y2, Y1, Y1
 	JMP     whole1Done
 
 whole1Own2:
-	CMPQ    R10, $0x07
+	CMPQ    R11, $0x07
 	JGE     whole1Own3
-	VMOVUPS (R11), Y2
+	VMOVUPS (R12), Y2
 	VSUBPS  Y1, Y2, Y1
 	JMP     whole1Done
 
 whole1Own3:
-	VMOVUPS (R11), Y2
+	VMOVUPS (R12), Y2
 	VMULPS  Y2, Y1, Y1
 	JMP     whole1Done
 
 whole1Own4:
-	CMPQ    R10, $0x0d
+	CMPQ    R11, $0x0d
 	JGE     whole1Own6
-	CMPQ    R10, $0x0b
+	CMPQ    R11, $0x0b
 	JGE     whole1Own5
-	VMOVUPS (R11), Y2
+	VMOVUPS (R12), Y2
 	VDIVPS  Y2, Y1, Y1
 	JMP     whole1Done
 
 whole1Own5:
-	VMOVUPS   (R11), Y2
+	VMOVUPS   (R12), Y2
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes80000000<>+0(SB), Y2, Y3
 	VMAXPS    Y1, Y2, Y1
@@ -8862,9 +9130,9 @@ whole1Own5:
 	JMP       whole1Done
 
 whole1Own6:
-	CMPQ      R10, $0x0f
+	CMPQ      R11, $0x0f
 	JGE       whole1Own7
-	VMOVUPS   (R11), Y2
+	VMOVUPS   (R12), Y2
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS    Y1, Y2, Y1
@@ -8872,12 +9140,17 @@ whole1Own6:
 	JMP       whole1Done
 
 whole1Own7:
-	VMOVUPS (R11), Y2
+	VMOVUPS (R12), Y2
 	VDIVPS  Y1, Y2, Y1
+	JMP     whole1Done
+
+whole1Kept:
+	MOVQ DI, R12
+	JMP  whole1Beside
 
 whole1Done:
-	ADDQ      $0x18, R8
-	DECQ      R9
+	ADDQ      $0x18, R9
+	DECQ      R10
 	JNZ       whole1Step
 	VCMPPS    $0x03, Y1, Y1, Y2
 	VBLENDVPS Y2, lanes7fc00000<>+0(SB), Y1, Y1
@@ -8890,28 +9163,28 @@ whole1End:
 	CMPQ       BX, $0x00000001
 	JL         rest1End
 	VMASKMOVPS (CX)(DX*1), Y0, Y1
-	MOVQ       steps+64(FP), R8
-	MOVQ       n+72(FP), R9
+	MOVQ       steps+64(FP), R9
+	MOVQ       n+72(FP), R10
 
 rest1Step:
-	MOVQ         (R8), R10
-	MOVQ         8(R8), R11
-	TESTB        $0x01, R10
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	TESTB        $0x01, R11
 	JNZ          rest1Apart
-	MOVQ         16(R8), R12
-	ANDQ         SI, R12
-	VBROADCASTSS (R11)(R12*1), Y2
-	CMPQ         R10, $0x0c
-	JGE          rest1Same6
-	CMPQ         R10, $0x06
+	MOVQ         16(R9), R13
+	ANDQ         SI, R13
+	VBROADCASTSS (R12)(R13*1), Y2
+	CMPQ         R11, $0x0e
+	JGE          rest1Same7
+	CMPQ         R11, $0x06
 	JGE          rest1Same3
-	CMPQ         R10, $0x02
+	CMPQ         R11, $0x02
 	JGE          rest1Same1
 	VADDPS       Y2, Y1, Y1
 	JMP          rest1Done
 
 rest1Same1:
-	CMPQ   R10, $0x04
+	CMPQ   R11, $0x04
 	JGE    rest1Same2
 	VSUBPS Y2, Y1, Y1
 	JMP    rest1Done
@@ -8921,18 +9194,20 @@ rest1Same2:
 	JMP    rest1Done
 
 rest1Same3:
-	CMPQ   R10, $0x08
+	CMPQ   R11, $0x0a
+	JGE    rest1Same5
+	CMPQ   R11, $0x08
 	JGE    rest1Same4
 	VMULPS Y2, Y1, Y1
 	JMP    rest1Done
 
 rest1Same4:
-	CMPQ   R10, $0x0a
-	JGE    rest1Same5
 	VDIVPS Y2, Y1, Y1
 	JMP    rest1Done
 
 rest1Same5:
+	CMPQ      R11, $0x0c
+	JGE       rest1Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes80000000<>+0(SB), Y2, Y3
 	VMAXPS    Y1, Y2, Y1
@@ -8940,10 +9215,6 @@ rest1Same5:
 	JMP       rest1Done
 
 rest1Same6:
-	CMPQ      R10, $0x12
-	JGE       rest1Same9
-	CMPQ      R10, $0x0e
-	JGE       rest1Same7
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS    Y1, Y2, Y1
@@ -8951,12 +9222,16 @@ rest1Same6:
 	JMP       rest1Done
 
 rest1Same7:
-	CMPQ   R10, $0x10
+	CMPQ   R11, $0x14
+	JGE    rest1Same10
+	CMPQ   R11, $0x10
 	JGE    rest1Same8
 	VDIVPS Y1, Y2, Y1
 	JMP    rest1Done
 
 rest1Same8:
+	CMPQ    R11, $0x12
+	JGE     rest1Same9
 	VMOVUPS Y1, (SP)
 	VMOVUPS (SP), Y1
 	VXORPS  lanes80000000<>+0(SB), Y1, Y1
@@ -8965,8 +9240,6 @@ rest1Same8:
 	JMP     rest1Done
 
 rest1Same9:
-	CMPQ         R10, $0x14
-	JGE          rest1Same10
 	VMOVUPS      Y1, (SP)
 	VMOVUPS      (SP), Y1
 	VMULPS       lanes3fb8aa3b<>+0(SB), Y1, Y2
@@ -9009,7 +9282,9 @@ rest1Same9:
 	JMP          rest1Done
 
 rest1Same10:
-	CMPQ         R10, $0x16
+	CMPQ         R11, $0x18
+	JGE          rest1Same12
+	CMPQ         R11, $0x16
 	JGE          rest1Same11
 	VMOVUPS      Y1, (SP)
 	VMOVUPS      (SP), Y1
@@ -9164,49 +9439,65 @@ rest1Same11:
 	VMOVUPS      (SP), Y1
 	JMP          rest1Done
 
+rest1Same12:
+	CMPQ    R11, $0x1a
+	JGE     rest1Same13
+	VMOVAPS Y1, (DI)
+	JMP     rest1Done
+
+rest1Same13:
+	VMOVAPS (DI), Y2
+	VMOVAPS Y1, (DI)
+	VMOVAPS Y2, Y1
+	JMP     rest1Done
+
 rest1Apart:
-	MOVQ       16(R8), R12
-	IMULQ      SI, R12
-	ADDQ       DX, R11
-	ADDQ       R12, R11
-	CMPQ       R10, $0x09
+	TESTQ R12, R12
+	JZ    rest1Kept
+	MOVQ  16(R9), R13
+	IMULQ SI, R13
+	ADDQ  DX, R12
+	ADDQ  R13, R12
+
+rest1Beside:
+	CMPQ       R11, $0x09
 	JGE        rest1Own4
-	CMPQ       R10, $0x05
+	CMPQ       R11, $0x05
 	JGE        rest1Own2
-	CMPQ       R10, $0x03
+	CMPQ       R11, $0x03
 	JGE        rest1Own1
-	VMASKMOVPS (R11), Y0, Y2
+	VMASKMOVPS (R12), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	JMP        rest1Done
 
 rest1Own1:
-	VMASKMOVPS (R11), Y0, Y2
+	VMASKMOVPS (R12), Y0, Y2
 	VSUBPS     Y2, Y1, Y1
 	JMP        rest1Done
 
 rest1Own2:
-	CMPQ       R10, $0x07
+	CMPQ       R11, $0x07
 	JGE        rest1Own3
-	VMASKMOVPS (R11), Y0, Y2
+	VMASKMOVPS (R12), Y0, Y2
 	VSUBPS     Y1, Y2, Y1
 	JMP        rest1Done
 
 rest1Own3:
-	VMASKMOVPS (R11), Y0, Y2
+	VMASKMOVPS (R12), Y0, Y2
 	VMULPS     Y2, Y1, Y1
 	JMP        rest1Done
 
 rest1Own4:
-	CMPQ       R10, $0x0d
+	CMPQ       R11, $0x0d
 	JGE        rest1Own6
-	CMPQ       R10, $0x0b
+	CMPQ       R11, $0x0b
 	JGE        rest1Own5
-	VMASKMOVPS (R11), Y0, Y2
+	VMASKMOVPS (R12), Y0, Y2
 	VDIVPS     Y2, Y1, Y1
 	JMP        rest1Done
 
 rest1Own5:
-	VMASKMOVPS (R11), Y0, Y2
+	VMASKMOVPS (R12), Y0, Y2
 	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS  Y3, lanes80000000<>+0(SB), Y2, Y3
 	VMAXPS     Y1, Y2, Y1
@@ -9214,9 +9505,9 @@ rest1Own5:
 	JMP        rest1Done
 
 rest1Own6:
-	CMPQ       R10, $0x0f
+	CMPQ       R11, $0x0f
 	JGE        rest1Own7
-	VMASKMOVPS (R11), Y0, Y2
+	VMASKMOVPS (R12), Y0, Y2
 	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS     Y1, Y2, Y1
@@ -9224,12 +9515,17 @@ rest1Own6:
 	JMP        rest1Done
 
 rest1Own7:
-	VMASKMOVPS (R11), Y0, Y2
+	VMASKMOVPS (R12), Y0, Y2
 	VDIVPS     Y1, Y2, Y1
+	JMP        rest1Done
+
+rest1Kept:
+	MOVQ DI, R12
+	JMP  rest1Beside
 
 rest1Done:
-	ADDQ       $0x18, R8
-	DECQ       R9
+	ADDQ       $0x18, R9
+	DECQ       R10
 	JNZ        rest1Step
 	VCMPPS     $0x03, Y1, Y1, Y2
 	VBLENDVPS  Y2, lanes7fc00000<>+0(SB), Y1, Y1
@@ -9241,7 +9537,7 @@ rest1End:
 end:
 	MOVQ xLine+32(FP), BX
 	ADDQ BX, CX
-	DECQ DI
+	DECQ R8
 	JNZ  line
 	MOVQ gap+24(FP), BX
 	ADDQ BX, DX

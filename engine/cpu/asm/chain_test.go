@@ -58,8 +58,32 @@ func checkChain(t *testing.T, r *rand.Rand, run ChainKernel) {
 		copy(want[3+at:][:width], x[at+line*xLine+line/lines*xRow:])
 	}
 	var ops []EltwiseOp
+	var kept []float32
+	nothing := float32(0)
 	for range 1 + r.IntN(8) {
-		fn := 2 * r.IntN(len(flowFns))
+		fn := 2 * r.IntN(len(flowFns)+2)
+		switch {
+		case fn == OpKeep || fn >= OpKeep && kept == nil:
+			kept = append([]float32(nil), want[3:]...)
+			ops = append(ops, EltwiseOp{Fn: OpKeep, At: unsafe.Pointer(&nothing)})
+			continue
+		case fn == OpSwap:
+			for i := range n {
+				if i%pitch < lines*width {
+					want[3+i], kept[i] = kept[i], want[3+i]
+				}
+			}
+			ops = append(ops, EltwiseOp{Fn: OpSwap, At: unsafe.Pointer(&nothing)})
+			continue
+		case fn < OpNeg && kept != nil && r.IntN(2) == 0:
+			for i := range n {
+				if i%pitch < lines*width {
+					want[3+i] = tensor.CanonNaN(flowFns[fn](want[3+i], kept[i]))
+				}
+			}
+			ops = append(ops, EltwiseOp{Fn: fn + 1})
+			continue
+		}
 		most := map[int]int{0: 1, -1: rows}
 		op := EltwiseOp{Fn: fn, Row: -r.IntN(2)}
 		own := values(r, most[op.Row], true)
@@ -80,6 +104,11 @@ func checkChain(t *testing.T, r *rand.Rand, run ChainKernel) {
 			}
 			y := own[at]
 			want[3+i] = tensor.CanonNaN(flowFns[fn](want[3+i], y))
+		}
+	}
+	for i := range n { // also what only OpKeep and OpSwap have passed on
+		if i%pitch < lines*width {
+			want[3+i] = tensor.CanonNaN(want[3+i])
 		}
 	}
 	run(rows, lines, width, gap*size, xLine*size, xRow*size, &dst[3], &x[0], (*byte)(unsafe.Pointer(&ops[0])), len(ops))
@@ -164,7 +193,12 @@ func BenchmarkChainFunctions(b *testing.B) {
 		}
 		for name, ops := range map[string][]EltwiseOp{
 			"swish": {{OpNeg, unsafe.Pointer(&one), 0}, {OpExp, unsafe.Pointer(&one), 0}, {OpAdd, unsafe.Pointer(&one), 0}, {OpReverseDiv, unsafe.Pointer(&one), 0}, {OpMul + 1, unsafe.Pointer(&x[0]), 0}},
-			"exp":   {{OpExp, unsafe.Pointer(&one), 0}}, "tanh": {{OpTanh, unsafe.Pointer(&one), 0}}, "erf": {{OpErf, unsafe.Pointer(&one), 0}},
+			"gelu": {
+				{OpKeep, unsafe.Pointer(&one), 0}, {OpMul, unsafe.Pointer(&one), 0}, {OpSwap, unsafe.Pointer(&one), 0}, {OpDiv, unsafe.Pointer(&one), 0},
+				{OpErf, unsafe.Pointer(&one), 0}, {OpAdd, unsafe.Pointer(&one), 0}, {OpMul + 1, nil, 0},
+			},
+			"swish kept": {{OpKeep, unsafe.Pointer(&one), 0}, {OpNeg, unsafe.Pointer(&one), 0}, {OpExp, unsafe.Pointer(&one), 0}, {OpAdd, unsafe.Pointer(&one), 0}, {OpReverseDiv, unsafe.Pointer(&one), 0}, {OpMul + 1, nil, 0}},
+			"exp":        {{OpExp, unsafe.Pointer(&one), 0}}, "tanh": {{OpTanh, unsafe.Pointer(&one), 0}}, "erf": {{OpErf, unsafe.Pointer(&one), 0}},
 		} {
 			b.Run(s.Name+"/"+name, func(b *testing.B) {
 				for b.Loop() {

@@ -126,16 +126,25 @@ func genericMaxSize(vectors int, x *float32) uint32 {
 }
 
 func genericEltwiseChain(rows, lines, width, gap, xLine, xRow int, dst, x *float32, ops *byte, n int) {
-	var part [256]float32 // dst may be what a later step reads
+	var part, kept [256]float32 // dst may be what a later step reads
 	for line := range rows * lines {
 		row := line / lines
 		for done, at := 0, line*4*width+row*gap; done < width; done, at = done+len(part), at+4*len(part) {
 			v := part[:min(len(part), width-done)]
 			copy(v, unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(x), at+line*xLine+row*xRow)), len(v)))
 			for _, s := range unsafe.Slice((*EltwiseOp)(unsafe.Pointer(ops)), n) {
-				if s.Fn%2 == 1 {
+				switch {
+				case s.Fn == OpKeep:
+					copy(kept[:], v)
+				case s.Fn == OpSwap:
+					for i := range v {
+						v[i], kept[i] = kept[i], v[i]
+					}
+				case s.At == nil:
+					opWith(s.Fn, v, kept[:])
+				case s.Fn%2 == 1:
 					opWith(s.Fn, v, unsafe.Slice((*float32)(unsafe.Add(s.At, at+4*row*s.Row)), len(v)))
-				} else {
+				default:
 					opBy(s.Fn, v, *(*float32)(unsafe.Add(s.At, 4*(row&s.Row))))
 				}
 			}

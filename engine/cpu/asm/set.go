@@ -115,7 +115,8 @@ type ChainKernel func(rows, lines, width, gap, xLine, xRow int, dst, x *float32,
 // EltwiseOp is a function of the value in a chain and of an operand. The operand is an
 // element for each element if one is added to the function's number, Row more of them behind
 // each row. Otherwise it is one scalar for a whole row: a float32 behind that of the row
-// before if Row is −1, the same if Row is 0.
+// before if Row is −1, the same if Row is 0. At nil stands for what OpKeep or OpSwap has kept of
+// each element.
 type EltwiseOp struct {
 	Fn  int
 	At  unsafe.Pointer
@@ -124,7 +125,8 @@ type EltwiseOp struct {
 
 // The functions of an EltwiseOp. OpReverseSub takes the value from the operand, and
 // OpReverseDiv divides the operand by it. From OpNeg on they are of the value alone: they
-// read one scalar and ignore it.
+// read one scalar and ignore it. OpKeep keeps the value as well; OpSwap exchanges it for the
+// one that is kept.
 const (
 	OpAdd = 2 * iota
 	OpSub
@@ -138,6 +140,8 @@ const (
 	OpExp
 	OpTanh
 	OpErf
+	OpKeep
+	OpSwap
 )
 
 // Cast names the conversion of one type to another.

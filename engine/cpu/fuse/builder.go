@@ -65,6 +65,7 @@ func Build(set *asm.KernelSet, p Graph, m *Group, escapes func(node int) bool) *
 	for _, i := range m.Nodes {
 		l.values[i] = l.addNode(i, escapes(i))
 	}
+	l.mergeChains(m.Head)
 	l.dropMerged()
 	widest := 1
 	for _, v := range l.Fusion.values {
@@ -330,7 +331,7 @@ func (l *Builder) planScratch() {
 func (k *stage) reads() []int {
 	out := slices.Clone(k.src)
 	for _, op := range k.ops {
-		if op.operand != noOperand {
+		if op.operand >= 0 {
 			out = append(out, op.operand)
 		}
 	}

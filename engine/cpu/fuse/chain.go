@@ -240,7 +240,11 @@ func (c *Fusion) runField(l *stage, s *scratch, f chainField) {
 	s.steps = mem.Grow(s.steps, len(l.ops))
 	for i, op := range l.ops {
 		s.steps[i] = asm.EltwiseOp{Fn: op.fn, At: unsafe.Pointer(&nothing)}
-		if op.operand == noOperand {
+		switch op.operand {
+		case noOperand:
+			continue
+		case keptOperand:
+			s.steps[i].At = nil
 			continue
 		}
 		s.steps[i].At = s.at[op.operand]

@@ -1,6 +1,6 @@
 // Package fuse runs several nodes as one: maps, copies and folds of rows whose values stay
 // in the cache between them ([Fusion]), elementwise chains whose values stay in registers
-// (chain.go), and what follows a producer, block by block ([WithEpilogue]).
+// (chain.go, merge.go), and what follows a producer, block by block ([WithEpilogue]).
 //
 // [Build] makes a fusion of a [Group] of nodes that package plan has found to fit together.
 // A fusion is a list of stages over values; a value is an operand, an output, or a range of

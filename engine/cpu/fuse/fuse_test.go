@@ -84,6 +84,24 @@ func groups(rows, width int) map[string]struct {
 			{mapped(tensor.Mul, f32, s, x, scale), []graph.Ref{from(0), slot(2)}},
 			{mapped(tensor.Max, f32, s, x, x), []graph.Ref{from(0), from(1)}},
 		}, rows, []tensor.Access{x, access(f32, row, 0), access(f32, col, 0)}},
+		"a value read twice": {program{
+			{mapped(tensor.Add, f32, s, x, x), []graph.Ref{slot(0), slot(1)}},
+			{mapped(tensor.ExpF, f32, s, x), []graph.Ref{from(0)}},
+			{mapped(tensor.Mul, f32, s, x, x), []graph.Ref{from(0), from(1)}},
+			{mapped(tensor.Sub, f32, s, x, x), []graph.Ref{from(2), slot(0)}},
+		}, 0, []tensor.Access{x, x}},
+		"two ways from a value": {program{
+			{mapped(tensor.Neg, f32, s, x), []graph.Ref{slot(0)}},
+			{mapped(tensor.Add, f32, s, x, x), []graph.Ref{from(0), slot(1)}},
+			{mapped(tensor.ErfF, f32, s, x), []graph.Ref{from(0)}},
+			{mapped(tensor.Sub, f32, s, x, x), []graph.Ref{from(1), from(2)}},
+		}, 0, []tensor.Access{x, x}},
+		"two ways from an operand": {program{
+			{mapped(tensor.Mul, f32, s, x, x), []graph.Ref{slot(0), slot(1)}},
+			{mapped(tensor.TanhF, f32, s, x), []graph.Ref{slot(0)}},
+			{mapped(tensor.Div, f32, s, x, x), []graph.Ref{from(0), from(1)}},
+			{mapped(tensor.Mul, f32, s, x, x), []graph.Ref{from(2), from(2)}},
+		}, 0, []tensor.Access{x, x}},
 		"a row without its greatest": {program{
 			{most, []graph.Ref{slot(0)}},
 			{mapped(tensor.Sub, f32, s, x, scale), []graph.Ref{slot(0), from(0)}},
@@ -214,7 +232,8 @@ func play(t *testing.T, name string, r *rand.Rand, set *asm.KernelSet, p program
 func TestDescriptionsTellHowAFusionRuns(t *testing.T) {
 	g := groups(5, 64)
 	for name, want := range map[string]string{
-		"a chain": "1 chain", "a bias and a scale": "2 chains, 1 load", "a row without its greatest": "2 chains, 2 maps and folds", "turned, and pushed aside": "1 chain, 2 loads",
+		"a value read twice": "1 chain", "two ways from a value": "1 chain", "two ways from an operand": "1 chain",
+		"a chain": "1 chain", "a bias and a scale": "1 chain, 1 load", "a row without its greatest": "2 chains, 2 maps and folds", "turned, and pushed aside": "1 chain, 2 loads",
 	} {
 		p := g[name].program
 		b := fuse.Build(asm.Sets()[0], p, &fuse.Group{Nodes: all(len(p)), Elements: 5 * 64, Rows: g[name].rows, Head: fuse.NoHead}, func(i int) bool { return i == len(p)-1 })

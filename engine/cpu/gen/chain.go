@@ -9,12 +9,14 @@ import (
 )
 
 // chainOp is a function of an EltwiseOp: what becomes of x, of which y is an operand in a
-// register. One of the three says it.
+// register. One of the others says it.
 type chainOp struct {
 	name    string
 	compute func(x, y vec)
 	extreme *extreme
 	alone   func(s isa, x []vec) vec // of x alone
+	keeps   bool                     // x is kept, and nothing becomes of it; or else what was kept, if swaps
+	swaps   bool
 }
 
 // chainOps are those functions in the order of their numbers, those of x alone last. Only
@@ -32,6 +34,8 @@ var chainOps = []chainOp{
 	{name: "Exp", alone: anyExp},
 	{name: "Tanh", alone: tanh},
 	{name: "Erf", alone: erf},
+	{name: "Keep", keeps: true},
+	{name: "Swap", keeps: true, swaps: true},
 }
 
 // chainBinaries is how many take an operand.
@@ -46,6 +50,7 @@ type chainWriter struct {
 	dst, x, at, left, row reg.GPVirtual  // at: bytes from the beginning
 	held                  map[uint32]vec // constants, for which AVX-512 has registers
 	waiting               Mem            // vectors for which AVX2 has no registers at times
+	kept                  reg.GPVirtual  // where vectors are kept, from a multiple of their bytes on
 }
 
 // unknown are the classes that replace NaNs.
@@ -71,6 +76,10 @@ func (f *chainWriter) finished(x vec) vec {
 
 // compute writes function i of each x and an operand that they share.
 func (f *chainWriter) compute(i int, y vec, x ...vec) {
+	if o := chainOps[i]; o.keeps {
+		f.keep(o.swaps, y, x)
+		return
+	}
 	do := chainOps[i].compute
 	if alone := chainOps[i].alone; alone != nil {
 		f.aloneInTurn(alone, x)
@@ -82,6 +91,20 @@ func (f *chainWriter) compute(i int, y vec, x ...vec) {
 	}
 	for _, v := range x {
 		do(v, y)
+	}
+}
+
+// keep keeps each x, perhaps in turn for what was kept. free is a register to use.
+func (f *chainWriter) keep(swaps bool, free vec, x []vec) {
+	for i, v := range x {
+		at := Mem{Base: f.kept, Disp: i * f.bytes()}
+		if !swaps {
+			context.VMOVAPS(v, at)
+			continue
+		}
+		context.VMOVAPS(at, free)
+		context.VMOVAPS(v, at)
+		context.VMOVAPS(free, v)
 	}
 }
 
@@ -113,11 +136,13 @@ func chains() {
 	for _, s := range []isa{avx512, avx2} {
 		name := s.name + "EltwiseChain"
 		function(name, "func(rows, lines, width, gap, xLine, xRow int, dst, x *float32, steps *byte, n int)", name+" takes values through ops; see ChainKernel.")
-		f := chainWriter{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
+		f := chainWriter{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64(), kept: context.GP64()}
 		f.hold()
 		if !s.wide {
 			f.waiting = context.AllocLocal(8 * s.bytes())
 		}
+		context.LEAQ(context.AllocLocal(9*s.bytes()).Offset(s.bytes()-1), f.kept)
+		context.ANDQ(I32(-s.bytes()), f.kept)
 		// Vectors that go through the steps together; then those of what is left, if
 		// there are so many elements, of which the last have masks.
 		type rest struct{ vectors, least int }
@@ -245,11 +270,14 @@ func (f *chainWriter) block(label string, masks []reg.Register) {
 		context.JMP(LabelRef(label + "Done"))
 	})
 	context.Label(label + "Apart")
+	context.TESTQ(from, from)
+	context.JZ(LabelRef(label + "Kept"))
 	back := context.GP64()
 	context.MOVQ(Mem{Base: step, Disp: opRow}, back)
 	context.IMULQ(f.row, back)
 	context.ADDQ(f.at, from)
 	context.ADDQ(back, from)
+	context.Label(label + "Beside")
 	f.choose(label+"Own", fn, 0, chainBinaries, 1, func(i int) {
 		for j, v := range x {
 			f.fetch(Mem{Base: from, Disp: j * f.bytes()}, y, masks[j])
@@ -257,6 +285,9 @@ func (f *chainWriter) block(label string, masks []reg.Register) {
 		}
 		context.JMP(LabelRef(label + "Done"))
 	})
+	context.Label(label + "Kept")
+	context.MOVQ(f.kept, from)
+	context.JMP(LabelRef(label + "Beside"))
 	context.Label(label + "Done")
 	context.ADDQ(Imm(opSize), step)
 	context.DECQ(left)
