@@ -116,7 +116,7 @@ Sell the computation of an idle machine:  tally provide`,
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	root.AddCommand(
-		e.train(), e.order(), e.verify(),
+		e.train(), e.batch(), e.order(), e.verify(),
 		e.demo(), e.devnet(), e.validator(), e.provide(), e.watch(),
 		e.keys(), e.tx(), e.query(),
 		e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),

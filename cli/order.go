@@ -208,10 +208,10 @@ func (e *env) orderWatch() *cobra.Command {
 	var out string
 	var force bool
 	cmd := &cobra.Command{
-		Use: "watch ORDER", Short: "Follow an order to its end, and fetch the model",
+		Use: "watch ORDER", Short: "Follow an order to its end, and fetch the model or the results",
 		Long: `Follows an order of the home's account until it is settled, hands over its files
-meanwhile, and fetches the model with its proof. It takes up what tally train
-left. ORDER is an id, or the beginning of one.`,
+meanwhile, and fetches the model or the results with their proof. It takes up what
+tally train or tally batch left. ORDER is an id, or the beginning of one.`,
 		Example: "  tally order watch 3f09a1 --home tally-devnet/consumer --out model",
 		Args:    arguments("watch ORDER"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -236,10 +236,16 @@ func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
 	if err != nil {
 		return err
 	}
-	if err := consume.CanDeliver(delivery(out, id), force); err != nil {
+	p, err := consume.Look(ctx, b.role, id)
+	if err != nil {
 		return err
 	}
-	p, err := consume.Look(ctx, b.role, id)
+	results := p.Lease != nil && p.Lease.Order.Problem.Kind == job.Batch
+	if !results {
+		err = consume.CanDeliver(delivery(out, id), force)
+	} else if out != "" {
+		err = consume.CanDeliverResults(out, force)
+	}
 	if err != nil {
 		return err
 	}
@@ -248,6 +254,9 @@ func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
 	}
 	if p, err = b.follow(ctx, id, func(consume.Progress) bool { return false }); err != nil {
 		return err
+	}
+	if p.Lease.Order.Problem.Kind == job.Batch {
+		return b.gather(ctx, p.Lease, batchFlags{out: out, force: force})
 	}
 	var t trained
 	if t.Outcome, err = consume.NewOutcome(ctx, b.role, p.Lease); err != nil {
@@ -392,7 +401,7 @@ func allowFlag(cmd *cobra.Command, folders *[]string) {
 var errNoOffer = errors.New("no offer meets the order")
 
 func newValidated(s *consume.Spec, d *consume.Draft) *validated {
-	p, c := &d.Problem, d.Spec.Terms()
+	p, c := &d.Problem, d.Terms
 	kept := newKept(&job.Order{Problem: *p, Conditions: c}, d.Job.Start.Slots)
 	memory := d.Memory()
 	return &validated{

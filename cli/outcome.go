@@ -16,7 +16,7 @@ func outcome(w io.Writer, o *consume.Outcome, name func(string) string) {
 	if o.Reason != "" {
 		fmt.Fprintln(w, "  it stopped early:", o.Reason)
 	}
-	fmt.Fprintf(w, "  training  %d units, %d steps\n", o.Units, o.Steps)
+	fmt.Fprintf(w, "  computed  %d units, %d steps\n", o.Units, o.Steps)
 	fmt.Fprintf(w, "  audits    %d drawn, %d passed, %d failed", o.Audits.Drawn, o.Audits.Passed, o.Audits.Failed)
 	if o.Forced {
 		fmt.Fprint(w, "; those of forced attempts are to fail")

@@ -239,14 +239,13 @@ func (r *onnxRun) write(m *model.Model, out model.Values) (told []ranTensor, err
 		return nil, err
 	}
 	defer dir.Close()
-	used := map[string]bool{}
+	var names []string
 	for _, v := range m.Outputs {
-		name := fileName(v.Name)
-		for i := 2; used[name]; i++ {
-			name = fmt.Sprintf("%s-%d", fileName(v.Name), i)
-		}
-		used[name] = true
-		f, err := dir.Create(name + ".npy")
+		names = append(names, v.Name)
+	}
+	files := npy.FileNames(names)
+	for i, v := range m.Outputs {
+		f, err := dir.Create(files[i])
 		if err != nil {
 			return nil, err
 		}
@@ -254,20 +253,9 @@ func (r *onnxRun) write(m *model.Model, out model.Values) (told []ranTensor, err
 			return nil, err
 		}
 		t := out[v.Name]
-		told = append(told, ranTensor{Name: v.Name, Type: t.Type.String(), Shape: t.Shape, File: filepath.Join(r.out, name+".npy"), Root: t.Root().String()})
+		told = append(told, ranTensor{Name: v.Name, Type: t.Type.String(), Shape: t.Shape, File: filepath.Join(r.out, files[i]), Root: t.Root().String()})
 	}
 	return told, nil
-}
-
-// fileName makes a value's name one that files can have everywhere.
-func fileName(s string) string {
-	s = strings.Map(func(c rune) rune {
-		if strings.ContainsRune("._-", c) || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
-			return c
-		}
-		return '_'
-	}, s)
-	return s[:min(len(s), 100)]
 }
 
 func (r *ranModel) tell(w io.Writer) {

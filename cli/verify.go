@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/internal/bounded"
@@ -47,6 +48,8 @@ type verified struct {
 
 	Plausibility *plausibility.Report `json:"plausibility,omitempty"`
 	Unjudged     string               `json:"plausibility_unknown,omitempty"` // why there is no report, though one was asked for
+
+	what string // that the bundle is about
 }
 
 // rounds says how many of those that were ordered the model is made of.
@@ -148,6 +151,10 @@ func (v *verifier) run(ctx context.Context) error {
 		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Anchored: from != "", Trust: p.Signers.String(), TrustFrom: from, Parent: given(l.Order.Problem.Parent), FinalRoot: l.FinalRoot().String(),
 		Executed: []string{}, Complete: l.Reason == "", Reason: l.Reason, Rounds: rounds{l.Round, l.Order.Problem.Rounds},
 	}
+	r.what = "the model with state " + r.FinalRoot
+	if l.Order.Problem.Kind == job.Batch {
+		r.what = fmt.Sprintf("the results of %d records with root %s", l.Order.Problem.Records, r.FinalRoot)
+	}
 	if !r.Complete {
 		fmt.Fprintln(tell, r.incomplete())
 	}
@@ -246,11 +253,11 @@ func (r *verified) tell(w io.Writer) {
 	}
 	switch {
 	case r.Anchored && r.Segments.Executed == 0:
-		fmt.Fprintf(w, "%s shows that its chain settled the model with state %s; no segment was executed again\n", r.Bundle, r.FinalRoot)
+		fmt.Fprintf(w, "%s shows that its chain settled %s; no segment was executed again\n", r.Bundle, r.what)
 	case r.Anchored:
-		fmt.Fprintf(w, "%s proves the model with state %s\n", r.Bundle, r.FinalRoot)
+		fmt.Fprintf(w, "%s proves %s\n", r.Bundle, r.what)
 	default:
-		fmt.Fprintf(w, "%s is consistent about the model with state %s, and proves nothing\n", r.Bundle, r.FinalRoot)
+		fmt.Fprintf(w, "%s is consistent about %s, and proves nothing\n", r.Bundle, r.what)
 	}
 	fmt.Fprintf(w, "  executed  %d of %d segments, %d of %d merges, in %.1f s\n", r.Segments.Executed, r.Segments.All, r.Merges.Executed, r.Merges.All, r.Seconds)
 	if r.Parent != "" {

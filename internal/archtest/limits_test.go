@@ -49,7 +49,7 @@ var exceptions = map[string]map[string]exception{
 		"bench": {24, "one file for each group of rows"}, "cli": {32, verbs}, "core/job": {33, lease},
 	},
 	"lines of a package": {
-		"bench": {3700, "one file for each group of rows"}, "cli": {4400, verbs}, "core/job": {6400, lease},
+		"bench": {3700, "one file for each group of rows"}, "cli": {4600, verbs}, "core/job": {6400, lease},
 		"format/onnx": {3550, "ONNX's whole schema, read and written"}, "internal/testkit/adversary": {3700, "one file for each kind of message"},
 		"sim": {3200, "one file for each game that is played"},
 	},
@@ -62,7 +62,7 @@ var exceptions = map[string]map[string]exception{
 	"methods of a type": {
 		"core/job.Lease":          {193, lease},
 		"chain/x/provider.Keeper": {36, "as modules of Cosmos are"},
-		"cli.env":                 {37, verbs}, "engine/cpu/gen.isa": {53, "one for each instruction"}, "engine/cpu/gemm.packer": {32, "one for each layout of an operand"}, "format/onnx.reader": {44, "one for each message of the schema"},
+		"cli.env":                 {38, verbs}, "engine/cpu/gen.isa": {53, "one for each instruction"}, "engine/cpu/gemm.packer": {32, "one for each layout of an operand"}, "format/onnx.reader": {44, "one for each message of the schema"},
 		"internal/testkit/adversary.composer": {33, "one for each kind of message"}, "internal/testkit/adversary.play": {53, "one for each invariant"},
 		"internal/testkit/nettest.Network": {38, scenes}, "internal/testkit/worktest.Play": {32, scenes},
 		"sim.bout": {34, scenes}, "sim.scene": {37, scenes}, "store.Store": {43, "blobs, pins and space under one lock"},

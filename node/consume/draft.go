@@ -26,12 +26,15 @@ const MaxText = 1 << 30
 // Draft is an order before it is posted: the problem made concrete, and the
 // files that make it up.
 type Draft struct {
+	Problem job.Problem // without files
+	Terms   job.Conditions
+	Job     *replay.Job
+	Files   []DraftFile
+
+	// Of training alone.
 	Spec      Spec
-	Problem   job.Problem // without files
-	Job       *replay.Job
 	HeldOut   *tensor.Tensor
 	Tokenizer *text.Tokenizer
-	Files     []DraftFile
 	Loss      float32 // of the start state on the first batch, nats a character
 	Unknown   float64 // share of the training text whose characters have no token, for the model has too few outputs
 }
@@ -134,6 +137,7 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 		p.Interval = min(segment, max(p.Steps, 1), job.DefaultParams.Segment(p.StepFLOPs, dispute.DefaultRules))
 		d.Spec.Problem.Interval = p.Interval
 	}
+	d.Terms = d.Spec.Terms()
 	if err := d.addFiles(from, data); err != nil {
 		return nil, err
 	}
@@ -146,7 +150,7 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 // Unsigned returns the order of the draft as far as nobody is a party of it yet: no
 // chain would take it, whoever signs, if it does not pass its check.
 func (d *Draft) Unsigned() *job.Order {
-	o := &job.Order{Contact: job.Contact{Key: make([]byte, ed25519.PublicKeySize)}, Problem: d.Problem, Conditions: d.Spec.Terms()}
+	o := &job.Order{Contact: job.Contact{Key: make([]byte, ed25519.PublicKeySize)}, Problem: d.Problem, Conditions: d.Terms}
 	o.Problem.Files = nil
 	for _, f := range d.Files {
 		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, store.RefOf(f.Bytes)))
@@ -167,6 +171,9 @@ func (d *Draft) Suits(p *job.Params, games dispute.Rules) error {
 // Memory returns the bytes by which those who work on the order judge whether it takes
 // more than they have: of all values of its largest program.
 func (d *Draft) Memory() uint64 {
+	if d.Job.Merge.Program == nil {
+		return engine.Memory(d.Job.Step.Program)
+	}
 	return max(engine.Memory(d.Job.Step.Program), engine.Memory(d.Job.Merge.Program))
 }
 
@@ -198,9 +205,9 @@ func languageShape(g *graph.Graph, batch int) (context, vocabulary int, err erro
 }
 
 func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
-	b, err := onnx.Write(from.Model)
+	b, err := written(from.Model)
 	if err != nil {
-		return fmt.Errorf("model: %w", err)
+		return err
 	}
 	d.Files = []DraftFile{
 		{replay.RoleModel, b}, {replay.RoleData, canon.Encode(data.Encode)},
@@ -209,16 +216,24 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 	if from.State != nil {
 		d.Files = append(d.Files, DraftFile{replay.RoleStart, canon.Encode(from.State.Encode)})
 	}
-	// What providers will read must give what was made here.
+	return nil
+}
+
+// written returns a model's file. What providers will read must give what was made here.
+func written(g *graph.Graph) ([]byte, error) {
+	b, err := onnx.Write(g)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
 	back, err := onnx.Read(bytes.NewReader(b), int64(len(b)), onnx.Options{})
 	if err != nil {
-		return fmt.Errorf("model: %w", err)
+		return nil, fmt.Errorf("model: %w", err)
 	}
 	again, err := onnx.Write(back)
 	if err != nil || !bytes.Equal(again, b) {
-		return fmt.Errorf("the model does not survive being written and read again (%v)", err)
+		return nil, fmt.Errorf("the model does not survive being written and read again (%v)", err)
 	}
-	return nil
+	return b, nil
 }
 
 // try runs the first step and refuses a loss that is no number.

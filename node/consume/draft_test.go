@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
@@ -102,7 +101,7 @@ func TestDraftSuitsRules(t *testing.T) {
 	if err := d.Suits(&job.DefaultParams, dispute.DefaultRules); err != nil {
 		t.Error(err)
 	}
-	d.Spec.Conditions.UnitTimeout = Duration(time.Millisecond)
+	d.Terms.UnitTimeout = 1
 	if err := d.Suits(&job.DefaultParams, dispute.DefaultRules); err == nil || !strings.Contains(err.Error(), "unit timeout must be at least") {
 		t.Error(err)
 	}

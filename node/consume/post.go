@@ -34,7 +34,7 @@ func (d *Draft) Order(env *role.Env) (job.Order, error) {
 	o := job.Order{
 		Chain: env.Chain.ChainID, Consumer: env.Account.Address, Nonce: binary.LittleEndian.Uint64(nonce[:]),
 		Contact: job.Contact{Key: ed25519.PrivateKey(env.Keys.Peer).Public().(ed25519.PublicKey), Addrs: env.Host.Addrs()},
-		Problem: d.Problem, Conditions: d.Spec.Terms(),
+		Problem: d.Problem, Conditions: d.Terms,
 	}
 	o.Problem.Files = nil
 	for _, f := range d.Files {

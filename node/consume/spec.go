@@ -123,15 +123,11 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", name, err)
 	}
-	for _, other := range allow {
-		if info, err := os.Stat(other); err != nil {
-			return s, fmt.Errorf("the folder to allow: %w", err)
-		} else if !info.IsDir() {
-			return s, fmt.Errorf("%s, which is to be allowed, is a file: name its folder", other)
-		}
+	folder, folders, err := foldersOf(name, allow)
+	if err != nil {
+		return s, err
 	}
-	folder, _ := filepath.Split(name) // as it is written: cleaned of link/.. it is another
-	s.Folders = append([]string{folder + "."}, allow...)
+	s.Folders = folders
 	for _, p := range []*string{&s.Problem.Model, &s.Problem.Continue, &s.Problem.Text} {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = folder + *p
@@ -142,7 +138,12 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 
 // open opens the file of a field, and returns its size.
 func (s *Spec) open(field, name string) (*os.File, int64, error) {
-	f, size, err := bounded.OpenWithin(s.Folders, name)
+	return openWithin(s.Folders, field, name)
+}
+
+// openWithin opens the file of a field that lies in one of some folders.
+func openWithin(folders []string, field, name string) (*os.File, int64, error) {
+	f, size, err := bounded.OpenWithin(folders, name)
 	if errors.Is(err, bounded.ErrOutside) {
 		err = fmt.Errorf("%w: all who work on the order would see it. If you want that, copy it beside the order file, under a name without a leading dot, or add --allow with its folder", err)
 	}
@@ -160,6 +161,9 @@ func ParseSpec(b []byte) (Spec, error) {
 	if len(b) > maxSpec {
 		return s, fmt.Errorf("an order has at most %d bytes", maxSpec)
 	}
+	if statedKind(b) == BatchKind {
+		return s, fmt.Errorf("kind is %s: post it by tally batch", BatchKind)
+	}
 	if err := yaml.Decode(b, &s); err != nil {
 		return s, err
 	}
@@ -174,6 +178,16 @@ func ParseSpec(b []byte) (Spec, error) {
 		return s, errors.New("problem.text is missing: name a text file to train on")
 	}
 	return s, nil
+}
+
+// statedKind returns the kind that an order file states, whatever else it says.
+func statedKind(b []byte) string {
+	for line := range strings.Lines(string(b)) {
+		if kind, ok := strings.CutPrefix(line, "kind:"); ok {
+			return strings.TrimSpace(kind)
+		}
+	}
+	return ""
 }
 
 // Recipe returns the hyperparameters.
@@ -194,12 +208,16 @@ func (s *Spec) Recipe() train.Recipe {
 
 // Terms returns the conditions.
 func (s *Spec) Terms() job.Conditions {
-	c := &s.Conditions
+	p := job.Problem{Steps: s.Problem.Steps, Interval: max(s.Problem.Interval, 1)}
+	return s.Conditions.terms(p.Segments())
+}
+
+// terms returns the conditions for units of so many segments.
+func (c *SpecConditions) terms(of int) job.Conditions {
 	ms := func(d Duration) int64 { return time.Duration(d).Milliseconds() }
 	segments := c.AuditSegments
 	if c.AuditRate > 0 {
-		p := job.Problem{Steps: s.Problem.Steps, Interval: max(s.Problem.Interval, 1)}
-		segments = int(math.Ceil(float64(c.AuditRate) * float64(p.Segments())))
+		segments = int(math.Ceil(float64(c.AuditRate) * float64(of)))
 	}
 	return job.Conditions{
 		AuditFloor: c.AuditFloor, TopSegments: c.TopSegments,

@@ -17,6 +17,9 @@ import (
 // too. Losses are over held-out records if the order has them.
 func (p *Proof) Plausibility(ctx context.Context, exec engine.Executor) (*plausibility.Report, error) {
 	problem := &p.Lease.Order.Problem
+	if p.Job.Training == nil {
+		return nil, fmt.Errorf("%w: the six rules are about training, and this is a %s", plausibility.ErrFew, problem.Kind)
+	}
 	chain, err := p.chain(p.Lease.Round < plausibility.Least)
 	if err != nil {
 		return nil, err

@@ -104,4 +104,9 @@ func (p *Proof) execute(ctx context.Context, x Claim) (want canon.Hash, got *gra
 }
 
 // Final returns the trained state.
-func (p *Proof) Final() (*graph.State, error) { return p.state(p.Lease.FinalRoot()) }
+func (p *Proof) Final() (*graph.State, error) {
+	if p.Job.Training == nil {
+		return nil, fmt.Errorf("order %s trained nothing: it was a %s", p.Lease.Order.ID().Short(), p.Lease.Order.Problem.Kind)
+	}
+	return p.state(p.Lease.FinalRoot())
+}

@@ -84,3 +84,14 @@ func (d *Dataset) bind(t *lower.Typed) lower.Binding {
 	b.Results, b.Outputs = lower.Slots(t.Outputs)
 	return b
 }
+
+// TakesAxis reports whether the model of a batch takes records along a first axis, and not
+// one record alone.
+func (j *Job) TakesAxis() bool {
+	for _, v := range j.Model.Inputs {
+		if i := slices.IndexFunc(j.Start.Slots, func(s graph.Slot) bool { return s.Name == v.Name }); i >= 0 && len(v.Shape) == len(j.Start.Slots[i].Shape) {
+			return true
+		}
+	}
+	return false
+}

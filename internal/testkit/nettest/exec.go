@@ -43,6 +43,9 @@ func (b bent) Prepare(p *graph.Program) (engine.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Results != nil && p.Rows > 0 { // a batch: its first result is bent
+		return &bentRunner{r, b, p, -1, 0}, nil
+	}
 	counter := slices.IndexFunc(p.Slots, func(s graph.Slot) bool { return s.Name == "step" })
 	parameter := slices.IndexFunc(p.Slots, func(s graph.Slot) bool { return s.Type == tensor.Float32 && len(s.Shape) > 0 })
 	// An evaluation leaves the parameters as they are, and a speaker has no counter.
@@ -56,7 +59,7 @@ type bentRunner struct {
 	engine.Runner
 	bent
 	program            *graph.Program
-	counter, parameter int // slots
+	counter, parameter int // slots; a batch counts no steps
 }
 
 // Run implements engine.Runner.
@@ -80,6 +83,10 @@ func (r *bentRunner) Run(ctx context.Context, in graph.Inputs, observe graph.Obs
 
 // at names a run by its inputs.
 func (r *bentRunner) at(in graph.Inputs) Run {
+	if r.counter < 0 {
+		step := int(in.Rows[0]) / r.program.Rows
+		return Run{Role: r.role, Shard: step / r.of.Steps, Step: step % r.of.Steps}
+	}
 	done := int(tensor.Of[int64](in.States[0].Tensors[r.counter])[0])
 	if r.program.Data == nil {
 		return Run{Role: r.role, Merge: true, Round: done/r.of.Steps - 1}

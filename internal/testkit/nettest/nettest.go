@@ -32,10 +32,11 @@ const dumpAlways = "TALLY_TEST_EVENTS"
 // Options describe a network. What is zero is as small as an order allows: two
 // validators, two providers under the first, one challenger.
 type Options struct {
-	Dir    string                 // empty: a directory of the test
-	Config func(c *devnet.Config) // may change the network
-	Spec   func(s *consume.Spec)  // may change the order
-	Bend   map[string]Bend        // by role
+	Dir    string                                            // empty: a directory of the test
+	Config func(c *devnet.Config)                            // may change the network
+	Spec   func(s *consume.Spec)                             // may change the order
+	Draft  func(ctx context.Context) (*consume.Draft, error) // another order, in place of training
+	Bend   map[string]Bend                                   // by role
 	// Env may change a role's env before the role begins.
 	Env func(env *role.Env)
 	// Play is what roles do in place of their work, by role.
@@ -98,7 +99,10 @@ func Start(t testing.TB, o Options) *Network {
 func start(ctx context.Context, o Options) (*Network, error) {
 	n := &Network{options: o, ctx: ctx, begun: time.Now(), fees: map[string]uint64{}, changed: make(chan struct{}), actors: map[string]*actor{}}
 	var err error
-	if n.Draft, err = NewDraft(ctx, o.Spec); err != nil {
+	if o.Draft == nil {
+		o.Draft = func(ctx context.Context) (*consume.Draft, error) { return NewDraft(ctx, o.Spec) }
+	}
+	if n.Draft, err = o.Draft(ctx); err != nil {
 		return nil, err
 	}
 	c := devnet.Config{

@@ -30,6 +30,9 @@ func spec() consume.Spec {
 	return s
 }
 
+// Terms are the conditions of the small order.
+func Terms() consume.SpecConditions { return spec().Conditions }
+
 // body is what is trained on.
 var body = strings.Repeat("a stick is cut in two and each side keeps its half of the tally. ", 16)
 
@@ -44,6 +47,9 @@ func draft(ctx context.Context, s consume.Spec) (*consume.Draft, error) {
 
 // Honest returns the root that a draft must end with, computed here.
 func Honest(ctx context.Context, d *consume.Draft) (canon.Hash, error) {
+	if !d.Problem.Merges() {
+		return honestBatch(ctx, d)
+	}
 	s := d.Job.Start
 	for r := range d.Problem.Rounds {
 		var ends []*graph.State
@@ -60,6 +66,23 @@ func Honest(ctx context.Context, d *consume.Draft) (canon.Hash, error) {
 		}
 	}
 	return s.Root()
+}
+
+// honestBatch returns the root over the ends of the units of a batch.
+func honestBatch(ctx context.Context, d *consume.Draft) (canon.Hash, error) {
+	var ends []canon.Hash
+	for unit := range d.Problem.Units() {
+		r := job.Receipt{Checkpoints: []canon.Hash{d.Problem.Start}}
+		if _, err := d.Job.UnitOf(&d.Problem, unit).Play(ctx, d.Job.Start, 0, d.Problem.Steps, func(_ int, s *graph.State) error {
+			root, err := s.Root()
+			r.Checkpoints = append(r.Checkpoints, root)
+			return err
+		}); err != nil {
+			return canon.Hash{}, err
+		}
+		ends = append(ends, d.Problem.End(&r))
+	}
+	return canon.Root(ends), nil
 }
 
 // Order returns the order as the consumer would sign it, without posting it.

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/evidence"
+)
+
+// exampleBatch is an order file for a batch with everything that a person may want to choose.
+const exampleBatch = `kind: BatchOrder
+name: embed
+problem:
+  model: encoder.onnx        # with its weights in it: ONNX external data is refused
+  records:                   # for each input of the model a .npy file; its first axis counts records
+    input_ids: ids.npy
+    attention_mask: mask.npy
+  # grid: {lr: [0.1, 0.01], depth: [1, 2, 3]} # in place of records: every combination is one
+  # dims: {sequence: 128}    # values of symbolic dimensions that the records leave open
+  profile: fp32              # or mixed (factors of matrix products as bfloat16), int8
+  # batch: 32                # records that a run of the model takes
+  # steps: 16                # runs of a unit, at most 256
+conditions:
+  maxPrice: 5tally           # locked now, with a deposit; what is not spent comes back
+  providers: 2               # at least
+  auditRate: 5%              # of each unit's runs, re-executed by each of the auditors
+  auditors: 1
+  custodians: 3              # that keep the data
+  # and as for tally train: expires, validator, unitTimeout, unitWindow, window`
+
+func (e *env) batch() *cobra.Command {
+	b := e.buyer()
+	f := batchFlags{}
+	var allow []string
+	cmd := &cobra.Command{
+		Use: "batch ORDER.yaml", GroupID: "orders",
+		Short: "Have a model applied to many records",
+		Long: `Posts an order for a batch and locks its price. The network applies an ONNX model to
+every record of a dataset, or to every point of a grid. With --wait it returns when
+the order is settled and the results are here, with a proof of them: one .npy file
+for each output, in the order of the records, or --format safetensors or jsonl.
+
+Each run of the model is a checkpoint of its own, so that one wrong result can be
+disputed. The same order gives the same bits, and is taken up where it stands, as with
+tally train. Everybody who works on the order sees the model and the records.
+
+An order file, with paths relative to it:
+
+` + indent(exampleBatch),
+		Example: "  tally batch order.yaml --wait --home tally-devnet/consumer\n  tally batch order.yaml --wait --format jsonl --out results --home tally-devnet/consumer",
+		Args:    arguments("batch ORDER.yaml"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			s, err := consume.ReadBatchSpec(args[0], allow...)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(consume.Formats, f.format) {
+				return fmt.Errorf("--format %q: results are written as one of %v", f.format, consume.Formats)
+			}
+			if f.wait && f.out != "" { // before anything is paid for it
+				if err := consume.CanDeliverResults(f.out, f.force); err != nil {
+					return err
+				}
+			}
+			if err := b.start(cmd); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, b.home.Close()) }()
+			return b.batch(cmd.Context(), s, f)
+		},
+	}
+	flags := cmd.Flags()
+	allowFlag(cmd, &allow)
+	flags.BoolVar(&f.wait, "wait", false, "wait until the order is settled, and fetch results and proof")
+	flags.StringVar(&f.out, "out", "", "directory for results and proof (default order-ID)")
+	flags.StringVar(&f.format, "format", consume.Formats[0], "of the results: npy, safetensors or jsonl")
+	flags.BoolVar(&f.force, "force", false, "overwrite the results and proof that are in the --out directory")
+	flags.BoolVar(&f.again, "again", false, "post the order, and pay for it, though it was posted before")
+	b.peer(flags)
+	return cmd
+}
+
+// batchFlags are the flags of tally batch.
+type batchFlags struct {
+	again, wait, force bool
+	out, format        string
+}
+
+// batched is what tally batch tells in the end.
+type batched struct {
+	consume.Outcome
+	Records int `json:"records"`
+	*consume.Results
+}
+
+func (b *buyer) batch(ctx context.Context, s consume.BatchSpec, f batchFlags) error {
+	b.tell("trying one run of %s", s.Problem.Model)
+	d, err := interruptible(ctx, func() (*consume.Draft, error) { return consume.NewBatchDraft(ctx, s, b.role.Jobs.Exec) })
+	if err != nil {
+		return err
+	}
+	p := &d.Problem
+	b.tell("%d records, %d a run, %d runs a unit; a run takes %.3g FLOP", p.Records, p.Batch, p.Steps, float64(p.StepFLOPs))
+	id, err := b.place(ctx, d, f.again)
+	if err != nil {
+		return err
+	}
+	last, err := b.follow(ctx, id, func(p consume.Progress) bool { return !f.wait && p.HandedOver })
+	if err != nil {
+		return err
+	}
+	if !f.wait {
+		t := batched{Records: p.Records}
+		if t.Outcome, err = consume.NewOutcome(ctx, b.role, last.Lease); err != nil {
+			return err
+		}
+		return b.e.show(t, func(w io.Writer) {
+			fmt.Fprintf(w, "The network has the order's files and goes on alone. See how it gets on:\n  tally order watch %s --home %s\n", id, b.home.Dir)
+		})
+	}
+	return b.gather(ctx, last.Lease, f)
+}
+
+// gather fetches what a settled batch gave, and tells of it.
+func (b *buyer) gather(ctx context.Context, l *job.Lease, f batchFlags) (err error) {
+	t := batched{Records: l.Order.Problem.Records}
+	if t.Outcome, err = consume.NewOutcome(ctx, b.role, l); err != nil {
+		return err
+	}
+	if l.Round == 0 {
+		return errors.Join(b.e.show(t, func(w io.Writer) { t.tell(w) }), errNoResults)
+	}
+	dir, err := filepath.Abs(delivery(f.out, l.Order.ID()))
+	if err != nil {
+		return err
+	}
+	if err := consume.CanDeliverResults(dir, f.force); err != nil {
+		return err
+	}
+	b.tell("fetching the results and their proof")
+	if t.Results, err = consume.DeliverResults(ctx, b.role, l, dir, cmp.Or(f.format, consume.Formats[0]), nil); err != nil {
+		return err
+	}
+	trust, err := evidence.ParseTrust(t.Results.Trust)
+	if err != nil {
+		return err
+	}
+	return errors.Join(evidence.Remember(b.home.Dir, trust), b.e.show(t, func(w io.Writer) { t.tell(w) }))
+}
+
+// errNoResults is returned for a batch that ended before all its units were accepted.
+var errNoResults = errors.New("the order ended before all its records had results: there are none")
+
+func (t *batched) tell(w io.Writer) {
+	outcome(w, &t.Outcome, func(account string) string { return account })
+	if t.Results == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nThe results of %d records are in\n", t.Records)
+	for _, file := range slices.Sorted(maps.Values(t.Outputs)) {
+		fmt.Fprintf(w, "  %s\n", file)
+	}
+	fmt.Fprintf(w, "Anybody can check them, without a network:\n  tally verify %s --trust %s\n", t.Bundle, t.Trust)
+}

@@ -1,0 +1,319 @@
+package consume
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/lower"
+	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/format/npy"
+	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/format/yaml"
+	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/replay"
+)
+
+// BatchKind is the kind of order that a BatchSpec describes.
+const BatchKind = "BatchOrder"
+
+// BatchSpec is an order for a batch as a person writes it, in YAML.
+type BatchSpec struct {
+	Kind       string         `json:"kind"`
+	Name       string         `json:"name,omitempty"`
+	Problem    BatchProblem   `json:"problem"`
+	Conditions SpecConditions `json:"conditions"`
+
+	Folders []string `json:"-"` // as of a Spec
+}
+
+// BatchProblem says which model shall be applied to which records.
+type BatchProblem struct {
+	Model   string               `json:"model"`             // ONNX file
+	Dims    map[string]int       `json:"dims,omitempty"`    // values of its symbolic dimensions, but for those of the records
+	Records map[string]string    `json:"records,omitempty"` // for each input a .npy file, whose first axis counts records
+	Grid    map[string][]float64 `json:"grid,omitempty"`    // in their place: values of each input, of which every combination is a record
+	Profile lower.Profile        `json:"profile"`
+	Batch   int                  `json:"batch,omitempty"` // records that a run of the model takes; 0: 32, or what the model takes
+	Steps   int                  `json:"steps,omitempty"` // runs of a unit; 0: as many as make a few units
+}
+
+// Limits on batches that an order does not set, and on grids.
+const (
+	defaultBatch = 32
+	defaultUnits = 8
+	defaultSteps = 64
+	maxGrid      = 1 << 20 // records
+)
+
+// ReadBatchSpec reads an order file for a batch, as ReadSpec reads one for training.
+func ReadBatchSpec(name string, allow ...string) (s BatchSpec, err error) {
+	b, err := bounded.ReadFile(name, maxSpec)
+	if err != nil {
+		return s, err
+	}
+	if s, err = ParseBatchSpec(b); err != nil {
+		return s, fmt.Errorf("%s: %w", name, err)
+	}
+	folder, folders, err := foldersOf(name, allow)
+	if err != nil {
+		return s, err
+	}
+	s.Folders = folders
+	within := func(p string) string {
+		if filepath.IsAbs(p) {
+			return p
+		}
+		return folder + p
+	}
+	s.Problem.Model = within(s.Problem.Model)
+	for input, p := range s.Problem.Records {
+		s.Problem.Records[input] = within(p)
+	}
+	return s, nil
+}
+
+// ParseBatchSpec reads an order from YAML. What is not given is as for training.
+func ParseBatchSpec(b []byte) (BatchSpec, error) {
+	s := BatchSpec{Conditions: Default().Conditions}
+	if len(b) > maxSpec {
+		return s, fmt.Errorf("an order has at most %d bytes", maxSpec)
+	}
+	if statedKind(b) == Kind {
+		return s, fmt.Errorf("kind is %s: post it by tally train", Kind)
+	}
+	if err := yaml.Decode(b, &s); err != nil {
+		return s, err
+	}
+	p := &s.Problem
+	switch {
+	case s.Kind != BatchKind:
+		return s, fmt.Errorf("kind is %q, write kind: %s", s.Kind, BatchKind)
+	case p.Model == "":
+		return s, errors.New("problem.model is missing: name an ONNX file")
+	case (len(p.Records) == 0) == (len(p.Grid) == 0):
+		return s, errors.New("problem.records or problem.grid is wanted, and one of them alone: name a .npy file for each input of the model, or its values")
+	case p.Batch < 0 || p.Steps < 0:
+		return s, errors.New("problem.batch and problem.steps are positive, or left out")
+	}
+	return s, nil
+}
+
+// NewBatchDraft reads the files that a spec names, makes the program, and runs it once: what
+// cannot be computed is found here, before money is locked.
+func NewBatchDraft(ctx context.Context, s BatchSpec, exec engine.Executor) (*Draft, error) {
+	given, err := s.readRecords()
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.dataset(given)
+	if err != nil {
+		return nil, err
+	}
+	runs := (d.Records.Slots[0].Shape[0]-1)/d.Batch + 1
+	steps := cmp.Or(s.Problem.Steps, min((runs-1)/defaultUnits+1, defaultSteps))
+	units := (runs-1)/steps + 1
+	b, err := replay.NewBatch(d, units, exec)
+	if err != nil {
+		return nil, err
+	}
+	out := &Draft{Job: b, Problem: job.Problem{Rounds: 1, Steps: steps, Interval: 1}, Terms: s.Conditions.terms(steps)}
+	if err := b.Bind(&out.Problem); err != nil {
+		return nil, err
+	}
+	model, err := written(d.Model)
+	if err != nil {
+		return nil, err
+	}
+	out.Files = []DraftFile{{replay.RoleModel, model}, {replay.RoleStart, canon.Encode(d.Records.Encode)}}
+	if err := out.Unsigned().Check(); err != nil {
+		return nil, err
+	}
+	_, err = b.UnitOf(&out.Problem, 0).Play(ctx, b.Start, 0, 1, nil)
+	return out, err
+}
+
+// readRecords reads the records, by input. Those of a grid have no type yet.
+func (s *BatchSpec) readRecords() (map[string]*tensor.Tensor, error) {
+	if len(s.Problem.Grid) > 0 {
+		return grid(s.Problem.Grid)
+	}
+	out := map[string]*tensor.Tensor{}
+	for _, name := range slices.Sorted(maps.Keys(s.Problem.Records)) {
+		path := s.Problem.Records[name]
+		f, size, err := openWithin(s.Folders, "records "+name, path)
+		if err != nil {
+			return nil, err
+		}
+		t, err := npy.Read(f, size)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, fmt.Errorf("records %s, %s: %w", name, path, err)
+		}
+		if len(t.Shape) == 0 || t.Shape[0] < 1 {
+			return nil, fmt.Errorf("records %s: %s has shape %v; its first axis counts records", name, path, t.Shape)
+		}
+		out[name] = t
+	}
+	return out, nil
+}
+
+// grid returns every combination of the values, those of the last input fastest.
+func grid(values map[string][]float64) (map[string]*tensor.Tensor, error) {
+	n := 1
+	for name, xs := range values {
+		if len(xs) == 0 || n > maxGrid/len(xs) {
+			return nil, fmt.Errorf("grid: %s has %d values; every input has some, and all combinations are at most %d", name, len(xs), maxGrid)
+		}
+		n *= len(xs)
+	}
+	out, each := map[string]*tensor.Tensor{}, n
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		xs := values[name]
+		each /= len(xs)
+		t, err := tensor.New(tensor.Float64, tensor.Shape{n})
+		if err != nil {
+			return nil, err
+		}
+		for i, all := 0, tensor.Of[float64](t); i < n; i++ {
+			all[i] = xs[i/each%len(xs)]
+		}
+		out[name] = t
+	}
+	return out, nil
+}
+
+// dataset finds the batch in which the model takes the records, and reads it for that.
+func (s *BatchSpec) dataset(given map[string]*tensor.Tensor) (d replay.Dataset, err error) {
+	first := error(nil)
+	for _, c := range s.layouts(given) {
+		g, err := s.readModel(given, c)
+		if err == nil {
+			d = replay.Dataset{Model: g, Batch: c.batch, Profile: s.Problem.Profile}
+			d.Records, err = s.typed(g, given)
+			return d, err
+		}
+		first = cmp.Or(first, err)
+	}
+	return d, first
+}
+
+// layout is a way in which records may enter a model: so many at a time, along a first axis or
+// without one.
+type layout struct {
+	batch int
+	axis  bool
+}
+
+// layouts returns the ways that come into question, the likeliest first.
+func (s *BatchSpec) layouts(given map[string]*tensor.Tensor) []layout {
+	if b := s.Problem.Batch; b > 1 {
+		return []layout{{b, true}}
+	} else if b == 1 {
+		return []layout{{1, true}, {1, false}}
+	}
+	records := math.MaxInt
+	for _, t := range given {
+		records = min(records, t.Shape[0])
+	}
+	return []layout{{min(defaultBatch, records), true}, {1, true}, {1, false}}
+}
+
+// readModel reads the model for records that enter it in a layout.
+func (s *BatchSpec) readModel(given map[string]*tensor.Tensor, c layout) (*graph.Graph, error) {
+	f, size, err := openWithin(s.Folders, "model", s.Problem.Model)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	opt := onnx.Options{Dims: maps.Clone(s.Problem.Dims), Shapes: map[string]tensor.Shape{}}
+	for name, t := range given {
+		opt.Shapes[name] = slices.Clone(t.Shape[1:])
+		if c.axis {
+			opt.Shapes[name] = append(tensor.Shape{c.batch}, t.Shape[1:]...)
+		}
+	}
+	g, err := onnx.Read(f, size, opt)
+	if err != nil {
+		return nil, fmt.Errorf("model %s, for batches of %d records: %w", s.Problem.Model, c.batch, err)
+	}
+	t, err := op.Infer(g, s.Problem.Profile)
+	var open *lower.OpenError
+	if errors.As(err, &open) && len(open.Inputs) > 0 {
+		return nil, fmt.Errorf("model %s: shapes follow from the values of %q, so these cannot differ from record to record: make them constants", s.Problem.Model, open.Inputs)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", s.Problem.Model, err)
+	}
+	for i := range g.Outputs {
+		g.Outputs[i].Shape = t.Outputs[i].Shape
+	}
+	return g, nil
+}
+
+// typed returns the records as a state, those of a grid as the model's types.
+func (s *BatchSpec) typed(g *graph.Graph, given map[string]*tensor.Tensor) (*graph.State, error) {
+	out := &graph.State{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		t := given[name]
+		i := slices.IndexFunc(g.Inputs, func(v graph.Value) bool { return v.Name == name })
+		if i < 0 {
+			var takes []string
+			for _, v := range g.Inputs {
+				takes = append(takes, v.Name)
+			}
+			return nil, fmt.Errorf("the model has no input %q; it takes %q", name, takes)
+		}
+		if want := g.Inputs[i].Type; len(s.Problem.Grid) > 0 && want != tensor.Float64 {
+			var err error
+			if t, err = converted(t, want); err != nil {
+				return nil, fmt.Errorf("grid: %s: %w", name, err)
+			}
+		}
+		out.Slots = append(out.Slots, graph.Slot{Name: name, Type: t.Type, Shape: t.Shape})
+		out.Tensors = append(out.Tensors, t)
+	}
+	return out, nil
+}
+
+// converted returns numbers as elements of a type, if it holds them.
+func converted(t *tensor.Tensor, to tensor.DType) (*tensor.Tensor, error) {
+	out, err := tensor.New(to, t.Shape)
+	if err != nil {
+		return nil, err
+	}
+	for i, x := range tensor.Of[float64](t) {
+		switch {
+		case to == tensor.Float32:
+			out.Set(i, tensor.F32(float32(x)))
+		case (to == tensor.Int32 || to == tensor.Int64) && x == math.Trunc(x) && math.Abs(x) < 1<<31:
+			out.Set(i, tensor.Word(int64(x)))
+		default:
+			return nil, fmt.Errorf("%v is no %v: a grid has values of float32, float64, int32 or int64; write others to .npy files, under problem.records", x, to)
+		}
+	}
+	return out, nil
+}
+
+// foldersOf returns the folder of an order file, as it is written, and those in which its files may lie.
+func foldersOf(name string, allow []string) (folder string, folders []string, err error) {
+	for _, other := range allow {
+		if info, err := os.Stat(other); err != nil {
+			return "", nil, fmt.Errorf("the folder to allow: %w", err)
+		} else if !info.IsDir() {
+			return "", nil, fmt.Errorf("%s, which is to be allowed, is a file: name its folder", other)
+		}
+	}
+	folder, _ = filepath.Split(name) // cleaned of link/.. it is another
+	return folder, append([]string{folder + "."}, allow...), nil
+}

@@ -1,0 +1,213 @@
+package consume
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/format/npy"
+	"github.com/tally-network/tally/format/onnx"
+)
+
+// folder writes files for a batch, and returns where.
+func folder(t *testing.T, files map[string]any) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, x := range files {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch x := x.(type) {
+		case *graph.Graph:
+			var b []byte
+			if b, err = onnx.Write(x); err == nil {
+				_, err = f.Write(b)
+			}
+		case *tensor.Tensor:
+			err = npy.Write(f, x)
+		case string:
+			_, err = f.WriteString(x)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// twice doubles its input of a shape.
+func twice(s ...int) *graph.Graph {
+	b := graph.NewBuilder("twice")
+	x := b.Input("x", tensor.Float32, s)
+	b.Output(b.Op("Add", x, x), tensor.Float32, s)
+	return b.Graph()
+}
+
+func counted(s ...int) *tensor.Tensor {
+	t := tensor.Must(tensor.New(tensor.Float32, s))
+	for i := range t.Len() {
+		t.Set(i, tensor.F32(float32(i)))
+	}
+	return t
+}
+
+func drafted(t *testing.T, dir string) (*Draft, error) {
+	t.Helper()
+	s, err := ReadBatchSpec(filepath.Join(dir, "order.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	return NewBatchDraft(t.Context(), s, cpu.New(1))
+}
+
+const order = "kind: BatchOrder\nproblem:\n  model: m.onnx\n"
+
+// The batch follows from the model: as many as it takes, with or without an axis for them.
+func TestBatchOfTheModel(t *testing.T) {
+	for name, c := range map[string]struct {
+		model               *graph.Graph
+		records             *tensor.Tensor
+		more                string
+		batch, steps, units int
+	}{
+		"fixed":         {twice(4, 3), counted(10, 3), "  batch: 4\n", 4, 1, 3},
+		"one":           {twice(1, 3), counted(10, 3), "", 1, 2, 5},
+		"one, no axis":  {twice(3), counted(10, 3), "", 1, 2, 5},
+		"few records":   {twice(10, 3), counted(10, 3), "", 10, 1, 1},
+		"steps":         {twice(1, 3), counted(10, 3), "  steps: 4\n", 1, 4, 3},
+		"a scalar":      {twice(), counted(9), "", 1, 2, 5},
+		"a full window": {twice(32, 2), counted(100, 2), "", 32, 1, 4},
+	} {
+		d, err := drafted(t, folder(t, map[string]any{"m.onnx": c.model, "x.npy": c.records, "order.yaml": order + c.more + "  records: {x: x.npy}\n"}))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if p := &d.Problem; p.Batch != c.batch || p.Steps != c.steps || p.Units() != c.units || p.Records != c.records.Shape[0] || p.Kind != job.Batch {
+			t.Errorf("%s: %d records a run, %d runs a unit, %d units of %d records", name, p.Batch, p.Steps, p.Units(), p.Records)
+		}
+	}
+}
+
+// Every combination of a grid is a record, the last input's values fastest.
+func TestGridOrder(t *testing.T) {
+	b := graph.NewBuilder("sum")
+	b.Output(b.Op("Add", b.Input("a", tensor.Float32, nil), b.With(graph.Int("to", 1)).Op("Cast", b.Input("depth", tensor.Int64, nil))), tensor.Float32, nil)
+	d, err := drafted(t, folder(t, map[string]any{"m.onnx": b.Graph(), "order.yaml": order + "  grid: {depth: [1, 2, 3], a: [10, 20.5]}\n"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []float32
+	for unit := range d.Problem.Units() {
+		if _, err := d.Job.UnitOf(&d.Problem, unit).Play(t.Context(), d.Job.Start, 0, d.Problem.Steps, func(_ int, s *graph.State) error {
+			got = append(got, tensor.Of[float32](s.Tensors[0])[0])
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []float32{11, 12, 13, 21.5, 22.5, 23.5}; !slices.Equal(got, want) {
+		t.Errorf("the grid gives %v, want %v", got, want)
+	}
+}
+
+func TestBatchOrdersAreRefused(t *testing.T) {
+	for want, files := range map[string]map[string]any{
+		"by tally train":         {"order.yaml": "kind: TrainingOrder\n"},
+		"write kind: BatchOrder": {"order.yaml": "kind: Batch\n"},
+		"problem.model":          {"order.yaml": "kind: BatchOrder\nproblem:\n  records: {x: x.npy}\n"},
+		"one of them alone":      {"order.yaml": order + "  records: {x: x.npy}\n  grid: {x: [1]}\n"},
+		"name a .npy file":       {"order.yaml": order},
+		"are positive":           {"order.yaml": order + "  records: {x: x.npy}\n  batch: -1\n"},
+		"records x":              {"order.yaml": order + "  records: {x: gone.npy}\n"},
+		"read .npy":              {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": "no tensor"},
+		"first axis counts":      {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": counted(), "m.onnx": twice(3)},
+		"has no input \"z\"":     {"order.yaml": order + "  records: {x: x.npy, z: x.npy}\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
+		"axis 1 of the model":    {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": counted(4, 5), "m.onnx": twice(4, 3)},
+		"axis 0 of the model":    {"order.yaml": order + "  records: {x: x.npy}\n  batch: 3\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
+		"is no":                  {"order.yaml": order + "  grid: {x: [1.5]}\n", "m.onnx": integers()},
+		"all combinations":       {"order.yaml": order + "  grid: {x: []}\n", "m.onnx": twice()},
+		"segments of a unit":     {"order.yaml": order + "  records: {x: x.npy}\n  steps: 300\n", "x.npy": counted(300, 3), "m.onnx": twice(1, 3)},
+		"would see it":           {"order.yaml": order + "  records: {x: .x.npy}\n", ".x.npy": counted(3, 3), "m.onnx": twice(1, 3)},
+	} {
+		if _, err := drafted(t, folder(t, files)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error about %q, got %v", want, err)
+		}
+	}
+}
+
+// integers takes whole numbers.
+func integers() *graph.Graph {
+	b := graph.NewBuilder("integers")
+	b.Output(b.Op("Neg", b.Input("x", tensor.Int64, nil)), tensor.Int64, nil)
+	return b.Graph()
+}
+
+// What a run gives for all its records together has an axis of runs, and no lines.
+func TestResultsOfRuns(t *testing.T) {
+	b := graph.NewBuilder("mean")
+	x := b.Input("x", tensor.Float32, tensor.Shape{4, 3})
+	b.Output(b.Op("Neg", x), tensor.Float32, tensor.Shape{4, 3})
+	b.Output(b.With(graph.Int("keepdims", 0)).Op("ReduceSum", x, b.Ints(0, 1)), tensor.Float32, nil)
+	g := b.Graph()
+	d, err := drafted(t, folder(t, map[string]any{"m.onnx": g, "x.npy": counted(10, 3), "order.yaml": order + "  batch: 4\n  records: {x: x.npy}\n"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := newGathering(d.Job, &d.Problem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for unit := range d.Problem.Units() {
+		s, err := d.Job.UnitOf(&d.Problem, unit).Play(t.Context(), d.Job.Start, 0, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.add(s)
+	}
+	each, together := all.out[g.Outputs[0].Name], all.out[g.Outputs[1].Name]
+	if !each.Shape.Equal(tensor.Shape{10, 3}) || tensor.Of[float32](each)[29] != -29 {
+		t.Errorf("results by record are %v: %v", each.Shape, tensor.Of[float32](each))
+	}
+	if want := []float32{66, 210, 24 + 25 + 26 + 3*(27+28+29)}; !together.Shape.Equal(tensor.Shape{3}) || !slices.Equal(tensor.Of[float32](together), want) {
+		t.Errorf("results by run are %v: %v", together.Shape, tensor.Of[float32](together))
+	}
+	if _, err := WriteResults(t.TempDir(), "jsonl", all.out, 10); err == nil || !strings.Contains(err.Error(), "no axis of records") {
+		t.Errorf("a result of runs was written by lines: %v", err)
+	}
+	if _, err := WriteResults(t.TempDir(), "csv", all.out, 10); err == nil {
+		t.Error("an unknown format was written")
+	}
+	files, err := WriteResults(t.TempDir(), "npy", all.out, 10)
+	if err != nil || len(files) != 2 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+// Numbers keep their bits in JSON; what JSON has none for is text.
+func TestLinesOfResults(t *testing.T) {
+	inf := float32(math.Inf(1))
+	out := map[string]*tensor.Tensor{
+		"f": tensor.Must(tensor.From(tensor.Shape{2, 2}, []float32{0.1, -0, inf, 1e-45})),
+		"n": tensor.Must(tensor.From(tensor.Shape{2}, []int64{-3, 1 << 60})),
+	}
+	files, err := WriteResults(t.TempDir(), "jsonl", out, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(files["f"])
+	if want := "{\"f\":[0.1,0],\"n\":-3}\n{\"f\":[\"+Inf\",1e-45],\"n\":1152921504606846976}\n"; err != nil || string(b) != want {
+		t.Errorf("%s, want %s, %v", b, want, err)
+	}
+}

@@ -1,0 +1,256 @@
+package consume
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/npy"
+	"github.com/tally-network/tally/format/safetensors"
+	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/node/evidence"
+	"github.com/tally-network/tally/node/replay"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Formats are those in which results of a batch are written, the default first.
+var Formats = []string{"npy", "safetensors", "jsonl"}
+
+// Results is what a consumer gets of a settled batch: files in one directory.
+type Results struct {
+	Records int               `json:"-"`
+	Outputs map[string]string `json:"outputs"` // by output, the file that has it
+	Bundle  string            `json:"bundle"`
+	Trust   string            `json:"trust_root"` // as of a Delivery
+
+	Tensors map[string]*tensor.Tensor `json:"-"`
+}
+
+// bundleName is the file of a proof, in the directory of a delivery.
+const bundleName = "proof.bundle"
+
+// CanDeliverResults returns an error unless results can be written to a directory, as
+// CanDeliver does for a model.
+func CanDeliverResults(dir string, force bool) error {
+	if _, err := os.Lstat(filepath.Join(dir, bundleName)); err == nil && !force {
+		return fmt.Errorf("%s has results already: name another directory with --out, or give --force to overwrite them", dir)
+	}
+	return os.MkdirAll(dir, 0o755)
+}
+
+// DeliverResults fetches what a settled batch gave and the proof of it, and writes them to a
+// directory, in one of Formats. progress is as of Deliver.
+func DeliverResults(ctx context.Context, env *role.Env, l *job.Lease, dir, format string, progress func(done, all int)) (*Results, error) {
+	r := &Results{Records: l.Order.Problem.Records, Bundle: filepath.Join(dir, bundleName)}
+	var err error
+	if r.Tensors, err = FetchResults(ctx, env, l); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if r.Outputs, err = WriteResults(dir, format, r.Tensors, r.Records); err != nil {
+		return nil, err
+	}
+	trust, err := evidence.Collect(ctx, env, l, r.Bundle, progress)
+	if err != nil {
+		return nil, err
+	}
+	r.Trust = trust.String()
+	return r, evidence.WriteTrust(dir, l.Order.Chain, trust)
+}
+
+// FetchResults gets the outputs for all records of a batch. Each was checked against its root.
+func FetchResults(ctx context.Context, env *role.Env, l *job.Lease) (map[string]*tensor.Tensor, error) {
+	if l.Round == 0 {
+		return nil, fmt.Errorf("not all units were accepted: %s", l.Reason)
+	}
+	j, err := env.Jobs.Get(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	if l, err = env.Leases.Fill(ctx, l, l.Everything()); err != nil {
+		return nil, err
+	}
+	g, err := newGathering(j, &l.Order.Problem)
+	if err != nil {
+		return nil, err
+	}
+	for i := range l.Units {
+		for _, root := range l.Units[i].Receipt.Checkpoints[1:] {
+			if g.full() {
+				break
+			}
+			s, err := env.States.Get(ctx, l, root)
+			if err != nil {
+				return nil, err
+			}
+			g.add(s)
+		}
+	}
+	return g.out, nil
+}
+
+// gathering puts the results of runs together. An output has a first axis of records; if the
+// model takes several and gives one output for all of them, of runs.
+type gathering struct {
+	slots   []graph.Slot
+	out     map[string]*tensor.Tensor
+	byRun   map[string]bool // outputs without an axis for records
+	records int
+	batch   int
+	at      int // runs that are in
+}
+
+func newGathering(j *replay.Job, p *job.Problem) (*gathering, error) {
+	g := &gathering{slots: j.Step.Gives(), out: map[string]*tensor.Tensor{}, byRun: map[string]bool{}, records: p.Records, batch: p.Batch}
+	axis := j.TakesAxis()
+	for _, s := range g.slots {
+		shape := append(tensor.Shape{(p.Records-1)/p.Batch + 1}, s.Shape...)
+		if axis && len(s.Shape) > 0 && s.Shape[0] == p.Batch {
+			shape = append(tensor.Shape{p.Records}, s.Shape[1:]...)
+		} else {
+			g.byRun[s.Name] = true
+		}
+		t, err := tensor.New(s.Type, shape)
+		if err != nil {
+			return nil, fmt.Errorf("output %q: %w", s.Name, err)
+		}
+		g.out[s.Name] = t
+	}
+	return g, nil
+}
+
+// full reports whether all records have their results: what is left repeats the last one.
+func (g *gathering) full() bool { return g.at*g.batch >= g.records }
+
+func (g *gathering) add(s *graph.State) {
+	for i, slot := range g.slots {
+		to, from := g.out[slot.Name].Bytes(), s.Tensors[i].Bytes()
+		at := g.at * len(from)
+		copy(to[min(at, len(to)):], from)
+	}
+	g.at++
+}
+
+// WriteResults writes outputs of so many records to a directory in a format, and returns the file
+// of each.
+func WriteResults(dir, format string, outputs map[string]*tensor.Tensor, records int) (map[string]string, error) {
+	names := sortedNames(outputs)
+	files := map[string]string{}
+	all := func(name string) string {
+		for _, n := range names {
+			files[n] = filepath.Join(dir, name)
+		}
+		return filepath.Join(dir, name)
+	}
+	var b bytes.Buffer
+	switch format {
+	case "safetensors":
+		if err := safetensors.Write(&b, outputs, nil); err != nil {
+			return nil, err
+		}
+		return files, replace.File(all("results.safetensors"), b.Bytes())
+	case "jsonl":
+		if err := writeLines(&b, names, outputs, records); err != nil {
+			return nil, err
+		}
+		return files, replace.File(all("results.jsonl"), b.Bytes())
+	case "npy":
+		for i, file := range npy.FileNames(names) {
+			b.Reset()
+			files[names[i]] = filepath.Join(dir, file)
+			if err := errors.Join(npy.Write(&b, outputs[names[i]]), replace.File(files[names[i]], b.Bytes())); err != nil {
+				return nil, err
+			}
+		}
+		return files, nil
+	}
+	return nil, fmt.Errorf("results are written as one of %v, not as %q", Formats, format)
+}
+
+func sortedNames(outputs map[string]*tensor.Tensor) []string {
+	var names []string
+	for n := range outputs {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// writeLines writes a JSON object for each record, with each output as nested lists.
+func writeLines(b *bytes.Buffer, names []string, outputs map[string]*tensor.Tensor, records int) error {
+	for _, n := range names {
+		if s := outputs[n].Shape; s[0] != records {
+			return fmt.Errorf("output %q has no axis of records, so it cannot be written line by line: choose npy or safetensors", n)
+		}
+	}
+	for record := range records {
+		b.WriteByte('{')
+		for i, n := range names {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			key, err := json.Marshal(n)
+			if err != nil {
+				return err
+			}
+			b.Write(key)
+			b.WriteByte(':')
+			t := outputs[n]
+			writeList(b, t, t.Shape[1:], record*tensor.Shape(t.Shape[1:]).Elements())
+		}
+		b.WriteString("}\n")
+	}
+	return nil
+}
+
+// writeList writes the elements of t from one on that make up a shape.
+func writeList(b *bytes.Buffer, t *tensor.Tensor, s tensor.Shape, at int) {
+	if len(s) == 0 {
+		b.WriteString(number(t, at))
+		return
+	}
+	b.WriteByte('[')
+	each := s[1:].Elements()
+	for i := range s[0] {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		writeList(b, t, s[1:], at+i*each)
+	}
+	b.WriteByte(']')
+}
+
+// number returns an element as JSON: the shortest digits that give it back. What JSON has no
+// number for is a string.
+func number(t *tensor.Tensor, i int) string {
+	w := t.At(i)
+	switch t.Type {
+	case tensor.Bool:
+		return strconv.FormatBool(w != 0)
+	case tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64:
+		return strconv.FormatUint(uint64(w), 10)
+	}
+	if t.Type.Integer() {
+		return strconv.FormatInt(int64(w), 10)
+	}
+	x, bits := tensor.FloatOf(t.Type, w), 32
+	if t.Type == tensor.Float64 {
+		bits = 64
+	}
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return strconv.Quote(strconv.FormatFloat(x, 'g', -1, bits))
+	}
+	return strconv.FormatFloat(x, 'g', -1, bits)
+}
