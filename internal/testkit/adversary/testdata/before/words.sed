@@ -14,3 +14,4 @@ s/job.Question/job.Request/g
 s/.Question(/.Request(/g
 s/.Questions()/.Requests()/g
 s/.Sample(/.Question(/g
+s/c.l.Order.Problem.End(u.Receipt)/u.Receipt.End()/
