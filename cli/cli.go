@@ -89,6 +89,7 @@ func (e *env) root() *cobra.Command {
 
 See all of it at work on this machine:    tally demo
 Have a model trained:                     tally train order.yaml --wait
+Have a model applied to many records:     tally batch order.yaml --wait
 Check that it was trained right:          tally verify proof.bundle
 Sell the computation of an idle machine:  tally provide`,
 		SilenceUsage: true, SilenceErrors: true,

@@ -13,17 +13,17 @@ import (
 
 // lines tells events as plain lines.
 type lines struct {
-	w       io.Writer
-	mu      sync.Mutex
-	trained map[string]time.Time    // when a role last told of its progress
-	untold  map[string]events.Event // what it has told since
+	w        io.Writer
+	mu       sync.Mutex
+	computed map[string]time.Time    // when a role last told of its progress
+	untold   map[string]events.Event // what it has told since
 }
 
 // pause is the least time between two lines about one provider's training.
 const pause = 2 * time.Second
 
 func (e *env) lines(w io.Writer) *lines {
-	return &lines{w: w, trained: map[string]time.Time{}, untold: map[string]events.Event{}}
+	return &lines{w: w, computed: map[string]time.Time{}, untold: map[string]events.Event{}}
 }
 
 // event tells one; safe for concurrent use.
@@ -31,12 +31,12 @@ func (l *lines) event(ev events.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if ev.Kind == events.Trained {
-		if now.Sub(l.trained[ev.Role]) < pause {
+	if ev.Kind == events.Computed {
+		if now.Sub(l.computed[ev.Role]) < pause {
 			l.untold[ev.Role] = ev
 			return
 		}
-		l.trained[ev.Role] = now
+		l.computed[ev.Role] = now
 		delete(l.untold, ev.Role)
 	}
 	if last, ok := l.untold[ev.Role]; ok && ev.Kind == events.Posted && ev.Order == last.Order && ev.Unit == last.Unit {
@@ -56,8 +56,12 @@ func line(ev events.Event) string {
 	if ev.Unit >= 0 && ev.Order != (canon.Hash{}) {
 		fmt.Fprintf(&b, " unit %d", ev.Unit)
 	}
-	if ev.Kind == events.Trained {
-		fmt.Fprintf(&b, " step %d loss %.4f at %.1f steps/s", ev.Step, ev.Loss, ev.Rate)
+	if ev.Kind == events.Computed {
+		fmt.Fprintf(&b, " step %d", ev.Step)
+		if ev.Loss != 0 { // of training
+			fmt.Fprintf(&b, " loss %.4f", ev.Loss)
+		}
+		fmt.Fprintf(&b, " at %.1f steps/s", ev.Rate)
 	}
 	if ev.Text != "" {
 		fmt.Fprintf(&b, " %s", ev.Text)

@@ -116,6 +116,9 @@ func (p *Params) Replayable(o *Order, r dispute.Rules) error {
 		fmt.Sprintf("put checkpoints at most %d steps apart", most/q.StepFLOPs))
 }
 
+// Replays reports whether Replayable allows a step of so many floating-point operations.
+func (p *Params) Replays(stepFLOPs uint64, r dispute.Rules) bool { return stepFLOPs <= p.replays(r) }
+
 // Segment returns the most steps between checkpoints that Replayable allows, at least
 // one, for steps of so many floating-point operations.
 func (p *Params) Segment(stepFLOPs uint64, r dispute.Rules) int {

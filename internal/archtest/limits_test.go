@@ -46,17 +46,17 @@ const (
 
 var exceptions = map[string]map[string]exception{
 	"files of a package": {
-		"bench": {24, "one file for each group of rows"}, "cli": {32, verbs}, "core/job": {33, lease},
+		"bench": {24, "one file for each group of rows"}, "cli": {33, verbs}, "core/job": {33, lease},
 	},
 	"lines of a package": {
-		"bench": {3700, "one file for each group of rows"}, "cli": {4600, verbs}, "core/job": {6400, lease},
+		"bench": {3700, "one file for each group of rows"}, "cli": {4700, verbs}, "core/job": {6400, lease},
 		"format/onnx": {3550, "ONNX's whole schema, read and written"}, "internal/testkit/adversary": {3700, "one file for each kind of message"},
 		"sim": {3200, "one file for each game that is played"},
 	},
 	"fields of a struct": {
 		"core/dispute.Game": {31, "the whole course of a game, as it is stored"},
 		"core/job.Lease":    {31, lease}, "core/job.Params": {21, "the chain's rules"}, "core/job.Problem": {21, "an order as it is signed"},
-		"cli.validated": {23, chart}, "engine/cpu/asm.KernelSet": {24, "one for each micro-kernel"},
+		"cli.validated": {25, chart}, "engine/cpu/asm.KernelSet": {24, "one for each micro-kernel"},
 		"internal/democheck.report": {25, chart}, "node/devnet.Config": {25, "what a user may choose"},
 	},
 	"methods of a type": {

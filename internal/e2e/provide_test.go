@@ -96,7 +96,7 @@ func TestVanishedProviderIsReplaced(t *testing.T) {
 		}}},
 	})
 	id := n.Post(nil)
-	n.Await("a unit half done", func(e events.Event) bool { return e.Role == "provider-1" && e.Kind == events.Trained && e.Step == 2 })
+	n.Await("a unit half done", func(e events.Event) bool { return e.Role == "provider-1" && e.Kind == events.Computed && e.Step == 2 })
 	n.End("provider-1")
 	if err := n.Member("provider-1").Env.Host.Close(); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestProviderResumes(t *testing.T) {
 			id := n.Post(nil)
 			at := func(step int) func(e events.Event) bool {
 				return func(e events.Event) bool {
-					return e.Role == "provider-1" && e.Kind == events.Trained && e.Step == step
+					return e.Role == "provider-1" && e.Kind == events.Computed && e.Step == step
 				}
 			}
 			unit := n.Await("three of four steps", at(3)).Unit

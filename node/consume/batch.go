@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/lower"
@@ -45,8 +46,8 @@ type BatchProblem struct {
 	Records map[string]string    `json:"records,omitempty"` // for each input a .npy file, whose first axis counts records
 	Grid    map[string][]float64 `json:"grid,omitempty"`    // in their place: values of each input, of which every combination is a record
 	Profile lower.Profile        `json:"profile"`
-	Batch   int                  `json:"batch,omitempty"` // records that a run of the model takes; 0: 32, or what the model takes
-	Steps   int                  `json:"steps,omitempty"` // runs of a unit; 0: as many as make a few units
+	Batch   int                  `json:"batch,omitempty"` // records that a run of the model takes; 0: 32, or as many as the model and disputes about a run take
+	Steps   int                  `json:"steps,omitempty"` // runs of a unit; 0: as many as make a few units that end in time
 }
 
 // Limits on batches that an order does not set, and on grids.
@@ -110,6 +111,42 @@ func ParseBatchSpec(b []byte) (BatchSpec, error) {
 	return s, nil
 }
 
+// OrderFile is an order file that was read, of whatever kind.
+type OrderFile interface {
+	// Draft reads the files that it names, and makes a draft: as NewDraft and NewBatchDraft.
+	Draft(ctx context.Context, exec engine.Executor) (*Draft, error)
+	// Source names what it starts from, for people.
+	Source() string
+}
+
+// ReadOrder reads an order file as ReadSpec or ReadBatchSpec does, by the kind that it states.
+func ReadOrder(name string, allow ...string) (OrderFile, error) {
+	b, err := bounded.ReadFile(name, maxSpec)
+	if err != nil {
+		return nil, err
+	}
+	if statedKind(b) == BatchKind {
+		return ReadBatchSpec(name, allow...)
+	}
+	return ReadSpec(name, allow...)
+}
+
+// Draft implements OrderFile.
+func (s Spec) Draft(ctx context.Context, exec engine.Executor) (*Draft, error) {
+	return NewDraft(ctx, s, exec)
+}
+
+// Source implements OrderFile.
+func (s Spec) Source() string { return cmp.Or(s.Problem.Model, s.Problem.Continue) }
+
+// Draft implements OrderFile.
+func (s BatchSpec) Draft(ctx context.Context, exec engine.Executor) (*Draft, error) {
+	return NewBatchDraft(ctx, s, exec)
+}
+
+// Source implements OrderFile.
+func (s BatchSpec) Source() string { return s.Problem.Model }
+
 // NewBatchDraft reads the files that a spec names, makes the program, and runs it once: what
 // cannot be computed is found here, before money is locked.
 func NewBatchDraft(ctx context.Context, s BatchSpec, exec engine.Executor) (*Draft, error) {
@@ -117,21 +154,20 @@ func NewBatchDraft(ctx context.Context, s BatchSpec, exec engine.Executor) (*Dra
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.dataset(given)
-	if err != nil {
-		return nil, err
+	out := &Draft{}
+	var d replay.Dataset
+	for most := defaultBatch; ; most /= 2 {
+		if d, err = s.dataset(given, most); err != nil {
+			return nil, err
+		}
+		if err := s.prepare(out, d, exec); err != nil {
+			return nil, err
+		}
+		if s.Problem.Batch > 0 || d.Batch < 2 || job.DefaultParams.Replays(out.Problem.StepFLOPs, dispute.DefaultRules) {
+			break
+		}
 	}
-	runs := (d.Records.Slots[0].Shape[0]-1)/d.Batch + 1
-	steps := cmp.Or(s.Problem.Steps, min((runs-1)/defaultUnits+1, defaultSteps))
-	units := (runs-1)/steps + 1
-	b, err := replay.NewBatch(d, units, exec)
-	if err != nil {
-		return nil, err
-	}
-	out := &Draft{Job: b, Problem: job.Problem{Rounds: 1, Steps: steps, Interval: 1}, Terms: s.Conditions.terms(steps)}
-	if err := b.Bind(&out.Problem); err != nil {
-		return nil, err
-	}
+	b := out.Job
 	model, err := written(d.Model)
 	if err != nil {
 		return nil, err
@@ -142,6 +178,27 @@ func NewBatchDraft(ctx context.Context, s BatchSpec, exec engine.Executor) (*Dra
 	}
 	_, err = b.UnitOf(&out.Problem, 0).Play(ctx, b.Start, 0, 1, nil)
 	return out, err
+}
+
+// prepare makes the program of a draft, and cuts the runs into units.
+func (s *BatchSpec) prepare(out *Draft, d replay.Dataset, exec engine.Executor) (err error) {
+	runs := (d.Records.Slots[0].Shape[0]-1)/d.Batch + 1
+	if out.Job, err = replay.NewBatch(d, exec); err != nil {
+		return err
+	}
+	out.Problem = job.Problem{Rounds: 1, Interval: 1}
+	if err := out.Job.Bind(&out.Problem); err != nil {
+		return err
+	}
+	p := &out.Problem
+	if p.Steps = s.Problem.Steps; p.Steps == 0 { // half of the time of a unit on the slowest machine, at most
+		inTime := job.DefaultParams.Speed / 1000 * uint64(s.Conditions.terms(1).UnitTimeout) / 2 / max(p.StepFLOPs, 1)
+		p.Steps = min((runs-1)/defaultUnits+1, defaultSteps, int(max(1, min(inTime, defaultSteps))))
+		p.Steps = max(p.Steps, (runs-1)/job.MaxUnits+1)
+	}
+	p.Shards = (runs-1)/p.Steps + 1
+	out.Terms = s.Conditions.terms(p.Steps)
+	return nil
 }
 
 // readRecords reads the records, by input. Those of a grid have no type yet.
@@ -193,10 +250,11 @@ func grid(values map[string][]float64) (map[string]*tensor.Tensor, error) {
 	return out, nil
 }
 
-// dataset finds the batch in which the model takes the records, and reads it for that.
-func (s *BatchSpec) dataset(given map[string]*tensor.Tensor) (d replay.Dataset, err error) {
+// dataset finds the batch in which the model takes the records, of most if the order does not
+// say, and reads it for that.
+func (s *BatchSpec) dataset(given map[string]*tensor.Tensor, most int) (d replay.Dataset, err error) {
 	first := error(nil)
-	for _, c := range s.layouts(given) {
+	for _, c := range s.layouts(given, most) {
 		g, err := s.readModel(given, c)
 		if err == nil {
 			d = replay.Dataset{Model: g, Batch: c.batch, Profile: s.Problem.Profile}
@@ -216,17 +274,17 @@ type layout struct {
 }
 
 // layouts returns the ways that come into question, the likeliest first.
-func (s *BatchSpec) layouts(given map[string]*tensor.Tensor) []layout {
+func (s *BatchSpec) layouts(given map[string]*tensor.Tensor, most int) []layout {
 	if b := s.Problem.Batch; b > 1 {
 		return []layout{{b, true}}
 	} else if b == 1 {
 		return []layout{{1, true}, {1, false}}
 	}
-	records := math.MaxInt
+	records := most
 	for _, t := range given {
 		records = min(records, t.Shape[0])
 	}
-	return []layout{{min(defaultBatch, records), true}, {1, true}, {1, false}}
+	return []layout{{records, true}, {1, true}, {1, false}}
 }
 
 // readModel reads the model for records that enter it in a layout.

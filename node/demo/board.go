@@ -130,7 +130,7 @@ func (s *scribe) name(account string) string {
 // observe takes in what a role tells.
 func (s *scribe) observe(e events.Event) {
 	switch e.Kind {
-	case events.Trained:
+	case events.Computed:
 		s.change(func(b *Board) {
 			s.trained[trainedUnit{e.Role, e.Unit}] = e
 			for i := range b.Workers {

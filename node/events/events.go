@@ -19,8 +19,8 @@ type Event struct {
 	Order canon.Hash
 	Unit  int     // −1 if it is about the order
 	Step  int     // local steps done, or the move of a dispute
-	Loss  float32 // nats; of Trained
-	Rate  float64 // steps a second; of Trained
+	Loss  float32 // nats; of Computed, 0 where nothing is trained
+	Rate  float64 // steps a second; of Computed
 	Text  string  // in words
 }
 
@@ -29,7 +29,7 @@ type Kind string
 
 // The kinds of event.
 const (
-	Trained   Kind = "trained"   // a provider did a step
+	Computed  Kind = "computed"  // a provider did a step
 	Posted    Kind = "posted"    // a receipt or merge is on chain
 	Ready     Kind = "ready"     // a provider has asked for a unit
 	Revealed  Kind = "revealed"  // a provider has shown whether an attempt was forced

@@ -13,7 +13,7 @@ func TestEventsComeAsTheyWereTold(t *testing.T) {
 	var seen []Event
 	r := Recorder{Name: "provider-2", Observe: func(e Event) { seen = append(seen, e) }}
 	told := []Event{
-		{Kind: Trained, Order: canon.Hash{1}, Unit: 3, Step: 4, Loss: 2.5, Rate: 19, Text: "words"},
+		{Kind: Computed, Order: canon.Hash{1}, Unit: 3, Step: 4, Loss: 2.5, Rate: 19, Text: "words"},
 		{Role: "somebody else", Kind: Trouble, Unit: -1},
 	}
 	for i, e := range told {

@@ -296,7 +296,7 @@ func (p *provider) progress(order canon.Hash, unit int) func(int, *state) error 
 			first = done - 1
 		}
 		rate := float64(done-first) / max(time.Since(begun).Seconds(), 1e-6)
-		p.env.Emit(events.Event{Kind: events.Trained, Order: order, Unit: unit, Step: done, Loss: lossOf(s), Rate: rate})
+		p.env.Emit(events.Event{Kind: events.Computed, Order: order, Unit: unit, Step: done, Loss: lossOf(s), Rate: rate})
 		return nil
 	}
 }

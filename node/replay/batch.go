@@ -20,9 +20,8 @@ type Dataset struct {
 	Profile lower.Profile
 }
 
-// NewBatch makes the program that applies a model to a batch of records, for an order of so
-// many units.
-func NewBatch(d Dataset, units int, exec engine.Executor) (*Job, error) {
+// NewBatch makes the program that applies a model to a batch of records.
+func NewBatch(d Dataset, exec engine.Executor) (*Job, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
@@ -34,7 +33,7 @@ func NewBatch(d Dataset, units int, exec engine.Executor) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Inputs: Inputs{Model: d.Model}, Start: d.Records, profile: d.Profile, shards: units}
+	j := &Job{Inputs: Inputs{Model: d.Model}, Start: d.Records, profile: d.Profile}
 	if j.Step, err = prepare(p, exec); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}

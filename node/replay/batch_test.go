@@ -47,11 +47,11 @@ func dataset(batch int) replay.Dataset {
 func batchOrder(t testing.TB) (*replay.Job, *job.Problem, map[string][]byte) {
 	t.Helper()
 	d := dataset(4)
-	j, err := replay.NewBatch(d, 3, cpu.New(1))
+	j, err := replay.NewBatch(d, cpu.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &job.Problem{Rounds: 1, Steps: 2, Interval: 1}
+	p := &job.Problem{Rounds: 1, Shards: 3, Steps: 2, Interval: 1}
 	if err := j.Bind(p); err != nil {
 		t.Fatal(err)
 	}
@@ -71,15 +71,15 @@ func TestBatchGivesWhatTheModelGives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reference, err := replay.NewBatch(dataset(4), 3, engine.Reference{})
+	reference, err := replay.NewBatch(dataset(4), engine.Reference{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := replay.NewBatch(dataset(records), 1, engine.Reference{})
+	whole, err := replay.NewBatch(dataset(records), engine.Reference{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := &job.Problem{Rounds: 1, Steps: 1, Interval: 1}
+	q := &job.Problem{Rounds: 1, Shards: 1, Steps: 1, Interval: 1}
 	if err := whole.Bind(q); err != nil {
 		t.Fatal(err)
 	}
@@ -127,11 +127,11 @@ func TestGridOfParameters(t *testing.T) {
 	}
 	s := tensor.Shape{4}
 	all := &graph.State{Slots: []graph.Slot{{Name: "a", Type: tensor.Float32, Shape: s}, {Name: "b", Type: tensor.Float32, Shape: s}}, Tensors: []*tensor.Tensor{grid(1, 1, 2, 2), grid(3, 5, 3, 5)}}
-	j, err := replay.NewBatch(replay.Dataset{Model: b.Graph(), Records: all, Batch: 1}, 2, cpu.New(1))
+	j, err := replay.NewBatch(replay.Dataset{Model: b.Graph(), Records: all, Batch: 1}, cpu.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &job.Problem{Rounds: 1, Steps: 2, Interval: 1}
+	p := &job.Problem{Rounds: 1, Shards: 2, Steps: 2, Interval: 1}
 	if err := j.Bind(p); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestDatasetsAreRefused(t *testing.T) {
 	} {
 		d := dataset(4)
 		bend(&d)
-		if _, err := replay.NewBatch(d, 1, cpu.New(1)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := replay.NewBatch(d, cpu.New(1)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error about %q, got %v", want, err)
 		}
 	}

@@ -107,13 +107,13 @@ func sameSlots(got, want []graph.Slot) error {
 func (j *Job) StateBytes() int64 { return j.bytes }
 
 // Bind fills in the parts of a problem that follow from the work: roots, costs,
-// recipe, number of records and batch.
+// recipe, number of records and batch, and the shards of training.
 func (j *Job) Bind(p *job.Problem) error {
 	start, err := j.Start.Root()
 	if err != nil {
 		return err
 	}
-	p.Profile, p.Start, p.Step, p.Shards = j.profile.String(), start, j.Step.Commitment.Root(), j.shards
+	p.Profile, p.Start, p.Step = j.profile.String(), start, j.Step.Commitment.Root()
 	flops, moved := j.Step.Cost()
 	p.StepFLOPs, p.StepBytes, p.StateBytes = uint64(flops), uint64(moved), uint64(j.bytes)
 	if j.Training == nil {
@@ -121,7 +121,7 @@ func (j *Job) Bind(p *job.Problem) error {
 		return nil
 	}
 	p.Kind, p.Merge, p.Data = job.Training, j.Merge.Commitment.Root(), j.Data.Root()
-	p.Batch, p.Records, p.Recipe = j.Recipe.Batch, j.Data.Shape[0], canon.Marshal(&j.Recipe)
+	p.Batch, p.Records, p.Shards, p.Recipe = j.Recipe.Batch, j.Data.Shape[0], j.shards, canon.Marshal(&j.Recipe)
 	flops, moved = j.Merge.Cost()
 	p.MergeFLOPs, p.MergeBytes = uint64(flops), uint64(moved)
 	return nil
@@ -238,7 +238,7 @@ func (l *loader) batch() (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewBatch(Dataset{Model: l.model, Records: start, Batch: l.Batch, Profile: l.profile}, l.Shards, l.exec)
+	return NewBatch(Dataset{Model: l.model, Records: start, Batch: l.Batch, Profile: l.profile}, l.exec)
 }
 
 // file reads the file with a role.

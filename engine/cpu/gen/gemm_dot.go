@@ -36,7 +36,7 @@ func dotKernels() {
 // terms, on its way to the accumulators. Where columns lie a power of two apart their
 // lines share places in the cache; what is fetched ahead is a line farther for
 // each column, and does not. It goes to the second cache: past it (PREFETCHNTA) takes
-// about three times as long on Sapphire Rapids; see docs/performance.md.
+// about three times as long on Ice Lake; see docs/performance.md.
 func dotKernel(s isa, rows int) {
 	const (
 		quad    = 4

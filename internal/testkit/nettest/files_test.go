@@ -70,7 +70,7 @@ func TestFilesToProvidersAlone(t *testing.T) {
 	if slices.SortFunc(want, order); each == 0 || !slices.Equal(got, want) || l.Ledger.Refund != l.Quote.Price+l.Deposit-3*each {
 		t.Errorf("paid %+v, %d came back; want %+v", got, l.Ledger.Refund, want)
 	}
-	if n.Count(func(e events.Event) bool { return e.Kind == events.Trained }) != 0 {
+	if n.Count(func(e events.Event) bool { return e.Kind == events.Computed }) != 0 {
 		t.Error("a provider computed")
 	}
 }

@@ -331,7 +331,7 @@ func (n *Network) dump() {
 		if e.Unit >= 0 {
 			what = fmt.Sprintf(" unit %d", e.Unit)
 		}
-		if e.Kind == events.Trained {
+		if e.Kind == events.Computed {
 			what += fmt.Sprintf(" step %d loss %g", e.Step, e.Loss)
 		}
 		text, _, _ := strings.Cut(e.Text, "\n")

@@ -20,7 +20,7 @@ func TestHonestNetwork(t *testing.T) {
 			t.Errorf("unit %d was given out %d times", i, u.Attempt+1)
 		}
 	}
-	if steps := n.Count(func(e events.Event) bool { return e.Kind == events.Trained }); steps != 16 {
+	if steps := n.Count(func(e events.Event) bool { return e.Kind == events.Computed }); steps != 16 {
 		t.Errorf("%d steps were trained, the order has 16", steps)
 	}
 

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/home"
+)
+
+// validated is what tally order validate tells.
+type validated struct {
+	Kind      string  `json:"kind"`
+	Model     string  `json:"model"`            // or the bundle that is continued
+	Parent    string  `json:"parent,omitempty"` // order that it continues
+	Program   string  `json:"program_root"`     // of a step
+	Start     string  `json:"start_root"`
+	Data      string  `json:"data_root,omitempty"`
+	Records   int     `json:"records"`
+	HeldOut   int     `json:"heldout_records"`
+	Loss      float32 `json:"loss_first"`
+	Unknown   float64 `json:"unknown"` // share of the text whose characters have no token
+	Units     int     `json:"units"`
+	Steps     int     `json:"steps"`
+	StepFLOPs uint64  `json:"step_flops"`
+	StepPeak  uint64  `json:"step_peak_bytes"` // of what a step computes, beside the states before it
+	Memory    uint64  `json:"memory_bytes"`    // of all values of the largest program, which roles compare with their limit
+	Declined  bool    `json:"memory_declined"` // by roles whose settings leave that limit as it is
+	StateSize uint64  `json:"state_bytes"`
+	Kept      Kept    `json:"kept"`
+	MaxPrice  uint64  `json:"max_price_utally"`
+	Audited   float64 `json:"audited_share"` // of the segments that are re-executed by drawn auditors
+	Detected  Odds    `json:"detected"`      // by drawn auditors alone
+	Best      string  `json:"best_offer,omitempty"`
+	Offers    []bid   `json:"offers,omitempty"`
+
+	asked    bool // a network
+	auditors int
+}
+
+// bid is an offer priced for an order.
+type bid struct {
+	Validator string `json:"validator"`
+	Price     uint64 `json:"price_utally"`
+	Deposit   uint64 `json:"deposit_utally"` // locked beside the maximum price
+	Tax       uint64 `json:"tax_utally"`     // of it, for forced attempts
+	Providers int    `json:"providers"`
+	Obstacle  string `json:"obstacle,omitempty"`
+}
+
+func bids(all []marketv1.Bid) (out []bid) {
+	for _, b := range all {
+		out = append(out, bid{b.Validator, b.Price, b.Deposit, b.Tax, int(b.Providers), b.Obstacle})
+	}
+	return out
+}
+
+func tellBids(w io.Writer, all []bid) {
+	for _, b := range all {
+		verdict := "meets it"
+		if b.Obstacle != "" {
+			verdict = "does not meet it: " + b.Obstacle
+		}
+		tax := ""
+		if b.Tax > 0 {
+			tax = fmt.Sprintf(", %v of it the tax for forced errors,", consume.Amount(b.Tax))
+		}
+		fmt.Fprintf(w, "  offer     %s: %v%s and a deposit of %v, with %d providers; %s\n", b.Validator, consume.Amount(b.Price), tax, consume.Amount(b.Deposit), b.Providers, verdict)
+	}
+}
+
+func (e *env) orderValidate() *cobra.Command {
+	r := &reader{e: e}
+	memory, threads := uint64(defaultMemoryMB), 0
+	var allow []string
+	cmd := &cobra.Command{
+		Use: "validate ORDER.yaml", Short: "Try an order without posting it",
+		Long: `Reads an order file and what it names, builds the training step, or the run of a
+batch, and runs it once, in at most --memory-mb. What no chain would take is refused. Without a home
+or a node the rules of a new chain are the measure; with one it asks the network
+what each offer would take, and fails if none meets the order.`,
+		Example: "  tally order validate order.yaml\n  tally order validate order.yaml --home tally-devnet/consumer",
+		Args:    arguments("validate ORDER.yaml"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			ctx := cmd.Context()
+			s, err := consume.ReadOrder(args[0], allow...)
+			if err != nil {
+				return err
+			}
+			d, err := interruptible(ctx, func() (*consume.Draft, error) {
+				return s.Draft(ctx, engine.Bounded(cpu.New(threads), memory<<20))
+			})
+			if err != nil {
+				return err
+			}
+			v := newValidated(s.Source(), d)
+			v.asked = home.Exists(e.home) || r.endpoints != "" || r.node.RPC != ""
+			if !v.asked {
+				if err := d.Suits(&job.DefaultParams, dispute.DefaultRules); err != nil {
+					return fmt.Errorf("by the rules of a new chain: %w; name the --home of a consumer to go by those of its network", err)
+				}
+			} else {
+				if err := r.dial(ctx); err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, r.close()) }()
+				if err := r.quote(ctx, d, v); err != nil {
+					return err
+				}
+			}
+			if err := e.show(v, func(w io.Writer) { v.tell(w) }); err != nil {
+				return err
+			}
+			if v.asked && v.Best == "" {
+				return errNoOffer
+			}
+			return nil
+		},
+	}
+	r.flags(cmd.Flags())
+	allowFlag(cmd, &allow)
+	cmd.Flags().Var(within(&threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
+	cmd.Flags().Var(within(&memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
+	return cmd
+}
+
+// allowFlag adds the flag that allows folders of files beside that of the order.
+func allowFlag(cmd *cobra.Command, folders *[]string) {
+	cmd.Flags().StringArrayVar(folders, "allow", nil, "another folder in which files of the order may lie; those who work on it see them")
+}
+
+// errNoOffer says that an order is sound, and nobody would take it now.
+var errNoOffer = errors.New("no offer meets the order")
+
+func newValidated(source string, d *consume.Draft) *validated {
+	p, c := &d.Problem, d.Terms
+	kept := newKept(&job.Order{Problem: *p, Conditions: c}, d.Job.Step.Gives())
+	memory := d.Memory()
+	v := &validated{
+		Memory: memory, Declined: memory > home.MemoryGB*1_000_000_000,
+		Kind: p.Kind, Model: source, Parent: given(d.Problem.Parent), Program: p.Step.String(), Start: p.Start.String(), Data: given(p.Data),
+		Records: p.Records, Loss: d.Loss, Unknown: d.Unknown, Units: p.Units(), Steps: p.Units() * p.Steps,
+		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Job.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
+		Audited:  min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
+		Detected: newOdds(p, &c), auditors: c.Auditors,
+	}
+	if d.HeldOut != nil {
+		v.HeldOut = d.HeldOut.Shape[0]
+	}
+	return v
+}
+
+// Kept says what custodians keep of each checkpoint.
+type Kept struct {
+	Custodians int     `json:"custodians"`
+	Needed     int     `json:"needed"` // of them, to have it all
+	Bytes      uint64  `json:"bytes"`  // of each
+	Copies     float64 `json:"copies"` // of all together
+}
+
+func newKept(o *job.Order, slots []graph.Slot) Kept {
+	c, size := o.Fragments(), o.Problem.StateBytes
+	k := Kept{Custodians: c.Fragments, Needed: c.Needed, Bytes: size}
+	if c.Cuts() {
+		k.Bytes = c.Bytes(slots)
+	}
+	k.Copies = float64(k.Custodians) * float64(k.Bytes) / float64(size)
+	return k
+}
+
+// Odds are those with which drawn auditors find a fraud, if nobody else looks.
+type Odds struct {
+	Segment float64 `json:"segment"`        // one forged segment of a unit
+	Proven  float64 `json:"segment_proven"` // the same, of a provider with a long record
+	Unit    float64 `json:"unit"`           // all segments of one unit
+	Tenth   float64 `json:"tenth_of_units"` // one segment in each of a tenth of the units, at least one
+}
+
+func newOdds(p *job.Problem, c *job.Conditions) Odds {
+	share := func(odds uint64) float64 { return float64(odds) / proof.Certain }
+	n := p.Segments()
+	one := proof.Detected(n, 1, c.AuditSegments, c.Auditors)
+	return Odds{
+		Segment: share(one), Proven: share(proof.Detected(n, 1, c.Audited(math.MaxUint64), c.Auditors)),
+		Unit:  share(proof.Detected(n, n, c.AuditSegments, c.Auditors)),
+		Tenth: share(proof.AtLeastOnce(one, max(p.Units()/10, 1))),
+	}
+}
+
+// quote adds what the offers would take.
+func (r *reader) quote(ctx context.Context, d *consume.Draft, v *validated) error {
+	q, err := consume.Quote(ctx, r.role, d.Unsigned())
+	if err != nil {
+		return err
+	}
+	v.Best, v.Offers = q.Best, bids(q.Bids)
+	return nil
+}
+
+func (v *validated) tell(w io.Writer) {
+	if v.Kind == job.Batch {
+		fmt.Fprintf(w, "%s can be applied\n  data      %d records\n", v.Model, v.Records)
+	} else {
+		fmt.Fprintf(w, "%s can be trained\n  data      %d records, %d held out\n", v.Model, v.Records, v.HeldOut)
+		fmt.Fprintf(w, "  loss      %.3f nats per token at the first step\n", v.Loss)
+	}
+	if v.Unknown > 0 {
+		fmt.Fprintf(w, "  WARNING   %.2g %% of the text are characters without a token: give the model one output more than there are different characters\n", 100*v.Unknown)
+	}
+	fmt.Fprintf(w, "  work      %d units, %d steps of %.4g GFLOP and %.3g MB; a checkpoint has %.3g MB\n", v.Units, v.Steps, float64(v.StepFLOPs)/1e9, float64(v.StepPeak)/1e6, float64(v.StateSize)/1e6)
+	limit := fmt.Sprintf("within the %d GB", home.MemoryGB)
+	if v.Declined {
+		limit = fmt.Sprintf("MORE than the %d GB", home.MemoryGB)
+	}
+	fmt.Fprintf(w, "  memory    %.3g GB for a program, %s that providers and custodians allow unless their memory_gb says otherwise\n", float64(v.Memory)/1e9, limit)
+	what := "all of it"
+	if v.Kept.Needed > 1 {
+		what = fmt.Sprintf("a fragment of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
+	}
+	fmt.Fprintf(w, "  kept      by %s, each %s: %.2g times the data\n", several(v.Kept.Custodians, "custodian"), what, v.Kept.Copies)
+	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, several(v.auditors, "drawn auditor"))
+	o := v.Detected
+	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)
+	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest challenger finds all\n", 100*o.Tenth)
+	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
+	if v.asked && v.Offers == nil {
+		fmt.Fprintln(w, "  offers    none: no validator sells computation at present")
+	} else if !v.asked {
+		fmt.Fprintln(w, "  offers    not asked: this is by the rules of a new chain; with --home of a consumer its network says what it would take")
+	}
+	tellBids(w, v.Offers)
+	if v.Best != "" {
+		fmt.Fprintf(w, "  best      %s\n", v.Best)
+	}
+}
