@@ -2,9 +2,10 @@
 // decides who computed a claim correctly.
 //
 // A claim says: from these start states, this program, run so many steps on
-// these data, ends in that state. A challenger says it does not. The two narrow
-// their disagreement, the defender by posting commitments, the challenger by
-// picking the first that it disagrees with:
+// these data, ends in that state. Or its steps are independent, and give these
+// states. A challenger says that it is not so. The two narrow their disagreement,
+// the defender by posting commitments, the challenger by picking the first that it
+// disagrees with:
 //
 //	segment → step → node of the program → tile → element → fold block
 //

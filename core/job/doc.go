@@ -8,6 +8,9 @@
 //
 //	Apply(Lease, Event) → (Lease, []Effect, error)
 //
+// Work is of a kind: training, or a batch of independent steps. What differs between kinds
+// stands in kind.go, and nothing else here asks for it.
+//
 // [NewLease] begins a lease, and [Apply] is all that happens to it. Events are what people
 // and the clock do; effects are what the chain must do with money and records. Nothing here
 // reads a clock or touches an account.

@@ -5,8 +5,9 @@
 // A consumer needs no registration. It must stay until a quorum of custodians holds
 // its files; from then on the order is carried out without it.
 //
-// Call [NewDraft] for an order file, and [Draft.Order] for the order. Then [Post] it, [Follow]
-// it, and [Deliver] the result.
+// Call [ReadOrder] for an order file of either kind, [OrderFile].Draft for a draft of it, and
+// [Draft.Order] for the order. Then [Post] it, and [Follow] it. [Deliver] the model that was
+// trained, or [DeliverResults] of a batch.
 //
 // Invariant: what was paid is not paid again: an order that was posted is found by
 // [FindEarlier] before it is posted.
