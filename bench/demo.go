@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
 	cmttypes "github.com/cometbft/cometbft/types"
@@ -65,6 +66,7 @@ func whole(ctx context.Context, o Options) ([]Row, error) {
 
 // trial is what a demo shows of its disputes. Of several it keeps the dearest.
 type trial struct {
+	mu       sync.Mutex // both orders are followed at once
 	begun    time.Time
 	training time.Duration // until the last merge
 	judged   map[uint64]bool
@@ -74,10 +76,12 @@ type trial struct {
 }
 
 func (t *trial) inspect(ctx context.Context, env *role.Env, l *job.Lease) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.begun.IsZero() {
 		t.begun, t.judged = time.Now(), map[uint64]bool{}
 	}
-	if l.Phase == job.Active {
+	if l.Phase == job.Active && l.Order.Problem.Kind == job.Training {
 		t.training = time.Since(t.begun)
 	}
 	ds, err := consume.Disputes(ctx, env, l.Order.ID())

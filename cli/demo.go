@@ -19,15 +19,16 @@ func (e *env) demo() *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use: "demo", GroupID: "network", Args: cobra.NoArgs,
-		Short: "Run one training order on a whole network, and see a cheater convicted",
-		Long: `Starts a network on this machine (4 validators, 4 providers, one challenger),
-orders a small language model trained on a text, and follows the order to its
-settlement. One provider cheats by one unit in the last place of one accumulator;
-the challenger finds it, and the chain convicts it by recomputing one fold block.
+		Short: "Run a training and a batch on a whole network, and see cheaters convicted",
+		Long: `Starts a network on this machine (4 validators, 4 providers, one challenger), and
+posts two orders: train a small language model on a text, and score the held-out text
+by the model as it is before. They run side by side to their settlement. In each, one
+provider cheats by one unit in the last place of one accumulator; it is found, and the
+chain convicts it by recomputing one fold block.
 
-With --dir the network stays in DIR: an order that is not finished goes on at the
-next start, a finished one makes room for another. Without it, only the model and
-its proof are kept.`,
+With --dir the network stays in DIR: orders that are not finished go on at the
+next start, finished ones make room for others. Without it, only results and their
+proofs are kept.`,
 		Example: `  tally demo
   tally demo --dir demo --data book.txt
   tally demo --cheat none --json`,
@@ -36,7 +37,7 @@ its proof are kept.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Dir, "dir", "", "directory of the network and its results (default: a temporary one)")
 	f.StringVar(&o.Data, "data", "", "text file to train on (default: a text that comes with the program)")
-	f.StringVar((*string)(&o.Cheat), "cheat", string(demo.CheatULP), "how one provider cheats: ulp or none")
+	f.StringVar((*string)(&o.Cheat), "cheat", string(demo.CheatULP), "how one provider of each order cheats: ulp or none")
 	f.Var(within(&o.Threads, 0, devnet.MaxPeers), "threads", "threads of each role that computes (default 1)")
 	return cmd
 }
@@ -86,7 +87,7 @@ func (e *env) unfinished(ctx context.Context, o *demo.Options, temporary bool) e
 		return nil
 	}
 	if ctx.Err() != nil {
-		fmt.Fprintf(e.err, "The order is not finished. It goes on with:\n  tally demo --dir %s --cheat %s\n", o.Dir, o.Cheat)
+		fmt.Fprintf(e.err, "The orders are not finished. They go on with:\n  tally demo --dir %s --cheat %s\n", o.Dir, o.Cheat)
 	}
 	return nil
 }
@@ -107,7 +108,7 @@ func keepResults(dir string) error {
 
 // settlement tells how an order ended.
 func settlement(w io.Writer, r *demo.Report) {
-	fmt.Fprintf(w, "\nOrder %s %s after %.0f s\n", r.Order[:8], r.Status, r.Seconds)
+	fmt.Fprintf(w, "\nTraining %s %s after %.0f s\n", r.Order[:8], r.Status, r.Seconds)
 	outcome(w, &r.Outcome, r.Name)
 	fmt.Fprintf(w, "  loss      %.3f → %.3f, held out %.3f → %.3f nats per character\n", r.LossFirst, r.LossLast, r.HeldOutLossFirst, r.HeldOutLossLast)
 	ok := "every ledger adds up"
@@ -115,6 +116,11 @@ func settlement(w io.Writer, r *demo.Report) {
 		ok = "a ledger does not add up"
 	}
 	fmt.Fprintf(w, "  supply    %s\n", ok)
+	b := r.Batch
+	fmt.Fprintf(w, "\nBatch %s %s\n", b.Order[:8], b.Status)
+	outcome(w, &b.Outcome, r.Name)
+	fmt.Fprintf(w, "  loss      %.3f over %d held-out records, before the training\n", b.Loss, b.Records)
+	fmt.Fprintf(w, "  results   %s\n  proof     tally verify %s --trust %s\n", b.Outputs[demo.ScoreSlot], b.Bundle, b.Trust)
 	fmt.Fprintf(w, "\nThe model writes:\n  %s\n", strings.ReplaceAll(strings.TrimSpace(r.Sample), "\n", "\n  "))
 	files(w, &r.Delivery)
 }

@@ -118,7 +118,8 @@ func (s *sight) View() string {
 	fmt.Fprintf(&v, "%s  %s  %s\n\n", bold.Render("Tally demo"), stage, faint.Render(fmt.Sprintf("%.0f s", time.Since(s.begun).Seconds())))
 	if len(b.Workers) > 0 {
 		fmt.Fprintf(&v, "  round %d of %d   %s   %s\n", min(b.Round+1, b.Rounds), b.Rounds, units(b.Units), faint.Render("□ open ◇ computing ▫ posted ▪ kept ■ accepted"))
-		fmt.Fprintf(&v, "  loss  %s\n\n", losses(b.Loss))
+		fmt.Fprintf(&v, "  loss  %s\n", losses(b.Loss))
+		fmt.Fprintf(&v, "  batch %s\n\n", units(b.Batch))
 		for _, w := range b.Workers {
 			fmt.Fprintf(&v, "  %-12s %s\n", w.Name, worker(w))
 		}
@@ -185,7 +186,7 @@ func worker(w demo.Worker) string {
 // search draws how a dispute narrows.
 func search(d *demo.DisputeBoard) string {
 	var v strings.Builder
-	fmt.Fprintf(&v, "  %s unit %d of %s, move %d\n  ", bold.Render("dispute"), d.Unit, d.Defender, d.Moves)
+	fmt.Fprintf(&v, "  %s about unit %d of the %s by %s, move %d\n  ", bold.Render("dispute"), d.Unit, d.Order, d.Defender, d.Moves)
 	steps := []string{fmt.Sprintf("steps %d–%d", d.StepLo, d.StepHi)}
 	if d.StepHi-d.StepLo == 1 {
 		steps[0] = fmt.Sprintf("step %d", d.StepLo)

@@ -57,7 +57,7 @@ var exceptions = map[string]map[string]exception{
 		"core/dispute.Game": {31, "the whole course of a game, as it is stored"},
 		"core/job.Lease":    {31, lease}, "core/job.Params": {21, "the chain's rules"}, "core/job.Problem": {21, "an order as it is signed"},
 		"cli.validated": {25, chart}, "engine/cpu/asm.KernelSet": {24, "one for each micro-kernel"},
-		"internal/democheck.report": {25, chart}, "node/devnet.Config": {25, "what a user may choose"},
+		"node/devnet.Config": {25, "what a user may choose"},
 	},
 	"methods of a type": {
 		"core/job.Lease":          {193, lease},

@@ -1,6 +1,6 @@
 // Command democheck checks what two runs of the demo report: one in which
-// everybody is honest, and one with a cheater. It checks the files they made,
-// too.
+// everybody is honest, and one with a cheater in each order. It checks the files
+// they made, too.
 //
 //	democheck TALLY HONEST.json CHEATED.json
 //
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,46 +23,63 @@ import (
 	"time"
 )
 
-// report is what tally demo --json prints.
-type report struct {
-	Order        string            `json:"order"`
-	Status       string            `json:"status"`
-	Steps        int               `json:"steps"`
-	Units        int               `json:"units"`
-	LossFirst    float64           `json:"loss_first"`
-	LossLast     float64           `json:"loss_last"`
-	HeldOutFirst float64           `json:"heldout_loss_first"`
-	HeldOutLast  float64           `json:"heldout_loss_last"`
-	Price        uint64            `json:"price_utally"`
-	Deposit      uint64            `json:"deposit_utally"`
-	Paid         map[string]uint64 `json:"paid"`
-	Refund       uint64            `json:"refund_utally"`
-	Burnt        uint64            `json:"burnt_utally"`
-	Slashed      uint64            `json:"slashed_utally"`
-	SlashPaid    map[string]uint64 `json:"slash_paid"`
-	EscrowLeft   *uint64           `json:"escrow_left_utally"`
-	Audits       struct {
+// outcome is what is told of either order.
+type outcome struct {
+	Order      string            `json:"order"`
+	Status     string            `json:"status"`
+	Steps      int               `json:"steps"`
+	Units      int               `json:"units"`
+	Price      uint64            `json:"price_utally"`
+	Deposit    uint64            `json:"deposit_utally"`
+	Paid       map[string]uint64 `json:"paid"`
+	Refund     uint64            `json:"refund_utally"`
+	Burnt      uint64            `json:"burnt_utally"`
+	Slashed    uint64            `json:"slashed_utally"`
+	SlashPaid  map[string]uint64 `json:"slash_paid"`
+	EscrowLeft *uint64           `json:"escrow_left_utally"`
+	Audits     struct {
 		Drawn, Passed, Failed int
 	} `json:"audits"`
-	Dispute *struct {
-		Provider string `json:"provider"`
-		Op       string `json:"op"`
-		Fold     int    `json:"fold"`
-		Moves    int    `json:"moves"`
-		Loser    string `json:"loser"`
-	} `json:"dispute"`
-	FinalRoot   string  `json:"final_root"`
-	TrustRoot   string  `json:"trust_root"`
-	Bundle      string  `json:"bundle"`
-	Safetensors string  `json:"safetensors"`
-	ONNX        string  `json:"onnx"`
-	SupplyOK    bool    `json:"supply_ok"`
-	Seconds     float64 `json:"seconds"`
+	Dispute   *dispute `json:"dispute"`
+	FinalRoot string   `json:"final_root"`
+	TrustRoot string   `json:"trust_root"`
+	Bundle    string   `json:"bundle"`
+}
+
+type dispute struct {
+	Provider string `json:"provider"`
+	Op       string `json:"op"`
+	Fold     int    `json:"fold"`
+	Moves    int    `json:"moves"`
+	Loser    string `json:"loser"`
+}
+
+// report is what tally demo --json prints: of the training, and of the batch beside it.
+type report struct {
+	outcome
+	LossFirst    float64 `json:"loss_first"`
+	LossLast     float64 `json:"loss_last"`
+	HeldOutFirst float64 `json:"heldout_loss_first"`
+	HeldOutLast  float64 `json:"heldout_loss_last"`
+	Safetensors  string  `json:"safetensors"`
+	ONNX         string  `json:"onnx"`
+	SupplyOK     bool    `json:"supply_ok"`
+	Seconds      float64 `json:"seconds"`
+	Batch        score   `json:"batch"`
+}
+
+// score is what is told of the batch.
+type score struct {
+	outcome
+	Outputs map[string]string `json:"outputs"`
+	Records int               `json:"records"`
+	Loss    float64           `json:"loss"`
 }
 
 // Bounds that a demo keeps.
 const (
 	maxHeldOut    = 3.0 // nats per character
+	maxApart      = 1e-4
 	maxMoves      = 40
 	refusalWithin = 2 * time.Second
 )
@@ -93,16 +111,25 @@ func run(tally, honestFile, cheatedFile string) error {
 	}
 	err = errors.Join(
 		problems("honest run", append(faults(honest), honestFaults(honest)...)),
-		problems("run with a cheater", append(faults(cheated), cheatedFaults(cheated)...)),
+		problems("run with cheaters", append(faults(cheated), cheatedFaults(cheated)...)),
+		sameRoot("training", &honest.outcome, &cheated.outcome),
+		sameRoot("batch", &honest.Batch.outcome, &cheated.Batch.outcome),
 	)
-	if honest.FinalRoot != cheated.FinalRoot {
-		err = errors.Join(err, fmt.Errorf("final roots differ: %s without a cheater, %s with one", honest.FinalRoot, cheated.FinalRoot))
-	}
 	if err != nil {
 		return err
 	}
 	fmt.Printf("demo: %d units, held-out loss %.3f → %.3f, root %.8s with and without a cheater, who lost after %d moves; %.0f s and %.0f s\n",
 		cheated.Units, cheated.HeldOutFirst, cheated.HeldOutLast, cheated.FinalRoot, cheated.Dispute.Moves, honest.Seconds, cheated.Seconds)
+	b := &cheated.Batch
+	fmt.Printf("batch: %d units, %d records, loss %.3f, root %.8s with and without a cheater, who lost after %d moves\n", b.Units, b.Records, b.Loss, b.FinalRoot, b.Dispute.Moves)
+	return nil
+}
+
+// sameRoot returns an error unless both runs gave the same.
+func sameRoot(of string, honest, cheated *outcome) error {
+	if honest.FinalRoot != cheated.FinalRoot {
+		return fmt.Errorf("final roots of the %s differ: %s without a cheater, %s with one", of, honest.FinalRoot, cheated.FinalRoot)
+	}
 	return nil
 }
 
@@ -125,57 +152,62 @@ func read(file string) (*report, error) {
 	return r, nil
 }
 
+// complaints collects what is wrong.
+type complaints []string
+
+func (c *complaints) add(wrong bool, format string, args ...any) {
+	if wrong {
+		*c = append(*c, fmt.Sprintf(format, args...))
+	}
+}
+
 // faults returns what is wrong with a report of any run.
-func faults(r *report) (out []string) {
-	bad := func(wrong bool, format string, args ...any) {
-		if wrong {
-			out = append(out, fmt.Sprintf(format, args...))
+func faults(r *report) (out complaints) {
+	out.add(!(r.LossLast < r.LossFirst), "loss did not fall: %v → %v", r.LossFirst, r.LossLast)
+	out.add(!(r.HeldOutLast < r.HeldOutFirst), "held-out loss did not fall: %v → %v", r.HeldOutFirst, r.HeldOutLast)
+	out.add(!(r.HeldOutLast < maxHeldOut), "held-out loss %v is not below %v", r.HeldOutLast, maxHeldOut)
+	out.add(!r.SupplyOK, "a ledger does not add up")
+	// Both are of the untrained model on the same text: one by the consumer, one by the network.
+	out.add(!(math.Abs(r.Batch.Loss-r.HeldOutFirst) < maxApart), "the batch gave a loss of %v, the consumer found %v", r.Batch.Loss, r.HeldOutFirst)
+	out.add(r.Batch.Records == 0, "the batch had no records")
+	for _, o := range []*outcome{&r.outcome, &r.Batch.outcome} {
+		out.add(o.Status != "settled", "status is %q", o.Status)
+		out.add(o.Units == 0 || o.Steps < o.Units, "%d steps in %d units", o.Steps, o.Units)
+		out.add(sum(o.Paid)+o.Refund+o.Burnt != o.Price+o.Deposit, "paid %d + refund %d + burnt %d is not the price %d and the deposit %d", sum(o.Paid), o.Refund, o.Burnt, o.Price, o.Deposit)
+		out.add(len(o.Paid) == 0, "nobody was paid")
+		out.add(o.Burnt == 0, "nothing was burnt")
+		out.add(sum(o.SlashPaid) != o.Slashed, "%d of %d slashed went somewhere", sum(o.SlashPaid), o.Slashed)
+		out.add(o.EscrowLeft == nil || *o.EscrowLeft != 0, "escrow_left_utally is missing or not 0")
+		out.add(o.Audits.Drawn == 0 || o.Audits.Passed == 0, "audits: %+v", o.Audits)
+		out.add(len(o.FinalRoot) != 64, "final root %q", o.FinalRoot)
+	}
+	return out
+}
+
+func honestFaults(r *report) (out complaints) {
+	for _, o := range []*outcome{&r.outcome, &r.Batch.outcome} {
+		out.add(o.Dispute != nil, "there was a dispute")
+		out.add(o.Slashed != 0 || o.Audits.Failed != 0, "%d utally slashed, %d audits failed", o.Slashed, o.Audits.Failed)
+	}
+	return out
+}
+
+func cheatedFaults(r *report) (out complaints) {
+	for _, o := range []*outcome{&r.outcome, &r.Batch.outcome} {
+		d := o.Dispute
+		if d == nil {
+			out.add(true, "no dispute")
+			continue
 		}
-	}
-	bad(r.Status != "settled", "status is %q", r.Status)
-	bad(r.Units == 0 || r.Steps < r.Units, "%d steps in %d units", r.Steps, r.Units)
-	bad(!(r.LossLast < r.LossFirst), "loss did not fall: %v → %v", r.LossFirst, r.LossLast)
-	bad(!(r.HeldOutLast < r.HeldOutFirst), "held-out loss did not fall: %v → %v", r.HeldOutFirst, r.HeldOutLast)
-	bad(!(r.HeldOutLast < maxHeldOut), "held-out loss %v is not below %v", r.HeldOutLast, maxHeldOut)
-	bad(sum(r.Paid)+r.Refund+r.Burnt != r.Price+r.Deposit, "paid %d + refund %d + burnt %d is not the price %d and the deposit %d", sum(r.Paid), r.Refund, r.Burnt, r.Price, r.Deposit)
-	bad(len(r.Paid) == 0, "nobody was paid")
-	bad(r.Burnt == 0, "nothing was burnt")
-	bad(sum(r.SlashPaid) != r.Slashed, "%d of %d slashed went somewhere", sum(r.SlashPaid), r.Slashed)
-	bad(r.EscrowLeft == nil || *r.EscrowLeft != 0, "escrow_left_utally is missing or not 0")
-	bad(r.Audits.Drawn == 0 || r.Audits.Passed == 0, "audits: %+v", r.Audits)
-	bad(!r.SupplyOK, "a ledger does not add up")
-	bad(len(r.FinalRoot) != 64, "final root %q", r.FinalRoot)
-	return out
-}
-
-func honestFaults(r *report) (out []string) {
-	if r.Dispute != nil {
-		out = append(out, "there was a dispute")
-	}
-	if r.Slashed != 0 || r.Audits.Failed != 0 {
-		out = append(out, fmt.Sprintf("%d utally slashed, %d audits failed", r.Slashed, r.Audits.Failed))
+		out.add(d.Loser == "" || d.Loser != d.Provider, "the loser is %q, not the provider %q", d.Loser, d.Provider)
+		out.add(d.Op != "MatMul" || d.Fold < 1, "the search ended at %s, fold block %d; the lie is in a MatMul, past the first", d.Op, d.Fold)
+		out.add(d.Moves < 1 || d.Moves > maxMoves, "%d moves", d.Moves)
+		out.add(o.Slashed == 0, "nobody was slashed")
 	}
 	return out
 }
 
-func cheatedFaults(r *report) (out []string) {
-	d := r.Dispute
-	if d == nil {
-		return []string{"no dispute"}
-	}
-	bad := func(wrong bool, format string, args ...any) {
-		if wrong {
-			out = append(out, fmt.Sprintf(format, args...))
-		}
-	}
-	bad(d.Loser == "" || d.Loser != d.Provider, "the loser is %q, not the provider %q", d.Loser, d.Provider)
-	bad(d.Op != "MatMul" || d.Fold < 1, "the search ended at %s, fold block %d; the lie is in a MatMul, past the first", d.Op, d.Fold)
-	bad(d.Moves < 1 || d.Moves > maxMoves, "%d moves", d.Moves)
-	bad(r.Slashed == 0, "nobody was slashed")
-	return out
-}
-
-func problems(name string, list []string) error {
+func problems(name string, list complaints) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -193,10 +225,18 @@ func sum(shares map[string]uint64) (n uint64) {
 	return n
 }
 
-// filesOf checks that the bundle is accepted, and refused after a bit of it
-// has flipped.
+// filesOf checks what both orders left.
 func filesOf(tally string, r *report) error {
-	for _, f := range []string{r.Safetensors, r.ONNX} {
+	return errors.Join(
+		filesOfOrder(tally, &r.outcome, r.Safetensors, r.ONNX),
+		filesOfOrder(tally, &r.Batch.outcome, slices.Collect(maps.Values(r.Batch.Outputs))...),
+	)
+}
+
+// filesOfOrder checks that files are there, and that the bundle is accepted, and refused after
+// a bit of it has flipped.
+func filesOfOrder(tally string, r *outcome, files ...string) error {
+	for _, f := range files {
 		s, err := os.Stat(f)
 		if err != nil {
 			return err

@@ -6,28 +6,29 @@ import (
 	"testing"
 )
 
-func good() *report {
-	r := &report{
-		Status: "settled", Steps: 512, Units: 32, LossFirst: 4.2, LossLast: 2.4, HeldOutFirst: 4.2, HeldOutLast: 2.3,
+func goodOutcome() outcome {
+	o := outcome{
+		Status: "settled", Steps: 512, Units: 32,
 		Price: 100, Paid: map[string]uint64{"a": 60, "b": 20}, Refund: 18, Burnt: 2,
-		EscrowLeft: new(uint64), FinalRoot: strings.Repeat("ab", 32), SupplyOK: true,
+		EscrowLeft: new(uint64), FinalRoot: strings.Repeat("ab", 32),
 	}
-	r.Audits.Drawn, r.Audits.Passed = 33, 33
-	return r
+	o.Audits.Drawn, o.Audits.Passed = 33, 33
+	return o
 }
 
-// convict makes a good report that of a run with a cheater.
+func good() *report {
+	return &report{
+		outcome: goodOutcome(), LossFirst: 4.2, LossLast: 2.4, HeldOutFirst: 4.2, HeldOutLast: 2.3, SupplyOK: true,
+		Batch: score{outcome: goodOutcome(), Records: 8, Loss: 4.2},
+	}
+}
+
+// convict makes a good report that of a run with cheaters.
 func convict(r *report) {
-	r.Slashed, r.SlashPaid = 50, map[string]uint64{"a": 20, "c": 30}
-	r.Dispute = new(struct {
-		Provider string `json:"provider"`
-		Op       string `json:"op"`
-		Fold     int    `json:"fold"`
-		Moves    int    `json:"moves"`
-		Loser    string `json:"loser"`
-	})
-	d := r.Dispute
-	d.Provider, d.Loser, d.Op, d.Fold, d.Moves = "p", "p", "MatMul", 1, 14
+	for _, o := range []*outcome{&r.outcome, &r.Batch.outcome} {
+		o.Slashed, o.SlashPaid = 50, map[string]uint64{"a": 20, "c": 30}
+		o.Dispute = &dispute{Provider: "p", Loser: "p", Op: "MatMul", Fold: 1, Moves: 14}
+	}
 }
 
 func TestFaults(t *testing.T) {
@@ -40,24 +41,28 @@ func TestFaults(t *testing.T) {
 		t.Fatalf("good run with a cheater: %q", f)
 	}
 	for want, spoil := range map[string]func(*report){
-		"status":            func(r *report) { r.Status = "refunded" },
-		"steps":             func(r *report) { r.Steps = 0 },
-		"loss did not fall": func(r *report) { r.LossLast = math.NaN() },
-		"held-out":          func(r *report) { r.HeldOutLast = 4.3 },
-		"not below 3":       func(r *report) { r.HeldOutLast = 3.1 },
-		"is not the price":  func(r *report) { r.Refund++ },
-		"nobody was paid":   func(r *report) { r.Paid, r.Refund = nil, 98 },
-		"nothing was burnt": func(r *report) { r.Burnt = 0 },
-		"went somewhere":    func(r *report) { r.SlashPaid["c"]-- },
-		"escrow_left":       func(r *report) { *r.EscrowLeft = 1 },
-		"audits":            func(r *report) { r.Audits.Passed = 0 },
-		"ledger":            func(r *report) { r.SupplyOK = false },
-		"final root":        func(r *report) { r.FinalRoot = "" },
-		"no dispute":        func(r *report) { r.Dispute = nil },
-		"the loser is":      func(r *report) { r.Dispute.Loser = "challenger" },
-		"fold block 0":      func(r *report) { r.Dispute.Fold = 0 },
-		"41 moves":          func(r *report) { r.Dispute.Moves = 41 },
-		"nobody was slash":  func(r *report) { r.Slashed, r.SlashPaid = 0, nil },
+		"status":             func(r *report) { r.Status = "refunded" },
+		"steps":              func(r *report) { r.Steps = 0 },
+		"loss did not fall":  func(r *report) { r.LossLast = math.NaN() },
+		"held-out":           func(r *report) { r.HeldOutLast = 4.3 },
+		"not below 3":        func(r *report) { r.HeldOutLast = 3.1 },
+		"is not the price":   func(r *report) { r.Refund++ },
+		"nobody was paid":    func(r *report) { r.Paid, r.Refund = nil, 98 },
+		"nothing was burnt":  func(r *report) { r.Burnt = 0 },
+		"went somewhere":     func(r *report) { r.SlashPaid["c"]-- },
+		"escrow_left":        func(r *report) { *r.EscrowLeft = 1 },
+		"audits":             func(r *report) { r.Audits.Passed = 0 },
+		"ledger":             func(r *report) { r.SupplyOK = false },
+		"final root":         func(r *report) { r.FinalRoot = "" },
+		"no dispute":         func(r *report) { r.Dispute = nil },
+		"the loser is":       func(r *report) { r.Dispute.Loser = "challenger" },
+		"fold block 0":       func(r *report) { r.Dispute.Fold = 0 },
+		"41 moves":           func(r *report) { r.Dispute.Moves = 41 },
+		"nobody was slash":   func(r *report) { r.Slashed, r.SlashPaid = 0, nil },
+		"the batch gave":     func(r *report) { r.Batch.Loss = 4.3 },
+		"had no records":     func(r *report) { r.Batch.Records = 0 },
+		`status is "left"`:   func(r *report) { r.Batch.Status = "left" },
+		"the loser is \"q\"": func(r *report) { r.Batch.Dispute.Loser = "q" },
 	} {
 		r := good()
 		convict(r)
@@ -68,7 +73,7 @@ func TestFaults(t *testing.T) {
 	}
 	r = good()
 	convict(r)
-	if f := honestFaults(r); len(f) != 2 {
+	if f := honestFaults(r); len(f) != 4 { // two of each order
 		t.Errorf("an honest run with a dispute and a slash: %q", f)
 	}
 }

@@ -66,7 +66,7 @@ func TestCheaterIsConvicted(t *testing.T) {
 		Spec: func(s *consume.Spec) { s.Conditions.AuditSegments, s.Problem.Batch = 2, 8 },
 		Env: func(env *role.Env) {
 			if env.Name == "provider-1" {
-				env.Jobs.Exec, _ = demo.CheatULP.Executor(env.Jobs.Exec, 4)
+				env.Jobs.Exec, _ = demo.CheatULP.Executor(env.Jobs.Exec, job.Training, 4)
 			}
 		},
 	})

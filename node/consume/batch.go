@@ -167,17 +167,31 @@ func NewBatchDraft(ctx context.Context, s BatchSpec, exec engine.Executor) (*Dra
 			break
 		}
 	}
-	b := out.Job
-	model, err := written(d.Model)
+	return out, out.complete(ctx, d)
+}
+
+// FromDataset makes the draft of a batch whose model and records are in memory. A spec's
+// problem then says no more than the runs of a unit.
+func FromDataset(ctx context.Context, s BatchSpec, d replay.Dataset, exec engine.Executor) (*Draft, error) {
+	out := &Draft{}
+	if err := s.prepare(out, d, exec); err != nil {
+		return nil, err
+	}
+	return out, out.complete(ctx, d)
+}
+
+// complete adds the files of a batch to its draft, checks the order, and plays one run.
+func (d *Draft) complete(ctx context.Context, of replay.Dataset) error {
+	model, err := written(of.Model)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out.Files = []DraftFile{{replay.RoleModel, model}, {replay.RoleStart, canon.Encode(d.Records.Encode)}}
-	if err := out.Unsigned().Check(); err != nil {
-		return nil, err
+	d.Files = []DraftFile{{replay.RoleModel, model}, {replay.RoleStart, canon.Encode(of.Records.Encode)}}
+	if err := d.Unsigned().Check(); err != nil {
+		return err
 	}
-	_, err = b.UnitOf(&out.Problem, 0).Play(ctx, b.Start, 0, 1, nil)
-	return out, err
+	_, err = d.Job.UnitOf(&d.Problem, 0).Play(ctx, d.Job.Start, 0, 1, nil)
+	return err
 }
 
 // prepare makes the program of a draft, and cuts the runs into units.

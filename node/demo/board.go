@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/events"
 )
@@ -17,6 +18,7 @@ type Board struct {
 	Round    int
 	Rounds   int
 	Units    []job.Status  // of the round
+	Batch    []job.Status  // units of the batch
 	Workers  []Worker      // providers
 	Loss     []float32     // after each merged round, nats a character
 	Audits   [2]int        // passed, failed
@@ -38,6 +40,7 @@ type Worker struct {
 
 // DisputeBoard is how far a dispute has narrowed.
 type DisputeBoard struct {
+	Order           string // its name
 	Defender, Stage string
 	Unit            int
 	StepLo, StepHi  int
@@ -73,7 +76,8 @@ type scribe struct {
 	begun time.Time
 	board Board
 	o     *Options
-	names map[string]string // roles by account
+	names map[string]string     // roles by account
+	calls map[canon.Hash]string // orders by identity
 
 	trained map[trainedUnit]events.Event // the last event of units whose receipts are not posted
 }
@@ -85,7 +89,7 @@ type trainedUnit struct {
 }
 
 func newScribe(o *Options) *scribe {
-	return &scribe{begun: time.Now(), o: o, names: map[string]string{}, trained: map[trainedUnit]events.Event{}, board: Board{Stage: "starting the network"}}
+	return &scribe{begun: time.Now(), o: o, names: map[string]string{}, calls: map[canon.Hash]string{}, trained: map[trainedUnit]events.Event{}, board: Board{Stage: "starting the network"}}
 }
 
 // change edits the board and shows it.
@@ -93,7 +97,7 @@ func (s *scribe) change(edit func(*Board)) {
 	s.mu.Lock()
 	edit(&s.board)
 	b := s.board
-	b.Units, b.Workers, b.Loss, b.Lines = slices.Clone(b.Units), slices.Clone(b.Workers), slices.Clone(b.Loss), slices.Clone(b.Lines)
+	b.Units, b.Batch, b.Workers, b.Loss, b.Lines = slices.Clone(b.Units), slices.Clone(b.Batch), slices.Clone(b.Workers), slices.Clone(b.Loss), slices.Clone(b.Lines)
 	s.mu.Unlock()
 	if s.o.Board != nil {
 		s.o.Board(b)
@@ -127,8 +131,39 @@ func (s *scribe) name(account string) string {
 	return account
 }
 
+// call gives an order its name.
+func (s *scribe) call(order canon.Hash, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[order] = name
+}
+
+// order returns what people call an order.
+func (s *scribe) order(id canon.Hash) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[id]
+}
+
 // observe takes in what a role tells.
 func (s *scribe) observe(e events.Event) {
+	of := s.order(e.Order)
+	switch {
+	case e.Kind == events.Audited:
+		s.say("%s audited unit %d of the %s: %s", e.Role, e.Unit, of, e.Text)
+	case e.Kind == events.Replayed:
+		s.change(func(b *Board) { b.Replayed++ })
+	case e.Kind == events.Found:
+		s.say("%s found unit %d of the %s wrong: %s", e.Role, e.Unit, of, e.Text)
+	case of != batch:
+		s.observeTraining(e)
+	case e.Kind == events.Posted && e.Unit >= 0:
+		s.o.line(s.begun, "%s posted the receipt of unit %d of the batch", e.Role, e.Unit)
+	}
+}
+
+// observeTraining takes in who computes what, and how the loss falls.
+func (s *scribe) observeTraining(e events.Event) {
 	switch e.Kind {
 	case events.Computed:
 		s.change(func(b *Board) {
@@ -158,12 +193,6 @@ func (s *scribe) observe(e events.Event) {
 		}
 		s.change(func(b *Board) { b.Loss = append(b.Loss[:min(e.Step, len(b.Loss))], e.Loss) })
 		s.say("%s merged round %d: mean loss %.3f", e.Role, e.Step, e.Loss)
-	case events.Audited:
-		s.say("%s audited unit %d: %s", e.Role, e.Unit, e.Text)
-	case events.Replayed:
-		s.change(func(b *Board) { b.Replayed++ })
-	case events.Found:
-		s.say("%s found unit %d wrong: %s", e.Role, e.Unit, e.Text)
 	}
 }
 

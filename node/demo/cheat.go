@@ -8,6 +8,7 @@ import (
 
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 )
@@ -19,25 +20,45 @@ type Cheat string
 const (
 	CheatNone Cheat = "none"
 	// CheatULP changes one accumulator of one matrix product by one unit in the
-	// last place, after its first fold block, in the last step of every unit.
+	// last place, after its first fold block, in the last step or run of every unit.
 	CheatULP Cheat = "ulp"
 )
 
-// Executor returns exec as a cheat bends it. steps is the length of a unit.
-func (c Cheat) Executor(exec engine.Executor, steps int) (engine.Executor, error) {
+// Executor returns exec as a cheat bends it in orders of one kind. steps is the length of
+// their units.
+func (c Cheat) Executor(exec engine.Executor, kind string, steps int) (engine.Executor, error) {
 	switch c {
 	case CheatNone:
 		return exec, nil
 	case CheatULP:
-		return bent{exec, steps}, nil
+		return bent{exec, kind, steps}, nil
 	}
 	return nil, fmt.Errorf("cheat %q is not known; use %s or %s", c, CheatULP, CheatNone)
 }
 
-// bent is an executor that cheats in training steps, and in nothing else.
+// bent is an executor that cheats in the steps of units of one kind, and in nothing else.
 type bent struct {
 	engine.Executor
+	kind  string
 	steps int
+}
+
+// counts returns what numbers the steps of a program, by their inputs: nil if it is no
+// program of a unit's steps.
+func (b bent) counts(p *graph.Program) func(in graph.Inputs) int64 {
+	if b.kind == job.Batch {
+		if p.Results == nil || p.Rows == 0 {
+			return nil
+		}
+		return func(in graph.Inputs) int64 { return in.Rows[0] / int64(p.Rows) }
+	}
+	for i, s := range p.Slots {
+		// Only a training step reads records and changes parameters.
+		if s.Name == "step" && s.Type == tensor.Int64 && len(s.Shape) == 0 && p.Data != nil && p.Outputs[i].Kind == graph.RefNode {
+			return func(in graph.Inputs) int64 { return tensor.Of[int64](in.States[0].Tensors[i])[0] }
+		}
+	}
+	return nil
 }
 
 func (b bent) Prepare(p *graph.Program) (engine.Runner, error) {
@@ -45,32 +66,25 @@ func (b bent) Prepare(p *graph.Program) (engine.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	counter := -1
-	for i, s := range p.Slots {
-		if s.Name == "step" && s.Type == tensor.Int64 && len(s.Shape) == 0 {
-			counter = i
-		}
-	}
-	node := -1
+	number, node := b.counts(p), -1
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; n.Fn == tensor.Dot && n.Type == tensor.Float32 && n.Origin.Op == "MatMul" && n.Blocks() > 1 {
 			node = i
 		}
 	}
-	// Only a training step reads records and changes parameters.
-	if p.Data == nil || counter < 0 || node < 0 || p.Outputs[counter].Kind != graph.RefNode {
+	if number == nil || node < 0 {
 		return honest, nil
 	}
-	return &bentRunner{Runner: honest, program: p, commitment: p.Commit(), counter: counter, node: node, steps: b.steps, faults: map[int64]fault{}}, nil
+	return &bentRunner{Runner: honest, program: p, commitment: p.Commit(), number: number, node: node, steps: b.steps, faults: map[int64]fault{}}, nil
 }
 
-// bentRunner runs training steps and bends the last of each unit.
+// bentRunner runs steps and bends the last of each unit.
 type bentRunner struct {
 	engine.Runner
 	program    *graph.Program
 	commitment *graph.Commitment
-	counter    int // slot that counts steps
-	node       int // matrix product that is bent
+	number     func(in graph.Inputs) int64 // of a step
+	node       int                         // matrix product that is bent
 	steps      int
 
 	mu     sync.Mutex
@@ -82,7 +96,7 @@ type fault struct{ element, block int }
 
 // bends reports whether the step from these inputs is bent.
 func (r *bentRunner) bends(in graph.Inputs) (step int64, bends bool) {
-	step = tensor.Of[int64](in.States[0].Tensors[r.counter])[0]
+	step = r.number(in)
 	return step, (step+1)%int64(r.steps) == 0
 }
 
@@ -172,7 +186,7 @@ func (r *bentRunner) descend(e *dispute.Execution, element int, word tensor.Word
 		changed[i] = !v.Equal(bent.Values[i])
 		bent.Values[i] = v
 	}
-	out := &graph.State{Slots: p.Slots}
+	out := &graph.State{Slots: p.Gives()}
 	for _, ref := range p.Outputs {
 		out.Tensors = append(out.Tensors, bent.Value(ref))
 	}

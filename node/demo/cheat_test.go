@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
@@ -27,7 +28,7 @@ func TestUlpCheatIsFoundInItsFoldBlock(t *testing.T) {
 	}
 	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "adamw", Rate: train.Rate{LearningRate: 1e-2}, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Batch: 8}
 	work := func(c Cheat) *replay.Job {
-		exec, err := c.Executor(cpu.New(2), steps)
+		exec, err := c.Executor(cpu.New(2), job.Training, steps)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,62 @@ func lease(t *testing.T, p *job.Problem, w dispute.Witness) *job.Lease {
 }
 
 func TestCheatIsNamed(t *testing.T) {
-	if _, err := Cheat("lottery").Executor(cpu.New(1), 3); err == nil {
+	if _, err := Cheat("lottery").Executor(cpu.New(1), job.Batch, 3); err == nil {
 		t.Fatal("an unknown cheat was taken")
+	}
+}
+
+// The cheater in the batch is found in its fold block, too, and changes what it gives.
+func TestUlpCheatInBatch(t *testing.T) {
+	model, err := GPT{Vocab: 11, Context: 8, Width: 64, Layers: 1, Heads: 2, Seed: 3}.Scorer(scoreBatch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{2*scoreBatch + 3, 9}))
+	for i := range text.Len() {
+		text.Set(i, tensor.Word(i*i%11))
+	}
+	records, err := scoreRecords(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	play := func(c Cheat, run int) *graph.State {
+		exec, err := c.Executor(cpu.New(1), job.Batch, scoreSteps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := replay.NewBatch(replay.Dataset{Model: model, Records: records, Batch: scoreBatch}, exec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := job.Problem{Rounds: 1, Interval: 1, Steps: scoreSteps, Shards: 1}
+		if err := j.Bind(&p); err != nil {
+			t.Fatal(err)
+		}
+		s, err := j.UnitOf(&p, 0).Play(t.Context(), j.Start, run, run+1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for run, same := range []bool{true, false} {
+		if got := play(CheatULP, run).Tensors[0].Equal(play(CheatNone, run).Tensors[0]); got != same {
+			t.Errorf("run %d: the same losses with and without the cheat: %v, want %v", run, got, same)
+		}
+	}
+}
+
+func TestScoreRecords(t *testing.T) {
+	text := tensor.Must(tensor.From(tensor.Shape{scoreBatch + 1, 3}, make([]int32, 3*scoreBatch+3)))
+	for i := range text.Len() {
+		text.Set(i, tensor.Word(i))
+	}
+	s, err := scoreRecords(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, tokens := s.Find("next"), s.Find("tokens")
+	if !tokens.Shape.Equal(tensor.Shape{scoreBatch, 2}) || tokens.At(2) != 3 || tokens.At(3) != 4 || next.At(2) != 4 || next.At(3) != 5 || s.Slots[0].Name != "next" {
+		t.Errorf("%v: %v, %v", s.Slots, tensor.Of[int32](tokens), tensor.Of[int32](next))
 	}
 }

@@ -87,7 +87,20 @@ func (c GPT) graph(batch int, outline bool) (*graph.Graph, error) {
 		return nil, err
 	}
 	m := &builder{graph.NewBuilder("gpt"), c, outline}
-	tokens := m.Input("tokens", tensor.Int32, tensor.Shape{batch, c.Context})
+	logits := m.logits(m.Input("tokens", tensor.Int32, tensor.Shape{batch, c.Context}))
+	m.Output(logits, tensor.Float32, tensor.Shape{batch, c.Context, c.Vocab})
+	return m.Builder.Graph(), nil
+}
+
+type builder struct {
+	*graph.Builder
+	GPT
+	outline bool // parameters are inputs
+}
+
+// logits maps tokens [batch Context] to [batch Context Vocab].
+func (m *builder) logits(tokens string) string {
+	c := m.GPT
 	embedding := m.normal("embedding", 0.1, c.Vocab, c.Width)
 	x := m.Op("Add", m.Op("Gather", embedding, tokens), m.normal("positions", 0.1, c.Context, c.Width))
 	x = m.Op("Reshape", x, m.Ints(-1, c.Width))
@@ -104,15 +117,7 @@ func (c GPT) graph(batch int, outline bool) (*graph.Graph, error) {
 	} else {
 		logits = m.Op("MatMul", x, m.normal("head", 0.02, c.Width, c.Vocab))
 	}
-	logits = m.With().As("logits").Op("Reshape", logits, m.Ints(-1, c.Context, c.Vocab))
-	m.Output(logits, tensor.Float32, tensor.Shape{batch, c.Context, c.Vocab})
-	return m.Builder.Graph(), nil
-}
-
-type builder struct {
-	*graph.Builder
-	GPT
-	outline bool // parameters are inputs
+	return m.With().As("logits").Op("Reshape", logits, m.Ints(-1, c.Context, c.Vocab))
 }
 
 // parameter is a tensor that is trained, from the values that fill gives it.

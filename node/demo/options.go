@@ -25,8 +25,8 @@ type Options struct {
 
 	Line  func(string) // one line about something that happened; may be nil
 	Board func(Board)  // how everything stands, after every change; may be nil
-	// Inspect sees the order's lease on every block, as the consumer does; may be
-	// nil.
+	// Inspect sees the leases of the orders on every block, as the consumer does; may be
+	// nil. It is called for both at once.
 	Inspect func(ctx context.Context, env *role.Env, l *job.Lease) error
 }
 
@@ -57,7 +57,10 @@ func (o *Options) text() (string, error) {
 // seed of the model and of the batch order; the final root depends on it.
 const seed = 7
 
-// spec is the order that the demo posts. Its windows are short: who watches a
+// trainingSteps are the steps of a unit.
+const trainingSteps = 16
+
+// spec is the training order that the demo posts. Its windows are short: who watches a
 // demo does not want to wait, and the challenger runs beside it. It does with
 // one provider less than there are: who was convicted takes no orders for a
 // while.
@@ -65,7 +68,7 @@ func spec() consume.Spec {
 	s := consume.Default()
 	s.Name = "demo"
 	p, c := &s.Problem, &s.Conditions
-	p.Rounds, p.Shards, p.Steps, p.Interval, p.Batch, p.Seed = 8, 4, 16, 8, 8, seed
+	p.Rounds, p.Shards, p.Steps, p.Interval, p.Batch, p.Seed = 8, 4, trainingSteps, 8, 8, seed
 	c.MaxPrice, c.Providers, c.Custodians, c.Auditors, c.AuditSegments = 5_000_000, 3, 3, 1, 1
 	c.Expires = consume.Duration(time.Minute)
 	c.UnitTimeout, c.UnitWindow, c.Window = consume.Duration(2*time.Minute), consume.Duration(3*time.Second), consume.Duration(20*time.Second)

@@ -10,7 +10,7 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// Report is the outcome of a demo. Losses are in nats per character, amounts in
+// Report is the outcome of a demo: of the training, and of the batch beside it. Losses are in nats per character, amounts in
 // utally.
 type Report struct {
 	consume.Outcome
@@ -21,6 +21,7 @@ type Report struct {
 	FirstBlock       float64 `json:"first_block_seconds"`
 	Seconds          float64 `json:"seconds"`
 	Sample           string  `json:"sample"` // text that the trained model writes
+	Batch            *Score  `json:"batch"`
 
 	Names map[string]string `json:"-"` // roles by account
 }

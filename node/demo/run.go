@@ -14,6 +14,8 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/format/text"
+	"golang.org/x/sync/errgroup"
+
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/internal/bounded"
@@ -23,11 +25,22 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// cheater is the provider that may be dishonest.
-const cheater = "provider-1"
+// Names of the demo's orders, and by them the providers that may be dishonest.
+const (
+	training = "training"
+	batch    = "batch"
+)
 
-// Run runs the demo to its end. An order that an earlier run in the same
-// directory has not finished is taken up again.
+var cheaters = map[string]struct {
+	kind  string
+	steps int
+}{
+	"provider-1": {job.Training, trainingSteps},
+	"provider-2": {job.Batch, scoreSteps},
+}
+
+// Run runs the demo to its end. Orders that an earlier run in the same
+// directory has not finished are taken up again.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	begun := time.Now()
 	d := &demo{o: o, spec: spec(), scribe: newScribe(&o), report: &Report{}}
@@ -47,7 +60,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	d.report.FirstBlock = seconds(begun)
 	d.scribe.say("network up: %d validators, %d providers, %d challenger; first block after %.1f s", len(n.Validators), len(n.Providers), len(n.Challengers), d.report.FirstBlock)
 	if err = n.Ready(ctx); err == nil { // all take part, also the last to register
-		err = d.order(ctx, body)
+		err = d.orders(ctx, body)
 	}
 	d.report.Seconds = seconds(begun)
 	d.report.Names = d.scribe.names
@@ -87,10 +100,11 @@ func (d *demo) start(ctx context.Context) (*devnet.Network, error) {
 			d.scribe.mu.Lock()
 			d.scribe.names[env.Account.Address] = env.Name
 			d.scribe.mu.Unlock()
-			if env.Name != cheater {
+			in, cheats := cheaters[env.Name]
+			if !cheats {
 				return
 			}
-			exec, err := d.o.Cheat.Executor(env.Jobs.Exec, d.spec.Problem.Steps)
+			exec, err := d.o.Cheat.Executor(env.Jobs.Exec, in.kind, in.steps)
 			if err != nil {
 				prepared = err
 				return
@@ -113,8 +127,17 @@ func (d *demo) start(ctx context.Context) (*devnet.Network, error) {
 	return n, nil
 }
 
-// order brings one order from draft to settlement.
-func (d *demo) order(ctx context.Context, body string) error {
+// work is one of the demo's orders.
+type work struct {
+	name   string
+	draft  *consume.Draft
+	show   func(*job.Lease) // puts what is its own on the board
+	finish func(context.Context, *job.Lease) error
+	id     canon.Hash // zero: not posted yet
+}
+
+// orders brings both orders from draft to settlement, side by side.
+func (d *demo) orders(ctx context.Context, body string) error {
 	g, err := d.model.Graph(d.spec.Problem.Batch)
 	if err != nil {
 		return err
@@ -128,21 +151,36 @@ func (d *demo) order(ctx context.Context, body string) error {
 		return err
 	}
 	d.scribe.say("model: %d parameters; text: %d records, %d held out; loss %.3f, held out %.3f", d.model.Parameters(), draft.Problem.Records, draft.HeldOut.Shape[0], draft.Loss, d.report.HeldOutLossFirst)
-	id, err := d.post(ctx, draft)
+	score, err := d.draftScore(ctx, draft.HeldOut)
 	if err != nil {
 		return err
 	}
-	l, err := d.follow(ctx, id)
-	if err != nil {
+	all := []*work{
+		{name: training, draft: draft, show: d.showTraining, finish: func(ctx context.Context, l *job.Lease) error { return d.finish(ctx, draft, l) }},
+		{name: batch, draft: score, show: d.showBatch, finish: d.finishScore},
+	}
+	if err := d.post(ctx, all); err != nil {
 		return err
 	}
-	return d.finish(ctx, draft, l)
+	d.scribe.stage("training")
+	side, sideCtx := errgroup.WithContext(ctx)
+	for _, w := range all {
+		side.Go(func() error {
+			l, err := d.follow(sideCtx, w)
+			if err != nil {
+				return err
+			}
+			return w.finish(sideCtx, l)
+		})
+	}
+	if err := side.Wait(); err != nil {
+		return err
+	}
+	return d.report.supply(ctx, d.env)
 }
 
-// memory is what a run remembers for the next one in the same directory.
-type memory struct {
-	Order canon.Hash `json:"order"`
-}
+// memory is what a run remembers for the next one in the same directory: its orders, by name.
+type memory map[string]canon.Hash
 
 const memoryName = "demo.json"
 
@@ -160,45 +198,88 @@ func Begun(dir string) bool {
 // maxMemory bounds the file of what a run remembers, in bytes.
 const maxMemory = 1 << 16
 
-// post takes up the order of an earlier run, or posts a new one.
-func (d *demo) post(ctx context.Context, draft *consume.Draft) (canon.Hash, error) {
-	var m memory
+// remember reads what an earlier run has noted, if there was one.
+func (d *demo) remember() (memory, error) {
+	m := memory{}
 	b, err := bounded.ReadFile(d.memoryFile(), maxMemory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
 	if err == nil {
 		err = json.Unmarshal(b, &m)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return m.Order, fmt.Errorf("%s is damaged, remove it to begin a new order: %w", d.memoryFile(), err)
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged, remove it to begin new orders: %w", d.memoryFile(), err)
 	}
-	if err == nil {
-		p, err := consume.Look(ctx, d.env, m.Order)
-		if err == nil && !p.Ended() {
-			d.scribe.say("order %s goes on", m.Order.Short())
-			return m.Order, nil
+	return m, nil
+}
+
+// takeUp finds the orders of an earlier run, unless all of them have ended.
+func (d *demo) takeUp(ctx context.Context, all []*work) error {
+	m, err := d.remember()
+	if err != nil {
+		return err
+	}
+	goesOn := false
+	for _, w := range all {
+		if p, err := consume.Look(ctx, d.env, m[w.name]); err == nil {
+			w.id = m[w.name]
+			goesOn = goesOn || !p.Ended()
+		} // else it was noted, and never posted
+	}
+	for _, w := range all {
+		if !goesOn {
+			w.id = canon.Hash{}
+		} else if !w.id.IsZero() {
+			d.scribe.say("order %s goes on: the %s", w.id.Short(), w.name)
 		}
 	}
-	o, err := draft.Order(d.env)
+	return nil
+}
+
+// post takes up the orders of an earlier run, or posts new ones.
+func (d *demo) post(ctx context.Context, all []*work) error {
+	if err := d.takeUp(ctx, all); err != nil {
+		return err
+	}
+	var posted []*job.Order
+	m := memory{}
+	for _, w := range all {
+		if w.id.IsZero() {
+			o, err := w.draft.Order(d.env)
+			if err != nil {
+				return err
+			}
+			w.id = o.ID()
+			posted = append(posted, &o)
+		}
+		m[w.name] = w.id
+		d.scribe.call(w.id, w.name)
+	}
+	// Noted before they are posted: an order is never lost, at worst never posted.
+	b, err := json.Marshal(m)
+	if err == nil {
+		err = replace.File(d.memoryFile(), b)
+	}
+	for _, o := range posted {
+		if err == nil {
+			err = d.postOne(ctx, o)
+		}
+	}
+	return err
+}
+
+func (d *demo) postOne(ctx context.Context, o *job.Order) error {
+	best, err := d.awaitOffer(ctx, o)
 	if err != nil {
-		return o.ID(), err
+		return err
 	}
-	// Noted before it is posted: an order is never lost, at worst never posted.
-	b, err = json.Marshal(memory{o.ID()})
+	id, err := consume.Post(ctx, d.env, o)
 	if err != nil {
-		return o.ID(), err
+		return err
 	}
-	if err := replace.File(d.memoryFile(), b); err != nil {
-		return o.ID(), err
-	}
-	best, err := d.awaitOffer(ctx, &o)
-	if err != nil {
-		return o.ID(), err
-	}
-	id, err := consume.Post(ctx, d.env, &o)
-	if err != nil {
-		return id, err
-	}
-	d.scribe.say("order %s posted: %d units of %d steps, at most %v; best offer %v by %s", id.Short(), o.Problem.Units(), o.Problem.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(best.Price), d.scribe.name(best.Validator))
-	return id, nil
+	d.scribe.say("order %s posted: %s of %d units of %d steps, at most %v; best offer %v by %s", id.Short(), o.Problem.Kind, o.Problem.Units(), o.Problem.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(best.Price), d.scribe.name(best.Validator))
+	return nil
 }
 
 // awaitOffer waits until the network's roles have registered and an offer meets
@@ -227,18 +308,17 @@ func (d *demo) awaitOffer(ctx context.Context, o *job.Order) (best marketv1.Bid,
 	}
 }
 
-// follow shows how the order gets on until it is settled.
-func (d *demo) follow(ctx context.Context, id canon.Hash) (*job.Lease, error) {
-	d.scribe.stage("training")
-	seen := &seen{}
+// follow shows how an order gets on until it is settled.
+func (d *demo) follow(ctx context.Context, w *work) (*job.Lease, error) {
+	seen := &seen{of: w.name, disputes: map[uint64]uint32{}, over: map[uint64]bool{}}
 	var inspected error
-	p, err := consume.Follow(ctx, d.env, id, func(p consume.Progress) bool {
+	p, err := consume.Follow(ctx, d.env, w.id, func(p consume.Progress) bool {
 		if d.o.Inspect != nil && inspected == nil {
 			inspected = d.o.Inspect(ctx, d.env, p.Lease)
 		}
-		ds, err := consume.Disputes(ctx, d.env, id)
-		if err == nil {
+		if ds, err := consume.Disputes(ctx, d.env, w.id); err == nil {
 			d.show(seen, p.Lease, ds)
+			w.show(p.Lease)
 		}
 		return p.Lease.Phase == job.Settled
 	})
@@ -246,22 +326,20 @@ func (d *demo) follow(ctx context.Context, id canon.Hash) (*job.Lease, error) {
 		return nil, err
 	}
 	if p.Lease == nil || p.Lease.Phase != job.Settled {
-		return nil, fmt.Errorf("order %s was left before its settlement", id.Short())
+		return nil, fmt.Errorf("order %s was left before its settlement", w.id.Short())
 	}
+	d.scribe.say("the %s is settled", w.name)
 	return p.Lease, nil
 }
 
-// finish fetches and writes everything that the consumer gets.
+// finish fetches and writes everything that the consumer gets of the training.
 func (d *demo) finish(ctx context.Context, draft *consume.Draft, l *job.Lease) (err error) {
 	r := d.report
 	if r.Outcome, err = consume.NewOutcome(ctx, d.env, l); err != nil {
 		return err
 	}
-	if err := r.supply(ctx, d.env); err != nil {
-		return err
-	}
 	d.scribe.stage("fetching the model and its proof")
-	out, err := consume.Deliver(ctx, d.env, l, filepath.Join(d.o.Dir, ResultsDir, l.Order.ID().Short()), nil)
+	out, err := consume.Deliver(ctx, d.env, l, d.results(l), nil)
 	if err != nil {
 		return err
 	}
@@ -291,6 +369,7 @@ func (d *demo) sample(ctx context.Context, r *consume.Result, t *text.Tokenizer)
 
 // seen is what has been told about a lease already.
 type seen struct {
+	of               string // the order's name
 	matched, closing bool
 	round            int
 	disputes         map[uint64]uint32 // moves
@@ -298,35 +377,33 @@ type seen struct {
 	slashed          uint64
 }
 
-// show puts a lease and its disputes on the board.
+// show tells what has happened to a lease, and puts its disputes on the board.
 func (d *demo) show(s *seen, l *job.Lease, ds []disputev1.Dispute) {
 	if !s.matched {
 		s.matched = true
-		d.scribe.say("matched: %s leads %d providers for %v", d.scribe.name(l.Lead()), len(l.Providers), consume.Amount(l.Quote.Price))
+		d.scribe.say("%s matched: %s leads %d providers for %v", s.of, d.scribe.name(l.Lead()), len(l.Providers), consume.Amount(l.Quote.Price))
 	}
 	if l.Phase == job.Closing && !s.closing {
 		s.closing = true
-		d.scribe.say("all %d rounds merged; the challenge window is open", l.Round)
+		d.scribe.say("%s: all %d units accepted; the challenge window is open", s.of, l.Order.Problem.Units())
 	}
 	if l.Phase != job.Closing {
 		s.closing = false
 	}
 	if l.Round < s.round {
-		d.scribe.say("rolled back to round %d: the fraud's descendants are void", l.Round)
+		d.scribe.say("%s rolled back to round %d: the fraud's descendants are void", s.of, l.Round)
 	}
 	s.round = l.Round
-	if s.disputes == nil {
-		s.disputes, s.over = map[uint64]uint32{}, map[uint64]bool{}
-	}
 	for i := range ds {
 		d.showDispute(s, l, &ds[i])
 	}
+}
+
+// showTraining puts a round of the training on the board.
+func (d *demo) showTraining(l *job.Lease) {
 	d.scribe.change(func(b *Board) {
 		b.Round, b.Audits = l.Round, [2]int{l.Audits.Passed, l.Audits.Failed}
-		b.Units = b.Units[:0]
-		for _, u := range l.RoundUnits() {
-			b.Units = append(b.Units, u.Status)
-		}
+		b.Units = statuses(b.Units, l)
 		if l.Phase == job.Closing {
 			b.Stage = "challenge window"
 		} else if l.Phase == job.Active {
@@ -335,10 +412,28 @@ func (d *demo) show(s *seen, l *job.Lease, ds []disputev1.Dispute) {
 	})
 }
 
+// showBatch puts the units of the batch on the board.
+func (d *demo) showBatch(l *job.Lease) {
+	d.scribe.change(func(b *Board) { b.Batch = statuses(b.Batch, l) })
+}
+
+// statuses returns those of a round's units. Once nothing is under way, the last ones stand.
+func statuses(before []job.Status, l *job.Lease) (out []job.Status) {
+	for _, u := range l.RoundUnits() {
+		out = append(out, u.Status)
+	}
+	if len(out) == 0 {
+		for range before {
+			out = append(out, job.Accepted)
+		}
+	}
+	return out
+}
+
 func (d *demo) showDispute(s *seen, l *job.Lease, x *disputev1.Dispute) {
 	target, _ := wire.TargetFromProto(x.Parties.Target) // the chain has checked it
 	board := &DisputeBoard{
-		Defender: d.scribe.name(x.Parties.Defender), Stage: x.Stage, Unit: target.Index(),
+		Order: s.of, Defender: d.scribe.name(x.Parties.Defender), Stage: x.Stage, Unit: target.Index(),
 		StepLo: int(x.StepLo), StepHi: int(x.StepHi), Node: -1, Op: x.Op, Tile: [2]int{int(x.TileRow), int(x.TileCol)},
 		FoldLo: int(x.FoldFrom), FoldHi: int(x.FoldTo), Moves: int(x.Moves), Over: x.Loser != disputev1.SIDE_UNSPECIFIED,
 	}
@@ -350,10 +445,10 @@ func (d *demo) showDispute(s *seen, l *job.Lease, x *disputev1.Dispute) {
 	}
 	d.scribe.change(func(b *Board) { b.Dispute = board })
 	if _, known := s.disputes[x.Id]; !known {
-		d.scribe.say("%s disputes unit %d of %s", d.scribe.name(x.Parties.Challenger), board.Unit, board.Defender)
+		d.scribe.say("%s disputes unit %d of the %s, computed by %s", d.scribe.name(x.Parties.Challenger), board.Unit, s.of, board.Defender)
 	}
 	if s.disputes[x.Id] != x.Moves {
-		d.scribe.say("dispute, move %d: %s (next: %s)", x.Moves, board, x.Stage)
+		d.scribe.say("dispute about the %s, move %d: %s (next: %s)", s.of, x.Moves, board, x.Stage)
 	}
 	s.disputes[x.Id] = x.Moves
 	if board.Over && !s.over[x.Id] {
