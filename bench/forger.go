@@ -189,7 +189,16 @@ func (f *forger) bundle(y *forgery) ([]byte, error) {
 	if err := put("anchor/settlement", func() ([]byte, error) { return y.settlement, nil }); err != nil {
 		return nil, err
 	}
-	proof, app, err := anchored(id, y.settlement)
+	if err := put("anchor/position", func() ([]byte, error) { return canon.Marshal(&canon.Position{}), nil }); err != nil {
+		return nil, err
+	}
+	var all canon.Accumulator
+	all.Append(wire.SettlementLeaf(y.settlement))
+	accumulator := canon.Marshal(&all)
+	if err := put("anchor/accumulator", func() ([]byte, error) { return accumulator, nil }); err != nil {
+		return nil, err
+	}
+	proof, app, err := anchored(accumulator)
 	if err != nil {
 		return nil, err
 	}
@@ -216,17 +225,17 @@ func container(entries map[string][]byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// anchored puts a settlement into a state like a chain's, and proves it.
-func anchored(order canon.Hash, settlement []byte) (proof, app []byte, err error) {
+// anchored puts a record of settlements into a state like a chain's, and proves it.
+func anchored(accumulator []byte) (proof, app []byte, err error) {
 	s := rootmulti.NewStore(dbm.NewMemDB(), log.NewNopLogger())
 	key := storetypes.NewKVStoreKey(workmod.Name)
 	s.MountStoreWithDB(key, storetypes.StoreTypeIAVL, nil)
 	if err := s.LoadLatestVersion(); err != nil {
 		return nil, nil, err
 	}
-	s.GetKVStore(key).Set(wire.SettlementKey(order), settlement)
+	s.GetKVStore(key).Set(wire.AccumulatorKey(), accumulator)
 	id := s.Commit()
-	r, err := s.Query(&storetypes.RequestQuery{Path: "/" + workmod.Name + "/key", Data: wire.SettlementKey(order), Height: id.Version, Prove: true})
+	r, err := s.Query(&storetypes.RequestQuery{Path: "/" + workmod.Name + "/key", Data: wire.AccumulatorKey(), Height: id.Version, Prove: true})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,16 +14,17 @@ import (
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/home"
 )
 
 func (e *env) order() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "order", GroupID: "orders",
-		Short:   "Begin, check, list, show and follow orders",
+		Short:   "Begin, check, list, show and follow orders, and renew their proofs",
 		Example: "  tally order validate order.yaml\n  tally order ls --home tally-devnet/consumer",
 	}
-	cmd.AddCommand(e.orderNew(), e.orderValidate(), e.orderLs(), e.orderShow(), e.orderWatch())
+	cmd.AddCommand(e.orderNew(), e.orderValidate(), e.orderLs(), e.orderShow(), e.orderWatch(), (&reader{e: e}).renew())
 	return cmd
 }
 
@@ -194,6 +195,40 @@ func (s *shown) tell(w io.Writer) {
 	if s.Outcome != nil {
 		outcome(w, s.Outcome, func(account string) string { return account })
 	}
+}
+
+// renewed is what tally order renew tells.
+type renewed struct {
+	Bundle string `json:"bundle"`
+	Trust  string `json:"trust_root"`
+}
+
+// renew is tally order renew.
+func (r *reader) renew() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "renew BUNDLE", Short: "Anchor a proof bundle in the newest block",
+		Long: `Rewrites what anchors a bundle: the newest header that validators signed, and the path
+from it to the order's settlement. Who trusts today's validators can then check work of
+any age. The rest of the bundle stays as it is; tally verify checks it.`,
+		Example: "  tally order renew proof.bundle --endpoints tally-devnet/endpoints.json\n  tally order renew proof.bundle --rpc http://127.0.0.1:26657 --grpc 127.0.0.1:9090",
+		Args:    arguments("renew BUNDLE"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := r.dial(cmd.Context()); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.close()) }()
+			trust, err := evidence.Renew(cmd.Context(), r.role.Chain, args[0])
+			if err != nil {
+				return err
+			}
+			t := renewed{args[0], trust.String()}
+			return r.e.show(t, func(w io.Writer) {
+				fmt.Fprintf(w, "%s is anchored in the newest block of %s. Check it:\n  tally verify %s --trust %s\n", t.Bundle, r.role.Chain.ChainID, t.Bundle, t.Trust)
+			})
+		},
+	}
+	r.flags(cmd.Flags())
+	return cmd
 }
 
 func (e *env) orderWatch() *cobra.Command {

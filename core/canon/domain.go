@@ -6,24 +6,25 @@ type Domain string
 
 // The domains of the protocol. The strings are consensus: never reuse one.
 const (
-	DomainNode    Domain = "node"    // inner node of a Merkle tree: left ‖ right
-	DomainTree    Domain = "tree"    // root of a Merkle tree: leaf count ‖ top
-	DomainEntry   Domain = "entry"   // leaf of a keyed tree: key, value hash
-	DomainTile    Domain = "tile"    // bytes of one 32×32 tile
-	DomainTensor  Domain = "tensor"  // dtype, shape, root of tiles
-	DomainOpcode  Domain = "opcode"  // one node of a lowered program
-	DomainProgram Domain = "program" // a lowered program
-	DomainGraph   Domain = "graph"   // canonical bytes of an ONNX-shaped graph
-	DomainOrder   Domain = "order"   // a consumer's order
-	DomainReceipt Domain = "receipt" // a provider's signed claim
-	DomainPeer    Domain = "peer"    // statement that binds a peer key to an account
-	DomainAccept  Domain = "accept"  // a provider's signed acceptance of a unit
-	DomainAudit   Domain = "audit"   // an auditor's salted digest
-	DomainDraw    Domain = "draw"    // input and output of pseudo-random draws
-	DomainBatch   Domain = "batch"   // key of a batch-order permutation
-	DomainBlob    Domain = "blob"    // index block of a blob of several blocks
-	DomainBundle  Domain = "bundle"  // manifest of a proof bundle
-	DomainRecord  Domain = "record"  // an ended lease
-	DomainInit    Domain = "init"    // initial values that follow from a name
-	DomainCut     Domain = "cut"     // assignment of a round's units
+	DomainNode       Domain = "node"       // inner node of a Merkle tree: left ‖ right
+	DomainTree       Domain = "tree"       // root of a Merkle tree: leaf count ‖ top
+	DomainEntry      Domain = "entry"      // leaf of a keyed tree: key, value hash
+	DomainTile       Domain = "tile"       // bytes of one 32×32 tile
+	DomainTensor     Domain = "tensor"     // dtype, shape, root of tiles
+	DomainOpcode     Domain = "opcode"     // one node of a lowered program
+	DomainProgram    Domain = "program"    // a lowered program
+	DomainGraph      Domain = "graph"      // canonical bytes of an ONNX-shaped graph
+	DomainOrder      Domain = "order"      // a consumer's order
+	DomainReceipt    Domain = "receipt"    // a provider's signed claim
+	DomainPeer       Domain = "peer"       // statement that binds a peer key to an account
+	DomainAccept     Domain = "accept"     // a provider's signed acceptance of a unit
+	DomainAudit      Domain = "audit"      // an auditor's salted digest
+	DomainDraw       Domain = "draw"       // input and output of pseudo-random draws
+	DomainBatch      Domain = "batch"      // key of a batch-order permutation
+	DomainBlob       Domain = "blob"       // index block of a blob of several blocks
+	DomainBundle     Domain = "bundle"     // manifest of a proof bundle
+	DomainRecord     Domain = "record"     // an ended lease
+	DomainSettlement Domain = "settlement" // leaf of the accumulator of all settlements
+	DomainInit       Domain = "init"       // initial values that follow from a name
+	DomainCut        Domain = "cut"        // assignment of a round's units
 )

@@ -43,7 +43,7 @@ const (
 // Version of the format, and of what the entries mean. It is raised whenever a bundle that
 // an earlier tally wrote would be read differently. Since 2 a lease's record numbers its
 // parties, and keeps what befell a unit with that unit.
-const Version = 2
+const Version = 3
 
 // magic is what a file of any version begins with; version and line end follow.
 const magic = "tally bundle "
@@ -239,11 +239,14 @@ func (b *Bundle) Read(name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s has %d bytes, limit %d", name, e.Size, limit)
 	}
 	out := make([]byte, e.Size)
-	if _, err := io.ReadFull(io.NewSectionReader(b.src, e.at, e.Size), out); err != nil {
+	if _, err := io.ReadFull(b.Open(e), out); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	return out, nil
 }
+
+// Open returns a reader of an entry.
+func (b *Bundle) Open(e Entry) io.Reader { return io.NewSectionReader(b.src, e.at, e.Size) }
 
 // Has reports whether there is an entry of this name.
 func (b *Bundle) Has(name string) bool {

@@ -46,8 +46,9 @@ func Anybody(Trust) bool { return true }
 const (
 	maxBlock      = 4 << 20
 	maxSettlement = 4 << 20
-	maxProof      = maxSettlement + 64<<10 // which holds the settlement
-	maxSteps      = 8                      // of a proof, through stores
+	maxPeaks      = 4 << 10           // of the accumulator, and of a path
+	maxProof      = maxPeaks + 64<<10 // which holds the accumulator
+	maxSteps      = 8                 // of a proof, through stores
 	maxMembers    = cmttypes.MaxVotesCount
 )
 
@@ -77,7 +78,34 @@ func checkAnchor(read func(string, int64) ([]byte, error), believed func(Trust) 
 	if err := block.ValidatorSet.VerifyCommit(a.chain, block.Commit.BlockID, block.Height, block.Commit); err != nil {
 		return a, wrong("block %d is not signed by more than two thirds: %v", block.Height, err)
 	}
+	all, err := readAccumulator(read, block)
+	if err != nil {
+		return a, err
+	}
 	value, err := read(entrySettlement, maxSettlement)
+	if err != nil {
+		return a, err
+	}
+	raw, err := read(entryPosition, maxPeaks)
+	if err != nil {
+		return a, err
+	}
+	var at canon.Position
+	if err := canon.Unmarshal(raw, &at); err != nil {
+		return a, wrong("position: %v", err)
+	}
+	if err := all.Verify(wire.SettlementLeaf(value), at); err != nil {
+		return a, wrong("the settlement is not among the %d of block %d: %v", all.N, block.Height-1, err)
+	}
+	if err := canon.Unmarshal(value, &a.settlement); err != nil {
+		return a, wrong("settlement: %v", err)
+	}
+	return a, nil
+}
+
+// readAccumulator returns the accumulator of all settlements that a block's header commits to.
+func readAccumulator(read func(string, int64) ([]byte, error), block *cmttypes.LightBlock) (a canon.Accumulator, err error) {
+	value, err := read(entryAccumulator, maxPeaks)
 	if err != nil {
 		return a, err
 	}
@@ -92,16 +120,12 @@ func checkAnchor(read func(string, int64) ([]byte, error), believed func(Trust) 
 	if err := strict(raw, &ops); err != nil {
 		return a, wrong("proof: %v", err)
 	}
-	key := ops.Ops[0].Key
-	path := fmt.Sprintf("/%s/%s", wire.SettlementStore, url.PathEscape(string(key)))
+	path := fmt.Sprintf("/%s/%s", wire.RecordStore, url.PathEscape(string(wire.AccumulatorKey())))
 	if err := rootmulti.DefaultProofRuntime().VerifyValue(&ops, block.AppHash, path, value); err != nil {
-		return a, wrong("the settlement is not in the state of block %d: %v", block.Height-1, err)
+		return a, wrong("the record of settlements is not in the state of block %d: %v", block.Height-1, err)
 	}
-	if err := canon.Unmarshal(value, &a.settlement); err != nil {
-		return a, wrong("settlement: %v", err)
-	}
-	if !bytes.Equal(key, wire.SettlementKey(a.settlement.Order)) {
-		return a, wrong("the settlement is not in the state of block %d under its order", block.Height-1)
+	if err := canon.Unmarshal(value, &a); err != nil {
+		return a, wrong("record of settlements: %v", err)
 	}
 	return a, nil
 }

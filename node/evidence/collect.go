@@ -2,20 +2,11 @@ package evidence
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
-	cmtcrypto "github.com/cometbft/cometbft/proto/tendermint/crypto"
-	cmtrpc "github.com/cometbft/cometbft/rpc/client"
-	cmttypes "github.com/cometbft/cometbft/types"
 	"github.com/cosmos/gogoproto/proto"
 
-	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/format/bundle"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -36,8 +27,12 @@ func Collect(ctx context.Context, env *role.Env, l *job.Lease, name string, prog
 		return Trust{}, err
 	}
 	c := &collection{env: env, lease: l, progress: progress, all: len(fixed(l)) + len(states(l))}
-	if err := c.anchor(ctx); err != nil {
+	a, err := newAnchorage(ctx, env.Chain, l.Order.ID())
+	if err != nil {
 		return Trust{}, err
+	}
+	for _, e := range a.entries() {
+		c.add(e)
 	}
 	c.add(bundle.Bytes(entryRecord, l.Record()))
 	if err := c.order(ctx); err != nil {
@@ -61,7 +56,7 @@ func Collect(ctx context.Context, env *role.Env, l *job.Lease, name string, prog
 		}
 		c.add(bundle.Content{Name: stateEntry(root), Open: func() (io.Reader, error) { return env.Store.Get(ref) }})
 	}
-	return c.trust, c.write(name)
+	return a.trust, write(name, c.entries)
 }
 
 // orderEvent is the type of the event that a posted order leaves.
@@ -71,7 +66,6 @@ type collection struct {
 	env      *role.Env
 	lease    *job.Lease
 	entries  []bundle.Content
-	trust    Trust
 	progress func(done, all int)
 	all      int
 }
@@ -81,71 +75,6 @@ func (c *collection) add(e bundle.Content) {
 	if c.progress != nil {
 		c.progress(len(c.entries), c.all)
 	}
-}
-
-// anchor adds the settlement, its proof, and the header that commits to it.
-func (c *collection) anchor(ctx context.Context) error {
-	rpc := c.env.Chain.RPC
-	key := wire.SettlementKey(c.lease.Order.ID())
-	q, err := rpc.ABCIQueryWithOptions(ctx, "/store/"+wire.SettlementStore+"/key", key, cmtrpc.ABCIQueryOptions{Prove: true})
-	if err != nil {
-		return fmt.Errorf("settlement: %w", err)
-	}
-	if q.Response.Code != 0 || len(q.Response.Value) == 0 || q.Response.ProofOps == nil {
-		return fmt.Errorf("settlement: the node gives no proof of it: %s", q.Response.Log)
-	}
-	// The state after block h is committed to by the header of block h+1.
-	height := q.Response.Height + 1
-	if _, err := c.env.Chain.Next(ctx, height); err != nil { // and its commit is known one block later
-		return err
-	}
-	block, err := c.block(ctx, height)
-	if err != nil {
-		return err
-	}
-	copy(c.trust[:], block.ValidatorsHash)
-	m, err := block.ToProto()
-	if err != nil {
-		return err
-	}
-	raw, err := m.Marshal()
-	if err != nil {
-		return err
-	}
-	proof, err := (&cmtcrypto.ProofOps{Ops: q.Response.ProofOps.Ops}).Marshal()
-	if err != nil {
-		return err
-	}
-	c.add(bundle.Bytes(entryBlock, raw))
-	c.add(bundle.Bytes(entryProof, proof))
-	c.add(bundle.Bytes(entrySettlement, q.Response.Value))
-	return nil
-}
-
-// maxValidators is the largest page that a node gives.
-const maxValidators = 100
-
-func (c *collection) block(ctx context.Context, height int64) (*cmttypes.LightBlock, error) {
-	commit, err := c.env.Chain.RPC.Commit(ctx, &height)
-	if err != nil {
-		return nil, fmt.Errorf("commit of block %d: %w", height, err)
-	}
-	var all []*cmttypes.Validator
-	perPage := maxValidators
-	for page := 1; ; page++ {
-		r, err := c.env.Chain.RPC.Validators(ctx, &height, &page, &perPage)
-		if err != nil {
-			return nil, fmt.Errorf("validators of block %d: %w", height, err)
-		}
-		if all = append(all, r.Validators...); len(all) >= r.Total || len(r.Validators) == 0 {
-			break
-		}
-	}
-	set, err := cmttypes.ValidatorSetFromExistingValidators(all)
-	if err != nil {
-		return nil, fmt.Errorf("validators of block %d: %w", height, err)
-	}
-	return &cmttypes.LightBlock{SignedHeader: &commit.SignedHeader, ValidatorSet: set}, nil
 }
 
 // order adds the transaction that posted the order.
@@ -165,26 +94,4 @@ func (c *collection) order(ctx context.Context) error {
 	c.add(bundle.Bytes(entryOrder, r.Txs[0].Tx))
 	c.add(bundle.Bytes(entryNumber, fmt.Append(nil, number)))
 	return nil
-}
-
-// write writes the file whole or not at all.
-func (c *collection) write(name string) (err error) {
-	slices.SortFunc(c.entries, func(a, b bundle.Content) int { return strings.Compare(a.Name, b.Name) })
-	tmp := name + ".tmp"
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
-	}
-	f, err := os.Create(tmp)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(tmp))
-		}
-	}()
-	if err := errors.Join(bundle.Write(f, c.entries), f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return os.Rename(tmp, name)
 }

@@ -90,6 +90,59 @@ func forge(t *testing.T, b []byte, change map[string]func([]byte) []byte) []byte
 	return out.Bytes()
 }
 
+// A bundle that is anchored anew, after another order was settled, proves the same.
+func TestRenew(t *testing.T) {
+	n := nettest.Start(t, nettest.Options{})
+	settle := func() *job.Lease {
+		return n.Lease(n.Post(nil), "settlement", func(l *job.Lease) bool { return l.Phase == job.Settled })
+	}
+	l := settle()
+	name := filepath.Join(t.TempDir(), "proof.bundle")
+	if _, err := evidence.Collect(t.Context(), n.Consumer.Env, l, name, nil); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle()
+	trust, err := evidence.Renew(t.Context(), n.Consumer.Env.Chain, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := check(after, trust)
+	if err != nil || p.Settlement.Order != l.Order.ID() {
+		t.Fatalf("the renewed bundle: %v", err)
+	}
+	old, err := bundle.Open(bytes.NewReader(before), int64(len(before)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := bundle.Open(bytes.NewReader(after), int64(len(after)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range in.Entries() {
+		anchor := strings.HasPrefix(e.Name, "anchor/") && e.Name != "anchor/settlement"
+		if was := old.Entries()[i]; was.Name != e.Name || (was.Sum == e.Sum) == anchor {
+			t.Errorf("%s was %s, the same: %v", e.Name, was.Name, was.Sum == e.Sum)
+		}
+	}
+	// What another chain has not settled, it cannot anchor.
+	strange := nettest.Start(t, nettest.Options{})
+	strange.Settle(strange.Post(nil))
+	if _, err := evidence.Renew(t.Context(), strange.Consumer.Env.Chain, name); err == nil {
+		t.Error("another chain anchored the bundle")
+	}
+	if b, err := os.ReadFile(name); err != nil || !bytes.Equal(b, after) {
+		t.Errorf("a renewal that failed changed the bundle: %v", err)
+	}
+}
+
 // TestBundles shows what a bundle proves, and that no other bundle does.
 func TestBundles(t *testing.T) {
 	two := settled(t, 2)
@@ -198,28 +251,32 @@ func forged(t *testing.T, good, other, strange made) {
 		change changes
 		want   string
 	}{
-		"nothing":               {nil, ""},
-		"block flipped":         {changes{"anchor/block": flip}, "block"},
-		"block longer":          {changes{"anchor/block": longer}, "block"},
-		"block of another":      {changes{"anchor/block": entry(other, "anchor/block")}, "is not in the state of block"},
-		"block of other chain":  {changes{"anchor/block": entry(strange, "anchor/block")}, "signed by validator set"},
-		"proof flipped":         {changes{"anchor/proof": flip}, "proof"},
-		"proof of another":      {changes{"anchor/proof": entry(other, "anchor/proof")}, "is not in the state"},
-		"settlement of another": {changes{"anchor/settlement": entry(other, "anchor/settlement")}, "is not in the state"},
-		"settlement flipped":    {changes{"anchor/settlement": flip}, ""},
-		"record of another":     {changes{"record": entry(other, "record")}, "not the one that was settled"},
-		"record flipped":        {changes{"record": flip}, "record"},
-		"record longer":         {changes{"record": longer}, "record"},
-		"order of another":      {changes{"order/tx": entry(other, "order/tx")}, "posts another order"},
-		"order longer":          {changes{"order/tx": longer}, "transaction"},
-		"account number":        {changes{"order/account": func([]byte) []byte { return []byte("999") }}, "not signed by its consumer"},
-		"account number padded": {changes{"order/account": func(b []byte) []byte { return append([]byte("0"), b...) }}, "account number"},
-		"model flipped":         {changes{"file/model": flip}, "not the one that the order names"},
-		"data gone":             {changes{"file/data": gone}, "is missing"},
-		"state flipped":         {changes{state: flip}, "state"},
-		"state gone":            {changes{state: gone}, "is missing"},
-		"state of another root": {changes{"state/" + canon.Sum(canon.DomainOrder, []byte("other")).String(): func([]byte) []byte { return []byte("x") }}, "belongs to nothing"},
-		"all but the anchor":    {all, "not the one that was settled"},
+		"nothing":                {nil, ""},
+		"block flipped":          {changes{"anchor/block": flip}, "block"},
+		"block longer":           {changes{"anchor/block": longer}, "block"},
+		"block of another":       {changes{"anchor/block": entry(other, "anchor/block")}, "is not in the state of block"},
+		"accumulator flipped":    {changes{"anchor/accumulator": flip}, ""},
+		"accumulator of another": {changes{"anchor/accumulator": entry(other, "anchor/accumulator")}, "is not in the state"},
+		"position flipped":       {changes{"anchor/position": func([]byte) []byte { return canon.Marshal(&canon.Position{Index: 7}) }}, "is not among"},
+		"position longer":        {changes{"anchor/position": longer}, "position"},
+		"block of other chain":   {changes{"anchor/block": entry(strange, "anchor/block")}, "signed by validator set"},
+		"proof flipped":          {changes{"anchor/proof": flip}, "proof"},
+		"proof of another":       {changes{"anchor/proof": entry(other, "anchor/proof")}, "is not in the state"},
+		"settlement of another":  {changes{"anchor/settlement": entry(other, "anchor/settlement")}, "is not among"},
+		"settlement flipped":     {changes{"anchor/settlement": flip}, ""},
+		"record of another":      {changes{"record": entry(other, "record")}, "not the one that was settled"},
+		"record flipped":         {changes{"record": flip}, "record"},
+		"record longer":          {changes{"record": longer}, "record"},
+		"order of another":       {changes{"order/tx": entry(other, "order/tx")}, "posts another order"},
+		"order longer":           {changes{"order/tx": longer}, "transaction"},
+		"account number":         {changes{"order/account": func([]byte) []byte { return []byte("999") }}, "not signed by its consumer"},
+		"account number padded":  {changes{"order/account": func(b []byte) []byte { return append([]byte("0"), b...) }}, "account number"},
+		"model flipped":          {changes{"file/model": flip}, "not the one that the order names"},
+		"data gone":              {changes{"file/data": gone}, "is missing"},
+		"state flipped":          {changes{state: flip}, "state"},
+		"state gone":             {changes{state: gone}, "is missing"},
+		"state of another root":  {changes{"state/" + canon.Sum(canon.DomainOrder, []byte("other")).String(): func([]byte) []byte { return []byte("x") }}, "belongs to nothing"},
+		"all but the anchor":     {all, "not the one that was settled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := check(forge(t, good.bytes, c.change), good.trust)

@@ -11,13 +11,18 @@ import (
 
 // Names of a bundle's entries.
 const (
-	entryBlock      = "anchor/block"      // protobuf LightBlock: signed header and validator set
-	entryProof      = "anchor/proof"      // protobuf ProofOps, from the settlement to the header's app hash
-	entrySettlement = "anchor/settlement" // job.Settlement
-	entryRecord     = "record"            // job.Lease as it ended
-	entryOrder      = "order/tx"          // protobuf TxRaw that posted the order
-	entryNumber     = "order/account"     // number of the consumer's account, decimal
+	entryBlock       = "anchor/block"       // protobuf LightBlock: signed header and validator set
+	entryProof       = "anchor/proof"       // protobuf ProofOps, from the accumulator to the header's app hash
+	entryAccumulator = "anchor/accumulator" // canon.Accumulator of all settlements
+	entryPosition    = "anchor/position"    // canon.Position of the settlement in it
+	entrySettlement  = "anchor/settlement"  // job.Settlement
+	entryRecord      = "record"             // job.Lease as it ended
+	entryOrder       = "order/tx"           // protobuf TxRaw that posted the order
+	entryNumber      = "order/account"      // number of the consumer's account, decimal
 )
+
+// anchorPrefix begins the names of the entries that a renewal replaces.
+const anchorPrefix = "anchor/"
 
 func fileEntry(role string) string { return "file/" + role }
 
@@ -46,7 +51,7 @@ func states(l *job.Lease) []canon.Hash {
 // besides states.
 func fixed(l *job.Lease) map[string]bool {
 	out := map[string]bool{}
-	for _, n := range []string{entryBlock, entryProof, entrySettlement, entryRecord, entryOrder, entryNumber} {
+	for _, n := range []string{entryBlock, entryProof, entryAccumulator, entryPosition, entrySettlement, entryRecord, entryOrder, entryNumber} {
 		out[n] = true
 	}
 	for _, f := range l.Order.Problem.Files {

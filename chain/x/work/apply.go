@@ -90,11 +90,7 @@ func (k *Keeper) applyLoaded(ctx context.Context, id canon.Hash, before *loaded,
 	}
 	if after.Phase == job.Settled {
 		s := after.Settlement()
-		b, err := canon.Encoded(&s)
-		if err != nil {
-			return nil, fmt.Errorf("store the settlement of %s: %w", id, err)
-		}
-		if err := k.leases.settlements.Set(ctx, id[:], b); err != nil {
+		if err := k.record.add(ctx, &s); err != nil {
 			return nil, err
 		}
 	}

@@ -51,7 +51,7 @@ func ValidateGenesis(g *workv1.GenesisState) error {
 		}
 		last = s.Order
 	}
-	return nil
+	return checkRecord(g.Record, g.Settlements)
 }
 
 func readLease(b []byte) (canon.Hash, *job.Lease, error) {
@@ -74,14 +74,8 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *workv1.GenesisState) error 
 			return err
 		}
 	}
-	for _, b := range g.Settlements {
-		var s job.Settlement
-		if err := canon.Unmarshal(b, &s); err != nil {
-			return err
-		}
-		if err := k.leases.settlements.Set(ctx, s.Order[:], b); err != nil {
-			return err
-		}
+	if err := k.record.enter(ctx, g.Record, g.Settlements); err != nil {
+		return err
 	}
 	return k.Invariant(ctx, nil)
 }
@@ -103,9 +97,15 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*workv1.GenesisState, error
 	if err != nil {
 		return nil, err
 	}
-	err = k.leases.settlements.Walk(ctx, nil, func(_, b []byte) (bool, error) {
+	err = k.record.settlements.Walk(ctx, nil, func(_, b []byte) (bool, error) {
 		g.Settlements = append(g.Settlements, b)
 		return false, nil
 	})
-	return g, err
+	if err != nil {
+		return nil, err
+	}
+	return g, k.record.leaves(ctx, func(leaf canon.Hash) error {
+		g.Record = append(g.Record, leaf[:])
+		return nil
+	})
 }

@@ -58,7 +58,7 @@ func (k *Keeper) Invariant(ctx context.Context, bonds map[string]uint64) error {
 	if err := k.leases.checkIndexes(ctx, n); err != nil {
 		return err
 	}
-	if err := k.leases.checkSettlements(ctx); err != nil {
+	if err := k.record.check(ctx); err != nil {
 		return err
 	}
 	if err := errors.Join(k.checkFees(ctx, locked), k.leases.checkAsked(ctx, asked)); err != nil {
@@ -88,17 +88,6 @@ func (s *leaseStore) checkAsked(ctx context.Context, asked map[string]int) error
 		err = fmt.Errorf("%d custodians have open questions that are not counted", len(asked))
 	}
 	return err
-}
-
-// checkSettlements: every settlement can be read.
-func (s *leaseStore) checkSettlements(ctx context.Context) error {
-	return s.settlements.Walk(ctx, nil, func(id, b []byte) (bool, error) {
-		var settlement job.Settlement
-		if err := canon.Unmarshal(b, &settlement); err != nil {
-			return true, fmt.Errorf("settlement of %x: %w", id, err)
-		}
-		return false, nil
-	})
 }
 
 // checkStakes: of every peer as much is reserved as the leases and disputes reserve, and

@@ -15,8 +15,8 @@
 // # Store
 //
 // Parts of leases and settlements are canonical encodings under keys that begin
-// with the order's id. [wire.SettlementKey] is that of a settlement, which outsiders
-// prove.
+// with the order's id. [wire.AccumulatorKey] is that of the accumulator of all settlements,
+// from which outsiders prove any of them.
 //
 // # Invariants
 //
@@ -28,7 +28,6 @@ package work
 
 import (
 	"context"
-	"errors"
 
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
@@ -44,7 +43,7 @@ import (
 )
 
 // Name is the module's name, that of its store, and of the account that holds fees.
-const Name = wire.SettlementStore
+const Name = wire.RecordStore
 
 // Keeper holds the leases.
 type Keeper struct {
@@ -56,6 +55,7 @@ type Keeper struct {
 
 	rules  module.Rules[workv1.Params]
 	leases leaseStore
+	record record
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -65,6 +65,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 		bank: bank, escrow: e, stakes: s, power: p,
 		rules:  module.RulesOf(sb, 0, 11, codec.CollValue[workv1.Params](cdc), checkParams),
 		leases: newLeaseStore(sb),
+		record: newRecord(sb),
 	}
 	module.Seal(sb)
 	return k
@@ -83,15 +84,8 @@ func (k *Keeper) Rules(ctx context.Context) (job.Params, error) {
 // Final returns the state root that a settled order ended in; ErrNoLease if it is
 // not settled, or no round of it was merged.
 func (k *Keeper) Final(ctx context.Context, order canon.Hash) (canon.Hash, error) {
-	b, err := k.leases.settlements.Get(ctx, order[:])
-	if errors.Is(err, collections.ErrNotFound) {
-		return canon.Hash{}, errorsmod.Wrapf(ErrNoLease, "order %s is not settled", order)
-	}
+	s, _, err := k.record.settlement(ctx, order)
 	if err != nil {
-		return canon.Hash{}, err
-	}
-	var s job.Settlement
-	if err := canon.Unmarshal(b, &s); err != nil {
 		return canon.Hash{}, err
 	}
 	if s.Final.IsZero() {

@@ -34,24 +34,39 @@ func begin(t testing.TB, more ...chaintest.Option) *worktest.Play {
 	return worktest.Begin(t, chaintest.New(t, worktest.Network(more...)...), worktest.Order())
 }
 
-// settlement returns the stored record, proved against the app hash.
+// settlement returns the stored record, proved against the app hash by way of the accumulator.
 func settlement(p *worktest.Play) job.Settlement {
 	p.T.Helper()
 	r, err := p.Work.Settlement(context.Background(), &workv1.QuerySettlementRequest{Order: p.ID.String()})
 	if err != nil {
 		p.T.Fatal(err)
 	}
-	key := wire.SettlementKey(p.ID)
+	key := wire.AccumulatorKey()
 	res, err := p.Query(context.Background(), &abci.RequestQuery{Path: "/store/" + work.Name + "/key", Data: key, Prove: true})
-	if err != nil || !bytes.Equal(res.Value, r.Value) || !bytes.Equal(r.Key, key) {
-		p.T.Fatalf("the store has %v, the query %x: %v", res, r.Value, err)
+	if err != nil {
+		p.T.Fatal(err)
 	}
-	path := merkle.KeyPath{}.AppendKey([]byte(work.Name), merkle.KeyEncodingURL).AppendKey(key, merkle.KeyEncodingURL).String()
-	if err := rootmulti.DefaultProofRuntime().VerifyValue(res.ProofOps, p.LastCommitID().Hash, path, res.Value); err != nil {
+	keys := merkle.KeyPath{}.AppendKey([]byte(work.Name), merkle.KeyEncodingURL).AppendKey(key, merkle.KeyEncodingURL).String()
+	if err := rootmulti.DefaultProofRuntime().VerifyValue(res.ProofOps, p.LastCommitID().Hash, keys, res.Value); err != nil {
+		p.T.Fatal(err)
+	}
+	path, err := p.Work.Path(context.Background(), &workv1.QueryPathRequest{Order: p.ID.String()})
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	at := canon.Position{Index: path.Index}
+	for _, h := range path.Path {
+		at.Path = append(at.Path, canon.Hash(h))
+	}
+	var all canon.Accumulator
+	if err := canon.Unmarshal(res.Value, &all); err != nil || all.N != path.Count {
+		p.T.Fatalf("%d settlements, the path is among %d: %v", all.N, path.Count, err)
+	}
+	if err := all.Verify(wire.SettlementLeaf(r.Value), at); err != nil {
 		p.T.Fatal(err)
 	}
 	var s job.Settlement
-	if err := canon.Unmarshal(res.Value, &s); err != nil {
+	if err := canon.Unmarshal(r.Value, &s); err != nil {
 		p.T.Fatal(err)
 	}
 	state, err := p.Work.State(context.Background(), &workv1.QueryStateRequest{Order: p.ID.String()})

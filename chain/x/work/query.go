@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -230,18 +231,35 @@ func (q queryServer) Settlement(ctx context.Context, r *workv1.QuerySettlementRe
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	b, err := q.leases.settlements.Get(ctx, id[:])
-	if errors.Is(err, collections.ErrNotFound) {
-		return nil, status.Errorf(codes.NotFound, "order %s is not settled", id)
+	s, b, err := q.record.settlement(ctx, id)
+	if err != nil {
+		return nil, asStatus(err)
 	}
+	return &workv1.QuerySettlementResponse{Settlement: wire.SettlementToProto(&s), Value: b}, nil
+}
+
+func (q queryServer) Path(ctx context.Context, r *workv1.QueryPathRequest) (*workv1.QueryPathResponse, error) {
+	id, err := canon.ParseHash(r.Order)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	a, err := q.record.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var s job.Settlement
-	if err := canon.Unmarshal(b, &s); err != nil {
-		return nil, err
+	if r.Count > a.N {
+		return nil, status.Errorf(codes.OutOfRange, "%d orders have been settled, not %d", a.N, r.Count)
 	}
-	return &workv1.QuerySettlementResponse{Settlement: wire.SettlementToProto(&s), Value: b, Key: wire.SettlementKey(id)}, nil
+	count := cmp.Or(r.Count, a.N)
+	p, err := q.record.position(ctx, id, count)
+	if err != nil {
+		return nil, asStatus(err)
+	}
+	out := &workv1.QueryPathResponse{Index: p.Index, Count: count}
+	for _, h := range p.Path {
+		out.Path = append(out.Path, h[:])
+	}
+	return out, nil
 }
 
 func (q queryServer) Params(ctx context.Context, _ *workv1.QueryParamsRequest) (*workv1.QueryParamsResponse, error) {

@@ -422,6 +422,9 @@ func TestValidateGenesis(t *testing.T) {
 		"no money":   func(g *workv1.GenesisState) { g.Leases[0] = state(func(l *job.Lease) { l.Ledger.Escrow-- }) },
 		"no phase":   func(g *workv1.GenesisState) { g.Leases[0] = state(func(l *job.Lease) { l.Phase = 9 }) },
 		"settlement": func(g *workv1.GenesisState) { g.Settlements = [][]byte{{1}} },
+		"unrecorded": func(g *workv1.GenesisState) { g.Settlements = [][]byte{canon.Marshal(&job.Settlement{})} },
+		"leaf":       func(g *workv1.GenesisState) { g.Record = [][]byte{{1}} },
+		"two leaves": func(g *workv1.GenesisState) { g.Record = [][]byte{make([]byte, 32), make([]byte, 32)} },
 	} {
 		g := *whole
 		g.Leases = append([][]byte(nil), whole.Leases...)

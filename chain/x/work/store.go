@@ -11,7 +11,6 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/tally-network/tally/chain/module"
-	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 )
@@ -32,8 +31,7 @@ type leaseStore struct {
 	asked       collections.Map[string, uint64]                           // open questions to a custodian, in all leases
 	slashPaid   collections.Map[collections.Pair[[]byte, string], uint64] // utally out of bonds, by order and account
 
-	settlements collections.Map[[]byte, []byte]
-	changed     collections.Map[[]byte, uint64] // height of the newest change of a lease that is not settled
+	changed collections.Map[[]byte, uint64] // height of the newest change of a lease that is not settled
 
 	// Indexes: when time must pass for a lease, in which phase it is, who leads
 	// it while it is not settled, who takes part. That for which time could not pass is
@@ -59,8 +57,6 @@ func newLeaseStore(sb *collections.SchemaBuilder) leaseStore {
 		mutable: collections.NewMap(sb, collections.NewPrefix(2), "mutable", collections.BytesKey, collections.BytesValue),
 		merges:  collections.NewMap(sb, collections.NewPrefix(3), "merges", parts, collections.BytesValue),
 		units:   collections.NewMap(sb, collections.NewPrefix(4), "units", parts, collections.BytesValue),
-		settlements: collections.NewMap(sb, collections.NewPrefix(wire.SettlementPrefix), "settlements",
-			collections.BytesKey, collections.BytesValue),
 		wakes: collections.NewKeySet(sb, collections.NewPrefix(6), "wakes",
 			collections.TripleKeyCodec(collections.Int64Key, collections.BytesKey, collections.Uint32Key)),
 		phases: collections.NewKeySet(sb, collections.NewPrefix(7), "phases",
