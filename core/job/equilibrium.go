@@ -35,7 +35,6 @@ func (p *Params) Equilibrium() error {
 		{p.KeepFactor*(bps-p.RewardBps) > bps+p.CustodianBps, fmt.Sprintf(
 			"keeping nothing would pay who computes and keeps a unit, and asks itself: keep_factor · (10000 − reward_bps) = %d · %d ≤ 10000 + custodian_bps = %d",
 			p.KeepFactor, bps-p.RewardBps, bps+p.CustodianBps)},
-		{p.BondFactor >= 1, fmt.Sprintf("forging a unit would pay: bond_factor = %d < 1", p.BondFactor)},
 	} {
 		if !c.holds {
 			return fmt.Errorf("%s", c.why)

@@ -594,7 +594,6 @@ func TestEquilibrium(t *testing.T) {
 		{"late for little", func(p *Params) { p.LateBps, p.JackpotFactor, p.TaxBps = 399, 2, 625 }, "late_bps = 399 < forced_bps · jackpot_factor = 200 · 2"},
 		{"half of a bond", func(p *Params) { p.RewardBps = 5000 }, "2 · 5000 ≥ 10000"},
 		{"a small bond of custodians", func(p *Params) { p.KeepFactor = 1 }, "1 · 6000 ≤ 10000 + custodian_bps = 10200"},
-		{"no bond", func(p *Params) { p.BondFactor = 0 }, "bond_factor = 0"},
 	} {
 		p := DefaultParams
 		c.bend(&p)

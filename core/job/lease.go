@@ -56,8 +56,10 @@ func (p *Params) Check() error {
 		return fmt.Errorf("a jackpot of %d times the pay of a unit, want at most %d", p.JackpotFactor, bps)
 	case p.RewardBps*2 >= bps:
 		return fmt.Errorf("a challenger's reward of %d basis points would pay for challenging oneself; want less than %d", p.RewardBps, bps/2)
-	case p.BondFactor < 1 || p.BondFactor > bps:
-		return fmt.Errorf("a bond of %d times the honest work, want between 1 and %d", p.BondFactor, bps)
+	case p.BondFactor > bps:
+		return fmt.Errorf("a bond of %d times the honest work, want at most %d", p.BondFactor, bps)
+	case p.BondFactor*(bps-p.RewardBps) <= bps: // the bond would come back: the void work is one's own, and the challenger a friend
+		return fmt.Errorf("forging all work and challenging oneself would pay: bond_factor · (10000 − reward_bps) = %d · %d ≤ 10000", p.BondFactor, bps-p.RewardBps)
 	case p.MaxOpen < 1 || p.MaxOpen > MaxUnits || p.MaxLate < 0 || p.MaxLate > MaxUnits:
 		return fmt.Errorf("%d units open and %d late, want between 1 or 0 and %d", p.MaxOpen, p.MaxLate, MaxUnits)
 	case p.MaxAttempts < 1 || p.MaxAttempts > maxTries:

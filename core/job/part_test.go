@@ -235,6 +235,8 @@ func TestParamsCheck(t *testing.T) {
 		"burn":      func(p *Params) { p.BurnBps = bps + 1 },
 		"reward":    func(p *Params) { p.RewardBps = bps / 2 },
 		"bond":      func(p *Params) { p.BondFactor = 0 },
+		"its own":   func(p *Params) { p.BondFactor = 1 },
+		"two bonds": func(p *Params) { p.BondFactor = bps + 1 },
 		"open":      func(p *Params) { p.MaxOpen = 0 },
 		"late":      func(p *Params) { p.MaxLate = -1 },
 		"timeout":   func(p *Params) { p.LeadTimeout = 0 },
