@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,11 +206,13 @@ type renewed struct {
 
 // renew is tally order renew.
 func (r *reader) renew() *cobra.Command {
+	var out string
 	cmd := &cobra.Command{
 		Use: "renew BUNDLE", Short: "Anchor a proof bundle in the newest block",
 		Long: `Rewrites what anchors a bundle: the newest header that validators signed, and the path
 from it to the order's settlement. Who trusts today's validators can then check work of
-any age. The rest of the bundle stays as it is; tally verify checks it.`,
+any age. The rest of the bundle stays as it is; tally verify checks it. Ask a node of
+your own: the validators that it names are those that you then trust.`,
 		Example: "  tally order renew proof.bundle --endpoints tally-devnet/endpoints.json\n  tally order renew proof.bundle --rpc http://127.0.0.1:26657 --grpc 127.0.0.1:9090",
 		Args:    arguments("renew BUNDLE"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -217,16 +220,17 @@ any age. The rest of the bundle stays as it is; tally verify checks it.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, r.close()) }()
-			trust, err := evidence.Renew(cmd.Context(), r.role.Chain, args[0])
+			trust, err := evidence.Renew(cmd.Context(), r.role.Chain, args[0], cmp.Or(out, args[0]))
 			if err != nil {
 				return err
 			}
-			t := renewed{args[0], trust.String()}
+			t := renewed{cmp.Or(out, args[0]), trust.String()}
 			return r.e.show(t, func(w io.Writer) {
 				fmt.Fprintf(w, "%s is anchored in the newest block of %s. Check it:\n  tally verify %s --trust %s\n", t.Bundle, r.role.Chain.ChainID, t.Bundle, t.Trust)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&out, "out", "", "file for the bundle as it then is (default BUNDLE itself)")
 	r.flags(cmd.Flags())
 	return cmd
 }

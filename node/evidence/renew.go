@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,8 +26,10 @@ import (
 )
 
 // Renew anchors a bundle in the newest block, so that trust in today's validators is enough
-// for it, and returns their set. What else the bundle holds stays as it is, and is not checked.
-func Renew(ctx context.Context, chain *client.Client, name string) (Trust, error) {
+// for it, and writes it to out, which may be the same file. It returns their set. What the
+// node says is checked first: one that lies cannot spoil a bundle. What else the bundle holds
+// stays as it is, and is not checked.
+func Renew(ctx context.Context, chain *client.Client, name, out string) (Trust, error) {
 	file, size, err := bounded.Open(name)
 	if err != nil {
 		return Trust{}, err
@@ -48,8 +51,19 @@ func Renew(ctx context.Context, chain *client.Client, name string) (Trust, error
 	if err != nil {
 		return Trust{}, err
 	}
-	if !bytes.Equal(a.settlement, raw) {
+	if !bytes.Equal(a.parts[entrySettlement], raw) {
 		return Trust{}, wrong("chain %s settled order %s otherwise", chain.ChainID, s.Order.Short())
+	}
+	was, err := readBlock(b.Read)
+	if err != nil {
+		return Trust{}, err
+	}
+	now, err := checkAnchor(a.read, Anybody)
+	if err != nil {
+		return Trust{}, fmt.Errorf("what the node gives: %w", err)
+	}
+	if now.chain != was.ChainID {
+		return Trust{}, fmt.Errorf("the bundle is of chain %s, the node of %s", was.ChainID, now.chain)
 	}
 	entries := a.entries()
 	for _, e := range b.Entries() {
@@ -57,21 +71,29 @@ func Renew(ctx context.Context, chain *client.Client, name string) (Trust, error
 			entries = append(entries, bundle.Content{Name: e.Name, Open: func() (io.Reader, error) { return b.Open(e), nil }})
 		}
 	}
-	return a.trust, write(name, entries)
+	return a.trust, write(out, entries)
 }
 
-// anchorage is what proves a settlement from the newest header, and the validators that have
-// signed that.
+// anchorage is what proves a settlement from the newest header: the entries under anchorPrefix,
+// and the validators that have signed the header.
 type anchorage struct {
-	block, proof, accumulator, position, settlement []byte // of the entries
-	trust                                           Trust
+	parts map[string][]byte
+	trust Trust
 }
 
-func (a *anchorage) entries() []bundle.Content {
-	return []bundle.Content{
-		bundle.Bytes(entryBlock, a.block), bundle.Bytes(entryProof, a.proof), bundle.Bytes(entryAccumulator, a.accumulator),
-		bundle.Bytes(entryPosition, a.position), bundle.Bytes(entrySettlement, a.settlement),
+func (a *anchorage) entries() (out []bundle.Content) {
+	for _, name := range slices.Sorted(maps.Keys(a.parts)) {
+		out = append(out, bundle.Bytes(name, a.parts[name]))
 	}
+	return out
+}
+
+// read returns an entry of at most limit bytes, as of a bundle.
+func (a *anchorage) read(name string, limit int64) ([]byte, error) {
+	if b := a.parts[name]; b != nil && int64(len(b)) <= limit {
+		return b, nil
+	}
+	return nil, fmt.Errorf("%s is missing, or has more than %d bytes", name, limit)
 }
 
 func newAnchorage(ctx context.Context, chain *client.Client, order canon.Hash) (a anchorage, err error) {
@@ -87,8 +109,8 @@ func newAnchorage(ctx context.Context, chain *client.Client, order canon.Hash) (
 	if err := canon.Unmarshal(r.Value, &all); err != nil {
 		return a, fmt.Errorf("record of settlements: %w", err)
 	}
-	var position canon.Position
-	if a.settlement, position, err = settlementAmong(ctx, chain, order, all.N); err != nil {
+	settlement, position, err := settlementAmong(ctx, chain, order, all.N)
+	if err != nil {
 		return a, err
 	}
 	// The state after block h is committed to by the header of block h+1.
@@ -105,11 +127,15 @@ func newAnchorage(ctx context.Context, chain *client.Client, order canon.Hash) (
 	if err != nil {
 		return a, err
 	}
-	if a.block, err = m.Marshal(); err != nil {
+	header, err := m.Marshal()
+	if err != nil {
 		return a, err
 	}
-	a.accumulator, a.position = r.Value, canon.Marshal(&position)
-	a.proof, err = (&cmtcrypto.ProofOps{Ops: r.ProofOps.Ops}).Marshal()
+	proof, err := (&cmtcrypto.ProofOps{Ops: r.ProofOps.Ops}).Marshal()
+	a.parts = map[string][]byte{
+		entryBlock: header, entryProof: proof, entryAccumulator: r.Value,
+		entryPosition: canon.Marshal(&position), entrySettlement: settlement,
+	}
 	return a, err
 }
 
