@@ -212,9 +212,14 @@ func (p *provider) passedOver(l *job.Lease, now int64) bool {
 	return now-p.idle[order] >= l.Params.LeadTimeout
 }
 
-// ready asks the chain for the next unit of an order.
+// ready asks the chain for the next unit of an order. Who is jailed for another order would be
+// refused, and pay for that.
 func (p *provider) ready(ctx context.Context, l *job.Lease) error {
-	err := p.env.Send(ctx, &workv1.MsgReady{Provider: p.env.Account.Address, Order: l.Order.ID().String()})
+	me, err := p.env.Peers.Registered(ctx, p.env.Account.Address)
+	if err != nil || me.JailedUntil > p.env.Chain.Head().Time {
+		return err
+	}
+	err = p.env.Send(ctx, &workv1.MsgReady{Provider: p.env.Account.Address, Order: l.Order.ID().String()})
 	if err != nil {
 		return fmt.Errorf("ask for a unit: %w", err)
 	}
