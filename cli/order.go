@@ -206,31 +206,43 @@ type renewed struct {
 
 // renew is tally order renew.
 func (r *reader) renew() *cobra.Command {
-	var out string
+	var out, trust string
 	cmd := &cobra.Command{
 		Use: "renew BUNDLE", Short: "Anchor a proof bundle in the newest block",
 		Long: `Rewrites what anchors a bundle: the newest header that validators signed, and the path
 from it to the order's settlement. Who trusts today's validators can then check work of
-any age. The rest of the bundle stays as it is; tally verify checks it. Ask a node of
-your own: the validators that it names are those that you then trust.`,
+any age. The rest of the bundle stays as it is; tally verify checks it.
+
+The node may lie, so its header needs the signatures of more than a third of the
+validators that anchored the bundle before. If too few of those are left, --trust names
+today's set, by its hash.`,
 		Example: "  tally order renew proof.bundle --endpoints tally-devnet/endpoints.json\n  tally order renew proof.bundle --rpc http://127.0.0.1:26657 --grpc 127.0.0.1:9090",
 		Args:    arguments("renew BUNDLE"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			believed := evidence.Nobody
+			if trust != "" {
+				t, _, err := readTrust(trust)
+				if err != nil {
+					return err
+				}
+				believed = t.Is
+			}
 			if err := r.dial(cmd.Context()); err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, r.close()) }()
-			trust, err := evidence.Renew(cmd.Context(), r.role.Chain, args[0], cmp.Or(out, args[0]))
+			set, err := evidence.Renew(cmd.Context(), r.role.Chain, args[0], cmp.Or(out, args[0]), believed)
 			if err != nil {
 				return err
 			}
-			t := renewed{cmp.Or(out, args[0]), trust.String()}
+			t := renewed{cmp.Or(out, args[0]), set.String()}
 			return r.e.show(t, func(w io.Writer) {
 				fmt.Fprintf(w, "%s is anchored in the newest block of %s. Check it:\n  tally verify %s --trust %s\n", t.Bundle, r.role.Chain.ChainID, t.Bundle, t.Trust)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file for the bundle as it then is (default BUNDLE itself)")
+	cmd.Flags().StringVar(&trust, "trust", "", "validator set of today to trust: its hash, of 64 digits, or else a file that notes it")
 	r.flags(cmd.Flags())
 	return cmd
 }

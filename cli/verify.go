@@ -282,12 +282,18 @@ func (v *verifier) trusted() (believed func(evidence.Trust) bool, from string, e
 	if text == "" {
 		return evidence.Anybody, "", nil
 	}
-	t, err := evidence.ParseTrust(text)
-	if err != nil { // 64 digits are never a file, whatever lies here
-		from = text
-		if t, err = evidence.ReadTrust(text); errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("trust root %.80q is neither a hash of 64 hexadecimal digits nor a file", text)
-		}
+	t, file, err := readTrust(text)
+	return t.Is, cmp.Or(file, from), err
+}
+
+// readTrust reads a validator set's hash, or the file that notes it, and then names that.
+func readTrust(text string) (t evidence.Trust, file string, err error) {
+	if t, err = evidence.ParseTrust(text); err == nil {
+		return t, "", nil
 	}
-	return t.Is, from, err
+	// 64 digits are never a file, whatever lies here.
+	if t, err = evidence.ReadTrust(text); errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("trust root %.80q is neither a hash of 64 hexadecimal digits nor a file", text)
+	}
+	return t, text, err
 }

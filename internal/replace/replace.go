@@ -1,5 +1,5 @@
 // Package replace writes files that are there whole or not at all, whenever a process
-// ends. [File] is all of it.
+// ends. [File] does it for bytes in memory, and [With] for what is too large for that.
 //
 // Invariant: a reader finds the old file or the new one, and no part of either. A power cut
 // may bring the old one back.
@@ -14,12 +14,19 @@ import (
 // File replaces a file by one with the given contents, which only its owner can read.
 // Several may write one file at the same time; the last wins.
 func File(name string, b []byte) error {
+	return With(name, func(f *os.File) error {
+		_, err := f.Write(b)
+		return err
+	})
+}
+
+// With replaces a file as File does, by what fill writes.
+func With(name string, fill func(f *os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err = errors.Join(fill(f), f.Close()); err == nil {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {

@@ -54,7 +54,9 @@ const (
 
 // anchor is what the validators signed for.
 type anchor struct {
+	block      *cmttypes.LightBlock
 	settlement job.Settlement
+	leaf       canon.Hash // of the settlement
 	chain      string
 	signers    Trust
 }
@@ -66,6 +68,7 @@ func checkAnchor(read func(string, int64) ([]byte, error), believed func(Trust) 
 	if err != nil {
 		return a, err
 	}
+	a.block = block
 	if len(block.ValidatorsHash) != len(a.signers) {
 		return a, wrong("its header names no validator set")
 	}
@@ -94,7 +97,8 @@ func checkAnchor(read func(string, int64) ([]byte, error), believed func(Trust) 
 	if err := canon.Unmarshal(raw, &at); err != nil {
 		return a, wrong("position: %v", err)
 	}
-	if err := all.Verify(wire.SettlementLeaf(value), at); err != nil {
+	a.leaf = wire.SettlementLeaf(value)
+	if err := all.Verify(a.leaf, at); err != nil {
 		return a, wrong("the settlement is not among the %d of block %d: %v", all.N, block.Height-1, err)
 	}
 	if err := canon.Unmarshal(value, &a.settlement); err != nil {

@@ -56,7 +56,11 @@ func Collect(ctx context.Context, env *role.Env, l *job.Lease, name string, prog
 		}
 		c.add(bundle.Content{Name: stateEntry(root), Open: func() (io.Reader, error) { return env.Store.Get(ref) }})
 	}
-	return a.trust, write(name, c.entries)
+	held, err := checkAnchor(a.read, Anybody) // what cannot be verified is not handed over
+	if err != nil {
+		return Trust{}, fmt.Errorf("what the node gives: %w", err)
+	}
+	return held.signers, write(name, c.entries)
 }
 
 // orderEvent is the type of the event that a posted order leaves.

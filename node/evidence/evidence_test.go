@@ -106,7 +106,7 @@ func TestRenew(t *testing.T) {
 		t.Fatal(err)
 	}
 	settle()
-	trust, err := evidence.Renew(t.Context(), n.Consumer.Env.Chain, name, name)
+	trust, err := evidence.Renew(t.Context(), n.Consumer.Env.Chain, name, name, evidence.Nobody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestRenew(t *testing.T) {
 	// What another chain has not settled, it cannot anchor.
 	strange := nettest.Start(t, nettest.Options{})
 	strange.Settle(strange.Post(nil))
-	if _, err := evidence.Renew(t.Context(), strange.Consumer.Env.Chain, name, name); err == nil {
+	if _, err := evidence.Renew(t.Context(), strange.Consumer.Env.Chain, name, name, evidence.Anybody); err == nil {
 		t.Error("another chain anchored the bundle")
 	}
 	if b, err := os.ReadFile(name); err != nil || !bytes.Equal(b, after) {
@@ -257,7 +257,7 @@ func forged(t *testing.T, good, other, strange made) {
 		"block of another":       {changes{"anchor/block": entry(other, "anchor/block")}, "is not in the state of block"},
 		"accumulator flipped":    {changes{"anchor/accumulator": flip}, ""},
 		"accumulator of another": {changes{"anchor/accumulator": entry(other, "anchor/accumulator")}, "is not in the state"},
-		"position flipped":       {changes{"anchor/position": func([]byte) []byte { return canon.Marshal(&canon.Position{Index: 7}) }}, "is not among"},
+		"position of another":    {changes{"anchor/position": func([]byte) []byte { return canon.Marshal(&canon.Position{Index: 7}) }}, "is not among"},
 		"position longer":        {changes{"anchor/position": longer}, "position"},
 		"block of other chain":   {changes{"anchor/block": entry(strange, "anchor/block")}, "signed by validator set"},
 		"proof flipped":          {changes{"anchor/proof": flip}, "proof"},

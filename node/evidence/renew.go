@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,24 +11,30 @@ import (
 	"slices"
 	"strings"
 
+	cmtmath "github.com/cometbft/cometbft/libs/math"
 	cmtcrypto "github.com/cometbft/cometbft/proto/tendermint/crypto"
 	cmtrpc "github.com/cometbft/cometbft/rpc/client"
 	cmttypes "github.com/cometbft/cometbft/types"
 
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/format/bundle"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/node/client"
 )
 
+// Nobody believes no validator set, but those that follow from one that is believed.
+func Nobody(Trust) bool { return false }
+
 // Renew anchors a bundle in the newest block, so that trust in today's validators is enough
-// for it, and writes it to out, which may be the same file. It returns their set. What the
-// node says is checked first: one that lies cannot spoil a bundle. What else the bundle holds
-// stays as it is, and is not checked.
-func Renew(ctx context.Context, chain *client.Client, name, out string) (Trust, error) {
+// for it, and writes it to out, which may be the same file. It returns their set.
+//
+// The node may lie. So its header is taken only if believed says so of the validators that
+// signed it, or if more than a third of those that anchored the bundle so far signed it,
+// too. The rest of the bundle stays as it is, and is not checked.
+func Renew(ctx context.Context, chain *client.Client, name, out string, believed func(Trust) bool) (Trust, error) {
 	file, size, err := bounded.Open(name)
 	if err != nil {
 		return Trust{}, err
@@ -39,104 +44,111 @@ func Renew(ctx context.Context, chain *client.Client, name, out string) (Trust, 
 	if err != nil {
 		return Trust{}, err
 	}
-	raw, err := b.Read(entrySettlement, maxSettlement)
+	was, err := checkAnchor(b.Read, Anybody)
 	if err != nil {
 		return Trust{}, err
 	}
-	var s job.Settlement
-	if err := canon.Unmarshal(raw, &s); err != nil {
-		return Trust{}, wrong("settlement: %v", err)
-	}
-	a, err := newAnchorage(ctx, chain, s.Order)
+	parts, err := newAnchorage(ctx, chain, was.settlement.Order)
 	if err != nil {
 		return Trust{}, err
 	}
-	if !bytes.Equal(a.parts[entrySettlement], raw) {
-		return Trust{}, wrong("chain %s settled order %s otherwise", chain.ChainID, s.Order.Short())
-	}
-	was, err := readBlock(b.Read)
-	if err != nil {
-		return Trust{}, err
-	}
-	now, err := checkAnchor(a.read, Anybody)
+	is, err := checkAnchor(parts.read, Anybody)
 	if err != nil {
 		return Trust{}, fmt.Errorf("what the node gives: %w", err)
 	}
-	if now.chain != was.ChainID {
-		return Trust{}, fmt.Errorf("the bundle is of chain %s, the node of %s", was.ChainID, now.chain)
+	if err := was.follows(&is, believed); err != nil {
+		return Trust{}, err
 	}
-	entries := a.entries()
+	entries := parts.entries()
 	for _, e := range b.Entries() {
 		if !strings.HasPrefix(e.Name, anchorPrefix) {
 			entries = append(entries, bundle.Content{Name: e.Name, Open: func() (io.Reader, error) { return b.Open(e), nil }})
 		}
 	}
-	return a.trust, write(out, entries)
+	return is.signers, write(out, entries)
 }
 
-// anchorage is what proves a settlement from the newest header: the entries under anchorPrefix,
-// and the validators that have signed the header.
-type anchorage struct {
-	parts map[string][]byte
-	trust Trust
+// follows returns an error unless anchor b may stand in place of a.
+func (a *anchor) follows(b *anchor, believed func(Trust) bool) error {
+	switch {
+	case b.chain != a.chain:
+		return fmt.Errorf("the bundle is of chain %s, the node of %s", a.chain, b.chain)
+	case b.leaf != a.leaf:
+		return fmt.Errorf("chain %s settled order %s otherwise than the bundle says", b.chain, a.settlement.Order.Short())
+	case b.block.Height < a.block.Height:
+		return fmt.Errorf("the bundle is anchored in block %d, and the node is at %d: ask it again later, or another", a.block.Height, b.block.Height)
+	case believed(b.signers):
+		return nil
+	}
+	if err := a.block.ValidatorSet.VerifyCommitLightTrusting(b.chain, b.block.Commit, cmtmath.Fraction{Numerator: 1, Denominator: 3}); err != nil {
+		return fmt.Errorf("block %d is signed by validator set %s, and by too few of those that anchored the bundle: name the set with --trust if you believe it (%w)", b.block.Height, b.signers, err)
+	}
+	return nil
 }
 
-func (a *anchorage) entries() (out []bundle.Content) {
-	for _, name := range slices.Sorted(maps.Keys(a.parts)) {
-		out = append(out, bundle.Bytes(name, a.parts[name]))
+// anchorage is what proves a settlement from the newest header: the entries under anchorPrefix.
+type anchorage map[string][]byte
+
+func (a anchorage) entries() (out []bundle.Content) {
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		out = append(out, bundle.Bytes(name, a[name]))
 	}
 	return out
 }
 
 // read returns an entry of at most limit bytes, as of a bundle.
-func (a *anchorage) read(name string, limit int64) ([]byte, error) {
-	if b := a.parts[name]; b != nil && int64(len(b)) <= limit {
+func (a anchorage) read(name string, limit int64) ([]byte, error) {
+	if b := a[name]; b != nil && int64(len(b)) <= limit {
 		return b, nil
 	}
 	return nil, fmt.Errorf("%s is missing, or has more than %d bytes", name, limit)
 }
 
-func newAnchorage(ctx context.Context, chain *client.Client, order canon.Hash) (a anchorage, err error) {
+func newAnchorage(ctx context.Context, chain *client.Client, order canon.Hash) (anchorage, error) {
 	q, err := chain.RPC.ABCIQueryWithOptions(ctx, "/store/"+wire.RecordStore+"/key", wire.AccumulatorKey(), cmtrpc.ABCIQueryOptions{Prove: true})
 	if err != nil {
-		return a, fmt.Errorf("record of settlements: %w", err)
+		return nil, fmt.Errorf("record of settlements: %w", err)
 	}
 	r := &q.Response
 	if r.Code != 0 || len(r.Value) == 0 || r.ProofOps == nil {
-		return a, fmt.Errorf("record of settlements: the node gives no proof of it: %s", r.Log)
+		return nil, fmt.Errorf("record of settlements: the node gives no proof of it: %s", r.Log)
 	}
 	var all canon.Accumulator
 	if err := canon.Unmarshal(r.Value, &all); err != nil {
-		return a, fmt.Errorf("record of settlements: %w", err)
+		return nil, fmt.Errorf("record of settlements: %w", err)
 	}
 	settlement, position, err := settlementAmong(ctx, chain, order, all.N)
 	if err != nil {
-		return a, err
+		return nil, err
 	}
 	// The state after block h is committed to by the header of block h+1.
 	height := r.Height + 1
+	if head := chain.Head().Height; r.Height > head+maxAhead {
+		return nil, fmt.Errorf("the node proves the state of block %d, and its newest block is %d: ask another", r.Height, head)
+	}
 	if _, err := chain.Next(ctx, height); err != nil { // and its commit is known one block later
-		return a, err
+		return nil, err
 	}
 	block, err := blockAt(ctx, chain, height)
 	if err != nil {
-		return a, err
+		return nil, err
 	}
-	copy(a.trust[:], block.ValidatorsHash)
 	m, err := block.ToProto()
 	if err != nil {
-		return a, err
+		return nil, err
 	}
 	header, err := m.Marshal()
 	if err != nil {
-		return a, err
+		return nil, err
 	}
 	proof, err := (&cmtcrypto.ProofOps{Ops: r.ProofOps.Ops}).Marshal()
-	a.parts = map[string][]byte{
+	if err != nil {
+		return nil, err
+	}
+	return anchorage{
 		entryBlock: header, entryProof: proof, entryAccumulator: r.Value,
 		entryPosition: canon.Marshal(&position), entrySettlement: settlement,
-	}
-	return a, err
+	}, nil
 }
 
 // settlementAmong asks for a settlement, and where it stands among the first so many.
@@ -161,22 +173,32 @@ func settlementAmong(ctx context.Context, chain *client.Client, order canon.Hash
 	return s.Value, p, nil
 }
 
-// maxValidators is the largest page that a node gives.
-const maxValidators = 100
+const (
+	maxPage  = 100 // validators that a node gives at once
+	maxAhead = 100 // blocks by which a node's proof may be newer than what it told before
+)
 
+// blockAt returns a signed header with the validators that signed it.
 func blockAt(ctx context.Context, chain *client.Client, height int64) (*cmttypes.LightBlock, error) {
 	commit, err := chain.RPC.Commit(ctx, &height)
 	if err != nil {
 		return nil, fmt.Errorf("commit of block %d: %w", height, err)
 	}
+	if commit.Header == nil || commit.Commit == nil {
+		return nil, fmt.Errorf("commit of block %d: the node gives none", height)
+	}
 	var all []*cmttypes.Validator
-	perPage := maxValidators
+	perPage := maxPage
 	for page := 1; ; page++ {
 		r, err := chain.RPC.Validators(ctx, &height, &page, &perPage)
 		if err != nil {
 			return nil, fmt.Errorf("validators of block %d: %w", height, err)
 		}
-		if all = append(all, r.Validators...); len(all) >= r.Total || len(r.Validators) == 0 {
+		all = append(all, r.Validators...)
+		if len(r.Validators) > maxPage || len(all) > maxMembers {
+			return nil, fmt.Errorf("validators of block %d: the node gives more than %d on a page, or %d in all", height, maxPage, maxMembers)
+		}
+		if len(all) >= r.Total || len(r.Validators) == 0 {
 			break
 		}
 	}
@@ -187,24 +209,15 @@ func blockAt(ctx context.Context, chain *client.Client, height int64) (*cmttypes
 	return &cmttypes.LightBlock{SignedHeader: &commit.SignedHeader, ValidatorSet: set}, nil
 }
 
-// write writes the file whole or not at all.
-func write(name string, entries []bundle.Content) (err error) {
+// write writes a bundle of the entries, whole or not at all.
+func write(name string, entries []bundle.Content) error {
 	slices.SortFunc(entries, func(a, b bundle.Content) int { return strings.Compare(a.Name, b.Name) })
-	tmp := name + ".tmp"
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	f, err := os.Create(tmp)
+	err := replace.With(name, func(f *os.File) error { return errors.Join(bundle.Write(f, entries), f.Sync()) })
 	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(tmp))
-		}
-	}()
-	if err := errors.Join(bundle.Write(f, entries), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return os.Rename(tmp, name)
+	return nil
 }
