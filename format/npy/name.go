@@ -6,16 +6,16 @@ import (
 )
 
 // FileNames returns for each of some names that of a .npy file which can be written
-// everywhere. No two are the same.
+// everywhere. No two are the same, also where case does not count.
 func FileNames(names []string) []string {
 	used := map[string]bool{}
 	var out []string
 	for _, n := range names {
 		name := fileName(n)
-		for i := 2; used[name]; i++ {
+		for i := 2; used[strings.ToLower(name)]; i++ {
 			name = fmt.Sprintf("%s-%d", fileName(n), i)
 		}
-		used[name] = true
+		used[strings.ToLower(name)] = true
 		out = append(out, name+".npy")
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -187,4 +188,11 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%v%v is read back as %v (%v)", x.Type, x.Shape, again, err)
 		}
 	})
+}
+
+func TestFileNames(t *testing.T) {
+	got := FileNames([]string{"y", "Y", "../y", "a/b", "a_b", "y-2"})
+	if want := []string{"y.npy", "Y-2.npy", ".._y.npy", "a_b.npy", "a_b-2.npy", "y-2-2.npy"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

@@ -55,7 +55,7 @@ const (
 	defaultBatch = 32
 	defaultUnits = 8
 	defaultSteps = 64
-	maxGrid      = 1 << 20 // records
+	maxGrid      = 1 << 20 // values: records times inputs
 )
 
 // ReadBatchSpec reads an order file for a batch, as ReadSpec reads one for training.
@@ -182,6 +182,9 @@ func FromDataset(ctx context.Context, s BatchSpec, d replay.Dataset, exec engine
 
 // complete adds the files of a batch to its draft, checks the order, and plays one run.
 func (d *Draft) complete(ctx context.Context, of replay.Dataset) error {
+	if _, err := resultSlots(d.Job, &d.Problem); err != nil {
+		return err
+	}
 	model, err := written(of.Model)
 	if err != nil {
 		return err
@@ -243,8 +246,8 @@ func (s *BatchSpec) readRecords() (map[string]*tensor.Tensor, error) {
 func grid(values map[string][]float64) (map[string]*tensor.Tensor, error) {
 	n := 1
 	for name, xs := range values {
-		if len(xs) == 0 || n > maxGrid/len(xs) {
-			return nil, fmt.Errorf("grid: %s has %d values; every input has some, and all combinations are at most %d", name, len(xs), maxGrid)
+		if len(xs) == 0 || n > maxGrid/len(xs)/len(values) {
+			return nil, fmt.Errorf("grid: %s has %d values; every input has some, and all combinations have at most %d values together", name, len(xs), maxGrid)
 		}
 		n *= len(xs)
 	}
@@ -366,12 +369,12 @@ func converted(t *tensor.Tensor, to tensor.DType) (*tensor.Tensor, error) {
 	}
 	for i, x := range tensor.Of[float64](t) {
 		switch {
-		case to == tensor.Float32:
+		case to == tensor.Float32 && math.Abs(x) <= math.MaxFloat32 && (x != math.Trunc(x) || float64(float32(x)) == x):
 			out.Set(i, tensor.F32(float32(x)))
 		case (to == tensor.Int32 || to == tensor.Int64) && x == math.Trunc(x) && math.Abs(x) < 1<<31:
 			out.Set(i, tensor.Word(int64(x)))
 		default:
-			return nil, fmt.Errorf("%v is no %v: a grid has values of float32, float64, int32 or int64; write others to .npy files, under problem.records", x, to)
+			return nil, fmt.Errorf("%v is no %v: a grid has values of float32, float64, int32 or int64, as these hold them; write others to .npy files, under problem.records", x, to)
 		}
 	}
 	return out, nil

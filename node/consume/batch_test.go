@@ -123,6 +123,7 @@ func TestGridOrder(t *testing.T) {
 }
 
 func TestBatchOrdersAreRefused(t *testing.T) {
+	thousand := strings.Repeat("1, ", 1023) + "1"
 	for want, files := range map[string]map[string]any{
 		"by tally train":         {"order.yaml": "kind: TrainingOrder\n"},
 		"write kind: BatchOrder": {"order.yaml": "kind: Batch\n"},
@@ -138,6 +139,10 @@ func TestBatchOrdersAreRefused(t *testing.T) {
 		"axis 0 of the model":    {"order.yaml": order + "  records: {x: x.npy}\n  batch: 3\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
 		"is no":                  {"order.yaml": order + "  grid: {x: [1.5]}\n", "m.onnx": integers()},
 		"all combinations":       {"order.yaml": order + "  grid: {x: []}\n", "m.onnx": twice()},
+		"more than 8 GiB":        {"order.yaml": order + "  records: {x: x.npy}\n  batch: 1\n", "x.npy": counted(3000, 1), "m.onnx": wide(1 << 20)},
+		"values together":        {"order.yaml": order + "  grid: {x: [" + thousand + "], b: [" + thousand + "], c: [1]}\n", "m.onnx": twice()},
+		"1e+39 is no":            {"order.yaml": order + "  grid: {x: [1e39]}\n", "m.onnx": twice()},
+		"1.6777217e+07 is no":    {"order.yaml": order + "  grid: {x: [16777217]}\n", "m.onnx": twice()},
 		"segments of a unit":     {"order.yaml": order + "  records: {x: x.npy}\n  steps: 300\n", "x.npy": counted(300, 3), "m.onnx": twice(1, 3)},
 		"would see it":           {"order.yaml": order + "  records: {x: .x.npy}\n", ".x.npy": counted(3, 3), "m.onnx": twice(1, 3)},
 	} {
@@ -145,6 +150,13 @@ func TestBatchOrdersAreRefused(t *testing.T) {
 			t.Errorf("want an error about %q, got %v", want, err)
 		}
 	}
+}
+
+// wide gives each number n times.
+func wide(n int) *graph.Graph {
+	b := graph.NewBuilder("wide")
+	b.Output(b.Op("Expand", b.Input("x", tensor.Float32, tensor.Shape{1, 1}), b.Ints(1, n)), tensor.Float32, tensor.Shape{1, n})
+	return b.Graph()
 }
 
 // integers takes whole numbers.
@@ -209,5 +221,22 @@ func TestLinesOfResults(t *testing.T) {
 	b, err := os.ReadFile(files["f"])
 	if want := "{\"f\":[0.1,0],\"n\":-3}\n{\"f\":[\"+Inf\",1e-45],\"n\":1152921504606846976}\n"; err != nil || string(b) != want {
 		t.Errorf("%s, want %s, %v", b, want, err)
+	}
+}
+
+// Results are written beside nobody's files unless that is asked for.
+func TestCanDeliverResults(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	if err := CanDeliverResults(dir, false); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "y.npy"), []byte("labels"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := CanDeliverResults(dir, false); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("a directory with files: %v", err)
+	}
+	if err := CanDeliverResults(dir, true); err != nil {
+		t.Error(err)
 	}
 }

@@ -39,13 +39,18 @@ type Results struct {
 // bundleName is the file of a proof, in the directory of a delivery.
 const bundleName = "proof.bundle"
 
-// CanDeliverResults returns an error unless results can be written to a directory, as
-// CanDeliver does for a model.
+// CanDeliverResults returns an error unless results can be written to a directory, which is made
+// if it is missing. Files are named as the model's outputs are, so one that holds anything is
+// refused unless force says otherwise.
 func CanDeliverResults(dir string, force bool) error {
-	if _, err := os.Lstat(filepath.Join(dir, bundleName)); err == nil && !force {
-		return fmt.Errorf("%s has results already: name another directory with --out, or give --force to overwrite them", dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
 	}
-	return os.MkdirAll(dir, 0o755)
+	there, err := os.ReadDir(dir)
+	if err == nil && len(there) > 0 && !force {
+		err = fmt.Errorf("%s is not empty: name another directory with --out, or give --force to overwrite what has the name of a result", dir)
+	}
+	return err
 }
 
 // DeliverResults fetches what a settled batch gave and the proof of it, and writes them to a
@@ -106,29 +111,46 @@ func FetchResults(ctx context.Context, env *role.Env, l *job.Lease) (map[string]
 type gathering struct {
 	slots   []graph.Slot
 	out     map[string]*tensor.Tensor
-	byRun   map[string]bool // outputs without an axis for records
 	records int
 	batch   int
 	at      int // runs that are in
 }
 
 func newGathering(j *replay.Job, p *job.Problem) (*gathering, error) {
-	g := &gathering{slots: j.Step.Gives(), out: map[string]*tensor.Tensor{}, byRun: map[string]bool{}, records: p.Records, batch: p.Batch}
-	axis := j.TakesAxis()
-	for _, s := range g.slots {
-		shape := append(tensor.Shape{(p.Records-1)/p.Batch + 1}, s.Shape...)
-		if axis && len(s.Shape) > 0 && s.Shape[0] == p.Batch {
-			shape = append(tensor.Shape{p.Records}, s.Shape[1:]...)
-		} else {
-			g.byRun[s.Name] = true
-		}
-		t, err := tensor.New(s.Type, shape)
-		if err != nil {
+	all, err := resultSlots(j, p)
+	if err != nil {
+		return nil, err
+	}
+	g := &gathering{slots: j.Step.Gives(), out: map[string]*tensor.Tensor{}, records: p.Records, batch: p.Batch}
+	for _, s := range all {
+		if g.out[s.Name], err = tensor.New(s.Type, s.Shape); err != nil {
 			return nil, fmt.Errorf("output %q: %w", s.Name, err)
 		}
-		g.out[s.Name] = t
 	}
 	return g, nil
+}
+
+// maxResults bounds what a batch gives, in bytes: it is put together in memory.
+const maxResults = 8 << 30
+
+// resultSlots returns the outputs of a batch for all records, or an error if nobody could put
+// them together.
+func resultSlots(j *replay.Job, p *job.Problem) (all []graph.Slot, err error) {
+	left, runs := int64(maxResults), int64((p.Records-1)/p.Batch+1)
+	axis := j.TakesAxis()
+	for _, s := range j.Step.Gives() {
+		each := int64(s.Shape.Elements()) * int64(s.Type.Size())
+		if each > left/runs {
+			return nil, fmt.Errorf("%d records give more than %d GiB, with output %q: order fewer at a time, or have the model give less", p.Records, maxResults>>30, s.Name)
+		}
+		left -= each * runs
+		shape := append(tensor.Shape{int(runs)}, s.Shape...)
+		if axis && len(s.Shape) > 0 && s.Shape[0] == p.Batch {
+			shape = append(tensor.Shape{p.Records}, s.Shape[1:]...)
+		}
+		all = append(all, graph.Slot{Name: s.Name, Type: s.Type, Shape: shape})
+	}
+	return all, nil
 }
 
 // full reports whether all records have their results: what is left repeats the last one.

@@ -77,7 +77,7 @@ type scribe struct {
 	board Board
 	o     *Options
 	names map[string]string     // roles by account
-	calls map[canon.Hash]string // orders by identity
+	calls map[canon.Hash]string // what people call an order
 
 	trained map[trainedUnit]events.Event // the last event of units whose receipts are not posted
 }

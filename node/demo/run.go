@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/format/text"
-	"golang.org/x/sync/errgroup"
-
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/internal/bounded"
@@ -25,12 +25,13 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// Names of the demo's orders, and by them the providers that may be dishonest.
+// Names of the demo's orders.
 const (
 	training = "training"
 	batch    = "batch"
 )
 
+// cheaters are the providers that may be dishonest, and in units of which kind and length.
 var cheaters = map[string]struct {
 	kind  string
 	steps int
