@@ -252,6 +252,9 @@ func (d *demo) post(ctx context.Context, all []*work) error {
 				return err
 			}
 			w.id = o.ID()
+			if err := consume.Keep(d.env, w.id, &o); err != nil { // posting one discards what drafts of others left
+				return err
+			}
 			posted = append(posted, &o)
 		}
 		m[w.name] = w.id
