@@ -36,7 +36,7 @@ conditions:
   auditRate: 5%              # of each unit's runs, re-executed by each of the auditors
   auditors: 1
   custodians: 3              # that keep the data
-  # and as for tally train: expires, validator, unitTimeout, unitWindow, window`
+  # and as for tally train: expires, validator, unitTimeout, unitWindow, window, speculate`
 
 func (e *env) batch() *cobra.Command {
 	b := e.buyer()

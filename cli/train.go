@@ -60,7 +60,8 @@ conditions:
   codedBytes: 268435456      # of a unit's checkpoints, above which each of four or more keeps a fragment
   unitTimeout: 10m
   unitWindow: 1m             # in which a unit can be challenged before it is merged
-  window: 10m                # and in the end everything`
+  window: 10m                # and in the end everything
+  speculate: all             # rounds that go on beside windows of earlier ones; 0: each waits`
 
 // buyer is a verb that acts for the consumer of a home.
 type buyer struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,11 +44,11 @@ type validated struct {
 	MaxPrice  uint64  `json:"max_price_utally"`
 	Audited   float64 `json:"audited_share"` // of the segments that are re-executed by drawn auditors
 	Detected  Odds    `json:"detected"`      // by drawn auditors alone
+	Windows   Windows `json:"windows"`
 	Best      string  `json:"best_offer,omitempty"`
 	Offers    []bid   `json:"offers,omitempty"`
 
-	asked    bool // a network
-	auditors int
+	asked bool // a network
 }
 
 // bid is an offer priced for an order.
@@ -153,13 +154,48 @@ func newValidated(source string, d *consume.Draft) *validated {
 		Kind: p.Kind, Model: source, Parent: given(d.Problem.Parent), Program: p.Step.String(), Start: p.Start.String(), Data: given(p.Data),
 		Records: p.Records, Loss: d.Loss, Unknown: d.Unknown, Units: p.Units(), Steps: p.Units() * p.Steps,
 		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Job.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
-		Audited:  min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
-		Detected: newOdds(p, &c), auditors: c.Auditors,
+		Audited: min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
+		Windows: newWindows(p, &c), Detected: newOdds(p, &c),
 	}
 	if d.HeldOut != nil {
 		v.HeldOut = d.HeldOut.Shape[0]
 	}
 	return v
+}
+
+// Windows says what challenge windows cost an order.
+type Windows struct {
+	Unit  int64 `json:"unit_ms"`
+	All   int64 `json:"all_ms"`   // how long they alone hold it up, at least
+	Depth int   `json:"depth"`    // rounds that may be ahead of those whose windows are over
+	Least int64 `json:"least_ms"` // no round waits for a window if each takes at least this
+	ideal int64 // All of an order of which no round waits
+}
+
+func newWindows(p *job.Problem, c *job.Conditions) Windows {
+	w := Windows{Unit: c.UnitWindow, All: c.Windows(p.Rounds), Depth: min(c.Speculate, p.Rounds), Least: c.UnitWindow}
+	switch {
+	case w.Depth == p.Rounds:
+		w.Least = 0
+	case w.Depth > 1:
+		w.Least = (c.UnitWindow + int64(w.Depth) - 2) / int64(w.Depth-1)
+	}
+	ideal := *c
+	ideal.Speculate = job.MaxUnits
+	w.ideal = ideal.Windows(p.Rounds)
+	return w
+}
+
+// String says it to people.
+func (w Windows) String() string {
+	took := func(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+	switch {
+	case w.Depth == 0 && w.All > w.ideal:
+		return fmt.Sprintf("of %v in all: each round waits for one; with speculate: all it would be %v", took(w.All), took(w.ideal))
+	case w.Least > 0:
+		return fmt.Sprintf("of at least %v in all: no round waits for one of %v if each takes %v, for %d may be ahead", took(w.All), took(w.Unit), took(w.Least), w.Depth)
+	}
+	return fmt.Sprintf("of %v in all: no round waits for one", took(w.All))
 }
 
 // Kept says what custodians keep of each checkpoint.
@@ -186,6 +222,8 @@ type Odds struct {
 	Proven  float64 `json:"segment_proven"` // the same, of a provider with a long record
 	Unit    float64 `json:"unit"`           // all segments of one unit
 	Tenth   float64 `json:"tenth_of_units"` // one segment in each of a tenth of the units, at least one
+
+	auditors int // of each unit
 }
 
 func newOdds(p *job.Problem, c *job.Conditions) Odds {
@@ -193,7 +231,8 @@ func newOdds(p *job.Problem, c *job.Conditions) Odds {
 	n := p.Segments()
 	one := proof.Detected(n, 1, c.AuditSegments, c.Auditors)
 	return Odds{
-		Segment: share(one), Proven: share(proof.Detected(n, 1, c.Audited(math.MaxUint64), c.Auditors)),
+		auditors: c.Auditors,
+		Segment:  share(one), Proven: share(proof.Detected(n, 1, c.Audited(math.MaxUint64), c.Auditors)),
 		Unit:  share(proof.Detected(n, n, c.AuditSegments, c.Auditors)),
 		Tenth: share(proof.AtLeastOnce(one, max(p.Units()/10, 1))),
 	}
@@ -230,10 +269,11 @@ func (v *validated) tell(w io.Writer) {
 		what = fmt.Sprintf("a fragment of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
 	}
 	fmt.Fprintf(w, "  kept      by %s, each %s: %.2g times the data\n", several(v.Kept.Custodians, "custodian"), what, v.Kept.Copies)
-	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, several(v.auditors, "drawn auditor"))
+	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, several(v.Detected.auditors, "drawn auditor"))
 	o := v.Detected
 	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)
 	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest challenger finds all\n", 100*o.Tenth)
+	fmt.Fprintf(w, "  windows   %v\n", v.Windows)
 	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
 	if v.asked && v.Offers == nil {
 		fmt.Fprintln(w, "  offers    none: no validator sells computation at present")

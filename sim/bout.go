@@ -73,14 +73,21 @@ func newBout(e economy, c Coalition, s Strategy, chance uint64) (*bout, error) {
 	if s.does(chooseAudits, noAuditors) {
 		conditions.Auditors, conditions.AuditSegments = 0, 0
 	}
+	// How far rounds run ahead of windows is the consumer's choice, and chance's here.
+	conditions.Speculate = []int{0, 1, job.MaxUnits}[chance%3]
 	w, err := beginWorld(named(), chance, conditions, e.rules)
 	if err != nil {
 		return nil, err
 	}
+	return sit(w, e, c, s, chance), nil
+}
+
+// sit seats a coalition in a world.
+func sit(w *world, e economy, c Coalition, s Strategy, chance uint64) *bout {
 	return &bout{
 		world: w, coalition: c, strategy: s, economy: e, chance: chance,
 		worth: map[string]int64{}, made: map[canon.Hash]work{}, bare: map[string]bool{}, done: map[string]bool{},
-	}, nil
+	}
 }
 
 // mine reports whether an account is of the coalition.

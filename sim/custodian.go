@@ -57,7 +57,7 @@ func (s *scene) ask() (acted bool, err error) {
 		if u.Status < job.Counted || !u.Keeps(k.custodian) || s.lease.Question(k.custodian, i) != nil {
 			continue
 		}
-		if s.lease.Phase == job.Closing && s.now >= s.lease.WindowEnd {
+		if s.lease.Phase == job.Closing && s.now >= s.lease.Windows.End {
 			continue
 		}
 		if err := s.do(job.Ask{By: k.who, Custodian: k.custodian, Unit: i, Attempt: u.Attempt}); err != nil {

@@ -73,7 +73,7 @@ func (b *bout) compute() (acted bool, err error) {
 		}
 		altered := -1
 		if forced {
-			altered = job.Altered(output, segments)
+			altered = proof.Altered(output, segments)
 		}
 		points, w := b.receipt(i, u.Attempt, altered, action)
 		r := job.Receipt{
@@ -172,7 +172,7 @@ func (b *bout) ask() (acted bool, err error) {
 	for i := range l.Units {
 		u := &l.Units[i]
 		for j, k := range u.Attested {
-			if u.Status < job.Counted || !u.Keeps(k.Custodian) || !b.bare[note(k.Custodian, i, u.Attempt)] || l.Phase == job.Closing && b.now >= l.WindowEnd {
+			if u.Status < job.Counted || !u.Keeps(k.Custodian) || !b.bare[note(k.Custodian, i, u.Attempt)] || l.Phase == job.Closing && b.now >= l.Windows.End {
 				continue
 			}
 			if b.luck("asked", i, u.Attempt, j)%lookedAt > 0 || !b.first("ask %d %d %s", i, u.Attempt, k.Custodian) {
@@ -265,7 +265,7 @@ func (b *bout) challenge() (acted bool, err error) {
 		segment := int(b.luck("challenged", i, u.Attempt) % segments)
 		switch {
 		case action == toldOfForcedDraws && own && forced:
-			segment = job.Altered(output, segments)
+			segment = proof.Altered(output, segments)
 		case (action == itself || action == loses) && own && !forced && wrong >= 0:
 			segment = wrong
 		case action == trueWork && !own && !forced && wrong < 0:

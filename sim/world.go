@@ -72,7 +72,7 @@ func newWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*wo
 // beginWorld is newWorld before anybody has said anything of the files.
 func beginWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*world, error) {
 	c.MaxPrice, c.Expires, c.MinProviders, c.Custodians = 1<<40, 1000, 2, cmp.Or(c.Custodians, 3)
-	c.UnitTimeout, c.UnitWindow, c.Window = 60_000, 10_000, 30_000
+	c.UnitTimeout, c.UnitWindow, c.Window = 60_000, cmp.Or(c.UnitWindow, 10_000), cmp.Or(c.Window, 30_000)
 	m := job.Match{
 		Order: job.Order{
 			Chain: "sim", Consumer: consumer, Nonce: seed, Problem: t.problem, Conditions: c,

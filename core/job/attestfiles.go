@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/money"
 )
 
 // Files come first: see docs/adr/0023-files-first.md. When a lease begins, custodians are
@@ -76,18 +77,18 @@ func (f *Files) Owes(account string) bool {
 
 // Deposit returns what an order of the given maximum price locks beside it, in utally.
 func (p *Params) Deposit(price uint64) (uint64, error) {
-	part, err := scale(price, p.DepositBps, bps)
+	part, err := money.Scale(price, p.DepositBps, bps)
 	return max(part, p.MinDeposit), err
 }
 
 // lateFee is the penalty of whoever does not do what it has taken on, and harms nobody
 // by it but through delay.
-func (l *Lease) lateFee() (uint64, error) { return scale(l.Quote.Unit, l.Params.LateBps, bps) }
+func (l *Lease) lateFee() (uint64, error) { return money.Scale(l.Quote.Unit, l.Params.LateBps, bps) }
 
 // filesTime returns how long custodians have to fetch the order's files, in ms: as long as
 // for an answer, and for the bytes over the slowest connection that the chain counts on.
 func (l *Lease) filesTime() (int64, error) {
-	move, err := scale(l.Order.Problem.FileBytes(), 1000, l.Params.Link)
+	move, err := money.Scale(l.Order.Problem.FileBytes(), 1000, l.Params.Link)
 	return l.Params.AnswerTime + int64(min(move, maxWindow)), err
 }
 

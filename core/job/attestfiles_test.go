@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tally-network/tally/core/money"
 )
 
 // Nothing is given out before a quorum of custodians has the order's files: a consumer and
@@ -299,7 +301,7 @@ func TestFileCustodianThatHasNothing(t *testing.T) {
 		before := w.stakeOf(who)
 		w.tick()
 		l := &w.lease
-		reward, _ := scale(bond, l.Params.RewardBps, bps)
+		reward, _ := money.Scale(bond, l.Params.RewardBps, bps)
 		if before-w.stakeOf(who) != bond || w.purse[asker] != stake+reward || !w.jailed[who] || l.Files.custodian(who) != nil || l.trusts(who) {
 			t.Fatalf("the custodian lost %d of %d, the asker has %d; custodians %+v", before-w.stakeOf(who), bond, w.purse[asker], l.Files.Custodians)
 		}

@@ -90,7 +90,7 @@ func (l *Lease) checkForm() error {
 		return fmt.Errorf("phase %d does not exist", l.Phase)
 	case l.Sweep > p.Shards:
 		return fmt.Errorf("%d units of a round of %d are to be looked at", l.Sweep, p.Shards)
-	case l.LeadIndex >= len(l.Leads) || l.Round > p.Rounds:
+	case l.LeadIndex >= len(l.Leads) || l.Round > p.Rounds || l.Windows.Final > l.Round || l.Windows.Final == l.Round && l.Windows.Next != 0:
 		return fmt.Errorf("lead %d of %d, round %d of %d", l.LeadIndex, len(l.Leads), l.Round, p.Rounds)
 	case len(l.Units) != p.Units() || len(l.Past) != p.Units() || len(l.Merges) != p.Rounds:
 		return fmt.Errorf("%d units, %d pasts and %d merges, want %d, %d and %d", len(l.Units), len(l.Past), len(l.Merges), p.Units(), p.Units(), p.Rounds)
@@ -135,7 +135,7 @@ func (l *Lease) checkPast(i int) error {
 
 func (l *Lease) checkShown(i int, f *Forced) error {
 	p, r := &l.Order.Problem, f.Unit.Receipt
-	if f.Index != i || f.Until > l.TruthUntil || r == nil || len(r.Checkpoints) != p.Segments()+1 || find(l.Providers, f.Unit.Provider) == nil || len(f.Unit.Questions) > 0 || f.Unit.Attend != 0 {
+	if f.Index != i || f.Until > l.Windows.Truth || r == nil || len(r.Checkpoints) != p.Segments()+1 || find(l.Providers, f.Unit.Provider) == nil || len(f.Unit.Questions) > 0 || f.Unit.Attend != 0 {
 		return fmt.Errorf("a forced attempt of unit %d is none", i)
 	}
 	for _, a := range f.Unit.Audits {

@@ -10,7 +10,7 @@ func (l *Lease) Code(w *canon.Codec) {
 	l.Fixed().Code(w)
 	l.Mutable().Code(w)
 	codeShares(w, &l.Ledger.SlashPaid, byName)
-	canon.Seq(w, &l.Merges, MaxUnits, 38, func(w *canon.Codec, m *Merge) { m.Code(w) })
+	canon.Seq(w, &l.Merges, MaxUnits, 39, func(w *canon.Codec, m *Merge) { m.Code(w) })
 	canon.Seq(w, &l.Units, MaxUnits, 10, func(w *canon.Codec, u *Unit) { u.Code(w) })
 	l.codePast(w)
 }
@@ -77,7 +77,9 @@ func (l *mutable) Code(w *canon.Codec) {
 	w.Int(&l.LeadIndex, MaxParties)
 	w.I64(&l.DueSince)
 	w.Int(&l.Round, MaxUnits)
-	w.I64(&l.WindowEnd)
+	w.Int(&l.Windows.Final, MaxUnits)
+	w.I64(&l.Windows.Next)
+	w.I64(&l.Windows.End)
 	canon.Seq(w, &l.Disputes, maxRecords, 8, func(w *canon.Codec, c *Dispute) { c.code(w, name) })
 	canon.Seq(w, &l.Asked, MaxParties, 2, func(w *canon.Codec, a *Asked) {
 		name(w, &a.Custodian)
@@ -96,7 +98,7 @@ func (l *mutable) Code(w *canon.Codec) {
 	for _, n := range []*int{&l.Audits.Drawn, &l.Audits.Passed, &l.Audits.Failed} {
 		w.Int(n, 1<<40)
 	}
-	w.I64(&l.TruthUntil)
+	w.I64(&l.Windows.Truth)
 	l.Count.code(w, name)
 	l.Ledger.code(w, name)
 }
@@ -175,6 +177,7 @@ func (m *Merge) Code(w *canon.Codec) {
 	w.Hashes(&m.Inputs, MaxUnits)
 	m.Data.Code(w)
 	w.Int(&m.Attempt, maxAttempts)
+	w.I64(&m.Until)
 }
 
 func (c *Dispute) code(w *canon.Codec, name func(*canon.Codec, *string)) {

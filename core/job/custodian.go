@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/money"
 )
 
 // Attestation is a custodian of a unit, and its word that it holds the data of the
@@ -20,11 +21,11 @@ type Attestation struct {
 
 // keepBond is what a custodian reserves for each unit that it is drawn for.
 func (l *Lease) keepBond() (uint64, error) {
-	worth, err := sum(l.Quote.Unit, l.Quote.Keep)
+	worth, err := money.Sum(l.Quote.Unit, l.Quote.Keep)
 	if err != nil {
 		return 0, err
 	}
-	return times(worth, int(l.Params.KeepFactor))
+	return money.Times(worth, int(l.Params.KeepFactor))
 }
 
 // Attest is a custodian's word that it holds the data of a receipt.
@@ -41,7 +42,7 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	a := u.custodian(e.By)
 	switch {
-	case u.Status == Accepted && !l.open(u):
+	case !l.open(u) && !u.late(&l.Order.Conditions):
 		return nil, fmt.Errorf("unit %d is accepted: only a fragment of it that nobody keeps can still be attested to, while units are computed", e.Unit)
 	case a == nil || a.Failed:
 		return nil, fmt.Errorf("%s is not a custodian of unit %d", e.By, e.Unit)
@@ -106,10 +107,10 @@ func (a *Attestation) Stands() bool { return a.Done && !a.Failed }
 // dropCustodians lets go of the custodians of a unit that is accepted whose word did not
 // count: those who have not attested, unless they may still keep a fragment of it, and those
 // who were convicted elsewhere.
-func (l *Lease) dropCustodians(i int) (effects []Effect) {
+func (l *Lease) dropCustodians(i int, first bool, now int64) (effects []Effect) {
 	u, cuts := &l.Units[i], l.Order.Fragments().Cuts()
 	u.Attested = slices.DeleteFunc(u.Attested, func(a Attestation) bool {
-		drop := !a.Failed && (!a.Done && !cuts || !l.trusts(a.Custodian))
+		drop := !a.Failed && (!a.Done && !cuts && !u.windowRuns(&l.Order.Conditions, now) || first && !l.trusts(a.Custodian))
 		if drop {
 			effects = append(effects, release(a.Custodian, a.Bond, "attestation")...)
 			effects = append(effects, l.dropQuestions(i, func(r *Question) bool { return r.Custodian == a.Custodian })...)

@@ -93,6 +93,19 @@ func (k *kept) shown(custodian string) proof.Shown {
 
 func (k *kept) custodian(i int) string { return k.lease.Units[0].Attested[i].Custodian }
 
+// inHand returns what a custodian of unit 0 has reserved for other duties than keeping it.
+func (k *kept) inHand(who string) (held uint64) {
+	if f := k.lease.Files.custodian(who); f != nil {
+		held += f.Bond
+	}
+	for _, a := range k.lease.Units[0].Audits {
+		if a.Auditor == who {
+			held += a.Bond
+		}
+	}
+	return held
+}
+
 // ask asks a custodian, and lets the next block draw what is asked.
 func (k *kept) ask(custodian string) {
 	k.t.Helper()
@@ -111,15 +124,12 @@ func TestAttestationBindsABond(t *testing.T) {
 	k := newKept(t)
 	bond := k.lease.Params.KeepFactor * (k.lease.Quote.Unit + k.lease.Quote.Keep)
 	who := k.custodian(0)
-	if a := k.lease.Units[0].Audits[0]; a.Auditor == who {
-		bond += a.Bond
-	}
-	if k.held[who] != bond { // before it has said anything
+	if bond += k.inHand(who); k.held[who] != bond { // before it has said anything
 		t.Fatalf("%d utally are held, want %d", k.held[who], bond)
 	}
 	k.do(Attest{who, 0, 0, nil})
 	k.pass(101) // one of three is no quorum
-	if u := k.lease.Units[0]; u.Status != Open || k.held[who] != 0 {
+	if u := k.lease.Units[0]; u.Status != Open || k.held[who] != k.inHand(who) {
 		t.Fatalf("the unit is %v, %d held", u.Status, k.held[who])
 	}
 	if err := k.assign(0, "p0"); err == nil {
@@ -324,7 +334,7 @@ func TestNothingIsAskedAfterTheWindow(t *testing.T) {
 	for k.lease.Phase == Active {
 		k.finishRound()
 	}
-	k.now = k.lease.WindowEnd - 1
+	k.now = k.lease.Windows.End - 1
 	k.do(Ask{By: asker, Custodian: who, Unit: 0, Attempt: 0})
 	k.now++
 	k.refused("window closed", Ask{By: asker, Custodian: k.custodian(1), Unit: 0, Attempt: 0})
@@ -446,7 +456,11 @@ func TestCustodianThatDoesNotAnswer(t *testing.T) {
 				t.Fatalf("the unit is %v", u.Status)
 			}
 			k.finish()
-			if k.purse[who] != 0 || k.purse["p0"] == 0 {
+			var wage uint64 // of its audit, which stands
+			if u := &k.lease.Units[0]; slices.ContainsFunc(u.Audits, func(a Audit) bool { return a.Auditor == who && a.Done }) {
+				wage = k.lease.Quote.Audit
+			}
+			if k.purse[who] != wage || k.purse["p0"] == 0 {
 				t.Fatalf("the custodian got %d, the provider %d", k.purse[who], k.purse["p0"])
 			}
 		})
@@ -464,7 +478,7 @@ func TestVoidUnitFreesItsCustodians(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.do(CloseDispute{ID: 1, Loser: dispute.Defender})
-	if k.held[who] != 0 || k.purse[asker] != stake || len(k.lease.Questions()) != 0 {
+	if k.held[who] != k.inHand(who) || k.purse[asker] != stake || len(k.lease.Questions()) != 0 {
 		t.Fatalf("%d held, the asker has %d, %v", k.held[who], k.purse[asker], k.lease.Questions())
 	}
 	k.refused("not under way", Answer{By: who, Shown: a})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/money"
 )
 
 // disputesAbout returns the open disputes about an attempt of the work named by t, unless
@@ -48,7 +49,7 @@ func (l *Lease) ChallengeBond(t Target, segment int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	replay, err = times(replay, 2)
+	replay, err = money.Times(replay, 2)
 	return max(l.Params.ChallengeBond, replay), err
 }
 
@@ -79,8 +80,8 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("unit %d is disputed once a quorum of custodians has attested to it", e.Target.index)
 	case s.Defender == e.Challenger:
 		return nil, fmt.Errorf("%s cannot challenge its own work", s.Defender)
-	case l.Phase == Closing && now >= l.WindowEnd:
-		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: it waits only for the disputes that are open", l.WindowEnd)
+	case l.Phase == Closing && now >= l.Windows.End:
+		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: it waits only for the disputes that are open", l.Windows.End)
 	case len(l.Disputes) >= maxDisputes-reservedDisputes && l.pledge(&c) == "", len(l.Disputes) >= maxDisputes:
 		return nil, fmt.Errorf("%d disputes about the lease are open, as many as there may be: try again when one has ended; the lease's window lasts until then", len(l.Disputes))
 	}
@@ -89,7 +90,7 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 			return nil, fmt.Errorf("this work is disputed by %s already, in dispute %d", e.Challenger, c.ID)
 		}
 	}
-	c.Holds = e.Target.kind == AboutUnit && !l.due(&l.Units[e.Target.index], now)
+	c.Holds = e.Target.kind == AboutUnit && (!l.due(&l.Units[e.Target.index], now) || l.Units[e.Target.index].windowRuns(&l.Order.Conditions, now))
 	c.Pledge = l.pledge(&c)
 	l.Disputes = append(l.Disputes, c)
 	return []Effect{{Emit, s.Defender, e.ID, "disputed"}}, nil
@@ -103,7 +104,7 @@ func (l *Lease) due(u *Unit, now int64) bool {
 	case u.Status == Received, u.Status == Counted && l.forces() && !u.Plain:
 		return late
 	case u.Status == Counted:
-		return now >= u.WindowEnd && now >= u.HeldUntil && (late || u.audited())
+		return now >= u.waitsUntil(&l.Order.Conditions) && now >= u.HeldUntil && (late || u.audited())
 	}
 	return true
 }
@@ -176,7 +177,7 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	c := l.Disputes[i]
 	if len(l.Disputes) >= maxDisputes-reservedDisputes && l.Phase == Closing { // who was kept out has its time
-		l.WindowEnd = max(l.WindowEnd, now+l.Order.Conditions.Window)
+		l.Windows.End = max(l.Windows.End, now+l.Order.Conditions.Window)
 	}
 	l.Disputes = slices.Delete(l.Disputes, i, i+1)
 	var effects []Effect
@@ -319,7 +320,7 @@ func (l *Lease) divide(bond uint64, challenger string, lost []Share) ([]Share, e
 		left -= s.Amount
 		out = addShare(out, s)
 	}
-	reward, err := scale(bond, l.Params.RewardBps, bps)
+	reward, err := money.Scale(bond, l.Params.RewardBps, bps)
 	if err != nil {
 		return nil, err
 	}
@@ -377,11 +378,14 @@ func (l *Lease) void(c Dispute) (lost []Share, effects []Effect, err error) {
 	}
 	if l.Round > round {
 		l.Round, l.DueSince = round, 0
+		if l.Windows.Final >= round {
+			l.Windows.Final, l.Windows.Next = round, 0
+		}
 		l.Recount()
 		l.look()
 	}
 	if l.Phase == Closing {
-		l.Phase, l.WindowEnd = Active, 0
+		l.Phase, l.Windows.End = Active, 0
 		if l.Reason != "" {
 			l.Phase = Stopping
 		}

@@ -33,7 +33,7 @@ func TestFullListKeepsNobodyOutForGood(t *testing.T) {
 	if err := w.challenge(maxDisputes, UnitTarget(4), "honest"); err == nil {
 		t.Fatal("there is no limit")
 	}
-	w.pass(w.lease.WindowEnd + 1000 - w.now)
+	w.pass(w.lease.Windows.End + 1000 - w.now)
 	w.do(CloseDispute{ID: 0, Loser: dispute.Challenger})
 	w.pass(w.lease.Order.Conditions.Window - 1)
 	if err := w.challenge(maxDisputes, UnitTarget(4), "honest"); err != nil {
@@ -79,7 +79,7 @@ func TestNoDisputeBeginsAfterTheWindow(t *testing.T) {
 	for w.lease.Round < w.lease.Order.Problem.Rounds {
 		w.finishRound()
 	}
-	end := w.lease.WindowEnd
+	end := w.lease.Windows.End
 	if err := w.challenge(1, UnitTarget(5), "c"); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/money"
 	"github.com/tally-network/tally/core/proof"
 )
 
@@ -67,6 +68,9 @@ func (l *Lease) attend(i int, seed canon.Hash, m *means, now int64) (effects []E
 			u.Due = now + l.attestTime()
 		}
 	}
+	if u.Status == Accepted && !u.windowRuns(&l.Order.Conditions, now) {
+		effects = append(effects, l.dropCustodians(i, false, now)...)
+	}
 	if u.Status == Accepted && u.verdictBonds() {
 		if now <= u.WindowEnd {
 			l.await(i, u.WindowEnd)
@@ -93,7 +97,7 @@ func (m *means) take(account string, bond uint64) bool {
 			spent = s.Amount
 		}
 	}
-	total, err := sum(spent, bond)
+	total, err := money.Sum(spent, bond)
 	if err != nil || m.free == nil || m.free(account) < total {
 		return false
 	}

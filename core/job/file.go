@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+
+	"github.com/tally-network/tally/core/money"
 )
 
 // What an order makes others keep is bounded and paid for: its files have known
@@ -67,14 +69,14 @@ func life(p *Problem, c *Conditions) int64 {
 func keepWage(p *Problem, c *Conditions, rate uint64) (uint64, error) {
 	order := Order{Problem: *p, Conditions: *c}
 	unit := p.UnitBytes() / uint64(order.Fragments().Needed)
-	common, err := times(p.StateBytes, p.Rounds)
+	common, err := money.Times(p.StateBytes, p.Rounds)
 	if err != nil {
 		return 0, err
 	}
-	if common, err = sum(common, p.FileBytes()); err != nil {
+	if common, err = money.Sum(common, p.FileBytes()); err != nil {
 		return 0, err
 	}
-	bytes, err := sum(unit, common/uint64(max(p.Units(), 1)))
+	bytes, err := money.Sum(unit, common/uint64(max(p.Units(), 1)))
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +86,7 @@ func keepWage(p *Problem, c *Conditions, rate uint64) (uint64, error) {
 // fileWage returns what a custodian of the order's files is paid: a unit's share of what
 // custodians get, and all bytes of the files as long as the lease lasts.
 func (q *Quote) fileWage(p *Problem, c *Conditions, t Tariff) (uint64, error) {
-	share, err := scale(q.Unit, t.CustodianBps, bps*uint64(c.Custodians))
+	share, err := money.Scale(q.Unit, t.CustodianBps, bps*uint64(c.Custodians))
 	if err != nil {
 		return 0, err
 	}
@@ -92,18 +94,18 @@ func (q *Quote) fileWage(p *Problem, c *Conditions, t Tariff) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return sum(share, kept)
+	return money.Sum(share, kept)
 }
 
 // keepPay returns what keeping bytes costs at a rate, for as long as a lease lasts.
 func keepPay(p *Problem, c *Conditions, rate, bytes uint64) (uint64, error) {
-	hourly, err := times(rate, int((life(p, c)+hour-1)/hour))
+	hourly, err := money.Times(rate, int((life(p, c)+hour-1)/hour))
 	if err != nil {
 		return 0, err
 	}
 	hi, lo := bits.Mul64(hourly, bytes)
 	if hi >= gigaByte {
-		return 0, ErrOverflow
+		return 0, money.ErrOverflow
 	}
 	q, _ := bits.Div64(hi, lo, gigaByte)
 	return q, nil
@@ -125,7 +127,7 @@ func (l *Lease) Quota() uint64 {
 	}
 	hi, units := bits.Mul64(attempts, copies*(p.UnitBytes()+MaxList))
 	_, states := bits.Mul64(p.StateBytes, uint64(p.Rounds)+1)
-	total, err := sum(units, states, p.FileBytes())
+	total, err := money.Sum(units, states, p.FileBytes())
 	if hi > 0 || err != nil {
 		return ^uint64(0)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/money"
 	"github.com/tally-network/tally/core/proof"
 )
 
@@ -91,7 +92,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Dispute) bool { return !c.Void && c.Target == UnitTarget(e.Unit) })
 	l.Past[e.Unit] = append(l.Past[e.Unit], Past{Forced: f})
-	l.TruthUntil = max(l.TruthUntil, f.Until)
+	l.Windows.Truth = max(l.Windows.Truth, f.Until)
 	l.reopen(e.Unit)
 	l.watchLead(now)
 	return append(effects, Effect{Emit, e.By, uint64(e.Unit), "forced"}), nil
@@ -106,7 +107,7 @@ func (l *Lease) ForcedDrawDue(unit int, now int64) bool {
 	case len(l.disputesAbout(UnitTarget(unit), u.Attempt)) > 0:
 		return true
 	default:
-		return u.Status == Counted && u.audited() && now >= u.WindowEnd
+		return u.Status == Counted && u.audited() && now >= u.secretUntil(&l.Order.Conditions)
 	}
 }
 
@@ -125,7 +126,7 @@ func (l *Lease) awaitsForcedDraw(u *Unit) bool { return l.forces() && u.audited(
 // the forced draw.
 func (l *Lease) askForcedDraw(u *Unit, now int64) {
 	if u.Status == Counted && l.awaitsForcedDraw(u) {
-		u.Due = max(now, u.WindowEnd) + l.Order.Conditions.UnitTimeout
+		u.Due = max(now, u.secretUntil(&l.Order.Conditions)) + l.Order.Conditions.UnitTimeout
 	}
 }
 
@@ -267,11 +268,11 @@ func (l *Lease) expose(c Dispute) ([]Effect, error) {
 // one. It is never so much that challenging blindly, when forced attempts are as
 // rare as they are, would pay for the bonds that it loses.
 func (l *Lease) jackpot() (uint64, error) {
-	j, err := scale(l.Quote.Unit, l.Params.JackpotFactor, 1)
+	j, err := money.Scale(l.Quote.Unit, l.Params.JackpotFactor, 1)
 	if err != nil {
 		return 0, err
 	}
-	blind, err := scale(l.Params.ChallengeBond, bps-l.Params.ForcedBps, l.Params.ForcedBps)
+	blind, err := money.Scale(l.Params.ChallengeBond, bps-l.Params.ForcedBps, l.Params.ForcedBps)
 	return min(j, max(blind, 1)-1), err
 }
 
@@ -322,7 +323,7 @@ func (l *Lease) prizes(f *Forced) (prizes []Share, effects []Effect, err error) 
 	for _, s := range prizes {
 		jackpot -= s.Amount
 	}
-	if pay, err = sum(pay, jackpot); err != nil {
+	if pay, err = money.Sum(pay, jackpot); err != nil {
 		return nil, nil, err
 	}
 	trusted := !slices.Contains(l.Barred, u.Provider)
@@ -363,7 +364,7 @@ func (l *Lease) prizes(f *Forced) (prizes []Share, effects []Effect, err error) 
 func within(shares []Share, limit uint64) (out []Share, err error) {
 	var total uint64
 	for _, s := range shares {
-		if total, err = sum(total, s.Amount); err != nil {
+		if total, err = money.Sum(total, s.Amount); err != nil {
 			return nil, err
 		}
 	}

@@ -73,7 +73,7 @@ func (l *Lease) open(u *Unit) bool {
 // MayAttest reports whether a validator was drawn to keep a unit and may attest to it.
 func (l *Lease) MayAttest(unit int, custodian string) bool {
 	u := &l.Units[unit]
-	if a := u.custodian(custodian); !l.open(u) || a == nil || a.Done || !l.trusts(custodian) {
+	if a := u.custodian(custodian); !l.open(u) && !u.late(&l.Order.Conditions) || a == nil || a.Done || !l.trusts(custodian) {
 		return false
 	}
 	_, free := l.FreeFragment(unit, custodian)
@@ -95,8 +95,8 @@ func (e Expose) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	a := u.attestation(e.Custodian)
 	switch {
-	case l.Phase == Closing && now >= l.WindowEnd:
-		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: nobody can be exposed any more", l.WindowEnd)
+	case l.Phase == Closing && now >= l.Windows.End:
+		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: nobody can be exposed any more", l.Windows.End)
 	case a == nil || a.Fragment == nil:
 		return nil, fmt.Errorf("no attestation of %s to a fragment of unit %d stands", e.Custodian, e.Unit)
 	case e.By == e.Custodian:

@@ -769,6 +769,8 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			w = beginWorld(t, testMatch())
 		case 2:
 			w = batchWorld(t)
+		case 3:
+			w = newWorldOf(t, speculativeMatch(rapid.IntRange(1, 3).Draw(t, "rounds ahead")))
 		}
 		var games []uint64
 		for range rapid.IntRange(0, 60).Draw(t, "events") {

@@ -127,7 +127,7 @@ type Lease struct {
 	LeadIndex int
 	DueSince  int64 // since when the lead has had something to do
 	Round     int   // the round being computed; Rounds when all are merged
-	WindowEnd int64 // of the closing phase
+	Windows   Windows
 
 	Units    []Unit   // by round·Shards + shard
 	Past     [][]Past // by unit: its earlier attempts of which something still counts, in order
@@ -138,8 +138,6 @@ type Lease struct {
 	Queue    []Waiting // idle providers that want a unit, in the order in which they said so
 	Sweep    int       // units of the round, from the last back, whose custodians are to be looked at, since one was convicted
 	Barred   []string  // providers that get no more units, auditors and custodians that are drawn no more, convicted or not able
-
-	TruthUntil int64 // protocol time until which what was shown of forced attempts can be refuted; 0 if none was
 
 	Audits AuditCount
 	Count  Count // of the units of the round
@@ -169,7 +167,7 @@ const (
 	Assigned                   // a provider computes it
 	Received                   // its receipt is on chain
 	Counted                    // custodians attested; its window runs
-	Accepted                   // its window closed unchallenged
+	Accepted                   // it may be merged: its window closed unchallenged, or runs on beside later rounds
 )
 
 // String returns the status's name.
@@ -238,6 +236,7 @@ type Merge struct {
 	Inputs  []canon.Hash // end roots of the round's units, by shard
 	Data    File
 	Attempt int
+	Until   int64 // protocol time at which the windows of the round's units are over
 }
 
 // Dispute is an open dispute. Many may be open about one piece of work: they are

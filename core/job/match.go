@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/money"
 	"github.com/tally-network/tally/core/proof"
 )
 
@@ -57,7 +58,7 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 		Providers: m.Providers, Phase: Active,
 		Deposit: m.Deposit,
 	}
-	if l.Ledger.Escrow, err = sum(q.Price, m.Deposit); err != nil {
+	if l.Ledger.Escrow, err = money.Sum(q.Price, m.Deposit); err != nil {
 		return Lease{}, nil, err
 	}
 	l.MakeSkeleton()

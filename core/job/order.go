@@ -95,6 +95,7 @@ type Conditions struct {
 	UnitTimeout   int64  // ms from assignment to receipt
 	UnitWindow    int64  // ms from a counted receipt to its acceptance
 	Window        int64  // ms at the end in which everything can still be challenged
+	Speculate     int    // rounds that work may be ahead of the oldest whose windows are not over; 0: it waits for them
 }
 
 // Contact says where a consumer hands over the files of its order and takes the
@@ -262,6 +263,7 @@ func (c *Conditions) check(segments int) error {
 		bound{"unit window (ms)", c.UnitWindow, 1, maxWindow},
 		bound{"challenge window (ms)", c.Window, 1, maxWindow},
 		bound{"audited segments", int64(c.AuditSegments), 0, int64(segments)},
+		bound{"rounds ahead of those that are final", int64(c.Speculate), 0, MaxUnits},
 	); err != nil {
 		return err
 	}
@@ -345,7 +347,7 @@ func (c *Conditions) code(w *canon.Codec) {
 	w.U64(&c.MaxPrice)
 	w.U64(&c.CodedBytes)
 	w.String(&c.Validator, maxAccount)
-	for _, n := range []*int{&c.MinProviders, &c.Auditors, &c.AuditSegments, &c.AuditFloor, &c.TopSegments, &c.Custodians} {
+	for _, n := range []*int{&c.MinProviders, &c.Auditors, &c.AuditSegments, &c.AuditFloor, &c.TopSegments, &c.Custodians, &c.Speculate} {
 		w.Int(n, 1<<20)
 	}
 	for _, n := range []*int64{&c.Expires, &c.UnitTimeout, &c.UnitWindow, &c.Window} {

@@ -80,6 +80,7 @@ func (l *Lease) Touched(e Event, now int64) (p Part) {
 	case PostMerge:
 		p = l.rounds(l.Round, l.Round+1)
 		p.NoRoots, p.NoPast = true, true
+		p.Merges = places(append(p.Merges, l.Windows.Final+1), len(l.Merges))
 		return p
 	case Halt:
 		p.NoRoots, p.NoPast = true, true
@@ -106,6 +107,9 @@ func (l *Lease) Touched(e Event, now int64) (p Part) {
 		}
 		units = append(units, e.Units...)
 		units = append(units, l.sweep()...)
+		if l.Windows.Final < l.Round && now >= l.Windows.Next {
+			merges = append(merges, l.Windows.Final+1)
+		}
 	}
 	p.Units, p.Merges = places(append(p.Units, units...), len(l.Units)), places(append(p.Merges, merges...), len(l.Merges))
 	for _, i := range l.Count.Withheld { // who may get them decides whether the lead must act

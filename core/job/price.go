@@ -1,15 +1,11 @@
 package job
 
 import (
-	"errors"
 	"fmt"
-	"math/bits"
 
+	"github.com/tally-network/tally/core/money"
 	"github.com/tally-network/tally/core/proof"
 )
-
-// ErrOverflow is returned when an amount does not fit in 64 bits.
-var ErrOverflow = errors.New("amount is too large")
 
 const (
 	gigaFLOP = 1_000_000_000
@@ -26,49 +22,17 @@ type Rates struct {
 // Dearest returns the higher of each rate.
 func (r Rates) Dearest(s Rates) Rates { return Rates{max(r.GFLOP, s.GFLOP), max(r.GB, s.GB)} }
 
-// scale returns ⌈a·b/c⌉ without intermediate overflow.
-func scale(a, b, c uint64) (uint64, error) {
-	hi, lo := bits.Mul64(a, b)
-	lo, carry := bits.Add64(lo, c-1, 0)
-	hi += carry
-	if hi >= c {
-		return 0, ErrOverflow
-	}
-	q, _ := bits.Div64(hi, lo, c)
-	return q, nil
-}
-
-// sum adds amounts.
-func sum(xs ...uint64) (uint64, error) {
-	var total, carry uint64
-	for _, x := range xs {
-		if total, carry = bits.Add64(total, x, 0); carry != 0 {
-			return 0, ErrOverflow
-		}
-	}
-	return total, nil
-}
-
-// times multiplies an amount by a count.
-func times(x uint64, n int) (uint64, error) {
-	hi, lo := bits.Mul64(x, uint64(n))
-	if hi != 0 {
-		return 0, ErrOverflow
-	}
-	return lo, nil
-}
-
 // Pay returns what flops and bytes cost at these rates.
 func (r Rates) Pay(flops, bytes uint64) (uint64, error) {
-	a, err := scale(r.GFLOP, flops, gigaFLOP)
+	a, err := money.Scale(r.GFLOP, flops, gigaFLOP)
 	if err != nil {
 		return 0, err
 	}
-	b, err := scale(r.GB, bytes, gigaByte)
+	b, err := money.Scale(r.GB, bytes, gigaByte)
 	if err != nil {
 		return 0, err
 	}
-	return sum(a, b)
+	return money.Sum(a, b)
 }
 
 // Tariff holds the shares that the chain's parameters fix, in basis points.
@@ -100,54 +64,54 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 		return q, fmt.Errorf("these rates price a unit at nothing, so no bond would stand behind it")
 	}
 	// An auditor's work is at most so many segments of the same unit.
-	if q.Audit, err = scale(q.Unit, uint64(min((c.AuditSegments+c.TopSegments)*p.Interval, p.Steps)), uint64(p.Steps)); err != nil {
+	if q.Audit, err = money.Scale(q.Unit, uint64(min((c.AuditSegments+c.TopSegments)*p.Interval, p.Steps)), uint64(p.Steps)); err != nil {
 		return q, err
 	}
-	if q.Keep, err = scale(q.Unit, t.CustodianBps, bps*uint64(c.Custodians)); err != nil {
+	if q.Keep, err = money.Scale(q.Unit, t.CustodianBps, bps*uint64(c.Custodians)); err != nil {
 		return q, err
 	}
 	kept, err := keepWage(p, c, t.KeepGB)
 	if err == nil {
-		q.Keep, err = sum(q.Keep, kept)
+		q.Keep, err = money.Sum(q.Keep, kept)
 	}
 	if err != nil {
 		return q, err
 	}
-	work, err := times(q.Unit, p.Units())
+	work, err := money.Times(q.Unit, p.Units())
 	if err != nil {
 		return q, err
 	}
-	audits, err := times(q.Audit, c.Auditors*p.Units())
+	audits, err := money.Times(q.Audit, c.Auditors*p.Units())
 	if err != nil {
 		return q, err
 	}
-	keeps, err := times(q.Keep, c.Custodians*p.Units())
+	keeps, err := money.Times(q.Keep, c.Custodians*p.Units())
 	if err != nil {
 		return q, err
 	}
 	files, err := q.fileWage(p, c, t)
 	if err == nil {
-		files, err = times(files, c.Custodians)
+		files, err = money.Times(files, c.Custodians)
 	}
 	if err == nil {
-		keeps, err = sum(keeps, files)
+		keeps, err = money.Sum(keeps, files)
 	}
 	if err != nil {
 		return q, err
 	}
-	if q.Fee, err = scale(work, feeBps, bps); err != nil {
+	if q.Fee, err = money.Scale(work, feeBps, bps); err != nil {
 		return q, err
 	}
-	if q.Honest, err = sum(work, audits, keeps, q.Fee); err != nil {
+	if q.Honest, err = money.Sum(work, audits, keeps, q.Fee); err != nil {
 		return q, err
 	}
-	if q.Burn, err = scale(q.Honest, t.BurnBps, bps); err != nil {
+	if q.Burn, err = money.Scale(q.Honest, t.BurnBps, bps); err != nil {
 		return q, err
 	}
-	if q.Tax, err = scale(q.Honest, t.TaxBps, bps); err != nil {
+	if q.Tax, err = money.Scale(q.Honest, t.TaxBps, bps); err != nil {
 		return q, err
 	}
-	q.Price, err = sum(q.Honest, q.Burn, q.Tax)
+	q.Price, err = money.Sum(q.Honest, q.Burn, q.Tax)
 	return q, err
 }
 
@@ -164,14 +128,14 @@ type Bond struct {
 // so many segments.
 func (q *Quote) Bond(p *Problem, c *Conditions, rules *Params, r, audited int) (b Bond, err error) {
 	part, whole := p.voided(r)
-	if b.Void, err = scale(q.Honest, part, whole); err != nil {
+	if b.Void, err = money.Scale(q.Honest, part, whole); err != nil {
 		return b, err
 	}
-	if b.Void, err = scale(b.Void, rules.BondFactor, 1); err != nil {
+	if b.Void, err = money.Scale(b.Void, rules.BondFactor, 1); err != nil {
 		return b, err
 	}
 	if b.Odds = proof.Detected(p.Segments(), 1, audited, c.Auditors); b.Odds > 0 {
-		if b.Gain, err = scale(q.Unit, proof.Certain, b.Odds); err != nil {
+		if b.Gain, err = money.Scale(q.Unit, proof.Certain, b.Odds); err != nil {
 			return b, err
 		}
 	}

@@ -70,8 +70,8 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	switch {
-	case l.Phase == Closing && now >= l.WindowEnd:
-		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: nothing can be asked any more", l.WindowEnd)
+	case l.Phase == Closing && now >= l.Windows.End:
+		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: nothing can be asked any more", l.Windows.End)
 	case l.wordBond(e.Custodian, e.Unit) == nil:
 		return nil, fmt.Errorf("no attestation of %s to %s stands", e.Custodian, Kept(e.Unit))
 	case e.By == e.Custodian:

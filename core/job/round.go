@@ -40,8 +40,12 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("round %d is merged by no program: its root is %v, over the ends of its units, and it has no data", e.Round, want.Short())
 	}
 	m := &l.Merges[e.Round]
-	*m = Merge{By: e.By, Root: e.Root, Inputs: l.Ends(e.Round), Data: e.Data, Attempt: m.Attempt}
+	*m = Merge{By: e.By, Root: e.Root, Inputs: l.Ends(e.Round), Data: e.Data, Attempt: m.Attempt, Until: l.Windows.until(&l.Order.Conditions, l.round(e.Round))}
+	if l.Windows.Final == e.Round {
+		l.Windows.Next = m.Until
+	}
 	l.enter(l.Round + 1)
+	l.Windows.pass(l, now)
 	if l.Round == l.Order.Problem.Rounds || l.Phase == Stopping {
 		l.close(now)
 	}
@@ -53,18 +57,18 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 // close begins the final window; where there is no work to challenge, it is
 // over at once. It leaves time to refute what was shown of forced attempts.
 func (l *Lease) close(now int64) {
-	l.Phase, l.WindowEnd, l.DueSince = Closing, now, 0
-	if l.count(); l.TruthUntil > 0 || l.Round > 0 || l.Count.Status[Accepted] > 0 {
-		l.WindowEnd += l.Order.Conditions.Window
+	l.Phase, l.Windows.End, l.DueSince = Closing, now, 0
+	if l.count(); l.Windows.Truth > 0 || l.Round > 0 || l.Count.Status[Accepted] > 0 {
+		l.Windows.End += l.Order.Conditions.closing()
 	}
-	l.WindowEnd = max(l.WindowEnd, l.TruthUntil)
+	l.Windows.End = max(l.Windows.End, l.Windows.Truth)
 }
 
 // AwaitsMerge reports whether all units of the round are accepted, and nothing is left
 // to do but to merge them. That is done in a lease that has stopped, too: its consumer
 // pays for these units, and has no use of them else.
 func (l *Lease) AwaitsMerge() bool {
-	return l.Phase <= Stopping && l.Round < len(l.Merges) && l.Count.Status[Accepted] == l.Order.Problem.Shards
+	return l.Phase <= Stopping && l.Round < len(l.Merges) && l.Count.Status[Accepted] == l.Order.Problem.Shards && !l.Windows.full(l)
 }
 
 // stop ends the lease early: units under way are finished and paid, no others

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/money"
 )
 
 // earnings returns what the people behind a unit's current attempt have earned:
@@ -52,7 +53,7 @@ func (l *Lease) pay(provider string) (uint64, error) {
 // for the segments that it had to re-execute.
 func (l *Lease) auditWage(u *Unit) (uint64, error) {
 	c := &l.Order.Conditions
-	return scale(l.Quote.Audit, uint64(u.Audited+c.TopSegments), uint64(c.AuditSegments+c.TopSegments))
+	return money.Scale(l.Quote.Audit, uint64(u.Audited+c.TopSegments), uint64(c.AuditSegments+c.TopSegments))
 }
 
 // settle pays out. Verified work earns its pay, whether the order was completed
@@ -66,7 +67,7 @@ func (l *Lease) settle() ([]Effect, error) {
 	}
 	var paid, forfeit uint64
 	for _, s := range shares {
-		if paid, err = sum(paid, s.Amount); err != nil {
+		if paid, err = money.Sum(paid, s.Amount); err != nil {
 			return nil, err
 		}
 	}
@@ -78,15 +79,15 @@ func (l *Lease) settle() ([]Effect, error) {
 	for _, s := range shares {
 		effects = append(effects, Effect{Kind: Pay, Account: s.Account, Amount: s.Amount})
 	}
-	burn, err := scale(paid, l.Params.BurnBps, bps)
+	burn, err := money.Scale(paid, l.Params.BurnBps, bps)
 	if err != nil {
 		return nil, err
 	}
-	tax, err := scale(paid, l.Params.TaxBps, bps)
+	tax, err := money.Scale(paid, l.Params.TaxBps, bps)
 	if err != nil {
 		return nil, err
 	}
-	spent, err := sum(paid, burn, tax)
+	spent, err := money.Sum(paid, burn, tax)
 	if err != nil || spent > l.Quote.Price {
 		return nil, fmt.Errorf("the work earned %d, burns %d and is taxed %d of a price of %d utally", paid, burn, tax, l.Quote.Price)
 	}
@@ -135,14 +136,14 @@ func (l *Lease) wages() (shares, deposit []Share, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if work, err = sum(work, earned[0].Amount); err != nil {
+		if work, err = money.Sum(work, earned[0].Amount); err != nil {
 			return nil, nil, err
 		}
 		for _, s := range earned {
 			shares = addShare(shares, s)
 		}
 	}
-	fee, err := scale(work, l.FeeBps, bps)
+	fee, err := money.Scale(work, l.FeeBps, bps)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -208,7 +209,7 @@ func gather(effects []Effect) (out []Effect) {
 		case Release, Credit, Vouch:
 			k := key{e.Kind, e.Account, e.Note}
 			if i, seen := at[k]; seen {
-				total, err := sum(out[i].Amount, e.Amount)
+				total, err := money.Sum(out[i].Amount, e.Amount)
 				if err == nil {
 					out[i].Amount = total
 					continue

@@ -41,6 +41,7 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 		effects = append(effects, more...)
 	}
+	l.Windows.pass(l, now)
 	l.watchLead(now)
 	abandoned := l.DueSince != 0 && now >= l.abandonedAt()
 	if l.Phase == Active && abandoned {
@@ -61,7 +62,7 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 
 // settles reports whether a lease that a tick before this has closed is over.
 func (l *Lease) settles(now int64) bool {
-	return l.Phase == Closing && now >= l.WindowEnd && len(l.Disputes) == 0 && len(l.Asked) == 0
+	return l.Phase == Closing && now >= l.Windows.End && len(l.Disputes) == 0 && len(l.Asked) == 0
 }
 
 // tickUnit lets time pass for one unit of the round.
@@ -118,13 +119,17 @@ func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect, err 
 			l.askForcedDraw(u, now)
 		}
 	}
-	if now >= max(u.WindowEnd, u.HeldUntil) && u.audited() && !l.awaitsForcedDraw(u) {
+	if now >= max(u.waitsUntil(&l.Order.Conditions), u.HeldUntil) && u.audited() && !l.awaitsForcedDraw(u) {
 		if l.custodians(u) < l.Order.Conditions.Quorum() {
 			return append(effects, l.lapse(i, now)...), nil // one was convicted a moment ago
 		}
-		u.Status, u.HeldUntil, u.WindowEnd = Accepted, 0, now+l.Order.Conditions.UnitWindow
+		window := max(u.WindowEnd, now)
+		u.Status, u.HeldUntil, u.WindowEnd = Accepted, 0, window+l.Order.Conditions.UnitWindow
 		l.await(i, u.WindowEnd)
-		effects = append(effects, l.dropCustodians(i)...)
+		if window > now { // custodians may still attest
+			l.await(i, window)
+		}
+		effects = append(effects, l.dropCustodians(i, true, now)...)
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "accepted"})
 		alarms, err := l.falseAlarms(i)
 		return append(effects, alarms...), err
@@ -176,6 +181,9 @@ func (l *Lease) WakeSelf() int64 {
 	if l.Sweep > 0 && l.Phase != Settled {
 		return 0
 	}
+	if l.Windows.waits(l) {
+		at(l.Windows.Next)
+	}
 	switch l.Phase {
 	case Active:
 		if l.stuck() != "" {
@@ -195,7 +203,7 @@ func (l *Lease) WakeSelf() int64 {
 		}
 	case Closing:
 		if len(l.Disputes) == 0 && len(l.Asked) == 0 {
-			at(l.WindowEnd)
+			at(l.Windows.End)
 		}
 		return wake
 	default:
@@ -216,7 +224,7 @@ func (l *Lease) WakeUnit(i int) int64 {
 	case u.Status != Assigned && u.Status != Received && u.Status != Counted || l.held(i):
 		return wake
 	case u.Status == Counted && u.audited() && !l.awaitsForcedDraw(u):
-		return min(wake, max(u.WindowEnd, u.HeldUntil))
+		return min(wake, max(u.waitsUntil(&l.Order.Conditions), u.HeldUntil))
 	}
 	return min(wake, u.Due+1)
 }

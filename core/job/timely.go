@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/money"
 )
 
 // Timely returns an error that shows the inequality if an order leaves others less time
@@ -23,15 +24,15 @@ import (
 // paid by the hour. How long an order waits for an offer harms nobody else.
 func (p *Params) Timely(o *Order) error {
 	q, c := &o.Problem, &o.Conditions
-	compute, err := scale(q.UnitFLOPs(), 1000, p.Speed)
+	compute, err := money.Scale(q.UnitFLOPs(), 1000, p.Speed)
 	if err != nil {
 		return err
 	}
-	move, err := scale(q.UnitBytes(), 1000, p.Link)
+	move, err := money.Scale(q.UnitBytes(), 1000, p.Link)
 	if err != nil {
 		return err
 	}
-	work, err := sum(compute, move)
+	work, err := money.Sum(compute, move)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (p *Params) Timely(o *Order) error {
 		{"unit window", c.UnitWindow, 0, "nobody could dispute a unit"},
 		{"challenge window", c.Window, work, "nobody could compute a unit again in it"},
 	} {
-		need, err := sum(t.work, uint64(p.Allowance))
+		need, err := money.Sum(t.work, uint64(p.Allowance))
 		if err != nil {
 			return err
 		}
@@ -75,9 +76,9 @@ const perTransaction = 2000
 // that waits for each transaction gets one into each block.
 func (l *Lease) attestTime() int64 {
 	c, p := &l.Order.Conditions, &l.Params
-	bytes, err := times(l.Order.Problem.UnitBytes(), c.Custodians)
+	bytes, err := money.Times(l.Order.Problem.UnitBytes(), c.Custodians)
 	if err == nil {
-		bytes, err = scale(bytes, 1000, p.Link)
+		bytes, err = money.Scale(bytes, 1000, p.Link)
 	}
 	if err != nil || bytes > maxWindow {
 		return c.UnitTimeout
@@ -103,7 +104,7 @@ func (p *Params) Replayable(o *Order, r dispute.Rules) error {
 		return p.tooLong("merge", q.MergeFLOPs, r, "use fewer shards, or a smaller model")
 	}
 	_, steps := q.Segment(0)
-	flops, err := times(q.StepFLOPs, steps)
+	flops, err := money.Times(q.StepFLOPs, steps)
 	switch {
 	case err != nil:
 		return err
@@ -137,7 +138,7 @@ func (p *Params) replays(r dispute.Rules) uint64 {
 }
 
 func (p *Params) tooLong(what string, flops uint64, r dispute.Rules, instead string) error {
-	need, err := scale(flops, 2*uint64(r.Parallel)*1000, p.Speed)
+	need, err := money.Scale(flops, 2*uint64(r.Parallel)*1000, p.Speed)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package job
 import (
 	"fmt"
 	"slices"
+
+	"github.com/tally-network/tally/core/money"
 )
 
 // Verdict is an auditor's word about work that was refuted or redone since. It is
@@ -47,7 +49,7 @@ func (l *Lease) forget(unit, attempt int) {
 
 // verdictBond is what an auditor reserves when it is drawn.
 func (l *Lease) verdictBond() (uint64, error) {
-	return times(l.Quote.Unit, int(l.Params.VerdictFactor))
+	return money.Times(l.Quote.Unit, int(l.Params.VerdictFactor))
 }
 
 // Verdict returns the standing word of an auditor about an attempt of a unit, and

@@ -191,7 +191,7 @@ func TestProgressInWords(t *testing.T) {
 
 func TestProgressTellsWhatIsLeft(t *testing.T) {
 	lease := func(phase job.Phase, round int) *job.Lease {
-		l := &job.Lease{Phase: phase, MatchedAt: 1_000, Round: round, Merges: make([]job.Merge, 4), WindowEnd: 9_000, Files: job.Files{Said: job.Had}}
+		l := &job.Lease{Phase: phase, MatchedAt: 1_000, Round: round, Merges: make([]job.Merge, 4), Windows: job.Windows{End: 9_000}, Files: job.Files{Said: job.Had}}
 		l.Order.Conditions.UnitWindow, l.Order.Conditions.Window = 1_000, 3_000
 		return l
 	}

@@ -80,12 +80,12 @@ func (p *Progress) Left(now, since int64) string {
 	c, how, left := &l.Order.Conditions, "about", int64(0)
 	switch all, done := int64(len(l.Merges)), int64(l.Round); {
 	case l.Phase == job.Closing:
-		left = l.WindowEnd - now
+		left = l.Windows.End - now
 	case l.Phase != job.Active:
 		return ""
 	case done == 0:
-		how, left = "at least", all*c.UnitWindow+c.Window
-		if since > 0 {
+		how, left = "at least", c.Windows(int(all))
+		if since > 0 && c.Speculate == 0 {
 			left -= min(now-since, c.UnitWindow)
 		}
 	default:

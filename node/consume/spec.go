@@ -88,6 +88,7 @@ type SpecConditions struct {
 	UnitTimeout   Duration `json:"unitTimeout"`
 	UnitWindow    Duration `json:"unitWindow"`
 	Window        Duration `json:"window"`
+	Speculate     Depth    `json:"speculate"` // rounds ahead of those whose windows are over
 }
 
 // Kind is the kind of order that a Spec describes.
@@ -107,7 +108,7 @@ func Default() Spec {
 		},
 		Conditions: SpecConditions{
 			MaxPrice: 10_000_000, Expires: Duration(10 * time.Minute), Providers: 1, Auditors: 1, AuditSegments: 1, Custodians: 3, CodedBytes: 256 << 20,
-			UnitTimeout: Duration(10 * time.Minute), UnitWindow: Duration(time.Minute), Window: Duration(10 * time.Minute),
+			UnitTimeout: Duration(10 * time.Minute), UnitWindow: Duration(time.Minute), Window: Duration(10 * time.Minute), Speculate: AllRounds,
 		},
 	}
 }
@@ -223,7 +224,36 @@ func (c *SpecConditions) terms(of int) job.Conditions {
 		AuditFloor: c.AuditFloor, TopSegments: c.TopSegments,
 		MaxPrice: uint64(c.MaxPrice), Expires: ms(c.Expires), MinProviders: c.Providers, Validator: c.Validator, Auditors: c.Auditors,
 		AuditSegments: segments, Custodians: c.Custodians, CodedBytes: c.CodedBytes, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
+		Speculate: int(c.Speculate),
 	}
+}
+
+// Depth is a number of rounds, or all of an order, which is written all.
+type Depth int
+
+// AllRounds is the depth that no order goes beyond.
+const AllRounds Depth = job.MaxUnits
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *Depth) UnmarshalJSON(b []byte) error {
+	if string(b) == `"all"` {
+		*d = AllRounds
+		return nil
+	}
+	n, err := strconv.ParseUint(string(b), 10, 31)
+	if err != nil || n > uint64(AllRounds) {
+		return fmt.Errorf("speculate: %s is no number of rounds: write 0, 1, 2 and so on up to %d, or all", b, int(AllRounds))
+	}
+	*d = Depth(n)
+	return nil
+}
+
+// MarshalJSON implements json.Marshaler.
+func (d Depth) MarshalJSON() ([]byte, error) {
+	if d >= AllRounds {
+		return []byte(`"all"`), nil
+	}
+	return strconv.AppendInt(nil, int64(d), 10), nil
 }
 
 // Share is written like 5%.

@@ -28,14 +28,14 @@ func (p *provider) forcedDraw(l *job.Lease, unit, attempt int) (forcedDraw, erro
 		return forcedDraw{}, err
 	}
 	forced := proof.Forced(output[:], l.Params.ForcedBps)
-	return forcedDraw{output[:], pi, forced, job.Altered(output[:], l.Order.Problem.Segments())}, nil
+	return forcedDraw{output[:], pi, forced, proof.Altered(output[:], l.Order.Problem.Segments())}, nil
 }
 
 // present returns the state with which a segment ends as far as the receipt goes,
 // which the next one goes on from.
 func (d forcedDraw) present(segment int, s *state) *state {
 	if d.forced && segment == d.wrong {
-		return job.Alter(s, d.output)
+		return proof.Alter(s, d.output)
 	}
 	return s
 }

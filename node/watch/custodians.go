@@ -31,7 +31,7 @@ const patience = 4
 // custodians starts a look at every custodian of a lease that was not looked at yet, and
 // reports whether there is one.
 func (c *challenger) custodians(ctx context.Context, l *job.Lease, now int64) (some bool) {
-	if l.Phase == job.Closing && now >= l.WindowEnd {
+	if l.Phase == job.Closing && now >= l.Windows.End {
 		return false
 	}
 	for _, k := range l.Files.Custodians {

@@ -40,7 +40,7 @@ func TestCustodiansAreLookedAtOnce(t *testing.T) {
 	if !c.custodians(ctx, l, 0) {
 		t.Error("who was convicted is not looked at again")
 	}
-	l.Phase, l.WindowEnd = job.Closing, 10
+	l.Phase, l.Windows.End = job.Closing, 10
 	if !c.custodians(ctx, l, 9) || c.custodians(ctx, l, 10) {
 		t.Error("the last window does not end it")
 	}

@@ -176,7 +176,7 @@ func crowd(l *job.Lease) {
 			{Receipt: &refuted, Verdicts: []job.Audit{{Auditor: custodian, Done: true, Pass: true}}},
 		}
 	}
-	l.TruthUntil = 1 << 40
+	l.Windows.Truth = 1 << 40
 	for custodian, n := range asked {
 		l.Asked = append(l.Asked, job.Asked{Custodian: custodian, Open: n})
 	}
@@ -218,7 +218,7 @@ func TestWithheldUnitsCostOthersLittle(t *testing.T) {
 			for i := range withheld {
 				bend(&l.Units[100+3*i], &l.Past[100+3*i])
 			}
-			l.TruthUntil = 1
+			l.Windows.Truth = 1
 		})
 		if _, _, err := k.OpenDispute(ctx, l.Order.ID(), job.OpenDispute{ID: 1, Target: job.UnitTarget(1), Challenger: chaintest.Named("c").String()}); err != nil {
 			t.Fatal(err)

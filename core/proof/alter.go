@@ -1,18 +1,17 @@
-package job
+package proof
 
 import (
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/core/tensor"
 )
 
 // Altered returns the segment of a forced attempt whose end is presented wrong: an
 // audit meets it with the odds that its wage has to that of a whole unit, and what
 // one auditor finds says little about the segments of another.
-func Altered(output []byte, segments int) int { return proof.Draw(output, segments, 1)[0] }
+func Altered(output []byte, segments int) int { return Draw(output, segments, 1)[0] }
 
 // Alter returns the state that is presented there: s with the lowest bit of one
 // element flipped, which the output of the provider's VRF picks. It picks a float32
@@ -22,7 +21,7 @@ func Altered(output []byte, segments int) int { return proof.Draw(output, segmen
 // is returned if it has none of these.
 func Alter(s *graph.State, output []byte) *graph.State {
 	draw := func(what string, n int) []int {
-		return proof.Draw(canon.Encode(func(e *canon.Encoder) {
+		return Draw(canon.Encode(func(e *canon.Encoder) {
 			e.String(what)
 			e.Blob(output)
 		}), n, n)
