@@ -95,6 +95,11 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *disputev1.GenesisState) err
 		if err := k.put(ctx, d.Id, d.Parties.Defender, nil, &game); err != nil {
 			return err
 		}
+		if game.Stage != dispute.Over && game.Waiting { // its turn may have come
+			if err := k.freed.Set(ctx, d.Parties.Defender); err != nil {
+				return err
+			}
+		}
 	}
 	return k.Invariant(ctx)
 }
@@ -166,7 +171,9 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		if !at.K2() {
 			playing = at.K1()
 		}
-		if playing != at.K1() {
+		if freed, err := k.freed.Has(ctx, at.K1()); err != nil {
+			return true, err
+		} else if playing != at.K1() && !freed {
 			return true, fmt.Errorf("dispute %d waits, and no other about the work of %s is played", at.K3(), at.K1())
 		}
 		return false, nil

@@ -25,7 +25,8 @@
 // Invariants: the bonds out of balances of the games that are not over add up to the
 // balance of the module's account. Each of these games has its place in the queue of its
 // defender. If it is played it has its time in the index, or is tried again
-// (module.Retries). Nobody waits for a defender of whom no game is played.
+// (module.Retries). Nobody waits for a defender of whom no game is played, unless the next is
+// about to begin.
 package dispute
 
 import (
@@ -63,7 +64,7 @@ type Keeper struct {
 	queue   collections.KeySet[place]                           // games that are not over
 	dropped collections.Map[uint64, string]                     // games whose disputes their leases have ended, and why; they end in turn
 	late    module.Retries[uint64]                              // those for which time could not pass, in place of the two
-	freed   collections.KeySet[string]                          // defenders of whom a game has ended in this block
+	freed   collections.KeySet[string]                          // defenders of whom a game has ended, until the next have begun
 	byOrder collections.KeySet[collections.Pair[[]byte, uint64]]
 }
 

@@ -37,13 +37,17 @@ func (k *Keeper) full(ctx context.Context, defender string, r dispute.Rules) (bo
 	return len(playing) == r.Parallel, err
 }
 
+// maxBegins is how many games the end of a block begins at most, or finds that they cannot begin.
+// What is left is for the next blocks: clocks of games that wait stand still.
+const maxBegins = 64
+
 // admit begins the games whose turn has come: those of the defenders of whom a game
 // has ended. So it begins hardly more than have ended.
 func (k *Keeper) admit(ctx context.Context) error {
 	var defenders []string
 	err := k.freed.Walk(ctx, nil, func(d string) (bool, error) {
 		defenders = append(defenders, d)
-		return false, nil
+		return len(defenders) == maxBegins, nil
 	})
 	if err != nil || len(defenders) == 0 {
 		return err
@@ -52,38 +56,44 @@ func (k *Keeper) admit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	left := maxBegins
 	for _, d := range defenders {
-		if err := k.freed.Remove(ctx, d); err != nil {
+		if left, err = k.fill(ctx, d, r.Parallel, left); err != nil || left == 0 {
 			return err
 		}
-		if err := k.fill(ctx, d, r.Parallel); err != nil {
+		if err := k.freed.Remove(ctx, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fill begins games about a defender's work until so many are played, or none waits. One
-// that cannot begin leaves its place to the next.
-func (k *Keeper) fill(ctx context.Context, defender string, parallel int) error {
-	for {
-		playing, err := first(ctx, k.queue, defender, false, parallel)
-		if err != nil {
-			return err
-		}
-		next, err := first(ctx, k.queue, defender, true, min(1, parallel-len(playing)))
+// fill begins games about a defender's work until so many are played, none waits, or so many
+// were tried. It returns how many more may be. One that cannot begin leaves its place to the next.
+func (k *Keeper) fill(ctx context.Context, defender string, parallel, left int) (int, error) {
+	playing, err := first(ctx, k.queue, defender, false, parallel)
+	if err != nil {
+		return left, err
+	}
+	for free := parallel - len(playing); free > 0 && left > 0; left-- {
+		next, err := first(ctx, k.queue, defender, true, 1)
 		if err != nil || len(next) == 0 {
-			return err
+			return left, err
 		}
 		id := next[0]
 		began, err := attempt(ctx, id, func(ctx context.Context) error { return k.begin(ctx, id) })
-		if err == nil && !began {
-			err = errors.Join(k.queue.Remove(ctx, collections.Join3(defender, true, id)), k.late.Add(ctx, id))
+		switch {
+		case err != nil:
+			return left, err
+		case began:
+			free--
+			continue
 		}
-		if err != nil {
-			return err
+		if err := errors.Join(k.queue.Remove(ctx, collections.Join3(defender, true, id)), k.late.Add(ctx, id)); err != nil {
+			return left, err
 		}
 	}
+	return left, nil
 }
 
 // begin lets a game that has waited be played.

@@ -48,6 +48,51 @@ func (l *leases) Slash(context.Context, sdk.AccAddress, uint64, uint64, []provid
 	return nil
 }
 
+// However many games wait and cannot begin, a block passes through a bounded number of them, and
+// the one behind them is played in the end.
+func TestBlockPassesThroughFewGamesThatCannotBegin(t *testing.T) {
+	const broken = 200
+	ctx, svc, cdc := chaintest.Store(t)
+	l := &leases{map[uint64]bool{}}
+	k := dispute.NewKeeper(cdc, svc, chaintest.NewBank(), l, l)
+	g := dispute.DefaultGenesis()
+	for range broken + 1 {
+		played, err := game.Open(game.Claim{Inputs: []canon.Hash{canon.Sum("from")}, Steps: 1, End: canon.Sum("to")}, game.DefaultRules, game.Opening{}, ctx.BlockTime().UnixMilli())
+		if err != nil {
+			t.Fatal(err)
+		}
+		played = game.Wait(played)
+		g.Disputes = append(g.Disputes, disputev1.GenesisDispute{Id: g.Next, Game: canon.Marshal(&played), Parties: disputev1.Parties{
+			Order: canon.Sum("order").String(), Bond: 1, ChallengerPurse: disputev1.PURSE_STAKE,
+			Defender: chaintest.Named("first").String(), Challenger: chaintest.Named("challenger").String(),
+		}})
+		g.Next++
+	}
+	if err := k.InitGenesis(ctx, g); err != nil {
+		t.Fatal(err)
+	}
+	for id := range uint64(broken) {
+		key := binary.BigEndian.AppendUint64([]byte{3}, g.Disputes[id].Id)
+		if err := svc.OpenKVStore(ctx).Set(key, []byte{0xff}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []int{64, 64, 64, 8, 0} {
+		ctx = ctx.WithEventManager(sdk.NewEventManager())
+		if err := k.EndBlock(ctx); err != nil {
+			t.Fatal(err)
+		}
+		stuck, err := event.Of[*disputev1.EventStuck](ctx.EventManager().ABCIEvents())
+		if err != nil || len(stuck) != want {
+			t.Fatalf("a block finds %d games that cannot begin, want %d: %v", len(stuck), want, err)
+		}
+	}
+	last, _, err := k.Game(ctx, g.Disputes[broken].Id)
+	if err != nil || last.Waiting {
+		t.Fatalf("the game behind them still waits: %v", err)
+	}
+}
+
 // Games for which time cannot pass, however many, hold up no other, of their own defender
 // neither: they are tried again after a while, ever more seldom, and end once they can.
 func TestUnreadableGamesHoldUpNobody(t *testing.T) {

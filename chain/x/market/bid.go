@@ -1,7 +1,6 @@
 package market
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -33,67 +32,98 @@ type book struct {
 	seeds    Seeds
 }
 
-// What a block looks at: so many peers that stand behind offers, and of one validator so
-// many of its providers. Where there are more, another part of them has its turn in each
-// block, and an order meets the best of what its block has looked at.
+// What a block looks at: so many peers that stand behind offers, so many offers, and of one
+// validator so many of its providers. Where there are more offers, the blocks in which an order is
+// tried look at them in turn, and it meets the best of those at which a block has looked. Where a
+// validator has more providers, another part of them has its turn in each block.
 const (
-	maxPeers = 2048
-	maxTeam  = job.MaxParties
+	maxPeers  = 2048
+	maxOffers = 512
+	maxTeam   = job.MaxParties
 )
 
 // stock is what is on offer at one moment.
 type stock struct {
 	rules      job.Params
 	games      dispute.Rules
-	clusters   []cluster         // in account order
-	validators []providerv1.Peer // active ones
+	clusters   []cluster              // in account order
+	validators []providerv1.Candidate // active ones
 }
 
 // cluster is an offer and the peers behind it.
 type cluster struct {
 	offer     marketv1.Offer
-	lead      providerv1.Peer
-	providers []providerv1.Peer // active ones
-	referees  int               // active validators beside the lead
-	obstacle  error             // why it takes no orders now
+	lead      providerv1.Candidate
+	providers []providerv1.Candidate // active ones
+	referees  int                    // active validators beside the lead
+	obstacle  error                  // why it takes no orders now
 }
 
-// stock reads the offers that were posted below a height.
-func (b book) stock(ctx context.Context, below int64) (s stock, err error) {
+// stock reads the offers that were posted below a height, from an account on, until it has
+// looked at all of them or at as many as a block may.
+func (b book) stock(ctx context.Context, below int64, from sdk.AccAddress) (s stock, seen window, err error) {
+	if s, err = b.rules(ctx); err != nil {
+		return s, seen, err
+	}
+	seen.from = from
+	offers, left := 0, maxPeers
+	look := func(part *collections.Range[sdk.AccAddress]) error {
+		return b.offers.Walk(ctx, part, func(lead sdk.AccAddress, o marketv1.Offer) (bool, error) {
+			if offers++; offers > maxOffers || left <= 0 {
+				seen.until = lead
+				return true, nil
+			}
+			read, err := b.enterCluster(ctx, &s, lead, o, below, min(left, maxTeam))
+			left -= read
+			return false, err
+		})
+	}
+	err = look(new(collections.Range[sdk.AccAddress]).StartInclusive(from))
+	if err == nil && seen.until == nil {
+		err = look(new(collections.Range[sdk.AccAddress]).EndExclusive(from))
+	}
+	seen.whole = seen.until == nil
+	slices.SortFunc(s.clusters, func(x, y cluster) int { return cmp.Compare(x.offer.Validator, y.offer.Validator) })
+	return s, seen, err
+}
+
+// stockOf reads the offers of some validators, as stock does. Those at which it may not look
+// yet stay marked.
+func (b book) stockOf(ctx context.Context, below int64, leads []sdk.AccAddress) (s stock, err error) {
+	if s, err = b.rules(ctx); err != nil {
+		return s, err
+	}
+	left := maxPeers
+	for _, lead := range leads {
+		o, err := b.offers.Get(ctx, lead)
+		if errors.Is(err, collections.ErrNotFound) {
+			continue
+		}
+		if err == nil && (left <= 0 || o.Height >= below) {
+			err = b.registry.MarkImproved(ctx, lead)
+		}
+		if err != nil {
+			return s, err
+		}
+		read, err := b.enterCluster(ctx, &s, lead, o, below, min(left, maxTeam))
+		if left -= read; err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// rules returns a stock of nothing, with the rules and the validators that judge.
+func (b book) rules(ctx context.Context) (s stock, err error) {
 	if s.rules, err = b.leases.Rules(ctx); err != nil {
 		return s, err
 	}
 	if s.games, err = b.games.Rules(ctx); err != nil {
 		return s, err
 	}
-	from := turnOf(ctx)
-	validators, err := b.registry.Validators(ctx, from, maxPeers)
-	if err != nil {
-		return s, err
-	}
-	if s.validators, err = b.active(ctx, validators); err != nil {
-		return s, err
-	}
-	first := slices.IndexFunc(validators, func(v providerv1.Peer) bool {
-		account, err := address.Parse(v.Account)
-		return err == nil && bytes.Compare(account, from) >= 0
-	})
-	found := make([]*cluster, len(validators))
-	for i, left := 0, maxPeers; i < len(validators) && left > 0; i++ {
-		at := (i + max(first, 0)) % len(validators)
-		read := 0
-		if found[at], read, err = b.cluster(ctx, validators[at], below, from, min(left, maxTeam)); err != nil {
-			return s, err
-		}
-		left -= read
-	}
-	for _, c := range found {
-		if c != nil {
-			c.referees = len(s.referees(c.offer.Validator))
-			s.clusters = append(s.clusters, *c)
-		}
-	}
-	return s, nil
+	all, err := b.registry.Validators(ctx, turnOf(ctx), maxPeers)
+	s.validators = b.free(ctx, all)
+	return s, err
 }
 
 // turnOf returns where in the order of accounts a block begins to look.
@@ -103,44 +133,49 @@ func turnOf(ctx context.Context) sdk.AccAddress {
 	return h[:20]
 }
 
-// cluster reads the offer of a validator that was posted below a height, if there is one,
-// and at most so many providers from an account on. It says how many it has read.
-func (b book) cluster(ctx context.Context, lead providerv1.Peer, below int64, from sdk.AccAddress, most int) (*cluster, int, error) {
-	account, err := address.Parse(lead.Account)
-	if err != nil {
-		return nil, 0, err
+// nextWindow returns where the next part of the offers begins.
+func (b book) nextWindow(ctx context.Context) (sdk.AccAddress, error) {
+	from, err := b.cursor.Get(ctx)
+	if errors.Is(err, collections.ErrNotFound) {
+		return turnOf(ctx), nil
 	}
-	o, err := b.offers.Get(ctx, account)
-	if errors.Is(err, collections.ErrNotFound) || err == nil && o.Height >= below {
-		return nil, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	c := cluster{offer: o, lead: lead}
-	if err := b.judge(ctx, &c); err != nil {
-		return nil, 0, err
-	}
-	all, err := b.registry.Providers(ctx, account, from, most)
-	if err != nil {
-		return nil, 0, err
-	}
-	c.providers, err = b.active(ctx, all)
-	return &c, len(all), err
+	return from, err
 }
 
-// judge says why a cluster takes no orders now, if it does not.
-func (b book) judge(ctx context.Context, c *cluster) error {
+// enterCluster enters an offer that was posted below a height, with at most so many of the
+// providers behind it. It says how many it has read.
+func (b book) enterCluster(ctx context.Context, s *stock, lead sdk.AccAddress, o marketv1.Offer, below int64, most int) (read int, err error) {
+	if o.Height >= below || most <= 0 {
+		return 0, nil
+	}
+	c := cluster{offer: o}
+	if err := b.judge(ctx, &c, lead); err != nil {
+		return 0, err
+	}
+	all, err := b.registry.Providers(ctx, lead, turnOf(ctx), most)
+	if err != nil {
+		return 0, err
+	}
+	c.providers, c.referees = b.free(ctx, all), len(s.validators)
+	if b.registry.Free(ctx, c.lead) {
+		c.referees-- // it is one of them
+	}
+	s.clusters = append(s.clusters, c)
+	return len(all), nil
+}
+
+// judge reads the lead of a cluster, and says why it takes no orders now, if it does not.
+func (b book) judge(ctx context.Context, c *cluster, lead sdk.AccAddress) (err error) {
+	if c.lead, err = b.registry.Candidate(ctx, lead); err != nil {
+		return err
+	}
 	led, err := b.leases.Led(ctx, c.offer.Validator)
 	if err != nil {
 		return err
 	}
-	active, err := b.registry.Active(ctx, c.lead)
 	c.obstacle = nil
 	switch {
-	case err != nil:
-		return err
-	case !active:
+	case !b.registry.Free(ctx, c.lead):
 		c.obstacle = fmt.Errorf("the validator is jailed, or its stake is below the minimum")
 	case led >= int(c.offer.MaxLeases):
 		c.obstacle = fmt.Errorf("leads %d leases, as many as it offers", led)
@@ -148,36 +183,25 @@ func (b book) judge(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// refresh reads the leads anew: of all that is on offer, a lease that begins changes
-// what they have reserved and how many leases they lead.
-func (b book) refresh(ctx context.Context, s *stock) error {
-	for i := range s.clusters {
-		c := &s.clusters[i]
-		account, err := address.Parse(c.lead.Account)
-		if err != nil {
-			return err
-		}
-		if c.lead, err = b.registry.Get(ctx, account); err != nil {
-			return err
-		}
-		if err := b.judge(ctx, c); err != nil {
-			return err
-		}
+// refresh reads a lead anew: of all that is on offer, a lease that begins changes what its lead
+// has reserved and how many leases that leads.
+func (b book) refresh(ctx context.Context, s *stock, lead string) error {
+	account, err := address.Parse(lead)
+	if err != nil {
+		return err
 	}
-	return nil
+	i := slices.IndexFunc(s.clusters, func(c cluster) bool { return c.offer.Validator == lead })
+	return b.judge(ctx, &s.clusters[i], account)
 }
 
-func (b book) active(ctx context.Context, peers []providerv1.Peer) (out []providerv1.Peer, err error) {
-	for _, p := range peers {
-		ok, err := b.registry.Active(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			out = append(out, p)
+// free returns the candidates that may get new work now.
+func (b book) free(ctx context.Context, all []providerv1.Candidate) (out []providerv1.Candidate) {
+	for _, c := range all {
+		if b.registry.Free(ctx, c) {
+			out = append(out, c)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // bid is an offer priced for one order.
@@ -187,7 +211,7 @@ type bid struct {
 	quote    job.Quote
 	bond     uint64 // behind a unit of the first round, and behind the lead
 	deposit  uint64 // locked beside the maximum price, or beside this if there is none
-	team     []*providerv1.Peer
+	team     []*providerv1.Candidate
 	obstacle error // nil if the order can be leased to it
 }
 
@@ -219,7 +243,7 @@ func (s *stock) bids(o *job.Order) []bid {
 		if b.obstacle == nil {
 			b.obstacle = c.obstacle
 		}
-		if free := freeStake(&c.lead); b.obstacle == nil && free < b.bond {
+		if free := c.lead.Free; b.obstacle == nil && free < b.bond {
 			b.obstacle = fmt.Errorf("the validator has %d utally of stake free, leading takes a bond of %d", free, b.bond)
 		}
 		if b.obstacle == nil {
@@ -238,7 +262,7 @@ func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
 	team := cheapest(c.providers, &o.Problem)
 	for len(team) > 0 { // twice at most: fewer providers never make the bond larger
 		team = s.afford(&b, team, o, limit)
-		able := slices.DeleteFunc(slices.Clone(team), func(p *providerv1.Peer) bool { return freeStake(p) < b.bond })
+		able := slices.DeleteFunc(slices.Clone(team), func(p *providerv1.Candidate) bool { return p.Free < b.bond })
 		if b.obstacle != nil || len(able) == len(team) {
 			break
 		}
@@ -261,7 +285,7 @@ func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
 // afford prices an order for the longest beginning of a team, cheapest first, that a price
 // of at most limit pays, or for as few as the order wants. A longer one is never cheaper,
 // so it is found by halves.
-func (s *stock) afford(b *bid, team []*providerv1.Peer, o *job.Order, limit uint64) []*providerv1.Peer {
+func (s *stock) afford(b *bid, team []*providerv1.Candidate, o *job.Order, limit uint64) []*providerv1.Candidate {
 	rates := make([]job.Rates, len(team)) // the dearest of each beginning
 	for i, p := range team {
 		rates[i] = ratesOf(p)
@@ -269,7 +293,7 @@ func (s *stock) afford(b *bid, team []*providerv1.Peer, o *job.Order, limit uint
 			rates[i] = rates[i-1].Dearest(rates[i])
 		}
 	}
-	quote := func(n int) []*providerv1.Peer { s.quote(b, o, rates[n-1]); return team[:n] }
+	quote := func(n int) []*providerv1.Candidate { s.quote(b, o, rates[n-1]); return team[:n] }
 	if quote(len(team)); b.obstacle == nil && b.quote.Price <= limit {
 		return team
 	}
@@ -304,9 +328,9 @@ func (s *stock) quote(b *bid, o *job.Order, dearest job.Rates) {
 
 // cheapest returns at most job.MaxParties peers, the cheapest for an order's
 // units first.
-func cheapest(peers []providerv1.Peer, p *job.Problem) []*providerv1.Peer {
+func cheapest(peers []providerv1.Candidate, p *job.Problem) []*providerv1.Candidate {
 	type priced struct {
-		peer *providerv1.Peer
+		peer *providerv1.Candidate
 		pay  uint64
 	}
 	list := make([]priced, len(peers))
@@ -318,7 +342,7 @@ func cheapest(peers []providerv1.Peer, p *job.Problem) []*providerv1.Peer {
 		list[i] = priced{&peers[i], pay}
 	}
 	slices.SortStableFunc(list, func(x, y priced) int { return cmp.Compare(x.pay, y.pay) })
-	out := make([]*providerv1.Peer, min(len(list), job.MaxParties))
+	out := make([]*providerv1.Candidate, min(len(list), job.MaxParties))
 	for i := range out {
 		out[i] = list[i].peer
 	}
@@ -336,7 +360,7 @@ func (s *stock) weight() int {
 }
 
 // referees returns the validators that are independent of a lead.
-func (s *stock) referees(lead string) (out []*providerv1.Peer) {
+func (s *stock) referees(lead string) (out []*providerv1.Candidate) {
 	for i := range s.validators {
 		if v := &s.validators[i]; v.Account != lead {
 			out = append(out, v)
@@ -346,7 +370,7 @@ func (s *stock) referees(lead string) (out []*providerv1.Peer) {
 }
 
 // parties returns peers as leases know them, in account order.
-func parties(peers []*providerv1.Peer) []job.Party {
+func parties(peers []*providerv1.Candidate) []job.Party {
 	out := make([]job.Party, len(peers))
 	for i, p := range peers {
 		out[i] = job.Party{Account: p.Account, Key: p.PeerKey, VRF: p.VrfKey, Rates: ratesOf(p)}
@@ -355,8 +379,6 @@ func parties(peers []*providerv1.Peer) []job.Party {
 	return out
 }
 
-func ratesOf(p *providerv1.Peer) job.Rates {
-	return job.Rates{GFLOP: p.Listing.UnitPrice, GB: p.Listing.BytePrice}
+func ratesOf(p *providerv1.Candidate) job.Rates {
+	return job.Rates{GFLOP: p.UnitPrice, GB: p.BytePrice}
 }
-
-func freeStake(p *providerv1.Peer) uint64 { return p.Stake - p.Reserved }

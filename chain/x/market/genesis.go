@@ -2,6 +2,7 @@ package market
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -183,6 +184,28 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	all, err := keys(ctx, k.byStatus, nil, math.MaxInt)
 	if err == nil && len(all) != entries {
 		err = fmt.Errorf("%d orders, but %d are indexed", entries, len(all))
+	}
+	return errors.Join(err, k.checkTurns(ctx))
+}
+
+// checkTurns: every open order has one turn, and nothing else has.
+func (k *Keeper) checkTurns(ctx context.Context) error {
+	open, err := keys(ctx, k.byStatus, opens(), math.MaxInt)
+	if err != nil {
+		return err
+	}
+	for _, n := range open {
+		t, err := k.turns.get(ctx, n.K2())
+		if err != nil {
+			return fmt.Errorf("turn of open order %d: %w", n.K2(), err)
+		}
+		if in, err := k.turns.queue.Has(ctx, collections.Join3(t.Tried, t.At, n.K2())); err != nil || !in {
+			return errors.Join(err, fmt.Errorf("open order %d is tried at %d, and indexed otherwise", n.K2(), t.At))
+		}
+	}
+	queue, err := keys(ctx, k.turns.queue, nil, math.MaxInt)
+	if err == nil && len(queue) != len(open) {
+		err = fmt.Errorf("%d orders are open, and %d wait for a turn", len(open), len(queue))
 	}
 	return err
 }

@@ -3,17 +3,20 @@
 // An offer is a validator's standing ask; an order is a consumer's signed
 // request. Its maximum price is locked when it is posted, with a deposit beside it.
 // The deposit returns at its end unless its files could not be had. At the end of each
-// block orders that nobody met in time are refunded, and the others, oldest
-// first, meet the best offer (core/auction); what its price leaves of the maximum
-// goes back, and a lease begins. A block's work is bounded: where there are too many
-// orders, offers or providers for it, they take turns. A lease pays, burns and refunds out of the
-// order's escrow.
+// block orders that nobody met in time are refunded, and those whose turn it is meet the
+// best offer (core/auction); what its price leaves of the maximum
+// goes back, and a lease begins. A lease pays, burns and refunds out of the order's escrow.
+//
+// An order that nobody meets waits, ever longer, or until something on offer has improved. So
+// a block in which nothing is due reads two indexes. A block's work is bounded: where there are too
+// many orders, offers or providers for it, they take turns.
 //
 // What is posted in a block is matched from the next block on, so that nobody
 // knows the seed of the draws when posting.
 //
 // Invariants: the escrows of all orders add up to the balance of the module's
 // account; an open order has its maximum price and its deposit in escrow, an ended one nothing.
+// Every open order has one turn.
 //
 // Call [NewKeeper] and [NewModule]. x/work takes money out of an order's escrow by
 // [Keeper.Pay], [Keeper.Burn] and [Keeper.Tax], and ends it by [Keeper.Settle].
@@ -59,6 +62,9 @@ type Keeper struct {
 	byStatus   collections.KeySet[collections.Pair[int32, uint64]]
 	byConsumer collections.KeySet[collections.Pair[sdk.AccAddress, uint64]]
 	expiries   collections.KeySet[collections.Pair[int64, uint64]] // open ones
+
+	turns  turns
+	cursor collections.Item[[]byte] // account from which the next block looks at offers, if there are too many for one
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -81,6 +87,12 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, burne
 			collections.PairKeyCodec(sdk.AccAddressKey, collections.Uint64Key)),
 		expiries: collections.NewKeySet(sb, collections.NewPrefix(7), "expiries",
 			collections.PairKeyCodec(collections.Int64Key, collections.Uint64Key)),
+		turns: turns{
+			of: collections.NewMap(sb, collections.NewPrefix(8), "turns", collections.Uint64Key, collections.BytesValue),
+			queue: collections.NewKeySet(sb, collections.NewPrefix(9), "turn_queue",
+				collections.TripleKeyCodec(collections.BoolKey, collections.Int64Key, collections.Uint64Key)),
+		},
+		cursor: collections.NewItem(sb, collections.NewPrefix(10), "cursor", collections.BytesValue),
 	}
 	module.Seal(sb)
 	return k
@@ -186,9 +198,9 @@ func (k *Keeper) put(ctx context.Context, id canon.Hash, before, after marketv1.
 		expiry, err := collections.Join(after.ExpiresAt, after.Number), error(nil)
 		switch marketv1.STATUS_OPEN {
 		case after.Status:
-			err = k.expiries.Set(ctx, expiry)
+			err = errors.Join(k.expiries.Set(ctx, expiry), k.turns.set(ctx, after.Number, turn{At: after.PostedAt}))
 		case before.Status:
-			err = k.expiries.Remove(ctx, expiry)
+			err = errors.Join(k.expiries.Remove(ctx, expiry), k.turns.remove(ctx, after.Number))
 		}
 		if err != nil {
 			return err

@@ -18,11 +18,14 @@ import (
 
 // What one block does at most. What is left is for the next blocks.
 const (
-	maxTries   = 64      // open orders that it tries
-	maxNew     = 512     // the newest orders among which it looks for new ones that it tries
-	maxBegins  = 4       // offers that it tries for an order, if a lease cannot begin
-	maxWeighed = 1 << 17 // providers that it weighs for them
-	maxExpired = 128     // orders whose time has run out that it refunds, the longest due first
+	maxTries     = 64      // open orders that it tries with all offers that it looks at
+	maxRetries   = 64      // orders that it tries again with the clusters that have improved
+	maxLooks     = 256     // orders that it looks at to find those
+	maxBegins    = 4       // offers that it tries for an order, if a lease cannot begin
+	maxWeighed   = 1 << 17 // providers that it weighs for orders that are due
+	maxReweighed = 1 << 15 // providers that it weighs for the others
+	maxImproved  = 64      // clusters that have improved that it looks at
+	maxExpired   = 128     // orders whose time has run out that it refunds, the longest due first
 )
 
 // EndBlock refunds orders that nobody met in time, then matches the others.
@@ -66,108 +69,86 @@ func (b book) expireOne(ctx context.Context, number uint64) error {
 	return nil
 }
 
-// match tries the open orders, oldest first, or those whose turn it is.
+// match tries the orders whose turn it is with what is on offer, then those that wait with what
+// is on offer anew. Where there is neither it reads two indexes, and writes nothing.
 func (b book) match(ctx context.Context) error {
-	orders, err := b.waiting(ctx, maxTries)
-	if err != nil || len(orders) == 0 {
-		return err
-	}
-	now, err := b.stock(ctx, sdk.UnwrapSDKContext(ctx).BlockHeight())
+	due, err := b.due(ctx)
 	if err != nil {
 		return err
 	}
-	if tries := maxWeighed / max(now.weight(), 1); tries < len(orders) {
-		if orders, err = b.waiting(ctx, tries); err != nil {
+	if len(due) > 0 {
+		if err := b.tryDue(ctx, due); err != nil {
 			return err
 		}
 	}
+	return b.tryImproved(ctx)
+}
+
+// tryDue tries orders with all offers, or with the part of them at which the block looks.
+func (b book) tryDue(ctx context.Context, orders []canon.Hash) error {
+	from, err := b.nextWindow(ctx)
+	if err != nil {
+		return err
+	}
+	s, seen, err := b.stock(ctx, sdk.UnwrapSDKContext(ctx).BlockHeight(), from)
+	if err != nil {
+		return err
+	}
+	if !seen.whole {
+		if err := b.cursor.Set(ctx, seen.until); err != nil {
+			return err
+		}
+	}
+	return b.try(ctx, &s, orders, maxWeighed, func(number uint64) error { return b.turns.failed(ctx, number, seen) })
+}
+
+// tryImproved tries orders that wait with the clusters that have improved since they were tried.
+func (b book) tryImproved(ctx context.Context) error {
+	some, err := keys(ctx, b.turns.queue, collections.NewPrefixedTripleRange[bool, int64, uint64](true), 1)
+	if err != nil || len(some) == 0 {
+		return err
+	}
+	improved, all, err := b.registry.TakeImproved(ctx, maxImproved)
+	if err != nil || len(improved) == 0 && !all {
+		return err
+	}
+	orders, err := b.waiting(ctx, maxRetries)
+	if err != nil {
+		return err
+	}
+	var s stock
+	if all {
+		s, _, err = b.stock(ctx, sdk.UnwrapSDKContext(ctx).BlockHeight(), turnOf(ctx))
+	} else {
+		s, err = b.stockOf(ctx, sdk.UnwrapSDKContext(ctx).BlockHeight(), improved)
+	}
+	if err != nil {
+		return err
+	}
+	return b.try(ctx, &s, orders, maxReweighed, func(uint64) error { return nil })
+}
+
+// try tries orders with what is on offer, as many of them as it may weigh providers for, and hands
+// the numbers of those that nobody met to failed.
+func (b book) try(ctx context.Context, s *stock, orders []canon.Hash, weighed int, failed func(uint64) error) error {
+	orders = orders[:min(len(orders), weighed/max(s.weight(), 1))]
 	for _, id := range orders {
 		o, p, err := b.Order(ctx, id)
 		if err != nil {
 			return err
 		}
-		leased, err := b.lease(ctx, &now, id, &o, p)
-		if err == nil && leased {
-			err = b.refresh(ctx, &now)
+		if p.Status != marketv1.STATUS_OPEN {
+			continue
+		}
+		leased, err := b.lease(ctx, s, id, &o, p)
+		if err == nil && !leased {
+			err = failed(p.Number)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// waiting returns the open orders that a block tries, oldest first: all of them, or so
-// many. Half of these are the newest, so that a new order does not wait behind many that
-// nobody meets. The others follow a number that moves with the height, so that every
-// order has its turn.
-func (b book) waiting(ctx context.Context, most int) ([]canon.Hash, error) {
-	open, err := keys(ctx, b.byStatus, opens(), most+1)
-	if err != nil {
-		return nil, err
-	}
-	if len(open) <= most {
-		return b.ready(ctx, open)
-	}
-	// Those that were posted in this block are newer, and not ready.
-	newest, err := keys(ctx, b.byStatus, opens().Descending(), maxNew)
-	if err != nil {
-		return nil, err
-	}
-	slices.Reverse(newest)
-	first, cut := open[0].K2(), newest[0].K2()
-	ready, err := b.ready(ctx, newest)
-	if err != nil {
-		return nil, err
-	}
-	if n := len(ready) - (most+1)/2; n > 0 {
-		ready = ready[n:]
-		p, err := b.postings.Get(ctx, ready[0][:])
-		if err != nil {
-			return nil, err
-		}
-		cut = p.Number
-	}
-	if cut == first {
-		return ready, nil
-	}
-	n := most - len(ready)
-	from := first + uint64(sdk.UnwrapSDKContext(ctx).BlockHeight())*uint64(n)%(cut-first)
-	late, err := keys(ctx, b.byStatus, opens().StartInclusive(from).EndExclusive(cut), n)
-	if err != nil {
-		return nil, err
-	}
-	early, err := keys(ctx, b.byStatus, opens().EndExclusive(from), n-len(late))
-	if err != nil {
-		return nil, err
-	}
-	old, err := b.ready(ctx, append(early, late...))
-	return append(old, ready...), err
-}
-
-// opens is the range of the open orders.
-func opens() *collections.PairRange[int32, uint64] {
-	return collections.NewPrefixedPairRange[int32, uint64](int32(marketv1.STATUS_OPEN))
-}
-
-// ready returns the ids of those orders that can be matched now: they were posted below
-// this height, and their time has not run out.
-func (b book) ready(ctx context.Context, numbers []collections.Pair[int32, uint64]) (out []canon.Hash, err error) {
-	height, now := sdk.UnwrapSDKContext(ctx).BlockHeight(), module.Now(ctx)
-	for _, n := range numbers {
-		id, err := b.byNumber(ctx, n.K2())
-		if err != nil {
-			return nil, err
-		}
-		p, err := b.postings.Get(ctx, id[:])
-		if err != nil {
-			return nil, err
-		}
-		if p.Height < height && p.ExpiresAt > now {
-			out = append(out, id)
-		}
-	}
-	return out, nil
 }
 
 // lease gives an order to the best offer that meets it; where a lease cannot
@@ -190,7 +171,7 @@ func (b book) lease(ctx context.Context, s *stock, id canon.Hash, o *job.Order, 
 			return b.begin(ctx, s, bids[best.Validator], id, o, p)
 		})
 		if err == nil {
-			return true, nil
+			return true, b.refresh(ctx, s, best.Validator)
 		}
 		if err := module.Emit(ctx, &marketv1.EventObstacle{Order: id.String(), Validator: best.Validator, Reason: err.Error()}); err != nil {
 			return false, err

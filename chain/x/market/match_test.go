@@ -259,27 +259,95 @@ func TestEveryOpenOrderHasItsTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tried := map[canon.Hash]bool{}
-	var newest canon.Hash
-	for i := range uint64(20) {
-		o := worktest.Order() // however many wait, a new one is tried at once
-		o.Nonce = n + i
-		newest = o.ID()
-		if _, err := c.Market.PostOrder(ctx, &o, 0); err != nil {
-			t.Fatal(err)
-		}
-		l := &leases{refuse: map[string]bool{v0.String(): true}}
+	l := &leases{refuse: map[string]bool{v0.String(): true}}
+	block := func(want int) {
+		t.Helper()
 		endBlock(t, c, ctx, l)
-		if len(l.tried) != 64 || l.tried[newest] == 0 {
-			t.Fatalf("a block tried %d orders, the newest %d times", len(l.tried), l.tried[newest])
-		}
-		for id := range l.tried {
-			tried[id] = true
+		if len(l.tried) != want {
+			t.Fatalf("a block tried %d orders, want %d", len(l.tried), want)
 		}
 		ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
 	}
-	if len(tried) != n+20 {
-		t.Fatalf("%d of %d orders were tried in twenty blocks", len(tried), n+20)
+	tried := map[canon.Hash]bool{}
+	for left := n; left > 0; left -= 64 {
+		block(min(left, 64))
+		for id := range l.tried {
+			tried[id] = true
+		}
+	}
+	if len(tried) != n {
+		t.Fatalf("%d of %d orders were tried in ten blocks", len(tried), n)
+	}
+	block(0) // nothing is on offer that they have not seen
+	for i := range uint64(20) {
+		ctx = ctx.WithBlockTime(ctx.BlockTime().Add(time.Second))
+		o := worktest.Order() // however many wait, and are to be tried again, a new one is tried at once
+		o.Nonce = n + i
+		if _, err := c.Market.PostOrder(ctx, &o, 0); err != nil {
+			t.Fatal(err)
+		}
+		endBlock(t, c, ctx, l)
+		if len(l.tried) > 64 || i == 9 && len(l.tried) != 64 { // ten seconds after they were tried
+			t.Fatalf("a block tried %d orders", len(l.tried))
+		}
+		ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
+		if l.tried[o.ID()] != 1 {
+			t.Fatalf("a block tried the newest order %d times", l.tried[o.ID()])
+		}
+	}
+}
+
+// An order that nobody met is tried again in the block after an offer or a cluster has improved,
+// and else ever more seldom.
+func TestOrderIsTriedAgainWhenDue(t *testing.T) {
+	c := newChain(t)
+	worktest.Offer(c, "v0")
+	ctx := c.Ctx()
+	o := worktest.Order()
+	o.Conditions.Expires = time.Hour.Milliseconds()
+	id, err := c.Market.PostOrder(ctx, &o, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &leases{refuse: map[string]bool{v0.String(): true}}
+	tries := func(wait time.Duration) int {
+		t.Helper()
+		ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1).WithBlockTime(ctx.BlockTime().Add(wait))
+		endBlock(t, c, ctx, l)
+		return l.tried[id]
+	}
+	provider, lead := chaintest.Named("p0").Address, chaintest.Named("v0").Address
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, x := range []struct {
+		wait time.Duration
+		do   func()
+		want int
+	}{
+		{0, nil, 1},
+		{time.Second, nil, 0}, // what the genesis had marked is what it was tried with
+		{time.Second, nil, 0},
+		{time.Second, func() { do(c.Provider.Reserve(ctx, provider, tally)) }, 0},
+		{time.Second, func() { do(c.Provider.Release(ctx, provider, tally)) }, 1},
+		{time.Second, nil, 0},
+		{time.Second, func() { do(c.Provider.Jail(ctx, lead, ctx.BlockTime().Add(time.Minute).UnixMilli())) }, 0},
+		{time.Second, func() { do(c.Provider.Suspend(ctx, provider)) }, 0},
+		{10 * time.Second, nil, 0}, // the lead is jailed: it is tried, and there is nobody to begin
+		{time.Second, func() { do(c.Provider.Resume(ctx, provider)) }, 0},
+		{time.Minute, nil, 1}, // the sentence is over
+		{11 * time.Second, nil, 0},
+		{30 * time.Second, nil, 1},
+	} {
+		if x.do != nil {
+			x.do()
+		}
+		if got := tries(x.wait); got != x.want {
+			t.Errorf("step %d: tried %d times, want %d", i, got, x.want)
+		}
 	}
 }
 
@@ -310,12 +378,13 @@ func TestMatchingIsBounded(t *testing.T) {
 	for _, n := range []uint64{64, 256} {
 		for ; open < n; open++ {
 			o := worktest.Order()
-			o.Nonce, o.Conditions.MaxPrice = open+1, 100_000
+			o.Nonce, o.Conditions.MaxPrice, o.Conditions.Expires = open+1, 100_000, (24 * time.Hour).Milliseconds()
 			if _, err := c.Market.PostOrder(ctx.WithBlockHeight(ctx.BlockHeight()-1), &o, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
 		took[n] = testing.AllocsPerRun(1, func() {
+			ctx = ctx.WithBlockTime(ctx.BlockTime().Add(time.Hour)) // all of them are due
 			if err := m.EndBlock(ctx); err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,10 @@ func (s msgServer) PostOffer(ctx context.Context, m *marketv1.MsgPostOffer) (*ma
 	if peer.Role != providerv1.ROLE_VALIDATOR {
 		return nil, errorsmod.Wrapf(ErrOffer, "%s is no validator: register one to make offers", m.Validator)
 	}
-	return &marketv1.MsgPostOfferResponse{}, s.Keeper.PostOffer(ctx, o)
+	if err := s.Keeper.PostOffer(ctx, o); err != nil {
+		return nil, err
+	}
+	return &marketv1.MsgPostOfferResponse{}, s.registry.MarkImproved(ctx, account)
 }
 
 // CheckOffer checks an offer without the registry.

@@ -27,11 +27,17 @@ type Burner interface {
 // Registry knows the peers.
 type Registry interface {
 	Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error)
+	// Candidate returns a validator as a candidate.
+	Candidate(ctx context.Context, validator sdk.AccAddress) (providerv1.Candidate, error)
 	// Providers and Validators return those with the least stake or more: at most so
 	// many, from an account on and then from the first.
-	Providers(ctx context.Context, validator, from sdk.AccAddress, most int) ([]providerv1.Peer, error)
-	Validators(ctx context.Context, from sdk.AccAddress, most int) ([]providerv1.Peer, error)
-	Active(ctx context.Context, p providerv1.Peer) (bool, error)
+	Providers(ctx context.Context, validator, from sdk.AccAddress, most int) ([]providerv1.Candidate, error)
+	Validators(ctx context.Context, from sdk.AccAddress, most int) ([]providerv1.Candidate, error)
+	Free(ctx context.Context, c providerv1.Candidate) bool
+	// MarkImproved marks a cluster, of which an order may want what it did not want. TakeImproved
+	// takes marked ones, of which it returns at most so many, and whether all are to be tried.
+	MarkImproved(ctx context.Context, validator sdk.AccAddress) error
+	TakeImproved(ctx context.Context, most int) ([]sdk.AccAddress, bool, error)
 }
 
 // Leases begins leases and knows the rules for them.

@@ -8,6 +8,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cosmos/cosmos-sdk/codec"
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
+	"github.com/cosmos/cosmos-sdk/runtime"
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
+	"github.com/cosmos/cosmos-sdk/testutil"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -24,7 +32,7 @@ func (s *stock) dropped(c *cluster, o *job.Order, limit uint64) (b bid) {
 			team = team[:len(team)-1]
 			continue
 		}
-		able := slices.DeleteFunc(slices.Clone(team), func(p *providerv1.Peer) bool { return freeStake(p) < b.bond })
+		able := slices.DeleteFunc(slices.Clone(team), func(p *providerv1.Candidate) bool { return p.Free < b.bond })
 		if b.obstacle != nil || len(able) == len(team) {
 			break
 		}
@@ -43,9 +51,9 @@ func TestTeamIsFoundByHalves(t *testing.T) {
 		price := rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64Range(0, 40), rapid.Uint64Range(900, 1100), rapid.Just(uint64(math.MaxUint64)))
 		c := cluster{offer: marketv1.Offer{FeeBps: rapid.Uint32Range(0, 2000).Draw(t, "fee")}}
 		for i := range rapid.IntRange(0, 40).Draw(t, "providers") {
-			c.providers = append(c.providers, providerv1.Peer{
-				Account: fmt.Sprintf("p%02d", i), Stake: rapid.Uint64Range(0, 3_000_000).Draw(t, "stake"),
-				Listing: providerv1.Listing{UnitPrice: price.Draw(t, "unit"), BytePrice: price.Draw(t, "byte")},
+			c.providers = append(c.providers, providerv1.Candidate{
+				Account: fmt.Sprintf("p%02d", i), Free: rapid.Uint64Range(0, 3_000_000).Draw(t, "stake"),
+				UnitPrice: price.Draw(t, "unit"), BytePrice: price.Draw(t, "byte"),
 			})
 		}
 		o := job.Order{
@@ -63,4 +71,44 @@ func TestTeamIsFoundByHalves(t *testing.T) {
 			t.Fatalf("%+v with a bond of %d; want %+v, %d", got.quote, got.bond, want.quote, want.bond)
 		}
 	})
+}
+
+// Where a block looks at a part of the offers, an order is tried until all have been looked at, and
+// waits only then.
+func TestOrderSeesAllOffersBeforeItWaits(t *testing.T) {
+	for name, x := range map[string]struct {
+		windows []window
+		tried   []bool // after each
+	}{
+		"all at once": {[]window{{from: sdk.AccAddress("m"), whole: true}}, []bool{true}},
+		"three parts": {[]window{
+			{from: sdk.AccAddress("m"), until: sdk.AccAddress("t")}, {from: sdk.AccAddress("t"), until: sdk.AccAddress("c")},
+			{from: sdk.AccAddress("c"), until: sdk.AccAddress("n")},
+		}, []bool{false, false, true}},
+		"ends where it began": {[]window{
+			{from: sdk.AccAddress("m"), until: sdk.AccAddress("c")}, {from: sdk.AccAddress("c"), until: sdk.AccAddress("m")},
+			{from: sdk.AccAddress("m"), until: sdk.AccAddress("c")},
+		}, []bool{false, false, true}},
+		"the others are withdrawn": {[]window{
+			{from: sdk.AccAddress("m"), until: sdk.AccAddress("t")}, {from: sdk.AccAddress("t"), whole: true},
+		}, []bool{false, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := storetypes.NewKVStoreKey(Name)
+			ctx := testutil.DefaultContextWithKeys(map[string]*storetypes.KVStoreKey{Name: key, "block": module.BlockStore}, nil, nil)
+			k := NewKeeper(codec.NewProtoCodec(codectypes.NewInterfaceRegistry()), runtime.NewKVStoreService(key), nil, nil)
+			if err := k.turns.set(ctx, 1, turn{At: 5}); err != nil {
+				t.Fatal(err)
+			}
+			for i, w := range x.windows {
+				if err := k.turns.failed(ctx, 1, w); err != nil {
+					t.Fatal(err)
+				}
+				got, err := k.turns.get(ctx, 1)
+				if err != nil || got.Tried != x.tried[i] || got.Tried == (got.At == 5) {
+					t.Fatalf("after %d parts: %+v, %v", i+1, got, err)
+				}
+			}
+		})
+	}
 }

@@ -101,7 +101,7 @@ func (q queryServer) Quote(ctx context.Context, r *marketv1.QueryQuoteRequest) (
 
 // explain prices all offers for an order and names the one that would win.
 func (q queryServer) explain(ctx context.Context, o *job.Order) (out []marketv1.Bid, winner string, err error) {
-	s, err := q.stock(ctx, math.MaxInt64)
+	s, _, err := q.stock(ctx, math.MaxInt64, turnOf(ctx))
 	if err != nil {
 		return nil, "", err
 	}

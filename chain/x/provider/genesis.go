@@ -96,11 +96,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if held := k.balance(ctx, Name); held != t.Stake {
 		return fmt.Errorf("stakes add up to %d utally, but the account holds %d", t.Stake, held)
 	}
-	params, err := k.Params(ctx)
-	if err != nil {
-		return err
-	}
-	entries, listed := 0, 0
+	entries := 0
 	err = k.peers.Walk(ctx, nil, func(account sdk.AccAddress, p providerv1.Peer) (bool, error) {
 		if p.Reserved > p.Stake {
 			return true, fmt.Errorf("peer %s has %d utally reserved of a stake of %d", p.Account, p.Reserved, p.Stake)
@@ -114,33 +110,19 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 			if e == nil && !in {
 				e = fmt.Errorf("peer %s is not in group %s", p.Account, g)
 			}
-			on, also := k.staked.Has(ctx, collections.Join(g, account))
-			if also == nil && on != hasStake(params, p) {
-				also = fmt.Errorf("peer %s with a stake of %d is among those of group %s with the least stake: %v", p.Account, p.Stake, g, on)
-			}
-			err = errors.Join(err, e, also)
+			err = errors.Join(err, e)
 			entries++
-			if on {
-				listed++
-			}
 		}
 		return err != nil, err
 	})
 	if err != nil {
 		return err
 	}
-	for _, index := range []struct {
-		set  collections.KeySet[collections.Pair[string, sdk.AccAddress]]
-		want int
-	}{{k.members, entries}, {k.staked, listed}} {
-		if err := index.set.Walk(ctx, nil, func(m collections.Pair[string, sdk.AccAddress]) (bool, error) {
-			if index.want--; index.want < 0 {
-				return true, fmt.Errorf("group %s has a member too many", m.K1())
-			}
-			return false, nil
-		}); err != nil {
-			return err
+	err = k.members.Walk(ctx, nil, func(m collections.Pair[string, sdk.AccAddress]) (bool, error) {
+		if entries--; entries < 0 {
+			return true, fmt.Errorf("group %s has a member too many", m.K1())
 		}
-	}
-	return nil
+		return false, nil
+	})
+	return errors.Join(err, k.checkCandidates(ctx))
 }

@@ -48,9 +48,7 @@ type Keeper struct {
 	// members lists accounts by group: every peer in the group of its role,
 	// and a provider in that of its validator.
 	members collections.KeySet[collections.Pair[string, sdk.AccAddress]]
-	// staked lists those of members that have the least stake of their role. What
-	// happens in every block reads this: to be a member costs a fee and no more.
-	staked collections.KeySet[collections.Pair[string, sdk.AccAddress]]
+	candidates
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -65,8 +63,11 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keep
 			collections.BytesKey, collections.BytesValue),
 		members: collections.NewKeySet(sb, collections.NewPrefix(3), "members",
 			collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey)),
-		staked: collections.NewKeySet(sb, collections.NewPrefix(5), "staked",
-			collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey)),
+		candidates: candidates{
+			all: collections.NewMap(sb, collections.NewPrefix(5), "candidates",
+				collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey), codec.CollValue[providerv1.Candidate](cdc)),
+			improved: collections.NewKeySet(sb, collections.NewPrefix(6), "improved", sdk.AccAddressKey),
+		},
 	}
 	module.Seal(sb)
 	return k
@@ -97,39 +98,6 @@ func (k *Keeper) ByPeerKey(ctx context.Context, key []byte) (providerv1.Peer, er
 	return k.Get(ctx, account)
 }
 
-// Providers returns the providers with the least stake or more that work under a
-// validator: at most so many, from an account on and then from the first, in account order.
-func (k *Keeper) Providers(ctx context.Context, validator, from sdk.AccAddress, most int) ([]providerv1.Peer, error) {
-	return k.window(ctx, validator.String(), from, most)
-}
-
-// Validators returns the validators with the least stake or more, as Providers does.
-func (k *Keeper) Validators(ctx context.Context, from sdk.AccAddress, most int) ([]providerv1.Peer, error) {
-	return k.window(ctx, providerv1.ROLE_VALIDATOR.String(), from, most)
-}
-
-func (k *Keeper) window(ctx context.Context, group string, from sdk.AccAddress, most int) ([]providerv1.Peer, error) {
-	var late, early []providerv1.Peer
-	read := func(out *[]providerv1.Peer, part collections.Ranger[collections.Pair[string, sdk.AccAddress]]) error {
-		return k.staked.Walk(ctx, part, func(m collections.Pair[string, sdk.AccAddress]) (bool, error) {
-			if len(late)+len(early) >= most {
-				return true, nil
-			}
-			p, err := k.Get(ctx, m.K2())
-			*out = append(*out, p)
-			return false, err
-		})
-	}
-	all := func() *collections.PairRange[string, sdk.AccAddress] {
-		return collections.NewPrefixedPairRange[string, sdk.AccAddress](group)
-	}
-	if err := read(&late, all().StartInclusive(from)); err != nil {
-		return nil, err
-	}
-	err := read(&early, all().EndExclusive(from))
-	return append(early, late...), err
-}
-
 // WithRole returns the peers of a role, in account order.
 func (k *Keeper) WithRole(ctx context.Context, role providerv1.Role) ([]providerv1.Peer, error) {
 	return k.group(ctx, role.String())
@@ -151,7 +119,7 @@ func (k *Keeper) group(ctx context.Context, name string) ([]providerv1.Peer, err
 // in a dispute.
 func (k *Keeper) Active(ctx context.Context, p providerv1.Peer) (bool, error) {
 	params, err := k.Params(ctx)
-	return hasStake(params, p) && p.JailedUntil <= module.Now(ctx) && p.Unanswered == 0, err
+	return hasStake(params, p) && unhindered(ctx, p.JailedUntil, p.Unanswered), err
 }
 
 // HasStake reports whether an account is a peer with the least stake of its role, or with
@@ -192,9 +160,6 @@ func (k *Keeper) Register(ctx context.Context, p providerv1.Peer) error {
 
 // enter stores a peer that is not in the registry, with its indexes.
 func (k *Keeper) enter(ctx context.Context, account sdk.AccAddress, p providerv1.Peer) error {
-	if err := k.peers.Set(ctx, account, p); err != nil {
-		return err
-	}
 	if err := k.keys.Set(ctx, p.PeerKey, account); err != nil {
 		return err
 	}
@@ -203,23 +168,7 @@ func (k *Keeper) enter(ctx context.Context, account sdk.AccAddress, p providerv1
 			return err
 		}
 	}
-	params, err := k.Params(ctx)
-	if err != nil {
-		return err
-	}
-	return k.list(ctx, account, p, hasStake(params, p))
-}
-
-// list keeps the index of peers that have the least stake.
-func (k *Keeper) list(ctx context.Context, account sdk.AccAddress, p providerv1.Peer, staked bool) (err error) {
-	for _, g := range groups(p) {
-		if key := collections.Join(g, account); staked {
-			err = errors.Join(err, k.staked.Set(ctx, key))
-		} else {
-			err = errors.Join(err, k.staked.Remove(ctx, key))
-		}
-	}
-	return err
+	return k.keep(ctx, account, providerv1.Peer{}, p)
 }
 
 // groups names the groups that a peer is a member of.
@@ -253,20 +202,10 @@ func (k *Keeper) Update(ctx context.Context, account sdk.AccAddress, l providerv
 		if err := k.members.Set(ctx, collections.Join(l.Validator, account)); err != nil {
 			return err
 		}
-		params, err := k.Params(ctx)
-		if err != nil {
-			return err
-		}
-		if err := k.list(ctx, account, p, false); err != nil {
-			return err
-		}
-		p.Listing = l
-		if err := k.list(ctx, account, p, hasStake(params, p)); err != nil {
-			return err
-		}
 	}
+	before := p
 	p.Listing = l
-	if err := k.peers.Set(ctx, account, p); err != nil {
+	if err := k.keep(ctx, account, before, p); err != nil {
 		return err
 	}
 	return module.Emit(ctx, &providerv1.EventUpdated{Account: p.Account, Listing: l})
@@ -298,8 +237,9 @@ func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) 
 	if err != nil || until <= p.JailedUntil {
 		return err
 	}
+	before := p
 	p.JailedUntil = until
-	if err := k.peers.Set(ctx, account, p); err != nil {
+	if err := k.keep(ctx, account, before, p); err != nil {
 		return err
 	}
 	return module.Emit(ctx, &providerv1.EventJailed{Account: p.Account, Until: until})
@@ -332,8 +272,9 @@ func (k *Keeper) Suspend(ctx context.Context, account sdk.AccAddress) error {
 	if err != nil {
 		return err
 	}
+	before := p
 	p.Unanswered++
-	return k.peers.Set(ctx, account, p)
+	return k.keep(ctx, account, before, p)
 }
 
 // Resume takes one suspension back: the peer has answered, or the dispute is over.
@@ -342,8 +283,9 @@ func (k *Keeper) Resume(ctx context.Context, account sdk.AccAddress) error {
 	if err != nil {
 		return err
 	}
+	before := p
 	p.Unanswered -= min(p.Unanswered, 1)
-	return k.peers.Set(ctx, account, p)
+	return k.keep(ctx, account, before, p)
 }
 
 func hasStake(params providerv1.Params, p providerv1.Peer) bool {

@@ -198,10 +198,17 @@ func TestGroupsAreInAccountOrder(t *testing.T) {
 	if err != nil || len(role) != 5 {
 		t.Fatalf("%v, %v", role, err)
 	}
-	for name, got := range map[string][]providerv1.Peer{"of a role": role, "with their stake": all} {
+	accounts := map[string][]string{}
+	for _, p := range role {
+		accounts["of a role"] = append(accounts["of a role"], p.Account)
+	}
+	for _, c := range all {
+		accounts["with their stake"] = append(accounts["with their stake"], c.Account)
+	}
+	for name, got := range accounts {
 		for i := 1; i < len(got); i++ {
-			a, _ := sdk.AccAddressFromBech32(got[i-1].Account)
-			b, _ := sdk.AccAddressFromBech32(got[i].Account)
+			a, _ := sdk.AccAddressFromBech32(got[i-1])
+			b, _ := sdk.AccAddressFromBech32(got[i])
 			if string(a) >= string(b) {
 				t.Errorf("providers %s: %s before %s", name, a, b)
 			}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	sdk "github.com/cosmos/cosmos-sdk/types"
-
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -39,18 +37,15 @@ func CheckParams(p providerv1.Params) error {
 // UpdateParams replaces the rules of the registry. Peers with a smaller stake than
 // the new minimum keep it, and get no new work.
 func (s msgServer) UpdateParams(ctx context.Context, m *providerv1.MsgUpdateParams) (*providerv1.MsgUpdateParamsResponse, error) {
+	before, err := s.k.Params(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.k.rules.Replace(ctx, m.Authority, m.Params); err != nil {
 		return nil, err
 	}
-	if err := s.k.relist(ctx, m.Params); err != nil {
+	if err := s.k.relist(ctx, before, m.Params); err != nil {
 		return nil, err
 	}
 	return &providerv1.MsgUpdateParamsResponse{}, module.Emit(ctx, &providerv1.EventParams{Params: m.Params})
-}
-
-// relist makes the index of peers that have the least stake anew.
-func (k *Keeper) relist(ctx context.Context, params providerv1.Params) error {
-	return k.peers.Walk(ctx, nil, func(account sdk.AccAddress, p providerv1.Peer) (bool, error) {
-		return false, k.list(ctx, account, p, hasStake(params, p))
-	})
 }

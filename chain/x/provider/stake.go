@@ -172,17 +172,8 @@ func (k *Keeper) change(ctx context.Context, account sdk.AccAddress, f func(*pro
 	if p.Stake == before.Stake && p.Reserved == before.Reserved {
 		return nil
 	}
-	if err := k.peers.Set(ctx, account, p); err != nil {
+	if err := k.keep(ctx, account, before, p); err != nil {
 		return err
-	}
-	params, err := k.Params(ctx)
-	if err != nil {
-		return err
-	}
-	if now := hasStake(params, p); now != hasStake(params, before) {
-		if err := k.list(ctx, account, p, now); err != nil {
-			return err
-		}
 	}
 	return module.Emit(ctx, &providerv1.EventStake{Account: p.Account, Stake: p.Stake, Reserved: p.Reserved})
 }

@@ -37,7 +37,7 @@ func (s msgServer) Ask(ctx context.Context, m *workv1.MsgAsk) (*workv1.MsgAskRes
 	if e.Unit, err = wire.KeptFromProto(m.Unit, m.Files); err != nil {
 		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
 	}
-	if e.Open, err = s.leases.openOf(ctx, m.Custodian); err != nil {
+	if e.Open, err = countOf(ctx, s.leases.asked, m.Custodian); err != nil {
 		return nil, err
 	}
 	return &workv1.MsgAskResponse{}, s.applyByID(ctx, m.Order, e)

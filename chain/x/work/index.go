@@ -40,10 +40,10 @@ const itself = math.MaxUint32
 // new one.
 func (s *leaseStore) index(ctx context.Context, id canon.Hash, before, after *job.Lease, units []int) error {
 	was, is := entriesOf(id, before, units), entriesOf(id, after, units)
-	if err := s.countAsked(ctx, before, after); err != nil {
+	if err := errors.Join(s.countAsked(ctx, before, after), s.countLed(ctx, ledBy(before), ledBy(after))); err != nil {
 		return err
 	}
-	err := errors.Join(move(ctx, s.wakes, was.wakes, is.wakes), move(ctx, s.leads, was.leads, is.leads), move(ctx, s.phases, was.phases, is.phases))
+	err := errors.Join(move(ctx, s.wakes, was.wakes, is.wakes), move(ctx, s.phases, was.phases, is.phases))
 	if before == nil || before.Phase != after.Phase {
 		err = errors.Join(err, move(ctx, s.parties, partiesOf(id, before), partiesOf(id, after)))
 	}
@@ -70,25 +70,47 @@ func (s *leaseStore) countAsked(ctx context.Context, before, after *job.Lease) e
 		if change[custodian] == 0 {
 			continue
 		}
-		open, err := s.openOf(ctx, custodian)
-		if err != nil {
-			return err
-		}
-		if open += change[custodian]; open > 0 {
-			err = s.asked.Set(ctx, custodian, uint64(open))
-		} else {
-			err = s.asked.Remove(ctx, custodian)
-		}
-		if err != nil {
+		if err := add(ctx, s.asked, custodian, change[custodian]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// openOf returns how many questions to a custodian are open, in all leases.
-func (s *leaseStore) openOf(ctx context.Context, custodian string) (int, error) {
-	n, err := s.asked.Get(ctx, custodian)
+// countLed counts the leases that accounts lead and that are not settled.
+func (s *leaseStore) countLed(ctx context.Context, was, is string) error {
+	if was == is {
+		return nil
+	}
+	return errors.Join(add(ctx, s.led, was, -1), add(ctx, s.led, is, 1))
+}
+
+// ledBy returns who leads a lease; nobody, if it is settled.
+func ledBy(l *job.Lease) string {
+	if l == nil || l.Phase == job.Settled {
+		return ""
+	}
+	return l.Lead()
+}
+
+// add changes a count of an account; nobody's is not kept.
+func add(ctx context.Context, counts collections.Map[string, uint64], account string, change int) error {
+	if account == "" {
+		return nil
+	}
+	n, err := countOf(ctx, counts, account)
+	if err != nil {
+		return err
+	}
+	if n += change; n > 0 {
+		return counts.Set(ctx, account, uint64(n))
+	}
+	return counts.Remove(ctx, account)
+}
+
+// countOf returns a count of an account.
+func countOf(ctx context.Context, counts collections.Map[string, uint64], account string) (int, error) {
+	n, err := counts.Get(ctx, account)
 	if errors.Is(err, collections.ErrNotFound) {
 		return 0, nil
 	}
@@ -98,7 +120,6 @@ func (s *leaseStore) openOf(ctx context.Context, custodian string) (int, error) 
 // entries are a lease's keys in the indexes that change often.
 type entries struct {
 	wakes  []wake
-	leads  []collections.Pair[string, []byte]
 	phases []collections.Pair[int32, []byte]
 }
 
@@ -115,9 +136,6 @@ func entriesOf(id canon.Hash, l *job.Lease, units []int) (e entries) {
 	add(l.WakeSelf(), itself)
 	for _, i := range units {
 		add(l.WakeUnit(i), uint32(i))
-	}
-	if lead := l.Lead(); lead != "" && l.Phase != job.Settled {
-		e.leads = append(e.leads, collections.Join(lead, id[:]))
 	}
 	return e
 }

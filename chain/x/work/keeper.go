@@ -95,11 +95,6 @@ func (k *Keeper) Final(ctx context.Context, order canon.Hash) (canon.Hash, error
 }
 
 // Led returns how many leases that are not settled an account leads.
-func (k *Keeper) Led(ctx context.Context, account string) (n int, err error) {
-	err = k.leases.leads.Walk(ctx, collections.NewPrefixedPairRange[string, []byte](account),
-		func(collections.Pair[string, []byte]) (bool, error) {
-			n++
-			return false, nil
-		})
-	return n, err
+func (k *Keeper) Led(ctx context.Context, account string) (int, error) {
+	return countOf(ctx, k.leases.led, account)
 }

@@ -33,13 +33,13 @@ type leaseStore struct {
 
 	changed collections.Map[[]byte, uint64] // height of the newest change of a lease that is not settled
 
-	// Indexes: when time must pass for a lease, in which phase it is, who leads
-	// it while it is not settled, who takes part. That for which time could not pass is
+	led collections.Map[string, uint64] // leases that an account leads, and that are not settled
+
+	// Indexes: when time must pass for a lease, in which phase it is, who takes part. That for which time could not pass is
 	// in late instead.
 	wakes   collections.KeySet[wake]
 	late    module.Retries[part] // a unit, or itself
 	phases  collections.KeySet[collections.Pair[int32, []byte]]
-	leads   collections.KeySet[collections.Pair[string, []byte]]
 	parties collections.KeySet[collections.Triple[string, bool, []byte]] // account, settled, order
 }
 
@@ -61,8 +61,7 @@ func newLeaseStore(sb *collections.SchemaBuilder) leaseStore {
 			collections.TripleKeyCodec(collections.Int64Key, collections.BytesKey, collections.Uint32Key)),
 		phases: collections.NewKeySet(sb, collections.NewPrefix(7), "phases",
 			collections.PairKeyCodec(collections.Int32Key, collections.BytesKey)),
-		leads: collections.NewKeySet(sb, collections.NewPrefix(8), "leads",
-			collections.PairKeyCodec(collections.StringKey, collections.BytesKey)),
+		led: collections.NewMap(sb, collections.NewPrefix(8), "led", collections.StringKey, collections.Uint64Value),
 		parties: collections.NewKeySet(sb, collections.NewPrefix(9), "parties",
 			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.BytesKey)),
 		late:        module.RetriesOf(sb, 15, parts),

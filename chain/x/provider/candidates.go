@@ -1,0 +1,227 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"cosmossdk.io/collections"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// candidates are the peers that have the least stake of their role, by group: validators, and the
+// providers under each validator. What matches orders reads these alone: to be a peer costs
+// a fee and no more.
+type candidates struct {
+	all collections.Map[collections.Pair[string, sdk.AccAddress], providerv1.Candidate]
+	// improved names validators under whom an order may find now what it did not find before. The
+	// empty account stands for all of them.
+	improved collections.KeySet[sdk.AccAddress]
+}
+
+// candidateOf returns what matching needs of a peer.
+func candidateOf(p providerv1.Peer) providerv1.Candidate {
+	return providerv1.Candidate{
+		Account: p.Account, PeerKey: p.PeerKey, VrfKey: p.VrfKey,
+		UnitPrice: p.Listing.UnitPrice, BytePrice: p.Listing.BytePrice,
+		Free: p.Stake - p.Reserved, JailedUntil: p.JailedUntil, Unanswered: p.Unanswered,
+	}
+}
+
+// candidacy names the group in which a peer is a candidate, if it has the stake. Nobody draws
+// challengers.
+func candidacy(p providerv1.Peer) (group string, ok bool) {
+	switch p.Role {
+	case providerv1.ROLE_PROVIDER:
+		return p.Listing.Validator, true
+	case providerv1.ROLE_VALIDATOR:
+		return p.Role.String(), true
+	}
+	return "", false
+}
+
+// keep stores a peer that was another before, and keeps the index of candidates.
+func (k *Keeper) keep(ctx context.Context, account sdk.AccAddress, before, after providerv1.Peer) error {
+	if err := k.peers.Set(ctx, account, after); err != nil {
+		return err
+	}
+	params, err := k.Params(ctx)
+	if err != nil {
+		return err
+	}
+	return k.candidates.list(ctx, account, peerUnder{before, hasStake(params, before)}, peerUnder{after, hasStake(params, after)})
+}
+
+// peerUnder is a peer, and whether it has the least stake under the rules of its time.
+type peerUnder struct {
+	providerv1.Peer
+	staked bool
+}
+
+// list lets the index of candidates follow a peer.
+func (c candidates) list(ctx context.Context, account sdk.AccAddress, before, after peerUnder) error {
+	from, was := candidacy(before.Peer)
+	to, is := candidacy(after.Peer)
+	was, is = was && before.staked, is && after.staked
+	old, now := candidateOf(before.Peer), candidateOf(after.Peer)
+	if was && (!is || from != to) {
+		if err := c.all.Remove(ctx, collections.Join(from, account)); err != nil {
+			return err
+		}
+	}
+	moved := was != is || from != to
+	if !is || !moved && reflect.DeepEqual(now, old) {
+		return nil
+	}
+	if err := c.all.Set(ctx, collections.Join(to, account), now); err != nil {
+		return err
+	}
+	if !moved && !better(old, now) {
+		return nil
+	}
+	return c.markImproved(ctx, account, after.Peer, moved)
+}
+
+// better reports whether a candidate may be wanted where it was not before.
+func better(old, now providerv1.Candidate) bool {
+	return now.Free > old.Free || now.UnitPrice < old.UnitPrice || now.BytePrice < old.BytePrice ||
+		now.JailedUntil < old.JailedUntil || now.Unanswered < old.Unanswered
+}
+
+// markImproved marks the cluster of a candidate, or all where it is a validator that all the
+// others may draw now.
+func (c candidates) markImproved(ctx context.Context, account sdk.AccAddress, p providerv1.Peer, moved bool) (err error) {
+	switch {
+	case p.Role == providerv1.ROLE_PROVIDER:
+		if account, err = address.Parse(p.Listing.Validator); err != nil {
+			return err
+		}
+	case moved:
+		account = sdk.AccAddress{}
+	}
+	if has, err := c.improved.Has(ctx, account); has || err != nil {
+		return err
+	}
+	return c.improved.Set(ctx, account)
+}
+
+// MarkImproved marks a validator's cluster, of which an order may want now what it did not want.
+func (c candidates) MarkImproved(ctx context.Context, validator sdk.AccAddress) error {
+	return c.improved.Set(ctx, validator)
+}
+
+// TakeImproved returns validators whose clusters have improved since they were last taken, at most
+// so many, and whether all have.
+func (c candidates) TakeImproved(ctx context.Context, most int) (out []sdk.AccAddress, all bool, err error) {
+	err = c.improved.Walk(ctx, nil, func(a sdk.AccAddress) (bool, error) {
+		if len(out) == most {
+			return true, nil
+		}
+		out = append(out, a)
+		return false, nil
+	})
+	for _, a := range out {
+		err = errors.Join(err, c.improved.Remove(ctx, a))
+	}
+	if len(out) > 0 && out[0].Empty() {
+		return out[1:], true, err
+	}
+	return out, false, err
+}
+
+// Candidate returns the candidate that a validator is, or one that nobody wants.
+func (c candidates) Candidate(ctx context.Context, validator sdk.AccAddress) (providerv1.Candidate, error) {
+	found, err := c.all.Get(ctx, collections.Join(providerv1.ROLE_VALIDATOR.String(), validator))
+	if errors.Is(err, collections.ErrNotFound) {
+		return providerv1.Candidate{Account: validator.String(), Unanswered: 1}, nil
+	}
+	return found, err
+}
+
+// Providers returns the candidates that work under a validator: at most so many, from an
+// account on and then from the first, in account order.
+func (c candidates) Providers(ctx context.Context, validator, from sdk.AccAddress, most int) ([]providerv1.Candidate, error) {
+	return c.window(ctx, validator.String(), from, most)
+}
+
+// Validators returns the validators that are candidates, as Providers does.
+func (c candidates) Validators(ctx context.Context, from sdk.AccAddress, most int) ([]providerv1.Candidate, error) {
+	return c.window(ctx, providerv1.ROLE_VALIDATOR.String(), from, most)
+}
+
+func (c candidates) window(ctx context.Context, group string, from sdk.AccAddress, most int) ([]providerv1.Candidate, error) {
+	var late, early []providerv1.Candidate
+	read := func(out *[]providerv1.Candidate, part collections.Ranger[collections.Pair[string, sdk.AccAddress]]) error {
+		return c.all.Walk(ctx, part, func(_ collections.Pair[string, sdk.AccAddress], x providerv1.Candidate) (bool, error) {
+			if len(late)+len(early) >= most {
+				return true, nil
+			}
+			*out = append(*out, x)
+			return false, nil
+		})
+	}
+	all := func() *collections.PairRange[string, sdk.AccAddress] {
+		return collections.NewPrefixedPairRange[string, sdk.AccAddress](group)
+	}
+	if err := read(&late, all().StartInclusive(from)); err != nil {
+		return nil, err
+	}
+	err := read(&early, all().EndExclusive(from))
+	return append(early, late...), err
+}
+
+// Free reports whether a candidate may get new work now.
+func (candidates) Free(ctx context.Context, c providerv1.Candidate) bool {
+	return unhindered(ctx, c.JailedUntil, c.Unanswered)
+}
+
+// unhindered reports whether nothing but its stake could keep new work from a peer at the
+// block's time.
+func unhindered(ctx context.Context, jailedUntil int64, unanswered uint32) bool {
+	return jailedUntil <= module.Now(ctx) && unanswered == 0
+}
+
+// relist makes the index of candidates anew, for new rules.
+func (k *Keeper) relist(ctx context.Context, before, after providerv1.Params) error {
+	return k.peers.Walk(ctx, nil, func(account sdk.AccAddress, p providerv1.Peer) (bool, error) {
+		return false, k.candidates.list(ctx, account, peerUnder{p, hasStake(before, p)}, peerUnder{p, hasStake(after, p)})
+	})
+}
+
+// checkCandidates returns an error unless the index is what the peers make it.
+func (k *Keeper) checkCandidates(ctx context.Context) error {
+	params, err := k.Params(ctx)
+	if err != nil {
+		return err
+	}
+	want := 0
+	err = k.peers.Walk(ctx, nil, func(account sdk.AccAddress, p providerv1.Peer) (bool, error) {
+		group, ok := candidacy(p)
+		if !ok || !hasStake(params, p) {
+			return false, nil
+		}
+		want++
+		c, err := k.candidates.all.Get(ctx, collections.Join(group, account))
+		if is := candidateOf(p); err == nil && !reflect.DeepEqual(c, is) {
+			err = errors.New("it is " + is.String() + ", as a candidate " + c.String())
+		}
+		if err != nil {
+			return true, errors.Join(errors.New("candidate "+p.Account), err)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	return k.candidates.all.Walk(ctx, nil, func(at collections.Pair[string, sdk.AccAddress], _ providerv1.Candidate) (bool, error) {
+		if want--; want < 0 {
+			return true, errors.New("there is a candidate too many, in " + at.K1())
+		}
+		return false, nil
+	})
+}
