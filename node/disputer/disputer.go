@@ -53,7 +53,7 @@ func (p *Player) Wait() { p.tasks.Wait() }
 // runs out first.
 func (p *Player) Block(ctx context.Context) error {
 	var mine []*disputev1.Dispute
-	if err := p.each(ctx, func(d *disputev1.Dispute) {
+	if err := p.each(ctx, &disputev1.QueryDisputesRequest{Turn: p.env.Account.Address}, func(d *disputev1.Dispute) {
 		if p.mine(d) {
 			mine = append(mine, d)
 		}
@@ -72,20 +72,19 @@ func (p *Player) Block(ctx context.Context) error {
 // Substitute takes the seats of sides that have missed an answer and are right, as
 // far as this role can tell by computing the claim itself, in the background.
 func (p *Player) Substitute(ctx context.Context) error {
-	return p.each(ctx, func(d *disputev1.Dispute) {
+	return p.each(ctx, &disputev1.QueryDisputesRequest{Missed: true}, func(d *disputev1.Dispute) {
 		if d.Missed && !p.mine(d) {
 			p.tasks.Start(ctx, fmt.Sprintf("substitution in dispute %d", d.Id), func(ctx context.Context) error { return p.substitute(ctx, d) })
 		}
 	})
 }
 
-// each hands every open dispute to f.
-func (p *Player) each(ctx context.Context, f func(*disputev1.Dispute)) error {
-	q := &disputev1.QueryDisputesRequest{Open: true}
+// each hands every dispute that a question is about to f. What is not this role's it does not read.
+func (p *Player) each(ctx context.Context, q *disputev1.QueryDisputesRequest, f func(*disputev1.Dispute)) error {
 	for {
 		r, err := disputev1.NewQueryClient(p.env.Chain.Conn).Disputes(ctx, q)
 		if err != nil {
-			return fmt.Errorf("open disputes: %w", err)
+			return fmt.Errorf("disputes: %w", err)
 		}
 		for i := range r.Disputes {
 			f(&r.Disputes[i])

@@ -92,7 +92,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *disputev1.GenesisState) err
 		if err := k.enter(ctx, d.Id, d.Parties); err != nil {
 			return err
 		}
-		if err := k.put(ctx, d.Id, d.Parties.Defender, nil, &game); err != nil {
+		if err := k.put(ctx, d.Id, d.Parties, d.Parties, nil, &game); err != nil {
 			return err
 		}
 		if game.Stage != dispute.Over && game.Waiting { // its turn may have come
@@ -126,6 +126,23 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*disputev1.GenesisState, er
 	return g, err
 }
 
+// checkTurn: a game that is played is indexed by whose move is next, and by whether an answer is
+// missed.
+func checkTurn(ctx context.Context, k *Keeper, id uint64, p disputev1.Parties, g *dispute.Game) error {
+	turn, err := k.turns.Has(ctx, collections.Join(player(p, g.Stage.Turn()), id))
+	if err == nil && !turn {
+		err = fmt.Errorf("whose turn it is in dispute %d is not indexed", id)
+	}
+	if err != nil {
+		return err
+	}
+	missed, err := k.missed.Has(ctx, id)
+	if err == nil && missed != g.Missed {
+		err = fmt.Errorf("an answer is missed in dispute %d: %v, indexed as %v", id, g.Missed, missed)
+	}
+	return err
+}
+
 // Invariant: see the package.
 func (k *Keeper) Invariant(ctx context.Context) error {
 	var held uint64
@@ -152,6 +169,9 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 			return err != nil, err
 		}
 		played++
+		if err := checkTurn(ctx, k, id, p, &g); err != nil {
+			return true, err
+		}
 		if in, err = k.wakes.Has(ctx, collections.Join(g.Wake(), id)); err == nil && !in {
 			err = fmt.Errorf("the time of dispute %d is not indexed", id)
 		}

@@ -25,8 +25,8 @@
 // Invariants: the bonds out of balances of the games that are not over add up to the
 // balance of the module's account. Each of these games has its place in the queue of its
 // defender. If it is played it has its time in the index, or is tried again
-// (module.Retries). Nobody waits for a defender of whom no game is played, unless the next is
-// about to begin.
+// (module.Retries), and is indexed by whose move is next, and by whether an answer is missed.
+// Nobody waits for a defender of whom no game is played, unless the next is about to begin.
 package dispute
 
 import (
@@ -66,6 +66,8 @@ type Keeper struct {
 	late    module.Retries[uint64]                              // those for which time could not pass, in place of the two
 	freed   collections.KeySet[string]                          // defenders of whom a game has ended, until the next have begun
 	byOrder collections.KeySet[collections.Pair[[]byte, uint64]]
+	turns   collections.KeySet[collections.Pair[string, uint64]] // of games that are played, by whose move is next
+	missed  collections.KeySet[uint64]                           // games that are played, in which a side has missed its answer
 }
 
 // place is where a game stands among those of its defender: the defender, whether the
@@ -88,8 +90,11 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, stake
 			collections.PairKeyCodec(collections.BytesKey, collections.Uint64Key)),
 		queue: collections.NewKeySet(sb, collections.NewPrefix(7), "queue",
 			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.Uint64Key)),
-		freed:   collections.NewKeySet(sb, collections.NewPrefix(8), "freed", collections.StringKey),
-		late:    module.RetriesOf(sb, 9, collections.Uint64Key),
+		freed: collections.NewKeySet(sb, collections.NewPrefix(8), "freed", collections.StringKey),
+		late:  module.RetriesOf(sb, 9, collections.Uint64Key),
+		turns: collections.NewKeySet(sb, collections.NewPrefix(11), "turns",
+			collections.PairKeyCodec(collections.StringKey, collections.Uint64Key)),
+		missed:  collections.NewKeySet(sb, collections.NewPrefix(12), "missed", collections.Uint64Key),
 		dropped: collections.NewMap(sb, collections.NewPrefix(10), "dropped", collections.Uint64Key, collections.StringValue),
 	}
 	module.Seal(sb)
@@ -118,23 +123,33 @@ func (k *Keeper) Game(ctx context.Context, id uint64) (g dispute.Game, p dispute
 	return g, p, err
 }
 
-// put stores a game about the work of a defender, and keeps the indexes.
-func (k *Keeper) put(ctx context.Context, id uint64, defender string, before, after *dispute.Game) error {
+// put stores a game, and keeps the indexes. The seats are those after; who had the turn before
+// is named by was.
+func (k *Keeper) put(ctx context.Context, id uint64, was, p disputev1.Parties, before, after *dispute.Game) error {
 	if before != nil && before.Stage != dispute.Over {
-		if err := k.queue.Remove(ctx, collections.Join3(defender, before.Waiting, id)); err != nil {
-			return err
-		}
-		if err := k.wakes.Remove(ctx, collections.Join(before.Wake(), id)); err != nil {
+		if err := errors.Join(
+			k.queue.Remove(ctx, collections.Join3(p.Defender, before.Waiting, id)),
+			k.wakes.Remove(ctx, collections.Join(before.Wake(), id)),
+			k.turns.Remove(ctx, collections.Join(player(was, before.Stage.Turn()), id)),
+			k.missed.Remove(ctx, id),
+		); err != nil {
 			return err
 		}
 	}
 	if after.Stage != dispute.Over {
-		if err := k.queue.Set(ctx, collections.Join3(defender, after.Waiting, id)); err != nil {
+		if err := k.queue.Set(ctx, collections.Join3(p.Defender, after.Waiting, id)); err != nil {
 			return err
 		}
 	}
 	if after.Stage != dispute.Over && !after.Waiting {
-		if err := k.wakes.Set(ctx, collections.Join(after.Wake(), id)); err != nil {
+		err := errors.Join(
+			k.wakes.Set(ctx, collections.Join(after.Wake(), id)),
+			k.turns.Set(ctx, collections.Join(player(p, after.Stage.Turn()), id)),
+		)
+		if err == nil && after.Missed {
+			err = k.missed.Set(ctx, id)
+		}
+		if err != nil {
 			return err
 		}
 	}

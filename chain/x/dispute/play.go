@@ -112,6 +112,7 @@ func (k *Keeper) Substitute(ctx context.Context, substitute sdk.AccAddress, id u
 	if err != nil {
 		return errorsmod.Wrap(ErrSubstitute, err.Error())
 	}
+	was := p
 	seat, purse, other := &p.DefenderSubstitute, &p.DefenderSubstitutePurse, []string{p.Challenger, p.ChallengerSubstitute}
 	if side == dispute.Challenger {
 		seat, purse, other = &p.ChallengerSubstitute, &p.ChallengerSubstitutePurse, []string{p.Defender, p.DefenderSubstitute}
@@ -143,7 +144,7 @@ func (k *Keeper) Substitute(ctx context.Context, substitute sdk.AccAddress, id u
 	if err := module.Emit(ctx, &disputev1.EventSubstituted{Dispute: id, Side: disputev1.Side(side), Parties: p}); err != nil {
 		return err
 	}
-	return k.put(ctx, id, p.Defender, &g, &next)
+	return k.put(ctx, id, was, p, &g, &next)
 }
 
 // player returns who plays for a side now.
@@ -182,7 +183,7 @@ func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, befor
 		return err
 	}
 	if g.Stage != dispute.Over {
-		if err := k.put(ctx, id, p.Defender, before, &g); err != nil {
+		if err := k.put(ctx, id, p, p, before, &g); err != nil {
 			return err
 		}
 		return k.tellAnswer(ctx, order, id, before, &g)
@@ -257,7 +258,7 @@ func (k *Keeper) tellAnswer(ctx context.Context, order canon.Hash, id uint64, be
 func (k *Keeper) end(ctx context.Context, id uint64, p disputev1.Parties, before *dispute.Game, g dispute.Game) error {
 	closed := &disputev1.EventClosed{Dispute: wire.DisputeToProto(id, p, &g)}
 	g.Trim()
-	if err := k.put(ctx, id, p.Defender, before, &g); err != nil {
+	if err := k.put(ctx, id, p, p, before, &g); err != nil {
 		return err
 	}
 	if before != nil && !before.Waiting {
@@ -364,7 +365,7 @@ func (k *Keeper) resume(ctx context.Context, r module.Retry[uint64]) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(k.late.Done(ctx, r), k.put(ctx, r.Key, p.Defender, nil, &g)); err != nil {
+	if err := errors.Join(k.late.Done(ctx, r), k.put(ctx, r.Key, p, p, nil, &g)); err != nil {
 		return err
 	}
 	if g.Waiting {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
+	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -32,8 +33,20 @@ func (q queryServer) Disputes(ctx context.Context, r *disputev1.QueryDisputesReq
 	res := &disputev1.QueryDisputesResponse{}
 	var err error
 	switch {
-	case r.Order != "" && r.Open:
-		return nil, status.Error(codes.InvalidArgument, "ask by order or for open ones, not both")
+	case more(r.Order != "", r.Open, r.Turn != "", r.Missed):
+		return nil, status.Error(codes.InvalidArgument, "ask by order, for open ones, by turn, or for missed answers: one of these")
+	case r.Turn != "":
+		if _, err := address.Parse(r.Turn); err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
+		res.Disputes, res.Pagination, err = query.CollectionPaginate(ctx, q.turns, r.Pagination,
+			func(k collections.Pair[string, uint64], _ collections.NoValue) (disputev1.Dispute, error) {
+				return q.view(ctx, k.K2())
+			},
+			query.WithCollectionPaginationPairPrefix[string, uint64](r.Turn))
+	case r.Missed:
+		res.Disputes, res.Pagination, err = query.CollectionPaginate(ctx, q.missed, r.Pagination,
+			func(id uint64, _ collections.NoValue) (disputev1.Dispute, error) { return q.view(ctx, id) })
 	case r.Order != "":
 		order, bad := canon.ParseHash(r.Order)
 		if bad != nil {
@@ -52,6 +65,17 @@ func (q queryServer) Disputes(ctx context.Context, r *disputev1.QueryDisputesReq
 			func(id uint64, _ disputev1.Parties) (disputev1.Dispute, error) { return q.view(ctx, id) })
 	}
 	return res, err
+}
+
+// more reports whether more than one of these is so.
+func more(all ...bool) bool {
+	n := 0
+	for _, is := range all {
+		if is {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // view returns a dispute. Of one that cannot be read it says why, so that the

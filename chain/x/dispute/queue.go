@@ -106,5 +106,5 @@ func (k *Keeper) begin(ctx context.Context, id uint64) error {
 	if err := module.Emit(ctx, &disputev1.EventBegun{Dispute: wire.DisputeToProto(id, p, &next)}); err != nil {
 		return err
 	}
-	return k.put(ctx, id, p.Defender, &g, &next)
+	return k.put(ctx, id, p, p, &g, &next)
 }

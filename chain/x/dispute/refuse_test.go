@@ -137,9 +137,23 @@ func TestDisputeQueries(t *testing.T) {
 	list(disputev1.QueryDisputesRequest{Open: true}, 1)
 	list(disputev1.QueryDisputesRequest{Order: a.ID.String()}, 1)
 	list(disputev1.QueryDisputesRequest{Order: strings.Repeat("0", 64)}, 0)
+	// Roles ask for those in which it is their turn, and challengers for silent sides.
+	d, _ := a.Game(id)
+	next, other := d.Parties.Defender, d.Parties.Challenger
+	if d.Turn == disputev1.SIDE_CHALLENGER {
+		next, other = other, next
+	}
+	list(disputev1.QueryDisputesRequest{Turn: next}, 1)
+	list(disputev1.QueryDisputesRequest{Turn: other}, 0)
+	list(disputev1.QueryDisputesRequest{Missed: true}, 0)
+	a.NextBlock(time.Duration(dispute.DefaultParams().AnswerMs+1) * time.Millisecond)
+	list(disputev1.QueryDisputesRequest{Missed: true}, 1)
+	list(disputev1.QueryDisputesRequest{Turn: next}, 1)
 	defender, challenger := a.sides()
 	a.PlayOut(id, defender, challenger)
 	list(disputev1.QueryDisputesRequest{Open: true}, 0)
+	list(disputev1.QueryDisputesRequest{Turn: next}, 0)
+	list(disputev1.QueryDisputesRequest{Missed: true}, 0)
 	list(disputev1.QueryDisputesRequest{Order: a.ID.String()}, 1)
 	for name, x := range map[string]struct {
 		call func() error
@@ -151,6 +165,11 @@ func TestDisputeQueries(t *testing.T) {
 			_, err := q.Disputes(ctx, &disputev1.QueryDisputesRequest{Order: a.ID.String(), Open: true})
 			return err
 		}, codes.InvalidArgument},
+		"turn and missed": {func() error {
+			_, err := q.Disputes(ctx, &disputev1.QueryDisputesRequest{Turn: next, Missed: true})
+			return err
+		}, codes.InvalidArgument},
+		"turn of nobody": {func() error { _, err := q.Disputes(ctx, &disputev1.QueryDisputesRequest{Turn: "x"}); return err }, codes.InvalidArgument},
 	} {
 		if err := x.call(); status.Code(err) != x.want {
 			t.Errorf("%s: %v", name, err)
