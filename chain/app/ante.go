@@ -21,7 +21,8 @@ const (
 	MaxTx = 128 << 10
 	// MaxGas bounds what it may use: a tenth of a block.
 	MaxGas      = maxBlockGas / 10
-	maxMessages = 16
+	// MaxMessages bounds how many share it.
+	MaxMessages = 16
 	// maxGrant bounds an allowance for fees: a page of a thousand must not fill a node.
 	maxGrant = 4 << 10
 
@@ -84,8 +85,8 @@ func (limits) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.Ant
 		return ctx, errorsmod.Wrap(sdkerrors.ErrTxDecode, "a transaction without gas")
 	case len(ctx.TxBytes()) > MaxTx:
 		return ctx, errorsmod.Wrapf(sdkerrors.ErrTxTooLarge, "%d bytes, at most %d", len(ctx.TxBytes()), MaxTx)
-	case len(tx.GetMsgs()) > maxMessages:
-		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidRequest, "%d messages, at most %d: send several transactions", len(tx.GetMsgs()), maxMessages)
+	case len(tx.GetMsgs()) > MaxMessages:
+		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidRequest, "%d messages, at most %d: send several transactions", len(tx.GetMsgs()), MaxMessages)
 	case slices.ContainsFunc(tx.GetMsgs(), largeGrant):
 		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidRequest, "an allowance for fees has more than %d bytes: allow fewer kinds of messages", maxGrant)
 	case !simulate && t.GetGas() > MaxGas:

@@ -64,15 +64,18 @@ func (a *App) plays(ctx sdk.Context, msgs []sdk.Msg) bool {
 	return ok && a.Dispute.HasTurn(ctx, m.Player, m.Dispute)
 }
 
-// isMove reports whether all messages of a transaction are moves.
-func isMove(tx sdk.Tx) bool {
-	for _, m := range tx.GetMsgs() {
+// isMove reports whether a transaction is a move.
+func isMove(tx sdk.Tx) bool { return AreMoves(tx.GetMsgs()) }
+
+// AreMoves reports whether a transaction of these messages is a move: all of them are.
+func AreMoves(msgs []sdk.Msg) bool {
+	for _, m := range msgs {
 		name := sdk.MsgTypeURL(m)
 		if slices.Contains(notMoves, name) || !slices.ContainsFunc(movePackages, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			return false
 		}
 	}
-	return len(tx.GetMsgs()) > 0
+	return len(msgs) > 0
 }
 
 // fill is what transactions take of a block, all of them and the general ones alone.

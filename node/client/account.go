@@ -27,13 +27,15 @@ import (
 )
 
 // Account sends transactions of one account. Safe for concurrent use: what is sent
-// at once gets consecutive sequences, in any order, and may be in one block.
+// at once shares transactions, which get consecutive sequences, in any order, and may be in one block.
 type Account struct {
-	Address string
-	GasFee  uint64 // utally for 10⁶ gas: the least that is paid, and a higher bound than maxGasPrice
+	Address  string
+	GasFee   uint64 // utally for 10⁶ gas: the least that is paid, and a higher bound than maxGasPrice
+	Messages int    // that may share a transaction; 0: as many as a chain takes
 
 	client *Client
 	key    cryptotypes.PrivKey
+	line   line          // what waits to be signed
 	slots  chan struct{} // one of maxInFlight for each that is under way
 
 	mu       sync.Mutex // guards what follows; held while a transaction is signed and broadcast, and by poll
@@ -55,13 +57,12 @@ func (c *Client) Account(key cryptotypes.PrivKey) *Account {
 	}
 }
 
-// Result says what became of a transaction.
+// Result says what became of a transaction. Others' messages may share it.
 type Result struct {
 	Hash    []byte
 	Height  int64
 	GasUsed int64
 	Size    int // bytes
-	Events  []abci.Event
 }
 
 const (
@@ -76,8 +77,12 @@ const (
 	maxSequences = 16
 )
 
-// Send signs and sends msgs as one transaction and waits until it is in a
-// block. It pays for the gas that a trial used, and a margin; where it has too
+// errUncertain is in errors of the chain's own after which messages may have been executed.
+var errUncertain = errors.New("look whether it was executed before it is sent again")
+
+// Send signs and sends msgs in one transaction and waits until it is in a
+// block. What is sent at once may share the transaction, and what fails for others' messages is
+// sent again without them: what one Send hands over is executed whole, or refused alone. It pays for the gas that a trial used, and a margin; where it has too
 // little money, a sponsor pays, if there is one. A transaction that
 // would fail is refused by the node with the module's own error, and costs
 // nothing; one that fails later, because another came first, pays: in its block, or
@@ -87,19 +92,37 @@ const (
 // executed maxSequences times. If the chain's own error comes back, they were
 // not, and will not be. After any other error they may still be.
 func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
+	s := newSending(ctx, msgs)
+	if a.line.join(s) {
+		go a.serve()
+	}
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		if !a.line.leave(s) {
+			return Result{}, fmt.Errorf("what was sent may still be executed: %w", ctx.Err())
+		}
+		return Result{}, ctx.Err()
+	}
+	return s.result, s.err
+}
+
+// execute has msgs executed as one transaction. It says when they have been handed to a
+// node, or cannot be. If they shall be cut, it is content with one try where they need more gas.
+func (a *Account) execute(ctx context.Context, msgs []sdk.Msg, cut bool, begun func()) (Result, error) {
 	var until time.Time // patience after the first try
 	sequences := map[uint64]bool{}
 	for outOfGas := 0; ; {
-		r, sequence, err := a.send(ctx, msgs)
+		r, sequence, err := a.send(ctx, msgs, begun)
 		sequences[sequence] = true
 		if errors.Is(err, sdkerrors.ErrOutOfGas) {
 			outOfGas++
 		}
-		if !retryable(err) || outOfGas > maxOutOfGas || ctx.Err() != nil {
+		if !retryable(err) || outOfGas > maxOutOfGas || cut && outOfGas > 0 || ctx.Err() != nil {
 			return r, err
 		}
 		if len(sequences) == maxSequences {
-			return r, fmt.Errorf("%w; it was signed with %d sequences: look whether it was executed before it is sent again", err, maxSequences)
+			return r, fmt.Errorf("%w; it was signed with %d sequences: %w", err, maxSequences, errUncertain)
 		}
 		if until.IsZero() {
 			until = time.Now().Add(patience)
@@ -121,14 +144,9 @@ func retryable(err error) bool {
 	return errors.Is(err, sdkerrors.ErrMempoolIsFull) || errors.Is(err, sdkerrors.ErrWrongSequence) || errors.Is(err, sdkerrors.ErrOutOfGas)
 }
 
-func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (r Result, sequence uint64, err error) {
-	select {
-	case a.slots <- struct{}{}:
-	case <-ctx.Done():
-		return r, 0, ctx.Err()
-	}
-	defer func() { <-a.slots }()
+func (a *Account) send(ctx context.Context, msgs []sdk.Msg, begun func()) (r Result, sequence uint64, err error) {
 	s, sequence, err := a.begin(ctx, msgs)
+	begun()
 	if err != nil {
 		return r, sequence, err
 	}
@@ -280,5 +298,5 @@ func resultOf(r *coretypes.ResultTx, size int) (Result, error) {
 	if r.TxResult.Code != abci.CodeTypeOK {
 		return Result{}, errorsmod.ABCIError(r.TxResult.Codespace, r.TxResult.Code, r.TxResult.Log)
 	}
-	return Result{r.Hash, r.Height, r.TxResult.GasUsed, size, r.TxResult.Events}, nil
+	return Result{r.Hash, r.Height, r.TxResult.GasUsed, size}, nil
 }

@@ -43,7 +43,7 @@ var alice, bob = chaintest.Named("alice"), chaintest.Named("bob")
 // forgets transactions.
 type chain struct {
 	*client.Client
-	t       *testing.T
+	t       testing.TB
 	config  consensus.Config
 	node    *consensus.Node
 	forget  atomic.Bool  // says that it took what comes, and forgets it
@@ -54,7 +54,7 @@ type chain struct {
 }
 
 // newChain starts a chain that pauses after each block.
-func newChain(t *testing.T, pause time.Duration) *chain {
+func newChain(t testing.TB, pause time.Duration) *chain {
 	t.Helper()
 	c := &chain{t: t, config: consensus.Config{Dir: t.TempDir(), CommitTimeout: pause, EmptyInterval: pause}}
 	for _, a := range []*string{&c.config.Listen.P2P, &c.config.Listen.RPC, &c.config.Listen.GRPC} {
@@ -139,6 +139,13 @@ func (c *chain) through(node http.Handler) http.Handler {
 	})
 }
 
+// single is an account of alice whose messages each have a transaction of their own.
+func (c *chain) single() *client.Account {
+	account := c.Account(alice.Key)
+	account.Messages = 1
+	return account
+}
+
 // pay is a message of alice. The amount tells it from others.
 func pay(amount uint64) sdk.Msg {
 	return banktypes.NewMsgSend(alice.Address, bob.Address, coin.Of(amount))
@@ -189,7 +196,7 @@ func until(t *testing.T, what string, reached func() bool) {
 func TestMessagesShareBlocks(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, time.Second) // so that even a busy machine hands over several between two blocks
-	account := c.Account(alice.Key)
+	account := c.single()
 	for _, x := range []struct{ messages, blocks int }{{8, 4}, {32, 16}} {
 		before := c.received()
 		results, errs := together(t.Context(), account, x.messages)
@@ -214,7 +221,7 @@ func TestMessagesShareBlocks(t *testing.T) {
 func TestLostTransactionsAreHandedOverAgain(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 400*time.Millisecond)
-	account := c.Account(alice.Key)
+	account := c.single()
 	c.forget.Store(true)
 	go c.rememberAfter(4)
 	_, errs := together(t.Context(), account, 8)
@@ -231,7 +238,7 @@ func TestLostTransactionsAreHandedOverAgain(t *testing.T) {
 func TestOneThatFailsLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 400*time.Millisecond)
-	account := c.Account(alice.Key)
+	account := c.single()
 	c.forget.Store(true)
 	failed := make(chan error)
 	go func() {
@@ -260,7 +267,7 @@ func TestOneThatFailsLetsOthersPass(t *testing.T) {
 func TestSignedAnewOnlyWhenItsSequenceIsUsed(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 400*time.Millisecond)
-	account := c.Account(alice.Key)
+	account := c.single()
 	c.forget.Store(true)
 	go c.rememberAfter(2, func() { c.starve.Store(1) })
 	_, errs := together(t.Context(), account, 2)
@@ -311,7 +318,7 @@ func givenUp(err error) bool {
 func TestSendersGiveUp(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 400*time.Millisecond)
-	account := c.Account(alice.Key)
+	account := c.single()
 	impatient, cancel := context.WithCancel(t.Context())
 	c.forget.Store(true)
 	gone := make(chan error)
@@ -344,7 +351,7 @@ func TestSendersGiveUp(t *testing.T) {
 func TestRestartsLoseNothing(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 400*time.Millisecond)
-	account := c.Account(alice.Key)
+	account := c.single()
 	go func() {
 		for c.arrived.Load() < 6 && t.Context().Err() == nil {
 			time.Sleep(time.Millisecond)
@@ -374,7 +381,7 @@ func TestTwoProcessesWithOneKey(t *testing.T) {
 	c := newChain(t, 400*time.Millisecond)
 	var group sync.WaitGroup
 	for _, amount := range []uint64{1, 100} { // the same would be one transaction
-		account := c.Account(alice.Key)
+		account := c.single()
 		for range 4 {
 			group.Go(func() {
 				if _, err := account.Send(t.Context(), pay(amount)); err != nil {
@@ -394,7 +401,7 @@ func TestTwoProcessesWithOneKey(t *testing.T) {
 func TestPersonBesideARole(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 400*time.Millisecond)
-	role, person := c.Account(alice.Key), c.Account(alice.Key)
+	role, person := c.single(), c.single()
 	ctx, stop := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	for range 24 {
@@ -432,7 +439,7 @@ func TestRefusedByOneNodeAndExecutedByAnother(t *testing.T) {
 		return nil
 	}
 	c.refuse.Store(&refuse)
-	account := c.Account(alice.Key)
+	account := c.single()
 	for range 4 {
 		before := c.received()
 		_, err := account.Send(t.Context(), pay(100))
@@ -448,7 +455,7 @@ func TestRefusedByOneNodeAndExecutedByAnother(t *testing.T) {
 func TestMovesPassWhileNothingCanReplaceAFailure(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 400*time.Millisecond)
-	account := c.Account(alice.Key)
+	account := c.single()
 	refuse := func(tx cmttypes.Tx) *errorsmod.Error {
 		if strings.Count(string(tx), alice.String()) == 2 {
 			return sdkerrors.ErrMempoolIsFull
