@@ -20,7 +20,7 @@ const (
 	// MaxTx bounds it in bytes: twice what the largest move of a dispute needs.
 	MaxTx = 128 << 10
 	// MaxGas bounds what it may use: a tenth of a block.
-	MaxGas      = maxBlockGas / 10
+	MaxGas = maxBlockGas / 10
 	// MaxMessages bounds how many share it.
 	MaxMessages = 16
 	// maxGrant bounds an allowance for fees: a page of a thousand must not fill a node.

@@ -56,7 +56,7 @@ func (l *Lease) attend(i int, seed canon.Hash, m *means, now int64) (effects []E
 	if u.Status < Received {
 		return nil, nil
 	}
-	if l.open(u) {
+	if l.open(u) || u.windowRuns(&l.Order.Conditions, now) {
 		done, drawn, err := l.draw(i, seed, m)
 		if err != nil {
 			return nil, err

@@ -138,3 +138,34 @@ func TestLateFraudIsPaidAtAnyDepth(t *testing.T) {
 		t.Errorf("the lease is %v at round %d, %d final", w.lease.Phase, w.lease.Round, w.lease.Windows.Final)
 	}
 }
+
+// A custodian that is convicted while the window of an accepted unit runs is replaced.
+func TestAcceptedUnitGetsAnotherCustodianInItsWindow(t *testing.T) {
+	m := testMatch()
+	m.Validators = append(m.Validators, party("v4", Rates{}))
+	m.Order.Conditions.Speculate, m.Order.Conditions.UnitWindow = MaxUnits, 40
+	k := newKeptOf(t, m)
+	k.lease.Params.AnswerTime = 5
+	k.attest(0)
+	k.audit(0, true)
+	k.pass(1)
+	u := &k.lease.Units[0]
+	if u.Status != Accepted {
+		t.Fatalf("the unit is %v", u.Status)
+	}
+	who, before := k.custodian(0), len(u.Attested)
+	k.ask(who)
+	k.now = k.lease.Question(who, 0).Due + 1
+	k.tick()
+	k.pass(1)
+	u = &k.lease.Units[0]
+	if len(u.Attested) != before+1 || u.Keeps(who) || u.Status != Accepted {
+		t.Fatalf("the unit is %v, kept by %+v", u.Status, u.Attested)
+	}
+	next := k.custodian(before)
+	k.do(Attest{next, 0, 0, nil})
+	k.finish()
+	if k.purse[next] == 0 {
+		t.Errorf("%s kept the unit, and got nothing", next)
+	}
+}

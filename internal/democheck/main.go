@@ -34,12 +34,14 @@ type outcome struct {
 	Paid       map[string]uint64 `json:"paid"`
 	Refund     uint64            `json:"refund_utally"`
 	Burnt      uint64            `json:"burnt_utally"`
+	Tax        uint64            `json:"tax_utally"`
 	Slashed    uint64            `json:"slashed_utally"`
 	SlashPaid  map[string]uint64 `json:"slash_paid"`
 	EscrowLeft *uint64           `json:"escrow_left_utally"`
 	Audits     struct {
 		Drawn, Passed, Failed int
 	} `json:"audits"`
+	Forced    bool     `json:"forced"` // attempts were, so audits of them failed
 	Dispute   *dispute `json:"dispute"`
 	FinalRoot string   `json:"final_root"`
 	TrustRoot string   `json:"trust_root"`
@@ -173,7 +175,7 @@ func faults(r *report) (out complaints) {
 	for _, o := range []*outcome{&r.outcome, &r.Batch.outcome} {
 		out.add(o.Status != "settled", "status is %q", o.Status)
 		out.add(o.Units == 0 || o.Steps < o.Units, "%d steps in %d units", o.Steps, o.Units)
-		out.add(sum(o.Paid)+o.Refund+o.Burnt != o.Price+o.Deposit, "paid %d + refund %d + burnt %d is not the price %d and the deposit %d", sum(o.Paid), o.Refund, o.Burnt, o.Price, o.Deposit)
+		out.add(sum(o.Paid)+o.Refund+o.Burnt+o.Tax != o.Price+o.Deposit, "paid %d + refund %d + burnt %d + tax %d is not the price %d and the deposit %d", sum(o.Paid), o.Refund, o.Burnt, o.Tax, o.Price, o.Deposit)
 		out.add(len(o.Paid) == 0, "nobody was paid")
 		out.add(o.Burnt == 0, "nothing was burnt")
 		out.add(sum(o.SlashPaid) != o.Slashed, "%d of %d slashed went somewhere", sum(o.SlashPaid), o.Slashed)
@@ -187,7 +189,7 @@ func faults(r *report) (out complaints) {
 func honestFaults(r *report) (out complaints) {
 	for _, o := range []*outcome{&r.outcome, &r.Batch.outcome} {
 		out.add(o.Dispute != nil, "there was a dispute")
-		out.add(o.Slashed != 0 || o.Audits.Failed != 0, "%d utally slashed, %d audits failed", o.Slashed, o.Audits.Failed)
+		out.add(o.Slashed != 0 || o.Audits.Failed != 0 && !o.Forced, "%d utally slashed, %d audits failed", o.Slashed, o.Audits.Failed)
 	}
 	return out
 }

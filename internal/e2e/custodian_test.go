@@ -23,7 +23,7 @@ import (
 // answerTime is what custodians have for an answer in these scenarios.
 func answerTime(d time.Duration) func(*devnet.Config) {
 	return func(c *devnet.Config) {
-		c.Validators, c.Work = 3, devnet.Default().Work
+		c.Validators = 3
 		c.Work.AnswerMs = d.Milliseconds()
 	}
 }

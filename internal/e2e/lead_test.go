@@ -69,7 +69,7 @@ func TestIdleLeadIsTakenOver(t *testing.T) {
 	t.Parallel()
 	gate := nettest.NewGate()
 	n := nettest.Start(t, nettest.Options{
-		Config: func(c *devnet.Config) { c.Validators = 3; c.Work = devnet.Default().Work; c.Work.LeadTimeoutMs = 2000 },
+		Config: func(c *devnet.Config) { c.Validators = 3; c.Work.LeadTimeoutMs = 2000 },
 		Bend:   holdRound(1, gate),
 	})
 	id := n.Post(nil)
@@ -143,7 +143,7 @@ func TestCustodiansTooSmall(t *testing.T) {
 func TestOrderWithoutItsFiles(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
-		Config: func(c *devnet.Config) { c.Work = devnet.Default().Work; c.Work.AnswerMs = 2000 },
+		Config: func(c *devnet.Config) { c.Work.AnswerMs = 2000 },
 	})
 	o := n.Order()
 	id, err := consume.Post(t.Context(), n.Consumer.Env, &o) // and serves nothing
@@ -172,7 +172,6 @@ func (h hanging) Block(ctx context.Context, id cid.Cid) ([]byte, error) {
 func TestSlowConsumerHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{Config: func(c *devnet.Config) {
-		c.Work = devnet.Default().Work
 		c.Work.AnswerMs = nettest.Patience.Milliseconds() // so that the slow order ends after all else that is waited for
 	}})
 	env := n.Consumer.Env

@@ -117,7 +117,6 @@ func TestPassedOverProviderGetsAUnit(t *testing.T) {
 	gate := nettest.NewGate()
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) {
-			c.Work = devnet.Default().Work
 			c.Work.LeadTimeoutMs = 20_000 // of which a lead on a busy machine may need a part to do what is due
 		},
 		Spec: func(s *consume.Spec) { s.Problem.Shards, s.Problem.Rounds = 1, 3 },

@@ -76,7 +76,7 @@ const (
 // Default is a devnet of four validators, the first of which leads four
 // providers, with deadlines that one can wait for.
 func Default() Config {
-	leases, disputes := wire.ParamsToProto(job.DefaultParams.WithoutForced().Quick(), (10*time.Minute).Milliseconds()), wire.RulesToProto(dispute.DefaultRules)
+	leases, disputes := wire.ParamsToProto(job.DefaultParams.Quick(), (10*time.Minute).Milliseconds()), wire.RulesToProto(dispute.DefaultRules)
 	leases.LeadTimeoutMs, leases.AnswerMs = 60_000, 40_000
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
 	return Config{
@@ -162,7 +162,14 @@ func (c *Config) fields() (map[string]json.RawMessage, error) {
 	return m, json.Unmarshal(text, &m)
 }
 
+// overlay puts fields in place of those of c. Rules are replaced whole: what they leave
+// out is zero.
 func overlay(c *Config, fields map[string]json.RawMessage) error {
+	for name, rules := range map[string]interface{ Reset() }{"registry": &c.Registry, "work": &c.Work, "dispute": &c.Dispute} {
+		if fields[name] != nil {
+			rules.Reset()
+		}
+	}
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return err

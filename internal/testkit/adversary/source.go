@@ -248,6 +248,7 @@ func (c *composer) order() any {
 		p.Rounds, p.Shards = 1, min(p.Shards<<size, job.MaxUnits)
 		p.Records = p.Shards
 	}
+	o.Conditions.Speculate = c.Pick % 3
 	if n := c.Pick / tails / sizes % (times * powers); n > 0 {
 		k := &o.Conditions
 		*[times]*int64{&k.UnitTimeout, &k.UnitWindow, &k.Window, &k.Expires}[n/powers] = 1 << (n % powers)

@@ -22,7 +22,7 @@ import (
 func TestFilesToProvidersAlone(t *testing.T) {
 	n := Start(t, Options{
 		Config: func(c *devnet.Config) {
-			c.Validators, c.Work = 3, devnet.Default().Work
+			c.Validators = 3
 			c.Work.AnswerMs = 3000
 		},
 		Spec: func(s *consume.Spec) { s.Conditions.Custodians = 2 },
@@ -83,7 +83,7 @@ func TestCustodianOfFilesThatHasNothing(t *testing.T) {
 	names := []string{"validator-1", "validator-2"}
 	n := Start(t, Options{
 		Config: func(c *devnet.Config) {
-			c.Validators, c.Work = 3, devnet.Default().Work
+			c.Validators = 3
 			c.Work.AnswerMs = 3000
 		},
 		Spec: func(s *consume.Spec) {

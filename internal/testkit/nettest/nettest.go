@@ -109,7 +109,9 @@ func start(ctx context.Context, o Options) (*Network, error) {
 		Dir: o.Dir, Validators: 2, Providers: 2, Challengers: 1, CommitTimeout: 50 * time.Millisecond, EmptyInterval: 100 * time.Millisecond,
 		UnitPrices: []uint64{900_000_000, 1_000_000_000, 1_100_000_000}, // dear, so that a small order has a price
 		Observe:    n.observe, Run: n.run, Prepare: n.prepare,
+		Work: devnet.Default().Work,
 	}
+	c.Work.ForcedBps, c.Work.TaxBps, c.Work.JackpotFactor = 0, 0, 0 // so that each coin can be counted
 	if o.Config != nil {
 		o.Config(&c)
 	}

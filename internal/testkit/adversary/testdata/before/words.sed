@@ -15,3 +15,4 @@ s/.Question(/.Request(/g
 s/.Questions()/.Requests()/g
 s/.Sample(/.Question(/g
 s/c.l.Order.Problem.End(u.Receipt)/u.Receipt.End()/
+/o.Conditions.Speculate/d
