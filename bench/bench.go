@@ -25,6 +25,7 @@ var All = []Benchmark{
 	{"engine", "products, training steps, models and roots on one and two threads", engineRows},
 	{"demo", "an order from start to settlement, with a dispute, and an idle devnet", whole},
 	{"proof", "proofs, audits and disputes: what they cost beside the work", proofs},
+	{"chain", "blocks with many providers and leases, and rounds that do not wait", chainRows},
 	{"hardening", "what attackers can do, beside what they may", hardening},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
 }

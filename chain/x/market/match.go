@@ -70,7 +70,7 @@ func (b book) expireOne(ctx context.Context, number uint64) error {
 }
 
 // match tries the orders whose turn it is with what is on offer, then those that wait with what
-// is on offer anew. Where there is neither it reads two indexes, and writes nothing.
+// is on offer anew. Where there is neither it reads short ranges of its indexes, and writes nothing.
 func (b book) match(ctx context.Context) error {
 	due, err := b.due(ctx)
 	if err != nil {

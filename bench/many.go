@@ -1,0 +1,280 @@
+package bench
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/sim"
+)
+
+// How many there are, and what happens.
+const (
+	manyProviders  = 100_000
+	manyLeases     = 10_000
+	manyValidators = 20
+	team           = 4 // providers under each validator that an order can afford
+	manyStake      = 1_000_000_000_000
+	manyDue        = 100             // leases that fall due in a block
+	manyPause      = 5 * time.Second // between blocks, once there are leases
+	maxTurn        = 700             // blocks of a second after which each order has had a turn
+	answerTime     = time.Hour       // longer than it takes to match them all
+	longWindow     = 10 * time.Minute
+)
+
+// many is a chain with many peers and leases: its registry is generated, and the
+// leases come of orders that the market matches.
+type many struct {
+	*solo
+	consumer *secp256k1.PrivKey
+	peer     ed25519.PrivateKey
+	order    job.Order
+}
+
+// chainRows measures what a chain for many does in a block.
+func chainRows(ctx context.Context, o Options) (rows []Row, err error) {
+	pace, err := sim.Rounds(64, longWindow.Milliseconds())
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows,
+		row("64 rounds without windows", "s", float64(pace.Plain)/1000),
+		row("64 rounds, each waits for a window of ten minutes", "s", float64(pace.Waits)/1000),
+		row("64 rounds, speculate: all", "s", float64(pace.Ahead)/1000),
+		row("of that without windows and one window", "×", pace.Ratio()).atMost(1.1))
+	o.Tell("registering %d providers", manyProviders)
+	c, err := newMany(manyProviders)
+	if err != nil {
+		return nil, err
+	}
+	quiet, err := c.blocks(ctx, 50, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, row("block, 10⁵ providers, no lease", "ms", 0).among(quiet))
+	matched, err := c.lease(ctx, manyLeases, o.Tell)
+	if err != nil {
+		return nil, err
+	}
+	if quiet, err = c.blocks(ctx, 50, time.Second); err != nil {
+		return nil, err
+	}
+	rows = append(rows,
+		row("order posted and matched, 10⁵ providers", "ms", 0).among(matched),
+		row("block, 10⁵ providers, 10⁴ leases, none due", "ms", 0).among(quiet).atMost(20))
+	var memory runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&memory)
+	rows = append(rows, row("memory of a node that keeps all that in it", "MB", float64(memory.HeapAlloc)/1e6))
+	due, many, err := c.due(ctx, manyLeases)
+	if err != nil {
+		return nil, err
+	}
+	return append(rows,
+		row("leases that fall due in a block, where some do", "", 0).among(many),
+		row("such a block, 10⁵ providers, 10⁴ leases", "ms", 0).among(due).atMost(20)), nil
+}
+
+func newMany(providers int) (*many, error) {
+	c := &many{consumer: secp256k1.GenPrivKeyFromSecret([]byte("consumer")), peer: seeded("peer of the consumer")}
+	me := sdk.AccAddress(c.consumer.PubKey().Address())
+	genesis, producer := soloGenesis(me.String())
+	genesis.Accounts = []app.Account{{Address: me.String(), Balance: manyStake * manyStake / 1_000_000_000}}
+	rules := job.DefaultParams.Quick()
+	rules.AnswerTime = answerTime.Milliseconds()
+	genesis.Work = wire.ParamsToProto(rules, time.Hour.Milliseconds())
+	for v := range manyValidators {
+		genesis.Peers = append(genesis.Peers, peerOf("validator", v, providerv1.ROLE_VALIDATOR, manyStake, providerv1.Listing{}))
+		genesis.Accounts = append(genesis.Accounts, app.Account{Address: validatorKey(v).address, Balance: manyStake})
+	}
+	for p := range providers {
+		l := providerv1.Listing{Validator: validatorKey(p % manyValidators).address, UnitPrice: 1000}
+		if p >= team*manyValidators {
+			l.UnitPrice = 100_000
+		}
+		genesis.Peers = append(genesis.Peers, peerOf("provider", p, providerv1.ROLE_PROVIDER, manyStake/1000, l))
+	}
+	name := func(s string) canon.Hash { return canon.Sum(canon.Domain("bench/many"), []byte(s)) }
+	c.order = job.Order{
+		Chain: soloChain, Consumer: me.String(), Contact: job.Contact{Key: c.peer.Public().(ed25519.PublicKey), Addrs: []string{"/ip4/127.0.0.1/tcp/4001"}},
+		Problem: job.Problem{
+			Kind: "training", Profile: "fp32", Step: name("step"), Merge: name("merge"), Start: name("start"), Data: name("data"),
+			Rounds: 2, Shards: 2, Steps: 6, Interval: 2, Batch: 4, Records: 100, Seed: 7,
+			StepFLOPs: 5e8, StepBytes: 1e6, MergeFLOPs: 1e6, MergeBytes: 1e6, StateBytes: 1000,
+			Files: []job.File{{Role: "model", CID: "bafymodel", Size: 10}},
+		},
+		Conditions: job.Conditions{
+			Expires: time.Hour.Milliseconds(), MinProviders: 2, Auditors: 1, AuditSegments: 1, Custodians: 3, Speculate: job.MaxUnits,
+			UnitTimeout: 600_000, UnitWindow: 60_000, Window: 600_000,
+		},
+	}
+	q, err := job.NewQuote(&c.order.Problem, &c.order.Conditions, job.Rates{GFLOP: 1000}, 500, rules.Tariff)
+	if err != nil {
+		return nil, err
+	}
+	c.order.Conditions.MaxPrice = 2 * q.Price
+	c.solo, err = newSolo(genesis, producer, nil)
+	if err != nil {
+		return nil, err
+	}
+	for v := range manyValidators {
+		k := validatorKey(v)
+		tx, err := c.sign(k.key, 0, soloGas, &marketv1.MsgPostOffer{Validator: k.address, FeeBps: 500, MaxLeases: 10_000})
+		if err != nil {
+			return nil, err
+		}
+		if err := c.deliver(tx); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// deliver makes a block in which nothing may fail.
+func (c *many) deliver(txs ...[]byte) error {
+	done, err := c.block(time.Second, txs...)
+	for _, r := range done {
+		if err == nil && r.Code != 0 {
+			err = fmt.Errorf("a transaction of many: %s", r.Log)
+		}
+	}
+	return err
+}
+
+// lease posts orders, which the market matches in the next block. It returns what that takes for
+// each order, in ms.
+func (c *many) lease(ctx context.Context, n int, tell func(string, ...any)) (each []float64, err error) {
+	const each64, share = 64, 8 // orders of a block, and of a transaction
+	live := 0
+	for posted := 0; posted < n; posted += each64 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var txs [][]byte
+		for t := range uint64(each64 / share) {
+			var msgs []sdk.Msg
+			for i := range uint64(share) {
+				o := c.order
+				o.Nonce = uint64(posted) + t*share + i + 1
+				msgs = append(msgs, &marketv1.MsgPostOrder{
+					Consumer: o.Consumer, Order: wire.OrderToProto(&o),
+					Signature: ed25519.Sign(c.peer, wire.Statement(soloChain, sdk.AccAddress(c.consumer.PubKey().Address()), providerv1.ROLE_UNSPECIFIED)),
+				})
+			}
+			tx, err := c.sign(c.consumer, t, app.MaxGas, msgs...)
+			if err != nil {
+				return nil, err
+			}
+			txs = append(txs, tx)
+		}
+		ms, matched, err := c.matching(txs...)
+		if err != nil {
+			return nil, err
+		}
+		if live += matched; matched > 0 {
+			each = append(each, ms/float64(matched))
+		}
+		if posted%(16*each64) == 0 {
+			tell("%d of %d orders posted", posted+each64, n)
+		}
+	}
+	for idle := 0; live < n; idle++ {
+		ms, matched, err := c.matching()
+		if err == nil && idle == maxTurn {
+			err = fmt.Errorf("no order was matched for %d blocks, %d are live", idle, live)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if matched > 0 {
+			live, idle, each = live+matched, 0, append(each, ms/float64(matched))
+		}
+	}
+	return each, nil
+}
+
+// matching makes a block, and returns what it takes, in ms, and how many orders it matches.
+func (c *many) matching(txs ...[]byte) (ms float64, orders int, err error) {
+	begun := time.Now()
+	err = c.deliver(txs...)
+	return float64(time.Since(begun).Microseconds()) / 1000, len(c.happened["tally.market.v1.EventMatched"]), err
+}
+
+// blocks makes empty blocks and returns what each takes, commit included, in ms.
+func (c *many) blocks(ctx context.Context, n int, after time.Duration) (took []float64, err error) {
+	for range n {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		begun := time.Now()
+		if _, err := c.block(after); err != nil {
+			return nil, err
+		}
+		took = append(took, float64(time.Since(begun).Microseconds())/1000)
+	}
+	return took, nil
+}
+
+// due lets the time pass in which custodians should have fetched the files, which nobody does. The
+// leases fall due as they began. It returns what each block takes in which some do, in ms, and how many
+// of them do.
+func (c *many) due(ctx context.Context, n int) (took, leases []float64, err error) {
+	for waited := time.Duration(0); waited < 2*answerTime && len(took) < max(n/manyDue, 1); waited += manyPause {
+		ms, err := c.blocks(ctx, 1, manyPause)
+		if err != nil {
+			return nil, nil, err
+		}
+		if n := len(c.happened["tally.work.v1.EventProgress"]); n > 0 {
+			took, leases = append(took, ms[0]), append(leases, float64(n))
+		}
+	}
+	if len(took) == 0 {
+		return nil, nil, errors.New("no lease fell due")
+	}
+	return took, leases, nil
+}
+
+// seeded returns a key that follows from a name.
+func seeded(name string) ed25519.PrivateKey {
+	h := canon.Sum(canon.Domain("bench/many"), []byte(name))
+	return ed25519.NewKeyFromSeed(h[:])
+}
+
+type signer struct {
+	key     *secp256k1.PrivKey
+	address string
+}
+
+// validatorKey returns the account of the i-th validator.
+func validatorKey(i int) signer {
+	key := secp256k1.GenPrivKeyFromSecret(fmt.Append(nil, "validator ", i))
+	return signer{key, sdk.AccAddress(key.PubKey().Address()).String()}
+}
+
+func peerOf(what string, i int, role providerv1.Role, stake uint64, l providerv1.Listing) providerv1.Peer {
+	name := fmt.Sprint(what, " ", i)
+	h := canon.Sum(canon.Domain("bench/many"), []byte(name))
+	account := sdk.AccAddress(h[:20]).String()
+	if role == providerv1.ROLE_VALIDATOR {
+		account = validatorKey(i).address
+	}
+	return providerv1.Peer{
+		Account: account, Role: role, PeerKey: seeded(name).Public().(ed25519.PublicKey), VrfKey: seeded("vrf of " + name).Public().(ed25519.PublicKey),
+		Listing: l, Stake: stake,
+	}
+}

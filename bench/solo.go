@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"encoding/json"
+	"time"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
+	dbm "github.com/cosmos/cosmos-db"
+
+	"cosmossdk.io/log/v2"
+
+	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/core/canon"
+	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
+)
+
+// solo is a chain without a network: what is measured makes its blocks.
+type solo struct {
+	*app.App
+	producer []byte
+	height   int64
+	time     time.Time
+	happened map[string]map[string]bool // of the last block: the orders that events of a type name
+}
+
+const (
+	soloChain = "tally-bench"
+	soloGas   = 5_000_000 // limit of a transaction
+)
+
+// soloGenesis is one whose consensus is an account's.
+func soloGenesis(producer string) (app.Genesis, cmted25519.PubKey) {
+	key := cmted25519.GenPrivKeyFromSecret([]byte("producer")).PubKey().(cmted25519.PubKey)
+	return app.Genesis{
+		ChainID: soloChain, Time: time.Unix(1_800_000_000, 0).UTC(),
+		Validators: []powerv1.Validator{{Account: producer, ConsensusKey: key.Bytes(), Power: 1}},
+	}, key
+}
+
+// newSolo begins a chain. bend may change the state of its modules.
+func newSolo(g app.Genesis, producer cmted25519.PubKey, bend func(a *app.App, state map[string]json.RawMessage) error) (*solo, error) {
+	doc, err := g.Doc()
+	if err != nil {
+		return nil, err
+	}
+	s := &solo{producer: producer.Address(), time: g.Time}
+	if s.App, err = app.New(log.NewNopLogger(), dbm.NewMemDB(), soloChain); err != nil {
+		return nil, err
+	}
+	if bend != nil {
+		var state map[string]json.RawMessage
+		if err := json.Unmarshal(doc.AppState, &state); err != nil {
+			return nil, err
+		}
+		if err := bend(s.App, state); err != nil {
+			return nil, err
+		}
+		if doc.AppState, err = json.Marshal(state); err != nil {
+			return nil, err
+		}
+	}
+	params := doc.ConsensusParams.ToProto()
+	if _, err := s.InitChain(&abci.RequestInitChain{ChainId: soloChain, Time: s.time, InitialHeight: 1, ConsensusParams: &params, AppStateBytes: doc.AppState}); err != nil {
+		return nil, err
+	}
+	_, err = s.block(time.Second) // so that there is a committed state to read
+	return s, err
+}
+
+// block makes a block of transactions, some time after the last.
+func (s *solo) block(after time.Duration, txs ...[]byte) ([]*abci.ExecTxResult, error) {
+	s.height++
+	s.time = s.time.Add(after)
+	hash := canon.Sum(canon.Domain("bench/block"), canon.Encode(func(e *canon.Encoder) { e.Uint(uint64(s.height)) }))
+	r, err := s.FinalizeBlock(&abci.RequestFinalizeBlock{Height: s.height, Time: s.time, Hash: hash[:], ProposerAddress: s.producer, Txs: txs})
+	if err == nil {
+		_, err = s.Commit()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.happened = map[string]map[string]bool{}
+	for _, e := range r.Events {
+		for _, a := range e.Attributes {
+			if a.Key != "order" {
+				continue
+			}
+			if s.happened[e.Type] == nil {
+				s.happened[e.Type] = map[string]bool{}
+			}
+			s.happened[e.Type][a.Value] = true
+		}
+	}
+	return r.TxResults, nil
+}
+
+// sign signs messages of an account, so many transactions after its last in a block.
+func (s *solo) sign(key *secp256k1.PrivKey, after uint64, gas uint64, msgs ...sdk.Msg) ([]byte, error) {
+	account := s.Accounts.GetAccount(s.NewContext(true), sdk.AccAddress(key.PubKey().Address()))
+	rules, err := s.Block.Params(s.NewContext(true))
+	if err != nil {
+		return nil, err
+	}
+	signer := app.Signer{ChainID: soloChain, Key: key, Number: account.GetAccountNumber(), Sequence: account.GetSequence() + after}
+	return s.Sign(signer, gas, coin.Fee(rules.GasPrice, gas), msgs...)
+}
