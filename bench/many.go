@@ -20,18 +20,20 @@ import (
 	"github.com/tally-network/tally/sim"
 )
 
-// How many there are, and what happens.
+// The chain that is measured.
 const (
-	manyProviders  = 100_000
-	manyLeases     = 10_000
-	manyValidators = 20
-	team           = 4 // providers under each validator that an order can afford
-	manyStake      = 1_000_000_000_000
-	manyDue        = 100             // leases that fall due in a block
-	manyPause      = 5 * time.Second // between blocks, once there are leases
-	maxTurn        = 700             // blocks of a second after which each order has had a turn
-	answerTime     = time.Hour       // longer than it takes to match them all
-	longWindow     = 10 * time.Minute
+	manyProviders   = 100_000
+	manyLeases      = 10_000
+	manyValidators  = 20
+	team            = 4                 // providers under each validator that an order can afford
+	manyStake       = 1_000_000_000_000 // utally, of a validator
+	manyPurse       = 1_000 * manyStake // utally, the consumer's
+	perBlock, perTx = 64, 8             // orders that are posted in a block, and in a transaction of it
+	manyDue         = 100               // leases that fall due in a block
+	manyPause       = 5 * time.Second   // between blocks, once there are leases
+	maxTurn         = 700               // blocks of a second after which each order has had a turn
+	answerTime      = time.Hour         // longer than it takes to match them all
+	longWindow      = 10 * time.Minute
 )
 
 // many is a chain with many peers and leases: its registry is generated, and the
@@ -77,7 +79,7 @@ func chainRows(ctx context.Context, o Options) (rows []Row, err error) {
 	var memory runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&memory)
-	rows = append(rows, row("memory of a node that keeps all that in it", "MB", float64(memory.HeapAlloc)/1e6))
+	rows = append(rows, row("memory of a process that keeps the state and its versions in it", "MB", float64(memory.HeapAlloc)/1e6))
 	due, many, err := c.due(ctx, manyLeases)
 	if err != nil {
 		return nil, err
@@ -91,7 +93,7 @@ func newMany(providers int) (*many, error) {
 	c := &many{consumer: secp256k1.GenPrivKeyFromSecret([]byte("consumer")), peer: seeded("peer of the consumer")}
 	me := sdk.AccAddress(c.consumer.PubKey().Address())
 	genesis, producer := soloGenesis(me.String())
-	genesis.Accounts = []app.Account{{Address: me.String(), Balance: manyStake * manyStake / 1_000_000_000}}
+	genesis.Accounts = []app.Account{{Address: me.String(), Balance: manyPurse}}
 	rules := job.DefaultParams.Quick()
 	rules.AnswerTime = answerTime.Milliseconds()
 	genesis.Work = wire.ParamsToProto(rules, time.Hour.Milliseconds())
@@ -147,27 +149,26 @@ func (c *many) deliver(txs ...[]byte) error {
 	done, err := c.block(time.Second, txs...)
 	for _, r := range done {
 		if err == nil && r.Code != 0 {
-			err = fmt.Errorf("a transaction of many: %s", r.Log)
+			err = fmt.Errorf("order or offer refused: %s", r.Log)
 		}
 	}
 	return err
 }
 
-// lease posts orders, which the market matches in the next block. It returns what that takes for
-// each order, in ms.
+// lease posts orders, and makes blocks until the market has matched them all. It returns what a block
+// takes for each order that it matches, in ms.
 func (c *many) lease(ctx context.Context, n int, tell func(string, ...any)) (each []float64, err error) {
-	const each64, share = 64, 8 // orders of a block, and of a transaction
 	live := 0
-	for posted := 0; posted < n; posted += each64 {
+	for posted := 0; posted < n; posted += perBlock {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		var txs [][]byte
-		for t := range uint64(each64 / share) {
+		for t := range uint64(perBlock / perTx) {
 			var msgs []sdk.Msg
-			for i := range uint64(share) {
+			for i := range uint64(perTx) {
 				o := c.order
-				o.Nonce = uint64(posted) + t*share + i + 1
+				o.Nonce = uint64(posted) + t*perTx + i + 1
 				msgs = append(msgs, &marketv1.MsgPostOrder{
 					Consumer: o.Consumer, Order: wire.OrderToProto(&o),
 					Signature: ed25519.Sign(c.peer, wire.Statement(soloChain, sdk.AccAddress(c.consumer.PubKey().Address()), providerv1.ROLE_UNSPECIFIED)),
@@ -186,8 +187,8 @@ func (c *many) lease(ctx context.Context, n int, tell func(string, ...any)) (eac
 		if live += matched; matched > 0 {
 			each = append(each, ms/float64(matched))
 		}
-		if posted%(16*each64) == 0 {
-			tell("%d of %d orders posted", posted+each64, n)
+		if posted%(16*perBlock) == 0 {
+			tell("%d of %d orders posted", posted+perBlock, n)
 		}
 	}
 	for idle := 0; live < n; idle++ {

@@ -42,7 +42,7 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	a := u.custodian(e.By)
 	switch {
-	case !l.open(u) && !u.late(&l.Order.Conditions):
+	case !l.open(u) && !u.attestable(&l.Order.Conditions):
 		return nil, fmt.Errorf("unit %d is accepted: only a fragment of it that nobody keeps can still be attested to, while units are computed", e.Unit)
 	case a == nil || a.Failed:
 		return nil, fmt.Errorf("%s is not a custodian of unit %d", e.By, e.Unit)

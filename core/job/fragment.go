@@ -73,7 +73,7 @@ func (l *Lease) open(u *Unit) bool {
 // MayAttest reports whether a validator was drawn to keep a unit and may attest to it.
 func (l *Lease) MayAttest(unit int, custodian string) bool {
 	u := &l.Units[unit]
-	if a := u.custodian(custodian); !l.open(u) && !u.late(&l.Order.Conditions) || a == nil || a.Done || !l.trusts(custodian) {
+	if a := u.custodian(custodian); !l.open(u) && !u.attestable(&l.Order.Conditions) || a == nil || a.Done || !l.trusts(custodian) {
 		return false
 	}
 	_, free := l.FreeFragment(unit, custodian)

@@ -60,10 +60,10 @@ func (u *Unit) windowRuns(c *Conditions, now int64) bool {
 	return u.Status == Accepted && now < u.windowEnd(c)
 }
 
-// late reports whether who was drawn to keep a unit and has not said so may still: the unit
+// attestable reports whether who was drawn to keep a unit and has not said so may still: the unit
 // was accepted by the word of others, and its window runs on. Who has not spoken when it is
 // over is let go.
-func (u *Unit) late(c *Conditions) bool { return u.Status == Accepted && c.Speculate > 0 }
+func (u *Unit) attestable(c *Conditions) bool { return u.Status == Accepted && c.Speculate > 0 }
 
 // until returns when the windows of a merged round are over.
 func (w *Windows) until(c *Conditions, round []Unit) (end int64) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cosmos/gogoproto/proto"
 
@@ -144,18 +145,21 @@ func (a *Account) deliver(batch []*sending, begun func()) {
 // whileAnyWaits returns a context that ends once no sender of a batch waits any more.
 func whileAnyWaits(batch []*sending) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(batch[0].ctx))
-	var left sync.WaitGroup
+	var gone atomic.Int64
+	var stops []func() bool
 	for _, s := range batch {
-		left.Add(1)
-		stop := context.AfterFunc(s.ctx, left.Done)
-		context.AfterFunc(ctx, func() {
-			if stop() {
-				left.Done()
+		stops = append(stops, context.AfterFunc(s.ctx, func() {
+			if int(gone.Add(1)) == len(batch) {
+				cancel()
 			}
-		})
+		}))
 	}
-	go func() { left.Wait(); cancel() }()
-	return ctx, cancel
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel()
+	}
 }
 
 // divides reports whether messages that shared a transaction are to be sent apart, after an
