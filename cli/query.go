@@ -89,6 +89,8 @@ var fieldUse = map[string]string{
 	"limit":         "units at most; 0: all",
 	"live":          "leave out those that are settled",
 	"open":          "leave out those that are over",
+	"turn":          "those in which the next move is this account's",
+	"missed":        "those in which a side has missed its answer",
 	"order":         "whole id of an order",
 	"participant":   "account that takes part",
 	"peer_key":      "network key, in base64",
