@@ -8,6 +8,7 @@ import (
 
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	"github.com/tally-network/tally/node/role"
@@ -104,13 +105,15 @@ func Disputes(ctx context.Context, env *role.Env, order canon.Hash) ([]disputev1
 	return r.Disputes, nil
 }
 
-// telling returns the first dispute that convicted somebody, or else the first.
+// telling returns the first dispute that convicted somebody, or else the first that is open or
+// was lost: one that was dropped, as those about forced attempts are, decided nothing.
 func telling(ds []disputev1.Dispute) *Dispute {
 	var out *Dispute
 	for i := range ds {
 		d := &ds[i]
 		convicted := d.Loser == disputev1.SIDE_DEFENDER
-		if out != nil && !convicted {
+		dropped := d.Stage == dispute.Over.String() && d.Loser == disputev1.SIDE_UNSPECIFIED
+		if out != nil && !convicted || dropped {
 			continue
 		}
 		target, _ := wire.TargetFromProto(d.Parties.Target) // the chain has checked it

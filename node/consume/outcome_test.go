@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -17,20 +18,23 @@ func TestTellingDispute(t *testing.T) {
 		}
 	}
 	open, lost, won := about(1, disputev1.SIDE_UNSPECIFIED), about(2, disputev1.SIDE_CHALLENGER), about(3, disputev1.SIDE_DEFENDER)
+	dropped := about(5, disputev1.SIDE_UNSPECIFIED)
+	dropped.Stage = dispute.Over.String()
 	for name, c := range map[string]struct {
 		all   []disputev1.Dispute
 		unit  int
 		loser string
 	}{
-		"one that is open":          {[]disputev1.Dispute{open, lost}, 1, ""},
-		"one that failed":           {[]disputev1.Dispute{lost, open}, 2, "challenger"},
-		"a conviction after others": {[]disputev1.Dispute{open, lost, won, about(4, disputev1.SIDE_DEFENDER)}, 3, "defender"},
+		"one that is open":               {[]disputev1.Dispute{open, lost}, 1, ""},
+		"one that failed":                {[]disputev1.Dispute{lost, open}, 2, "challenger"},
+		"a conviction after others":      {[]disputev1.Dispute{open, lost, won, about(4, disputev1.SIDE_DEFENDER)}, 3, "defender"},
+		"one after one that was dropped": {[]disputev1.Dispute{dropped, lost}, 2, "challenger"},
 	} {
 		if got := telling(c.all); got == nil || got.Unit != c.unit || got.Loser != c.loser {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if telling(nil) != nil {
+	if telling(nil) != nil || telling([]disputev1.Dispute{dropped}) != nil {
 		t.Error("a dispute where there was none")
 	}
 }
