@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -326,7 +327,7 @@ func replicate(t *training, f forgery, a assurance, dishonest float64, r *rand.R
 	add := func(who string, roots []canon.Hash) {
 		all = append(all, proof.Replica{Provider: who, Input: roots[0], Output: roots[steps]})
 	}
-	for _, i := range proof.Draw(seed[:], validators, a.replicas) {
+	for _, i := range beacon.Lots(seed[:]).Pick(validators, a.replicas) {
 		if i < bad {
 			colluders++
 			add(cheater, forged)

@@ -20,6 +20,8 @@ const (
 	DomainAccept     Domain = "accept"     // a provider's signed acceptance of a unit
 	DomainAudit      Domain = "audit"      // an auditor's salted digest
 	DomainDraw       Domain = "draw"       // input and output of pseudo-random draws
+	DomainBeacon     Domain = "beacon"     // a value of the beacon
+	DomainLots       Domain = "lots"       // what one draw by the beacon is made from
 	DomainBatch      Domain = "batch"      // key of a batch-order permutation
 	DomainBlob       Domain = "blob"       // index block of a blob of several blocks
 	DomainBundle     Domain = "bundle"     // manifest of a proof bundle

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/money"
 )
@@ -103,7 +104,7 @@ func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error
 		return nil, err
 	}
 	c := &l.Order.Conditions
-	drawn := m.able(l.drawSeed(seed, "files", 0, l.Files.Draws), l.referees(), c.Custodians, bond)
+	drawn := m.able(l.lots(seed, beacon.Files, 0, l.Files.Draws), l.referees(), c.Custodians, bond)
 	if len(drawn) < c.Quorum() {
 		return nil, fmt.Errorf("%d of the validators that were tried can put up %d utally to keep the order's files, the order wants %d", len(drawn), bond, c.Quorum())
 	}

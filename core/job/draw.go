@@ -3,9 +3,9 @@ package job
 import (
 	"slices"
 
+	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/money"
-	"github.com/tally-network/tally/core/proof"
 )
 
 // Draws come after what they judge: see docs/adr/0019-draws-come-after.md. Who audits
@@ -121,10 +121,10 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 	pool := l.referees()
 	before := slices.Clone(m.spent)
 	others := slices.DeleteFunc(slices.Clone(pool), func(a string) bool { return u.custodian(a) != nil })
-	custodians := m.able(l.drawSeed(seed, "custodians", i, u.Attempt), others, min(c.Custodians-l.standing(u), maxKept-len(u.Attested)), keep)
+	custodians := m.able(l.lots(seed, beacon.Custodians, i, u.Attempt), others, min(c.Custodians-l.standing(u), maxKept-len(u.Attested)), keep)
 	var auditors []string
 	if first {
-		auditors = m.able(l.drawSeed(seed, "auditors", i, u.Attempt), pool, c.Auditors, verdict)
+		auditors = m.able(l.lots(seed, beacon.Auditors, i, u.Attempt), pool, c.Auditors, verdict)
 	}
 	if l.standing(u)+len(custodians) < c.Quorum() || first && len(auditors) < min(c.Auditors, len(pool)) {
 		m.spent = before
@@ -154,11 +154,11 @@ func (l *Lease) referees() (out []string) {
 }
 
 // able draws up to want of a pool who can put up a bond.
-func (m *means) able(seed []byte, pool []string, want int, bond uint64) (out []string) {
+func (m *means) able(lots beacon.Lots, pool []string, want int, bond uint64) (out []string) {
 	if want <= 0 {
 		return nil
 	}
-	for _, at := range proof.Draw(seed, len(pool), drawTries*(want+1)) {
+	for _, at := range lots.Pick(len(pool), drawTries*(want+1)) {
 		if len(out) < want && m.take(pool[at], bond) {
 			out = append(out, pool[at])
 		}
@@ -166,13 +166,12 @@ func (m *means) able(seed []byte, pool []string, want int, bond uint64) (out []s
 	return out
 }
 
-func (l *Lease) drawSeed(seed canon.Hash, what string, unit, attempt int) []byte {
+// lots returns the chance of a draw for an attempt of a unit, or of any number for the lease.
+func (l *Lease) lots(value canon.Hash, p beacon.Purpose, unit, attempt int) beacon.Lots {
 	id := l.Order.ID()
-	return canon.Encode(func(e *canon.Encoder) {
-		e.String(what)
-		e.Hash(seed)
+	return beacon.Draw(value, p, canon.Encode(func(e *canon.Encoder) {
 		e.Hash(id)
 		e.Uint(uint64(unit))
 		e.Uint(uint64(attempt))
-	})
+	}))
 }

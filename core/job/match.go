@@ -3,9 +3,9 @@ package job
 import (
 	"fmt"
 
+	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/money"
-	"github.com/tally-network/tally/core/proof"
 )
 
 // Match is an order that met an offer.
@@ -64,33 +64,24 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	l.MakeSkeleton()
 	l.enter(0)
 	l.sight = nil
-	draw := func(label string, n int) []Party {
+	draw := func(p beacon.Purpose) []Party {
 		var out []Party
-		for _, i := range proof.Draw(l.label(label), len(m.Validators), n) {
+		for _, i := range l.lots(m.Seed, p, 0, 0).Pick(len(m.Validators), MaxParties) {
 			out = append(out, m.Validators[i])
 		}
 		return out
 	}
-	l.Auditors = draw("auditors", MaxParties)
+	l.Auditors = draw(beacon.Pool)
 	bond, err := l.bond()
 	if err != nil {
 		return Lease{}, nil, err
 	}
 	l.Leads = []Leader{{Account: m.Lead, Bond: bond}}
-	for _, v := range draw("succession", MaxParties) {
+	for _, v := range draw(beacon.Succession) {
 		l.Leads = append(l.Leads, Leader{Account: v.Account})
 	}
 	files, err := l.drawFiles(m.Seed, &means{free: m.Free}, now)
 	return l, append([]Effect{{Kind: Reserve, Account: m.Lead, Amount: bond, Note: "lead"}}, files...), err
-}
-
-func (l *Lease) label(what string) []byte {
-	id := l.Order.ID()
-	return canon.Encode(func(e *canon.Encoder) {
-		e.Hash(l.Seed)
-		e.Hash(id)
-		e.String(what)
-	})
 }
 
 // bond returns what a lead reserves.

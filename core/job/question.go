@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/proof"
 )
@@ -242,13 +243,11 @@ func (l *Lease) answerTime(q *Question) int64 {
 // drawQuestion returns the seed of a question: each gets another, and asks for something else.
 func (l *Lease) drawQuestion(seed canon.Hash, q *Question) canon.Hash {
 	id := l.Order.ID()
-	return canon.Sum(canon.DomainDraw, canon.Encode(func(e *canon.Encoder) {
-		e.String("question")
-		e.Hash(seed)
+	return canon.Hash(beacon.Draw(seed, beacon.Questions, canon.Encode(func(e *canon.Encoder) {
 		e.Hash(id)
 		e.Uint(uint64(q.Unit - OfFiles)) // 0: the files
 		e.String(q.Custodian)
-	}))
+	})))
 }
 
 // dropQuestions takes questions about a unit, or about the order's files, back, and

@@ -3,6 +3,7 @@ package proof
 import (
 	"slices"
 
+	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -11,7 +12,7 @@ import (
 // Altered returns the segment of a forced attempt whose end is presented wrong: an
 // audit meets it with the odds that its wage has to that of a whole unit, and what
 // one auditor finds says little about the segments of another.
-func Altered(output []byte, segments int) int { return Draw(output, segments, 1)[0] }
+func Altered(output []byte, segments int) int { return beacon.Lots(output).Pick(segments, 1)[0] }
 
 // Alter returns the state that is presented there: s with the lowest bit of one
 // element flipped, which the output of the provider's VRF picks. It picks a float32
@@ -21,10 +22,10 @@ func Altered(output []byte, segments int) int { return Draw(output, segments, 1)
 // is returned if it has none of these.
 func Alter(s *graph.State, output []byte) *graph.State {
 	draw := func(what string, n int) []int {
-		return Draw(canon.Encode(func(e *canon.Encoder) {
+		return beacon.Lots(canon.Encode(func(e *canon.Encoder) {
 			e.String(what)
 			e.Blob(output)
-		}), n, n)
+		})).Pick(n, n)
 	}
 	tensors := draw("tensor", len(s.Tensors))
 	for _, fits := range []func(tensor.DType, tensor.Word) bool{normal, integer} {

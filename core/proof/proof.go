@@ -19,8 +19,7 @@
 package proof
 
 import (
-	"encoding/binary"
-
+	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 )
 
@@ -32,38 +31,6 @@ func Checkpoints(steps, interval int) []int {
 		out = append(out, s)
 	}
 	return append(out, steps)
-}
-
-// Draw returns k of the numbers 0…n−1, without replacement, in an order that
-// the seed decides: a Fisher–Yates shuffle whose choices are hashes of the seed
-// and a counter. With k ≥ n it returns all of them.
-func Draw(seed []byte, n, k int) []int {
-	k = min(k, n)
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	for i := range k {
-		j := i + int(below(seed, uint64(i), uint64(n-i)))
-		all[i], all[j] = all[j], all[i]
-	}
-	return all[:k]
-}
-
-// below returns a number below n: the first 64-bit word drawn from the seed that
-// lies under the largest multiple of n, so that every number is equally likely.
-func below(seed []byte, at, n uint64) uint64 {
-	limit := -n % n // 2⁶⁴ mod n
-	for try := uint64(0); ; try++ {
-		h := canon.Sum(canon.DomainDraw, canon.Encode(func(e *canon.Encoder) {
-			e.Blob(seed)
-			e.Uint(at)
-			e.Uint(try)
-		}))
-		if w := binary.LittleEndian.Uint64(h[:]); w >= limit {
-			return w % n
-		}
-	}
 }
 
 // AuditInput is what an auditor's VRF is evaluated on: the committed receipt.
@@ -79,7 +46,9 @@ func AuditInput(receipt canon.Hash, auditor string) []byte {
 
 // Segments returns the segments that an auditor with this VRF output must
 // re-execute.
-func Segments(output []byte, segments, audited int) []int { return Draw(output, segments, audited) }
+func Segments(output []byte, segments, audited int) []int {
+	return beacon.Lots(output).Pick(segments, audited)
+}
 
 // Outcome is what re-executing a segment gives: the state before its last step,
 // which no receipt holds, and the one that it leads to. Who has the first has done

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
-	"pgregory.net/rapid"
 )
 
 func seedOf(i uint64) []byte { return binary.LittleEndian.AppendUint64(nil, i) }
@@ -19,40 +18,6 @@ func TestCheckpoints(t *testing.T) {
 	}{{6, 2, []int{0, 2, 4, 6}}, {7, 3, []int{0, 3, 6, 7}}, {2, 5, []int{0, 2}}, {1, 1, []int{0, 1}}} {
 		if got := Checkpoints(c.steps, c.interval); !slices.Equal(got, c.want) {
 			t.Errorf("%d steps every %d: %v, want %v", c.steps, c.interval, got, c.want)
-		}
-	}
-}
-
-func TestDrawIsWithoutReplacement(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n, k := rapid.IntRange(0, 40).Draw(t, "n"), rapid.IntRange(0, 50).Draw(t, "k")
-		seed := seedOf(rapid.Uint64().Draw(t, "seed"))
-		got := Draw(seed, n, k)
-		if len(got) != min(n, k) || !slices.Equal(got, Draw(seed, n, k)) {
-			t.Fatalf("drew %v", got)
-		}
-		seen := map[int]bool{}
-		for _, x := range got {
-			if x < 0 || x >= n || seen[x] {
-				t.Fatalf("drew %v of %d", got, n)
-			}
-			seen[x] = true
-		}
-	})
-}
-
-func TestDrawIsUniform(t *testing.T) {
-	const n, k, runs = 7, 2, 20000
-	var count [n]int
-	for i := range uint64(runs) {
-		for _, x := range Draw(seedOf(i), n, k) {
-			count[x]++
-		}
-	}
-	// Each number is drawn runs·k/n times, with a deviation of about 65.
-	for x, c := range count {
-		if math.Abs(float64(c)-float64(runs*k)/n) > 5*65 {
-			t.Errorf("%d was drawn %d times of %d", x, c, runs*k/n)
 		}
 	}
 }

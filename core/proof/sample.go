@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -35,7 +36,7 @@ func drawState(seed canon.Hash, n int, records canon.Hash) int {
 	if !records.IsZero() {
 		n++
 	}
-	return int(below(seed[:], 0, uint64(n)))
+	return int(beacon.Lots(seed[:]).Below(0, uint64(n)))
 }
 
 // SampleFragments draws from a seed what a custodian of fragments, and of the records unless
@@ -47,8 +48,8 @@ func SampleFragments(seed canon.Hash, fragments canon.Hash, of int, records cano
 	return Sample{Root: records, State: -1, Seed: seed}
 }
 
-func (s *Sample) slot(slots int) int { return int(below(s.Seed[:], 1, uint64(slots))) }
-func (s *Sample) tile(tiles int) int { return int(below(s.Seed[:], 2, uint64(tiles))) }
+func (s *Sample) slot(slots int) int { return int(beacon.Lots(s.Seed[:]).Below(1, uint64(slots))) }
+func (s *Sample) tile(tiles int) int { return int(beacon.Lots(s.Seed[:]).Below(2, uint64(tiles))) }
 
 // Shown is a sample as it is answered: the tensor opened in its state, and the tile
 // opened in the tensor. The records are no part of a state: their Slot is empty.

@@ -60,8 +60,9 @@ var layers = []layer{
 	{folder: "core/op", own: []string{"core/tensor", "core/graph", "core/lower"}, std: pure, tests: []string{"core/canon", "core/train"}}, // gradients are tested as training uses them
 	{folder: "core/train", own: []string{"core/canon", "core/tensor", "core/graph", "core/lower", "core/op"}, std: pure},
 	{folder: "core/auction", std: pure},
+	{folder: "core/beacon", own: []string{"core/canon"}, std: pure},
 	{folder: "core/erasure", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure},
-	{folder: "core/proof", own: []string{"core/canon", "core/tensor", "core/graph", "core/erasure"}, std: pure},
+	{folder: "core/proof", own: []string{"core/beacon", "core/canon", "core/tensor", "core/graph", "core/erasure"}, std: pure},
 	{folder: "core/dispute", own: []string{"core/canon", "core/tensor", "core/graph", "core/train"}, std: pure},
 	{folder: "core/job", own: []string{"core"}, std: pure},
 	{folder: "core", own: []string{"core"}, std: pure},
