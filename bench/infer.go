@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -66,13 +65,7 @@ func loadModel(path string) (*graph.Program, graph.Inputs, error) {
 		return fail(err)
 	}
 	defer f.Close()
-	folder, _ := filepath.Split(path) // as it is written: cleaned of link/.. it is another
-	root, err := os.OpenRoot(folder + ".")
-	if err != nil {
-		return fail(err)
-	}
-	defer root.Close()
-	opt := onnx.Options{Files: root}
+	opt := onnx.Options{Files: bounded.Beside(path)}
 	g, err := onnx.Read(f, size, opt)
 	if err != nil {
 		return fail(err)

@@ -21,10 +21,11 @@ import (
 const exampleBatch = `kind: BatchOrder
 name: embed
 problem:
-  model: encoder.onnx        # with its weights in it: ONNX external data is refused
-  records:                   # for each input of the model a .npy file; its first axis counts records
+  model: encoder.onnx        # its weights may lie in files beside it
+  records:                   # for each input of the model a file; its first axis counts records
     input_ids: ids.npy
     attention_mask: mask.npy
+  # records: tokens.npz      # or one file that has all inputs by name
   # grid: {lr: [0.1, 0.01], depth: [1, 2, 3]} # in place of records: every combination is one
   # dims: {sequence: 128}    # values of symbolic dimensions that the records leave open
   profile: fp32              # or mixed (factors of matrix products as bfloat16), int8
@@ -49,6 +50,12 @@ func (e *env) batch() *cobra.Command {
 every record of a dataset, or to every point of a grid. With --wait it returns when
 the order is settled and the results are here, with a proof of them: one .npy file
 for each output, in the order of the records, or --format safetensors or jsonl.
+
+Records are read from .npy, .npz, .safetensors, .jsonl and .csv. A line of JSON is an
+object with a number, or nested lists of one shape, for each input: {"ids": [5, 2, 0]}.
+Of a .csv file, named for an input, all columns make one row; as the one file of all
+inputs, its first line names them. Text is refused: turn it into numbers first, as a
+tokenizer does.
 
 Each run of the model is a checkpoint of its own, so that one wrong result can be
 disputed. The same order gives the same bits, and is taken up where it stands, as with

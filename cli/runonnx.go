@@ -133,14 +133,8 @@ func (r *onnxRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	folder, _ := filepath.Split(r.model) // as it is written: cleaned of link/.. it is another
-	root, err := os.OpenRoot(folder + ".")
-	if err != nil {
-		return err
-	}
-	defer root.Close()
 	m, err := interruptible(ctx, func() (*model.Model, error) {
-		return model.Load(file, size, onnx.Options{Files: root}, r.profile, in)
+		return model.Load(file, size, onnx.Options{Files: bounded.Beside(r.model)}, r.profile, in)
 	})
 	if err != nil {
 		return err

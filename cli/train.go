@@ -26,8 +26,8 @@ import (
 const exampleOrder = `kind: TrainingOrder
 name: my-model
 problem:
-  model: model.onnx          # tokens [batch context] to logits [batch context vocabulary], with
-                             # its weights in it: ONNX external data is refused
+  model: model.onnx          # tokens [batch context] to logits [batch context vocabulary]; its
+                             # weights may lie in files beside it, as PyTorch writes them
   # dims: {batch: 8, sequence: 64} # values of its symbolic dimensions, by name
   # continue: proof.bundle   # in place of model: the end of an order, optimizer and all
   text: book.txt             # UTF-8; its last tenth is held out

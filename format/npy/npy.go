@@ -1,4 +1,4 @@
-// Package npy reads and writes single tensors as NumPy's .npy files.
+// Package npy reads and writes single tensors as NumPy's .npy files, and reads .npz files of several.
 //
 // A file is a magic number, a version, the length of a header, the header and the elements. The
 // header is the text of a Python dictionary that gives type, order and shape. [Read] takes
@@ -6,8 +6,11 @@
 // the file that NumPy writes. NumPy has no bfloat16: where others store one, the file says V2,
 // two bytes of any kind.
 //
+// An .npz file is a zip archive of them; [ReadArchive] takes one that is compressed or not.
+//
 // Invariants: every length is compared with the size of the file before
-// anything is allocated, and a tensor is not larger than its file.
+// anything is allocated, and a tensor is not larger than its file, or than what the file can
+// hold compressed.
 //
 // Source: numpy.lib.format (numpy.org/devdocs/reference/generated/numpy.lib.format.html).
 package npy
@@ -41,14 +44,15 @@ var dtypes = map[tensor.DType]string{
 
 // Read returns the tensor in the first size bytes of src.
 func Read(src io.ReaderAt, size int64) (*tensor.Tensor, error) {
-	t, err := read(src, size)
+	t, err := read(io.NewSectionReader(src, 0, size), size)
 	if err != nil {
 		return nil, fmt.Errorf("read .npy: %w", err)
 	}
 	return t, nil
 }
 
-func read(src io.ReaderAt, size int64) (*tensor.Tensor, error) {
+// read reads the tensor that the next size bytes of src hold.
+func read(src io.Reader, size int64) (*tensor.Tensor, error) {
 	text, at, err := header(src, size)
 	if err != nil {
 		return nil, err
@@ -71,13 +75,13 @@ func read(src io.ReaderAt, size int64) (*tensor.Tensor, error) {
 	case h.fortran && h.shape.Elements() > 1:
 		return nil, errors.New("elements are in Fortran order: save numpy.ascontiguousarray of it")
 	}
-	return elements.Read(io.NewSectionReader(src, at, need), typ, h.shape)
+	return elements.Read(src, typ, h.shape)
 }
 
-// header returns the text of the header, and where elements start.
-func header(src io.ReaderAt, size int64) (text string, at int64, err error) {
+// header returns the text of the header, and where elements start, which come next.
+func header(src io.Reader, size int64) (text string, at int64, err error) {
 	start := make([]byte, min(size, 12))
-	if _, err := io.ReadFull(io.NewSectionReader(src, 0, size), start); err != nil {
+	if _, err := io.ReadFull(src, start); err != nil {
 		return "", 0, err
 	}
 	if len(start) < 12 || !bytes.HasPrefix(start, []byte(magic)) {
@@ -94,9 +98,10 @@ func header(src io.ReaderAt, size int64) (text string, at int64, err error) {
 	if n > MaxHeader || n > size-at {
 		return "", 0, fmt.Errorf("the header has %d bytes, limit %d, and the file %d", n, MaxHeader, size)
 	}
-	b := make([]byte, n)
-	_, err = io.ReadFull(io.NewSectionReader(src, at, n), b)
-	return string(b), at + n, err
+	b := make([]byte, max(n, 12-at))
+	had := copy(b, start[at:])
+	_, err = io.ReadFull(src, b[had:])
+	return string(b[:n]), at + n, err
 }
 
 // layout is what a header says.

@@ -15,7 +15,7 @@
 //     (op.Infer) keeps within the same bound.
 //   - Graphs and functions inside others are read to a depth of 8, no other
 //     message recursively, and no input panics.
-//   - External data is reached only through the os.Root that the caller gives.
+//   - External data is reached only through the function that the caller gives.
 //
 // Sources: ONNX IR and onnx.proto (onnx.ai/onnx/repo-docs/IR.html), Protocol
 // Buffers encoding (protobuf.dev/programming-guides/encoding), ONNX operator

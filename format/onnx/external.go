@@ -40,17 +40,17 @@ func (r *reader) outside(m *message, t *tensor.Tensor) (p part, err error) {
 	if !fs.ValidPath(p.path) || p.path == "." || strings.Contains(p.path, `\`) {
 		return p, fmt.Errorf("external file %q: its path must lie below the model's directory, be relative and use / only", p.path)
 	}
-	info, err := r.opt.Files.Stat(p.path)
-	if err != nil {
-		return p, fmt.Errorf("external file %q: %w", p.path, err)
+	f, size, err := r.opt.Files(p.path)
+	if err == nil {
+		err = f.Close()
 	}
 	switch {
-	case !info.Mode().IsRegular():
-		return p, fmt.Errorf("external file %q is not a regular file", p.path)
+	case err != nil:
+		return p, fmt.Errorf("external file %q: %w", p.path, err)
 	case length != need:
 		return p, fmt.Errorf("%v%v takes %d bytes of elements, external_data gives %d", t.Type, t.Shape, need, length)
-	case p.at > info.Size() || need > info.Size()-p.at:
-		return p, fmt.Errorf("external file %q has %d bytes, %d are wanted from byte %d on", p.path, info.Size(), need, p.at)
+	case p.at > size || need > size-p.at:
+		return p, fmt.Errorf("external file %q has %d bytes, %d are wanted from byte %d on", p.path, size, need, p.at)
 	}
 	p.end = p.at + need
 	if r.outer += need; r.outer > r.opt.MaxBytes-r.size {

@@ -28,7 +28,11 @@ const (
 type Options struct {
 	MaxBytes int64          // of the model file and its external data; 0 means MaxBytes
 	Dims     map[string]int // extents of symbolic dimensions, such as batch
-	Files    *os.Root       // where external data lies; nil refuses it
+
+	// Files opens a file of external data by its path from the model's folder, as
+	// bounded.Beside does: a regular one, and no other than the model may name. It tells the
+	// size, too. Nil refuses external data.
+	Files func(path string) (*os.File, int64, error)
 
 	// Shapes are those of the inputs, by name, for models that leave them open.
 	// Symbolic dimensions follow from them. Where they are given, the shapes
@@ -214,7 +218,7 @@ func (r *reader) finish(g *graph.Graph) (*graph.Graph, error) {
 func (r *reader) load(l load) error {
 	from := l.from
 	if from == nil {
-		f, err := r.opt.Files.Open(l.part.path)
+		f, _, err := r.opt.Files(l.part.path)
 		if err != nil {
 			return err
 		}

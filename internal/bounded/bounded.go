@@ -1,7 +1,7 @@
 // Package bounded opens and reads files that people name.
 //
 // Call [ReadFile] for a file's bytes, [Open] for the file, and [OpenWithin] for one that must
-// be in folders that somebody chose, wherever links lead.
+// be in folders that somebody chose, wherever links lead. [Beside] opens what another file names.
 //
 // Invariants: only regular files are opened, since a pipe may have no writer, and a device
 // no end. [ReadFile] never holds more bytes than its caller takes. A file that claims to
@@ -57,6 +57,15 @@ func OpenWithin(folders []string, name string) (*os.File, int64, error) {
 		return nil, 0, fmt.Errorf("%s is hidden, and so %w", path, ErrOutside)
 	}
 	return nil, 0, fmt.Errorf("%s is %w", path, ErrOutside)
+}
+
+// Beside returns what opens files by their paths from the folder of a file, and those alone
+// that lie there or below, as OpenWithin does.
+func Beside(name string) func(path string) (*os.File, int64, error) {
+	folder, _ := filepath.Split(name) // as it is written: cleaned of link/.. it is another
+	return func(path string) (*os.File, int64, error) {
+		return OpenWithin([]string{folder + "."}, folder+filepath.FromSlash(path))
+	}
 }
 
 // resolve returns the absolute path of a file without links. Nothing is cleaned before

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +18,6 @@ import (
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
-	"github.com/tally-network/tally/format/npy"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/yaml"
 	"github.com/tally-network/tally/internal/bounded"
@@ -41,10 +39,10 @@ type BatchSpec struct {
 
 // BatchProblem says which model shall be applied to which records.
 type BatchProblem struct {
-	Model   string               `json:"model"`             // ONNX file
-	Dims    map[string]int       `json:"dims,omitempty"`    // values of its symbolic dimensions, but for those of the records
-	Records map[string]string    `json:"records,omitempty"` // for each input a .npy file, whose first axis counts records
-	Grid    map[string][]float64 `json:"grid,omitempty"`    // in their place: values of each input, of which every combination is a record
+	Model   string               `json:"model"`          // ONNX file
+	Dims    map[string]int       `json:"dims,omitempty"` // values of its symbolic dimensions, but for those of the records
+	Records RecordFiles          `json:"records"`        // whose first axis counts records
+	Grid    map[string][]float64 `json:"grid,omitempty"` // in their place: values of each input, of which every combination is a record
 	Profile lower.Profile        `json:"profile"`
 	Batch   int                  `json:"batch,omitempty"` // records that a run of the model takes; 0: 32, or as many as the model and disputes about a run take
 	Steps   int                  `json:"steps,omitempty"` // runs of a unit; 0: as many as make a few units that end in time
@@ -79,8 +77,11 @@ func ReadBatchSpec(name string, allow ...string) (s BatchSpec, err error) {
 		return folder + p
 	}
 	s.Problem.Model = within(s.Problem.Model)
-	for input, p := range s.Problem.Records {
-		s.Problem.Records[input] = within(p)
+	if p := &s.Problem.Records.All; *p != "" {
+		*p = within(*p)
+	}
+	for input, p := range s.Problem.Records.Of {
+		s.Problem.Records.Of[input] = within(p)
 	}
 	return s, nil
 }
@@ -103,8 +104,8 @@ func ParseBatchSpec(b []byte) (BatchSpec, error) {
 		return s, fmt.Errorf("kind is %q, write kind: %s", s.Kind, BatchKind)
 	case p.Model == "":
 		return s, errors.New("problem.model is missing: name an ONNX file")
-	case (len(p.Records) == 0) == (len(p.Grid) == 0):
-		return s, errors.New("problem.records or problem.grid is wanted, and one of them alone: name a .npy file for each input of the model, or its values")
+	case p.Records.names() == (len(p.Grid) > 0):
+		return s, errors.New("problem.records or problem.grid is wanted, and one of them alone: name a file with records, or values for each input of the model")
 	case p.Batch < 0 || p.Steps < 0:
 		return s, errors.New("problem.batch and problem.steps are positive, or left out")
 	}
@@ -218,64 +219,15 @@ func (s *BatchSpec) prepare(out *Draft, d replay.Dataset, exec engine.Executor) 
 	return nil
 }
 
-// readRecords reads the records, by input. Those of a grid have no type yet.
-func (s *BatchSpec) readRecords() (map[string]*tensor.Tensor, error) {
-	if len(s.Problem.Grid) > 0 {
-		return grid(s.Problem.Grid)
-	}
-	out := map[string]*tensor.Tensor{}
-	for _, name := range slices.Sorted(maps.Keys(s.Problem.Records)) {
-		path := s.Problem.Records[name]
-		f, size, err := openWithin(s.Folders, "records "+name, path)
-		if err != nil {
-			return nil, err
-		}
-		t, err := npy.Read(f, size)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return nil, fmt.Errorf("records %s, %s: %w", name, path, err)
-		}
-		if len(t.Shape) == 0 || t.Shape[0] < 1 {
-			return nil, fmt.Errorf("records %s: %s has shape %v; its first axis counts records", name, path, t.Shape)
-		}
-		out[name] = t
-	}
-	return out, nil
-}
-
-// grid returns every combination of the values, those of the last input fastest.
-func grid(values map[string][]float64) (map[string]*tensor.Tensor, error) {
-	n := 1
-	for name, xs := range values {
-		if len(xs) == 0 || n > maxGrid/len(xs)/len(values) {
-			return nil, fmt.Errorf("grid: %s has %d values; every input has some, and all combinations have at most %d values together", name, len(xs), maxGrid)
-		}
-		n *= len(xs)
-	}
-	out, each := map[string]*tensor.Tensor{}, n
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		xs := values[name]
-		each /= len(xs)
-		t, err := tensor.New(tensor.Float64, tensor.Shape{n})
-		if err != nil {
-			return nil, err
-		}
-		for i, all := 0, tensor.Of[float64](t); i < n; i++ {
-			all[i] = xs[i/each%len(xs)]
-		}
-		out[name] = t
-	}
-	return out, nil
-}
-
 // dataset finds the batch in which the model takes the records, of most if the order does not
 // say, and reads it for that.
-func (s *BatchSpec) dataset(given map[string]*tensor.Tensor, most int) (d replay.Dataset, err error) {
+func (s *BatchSpec) dataset(given map[string]column, most int) (d replay.Dataset, err error) {
 	first := error(nil)
 	for _, c := range s.layouts(given, most) {
 		g, err := s.readModel(given, c)
 		if err == nil {
 			d = replay.Dataset{Model: g, Batch: c.batch, Profile: s.Problem.Profile}
-			d.Records, err = s.typed(g, given)
+			d.Records, err = stated(g, given)
 			return d, err
 		}
 		first = cmp.Or(first, err)
@@ -291,7 +243,7 @@ type layout struct {
 }
 
 // layouts returns the ways that come into question, the likeliest first.
-func (s *BatchSpec) layouts(given map[string]*tensor.Tensor, most int) []layout {
+func (s *BatchSpec) layouts(given map[string]column, most int) []layout {
 	if b := s.Problem.Batch; b > 1 {
 		return []layout{{b, true}}
 	} else if b == 1 {
@@ -299,28 +251,23 @@ func (s *BatchSpec) layouts(given map[string]*tensor.Tensor, most int) []layout 
 	}
 	records := most
 	for _, t := range given {
-		records = min(records, t.Shape[0])
+		records = min(records, t.Shape()[0])
 	}
 	return []layout{{records, true}, {1, true}, {1, false}}
 }
 
 // readModel reads the model for records that enter it in a layout.
-func (s *BatchSpec) readModel(given map[string]*tensor.Tensor, c layout) (*graph.Graph, error) {
-	f, size, err := openWithin(s.Folders, "model", s.Problem.Model)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+func (s *BatchSpec) readModel(given map[string]column, c layout) (*graph.Graph, error) {
 	opt := onnx.Options{Dims: maps.Clone(s.Problem.Dims), Shapes: map[string]tensor.Shape{}}
 	for name, t := range given {
-		opt.Shapes[name] = slices.Clone(t.Shape[1:])
+		opt.Shapes[name] = slices.Clone(t.Shape()[1:])
 		if c.axis {
-			opt.Shapes[name] = append(tensor.Shape{c.batch}, t.Shape[1:]...)
+			opt.Shapes[name] = append(tensor.Shape{c.batch}, t.Shape()[1:]...)
 		}
 	}
-	g, err := onnx.Read(f, size, opt)
+	g, err := readModel(s.Folders, s.Problem.Model, opt)
 	if err != nil {
-		return nil, fmt.Errorf("model %s, for batches of %d records: %w", s.Problem.Model, c.batch, err)
+		return nil, fmt.Errorf("for batches of %d records: %w", c.batch, err)
 	}
 	t, err := op.Infer(g, s.Problem.Profile)
 	var open *lower.OpenError
@@ -336,11 +283,10 @@ func (s *BatchSpec) readModel(given map[string]*tensor.Tensor, c layout) (*graph
 	return g, nil
 }
 
-// typed returns the records as a state, those of a grid as the model's types.
-func (s *BatchSpec) typed(g *graph.Graph, given map[string]*tensor.Tensor) (*graph.State, error) {
+// stated returns the records as a state, of the model's types where they have none of their own.
+func stated(g *graph.Graph, given map[string]column) (*graph.State, error) {
 	out := &graph.State{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		t := given[name]
 		i := slices.IndexFunc(g.Inputs, func(v graph.Value) bool { return v.Name == name })
 		if i < 0 {
 			var takes []string
@@ -349,33 +295,12 @@ func (s *BatchSpec) typed(g *graph.Graph, given map[string]*tensor.Tensor) (*gra
 			}
 			return nil, fmt.Errorf("the model has no input %q; it takes %q", name, takes)
 		}
-		if want := g.Inputs[i].Type; len(s.Problem.Grid) > 0 && want != tensor.Float64 {
-			var err error
-			if t, err = converted(t, want); err != nil {
-				return nil, fmt.Errorf("grid: %s: %w", name, err)
-			}
+		t, err := given[name].Tensor(g.Inputs[i].Type)
+		if err != nil {
+			return nil, fmt.Errorf("records for input %s: %w", name, err)
 		}
 		out.Slots = append(out.Slots, graph.Slot{Name: name, Type: t.Type, Shape: t.Shape})
 		out.Tensors = append(out.Tensors, t)
-	}
-	return out, nil
-}
-
-// converted returns numbers as elements of a type, if it holds them.
-func converted(t *tensor.Tensor, to tensor.DType) (*tensor.Tensor, error) {
-	out, err := tensor.New(to, t.Shape)
-	if err != nil {
-		return nil, err
-	}
-	for i, x := range tensor.Of[float64](t) {
-		switch {
-		case to == tensor.Float32 && math.Abs(x) <= math.MaxFloat32 && (x != math.Trunc(x) || float64(float32(x)) == x):
-			out.Set(i, tensor.F32(float32(x)))
-		case (to == tensor.Int32 || to == tensor.Int64) && x == math.Trunc(x) && math.Abs(x) < 1<<31:
-			out.Set(i, tensor.Word(int64(x)))
-		default:
-			return nil, fmt.Errorf("%v is no %v: a grid has values of float32, float64, int32 or int64, as these hold them; write others to .npy files, under problem.records", x, to)
-		}
 	}
 	return out, nil
 }

@@ -6,6 +6,8 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -63,14 +65,24 @@ func NewDraft(ctx context.Context, s Spec, exec engine.Executor) (*Draft, error)
 }
 
 func (s *Spec) readModel() (*graph.Graph, error) {
-	f, size, err := s.open("model", s.Problem.Model)
+	return readModel(s.Folders, s.Problem.Model, onnx.Options{Dims: s.Problem.Dims})
+}
+
+// readModel reads a model that lies in one of some folders, and so do the files beside it to
+// which it leaves its weights.
+func readModel(folders []string, name string, opt onnx.Options) (*graph.Graph, error) {
+	f, size, err := openWithin(folders, "model", name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	g, err := onnx.Read(f, size, onnx.Options{Dims: s.Problem.Dims})
+	folder, _ := filepath.Split(name) // as it is written: cleaned of link/.. it is another
+	opt.Files = func(path string) (*os.File, int64, error) {
+		return openWithin(folders, "external data", folder+filepath.FromSlash(path))
+	}
+	g, err := onnx.Read(f, size, opt)
 	if err != nil {
-		return nil, fmt.Errorf("model %s: %w", s.Problem.Model, err)
+		return nil, fmt.Errorf("model %s: %w", name, err)
 	}
 	return g, nil
 }

@@ -6,16 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/npy"
+	"github.com/tally-network/tally/format/rows"
 	"github.com/tally-network/tally/format/safetensors"
 	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/node/evidence"
@@ -230,49 +229,9 @@ func writeLines(b *bytes.Buffer, names []string, outputs map[string]*tensor.Tens
 			b.Write(key)
 			b.WriteByte(':')
 			t := outputs[n]
-			writeList(b, t, t.Shape[1:], record*tensor.Shape(t.Shape[1:]).Elements())
+			b.Write(rows.Append(b.AvailableBuffer(), t, t.Shape[1:], record*t.Shape[1:].Elements()))
 		}
 		b.WriteString("}\n")
 	}
 	return nil
-}
-
-// writeList writes the elements of t from one on that make up a shape.
-func writeList(b *bytes.Buffer, t *tensor.Tensor, s tensor.Shape, at int) {
-	if len(s) == 0 {
-		b.WriteString(number(t, at))
-		return
-	}
-	b.WriteByte('[')
-	each := s[1:].Elements()
-	for i := range s[0] {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		writeList(b, t, s[1:], at+i*each)
-	}
-	b.WriteByte(']')
-}
-
-// number returns an element as JSON: the shortest digits that give it back. What JSON has no
-// number for is a string.
-func number(t *tensor.Tensor, i int) string {
-	w := t.At(i)
-	switch t.Type {
-	case tensor.Bool:
-		return strconv.FormatBool(w != 0)
-	case tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64:
-		return strconv.FormatUint(uint64(w), 10)
-	}
-	if t.Type.Integer() {
-		return strconv.FormatInt(int64(w), 10)
-	}
-	x, bits := tensor.FloatOf(t.Type, w), 32
-	if t.Type == tensor.Float64 {
-		bits = 64
-	}
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return strconv.Quote(strconv.FormatFloat(x, 'g', -1, bits))
-	}
-	return strconv.FormatFloat(x, 'g', -1, bits)
 }
