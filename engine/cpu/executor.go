@@ -108,9 +108,12 @@ func (r *runner) prepared(ctx context.Context, c *planCache) (*plan.Plan, error)
 	}
 	isNew := c.plan == nil
 	if isNew {
-		p := r.program
+		var p graph.Program
 		var err error
-		if c == &r.unfused {
+		if c == &r.fused {
+			p, err = r.folded(ctx)
+		} else {
+			p = r.program
 			p.Consts, err = r.constants()
 		}
 		if err != nil {
@@ -135,6 +138,24 @@ func (r *runner) prepared(ctx context.Context, c *planCache) (*plan.Plan, error)
 		}
 	}
 	return c.plan, nil
+}
+
+// folded returns the program with what it makes of constants alone computed. The first of
+// its constants are the runner's, in the same memory, where packed weights replace them.
+func (r *runner) folded(ctx context.Context) (graph.Program, error) {
+	part, nodes := plan.ConstantPart(&r.program)
+	if part == nil {
+		return r.program, nil
+	}
+	once := &runner{options: r.options, program: *part, planning: make(chan struct{}, 1)}
+	once.options.Weights = nil // for one run nothing is worth packing
+	made, err := once.Run(ctx, graph.Inputs{States: []*graph.State{{}}}, nil)
+	if err != nil {
+		return graph.Program{}, err
+	}
+	p := plan.Substitute(r.program, nodes, made.Tensors)
+	r.program.Consts = p.Consts[:len(r.program.Consts)]
+	return p, nil
 }
 
 // Resize implements engine.Resizer: the runner that it returns blocks as this one does, and

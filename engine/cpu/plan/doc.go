@@ -1,8 +1,9 @@
 // Package plan turns a program into tasks: it decides which nodes run together, by which
 // kernel, and where in memory their outputs are. It is the only place that chooses kernels.
 //
-// Call [New], then [Plan.Pack], which packs constants once (weights.go), then
-// [Plan.Allocate], which returns an arena for a run. New drops what no output needs. Then:
+// Call [ConstantPart], which says what to compute once (constants.go), then [New], then
+// [Plan.Pack], which packs constants once (weights.go), then [Plan.Allocate], which returns
+// an arena for a run. New drops what no output needs. Then:
 //
 //	concat.go         elides joins whose operands can be computed in place
 //	fuser.go          puts maps, copies and folds of rows into fusions
