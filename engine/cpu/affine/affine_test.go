@@ -8,6 +8,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // each calls do with the coordinates of a grid, row-major.
@@ -256,6 +257,37 @@ func TestViewReadsWhatTheDefinitionReads(t *testing.T) {
 			})
 			if moves && !DependsOn(p, 0, a) {
 				t.Fatalf("%+v does not depend on axis %d", p, a)
+			}
+		}
+	})
+}
+
+// With a micro-kernel that transposes, a view reads what it reads without.
+func TestTransposedViews(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		side := rapid.IntRange(1, 40)
+		rows, cols, times := side.Draw(t, "rows"), side.Draw(t, "columns"), rapid.IntRange(1, 3).Draw(t, "times")
+		step := rows + rapid.IntRange(0, 3).Draw(t, "apart")
+		v := &View{Loops: []Loop{{times, 0}, {rows, 1}, {cols, step}}, Base: rapid.IntRange(0, 2).Draw(t, "base")}
+		size := v.Base + rows + cols*step
+		if rapid.Bool().Draw(t, "backwards") {
+			v.Base, v.Loops[2].Stride = v.Base+(cols-1)*step, -step
+		}
+		if tile, want := v.TransposedTile(), min(rows, tuning.TransposedRows)*cols; v.Loops[2].Stride > 1 && tile != want {
+			t.Fatalf("a tile of %d elements, want %d", tile, want)
+		}
+		x := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{size}))
+		for i := range x.Len() {
+			x.Set(i, tensor.Word(100+i))
+		}
+		total := times * rows * cols
+		at := rapid.IntRange(0, total-1).Draw(t, "at")
+		n := rapid.IntRange(0, total-at).Draw(t, "n")
+		want := slices.Clone(Load(v, []*tensor.Tensor{x}, make([]int32, n), at, n, 0))
+		for _, set := range asm.Sets() {
+			v.Transpose = set.Transpose8
+			if got := Load(v, []*tensor.Tensor{x}, make([]int32, n), at, n, 0); !slices.Equal(got, want) {
+				t.Fatalf("%s, %+v from %d: %v, want %v", set.Name, v.Loops, at, got, want)
 			}
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 	"github.com/tally-network/tally/engine/cpu/tuning"
 )
@@ -54,7 +55,11 @@ func copyPlanes[T mem.Integer](v *View, dst, src []T, p *position) {
 			if len(dst) < rows*n {
 				rows = len(dst) / n
 			}
-			copyPlane(dst, src, p.at, rows, n, out.Stride, in.Stride)
+			if v.Transpose != nil && unsafe.Sizeof(dst[0]) == mem.Word && out.Stride == 1 && min(rows, n) >= asm.TransposeRows {
+				transposePlane(v.Transpose, mem.Slice[float32](mem.First(dst), rows*n), mem.Slice[float32](mem.First(src), len(src)), p.at, rows, n, in.Stride)
+			} else {
+				copyPlane(dst, src, p.at, rows, n, out.Stride, in.Stride)
+			}
 			p.coord[l-1] += rows - 1 // and on to the next row, below
 			p.at += (rows - 1) * out.Stride
 		}
@@ -119,6 +124,27 @@ func copyPlane[T mem.Integer](dst, src []T, at, rows, cols, rowStep, colStep int
 	default:
 		for r := range rows {
 			mem.CopyStrided(dst[r*cols:], 1, src, at+r*rowStep, colStep, cols)
+		}
+	}
+}
+
+// transposePlane copies rows × cols elements from one on, of which those of a column are
+// contiguous in src and step behind those of the last one. Where eights are not whole, some are
+// copied twice.
+func transposePlane(transpose asm.TransposeKernel, dst, src []float32, at, rows, cols, step int) {
+	const eight = asm.TransposeRows
+	var columns [eight]int
+	for i := range columns {
+		columns[i] = i * step
+	}
+	_, _ = dst[rows*cols-1], src[max(at, at+(cols-1)*step)+rows-1] // nothing else is checked
+	for c := 0; c < cols; c += eight {
+		c = min(c, cols-eight)
+		from := at + c*step
+		transpose(rows/eight, &dst[c], cols*mem.Word, &src[from], &columns)
+		if rows%eight != 0 {
+			last := rows - eight
+			transpose(1, &dst[last*cols+c], cols*mem.Word, &src[from+last], &columns)
 		}
 	}
 }

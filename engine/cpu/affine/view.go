@@ -2,7 +2,9 @@ package affine
 
 import (
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // View reads one operand of a primitive along an ordered list of the
@@ -12,6 +14,8 @@ type View struct {
 	Base   int     // element at which all loops begin
 	Loops  []Loop  // outermost first; at least one
 	Bounds []Bound // checks; empty where every position lies inside the operand
+
+	Transpose asm.TransposeKernel // for elements of 32 bits; nil: they are copied one by one
 }
 
 // Loop is one level of a loop nest: an axis, or several neighbours merged. Stride counts
@@ -66,6 +70,16 @@ func NewView(p *tensor.Primitive, arg int, axes []int) *View {
 		}
 	}
 	return v
+}
+
+// TransposedTile returns how many elements of a view are worth reading together because its
+// rows run across lines of memory, which it else reads again for every row; 0 if they do not.
+func (v *View) TransposedTile() int {
+	n := len(v.Loops)
+	if n < 2 || len(v.Bounds) > 0 || v.Loops[n-2].Stride != 1 || v.Loops[n-1].Stride < 2 {
+		return 0
+	}
+	return min(v.Loops[n-2].Extent, tuning.TransposedRows) * v.Loops[n-1].Extent
 }
 
 // NewBound returns coordinate d of operand arg, its steps by axis of p, and

@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // Graph is what a Builder reads of the program whose nodes it fuses.
@@ -42,6 +43,7 @@ type Builder struct {
 	Args     []graph.Ref    // operands of the fusion
 	Outs     []int          // nodes whose output others read: its outputs
 	outStage []int          // the stage that writes each
+	alone    bool           // it follows no producer
 	values   map[int]int    // by node
 	known    map[string]int // values by what makes them
 	uses     map[int]int    // how often nodes read the output of another
@@ -58,6 +60,7 @@ func Build(set *asm.KernelSet, p Graph, m *Group, escapes func(node int) bool) *
 	if l.Fusion.rows == 0 {
 		l.Fusion.rows = m.Elements / max(l.broadcastRows(m), 1)
 	}
+	l.alone = m.Head == NoHead
 	l.findPeriod(m)
 	for _, i := range m.Nodes {
 		p.Producers(i, func(x int) { l.uses[x]++ })
@@ -72,6 +75,9 @@ func Build(set *asm.KernelSet, p Graph, m *Group, escapes func(node int) bool) *
 		widest = max(widest, v.width)
 	}
 	l.Fusion.blockRows = max(kernel.Chunk/widest, 1)
+	if tile := l.Fusion.tileRows; tile > 0 { // in blocks of one size
+		l.Fusion.blockRows = mem.CeilDiv(tile, mem.CeilDiv(tile, l.Fusion.blockRows))
+	}
 	l.planScratch()
 	l.Fusion.isChain = widest == 1 && len(l.Fusion.prologue) == 0 && l.Fusion.scratchBytes == 0 && !slices.ContainsFunc(l.Fusion.stages, func(k stage) bool { return len(k.ops) == 0 })
 	if m.Head != NoHead && l.Fusion.isChain {
@@ -215,13 +221,19 @@ func (l *Builder) operand(i, j int, padding tensor.Word) int {
 		key = fmt.Sprint("load", i, j)
 	}
 	return l.remember(key, func() int {
-		w.Arg = arg
+		w.Arg, w.Transpose = arg, l.set.Transpose8
 		k := stage{views: []*affine.View{w}, padding: padding, dst: l.addValue(value{typ: p.Args[j].Type, width: width})}
-		if repeats(w, width) {
+		switch tile := w.TransposedTile(); {
+		case repeats(w, width):
 			l.Fusion.prologue = append(l.Fusion.prologue, k)
-			return k.dst
+		case l.alone && tile > kernel.Chunk && tile*(len(l.Fusion.transposed)+1) <= tuning.MaxTransposed:
+			l.Fusion.transposed = append(l.Fusion.transposed, k)
+			l.Fusion.tileRows = max(l.Fusion.tileRows, mem.CeilDiv(tile, width))
+			l.Fusion.values[k.dst].tiled = true
+		default:
+			l.addStage(k)
 		}
-		return l.addStage(k)
+		return k.dst
 	})
 }
 
@@ -294,6 +306,11 @@ func (l *Builder) planScratch() {
 		put(c.prologue[k].dst)
 		last[c.prologue[k].dst] = len(c.stages)
 	}
+	for k := range c.transposed {
+		x := &c.values[c.transposed[k].dst]
+		x.base = s.Allocate(c.tileRows * x.width * x.typ.Size())
+		last[c.transposed[k].dst] = len(c.stages)
+	}
 	for k := range c.stages {
 		n := &c.stages[k]
 		dst := &c.values[n.dst]
@@ -355,7 +372,7 @@ func (l *Builder) Overwrites(o int) (out []int) {
 				ok = ok && !slices.Contains(c.stages[k].reads(), v)
 			}
 		}
-		for _, stages := range [][]stage{c.prologue, c.stages} {
+		for _, stages := range [][]stage{c.prologue, c.transposed, c.stages} {
 			for k := range stages {
 				ok = ok && !stages[k].loads(a)
 			}

@@ -21,7 +21,7 @@ func (c *Fusion) describe() string {
 	kinds := []struct {
 		one, many string
 		n         int
-	}{{"chain", "chains", 0}, {"map or fold", "maps and folds", 0}, {"load", "loads", 0}}
+	}{{"chain", "chains", 0}, {"map or fold", "maps and folds", 0}, {"load", "loads", 0}, {"transposed load", "transposed loads", len(c.transposed)}}
 	for _, all := range [][]stage{c.prologue, c.stages} {
 		for i := range all {
 			kind := 2

@@ -68,6 +68,8 @@ func groups(rows, width int) map[string]struct {
 		{Type: f32, Shape: s, Dims: []tensor.Dim{kerneltest.Axis(0), {Offset: -1, Terms: []tensor.Term{{Axis: 1, Step: 1}}}}},
 	}}
 	joined := &tensor.Primitive{Fn: tensor.Join, Type: f32, Shape: s, Imm: []tensor.Word{0}, Args: []tensor.Access{padded.Args[0], x}}
+	transposed, across := access(f32, tensor.Shape{width, rows}, 0, 1), access(f32, tensor.Shape{width, rows}, 1, 0)
+	mostAcross := &tensor.Primitive{Fn: tensor.FoldMax, Type: f32, Shape: col, Fold: []int{width}, Args: []tensor.Access{across}}
 	half := access(tensor.BFloat16, s, 0, 1)
 	return map[string]struct {
 		program
@@ -113,6 +115,15 @@ func groups(rows, width int) map[string]struct {
 			{padded, []graph.Ref{slot(1)}},
 			{mapped(tensor.Add, f32, s, x, x), []graph.Ref{from(0), from(1)}},
 		}, 0, []tensor.Access{access(f32, tensor.Shape{width, rows}, 0, 1), x}},
+		"a transposed operand": {program{
+			{mapped(tensor.Mul, f32, s, x, across), []graph.Ref{slot(1), slot(0)}},
+			{mapped(tensor.Add, f32, s, x, across), []graph.Ref{from(0), slot(2)}},
+			{mapped(tensor.Sub, f32, s, across, x), []graph.Ref{slot(0), from(1)}},
+		}, 0, []tensor.Access{transposed, x, transposed}},
+		"transposed rows without their greatest": {program{
+			{mostAcross, []graph.Ref{slot(0)}},
+			{mapped(tensor.Sub, f32, s, across, scale), []graph.Ref{slot(0), from(0)}},
+		}, rows, []tensor.Access{transposed}},
 		"the first that has an element": {program{
 			{joined, []graph.Ref{slot(0), slot(1)}},
 			{mapped(tensor.Neg, f32, s, x), []graph.Ref{from(0)}},
@@ -129,7 +140,7 @@ func groups(rows, width int) map[string]struct {
 // ranges of rows in which it is computed, and overwrites what it may.
 func TestFusionsEqualTheirNodes(t *testing.T) {
 	r, over := rand.New(rand.NewPCG(9, 1)), 0
-	for _, size := range [][2]int{{5, 7}, {3, 64}, {1, 33}, {40, 1}, {2, kernel.Chunk + 5}, {kernel.Chunk + 5, 2}} {
+	for _, size := range [][2]int{{5, 7}, {3, 64}, {1, 33}, {40, 1}, {40, 70}, {2, kernel.Chunk + 5}, {kernel.Chunk + 5, 2}} {
 		for _, name := range slices.Sorted(maps.Keys(groups(size[0], size[1]))) {
 			g := groups(size[0], size[1])[name]
 			for i, n := range g.program {
@@ -231,12 +242,14 @@ func play(t *testing.T, name string, r *rand.Rand, set *asm.KernelSet, p program
 
 func TestDescriptionsTellHowAFusionRuns(t *testing.T) {
 	g := groups(5, 64)
+	g["a transposed operand of 40 rows"] = groups(40, 70)["a transposed operand"]
 	for name, want := range map[string]string{
 		"a value read twice": "1 chain", "two ways from a value": "1 chain", "two ways from an operand": "1 chain",
 		"a chain": "1 chain", "a bias and a scale": "1 chain, 1 load", "a row without its greatest": "2 chains, 2 maps and folds", "turned, and pushed aside": "1 chain, 2 loads",
+		"a transposed operand of 40 rows": "2 transposed loads",
 	} {
 		p := g[name].program
-		b := fuse.Build(asm.Sets()[0], p, &fuse.Group{Nodes: all(len(p)), Elements: 5 * 64, Rows: g[name].rows, Head: fuse.NoHead}, func(i int) bool { return i == len(p)-1 })
+		b := fuse.Build(asm.Sets()[0], p, &fuse.Group{Nodes: all(len(p)), Elements: p[len(p)-1].Shape.Elements(), Rows: g[name].rows, Head: fuse.NoHead}, func(i int) bool { return i == len(p)-1 })
 		if d := b.Fusion.Describe(); d.Kernel != "elementwise" || !strings.Contains(d.Fusion, want) {
 			t.Errorf("%s: %+v", name, d)
 		}

@@ -21,6 +21,8 @@ type Fusion struct {
 	blockRows    int // rows at a time, at most
 	values       []value
 	prologue     []stage // run once, before the first block
+	transposed   []stage // loads that run before the first block of each tile, for all of it
+	tileRows     int     // rows of a tile, at most; 0 if there are no such loads
 	stages       []stage // run for every block, in order
 	scratchBytes int     // of the values that are neither operands nor outputs
 	chain        asm.ChainKernel
@@ -34,8 +36,9 @@ type value struct {
 	typ   tensor.DType
 	width int // elements in a row
 	where location
-	index int // of the outputs or operands
-	base  int // element of the operand, or byte of the scratch memory, with which it begins
+	index int  // of the outputs or operands
+	base  int  // element of the operand, or byte of the scratch memory, with which it begins
+	tiled bool // in scratch memory, for all rows of a tile
 
 	scalar  broadcastScalar // if it is one for each period; count is 0 if it is none
 	repeats int             // elements after which it begins again, such as a bias for each column; 0 if it does not
@@ -141,12 +144,15 @@ func (c *Fusion) runFrom(s *scratch, outs, args []*tensor.Tensor, lo, hi int, he
 	for i := range c.prologue {
 		c.runStage(&c.prologue[i], s, args, lo, min(c.blockRows, hi-lo))
 	}
-	for lo < hi {
+	for loaded := lo; lo < hi; {
 		if s.worker.Stopped() {
 			c.forget(s)
 			return kernel.ErrStopped
 		}
-		rows := c.rowsTogether(lo, hi-lo)
+		if lo == loaded {
+			loaded = c.loadTile(s, args, lo, hi)
+		}
+		rows := c.rowsTogether(lo, loaded-lo)
 		c.locateScalars(s, args, lo)
 		for i := range c.stages {
 			c.runStage(&c.stages[i], s, args, lo, rows)
@@ -155,13 +161,28 @@ func (c *Fusion) runFrom(s *scratch, outs, args []*tensor.Tensor, lo, hi int, he
 			break // for no pointer may lie behind the end
 		}
 		for i := range c.values {
-			if v := &c.values[i]; v.where != inScratch && !v.isBroadcast() {
+			if v := &c.values[i]; v.where != inScratch && !v.isBroadcast() || v.tiled && lo < loaded {
 				s.at[i] = unsafe.Add(s.at[i], rows*v.width*v.typ.Size())
 			}
 		}
 	}
 	c.forget(s)
 	return nil
+}
+
+// loadTile loads what is transposed for the tile in which row lo lies, and returns the row
+// behind it. Without such loads all rows are one tile.
+func (c *Fusion) loadTile(s *scratch, args []*tensor.Tensor, lo, hi int) int {
+	if c.tileRows == 0 {
+		return hi
+	}
+	hi = min(hi, lo-lo%c.tileRows+c.tileRows)
+	for i := range c.transposed {
+		k := &c.transposed[i]
+		s.at[k.dst] = unsafe.Add(mem.First(s.bytes), c.values[k.dst].base)
+		c.runStage(k, s, args, lo, hi-lo)
+	}
+	return hi
 }
 
 func (c *Fusion) runStage(l *stage, s *scratch, args []*tensor.Tensor, lo, rows int) {

@@ -159,6 +159,12 @@ const (
 	// CopyBlock: lines of a transposing copy that are written together. Trades reads far apart against lines in L1. Measured: half 1.09, twice 1.00; transposing copies
 	CopyBlock = 32
 
+	// TransposedRows: rows across lines of memory that a load of a fusion takes together. Trades reading lines again against scratch memory. Measured: half 0.90, twice 0.93; elementwise tasks of ConvNeXt-T, AVX-512, Zen 4
+	TransposedRows = 16
+
+	// MaxTransposed: elements of such loads of one fusion. Trades the same against L2. Measured: half 0.95, twice 0.95; the same
+	MaxTransposed = 1 << 17
+
 	// RowTerms: least terms for which a fold along rows is worth its start. Trades starting a row against folding columns. Measured: half 1.12, twice 1.02; folds
 	RowTerms = 32
 
