@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/engine/cpu/fuse"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 )
@@ -13,6 +14,7 @@ type builder struct {
 	recurrences []recurrence
 	replicas    map[*fusionGroup]replica
 	models      map[*fusionGroup]built
+	stepWeights map[graph.Ref]bool // constants that steps of recurrences read
 }
 
 // built is a task, and the operands that its outputs may overwrite.
@@ -25,6 +27,7 @@ func newBuilder(p *program, groups []*fusionGroup, escapes []bool, like *Plan) *
 	b := &builder{program: p, escapes: escapes, like: like, models: map[*fusionGroup]built{}}
 	if p.fused {
 		b.recurrences, b.replicas = p.findRecurrences(groups, escapes)
+		b.stepWeights = p.stepConstants(b.replicas)
 	}
 	return b
 }
@@ -39,7 +42,7 @@ func (b *builder) task(m *fusionGroup) (k Task, over func(o int) []int) {
 	}
 	x, known := b.models[model]
 	if !known {
-		x = b.build(model, repeats)
+		x = b.build(model)
 		if repeats {
 			b.models[model] = x
 		}
@@ -69,8 +72,8 @@ func (b *builder) serving(node int, chosen kernel.Kernel) kernel.Kernel {
 	return chosen
 }
 
-// build makes the task of a group, which may repeat.
-func (b *builder) build(m *fusionGroup, repeats bool) (x built) {
+// build makes the task of a group.
+func (b *builder) build(m *fusionGroup) (x built) {
 	k := &x.Task
 	k.Nodes = m.all()
 	if m.producer != nil {
@@ -80,7 +83,7 @@ func (b *builder) build(m *fusionGroup, repeats bool) (x built) {
 	switch {
 	case m.producer != nil:
 		producer := k.kernel.(kernel.Producer)
-		if step := b.stepProduct(m.Head, repeats); step != nil {
+		if step := b.stepProduct(m.Head); step != nil {
 			producer, k.kernel = step, step
 		}
 		l := fuse.Build(b.set, b.program, &m.Group, escapes)
@@ -92,7 +95,7 @@ func (b *builder) build(m *fusionGroup, repeats bool) (x built) {
 		k.Work, k.Args, k.Outs = l.Fusion, l.Args, l.Outs
 		x.over = func(_ *Task, o int) []int { return l.Overwrites(o) }
 	default:
-		if step := b.stepProduct(m.Nodes[0], repeats); step != nil {
+		if step := b.stepProduct(m.Nodes[0]); step != nil {
 			k.kernel = step
 		} else {
 			k.kernel = b.serving(m.Nodes[0], chooseKernel(b.nodes[m.Nodes[0]].Primitive, b.set))

@@ -272,11 +272,27 @@ func loop(tasks []Task, period int) Task {
 	return k
 }
 
-// stepProduct returns the kernel for a node of a step that has few rows and constant
-// weights; nil for others.
-func (b *builder) stepProduct(node int, repeats bool) kernel.Producer {
+// stepConstants returns the constants that steps of recurrences read.
+func (p *program) stepConstants(replicas map[*fusionGroup]replica) map[graph.Ref]bool {
+	out := map[graph.Ref]bool{}
+	for m := range replicas {
+		for _, i := range m.all() {
+			for _, ref := range p.sources(i) {
+				if ref.Kind == graph.RefConst {
+					out[ref] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// stepProduct returns the kernel for a product of few rows and of weights that steps of a
+// recurrence read; nil for others. A first or last step that is unlike the rest reads what
+// those have packed.
+func (b *builder) stepProduct(node int) kernel.Producer {
 	for j, ref := range b.sources(node) {
-		if !repeats || ref.Kind != graph.RefConst {
+		if !b.stepWeights[ref] {
 			continue
 		}
 		if k := recurrent.NewProduct(b.nodes[node].Primitive, j, b.set); k != nil {
