@@ -387,7 +387,7 @@ func (b *bout) doubt() (bool, error) {
 	for _, f := range b.lease.Forced() {
 		who := ""
 		for j := range f.Unit.Audits {
-			if a := &f.Unit.Audits[j]; a.Done && a.Bond > 0 && !f.Right(a) && b.chooses(a.Auditor, chooseVerdict) == 0 {
+			if a := &f.Unit.Audits[j]; a.Done && a.Bonded && !f.Right(a) && b.chooses(a.Auditor, chooseVerdict) == 0 {
 				who = a.Auditor
 			}
 		}

@@ -24,6 +24,9 @@ func LeaseToProto(id canon.Hash, l *job.Lease) workv1.Lease {
 				Challenger: c.Challenger, At: c.At, Bond: c.Bond, Void: c.Void, Segment: uint32(c.Segment), Holds: c.Holds, Missed: c.Missed,
 			}
 		}),
+		Reserve: list(l.Reserve, func(e job.Exposure) workv1.Exposure {
+			return workv1.Exposure{Account: e.Account, Reason: workv1.Reason(e.Reason), Amount: e.Amount}
+		}),
 		Queue:  list(l.Queue, func(w job.Waiting) workv1.Waiting { return workv1.Waiting(w) }),
 		Faults: list(l.Faults, func(f job.Fault) workv1.Fault { return workv1.Fault{Provider: f.Provider, Late: uint32(f.Late)} }),
 	}
@@ -41,7 +44,7 @@ func LeaseToProto(id canon.Hash, l *job.Lease) workv1.Lease {
 func filesToProto(f *job.Files) workv1.Files {
 	return workv1.Files{
 		Custodians: list(f.Custodians, func(k job.FileCustodian) workv1.FileCustodian {
-			return workv1.FileCustodian{Account: k.Account, Bond: k.Bond, Says: workv1.Word(k.Says)}
+			return workv1.FileCustodian{Account: k.Account, Says: workv1.Word(k.Says)}
 		}),
 		Draws: uint32(f.Draws), Due: f.Due, Said: workv1.Word(f.Said), Questions: list(f.Questions, questionToProto),
 	}
@@ -77,7 +80,7 @@ func UnitToProto(l *job.Lease, i int) workv1.Unit {
 func attemptToProto(i int, u *job.Unit) workv1.Unit {
 	v := workv1.Unit{
 		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
-		Bond: u.Bond, Attested: list(u.Attested, attestationToProto), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited), Plain: u.Plain,
+		Attested: list(u.Attested, attestationToProto), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited), Plain: u.Plain,
 		Audits: list(u.Audits, auditToProto), Questions: list(u.Questions, questionToProto),
 	}
 	if u.Receipt != nil {
@@ -89,7 +92,7 @@ func attemptToProto(i int, u *job.Unit) workv1.Unit {
 
 func auditToProto(a job.Audit) workv1.Audit {
 	return workv1.Audit{
-		Auditor: a.Auditor, Done: a.Done, Pass: a.Pass, Forfeit: a.Forfeit, Wrong: a.Wrong, Digest: a.Digest[:], Bond: a.Bond,
+		Auditor: a.Auditor, Done: a.Done, Pass: a.Pass, Forfeit: a.Forfeit, Wrong: a.Wrong, Digest: a.Digest[:], Bonded: a.Bonded,
 		Segments: list(a.Segments, func(s int) uint32 { return uint32(s) }),
 	}
 }
@@ -103,7 +106,7 @@ func SettlementToProto(s *job.Settlement) workv1.Settlement {
 }
 
 func attestationToProto(a job.Attestation) workv1.Attestation {
-	return workv1.Attestation{Custodian: a.Custodian, Bond: a.Bond, Done: a.Done, Failed: a.Failed, Fragment: FragmentToProto(a.Fragment)}
+	return workv1.Attestation{Custodian: a.Custodian, Done: a.Done, Failed: a.Failed, Fragment: FragmentToProto(a.Fragment)}
 }
 
 func questionToProto(r job.Question) workv1.Question {

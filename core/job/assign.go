@@ -80,7 +80,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 			return nil, err
 		}
 		*u = Unit{
-			Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Bond: bond, Audited: audited,
+			Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Audited: audited,
 			Due: now + l.Order.Conditions.UnitTimeout, Withheld: u.Withheld,
 		}
 		if l.forces() {
@@ -90,8 +90,12 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		if waits >= 0 {
 			l.Queue = slices.Delete(l.Queue, waits, waits+1)
 		}
-		reserved = append(reserved, Effect{Reserve, a.Provider, bond, fmt.Sprintf("unit %d", a.Unit)})
-		effects = append(effects, reserved[len(reserved)-1], Effect{Emit, a.Provider, uint64(a.Unit), "assigned"})
+		held, err := l.Reserve.hold(a.Provider, ForWork, bond)
+		if err != nil {
+			return nil, err
+		}
+		reserved = append(reserved, held...)
+		effects = append(append(effects, held...), Effect{Emit, a.Provider, uint64(a.Unit), "assigned"})
 	}
 	l.watchLead(now)
 	return effects, nil
@@ -112,6 +116,21 @@ func (l *Lease) stand(p Standing, reserved []Effect) (amount uint64, audited int
 		}
 	}
 	return bond.Amount, audited, bond.Covered(p.Provider, p.Free)
+}
+
+// unitBond returns what is reserved behind an attempt of unit i.
+func (l *Lease) unitBond(i int, u *Unit) (uint64, error) {
+	b, err := l.Quote.Bond(&l.Order.Problem, &l.Order.Conditions, &l.Params, i/l.Order.Problem.Shards, u.Audited)
+	return b.Amount, err
+}
+
+// free lets go of what is reserved behind a unit that is about to be done again, unless it is
+// in dispute.
+func (l *Lease) free(i int, bond uint64) []Effect {
+	if l.ghost(UnitTarget(i), bond) {
+		return nil
+	}
+	return l.Reserve.release(l.Units[i].Provider, ForWork, bond)
 }
 
 // reopen makes a unit open again, for the next attempt. If there can be none, the
@@ -157,12 +176,13 @@ func (l *Lease) giveUp(i int, why string) ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	penalty = min(penalty, u.Bond)
-	effects := l.slash(u.Provider, penalty, []Share{{Insurance, penalty}})
-	u.Bond -= penalty
-	if !l.ghost(UnitTarget(i)) {
-		effects = append(effects, release(u.Provider, u.Bond, why)...)
+	bond, err := l.unitBond(i, u)
+	if err != nil {
+		return nil, err
 	}
+	penalty = min(penalty, bond)
+	effects := l.slash(u.Provider, ForWork, penalty, []Share{{Insurance, penalty}})
+	effects = append(effects, l.free(i, bond-penalty)...)
 	effects = append(effects, Effect{Emit, u.Provider, uint64(i), why})
 	if l.countFault(u.Provider) > l.Params.MaxLate {
 		l.bar(u.Provider)
@@ -191,22 +211,6 @@ func (l *Lease) bar(account string) {
 			l.Sweep = l.Order.Problem.Shards
 		}
 	}
-}
-
-// slash takes amount from a bond and awards it in shares; it records both.
-func (l *Lease) slash(account string, amount uint64, shares []Share) []Effect {
-	if amount == 0 {
-		return nil
-	}
-	effects := []Effect{{Kind: Slash, Account: account, Amount: amount}}
-	l.Ledger.Slashed += amount
-	for _, s := range shares {
-		if s.Amount > 0 {
-			l.Ledger.SlashPaid = addShare(l.Ledger.SlashPaid, s)
-			effects = append(effects, Effect{Kind: Award, Account: s.Account, Amount: s.Amount})
-		}
-	}
-	return effects
 }
 
 // addShare adds s to the share of its account, keeping accounts in order.

@@ -31,11 +31,10 @@ func (w Word) String() string {
 	return [...]string{"silent", "had", "missing", "cannot", "unknown"}[min(w, 4)]
 }
 
-// FileCustodian is a drawn custodian of the order's files. Its bond, the penalty for being
-// silent, is reserved with the draw, until the lease ends.
+// FileCustodian is a drawn custodian of the order's files. The penalty for being
+// silent is reserved with the draw, until the lease ends.
 type FileCustodian struct {
 	Account string
-	Bond    uint64
 	Says    Word
 }
 
@@ -111,11 +110,12 @@ func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error
 	l.Files = Files{Draws: l.Files.Draws + 1, Due: now + time}
 	var effects []Effect
 	for _, a := range drawn {
-		l.Files.Custodians = append(l.Files.Custodians, FileCustodian{Account: a, Bond: bond})
-		if bond > 0 {
-			effects = append(effects, Effect{Reserve, a, bond, "files"})
+		held, err := l.Reserve.hold(a, ForFiles, bond)
+		if err != nil {
+			return nil, err
 		}
-		effects = append(effects, Effect{Emit, a, uint64(l.Files.Draws), "drawn for files"})
+		l.Files.Custodians = append(l.Files.Custodians, FileCustodian{Account: a})
+		effects = append(append(effects, held...), Effect{Emit, a, uint64(l.Files.Draws), "drawn for files"})
 	}
 	return effects, nil
 }
@@ -177,11 +177,9 @@ func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
 		return nil, nil
 	}
 	var effects []Effect
-	for i := range f.Custodians {
-		k := &f.Custodians[i]
-		if k.Says == Silent {
-			effects = append(effects, l.slash(k.Account, k.Bond, []Share{{Insurance, k.Bond}})...)
-			k.Bond = 0
+	for _, k := range f.Custodians {
+		if fine := l.Reserve.Held(k.Account, ForFiles); k.Says == Silent {
+			effects = append(effects, l.slash(k.Account, ForFiles, fine, []Share{{Insurance, fine}})...)
 		}
 	}
 	effects = append(effects, l.freeFiles()...)
@@ -199,10 +197,8 @@ func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
 // freeFiles returns the bonds of the custodians of the order's files, and what they are asked.
 func (l *Lease) freeFiles() (effects []Effect) {
 	effects = l.dropQuestions(OfFiles, func(*Question) bool { return true })
-	for i := range l.Files.Custodians {
-		k := &l.Files.Custodians[i]
-		effects = append(effects, release(k.Account, k.Bond, "files")...)
-		k.Bond = 0
+	for _, k := range l.Files.Custodians {
+		effects = append(effects, l.letGo(k.Account, ForFiles)...)
 	}
 	return effects
 }
@@ -214,7 +210,7 @@ func (l *Lease) dropFileCustodian(account string, now int64) (effects []Effect, 
 	f := &l.Files
 	f.Custodians = slices.DeleteFunc(f.Custodians, func(k FileCustodian) bool {
 		if k.Account == account {
-			effects = release(k.Account, k.Bond, "files")
+			effects = l.letGo(k.Account, ForFiles)
 		}
 		return k.Account == account
 	})
@@ -253,8 +249,7 @@ func (l *Lease) fileWages(worked bool) (earned, deposit []Share, err error) {
 	return earned, deposit, nil
 }
 
-// checkFiles: nothing was given out before the files were had, and each custodian of them
-// has its bond.
+// checkFiles: nothing was given out before the files were had, and each keeps them once.
 func (l *Lease) checkFiles() error {
 	f := &l.Files
 	switch {
@@ -263,16 +258,9 @@ func (l *Lease) checkFiles() error {
 	case f.Said > Missing || l.Phase == Active && (f.Said == Silent) != (f.Due != 0):
 		return fmt.Errorf("the order's files are %v, due at %d", f.Said, f.Due)
 	}
-	bond, err := l.lateFee()
-	if err != nil {
-		return err
-	}
 	for i, k := range f.Custodians {
 		if k.Says > Cannot || f.custodian(k.Account) != &f.Custodians[i] {
 			return fmt.Errorf("%s keeps the order's files twice, or says nothing known of them", k.Account)
-		}
-		if l.Phase != Settled && k.Bond != bond {
-			return fmt.Errorf("%s has a bond of %d utally behind the order's files, want %d", k.Account, k.Bond, bond)
 		}
 	}
 	return nil
@@ -280,9 +268,8 @@ func (l *Lease) checkFiles() error {
 
 // Code walks the fields of f.
 func (f *Files) Code(w *canon.Codec) {
-	canon.Seq(w, &f.Custodians, maxCustodians, 3, func(w *canon.Codec, k *FileCustodian) {
+	canon.Seq(w, &f.Custodians, maxCustodians, 2, func(w *canon.Codec, k *FileCustodian) {
 		w.String(&k.Account, maxAccount)
-		w.U64(&k.Bond)
 		w.U8((*uint8)(&k.Says))
 	})
 	w.Int(&f.Draws, MaxUnits+1)

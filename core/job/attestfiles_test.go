@@ -21,7 +21,7 @@ func TestFilesComeFirst(t *testing.T) {
 		}
 	}
 	k := w.lease.Files.Custodians
-	if len(k) != 3 || w.held[k[0].Account] != k[0].Bond || k[0].Bond == 0 || w.lease.Files.custodian("v0") != nil {
+	if len(k) != 3 || w.held[k[0].Account] == 0 || w.held[k[0].Account] != w.lease.bondFor(ForFiles) || w.lease.Files.custodian("v0") != nil {
 		t.Fatalf("drawn: %+v", k)
 	}
 	w.pass(10)
@@ -72,7 +72,7 @@ func TestMissingFilesCostTheDeposit(t *testing.T) {
 func TestSilentFileCustodiansPay(t *testing.T) {
 	w := beginWorld(t, testMatch())
 	l := &w.lease
-	fee := l.Files.Custodians[0].Bond
+	fee := l.bondFor(ForFiles)
 	spoke := l.Files.Custodians[0].Account
 	w.do(AttestFiles{spoke, 1, Had})
 	w.pass(l.Files.Due - w.now)
@@ -290,7 +290,7 @@ func TestFileCustodianThatHasNothing(t *testing.T) {
 	m.Validators = append(m.Validators, party("v4", Rates{}))
 	for _, begun := range []bool{false, true} {
 		w := newWorldOf(t, m)
-		who, bond := w.lease.Files.Custodians[0].Account, w.lease.Files.Custodians[0].Bond
+		who, bond := w.lease.Files.Custodians[0].Account, w.lease.bondFor(ForFiles)
 		if begun {
 			w.compute(0, "p0", "")
 			w.pass(20)
@@ -339,7 +339,7 @@ func TestLateAboutUnitAndFiles(t *testing.T) {
 		if who == "" {
 			t.Fatal("no custodian has both")
 		}
-		bond := k.lease.Units[0].custodian(who).Bond
+		bond := k.lease.keepBond()
 		k.do(Ask{By: asker, Custodian: who, Unit: first, Attempt: 0})
 		k.do(Ask{By: asker, Custodian: who, Unit: OfFiles - first, Attempt: 0})
 		k.pass(7)

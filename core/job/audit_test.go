@@ -29,8 +29,8 @@ func TestAuditsFollowTheRecord(t *testing.T) {
 	if p0.Audited != 2 || len(p0.Audits[0].Segments) != 2 || p1.Audited != 3 || len(p1.Audits[0].Segments) != 3 {
 		t.Fatalf("segments audited: %d of p0, %d of p1", p0.Audited, p1.Audited)
 	}
-	if p0.Bond < p1.Bond {
-		t.Fatalf("bonds %d of p0, %d of p1: who is audited less puts up less", p0.Bond, p1.Bond)
+	if w.bondOf(0) < w.bondOf(1) {
+		t.Fatalf("bonds %d of p0, %d of p1: who is audited less puts up less", w.bondOf(0), w.bondOf(1))
 	}
 	earned, err := w.lease.earnings(0, false)
 	if want := w.lease.Quote.Audit * 2 / 3; err != nil || earned[1].Amount != want {

@@ -1,49 +1,10 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
-
-// Reserved returns the bond that the lease holds of every account.
-func (l *Lease) Reserved() []Share {
-	var out []Share
-	hold := func(account string, amount uint64) {
-		if amount > 0 {
-			out = addShare(out, Share{account, amount})
-		}
-	}
-	for i := range l.Units {
-		hold(l.Units[i].Provider, l.Units[i].Bond)
-		for _, a := range l.Units[i].Audits {
-			hold(a.Auditor, a.Bond)
-		}
-		for _, a := range l.Units[i].Attested {
-			hold(a.Custodian, a.Bond)
-		}
-	}
-	for _, d := range l.Leads {
-		hold(d.Account, d.Bond)
-	}
-	for _, k := range l.Files.Custodians {
-		hold(k.Account, k.Bond)
-	}
-	for _, f := range l.Forced() {
-		hold(f.Unit.Provider, f.Unit.Bond)
-		for _, a := range f.Unit.Audits {
-			hold(a.Auditor, a.Bond)
-		}
-	}
-	for _, v := range l.Verdicts() {
-		hold(v.Audit.Auditor, v.Audit.Bond)
-	}
-	for _, c := range l.Disputes {
-		if c.Void {
-			hold(c.Defender, c.Bond)
-		}
-	}
-	return out
-}
 
 // Check returns an error if an invariant of the package does not hold.
 func (l *Lease) Check() error {
@@ -59,6 +20,9 @@ func (l *Lease) Check() error {
 		}
 	}
 	if err := l.checkFiles(); err != nil {
+		return err
+	}
+	if err := l.checkReserve(); err != nil {
 		return err
 	}
 	if err := l.checkQuestions(); err != nil {
@@ -81,7 +45,7 @@ func (l *Lease) checkForm() error {
 	if err := l.Order.Check(); err != nil {
 		return err
 	}
-	if err := l.Params.Check(); err != nil {
+	if err := errors.Join(l.Params.Check(), l.checkBonds()); err != nil {
 		return err
 	}
 	p := &l.Order.Problem
@@ -174,9 +138,6 @@ func (l *Lease) checkMoney() error {
 	if t := total(m.SlashPaid); t != m.Slashed {
 		return fmt.Errorf("%d utally were slashed, %d paid out of it", m.Slashed, t)
 	}
-	if held := l.Reserved(); l.Phase == Settled && len(held) > 0 {
-		return fmt.Errorf("settled, and %d utally of %s are still reserved", held[0].Amount, held[0].Account)
-	}
 	return nil
 }
 
@@ -188,8 +149,6 @@ func (l *Lease) checkUnit(i int) error {
 		return fmt.Errorf("round %d is merged, the unit is %v", round, u.Status)
 	case round > l.Round && u.Status != Open:
 		return fmt.Errorf("round %d is not begun, the unit is %v", round, u.Status)
-	case (u.Status != Open && l.Phase != Settled) != (u.Bond > 0):
-		return fmt.Errorf("the unit is %v with a bond of %d utally", u.Status, u.Bond)
 	case (u.Status >= Received) != (u.Receipt != nil):
 		return fmt.Errorf("the unit is %v, and its receipt is there or not", u.Status)
 	case u.Status == Counted && l.Sweep == 0 && l.custodians(u) < l.Order.Conditions.Quorum() || u.Status == Accepted && len(u.Attested) < l.Order.Conditions.Quorum():
@@ -205,9 +164,6 @@ func (l *Lease) checkUnit(i int) error {
 	for _, a := range u.Attested {
 		if (a.Fragment != nil) != (a.Done && code.Cuts()) || a.Fragment != nil && a.Fragment.Number >= code.Fragments {
 			return fmt.Errorf("the attestation of %s does not fit the code %+v", a.Custodian, code)
-		}
-		if (a.Bond > 0) != (!a.Failed && l.Phase != Settled) {
-			return fmt.Errorf("the attestation of %s has a bond of %d utally", a.Custodian, a.Bond)
 		}
 	}
 	return nil

@@ -66,9 +66,8 @@ type mutable Lease
 // bonds. The terms must be known: parties go by their numbers in these.
 func (l *mutable) Code(w *canon.Codec) {
 	name := (*Lease)(l).roster().code
-	canon.Seq(w, &l.Leads, MaxParties+1, 3, func(w *canon.Codec, d *Leader) {
+	canon.Seq(w, &l.Leads, MaxParties+1, 2, func(w *canon.Codec, d *Leader) {
 		name(w, &d.Account)
-		w.U64(&d.Bond)
 		w.Bool(&d.Gone)
 	})
 	l.Files.Code(w)
@@ -100,6 +99,7 @@ func (l *mutable) Code(w *canon.Codec) {
 	}
 	w.I64(&l.Windows.Truth)
 	l.Count.code(w, name)
+	l.Reserve.code(w, name)
 	l.Ledger.code(w, name)
 }
 
@@ -200,7 +200,6 @@ func (u *Unit) Code(w *canon.Codec) {
 	w.U8((*uint8)(&u.Status))
 	w.Int(&u.Attempt, maxAttempts)
 	w.String(&u.Provider, maxAccount)
-	w.U64(&u.Bond)
 	w.Int(&u.Audited, MaxSegments)
 	w.Hash(&u.ForcedSeed)
 	given := u.Receipt != nil
@@ -257,7 +256,7 @@ func codeAudit(w *canon.Codec, a *Audit) {
 	}
 	canon.Seq(w, &a.Segments, MaxSegments, 1, func(w *canon.Codec, s *int) { w.Int(s, MaxSegments) })
 	w.Hash(&a.Digest)
-	w.U64(&a.Bond)
+	w.Bool(&a.Bonded)
 }
 
 // Code walks the fields of s.

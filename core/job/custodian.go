@@ -5,28 +5,20 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/core/money"
 )
 
 // Attestation is a custodian of a unit, and its word that it holds the data of the
-// receipt. Its bond is reserved when it is drawn, and stands until the lease ends or
+// receipt. Stake is reserved when it is drawn, and stands until the lease ends or
 // the unit is void; who has not attested when the unit is accepted is let go.
 type Attestation struct {
 	Custodian string
-	Bond      uint64
 	Done      bool      // it has attested
 	Failed    bool      // it did not show what it was asked for, or keeps what is wrong: its word counts no more
 	Fragment  *Fragment // nil if each custodian keeps all
 }
 
 // keepBond is what a custodian reserves for each unit that it is drawn for.
-func (l *Lease) keepBond() (uint64, error) {
-	worth, err := money.Sum(l.Quote.Unit, l.Quote.Keep)
-	if err != nil {
-		return 0, err
-	}
-	return money.Times(worth, int(l.Params.KeepFactor))
-}
+func (l *Lease) keepBond() uint64 { return (l.Quote.Unit + l.Quote.Keep) * l.Params.KeepFactor }
 
 // Attest is a custodian's word that it holds the data of a receipt.
 type Attest struct {
@@ -112,7 +104,7 @@ func (l *Lease) dropCustodians(i int, first bool, now int64) (effects []Effect) 
 	u.Attested = slices.DeleteFunc(u.Attested, func(a Attestation) bool {
 		drop := !a.Failed && (!a.Done && !cuts && !u.windowRuns(&l.Order.Conditions, now) || first && !l.trusts(a.Custodian))
 		if drop {
-			effects = append(effects, release(a.Custodian, a.Bond, "attestation")...)
+			effects = append(effects, l.letGo(a.Custodian, ForData)...)
 			effects = append(effects, l.dropQuestions(i, func(r *Question) bool { return r.Custodian == a.Custodian })...)
 		}
 		return drop
@@ -149,16 +141,17 @@ func (l *Lease) custodians(u *Unit) (n int) {
 // has the fee back. Another custodian is drawn in its place. A unit that is not accepted and
 // has lost its quorum waits for attestations again; accepted work stays.
 func (l *Lease) failCustodian(custodian string, unit int, by, why string, now int64) ([]Effect, error) {
-	bond := l.wordBond(custodian, unit)
-	if bond == nil {
+	if !l.keeps(custodian, unit) {
 		return nil, fmt.Errorf("no attestation of %s to %s stands", custodian, Kept(unit))
 	}
-	shares, err := l.divide(*bond, by, nil)
+	reason := ForData
+	if unit == OfFiles {
+		reason = ForFiles
+	}
+	effects, err := l.forfeit(custodian, reason, by)
 	if err != nil {
 		return nil, err
 	}
-	effects := l.slash(custodian, *bond, shares)
-	*bond = 0
 	effects = append(effects, l.dropQuestions(unit, func(r *Question) bool { return r.Custodian == custodian })...)
 	l.bar(custodian)
 	at := uint64(l.Files.Draws)
@@ -228,14 +221,15 @@ func (l *Lease) tickSweep(now int64) (effects []Effect) {
 // void, and of what they are asked about it.
 func (l *Lease) freeCustodians(i int) (effects []Effect) {
 	for _, a := range l.Units[i].Attested {
-		effects = append(effects, release(a.Custodian, a.Bond, "attestation")...)
+		if !a.Failed {
+			effects = append(effects, l.letGo(a.Custodian, ForData)...)
+		}
 	}
 	return append(effects, l.dropQuestions(i, func(*Question) bool { return true })...)
 }
 
 func codeAttestation(w *canon.Codec, a *Attestation) {
 	w.String(&a.Custodian, maxAccount)
-	w.U64(&a.Bond)
 	w.Bool(&a.Done)
 	w.Bool(&a.Failed)
 	given := a.Fragment != nil

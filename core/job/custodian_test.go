@@ -96,11 +96,11 @@ func (k *kept) custodian(i int) string { return k.lease.Units[0].Attested[i].Cus
 // inHand returns what a custodian of unit 0 has reserved for other duties than keeping it.
 func (k *kept) inHand(who string) (held uint64) {
 	if f := k.lease.Files.custodian(who); f != nil {
-		held += f.Bond
+		held += k.lease.bondFor(ForFiles)
 	}
 	for _, a := range k.lease.Units[0].Audits {
-		if a.Auditor == who {
-			held += a.Bond
+		if a.Auditor == who && a.Bonded {
+			held += k.lease.verdictBond()
 		}
 	}
 	return held
@@ -420,7 +420,7 @@ func TestCustodianThatDoesNotAnswer(t *testing.T) {
 				others = append(others, a.Custodian)
 			}
 			who := k.custodian(0)
-			bond := k.lease.Units[0].Attested[0].Bond
+			bond := k.lease.keepBond()
 			k.ask(who)
 			a := k.shown(who)
 			k.now = k.lease.Question(who, 0).Due + 1
@@ -598,7 +598,7 @@ func TestOtherWordsOfAConvictedCustodian(t *testing.T) {
 				t.Fatalf("by the word of a convicted custodian unit 1 is %v", u.Status)
 			}
 			if c.asked {
-				before, bond := k.stakeOf(who), k.lease.Units[1].custodian(who).Bond
+				before, bond := k.stakeOf(who), k.lease.keepBond()
 				k.do(Ask{By: asker, Custodian: who, Unit: 1, Attempt: 0})
 				k.pass(8)
 				if lost := before - k.stakeOf(who); lost != bond {
@@ -619,7 +619,7 @@ func TestOtherWordsOfAConvictedCustodian(t *testing.T) {
 			k.audit(1, true)
 			k.pass(20)
 			u := &k.lease.Units[1]
-			if a := u.custodian(who); u.Status != Accepted || a != nil && a.Bond > 0 {
+			if a := u.custodian(who); u.Status != Accepted || a != nil && !a.Failed {
 				t.Fatalf("unit 1 is %v, kept by %v", u.Status, u.Attested)
 			}
 			k.finish()

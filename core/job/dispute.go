@@ -219,7 +219,7 @@ func (l *Lease) moot(c *Dispute) bool {
 		return c.Void && l.gone(c.Defender) || !c.Void && l.Merges[t.index].Attempt != c.Attempt
 	case AboutVerdict:
 		a, _, err := l.Verdict(t.index, c.Attempt, t.auditor)
-		return err != nil || a.Bond == 0
+		return err != nil || !a.Bonded
 	case AboutTruth:
 		return l.Shown(t.index, c.Attempt) == nil
 	}
@@ -248,7 +248,7 @@ func (l *Lease) acquit(c Dispute) []Effect {
 				return nil
 			}
 		}
-		return release(c.Defender, c.Bond, "cleared")
+		return l.Reserve.release(c.Defender, ForWork, c.Bond)
 	case len(l.disputesAbout(c.Target, c.Attempt)) == 0 && !l.Units[c.Target.index].owed(c.Pledge):
 		l.Units[c.Target.index].HeldUntil = 0
 	}
@@ -258,13 +258,6 @@ func (l *Lease) acquit(c Dispute) []Effect {
 // sameClaim reports whether two disputes are about the same attempt of the same
 // work.
 func (c *Dispute) sameClaim(d Dispute) bool { return c.Target == d.Target && c.Attempt == d.Attempt }
-
-func release(account string, amount uint64, why string) []Effect {
-	if amount == 0 {
-		return nil
-	}
-	return []Effect{{Release, account, amount, why}}
-}
 
 // convict voids proven fraud and everything that descends from it. Out of the bond it pays the
 // honest work that is lost and rewards the challenger. The rest is left to the insurance fund.
@@ -277,35 +270,37 @@ func (l *Lease) convict(c Dispute, now int64) ([]Effect, error) {
 		}
 	}
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Dispute) bool { return d.sameClaim(c) })
-	merge := false
+	reason, bond := ForWork, c.Bond
 	switch c.Target.kind {
 	case AboutTruth:
 		return l.expose(c)
 	case AboutVerdict:
 		return l.refute(c, now)
 	case AboutMerge:
-		merge = true
+		reason, bond = ForLead, l.Reserve.Held(c.Defender, ForLead)
 	}
+	var err error
 	if !c.Void {
-		if !merge {
-			c.Bond = l.Units[c.Target.index].Bond
+		if i := c.Target.index; reason == ForWork {
+			if bond, err = l.unitBond(i, &l.Units[i]); err != nil {
+				return nil, err
+			}
 		}
-		var err error
 		if lost, effects, err = l.void(c); err != nil {
 			return nil, err
 		}
 	}
 	l.bar(c.Defender)
-	if merge {
-		c.Bond = l.dismiss(c.Defender)
+	if reason == ForLead {
+		l.dismiss(c.Defender)
 	} else {
 		effects = append(effects, Effect{Kind: Discredit, Account: c.Defender})
 	}
-	shares, err := l.divide(c.Bond, c.Challenger, lost)
+	shares, err := l.divide(bond, c.Challenger, lost)
 	if err != nil {
 		return nil, err
 	}
-	effects = append(l.slash(c.Defender, c.Bond, shares), effects...)
+	effects = append(l.slash(c.Defender, reason, bond, shares), effects...)
 	return append(effects, Effect{Kind: Jail, Account: c.Defender}, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
 }
 
@@ -366,14 +361,16 @@ func (l *Lease) void(c Dispute) (lost []Share, effects []Effect, err error) {
 			}
 			effects = append(effects, l.retire(i, -1)...)
 		}
-		if !l.ghost(UnitTarget(i)) {
-			effects = append(effects, release(u.Provider, u.Bond, "voided")...)
+		bond, err := l.unitBond(i, u)
+		if err != nil {
+			return nil, nil, err
 		}
+		effects = append(effects, l.free(i, bond)...)
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "voided"})
 		l.reopen(i)
 	}
 	for r := round; r < l.Round; r++ {
-		l.ghost(MergeTarget(r))
+		l.ghost(MergeTarget(r), 0)
 		l.Merges[r] = Merge{Attempt: l.Merges[r].Attempt + 1}
 	}
 	if l.Round > round {
@@ -405,14 +402,14 @@ func (l *Lease) losses(lost []Share, i int, refuted bool, convicted string) ([]S
 	return lost, err
 }
 
-// ghost lets open disputes about t live on after the work itself is gone; the
-// bond of a unit stays with the first of them. It reports whether there was one.
-func (l *Lease) ghost(t Target) bool {
+// ghost lets open disputes about t live on after the work itself is gone; what is
+// reserved behind it stays with the first of them. It reports whether there was one.
+func (l *Lease) ghost(t Target, bond uint64) bool {
 	open := l.disputesAbout(t, l.Attempt(t))
 	for i, c := range open {
 		c.Void = true
-		if i == 0 && t.kind == AboutUnit {
-			c.Bond = l.Units[t.index].Bond
+		if i == 0 {
+			c.Bond = bond
 		}
 	}
 	return len(open) > 0

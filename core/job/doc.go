@@ -22,7 +22,8 @@
 //   - A unit is accepted only after its window, attested by a quorum of custodians,
 //     with every audit that was drawn either passed or forfeited, no dispute open
 //     about it, and its provider's word, by its VRF, that it was not forced.
-//   - Every open unit and every open dispute has bond reserved behind it.
+//   - Every open unit and every open dispute has stake reserved behind it. What the chain holds
+//     of an account is what the ledger of exposures says.
 //   - State roots depend on the order alone: a unit's start is the start state or
 //     the merge of the round before, whoever computed it.
 //

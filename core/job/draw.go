@@ -77,7 +77,7 @@ func (l *Lease) attend(i int, seed canon.Hash, m *means, now int64) (effects []E
 		} else if l.verdictsDisputed(i) {
 			l.await(i, now+l.Order.Conditions.UnitWindow)
 		} else {
-			effects = append(effects, u.releaseVerdicts()...)
+			effects = append(effects, l.releaseVerdicts(u)...)
 		}
 	}
 	return effects, nil
@@ -109,14 +109,7 @@ func (m *means) take(account string, bond uint64) bool {
 // whether they were to be had; if not, nobody is drawn.
 func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Effect, err error) {
 	u, c := &l.Units[i], &l.Order.Conditions
-	keep, err := l.keepBond()
-	if err != nil {
-		return false, nil, err
-	}
-	verdict, err := l.verdictBond()
-	if err != nil {
-		return false, nil, err
-	}
+	keep, verdict := l.keepBond(), l.verdictBond()
 	first := len(u.Attested) == 0
 	pool := l.referees()
 	before := slices.Clone(m.spent)
@@ -131,12 +124,20 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 		return false, nil, nil
 	}
 	for _, a := range custodians {
-		u.Attested = append(u.Attested, Attestation{Custodian: a, Bond: keep})
-		effects = append(effects, Effect{Reserve, a, keep, "attestation"}, Effect{Emit, a, uint64(i), "drawn to keep"})
+		held, err := l.Reserve.hold(a, ForData, keep)
+		if err != nil {
+			return false, nil, err
+		}
+		u.Attested = append(u.Attested, Attestation{Custodian: a})
+		effects = append(append(effects, held...), Effect{Emit, a, uint64(i), "drawn to keep"})
 	}
 	for _, a := range auditors {
-		u.Audits = append(u.Audits, Audit{Auditor: a, Bond: verdict})
-		effects = append(effects, Effect{Reserve, a, verdict, "verdict"}, Effect{Emit, a, uint64(i), "drawn to audit"})
+		held, err := l.Reserve.hold(a, ForVerdict, verdict)
+		if err != nil {
+			return false, nil, err
+		}
+		u.Audits = append(u.Audits, Audit{Auditor: a, Bonded: true})
+		effects = append(append(effects, held...), Effect{Emit, a, uint64(i), "drawn to audit"})
 	}
 	l.Audits.Drawn += len(auditors)
 	return true, effects, nil

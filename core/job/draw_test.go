@@ -58,16 +58,12 @@ func TestDrawsComeAfterTheReceipt(t *testing.T) {
 		if len(u.Attested) != 3 || len(u.Audits) != 1 || u.Due != w.now+2*w.lease.Params.AnswerTime {
 			t.Fatalf("drawn: %s, due %d", w.drawn(0), u.Due)
 		}
-		keep, err := w.lease.keepBond()
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, a := range u.Attested {
-			if a.Bond != keep || w.held[a.Custodian] < a.Bond {
+			if w.lease.Reserve.Held(a.Custodian, ForData) != w.lease.keepBond() || w.held[a.Custodian] < w.lease.keepBond() {
 				t.Fatalf("%s keeps without a bond", a.Custodian)
 			}
 		}
-		if a := u.Audits[0]; a.Bond != w.lease.Params.VerdictFactor*w.lease.Quote.Unit || w.held[a.Auditor] < a.Bond {
+		if a := u.Audits[0]; !a.Bonded || w.lease.Reserve.Held(a.Auditor, ForVerdict) != w.lease.Params.VerdictFactor*w.lease.Quote.Unit {
 			t.Fatalf("%s audits without a bond", a.Auditor)
 		}
 		draws[w.drawn(0)] = true
@@ -126,20 +122,20 @@ func TestVerdictBondsAreFreeAfterTheirWindow(t *testing.T) {
 		w.compute(0, "p0", "")
 		a := w.lease.Units[0].Audits[0]
 		w.pass(11)
-		if u := &w.lease.Units[0]; u.Status != Accepted || u.Audits[0].Bond == 0 {
-			t.Fatalf("the unit is %v, the bond %d", u.Status, u.Audits[0].Bond)
+		if u := &w.lease.Units[0]; u.Status != Accepted || !u.Audits[0].Bonded {
+			t.Fatalf("the unit is %v, its verdict %+v", u.Status, u.Audits[0])
 		}
 		open := OpenDispute{ID: 1, Target: VerdictTarget(0, a.Auditor), Segment: a.Segments[0], Challenger: "c"}
 		if disputed {
 			w.do(open)
 			w.pass(30)
-			if w.lease.Units[0].Audits[0].Bond == 0 {
+			if !w.lease.Units[0].Audits[0].Bonded {
 				t.Fatal("the bond of a disputed verdict is free")
 			}
 			w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})
 		}
 		w.pass(12)
-		if w.lease.Units[0].Audits[0].Bond != 0 || w.held[a.Auditor] >= a.Bond {
+		if w.lease.Units[0].Audits[0].Bonded || w.lease.Reserve.Held(a.Auditor, ForVerdict) != 0 {
 			t.Fatalf("%d utally are held for a verdict that nobody can dispute", w.held[a.Auditor])
 		}
 		if err := w.try(open); err == nil {

@@ -70,13 +70,9 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	f.Unit.Attested, f.Unit.Audits = slices.Clone(u.Attested), slices.Clone(u.Audits)
 	f.Unit.Questions, f.Unit.Attend = nil, 0
 	effects := l.freeCustodians(e.Unit) // what they keep is of no use any more
-	for i := range f.Unit.Attested {
-		f.Unit.Attested[i].Bond = 0
-	}
 	for i := range f.Unit.Audits {
 		if a := &f.Unit.Audits[i]; !a.Done {
-			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
-			a.Bond = 0
+			effects = append(effects, l.unbind(a)...)
 		}
 	}
 	first := now
@@ -197,7 +193,7 @@ func (f *Forced) Right(a *Audit) bool {
 // contradicts reports whether an auditor would lose its bond by what is shown. It has
 // as long to dispute that as if it had reported a mismatch.
 func (f *Forced) contradicts() bool {
-	return slices.ContainsFunc(f.Unit.Audits, func(a Audit) bool { return a.Done && a.Bond > 0 && !f.Right(&a) })
+	return slices.ContainsFunc(f.Unit.Audits, func(a Audit) bool { return a.Done && a.Bonded && !f.Right(&a) })
 }
 
 // Forced returns the forced attempts that were shown and not paid for yet, by unit.
@@ -229,7 +225,7 @@ func (l *Lease) expose(c Dispute) ([]Effect, error) {
 	var disputed []Audit
 	var effects []Effect
 	for _, a := range f.Unit.Audits {
-		if !a.Done || a.Bond == 0 {
+		if !a.Done || !a.Bonded {
 			continue
 		}
 		wage, err := l.auditWage(&f.Unit)
@@ -241,18 +237,22 @@ func (l *Lease) expose(c Dispute) ([]Effect, error) {
 			disputed = append(disputed, a)
 			continue
 		}
-		effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+		effects = append(effects, l.unbind(&a)...)
 	}
 	for _, k := range f.Unit.Attested {
 		if k.Stands() {
 			lost = addShare(lost, Share{k.Custodian, l.Quote.Keep})
 		}
 	}
-	shares, err := l.divide(f.Unit.Bond, c.Challenger, lost)
+	bond, err := l.unitBond(f.Index, &f.Unit)
 	if err != nil {
 		return nil, err
 	}
-	effects = append(l.slash(f.Unit.Provider, f.Unit.Bond, shares), effects...)
+	shares, err := l.divide(bond, c.Challenger, lost)
+	if err != nil {
+		return nil, err
+	}
+	effects = append(l.slash(f.Unit.Provider, ForWork, bond, shares), effects...)
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Dispute) bool {
 		return d.Target.kind == AboutTruth && d.Target.index == f.Index && d.Attempt == c.Attempt
 	})
@@ -330,24 +330,22 @@ func (l *Lease) prizes(f *Forced) (prizes []Share, effects []Effect, err error) 
 	if trusted {
 		prizes = append(prizes, Share{u.Provider, pay})
 	}
-	effects = release(u.Provider, u.Bond, "forced")
 	for j := range u.Audits {
 		a := &u.Audits[j]
 		switch {
-		case a.Bond == 0:
+		case !a.Bonded:
 		case !trusted || f.Right(a):
 			wage, err := l.auditWage(u)
 			if err != nil {
 				return nil, nil, err
 			}
 			prizes = append(prizes, Share{a.Auditor, wage})
-			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
 		default:
-			shares, err := l.divide(a.Bond, u.Provider, nil)
+			more, err := l.forfeit(a.Auditor, ForVerdict, u.Provider)
 			if err != nil {
 				return nil, nil, err
 			}
-			effects = append(effects, l.slash(a.Auditor, a.Bond, shares)...)
+			effects = append(effects, more...)
 			effects = append(effects, Effect{Kind: Jail, Account: a.Auditor}, Effect{Emit, a.Auditor, uint64(f.Index), "blind"})
 		}
 	}

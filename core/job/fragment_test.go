@@ -200,7 +200,7 @@ func TestCustodianOfAWrongFragmentIsExposed(t *testing.T) {
 	k.refused("not under way", Expose{"c", liar, 0, 1, *w})
 	k.refused("no unit 99", Expose{"c", liar, 99, 0, *w})
 	k.refused("", Expose{"c", k.custodian(0), 0, 0, *w})
-	bond, fee := k.lease.Units[0].custodian(liar).Bond, k.lease.Params.AskFee
+	bond, fee := k.lease.keepBond(), k.lease.Params.AskFee
 	held := k.held[liar]
 	k.do(Expose{"c", liar, 0, 0, *w})
 	reward := bond * k.lease.Params.RewardBps / bps

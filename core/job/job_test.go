@@ -289,6 +289,16 @@ func (w *world) submit(s Submit) {
 	w.pass(1)
 }
 
+// bondOf returns what is reserved behind a unit.
+func (w *world) bondOf(unit int) uint64 {
+	w.t.Helper()
+	bond, err := w.lease.unitBond(unit, &w.lease.Units[unit])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return bond
+}
+
 func (w *world) assign(unit int, provider string) error {
 	w.t.Helper()
 	attempt := w.lease.Units[unit].Attempt

@@ -25,7 +25,7 @@ func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 	if !l.idle(i, now) && !l.waitedFor(e.Waiting, l.turns(i)*l.Params.LeadTimeout, now) {
 		return nil, fmt.Errorf("%s may take the lead %d ms after something is due, or after a provider that can take a unit has said that it is ready", e.By, l.turns(i)*l.Params.LeadTimeout)
 	}
-	bond, err := l.bond()
+	bond, err := l.leadBond()
 	if err != nil {
 		return nil, err
 	}
@@ -36,13 +36,14 @@ func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 	}
 	l.LeadIndex = i
-	l.Leads[i].Bond = bond
 	l.DueSince = 0
 	for q := range l.Queue { // the new lead has its own time
 		l.Queue[q].Since = now
 	}
 	l.watchLead(now)
-	return append(effects, Effect{Reserve, e.By, bond, "lead"}, Effect{Emit, e.By, uint64(i), "lead taken over"}), nil
+	held, err := l.Reserve.hold(e.By, ForLead, bond)
+	effects = append(effects, held...)
+	return append(effects, Effect{Emit, e.By, uint64(i), "lead taken over"}), err
 }
 
 // led reports whether a lead may have something to do.
@@ -83,14 +84,10 @@ func (l *Lease) opensFor(provider string) bool {
 
 // fineLead takes the penalty of a lead that does not do what it has taken on.
 func (l *Lease) fineLead() ([]Effect, error) {
-	lead := &l.Leads[l.LeadIndex]
+	lead := l.Leads[l.LeadIndex].Account
 	penalty, err := l.lateFee()
-	if err != nil {
-		return nil, err
-	}
-	penalty = min(penalty, lead.Bond)
-	lead.Bond -= penalty
-	return l.slash(lead.Account, penalty, []Share{{Insurance, penalty}}), nil
+	penalty = min(penalty, l.Reserve.Held(lead, ForLead))
+	return l.slash(lead, ForLead, penalty, []Share{{Insurance, penalty}}), err
 }
 
 // turns returns after how many timeouts the leader at place i of the line may take over.
@@ -114,16 +111,14 @@ func (l *Lease) idle(i int, now int64) bool { return l.DueSince != 0 && now >= l
 // stopped.
 func (l *Lease) abandonedAt() int64 { return l.mayTakeLead(len(l.Leads)) }
 
-// dismiss takes the lead's office, if account holds it, and returns the bond
-// that it forfeits.
-func (l *Lease) dismiss(account string) (bond uint64) {
+// dismiss takes the lead's office, if account holds it.
+func (l *Lease) dismiss(account string) {
 	for i := range l.Leads {
 		if d := &l.Leads[i]; d.Account == account {
-			bond, d.Bond, d.Gone = d.Bond, 0, true
+			d.Gone = true
 		}
 	}
 	l.DueSince = 0
-	return bond
 }
 
 // gone reports whether a lead was dismissed: it has no bond to lose.

@@ -139,9 +139,10 @@ type Lease struct {
 	Sweep    int       // units of the round, from the last back, whose custodians are to be looked at, since one was convicted
 	Barred   []string  // providers that get no more units, auditors and custodians that are drawn no more, convicted or not able
 
-	Audits AuditCount
-	Count  Count // of the units of the round
-	Ledger Ledger
+	Audits  AuditCount
+	Count   Count     // of the units of the round
+	Reserve Exposures // of stake, by account and reason
+	Ledger  Ledger
 
 	sight *sight // which units are known; nil: all
 }
@@ -149,12 +150,11 @@ type Lease struct {
 // AuditCount counts the lease's audits, those of void work included.
 type AuditCount struct{ Drawn, Passed, Failed int }
 
-// Leader is a validator that leads, has led or may take over. Bond is reserved
+// Leader is a validator that leads, has led or may take over. It has stake reserved
 // from when it begins to lead until the lease ends, for its merges stay open to
 // challenge.
 type Leader struct {
 	Account string
-	Bond    uint64
 	Gone    bool // convicted of a wrong merge
 }
 
@@ -180,7 +180,6 @@ type Unit struct {
 	Status     Status
 	Attempt    int
 	Provider   string
-	Bond       uint64
 	Audited    int        // segments that each auditor draws
 	ForcedSeed canon.Hash // from which its forced draw follows, drawn after the assignment; zero where nothing is forced
 	Receipt    *Receipt
@@ -216,7 +215,7 @@ func (p *Past) Attempt() int {
 	return p.Receipt.Attempt
 }
 
-// Audit is one drawn audit of a unit. The bond is reserved with the draw, and stands
+// Audit is one drawn audit of a unit. Stake is reserved with the draw (Bonded), and stands
 // behind the answer until nobody can dispute it any more.
 type Audit struct {
 	Auditor  string
@@ -226,7 +225,7 @@ type Audit struct {
 	Wrong    bool // the verdict was refuted
 	Segments []int
 	Digest   canon.Hash
-	Bond     uint64
+	Bonded   bool
 }
 
 // Merge is the posted merge of a round; zero Root if there is none.
@@ -240,9 +239,8 @@ type Merge struct {
 }
 
 // Dispute is an open dispute. Many may be open about one piece of work: they are
-// played beside one another, and the first conviction ends them all. Bond is that
-// of disputed work that was voided meanwhile, held by one of its disputes; a
-// leader's bond stays with the leader.
+// played beside one another, and the first conviction ends them all. Bond is what is
+// reserved behind a disputed unit that was voided meanwhile; one of its disputes has it.
 type Dispute struct {
 	ID         uint64
 	Target     Target
@@ -301,6 +299,7 @@ func (l Lease) clone() Lease {
 	l.Faults = slices.Clone(l.Faults)
 	l.Queue = slices.Clone(l.Queue)
 	l.Barred = slices.Clone(l.Barred)
+	l.Reserve = slices.Clone(l.Reserve)
 	l.Ledger.Paid = slices.Clone(l.Ledger.Paid)
 	l.Ledger.SlashPaid = slices.Clone(l.Ledger.SlashPaid)
 	l.Ledger.Prizes = slices.Clone(l.Ledger.Prizes)

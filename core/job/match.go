@@ -58,6 +58,9 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 		Providers: m.Providers, Phase: Active,
 		Deposit: m.Deposit,
 	}
+	if err := l.checkBonds(); err != nil {
+		return Lease{}, nil, err
+	}
 	if l.Ledger.Escrow, err = money.Sum(q.Price, m.Deposit); err != nil {
 		return Lease{}, nil, err
 	}
@@ -72,20 +75,24 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 		return out
 	}
 	l.Auditors = draw(beacon.Pool)
-	bond, err := l.bond()
+	bond, err := l.leadBond()
 	if err != nil {
 		return Lease{}, nil, err
 	}
-	l.Leads = []Leader{{Account: m.Lead, Bond: bond}}
+	effects, err := l.Reserve.hold(m.Lead, ForLead, bond)
+	if err != nil {
+		return Lease{}, nil, err
+	}
+	l.Leads = []Leader{{Account: m.Lead}}
 	for _, v := range draw(beacon.Succession) {
 		l.Leads = append(l.Leads, Leader{Account: v.Account})
 	}
 	files, err := l.drawFiles(m.Seed, &means{free: m.Free}, now)
-	return l, append([]Effect{{Kind: Reserve, Account: m.Lead, Amount: bond, Note: "lead"}}, files...), err
+	return l, append(effects, files...), err
 }
 
-// bond returns what a lead reserves.
-func (l *Lease) bond() (uint64, error) {
+// leadBond returns what a lead reserves.
+func (l *Lease) leadBond() (uint64, error) {
 	b, err := l.Quote.Bond(&l.Order.Problem, &l.Order.Conditions, &l.Params, 0, l.Order.Conditions.AuditSegments)
 	return b.Amount, err
 }

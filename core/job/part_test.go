@@ -196,11 +196,14 @@ func TestListsEndWhereReadingDoes(t *testing.T) {
 	l := w.lease.clone()
 	l.Disputes = nil
 	for i := range maxRecords {
+		if _, err := l.Reserve.hold("p0", ForWork, 1000); err != nil {
+			t.Fatal(err)
+		}
 		shares, err := l.divide(1000, fmt.Sprintf("stranger %05d", i), []Share{{"p1", 10}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.slash("p0", 1000, shares)
+		l.slash("p0", ForWork, 1000, shares)
 	}
 	if _, err := canon.Encoded(&l); err != nil {
 		t.Errorf("after %d bonds were shared: %v", maxRecords, err)

@@ -43,19 +43,13 @@ func (l *Lease) askable(unit, attempt int) error {
 	return err
 }
 
-// wordBond returns what stands behind a custodian's word about a unit, or that it has the
-// order's files; nil if no such word stands.
-func (l *Lease) wordBond(custodian string, unit int) *uint64 {
+// keeps reports whether a custodian's word about a unit stands, or that it has the order's files.
+func (l *Lease) keeps(custodian string, unit int) bool {
 	if unit == OfFiles {
-		if k := l.Files.custodian(custodian); k != nil && k.Says == Had {
-			return &k.Bond
-		}
-		return nil
+		k := l.Files.custodian(custodian)
+		return k != nil && k.Says == Had
 	}
-	if a := l.Units[unit].attestation(custodian); a != nil {
-		return &a.Bond
-	}
-	return nil
+	return l.Units[unit].Keeps(custodian)
 }
 
 // Ask lets anybody ask a custodian to show that it keeps what it attested to. The
@@ -73,7 +67,7 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 	switch {
 	case l.Phase == Closing && now >= l.Windows.End:
 		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: nothing can be asked any more", l.Windows.End)
-	case l.wordBond(e.Custodian, e.Unit) == nil:
+	case !l.keeps(e.Custodian, e.Unit):
 		return nil, fmt.Errorf("no attestation of %s to %s stands", e.Custodian, Kept(e.Unit))
 	case e.By == e.Custodian:
 		return nil, fmt.Errorf("%s cannot ask itself", e.By)
@@ -292,7 +286,7 @@ func (l *Lease) checkQuestions() error {
 			return fmt.Errorf("settled, and %s is asked about %s", q.Custodian, Kept(q.Unit))
 		case q.Unit < OfFiles || q.Unit >= len(l.Units) || l.Question(q.Custodian, q.Unit) != q:
 			return fmt.Errorf("%s is asked about %s twice, or the question stands with another unit", q.Custodian, Kept(q.Unit))
-		case l.wordBond(q.Custodian, q.Unit) == nil:
+		case !l.keeps(q.Custodian, q.Unit):
 			return fmt.Errorf("%s is asked about %s, to which it has not attested", q.Custodian, Kept(q.Unit))
 		case q.Fee != l.Params.AskFee:
 			return fmt.Errorf("%s is asked for a fee of %d utally, not %d", q.Custodian, q.Fee, l.Params.AskFee)

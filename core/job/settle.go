@@ -163,36 +163,16 @@ func (l *Lease) wages() (shares, deposit []Share, err error) {
 
 // releaseAll frees every bond; no dispute is open any more.
 func (l *Lease) releaseAll() []Effect {
-	var effects []Effect
 	for i := range l.Units {
-		if u := &l.Units[i]; u.Bond > 0 {
-			effects = append(effects, Effect{Release, u.Provider, u.Bond, "settled"})
-			u.Bond = 0
+		u := &l.Units[i]
+		for j := range u.Audits {
+			u.Audits[j].Bonded = false
 		}
-		for j := range l.Units[i].Audits {
-			a := &l.Units[i].Audits[j]
-			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
-			a.Bond = 0
-		}
-		for j := range l.Units[i].Attested {
-			a := &l.Units[i].Attested[j]
-			effects = append(effects, release(a.Custodian, a.Bond, "attestation")...)
-			a.Bond = 0
-		}
-		l.Units[i].Attend = 0
-	}
-	for _, v := range l.Verdicts() {
-		effects = append(effects, release(v.Audit.Auditor, v.Audit.Bond, "verdict")...)
+		u.Attend = 0
 	}
 	clear(l.Past)
-	effects = append(effects, l.freeFiles()...)
-	for i := range l.Leads {
-		if d := &l.Leads[i]; d.Bond > 0 {
-			effects = append(effects, Effect{Release, d.Account, d.Bond, "settled"})
-			d.Bond = 0
-		}
-	}
-	return effects
+	effects := l.dropQuestions(OfFiles, func(*Question) bool { return true })
+	return append(effects, l.Reserve.releaseAll()...)
 }
 
 // gather puts effects of one kind on one account together, so that many units cost the

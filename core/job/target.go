@@ -165,7 +165,7 @@ func (l *Lease) verdictSubject(t Target, attempt int) (Subject, error) {
 	}
 	s := l.claimed(r)
 	s.Defender, s.Audited = a.Auditor, a.Segments
-	if !a.Pass || a.Bond == 0 {
+	if !a.Pass || !a.Bonded {
 		return s, fmt.Errorf("%s did not say that the unit holds, or lost its word's bond already", a.Auditor)
 	}
 	return s, nil

@@ -76,7 +76,7 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 	case u.Status == Assigned && late:
 		return l.giveUp(i, "late")
 	case u.Status == Received && late && (l.standing(u) < l.Order.Conditions.Quorum() || u.WindowEnd != 0):
-		return l.undrawn(i), nil
+		return l.undrawn(i)
 	case u.Status == Received && late:
 		// Its data cannot be had. Withholding must cost what being late does: else units
 		// and escrow could be held for nothing.
@@ -98,24 +98,21 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 
 // undrawn reopens a unit for which nobody could be drawn who could put up the bond, or
 // which had a quorum until custodians were convicted. That is no fault of its provider.
-func (l *Lease) undrawn(i int) (effects []Effect) {
+func (l *Lease) undrawn(i int) ([]Effect, error) {
 	u := &l.Units[i]
-	effects = l.retire(i, -1)
-	if !l.ghost(UnitTarget(i)) {
-		effects = append(effects, release(u.Provider, u.Bond, "undrawn")...)
-	}
+	bond, err := l.unitBond(i, u)
+	effects := append(l.retire(i, -1), l.free(i, bond)...)
 	effects = append(effects, Effect{Emit, u.Provider, uint64(i), "undrawn"})
 	l.reopen(i)
-	return effects
+	return effects, err
 }
 
 func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect, err error) {
 	u := &l.Units[i]
 	for j := range u.Audits {
 		if a := &u.Audits[j]; late && !a.Done && !a.Forfeit {
-			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
-			a.Forfeit, a.Bond = true, 0
-			effects = append(effects, Effect{Emit, a.Auditor, uint64(i), "audit forfeited"})
+			a.Forfeit = true
+			effects = append(append(effects, l.unbind(a)...), Effect{Emit, a.Auditor, uint64(i), "audit forfeited"})
 			l.askForcedDraw(u, now)
 		}
 	}

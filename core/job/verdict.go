@@ -3,8 +3,6 @@ package job
 import (
 	"fmt"
 	"slices"
-
-	"github.com/tally-network/tally/core/money"
 )
 
 // Verdict is an auditor's word about work that was refuted or redone since. It is
@@ -48,8 +46,15 @@ func (l *Lease) forget(unit, attempt int) {
 }
 
 // verdictBond is what an auditor reserves when it is drawn.
-func (l *Lease) verdictBond() (uint64, error) {
-	return money.Times(l.Quote.Unit, int(l.Params.VerdictFactor))
+func (l *Lease) verdictBond() uint64 { return l.Quote.Unit * l.Params.VerdictFactor }
+
+// unbind lets go of what is reserved behind an auditor's word.
+func (l *Lease) unbind(a *Audit) []Effect {
+	if !a.Bonded {
+		return nil
+	}
+	a.Bonded = false
+	return l.letGo(a.Auditor, ForVerdict)
 }
 
 // Verdict returns the standing word of an auditor about an attempt of a unit, and
@@ -80,7 +85,7 @@ func (l *Lease) Verdict(unit, attempt int, auditor string) (*Audit, *Receipt, er
 // challengeable returns an error unless the audit says that the segment holds.
 func (a *Audit) challengeable(segment int) error {
 	switch {
-	case !a.Pass || a.Bond == 0:
+	case !a.Pass || !a.Bonded:
 		return fmt.Errorf("%s did not say that the unit holds, or lost its word's bond already", a.Auditor)
 	case !slices.Contains(a.Segments, segment):
 		return fmt.Errorf("%s audited segments %v, not segment %d", a.Auditor, a.Segments, segment)
@@ -96,18 +101,17 @@ func (l *Lease) refute(c Dispute, now int64) ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	shares, err := l.divide(a.Bond, c.Challenger, nil)
+	effects, err := l.forfeit(a.Auditor, ForVerdict, c.Challenger)
 	if err != nil {
 		return nil, err
 	}
-	effects := l.slash(a.Auditor, a.Bond, shares)
-	a.Bond, a.Wrong = 0, true
+	a.Bonded, a.Wrong = false, true
 	l.bar(a.Auditor)
 	if u := &l.Units[c.Target.index]; u.Attempt == c.Attempt && u.Status == Counted {
 		u.HeldUntil = max(u.HeldUntil, now+l.Order.Conditions.UnitTimeout)
 	}
 	if p := l.past(c.Target.index, c.Attempt); p != nil && p.Forced == nil {
-		p.Verdicts = slices.DeleteFunc(p.Verdicts, func(a Audit) bool { return a.Bond == 0 })
+		p.Verdicts = slices.DeleteFunc(p.Verdicts, func(a Audit) bool { return !a.Bonded })
 		if len(p.Verdicts) == 0 {
 			l.forget(c.Target.index, c.Attempt)
 		}
@@ -125,7 +129,7 @@ func (l *Lease) clear(t Target, attempt int) (effects []Effect) {
 	p.Verdicts = slices.DeleteFunc(p.Verdicts, func(a Audit) bool {
 		over := a.Auditor == t.auditor && a.challengeable(p.Refuted) != nil
 		if over {
-			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+			effects = append(effects, l.unbind(&a)...)
 		}
 		return over
 	})
@@ -146,11 +150,11 @@ func (l *Lease) retire(i, refuted int) (effects []Effect) {
 	for _, a := range u.Audits {
 		disputed := len(l.disputesAbout(VerdictTarget(i, a.Auditor), u.Attempt)) > 0
 		switch {
-		case a.Bond == 0:
+		case !a.Bonded:
 		case disputed || a.challengeable(refuted) == nil:
 			kept = append(kept, a)
 		default:
-			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+			effects = append(effects, l.unbind(&a)...)
 		}
 	}
 	if len(kept) > 0 {
@@ -166,7 +170,7 @@ func (l *Lease) falseAlarms(i int) (effects []Effect, err error) {
 	u := &l.Units[i]
 	for j := range u.Audits {
 		a := &u.Audits[j]
-		if !a.Done || a.Pass || a.Bond == 0 {
+		if !a.Done || a.Pass || !a.Bonded {
 			continue
 		}
 		more, err := l.alarm(i, a)
@@ -194,7 +198,7 @@ func (l *Lease) pledge(c *Dispute) string {
 // behind it, else nil.
 func (u *Unit) mismatch(auditor string) *Audit {
 	for i := range u.Audits {
-		if a := &u.Audits[i]; a.Auditor == auditor && a.Done && !a.Pass && a.Bond > 0 {
+		if a := &u.Audits[i]; a.Auditor == auditor && a.Done && !a.Pass && a.Bonded {
 			return a
 		}
 	}
@@ -221,18 +225,14 @@ func (l *Lease) redeem(c Dispute) ([]Effect, error) {
 
 // alarm takes the bond of a report that nobody could show to be right.
 func (l *Lease) alarm(unit int, a *Audit) ([]Effect, error) {
-	shares, err := l.divide(a.Bond, l.Units[unit].Provider, nil)
-	if err != nil {
-		return nil, err
-	}
-	effects := append(l.slash(a.Auditor, a.Bond, shares), Effect{Emit, a.Auditor, uint64(unit), "false alarm"})
-	a.Bond, a.Wrong = 0, true
-	return effects, nil
+	effects, err := l.forfeit(a.Auditor, ForVerdict, l.Units[unit].Provider)
+	a.Bonded, a.Wrong = false, true
+	return append(effects, Effect{Emit, a.Auditor, uint64(unit), "false alarm"}), err
 }
 
 // verdictBonds reports whether bonds stand behind verdicts about the unit.
 func (u *Unit) verdictBonds() bool {
-	return slices.ContainsFunc(u.Audits, func(a Audit) bool { return a.Bond > 0 })
+	return slices.ContainsFunc(u.Audits, func(a Audit) bool { return a.Bonded })
 }
 
 // final reports whether nobody can dispute the verdicts about an attempt of a unit any
@@ -250,11 +250,9 @@ func (l *Lease) verdictsDisputed(i int) bool {
 
 // releaseVerdicts lets go of the bonds behind the verdicts about a unit: nobody can
 // dispute them any more.
-func (u *Unit) releaseVerdicts() (effects []Effect) {
+func (l *Lease) releaseVerdicts(u *Unit) (effects []Effect) {
 	for j := range u.Audits {
-		a := &u.Audits[j]
-		effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
-		a.Bond = 0
+		effects = append(effects, l.unbind(&u.Audits[j])...)
 	}
 	return effects
 }

@@ -54,7 +54,7 @@ func TestSettlementOfEveryCombination(t *testing.T) {
 			w.submit(w.receipt(0, map[bool]string{false: "lie"}[c.sound]))
 			w.attestAll(0) // the auditor may be among them
 			auditor := w.lease.Units[0].Audits[0].Auditor
-			if bond := w.lease.Units[0].Audits[0].Bond; bond == 0 || w.held[auditor] < bond {
+			if bond := w.lease.verdictBond(); !w.lease.Units[0].Audits[0].Bonded || w.held[auditor] < bond {
 				t.Fatalf("the auditor has %d reserved before it answers", w.held[auditor])
 			}
 			if c.verdict != "none" {
@@ -197,7 +197,7 @@ func TestClearedVerdictIsLetGo(t *testing.T) {
 	}
 	held := w.held[a.Auditor]
 	w.do(CloseDispute{ID: 2, Loser: dispute.Challenger})
-	if len(w.lease.Verdicts()) != 0 || w.held[a.Auditor] != held-a.Bond {
+	if len(w.lease.Verdicts()) != 0 || w.held[a.Auditor] != held-w.lease.verdictBond() {
 		t.Fatalf("%d verdicts stand, %s has %d reserved of %d", len(w.lease.Verdicts()), a.Auditor, w.held[a.Auditor], held)
 	}
 }

@@ -107,7 +107,7 @@ func TestLateFraudIsPaidAtAnyDepth(t *testing.T) {
 		}
 		w.computeRound()
 	}
-	bond := w.lease.Units[0].Bond
+	bond := w.bondOf(0)
 	cheat := w.lease.Units[0].Provider
 	earned := map[string]uint64{}
 	for i := range w.lease.Units {

@@ -46,10 +46,10 @@ const (
 
 var exceptions = map[string]map[string]exception{
 	"files of a package": {
-		"bench": {26, "one file for each group of rows"}, "cli": {33, verbs}, "core/job": {33, lease},
+		"bench": {26, "one file for each group of rows"}, "cli": {33, verbs}, "core/job": {34, lease},
 	},
 	"lines of a package": {
-		"bench": {4040, "one file for each group of rows"}, "cli": {4750, verbs}, "core/job": {6450, lease},
+		"bench": {4040, "one file for each group of rows"}, "cli": {4750, verbs}, "core/job": {6600, lease},
 		"format/onnx": {3550, "ONNX's whole schema, read and written"}, "internal/testkit/adversary": {3700, "one file for each kind of message"},
 		"sim": {3210, "one file for each game that is played"},
 	},
@@ -60,7 +60,7 @@ var exceptions = map[string]map[string]exception{
 		"node/devnet.Config": {25, "what a user may choose"},
 	},
 	"methods of a type": {
-		"core/job.Lease":          {193, lease},
+		"core/job.Lease":          {202, lease},
 		"chain/x/provider.Keeper": {36, "as modules of Cosmos are"},
 		"cli.env":                 {38, verbs}, "engine/cpu/gen.isa": {53, "one for each instruction"}, "engine/cpu/gemm.packer": {32, "one for each layout of an operand"}, "format/onnx.reader": {44, "one for each message of the schema"},
 		"internal/testkit/adversary.composer": {33, "one for each kind of message"}, "internal/testkit/adversary.play": {53, "one for each invariant"},

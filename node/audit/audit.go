@@ -104,7 +104,7 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 			case x.Auditor != me || x.Forfeit || x.Pass:
 			case !x.Done:
 				a.replay.Start(ctx, audit, func(ctx context.Context) error { return a.audit(ctx, l, i) })
-			case u.Status == job.Counted && x.Bond > 0 && !l.Disputed(me, job.UnitTarget(i), u.Attempt): // it owes a dispute
+			case u.Status == job.Counted && x.Bonded && !l.Disputed(me, job.UnitTarget(i), u.Attempt): // it owes a dispute
 				a.replay.Start(ctx, audit, func(ctx context.Context) error {
 					_, err := a.player.Check(ctx, l, job.UnitTarget(i))
 					return err
@@ -146,7 +146,7 @@ func (a *auditor) doubted(f *job.Forced) (segments []int) {
 	for i := range f.Unit.Audits {
 		switch x := &f.Unit.Audits[i]; {
 		case x.Auditor != me:
-		case x.Done && x.Bond > 0 && !f.Right(x):
+		case x.Done && x.Bonded && !f.Right(x):
 			return f.Segments()
 		case !x.Done && !x.Forfeit:
 			output, _, err := vrf.Prove(a.env.Keys.VRF, proof.AuditInput(f.Unit.Receipt.ID(), me))

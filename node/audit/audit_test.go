@@ -34,7 +34,7 @@ func TestForcedAttemptThatIsShownEarlyIsLookedAt(t *testing.T) {
 		{"shown before it had answered", job.Audit{Auditor: "me"}, 3},
 		{"shown before another had answered", job.Audit{Auditor: "she"}, 0},
 		{"its time was over before", job.Audit{Auditor: "me", Forfeit: true}, 0},
-		{"its word is contradicted", job.Audit{Auditor: "me", Done: true, Bond: 1}, 8},
+		{"its word is contradicted", job.Audit{Auditor: "me", Done: true, Bonded: true}, 8},
 		{"its bond is gone", job.Audit{Auditor: "me", Done: true}, 0},
 	} {
 		f := &job.Forced{Unit: job.Unit{Receipt: receipt, Audited: 3, Audits: []job.Audit{c.audit}}, Truth: truth}

@@ -23,9 +23,9 @@ func (a *affair) stakeAll(name string) chaintest.Account {
 
 // filesBond returns what somebody has reserved as a custodian of the order's files.
 func (a *affair) filesBond(who chaintest.Account) (bond uint64) {
-	for _, k := range a.Lease().Files.Custodians {
-		if k.Account == who.String() {
-			bond += k.Bond
+	for _, e := range a.Lease().Reserve {
+		if e.Account == who.String() && e.Reason == workv1.REASON_FILES {
+			bond += e.Amount
 		}
 	}
 	return bond

@@ -81,7 +81,8 @@ func TestFalseTruth(t *testing.T) {
 			m, _ := a.RevealMsg(0)
 			m.Truth = wire.OutcomesToProto(truth)
 			a.Deliver(p0, m)
-			bond, before, purse := a.Unit(0).Forced[0].Unit.Bond, a.peer("p0"), a.Balance(worktest.Challenger.Address)
+			before, purse := a.peer("p0"), a.Balance(worktest.Challenger.Address)
+			bond := before.Reserved // the attempt is all that it has done
 
 			first, _ := p.Segment(segment)
 			defender, challenger := cheat.From(first), honest.From(first)

@@ -40,16 +40,11 @@ func TestLyingAuditorIsConvicted(t *testing.T) {
 		if d.Loser != disputev1.SIDE_DEFENDER || d.Parties.Defender != auditor.String() || d.StepLo != 2 {
 			t.Fatalf("%v lost: %s", d.Loser, d.Reason)
 		}
-		slash := u.Audits[0].Bond
+		slash := a.Lease().Quote.Unit * job.DefaultParams.VerdictFactor
 		kept := uint64(0)
-		for _, k := range a.Unit(0).Attested { // it may be a custodian, too; one that has not attested is let go at acceptance
-			if k.Custodian == auditor.String() {
-				kept = k.Bond
-			}
-		}
-		for _, k := range a.Lease().Files.Custodians {
-			if k.Account == auditor.String() {
-				kept += k.Bond
+		for _, e := range a.Lease().Reserve { // it may be a custodian, too; one that has not attested is let go at acceptance
+			if e.Account == auditor.String() {
+				kept += e.Amount
 			}
 		}
 		after := a.peer(auditor.Name)

@@ -216,7 +216,8 @@ func TestFileCustodianIsAskedOnChain(t *testing.T) {
 	}
 	a.NextBlock(answerTime + time.Millisecond)
 	after, err := a.Provider.Get(a.Ctx(), custodian.Address)
-	if err != nil || stake.Stake-after.Stake != k.Bond || k.Bond == 0 || after.JailedUntil <= a.Now().UnixMilli() {
+	fine := a.Lease().Quote.Unit * a.Lease().Params.LateBps / 10_000
+	if err != nil || stake.Stake-after.Stake != fine || fine == 0 || after.JailedUntil <= a.Now().UnixMilli() {
 		t.Fatalf("%+v, was %+v: %v", after, stake, err)
 	}
 	for _, left := range a.Lease().Files.Custodians {

@@ -94,8 +94,8 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 		r.Start = l.RoundStart(i / shards)
 		r.Checkpoints[0] = r.Start
 		l.Units[i] = job.Unit{
-			Status: job.Accepted, Provider: r.Provider, Bond: 1000, Receipt: &r, Proof: make([]byte, 64),
-			Attested: []job.Attestation{{Custodian: l.Auditors[0].Account, Bond: 1000, Done: true}},
+			Status: job.Accepted, Provider: r.Provider, Receipt: &r, Proof: make([]byte, 64),
+			Attested: []job.Attestation{{Custodian: l.Auditors[0].Account, Done: true}},
 		}
 		if round := i / shards; i%shards == shards-1 && round < rounds-1 {
 			l.Merges[round] = job.Merge{By: l.Lead(), Root: canon.Sum("merge", []byte{byte(round), byte(round >> 8)}), Inputs: make([]canon.Hash, shards)}
@@ -104,6 +104,9 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 	}
 	bend(&l)
 	l.Recount()
+	if l.Reserve, err = l.Exposed(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, svc, cdc := chaintest.Store(t)
 	n := &registry{&neighbours{}, &l}
 	k := work.NewKeeper(cdc, svc, n, n, n, n)
@@ -173,7 +176,7 @@ func crowd(l *job.Lease) {
 		truth := make([]proof.Outcome, len(forced.Checkpoints)-1)
 		l.Past[i] = []job.Past{
 			{Forced: &job.Forced{Index: i, Unit: job.Unit{Receipt: &forced, Provider: u.Provider, Status: job.Received}, Truth: truth, Until: 1 << 40}},
-			{Receipt: &refuted, Verdicts: []job.Audit{{Auditor: custodian, Done: true, Pass: true}}},
+			{Receipt: &refuted, Verdicts: []job.Audit{{Auditor: custodian, Done: true, Pass: true, Bonded: true}}},
 		}
 	}
 	l.Windows.Truth = 1 << 40

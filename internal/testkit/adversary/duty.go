@@ -178,7 +178,7 @@ func (p *play) watching(o *order, l *job.Lease, add adder) {
 		for j, a := range u.Audits {
 			for _, s := range a.Segments {
 				truth, ok := o.mind.outcome(i, s, u.Receipt.Checkpoints[s])
-				if ok && a.Done && a.Pass && a.Bond > 0 && a.Auditor != w && truth.End != u.Receipt.Checkpoints[s+1] {
+				if ok && a.Done && a.Pass && a.Bonded && a.Auditor != w && truth.End != u.Receipt.Checkpoints[s+1] {
 					open(w, target{kind: ofVerdict, Index: i, which: j}, s)
 				}
 			}

@@ -104,8 +104,9 @@ func TestCustodianOfFilesThatHasNothing(t *testing.T) {
 	}
 	n.Begin(names[1-slices.Index(names, faker)])
 	l = n.Settle(id)
-	if l.Reason != "" || l.Ledger.Slashed != custodian.Bond || !slices.Equal(l.Barred, []string{custodian.Account}) {
-		t.Errorf("ended early: %q; %d of %d slashed, barred %v\n%s", l.Reason, l.Ledger.Slashed, custodian.Bond, l.Barred, describe(l))
+	fine := l.Quote.Unit * l.Params.LateBps / 10_000
+	if l.Reason != "" || l.Ledger.Slashed != fine || !slices.Equal(l.Barred, []string{custodian.Account}) {
+		t.Errorf("ended early: %q; %d of %d slashed, barred %v\n%s", l.Reason, l.Ledger.Slashed, fine, l.Barred, describe(l))
 	}
 	for i, u := range l.Units {
 		if u.Attempt != 0 || len(u.Attested) != 1 || u.Attested[0].Custodian == custodian.Account {
