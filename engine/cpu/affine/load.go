@@ -56,7 +56,7 @@ func copyPlanes[T mem.Integer](v *View, dst, src []T, p *position) {
 				rows = len(dst) / n
 			}
 			if v.Transpose != nil && unsafe.Sizeof(dst[0]) == mem.Word && out.Stride == 1 && min(rows, n) >= asm.TransposeRows {
-				transposePlane(v.Transpose, mem.Slice[float32](mem.First(dst), rows*n), mem.Slice[float32](mem.First(src), len(src)), p.at, rows, n, in.Stride)
+				v.transposePlane(mem.Slice[float32](mem.First(dst), rows*n), mem.Slice[float32](mem.First(src), len(src)), p.at, rows)
 			} else {
 				copyPlane(dst, src, p.at, rows, n, out.Stride, in.Stride)
 			}
@@ -128,11 +128,11 @@ func copyPlane[T mem.Integer](dst, src []T, at, rows, cols, rowStep, colStep int
 	}
 }
 
-// transposePlane copies rows × cols elements from one on, of which those of a column are
-// contiguous in src and step behind those of the last one. Where eights are not whole, some are
-// copied twice.
-func transposePlane(transpose asm.TransposeKernel, dst, src []float32, at, rows, cols, step int) {
+// transposePlane copies so many whole rows from an element on, which are neighbours in src.
+// Where eights are not whole, some elements are copied twice.
+func (v *View) transposePlane(dst, src []float32, at, rows int) {
 	const eight = asm.TransposeRows
+	cols, step := v.Loops[len(v.Loops)-1].Extent, v.Loops[len(v.Loops)-1].Stride
 	var columns [eight]int
 	for i := range columns {
 		columns[i] = i * step
@@ -141,10 +141,10 @@ func transposePlane(transpose asm.TransposeKernel, dst, src []float32, at, rows,
 	for c := 0; c < cols; c += eight {
 		c = min(c, cols-eight)
 		from := at + c*step
-		transpose(rows/eight, &dst[c], cols*mem.Word, &src[from], &columns)
+		v.Transpose(rows/eight, &dst[c], cols*mem.Word, &src[from], &columns)
 		if rows%eight != 0 {
 			last := rows - eight
-			transpose(1, &dst[last*cols+c], cols*mem.Word, &src[from+last], &columns)
+			v.Transpose(1, &dst[last*cols+c], cols*mem.Word, &src[from+last], &columns)
 		}
 	}
 }
