@@ -44,7 +44,7 @@ func (g *imagined) move(at *dispute.Game) (dispute.Move, error) {
 		return first(at.Posted, g.tree(at, false).nodes(at.Below())), nil
 	case dispute.PostNode:
 		below := g.lie.output.nodes(canon.Full(g.output.n).Expand(g.rules.Depth))
-		return &dispute.Node{Opcode: g.program.Nodes[g.node], Path: g.commitment.NodeTree.Prove(g.node), Below: below}, nil
+		return &dispute.Node{Leaf: g.commitment.Leaves[g.node], Path: g.commitment.NodeTree.Prove(g.node), Below: below}, nil
 	case dispute.PostTile:
 		return &dispute.Tile{Content: g.content}, nil
 	case dispute.PickElement:

@@ -19,7 +19,7 @@ func BenchmarkStep(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	flops, _ := p.Cost()
+	flops := p.Cost().FLOPs
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("t%d", threads), func(b *testing.B) {
 			run, err := cpu.New(threads).Prepare(p)

@@ -96,7 +96,7 @@ type ranModel struct {
 	Outputs    []ranTensor   `json:"outputs"`
 	Operators  []string      `json:"operators"`
 	Primitives int           `json:"primitives"`
-	FLOPs      int           `json:"flops"`
+	FLOPs      uint64        `json:"flops"`
 	Seconds    float64       `json:"seconds"`
 	Tasks      []engine.Task `json:"tasks,omitempty"` // of --explain
 	Trace      string        `json:"trace,omitempty"` // the file of it
@@ -144,10 +144,9 @@ func (r *onnxRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	flops, _ := m.Program.Cost()
 	told := ranModel{
 		Model: r.model, Executor: exec.Name(), Profile: r.profile, Inputs: []ranTensor{}, Outputs: []ranTensor{}, Operators: summary.Operators,
-		Primitives: len(m.Program.Nodes), FLOPs: flops, Seconds: float64(time.Since(begun).Milliseconds()) / 1000, Tasks: tasks,
+		Primitives: len(m.Program.Nodes), FLOPs: m.Program.Cost().FLOPs, Seconds: float64(time.Since(begun).Milliseconds()) / 1000, Tasks: tasks,
 		Trace: r.trace,
 	}
 	for _, name := range summary.Inputs {

@@ -79,7 +79,7 @@ func everyKind() (out []Move) {
 	for kind := range uint8(255) {
 		m := newMove(kind)
 		if n, ok := m.(*Node); ok {
-			n.Opcode.Primitive = &tensor.Primitive{} // as decoding would
+			n.Leaf.Opcode.Primitive = &tensor.Primitive{} // as decoding would
 		}
 		if m != nil {
 			out = append(out, m)
@@ -246,7 +246,7 @@ func withHashes(m Move, hashes []canon.Hash) Move {
 	case *Below:
 		return &Below{hashes}
 	case *Node:
-		return &Node{m.Opcode, m.Path, hashes}
+		return &Node{m.Leaf, m.Path, hashes}
 	}
 	return m
 }

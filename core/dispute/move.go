@@ -34,9 +34,9 @@ type Below struct{ Below []canon.Hash }
 // Node posts the node in hand, opened in the program, and the subtrees below
 // the top of its output's tile tree.
 type Node struct {
-	Opcode graph.Opcode
-	Path   []canon.Hash
-	Below  []canon.Hash
+	Leaf  graph.Leaf
+	Path  []canon.Hash
+	Below []canon.Hash
 }
 
 // Tile posts the bytes of the tile in hand.
@@ -124,7 +124,7 @@ func (m *Below) Code(c *canon.Codec) { c.Hashes(&m.Below, maxPosted) }
 
 // Code walks the fields of m.
 func (m *Node) Code(c *canon.Codec) {
-	codeOpcode(c, &m.Opcode)
+	canon.With(c, &m.Leaf, func(n graph.Leaf, e *canon.Encoder) { n.Encode(e) }, func(d *canon.Decoder) graph.Leaf { return *graph.DecodeLeaf(d) })
 	c.Hashes(&m.Path, maxPath)
 	c.Hashes(&m.Below, maxPosted)
 }

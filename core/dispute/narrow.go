@@ -58,10 +58,10 @@ func (g *Game) posted(below []canon.Hash) {
 }
 
 func (m *Node) play(g *Game) error {
-	if err := g.Header.Nodes.Open(g.Node, m.Opcode.Encode, m.Path); err != nil {
+	if err := g.Header.Nodes.Open(g.Node, m.Leaf.Encode, m.Path); err != nil {
 		return bad("node %d: %v", g.Node, err)
 	}
-	op := m.Opcode
+	op := m.Leaf.Opcode
 	l := tensor.LayoutOf(op.Type, op.Shape)
 	if l.Tiles() == 0 { // an empty tensor has one possible root
 		if g.Top == l.Root(canon.Root(nil)) {

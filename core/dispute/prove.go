@@ -11,7 +11,7 @@ import (
 
 func (e *Execution) postNode(g *Game) Move {
 	t := canon.NewTree(e.Values[g.Node].Leaves())
-	m := &Node{Opcode: e.Program.Nodes[g.Node], Path: e.commitment.NodeTree.Prove(g.Node)}
+	m := &Node{Leaf: e.commitment.Leaves[g.Node], Path: e.commitment.NodeTree.Prove(g.Node)}
 	if t.Len() > 0 {
 		m.Below = t.Nodes(canon.Full(t.Len()).Expand(g.Rules.Depth))
 	}

@@ -14,6 +14,7 @@ type Header struct {
 	DataType                      tensor.DType // 0 if no batch is read
 	DataShape                     tensor.Shape
 	Rows                          int
+	Cost                          Cost // of one run: the sum over the nodes
 }
 
 // Part is a committed list: its length and the root over its leaves.
@@ -39,6 +40,7 @@ func (h *Header) Encode(e *canon.Encoder) {
 	e.U8(uint8(h.DataType))
 	h.DataShape.Encode(e)
 	e.Uint(uint64(h.Rows))
+	h.Cost.Encode(e)
 }
 
 // DecodeHeader reads what Encode wrote.
@@ -50,6 +52,7 @@ func DecodeHeader(d *canon.Decoder) *Header {
 	h.DataType = tensor.DType(d.U8())
 	h.DataShape = tensor.DecodeShape(d)
 	h.Rows = int(d.Uint(tensor.MaxDim))
+	h.Cost = DecodeCost(d)
 	return h
 }
 
@@ -61,18 +64,28 @@ func (h *Header) Root() canon.Hash {
 // Commitment is a program with its Merkle trees, ready to open any part.
 type Commitment struct {
 	Header
+	Leaves                                    []Leaf
 	NodeTree, SlotTree, ConstTree, OutputTree *canon.Tree
+
+	program *Program
+	outputs []Output
 }
 
 // Commit hashes a checked program.
 func (p *Program) Commit() *Commitment {
-	c := &Commitment{Header: Header{Groups: p.Groups, Rows: p.Rows}}
+	all := p.Leaves()
+	return p.CommitAs(all, total(all))
+}
+
+// CommitAs hashes a program as somebody might who lies about its nodes and its cost.
+func (p *Program) CommitAs(nodes []Leaf, cost Cost) *Commitment {
+	c := &Commitment{Header: Header{Groups: p.Groups, Rows: p.Rows, Cost: cost}, Leaves: nodes, program: p, outputs: p.outputs()}
 	if p.Data != nil {
 		c.DataType, c.DataShape = p.Data.Type, p.Data.Shape
 	}
-	c.NodeTree = leaves(p.Nodes, func(n Opcode, e *canon.Encoder) { n.Encode(e) })
+	c.NodeTree = leaves(nodes, func(n Leaf, e *canon.Encoder) { n.Encode(e) })
 	c.SlotTree = leaves(p.Slots, Slot.Encode)
-	c.OutputTree = leaves(p.outputs(), Output.Encode)
+	c.OutputTree = leaves(c.outputs, Output.Encode)
 	roots := make([]canon.Hash, len(p.Consts))
 	for i, t := range p.Consts {
 		roots[i] = t.Root()

@@ -154,7 +154,7 @@ func (p *Program) Check() error {
 			return fmt.Errorf("slot %q gets %v%v, holds %v%v", slot.Name, t, s, slot.Type, slot.Shape)
 		}
 	}
-	return nil
+	return p.checkCost()
 }
 
 // checkResults returns an error unless there is a value for every slot of the result, and
@@ -170,16 +170,6 @@ func (p *Program) checkResults() error {
 		}
 	}
 	return nil
-}
-
-// Cost returns the floating-point operations of one run and the bytes that it
-// moves between memory and the processor if nothing is fused.
-func (p *Program) Cost() (flops, bytes int) {
-	for i := range p.Nodes {
-		f, b := p.Nodes[i].Cost()
-		flops, bytes = flops+f, bytes+b
-	}
-	return flops, bytes
 }
 
 // Encode appends the canonical encoding of r.

@@ -114,16 +114,16 @@ func (j *Job) Bind(p *job.Problem) error {
 		return err
 	}
 	p.Profile, p.Start, p.Step = j.profile.String(), start, j.Step.Commitment.Root()
-	flops, moved := j.Step.Cost()
-	p.StepFLOPs, p.StepBytes, p.StateBytes = uint64(flops), uint64(moved), uint64(j.bytes)
+	step := j.Step.Commitment.Cost
+	p.StepFLOPs, p.StepBytes, p.StateBytes = step.FLOPs, step.Bytes, uint64(j.bytes)
 	if j.Training == nil {
 		p.Kind, p.Batch, p.Records = job.Batch, j.Step.Rows, j.Start.Slots[0].Shape[0]
 		return nil
 	}
 	p.Kind, p.Merge, p.Data = job.Training, j.Merge.Commitment.Root(), j.Data.Root()
 	p.Batch, p.Records, p.Shards, p.Recipe = j.Recipe.Batch, j.Data.Shape[0], j.shards, canon.Marshal(&j.Recipe)
-	flops, moved = j.Merge.Cost()
-	p.MergeFLOPs, p.MergeBytes = uint64(flops), uint64(moved)
+	merge := j.Merge.Commitment.Cost
+	p.MergeFLOPs, p.MergeBytes = merge.FLOPs, merge.Bytes
 	return nil
 }
 

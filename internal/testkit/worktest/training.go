@@ -91,8 +91,8 @@ func NewTrainingNamed(t testing.TB, lie *Lie, tail string) *Training {
 		step: program{tr.Program, tr.Program.Commit()}, merge: program{merge, merge.Commit()},
 	}
 	p.Step, p.Merge, p.Start, p.Data = w.step.Root(), w.merge.Root(), w.keep(tr.Start), data.Root()
-	flops, moved := w.step.Cost()
-	p.StepFLOPs, p.StepBytes = uint64(flops), uint64(moved)
+	cost := w.step.Program.Cost()
+	p.StepFLOPs, p.StepBytes = cost.FLOPs, cost.Bytes
 	w.Problem = p
 	if lie != nil {
 		lie.Node = w.product()
