@@ -99,7 +99,7 @@ func draftHalfMinuteUnits(ctx context.Context, o Options) (*consume.Draft, error
 	s := consume.Default()
 	p, c := &s.Problem, &s.Conditions
 	p.Rounds, p.Shards, p.Batch, p.Seed = 1, disputedUnits, 8, 7
-	c.MaxPrice, c.Providers, c.Auditors, c.AuditSegments, c.Custodians = 10_000_000_000, 1, 1, 1, 1
+	c.MaxPrice, c.Providers, c.Custodians = 10_000_000_000, 1, 1
 	c.UnitTimeout, c.UnitWindow, c.Window = consume.Duration(time.Hour), consume.Duration(time.Hour), consume.Duration(time.Hour)
 	text := strings.Repeat("a stick is cut in two and each side keeps its half of the tally. ", 200)
 	words, err := demo.Vocabulary(text)

@@ -34,8 +34,8 @@ problem:
 conditions:
   maxPrice: 5tally           # locked now, with a deposit; what is not spent comes back
   providers: 2               # at least
-  auditRate: 5%              # of each unit's runs, re-executed by each of the auditors
-  auditors: 1
+  assurance: {audit: {rate: 5%}} # of each unit's runs, executed again by a drawn auditor
+  # assurance: {watched: true} # or all of them
   custodians: 3              # that keep the data
   # and as for tally train: expires, validator, unitTimeout, unitWindow, window, speculate`
 

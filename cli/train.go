@@ -51,11 +51,11 @@ conditions:
   expires: 10m               # if no offer meets it
   providers: 2               # at least
   # validator: tally1…       # who alone may lead
-  auditors: 1                # of each unit
-  auditSegments: 1           # that each re-executes
-  # auditRate: 25%           # in place of auditSegments: a share of them
-  # auditFloor: 1            # fewest for a provider with a long record; 0: always all
-  # topSegments: 1           # besides, those with the largest updates
+  assurance:                 # how each unit is checked, in one of these forms
+    audit: {auditors: 1, segments: 1} # drawn auditors, and the segments that each executes again;
+                             # in place of segments rate: 25%; floor: the fewest of a provider
+                             # with a long record; top: besides, those with the largest updates
+    # watched: true          # a drawn auditor executes everything again
   custodians: 3              # that keep the data
   codedBytes: 268435456      # of a unit's checkpoints, above which each of four or more keeps a fragment
   unitTimeout: 10m

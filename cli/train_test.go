@@ -11,7 +11,7 @@ import (
 
 // The example names everything that an order may say, and is one itself.
 func TestExampleOrderIsWhole(t *testing.T) {
-	for _, of := range []any{consume.Spec{}, consume.SpecProblem{}, consume.SpecConditions{}, consume.SpecAdapters{}, consume.SpecOptimizer{}} {
+	for _, of := range []any{consume.Spec{}, consume.SpecProblem{}, consume.SpecConditions{}, consume.SpecAssurance{}, consume.SpecAudit{}, consume.SpecAdapters{}, consume.SpecOptimizer{}} {
 		for f := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			name, _, _ := strings.Cut(reflect.TypeOf(of).Field(f).Tag.Get("json"), ",")
 			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(exampleOrder) {
@@ -22,9 +22,12 @@ func TestExampleOrderIsWhole(t *testing.T) {
 	if _, err := consume.ParseSpec([]byte(exampleOrder)); err != nil {
 		t.Error(err)
 	}
-	// Of two that exclude one another, the second alone.
+	// Of those that exclude one another, one alone.
 	all := regexp.MustCompile(`(?m)^( +)# (\w+:)`).ReplaceAllString(exampleOrder, "$1$2")
-	if _, err := consume.ParseSpec([]byte(regexp.MustCompile(`(?m)^ +continue: .*\n`).ReplaceAllString(all, ""))); err != nil {
-		t.Error(err)
+	for form, others := range map[string]string{"audit": "watched", "watched": "audit"} {
+		one := regexp.MustCompile(`(?m)^ +(continue|`+others+`): .*\n`).ReplaceAllString(all, "")
+		if _, err := consume.ParseSpec([]byte(one)); err != nil {
+			t.Errorf("%s: %v", form, err)
+		}
 	}
 }

@@ -17,7 +17,7 @@ func TestSilentValidator(t *testing.T) {
 		Config: func(c *devnet.Config) { c.Validators = 4 },
 		Spec: func(s *consume.Spec) {
 			short(s)
-			s.Conditions.Custodians, s.Conditions.Auditors = 3, 3
+			s.Conditions.Custodians, s.Conditions.Assurance.Audit = 3, &consume.SpecAudit{Auditors: 3, Segments: 1}
 		},
 		Idle: []string{"validator-3"},
 	})

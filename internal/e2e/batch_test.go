@@ -165,7 +165,7 @@ func TestWrongResultIsFound(t *testing.T) {
 		cheater.CompareAndSwap(nil, r.Role)
 		return cheater.Load() == r.Role
 	}}
-	_, draft := batchDraft(t, func(c *consume.SpecConditions) { c.AuditSegments = 2 })
+	_, draft := batchDraft(t, func(c *consume.SpecConditions) { c.Assurance.Audit = &consume.SpecAudit{Auditors: 1, Segments: 2} })
 	n := nettest.Start(t, nettest.Options{Draft: draft, Bend: map[string]nettest.Bend{"provider-0": wrong, "provider-1": wrong}})
 	l := n.Settle(n.Post(nil))
 	if got := barred(n, l); !slices.Equal(got, []string{cheater.Load().(string)}) {

@@ -22,7 +22,7 @@ func cheated(config func(*devnet.Config)) nettest.Options {
 	return nettest.Options{
 		Config: config,
 		Spec: func(s *consume.Spec) {
-			s.Conditions.AuditSegments = 2
+			s.Conditions.Assurance.Audit = &consume.SpecAudit{Auditors: 1, Segments: 2}
 			s.Conditions.MaxPrice *= 10
 			// A network that was killed needs seconds before its roles look at anything.
 			s.Conditions.Window, s.Conditions.UnitTimeout = consume.Duration(5*time.Second), consume.Duration(time.Minute)

@@ -77,7 +77,7 @@ func TestCustodianThatKeepsNothing(t *testing.T) {
 		Bend:   held.bend(),
 		Spec: func(s *consume.Spec) {
 			s.Problem.Shards, s.Conditions.Providers = 1, 1 // no other unit has the faker as custodian
-			s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0
+			s.Conditions.Assurance.Audit = &consume.SpecAudit{}
 			s.Conditions.UnitWindow = consume.Duration(20 * time.Second) // until then it is asked
 		},
 	})

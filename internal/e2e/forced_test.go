@@ -86,7 +86,7 @@ func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
 			s.Problem.Steps = 6                       // segments of two
 			s.Conditions.MaxPrice *= 100
 			s.Conditions.UnitTimeout = consume.Duration(20 * time.Second) // a truth that contradicts the lazy holds the lease as long
-			s.Conditions.Auditors, s.Conditions.AuditSegments, s.Conditions.Custodians = 2, 2, 2
+			s.Conditions.Assurance.Audit, s.Conditions.Custodians = &consume.SpecAudit{Auditors: 2, Segments: 2}, 2
 		},
 		Play: map[string]func(context.Context, *role.Env) error{"validator-2": lazy},
 		Idle: []string{"challenger-0"},

@@ -126,7 +126,7 @@ func TestCustodianOfAWrongFragmentIsSlashed(t *testing.T) {
 		Bend:   held.bend(),
 		Spec: func(s *consume.Spec) {
 			cut(s)
-			s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0
+			s.Conditions.Assurance.Audit = &consume.SpecAudit{}
 			s.Conditions.UnitWindow = consume.Duration(10 * time.Second) // until then it is found
 		},
 	})

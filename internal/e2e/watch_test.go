@@ -31,7 +31,7 @@ func TestLateFraudIsRolledBack(t *testing.T) {
 		return cheater.Load() == r.Role
 	}}
 	n := nettest.Start(t, nettest.Options{
-		Spec: func(s *consume.Spec) { s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0 },
+		Spec: func(s *consume.Spec) { s.Conditions.Assurance.Audit = &consume.SpecAudit{} },
 		Idle: []string{"challenger-0"},
 		Bend: map[string]nettest.Bend{
 			"provider-0": wrong,

@@ -109,7 +109,7 @@ func ParseBatchSpec(b []byte) (BatchSpec, error) {
 	case p.Batch < 0 || p.Steps < 0:
 		return s, errors.New("problem.batch and problem.steps are positive, or left out")
 	}
-	return s, nil
+	return s, s.Conditions.Assurance.check()
 }
 
 // OrderFile is an order file that was read, of whatever kind.

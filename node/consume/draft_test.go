@@ -77,7 +77,7 @@ func TestDraftRefuses(t *testing.T) {
 		"checkpoints":       {func(s *Spec) { s.Problem.Interval = -8 }, bigram(2, 4, 20, 0.1), prose, "checkpoint interval is -8"},
 		"rounds for ever":   {func(s *Spec) { s.Problem.Rounds = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "units"},
 		"custodians":        {func(s *Spec) { s.Conditions.Custodians = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "custodians"},
-		"auditors":          {func(s *Spec) { s.Conditions.Auditors = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "auditors"},
+		"auditors":          {func(s *Spec) { s.Conditions.Assurance.Audit = &SpecAudit{Auditors: math.MaxInt, Segments: 1} }, bigram(2, 4, 20, 0.1), prose, "auditors"},
 		"a negative time":   {func(s *Spec) { s.Conditions.UnitTimeout = -1 }, bigram(2, 4, 20, 0.1), prose, "unit timeout"},
 	} {
 		s := small()

@@ -74,21 +74,17 @@ type SpecAdapters struct {
 
 // SpecConditions are the terms of the order.
 type SpecConditions struct {
-	MaxPrice      Amount   `json:"maxPrice"`
-	Expires       Duration `json:"expires"`
-	Providers     int      `json:"providers"`
-	Validator     string   `json:"validator,omitempty"`
-	Auditors      int      `json:"auditors"`
-	AuditSegments int      `json:"auditSegments"`         // of each unit, by each of them
-	AuditRate     Share    `json:"auditRate,omitempty"`   // in place of auditSegments: a share of them
-	AuditFloor    int      `json:"auditFloor,omitempty"`  // fewest for a provider with a long record
-	TopSegments   int      `json:"topSegments,omitempty"` // besides: those with the largest updates
-	Custodians    int      `json:"custodians"`
-	CodedBytes    uint64   `json:"codedBytes"` // of a unit's checkpoints, above which each custodian keeps a fragment of them; 0: each keeps all
-	UnitTimeout   Duration `json:"unitTimeout"`
-	UnitWindow    Duration `json:"unitWindow"`
-	Window        Duration `json:"window"`
-	Speculate     Depth    `json:"speculate"` // rounds ahead of those whose windows are over
+	MaxPrice    Amount        `json:"maxPrice"`
+	Expires     Duration      `json:"expires"`
+	Providers   int           `json:"providers"`
+	Validator   string        `json:"validator,omitempty"`
+	Assurance   SpecAssurance `json:"assurance"`
+	Custodians  int           `json:"custodians"`
+	CodedBytes  uint64        `json:"codedBytes"` // of a unit's checkpoints, above which each custodian keeps a fragment of them; 0: each keeps all
+	UnitTimeout Duration      `json:"unitTimeout"`
+	UnitWindow  Duration      `json:"unitWindow"`
+	Window      Duration      `json:"window"`
+	Speculate   Depth         `json:"speculate"` // rounds ahead of those whose windows are over
 }
 
 // Kind is the kind of order that a Spec describes.
@@ -107,7 +103,7 @@ func Default() Spec {
 			Rounds:    8, Shards: 4, Steps: 16, Batch: 8, Seed: 1,
 		},
 		Conditions: SpecConditions{
-			MaxPrice: 10_000_000, Expires: Duration(10 * time.Minute), Providers: 1, Auditors: 1, AuditSegments: 1, Custodians: 3, CodedBytes: 256 << 20,
+			MaxPrice: 10_000_000, Expires: Duration(10 * time.Minute), Providers: 1, Custodians: 3, CodedBytes: 256 << 20,
 			UnitTimeout: Duration(10 * time.Minute), UnitWindow: Duration(time.Minute), Window: Duration(10 * time.Minute), Speculate: AllRounds,
 		},
 	}
@@ -178,7 +174,7 @@ func ParseSpec(b []byte) (Spec, error) {
 	case s.Problem.Text == "":
 		return s, errors.New("problem.text is missing: name a text file to train on")
 	}
-	return s, nil
+	return s, s.Conditions.Assurance.check()
 }
 
 // statedKind returns the kind that an order file states, whatever else it says.
@@ -216,16 +212,13 @@ func (s *Spec) Terms() job.Conditions {
 // terms returns the conditions for units of so many segments.
 func (c *SpecConditions) terms(of int) job.Conditions {
 	ms := func(d Duration) int64 { return time.Duration(d).Milliseconds() }
-	segments := c.AuditSegments
-	if c.AuditRate > 0 {
-		segments = int(math.Ceil(float64(c.AuditRate) * float64(of)))
-	}
-	return job.Conditions{
-		AuditFloor: c.AuditFloor, TopSegments: c.TopSegments,
-		MaxPrice: uint64(c.MaxPrice), Expires: ms(c.Expires), MinProviders: c.Providers, Validator: c.Validator, Auditors: c.Auditors,
-		AuditSegments: segments, Custodians: c.Custodians, CodedBytes: c.CodedBytes, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
+	t := job.Conditions{
+		MaxPrice: uint64(c.MaxPrice), Expires: ms(c.Expires), MinProviders: c.Providers, Validator: c.Validator,
+		Custodians: c.Custodians, CodedBytes: c.CodedBytes, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
 		Speculate: int(c.Speculate),
 	}
+	c.Assurance.enter(&t, of)
+	return t
 }
 
 // Depth is a number of rounds, or all of an order, which is written all.

@@ -33,16 +33,19 @@ func TestParseSpec(t *testing.T) {
 		"":                     "kind",
 		"kind: InferenceOrder": `kind is "InferenceOrder"`,
 		"kind: TrainingOrder":  "problem.model is missing",
-		strings.Replace(minimal, ", text: t.txt", "", 1): "problem.text is missing",
-		minimal + "colour: red":                          "colour",
-		minimal + "conditions: {maxPrice: 5}x":           "line 2",
-		minimal + "conditions: {maxPrice: 5 euros}":      "write it like 2.5tally",
-		minimal + "conditions: {maxPrice: 2}":            "line 3: conditions.maxPrice: 2 has no unit: write 2tally",
-		minimal + "conditions: {window: 5 minutes}":      "line 3: conditions.window: duration \"5 minutes\": write it like 90s",
-		minimal + "conditions: {auditRate: 5}":           "line 3: conditions.auditRate: share \"5\": write it like 5%",
-		minimal + minimal:                                "already",
-		minimal + "name: [1,2]":                          "name",
-		strings.Repeat(" ", maxSpec+1):                   "at most",
+		strings.Replace(minimal, ", text: t.txt", "", 1):                        "problem.text is missing",
+		minimal + "colour: red":                                                 "colour",
+		minimal + "conditions: {maxPrice: 5}x":                                  "line 2",
+		minimal + "conditions: {maxPrice: 5 euros}":                             "write it like 2.5tally",
+		minimal + "conditions: {maxPrice: 2}":                                   "line 3: conditions.maxPrice: 2 has no unit: write 2tally",
+		minimal + "conditions: {window: 5 minutes}":                             "line 3: conditions.window: duration \"5 minutes\": write it like 90s",
+		minimal + "conditions: {assurance: {audit: {rate: 5}}}":                 "share \"5\": write it like 5%",
+		minimal + "conditions: {assurance: {audit: {rates: 5%}}}":               "rates",
+		minimal + "conditions: {assurance: {watch: true}}":                      "watch",
+		minimal + "conditions: {assurance: {audit: {rate: 5%}, watched: true}}": "write one of audit",
+		minimal + minimal:              "already",
+		minimal + "name: [1,2]":        "name",
+		strings.Repeat(" ", maxSpec+1): "at most",
 	} {
 		if _, err := ParseSpec([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80q: %v, want %q", text, err, want)
@@ -226,11 +229,13 @@ func FuzzParseSpec(f *testing.F) {
 // How much is audited is the consumer's choice: a number of segments, or a share.
 func TestAuditTerms(t *testing.T) {
 	for text, want := range map[string][3]int{ // segments, floor, largest; of a unit with 16 steps
-		"conditions: {auditSegments: 3}":                              {3, 0, 0},
-		"conditions: {auditRate: 5%}":                                 {1, 0, 0},
-		"conditions: {auditRate: 50%, auditFloor: 1, topSegments: 2}": {4, 1, 2},
-		"conditions: {auditRate: 100%}":                               {8, 0, 0},
-		"conditions: {auditRate: 51%}":                                {5, 0, 0},
+		"": {1, 0, 0}, // nothing asked for
+		"conditions: {assurance: {audit: {segments: 3}}}":                 {3, 0, 0},
+		"conditions: {assurance: {audit: {rate: 5%}}}":                    {1, 0, 0},
+		"conditions: {assurance: {audit: {rate: 50%, floor: 1, top: 2}}}": {4, 1, 2},
+		"conditions: {assurance: {audit: {rate: 100%}}}":                  {8, 0, 0},
+		"conditions: {assurance: {audit: {rate: 51%}}}":                   {5, 0, 0},
+		"conditions: {assurance: {watched: true}}":                        {8, 0, 0},
 	} {
 		s, err := ParseSpec([]byte(minimal + text + "\n"))
 		if err != nil {
@@ -242,7 +247,7 @@ func TestAuditTerms(t *testing.T) {
 		}
 	}
 	for _, rate := range []string{"5", "101%", "-1%", "NaN%", "five%"} {
-		if _, err := ParseSpec([]byte(minimal + "conditions: {auditRate: " + rate + "}\n")); err == nil {
+		if _, err := ParseSpec([]byte(minimal + "conditions: {assurance: {audit: {rate: " + rate + "}}}\n")); err == nil {
 			t.Errorf("an audit rate of %s was taken", rate)
 		}
 	}

@@ -69,7 +69,7 @@ func spec() consume.Spec {
 	s.Name = "demo"
 	p, c := &s.Problem, &s.Conditions
 	p.Rounds, p.Shards, p.Steps, p.Interval, p.Batch, p.Seed = 8, 4, trainingSteps, 8, 8, seed
-	c.MaxPrice, c.Providers, c.Custodians, c.Auditors, c.AuditSegments = 5_000_000, 3, 3, 1, 1
+	c.MaxPrice, c.Providers, c.Custodians = 5_000_000, 3, 3
 	c.Expires = consume.Duration(time.Minute)
 	c.UnitTimeout, c.UnitWindow, c.Window = consume.Duration(2*time.Minute), consume.Duration(3*time.Second), consume.Duration(20*time.Second)
 	return s

@@ -87,7 +87,7 @@ func TestCustodianOfFilesThatHasNothing(t *testing.T) {
 			c.Work.AnswerMs = 3000
 		},
 		Spec: func(s *consume.Spec) {
-			s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0
+			s.Conditions.Assurance.Audit = &consume.SpecAudit{}
 			s.Conditions.Window = consume.Duration(3 * time.Second) // until then it is asked
 		},
 		Idle: names,

@@ -23,7 +23,7 @@ func spec() consume.Spec {
 	p, c := &s.Problem, &s.Conditions
 	p.Rounds, p.Shards, p.Steps, p.Interval, p.Batch, p.Seed = 2, 2, 4, 2, 4, 7
 	p.Optimizer.Warmup = 2
-	c.MaxPrice, c.Providers, c.Auditors, c.AuditSegments, c.Custodians = 100_000_000, 2, 1, 1, 1
+	c.MaxPrice, c.Providers, c.Custodians = 100_000_000, 2, 1
 	c.Expires = consume.Duration(time.Minute)
 	c.UnitTimeout = consume.Duration(Patience)
 	c.UnitWindow, c.Window = consume.Duration(100*time.Millisecond), consume.Duration(500*time.Millisecond)
