@@ -29,6 +29,7 @@ var hints = []struct {
 	{as[*consume.PoorError], "send the account money: tally tx bank send FROM TO AMOUNTutally"},
 	{as[*bundle.VersionError], "verify it with the tally that wrote it, or ask who gave it to you for one of this version"},
 	{as[*client.PriceError], "name another node in tally.yaml; if the chain really asks for so much, set gas_price there to it"},
+	{says("its lease was pruned at"), "tally verify checks the bundle, and tally order renew anchors it anew; an order that goes on from its final state needs no parent"},
 	{says("fetch model"), "if those who kept it have let it go, a quarter of an hour after the order was settled, tally train --again has it trained again"},
 	{is(bundle.ErrDamaged), "fetch the bundle again: this copy was damaged or changed"},
 	{is(errUnanchored), "name the validator set that you trust with --trust HASH; who runs the chain, or its explorer, can tell it"},

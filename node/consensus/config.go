@@ -44,6 +44,9 @@ type Config struct {
 	// chain lets a pause count; zero: an idle chain makes none, and its clocks go
 	// on only as far as blocks that somebody's transactions make let them.
 	EmptyInterval time.Duration
+	// KeepBlocks are the newest blocks that stay, beside those in which evidence still counts; 0: all.
+	// KeepStates are the newest states that can be asked for; 0: 1000.
+	KeepBlocks, KeepStates uint64
 	// Origins are the web origins that may call RPC and REST, "*" for all; empty:
 	// none.
 	Origins []string

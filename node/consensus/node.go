@@ -16,6 +16,7 @@
 package consensus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,9 +47,8 @@ import (
 )
 
 const (
-	// State is kept for queries of the past this many blocks.
-	keepBlocks = 1_000
-	pruneEvery = 100
+	keepStates = 1_000 // newest ones, where the settings do not say
+	pruneEvery = 100   // blocks
 )
 
 // Node is a running node.
@@ -97,7 +97,7 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 		return nil, err
 	}
 	logger := sdkslog.NewCustomLogger(c.Logger.With("node", c.Name))
-	if err := n.openApp(logger, genesis.ChainID, conf.DBDir()); err != nil {
+	if err := n.openApp(&c, logger, genesis.ChainID, conf.DBDir()); err != nil {
 		return nil, err
 	}
 	if err := n.openComet(ctx, logger, conf, genesis); err != nil {
@@ -110,14 +110,15 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 	return n, nil
 }
 
-func (n *Node) openApp(logger log.Logger, chainID, dir string) error {
+func (n *Node) openApp(c *Config, logger log.Logger, chainID, dir string) error {
 	db, err := dbm.NewGoLevelDB("application", dir, nil)
 	if err != nil {
 		return fmt.Errorf("open the application's database (is another process using it?): %w", err)
 	}
 	a, err := app.New(logger, db, chainID,
 		baseapp.SetMinGasPrices("0"+coin.Denom),
-		baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(keepBlocks, pruneEvery)),
+		baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(cmp.Or(c.KeepStates, keepStates), pruneEvery)),
+		baseapp.SetMinRetainBlocks(c.KeepBlocks),
 	)
 	if err != nil {
 		return errors.Join(err, db.Close())

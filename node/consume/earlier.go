@@ -5,10 +5,14 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -23,8 +27,8 @@ type EarlierOrder struct {
 // FindEarlier returns the newest earlier order that can be resumed, else the newest, else
 // nil. The same order gives the same bits: whoever posts it again pays for them twice.
 //
-// nonce is that of the next order on the same terms, their number. Two postings of one
-// home and address, of which neither saw the other, get the same one, and so are one order.
+// nonce is that of the next order on the same terms: the first that none of them has had. Two postings of
+// one home and address, of which neither saw the other, get the same one, and so are one order.
 func FindEarlier(ctx context.Context, env *role.Env, o *job.Order) (e *EarlierOrder, nonce uint64, err error) {
 	booked, err := Orders(ctx, env, o.Consumer, maxFound)
 	if err != nil {
@@ -37,6 +41,21 @@ func FindEarlier(ctx context.Context, env *role.Env, o *job.Order) (e *EarlierOr
 		}
 	}
 	candidates, nonce := earlier(all, o)
+	known := map[canon.Hash]bool{}
+	for i := range all {
+		known[all[i].ID()] = true
+	}
+	nonce, err = unused(nonce, func(n uint64) (bool, error) {
+		next := *o
+		next.Nonce = n
+		if known[next.ID()] {
+			return true, nil
+		}
+		return settled(ctx, env, next.ID())
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("look for a nonce: %w", err)
+	}
 	for _, i := range candidates {
 		_, terms := compareOrders(&all[i], o)
 		x := &EarlierOrder{ID: all[i].ID(), Progress: Progress{Status: booked[i].Posting.Status}, OwnPeer: bytes.Equal(all[i].Contact.Key, o.Contact.Key)}
@@ -69,6 +88,36 @@ func earlier(all []job.Order, o *job.Order) (candidates []int, nonce uint64) {
 		}
 	}
 	return candidates, nonce
+}
+
+// settled reports whether the chain has settled an order, if its lease is pruned or not.
+func settled(ctx context.Context, env *role.Env, id canon.Hash) (bool, error) {
+	_, err := workv1.NewQueryClient(env.Chain.Conn).Path(ctx, &workv1.QueryPathRequest{Order: id.String()})
+	if status.Code(err) == codes.NotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// unused returns a nonce from first on that no order has had. Orders that the chain has pruned are in no
+// list, but their nonces lie beside one another: so it looks ever farther, then ever nearer.
+func unused(first uint64, used func(uint64) (bool, error)) (uint64, error) {
+	for step, farther := uint64(1), true; step > 0; {
+		is, err := used(first + step - 1)
+		if err != nil {
+			return 0, err
+		}
+		farther = farther && is
+		if is {
+			first += step
+		}
+		if farther {
+			step *= 2
+		} else {
+			step /= 2
+		}
+	}
+	return first, nil
 }
 
 // resumable reports whether an order has its whole result, or still can.

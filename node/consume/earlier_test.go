@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -58,5 +59,22 @@ func TestEarlierOrders(t *testing.T) {
 		if got, nonce := earlier(c.all, &o); !slices.Equal(got, c.want) || nonce != c.nonce {
 			t.Errorf("%s: %v, nonce %d; want %v, %d", name, got, nonce, c.want, c.nonce)
 		}
+	}
+}
+
+// Nonces of pruned orders are used up for good, though no list has them.
+func TestNonceThatNoOrderHasHad(t *testing.T) {
+	for _, had := range []uint64{0, 1, 2, 3, 7, 8, 1000} {
+		asked := 0
+		got, err := unused(0, func(n uint64) (bool, error) {
+			asked++
+			return n < had, nil
+		})
+		if err != nil || got < had || got > had || asked > 25 {
+			t.Errorf("%d were used: %d after %d questions (%v)", had, got, asked, err)
+		}
+	}
+	if _, err := unused(0, func(uint64) (bool, error) { return false, errors.New("no node") }); err == nil {
+		t.Error("a node that does not answer is taken for one that knows no order")
 	}
 }

@@ -78,6 +78,7 @@ const (
 func Default() Config {
 	leases, disputes := wire.ParamsToProto(job.DefaultParams.Quick(), (10*time.Minute).Milliseconds()), wire.RulesToProto(dispute.DefaultRules)
 	leases.LeadTimeoutMs, leases.AnswerMs = 60_000, 40_000
+	leases.RetentionMs = (24 * time.Hour).Milliseconds()
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
 	return Config{
 		Chain: "tally-devnet", Validators: 4, Providers: 4, Challengers: 1, Spread: 1,

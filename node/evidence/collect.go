@@ -27,7 +27,7 @@ func Collect(ctx context.Context, env *role.Env, l *job.Lease, name string, prog
 		return Trust{}, err
 	}
 	c := &collection{env: env, lease: l, progress: progress, all: len(fixed(l)) + len(states(l))}
-	a, err := newAnchorage(ctx, env.Chain, l.Order.ID())
+	a, err := newAnchorage(ctx, env.Chain, l.Order.ID(), nil)
 	if err != nil {
 		return Trust{}, err
 	}

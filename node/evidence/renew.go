@@ -15,6 +15,8 @@ import (
 	cmtcrypto "github.com/cometbft/cometbft/proto/tendermint/crypto"
 	cmtrpc "github.com/cometbft/cometbft/rpc/client"
 	cmttypes "github.com/cometbft/cometbft/types"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
@@ -48,7 +50,11 @@ func Renew(ctx context.Context, chain *client.Client, name, out string, believed
 	if err != nil {
 		return Trust{}, err
 	}
-	parts, err := newAnchorage(ctx, chain, was.settlement.Order)
+	held, err := b.Read(entrySettlement, maxSettlement)
+	if err != nil {
+		return Trust{}, err
+	}
+	parts, err := newAnchorage(ctx, chain, was.settlement.Order, held)
 	if err != nil {
 		return Trust{}, err
 	}
@@ -104,7 +110,9 @@ func (a anchorage) read(name string, limit int64) ([]byte, error) {
 	return nil, fmt.Errorf("%s is missing, or has more than %d bytes", name, limit)
 }
 
-func newAnchorage(ctx context.Context, chain *client.Client, order canon.Hash) (anchorage, error) {
+// newAnchorage asks a node for what proves the settlement of an order. Once the chain has pruned its
+// value, that of a bundle stands for it, if held is not nil.
+func newAnchorage(ctx context.Context, chain *client.Client, order canon.Hash, held []byte) (anchorage, error) {
 	q, err := chain.RPC.ABCIQueryWithOptions(ctx, "/store/"+wire.RecordStore+"/key", wire.AccumulatorKey(), cmtrpc.ABCIQueryOptions{Prove: true})
 	if err != nil {
 		return nil, fmt.Errorf("record of settlements: %w", err)
@@ -117,7 +125,7 @@ func newAnchorage(ctx context.Context, chain *client.Client, order canon.Hash) (
 	if err := canon.Unmarshal(r.Value, &all); err != nil {
 		return nil, fmt.Errorf("record of settlements: %w", err)
 	}
-	settlement, position, err := settlementAmong(ctx, chain, order, all.N)
+	settlement, position, err := settlementAmong(ctx, chain, order, all.N, held)
 	if err != nil {
 		return nil, err
 	}
@@ -151,11 +159,15 @@ func newAnchorage(ctx context.Context, chain *client.Client, order canon.Hash) (
 	}, nil
 }
 
-// settlementAmong asks for a settlement, and where it stands among the first so many.
-func settlementAmong(ctx context.Context, chain *client.Client, order canon.Hash, count uint64) (b []byte, p canon.Position, err error) {
+// settlementAmong asks for a settlement, and where it stands among the first so many. What is held
+// of it stands for what the chain has no more.
+func settlementAmong(ctx context.Context, chain *client.Client, order canon.Hash, count uint64, held []byte) (b []byte, p canon.Position, err error) {
 	q := workv1.NewQueryClient(chain.Conn)
 	s, err := q.Settlement(ctx, &workv1.QuerySettlementRequest{Order: order.String()})
-	if err != nil {
+	switch {
+	case err == nil:
+		held = s.Value
+	case held == nil || status.Code(err) != codes.NotFound:
 		return nil, p, fmt.Errorf("settlement of order %s: %w", order.Short(), err)
 	}
 	path, err := q.Path(ctx, &workv1.QueryPathRequest{Order: order.String(), Count: count})
@@ -170,7 +182,7 @@ func settlementAmong(ctx context.Context, chain *client.Client, order canon.Hash
 		}
 		p.Path = append(p.Path, h)
 	}
-	return s.Value, p, nil
+	return held, p, nil
 }
 
 const (

@@ -26,6 +26,8 @@ import (
 	"github.com/cometbft/cometbft/version"
 	dbm "github.com/cosmos/cosmos-db"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/cosmos/cosmos-sdk/store/v2/rootmulti"
 	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
@@ -77,6 +79,7 @@ type node struct {
 	proof        *cmtcrypto.ProofOps
 	block        *cmttypes.LightBlock
 	noHeader     bool
+	pruned       bool  // it has the settlement's place alone
 	most         int64 // validators that it says there are, more than it has
 	stateOfBlock int64
 }
@@ -117,6 +120,9 @@ func newNode(t *testing.T, chain string, by people, settlement []byte, height in
 }
 
 func (n *node) Settlement(context.Context, *workv1.QuerySettlementRequest) (*workv1.QuerySettlementResponse, error) {
+	if n.pruned {
+		return nil, status.Error(codes.NotFound, "the order was settled, and its lease is pruned")
+	}
 	return &workv1.QuerySettlementResponse{Value: n.settlement}, nil
 }
 
@@ -229,6 +235,7 @@ func TestNodesThatLie(t *testing.T) {
 		"an older block":         {by: old, height: 5, want: "the node is at 5"},
 		"another chain":          {of: "tally-2", by: old, height: 200, want: "the node of tally-2"},
 		"another settlement":     {by: old, settled: canon.Marshal(&job.Settlement{Price: 8}), height: 200, want: "otherwise than the bundle"},
+		"pruned by the chain":    {by: old, height: 200, bend: func(n *node) { n.pruned = true }},
 		"no header":              {by: old, height: 200, bend: func(n *node) { n.noHeader = true }, want: "gives none"},
 		"validators without end": {by: old, height: 200, bend: func(n *node) { n.most = 1 << 40 }, want: "more than 100 on a page"},
 		"a state yet to come":    {by: old, height: 200, bend: func(n *node) { n.stateOfBlock = 1 << 40 }, want: "its newest block is 201"},

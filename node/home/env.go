@@ -56,7 +56,7 @@ func (h *Home) Env(ctx context.Context, o Options) (_ *role.Env, err error) {
 	threads := cmp.Or(s.Threads, runtime.GOMAXPROCS(0))
 	parts := role.Parts{
 		Name: s.Name, Dir: filepath.Join(h.Dir, notesDir), Keys: role.Keys{Peer: h.Peer, VRF: h.VRF},
-		Exec: engine.Bounded(cpu.New(threads), uint64(cmp.Or(s.MemoryGB, MemoryGB))*gigabyte), Threads: threads, Checkpoints: s.Checkpoints, Log: log, Observe: o.Observe,
+		Exec: engine.Bounded(cpu.New(threads), uint64(cmp.Or(s.MemoryGB, MemoryGB))*gigabyte), Threads: threads, Checkpoints: s.Checkpoints, KeepEnded: s.KeepEnded, Log: log, Observe: o.Observe,
 	}
 	if parts.Store, err = store.Open(filepath.Join(h.Dir, storeDir), s.StoreGB*gigabyte); err != nil {
 		return nil, err
@@ -115,6 +115,7 @@ func (h *Home) StartNode(ctx context.Context, log *slog.Logger) (*consensus.Node
 		Dir: filepath.Join(h.Dir, chainDir), Genesis: genesis, Name: h.Settings.Name,
 		Listen: consensus.Addrs{P2P: v.P2P, RPC: v.RPC, GRPC: v.GRPC, REST: v.REST},
 		Peers:  v.Peers, Origins: v.Origins, CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval,
+		KeepBlocks: v.KeepBlocks, KeepStates: v.KeepStates,
 	}
 	stopping := &atomic.Bool{}
 	if log != nil {

@@ -46,6 +46,7 @@ type Settings struct {
 	Threads     int           `yaml:"threads" doc:"Threads that compute; 0 for one per processor."`
 	StoreGB     int64         `yaml:"store_gb" doc:"Space for blobs on the disk, in GB."`
 	Checkpoints states.Policy `yaml:"checkpoints" doc:"What stays here of the checkpoints of accepted units: keep (all), thin (every fourth) or derive (the last). What is gone is fetched or computed again when it is needed; validators keep all, for others may ask them."`
+	KeepEnded   time.Duration `yaml:"keep_ended,omitempty" doc:"For how long the files and checkpoints of an order stay here after its end, as 15m; 0 for that. A consumer keeps its results in any case."`
 	MemoryGB    int64         `yaml:"memory_gb" doc:"Memory that one program may take, in GB; 0 for 4. Orders that need more are declined."`
 	Stake       uint64        `yaml:"stake" doc:"Bonded when the role registers, in utally (1 tally is 1000000 utally)."`
 	GasPrice    uint64        `yaml:"gas_price" doc:"What its transactions pay, in utally per million gas; at least what the chain asks for. If a node names a price above 10000 and above gas_price, nothing is sent."`
@@ -79,6 +80,8 @@ type ValidatorSettings struct {
 	Origins       []string      `yaml:"origins" doc:"Web origins whose pages may ask RPC and REST, as https://host; * for all, empty for none."`
 	CommitTimeout time.Duration `yaml:"commit_timeout" doc:"Pause after a block. The same for all validators."`
 	EmptyInterval time.Duration `yaml:"empty_interval" doc:"Longest time without a block. The same for all validators."`
+	KeepBlocks    uint64        `yaml:"keep_blocks,omitempty" doc:"Newest blocks that its node keeps, and those in which evidence still counts; 0 for all. New nodes read all blocks from others, so some must keep them."`
+	KeepStates    uint64        `yaml:"keep_states,omitempty" doc:"Newest states of the chain that its node can be asked for; 0 for 1000."`
 }
 
 // MemoryGB is what one program may take of a role whose settings do not say, in GB.
@@ -221,6 +224,9 @@ func (s *Settings) checkAddresses(f *faults) {
 func (s *Settings) checkLimits(f *faults) {
 	f.between("threads", int64(s.Threads), 0, MaxThreads)
 	f.between("store_gb", s.StoreGB, 1, MaxStoreGB)
+	if s.KeepEnded < 0 {
+		f.add("keep_ended", "%s is negative", s.KeepEnded)
+	}
 	f.between("memory_gb", s.MemoryGB, 0, MaxMemoryGB)
 	if !slices.Contains(states.Policies, cmp.Or(s.Checkpoints, states.KeepAll)) {
 		f.add("checkpoints", "%.80q is none of %v", s.Checkpoints, states.Policies)
@@ -249,6 +255,8 @@ func (v *ValidatorSettings) check(f *faults) {
 	f.hostPort("validator.rpc", v.RPC)
 	f.hostPort("validator.grpc", v.GRPC)
 	f.hostPort("validator.rest", v.REST)
+	f.between("validator.keep_blocks", int64(min(v.KeepBlocks, 1<<62)), 0, 1<<40)
+	f.between("validator.keep_states", int64(min(v.KeepStates, 1<<62)), 0, 1<<40)
 	if v.CommitTimeout < 0 || v.EmptyInterval < 0 {
 		f.add("validator", "a time is negative")
 	}

@@ -1,5 +1,5 @@
-// Package leases follows the leases of a chain: it reads each again once the chain says
-// that it has changed, and keeps what was read.
+// Package leases follows the leases of a chain: it asks what has changed since it asked last, reads
+// that again, and keeps what was read. So what it costs does not grow with the leases of others.
 //
 // Make a [Follower] and call [Follower.Live] on every block. Leases are read brief: of
 // standing receipts with the last checkpoint alone, of merges without inputs.
@@ -8,19 +8,19 @@
 // Invariants: what was read is shared, and nobody changes it. A lease that cannot be read
 // keeps nobody from the others. Cached leases take a bounded number of bytes.
 //
-// Source: docs/adr/0026-leases-read-brief.md.
+// Source: docs/adr/0026-leases-read-brief.md, 0039-pruning-and-changes.md.
 package leases
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -36,6 +36,7 @@ type Follower struct {
 
 	unread unread
 	cache  cache
+	views  map[string]*view // by account; cache.mu is held
 }
 
 // Lease is a lease as Live has read it, brief.
@@ -130,45 +131,29 @@ func AttemptName(order canon.Hash, unit, attempt int) string {
 	return fmt.Sprintf("%s-%d-%d", order.String()[:16], unit, attempt)
 }
 
-// leasesAtOnce is how many live leases a reply names.
-const leasesAtOnce = 1000
-
-// Live returns the leases that are not settled: all, or those in which account
+// Live returns the leases that are not settled, by their orders' ids: all, or those in which account
 // takes part. One that cannot be read is left out and told of, so it keeps nobody
 // from the others; an error means that the chain cannot be asked.
 func (f *Follower) Live(ctx context.Context, account string) ([]Lease, error) {
 	f.cache.mu.Lock() // whoever asks beside us finds what we read
 	defer f.cache.mu.Unlock()
+	live, err := f.follow(ctx, account)
+	if err != nil {
+		return nil, err
+	}
 	var out []Lease
-	live := map[canon.Hash]bool{}
-	q := &workv1.QueryLiveRequest{Participant: account, Pagination: &query.PageRequest{Limit: leasesAtOnce}}
-	for {
-		r, err := workv1.NewQueryClient(f.Chain.Conn).Live(ctx, q)
-		if err != nil {
-			return nil, fmt.Errorf("live leases: %w", err)
+	for _, id := range slices.SortedFunc(maps.Keys(live), func(a, b canon.Hash) int { return bytes.Compare(a[:], b[:]) }) {
+		l, err := f.current(ctx, id, live[id])
+		if unanswered(err) {
+			return nil, err
 		}
-		for _, x := range r.Leases {
-			id, err := canon.ParseHash(x.Order)
-			if err != nil {
-				return nil, err
-			}
-			live[id] = true
-			l, err := f.current(ctx, id, x.Changed)
-			if unanswered(err) {
-				return nil, err
-			}
-			if f.unread.note(id, err) {
-				f.Recorder.Log.Warn("left aside", "order", id, "error", err)
-				f.Recorder.Emit(events.Event{Kind: events.Trouble, Order: id, Unit: -1, Text: err.Error()})
-			}
-			if err == nil {
-				out = append(out, l)
-			}
+		if f.unread.note(id, err) {
+			f.Recorder.Log.Warn("left aside", "order", id, "error", err)
+			f.Recorder.Emit(events.Event{Kind: events.Trouble, Order: id, Unit: -1, Text: err.Error()})
 		}
-		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
-			break
+		if err == nil {
+			out = append(out, l)
 		}
-		q.Pagination = &query.PageRequest{Key: r.Pagination.NextKey, Limit: leasesAtOnce}
 	}
 	f.cache.retain(live)
 	return out, nil

@@ -52,6 +52,16 @@ func TestLeaseIsReadAgainOnceItChanges(t *testing.T) {
 	if _, cached := f.cache.leases[settled]; cached {
 		t.Error("a lease that is settled is cached")
 	}
+	if n.Scans != 1 {
+		t.Errorf("all leases were listed %d times", n.Scans)
+	}
+	n.Forgot = true // a role was away for too long
+	live(2, 0)
+	n.Forgot, n.Height = false, 5 // and now its node has gone back
+	live(2, 2)
+	if n.Scans != 3 {
+		t.Errorf("all leases were listed %d times, want once more each time", n.Scans)
+	}
 }
 
 // What is more than may be cached is read anew each time, and that is the largest.

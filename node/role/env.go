@@ -18,6 +18,7 @@ package role
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
@@ -49,6 +50,7 @@ type Parts struct {
 	Threads     int // that compute and hash
 	Log         *slog.Logger
 	Checkpoints states.Policy      // of accepted units; empty: states.KeepAll
+	KeepEnded   time.Duration      // of block time, for blobs of ended orders; 0: states.KeepEnded
 	Observe     func(events.Event) // sees what happens; must return quickly; may be nil
 }
 
@@ -90,7 +92,7 @@ func New(p Parts) *Env {
 	e.Blobs = &blobs.Exchange{Me: me, Store: p.Store, Host: p.Host, Peers: e.Peers, Log: p.Log}
 	e.Jobs = &jobs.Cache{Exec: p.Exec, Blobs: e.Blobs}
 	e.States = &states.Holder{
-		Me: me, Threads: p.Threads, Accepted: p.Checkpoints,
+		Me: me, Threads: p.Threads, Accepted: p.Checkpoints, Ended: p.KeepEnded.Milliseconds(),
 		Store: p.Store, Leases: e.Leases, Blobs: e.Blobs, Jobs: e.Jobs, Notes: e.Notes, Log: p.Log,
 	}
 	return e

@@ -2,6 +2,7 @@ package states
 
 import (
 	"context"
+	"time"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
@@ -10,8 +11,8 @@ import (
 	"github.com/tally-network/tally/store"
 )
 
-// KeepFor is keepFor.
-const KeepFor = keepFor
+// KeepFor is KeepEnded in ms.
+const KeepFor = int64(KeepEnded / time.Millisecond)
 
 // Find finds a state without computing it.
 func (h *Holder) Find(ctx context.Context, l *job.Lease, j *replay.Job, root canon.Hash) (*graph.State, error) {

@@ -1,7 +1,9 @@
 package states
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -10,14 +12,15 @@ import (
 	"github.com/tally-network/tally/store"
 )
 
-// keepFor is how long, in ms of block time, the blobs of a lease are kept after
-// it is settled: the consumer must have time to fetch its result.
-const keepFor = 15 * 60 * 1000
+// KeepEnded is how long the blobs of a lease are kept after it is settled, unless somebody says
+// otherwise: the consumer must have time to fetch its result.
+const KeepEnded = 15 * time.Minute
 
 // Pruner lets go of leases some time after they are settled, and before that of the
 // checkpoints that the role's policy does not keep.
 type Pruner struct {
 	states *Holder
+	keep   int64 // ms
 	forget func(order canon.Hash) error
 	gone   map[canon.Hash]int64        // since when an order that is kept has no live lease, ms
 	pruned map[canon.Hash]map[int]bool // units whose checkpoints were pruned, by order
@@ -31,7 +34,7 @@ const someUnits = 64
 
 // NewPruner returns a pruner, which calls forget for a lease that is to be let go of.
 func NewPruner(h *Holder, forget func(order canon.Hash) error) *Pruner {
-	return &Pruner{states: h, forget: forget, gone: map[canon.Hash]int64{}}
+	return &Pruner{states: h, keep: cmp.Or(h.Ended, KeepEnded.Milliseconds()), forget: forget, gone: map[canon.Hash]int64{}}
 }
 
 // Block compares what is kept with the leases that live at block time now.
@@ -54,7 +57,7 @@ func (p *Pruner) Block(ctx context.Context, now int64, live []leases.Lease) erro
 			delete(p.gone, order)
 		case !seen:
 			p.gone[order] = now
-		case now-since > keepFor && !p.states.Leases.Unread(order):
+		case now-since > p.keep && !p.states.Leases.Unread(order):
 			if err := p.forget(order); err != nil {
 				return err
 			}

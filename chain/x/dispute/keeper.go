@@ -160,6 +160,29 @@ func (k *Keeper) put(ctx context.Context, id uint64, was, p disputev1.Parties, b
 	return k.games.Set(ctx, id, b)
 }
 
+// Forget removes up to so many games about an order, which are all over, and returns how many.
+func (k *Keeper) Forget(ctx context.Context, order canon.Hash, most int) (int, error) {
+	var gone []collections.Pair[[]byte, uint64]
+	err := k.byOrder.Walk(ctx, collections.NewPrefixedPairRange[[]byte, uint64](order[:]), func(at collections.Pair[[]byte, uint64]) (bool, error) {
+		gone = append(gone, at)
+		return len(gone) >= most, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, at := range gone {
+		id := at.K2()
+		g, _, err := k.Game(ctx, id)
+		if err == nil && g.Stage != dispute.Over {
+			err = fmt.Errorf("dispute %d is not over", id)
+		}
+		if err := errors.Join(err, k.byOrder.Remove(ctx, at), k.parties.Remove(ctx, id), k.games.Remove(ctx, id)); err != nil {
+			return 0, err
+		}
+	}
+	return len(gone), nil
+}
+
 // enter stores the parties of a dispute, with their index.
 func (k *Keeper) enter(ctx context.Context, id uint64, p disputev1.Parties) error {
 	order, err := canon.ParseHash(p.Order)

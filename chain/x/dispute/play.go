@@ -362,6 +362,9 @@ func (k *Keeper) postpone(ctx context.Context, at collections.Pair[int64, uint64
 // resume puts a game back where time passes for it, and lets it pass.
 func (k *Keeper) resume(ctx context.Context, r module.Retry[uint64]) error {
 	g, p, err := k.Game(ctx, r.Key)
+	if errors.Is(err, ErrNoDispute) { // it ended, and its lease was pruned
+		return k.late.Done(ctx, r)
+	}
 	if err != nil {
 		return err
 	}

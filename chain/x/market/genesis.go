@@ -154,7 +154,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*marketv1.GenesisState, err
 // order's status calls for, and the indexes name each order exactly once.
 func (k *Keeper) Invariant(ctx context.Context) error {
 	var total uint64
-	entries := 0
+	entries, refunded := 0, 0
 	err := k.numbers.Walk(ctx, nil, func(n uint64, b []byte) (bool, error) {
 		id, err := canon.HashOf(b)
 		if err != nil {
@@ -168,6 +168,9 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 			return true, fmt.Errorf("order %s: %w", id, err)
 		}
 		total += p.Escrow
+		if leaseless(p.Status) {
+			refunded++
+		}
 		in, err := k.byStatus.Has(ctx, collections.Join(int32(p.Status), n))
 		if err == nil && (!in || p.Number != n || o.ID() != id) {
 			err = fmt.Errorf("order %s is %s, number %d, and indexed otherwise", id, p.Status, p.Number)
@@ -185,6 +188,11 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err == nil && len(all) != entries {
 		err = fmt.Errorf("%d orders, but %d are indexed", entries, len(all))
 	}
+	ended, also := keys(ctx, k.refunded, nil, math.MaxInt)
+	if also == nil && len(ended) != refunded {
+		also = fmt.Errorf("%d orders ended without a lease, %d of them will be forgotten", refunded, len(ended))
+	}
+	err = errors.Join(err, also)
 	return errors.Join(err, k.checkTurns(ctx))
 }
 

@@ -63,8 +63,9 @@ type Keeper struct {
 	byConsumer collections.KeySet[collections.Pair[sdk.AccAddress, uint64]]
 	expiries   collections.KeySet[collections.Pair[int64, uint64]] // open ones
 
-	turns  turns
-	cursor collections.Item[[]byte] // account from which the next block looks at offers, if there are too many for one
+	refunded collections.KeySet[collections.Pair[int64, uint64]] // that ended without a lease, by when
+	turns    turns
+	cursor   collections.Item[[]byte] // account from which the next block looks at offers, if there are too many for one
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -86,6 +87,8 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, burne
 		byConsumer: collections.NewKeySet(sb, collections.NewPrefix(6), "by_consumer",
 			collections.PairKeyCodec(sdk.AccAddressKey, collections.Uint64Key)),
 		expiries: collections.NewKeySet(sb, collections.NewPrefix(7), "expiries",
+			collections.PairKeyCodec(collections.Int64Key, collections.Uint64Key)),
+		refunded: collections.NewKeySet(sb, collections.NewPrefix(11), "refunded",
 			collections.PairKeyCodec(collections.Int64Key, collections.Uint64Key)),
 		turns: turns{
 			of: collections.NewMap(sb, collections.NewPrefix(8), "turns", collections.Uint64Key, collections.BytesValue),
@@ -205,8 +208,37 @@ func (k *Keeper) put(ctx context.Context, id canon.Hash, before, after marketv1.
 		if err != nil {
 			return err
 		}
+		if leaseless(after.Status) {
+			if err := k.refunded.Set(ctx, collections.Join(module.Now(ctx), after.Number)); err != nil {
+				return err
+			}
+		}
 	}
 	return k.postings.Set(ctx, id[:], after)
+}
+
+// leaseless reports whether an order has ended without a lease.
+func leaseless(s marketv1.Status) bool {
+	return s == marketv1.STATUS_CANCELLED || s == marketv1.STATUS_EXPIRED
+}
+
+// Forget removes an order that has ended. If it had a lease, x/work calls it with the lease's end.
+func (k *Keeper) Forget(ctx context.Context, id canon.Hash) error {
+	o, p, err := k.Order(ctx, id)
+	if err != nil {
+		return err
+	}
+	if p.Status != marketv1.STATUS_SETTLED && !leaseless(p.Status) {
+		return fmt.Errorf("order %s is %s: it has not ended", id, p.Status)
+	}
+	consumer, err := address.Parse(o.Consumer)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		k.orders.Remove(ctx, id[:]), k.postings.Remove(ctx, id[:]), k.numbers.Remove(ctx, p.Number),
+		k.byConsumer.Remove(ctx, collections.Join(consumer, p.Number)), k.byStatus.Remove(ctx, collections.Join(int32(p.Status), p.Number)),
+	)
 }
 
 // Order returns an order and what became of it, or ErrNoOrder.

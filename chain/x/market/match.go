@@ -2,6 +2,7 @@ package market
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -26,14 +27,52 @@ const (
 	maxReweighed = 1 << 15 // providers that it weighs for the others
 	maxImproved  = 64      // clusters that have improved that it looks at
 	maxExpired   = 128     // orders whose time has run out that it refunds, the longest due first
+	maxForgotten = 64      // orders that ended without a lease that it forgets, the oldest first
 )
 
-// EndBlock refunds orders that nobody met in time, then matches the others.
+// EndBlock refunds orders that nobody met in time, then matches the others, and forgets those that
+// ended without a lease long enough ago.
 func (b book) EndBlock(ctx context.Context) error {
 	if err := b.expire(ctx); err != nil {
 		return err
 	}
-	return b.match(ctx)
+	if err := b.match(ctx); err != nil {
+		return err
+	}
+	return b.forget(ctx)
+}
+
+// forget forgets orders that ended without a lease. Nothing was signed for them, so they may be posted
+// again.
+func (b book) forget(ctx context.Context) error {
+	some, err := keys(ctx, b.refunded, nil, maxForgotten)
+	if err != nil || len(some) == 0 {
+		return err
+	}
+	keep, err := b.leases.Retention(ctx)
+	if err != nil || keep == 0 {
+		return err
+	}
+	for _, d := range some {
+		if d.K1() > module.Now(ctx)-keep {
+			return nil
+		}
+		err := module.Attempt(ctx, func(ctx context.Context) error {
+			id, err := b.byNumber(ctx, d.K2())
+			if err != nil {
+				return err
+			}
+			return errors.Join(b.Forget(ctx, id), b.refunded.Remove(ctx, d))
+		})
+		if err != nil { // it stops no block, and is tried again as long after
+			err = errors.Join(b.refunded.Remove(ctx, d), b.refunded.Set(ctx, collections.Join(module.Now(ctx), d.K2())),
+				module.Emit(ctx, &marketv1.EventObstacle{Reason: fmt.Sprintf("forget order %d: %s", d.K2(), err)}))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // expire refunds the open orders whose time has run out.

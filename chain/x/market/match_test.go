@@ -188,6 +188,9 @@ type leases struct {
 func (l *leases) Rules(context.Context) (job.Params, error)             { return l.Params, nil }
 func (l *leases) Final(context.Context, canon.Hash) (canon.Hash, error) { return canon.Hash{}, nil }
 
+func (l *leases) Retired(context.Context, canon.Hash) (bool, error) { return false, nil }
+func (l *leases) Retention(context.Context) (int64, error)          { return 0, nil }
+
 func (l *leases) Led(context.Context, string) (int, error) { return 0, nil }
 func (l *leases) Seed(context.Context) (canon.Hash, error) { return canon.Hash{1}, nil }
 func (l *leases) Begin(_ context.Context, m job.Match) (job.Quote, error) {

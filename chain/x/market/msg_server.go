@@ -80,6 +80,12 @@ func (s msgServer) PostOrder(ctx context.Context, m *marketv1.MsgPostOrder) (*ma
 	if !ed25519.Verify(o.Contact.Key, wire.Statement(o.Chain, consumer, providerv1.ROLE_UNSPECIFIED), m.Signature) {
 		return nil, errorsmod.Wrapf(ErrContact, "%X", o.Contact.Key)
 	}
+	switch retired, err := s.leases.Retired(ctx, o.ID()); {
+	case err != nil:
+		return nil, err
+	case retired:
+		return nil, errorsmod.Wrapf(ErrPosted, "order %s was settled: another nonce makes another order", o.ID())
+	}
 	if err := s.checkSegments(ctx, &o); err != nil {
 		return nil, err
 	}

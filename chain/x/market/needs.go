@@ -46,6 +46,10 @@ type Leases interface {
 	// Led returns how many leases that are not settled an account leads.
 	Led(ctx context.Context, account string) (int, error)
 	Begin(ctx context.Context, m job.Match) (job.Quote, error)
+	// Retired reports whether an order was settled once, if its lease is pruned or not.
+	Retired(ctx context.Context, order canon.Hash) (bool, error)
+	// Retention returns for how long ended orders stay, in ms of protocol time; 0: for good.
+	Retention(ctx context.Context) (int64, error)
 	// Final returns the state root that a settled order ended in.
 	Final(ctx context.Context, order canon.Hash) (canon.Hash, error)
 }

@@ -26,10 +26,14 @@ func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
 		return job.Quote{}, errorsmod.Wrap(ErrRefused, err.Error())
 	}
 	id := l.Order.ID()
-	switch has, err := k.leases.fixed.Has(ctx, id[:]); {
+	begun, err := k.leases.fixed.Has(ctx, id[:])
+	if err == nil && !begun {
+		begun, err = k.Retired(ctx, id)
+	}
+	switch {
 	case err != nil:
 		return job.Quote{}, err
-	case has:
+	case begun:
 		return job.Quote{}, errorsmod.Wrapf(ErrRefused, "lease %s has begun already", id)
 	}
 	if err := k.leases.enter(ctx, id, &l); err != nil {
@@ -58,7 +62,7 @@ func (k *Keeper) apply(ctx context.Context, id canon.Hash, e job.Event) (*job.Le
 // before reads what of a lease an event may change. Where the event lies does not
 // depend on what is still to be filled in from the lease.
 func (k *Keeper) before(ctx context.Context, id canon.Hash, e job.Event) (*loaded, error) {
-	return k.leases.load(ctx, id, func(l *job.Lease) job.Part { return l.Touched(e, module.Now(ctx)) })
+	return k.load(ctx, id, func(l *job.Lease) job.Part { return l.Touched(e, module.Now(ctx)) })
 }
 
 // ungassed is a context in which nothing costs gas: for what grows with the order, happens

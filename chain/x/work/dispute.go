@@ -15,7 +15,7 @@ import (
 // Claim returns what an attempt of the work named by t asserts, and the bond that
 // a challenger of a segment of it must lock, in utally.
 func (k *Keeper) Claim(ctx context.Context, order canon.Hash, t job.Target, attempt, segment int) (dispute.Claim, uint64, error) {
-	l, err := k.leases.load(ctx, order, func(l *job.Lease) job.Part { return l.About(t) })
+	l, err := k.load(ctx, order, func(l *job.Lease) job.Part { return l.About(t) })
 	if err != nil {
 		return dispute.Claim{}, 0, err
 	}
@@ -64,7 +64,7 @@ func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, 
 // MissAnswer tells a lease that a defender has missed an answer, or has moved
 // again. In between it gets no new work anywhere.
 func (k *Keeper) MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error {
-	before, err := k.leases.load(ctx, order, skeleton)
+	before, err := k.load(ctx, order, skeleton)
 	if err != nil {
 		return err
 	}

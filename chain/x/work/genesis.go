@@ -13,7 +13,11 @@ import (
 )
 
 // DefaultParams are the rules of a new chain.
-func DefaultParams() workv1.Params { return wire.ParamsToProto(job.DefaultParams, defaultJail) }
+func DefaultParams() workv1.Params {
+	p := wire.ParamsToProto(job.DefaultParams, defaultJail)
+	p.RetentionMs = defaultRetention
+	return p
+}
 
 // DefaultGenesis has no leases.
 func DefaultGenesis() *workv1.GenesisState { return &workv1.GenesisState{Params: DefaultParams()} }
@@ -51,7 +55,7 @@ func ValidateGenesis(g *workv1.GenesisState) error {
 		}
 		last = s.Order
 	}
-	return checkRecord(g.Record, g.Settlements)
+	return checkRecord(g.Record, g.Settlements, g.Pruned)
 }
 
 func readLease(b []byte) (canon.Hash, *job.Lease, error) {
@@ -74,7 +78,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *workv1.GenesisState) error 
 			return err
 		}
 	}
-	if err := k.record.enter(ctx, g.Record, g.Settlements); err != nil {
+	if err := k.record.enter(ctx, g.Record, g.Settlements, g.Pruned); err != nil {
 		return err
 	}
 	return k.Invariant(ctx, nil)
@@ -102,6 +106,9 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*workv1.GenesisState, error
 		return false, nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := k.record.pruned(ctx, func(p workv1.PrunedLease) { g.Pruned = append(g.Pruned, p) }); err != nil {
 		return nil, err
 	}
 	return g, k.record.leaves(ctx, func(leaf canon.Hash) error {

@@ -11,8 +11,6 @@ import (
 
 	"cosmossdk.io/collections"
 
-	sdk "github.com/cosmos/cosmos-sdk/types"
-
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 )
@@ -47,10 +45,7 @@ func (s *leaseStore) index(ctx context.Context, id canon.Hash, before, after *jo
 	if before == nil || before.Phase != after.Phase {
 		err = errors.Join(err, move(ctx, s.parties, partiesOf(id, before), partiesOf(id, after)))
 	}
-	if after.Phase == job.Settled {
-		return errors.Join(err, s.changed.Remove(ctx, id[:]))
-	}
-	return errors.Join(err, s.changed.Set(ctx, id[:], uint64(sdk.UnwrapSDKContext(ctx).BlockHeight())))
+	return errors.Join(err, s.noteChange(ctx, id, after.Phase == job.Settled))
 }
 
 // countAsked counts the open questions to custodians over all leases.

@@ -116,7 +116,7 @@ func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64, un
 
 // indexed counts the entries that the indexes should have.
 type indexed struct {
-	wakes, phases, parties, live int
+	wakes, phases, parties, live, settled int
 
 	led  map[string]uint64 // leases by lead
 	late map[string]bool   // order and unit of what was postponed
@@ -137,10 +137,16 @@ func (s *leaseStore) checkEntries(ctx context.Context, id canon.Hash, l *job.Lea
 	}
 	n.phases += len(e.phases)
 	n.parties += len(parties)
-	if l.Phase != job.Settled {
+	if l.Phase == job.Settled {
+		n.settled++
+	} else {
 		n.live++
-		if in, err := s.changed.Has(ctx, id[:]); err != nil || !in {
-			return errors.Join(err, fmt.Errorf("lease %s is %v, and when it changed is not known", id, l.Phase))
+		at, err := s.changed.Get(ctx, id[:])
+		if err == nil {
+			err = has(ctx, s.changes, []collections.Pair[uint64, []byte]{collections.Join(at, id[:])})
+		}
+		if err != nil {
+			return fmt.Errorf("lease %s is %v, and when it changed is not known: %w", id, l.Phase, err)
 		}
 	}
 	return errors.Join(has(ctx, s.wakes, e.wakes), has(ctx, s.phases, e.phases), has(ctx, s.parties, parties))
@@ -165,8 +171,26 @@ func (s *leaseStore) checkIndexes(ctx context.Context, n indexed) error {
 	return errors.Join(
 		count(ctx, "wakes", s.wakes, n.wakes), checkLed(ctx, s.led, n.led),
 		count(ctx, "phases", s.phases, n.phases), count(ctx, "parties", s.parties, n.parties),
-		count(ctx, "changed", s.changed, n.live),
+		count(ctx, "changed", s.changed, n.live), count(ctx, "changes", s.changes, n.live+n.settled),
+		s.checkRetired(ctx, n.settled),
 	)
+}
+
+// checkRetired: every settled lease waits to be pruned, and is known to have changed when it was
+// settled. What else waits is pruned in part.
+func (s *leaseStore) checkRetired(ctx context.Context, settled int) error {
+	err := s.retired.Walk(ctx, nil, func(at collections.Pair[int64, []byte], height uint64) (bool, error) {
+		there, err := s.fixed.Has(ctx, at.K2())
+		if err == nil && there {
+			settled--
+			err = has(ctx, s.changes, []collections.Pair[uint64, []byte]{collections.Join(height, at.K2())})
+		}
+		return err != nil, err
+	})
+	if err == nil && settled != 0 {
+		err = fmt.Errorf("of the settled leases %d too few wait to be pruned", settled)
+	}
+	return err
 }
 
 // checkLed: who leads how many leases is what the leases say.

@@ -84,7 +84,7 @@ func (k *Keeper) Rules(ctx context.Context) (job.Params, error) {
 // Final returns the state root that a settled order ended in; ErrNoLease if it is
 // not settled, or no round of it was merged.
 func (k *Keeper) Final(ctx context.Context, order canon.Hash) (canon.Hash, error) {
-	s, _, err := k.record.settlement(ctx, order)
+	s, _, err := k.settlement(ctx, order)
 	if err != nil {
 		return canon.Hash{}, err
 	}

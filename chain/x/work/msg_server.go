@@ -188,7 +188,7 @@ func (s msgServer) Merge(ctx context.Context, m *workv1.MsgMerge) (*workv1.MsgMe
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.leases.load(ctx, id, skeleton)
+	l, err := s.load(ctx, id, skeleton)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ type Escrow interface {
 	Burn(ctx context.Context, order canon.Hash, amount uint64) error
 	Tax(ctx context.Context, order canon.Hash, to string, amount uint64) error
 	Settle(ctx context.Context, order canon.Hash, refund uint64) error
+	// Forget removes an order that has ended.
+	Forget(ctx context.Context, order canon.Hash) error
 }
 
 // Stakes is the registry of peers and their stakes.
@@ -47,6 +49,8 @@ type Stakes interface {
 type Games interface {
 	// Drop ends the game of a dispute that its lease has ended: nobody has lost it.
 	Drop(ctx context.Context, id uint64, why string) error
+	// Forget removes up to so many games about an order, which are all over, and returns how many.
+	Forget(ctx context.Context, order canon.Hash, most int) (int, error)
 }
 
 // Bonds knows the stake that disputes reserve, by account, in utally.

@@ -16,11 +16,21 @@ const (
 	maxJail     = 365 * defaultJail
 )
 
+// Retention bounds, in ms. After a week whoever wants a bundle has made one. A year's orders that
+// stay are more than a node should hold (docs/operating.md).
+const (
+	defaultRetention = 7 * 24 * 3600 * 1000
+	maxRetention     = 365 * 24 * 3600 * 1000
+)
+
 // readParams returns the rules that m holds, or an error if they cannot be kept.
 func readParams(m workv1.Params) (job.Params, error) {
 	p := wire.ParamsFromProto(m)
 	if m.JailMs < 0 || m.JailMs > maxJail {
 		return p, fmt.Errorf("jail of %d ms, want between 0 and %d", m.JailMs, int64(maxJail))
+	}
+	if m.RetentionMs < 0 || m.RetentionMs > maxRetention {
+		return p, fmt.Errorf("retention of %d ms, want between 0 (for good) and %d", m.RetentionMs, int64(maxRetention))
 	}
 	return p, p.Check()
 }

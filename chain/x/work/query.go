@@ -6,10 +6,10 @@ import (
 	"errors"
 
 	"cosmossdk.io/collections"
-	errorsmod "cosmossdk.io/errors"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	sdk "github.com/cosmos/cosmos-sdk/types"
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/address"
@@ -26,7 +26,7 @@ func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*w
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l, err := q.leases.load(ctx, id, skeleton)
+	l, err := q.load(ctx, id, skeleton)
 	if err != nil {
 		return nil, asStatus(err)
 	}
@@ -39,6 +39,7 @@ func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*w
 }
 
 func (q queryServer) Live(ctx context.Context, r *workv1.QueryLiveRequest) (*workv1.QueryLiveResponse, error) {
+	height := uint64(sdk.UnwrapSDKContext(ctx).BlockHeight())
 	type byParty = collections.Triple[string, bool, []byte]
 	live := func(raw []byte, height uint64) (workv1.LiveLease, error) {
 		id, err := canon.HashOf(raw)
@@ -46,7 +47,7 @@ func (q queryServer) Live(ctx context.Context, r *workv1.QueryLiveRequest) (*wor
 	}
 	if r.Participant == "" {
 		leases, page, err := query.CollectionPaginate(ctx, q.leases.changed, r.Pagination, live)
-		return &workv1.QueryLiveResponse{Leases: leases, Pagination: page}, err
+		return &workv1.QueryLiveResponse{Leases: leases, Pagination: page, Height: height}, err
 	}
 	if _, err := address.Parse(r.Participant); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
@@ -61,7 +62,7 @@ func (q queryServer) Live(ctx context.Context, r *workv1.QueryLiveRequest) (*wor
 			return live(k.K3(), height)
 		},
 		func(o *query.CollectionsPaginateOptions[byParty]) { o.Prefix = &within })
-	return &workv1.QueryLiveResponse{Leases: leases, Pagination: page}, err
+	return &workv1.QueryLiveResponse{Leases: leases, Pagination: page, Height: height}, err
 }
 
 func (q queryServer) State(ctx context.Context, r *workv1.QueryStateRequest) (*workv1.QueryStateResponse, error) {
@@ -69,7 +70,7 @@ func (q queryServer) State(ctx context.Context, r *workv1.QueryStateRequest) (*w
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l, err := q.leases.load(ctx, id, func(l *job.Lease) job.Part {
+	l, err := q.load(ctx, id, func(l *job.Lease) job.Part {
 		p := l.Everything()
 		p.NoRoots = r.Brief
 		return p
@@ -96,7 +97,7 @@ func (q queryServer) Roots(ctx context.Context, r *workv1.QueryRootsRequest) (*w
 	case err != nil:
 		return nil, err
 	case !has:
-		return nil, asStatus(errorsmod.Wrap(ErrNoLease, id.String()))
+		return nil, asStatus(q.gone(ctx, id))
 	}
 	res := &workv1.QueryRootsResponse{}
 	for n, i := range r.Units {
@@ -172,7 +173,7 @@ func (q queryServer) summary(ctx context.Context, raw []byte) (workv1.Lease, err
 	if err != nil {
 		return workv1.Lease{}, err
 	}
-	l, err := q.leases.load(ctx, id, func(l *job.Lease) (p job.Part) {
+	l, err := q.load(ctx, id, func(l *job.Lease) (p job.Part) {
 		if l.Round > 0 {
 			p.Merges = []int{l.Round - 1}
 		}
@@ -190,7 +191,7 @@ func (q queryServer) Units(ctx context.Context, r *workv1.QueryUnitsRequest) (*w
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	var from, to int
-	l, err := q.leases.load(ctx, id, func(l *job.Lease) (p job.Part) {
+	l, err := q.load(ctx, id, func(l *job.Lease) (p job.Part) {
 		n := l.Order.Problem.Units()
 		from, to = min(int(r.From), n), n
 		if r.Limit > 0 {
@@ -216,7 +217,7 @@ func (q queryServer) Unit(ctx context.Context, r *workv1.QueryUnitRequest) (*wor
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l, err := q.leases.load(ctx, id, func(l *job.Lease) job.Part { return l.AboutUnit(int(r.Unit)) })
+	l, err := q.load(ctx, id, func(l *job.Lease) job.Part { return l.AboutUnit(int(r.Unit)) })
 	if err != nil {
 		return nil, asStatus(err)
 	}
@@ -231,7 +232,7 @@ func (q queryServer) Settlement(ctx context.Context, r *workv1.QuerySettlementRe
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	s, b, err := q.record.settlement(ctx, id)
+	s, b, err := q.settlement(ctx, id)
 	if err != nil {
 		return nil, asStatus(err)
 	}
@@ -275,7 +276,7 @@ func (q queryServer) Params(ctx context.Context, _ *workv1.QueryParamsRequest) (
 }
 
 func asStatus(err error) error {
-	if errors.Is(err, ErrNoLease) {
+	if errors.Is(err, ErrNoLease) || errors.Is(err, ErrPruned) {
 		return status.Error(codes.NotFound, err.Error())
 	}
 	return err

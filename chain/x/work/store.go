@@ -31,7 +31,10 @@ type leaseStore struct {
 	asked       collections.Map[string, uint64]                           // open questions to a custodian, in all leases
 	slashPaid   collections.Map[collections.Pair[[]byte, string], uint64] // utally out of bonds, by order and account
 
-	changed collections.Map[[]byte, uint64] // height of the newest change of a lease that is not settled
+	changed collections.Map[[]byte, uint64]                          // height of the newest change of a lease that is not settled
+	changes collections.KeySet[collections.Pair[uint64, []byte]]     // the same by height, and settled leases until they are pruned
+	reaches collections.Item[uint64]                                 // the height since which none that changed is missing
+	retired collections.Map[collections.Pair[int64, []byte], uint64] // leases by when they were settled, with that height, until all of one is pruned
 
 	led collections.Map[string, uint64] // leases that an account leads, and that are not settled
 
@@ -73,6 +76,11 @@ func newLeaseStore(sb *collections.SchemaBuilder) leaseStore {
 			collections.PairKeyCodec(collections.BytesKey, collections.StringKey), collections.Uint64Value),
 		asked:   collections.NewMap(sb, collections.NewPrefix(18), "asked", collections.StringKey, collections.Uint64Value),
 		changed: collections.NewMap(sb, collections.NewPrefix(19), "changed", collections.BytesKey, collections.Uint64Value),
+		changes: collections.NewKeySet(sb, collections.NewPrefix(23), "changes",
+			collections.PairKeyCodec(collections.Uint64Key, collections.BytesKey)),
+		reaches: collections.NewItem(sb, collections.NewPrefix(24), "changes_reach", collections.Uint64Value),
+		retired: collections.NewMap(sb, collections.NewPrefix(25), "retired",
+			collections.PairKeyCodec(collections.Int64Key, collections.BytesKey), collections.Uint64Value),
 	}
 }
 

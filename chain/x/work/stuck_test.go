@@ -33,6 +33,8 @@ func (n *neighbours) Pay(context.Context, canon.Hash, string, uint64) error { re
 
 func (n *neighbours) Burn(context.Context, canon.Hash, uint64) error { return nil }
 
+func (n *neighbours) Forget(context.Context, canon.Hash) error { return n.err }
+
 func (n *neighbours) Settle(context.Context, canon.Hash, uint64) error {
 	if n.err == nil {
 		n.settled++

@@ -22,8 +22,16 @@ const (
 	maxRead = 512
 )
 
-// EndBlock lets time pass for the leases and units that it has something to do with.
+// EndBlock lets time pass, and prunes what has been settled for long enough.
 func (k *Keeper) EndBlock(ctx context.Context) error {
+	if err := k.passTime(ctx); err != nil {
+		return err
+	}
+	return k.prune(ctx)
+}
+
+// passTime lets time pass for the leases and units that it has something to do with.
+func (k *Keeper) passTime(ctx context.Context) error {
 	due, err := k.leases.due(ctx)
 	if err != nil || len(due) == 0 {
 		return err
@@ -40,6 +48,9 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 		err := module.Attempt(ctx, func(ctx context.Context) error {
 			e := job.Tick{Seed: seed, Units: d.units, Free: k.free(ctx)}
 			before, err := k.before(ctx, d.order, e)
+			if d.retry != nil && errors.Is(err, ErrPruned) {
+				return k.leases.late.Done(ctx, *d.retry)
+			}
 			if err != nil {
 				return err
 			}

@@ -43,6 +43,10 @@ type Ledger struct {
 	Peers  []providerv1.Peer         // the registry beside Keys, which is listed two at a time
 	Listed atomic.Int64              // how often the registry was listed, from its beginning
 	Err    error                     // in place of an answer
+	Forgot bool                      // it knows no more what changed since a height
+
+	told  map[canon.Hash]bool // orders whose leases it has said to live
+	Scans int                 // how often it has listed all that live
 }
 
 // Start starts a ledger that answers until the test ends.
@@ -90,9 +94,34 @@ type work struct {
 }
 
 func (w *work) Live(context.Context, *workv1.QueryLiveRequest) (*workv1.QueryLiveResponse, error) {
-	n, r := w.ledger, &workv1.QueryLiveResponse{}
+	n := w.ledger
+	r := &workv1.QueryLiveResponse{Height: n.Height}
+	n.told = map[canon.Hash]bool{}
+	n.Scans++
 	for _, id := range n.IDs {
+		n.told[id] = true
 		r.Leases = append(r.Leases, workv1.LiveLease{Order: id.String(), Changed: n.Height})
+	}
+	return r, n.Err
+}
+
+func (w *work) Changed(_ context.Context, q *workv1.QueryChangedRequest) (*workv1.QueryChangedResponse, error) {
+	n := w.ledger
+	if n.Forgot {
+		return nil, status.Error(codes.OutOfRange, "it is too long ago")
+	}
+	r := &workv1.QueryChangedResponse{Height: n.Height}
+	was := n.told
+	n.told = map[canon.Hash]bool{}
+	for _, id := range n.IDs {
+		n.told[id] = true
+		if n.Height > q.Since || !was[id] {
+			r.Leases = append(r.Leases, workv1.ChangedLease{Order: id.String(), Changed: n.Height})
+		}
+		delete(was, id)
+	}
+	for id := range was { // order: each by itself
+		r.Leases = append(r.Leases, workv1.ChangedLease{Order: id.String(), Changed: n.Height, Settled: true})
 	}
 	return r, n.Err
 }

@@ -175,6 +175,7 @@ func (m *QueryLiveRequest) GetPagination() *query.PageRequest {
 type QueryLiveResponse struct {
 	Leases     []LiveLease         `protobuf:"bytes,1,rep,name=leases,proto3" json:"leases"`
 	Pagination *query.PageResponse `protobuf:"bytes,2,opt,name=pagination,proto3" json:"pagination,omitempty"`
+	Height     uint64              `protobuf:"varint,3,opt,name=height,proto3" json:"height,omitempty"`
 }
 
 func (m *QueryLiveResponse) Reset()         { *m = QueryLiveResponse{} }
@@ -222,6 +223,13 @@ func (m *QueryLiveResponse) GetPagination() *query.PageResponse {
 		return m.Pagination
 	}
 	return nil
+}
+
+func (m *QueryLiveResponse) GetHeight() uint64 {
+	if m != nil {
+		return m.Height
+	}
+	return 0
 }
 
 // LiveLease is a lease that is not settled.
@@ -277,6 +285,189 @@ func (m *LiveLease) GetChanged() uint64 {
 	return 0
 }
 
+type QueryChangedRequest struct {
+	Since uint64 `protobuf:"varint,1,opt,name=since,proto3" json:"since,omitempty"`
+	// Only leases in which this account is consumer, provider or validator.
+	Participant string `protobuf:"bytes,2,opt,name=participant,proto3" json:"participant,omitempty"`
+	// Where to go on: next of the answer before.
+	Next []byte `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`
+}
+
+func (m *QueryChangedRequest) Reset()         { *m = QueryChangedRequest{} }
+func (m *QueryChangedRequest) String() string { return proto.CompactTextString(m) }
+func (*QueryChangedRequest) ProtoMessage()    {}
+func (*QueryChangedRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_49dbc76e51d43fc5, []int{5}
+}
+func (m *QueryChangedRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QueryChangedRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QueryChangedRequest.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QueryChangedRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryChangedRequest.Merge(m, src)
+}
+func (m *QueryChangedRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *QueryChangedRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryChangedRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QueryChangedRequest proto.InternalMessageInfo
+
+func (m *QueryChangedRequest) GetSince() uint64 {
+	if m != nil {
+		return m.Since
+	}
+	return 0
+}
+
+func (m *QueryChangedRequest) GetParticipant() string {
+	if m != nil {
+		return m.Participant
+	}
+	return ""
+}
+
+func (m *QueryChangedRequest) GetNext() []byte {
+	if m != nil {
+		return m.Next
+	}
+	return nil
+}
+
+type QueryChangedResponse struct {
+	Leases []ChangedLease `protobuf:"bytes,1,rep,name=leases,proto3" json:"leases"`
+	Next   []byte         `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
+	Height uint64         `protobuf:"varint,3,opt,name=height,proto3" json:"height,omitempty"`
+}
+
+func (m *QueryChangedResponse) Reset()         { *m = QueryChangedResponse{} }
+func (m *QueryChangedResponse) String() string { return proto.CompactTextString(m) }
+func (*QueryChangedResponse) ProtoMessage()    {}
+func (*QueryChangedResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_49dbc76e51d43fc5, []int{6}
+}
+func (m *QueryChangedResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QueryChangedResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QueryChangedResponse.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QueryChangedResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryChangedResponse.Merge(m, src)
+}
+func (m *QueryChangedResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *QueryChangedResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryChangedResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QueryChangedResponse proto.InternalMessageInfo
+
+func (m *QueryChangedResponse) GetLeases() []ChangedLease {
+	if m != nil {
+		return m.Leases
+	}
+	return nil
+}
+
+func (m *QueryChangedResponse) GetNext() []byte {
+	if m != nil {
+		return m.Next
+	}
+	return nil
+}
+
+func (m *QueryChangedResponse) GetHeight() uint64 {
+	if m != nil {
+		return m.Height
+	}
+	return 0
+}
+
+// ChangedLease is a lease, and when it changed.
+type ChangedLease struct {
+	Order   string `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
+	Changed uint64 `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	Settled bool   `protobuf:"varint,3,opt,name=settled,proto3" json:"settled,omitempty"`
+}
+
+func (m *ChangedLease) Reset()         { *m = ChangedLease{} }
+func (m *ChangedLease) String() string { return proto.CompactTextString(m) }
+func (*ChangedLease) ProtoMessage()    {}
+func (*ChangedLease) Descriptor() ([]byte, []int) {
+	return fileDescriptor_49dbc76e51d43fc5, []int{7}
+}
+func (m *ChangedLease) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *ChangedLease) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_ChangedLease.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *ChangedLease) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_ChangedLease.Merge(m, src)
+}
+func (m *ChangedLease) XXX_Size() int {
+	return m.Size()
+}
+func (m *ChangedLease) XXX_DiscardUnknown() {
+	xxx_messageInfo_ChangedLease.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_ChangedLease proto.InternalMessageInfo
+
+func (m *ChangedLease) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *ChangedLease) GetChanged() uint64 {
+	if m != nil {
+		return m.Changed
+	}
+	return 0
+}
+
+func (m *ChangedLease) GetSettled() bool {
+	if m != nil {
+		return m.Settled
+	}
+	return false
+}
+
 type QueryStateRequest struct {
 	Order string `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
 	// Leave out the checkpoints of standing receipts but the last, and the inputs of merges.
@@ -287,7 +478,7 @@ func (m *QueryStateRequest) Reset()         { *m = QueryStateRequest{} }
 func (m *QueryStateRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryStateRequest) ProtoMessage()    {}
 func (*QueryStateRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{5}
+	return fileDescriptor_49dbc76e51d43fc5, []int{8}
 }
 func (m *QueryStateRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -339,7 +530,7 @@ func (m *QueryStateResponse) Reset()         { *m = QueryStateResponse{} }
 func (m *QueryStateResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryStateResponse) ProtoMessage()    {}
 func (*QueryStateResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{6}
+	return fileDescriptor_49dbc76e51d43fc5, []int{9}
 }
 func (m *QueryStateResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -391,7 +582,7 @@ func (m *QueryRootsRequest) Reset()         { *m = QueryRootsRequest{} }
 func (m *QueryRootsRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryRootsRequest) ProtoMessage()    {}
 func (*QueryRootsRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{7}
+	return fileDescriptor_49dbc76e51d43fc5, []int{10}
 }
 func (m *QueryRootsRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -442,7 +633,7 @@ func (m *QueryRootsResponse) Reset()         { *m = QueryRootsResponse{} }
 func (m *QueryRootsResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryRootsResponse) ProtoMessage()    {}
 func (*QueryRootsResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{8}
+	return fileDescriptor_49dbc76e51d43fc5, []int{11}
 }
 func (m *QueryRootsResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -488,7 +679,7 @@ func (m *Roots) Reset()         { *m = Roots{} }
 func (m *Roots) String() string { return proto.CompactTextString(m) }
 func (*Roots) ProtoMessage()    {}
 func (*Roots) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{9}
+	return fileDescriptor_49dbc76e51d43fc5, []int{12}
 }
 func (m *Roots) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -544,7 +735,7 @@ func (m *QueryLeasesRequest) Reset()         { *m = QueryLeasesRequest{} }
 func (m *QueryLeasesRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryLeasesRequest) ProtoMessage()    {}
 func (*QueryLeasesRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{10}
+	return fileDescriptor_49dbc76e51d43fc5, []int{13}
 }
 func (m *QueryLeasesRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -610,7 +801,7 @@ func (m *QueryLeasesResponse) Reset()         { *m = QueryLeasesResponse{} }
 func (m *QueryLeasesResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryLeasesResponse) ProtoMessage()    {}
 func (*QueryLeasesResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{11}
+	return fileDescriptor_49dbc76e51d43fc5, []int{14}
 }
 func (m *QueryLeasesResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -663,7 +854,7 @@ func (m *QueryUnitsRequest) Reset()         { *m = QueryUnitsRequest{} }
 func (m *QueryUnitsRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryUnitsRequest) ProtoMessage()    {}
 func (*QueryUnitsRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{12}
+	return fileDescriptor_49dbc76e51d43fc5, []int{15}
 }
 func (m *QueryUnitsRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -721,7 +912,7 @@ func (m *QueryUnitsResponse) Reset()         { *m = QueryUnitsResponse{} }
 func (m *QueryUnitsResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryUnitsResponse) ProtoMessage()    {}
 func (*QueryUnitsResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{13}
+	return fileDescriptor_49dbc76e51d43fc5, []int{16}
 }
 func (m *QueryUnitsResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -766,7 +957,7 @@ func (m *QueryUnitRequest) Reset()         { *m = QueryUnitRequest{} }
 func (m *QueryUnitRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryUnitRequest) ProtoMessage()    {}
 func (*QueryUnitRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{14}
+	return fileDescriptor_49dbc76e51d43fc5, []int{17}
 }
 func (m *QueryUnitRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -817,7 +1008,7 @@ func (m *QueryUnitResponse) Reset()         { *m = QueryUnitResponse{} }
 func (m *QueryUnitResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryUnitResponse) ProtoMessage()    {}
 func (*QueryUnitResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{15}
+	return fileDescriptor_49dbc76e51d43fc5, []int{18}
 }
 func (m *QueryUnitResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -861,7 +1052,7 @@ func (m *QuerySettlementRequest) Reset()         { *m = QuerySettlementRequest{}
 func (m *QuerySettlementRequest) String() string { return proto.CompactTextString(m) }
 func (*QuerySettlementRequest) ProtoMessage()    {}
 func (*QuerySettlementRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{16}
+	return fileDescriptor_49dbc76e51d43fc5, []int{19}
 }
 func (m *QuerySettlementRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -906,7 +1097,7 @@ func (m *QuerySettlementResponse) Reset()         { *m = QuerySettlementResponse
 func (m *QuerySettlementResponse) String() string { return proto.CompactTextString(m) }
 func (*QuerySettlementResponse) ProtoMessage()    {}
 func (*QuerySettlementResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{17}
+	return fileDescriptor_49dbc76e51d43fc5, []int{20}
 }
 func (m *QuerySettlementResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -958,7 +1149,7 @@ func (m *QueryPathRequest) Reset()         { *m = QueryPathRequest{} }
 func (m *QueryPathRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryPathRequest) ProtoMessage()    {}
 func (*QueryPathRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{18}
+	return fileDescriptor_49dbc76e51d43fc5, []int{21}
 }
 func (m *QueryPathRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -1011,7 +1202,7 @@ func (m *QueryPathResponse) Reset()         { *m = QueryPathResponse{} }
 func (m *QueryPathResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryPathResponse) ProtoMessage()    {}
 func (*QueryPathResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{19}
+	return fileDescriptor_49dbc76e51d43fc5, []int{22}
 }
 func (m *QueryPathResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -1068,7 +1259,7 @@ func (m *QueryParamsRequest) Reset()         { *m = QueryParamsRequest{} }
 func (m *QueryParamsRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryParamsRequest) ProtoMessage()    {}
 func (*QueryParamsRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{20}
+	return fileDescriptor_49dbc76e51d43fc5, []int{23}
 }
 func (m *QueryParamsRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -1107,7 +1298,7 @@ func (m *QueryParamsResponse) Reset()         { *m = QueryParamsResponse{} }
 func (m *QueryParamsResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryParamsResponse) ProtoMessage()    {}
 func (*QueryParamsResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{21}
+	return fileDescriptor_49dbc76e51d43fc5, []int{24}
 }
 func (m *QueryParamsResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -1163,6 +1354,9 @@ func init() {
 	proto.RegisterType((*QueryLiveRequest)(nil), "tally.work.v1.QueryLiveRequest")
 	proto.RegisterType((*QueryLiveResponse)(nil), "tally.work.v1.QueryLiveResponse")
 	proto.RegisterType((*LiveLease)(nil), "tally.work.v1.LiveLease")
+	proto.RegisterType((*QueryChangedRequest)(nil), "tally.work.v1.QueryChangedRequest")
+	proto.RegisterType((*QueryChangedResponse)(nil), "tally.work.v1.QueryChangedResponse")
+	proto.RegisterType((*ChangedLease)(nil), "tally.work.v1.ChangedLease")
 	proto.RegisterType((*QueryStateRequest)(nil), "tally.work.v1.QueryStateRequest")
 	proto.RegisterType((*QueryStateResponse)(nil), "tally.work.v1.QueryStateResponse")
 	proto.RegisterType((*QueryRootsRequest)(nil), "tally.work.v1.QueryRootsRequest")
@@ -1185,76 +1379,83 @@ func init() {
 func init() { proto.RegisterFile("tally/work/v1/query.proto", fileDescriptor_49dbc76e51d43fc5) }
 
 var fileDescriptor_49dbc76e51d43fc5 = []byte{
-	// 1102 bytes of a gzipped FileDescriptorProto
+	// 1215 bytes of a gzipped FileDescriptorProto
 	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xac, 0x57, 0x4f, 0x6f, 0x1b, 0x45,
-	0x14, 0xcf, 0xc6, 0xeb, 0x40, 0x26, 0x09, 0x82, 0x89, 0x43, 0x37, 0x86, 0x3a, 0x66, 0x20, 0x6d,
-	0x1a, 0xc8, 0x2e, 0x76, 0xa5, 0x56, 0xa2, 0x15, 0x15, 0x11, 0x94, 0x0b, 0x87, 0x74, 0x23, 0x2e,
-	0x5c, 0xd0, 0xd8, 0x9e, 0xac, 0x57, 0xb5, 0x77, 0xb6, 0xbb, 0x63, 0x83, 0xa9, 0x72, 0xe1, 0xc2,
-	0x15, 0x01, 0xe2, 0x93, 0x70, 0xe2, 0x13, 0xf4, 0x58, 0xc1, 0xa5, 0x27, 0x84, 0x12, 0x3e, 0x08,
-	0x9a, 0x37, 0xb3, 0xf6, 0xee, 0x66, 0x62, 0x07, 0xd4, 0x93, 0x77, 0x66, 0xde, 0xbc, 0xdf, 0xef,
-	0xf7, 0xfe, 0x4d, 0x82, 0xb6, 0x05, 0x1d, 0x0c, 0x26, 0xde, 0x37, 0x3c, 0x79, 0xec, 0x8d, 0x5b,
-	0xde, 0x93, 0x11, 0x4b, 0x26, 0x6e, 0x9c, 0x70, 0xc1, 0xf1, 0x06, 0x1c, 0xb9, 0xf2, 0xc8, 0x1d,
-	0xb7, 0xea, 0xfb, 0x5d, 0x9e, 0x0e, 0x79, 0xea, 0x75, 0x68, 0xca, 0x94, 0x9d, 0x37, 0x6e, 0x75,
-	0x98, 0xa0, 0x2d, 0x2f, 0xa6, 0x41, 0x18, 0x51, 0x11, 0xf2, 0x48, 0x5d, 0xad, 0x6f, 0x2b, 0xdb,
-	0xaf, 0x61, 0xe5, 0xa9, 0x85, 0x3e, 0xaa, 0x05, 0x3c, 0xe0, 0x6a, 0x5f, 0x7e, 0xe9, 0xdd, 0xb7,
-	0x03, 0xce, 0x83, 0x01, 0xf3, 0x68, 0x1c, 0x7a, 0x34, 0x8a, 0xb8, 0x00, 0x6f, 0xd9, 0x9d, 0x12,
-	0xc9, 0x01, 0xa3, 0x29, 0x53, 0x47, 0xe4, 0x16, 0x7a, 0xe3, 0x91, 0xe4, 0xf2, 0x85, 0xdc, 0xf3,
-	0xd9, 0x93, 0x11, 0x4b, 0x05, 0xae, 0xa1, 0x2a, 0x4f, 0x7a, 0x2c, 0x71, 0xac, 0xa6, 0xb5, 0xb7,
-	0xea, 0xab, 0x05, 0x79, 0x88, 0x70, 0xde, 0x34, 0x8d, 0x79, 0x94, 0x32, 0xfc, 0x21, 0xaa, 0x82,
-	0x3f, 0xb0, 0x5d, 0x6b, 0xd7, 0xdc, 0x82, 0x6a, 0x17, 0x8c, 0x0f, 0xed, 0x67, 0x7f, 0xed, 0x2c,
-	0xf9, 0xca, 0x90, 0xfc, 0x6a, 0xa1, 0xd7, 0x95, 0xa3, 0x70, 0x3c, 0x85, 0xfc, 0x08, 0xad, 0xc5,
-	0x34, 0x11, 0x61, 0x37, 0x8c, 0x69, 0x24, 0x14, 0xf0, 0xa1, 0xf3, 0xc7, 0x6f, 0x07, 0x35, 0xad,
-	0xfe, 0x93, 0x5e, 0x2f, 0x61, 0x69, 0x7a, 0x2c, 0x92, 0x30, 0x0a, 0xfc, 0xbc, 0x31, 0x7e, 0x88,
-	0xd0, 0x2c, 0x82, 0xce, 0x32, 0xf0, 0xb8, 0xe1, 0xea, 0x7b, 0x32, 0xdc, 0xae, 0x4a, 0x8b, 0x0e,
-	0xb7, 0x7b, 0x44, 0x83, 0x0c, 0xd7, 0xcf, 0xdd, 0x24, 0xbf, 0x58, 0x59, 0x30, 0x80, 0x98, 0x16,
-	0x78, 0x07, 0xad, 0x00, 0xef, 0xd4, 0xb1, 0x9a, 0x95, 0xbd, 0xb5, 0xb6, 0x53, 0x56, 0x18, 0x8e,
-	0x59, 0x5e, 0xa5, 0xb6, 0xc6, 0x9f, 0x1b, 0x58, 0xdd, 0x5c, 0xc8, 0x4a, 0x81, 0x16, 0x68, 0xdd,
-	0x43, 0xab, 0x53, 0x0c, 0x73, 0x6a, 0xb0, 0x83, 0x5e, 0xe9, 0xf6, 0x69, 0x14, 0xb0, 0x1e, 0x00,
-	0xd9, 0x7e, 0xb6, 0x24, 0x0f, 0xb4, 0xa4, 0x63, 0x41, 0xc5, 0xfc, 0xfc, 0xca, 0xdd, 0x4e, 0x12,
-	0xb2, 0x13, 0x70, 0xf1, 0xaa, 0xaf, 0x16, 0xe4, 0x53, 0x9d, 0x75, 0xed, 0x40, 0x07, 0xa5, 0x96,
-	0xcf, 0xfa, 0xba, 0xce, 0xec, 0x15, 0x68, 0xf8, 0x9c, 0x8b, 0x74, 0x21, 0x8d, 0x51, 0x14, 0x8a,
-	0xd4, 0x59, 0x6e, 0x56, 0xf6, 0x36, 0x7c, 0xb5, 0x20, 0xbe, 0xa6, 0xa1, 0x1d, 0x68, 0x1a, 0xf7,
-	0xd1, 0x5a, 0xb7, 0xcf, 0xba, 0x8f, 0x63, 0x1e, 0x46, 0x22, 0x4b, 0x50, 0xb9, 0x04, 0xe1, 0x8a,
-	0x4e, 0x4e, 0xde, 0x9c, 0xdc, 0x45, 0x55, 0x38, 0x93, 0x90, 0x89, 0xfc, 0xc8, 0xd4, 0xc0, 0x42,
-	0xaa, 0xa1, 0x42, 0xb0, 0x61, 0x2c, 0x40, 0xcd, 0x86, 0x9f, 0x2d, 0xc9, 0x0b, 0x2b, 0xdf, 0x0a,
-	0x53, 0x3d, 0xfb, 0xa8, 0x1a, 0xf7, 0xb3, 0xa0, 0xbc, 0x76, 0x81, 0xc7, 0x91, 0x3c, 0xf3, 0x95,
-	0x49, 0xb9, 0xde, 0x97, 0xff, 0x4b, 0xbd, 0x63, 0x64, 0x0f, 0xc2, 0x31, 0x73, 0x2a, 0x90, 0x27,
-	0xf8, 0x2e, 0xf5, 0x80, 0xfd, 0xbf, 0x7b, 0xe0, 0x27, 0x0b, 0x6d, 0x16, 0xa4, 0xe9, 0x48, 0xb7,
-	0x4b, 0x5d, 0x30, 0xaf, 0xcf, 0x5f, 0x7a, 0x07, 0x1c, 0xeb, 0xea, 0xf9, 0x52, 0x96, 0xc2, 0xfc,
-	0xea, 0xc1, 0xc8, 0x3e, 0x49, 0xf8, 0x50, 0x67, 0x0c, 0xbe, 0xa1, 0x58, 0xc3, 0x61, 0x28, 0x20,
-	0x60, 0x1b, 0xbe, 0x5a, 0x90, 0xcf, 0x74, 0x0e, 0xb5, 0x53, 0xad, 0xd3, 0xcb, 0xaa, 0x4f, 0xc9,
-	0xdc, 0x2c, 0xc9, 0x94, 0xc6, 0xd9, 0x34, 0x53, 0x85, 0x79, 0x5f, 0x0f, 0x33, 0x79, 0xb2, 0x90,
-	0x9a, 0xbc, 0x92, 0x51, 0x93, 0xdf, 0xe4, 0x30, 0xa7, 0x6c, 0xca, 0xe1, 0x40, 0x1b, 0xaa, 0x89,
-	0x3a, 0x87, 0x82, 0xf2, 0xe1, 0xa2, 0x37, 0x55, 0x87, 0x32, 0x21, 0x06, 0x6c, 0xc8, 0xa2, 0xf9,
-	0x3c, 0x48, 0x8c, 0xae, 0x5d, 0xb0, 0xd7, 0xc8, 0x0f, 0x10, 0x4a, 0xa7, 0xbb, 0x1a, 0x7f, 0xbb,
-	0x84, 0x3f, 0xbb, 0xa6, 0x59, 0xe4, 0xae, 0x48, 0xc4, 0x31, 0x1d, 0x8c, 0x18, 0x88, 0x5c, 0xf7,
-	0xd5, 0x82, 0x7c, 0xac, 0x63, 0x74, 0x44, 0x45, 0x7f, 0x61, 0xf3, 0x77, 0xf9, 0x48, 0x37, 0x84,
-	0xed, 0xab, 0xc5, 0x34, 0xff, 0xea, 0xfe, 0x6c, 0x04, 0x85, 0x51, 0x8f, 0x7d, 0x0b, 0x0e, 0x6c,
-	0x5f, 0x2d, 0xcc, 0x0e, 0x64, 0xe8, 0x63, 0x2a, 0xfa, 0x4e, 0xa5, 0x59, 0xd9, 0x5b, 0xf7, 0xe1,
-	0x9b, 0xd4, 0x74, 0xfe, 0x8f, 0x68, 0x42, 0x87, 0x59, 0x55, 0xc9, 0xc7, 0x69, 0xb3, 0xb0, 0xad,
-	0xd1, 0x6e, 0xa3, 0x95, 0x18, 0x76, 0x74, 0x54, 0xb6, 0xca, 0xcd, 0x0d, 0x87, 0x59, 0x03, 0x28,
-	0x53, 0x7c, 0x07, 0xad, 0xd2, 0x91, 0xe8, 0xf3, 0x24, 0x14, 0x93, 0x85, 0x2d, 0x3e, 0x33, 0x05,
-	0xba, 0x9c, 0x0f, 0xa0, 0x5e, 0x6d, 0x1f, 0xbe, 0xdb, 0xbf, 0xaf, 0xa2, 0x2a, 0x10, 0xc3, 0x29,
-	0xaa, 0xaa, 0xb7, 0xa0, 0x59, 0xe2, 0x70, 0xe1, 0x21, 0xaf, 0xbf, 0x33, 0xc7, 0x42, 0x09, 0x23,
-	0xbb, 0xdf, 0xff, 0xf9, 0xcf, 0xcf, 0xcb, 0x3b, 0xf8, 0xba, 0x67, 0xf8, 0x23, 0x21, 0xf5, 0x9e,
-	0x42, 0x5e, 0x4e, 0xf1, 0x09, 0xb2, 0xe5, 0x23, 0x84, 0x77, 0x8c, 0x1e, 0x67, 0x0f, 0x79, 0xbd,
-	0x79, 0xb9, 0x81, 0x46, 0x7c, 0x0b, 0x10, 0xb7, 0xf0, 0x66, 0x19, 0x51, 0xfa, 0x9f, 0xa0, 0x2a,
-	0xbc, 0x34, 0x66, 0x71, 0xf9, 0x57, 0xcc, 0x2c, 0xae, 0xf0, 0x4c, 0x91, 0xf7, 0x01, 0x6a, 0x17,
-	0xbf, 0x3b, 0x57, 0x9c, 0x97, 0x02, 0xe2, 0x24, 0x7b, 0x0e, 0x8c, 0xd0, 0xf9, 0x97, 0xcb, 0x0c,
-	0x5d, 0x78, 0x9a, 0xae, 0x0a, 0xad, 0x9e, 0x9a, 0x08, 0xad, 0xa8, 0x79, 0x8b, 0x2f, 0xcf, 0xd8,
-	0x14, 0x9c, 0xcc, 0x33, 0xd1, 0xe8, 0xd7, 0x01, 0xfd, 0x1a, 0xde, 0x32, 0xa2, 0x4b, 0xa9, 0x30,
-	0xf6, 0xcc, 0x52, 0xf3, 0x63, 0xd6, 0x2c, 0xb5, 0x30, 0x33, 0xaf, 0x2a, 0x15, 0xe6, 0x25, 0x3e,
-	0x45, 0xb6, 0xbc, 0x6d, 0x2e, 0xa4, 0xdc, 0x10, 0xad, 0x37, 0x2f, 0x37, 0xd0, 0xb8, 0x6d, 0xc0,
-	0xfd, 0x00, 0xef, 0x5f, 0x01, 0xd7, 0x7b, 0x2a, 0x7f, 0x4e, 0xf1, 0x0f, 0x16, 0x42, 0xb3, 0x09,
-	0x86, 0x77, 0x8d, 0x35, 0x54, 0x1e, 0xa4, 0xf5, 0x1b, 0x8b, 0xcc, 0x34, 0xa3, 0x7d, 0x60, 0xf4,
-	0x1e, 0x26, 0x25, 0x46, 0xb3, 0x09, 0x39, 0xeb, 0xa8, 0xef, 0x90, 0x2d, 0xe7, 0x99, 0x39, 0x10,
-	0xb9, 0x49, 0x69, 0x0e, 0x44, 0x7e, 0x14, 0x12, 0x0f, 0x60, 0x6f, 0xe1, 0x9b, 0x8b, 0x61, 0x3d,
-	0x39, 0xfb, 0x64, 0xbd, 0xa9, 0x81, 0x65, 0xae, 0xb7, 0xc2, 0x48, 0x34, 0xd7, 0x5b, 0x71, 0x3c,
-	0x5e, 0x5a, 0x6f, 0x6a, 0x10, 0x1e, 0x3e, 0x7a, 0x76, 0xd6, 0xb0, 0x9e, 0x9f, 0x35, 0xac, 0xbf,
-	0xcf, 0x1a, 0xd6, 0x8f, 0xe7, 0x8d, 0xa5, 0xe7, 0xe7, 0x8d, 0xa5, 0x17, 0xe7, 0x8d, 0xa5, 0xaf,
-	0xee, 0x06, 0xa1, 0xe8, 0x8f, 0x3a, 0x6e, 0x97, 0x0f, 0xd5, 0xd5, 0x83, 0x88, 0x09, 0xb8, 0xad,
-	0x1c, 0x05, 0x2c, 0x2a, 0xba, 0xbc, 0x27, 0x7f, 0xc7, 0xad, 0xce, 0x0a, 0xfc, 0xff, 0x72, 0xfb,
-	0xdf, 0x00, 0x00, 0x00, 0xff, 0xff, 0xb0, 0xaa, 0x1a, 0xa1, 0x81, 0x0d, 0x00, 0x00,
+	0x14, 0xcf, 0x26, 0xeb, 0xb4, 0x9d, 0x24, 0x08, 0x26, 0x4e, 0xea, 0xb8, 0xd4, 0x31, 0x53, 0xd2,
+	0xa6, 0x81, 0x78, 0x49, 0x2a, 0xb5, 0x82, 0x56, 0x54, 0x04, 0x28, 0x17, 0x0e, 0xe9, 0x46, 0x48,
+	0x88, 0x0b, 0xda, 0xd8, 0x93, 0xf5, 0xaa, 0xf6, 0xce, 0x76, 0x77, 0x6c, 0x1a, 0xa2, 0x5c, 0xb8,
+	0x70, 0x45, 0x20, 0xf1, 0x29, 0x10, 0x27, 0x3e, 0x44, 0x8f, 0x15, 0x5c, 0x7a, 0x42, 0x28, 0xe1,
+	0x83, 0xa0, 0x79, 0xf3, 0xc6, 0x5e, 0x6f, 0x26, 0x76, 0x0a, 0x9c, 0x32, 0x6f, 0xe7, 0xcd, 0xfb,
+	0xfd, 0xde, 0x7f, 0x87, 0xac, 0xc8, 0xa0, 0xd3, 0x39, 0xf4, 0xbe, 0x11, 0xe9, 0x13, 0xaf, 0xbf,
+	0xe5, 0x3d, 0xed, 0xf1, 0xf4, 0xb0, 0x91, 0xa4, 0x42, 0x0a, 0xba, 0x00, 0x57, 0x0d, 0x75, 0xd5,
+	0xe8, 0x6f, 0x55, 0x37, 0x9a, 0x22, 0xeb, 0x8a, 0xcc, 0xdb, 0x0f, 0x32, 0xae, 0xf5, 0xbc, 0xfe,
+	0xd6, 0x3e, 0x97, 0xc1, 0x96, 0x97, 0x04, 0x61, 0x14, 0x07, 0x32, 0x12, 0xb1, 0x7e, 0x5a, 0x5d,
+	0xd1, 0xba, 0x5f, 0x83, 0xe4, 0x69, 0x01, 0xaf, 0xca, 0xa1, 0x08, 0x85, 0xfe, 0xae, 0x4e, 0xf8,
+	0xf5, 0xcd, 0x50, 0x88, 0xb0, 0xc3, 0xbd, 0x20, 0x89, 0xbc, 0x20, 0x8e, 0x85, 0x04, 0x6b, 0xe6,
+	0x4d, 0x81, 0x64, 0x87, 0x07, 0x19, 0xd7, 0x57, 0xec, 0x36, 0x79, 0xe3, 0xb1, 0xe2, 0xf2, 0xb9,
+	0xfa, 0xe6, 0xf3, 0xa7, 0x3d, 0x9e, 0x49, 0x5a, 0x26, 0x25, 0x91, 0xb6, 0x78, 0x5a, 0x71, 0xea,
+	0xce, 0xfa, 0x15, 0x5f, 0x0b, 0xec, 0x11, 0xa1, 0x79, 0xd5, 0x2c, 0x11, 0x71, 0xc6, 0xe9, 0x7b,
+	0xa4, 0x04, 0xf6, 0x40, 0x77, 0x6e, 0xbb, 0xdc, 0x18, 0xf1, 0xba, 0x01, 0xca, 0x3b, 0xee, 0xf3,
+	0x3f, 0x57, 0xa7, 0x7c, 0xad, 0xc8, 0x7e, 0x76, 0xc8, 0xeb, 0xda, 0x50, 0xd4, 0x1f, 0x40, 0x7e,
+	0x40, 0xe6, 0x92, 0x20, 0x95, 0x51, 0x33, 0x4a, 0x82, 0x58, 0x6a, 0xe0, 0x9d, 0xca, 0xef, 0xbf,
+	0x6d, 0x96, 0xd1, 0xfb, 0x8f, 0x5a, 0xad, 0x94, 0x67, 0xd9, 0x9e, 0x4c, 0xa3, 0x38, 0xf4, 0xf3,
+	0xca, 0xf4, 0x11, 0x21, 0xc3, 0x08, 0x56, 0xa6, 0x81, 0xc7, 0xcd, 0x06, 0xbe, 0x53, 0xe1, 0x6e,
+	0xe8, 0xb4, 0x60, 0xb8, 0x1b, 0xbb, 0x41, 0x68, 0x70, 0xfd, 0xdc, 0x4b, 0xf6, 0x8b, 0x63, 0x82,
+	0x01, 0xc4, 0xd0, 0xc1, 0xbb, 0x64, 0x16, 0x78, 0x67, 0x15, 0xa7, 0x3e, 0xb3, 0x3e, 0xb7, 0x5d,
+	0x29, 0x7a, 0x18, 0xf5, 0x79, 0xde, 0x4b, 0xd4, 0xa6, 0x9f, 0x59, 0x58, 0xdd, 0x9a, 0xc8, 0x4a,
+	0x83, 0xe6, 0x69, 0xd1, 0x65, 0x32, 0xdb, 0xe6, 0x51, 0xd8, 0x96, 0x95, 0x99, 0xba, 0xb3, 0xee,
+	0xfa, 0x28, 0xb1, 0xfb, 0xe4, 0xca, 0x00, 0xdb, 0x9e, 0x32, 0x5a, 0x21, 0x97, 0x9a, 0xed, 0x20,
+	0x0e, 0x79, 0x0b, 0x08, 0xb8, 0xbe, 0x11, 0xd9, 0x11, 0x59, 0x04, 0x57, 0x3f, 0xd6, 0x72, 0x2e,
+	0xf3, 0x59, 0x14, 0x37, 0x75, 0x36, 0x5d, 0x5f, 0x0b, 0xc5, 0xe4, 0x4c, 0xbf, 0x4a, 0x72, 0x28,
+	0x71, 0x63, 0xfe, 0x4c, 0x73, 0x9f, 0xf7, 0xe1, 0xcc, 0x8e, 0x49, 0x79, 0x14, 0x1c, 0x43, 0xfd,
+	0x7e, 0x21, 0xd4, 0xd7, 0x0a, 0xa1, 0x46, 0x7d, 0x5b, 0xb4, 0x0d, 0xcc, 0xf4, 0x10, 0xe6, 0xdc,
+	0xc0, 0x7d, 0x49, 0xe6, 0xf3, 0x96, 0x5e, 0x35, 0x76, 0xea, 0x26, 0xe3, 0x52, 0x76, 0x78, 0x0b,
+	0x0c, 0x5f, 0xf6, 0x8d, 0xc8, 0x1e, 0x62, 0x01, 0xed, 0xc9, 0x40, 0x8e, 0xef, 0x26, 0xf5, 0x75,
+	0x3f, 0x8d, 0xf8, 0x01, 0x18, 0xbf, 0xec, 0x6b, 0x81, 0x7d, 0x82, 0x3d, 0x86, 0x06, 0x30, 0x2e,
+	0xe5, 0x7c, 0x8f, 0xcd, 0x63, 0x1f, 0x8d, 0x49, 0xae, 0xa1, 0xe1, 0x0b, 0x21, 0xb3, 0x89, 0x34,
+	0x7a, 0x71, 0x24, 0xb3, 0xca, 0x74, 0x7d, 0x66, 0x7d, 0xc1, 0xd7, 0x02, 0xf3, 0x91, 0x06, 0x1a,
+	0x40, 0x1a, 0x0f, 0xc8, 0x5c, 0xb3, 0xcd, 0x9b, 0x4f, 0x12, 0x11, 0xc5, 0xd2, 0xe4, 0xa8, 0xd8,
+	0xf0, 0xf0, 0x04, 0x93, 0x93, 0x57, 0x67, 0xf7, 0x48, 0x09, 0xee, 0x14, 0x64, 0xaa, 0x0e, 0xc6,
+	0x1b, 0x10, 0x94, 0x37, 0x81, 0x94, 0xbc, 0x9b, 0xe8, 0x1c, 0x2e, 0xf8, 0x46, 0x64, 0x2f, 0x9d,
+	0xfc, 0xe0, 0x19, 0xf8, 0xb3, 0x41, 0x4a, 0x49, 0xdb, 0x04, 0xe5, 0xb5, 0x33, 0x3c, 0x76, 0xd5,
+	0x9d, 0xaf, 0x55, 0xfe, 0x6b, 0x01, 0x77, 0xa2, 0x3e, 0xc7, 0x54, 0xc3, 0xb9, 0x30, 0x71, 0xdc,
+	0x7f, 0x3d, 0x71, 0x7e, 0x74, 0xb0, 0x0d, 0x8d, 0x6b, 0x18, 0xe9, 0xed, 0x42, 0x23, 0x8c, 0x9b,
+	0xaa, 0xff, 0xf7, 0xbc, 0x61, 0x7b, 0x58, 0x3d, 0x5f, 0xa8, 0x52, 0x18, 0x5f, 0x3d, 0x94, 0xb8,
+	0x07, 0xa9, 0xe8, 0x62, 0xc6, 0xe0, 0x0c, 0xc5, 0x1a, 0x75, 0x23, 0xdd, 0x74, 0x0b, 0xbe, 0x16,
+	0xd8, 0xa7, 0x98, 0x43, 0x34, 0x8a, 0x7e, 0x7a, 0xa6, 0xfa, 0xb4, 0x9b, 0x8b, 0x05, 0x37, 0x95,
+	0xb2, 0xd9, 0x1d, 0xba, 0x30, 0x1f, 0xe0, 0xea, 0x50, 0x37, 0x13, 0xa9, 0xa9, 0x27, 0x86, 0x9a,
+	0x3a, 0xb3, 0x9d, 0x9c, 0x67, 0x03, 0x0e, 0x9b, 0xa8, 0xa8, 0xf7, 0xd7, 0x18, 0x0a, 0xda, 0x46,
+	0x83, 0x2c, 0xeb, 0x0e, 0x85, 0x96, 0xef, 0xf2, 0x78, 0x3c, 0x0f, 0x96, 0x90, 0xab, 0x67, 0xf4,
+	0x11, 0xf9, 0x21, 0x21, 0xd9, 0xe0, 0x2b, 0xe2, 0xaf, 0x14, 0xf0, 0x87, 0xcf, 0x90, 0x45, 0xee,
+	0x89, 0x42, 0xec, 0x07, 0x9d, 0x1e, 0xc7, 0xa9, 0xa7, 0x05, 0xf6, 0x21, 0xc6, 0x68, 0x37, 0x90,
+	0xed, 0x89, 0xcd, 0xdf, 0x14, 0x3d, 0x6c, 0x08, 0xd7, 0xd7, 0xc2, 0x20, 0xff, 0xfa, 0xfd, 0x70,
+	0x04, 0x45, 0x71, 0x8b, 0x3f, 0x33, 0x8b, 0x01, 0x04, 0xbb, 0x01, 0x15, 0xfa, 0x24, 0x90, 0xed,
+	0xca, 0x4c, 0x7d, 0x46, 0xcd, 0x62, 0x75, 0x66, 0x65, 0xcc, 0xff, 0x6e, 0x90, 0x06, 0x5d, 0x53,
+	0x55, 0xea, 0xa7, 0xc0, 0xe2, 0xc8, 0x67, 0x44, 0xbb, 0x43, 0x66, 0x13, 0xf8, 0x82, 0x51, 0x59,
+	0x2a, 0x36, 0x37, 0x5c, 0x9a, 0x06, 0xd0, 0xaa, 0xf4, 0x2e, 0xb9, 0x12, 0xf4, 0x64, 0x5b, 0xa4,
+	0x91, 0x3c, 0x9c, 0xd8, 0xe2, 0x43, 0x55, 0xa0, 0x2b, 0x44, 0x07, 0x97, 0x04, 0x9c, 0xb7, 0x7f,
+	0x25, 0xa4, 0x04, 0xc4, 0x68, 0x46, 0x4a, 0x7a, 0x4b, 0xd4, 0x0b, 0x1c, 0xce, 0xfc, 0x6c, 0xaa,
+	0xbe, 0x35, 0x46, 0x43, 0x3b, 0xc6, 0xd6, 0xbe, 0xfb, 0xe3, 0xef, 0x9f, 0xa6, 0x57, 0xe9, 0x75,
+	0xcf, 0xf2, 0x93, 0x2c, 0xf3, 0x8e, 0x20, 0x2f, 0xc7, 0xf4, 0x80, 0xb8, 0x6a, 0xb5, 0xd3, 0x55,
+	0xab, 0xc5, 0xe1, 0xcf, 0xa6, 0x6a, 0xfd, 0x7c, 0x05, 0x44, 0xbc, 0x06, 0x88, 0x4b, 0x74, 0xb1,
+	0x88, 0xa8, 0xec, 0xa7, 0xe4, 0x12, 0x6e, 0x42, 0xca, 0x6c, 0x96, 0x46, 0x7f, 0x1d, 0x54, 0x6f,
+	0x8c, 0xd5, 0x41, 0xc0, 0x1a, 0x00, 0x56, 0xe8, 0x72, 0x01, 0xd0, 0x6c, 0xcf, 0x43, 0x52, 0x82,
+	0xed, 0x66, 0x0f, 0x68, 0x7e, 0x73, 0xda, 0x03, 0x3a, 0xb2, 0x1a, 0xd9, 0x3b, 0x80, 0xb6, 0x46,
+	0x6f, 0x8c, 0x0d, 0xa8, 0x97, 0x01, 0xe2, 0xa1, 0x59, 0x41, 0x56, 0xe8, 0xfc, 0xb6, 0xb4, 0x43,
+	0x8f, 0xac, 0xc3, 0x8b, 0x42, 0xeb, 0xf5, 0x16, 0x93, 0x59, 0x3d, 0xe3, 0xe9, 0xf9, 0x55, 0x32,
+	0x00, 0x67, 0xe3, 0x54, 0x10, 0xfd, 0x3a, 0xa0, 0x5f, 0xa5, 0x4b, 0x56, 0x74, 0xe5, 0x2a, 0x8c,
+	0x5a, 0xbb, 0xab, 0xf9, 0xd1, 0x6e, 0x77, 0x75, 0x64, 0x4e, 0x5f, 0xd4, 0x55, 0x98, 0xd1, 0xf4,
+	0x98, 0xb8, 0xea, 0xb5, 0xbd, 0x78, 0x73, 0x83, 0xbb, 0x5a, 0x3f, 0x5f, 0x01, 0x71, 0xb7, 0x01,
+	0xf7, 0x5d, 0xba, 0x71, 0x01, 0x5c, 0xef, 0x48, 0xfd, 0x39, 0xa6, 0xdf, 0x3b, 0x84, 0x0c, 0xa7,
+	0x26, 0x5d, 0xb3, 0xd6, 0x50, 0x71, 0x78, 0x57, 0x6f, 0x4e, 0x52, 0x43, 0x46, 0x1b, 0xc0, 0xe8,
+	0x6d, 0xca, 0x0a, 0x8c, 0x86, 0x53, 0x79, 0xd8, 0xc5, 0xdf, 0x12, 0x57, 0xcd, 0x50, 0x7b, 0x20,
+	0x72, 0xd3, 0xd9, 0x1e, 0x88, 0xfc, 0xf8, 0x65, 0x1e, 0xc0, 0xde, 0xa6, 0xb7, 0x26, 0xc3, 0x7a,
+	0x6a, 0xde, 0xaa, 0x7a, 0xd3, 0x43, 0xd2, 0x5e, 0x6f, 0x23, 0x63, 0xd8, 0x5e, 0x6f, 0xa3, 0x23,
+	0xf9, 0xdc, 0x7a, 0xd3, 0xc3, 0x77, 0xe7, 0xf1, 0xf3, 0x93, 0x9a, 0xf3, 0xe2, 0xa4, 0xe6, 0xfc,
+	0x75, 0x52, 0x73, 0x7e, 0x38, 0xad, 0x4d, 0xbd, 0x38, 0xad, 0x4d, 0xbd, 0x3c, 0xad, 0x4d, 0x7d,
+	0x75, 0x2f, 0x8c, 0x64, 0xbb, 0xb7, 0xdf, 0x68, 0x8a, 0xae, 0x7e, 0xba, 0x19, 0x73, 0x09, 0xaf,
+	0xb5, 0xa1, 0x90, 0xc7, 0xa3, 0x26, 0xef, 0xab, 0xbf, 0xfd, 0xad, 0xfd, 0x59, 0xf8, 0x0f, 0xf5,
+	0xce, 0x3f, 0x01, 0x00, 0x00, 0xff, 0xff, 0x71, 0x8e, 0x46, 0x11, 0x63, 0x0f, 0x00, 0x00,
 }
 
 // Reference imports to suppress errors if they are not otherwise used.
@@ -1274,6 +1475,10 @@ type QueryClient interface {
 	// Live returns the leases that are not settled, all or those of one participant, and
 	// when each has changed: what a role has read of one, it need not read again.
 	Live(ctx context.Context, in *QueryLiveRequest, opts ...grpc.CallOption) (*QueryLiveResponse, error)
+	// Changed returns the leases that have changed since a height, by the height at which they
+	// did last: all, or those of one participant. Settled ones are among them until they are
+	// pruned.
+	Changed(ctx context.Context, in *QueryChangedRequest, opts ...grpc.CallOption) (*QueryChangedResponse, error)
 	// State returns a lease in its canonical encoding, for those who work on it.
 	State(ctx context.Context, in *QueryStateRequest, opts ...grpc.CallOption) (*QueryStateResponse, error)
 	// Roots returns the checkpoints that a brief State leaves out.
@@ -1315,6 +1520,15 @@ func (c *queryClient) Lease(ctx context.Context, in *QueryLeaseRequest, opts ...
 func (c *queryClient) Live(ctx context.Context, in *QueryLiveRequest, opts ...grpc.CallOption) (*QueryLiveResponse, error) {
 	out := new(QueryLiveResponse)
 	err := c.cc.Invoke(ctx, "/tally.work.v1.Query/Live", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *queryClient) Changed(ctx context.Context, in *QueryChangedRequest, opts ...grpc.CallOption) (*QueryChangedResponse, error) {
+	out := new(QueryChangedResponse)
+	err := c.cc.Invoke(ctx, "/tally.work.v1.Query/Changed", in, out, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1400,6 +1614,10 @@ type QueryServer interface {
 	// Live returns the leases that are not settled, all or those of one participant, and
 	// when each has changed: what a role has read of one, it need not read again.
 	Live(context.Context, *QueryLiveRequest) (*QueryLiveResponse, error)
+	// Changed returns the leases that have changed since a height, by the height at which they
+	// did last: all, or those of one participant. Settled ones are among them until they are
+	// pruned.
+	Changed(context.Context, *QueryChangedRequest) (*QueryChangedResponse, error)
 	// State returns a lease in its canonical encoding, for those who work on it.
 	State(context.Context, *QueryStateRequest) (*QueryStateResponse, error)
 	// Roots returns the checkpoints that a brief State leaves out.
@@ -1430,6 +1648,9 @@ func (*UnimplementedQueryServer) Lease(ctx context.Context, req *QueryLeaseReque
 }
 func (*UnimplementedQueryServer) Live(ctx context.Context, req *QueryLiveRequest) (*QueryLiveResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Live not implemented")
+}
+func (*UnimplementedQueryServer) Changed(ctx context.Context, req *QueryChangedRequest) (*QueryChangedResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Changed not implemented")
 }
 func (*UnimplementedQueryServer) State(ctx context.Context, req *QueryStateRequest) (*QueryStateResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method State not implemented")
@@ -1492,6 +1713,24 @@ func _Query_Live_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(QueryServer).Live(ctx, req.(*QueryLiveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Query_Changed_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(QueryChangedRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueryServer).Changed(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/tally.work.v1.Query/Changed",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueryServer).Changed(ctx, req.(*QueryChangedRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1652,6 +1891,10 @@ var _Query_serviceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Live",
 			Handler:    _Query_Live_Handler,
+		},
+		{
+			MethodName: "Changed",
+			Handler:    _Query_Changed_Handler,
 		},
 		{
 			MethodName: "State",
@@ -1815,6 +2058,11 @@ func (m *QueryLiveResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	if m.Height != 0 {
+		i = encodeVarintQuery(dAtA, i, uint64(m.Height))
+		i--
+		dAtA[i] = 0x18
+	}
 	if m.Pagination != nil {
 		{
 			size, err := m.Pagination.MarshalToSizedBuffer(dAtA[:i])
@@ -1864,6 +2112,142 @@ func (m *LiveLease) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	if m.Changed != 0 {
+		i = encodeVarintQuery(dAtA, i, uint64(m.Changed))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintQuery(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *QueryChangedRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QueryChangedRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QueryChangedRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Next) > 0 {
+		i -= len(m.Next)
+		copy(dAtA[i:], m.Next)
+		i = encodeVarintQuery(dAtA, i, uint64(len(m.Next)))
+		i--
+		dAtA[i] = 0x1a
+	}
+	if len(m.Participant) > 0 {
+		i -= len(m.Participant)
+		copy(dAtA[i:], m.Participant)
+		i = encodeVarintQuery(dAtA, i, uint64(len(m.Participant)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Since != 0 {
+		i = encodeVarintQuery(dAtA, i, uint64(m.Since))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *QueryChangedResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QueryChangedResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QueryChangedResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Height != 0 {
+		i = encodeVarintQuery(dAtA, i, uint64(m.Height))
+		i--
+		dAtA[i] = 0x18
+	}
+	if len(m.Next) > 0 {
+		i -= len(m.Next)
+		copy(dAtA[i:], m.Next)
+		i = encodeVarintQuery(dAtA, i, uint64(len(m.Next)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Leases) > 0 {
+		for iNdEx := len(m.Leases) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Leases[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintQuery(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0xa
+		}
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ChangedLease) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ChangedLease) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *ChangedLease) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Settled {
+		i--
+		if m.Settled {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x18
+	}
 	if m.Changed != 0 {
 		i = encodeVarintQuery(dAtA, i, uint64(m.Changed))
 		i--
@@ -2608,6 +2992,9 @@ func (m *QueryLiveResponse) Size() (n int) {
 		l = m.Pagination.Size()
 		n += 1 + l + sovQuery(uint64(l))
 	}
+	if m.Height != 0 {
+		n += 1 + sovQuery(uint64(m.Height))
+	}
 	return n
 }
 
@@ -2623,6 +3010,67 @@ func (m *LiveLease) Size() (n int) {
 	}
 	if m.Changed != 0 {
 		n += 1 + sovQuery(uint64(m.Changed))
+	}
+	return n
+}
+
+func (m *QueryChangedRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Since != 0 {
+		n += 1 + sovQuery(uint64(m.Since))
+	}
+	l = len(m.Participant)
+	if l > 0 {
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	l = len(m.Next)
+	if l > 0 {
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	return n
+}
+
+func (m *QueryChangedResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if len(m.Leases) > 0 {
+		for _, e := range m.Leases {
+			l = e.Size()
+			n += 1 + l + sovQuery(uint64(l))
+		}
+	}
+	l = len(m.Next)
+	if l > 0 {
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	if m.Height != 0 {
+		n += 1 + sovQuery(uint64(m.Height))
+	}
+	return n
+}
+
+func (m *ChangedLease) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	if m.Changed != 0 {
+		n += 1 + sovQuery(uint64(m.Changed))
+	}
+	if m.Settled {
+		n += 2
 	}
 	return n
 }
@@ -3293,6 +3741,25 @@ func (m *QueryLiveResponse) Unmarshal(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Height", wireType)
+			}
+			m.Height = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Height |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := skipQuery(dAtA[iNdEx:])
@@ -3394,6 +3861,399 @@ func (m *LiveLease) Unmarshal(dAtA []byte) error {
 					break
 				}
 			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *QueryChangedRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QueryChangedRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QueryChangedRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Since", wireType)
+			}
+			m.Since = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Since |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Participant", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Participant = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Next", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Next = append(m.Next[:0], dAtA[iNdEx:postIndex]...)
+			if m.Next == nil {
+				m.Next = []byte{}
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *QueryChangedResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QueryChangedResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QueryChangedResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Leases", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Leases = append(m.Leases, ChangedLease{})
+			if err := m.Leases[len(m.Leases)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Next", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Next = append(m.Next[:0], dAtA[iNdEx:postIndex]...)
+			if m.Next == nil {
+				m.Next = []byte{}
+			}
+			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Height", wireType)
+			}
+			m.Height = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Height |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ChangedLease) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: ChangedLease: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: ChangedLease: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Changed", wireType)
+			}
+			m.Changed = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Changed |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Settled", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Settled = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := skipQuery(dAtA[iNdEx:])
