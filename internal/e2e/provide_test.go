@@ -63,7 +63,9 @@ func TestCheaterIsConvicted(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
 		// Products over a batch of 8 have two fold blocks.
-		Spec: func(s *consume.Spec) { s.Conditions.Assurance.Audit, s.Problem.Batch = &consume.SpecAudit{Auditors: 1, Segments: 2}, 8 },
+		Spec: func(s *consume.Spec) {
+			s.Conditions.Assurance.Audit, s.Problem.Batch = &consume.SpecAudit{Auditors: 1, Segments: 2}, 8
+		},
 		Env: func(env *role.Env) {
 			if env.Name == "provider-1" {
 				env.Jobs.Exec, _ = demo.CheatULP.Executor(env.Jobs.Exec, job.Training, 4)
