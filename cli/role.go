@@ -53,7 +53,7 @@ func (m *member) flags(f *pflag.FlagSet) {
 	m.peer(f)
 	f.StringVar(&m.settings.Metrics, "metrics", "", "host:port of Prometheus metrics")
 	f.StringVar((*string)(&m.settings.Checkpoints), "checkpoints", "", "what stays here of the checkpoints of accepted units: keep (all), thin (every fourth) or derive (the last)")
-	f.DurationVar(&m.settings.KeepEnded, "keep-ended", 0, "for how long files and checkpoints of an order stay here after its end (default 15m)")
+	f.Var(within(&m.settings.KeepEnded, 0, home.MaxEnded), "keep-ended", "for how long files and checkpoints of an order stay here after its end (default 15m)")
 	f.Var(&m.stake, "stake", "money to bond when registering (default the least that the chain takes)")
 }
 

@@ -92,6 +92,8 @@ const (
 	MaxThreads  = 1024
 	MaxStoreGB  = 1 << 20
 	MaxMemoryGB = 1 << 14
+	MaxEnded    = 365 * 24 * time.Hour // for which ended orders are kept
+	MaxBlocks   = 1 << 40              // that a node keeps, and states
 )
 
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
@@ -224,8 +226,8 @@ func (s *Settings) checkAddresses(f *faults) {
 func (s *Settings) checkLimits(f *faults) {
 	f.between("threads", int64(s.Threads), 0, MaxThreads)
 	f.between("store_gb", s.StoreGB, 1, MaxStoreGB)
-	if s.KeepEnded < 0 {
-		f.add("keep_ended", "%s is negative", s.KeepEnded)
+	if s.KeepEnded < 0 || s.KeepEnded > MaxEnded {
+		f.add("keep_ended", "%s is not between 0 and %s", s.KeepEnded, MaxEnded)
 	}
 	f.between("memory_gb", s.MemoryGB, 0, MaxMemoryGB)
 	if !slices.Contains(states.Policies, cmp.Or(s.Checkpoints, states.KeepAll)) {
@@ -255,8 +257,9 @@ func (v *ValidatorSettings) check(f *faults) {
 	f.hostPort("validator.rpc", v.RPC)
 	f.hostPort("validator.grpc", v.GRPC)
 	f.hostPort("validator.rest", v.REST)
-	f.between("validator.keep_blocks", int64(min(v.KeepBlocks, 1<<62)), 0, 1<<40)
-	f.between("validator.keep_states", int64(min(v.KeepStates, 1<<62)), 0, 1<<40)
+	if v.KeepBlocks > MaxBlocks || v.KeepStates > MaxBlocks {
+		f.add("validator", "keep_blocks and keep_states are at most %d", MaxBlocks)
+	}
 	if v.CommitTimeout < 0 || v.EmptyInterval < 0 {
 		f.add("validator", "a time is negative")
 	}

@@ -15,10 +15,10 @@ import (
 func full(t testing.TB) Settings {
 	t.Helper()
 	s := Settings{
-		Role: Validator, Name: "v", Chain: "c", Metrics: "127.0.0.1:0", Threads: 2, StoreGB: 3, Checkpoints: states.KeepAll, MemoryGB: 5, Stake: 4,
+		Role: Validator, Name: "v", Chain: "c", Metrics: "127.0.0.1:0", Threads: 2, StoreGB: 3, Checkpoints: states.KeepAll, KeepEnded: time.Hour, MemoryGB: 5, Stake: 4,
 		Validator: &ValidatorSettings{
 			FeeBps: 5, MaxLeases: 6, Peers: []string{"a@127.0.0.1:7"}, Origins: []string{"https://a.example"},
-			CommitTimeout: time.Second, EmptyInterval: time.Minute,
+			CommitTimeout: time.Second, EmptyInterval: time.Minute, KeepBlocks: 7, KeepStates: 8,
 		},
 	}
 	if err := s.complete("v"); err != nil {
@@ -97,6 +97,8 @@ func TestSettingsRefuse(t *testing.T) {
 		{"store_gb: 3", "store_gb: 0", "store_gb"},
 		{"checkpoints: keep", "checkpoints: some", "none of [keep thin derive]"},
 		{"checkpoints: keep", "checkpoints: thin", "a validator keeps all"},
+		{"keep_ended: 1h0m0s", "keep_ended: -1h", "not between 0 and"},
+		{"keep_blocks: 7", "keep_blocks: 9999999999999", "at most"},
 		{"memory_gb: 5", "memory_gb: -1", "memory_gb"},
 		{"stake: 4", "stake: -4", "line"},
 		{"stake: 4", "stake: lots", `stake: "lots" is not a whole number from 0 on`},
