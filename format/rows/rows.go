@@ -160,6 +160,8 @@ func (t *Table) header(cells []string) (columns []*Column, err error) {
 		switch {
 		case names < len(cells) && !named(c):
 			return nil, fmt.Errorf("the first line has the number %.20q among names: give every column a name, and every record numbers", c)
+		case name == "":
+			return nil, fmt.Errorf("column %d has no name: name it, or take it out (in pandas: index=False)", len(columns))
 		case t.Columns[name] != nil:
 			return nil, fmt.Errorf("two columns are called %.40q", name)
 		}

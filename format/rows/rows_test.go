@@ -87,6 +87,7 @@ func TestRowsAreRefused(t *testing.T) {
 		{true, "a,b\n", "no records"},
 		{true, "a,a\n1,2\n", "two columns"},
 		{true, "a,1\n1,2\n", "among names"},
+		{true, ",x\n,0\n", "column 0 has no name"},
 		{true, "0,1,2\n5,6,7\n", "counts the columns"},
 		{true, "1,2\n3\n", "wrong number of fields"},
 		{true, "1,2\n3,x\n", "x is no int16"},
