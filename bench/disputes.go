@@ -63,8 +63,11 @@ func falseDisputes(ctx context.Context, o Options) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	order, err := draft.Order(c.env)
+	order, err := draft.Order(consume.BuyerOf(c.env))
 	if err != nil {
+		return 0, err
+	}
+	if err := consume.Keep(c.env, &order, draft.Body()); err != nil {
 		return 0, err
 	}
 	if c.order, err = consume.Post(ctx, c.env, &order); err != nil {
@@ -72,6 +75,7 @@ func falseDisputes(ctx context.Context, o Options) (float64, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	go func() { _ = consume.Serve(ctx, c.env) }()
 	done := make(chan *job.Lease, 1)
 	failed := make(chan error, 1)
 	go func() {

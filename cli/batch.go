@@ -14,6 +14,7 @@ import (
 
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/desk"
 	"github.com/tally-network/tally/node/evidence"
 )
 
@@ -82,7 +83,7 @@ An order file, with paths relative to it:
 			if err := b.start(cmd); err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, b.home.Close()) }()
+			defer func() { err = errors.Join(err, b.close()) }()
 			return b.batch(cmd.Context(), s, f)
 		},
 	}
@@ -132,7 +133,7 @@ func (b *buyer) batch(ctx context.Context, s consume.BatchSpec, f batchFlags) er
 			return err
 		}
 		return b.e.show(t, func(w io.Writer) {
-			fmt.Fprintf(w, "The network has the order's files and goes on alone. See how it gets on:\n  tally order watch %s --home %s\n", id, b.home.Dir)
+			fmt.Fprintf(w, "The network has the order's files and goes on alone. See how it gets on:\n  tally order watch %s --home %s\n", id, b.e.home)
 		})
 	}
 	return b.gather(ctx, last.Lease, f)
@@ -155,14 +156,16 @@ func (b *buyer) gather(ctx context.Context, l *job.Lease, f batchFlags) (err err
 		return err
 	}
 	b.tell("fetching the results and their proof")
-	if t.Results, err = consume.DeliverResults(ctx, b.role, l, dir, cmp.Or(f.format, consume.Formats[0]), nil); err != nil {
+	got, err := b.desk.Deliver(ctx, desk.Request{Order: l.Order.ID(), Dir: dir, Format: cmp.Or(f.format, consume.Formats[0])})
+	if err != nil {
 		return err
 	}
+	t.Results = got.Results
 	trust, err := evidence.ParseTrust(t.Results.Trust)
 	if err != nil {
 		return err
 	}
-	return errors.Join(evidence.Remember(b.home.Dir, trust), b.e.show(t, func(w io.Writer) { t.tell(w) }))
+	return errors.Join(evidence.Remember(b.e.home, trust), b.e.show(t, func(w io.Writer) { t.tell(w) }))
 }
 
 // errNoResults is returned for a batch that ended before all its units were accepted.

@@ -22,7 +22,7 @@ var hints = []struct {
 	fits func(error) bool
 	next string
 }{
-	{as[*home.BusyError], "stop that process first, or name another directory; tally train without --wait ends once the network has the files; tally order show, ls and validate, and tally query, need no directory of their own"},
+	{as[*home.BusyError], "stop that process first, or name another directory; tally order show, ls and validate, and tally query, need none of their own, and tally train, batch and order watch share one with each other"},
 	{as[*engine.LargeError], "raise --memory-mb, or memory_gb in tally.yaml, as far as this machine has memory"},
 	{is(errNoOffer), "change in the order what the offers above do not meet; tally train would wait until it expires"},
 	{is(consume.ErrUnmet), "tally order validate shows what each offer asks; change conditions in the order and send it again"},

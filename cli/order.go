@@ -265,7 +265,7 @@ tally train or tally batch left. ORDER is an id, or the beginning of one.`,
 			if err := b.start(cmd); err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, b.home.Close()) }()
+			defer func() { err = errors.Join(err, b.close()) }()
 			return b.watch(cmd.Context(), args[0], out, force)
 		},
 	}
@@ -276,7 +276,7 @@ tally train or tally batch left. ORDER is an id, or the beginning of one.`,
 }
 
 func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
-	id, err := consume.Find(ctx, b.role, b.home.Address, text)
+	id, err := consume.Find(ctx, b.role, b.as.Account, text)
 	if err != nil {
 		return err
 	}
@@ -293,8 +293,8 @@ func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
 	if err != nil {
 		return err
 	}
-	if p.Lease != nil && p.Lease.Order.Consumer != b.home.Address {
-		return fmt.Errorf("order %s is of %s, and this is the home of %s", id.Short(), p.Lease.Order.Consumer, b.home.Address)
+	if p.Lease != nil && p.Lease.Order.Consumer != b.as.Account {
+		return fmt.Errorf("order %s is of %s, and this is the home of %s", id.Short(), p.Lease.Order.Consumer, b.as.Account)
 	}
 	if p, err = b.follow(ctx, id, func(consume.Progress) bool { return false }); err != nil {
 		return err

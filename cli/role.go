@@ -82,7 +82,7 @@ func (m *member) open(cmd *cobra.Command) (*home.Home, error) {
 	if h.Settings.Role != s.Role {
 		return nil, errors.Join(fmt.Errorf("%s is the home of a %s, not of a %s", dir, h.Settings.Role, s.Role), h.Close())
 	}
-	if err := m.change(cmd.Flags(), h); err != nil {
+	if err := m.change(cmd.Flags(), &h.Settings); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
@@ -123,12 +123,12 @@ func nodeOf(endpoints string) (chain string, at home.Node, err error) {
 }
 
 // change lets flags that were given override the settings of the home.
-func (m *member) change(f *pflag.FlagSet, h *home.Home) error {
-	s, now := &m.settings, &h.Settings
+func (m *member) change(f *pflag.FlagSet, now *home.Settings) error {
+	s := &m.settings
 	if m.endpoints != "" {
 		chain, at, err := nodeOf(m.endpoints)
 		if err == nil && chain != now.Chain {
-			err = fmt.Errorf("--endpoints is of chain %q, and %s of %q: name another --home", chain, h.Dir, now.Chain)
+			err = fmt.Errorf("--endpoints is of chain %q, and %s of %q: name another --home", chain, m.e.home, now.Chain)
 		}
 		if err != nil {
 			return err
@@ -174,10 +174,15 @@ func (m *member) keep(h *home.Home) error {
 
 // connect opens what the role works with, and says so if that has to wait for the network.
 func (m *member) connect(ctx context.Context, h *home.Home, o home.Options) (*role.Env, error) {
-	defer time.AfterFunc(quiet, func() {
-		fmt.Fprintf(m.e.err, "waiting for the network at %s\n", h.Settings.Node.RPC)
-	}).Stop()
+	defer m.waiting(h.Settings.Node)()
 	return h.Env(ctx, o)
+}
+
+// waiting says that the network is waited for, unless it is stopped before.
+func (m *member) waiting(at home.Node) (stop func() bool) {
+	return time.AfterFunc(quiet, func() {
+		fmt.Fprintf(m.e.err, "waiting for the network at %s\n", at.RPC)
+	}).Stop
 }
 
 // quiet is how long the network may be away before somebody who waits is told.

@@ -35,7 +35,7 @@ func TestFlagsAreKeptOnceTheyHaveWorked(t *testing.T) {
 		if err := f.Parse(args); err != nil {
 			t.Fatal(err)
 		}
-		return m, m.change(f, h)
+		return m, m.change(f, &h.Settings)
 	}
 	if _, err := give("another", "--endpoints", file); err == nil {
 		t.Error("a node of another chain was taken")
@@ -64,7 +64,7 @@ func TestPeersChangeAnOldHome(t *testing.T) {
 	if err := f.Parse([]string{"--peers", "right"}); err != nil {
 		t.Fatal(err)
 	}
-	_ = m.change(f, h) // other settings are missing
+	_ = m.change(f, &h.Settings) // other settings are missing
 	if got := h.Settings.Validator.Peers; len(got) != 1 || got[0] != "right" || !m.changed {
 		t.Errorf("%v", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/desk"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
@@ -63,11 +65,13 @@ conditions:
   window: 10m                # and in the end everything
   speculate: all             # rounds that go on beside windows of earlier ones; 0: each waits`
 
-// buyer is a verb that acts for the consumer of a home.
+// buyer is a verb that acts for the consumer of a home, which another may have open.
 type buyer struct {
 	member
-	home    *home.Home
-	role    *role.Env
+	desk    *desk.Desk
+	as      consume.Buyer
+	node    home.Node
+	role    *role.Env // asks the chain and tries steps; the desk does the rest
 	telling sync.Mutex
 }
 
@@ -75,27 +79,61 @@ func (e *env) buyer() *buyer {
 	return &buyer{member: member{e: e, settings: home.Settings{Role: home.Consumer}}}
 }
 
-// start opens the home and connects it to chain and peers. The caller closes
-// the home.
+// start finds or opens a desk of the home, and connects to the chain. The caller calls close.
 func (b *buyer) start(cmd *cobra.Command) (err error) {
 	log, err := b.e.logger(b.e.err)
 	if err != nil {
 		return err
 	}
-	if b.home, err = b.open(cmd); err != nil {
+	b.desk, err = desk.Open(cmd.Context(), desk.Options{
+		Dir: b.e.home, Log: log, Tell: b.tell,
+		Open: func() (*home.Home, error) { return b.open(cmd) },
+	})
+	if err != nil {
 		return err
 	}
-	node := b.home.Settings.Node
-	if err = client.Probe(cmd.Context(), client.Endpoints{RPC: node.RPC, GRPC: node.GRPC}); err == nil {
-		b.role, err = b.member.connect(cmd.Context(), b.home, home.Options{Log: log})
-	}
-	if err == nil {
-		err = b.keep(b.home)
-	}
-	if err != nil {
-		return errors.Join(err, b.home.Close())
+	if err = b.connect(cmd, log); err != nil {
+		return errors.Join(err, b.close())
 	}
 	return nil
+}
+
+// connect connects a verb to the chain, by the settings of the home and the flags.
+func (b *buyer) connect(cmd *cobra.Command, log *slog.Logger) error {
+	s, err := home.LoadSettings(b.e.home)
+	if err == nil {
+		err = b.change(cmd.Flags(), &s)
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"listen", "announce", "store-gb"} {
+		if cmd.Flags().Changed(name) && !b.desk.Own() {
+			return fmt.Errorf("--%s: another process has %s open, with settings of its own: give it once that has ended", name, b.e.home)
+		}
+	}
+	ctx, at := cmd.Context(), client.Endpoints{RPC: s.Node.RPC, GRPC: s.Node.GRPC}
+	if err := client.Probe(ctx, at); err != nil {
+		return err
+	}
+	defer b.waiting(s.Node)()
+	c, err := client.Dial(ctx, at)
+	if err != nil {
+		return err
+	}
+	b.node, b.role = s.Node, role.New(role.Parts{Name: s.Name, Chain: c, Exec: s.Exec(), Log: log})
+	if b.as, err = b.desk.Buyer(ctx); err == nil && b.changed && b.desk.Own() {
+		err = s.Save(b.e.home)
+	}
+	return err
+}
+
+func (b *buyer) close() error {
+	err := b.desk.Close()
+	if b.role != nil {
+		err = errors.Join(err, b.role.Chain.Close())
+	}
+	return err
 }
 
 func (b *buyer) tell(format string, args ...any) {
@@ -106,7 +144,7 @@ func (b *buyer) tell(format string, args ...any) {
 
 // watchNode says when the node is gone, and when it answers again, until ctx is done.
 func (b *buyer) watchNode(ctx context.Context) {
-	node, away := b.home.Settings.Node, false
+	node, away := b.node, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -142,6 +180,9 @@ taken up where it stands, and not paid for twice, unless it ended without its re
 --again posts it once more. Stay until the network has the files: Ctrl-C before lets
 the order end without a result, and its deposit is lost.
 
+Any number of orders may be under way from one home, each followed by a command of its
+own. One of them has the home open and works for the others; when it ends, another does.
+
 Everybody who works on the order sees the model and the text. So an order file,
 which somebody else may have written, names files in its own folder and below, none
 of them hidden; --allow adds a folder, once for each.
@@ -165,7 +206,7 @@ An order file, with paths relative to it:
 			if err := b.start(cmd); err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, b.home.Close()) }()
+			defer func() { err = errors.Join(err, b.close()) }()
 			return b.train(cmd.Context(), s, trainFlags{again, wait, force, out})
 		},
 	}
@@ -229,7 +270,7 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
 			if last.Ended() {
 				stands = "The order is settled. Fetch the model:"
 			}
-			fmt.Fprintf(w, "%s\n  tally order watch %s --home %s\n", stands, id, b.home.Dir)
+			fmt.Fprintf(w, "%s\n  tally order watch %s --home %s\n", stands, id, b.e.home)
 		})
 	}
 	if t.Delivery, err = b.deliver(ctx, last.Lease, f.out); err != nil {
@@ -243,7 +284,7 @@ var errNoModel = errors.New("the order ended before its first round was merged: 
 
 // place posts a draft, or finds the order by which it was posted before.
 func (b *buyer) place(ctx context.Context, d *consume.Draft, again bool) (canon.Hash, error) {
-	o, err := d.Order(b.role)
+	o, err := d.Order(b.as)
 	if err != nil {
 		return canon.Hash{}, err
 	}
@@ -258,14 +299,14 @@ func (b *buyer) place(ctx context.Context, d *consume.Draft, again bool) (canon.
 		return p.ID, fmt.Errorf("order %s asks for the same, and was posted from another home, which alone can hand over its files: go on there, or post another with --again", p.ID)
 	default:
 		b.tell("order %s asks for the same: taking it up (--again would post and pay for another)", p.ID)
-		return p.ID, errors.Join(consume.Keep(b.role, p.ID, &o), consume.Discard(b.role))
+		return p.ID, b.desk.Keep(ctx, &p.Order, d.Body)
 	}
 	o.Nonce = nonce
-	return b.post(ctx, &o)
+	return b.post(ctx, &o, d)
 }
 
 // post posts an order, unless it is there already.
-func (b *buyer) post(ctx context.Context, o *job.Order) (canon.Hash, error) {
+func (b *buyer) post(ctx context.Context, o *job.Order, d *consume.Draft) (canon.Hash, error) {
 	if err := consume.Afford(ctx, b.role, o); err != nil {
 		return canon.Hash{}, err
 	}
@@ -280,23 +321,22 @@ func (b *buyer) post(ctx context.Context, o *job.Order) (canon.Hash, error) {
 	if err != nil {
 		return canon.Hash{}, err
 	}
-	id, err := consume.Post(ctx, b.role, o)
-	if err != nil {
+	id := o.ID()
+	if err := b.desk.Post(ctx, o, d.Body); err != nil {
 		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), quiet)
 		defer cancel()
 		if p, unknown := consume.Look(look, b.role, id); unknown != nil || p.Lease == nil && p.Ended() {
-			return id, fmt.Errorf("%w; it may still be posted: tally order show %s --home %s tells", err, id, b.home.Dir)
+			return id, fmt.Errorf("%w; it may still be posted: tally order show %s --home %s tells", err, id, b.e.home)
 		}
 		b.tell("order %s was posted already: taking it up", id)
-		return id, consume.Discard(b.role)
+		return id, nil
 	}
 	p := &o.Problem
 	b.tell("order %s posted: %d units of %d steps, at most %v locked, and a deposit of %v", id, p.Units(), p.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(deposit))
 	return id, nil
 }
 
-// follow tells how an order gets on until it ends or until is satisfied. It
-// serves the order's files meanwhile.
+// follow tells how an order gets on until it ends or until is satisfied.
 func (b *buyer) follow(ctx context.Context, id canon.Hash, until func(consume.Progress) bool) (consume.Progress, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -321,11 +361,11 @@ func (b *buyer) follow(ctx context.Context, id canon.Hash, until func(consume.Pr
 	switch {
 	case ctx.Err() == nil:
 	case p.Lease == nil:
-		b.tell("The order waits for an offer, or nobody could tell. If it is matched while you are away, it ends without a result, and its deposit is lost. Go on:\n  tally order watch %s --home %s\nor take it back while it waits:\n  tally tx market cancel-order %s --home %s -y", id, b.home.Dir, id, b.home.Dir)
+		b.tell("The order waits for an offer, or nobody could tell. If it is matched while you are away, it ends without a result, and its deposit is lost. Go on:\n  tally order watch %s --home %s\nor take it back while it waits:\n  tally tx market cancel-order %s --home %s -y", id, b.e.home, id, b.e.home)
 	case p.HandedOver:
-		b.tell("The order goes on without you. To take it up again:\n  tally order watch %s --home %s", id, b.home.Dir)
+		b.tell("The order goes on without you. To take it up again:\n  tally order watch %s --home %s", id, b.e.home)
 	default:
-		b.tell("The network does NOT have the order's files yet. Unless you go on at once, the order ends without a result, and its deposit goes to those who waited:\n  tally order watch %s --home %s", id, b.home.Dir)
+		b.tell("The network does NOT have the order's files yet. Unless you go on at once, the order ends without a result, and its deposit goes to those who waited:\n  tally order watch %s --home %s", id, b.e.home)
 	}
 	return p, err
 }
@@ -344,15 +384,15 @@ func (b *buyer) deliver(ctx context.Context, l *job.Lease, out string) (*consume
 		return nil, err
 	}
 	b.tell("fetching the model and its proof")
-	d, err := consume.Deliver(ctx, b.role, l, out, nil)
+	d, err := b.desk.Deliver(ctx, desk.Request{Order: l.Order.ID(), Dir: out})
 	if err != nil {
 		return nil, err
 	}
-	t, err := evidence.ParseTrust(d.Trust)
+	t, err := evidence.ParseTrust(d.Model.Trust)
 	if err != nil {
 		return nil, err
 	}
-	return d, evidence.Remember(b.home.Dir, t)
+	return d.Model, evidence.Remember(b.e.home, t)
 }
 
 // delivered tells how an order ended.

@@ -10,7 +10,6 @@ import (
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/client"
-	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -122,8 +121,8 @@ func Look(ctx context.Context, env *role.Env, order canon.Hash) (Progress, error
 // ErrUnmet is returned for an order that ended without a lease.
 var ErrUnmet = errors.New("no offer met the order")
 
-// Follow serves the order's files and looks after it on every block until done
-// is satisfied or the order has ended.
+// Follow looks after an order on every block until done is satisfied or it has ended. Serve hands
+// over its files.
 func Follow(ctx context.Context, env *role.Env, order canon.Hash, done func(Progress) bool) (Progress, error) {
 	var last Progress
 	ctx, stop := context.WithCancel(ctx)
@@ -137,7 +136,6 @@ func Follow(ctx context.Context, env *role.Env, order canon.Hash, done func(Prog
 		last = p
 		switch {
 		case p.Lease != nil:
-			env.Blobs.Serve(leases.Lease{Lease: p.Lease})
 			if done(p) || p.Lease.Phase == job.Settled {
 				stop()
 			}

@@ -5,7 +5,9 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"cosmossdk.io/math"
@@ -21,37 +23,49 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/blobs"
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/store"
 )
 
-// Order returns the order that posting a draft would sign. Its files are put
-// into the consumer's store.
-func (d *Draft) Order(env *role.Env) (job.Order, error) {
+// Buyer is who posts an order, and the peer that hands over its files.
+type Buyer struct {
+	Chain   string      `json:"chain"`
+	Account string      `json:"account"`
+	Contact job.Contact `json:"contact"`
+}
+
+// BuyerOf returns who posts from an Env.
+func BuyerOf(env *role.Env) Buyer {
+	key := ed25519.PrivateKey(env.Keys.Peer).Public().(ed25519.PublicKey)
+	return Buyer{env.Chain.ChainID, env.Account.Address, job.Contact{Key: key, Addrs: env.Host.Addrs()}}
+}
+
+// Order returns the order that posting a draft would sign.
+func (d *Draft) Order(by Buyer) (job.Order, error) {
 	var nonce [8]byte
 	if _, err := rand.Read(nonce[:]); err != nil {
 		return job.Order{}, err
 	}
 	o := job.Order{
-		Chain: env.Chain.ChainID, Consumer: env.Account.Address, Nonce: binary.LittleEndian.Uint64(nonce[:]),
-		Contact: job.Contact{Key: ed25519.PrivateKey(env.Keys.Peer).Public().(ed25519.PublicKey), Addrs: env.Host.Addrs()},
+		Chain: by.Chain, Consumer: by.Account, Nonce: binary.LittleEndian.Uint64(nonce[:]), Contact: by.Contact,
 		Problem: d.Problem, Conditions: d.Terms,
 	}
 	o.Problem.Files = nil
 	for _, f := range d.Files {
-		ref, err := env.Store.PutBytes(draftPin, f.Bytes)
-		if err != nil {
-			return o, err
-		}
-		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, ref))
+		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, store.RefOf(f.Bytes)))
 	}
 	return o, o.Check()
 }
 
-// draftPin keeps the files of an order until it has a name.
-const draftPin = "draft"
-
-// Discard lets go of the files of orders that were never posted.
-func Discard(env *role.Env) error { return env.Store.Unpin(draftPin) }
+// Body returns the bytes of a draft's files, one after the other.
+func (d *Draft) Body() io.Reader {
+	var parts [][]byte
+	for _, f := range d.Files {
+		parts = append(parts, f.Bytes)
+	}
+	return store.Joined(parts)
+}
 
 // Quote asks every offer what it would take for the order, and why it does not
 // meet it.
@@ -101,13 +115,10 @@ func (e *PoorError) Error() string {
 	return fmt.Sprintf("account %s has %v, and the order locks up to %v and a deposit of %v", e.Account, e.Have, e.Need, e.Deposit)
 }
 
-// Post locks the maximum price and the deposit, and puts the order into the book. The files stay
-// in the consumer's store under the order's name.
+// Post locks the maximum price and the deposit, and puts the order into the book. Its files
+// must be kept before: from the next block on, others ask for them.
 func Post(ctx context.Context, env *role.Env, o *job.Order) (canon.Hash, error) {
 	id := o.ID()
-	if err := Keep(env, id, o); err != nil {
-		return id, err
-	}
 	m, err := Message(env, o)
 	if err != nil {
 		return id, err
@@ -115,21 +126,41 @@ func Post(ctx context.Context, env *role.Env, o *job.Order) (canon.Hash, error) 
 	if _, err := env.Account.Send(ctx, m); err != nil {
 		return id, fmt.Errorf("post the order: %w", err)
 	}
-	return id, Discard(env)
+	return id, nil
 }
 
-// Keep keeps the files of an order in the consumer's store under an order's name.
-func Keep(env *role.Env, id canon.Hash, o *job.Order) error {
+// Keep puts the files of an order into the consumer's store, under the order's name. body has
+// their bytes, one after the other.
+func Keep(env *role.Env, o *job.Order, body io.Reader) error {
+	pin := blobs.Pin(o.ID())
 	for _, f := range o.Problem.Files {
-		ref, err := blobs.RefOf(f)
+		want, err := blobs.RefOf(f)
 		if err != nil {
 			return err
 		}
-		if err := env.Store.Pin(blobs.Pin(id), ref); err != nil {
-			return err
+		got, err := env.Store.Put(pin, io.LimitReader(body, want.Size))
+		if err != nil {
+			return fmt.Errorf("keep file %q: %w", f.Role, err)
+		}
+		if got != want {
+			return errors.Join(fmt.Errorf("file %q is not the one that the order names", f.Role), env.Store.Unpin(pin, got))
 		}
 	}
 	return nil
+}
+
+// Serve hands over the files of the account's live orders, and gives results to nobody but their
+// parties, until ctx is done.
+func Serve(ctx context.Context, env *role.Env) error {
+	return env.EachBlock(ctx, func(ctx context.Context, _ client.Block) error {
+		live, err := env.Leases.Live(ctx, env.Account.Address)
+		for _, l := range live {
+			if l.Order.Consumer == env.Account.Address {
+				env.Blobs.Serve(l)
+			}
+		}
+		return err
+	})
 }
 
 // Message returns what posts an order. The peer signs that it is the consumer's contact.

@@ -164,6 +164,9 @@ func (d *demo) orders(ctx context.Context, body string) error {
 		return err
 	}
 	d.scribe.stage("training")
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { _ = consume.Serve(serving, d.env) }()
 	side, sideCtx := errgroup.WithContext(ctx)
 	for _, w := range all {
 		side.Go(func() error {
@@ -247,12 +250,12 @@ func (d *demo) post(ctx context.Context, all []*work) error {
 	m := memory{}
 	for _, w := range all {
 		if w.id.IsZero() {
-			o, err := w.draft.Order(d.env)
+			o, err := w.draft.Order(consume.BuyerOf(d.env))
 			if err != nil {
 				return err
 			}
 			w.id = o.ID()
-			if err := consume.Keep(d.env, w.id, &o); err != nil { // posting one discards what drafts of others left
+			if err := consume.Keep(d.env, &o, w.draft.Body()); err != nil {
 				return err
 			}
 			posted = append(posted, &o)

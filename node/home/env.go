@@ -53,10 +53,9 @@ func (h *Home) Env(ctx context.Context, o Options) (_ *role.Env, err error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	log := o.Log.With("role", s.Name)
-	threads := cmp.Or(s.Threads, runtime.GOMAXPROCS(0))
 	parts := role.Parts{
 		Name: s.Name, Dir: filepath.Join(h.Dir, notesDir), Keys: role.Keys{Peer: h.Peer, VRF: h.VRF},
-		Exec: engine.Bounded(cpu.New(threads), uint64(cmp.Or(s.MemoryGB, MemoryGB))*gigabyte), Threads: threads, Checkpoints: s.Checkpoints, KeepEnded: s.KeepEnded, Log: log, Observe: o.Observe,
+		Exec: s.Exec(), Threads: s.threads(), Checkpoints: s.Checkpoints, KeepEnded: s.KeepEnded, Log: log, Observe: o.Observe,
 	}
 	if parts.Store, err = store.Open(filepath.Join(h.Dir, storeDir), s.StoreGB*gigabyte); err != nil {
 		return nil, err
@@ -82,6 +81,13 @@ func (h *Home) Env(ctx context.Context, o Options) (_ *role.Env, err error) {
 	parts.Account = parts.Chain.Account(h.account)
 	parts.Account.GasFee = s.GasPrice
 	return role.New(parts), nil
+}
+
+func (s *Settings) threads() int { return cmp.Or(s.Threads, runtime.GOMAXPROCS(0)) }
+
+// Exec returns what computes here, within the memory that a program may take.
+func (s *Settings) Exec() engine.Executor {
+	return engine.Bounded(cpu.New(s.threads()), uint64(cmp.Or(s.MemoryGB, MemoryGB))*gigabyte)
 }
 
 // awaitState waits until the node answers queries: one that has just started

@@ -106,6 +106,9 @@ func (d *Directory) HasRole(ctx context.Context, id peer.ID, r providerv1.Role) 
 // Greet tells the host who is registered, now and then and when a stranger has come. So whoever
 // has just registered is no stranger for longer than a block.
 func (d *Directory) Greet(ctx context.Context, height int64) {
+	if d.Host == nil {
+		return // who only asks the chain meets nobody
+	}
 	d.mu.Lock()
 	due := d.asked == 0 || height-d.asked >= fresh || height > d.asked && d.Host.Strangers() > d.seen
 	d.mu.Unlock()

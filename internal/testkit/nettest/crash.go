@@ -124,11 +124,14 @@ func finish(ctx context.Context, o Options) (l *job.Lease, err error) {
 	// An order that was noted may not have been posted. Posting it twice is
 	// refused.
 	if _, err := consume.Look(ctx, n.Consumer.Env, id); err != nil {
+		if err := consume.Keep(n.Consumer.Env, &order, n.Draft.Body()); err != nil {
+			return nil, err
+		}
 		if _, err := consume.Post(ctx, n.Consumer.Env, &order); err != nil {
 			return nil, err
 		}
 	}
-	go n.serve(id)
+	n.Serve()
 	err = n.EachBlock(func(client.Block) (bool, error) {
 		p, err := consume.Look(ctx, n.Consumer.Env, id)
 		l = p.Lease
@@ -173,7 +176,7 @@ func (n *Network) remembered() (o job.Order, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return o, err
 	}
-	if o, err = n.Draft.Order(n.Consumer.Env); err != nil {
+	if o, err = n.Draft.Order(consume.BuyerOf(n.Consumer.Env)); err != nil {
 		return o, err
 	}
 	if text, err = json.Marshal(memory{canon.Marshal(&o), n.before}); err != nil {

@@ -64,6 +64,7 @@ type Network struct {
 	begun   time.Time
 	actors  map[string]*actor
 	broken  error // what was found wrong with the supply
+	serve   sync.Once
 }
 
 // actor is a role that can be stopped and begun again.

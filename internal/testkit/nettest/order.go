@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/demo"
@@ -85,10 +86,13 @@ func honestBatch(ctx context.Context, d *consume.Draft) (canon.Hash, error) {
 	return canon.Root(ends), nil
 }
 
-// Order returns the order as the consumer would sign it, without posting it.
+// Order returns the order as the consumer would sign it, without posting it. Its store has the files.
 func (n *Network) Order() job.Order {
 	n.t.Helper()
-	o, err := n.Draft.Order(n.Consumer.Env)
+	o, err := n.Draft.Order(consume.BuyerOf(n.Consumer.Env))
+	if err == nil {
+		err = consume.Keep(n.Consumer.Env, &o, n.Draft.Body())
+	}
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -103,17 +107,26 @@ func (n *Network) Post(bend func(*job.Order)) canon.Hash {
 	if bend != nil {
 		bend(&o)
 	}
+	for _, f := range o.Problem.Files { // a bent order may name others
+		ref, err := blobs.RefOf(f)
+		if err == nil {
+			err = n.Consumer.Env.Store.Pin(blobs.Pin(o.ID()), ref)
+		}
+		if err != nil {
+			n.t.Fatal(err)
+		}
+	}
 	id, err := consume.Post(n.ctx, n.Consumer.Env, &o)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	go n.serve(id)
+	n.Serve()
 	return id
 }
 
-// serve is what the consumer does for its order.
-func (n *Network) serve(id canon.Hash) {
-	_, _ = consume.Follow(n.ctx, n.Consumer.Env, id, func(consume.Progress) bool { return false })
+// Serve hands over the files of the consumer's orders from now on.
+func (n *Network) Serve() {
+	n.serve.Do(func() { go func() { _ = consume.Serve(n.ctx, n.Consumer.Env) }() })
 }
 
 // Lease waits until an order's lease is as wanted.
