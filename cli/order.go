@@ -22,10 +22,10 @@ import (
 func (e *env) order() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "order", GroupID: "orders",
-		Short:   "Begin, check, list, show and follow orders, and renew their proofs",
+		Short:   "Begin, check, list, show and follow orders, renew their proofs, and take records out of them",
 		Example: "  tally order validate order.yaml\n  tally order ls --home tally-devnet/consumer",
 	}
-	cmd.AddCommand(e.orderNew(), e.orderValidate(), e.orderLs(), e.orderShow(), e.orderWatch(), (&reader{e: e}).renew())
+	cmd.AddCommand(e.orderNew(), e.orderValidate(), e.orderLs(), e.orderShow(), e.orderWatch(), (&reader{e: e}).renew(), e.orderExtract())
 	return cmd
 }
 

@@ -68,13 +68,16 @@ func (e *env) verify() *cobra.Command {
 	v := verifier{segments: 4, memory: defaultMemoryMB}
 	cmd := &cobra.Command{
 		Use: "verify BUNDLE", GroupID: "orders",
-		Short: "Check a proof of training, without a network",
+		Short: "Check a proof of training, of a batch or of one of its records, without a network",
 		Long: `Checks a proof bundle. First every hash and signature: that validators whom you
 trust signed the settlement, that the record is the settled one, that order and
 receipts are signed, and that every state has the root that was claimed. Then it
 executes some segments and a merge again, picked at random, or with --full
 everything that the trained model rests on. Where the order stopped early it says
 so first: the model is then that of the rounds that were done.
+
+Of a file that tally order extract wrote it checks the same, and prints the record that
+the file is about: who trusts the validators need not trust who shows it.
 
 --plausibility also looks at the checkpoints with the six rules of proof of
 training, and --plots draws them. That is a filter for people, never evidence:
@@ -134,6 +137,9 @@ func (v *verifier) run(ctx context.Context) error {
 		return err
 	}
 	defer file.Close()
+	if evidence.IsExtract(file, size) {
+		return v.record(ctx, file, size, believed, from)
+	}
 	p, err := interruptible(ctx, func() (*evidence.Proof, error) { return v.check(ctx, file, size, believed) })
 	if err != nil {
 		return err

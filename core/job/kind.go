@@ -78,6 +78,13 @@ func (p *Problem) RecordsOf(unit int) dispute.Batch {
 	return dispute.Batch{RecordOrder: p.Order(), Shard: unit % p.Shards, First: unit / p.Shards * p.Steps}
 }
 
+// RunOf returns which unit, which of its steps and which row of that reads a record, where steps
+// are independent: the inverse of RecordsOf.
+func (p *Problem) RunOf(record int) (unit, step, row int) {
+	run := record / p.Batch
+	return run / p.Steps, run % p.Steps, record % p.Batch
+}
+
 // Before returns the root of the state that a segment of a receipt's unit starts from.
 func (p *Problem) Before(r *Receipt, segment int) canon.Hash {
 	if p.Independent() {

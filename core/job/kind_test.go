@@ -105,6 +105,11 @@ func TestClaimsOfABatch(t *testing.T) {
 		t.Errorf("unit 2 reads records %v, want %v", rows, want)
 	}
 	p, r := &l.Order.Problem, l.Units[2].Receipt
+	for i, record := range rows[:13] {
+		if unit, step, row := p.RunOf(int(record)); unit != 2 || step != i/4 || row != i%4 {
+			t.Errorf("record %d is said to be read by unit %d, step %d, as row %d", record, unit, step, row)
+		}
+	}
 	if p.Before(r, 3) != p.Start || p.End(r) != canon.Root(r.Checkpoints[1:]) {
 		t.Error("a segment of a batch starts from what another gave")
 	}

@@ -46,10 +46,10 @@ const (
 
 var exceptions = map[string]map[string]exception{
 	"files of a package": {
-		"bench": {26, "one file for each group of rows"}, "cli": {33, verbs}, "core/job": {35, lease},
+		"bench": {26, "one file for each group of rows"}, "cli": {34, verbs}, "core/job": {35, lease},
 	},
 	"lines of a package": {
-		"bench": {4040, "one file for each group of rows"}, "cli": {4800, verbs}, "core/job": {6620, lease}, "chain/x/work": {3150, lease},
+		"bench": {4040, "one file for each group of rows"}, "cli": {4900, verbs}, "core/job": {6620, lease}, "chain/x/work": {3150, lease},
 		"format/onnx": {3550, "ONNX's whole schema, read and written"}, "internal/testkit/adversary": {3700, "one file for each kind of message"},
 		"sim": {3210, "one file for each game that is played"},
 	},
@@ -62,7 +62,7 @@ var exceptions = map[string]map[string]exception{
 	"methods of a type": {
 		"core/job.Lease":          {202, lease},
 		"chain/x/provider.Keeper": {36, "as modules of Cosmos are"}, "chain/x/work.Keeper": {39, "as modules of Cosmos are"}, "chain/x/dispute.Keeper": {31, "as modules of Cosmos are"},
-		"cli.env": {38, verbs}, "engine/cpu/gen.isa": {53, "one for each instruction"}, "engine/cpu/gemm.packer": {32, "one for each layout of an operand"}, "format/onnx.reader": {44, "one for each message of the schema"},
+		"cli.env": {39, verbs}, "engine/cpu/gen.isa": {53, "one for each instruction"}, "engine/cpu/gemm.packer": {32, "one for each layout of an operand"}, "format/onnx.reader": {44, "one for each message of the schema"},
 		"internal/testkit/adversary.composer": {33, "one for each kind of message"}, "internal/testkit/adversary.play": {53, "one for each invariant"},
 		"internal/testkit/nettest.Network": {38, scenes}, "internal/testkit/worktest.Play": {32, scenes},
 		"sim.bout": {34, scenes}, "sim.scene": {37, scenes}, "store.Store": {43, "blobs, pins and space under one lock"},

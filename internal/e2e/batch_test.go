@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -148,8 +149,48 @@ func TestBatchIsDelivered(t *testing.T) {
 	if len(claims) != 6 {
 		t.Errorf("the bundle proves %v", claims)
 	}
+	extracts(t, proof, info.Size(), p.Signers, r.Tensors["score"])
 	if n := n.Count(func(e events.Event) bool { return e.Kind == events.Trouble }); n > 0 {
 		t.Errorf("roles had trouble %d times", n)
+	}
+}
+
+// extracts takes records out of a bundle, each of which proves itself alone to who trusts the
+// validators.
+func extracts(t *testing.T, bundle *os.File, size int64, trust evidence.Trust, scores *tensor.Tensor) {
+	dir := t.TempDir()
+	for _, record := range []int{0, 3, 17, 20} {
+		name := filepath.Join(dir, "record.proof")
+		n, err := evidence.Extract(t.Context(), bundle, size, record, record != 3, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(name)
+		if err != nil || int64(len(b)) != n || n > 64<<10 {
+			t.Fatalf("an extract of %d bytes, %v", n, err)
+		}
+		file := bytes.NewReader(b)
+		if !evidence.IsExtract(file, n) || evidence.IsExtract(bundle, size) {
+			t.Error("an extract is not told from a bundle")
+		}
+		r, err := evidence.CheckExtract(file, n, trust.Is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := tensor.Of[float32](r.Outputs.Find("score"))
+		if r.Index != record || !slices.Equal(got, tensor.Of[float32](scores)[3*record:3*record+3]) || (r.Inputs == nil) != (record == 3) {
+			t.Errorf("record %d got %v", r.Index, got)
+		}
+		if _, err := evidence.CheckExtract(file, n, evidence.Trust{}.Is); err == nil || !strings.Contains(err.Error(), "not the one that you trust") {
+			t.Errorf("of validators whom nobody trusts: %v", err)
+		}
+		b[len(b)/2] ^= 1
+		if _, err := evidence.CheckExtract(file, n, trust.Is); err == nil {
+			t.Error("a flipped bit was not found")
+		}
+	}
+	if _, err := evidence.Extract(t.Context(), bundle, size, 21, true, filepath.Join(dir, "none")); err == nil || !strings.Contains(err.Error(), "0 to 20") {
+		t.Errorf("a record that is not there: %v", err)
 	}
 }
 
