@@ -18,6 +18,8 @@ type Options struct {
 	Tell   func(format string, a ...any) // of what it does
 	Only   string                        // of the engine and of hardening: part of the rows' names
 	Models string                        // of the engine: folder of ONNX models to run
+
+	Records int // of a batch; 0: as many as the figure is about
 }
 
 // All are the benchmarks that can be run by name.
@@ -26,6 +28,7 @@ var All = []Benchmark{
 	{"demo", "an order from start to settlement, with a dispute, and an idle devnet", whole},
 	{"proof", "proofs, audits and disputes: what they cost beside the work", proofs},
 	{"chain", "blocks with many providers and leases, and rounds that do not wait", chainRows},
+	{"batch", "an encoder applied to 10⁴ records on a devnet, beside the engine alone", batches},
 	{"hardening", "what attackers can do, beside what they may", hardening},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
 }
