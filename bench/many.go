@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
@@ -45,17 +46,44 @@ type many struct {
 	order    job.Order
 }
 
-// chainRows measures what a chain for many does in a block.
+// chainRows measures a chain for many, all or the parts that --only names.
 func chainRows(ctx context.Context, o Options) (rows []Row, err error) {
+	for _, part := range []struct {
+		name string
+		rows func(context.Context, Options) ([]Row, error)
+	}{{"rounds", roundRows}, {"pruned", prunedRows}, {"orders", settledRows}, {"blocks", blockRows}} {
+		if !strings.Contains(part.name, o.Only) {
+			continue
+		}
+		more, err := part.rows(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", part.name, err)
+		}
+		rows = append(rows, more...)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("--only %q: give rounds, pruned, orders or blocks", o.Only)
+	}
+	return rows, nil
+}
+
+// roundRows simulates an order of many rounds whose windows are long.
+func roundRows(context.Context, Options) ([]Row, error) {
 	pace, err := sim.Rounds(64, longWindow.Milliseconds())
 	if err != nil {
 		return nil, err
 	}
-	rows = append(rows,
+	return []Row{
 		row("64 rounds without windows", "s", float64(pace.Plain)/1000),
 		row("64 rounds, each waits for a window of ten minutes", "s", float64(pace.Waits)/1000),
 		row("64 rounds, speculate: all", "s", float64(pace.Ahead)/1000),
-		row("of that without windows and one window", "×", pace.Ratio()).atMost(1.1))
+		row("of that without windows and one window", "×", pace.Ratio()).atMost(1.1),
+	}, nil
+}
+
+// blockRows measures what a chain does in a block beside many providers and leases, and what a role
+// asks it that takes part in none.
+func blockRows(ctx context.Context, o Options) (rows []Row, err error) {
 	o.Tell("registering %d providers", manyProviders)
 	c, err := newMany(manyProviders)
 	if err != nil {
@@ -80,11 +108,15 @@ func chainRows(ctx context.Context, o Options) (rows []Row, err error) {
 	runtime.GC()
 	runtime.ReadMemStats(&memory)
 	rows = append(rows, row("memory of a process that keeps the state and its versions in it", "MB", float64(memory.HeapAlloc)/1e6))
+	idle, err := c.idleRows(ctx)
+	if err != nil {
+		return nil, err
+	}
 	due, many, err := c.due(ctx, manyLeases)
 	if err != nil {
 		return nil, err
 	}
-	return append(rows,
+	return append(append(rows, idle...),
 		row("leases that fall due in a block, where some do", "", 0).among(many),
 		row("such a block, 10⁵ providers, 10⁴ leases", "ms", 0).among(due).atMost(20)), nil
 }

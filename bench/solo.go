@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	abci "github.com/cometbft/cometbft/abci/types"
@@ -10,7 +12,10 @@ import (
 
 	"cosmossdk.io/log/v2"
 
+	"github.com/cosmos/cosmos-sdk/baseapp"
+	"github.com/cosmos/cosmos-sdk/codec"
 	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
+	pruningtypes "github.com/cosmos/cosmos-sdk/store/v2/pruning/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
@@ -44,12 +49,17 @@ func soloGenesis(producer string) (app.Genesis, cmted25519.PubKey) {
 
 // newSolo begins a chain. bend may change the state of its modules.
 func newSolo(g app.Genesis, producer cmted25519.PubKey, bend func(a *app.App, state map[string]json.RawMessage) error) (*solo, error) {
+	return newSoloOn(dbm.NewMemDB(), g, producer, bend)
+}
+
+// newSoloOn begins a chain on a database.
+func newSoloOn(db dbm.DB, g app.Genesis, producer cmted25519.PubKey, bend func(a *app.App, state map[string]json.RawMessage) error) (*solo, error) {
 	doc, err := g.Doc()
 	if err != nil {
 		return nil, err
 	}
 	s := &solo{producer: producer.Address(), time: g.Time}
-	if s.App, err = app.New(log.NewNopLogger(), dbm.NewMemDB(), soloChain); err != nil {
+	if s.App, err = app.New(log.NewNopLogger(), db, soloChain, baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(10, 10))); err != nil {
 		return nil, err
 	}
 	if bend != nil {
@@ -97,6 +107,22 @@ func (s *solo) block(after time.Duration, txs ...[]byte) ([]*abci.ExecTxResult, 
 		}
 	}
 	return r.TxResults, nil
+}
+
+// ask answers a query of gRPC from the newest state.
+func (s *solo) ask(method string, request, reply codec.ProtoMarshaler) error {
+	data, err := request.Marshal()
+	if err != nil {
+		return err
+	}
+	r, err := s.Query(context.Background(), &abci.RequestQuery{Path: method, Data: data})
+	if err == nil && r.Code != 0 {
+		err = fmt.Errorf("%s: %s", method, r.Log)
+	}
+	if err != nil {
+		return err
+	}
+	return reply.Unmarshal(r.Value)
 }
 
 // sign signs messages of an account, so many transactions after its last in a block.
