@@ -38,7 +38,7 @@ conditions:
   assurance: {audit: {rate: 5%}} # of each unit's runs, executed again by a drawn auditor
   # assurance: {watched: true} # or all of them
   custodians: 3              # that keep the data
-  # and as for tally train: expires, validator, unitTimeout, unitWindow, window, speculate`
+  # and as for tally train: expires, validator, unitTimeout, unitWindow, window, speculate, credit`
 
 func (e *env) batch() *cobra.Command {
 	b := e.buyer()

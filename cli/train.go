@@ -63,7 +63,8 @@ conditions:
   unitTimeout: 10m
   unitWindow: 1m             # in which a unit can be challenged before it is merged
   window: 10m                # and in the end everything
-  speculate: all             # rounds that go on beside windows of earlier ones; 0: each waits`
+  speculate: all             # rounds that go on beside windows of earlier ones; 0: each waits
+  credit: false              # true: burn as much as it takes to credit providers with all that they compute`
 
 // buyer is a verb that acts for the consumer of a home, which another may have open.
 type buyer struct {

@@ -57,13 +57,15 @@ type bid struct {
 	Price     uint64 `json:"price_utally"`
 	Deposit   uint64 `json:"deposit_utally"` // locked beside the maximum price
 	Tax       uint64 `json:"tax_utally"`     // of it, for forced attempts
+	Burn      uint64 `json:"burn_utally"`    // of it, destroyed
+	Credit    uint64 `json:"credit_flops"`   // that providers are credited with, for what is burnt
 	Providers int    `json:"providers"`
 	Obstacle  string `json:"obstacle,omitempty"`
 }
 
 func bids(all []marketv1.Bid) (out []bid) {
 	for _, b := range all {
-		out = append(out, bid{b.Validator, b.Price, b.Deposit, b.Tax, int(b.Providers), b.Obstacle})
+		out = append(out, bid{b.Validator, b.Price, b.Deposit, b.Tax, b.Burn, b.Credit, int(b.Providers), b.Obstacle})
 	}
 	return out
 }
@@ -78,7 +80,8 @@ func tellBids(w io.Writer, all []bid) {
 		if b.Tax > 0 {
 			tax = fmt.Sprintf(", %v of it the tax for forced errors,", consume.Amount(b.Tax))
 		}
-		fmt.Fprintf(w, "  offer     %s: %v%s and a deposit of %v, with %d providers; %s\n", b.Validator, consume.Amount(b.Price), tax, consume.Amount(b.Deposit), b.Providers, verdict)
+		fmt.Fprintf(w, "  offer     %s: %v%s and a deposit of %v, with %d providers; %v are burnt, which credits them with %.4g GFLOP; %s\n",
+			b.Validator, consume.Amount(b.Price), tax, consume.Amount(b.Deposit), b.Providers, consume.Amount(b.Burn), float64(b.Credit)/1e9, verdict)
 	}
 }
 

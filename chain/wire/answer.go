@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 )
@@ -36,6 +37,12 @@ func ShownFromBytes(b []byte) (s proof.Shown, err error) {
 func WrongFragmentFromBytes(b []byte) (w proof.WrongFragment, err error) {
 	err = unmarshal(b, proof.MaxWrongFragment, &w)
 	return w, err
+}
+
+// RefutationFromBytes reads what shows a wrong cost. Transactions carry its canonical encoding.
+func RefutationFromBytes(b []byte) (x graph.Refutation, err error) {
+	err = unmarshal(b, graph.MaxRefutation, &x)
+	return x, err
 }
 
 func unmarshal(b []byte, most int, to canon.Coded) error {

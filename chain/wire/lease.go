@@ -58,7 +58,7 @@ func ledgerToProto(m *job.Ledger) workv1.Ledger {
 	share := func(s job.Share) workv1.Share { return workv1.Share(s) }
 	return workv1.Ledger{
 		Escrow: m.Escrow, Paid: list(m.Paid, share), Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax,
-		Slashed: m.Slashed, SlashPaid: list(m.SlashPaid, share), Prizes: list(m.Prizes, share), Insured: m.Insured,
+		Slashed: m.Slashed, SlashPaid: list(m.SlashPaid, share), Prizes: list(m.Prizes, share), Insured: m.Insured, Refuter: m.Refuter,
 	}
 }
 

@@ -31,7 +31,7 @@ func DecodeCost(d *canon.Decoder) Cost { return Cost{d.Uint(MaxCost), d.Uint(Max
 // Leaf is what a node is committed by. A node costs something only if an output of the program
 // follows from it, and it follows itself from what differs between runs: the Reader shows the
 // one, the Source the other. Before sums up the nodes before it, so that a leaf that says
-// something wrong is refuted by itself and at most one other part of the program (Exposure).
+// something wrong is refuted by itself and at most one other part of the program (Refutation).
 type Leaf struct {
 	Opcode
 	Before Cost // of all nodes before it

@@ -144,7 +144,7 @@ func (r roster) code(w *canon.Codec, account *string) {
 // Code walks the fields of p.
 func (p *Params) Code(w *canon.Codec) {
 	for _, v := range []*uint64{&p.CustodianBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond, &p.VerdictFactor, &p.KeepFactor, &p.AskFee,
-		&p.TaxBps, &p.ForcedBps, &p.JackpotFactor, &p.Speed, &p.Link, &p.KeepGB, &p.DepositBps, &p.MinDeposit} {
+		&p.TaxBps, &p.ForcedBps, &p.JackpotFactor, &p.Speed, &p.Link, &p.KeepGB, &p.DepositBps, &p.MinDeposit, &p.BurnUT} {
 		w.U64(v)
 	}
 	w.Int(&p.MaxOpen, MaxUnits)
@@ -277,6 +277,7 @@ func (m *Ledger) code(w *canon.Codec, name func(*canon.Codec, *string)) {
 		w.U64(v)
 	}
 	w.Int(&m.Strangers, maxRecords)
+	name(w, &m.Refuter)
 	codeShares(w, &m.Paid, name)
 	codeShares(w, &m.Prizes, name)
 }

@@ -223,7 +223,13 @@ func TestCustodianOfAWrongFragmentIsExposed(t *testing.T) {
 		t.Fatalf("the unit is %v", u.Status)
 	}
 	k.finish()
-	if k.purse[liar] != 0 || k.purse[next] == 0 {
+	wage := uint64(0)
+	for _, a := range k.lease.Units[0].Audits { // what it may have audited is another matter
+		if a.Auditor == liar {
+			wage = k.lease.Quote.Audit
+		}
+	}
+	if k.purse[liar] != wage || k.purse[next] == 0 {
 		t.Fatalf("the liar is paid %d, who keeps in its place %d", k.purse[liar], k.purse[next])
 	}
 }

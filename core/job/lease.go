@@ -35,7 +35,7 @@ type Params struct {
 
 // DefaultParams are those of a new chain.
 var DefaultParams = Params{
-	Tariff: Tariff{CustodianBps: 200, BurnBps: 200, TaxBps: 210, KeepGB: 1000}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
+	Tariff: Tariff{CustodianBps: 200, BurnBps: 200, TaxBps: 210, KeepGB: 1000, BurnUT: 5000}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 100,
 	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, AnswerLoad: 16,
 	ForcedBps: 200, Speed: 1e10, Link: 1e6, Allowance: 10 * 1000,
@@ -48,6 +48,8 @@ func (p *Params) Check() error {
 	case max(p.CustodianBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, p.DepositBps) > bps:
 		return fmt.Errorf("custodians' share, burn, tax, penalty, forced attempts and deposit are %d, %d, %d, %d, %d and %d, want at most %d basis points",
 			p.CustodianBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, p.DepositBps, bps)
+	case p.BurnUT > maxFlops:
+		return fmt.Errorf("%d utally burnt for each ut of credit, want at most %d", p.BurnUT, uint64(maxFlops))
 	case p.MinDeposit > maxFlops:
 		return fmt.Errorf("a deposit of at least %d utally, want at most %d", p.MinDeposit, uint64(maxFlops))
 	case p.ForcedBps == bps:
@@ -280,6 +282,7 @@ type Ledger struct {
 	Strangers int     // rewards out of it for accounts that are no parties
 	Prizes    []Share // out of the jackpot pool, by account
 	Insured   uint64  // out of the insurance fund, to the consumer
+	Refuter   string  // who has shown that the order's cost is wrong: a part of the deposit is its, the rest is burnt
 }
 
 // Insurance is the account name under which effects and ledgers speak of the

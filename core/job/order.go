@@ -95,6 +95,7 @@ type Conditions struct {
 	UnitTimeout   int64  // ms from assignment to receipt
 	UnitWindow    int64  // ms from a counted receipt to its acceptance
 	Window        int64  // ms at the end in which everything can still be challenged
+	Credit        bool   // burn as much as it takes to credit providers with all that they compute
 	Speculate     int    // rounds that work may be ahead of the oldest whose windows are not over; 0: it waits for them
 }
 
@@ -350,6 +351,7 @@ func (c *Conditions) code(w *canon.Codec) {
 	for _, n := range []*int{&c.MinProviders, &c.Auditors, &c.AuditSegments, &c.AuditFloor, &c.TopSegments, &c.Custodians, &c.Speculate} {
 		w.Int(n, 1<<20)
 	}
+	w.Bool(&c.Credit)
 	for _, n := range []*int64{&c.Expires, &c.UnitTimeout, &c.UnitWindow, &c.Window} {
 		w.I64(n)
 	}

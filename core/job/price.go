@@ -41,6 +41,7 @@ type Tariff struct {
 	BurnBps      uint64 // of everything paid out, burnt
 	TaxBps       uint64 // of everything paid out, to the jackpot pool
 	KeepGB       uint64 // utally for 10⁹ bytes and hour, to each custodian
+	BurnUT       uint64 // utally burnt for each ut that is credited; 0: credit costs nothing
 }
 
 // Quote is what an order can cost at most with one offer, and of what parts.
@@ -105,7 +106,11 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if q.Honest, err = money.Sum(work, audits, keeps, q.Fee); err != nil {
 		return q, err
 	}
-	if q.Burn, err = money.Scale(q.Honest, t.BurnBps, bps); err != nil {
+	flops, err := money.Times(p.UnitFLOPs(), p.Units())
+	if err != nil {
+		return q, err
+	}
+	if q.Burn, err = t.burn(c, q.Honest, flops); err != nil {
 		return q, err
 	}
 	if q.Tax, err = money.Scale(q.Honest, t.TaxBps, bps); err != nil {

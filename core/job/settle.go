@@ -75,11 +75,19 @@ func (l *Lease) settle() ([]Effect, error) {
 		forfeit += s.Amount // no more than the deposit
 		shares = addShare(shares, s)
 	}
+	var rest uint64 // of a deposit that is forfeit, burnt
+	if l.Ledger.Refuter != "" {
+		rest = l.Deposit - forfeit
+	}
 	var effects []Effect
 	for _, s := range shares {
 		effects = append(effects, Effect{Kind: Pay, Account: s.Account, Amount: s.Amount})
 	}
-	burn, err := money.Scale(paid, l.Params.BurnBps, bps)
+	flops, err := money.Times(l.Order.Problem.UnitFLOPs(), accepted(l.Units))
+	if err != nil {
+		return nil, err
+	}
+	burn, err := l.Params.burn(&l.Order.Conditions, paid, flops)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +99,15 @@ func (l *Lease) settle() ([]Effect, error) {
 	if err != nil || spent > l.Quote.Price {
 		return nil, fmt.Errorf("the work earned %d, burns %d and is taxed %d of a price of %d utally", paid, burn, tax, l.Quote.Price)
 	}
-	refund := l.Ledger.Escrow - spent - forfeit
+	refund := l.Ledger.Escrow - spent - forfeit - rest
+	burn += rest
 	l.Ledger.Escrow, l.Ledger.Paid, l.Ledger.Burnt, l.Ledger.Tax, l.Ledger.Refund = 0, shares, burn, tax, refund
 	effects = append(effects, Effect{Kind: Burn, Amount: burn}, Effect{Kind: Tax, Amount: tax}, Effect{Kind: Refund, Account: l.Order.Consumer, Amount: refund})
-	effects = append(effects, l.credits()...)
+	credits, err := l.credits()
+	if err != nil {
+		return nil, err
+	}
+	effects = append(effects, credits...)
 	forced, err := l.payForced()
 	if err != nil {
 		return nil, err
@@ -113,7 +126,7 @@ func (l *Lease) settle() ([]Effect, error) {
 // the slashes of this very lease left to the fund. The other half stays there, so that
 // who plays both sides never has back what it lost.
 func (l *Lease) insured(spent uint64) uint64 {
-	if l.Reason == "" {
+	if l.Reason == "" || l.Ledger.Refuter != "" {
 		return 0
 	}
 	for _, s := range l.Ledger.SlashPaid {
@@ -156,6 +169,13 @@ func (l *Lease) wages() (shares, deposit []Share, err error) {
 	}
 	for _, s := range kept {
 		shares = addShare(shares, s)
+	}
+	if who := l.Ledger.Refuter; who != "" {
+		reward, err := money.ScaleDown(l.Deposit, l.Params.RewardBps, bps)
+		if err != nil {
+			return nil, nil, err
+		}
+		deposit = append(deposit, Share{who, reward})
 	}
 	none := func(s Share) bool { return s.Amount == 0 }
 	return slices.DeleteFunc(shares, none), slices.DeleteFunc(deposit, none), nil
@@ -200,19 +220,6 @@ func gather(effects []Effect) (out []Effect) {
 		out = append(out, e)
 	}
 	return out
-}
-
-// credits returns the computing power that accepted units have proved, and vouches
-// for them.
-func (l *Lease) credits() []Effect {
-	var effects []Effect
-	for i := range l.Units {
-		if u := &l.Units[i]; u.Status == Accepted {
-			effects = append(effects, Effect{Kind: Credit, Account: u.Provider, Amount: l.Order.Problem.UnitFLOPs()},
-				Effect{Kind: Vouch, Account: u.Provider, Amount: 1})
-		}
-	}
-	return effects
 }
 
 // Settlement is what the chain keeps of an ended lease under proof, and what a

@@ -27,6 +27,16 @@ func Scale(a, b, c uint64) (uint64, error) {
 	return q, nil
 }
 
+// ScaleDown returns ⌊a·b/c⌋ without intermediate overflow.
+func ScaleDown(a, b, c uint64) (uint64, error) {
+	hi, lo := bits.Mul64(a, b)
+	if hi >= c {
+		return 0, ErrOverflow
+	}
+	q, _ := bits.Div64(hi, lo, c)
+	return q, nil
+}
+
 // Sum adds amounts.
 func Sum(xs ...uint64) (uint64, error) {
 	var total, carry uint64

@@ -37,5 +37,9 @@ func TestAmountsAreExactOrRefused(t *testing.T) {
 		up.Add(up, new(big.Int).Sub(z, big.NewInt(1)))
 		got, err = Scale(a, b, c)
 		same(t, up.Div(up, z), got, err)
+
+		down := new(big.Int).Mul(x, y)
+		got, err = ScaleDown(a, b, c)
+		same(t, down.Div(down, z), got, err)
 	})
 }

@@ -94,7 +94,7 @@ var lies = map[string]func(p *graph.Program, i int, n *graph.Leaf) bool{
 // what shows it, and the judge agrees. The sums are made to follow, as a careful liar would.
 func TestEveryLieAboutRealProgramsIsExposed(t *testing.T) {
 	for name, p := range programs(t) {
-		if p.Commit().Expose() != nil {
+		if p.Commit().Refute() != nil {
 			t.Fatalf("%s: the honest program is exposed", name)
 		}
 		told, largest := 0, 0
@@ -115,7 +115,7 @@ func TestEveryLieAboutRealProgramsIsExposed(t *testing.T) {
 					cost = resum(leaves)
 				}
 				c := p.CommitAs(leaves, cost)
-				x := c.Expose()
+				x := c.Refute()
 				if x == nil {
 					t.Fatalf("%s, node %d of %d (%s): %s: nobody finds it", name, i, len(p.Nodes), n.Origin.Op, what)
 				}

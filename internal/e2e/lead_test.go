@@ -97,11 +97,19 @@ func missing(t *testing.T, n *nettest.Network, l *job.Lease) {
 }
 
 // An order that says a step costs a thousand times what it does, so that accomplices are
-// credited with as much power, costs its deposit.
+// credited with as much power, costs its deposit. Either its custodians say first that the files
+// do not make it up, or a challenger has shown what they say.
 func TestOrderThatOverstatesItsCost(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{})
-	missing(t, n, n.Settle(n.Post(func(o *job.Order) { o.Problem.StepFLOPs *= 1000; o.Conditions.MaxPrice *= 1000 })))
+	l := n.Settle(n.Post(func(o *job.Order) { o.Problem.StepFLOPs *= 1000; o.Conditions.MaxPrice *= 1000 }))
+	if l.Ledger.Refuter == "" {
+		missing(t, n, l)
+		return
+	}
+	if !strings.Contains(l.Reason, "a step takes") || l.Ledger.Refund != l.Quote.Price || paid(n, l.Ledger.Paid, "challenger-0") == 0 || l.Ledger.Slashed != 0 || l.Begun() {
+		t.Fatalf("it ended with %q, refunded %d of %d; %+v", l.Reason, l.Ledger.Refund, l.Quote.Price, l.Ledger)
+	}
 }
 
 // An order whose files are those of another costs its deposit.

@@ -37,7 +37,7 @@ const (
 	Attested  Kind = "attested"  // a custodian attested
 	Asked     Kind = "asked"     // a custodian was asked on chain to show what it keeps
 	Answered  Kind = "answered"  // it did
-	Exposed   Kind = "exposed"   // a custodian was shown to keep a wrong fragment
+	Exposed   Kind = "exposed"   // a custodian was shown to keep a wrong fragment, or an order to lie about its cost
 	Replayed  Kind = "replayed"  // a challenger re-executed a unit or merge
 	Narrowed  Kind = "narrowed"  // a move of a dispute was made
 	Found     Kind = "found"     // wrong work was found

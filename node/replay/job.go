@@ -270,7 +270,7 @@ func (l *loader) start() (*graph.State, error) {
 // matches compares what follows from the files with what the order binds.
 func (j *Job) matches(p *job.Problem) error {
 	q := *p
-	q.Merge, q.Data, q.MergeFLOPs, q.MergeBytes = canon.Hash{}, canon.Hash{}, 0, 0
+	q.Merge, q.Data = canon.Hash{}, canon.Hash{}
 	if err := j.Bind(&q); err != nil {
 		return err
 	}
@@ -279,13 +279,40 @@ func (j *Job) matches(p *job.Problem) error {
 		got, want any
 	}{
 		{"training records", q.Data, p.Data}, {"start state", q.Start, p.Start}, {"step program", q.Step, p.Step}, {"merge program", q.Merge, p.Merge},
-		{"number of records", q.Records, p.Records}, {"batch", q.Batch, p.Batch}, {"FLOPs of a step", q.StepFLOPs, p.StepFLOPs},
-		{"bytes of a state", q.StateBytes, p.StateBytes},
-		{"bytes of a step", q.StepBytes, p.StepBytes}, {"FLOPs of a merge", q.MergeFLOPs, p.MergeFLOPs}, {"bytes of a merge", q.MergeBytes, p.MergeBytes},
+		{"number of records", q.Records, p.Records}, {"batch", q.Batch, p.Batch}, {"bytes of a state", q.StateBytes, p.StateBytes},
 	} {
 		if c.got != c.want {
 			return fmt.Errorf("the order's files do not match it: the %s is %v, the order says %v", c.what, c.got, c.want)
 		}
+	}
+	return j.costs(p)
+}
+
+// CostError says that an order names another cost than its own programs have, and holds what
+// shows that to anybody.
+type CostError struct {
+	Merge bool // of a merge, in place of a step
+	Shown *graph.Refutation
+	says  graph.Cost
+}
+
+func (e *CostError) Error() string {
+	what := "step"
+	if e.Merge {
+		what = "merge"
+	}
+	return fmt.Sprintf("the order's files do not match it: a %s takes %v, the order says %v", what, e.Shown.Header.Cost, e.says)
+}
+
+// costs returns a CostError if the order's costs are not those of its programs.
+func (j *Job) costs(p *job.Problem) error {
+	says := graph.Cost{FLOPs: p.StepFLOPs, Bytes: p.StepBytes}
+	if c := j.Step.Commitment; c.Cost != says {
+		return &CostError{Shown: c.Open(), says: says}
+	}
+	says = graph.Cost{FLOPs: p.MergeFLOPs, Bytes: p.MergeBytes}
+	if c := j.Merge.Commitment; c != nil && c.Cost != says {
+		return &CostError{Merge: true, Shown: c.Open(), says: says}
 	}
 	return nil
 }

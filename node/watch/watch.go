@@ -73,6 +73,10 @@ func (c *challenger) lease(ctx context.Context, l *job.Lease, now int64) (some b
 		some = true
 		c.checks.Start(ctx, "check "+l.Order.ID().String(), func(ctx context.Context) error { return c.check(ctx, l, t, name) })
 	}
+	if !c.noted(l, costName) {
+		some = true
+		c.checks.Start(ctx, "cost "+l.Order.ID().String(), func(ctx context.Context) error { return c.cost(ctx, l) })
+	}
 	some = c.custodians(ctx, l, now) || some
 	for _, f := range l.Forced() {
 		name := leases.AttemptName(l.Order.ID(), f.Index, f.Unit.Attempt) + "-truth"

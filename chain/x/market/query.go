@@ -116,6 +116,9 @@ func (q queryServer) explain(ctx context.Context, o *job.Order) (out []marketv1.
 		} else {
 			offers = append(offers, b.Offer)
 		}
+		if x.Credit, err = b.quote.Credited(&o.Problem, s.rules.Tariff); err != nil {
+			return nil, "", err
+		}
 		out = append(out, x)
 	}
 	if best, ok := auction.Best(wants(&o.Conditions), offers); ok {

@@ -15,6 +15,10 @@ import (
 // is decoded, and hashed along Merkle paths.
 const gasAnswerByte = 2
 
+// gasShownByte is paid for each byte of what shows a wrong cost: it is decoded, and hashed once
+// or along a Merkle path; a primitive that it holds is checked.
+const gasShownByte = 5
+
 func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.MsgAttestResponse, error) {
 	e := job.Attest{By: m.Custodian, Unit: int(m.Unit), Attempt: int(m.Attempt)}
 	var err error
@@ -64,4 +68,14 @@ func (s msgServer) Expose(ctx context.Context, m *workv1.MsgExpose) (*workv1.Msg
 		return nil, errorsmod.Wrapf(ErrMalformed, "wrong fragment: %s", err)
 	}
 	return &workv1.MsgExposeResponse{}, s.applyByID(ctx, m.Order, e)
+}
+
+func (s msgServer) ExposeCost(ctx context.Context, m *workv1.MsgExposeCost) (*workv1.MsgExposeCostResponse, error) {
+	e := job.ExposeCost{By: m.Sender, Merge: m.Merge}
+	module.Charge(ctx, gasShownByte*uint64(len(m.Shown)), "wrong cost")
+	var err error
+	if e.Shown, err = wire.RefutationFromBytes(m.Shown); err != nil {
+		return nil, errorsmod.Wrapf(ErrMalformed, "wrong cost: %s", err)
+	}
+	return &workv1.MsgExposeCostResponse{}, s.applyByID(ctx, m.Order, e)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/proof"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -48,6 +49,7 @@ func messages(p *worktest.Play) []sdk.Msg {
 		&workv1.MsgAsk{Sender: worktest.Challenger.String(), Order: order, Custodian: custodian},
 		&workv1.MsgAnswer{Custodian: custodian, Order: order, Shown: canon.Marshal(&proof.Shown{})},
 		&workv1.MsgExpose{Sender: worktest.Challenger.String(), Order: order, Custodian: custodian, Wrong: canon.Marshal(&proof.WrongFragment{Tiles: make([]proof.Shown, 2)})},
+		&workv1.MsgExposeCost{Sender: worktest.Challenger.String(), Order: order, Shown: canon.Marshal(&graph.Refutation{Opened: make([]graph.Opened, 2)})},
 		p.ReportMsg(0, auditor, true),
 		reveal,
 		&workv1.MsgMerge{Lead: p.Lease().Lead, Order: order, Root: make([]byte, 32)},

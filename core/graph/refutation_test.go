@@ -114,7 +114,7 @@ func TestEveryLieIsExposed(t *testing.T) {
 			x.lie(leaves, &cost)
 			resum(leaves, name != "sum" && name != "start of the sum", &cost, honest)
 			c := p.CommitAs(leaves, cost)
-			e := c.Expose()
+			e := c.Refute()
 			if e == nil {
 				t.Fatal("nobody finds it")
 			}
@@ -123,8 +123,8 @@ func TestEveryLieIsExposed(t *testing.T) {
 				t.Fatalf("judged by %d parts: %q, %v; want %d and %q", len(e.Opened), why, err, x.parts, x.words)
 			}
 			b := canon.Marshal(e)
-			var again Exposure
-			if err := canon.Unmarshal(b, &again); err != nil || len(b) > MaxExposure {
+			var again Refutation
+			if err := canon.Unmarshal(b, &again); err != nil || len(b) > MaxRefutation {
 				t.Fatalf("%d bytes: %v", len(b), err)
 			}
 			if why2, err := again.Judge(c.Root()); why2 != why || err != nil {
@@ -151,10 +151,10 @@ func resum(leaves []Leaf, also bool, cost *Cost, honest Cost) {
 func TestCostOfAProgramWithoutNodes(t *testing.T) {
 	p := &Program{Groups: 1, Slots: []Slot{{"a", tensor.Float32, nil}}, Outputs: []Ref{{Kind: RefSlot}}}
 	c := p.CommitAs(nil, Cost{FLOPs: 1})
-	if why, err := c.Expose().Judge(c.Root()); err != nil || !strings.Contains(why, "without nodes") {
+	if why, err := c.Refute().Judge(c.Root()); err != nil || !strings.Contains(why, "without nodes") {
 		t.Errorf("judged %q, %v", why, err)
 	}
-	if e := p.Commit().Expose(); e != nil {
+	if e := p.Commit().Refute(); e != nil {
 		t.Errorf("exposed by %v", e)
 	}
 }
@@ -162,7 +162,7 @@ func TestCostOfAProgramWithoutNodes(t *testing.T) {
 // Whatever is opened of what Commit returns, it shows nothing; nor does what is no part of it.
 func TestHonestProgramIsNeverExposed(t *testing.T) {
 	c := sums(t).Commit()
-	if e := c.Expose(); e != nil {
+	if e := c.Refute(); e != nil {
 		t.Fatalf("exposed by %v", e.Opened)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -187,20 +187,20 @@ func TestHonestProgramIsNeverExposed(t *testing.T) {
 	})
 }
 
-func TestExposureRefusesWhatIsNoOpening(t *testing.T) {
+func TestRefutationRefusesWhatIsNoOpening(t *testing.T) {
 	c := sums(t).Commit()
 	for name, x := range map[string]struct {
-		change func(e *Exposure)
+		change func(e *Refutation)
 		words  string
 	}{
-		"other header":   {func(e *Exposure) { e.Header.Rows++ }, "not that of program"},
-		"too many parts": {func(e *Exposure) { e.Opened = append(e.Opened, e.Opened[0], e.Opened[0]) }, "at most 2"},
-		"no node":        {func(e *Exposure) { e.Opened = c.Open(Opened{List: InSlots}).Opened }, "want a node"},
-		"no list":        {func(e *Exposure) { e.Opened[0].List = 9 }, "does not exist"},
-		"wrong place":    {func(e *Exposure) { e.Opened[0].Index = 3 }, "merkle proof"},
-		"out of range":   {func(e *Exposure) { e.Opened[0].Index = 1 << 19 }, "merkle proof"},
-		"large leaf":     {func(e *Exposure) { e.Opened[0].Leaf = make([]byte, MaxLeaf+1) }, "the limit"},
-		"no tensor":      {func(e *Exposure) { e.Opened = append(e.Opened, Opened{List: InConsts}) }, "canonical"},
+		"other header":   {func(e *Refutation) { e.Header.Rows++ }, "not that of program"},
+		"too many parts": {func(e *Refutation) { e.Opened = append(e.Opened, e.Opened[0], e.Opened[0]) }, "at most 2"},
+		"no node":        {func(e *Refutation) { e.Opened = c.Open(Opened{List: InSlots}).Opened }, "want a node"},
+		"no list":        {func(e *Refutation) { e.Opened[0].List = 9 }, "does not exist"},
+		"wrong place":    {func(e *Refutation) { e.Opened[0].Index = 3 }, "merkle proof"},
+		"out of range":   {func(e *Refutation) { e.Opened[0].Index = 1 << 19 }, "merkle proof"},
+		"large leaf":     {func(e *Refutation) { e.Opened[0].Leaf = make([]byte, MaxLeaf+1) }, "the limit"},
+		"no tensor":      {func(e *Refutation) { e.Opened = append(e.Opened, Opened{List: InConsts}) }, "canonical"},
 	} {
 		e := c.Open(Opened{List: InNodes, Index: 1})
 		x.change(e)
@@ -233,12 +233,12 @@ func TestLargestLeafFits(t *testing.T) {
 	}
 }
 
-func FuzzExposure(f *testing.F) {
+func FuzzRefutation(f *testing.F) {
 	p := &Program{Groups: 1, Slots: []Slot{{"a", tensor.Float32, nil}}, Outputs: []Ref{{Kind: RefSlot}}}
 	f.Add(canon.Marshal(p.Commit().Open()))
 	f.Add(canon.Marshal(p.Commit().Open(Opened{List: InSlots})))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var x Exposure
+		var x Refutation
 		if canon.Unmarshal(b, &x) != nil {
 			return
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Exposure shows that a program's root says something wrong about its cost. It opens the header,
+// Refutation shows that a program's root says something wrong about its cost. It opens the header,
 // and of the rest nothing, one node, or one node and what it contradicts.
-type Exposure struct {
+type Refutation struct {
 	Header Header
 	Opened []Opened // a node first
 }
@@ -34,12 +34,12 @@ const (
 	InOutputs
 )
 
-// Limits on an exposure.
+// Limits on a refutation.
 const (
-	MaxLeaf     = 20 << 10 // bytes of a leaf; of a node with every number at its limit less
-	MaxExposure = 2*(MaxLeaf+maxPath*32) + 1<<10
-	maxOpened   = 2
-	maxPath     = 21 // levels of a tree over MaxNodes leaves, and one more
+	MaxLeaf       = 20 << 10 // bytes of a leaf; of a node with every number at its limit less
+	MaxRefutation = 2*(MaxLeaf+maxPath*32) + 1<<10
+	maxOpened     = 2
+	maxPath       = 21 // levels of a tree over MaxNodes leaves, and one more
 )
 
 // ErrSound says that what was opened contradicts nothing.
@@ -61,7 +61,7 @@ type seen struct {
 
 // Judge returns what is wrong about the cost of the program with the given root. It executes
 // nothing. An error says that nothing was shown.
-func (x *Exposure) Judge(root canon.Hash) (why string, err error) {
+func (x *Refutation) Judge(root canon.Hash) (why string, err error) {
 	h := &x.Header
 	if h.Root() != root {
 		return "", fmt.Errorf("the header is not that of program %v", root.Short())
@@ -264,9 +264,9 @@ func (h *Header) output(i int, n *Leaf, q int, o *Output) string {
 	return ""
 }
 
-// Expose returns what shows that c says something wrong about its program's cost, nil if it
+// Refute returns what shows that c says something wrong about its program's cost, nil if it
 // does not. What [Program.Commit] returns never does.
-func (c *Commitment) Expose() *Exposure {
+func (c *Commitment) Refute() *Refutation {
 	if c.alone() != "" {
 		return c.Open()
 	}
@@ -323,8 +323,8 @@ func (c *Commitment) source(i int, n *Leaf, r Ref) *Opened {
 	return &Opened{List: list, Index: r.Index}
 }
 
-// Open returns an exposure that opens parts of c, which are named by their lists and numbers.
-func (c *Commitment) Open(parts ...Opened) *Exposure {
+// Open returns a refutation that opens parts of c, which are named by their lists and numbers.
+func (c *Commitment) Open(parts ...Opened) *Refutation {
 	for i := range parts {
 		o := &parts[i]
 		switch o.List {
@@ -344,11 +344,11 @@ func (c *Commitment) Open(parts ...Opened) *Exposure {
 			o.Leaf, o.Path = canon.Encode(c.outputs[o.Index].Encode), c.OutputTree.Prove(o.Index)
 		}
 	}
-	return &Exposure{c.Header, parts}
+	return &Refutation{c.Header, parts}
 }
 
 // Code walks the fields of x.
-func (x *Exposure) Code(w *canon.Codec) {
+func (x *Refutation) Code(w *canon.Codec) {
 	canon.With(w, &x.Header, func(h Header, e *canon.Encoder) { h.Encode(e) }, func(d *canon.Decoder) Header { return *DecodeHeader(d) })
 	canon.Seq(w, &x.Opened, maxOpened, 4, func(w *canon.Codec, o *Opened) {
 		w.U8((*uint8)(&o.List))

@@ -1,0 +1,132 @@
+package job
+
+import (
+	"fmt"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/money"
+)
+
+// What an order says of its cost is bound by its programs, see docs/adr/0036-sound-costs.md.
+// Whoever knows them shows what is wrong in one event. Then the lease stops, nobody is credited
+// with power, and the deposit is forfeit: a part, as of a slashed bond, to who has shown it. The
+// rest is burnt, for the insurance fund pays consumers, and the liar is one. Power is credited for work only as far as utally were
+// burnt for it: padding that nobody can tell from work is paid for.
+
+// UT is the floating-point operations of one ut of power.
+const UT = 432_000_000_000
+
+// ExposeCost shows that an order, or the program of its steps or merges, says something wrong
+// about what it costs.
+type ExposeCost struct {
+	By    string
+	Merge bool // about the program that merges, in place of that of a step
+	Shown graph.Refutation
+}
+
+// Check returns what is wrong; an error says that nothing was shown.
+func (e *ExposeCost) Check(p *Problem) (why string, err error) {
+	root, says, what := p.Step, graph.Cost{FLOPs: p.StepFLOPs, Bytes: p.StepBytes}, "step"
+	if e.Merge {
+		root, says, what = p.Merge, graph.Cost{FLOPs: p.MergeFLOPs, Bytes: p.MergeBytes}, "merge"
+	}
+	if h := &e.Shown.Header; h.Root() == root && h.Cost != says {
+		return fmt.Sprintf("a %s takes %v, the order says %v", what, h.Cost, says), nil
+	}
+	why, err = e.Shown.Judge(root)
+	if err != nil {
+		return "", fmt.Errorf("the program of a %s: %w", what, err)
+	}
+	return fmt.Sprintf("the program of a %s: %s", what, why), nil
+}
+
+func (e ExposeCost) apply(l *Lease, now int64) ([]Effect, error) {
+	switch {
+	case l.Ledger.Refuter != "":
+		return nil, fmt.Errorf("%s has exposed the order's cost already", l.Ledger.Refuter)
+	case l.Files.Said == Missing:
+		return nil, fmt.Errorf("the order's files cannot be had, or do not make it up: its deposit is forfeit already")
+	}
+	why, err := e.Check(&l.Order.Problem)
+	if err != nil {
+		return nil, err
+	}
+	l.Ledger.Refuter = e.By
+	if why = "the order's cost is wrong: " + why; l.Phase == Active {
+		l.stop(now, why)
+	} else if l.Reason == "" {
+		l.Reason = why
+	}
+	return []Effect{{Emit, e.By, uint64(l.Round), "cost exposed"}}, nil
+}
+
+// burn returns what is burnt of an order that pays out so much, for work that would be credited
+// with so many floating-point operations. Whoever asks for all its credit burns as
+// much as it takes.
+func (t *Tariff) burn(c *Conditions, paid, flops uint64) (uint64, error) {
+	amount, err := money.Scale(paid, t.BurnBps, bps)
+	if err != nil || !c.Credit {
+		return amount, err
+	}
+	credit, err := money.Scale(t.BurnUT, flops, UT)
+	return max(amount, credit), err
+}
+
+// credited returns the floating-point operations that providers are credited with for so
+// many that an order's programs took, if so many utally were burnt.
+func (t *Tariff) credited(flops, burnt uint64) uint64 {
+	if t.BurnUT == 0 {
+		return flops
+	}
+	paid, err := money.ScaleDown(UT, burnt, t.BurnUT)
+	if err != nil { // more than can be counted
+		return flops
+	}
+	return min(flops, paid)
+}
+
+// Credited returns the floating-point operations of an order that providers are credited with if
+// all is done as quoted.
+func (q *Quote) Credited(p *Problem, t Tariff) (uint64, error) {
+	flops, err := money.Times(p.UnitFLOPs(), p.Units())
+	if err != nil {
+		return 0, err
+	}
+	return t.credited(flops, q.Burn), nil
+}
+
+// accepted counts the units whose pay is due.
+func accepted(units []Unit) (n int) {
+	for i := range units {
+		if units[i].Status == Accepted {
+			n++
+		}
+	}
+	return n
+}
+
+// credits returns the computing power that accepted units have proved, as far as it is paid
+// for, and vouches for them.
+func (l *Lease) credits() ([]Effect, error) {
+	n := uint64(accepted(l.Units))
+	all, err := money.Times(l.Order.Problem.UnitFLOPs(), int(n))
+	if err != nil {
+		return nil, err
+	}
+	credited := l.Params.credited(all, l.Ledger.Burnt)
+	if l.Ledger.Refuter != "" {
+		credited = 0
+	}
+	var effects []Effect
+	for i := range l.Units {
+		u := &l.Units[i]
+		if u.Status != Accepted {
+			continue
+		}
+		if credited > 0 {
+			effects = append(effects, Effect{Kind: Credit, Account: u.Provider, Amount: credited / n})
+		}
+		effects = append(effects, Effect{Kind: Vouch, Account: u.Provider, Amount: 1})
+	}
+	return effects, nil
+}
