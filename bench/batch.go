@@ -135,10 +135,16 @@ func onDevnet(ctx context.Context, tell func(string, ...any), spec consume.Batch
 	if err != nil {
 		return took, err
 	}
-	o, err := d.Order(env)
+	o, err := d.Order(consume.BuyerOf(env))
 	if err != nil {
 		return took, err
 	}
+	if err := consume.Keep(env, &o, d.Body()); err != nil {
+		return took, err
+	}
+	serving, served := context.WithCancel(ctx)
+	defer served()
+	go func() { _ = consume.Serve(serving, env) }()
 	id, err := consume.Post(ctx, env, &o)
 	if err != nil {
 		return took, err
