@@ -57,6 +57,7 @@ conditions:
     audit: {auditors: 1, segments: 1} # drawn auditors, and the segments that each executes again;
                              # in place of segments rate: 25%; floor: the fewest of a provider
                              # with a long record; top: besides, those with the largest updates
+    # replicas: 3            # drawn providers compute each unit, and must agree
     # watched: true          # a drawn auditor executes everything again
   custodians: 3              # that keep the data
   codedBytes: 268435456      # of a unit's checkpoints, above which each of four or more keeps a fragment

@@ -42,8 +42,10 @@ type validated struct {
 	StateSize uint64  `json:"state_bytes"`
 	Kept      Kept    `json:"kept"`
 	MaxPrice  uint64  `json:"max_price_utally"`
-	Audited   float64 `json:"audited_share"` // of the segments that are re-executed by drawn auditors
-	Detected  Odds    `json:"detected"`      // by drawn auditors alone
+	Assurance string  `json:"assurance"`          // its form
+	Replicas  int     `json:"replicas,omitempty"` // of each unit
+	Audited   float64 `json:"audited_share"`      // of the segments that are re-executed by drawn auditors
+	Detected  Odds    `json:"detected"`           // by drawn auditors alone
 	Windows   Windows `json:"windows"`
 	Best      string  `json:"best_offer,omitempty"`
 	Offers    []bid   `json:"offers,omitempty"`
@@ -157,7 +159,8 @@ func newValidated(source string, d *consume.Draft) *validated {
 		Kind: p.Kind, Model: source, Parent: given(d.Problem.Parent), Program: p.Step.String(), Start: p.Start.String(), Data: given(p.Data),
 		Records: p.Records, Loss: d.Loss, Unknown: d.Unknown, Units: p.Units(), Steps: p.Units() * p.Steps,
 		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Job.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
-		Audited: min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
+		Audited:   min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
+		Assurance: string(c.Form(p.Segments())), Replicas: c.Replicas,
 		Windows: newWindows(p, &c), Detected: newOdds(p, &c),
 	}
 	if d.HeldOut != nil {
@@ -272,10 +275,7 @@ func (v *validated) tell(w io.Writer) {
 		what = fmt.Sprintf("a fragment of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
 	}
 	fmt.Fprintf(w, "  kept      by %s, each %s: %.2g times the data\n", several(v.Kept.Custodians, "custodian"), what, v.Kept.Copies)
-	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, several(v.Detected.auditors, "drawn auditor"))
-	o := v.Detected
-	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)
-	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest challenger finds all\n", 100*o.Tenth)
+	v.tellAssurance(w)
 	fmt.Fprintf(w, "  windows   %v\n", v.Windows)
 	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
 	if v.asked && v.Offers == nil {
@@ -287,4 +287,17 @@ func (v *validated) tell(w io.Writer) {
 	if v.Best != "" {
 		fmt.Fprintf(w, "  best      %s\n", v.Best)
 	}
+}
+
+// tellAssurance says how the units are checked, and what that finds.
+func (v *validated) tellAssurance(w io.Writer) {
+	if v.Replicas > 0 {
+		fmt.Fprintf(w, "  replicas  %d of each unit, by providers drawn by stake, who must agree; where they differ, a dispute decides\n", v.Replicas)
+		fmt.Fprintf(w, "            who has a share f of the stake has all of them with f^%d; anybody can challenge the result\n", v.Replicas)
+		return
+	}
+	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, several(v.Detected.auditors, "drawn auditor"))
+	o := v.Detected
+	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)
+	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest challenger finds all\n", 100*o.Tenth)
 }

@@ -156,7 +156,7 @@ func FuzzOrder(f *testing.F) {
 
 // Targets, outcomes and fragments that are read are the same after a transaction, too.
 func FuzzTarget(f *testing.F) {
-	fuzzPair(f, wire.TargetToProto(job.VerdictTarget(3, "auditor")), func(t *testing.T, m *workv1.Target) {
+	fuzzPair(f, wire.TargetToProto(job.ResultTarget(3, "replica", 2)), func(t *testing.T, m *workv1.Target) {
 		target, err := wire.TargetFromProto(*m)
 		if err != nil {
 			return
@@ -189,6 +189,20 @@ func FuzzFragment(f *testing.F) {
 		}
 		if same, err := wire.FragmentFromProto(wire.FragmentToProto(fragment)); err != nil || *same != *fragment {
 			t.Fatalf("%v became %v: %v", fragment, same, err)
+		}
+	})
+}
+
+func FuzzShow(f *testing.F) {
+	show := wire.ShowToProto(&job.Show{Receipt: job.Receipt{Provider: "p", Checkpoints: []canon.Hash{{1}, {2}}}, Inner: []canon.Hash{{3}}, Signature: []byte{4}})
+	fuzzPair(f, *show, func(t *testing.T, m *workv1.MsgShow) {
+		show, err := wire.ShowFromProto(m)
+		if err != nil {
+			return
+		}
+		same, err := wire.ShowFromProto(wire.ShowToProto(&show))
+		if err != nil || same.Receipt.ID() != show.Receipt.ID() || same.Salt != show.Salt || !slices.Equal(same.Inner, show.Inner) {
+			t.Fatalf("%v became %v: %v", show, same, err)
 		}
 	})
 }

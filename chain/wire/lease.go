@@ -51,7 +51,7 @@ func filesToProto(f *job.Files) workv1.Files {
 }
 
 func partyToProto(p job.Party) workv1.Party {
-	return workv1.Party{Account: p.Account, PeerKey: p.Key, VrfKey: p.VRF, UnitPrice: p.GFLOP, BytePrice: p.GB}
+	return workv1.Party{Account: p.Account, PeerKey: p.Key, VrfKey: p.VRF, UnitPrice: p.GFLOP, BytePrice: p.GB, Weight: p.Weight}
 }
 
 func ledgerToProto(m *job.Ledger) workv1.Ledger {
@@ -82,10 +82,22 @@ func attemptToProto(i int, u *job.Unit) workv1.Unit {
 		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
 		Attested: list(u.Attested, attestationToProto), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited), Plain: u.Plain,
 		Audits: list(u.Audits, auditToProto), Questions: list(u.Questions, questionToProto),
+		Replicas: list(u.Replicas, replicaToProto), Missed: u.Missed, Sealed: u.Sealed,
+		Results: list(u.Results, func(r job.Result) workv1.Result {
+			return workv1.Result{Checkpoints: hashesToProto(r.Checkpoints), Inner: hashesToProto(r.Inner)}
+		}),
 	}
 	if u.Receipt != nil {
 		r, id := ReceiptToProto(u.Receipt), u.Receipt.ID()
 		v.Receipt, v.ReceiptId, v.Signature = &r, id[:], u.Proof
+	}
+	return v
+}
+
+func replicaToProto(r job.Replica) workv1.Replica {
+	v := workv1.Replica{Provider: r.Provider, Out: r.Out, Result: uint32(r.Result)}
+	if !r.Commit.IsZero() {
+		v.Commit = r.Commit[:]
 	}
 	return v
 }

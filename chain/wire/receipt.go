@@ -83,3 +83,25 @@ func OutcomesFromProto(ms []workv1.Outcome) ([]proof.Outcome, error) {
 	}
 	return out, nil
 }
+
+// ShowToProto returns what a replica shows as transactions carry it.
+func ShowToProto(s *job.Show) *workv1.MsgShow {
+	return &workv1.MsgShow{
+		Provider: s.Receipt.Provider, Receipt: ReceiptToProto(&s.Receipt), Inner: hashesToProto(s.Inner), Salt: s.Salt[:], Signature: s.Signature,
+	}
+}
+
+// ShowFromProto is the inverse of ShowToProto.
+func ShowFromProto(m *workv1.MsgShow) (s job.Show, err error) {
+	if s.Receipt, err = ReceiptFromProto(&m.Receipt); err != nil {
+		return s, err
+	}
+	if s.Inner, err = hashesFromProto(m.Inner, job.MaxSegments); err != nil {
+		return s, fmt.Errorf("inner: %w", err)
+	}
+	if s.Salt, err = canon.HashOf(m.Salt); err != nil {
+		return s, fmt.Errorf("salt: %w", err)
+	}
+	s.Signature = m.Signature
+	return s, nil
+}

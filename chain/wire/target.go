@@ -13,9 +13,11 @@ func TargetToProto(t job.Target) (m workv1.Target) {
 	case job.AboutMerge:
 		m.Subject = &workv1.Target_Merge{Merge: i}
 	case job.AboutVerdict:
-		m.Subject = &workv1.Target_Verdict{Verdict: &workv1.VerdictTarget{Unit: i, Auditor: t.Auditor()}}
+		m.Subject = &workv1.Target_Verdict{Verdict: &workv1.VerdictTarget{Unit: i, Auditor: t.Account()}}
 	case job.AboutTruth:
 		m.Subject = &workv1.Target_Truth{Truth: &workv1.TruthTarget{Unit: i, Segment: uint32(t.Segment())}}
+	case job.AboutResult:
+		m.Subject = &workv1.Target_Result{Result: &workv1.ResultTarget{Unit: i, Replica: t.Account(), Segment: uint32(t.Segment())}}
 	}
 	return m
 }
@@ -35,6 +37,10 @@ func TargetFromProto(m workv1.Target) (t job.Target, err error) {
 	case *workv1.Target_Truth:
 		if s.Truth != nil {
 			t = job.TruthTarget(int(s.Truth.Unit), int(s.Truth.Segment))
+		}
+	case *workv1.Target_Result:
+		if s.Result != nil {
+			t = job.ResultTarget(int(s.Result.Unit), s.Result.Replica, int(s.Result.Segment))
 		}
 	}
 	return t, t.Check()

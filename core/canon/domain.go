@@ -19,6 +19,7 @@ const (
 	DomainPeer       Domain = "peer"       // statement that binds a peer key to an account
 	DomainAccept     Domain = "accept"     // a provider's signed acceptance of a unit
 	DomainAudit      Domain = "audit"      // an auditor's salted digest
+	DomainCommit     Domain = "commit"     // what a replica of a unit says before others have said it
 	DomainDraw       Domain = "draw"       // input and output of pseudo-random draws
 	DomainBeacon     Domain = "beacon"     // a value of the beacon
 	DomainLots       Domain = "lots"       // what one draw by the beacon is made from

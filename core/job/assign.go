@@ -54,18 +54,17 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		if r := a.Unit / l.Order.Problem.Shards; r != l.Round {
 			return nil, fmt.Errorf("unit %d belongs to round %d, the lease is at round %d", a.Unit, r, l.Round)
 		}
-		p := find(l.Providers, a.Provider)
-		if p == nil || slices.Contains(l.Barred, a.Provider) {
-			return nil, fmt.Errorf("%s is not a provider of this lease, or barred from it", a.Provider)
+		if l.replicated() {
+			opened, err := l.openPlaces(a, now)
+			if err != nil {
+				return nil, err
+			}
+			effects = append(effects, opened...)
+			continue
 		}
-		if l.Withheld(a.Unit, a.Provider) {
-			return nil, fmt.Errorf("the data of unit %d by %s could not be had: it goes to another provider", a.Unit, a.Provider)
-		}
-		if l.Suspended(a.Provider) {
-			return nil, fmt.Errorf("%s has missed an answer in a dispute: it gets no units until it answers", a.Provider)
-		}
-		if n := l.openUnits(a.Provider); n >= l.Params.MaxOpen {
-			return nil, fmt.Errorf("%s has %d units open, the most that it may", a.Provider, n)
+		p, err := l.mayHave(a)
+		if err != nil {
+			return nil, err
 		}
 		if first := l.before(a.Unit, a.Provider, e.Waiting, reserved, now); first != "" {
 			return nil, fmt.Errorf("%s waits for a unit and has had fewer of this round: serve it before %s", first, a.Provider)
@@ -83,7 +82,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 			Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Audited: audited,
 			Due: now + l.Order.Conditions.UnitTimeout, Withheld: u.Withheld,
 		}
-		if l.forces() {
+		if l.Forces() {
 			l.await(a.Unit, now) // its forced draw is made in a later block
 		}
 		l.count()
@@ -99,6 +98,25 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	l.watchLead(now)
 	return effects, nil
+}
+
+// mayHave returns the provider of an assignment, if nothing that the lease knows keeps it from
+// the unit.
+func (l *Lease) mayHave(a Assignment) (*Party, error) {
+	p := find(l.Providers, a.Provider)
+	if p == nil || slices.Contains(l.Barred, a.Provider) {
+		return nil, fmt.Errorf("%s is not a provider of this lease, or barred from it", a.Provider)
+	}
+	if l.Withheld(a.Unit, a.Provider) {
+		return nil, fmt.Errorf("the data of unit %d by %s could not be had: it goes to another provider", a.Unit, a.Provider)
+	}
+	if l.Suspended(a.Provider) {
+		return nil, fmt.Errorf("%s has missed an answer in a dispute: it gets no units until it answers", a.Provider)
+	}
+	if n := l.openUnits(a.Provider); n >= l.Params.MaxOpen {
+		return nil, fmt.Errorf("%s has %d units open, the most that it may", a.Provider, n)
+	}
+	return p, nil
 }
 
 // stand returns the bond of the next unit of the round, and the segments of it
@@ -171,6 +189,13 @@ func (l *Lease) Withheld(unit int, provider string) bool {
 // giveUp takes a unit from a provider that did not deliver, and says why: a small
 // penalty, the rest of its bond back, and after too many the lease is closed to it.
 func (l *Lease) giveUp(i int, why string) ([]Effect, error) {
+	effects, err := l.fine(i, why)
+	l.reopen(i)
+	return effects, err
+}
+
+// fine is giveUp of a unit that may go on.
+func (l *Lease) fine(i int, why string) ([]Effect, error) {
 	u := &l.Units[i]
 	penalty, err := l.lateFee()
 	if err != nil {
@@ -187,7 +212,6 @@ func (l *Lease) giveUp(i int, why string) ([]Effect, error) {
 	if l.countFault(u.Provider) > l.Params.MaxLate {
 		l.bar(u.Provider)
 	}
-	l.reopen(i)
 	return effects, nil
 }
 

@@ -155,10 +155,13 @@ func (l *Lease) checkUnit(i int) error {
 		return fmt.Errorf("the unit is %v with %d attestations, %d of which count", u.Status, len(u.Attested), l.custodians(u))
 	case u.Receipt != nil && u.Receipt.Start != l.RoundStart(round):
 		return fmt.Errorf("the receipt does not start where the round starts")
-	case l.Phase != Settled && u.Attend == 0 && (u.Status == Received && len(u.Attested) == 0 || u.Status == Assigned && !l.ForcedDrawn(i) || u.Status == Accepted && u.verdictBonds()):
+	case l.Phase != Settled && u.Attend == 0 && (u.Status == Received && len(u.Attested) == 0 || u.Status == Assigned && (!l.ForcedDrawn(i) || l.replicated() && len(u.Replicas) == 0) || u.Status == Accepted && u.verdictBonds()):
 		return fmt.Errorf("the unit is %v, and no tick attends to it", u.Status)
 	case u.Status == Accepted && (!u.audited() || u.HeldUntil != 0 || l.awaitsForcedDraw(u)):
 		return fmt.Errorf("accepted with an audit outstanding, or a forced draw not shown")
+	}
+	if err := l.checkReplicas(i); err != nil {
+		return err
 	}
 	code := l.Order.Fragments()
 	for _, a := range u.Attested {

@@ -168,6 +168,7 @@ func codeParty(w *canon.Codec, p *Party) {
 	w.Blob(&p.VRF, 64)
 	w.U64(&p.GFLOP)
 	w.U64(&p.GB)
+	w.U64(&p.Weight)
 }
 
 // Code walks the fields of m.
@@ -201,7 +202,7 @@ func (u *Unit) Code(w *canon.Codec) {
 	w.Int(&u.Attempt, maxAttempts)
 	w.String(&u.Provider, maxAccount)
 	w.Int(&u.Audited, MaxSegments)
-	w.Hash(&u.ForcedSeed)
+	w.Hash(&u.Seed)
 	given := u.Receipt != nil
 	if w.Bool(&given); given {
 		if u.Receipt == nil {
@@ -215,6 +216,10 @@ func (u *Unit) Code(w *canon.Codec) {
 	canon.Seq(w, &u.Questions, maxKept, 38, codeQuestion)
 	canon.Seq(w, &u.Withheld, maxTries, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	w.Bool(&u.Plain)
+	canon.Seq(w, &u.Replicas, MaxReplicas, 40, codeReplica)
+	canon.Seq(w, &u.Results, MaxReplicas, 2, codeResult)
+	canon.Seq(w, &u.Missed, maxMissed, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	w.Bool(&u.Sealed)
 	w.I64(&u.Due)
 	w.I64(&u.WindowEnd)
 	w.I64(&u.HeldUntil)

@@ -87,29 +87,18 @@ func (t *Tariff) credited(flops, burnt uint64) uint64 {
 
 // Credited returns the floating-point operations of an order that providers are credited with if
 // all is done as quoted.
-func (q *Quote) Credited(p *Problem, t Tariff) (uint64, error) {
-	flops, err := money.Times(p.UnitFLOPs(), p.Units())
+func (q *Quote) Credited(p *Problem, c *Conditions, t Tariff) (uint64, error) {
+	flops, err := money.Times(p.UnitFLOPs(), p.Units()*c.Copies())
 	if err != nil {
 		return 0, err
 	}
 	return t.credited(flops, q.Burn), nil
 }
 
-// accepted counts the units whose pay is due.
-func accepted(units []Unit) (n int) {
-	for i := range units {
-		if units[i].Status == Accepted {
-			n++
-		}
-	}
-	return n
-}
-
-// credits returns the computing power that accepted units have proved, as far as it is paid
-// for, and vouches for them.
-func (l *Lease) credits() ([]Effect, error) {
-	n := uint64(accepted(l.Units))
-	all, err := money.Times(l.Order.Problem.UnitFLOPs(), int(n))
+// credits returns the computing power that workers of accepted units have proved, as far as it is
+// paid for, and vouches for them.
+func (l *Lease) credits(workers []string) ([]Effect, error) {
+	all, err := money.Times(l.Order.Problem.UnitFLOPs(), len(workers))
 	if err != nil {
 		return nil, err
 	}
@@ -118,15 +107,24 @@ func (l *Lease) credits() ([]Effect, error) {
 		credited = 0
 	}
 	var effects []Effect
-	for i := range l.Units {
-		u := &l.Units[i]
-		if u.Status != Accepted {
-			continue
-		}
+	for _, w := range workers {
 		if credited > 0 {
-			effects = append(effects, Effect{Kind: Credit, Account: u.Provider, Amount: credited / n})
+			effects = append(effects, Effect{Kind: Credit, Account: w, Amount: credited / uint64(len(workers))})
 		}
-		effects = append(effects, Effect{Kind: Vouch, Account: u.Provider, Amount: 1})
+		effects = append(effects, Effect{Kind: Vouch, Account: w, Amount: 1})
 	}
 	return effects, nil
+}
+
+// creditable returns who has computed the units whose pay is due, once for each.
+func creditable(units []Unit) (out []string) {
+	for i := range units {
+		if units[i].Status != Accepted {
+			continue
+		}
+		for _, w := range markOf(&units[i]).workers {
+			out = append(out, w.provider)
+		}
+	}
+	return out
 }

@@ -27,12 +27,33 @@ type Load struct {
 // mark is what of a unit is counted.
 type mark struct {
 	status   Status
-	provider string
+	workers  []worker // its provider, and its replicas
 	withheld bool
 }
 
+// worker is somebody who has or has done a unit.
+type worker struct {
+	provider string
+	busy     bool // it computes it now
+}
+
 func markOf(u *Unit) mark {
-	return mark{u.Status, u.Provider, u.Status == Open && len(u.Withheld) > 0}
+	m := mark{status: u.Status, withheld: u.Status == Open && len(u.Withheld) > 0}
+	if u.Provider != "" {
+		m.workers = append(m.workers, worker{u.Provider, u.Status == Assigned})
+	}
+	for i := range u.Replicas {
+		r := &u.Replicas[i]
+		if r.Out {
+			continue
+		}
+		m.workers = append(m.workers, worker{r.Provider, u.Status == Assigned && r.Commit.IsZero()})
+	}
+	return m
+}
+
+func (m mark) equal(o mark) bool {
+	return m.status == o.status && m.withheld == o.withheld && slices.Equal(m.workers, o.workers)
 }
 
 // sight is which units of a lease are known, and how they are counted.
@@ -97,7 +118,7 @@ func (l *Lease) count() {
 	}
 	for at, i := range l.sight.units {
 		was, is := l.sight.marks[at], markOf(&l.Units[i])
-		if was == is || i/l.Order.Problem.Shards != l.Round {
+		if was.equal(is) || i/l.Order.Problem.Shards != l.Round {
 			continue
 		}
 		l.Count.drop(i, was)
@@ -142,16 +163,18 @@ func (c *Count) add(unit int, m mark) {
 		return
 	}
 	c.Begun = true
-	at, found := c.load(m.provider)
 	c.Loads = slices.Clone(c.Loads)
-	if !found {
-		c.Loads = slices.Insert(c.Loads, at, Load{Provider: m.provider})
-	}
-	x := &c.Loads[at]
-	x.Had++
-	if m.status == Assigned {
-		at, _ := slices.BinarySearch(x.Open, unit)
-		x.Open = slices.Insert(slices.Clone(x.Open), at, unit)
+	for _, w := range m.workers {
+		at, found := c.load(w.provider)
+		if !found {
+			c.Loads = slices.Insert(c.Loads, at, Load{Provider: w.provider})
+		}
+		x := &c.Loads[at]
+		x.Had++
+		if w.busy {
+			at, _ := slices.BinarySearch(x.Open, unit)
+			x.Open = slices.Insert(slices.Clone(x.Open), at, unit)
+		}
 	}
 }
 
@@ -163,16 +186,18 @@ func (c *Count) drop(unit int, m mark) {
 	if m.withheld {
 		c.Withheld = without(c.Withheld)
 	}
-	at, found := c.load(m.provider)
-	if m.status == Open || !found {
-		return
-	}
 	c.Loads = slices.Clone(c.Loads)
-	x := &c.Loads[at]
-	x.Had--
-	x.Open = without(x.Open)
-	if x.Had == 0 {
-		c.Loads = slices.Delete(c.Loads, at, at+1)
+	for _, w := range m.workers {
+		at, found := c.load(w.provider)
+		if m.status == Open || !found {
+			continue
+		}
+		x := &c.Loads[at]
+		x.Had--
+		x.Open = without(x.Open)
+		if x.Had == 0 {
+			c.Loads = slices.Delete(c.Loads, at, at+1)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (l *Lease) ChallengeBond(t Target, segment int) (uint64, error) {
 	p := &l.Order.Problem
 	flops, bytes := p.MergeFLOPs, p.MergeBytes
 	if t.kind != AboutMerge {
-		if t.kind == AboutTruth {
+		if t.kind == AboutTruth || t.kind == AboutResult {
 			segment = t.segment
 		}
 		if segment < 0 || segment >= p.Segments() {
@@ -101,7 +101,7 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 // so all challengers together delay a unit by no longer than one game.
 func (l *Lease) due(u *Unit, now int64) bool {
 	switch late := now > u.Due; {
-	case u.Status == Received, u.Status == Counted && l.forces() && !u.Plain:
+	case u.Status == Received, u.Status == Counted && l.Forces() && !u.Plain:
 		return late
 	case u.Status == Counted:
 		return now >= u.waitsUntil(&l.Order.Conditions) && now >= u.HeldUntil && (late || u.audited())
@@ -189,7 +189,9 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 			return nil, err
 		}
 	default:
-		effects = l.acquit(c)
+		if effects = l.acquit(c); c.Target.kind == AboutResult { // who differs has time for another
+			l.Units[c.Target.index].Due = max(l.Units[c.Target.index].Due, now+l.Order.Conditions.UnitTimeout)
+		}
 		if e.Loser == dispute.Challenger {
 			more, err := l.redeem(c)
 			if err != nil {
@@ -217,8 +219,11 @@ func (l *Lease) moot(c *Dispute) bool {
 		return !c.Void && (u.Receipt == nil || u.Attempt != c.Attempt)
 	case AboutMerge: // of one that is void, its lead's bond
 		return c.Void && l.gone(c.Defender) || !c.Void && l.Merges[t.index].Attempt != c.Attempt
+	case AboutResult:
+		_, err := l.replicaSubject(t, c.Attempt)
+		return err != nil
 	case AboutVerdict:
-		a, _, err := l.Verdict(t.index, c.Attempt, t.auditor)
+		a, _, err := l.Verdict(t.index, c.Attempt, t.account)
 		return err != nil || !a.Bonded
 	case AboutTruth:
 		return l.Shown(t.index, c.Attempt) == nil
@@ -276,6 +281,12 @@ func (l *Lease) convict(c Dispute, now int64) ([]Effect, error) {
 		return l.expose(c)
 	case AboutVerdict:
 		return l.refute(c, now)
+	case AboutResult:
+		return l.convictReplica(c, now)
+	case AboutUnit:
+		if !c.Void && len(l.Units[c.Target.index].Replicas) > 0 {
+			return l.succeed(c, now)
+		}
 	case AboutMerge:
 		reason, bond = ForLead, l.Reserve.Held(c.Defender, ForLead)
 	}
@@ -366,6 +377,7 @@ func (l *Lease) void(c Dispute) (lost []Share, effects []Effect, err error) {
 			return nil, nil, err
 		}
 		effects = append(effects, l.free(i, bond)...)
+		effects = append(effects, l.freeReplicas(i)...)
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "voided"})
 		l.reopen(i)
 	}

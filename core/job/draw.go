@@ -49,8 +49,11 @@ func (l *Lease) tickAttended(e *Tick, now int64) (effects []Effect, err error) {
 // lets go of verdicts that nobody can dispute any more.
 func (l *Lease) attend(i int, seed canon.Hash, m *means, now int64) (effects []Effect, err error) {
 	u := &l.Units[i]
+	if u.Status == Assigned && l.replicated() {
+		return l.drawPlaces(i, seed, m, now)
+	}
 	if !l.ForcedDrawn(i) && u.Status == Assigned {
-		u.ForcedSeed = seed
+		u.Seed = seed
 		return []Effect{{Emit, u.Provider, uint64(i), "forced draw"}}, nil
 	}
 	if u.Status < Received {

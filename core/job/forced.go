@@ -44,7 +44,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	switch {
-	case !l.forces():
+	case !l.Forces():
 		return nil, fmt.Errorf("no attempt of this lease is forced")
 	case e.By != u.Provider:
 		return nil, fmt.Errorf("unit %d is %s's, not %s's", e.Unit, u.Provider, e.By)
@@ -98,7 +98,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 // time now, and must before the unit is accepted.
 func (l *Lease) ForcedDrawDue(unit int, now int64) bool {
 	switch u := &l.Units[unit]; {
-	case !l.forces() || u.Plain || u.Status != Received && u.Status != Counted:
+	case !l.Forces() || u.Plain || u.Status != Received && u.Status != Counted:
 		return false
 	case len(l.disputesAbout(UnitTarget(unit), u.Attempt)) > 0:
 		return true
@@ -109,14 +109,14 @@ func (l *Lease) ForcedDrawDue(unit int, now int64) bool {
 
 // ForcedDrawn reports whether the forced draw of a unit's attempt follows from what is known,
 // as far as it has one. Before, its provider does not begin, and posts nothing.
-func (l *Lease) ForcedDrawn(unit int) bool { return !l.forces() || !l.Units[unit].ForcedSeed.IsZero() }
+func (l *Lease) ForcedDrawn(unit int) bool { return !l.Forces() || !l.Units[unit].Seed.IsZero() }
 
-// forces reports whether attempts of the lease can be forced.
-func (l *Lease) forces() bool { return l.Params.ForcedBps > 0 }
+// Forces reports whether attempts of the lease can be forced.
+func (l *Lease) Forces() bool { return l.Params.ForcedBps > 0 && !l.replicated() }
 
 // awaitsForcedDraw reports whether nothing but its provider's word keeps a unit from
 // being accepted, as far as its audits go.
-func (l *Lease) awaitsForcedDraw(u *Unit) bool { return l.forces() && u.audited() && !u.Plain }
+func (l *Lease) awaitsForcedDraw(u *Unit) bool { return l.Forces() && u.audited() && !u.Plain }
 
 // askForcedDraw gives the provider of a unit whose audits are answered its time to show
 // the forced draw.

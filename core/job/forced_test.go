@@ -97,7 +97,7 @@ func (w *world) settle() {
 				w.compute(u, []string{"p1", "p2"}[i%2], "")
 			}
 			w.pass(20)
-			if w.lease.forces() && w.lease.Units[u].Status == Counted && !w.lease.Units[u].Plain {
+			if w.lease.Forces() && w.lease.Units[u].Status == Counted && !w.lease.Units[u].Plain {
 				if err := w.reveal(u, false); err != nil {
 					w.t.Fatal(err)
 				}
@@ -757,26 +757,26 @@ func TestForcedDrawsComeAfterTheAssignment(t *testing.T) {
 	w := forcedWorld(t)
 	acc := Acceptance{w.lease.Order.ID(), 0, 0, "p0"}
 	w.do(Assign{By: "v0", Units: []Assignment{{0, 0, ed25519.Sign(w.keys["p0"], acc.SignBytes()), w.standing("p0")}}})
-	if u := &w.lease.Units[0]; !u.ForcedSeed.IsZero() || w.lease.ForcedDrawn(0) {
+	if u := &w.lease.Units[0]; !u.Seed.IsZero() || w.lease.ForcedDrawn(0) {
 		t.Fatal("the forced draw is known with the assignment")
 	}
 	if err := w.try(w.receipt(0, "")); err == nil || !strings.Contains(err.Error(), "is made in a later block") {
 		t.Fatalf("a receipt before the forced draw is made: %v", err)
 	}
 	w.pass(1)
-	first := w.lease.Units[0].ForcedSeed
+	first := w.lease.Units[0].Seed
 	if first.IsZero() || first == w.lease.Seed {
 		t.Fatalf("the forced draw follows from %v", first.Short())
 	}
 	w.pass(10)
-	if w.lease.Units[0].ForcedSeed != first {
+	if w.lease.Units[0].Seed != first {
 		t.Fatal("the forced draw is made twice")
 	}
 	w.pass(200) // late
 	if err := w.assign(0, "p1"); err != nil {
 		t.Fatal(err)
 	}
-	if again := w.lease.Units[0].ForcedSeed; again.IsZero() || again == first {
+	if again := w.lease.Units[0].Seed; again.IsZero() || again == first {
 		t.Fatalf("the next attempt's forced draw follows from %v", again.Short())
 	}
 	if w := newWorld(t); w.assign(0, "p0") != nil || !w.lease.ForcedDrawn(0) || w.lease.Units[0].Attend != 0 {

@@ -223,8 +223,8 @@ func TestCustodianOfAWrongFragmentIsExposed(t *testing.T) {
 		t.Fatalf("the unit is %v", u.Status)
 	}
 	k.finish()
-	wage := uint64(0)
-	for _, a := range k.lease.Units[0].Audits { // what it may have audited is another matter
+	var wage uint64 // as an auditor of the unit, if it was drawn for that too
+	for _, a := range k.lease.Units[0].Audits {
 		if a.Auditor == liar {
 			wage = k.lease.Quote.Audit
 		}

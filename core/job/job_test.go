@@ -70,7 +70,7 @@ func testKey(name string) ed25519.PrivateKey {
 }
 
 func party(name string, r Rates) Party {
-	return Party{Account: name, Key: testKey(name).Public().(ed25519.PublicKey), Rates: r}
+	return Party{Account: name, Key: testKey(name).Public().(ed25519.PublicKey), Rates: r, Weight: stake}
 }
 
 func testMatch() Match {
@@ -311,7 +311,7 @@ func (w *world) assignSigned(unit int, provider string, signature []byte) error 
 	e := Assign{By: w.lease.Lead(), Units: []Assignment{{unit, w.lease.Units[unit].Attempt, signature, w.standing(provider)}}}
 	e.Waiting = w.waiting()
 	err := w.try(e)
-	if err == nil && w.lease.forces() {
+	if err == nil && w.lease.Forces() {
 		w.pass(1) // its forced draw is made
 	}
 	return err
@@ -335,13 +335,17 @@ func (w *world) standing(provider string) Standing {
 // receipt makes the receipt that the provider of a unit would post. The true
 // states are named after unit and step alone; lie changes them.
 func (w *world) receipt(unit int, lie string) Submit {
+	return w.sign(w.receiptOf(unit, w.lease.Units[unit].Provider, lie))
+}
+
+func (w *world) receiptOf(unit int, provider, lie string) Receipt {
 	p, u := &w.lease.Order.Problem, &w.lease.Units[unit]
-	r := Receipt{Order: w.lease.Order.ID(), Unit: unit, Attempt: u.Attempt, Provider: u.Provider, Start: w.lease.RoundStart(unit / p.Shards), FLOPs: p.UnitFLOPs()}
+	r := Receipt{Order: w.lease.Order.ID(), Unit: unit, Attempt: u.Attempt, Provider: provider, Start: w.lease.RoundStart(unit / p.Shards), FLOPs: p.UnitFLOPs()}
 	r.Checkpoints = []canon.Hash{r.Start}
 	for s := range p.Segments() {
 		r.Checkpoints = append(r.Checkpoints, canon.Sum("state", r.Start[:], []byte(fmt.Sprint(unit, s, lie))))
 	}
-	return w.sign(r)
+	return r
 }
 
 func (w *world) sign(r Receipt) Submit {

@@ -91,6 +91,7 @@ type Party struct {
 	Key     []byte // ed25519 peer key
 	VRF     []byte // validators only
 	Rates          // providers only
+	Weight  uint64 // utally of stake when the lease began, by which places are drawn; providers only
 }
 
 // Phase is where a lease stands.
@@ -179,18 +180,22 @@ func (s Status) String() string {
 
 // Unit is one unit's current attempt.
 type Unit struct {
-	Status     Status
-	Attempt    int
-	Provider   string
-	Audited    int        // segments that each auditor draws
-	ForcedSeed canon.Hash // from which its forced draw follows, drawn after the assignment; zero where nothing is forced
-	Receipt    *Receipt
-	Proof      []byte        // the provider's signature of the receipt
-	Attested   []Attestation // its custodians, drawn after the receipt
-	Audits     []Audit       // drawn with them
-	Questions  []Question    // open questions to its custodians
-	Withheld   []string      // providers of earlier attempts whose data could not be had
-	Plain      bool          // its provider has shown that it was not forced
+	Status    Status
+	Attempt   int
+	Provider  string
+	Audited   int        // segments that each auditor draws
+	Seed      canon.Hash // of a block after the assignment, from which its forced draw, or InnerStep, follows; zero where nothing does
+	Receipt   *Receipt
+	Proof     []byte        // the provider's signature of the receipt
+	Attested  []Attestation // its custodians, drawn after the receipt
+	Audits    []Audit       // drawn with them
+	Questions []Question    // open questions to its custodians
+	Withheld  []string      // providers of earlier attempts whose data could not be had
+	Plain     bool          // its provider has shown that it was not forced
+	Replicas  []Replica     // who computes it beside one another, in the order of the draw; once it is received those beside Provider
+	Results   []Result      // what these have shown, until one is its receipt
+	Missed    []string      // who has lost a place in this attempt
+	Sealed    bool          // all replicas have committed: what they will show is fixed
 
 	// Protocol times in ms, 0 while they do not apply.
 	Due       int64 // the receipt, then the attestations and audits, then the forced draw, by then
@@ -309,6 +314,7 @@ func (l Lease) clone() Lease {
 	for i := range l.Units {
 		u := &l.Units[i]
 		u.Attested, u.Audits, u.Withheld, u.Questions = slices.Clone(u.Attested), slices.Clone(u.Audits), slices.Clone(u.Withheld), slices.Clone(u.Questions)
+		u.Replicas, u.Results, u.Missed = slices.Clone(u.Replicas), slices.Clone(u.Results), slices.Clone(u.Missed)
 		l.Past[i] = slices.Clone(l.Past[i])
 		for j := range l.Past[i] {
 			p := &l.Past[i][j]

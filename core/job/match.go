@@ -50,6 +50,9 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	if n := max(c.Auditors, c.Custodians); len(m.Validators) < n || find(m.Validators, m.Lead) != nil {
 		return Lease{}, nil, fmt.Errorf("%d independent validators beside the lead, the order wants %d", len(m.Validators), n)
 	}
+	if len(m.Providers) < c.Replicas {
+		return Lease{}, nil, fmt.Errorf("%d providers, the order has each unit computed by %d", len(m.Providers), c.Replicas)
+	}
 	if len(m.Providers) > MaxParties {
 		return Lease{}, nil, fmt.Errorf("%d providers, a lease has at most %d", len(m.Providers), MaxParties)
 	}

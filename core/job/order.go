@@ -37,6 +37,7 @@ const (
 	maxBarred         = 2*MaxParties + maxCustodians // the providers, the auditors, and the first custodians
 	maxProblemRecords = 1 << 40                      // that an order reads
 	maxRivals         = 64                           // challengers that share a jackpot: of so many, none gets anything
+	maxMissed         = maxTries + MaxReplicas       // places of an attempt that can be lost
 )
 
 // File says where the bytes behind a root can be fetched.
@@ -90,6 +91,7 @@ type Conditions struct {
 	AuditSegments int    // segments that each of them draws and re-executes
 	AuditFloor    int    // fewest of these for a provider with a long record of valid units; 0: always all
 	TopSegments   int    // segments with the largest updates that each re-executes besides
+	Replicas      int    // providers that compute each unit beside one another; 0: one does
 	Custodians    int    // nodes that keep the data; more than half of them must attest
 	CodedBytes    uint64 // of a unit's checkpoints, above which each keeps a fragment of them; 0: each keeps all
 	UnitTimeout   int64  // ms from assignment to receipt
@@ -154,7 +156,7 @@ func (p *Problem) File(role string) (File, bool) {
 
 // Bid returns what the conditions ask of an offer.
 func (c *Conditions) Bid() auction.Bid {
-	return auction.Bid{MaxPrice: c.MaxPrice, Providers: c.MinProviders, Referees: max(c.Auditors, c.Custodians), Validator: c.Validator}
+	return auction.Bid{MaxPrice: c.MaxPrice, Providers: max(c.MinProviders, c.Replicas), Referees: max(c.Auditors, c.Custodians), Validator: c.Validator}
 }
 
 // Audited returns how many segments of a unit each auditor draws, of a provider
@@ -268,6 +270,9 @@ func (c *Conditions) check(segments int) error {
 	); err != nil {
 		return err
 	}
+	if err := c.checkReplicas(); err != nil {
+		return err
+	}
 	if (c.Auditors == 0) != (c.AuditSegments == 0) {
 		return fmt.Errorf("%d auditors re-execute %d segments; give both or neither", c.Auditors, c.AuditSegments)
 	}
@@ -284,9 +289,9 @@ func (c *Conditions) check(segments int) error {
 // checkSize bounds what is recorded of a lease: every role reads it whole. Of a unit that
 // is a root for each segment, what each auditor looked at, and what each custodian keeps.
 func (o *Order) checkSize() error {
-	const root, audit, segment, attestation = 32, 128, 4, 192 // bytes
+	const root, audit, segment, attestation, replica = 32, 128, 4, 192, 512 // bytes
 	p, c := &o.Problem, &o.Conditions
-	unit := root*(p.Segments()+1) + c.Auditors*(audit+segment*(c.AuditSegments+c.TopSegments)) + c.Custodians*attestation
+	unit := root*(p.Segments()+1) + c.Auditors*(audit+segment*(c.AuditSegments+c.TopSegments)) + c.Custodians*attestation + c.Replicas*(replica+2*root*(p.Segments()+1))
 	if all := unit * p.Units(); all > maxLeaseBytes {
 		return fmt.Errorf("the record of %d units with %d segments, %d auditors and %d custodians may have %d bytes, the limit is %d: use fewer units, or more steps between checkpoints",
 			p.Units(), p.Segments(), c.Auditors, c.Custodians, all, maxLeaseBytes)
@@ -348,7 +353,7 @@ func (c *Conditions) code(w *canon.Codec) {
 	w.U64(&c.MaxPrice)
 	w.U64(&c.CodedBytes)
 	w.String(&c.Validator, maxAccount)
-	for _, n := range []*int{&c.MinProviders, &c.Auditors, &c.AuditSegments, &c.AuditFloor, &c.TopSegments, &c.Custodians, &c.Speculate} {
+	for _, n := range []*int{&c.MinProviders, &c.Auditors, &c.AuditSegments, &c.AuditFloor, &c.TopSegments, &c.Custodians, &c.Speculate, &c.Replicas} {
 		w.Int(n, 1<<20)
 	}
 	w.Bool(&c.Credit)

@@ -77,6 +77,12 @@ func (l *Lease) Touched(e Event, now int64) (p Part) {
 	case Submit:
 		p.NoRoots, p.NoPast = true, true
 		units, merges = append(units, e.Receipt.Unit), append(merges, e.Receipt.Unit/l.Order.Problem.Shards-1)
+	case Commit:
+		p.NoRoots, p.NoPast = true, true
+		units = append(units, e.Unit)
+	case Show:
+		p.NoRoots, p.NoPast = true, true
+		units, merges = append(units, e.Receipt.Unit), append(merges, e.Receipt.Unit/l.Order.Problem.Shards-1)
 	case PostMerge:
 		p = l.rounds(l.Round, l.Round+1)
 		p.NoRoots, p.NoPast = true, true

@@ -78,7 +78,7 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if err != nil {
 		return q, err
 	}
-	work, err := money.Times(q.Unit, p.Units())
+	work, err := money.Times(q.Unit, p.Units()*c.Copies())
 	if err != nil {
 		return q, err
 	}
@@ -106,7 +106,7 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if q.Honest, err = money.Sum(work, audits, keeps, q.Fee); err != nil {
 		return q, err
 	}
-	flops, err := money.Times(p.UnitFLOPs(), p.Units())
+	flops, err := money.Times(p.UnitFLOPs(), p.Units()*c.Copies())
 	if err != nil {
 		return q, err
 	}

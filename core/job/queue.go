@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -29,6 +30,8 @@ func (e Ready) apply(l *Lease, now int64) ([]Effect, error) {
 		return []Effect{{Emit, e.Provider, 0, "not ready"}}, nil
 	case l.Phase != Active:
 		return nil, fmt.Errorf("the lease is %v: no more units are given out", l.Phase)
+	case l.replicated():
+		return nil, errors.New("who computes units of this lease is drawn: nobody can be passed over")
 	case l.Files.Said != Had:
 		return nil, errFiles
 	case at >= 0:

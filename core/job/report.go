@@ -15,7 +15,7 @@ type Submit struct {
 }
 
 func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
-	r, p := &e.Receipt, &l.Order.Problem
+	r := &e.Receipt
 	if r.Order != l.Order.ID() {
 		return nil, fmt.Errorf("the receipt is for another order")
 	}
@@ -23,36 +23,48 @@ func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Provider != u.Provider {
-		return nil, fmt.Errorf("unit %d is assigned to %s, not to %s", r.Unit, u.Provider, r.Provider)
-	}
-	party := find(l.Providers, r.Provider)
-	if party == nil {
-		return nil, fmt.Errorf("%s is not a provider of this lease", r.Provider)
-	}
-	if err := verify("the receipt", party.Key, r.SignBytes(), e.Signature); err != nil {
-		return nil, err
-	}
-	start := l.RoundStart(r.Unit / p.Shards)
 	switch {
-	case r.Start != start:
-		return nil, fmt.Errorf("the receipt starts from state %v, the round from %v", r.Start.Short(), start.Short())
-	case len(r.Checkpoints) != p.Segments()+1 || r.Checkpoints[0] != start:
-		return nil, fmt.Errorf("the receipt has %d checkpoints, want %d beginning with the start state", len(r.Checkpoints), p.Segments()+1)
-	case r.FLOPs != p.UnitFLOPs():
-		return nil, fmt.Errorf("the receipt claims %d FLOPs, a unit has %d", r.FLOPs, p.UnitFLOPs())
+	case l.replicated():
+		return nil, fmt.Errorf("unit %d is computed by %d providers: commit to a result, then show it", r.Unit, l.Order.Conditions.Replicas)
+	case r.Provider != u.Provider:
+		return nil, fmt.Errorf("unit %d is assigned to %s, not to %s", r.Unit, u.Provider, r.Provider)
 	case !l.ForcedDrawn(r.Unit):
 		return nil, fmt.Errorf("the forced draw of unit %d is made in a later block than its assignment: compute it then", r.Unit)
-	case now > u.Due:
-		return nil, fmt.Errorf("the receipt is late: the unit's time ran out")
 	}
-	if err := r.Data.check(); err != nil {
+	if err := l.checkReceipt(r, e.Signature, now); err != nil {
 		return nil, err
 	}
 	u.Status, u.Receipt, u.Proof = Received, r, e.Signature
 	u.Due = now + l.Order.Conditions.UnitTimeout // who keeps it is drawn by then
 	l.await(r.Unit, now)                         // who audits and keeps it is drawn in a later block
 	return []Effect{{Emit, r.Provider, uint64(r.Unit), "received"}}, nil
+}
+
+// checkReceipt returns an error unless a receipt says what one of the current attempt can, in time, and
+// its provider has signed it.
+func (l *Lease) checkReceipt(r *Receipt, signature []byte, now int64) error {
+	p := &l.Order.Problem
+	party := find(l.Providers, r.Provider)
+	if party == nil {
+		return fmt.Errorf("%s is not a provider of this lease", r.Provider)
+	}
+	if err := verify("the receipt", party.Key, r.SignBytes(), signature); err != nil {
+		return err
+	}
+	start := l.RoundStart(r.Unit / p.Shards)
+	switch {
+	case r.Order != l.Order.ID():
+		return fmt.Errorf("the receipt is for another order")
+	case r.Start != start:
+		return fmt.Errorf("the receipt starts from state %v, the round from %v", r.Start.Short(), start.Short())
+	case len(r.Checkpoints) != p.Segments()+1 || r.Checkpoints[0] != start:
+		return fmt.Errorf("the receipt has %d checkpoints, want %d beginning with the start state", len(r.Checkpoints), p.Segments()+1)
+	case r.FLOPs != p.UnitFLOPs():
+		return fmt.Errorf("the receipt claims %d FLOPs, a unit has %d", r.FLOPs, p.UnitFLOPs())
+	case now > l.Units[r.Unit].Due:
+		return fmt.Errorf("the receipt is late: the unit's time ran out")
+	}
+	return r.Data.check()
 }
 
 // Report is an auditor's answer. Output is the output of its VRF over

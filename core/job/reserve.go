@@ -214,7 +214,9 @@ func (l *Lease) Exposed() (want Exposures, err error) {
 		u := &l.Units[i]
 		if u.Status != Open {
 			bond, err := l.unitBond(i, u)
-			add(u.Provider, ForWork, bond, err)
+			for _, w := range markOf(u).workers {
+				add(w.provider, ForWork, bond, err)
+			}
 		}
 		audits(u.Audits)
 		for _, a := range u.Attested {

@@ -17,11 +17,10 @@ func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 	if u.Status < Counted {
 		return nil, nil
 	}
-	pay, err := l.pay(u.Provider)
+	shares, err := l.workPay(u)
 	if err != nil {
 		return nil, err
 	}
-	shares := []Share{{u.Provider, pay}}
 	for _, a := range u.Audits {
 		if a.Done && !a.Wrong && (a.Pass || refuted) {
 			wage, err := l.auditWage(u)
@@ -35,6 +34,18 @@ func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 		if k := &u.Attested[j]; l.counts(u, k) {
 			shares = append(shares, Share{k.Custodian, l.Quote.Keep})
 		}
+	}
+	return shares, nil
+}
+
+// workPay returns what those who have computed a unit ask for it.
+func (l *Lease) workPay(u *Unit) (shares []Share, err error) {
+	for _, w := range markOf(u).workers {
+		pay, err := l.pay(w.provider)
+		if err != nil {
+			return nil, err
+		}
+		shares = append(shares, Share{w.provider, pay})
 	}
 	return shares, nil
 }
@@ -83,7 +94,8 @@ func (l *Lease) settle() ([]Effect, error) {
 	for _, s := range shares {
 		effects = append(effects, Effect{Kind: Pay, Account: s.Account, Amount: s.Amount})
 	}
-	flops, err := money.Times(l.Order.Problem.UnitFLOPs(), accepted(l.Units))
+	workers := creditable(l.Units)
+	flops, err := money.Times(l.Order.Problem.UnitFLOPs(), len(workers))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +115,7 @@ func (l *Lease) settle() ([]Effect, error) {
 	burn += rest
 	l.Ledger.Escrow, l.Ledger.Paid, l.Ledger.Burnt, l.Ledger.Tax, l.Ledger.Refund = 0, shares, burn, tax, refund
 	effects = append(effects, Effect{Kind: Burn, Amount: burn}, Effect{Kind: Tax, Amount: tax}, Effect{Kind: Refund, Account: l.Order.Consumer, Amount: refund})
-	credits, err := l.credits()
+	credits, err := l.credits(workers)
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +161,10 @@ func (l *Lease) wages() (shares, deposit []Share, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if work, err = money.Sum(work, earned[0].Amount); err != nil {
-			return nil, nil, err
+		for j := range markOf(&l.Units[i]).workers { // they come first
+			if work, err = money.Sum(work, earned[j].Amount); err != nil {
+				return nil, nil, err
+			}
 		}
 		for _, s := range earned {
 			shares = addShare(shares, s)

@@ -16,21 +16,22 @@ const (
 	AboutMerge                         // the merge of a round
 	AboutVerdict                       // an auditor's word that segments of a unit hold
 	AboutTruth                         // what a provider says to be true of a segment of a forced attempt
+	AboutResult                        // what a replica has shown of a segment of a unit
 )
 
 // String returns the kind's name.
 func (k TargetKind) String() string {
-	return [...]string{"nothing", "unit", "merge", "verdict", "truth"}[min(k, 5)%5]
+	return [...]string{"nothing", "unit", "merge", "verdict", "truth", "result"}[min(k, 6)%6]
 }
 
-// Target names what a dispute is about. It is one of four kinds, and each thing
+// Target names what a dispute is about. It is one of five kinds, and each thing
 // has one name: targets that are equal with == name the same, others do not. The
 // zero Target names nothing.
 type Target struct {
 	kind    TargetKind
 	index   int    // round of a merge, else the unit
-	auditor string // of a verdict
-	segment int    // of a truth
+	account string // of a verdict its auditor, of a result its replica
+	segment int    // of a truth or a result
 }
 
 // UnitTarget names the receipt of a unit.
@@ -41,7 +42,7 @@ func MergeTarget(round int) Target { return Target{kind: AboutMerge, index: roun
 
 // VerdictTarget names an auditor's verdict about a unit.
 func VerdictTarget(unit int, auditor string) Target {
-	return Target{kind: AboutVerdict, index: unit, auditor: auditor}
+	return Target{kind: AboutVerdict, index: unit, account: auditor}
 }
 
 // TruthTarget names what was shown of a segment, counted from 0, of a forced
@@ -50,16 +51,21 @@ func TruthTarget(unit, segment int) Target {
 	return Target{kind: AboutTruth, index: unit, segment: segment}
 }
 
+// ResultTarget names what a replica of a unit has shown of a segment, counted from 0.
+func ResultTarget(unit int, replica string, segment int) Target {
+	return Target{kind: AboutResult, index: unit, account: replica, segment: segment}
+}
+
 // Kind says what t names; 0 for nothing.
 func (t Target) Kind() TargetKind { return t.kind }
 
 // Index returns the round of a merge, and the unit of all others.
 func (t Target) Index() int { return t.index }
 
-// Auditor returns whose verdict t names, "" if it names none.
-func (t Target) Auditor() string { return t.auditor }
+// Account returns whose verdict or result t names, "" if it names none.
+func (t Target) Account() string { return t.account }
 
-// Segment returns the segment of which t names the truth, 0 if it names none.
+// Segment returns the segment of which t names the truth or the result, 0 if it names none.
 func (t Target) Segment() int { return t.segment }
 
 // String returns t as people read it.
@@ -68,7 +74,9 @@ func (t Target) String() string {
 	case AboutMerge:
 		return fmt.Sprintf("merge of round %d", t.index)
 	case AboutVerdict:
-		return fmt.Sprintf("verdict of %s about unit %d", t.auditor, t.index)
+		return fmt.Sprintf("verdict of %s about unit %d", t.account, t.index)
+	case AboutResult:
+		return fmt.Sprintf("result of %s for segment %d of unit %d", t.account, t.segment, t.index)
 	case AboutTruth:
 		return fmt.Sprintf("truth of segment %d of unit %d", t.segment, t.index)
 	}
@@ -78,14 +86,14 @@ func (t Target) String() string {
 // Check returns an error unless t can name something in some order.
 func (t Target) Check() error {
 	switch {
-	case t.kind < AboutUnit || t.kind > AboutTruth:
-		return fmt.Errorf("the target names nothing: give a unit, a merge, a verdict or a truth")
+	case t.kind < AboutUnit || t.kind > AboutResult:
+		return fmt.Errorf("the target names nothing: give a unit, a merge, a verdict, a truth or a result")
 	case t.index < 0 || t.index >= MaxUnits:
 		return fmt.Errorf("the target has index %d, want 0 to %d", t.index, MaxUnits-1)
 	case t.segment < 0 || t.segment >= MaxSegments:
 		return fmt.Errorf("the target has segment %d, want 0 to %d", t.segment, MaxSegments-1)
-	case (t.kind == AboutVerdict) != (t.auditor != "") || len(t.auditor) > maxAccount:
-		return fmt.Errorf("a verdict's auditor has %d bytes, want 1 to %d", len(t.auditor), maxAccount)
+	case (t.kind == AboutVerdict || t.kind == AboutResult) != (t.account != "") || len(t.account) > maxAccount:
+		return fmt.Errorf("a verdict's auditor or a result's replica has %d bytes, want 1 to %d", len(t.account), maxAccount)
 	}
 	return nil
 }
@@ -96,7 +104,10 @@ func (t *Target) Code(w *canon.Codec) {
 	w.Int(&t.index, MaxUnits)
 	switch t.kind {
 	case AboutVerdict:
-		w.String(&t.auditor, maxAccount)
+		w.String(&t.account, maxAccount)
+	case AboutResult:
+		w.String(&t.account, maxAccount)
+		w.Int(&t.segment, MaxSegments)
 	case AboutTruth:
 		w.Int(&t.segment, MaxSegments)
 	}
@@ -125,6 +136,8 @@ func (l *Lease) Subject(t Target, attempt int) (Subject, error) {
 		return l.verdictSubject(t, attempt)
 	case AboutTruth:
 		return l.truthSubject(t, attempt)
+	case AboutResult:
+		return l.replicaSubject(t, attempt)
 	}
 	return Subject{}, t.Check()
 }
@@ -159,7 +172,7 @@ func stands(attempt, current int) error {
 // A verdict asserts what the receipt does, of the segments that were audited. It
 // can be disputed as long as a bond stands behind it.
 func (l *Lease) verdictSubject(t Target, attempt int) (Subject, error) {
-	a, r, err := l.Verdict(t.index, attempt, t.auditor)
+	a, r, err := l.Verdict(t.index, attempt, t.account)
 	if err != nil {
 		return Subject{}, err
 	}
@@ -179,17 +192,24 @@ func (l *Lease) truthSubject(t Target, attempt int) (Subject, error) {
 		return Subject{}, fmt.Errorf("no truth of segment %d of attempt %d of unit %d was shown", t.segment, attempt, t.index)
 	}
 	p := &l.Order.Problem
-	s := l.claimed(f.Unit.Receipt)
-	first, steps := p.Segment(t.segment)
-	s.Points = f.Points(p, t.segment)
+	_, steps := p.Segment(t.segment)
+	return l.segmentSubject(f.Unit.Receipt, t.segment, steps-1, f.Points(p, t.segment)), nil
+}
+
+// segmentSubject returns the claim that a segment of a receipt leads from the first to the last of
+// some points. If they are three, the one between is the state after inner steps.
+func (l *Lease) segmentSubject(r *Receipt, segment, inner int, points []canon.Hash) Subject {
+	s := l.claimed(r)
+	first, steps := l.Order.Problem.Segment(segment)
+	s.Points = points
 	c := &s.Claim
-	c.Inputs, c.Batch.First = s.Points[:1], c.Batch.First+first
+	c.Inputs, c.Batch.First = points[:1], c.Batch.First+first
 	c.Steps, c.Interval = steps, steps
-	if len(s.Points) > 2 {
-		c.Interval = steps - 1
+	if len(points) > 2 {
+		c.Interval = inner
 	}
-	c.Checkpoints, c.End = canon.Root(s.Points), f.Truth[t.segment].End
-	return s, nil
+	c.Checkpoints, c.End = canon.Root(points), points[len(points)-1]
+	return s
 }
 
 // claimed returns what a receipt asserts.

@@ -73,6 +73,8 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 	}
 	late := now > u.Due
 	switch {
+	case u.Status == Assigned && l.replicated():
+		return l.tickReplicas(i, now)
 	case u.Status == Assigned && late:
 		return l.giveUp(i, "late")
 	case u.Status == Received && late && (l.standing(u) < l.Order.Conditions.Quorum() || u.WindowEnd != 0):
@@ -83,6 +85,10 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 		effects := l.retire(i, -1)
 		if !slices.Contains(u.Withheld, u.Provider) {
 			u.Withheld = append(u.Withheld, u.Provider)
+		}
+		if len(u.Replicas) > 0 {
+			more, err := l.passOn(i, now)
+			return append(effects, more...), err
 		}
 		more, err := l.giveUp(i, "unattested")
 		return append(effects, more...), err
@@ -102,6 +108,7 @@ func (l *Lease) undrawn(i int) ([]Effect, error) {
 	u := &l.Units[i]
 	bond, err := l.unitBond(i, u)
 	effects := append(l.retire(i, -1), l.free(i, bond)...)
+	effects = append(effects, l.freeReplicas(i)...)
 	effects = append(effects, Effect{Emit, u.Provider, uint64(i), "undrawn"})
 	l.reopen(i)
 	return effects, err
@@ -146,12 +153,19 @@ func (u *Unit) audited() bool {
 
 // stuck says why a unit that is open can never be accepted, "" if it can.
 func (l *Lease) stuck() string {
-	free := func(p Party) bool { return !slices.Contains(l.Barred, p.Account) }
+	barred := 0
+	for _, p := range l.Providers {
+		if slices.Contains(l.Barred, p.Account) {
+			barred++
+		}
+	}
 	switch {
 	case l.Round == len(l.Merges) || l.Count.Status[Open] == 0:
 		return ""
-	case !slices.ContainsFunc(l.Providers, free):
+	case barred == len(l.Providers):
 		return "every provider of the lease is barred from it"
+	case len(l.Providers)-barred < l.Order.Conditions.Replicas:
+		return "too few providers are left that could compute a unit beside one another"
 	case len(l.referees()) < l.Order.Conditions.Quorum():
 		return "too few validators are left that could keep a unit"
 	}
@@ -218,7 +232,7 @@ func (l *Lease) WakeUnit(i int) int64 {
 		wake = min(wake, u.Attend)
 	}
 	switch {
-	case u.Status != Assigned && u.Status != Received && u.Status != Counted || l.held(i):
+	case u.Status != Assigned && u.Status != Received && u.Status != Counted || l.held(i) || l.contested(i):
 		return wake
 	case u.Status == Counted && u.audited() && !l.awaitsForcedDraw(u):
 		return min(wake, max(u.waitsUntil(&l.Order.Conditions), u.HeldUntil))

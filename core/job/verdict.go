@@ -97,7 +97,7 @@ func (a *Audit) challengeable(segment int) error {
 // rest insures. The auditor is drawn no more; a unit that rests on its word is
 // held for a dispute.
 func (l *Lease) refute(c Dispute, now int64) ([]Effect, error) {
-	a, _, err := l.Verdict(c.Target.index, c.Attempt, c.Target.auditor)
+	a, _, err := l.Verdict(c.Target.index, c.Attempt, c.Target.account)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (l *Lease) clear(t Target, attempt int) (effects []Effect) {
 		return nil
 	}
 	p.Verdicts = slices.DeleteFunc(p.Verdicts, func(a Audit) bool {
-		over := a.Auditor == t.auditor && a.challengeable(p.Refuted) != nil
+		over := a.Auditor == t.account && a.challengeable(p.Refuted) != nil
 		if over {
 			effects = append(effects, l.unbind(&a)...)
 		}

@@ -46,21 +46,21 @@ const (
 
 var exceptions = map[string]map[string]exception{
 	"files of a package": {
-		"bench": {29, "one file for each group of rows"}, "cli": {34, verbs}, "core/job": {36, lease},
+		"bench": {29, "one file for each group of rows"}, "cli": {34, verbs}, "core/job": {38, lease},
 	},
 	"lines of a package": {
-		"bench": {5000, "one file for each group of rows"}, "cli": {4950, verbs}, "core/job": {6770, lease}, "chain/x/work": {3150, lease},
+		"bench": {5000, "one file for each group of rows"}, "cli": {4970, verbs}, "core/job": {7510, lease}, "chain/x/work": {3150, lease},
 		"format/onnx": {3550, "ONNX's whole schema, read and written"}, "internal/testkit/adversary": {3700, "one file for each kind of message"},
 		"sim": {3210, "one file for each game that is played"},
 	},
 	"fields of a struct": {
 		"core/dispute.Game": {31, "the whole course of a game, as it is stored"},
 		"core/job.Lease":    {31, lease}, "core/job.Params": {21, "the chain's rules"}, "core/job.Problem": {21, "an order as it is signed"},
-		"cli.validated": {25, chart}, "engine/cpu/asm.KernelSet": {24, "one for each micro-kernel"},
+		"cli.validated": {27, chart}, "engine/cpu/asm.KernelSet": {24, "one for each micro-kernel"},
 		"node/devnet.Config": {25, "what a user may choose"},
 	},
 	"methods of a type": {
-		"core/job.Lease":          {202, lease},
+		"core/job.Lease":          {231, lease},
 		"chain/x/provider.Keeper": {36, "as modules of Cosmos are"}, "chain/x/work.Keeper": {39, "as modules of Cosmos are"}, "chain/x/dispute.Keeper": {31, "as modules of Cosmos are"},
 		"cli.env": {39, verbs}, "engine/cpu/gen.isa": {53, "one for each instruction"}, "engine/cpu/gemm.packer": {32, "one for each layout of an operand"}, "format/onnx.reader": {44, "one for each message of the schema"},
 		"internal/testkit/adversary.composer": {33, "one for each kind of message"}, "internal/testkit/adversary.play": {53, "one for each invariant"},

@@ -14,7 +14,8 @@ import (
 // challenger about. The cheater loses its bond, and the order ends as if it had been honest.
 func TestAssuranceFindsACheater(t *testing.T) {
 	for form, assurance := range map[string]consume.SpecAssurance{
-		"watched": {Watched: true},
+		"watched":  {Watched: true},
+		"replicas": {Replicas: 2},
 	} {
 		for _, kind := range []string{"training", "batch"} {
 			t.Run(form+" "+kind, func(t *testing.T) {

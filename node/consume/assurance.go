@@ -12,8 +12,9 @@ import (
 // SpecAssurance says how the units of an order are checked: in one form. Where none is given,
 // it is an audit as in defaultAudit.
 type SpecAssurance struct {
-	Audit   *SpecAudit `json:"audit,omitempty"`
-	Watched bool       `json:"watched,omitempty"` // a drawn auditor executes everything again
+	Audit    *SpecAudit `json:"audit,omitempty"`
+	Replicas int        `json:"replicas,omitempty"` // drawn providers that compute each unit beside one another
+	Watched  bool       `json:"watched,omitempty"`  // a drawn auditor executes everything again
 }
 
 // SpecAudit says how much of each unit drawn auditors execute again.
@@ -38,16 +39,26 @@ func (a *SpecAudit) UnmarshalJSON(b []byte) error {
 
 // check returns an error unless one form is asked for at most.
 func (a *SpecAssurance) check() error {
-	if a.Audit != nil && a.Watched {
-		return errors.New("conditions.assurance: write one of audit: {…} and watched: true")
+	forms := 0
+	for _, asked := range []bool{a.Audit != nil, a.Replicas != 0, a.Watched} {
+		if asked {
+			forms++
+		}
+	}
+	if forms > 1 {
+		return errors.New("conditions.assurance: write one of audit: {…}, replicas: 2 to 8 and watched: true")
 	}
 	return nil
 }
 
 // enter sets what an assurance comes to in the conditions of units of so many segments.
 func (a *SpecAssurance) enter(c *job.Conditions, segments int) {
-	if a.Watched {
+	switch {
+	case a.Watched:
 		c.Watch(segments)
+		return
+	case a.Replicas != 0:
+		c.Replicas = a.Replicas
 		return
 	}
 	audit := defaultAudit

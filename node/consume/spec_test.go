@@ -43,6 +43,8 @@ func TestParseSpec(t *testing.T) {
 		minimal + "conditions: {assurance: {audit: {rates: 5%}}}":               "rates",
 		minimal + "conditions: {assurance: {watch: true}}":                      "watch",
 		minimal + "conditions: {assurance: {audit: {rate: 5%}, watched: true}}": "write one of audit",
+		minimal + "conditions: {assurance: {replicas: 2, watched: true}}":       "write one of audit",
+		minimal + "conditions: {assurance: {replicas: two}}":                    "whole number",
 		minimal + minimal:              "already",
 		minimal + "name: [1,2]":        "name",
 		strings.Repeat(" ", maxSpec+1): "at most",

@@ -240,7 +240,7 @@ func (p *Player) whole(ctx context.Context, l *job.Lease, t job.Target, inputs [
 		return j.MergeWitness(p.ctx, states), nil
 	}
 	unit := j.UnitOf(&l.Order.Problem, t.Index())
-	if t.Kind() == job.AboutTruth {
+	if t.Kind() == job.AboutTruth || t.Kind() == job.AboutResult {
 		unit = unit.From(t.Segment() * l.Order.Problem.Interval)
 	}
 	return unit.Witness(p.ctx, states[0]), nil

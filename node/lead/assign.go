@@ -22,6 +22,9 @@ import (
 // assign gives the open units of the round to those that wait for one, offers the
 // others, all at once, and posts what was accepted.
 func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
+	if l.Order.Conditions.Replicas > 0 {
+		return d.giveOut(ctx, l)
+	}
 	plan := d.pace.plan(l, now)
 	if len(plan) == 0 {
 		return nil // who should do them has as many as it may
@@ -69,7 +72,7 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 func (d *lead) post(ctx context.Context, l *job.Lease, taken []workv1.Assignment) error {
 	err := d.env.Send(ctx, &workv1.MsgAssign{Lead: d.env.Account.Address, Order: l.Order.ID().String(), Units: taken})
 	if err == nil {
-		return d.sponsor(ctx, l, taken)
+		return d.sponsor(ctx, l, providersOf(taken))
 	}
 	if len(taken) == 1 {
 		d.pace.refuse(taken[0].Provider)
@@ -85,16 +88,16 @@ func (d *lead) post(ctx context.Context, l *job.Lease, taken []workv1.Assignment
 // sponsor lets those that have work now, but no money for fees, post what becomes
 // of it. What one may use up follows what it has done: it chooses itself what it pays
 // for gas.
-func (d *lead) sponsor(ctx context.Context, l *job.Lease, taken []workv1.Assignment) error {
+func (d *lead) sponsor(ctx context.Context, l *job.Lease, providers []string) error {
 	var failed error
-	for _, a := range taken {
-		if !d.pace.sponsors(l, a.Provider) {
+	for _, a := range providers {
+		if !d.pace.sponsors(l, a) {
 			continue
 		}
-		granted, err := d.env.Account.Sponsor(ctx, a.Provider, sponsored)
+		granted, err := d.env.Account.Sponsor(ctx, a, sponsored)
 		failed = errors.Join(failed, err)
 		if granted {
-			d.pace.granted(l, a.Provider)
+			d.pace.granted(l, a)
 		}
 	}
 	return failed
@@ -129,7 +132,8 @@ func (p *pace) granted(l *job.Lease, provider string) {
 }
 
 // sponsored are the messages of providers, with which units go on.
-var sponsored = []string{sdk.MsgTypeURL(&workv1.MsgSubmit{}), sdk.MsgTypeURL(&workv1.MsgReveal{}), sdk.MsgTypeURL(&workv1.MsgReady{}), sdk.MsgTypeURL(&disputev1.MsgMove{})}
+var sponsored = []string{sdk.MsgTypeURL(&workv1.MsgSubmit{}), sdk.MsgTypeURL(&workv1.MsgCommit{}), sdk.MsgTypeURL(&workv1.MsgShow{}),
+	sdk.MsgTypeURL(&workv1.MsgReveal{}), sdk.MsgTypeURL(&workv1.MsgReady{}), sdk.MsgTypeURL(&disputev1.MsgMove{})}
 
 // patience is how long all offers wait for the slowest answer.
 const patience = 5 * time.Second

@@ -85,6 +85,9 @@ func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
 	if err != nil {
 		return err
 	}
+	if err := d.sponsor(ctx, l, computing(l)); err != nil {
+		return err
+	}
 	switch {
 	case l.AwaitsMerge():
 		return d.merge(ctx, l, j)

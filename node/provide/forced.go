@@ -23,11 +23,11 @@ type forcedDraw struct {
 }
 
 func (p *provider) forcedDraw(l *job.Lease, unit, attempt int) (forcedDraw, error) {
-	output, pi, err := vrf.Prove(p.env.Keys.VRF, proof.ForcedDrawInput(l.Order.ID(), l.Units[unit].ForcedSeed, unit, attempt))
+	output, pi, err := vrf.Prove(p.env.Keys.VRF, proof.ForcedDrawInput(l.Order.ID(), l.Units[unit].Seed, unit, attempt))
 	if err != nil {
 		return forcedDraw{}, err
 	}
-	forced := proof.Forced(output[:], l.Params.ForcedBps)
+	forced := l.Forces() && proof.Forced(output[:], l.Params.ForcedBps)
 	return forcedDraw{output[:], pi, forced, proof.Altered(output[:], l.Order.Problem.Segments())}, nil
 }
 

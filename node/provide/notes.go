@@ -21,8 +21,9 @@ func lossOf(s *state) float32 { return replay.LossOf(s) }
 
 // checkpoint is a state that this provider has reached and stored.
 type checkpoint struct {
-	Root canon.Hash
-	File job.File
+	Root  canon.Hash
+	Inner canon.Hash // of the state within its segment that a replica commits to; else zero
+	File  job.File
 }
 
 // notes remember how far a unit has come, so that a restart goes on from its
@@ -33,8 +34,9 @@ type notes struct{ file string }
 type list struct{ done []checkpoint }
 
 func (l *list) Code(w *canon.Codec) {
-	canon.Seq(w, &l.done, job.MaxSegments, 35, func(w *canon.Codec, c *checkpoint) {
+	canon.Seq(w, &l.done, job.MaxSegments, 67, func(w *canon.Codec, c *checkpoint) {
 		w.Hash(&c.Root)
+		w.Hash(&c.Inner)
 		c.File.Code(w)
 	})
 }

@@ -166,6 +166,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 		}
 		for i := range l.Units {
 			u := &l.Units[i]
+			p.replica(ctx, l, i, wanted)
 			if u.Provider != p.env.Account.Address {
 				continue
 			}
@@ -198,7 +199,7 @@ func (p *provider) passedOver(l *job.Lease, now int64) bool {
 	ours := func(u job.Unit) bool { return u.Provider == me && u.Status == job.Assigned }
 	others := func(u job.Unit) bool { return u.Provider != "" && u.Provider != me }
 	units := l.RoundUnits()
-	able := l.Phase == job.Active && l.Files.Said == job.Had && p.env.Jobs.Has(l) && slices.Contains(l.Eligible(), me) && !slices.Contains(l.Waits(), me)
+	able := l.Phase == job.Active && l.Order.Conditions.Replicas == 0 && l.Files.Said == job.Had && p.env.Jobs.Has(l) && slices.Contains(l.Eligible(), me) && !slices.Contains(l.Waits(), me)
 	if !able || slices.ContainsFunc(units, ours) {
 		delete(p.idle, order)
 		return false
@@ -253,7 +254,8 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 	for at := len(done) * problem.Interval; at < problem.Steps; {
 		to := min(at+problem.Interval, problem.Steps)
 		begun := time.Now()
-		if s, err = unit.Play(playing, s, at, to, p.progress(l.Order.ID(), i)); err != nil {
+		var inner canon.Hash
+		if s, inner, err = p.play(playing, l, unit, s, at, to); err != nil {
 			return errors.Join(save.Wait(), err)
 		}
 		p.speed.Store(uint64(float64(problem.StepFLOPs) * float64(to-at) / max(time.Since(begun).Seconds(), 1e-6)))
@@ -264,14 +266,21 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 			if err != nil {
 				return err
 			}
-			roots, done = append(roots, root), append(done, checkpoint{root, blobs.File("state", ref)})
+			roots, done = append(roots, root), append(done, checkpoint{root, inner, blobs.File("state", ref)})
 			return notes.save(done)
 		})
 	}
 	if err := save.Wait(); err != nil {
 		return err
 	}
-	if err := p.submit(ctx, l, i, roots, done); err != nil {
+	r, err := p.receipt(l, i, roots, done)
+	if err != nil {
+		return err
+	}
+	if l.Order.Conditions.Replicas > 0 {
+		return p.answer(ctx, l, r, done, notes)
+	}
+	if err := p.submit(ctx, r); err != nil {
 		return err
 	}
 	return notes.remove()
@@ -306,7 +315,8 @@ func (p *provider) progress(order canon.Hash, unit int) func(int, *state) error 
 	}
 }
 
-func (p *provider) submit(ctx context.Context, l *job.Lease, i int, roots []canon.Hash, done []checkpoint) error {
+// receipt stores the list of a unit's checkpoints, and makes its receipt.
+func (p *provider) receipt(l *job.Lease, i int, roots []canon.Hash, done []checkpoint) (r job.Receipt, err error) {
 	var c states.CheckpointList
 	for _, d := range done {
 		c.States = append(c.States, d.File)
@@ -314,18 +324,21 @@ func (p *provider) submit(ctx context.Context, l *job.Lease, i int, roots []cano
 	order := l.Order.ID()
 	ref, err := p.env.Store.PutBytes(blobs.ListPin(order), canon.Marshal(&c))
 	if err != nil {
-		return err
+		return r, err
 	}
-	r := job.Receipt{
+	return job.Receipt{
 		Order: order, Unit: i, Attempt: l.Units[i].Attempt, Provider: p.env.Account.Address,
 		Start: roots[0], Checkpoints: roots, FLOPs: l.Order.Problem.UnitFLOPs(), Data: blobs.File("checkpoints", ref),
-	}
-	err = p.env.Send(ctx, &workv1.MsgSubmit{
+	}, nil
+}
+
+func (p *provider) submit(ctx context.Context, r job.Receipt) error {
+	err := p.env.Send(ctx, &workv1.MsgSubmit{
 		Provider: r.Provider, Receipt: wire.ReceiptToProto(&r), Signature: ed25519.Sign(p.env.Keys.Peer, r.SignBytes()),
 	})
 	if err != nil {
-		return fmt.Errorf("post the receipt of unit %d: %w", i, err)
+		return fmt.Errorf("post the receipt of unit %d: %w", r.Unit, err)
 	}
-	p.env.Emit(events.Event{Kind: events.Posted, Order: order, Unit: i, Text: "receipt " + r.ID().Short()})
+	p.env.Emit(events.Event{Kind: events.Posted, Order: r.Order, Unit: r.Unit, Text: "receipt " + r.ID().Short()})
 	return nil
 }

@@ -48,6 +48,7 @@ type stock struct {
 	games      dispute.Rules
 	clusters   []cluster              // in account order
 	validators []providerv1.Candidate // active ones
+	part       bool                   // of the offers those alone that have improved
 }
 
 // cluster is an offer and the peers behind it.
@@ -94,6 +95,7 @@ func (b book) stockOf(ctx context.Context, below int64, leads []sdk.AccAddress) 
 		return s, err
 	}
 	left := maxPeers
+	s.part = true
 	for _, lead := range leads {
 		o, err := b.offers.Get(ctx, lead)
 		if errors.Is(err, collections.ErrNotFound) {
@@ -259,7 +261,7 @@ func (s *stock) bids(o *job.Order) []bid {
 // the order wants. So nobody can spoil an offer with a price that nobody pays.
 func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
 	b := bid{Offer: auction.Offer{Validator: c.offer.Validator}, fee: uint64(c.offer.FeeBps)}
-	team := cheapest(c.providers, &o.Problem)
+	team := cheapest(s.providersFor(c, o), &o.Problem)
 	for len(team) > 0 { // twice at most: fewer providers never make the bond larger
 		team = s.afford(&b, team, o, limit)
 		able := slices.DeleteFunc(slices.Clone(team), func(p *providerv1.Candidate) bool { return p.Free < b.bond })
@@ -282,6 +284,19 @@ func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
 	return b
 }
 
+// providersFor returns who may compute an order that a cluster takes: those behind its offer. Places of
+// replicas are drawn from those behind all offers: a lead could fill its own cluster with accomplices.
+func (s *stock) providersFor(c *cluster, o *job.Order) []providerv1.Candidate {
+	if o.Conditions.Replicas == 0 {
+		return c.providers
+	}
+	var all []providerv1.Candidate
+	for i := range s.clusters {
+		all = append(all, s.clusters[i].providers...)
+	}
+	return all
+}
+
 // afford prices an order for the longest beginning of a team, cheapest first, that a price
 // of at most limit pays, or for as few as the order wants. A longer one is never cheaper,
 // so it is found by halves.
@@ -297,7 +312,7 @@ func (s *stock) afford(b *bid, team []*providerv1.Candidate, o *job.Order, limit
 	if quote(len(team)); b.obstacle == nil && b.quote.Price <= limit {
 		return team
 	}
-	least := min(o.Conditions.MinProviders, len(team))
+	least := min(o.Conditions.Bid().Providers, len(team))
 	more := sort.Search(len(team)-least, func(i int) bool {
 		quote(least + i + 1)
 		return b.quote.Unit > 0 && (b.obstacle != nil || b.quote.Price > limit) || tooMuch(rates[least+i], &o.Problem)
@@ -373,7 +388,7 @@ func (s *stock) referees(lead string) (out []*providerv1.Candidate) {
 func parties(peers []*providerv1.Candidate) []job.Party {
 	out := make([]job.Party, len(peers))
 	for i, p := range peers {
-		out[i] = job.Party{Account: p.Account, Key: p.PeerKey, VRF: p.VrfKey, Rates: ratesOf(p)}
+		out[i] = job.Party{Account: p.Account, Key: p.PeerKey, VRF: p.VrfKey, Rates: ratesOf(p), Weight: p.Free}
 	}
 	slices.SortFunc(out, func(x, y job.Party) int { return cmp.Compare(x.Account, y.Account) })
 	return out

@@ -176,7 +176,7 @@ func (b book) try(ctx context.Context, s *stock, orders []canon.Hash, weighed in
 		if err != nil {
 			return err
 		}
-		if p.Status != marketv1.STATUS_OPEN {
+		if p.Status != marketv1.STATUS_OPEN || s.part && o.Conditions.Replicas > 0 { // who improved alone would be all who are drawn from
 			continue
 		}
 		leased, err := b.lease(ctx, s, id, &o, p)

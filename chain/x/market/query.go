@@ -116,7 +116,7 @@ func (q queryServer) explain(ctx context.Context, o *job.Order) (out []marketv1.
 		} else {
 			offers = append(offers, b.Offer)
 		}
-		if x.Credit, err = b.quote.Credited(&o.Problem, s.rules.Tariff); err != nil {
+		if x.Credit, err = b.quote.Credited(&o.Problem, &o.Conditions, s.rules.Tariff); err != nil {
 			return nil, "", err
 		}
 		out = append(out, x)

@@ -257,7 +257,7 @@ func TestPastAttemptsDoNotKeepAForcedDrawHidden(t *testing.T) {
 				l.Past[1] = append(l.Past[1], job.Past{Receipt: &r, Verdicts: make([]job.Audit, 16), Refuted: 3})
 			}
 			for i := range l.Units {
-				l.Units[i].Plain, l.Units[i].ForcedSeed = i != 1, l.Seed
+				l.Units[i].Plain, l.Units[i].Seed = i != 1, l.Seed
 			}
 			r := *u.Receipt
 			r.Attempt = attempts

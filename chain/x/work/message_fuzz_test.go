@@ -45,6 +45,8 @@ func messages(p *worktest.Play) []sdk.Msg {
 		&workv1.MsgReady{Provider: idle, Order: order},
 		p.FilesMsg(p.Lease().Files.Custodians[2].Account, workv1.WORD_MISSING),
 		p.SubmitMsg(p.Receipt(1)),
+		&workv1.MsgCommit{Provider: idle, Order: order, Unit: 1, Hash: make([]byte, 32)},
+		&workv1.MsgShow{Provider: idle, Receipt: p.SubmitMsg(p.Receipt(1)).Receipt, Inner: [][]byte{make([]byte, 32)}, Salt: make([]byte, 32)},
 		&workv1.MsgAttest{Custodian: custodian, Order: order},
 		&workv1.MsgAsk{Sender: worktest.Challenger.String(), Order: order, Custodian: custodian},
 		&workv1.MsgAnswer{Custodian: custodian, Order: order, Shown: canon.Marshal(&proof.Shown{})},

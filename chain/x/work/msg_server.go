@@ -54,6 +54,10 @@ func (s msgServer) Assign(ctx context.Context, m *workv1.MsgAssign) (*workv1.Msg
 	}
 	e := job.Assign{By: m.Lead}
 	for _, u := range m.Units {
+		if u.Provider == "" { // its replicas are drawn
+			e.Units = append(e.Units, job.Assignment{Unit: int(u.Unit), Attempt: int(u.Attempt), Signature: u.Signature})
+			continue
+		}
 		peer, err := s.active(ctx, u.Provider)
 		if err != nil {
 			return nil, err
@@ -129,6 +133,29 @@ func (s msgServer) Submit(ctx context.Context, m *workv1.MsgSubmit) (*workv1.Msg
 	}
 	module.Charge(ctx, gasSignature, "receipt")
 	return &workv1.MsgSubmitResponse{}, s.applyByID(ctx, m.Receipt.Order, job.Submit{Receipt: r, Signature: m.Signature})
+}
+
+// Commit fixes what a replica will show of a unit.
+func (s msgServer) Commit(ctx context.Context, m *workv1.MsgCommit) (*workv1.MsgCommitResponse, error) {
+	hash, err := canon.HashOf(m.Hash)
+	if err != nil {
+		return nil, errorsmod.Wrapf(ErrMalformed, "hash: %s", err)
+	}
+	e := job.Commit{By: m.Provider, Unit: int(m.Unit), Attempt: int(m.Attempt), Hash: hash}
+	return &workv1.MsgCommitResponse{}, s.applyByID(ctx, m.Order, e)
+}
+
+// Show reveals what a replica has committed to.
+func (s msgServer) Show(ctx context.Context, m *workv1.MsgShow) (*workv1.MsgShowResponse, error) {
+	e, err := wire.ShowFromProto(m)
+	if err != nil {
+		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
+	}
+	if e.Receipt.Provider != m.Provider {
+		return nil, errorsmod.Wrapf(ErrSigner, "result of %s, sent by %s", e.Receipt.Provider, m.Provider)
+	}
+	module.Charge(ctx, gasSignature, "receipt")
+	return &workv1.MsgShowResponse{}, s.applyByID(ctx, m.Receipt.Order, e)
 }
 
 func (s msgServer) Report(ctx context.Context, m *workv1.MsgReport) (*workv1.MsgReportResponse, error) {

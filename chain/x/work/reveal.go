@@ -49,7 +49,7 @@ func (s msgServer) forcedDraw(ctx context.Context, l *job.Lease, m *workv1.MsgRe
 			continue
 		}
 		module.Charge(ctx, gasVRF, "vrf")
-		output, err := vrf.Verify(p.VRF, proof.ForcedDrawInput(l.Order.ID(), l.Units[m.Unit].ForcedSeed, int(m.Unit), int(m.Attempt)), m.Proof)
+		output, err := vrf.Verify(p.VRF, proof.ForcedDrawInput(l.Order.ID(), l.Units[m.Unit].Seed, int(m.Unit), int(m.Attempt)), m.Proof)
 		if err != nil {
 			return output, errorsmod.Wrap(ErrProof, err.Error())
 		}

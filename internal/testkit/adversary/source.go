@@ -370,7 +370,7 @@ func (c *composer) forcedDraw() (output, pi []byte) {
 	if c.u == nil {
 		return nil, nil
 	}
-	out, pi, err := vrf.Prove(c.actor.VRF, proof.ForcedDrawInput(c.o.id, c.u.ForcedSeed, c.Unit, c.u.Attempt))
+	out, pi, err := vrf.Prove(c.actor.VRF, proof.ForcedDrawInput(c.o.id, c.u.Seed, c.Unit, c.u.Attempt))
 	if err != nil {
 		return nil, nil
 	}

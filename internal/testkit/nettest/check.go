@@ -1,12 +1,14 @@
 package nettest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
 
 	abci "github.com/cometbft/cometbft/abci/types"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
@@ -14,7 +16,9 @@ import (
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -209,7 +213,14 @@ func (n *Network) checkBalances(l *job.Lease) error {
 	for i := range l.Units {
 		if u := &l.Units[i]; u.Status == job.Accepted {
 			done[u.Provider]++
+			for _, r := range u.Replicas {
+				done[r.Provider]++
+			}
 		}
+	}
+	lost, err := lostChallenges(n.ctx, n.Consumer.Env.Chain.Conn, got)
+	if err != nil {
+		return err
 	}
 	for _, s := range slices.Concat(l.Ledger.Paid, l.Ledger.SlashPaid, l.Ledger.Prizes) {
 		got[s.Account] += s.Amount
@@ -233,10 +244,27 @@ func (n *Network) checkBalances(l *job.Lease) error {
 		}
 		slashed += before.Stake - after.Stake
 	}
-	if slashed != l.Ledger.Slashed {
-		return fmt.Errorf("stakes have shrunk by %d utally, %d were slashed", slashed, l.Ledger.Slashed)
+	if slashed != l.Ledger.Slashed+lost {
+		return fmt.Errorf("stakes have shrunk by %d utally, %d were slashed, and %d lost by challenging what is true", slashed, l.Ledger.Slashed, lost)
 	}
 	return n.checkPool(l)
+}
+
+// lostChallenges returns the stake that challengers of true work have lost, and adds to got what
+// those have who defended it.
+func lostChallenges(ctx context.Context, conn grpc.ClientConnInterface, got map[string]uint64) (lost uint64, err error) {
+	r, err := disputev1.NewQueryClient(conn).Disputes(ctx, &disputev1.QueryDisputesRequest{})
+	if err != nil {
+		return 0, err
+	}
+	for _, d := range r.Disputes {
+		if p := &d.Parties; d.Loser == disputev1.SIDE_CHALLENGER && p.ChallengerPurse == disputev1.PURSE_STAKE {
+			won, _ := dispute.Forfeit(p.Bond)
+			got[cmp.Or(p.DefenderSubstitute, p.Defender)] += won
+			lost += p.Bond
+		}
+	}
+	return lost, nil
 }
 
 // checkPool compares the jackpot pool, which was empty, with what the lease paid into

@@ -30,7 +30,7 @@ func (p *Play) Truth(unit int) (outcomes []proof.Outcome) {
 // whether the attempt was forced.
 func (p *Play) RevealMsg(unit int) (m *workv1.MsgReveal, forced bool) {
 	p.T.Helper()
-	l, u, seed := p.Lease(), p.Unit(unit), p.State().Units[unit].ForcedSeed
+	l, u, seed := p.Lease(), p.Unit(unit), p.State().Units[unit].Seed
 	output, pi, err := vrf.Prove(Named(p.T, u.Provider).VRF, proof.ForcedDrawInput(p.ID, seed, unit, int(u.Attempt)))
 	if err != nil {
 		p.T.Fatal(err)

@@ -97,7 +97,8 @@ func (m *EventBegun) GetCustodians() []string {
 //
 //	the unit    assigned, received, counted, unattested, late, accepted, voided,
 //	            audit passed, audit failed, audit forfeited, false alarm,
-//	            quorum lost, asked, answered, unanswered, plain, forced, blind
+//	            quorum lost, asked, answered, unanswered, plain, forced, blind,
+//	            given out, drawn to compute, committed, result shown, replicas differ
 //	the round   merged, halted, declined
 //	the place   lead taken over
 //	the draw    drawn for files, files had, files missing, files attested

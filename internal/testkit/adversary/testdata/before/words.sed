@@ -9,7 +9,7 @@ s/ROLE_CHALLENGER/ROLE_WATCHER/g
 s/ForcedDrawn/LotDrawn/g
 s/ForcedDrawDue/LotDue/g
 s/ForcedDrawInput/LotInput/g
-s/ForcedSeed/LotSeed/g
+s/.u.Seed/.u.LotSeed/g
 s/job.Question/job.Request/g
 s/.Question(/.Request(/g
 s/.Questions()/.Requests()/g

@@ -1,0 +1,493 @@
+package job
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/beacon"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/proof"
+	"pgregory.net/rapid"
+)
+
+// replicatedMatch is an order whose units are computed by several of some providers.
+func replicatedMatch(replicas, providers int) Match {
+	m := testMatch()
+	c := &m.Order.Conditions
+	c.Replicas, c.Auditors, c.AuditSegments, c.Speculate, c.MaxPrice = replicas, 0, 0, MaxUnits, 100_000_000
+	c.MinProviders = providers
+	m.Providers = nil
+	for i := range providers {
+		m.Providers = append(m.Providers, party(fmt.Sprintf("p%02d", i), Rates{1000, 10}))
+	}
+	return m
+}
+
+// giveOut lets the places of a unit be drawn, and returns who has them.
+func (w *world) giveOut(unit int) (drawn []string) {
+	w.t.Helper()
+	w.do(Assign{By: w.lease.Lead(), Units: []Assignment{{Unit: unit, Attempt: w.lease.Units[unit].Attempt}}})
+	w.pass(1)
+	return w.placed(unit)
+}
+
+func (w *world) placed(unit int) (drawn []string) {
+	for _, r := range w.lease.Units[unit].Replicas {
+		drawn = append(drawn, r.Provider)
+	}
+	return drawn
+}
+
+// says is what a replica says of a unit. Who copies has the checkpoints, and not what lies between.
+func (w *world) says(unit int, who, lie, copied string) Show {
+	r := w.receiptOf(unit, who, lie)
+	s := Show{Receipt: r, Salt: canon.Sum("salt", []byte(who)), Signature: ed25519.Sign(w.keys[who], r.SignBytes())}
+	if w.lease.Order.Problem.Interval > 1 {
+		for i := range w.lease.Order.Problem.Segments() {
+			s.Inner = append(s.Inner, canon.Sum("inner", r.Checkpoints[i+1][:], []byte(copied)))
+		}
+	}
+	return s
+}
+
+func commitTo(s Show) Commit {
+	return Commit{s.Receipt.Provider, s.Receipt.Unit, s.Receipt.Attempt, proof.Commitment(s.Receipt.ID(), s.Inner, s.Salt)}
+}
+
+// agree lets all replicas of a unit say the truth.
+func (w *world) agree(unit int) {
+	w.t.Helper()
+	drawn := w.giveOut(unit)
+	for _, who := range drawn {
+		w.do(commitTo(w.says(unit, who, "", "")))
+	}
+	for _, who := range drawn {
+		w.do(w.says(unit, who, "", ""))
+	}
+	w.pass(1)
+	w.attest(unit)
+}
+
+// differ lets the replicas of a unit say what lies tells of each, "" for the truth.
+func (w *world) differ(unit int, lies ...string) (drawn []string) {
+	w.t.Helper()
+	drawn = w.giveOut(unit)
+	for i, who := range drawn {
+		w.do(commitTo(w.says(unit, who, lies[i], "")))
+	}
+	for i, who := range drawn {
+		w.do(w.says(unit, who, lies[i], ""))
+	}
+	return drawn
+}
+
+// refute lets a replica win disputes about all results that differ from its own.
+func (w *world) refuteOthers(unit int, who string) {
+	w.t.Helper()
+	for targets := w.lease.Differs(unit, who); len(targets) > 0; targets = w.lease.Differs(unit, who) {
+		w.next++
+		w.do(OpenDispute{ID: w.next, Target: targets[0], Attempt: w.lease.Units[unit].Attempt, Challenger: who})
+		w.do(CloseDispute{ID: w.next, Loser: dispute.Defender})
+	}
+}
+
+func TestReplicasThatAgree(t *testing.T) {
+	var single uint64
+	for _, kind := range []string{Training, Batch} {
+		for n := least; n <= MaxReplicas; n++ {
+			m := replicatedMatch(n, n+1)
+			if kind == Batch {
+				m.Order.Problem = batchOrder().Problem
+			}
+			w := newWorldOf(t, m)
+			one := m.Order
+			one.Conditions.Replicas = 0
+			q, err := NewQuote(&one.Problem, &one.Conditions, Rates{1000, 10}, 500, m.Params.Tariff)
+			if err != nil {
+				t.Fatal(err)
+			}
+			single = q.Unit
+			for w.lease.Round < w.lease.Order.Problem.Rounds {
+				for s := range w.lease.Order.Problem.Shards {
+					w.agree(w.lease.Unit(w.lease.Round, s))
+				}
+				w.pass(1)
+				w.do(w.merge()) // at once: the windows run on
+			}
+			w.pass(100)
+			if w.lease.Phase != Settled || w.lease.Reason != "" {
+				t.Fatalf("%d replicas: %v, %q", n, w.lease.Phase, w.lease.Reason)
+			}
+			var paid uint64
+			for _, p := range m.Providers {
+				paid += w.purse[p.Account]
+			}
+			if want := single * uint64(n*w.lease.Order.Problem.Units()); paid != want {
+				t.Errorf("%s, %d replicas: providers were paid %d, want %d", kind, n, paid, want)
+			}
+			if w.lease.Quote.Price < q.Price+single*uint64((n-1)*w.lease.Order.Problem.Units()) {
+				t.Errorf("%d replicas cost %d, one %d", n, w.lease.Quote.Price, q.Price)
+			}
+		}
+	}
+}
+
+// No majority decides: one honest replica of three wins, and the others lose their bonds.
+func TestMajorityThatIsWrongLoses(t *testing.T) {
+	for _, lies := range [][]string{{"", "x", "x"}, {"x", "", "x"}, {"x", "x", ""}, {"x", "", "y"}} {
+		w := newWorldOf(t, replicatedMatch(3, 5))
+		drawn := w.differ(0, lies...)
+		honest := drawn[slices.Index(lies, "")]
+		if u := &w.lease.Units[0]; u.Status != Assigned || len(w.lease.Differs(0, honest)) != 2 {
+			t.Fatalf("%v: the unit is %v, %d differ", lies, u.Status, len(w.lease.Differs(0, honest)))
+		}
+		w.refuteOthers(0, honest)
+		if u := &w.lease.Units[0]; u.Status != Received || u.Provider != honest || len(u.Replicas) != 0 {
+			t.Fatalf("%v: the unit is %v, of %s", lies, u.Status, u.Provider)
+		}
+		for _, who := range drawn {
+			if (who == honest) == slices.Contains(w.lease.Barred, who) || (who == honest) == w.jailed[who] {
+				t.Errorf("%v: %s is barred: %v", lies, who, w.lease.Barred)
+			}
+		}
+		if w.purse[honest] == 0 {
+			t.Errorf("%v: %s has no reward", lies, honest)
+		}
+	}
+}
+
+// Who has copied all checkpoints does not have the states between them.
+func TestCopierIsFound(t *testing.T) {
+	w := newWorldOf(t, replicatedMatch(2, 3))
+	drawn := w.giveOut(0)
+	shown := []Show{w.says(0, drawn[0], "", ""), w.says(0, drawn[1], "", "guess")}
+	for _, s := range shown {
+		w.do(commitTo(s))
+	}
+	for _, s := range shown {
+		w.do(s)
+	}
+	differs := w.lease.Differs(0, drawn[0])
+	if len(differs) != 1 || differs[0] != ResultTarget(0, drawn[1], 0) {
+		t.Fatalf("%v differ", differs)
+	}
+	s, err := w.lease.Subject(differs[0], 0)
+	if err != nil || s.Defender != drawn[1] || len(s.Points) != 3 || s.Points[1] != shown[1].Inner[0] || s.Claim.Interval != w.lease.InnerStep(0, 0) || s.Claim.Steps != 2 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	w.refuteOthers(0, drawn[0])
+	if u := &w.lease.Units[0]; u.Status != Received || u.Provider != drawn[0] {
+		t.Errorf("the unit is %v, of %s", u.Status, u.Provider)
+	}
+}
+
+// A game that is lost says nothing for the other result: each is judged by itself.
+func TestLostDisputeRefutesNobodyElse(t *testing.T) {
+	w := newWorldOf(t, replicatedMatch(2, 3))
+	drawn := w.differ(0, "", "x")
+	w.do(OpenDispute{ID: 1, Target: w.lease.Differs(0, drawn[1])[0], Challenger: drawn[1]})
+	w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})
+	if u := &w.lease.Units[0]; u.Status != Assigned || len(w.lease.Barred) > 0 {
+		t.Fatalf("the unit is %v, barred %v", u.Status, w.lease.Barred)
+	}
+	w.do(OpenDispute{ID: 2, Target: w.lease.Differs(0, drawn[0])[0], Challenger: drawn[0]})
+	w.do(OpenDispute{ID: 3, Target: w.lease.Differs(0, drawn[1])[0], Challenger: drawn[1]})
+	w.do(CloseDispute{ID: 2, Loser: dispute.Defender})
+	if u := &w.lease.Units[0]; u.Status != Received || u.Provider != drawn[0] || len(w.lease.Disputes) > 0 {
+		t.Errorf("the unit is %v, of %s, disputes %v", u.Status, u.Provider, w.lease.Disputes)
+	}
+}
+
+func TestSilentReplicas(t *testing.T) {
+	const timeout = 101
+	late := func(w *world) uint64 {
+		fee, err := w.lease.lateFee()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fee
+	}
+	t.Run("before committing", func(t *testing.T) {
+		w := newWorldOf(t, replicatedMatch(3, 4))
+		drawn := w.giveOut(0)
+		for _, who := range drawn[:2] {
+			w.do(commitTo(w.says(0, who, "", "")))
+		}
+		w.pass(timeout + 1)
+		again := w.placed(0)
+		if len(again) != 3 || slices.Contains(again, drawn[2]) || w.lease.Ledger.Slashed != late(w) || w.lease.Units[0].Attempt != 0 {
+			t.Fatalf("%v had places, then %v; slashed %d", drawn, again, w.lease.Ledger.Slashed)
+		}
+		w.do(commitTo(w.says(0, again[2], "", "")))
+		for _, who := range again {
+			w.do(w.says(0, who, "", ""))
+		}
+		if w.lease.Units[0].Status != Received {
+			t.Errorf("the unit is %v", w.lease.Units[0].Status)
+		}
+	})
+	t.Run("before showing, one of three", func(t *testing.T) {
+		w := newWorldOf(t, replicatedMatch(3, 4))
+		drawn := w.giveOut(0)
+		for _, who := range drawn {
+			w.do(commitTo(w.says(0, who, "", "")))
+		}
+		for _, who := range drawn[:2] {
+			w.do(w.says(0, who, "", ""))
+		}
+		w.pass(timeout)
+		if u := &w.lease.Units[0]; u.Status != Received || len(u.Replicas) != 1 || w.lease.Ledger.Slashed != late(w) {
+			t.Errorf("the unit is %v with %v; slashed %d", u.Status, u.Replicas, w.lease.Ledger.Slashed)
+		}
+	})
+	t.Run("before showing, one of two", func(t *testing.T) {
+		w := newWorldOf(t, replicatedMatch(2, 3))
+		drawn := w.giveOut(0)
+		for _, who := range drawn {
+			w.do(commitTo(w.says(0, who, "", "")))
+		}
+		w.do(w.says(0, drawn[0], "", ""))
+		w.pass(timeout)
+		if u := &w.lease.Units[0]; u.Status != Open || u.Attempt != 1 || w.purse[drawn[0]] != w.lease.Quote.Unit || w.lease.Ledger.Slashed != late(w)+w.lease.Quote.Unit {
+			t.Errorf("the unit is %v, attempt %d; who has shown its result has %d, slashed %d", u.Status, u.Attempt, w.purse[drawn[0]], w.lease.Ledger.Slashed)
+		}
+	})
+	t.Run("when results differ", func(t *testing.T) {
+		w := newWorldOf(t, replicatedMatch(2, 3))
+		w.differ(0, "", "x")
+		w.pass(timeout)
+		if u := &w.lease.Units[0]; u.Status != Open || u.Attempt != 1 || w.lease.Ledger.Slashed != 2*late(w) {
+			t.Errorf("the unit is %v, attempt %d, slashed %d", u.Status, u.Attempt, w.lease.Ledger.Slashed)
+		}
+	})
+	t.Run("for ever", func(t *testing.T) {
+		w := newWorldOf(t, replicatedMatch(2, 3))
+		for w.lease.Phase == Active {
+			if w.lease.Units[0].Status == Open {
+				w.giveOut(0)
+			}
+			w.pass(timeout)
+		}
+		if w.lease.Reason == "" {
+			t.Error("a lease whose providers are all silent goes on")
+		}
+	})
+}
+
+// The data of a unit may be had of another replica. Who does not hand it over pays.
+func TestDataOfAnotherReplica(t *testing.T) {
+	w := newWorldOf(t, replicatedMatch(3, 4))
+	drawn := w.differ(0, "", "", "")
+	w.pass(202)
+	if u := &w.lease.Units[0]; u.Status != Received || u.Provider != drawn[1] || u.Receipt.Provider != drawn[1] || len(u.Replicas) != 1 || w.lease.Ledger.Slashed == 0 {
+		t.Fatalf("the unit is %v, of %s, with %d others; %v had it", u.Status, u.Provider, len(u.Replicas), drawn)
+	}
+	w.attest(0)
+	w.pass(1)
+	if w.lease.Units[0].Status != Accepted {
+		t.Errorf("the unit is %v", w.lease.Units[0].Status)
+	}
+}
+
+// All who said what is wrong lose, one after another; the work is void with the last of them.
+func TestCollusionOfAllReplicasIsFound(t *testing.T) {
+	w := newWorldOf(t, replicatedMatch(3, 4))
+	drawn := w.differ(0, "x", "x", "x")
+	w.pass(1)
+	w.attest(0)
+	w.pass(1)
+	if w.lease.Units[0].Status != Accepted {
+		t.Fatalf("the unit is %v", w.lease.Units[0].Status)
+	}
+	for i, who := range drawn {
+		if u := &w.lease.Units[0]; u.Provider != who || u.Attempt != 0 {
+			t.Fatalf("%d convictions: %s answers for the unit, attempt %d", i, u.Provider, u.Attempt)
+		}
+		w.do(OpenDispute{ID: uint64(i), Target: UnitTarget(0), Challenger: asker})
+		w.do(CloseDispute{ID: uint64(i), Loser: dispute.Defender})
+	}
+	if u := &w.lease.Units[0]; u.Status != Open || u.Attempt != 1 || len(w.lease.Barred) != 3 {
+		t.Errorf("the unit is %v, attempt %d; barred %v", u.Status, u.Attempt, w.lease.Barred)
+	}
+}
+
+func TestReplicaEventsAreRefused(t *testing.T) {
+	w := newWorldOf(t, replicatedMatch(2, 3))
+	if err := w.assign(0, "p00"); err == nil || !strings.Contains(err.Error(), "names none") {
+		t.Errorf("the lead chose who computes: %v", err)
+	}
+	drawn := w.giveOut(0)
+	var stranger string
+	for _, p := range w.lease.Providers {
+		if !slices.Contains(drawn, p.Account) {
+			stranger = p.Account
+		}
+	}
+	a, b := w.says(0, drawn[0], "", ""), w.says(0, drawn[1], "", "")
+	refuse := func(what string, e Event) {
+		t.Helper()
+		if err := w.try(e); err == nil {
+			t.Errorf("%s was taken", what)
+		}
+	}
+	refuse("an empty commitment", Commit{By: drawn[0]})
+	refuse("a commitment of who has no place", commitTo(w.says(0, stranger, "", "")))
+	refuse("a receipt that nobody committed to", Submit{a.Receipt, a.Signature})
+	refuse("a result before all have committed", a)
+	refuse("the word of who waits", Ready{Provider: stranger})
+	w.do(commitTo(a))
+	refuse("a second commitment", commitTo(w.says(0, drawn[0], "x", "")))
+	refuse("a result before all have committed", a)
+	copied := commitTo(a)
+	copied.By = drawn[1]
+	w.do(copied)
+	refuse("a result under another's commitment", b)
+	refuse("what nobody committed to", w.says(0, drawn[0], "x", ""))
+	wrong := a
+	wrong.Salt = canon.Sum("other")
+	refuse("another salt", wrong)
+	wrong = a
+	wrong.Inner = wrong.Inner[1:]
+	refuse("too few states", wrong)
+	wrong = a
+	wrong.Signature = nil
+	refuse("a result that is not signed", wrong)
+	w.do(a)
+	refuse("a result shown twice", a)
+	refuse("a dispute about what was not shown", OpenDispute{ID: 1, Target: ResultTarget(0, drawn[1], 0), Challenger: drawn[0]})
+	refuse("a dispute about oneself", OpenDispute{ID: 1, Target: ResultTarget(0, drawn[0], 0), Challenger: drawn[0]})
+	w.pass(202)
+	refuse("a result after its time", b)
+	for n, want := range map[int]bool{-1: false, 0: true, 1: false, 2: true, 8: true, 9: false} {
+		o := testOrder()
+		o.Conditions.Replicas, o.Conditions.Auditors, o.Conditions.AuditSegments = n, 0, 0
+		if err := o.Check(); (err == nil) != want {
+			t.Errorf("%d replicas: %v", n, err)
+		}
+	}
+	o := testOrder()
+	o.Conditions.Replicas = 2
+	if err := o.Check(); err == nil {
+		t.Error("replicas and auditors were taken")
+	}
+}
+
+// Who splits its stake among accounts has as many places in the mean, and never all of them more
+// often than its share allows.
+func TestStakeDecidesWhoIsDrawn(t *testing.T) {
+	const tries = 4000
+	for _, split := range []int{1, 2, 5} {
+		pool := []Party{{Account: "a", Weight: 400}, {Account: "b", Weight: 300}}
+		for i := range split {
+			pool = append(pool, Party{Account: fmt.Sprint("s", i), Weight: 300 / uint64(split)})
+		}
+		first, both := 0, 0
+		for i := range tries {
+			m := means{free: func(string) uint64 { return 1 }}
+			lots := beacon.Draw(canon.Sum("seed", []byte(fmt.Sprint(i))), beacon.Replicas, nil)
+			drawn, err := m.weighed(lots, pool, 2, 1)
+			if err != nil || len(drawn) != 2 {
+				t.Fatal(drawn, err)
+			}
+			mine := func(i int) bool { return strings.HasPrefix(drawn[i], "s") }
+			if mine(0) {
+				first++
+			}
+			if mine(0) && mine(1) {
+				both++
+			}
+		}
+		if share := float64(first) / tries; share < 0.27 || share > 0.33 {
+			t.Errorf("split among %d accounts: %.3f of the first places, want 0.3", split, share)
+		}
+		if share := float64(both) / tries; share > 0.3*0.3+0.01 {
+			t.Errorf("split among %d accounts: both places with %.3f, want at most %.3f", split, share, 0.3*0.3)
+		}
+	}
+}
+
+// Whatever replicas do and leave undone, every ledger adds up, the lease ends, and nobody who does
+// what it should loses more than nothing.
+func TestReplicasWhateverHappens(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(least, MaxReplicas).Draw(t, "replicas")
+		m := replicatedMatch(n, n+rapid.IntRange(0, 4).Draw(t, "more"))
+		m.Order.Problem.Rounds, m.Order.Problem.Shards = 1, 2
+		w := newWorldOf(t, m)
+		bad := map[string]string{} // what each dishonest provider does
+		for _, p := range m.Providers {
+			bad[p.Account] = rapid.SampledFrom([]string{"", "", "", "silent", "stalls", "lies", "copies"}).Draw(t, p.Account)
+		}
+		for range 60 {
+			if w.lease.Phase != Active && w.lease.Phase != Stopping {
+				break
+			}
+			for i := range w.lease.Units {
+				w.playReplicas(t, i, bad)
+			}
+			if w.lease.AwaitsMerge() && w.lease.Phase < Closing {
+				w.do(w.merge())
+			}
+			w.pass(int64(rapid.SampledFrom([]int{1, 2, 50, 90}).Draw(t, "ms")))
+		}
+		w.pass(5000)
+		for who, what := range bad {
+			if what == "" && (slices.Contains(w.lease.Barred, who) || w.jailed[who]) {
+				t.Fatalf("%s did all that it should, and is barred", who)
+			}
+		}
+	})
+}
+
+// playReplicas lets the replicas of a unit do what they do.
+func (w *world) playReplicas(t *rapid.T, unit int, bad map[string]string) {
+	u := &w.lease.Units[unit]
+	switch {
+	case u.Status == Open && w.lease.Phase == Active && unit/w.lease.Order.Problem.Shards == w.lease.Round:
+		_ = w.try(Assign{By: w.lease.Lead(), Units: []Assignment{{Unit: unit, Attempt: u.Attempt}}})
+	case u.Status == Received && len(u.Attested) > 0:
+		w.attest(unit)
+	case u.Status == Assigned && !u.Sealed:
+		for _, r := range u.Replicas {
+			if what := bad[r.Provider]; r.Commit.IsZero() && what != "silent" {
+				w.do(commitTo(w.wordOf(unit, r.Provider, what)))
+			}
+		}
+	case u.Status == Assigned:
+		for _, r := range u.Replicas {
+			if what := bad[r.Provider]; r.Result == 0 && what != "stalls" && w.lease.Units[unit].Status == Assigned {
+				w.do(w.wordOf(unit, r.Provider, what))
+			}
+		}
+		for _, r := range w.lease.Units[unit].Replicas {
+			for _, target := range w.lease.Differs(unit, r.Provider) {
+				if what := bad[r.Provider]; what == "stalls" || what == "silent" || w.lease.Units[unit].Status != Assigned {
+					continue
+				}
+				w.next++
+				if w.try(OpenDispute{ID: w.next, Target: target, Attempt: u.Attempt, Challenger: r.Provider}) != nil {
+					continue
+				}
+				loser := dispute.Challenger // the referee is right
+				if what := bad[target.Account()]; what == "lies" || what == "copies" {
+					loser = dispute.Defender
+				}
+				w.do(CloseDispute{ID: w.next, Loser: loser})
+			}
+		}
+	}
+}
+
+func (w *world) wordOf(unit int, who, what string) Show {
+	switch what {
+	case "lies":
+		return w.says(unit, who, "x", "")
+	case "copies":
+		return w.says(unit, who, "", who)
+	}
+	return w.says(unit, who, "", "")
+}
