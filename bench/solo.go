@@ -13,7 +13,6 @@ import (
 	"cosmossdk.io/log/v2"
 
 	"github.com/cosmos/cosmos-sdk/baseapp"
-	"github.com/cosmos/cosmos-sdk/codec"
 	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
 	pruningtypes "github.com/cosmos/cosmos-sdk/store/v2/pruning/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
@@ -109,8 +108,14 @@ func (s *solo) block(after time.Duration, txs ...[]byte) ([]*abci.ExecTxResult, 
 	return r.TxResults, nil
 }
 
+// message is a message that generated code encodes.
+type message interface {
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
+}
+
 // ask answers a query of gRPC from the newest state.
-func (s *solo) ask(method string, request, reply codec.ProtoMarshaler) error {
+func (s *solo) ask(method string, request, reply message) error {
 	data, err := request.Marshal()
 	if err != nil {
 		return err

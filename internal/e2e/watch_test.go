@@ -120,9 +120,6 @@ func TestFalseChallengeCostsTheChallenger(t *testing.T) {
 	id := n.Post(nil)
 	n.Await("a challenge", func(e events.Event) bool { return e.Role == "challenger-0" && e.Kind == events.Found && e.Unit == 0 })
 	defender := n.Lease(id, "the dispute", func(l *job.Lease) bool { return len(l.Disputes) == 1 }).Disputes[0].Defender
-	bond := int64(disputes(t, n)[0].Parties.Bond)
-	n.Forfeited("challenger-0", uint64(bond))
-	n.Moved(n.Name(defender), bond/2)
 	l := n.Settle(id)
 	ds := disputes(t, n)
 	if len(ds) != 1 || ds[0].Loser != disputev1.SIDE_CHALLENGER || about(ds[0]) != job.UnitTarget(0) {
@@ -151,9 +148,6 @@ func TestAbsentProviderIsDefended(t *testing.T) {
 	l := n.Lease(id, "the dispute", func(l *job.Lease) bool { return len(l.Disputes) == 1 })
 	defender := n.Name(l.Disputes[0].Defender)
 	n.End(defender)
-	bond := int64(disputes(t, n)[0].Parties.Bond)
-	n.Forfeited("challenger-0", uint64(bond))
-	n.Moved("challenger-1", bond/2)
 	l = n.Settle(id)
 	ds := disputes(t, n)
 	if len(ds) != 1 || ds[0].Loser != disputev1.SIDE_CHALLENGER || n.Name(ds[0].Parties.DefenderSubstitute) != "challenger-1" {

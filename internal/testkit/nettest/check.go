@@ -125,15 +125,6 @@ func (n *Network) Moved(name string, utally int64) {
 	n.before[account] = b
 }
 
-// Forfeited tells Settle of stake that a role lost outside of the lease: a bond behind
-// a side of a dispute.
-func (n *Network) Forfeited(name string, utally uint64) {
-	account := n.Member(name).Home.Address
-	b := n.before[account]
-	b.Stake -= utally
-	n.before[account] = b
-}
-
 // guard asks after every block whether all money is accounted for.
 func (n *Network) guard() {
 	for height := int64(0); ; {
