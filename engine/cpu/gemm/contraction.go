@@ -150,7 +150,7 @@ func (k *contraction) chooseOperands(batch, rows, cols, terms []int) {
 		k.chooseBlocking(tuning.MinBlocks)
 	}
 	k.chooseA()
-	k.b.inPlace = k.isRegular(&k.cols) && k.b.own[0] == 1 && (mem.CeilDiv(k.mc, k.mr) <= tuning.MaxInPlaceTiles || k.b.spreads())
+	k.b.inPlace = k.isRegular(&k.cols) && k.b.own[0] == 1 && (mem.CeilDiv(k.mc, k.mr) <= tuning.MaxInPlaceTiles || k.b.spreads(k.terms.N))
 	if !k.b.inPlace && k.rows.N <= tuning.GEMVRows { // packing takes all the time, and little is read back soon
 		k.nc = min(k.nc, 2*k.nr)
 		k.nBlocks = mem.CeilDiv(k.lines.n, k.nc)
@@ -168,11 +168,11 @@ func (k *contraction) bStaysInL2() bool {
 	return k.cols.N <= tuning.MaxColsPerRow*k.rows.N && k.direct && k.lines.columns == 1 && k.isRegular(&k.cols) && k.b.own[0] == 1 && k.cols.N*k.terms.N <= tuning.MaxBInL2
 }
 
-// spreads reports whether the terms of an operand fall into many sets of the caches.
+// spreads reports whether so many terms of an operand find room in the sets of the caches.
 // Then what tiles read in place stays cached for the next ones. The lower bits of an
 // address number its set.
-func (s *operandLayout) spreads() bool {
-	return affine.Last(s.terms)*mem.Word%tuning.CrowdedBytes != 0
+func (s *operandLayout) spreads(terms int) bool {
+	return terms <= tuning.CrowdedTerms || affine.Last(s.terms)*mem.Word%tuning.CrowdedBytes != 0
 }
 
 // chooseA chooses how tiles read operand a: in place, if it is regular and few tiles
@@ -181,7 +181,7 @@ func (s *operandLayout) spreads() bool {
 func (k *contraction) chooseA() {
 	a := &k.a
 	columns := k.nc * k.lines.pitch
-	if !a.spreads() {
+	if !a.spreads(k.terms.N) {
 		columns = k.cols.N // every tile fetches all lines again
 	}
 	a.inPlace = k.isRegular(&k.rows) && k.terms.OneAxis() && mem.CeilDiv(columns, k.nr) <= tuning.MaxInPlaceTiles
