@@ -252,7 +252,7 @@ func (c *crowd) move(ctx context.Context, a *client.Account, d *disputev1.Disput
 	default:
 		m = &dispute.Pick{Index: int(d.Id) % max(len(g.Posted), len(g.BlockState), 1)}
 	}
-	if _, err := a.Send(ctx, &disputev1.MsgMove{Player: a.Address, Dispute: d.Id, Move: dispute.EncodeMove(m)}); err != nil {
+	if _, err := a.Send(ctx, &disputev1.MsgMove{Player: a.Address, Dispute: d.Id, Move: dispute.EncodeMove(m), Number: uint32(g.Moves)}); err != nil {
 		c.tell("a move in dispute %d was refused, and is tried again: %v", d.Id, err) // it was made already, or the defender was asked first
 	}
 	return ctx.Err()

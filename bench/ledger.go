@@ -23,12 +23,13 @@ import (
 type ledger struct {
 	*solo
 	players map[dispute.Side]*secp256k1.PrivKey
+	moves   int // that were made
 }
 
 const ledgerFees = 1_000_000 // utally that a player has for fees
 
 func newLedger(g dispute.Game) (*ledger, error) {
-	l := &ledger{players: map[dispute.Side]*secp256k1.PrivKey{}}
+	l := &ledger{players: map[dispute.Side]*secp256k1.PrivKey{}, moves: g.Moves}
 	for _, side := range []dispute.Side{dispute.Defender, dispute.Challenger} {
 		l.players[side] = secp256k1.GenPrivKeyFromSecret([]byte(side.String()))
 	}
@@ -56,7 +57,7 @@ func (l *ledger) address(s dispute.Side) string {
 
 // move makes a block of one transaction and returns its bytes and its gas.
 func (l *ledger) move(side dispute.Side, m dispute.Move, last bool) (bytes int, gas uint64, err error) {
-	tx, err := l.sign(l.players[side], 0, soloGas, &disputev1.MsgMove{Player: l.address(side), Dispute: 1, Move: dispute.EncodeMove(m)})
+	tx, err := l.sign(l.players[side], 0, soloGas, &disputev1.MsgMove{Player: l.address(side), Dispute: 1, Move: dispute.EncodeMove(m), Number: uint32(l.moves)})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -69,5 +70,6 @@ func (l *ledger) move(side dispute.Side, m dispute.Move, last bool) (bytes int, 
 	case done[0].Code == 0 && last:
 		return 0, 0, errors.New("a dispute about no order was settled")
 	}
+	l.moves++
 	return len(tx), uint64(done[0].GasUsed), nil
 }

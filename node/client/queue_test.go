@@ -46,6 +46,7 @@ type chain struct {
 	t       testing.TB
 	config  consensus.Config
 	node    *consensus.Node
+	at      client.Endpoints // of the way
 	forget  atomic.Bool  // says that it took what comes, and forgets it
 	forgot  atomic.Int32 // how many
 	starve  atomic.Int32 // says of so many that come that they have too little gas
@@ -54,7 +55,7 @@ type chain struct {
 }
 
 // newChain starts a chain that pauses after each block.
-func newChain(t testing.TB, pause time.Duration) *chain {
+func newChain(t testing.TB, pause time.Duration, more ...chaintest.Option) *chain {
 	t.Helper()
 	c := &chain{t: t, config: consensus.Config{Dir: t.TempDir(), CommitTimeout: pause, EmptyInterval: pause}}
 	for _, a := range []*string{&c.config.Listen.P2P, &c.config.Listen.RPC, &c.config.Listen.GRPC} {
@@ -67,7 +68,7 @@ func newChain(t testing.TB, pause time.Duration) *chain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := chaintest.NewGenesis(chaintest.Fund(1_000_000_000, alice.Name))
+	g := chaintest.NewGenesis(append(more, chaintest.Fund(1_000_000_000, alice.Name))...)
 	g.Validators = []powerv1.Validator{{Account: chaintest.Named("v").String(), ConsensusKey: id.ConsensusKey, Power: 1}}
 	g.Time = time.Now()
 	if c.config.Genesis, err = g.Doc(); err != nil {
@@ -81,7 +82,8 @@ func newChain(t testing.TB, pause time.Duration) *chain {
 	}
 	proxy := httptest.NewServer(c.through(httputil.NewSingleHostReverseProxy(node)))
 	t.Cleanup(proxy.Close)
-	if c.Client, err = client.Dial(t.Context(), client.Endpoints{RPC: proxy.URL, GRPC: c.config.Listen.GRPC}); err != nil {
+	c.at = client.Endpoints{RPC: proxy.URL, GRPC: c.config.Listen.GRPC}
+	if c.Client, err = client.Dial(t.Context(), c.at); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Client.Close() })
@@ -152,14 +154,7 @@ func pay(amount uint64) sdk.Msg {
 }
 
 // received returns what bob has.
-func (c *chain) received() uint64 {
-	c.t.Helper()
-	r, err := banktypes.NewQueryClient(c.Conn).Balance(context.Background(), &banktypes.QueryBalanceRequest{Address: bob.String(), Denom: coin.Denom})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return r.Balance.Amount.Uint64()
-}
+func (c *chain) received() uint64 { return c.balance(bob.String()) }
 
 // together sends so many payments of 1 utally at once, and returns what became of each.
 func together(ctx context.Context, account *client.Account, n int) ([]client.Result, []error) {

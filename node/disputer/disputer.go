@@ -121,7 +121,7 @@ func (p *Player) substitute(ctx context.Context, d *disputev1.Dispute) error {
 	if g.Stage.Turn() == dispute.Defender {
 		other = []string{parties.Challenger, parties.ChallengerSubstitute}
 	}
-	if !g.Missed || slices.Contains(other, me) {
+	if !g.Missed || slices.Contains(other, me) || p.mine(&r.Dispute) {
 		return nil
 	}
 	a, err := p.account(ctx, parties, &g)
@@ -162,7 +162,7 @@ func (p *Player) move(ctx context.Context, id uint64) error {
 	if err != nil {
 		return fmt.Errorf("dispute %d: %w", id, err)
 	}
-	err = p.env.Send(ctx, &disputev1.MsgMove{Player: p.env.Account.Address, Dispute: id, Move: dispute.EncodeMove(m)})
+	err = p.env.Send(ctx, &disputev1.MsgMove{Player: p.env.Account.Address, Dispute: id, Move: dispute.EncodeMove(m), Number: uint32(g.Moves)})
 	if err != nil {
 		return fmt.Errorf("dispute %d, %v: %w", id, g.Stage, err)
 	}

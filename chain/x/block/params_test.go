@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/x/block"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
 
 func TestFeeIsRoundedUp(t *testing.T) {
@@ -37,4 +39,19 @@ func TestRulesOfBlocks(t *testing.T) {
 			t.Errorf("%s: %+v were taken", name, p)
 		}
 	}
+}
+
+// The authority replaces the rules, and nobody else.
+func TestRulesOfBlocksAreReplaced(t *testing.T) {
+	alice, bob := chaintest.Named("alice"), chaintest.Named("bob")
+	c := chaintest.New(t, chaintest.Fund(1_000_000, alice.Name, bob.Name), chaintest.Authority(bob.Name))
+	m := &blockv1.MsgUpdateParams{Authority: bob.String(), Params: block.DefaultGenesis().Params}
+	m.Params.GasPrice++
+	c.Deliver(bob, m)
+	if p, err := c.Block.Params(c.Ctx()); err != nil || p != m.Params {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	stranger := *m
+	stranger.Authority = alice.String()
+	c.Refuse(module.ErrAuthority, alice, &stranger)
 }

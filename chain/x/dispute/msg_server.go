@@ -57,7 +57,7 @@ func (s msgServer) Move(ctx context.Context, m *disputev1.MsgMove) (*disputev1.M
 	case *dispute.Block, *dispute.Output:
 		module.Charge(ctx, gasProof, "dispute")
 	}
-	return &disputev1.MsgMoveResponse{}, s.Keeper.Move(ctx, m.Player, m.Dispute, move, len(m.Move))
+	return &disputev1.MsgMoveResponse{}, s.Keeper.Move(ctx, m, move)
 }
 
 func (s msgServer) Substitute(ctx context.Context, m *disputev1.MsgSubstitute) (*disputev1.MsgSubstituteResponse, error) {

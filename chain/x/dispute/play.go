@@ -70,20 +70,24 @@ func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order cano
 	return id, k.step(ctx, id, p, nil, g)
 }
 
-// Move plays a move for the side to which player belongs.
-func (k *Keeper) Move(ctx context.Context, player string, id uint64, m dispute.Move, size int) error {
+// Move plays the move of a message for the side to which its player belongs.
+func (k *Keeper) Move(ctx context.Context, m *disputev1.MsgMove, move dispute.Move) error {
+	id := m.Dispute
 	g, p, err := k.Game(ctx, id)
 	if err != nil {
 		return err
 	}
-	side, err := sideOf(p, player)
+	side, err := sideOf(p, m.Player)
 	if err != nil {
 		return err
 	}
 	if g.Stage == dispute.Over {
 		return errorsmod.Wrap(ErrOver, g.Reason)
 	}
-	next, err := dispute.Apply(g, side, m, module.Now(ctx))
+	if int64(m.Number) != int64(g.Moves) {
+		return errorsmod.Wrapf(ErrTurn, "it is to follow %d moves, and %d were made", m.Number, g.Moves)
+	}
+	next, err := dispute.Apply(g, side, move, module.Now(ctx))
 	switch {
 	case errors.Is(err, dispute.ErrTurn):
 		return errorsmod.Wrapf(ErrTurn, "%v", g.Stage)
@@ -94,7 +98,7 @@ func (k *Keeper) Move(ctx context.Context, player string, id uint64, m dispute.M
 	case err != nil:
 		return errorsmod.Wrap(ErrMove, err.Error())
 	}
-	moved := &disputev1.EventMoved{Side: disputev1.Side(side), Size_: uint32(size), Dispute: wire.DisputeToProto(id, p, &next)}
+	moved := &disputev1.EventMoved{Side: disputev1.Side(side), Size_: uint32(len(m.Move)), Dispute: wire.DisputeToProto(id, p, &next)}
 	if err := module.Emit(ctx, moved); err != nil {
 		return err
 	}
@@ -117,8 +121,11 @@ func (k *Keeper) Substitute(ctx context.Context, substitute sdk.AccAddress, id u
 	if side == dispute.Challenger {
 		seat, purse, other = &p.ChallengerSubstitute, &p.ChallengerSubstitutePurse, []string{p.Defender, p.DefenderSubstitute}
 	}
-	if slices.Contains(other, substitute.String()) {
+	switch {
+	case slices.Contains(other, substitute.String()):
 		return errorsmod.Wrapf(ErrSubstitute, "%s plays for the other side", substitute)
+	case *seat == substitute.String():
+		return errorsmod.Wrapf(ErrSubstitute, "%s has the seat: move", substitute)
 	}
 	if *seat != "" { // a substitute that fell silent forfeits its bond
 		if err := k.forfeit(ctx, bonded{*seat, side, *purse}, p.Bond, "", 0); err != nil {

@@ -101,6 +101,8 @@ func TestMoveRefuses(t *testing.T) {
 		"stranger":    {stranger, bend(func(m *disputev1.MsgMove) { m.Player = stranger.String() }), dispute.ErrStranger},
 		"not signed":  {stranger, good, sdkerrors.ErrInvalidPubKey},
 		"out of turn": {worktest.Challenger, bend(func(m *disputev1.MsgMove) { m.Player, m.Move = worktest.Challenger.String(), pick }), dispute.ErrTurn},
+		"again":       {who, bend(func(m *disputev1.MsgMove) { m.Number-- }), dispute.ErrTurn},
+		"too early":   {who, bend(func(m *disputev1.MsgMove) { m.Number++ }), dispute.ErrTurn},
 		"unfit":       {who, bend(func(m *disputev1.MsgMove) { m.Move = pick }), dispute.ErrMove},
 		"broken":      {who, bend(func(m *disputev1.MsgMove) { m.Move = []byte{2, 1} }), dispute.ErrMove},
 		"empty":       {who, bend(func(m *disputev1.MsgMove) { m.Move = nil }), dispute.ErrMove},
@@ -332,7 +334,7 @@ func BenchmarkVerdict(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := a.Chain.Dispute.Move(a.Ctx(), m.Player, id, move, len(m.Move)); err != nil {
+		if err := a.Chain.Dispute.Move(a.Ctx(), m, move); err != nil {
 			b.Fatal(err)
 		}
 	}

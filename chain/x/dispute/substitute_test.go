@@ -81,6 +81,9 @@ func substituteTwice(t *testing.T, first, second chaintest.Account) {
 	a.Deliver(first, substitute(id, first, disputev1.SIDE_CHALLENGER))
 	a.NextBlock(answer)
 	a.NextBlock(time.Millisecond)
+	if log := a.Refuse(dispute.ErrSubstitute, first, substitute(id, first, disputev1.SIDE_CHALLENGER)); !strings.Contains(log, "has the seat") {
+		t.Fatal(log)
+	}
 	a.Deliver(second, substitute(id, second, disputev1.SIDE_CHALLENGER))
 	if got := insurance(a.Chain) - fund; got != bond || begun != bond {
 		t.Fatalf("the fund got %d, %d were locked", got, begun)

@@ -186,7 +186,7 @@ func (h *history) move() {
 			}
 			roots := &game.Roots{Roots: make([]canon.Hash, len(g.Cuts()))}
 			who := worktest.Named(h.t, d.Parties.Defender)
-			h.Queue(who, &disputev1.MsgMove{Player: who.String(), Dispute: d.Id, Move: game.EncodeMove(roots)})
+			h.Queue(who, &disputev1.MsgMove{Player: who.String(), Dispute: d.Id, Move: game.EncodeMove(roots), Number: d.Moves})
 			return
 		}
 	}

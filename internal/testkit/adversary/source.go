@@ -129,8 +129,14 @@ func ofDisputes() map[string]func(*composer) any {
 		"MsgOpen.opening": (*composer).disputeOpening,
 		"MsgOpen.attempt": (*composer).disputedAttempt,
 		"dispute":         (*composer).disputeID,
-		"move":            (*composer).move,
-		"side":            (*composer).side,
+		"number": func(c *composer) any {
+			if c.g == nil {
+				return 0
+			}
+			return c.g.Game.Moves
+		},
+		"move": (*composer).move,
+		"side": (*composer).side,
 	}
 }
 

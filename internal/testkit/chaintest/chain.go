@@ -9,7 +9,8 @@
 // A sponsor pays the fees of all accounts that the genesis names, so balances show
 // what modules moved. QueueWithFee lets the sender pay.
 //
-// After every block the invariants of all modules are checked.
+// After every block the invariants of all modules are checked. What was executed is tried
+// again, in a state that is thrown away: it must be refused, or change nothing.
 package chaintest
 
 import (
@@ -51,6 +52,7 @@ type Chain struct {
 	hash     [32]byte
 	queue    [][]byte
 	queued   map[string]uint64 // transactions in the queue by account
+	executed [][]sdk.Msg       // the newest, oldest first
 }
 
 // Block is what a block did.
@@ -180,8 +182,10 @@ func (c *Chain) NextBlock(d time.Duration) Block {
 	if _, err := c.Commit(); err != nil {
 		c.t.Fatalf("height %d: %v", c.height, err)
 	}
+	txs := c.queue
 	c.queue = nil
 	clear(c.queued)
+	c.tryAgain(txs, func(i int) bool { return res.TxResults[i].Code == 0 })
 	if err := c.CheckInvariants(c.Ctx()); err != nil {
 		c.t.Fatalf("height %d: %v", c.height, err)
 	}

@@ -128,7 +128,7 @@ func (p *Play) MoveMsg(id uint64, defender, challenger dispute.Witness) (chainte
 	if err != nil {
 		return who, nil, err
 	}
-	return who, &disputev1.MsgMove{Player: who.String(), Dispute: id, Move: dispute.EncodeMove(m)}, nil
+	return who, &disputev1.MsgMove{Player: who.String(), Dispute: id, Move: dispute.EncodeMove(m), Number: d.Moves}, nil
 }
 
 func (c *Cost) add(gas uint64, bytes int) {
