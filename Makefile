@@ -5,7 +5,7 @@ export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
 # adversary; orders of each coalition; conformance cases for each
-# function; random disputes; kills in each soak loop; parts of runs that
+# function; random disputes; kills in each soak loop, and orders at once; parts of runs that
 # are recomputed alone.
 ARGS     ?=
 FUZZTIME ?= 30s
@@ -16,6 +16,7 @@ ADVERSARY ?= 10m
 BUDGET   ?= 1000
 SEED     ?= 0
 SOAK     ?= 20
+ORDERS   ?= 200
 BLOCKS   ?= 4000000
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -104,7 +105,8 @@ fuzz-engine: ## Compare the executor with the definition on FUZZCASES small case
 sweep: ## Compare functions of one float32 with their definition on all 2^32
 	TALLY_EXHAUSTIVE=1 go test -count=1 -timeout 12h -v -run VectorsOfOneOperand ./engine/cpu/eltwise
 
-soak: ## Kill and restart networks SOAK times
+soak: ## Settle ORDERS at once while roles are killed; then kill and restart networks SOAK times
+	TALLY_SOAK_ORDERS=$(ORDERS) go test -count=1 -timeout 30m -v -run '^TestSoak$$' ./internal/e2e
 	TALLY_SOAK=$(SOAK) go test -count=1 -timeout 4h -v -run 'Kill|Crash|Lazy' $(OWN)
 
 siege: ## Besiege whole networks with strangers, liars and silence

@@ -33,7 +33,12 @@ func cheated(config func(*devnet.Config)) nettest.Options {
 	}
 }
 
-func TestMain(m *testing.M) { nettest.Main(m, crashing) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv(soakPart); text != "" {
+		os.Exit(runPart(text))
+	}
+	nettest.Main(m, crashing)
+}
 
 // TALLY_SOAK asks for more kills.
 const soak = "TALLY_SOAK"
