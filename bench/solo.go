@@ -2,12 +2,14 @@ package bench
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	abci "github.com/cometbft/cometbft/abci/types"
 	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
+	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
 	dbm "github.com/cosmos/cosmos-db"
 
 	"cosmossdk.io/log/v2"
@@ -20,6 +22,7 @@ import (
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/core/canon"
+	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 )
 
@@ -40,11 +43,16 @@ const (
 // soloGenesis is one whose consensus is an account's.
 func soloGenesis(producer string) (app.Genesis, cmted25519.PubKey) {
 	key := cmted25519.GenPrivKeyFromSecret([]byte("producer")).PubKey().(cmted25519.PubKey)
+	public := soloProver().Public().(ed25519.PublicKey)
 	return app.Genesis{
 		ChainID: soloChain, Time: time.Unix(1_800_000_000, 0).UTC(),
 		Validators: []powerv1.Validator{{Account: producer, ConsensusKey: key.Bytes(), Power: 1}},
+		Keys:       []beaconv1.Key{{Account: producer, Key: public}},
 	}, key
 }
+
+// soloProver is the key with which the producer proves the beacon's values.
+func soloProver() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) }
 
 // newSolo begins a chain. bend may change the state of its modules.
 func newSolo(g app.Genesis, producer cmted25519.PubKey, bend func(a *app.App, state map[string]json.RawMessage) error) (*solo, error) {
@@ -61,6 +69,7 @@ func newSoloOn(db dbm.DB, g app.Genesis, producer cmted25519.PubKey, bend func(a
 	if s.App, err = app.New(log.NewNopLogger(), db, soloChain, baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(10, 10))); err != nil {
 		return nil, err
 	}
+	s.ProveWith(soloProver())
 	if bend != nil {
 		var state map[string]json.RawMessage
 		if err := json.Unmarshal(doc.AppState, &state); err != nil {
@@ -86,7 +95,14 @@ func (s *solo) block(after time.Duration, txs ...[]byte) ([]*abci.ExecTxResult, 
 	s.height++
 	s.time = s.time.Add(after)
 	hash := canon.Sum(canon.Domain("bench/block"), canon.Encode(func(e *canon.Encoder) { e.Uint(uint64(s.height)) }))
-	r, err := s.FinalizeBlock(&abci.RequestFinalizeBlock{Height: s.height, Time: s.time, Hash: hash[:], ProposerAddress: s.producer, Txs: txs})
+	begun := txs
+	if s.height > 1 { // a context of the first block would forget the genesis
+		var err error
+		if begun, err = s.Begun(s.NewNextBlockContext(cmtproto.Header{ChainID: soloChain, Height: s.height, Time: s.time, ProposerAddress: s.producer}), txs); err != nil {
+			return nil, err
+		}
+	}
+	r, err := s.FinalizeBlock(&abci.RequestFinalizeBlock{Height: s.height, Time: s.time, Hash: hash[:], ProposerAddress: s.producer, Txs: begun})
 	if err == nil {
 		_, err = s.Commit()
 	}
@@ -105,7 +121,7 @@ func (s *solo) block(after time.Duration, txs ...[]byte) ([]*abci.ExecTxResult, 
 			s.happened[e.Type][a.Value] = true
 		}
 	}
-	return r.TxResults, nil
+	return r.TxResults[len(begun)-len(txs):], nil
 }
 
 // message is a message that generated code encodes.

@@ -42,6 +42,7 @@ var services = map[string]string{
 	"market":   "tally.market.v1.Query",
 	"work":     "tally.work.v1.Query",
 	"dispute":  "tally.dispute.v1.Query",
+	"beacon":   "tally.beacon.v1.Query",
 	"power":    "tally.power.v1.Query",
 	"supply":   "tally.supply.v1.Query",
 }
@@ -76,6 +77,8 @@ var questions = []question{
 	{"power", "Validators", "The set that runs consensus", "tally query power validators"},
 	{"power", "Earned", "The verified computation of an account", "tally query power earned tally1…"},
 	{"power", "AllEarned", "That of all accounts", "tally query power all-earned"},
+	{"beacon", "Value", "The last value, and what draws for this epoch follow from", "tally query beacon value"},
+	{"beacon", "Keys", "What validators prove values with, and how often each gave none", "tally query beacon keys"},
 	{"supply", "Supply", "Minted, burnt and existing money", "tally query supply supply"},
 	{"supply", "Check", "Whether every ledger adds up", "tally query supply check"},
 }
@@ -141,6 +144,7 @@ next_key of one is the --page-key of the next, and there are no totals.`,
 		"work":                "tally query work leases",
 		"dispute":             "tally query dispute disputes --open",
 		"power":               "tally query power validators",
+		"beacon":              "tally query beacon value",
 		"supply":              "tally query supply check",
 	})
 }

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"errors"
 	"fmt"
+	"os"
 	"strconv"
 
 	"github.com/cosmos/gogoproto/jsonpb"
@@ -17,12 +20,14 @@ import (
 	bankcli "github.com/cosmos/cosmos-sdk/x/bank/client/cli"
 
 	chainaddress "github.com/tally-network/tally/chain/address"
+	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/p2p"
 )
 
 // message is a transaction that a person may want to send; what roles send they
@@ -78,6 +83,19 @@ var messages = map[string][]message{
 			m := &disputev1.MsgUpdateParams{Authority: from}
 			return m, readParams(file, &m.Params)
 		}),
+	},
+	"beacon": {
+		{"set-key FILE", "Prove the beacon's values with another key, which counts two epochs later", "tally tx beacon set-key tally-devnet/validator-0/beacon.pem --home tally-devnet/validator-0 -y # and start it again",
+			func(from string, args []string) (proto.Message, error) {
+				key, err := p2p.LoadKey(args[0])
+				if errors.Is(err, os.ErrNotExist) {
+					key, err = p2p.CreateKey(args[0])
+				}
+				if err != nil {
+					return nil, err
+				}
+				return &beaconv1.MsgSetKey{Account: from, Key: key.Public().(ed25519.PublicKey)}, nil
+			}},
 	},
 	"market": {
 		{"cancel-order ORDER", "Take back an order that met no offer yet", "tally tx market cancel-order 3f09… --home tally-devnet/consumer -y",
@@ -155,6 +173,7 @@ whether a block took the transaction.`,
 		"simulate":            "tally tx simulate tx.json --from alice",
 		"provider":            "tally tx provider deposit 50tally -y",
 		"work":                "tally tx work ask 3f09… 3 0 tally1… -y",
+		"beacon":              "tally tx beacon set-key beacon.pem -y",
 		"dispute":             "tally tx dispute update-params rules.json -y",
 		"market":              "tally tx market cancel-order 3f09… -y",
 	})

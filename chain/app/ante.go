@@ -37,6 +37,7 @@ const (
 // block itself. A transaction that fails after it has paid its fee.
 func (a *App) anteHandler() sdk.AnteHandler {
 	return sdk.ChainAnteDecorators(
+		proofs{a},
 		ante.NewSetUpContextDecorator(),
 		limits{},
 		admit{a},

@@ -13,6 +13,7 @@ package app
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -37,6 +38,7 @@ import (
 	bankkeeper "github.com/cosmos/cosmos-sdk/x/bank/keeper"
 	feegrantkeeper "github.com/cosmos/cosmos-sdk/x/feegrant/keeper"
 
+	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/market"
@@ -60,6 +62,7 @@ type App struct {
 	Block    *block.Keeper
 	Supply   *supply.Keeper
 	Power    *power.Keeper
+	Beacon   *beacon.Keeper
 	Provider *provider.Keeper
 	Market   *market.Keeper
 	Work     *work.Keeper
@@ -70,6 +73,8 @@ type App struct {
 	load    load     // what the block under way holds of moves
 	failed  failures // on their way into the mempool, since the last block
 	leftOut failures // of the proposal under way
+
+	provers []ed25519.PrivateKey // with which this node proves the beacon's values
 }
 
 // Encoding reads and writes the chain's transactions, messages and JSON.

@@ -32,7 +32,7 @@ type entry struct {
 }
 
 func entryOf(tx sdk.Tx, raw []byte) entry {
-	e := entry{raw: raw, tx: tx, move: isMove(tx)}
+	e := entry{raw: raw, tx: tx, move: isMove(tx) || holdsProof(tx)}
 	if t, ok := tx.(sdk.FeeTx); ok {
 		e.gas = t.GetGas()
 	}

@@ -16,11 +16,13 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
+	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
@@ -40,6 +42,8 @@ type Genesis struct {
 	Time       time.Time           // of the first block
 	Accounts   []Account           // free balances
 	Validators []powerv1.Validator // the set that runs consensus
+	Keys       []beaconv1.Key      // with which they prove the beacon's values
+	Epoch      int64               // blocks of an epoch; 0: the default
 	Peers      []providerv1.Peer   // registered peers; stakes come on top of Accounts
 	Block      blockv1.Params      // rules of blocks; zero: the defaults
 	Params     providerv1.Params   // rules of the registry; zero: the defaults
@@ -74,6 +78,11 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	if g.Work != (workv1.Params{}) {
 		leases.Params = g.Work
 	}
+	chance := beacon.DefaultGenesis()
+	chance.Keys = g.Keys
+	if g.Epoch != 0 {
+		chance.EpochBlocks = g.Epoch
+	}
 	blocks := block.DefaultGenesis()
 	if g.Block != (blockv1.Params{}) {
 		blocks.Params = g.Block
@@ -92,6 +101,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 		authtypes.ModuleName: auth,
 		banktypes.ModuleName: bank,
 		block.Name:           blocks,
+		beacon.Name:          chance,
 		power.Name:           &powerv1.GenesisState{Validators: g.Validators},
 		provider.Name:        registry,
 		work.Name:            leases,

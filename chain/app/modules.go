@@ -26,6 +26,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/market"
@@ -40,8 +41,8 @@ import (
 
 // ours names our modules in the order in which they begin and end a block and
 // are initialised: a module comes after those whose state it reads. Block, which
-// tells the time, comes first, and power, which closes the block, last.
-var ours = []string{block.Name, supply.Name, provider.Name, market.Name, work.Name, dispute.Name, power.Name}
+// tells the time, comes first.
+var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, market.Name, work.Name, dispute.Name}
 
 // accounts are those that no key controls, with what they may do.
 var accounts = []*authv1.ModuleAccountPermission{
@@ -67,18 +68,20 @@ func (a *App) wire() []Module {
 	a.Supply = supply.NewKeeper(a.store(supply.Name), a.Bank)
 	a.Provider = provider.NewKeeper(a.Codec, a.store(provider.Name), a.Bank)
 	a.Power = power.NewKeeper(a.Codec, a.store(power.Name))
+	a.Beacon = beacon.NewKeeper(a.Codec, a.store(beacon.Name), a.Power)
 	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply)
-	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Power)
+	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Power, a.Beacon)
 	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Provider, a.Work)
 	a.Work.Tell(a.Dispute)
 	return []Module{
 		block.NewModule(a.Block),
 		supply.NewModule(a.Supply, a.CheckInvariants),
+		power.NewModule(a.Power),
+		beacon.NewModule(a.Beacon),
 		provider.NewModule(a.Provider),
-		market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Power),
+		market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Beacon),
 		work.NewModule(a.Work, a.Dispute),
 		dispute.NewModule(a.Dispute),
-		power.NewModule(a.Power),
 	}
 }
 

@@ -12,14 +12,27 @@ import (
 // prepareProposal fills a block: moves of parties first, then those of strangers, then
 // general transactions, of each class one of each account in turn. Each is executed on
 // the state that those before it leave; what would fail is left out, all but moves of
-// parties up to freeFailures.
+// parties up to freeFailures. Before them all comes the proof of the beacon's value, if the
+// block needs one.
 func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal) (*abci.ResponsePrepareProposal, error) {
+	waits, err := a.drawWaits(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := a.countTime(ctx); err != nil {
 		return nil, err
 	}
+	parties, strangers, general := a.pool.waiting(), []entry(nil), []entry(nil)
+	if len(parties)+len(req.Txs) == 0 && !waits {
+		return &abci.ResponsePrepareProposal{}, nil
+	}
+	proof, err := a.prove(ctx)
+	if err != nil { // others propose what needs a value
+		a.Logger().Error("this node cannot prove the beacon's value, and proposes no transactions", "height", req.Height, "err", err)
+		return &abci.ResponsePrepareProposal{}, nil
+	}
 	space := roomOf(ctx)
 	space.bytes = min(space.bytes, uint64(req.MaxTxBytes))
-	parties, strangers, general := a.pool.waiting(), []entry(nil), []entry(nil)
 	for _, raw := range req.Txs {
 		tx, err := a.Tx.TxDecoder()(raw)
 		if err != nil {
@@ -35,8 +48,7 @@ func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal)
 		}
 	}
 	a.leftOut.reset()
-	var taken fill
-	var txs [][]byte
+	taken, txs := fill{}.with(proof), [][]byte{proof.raw}
 	known := map[[sha256.Size]byte]bool{}
 	for _, e := range slices.Concat(inTurn(parties), inTurn(strangers), inTurn(general)) {
 		h := sha256.Sum256(e.raw) // a move may stand in both lists
@@ -48,6 +60,9 @@ func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal)
 			continue
 		}
 		taken, txs = taken.with(e), append(txs, e.raw)
+	}
+	if len(txs) == 1 && !waits {
+		txs = nil
 	}
 	return &abci.ResponsePrepareProposal{Txs: txs}, nil
 }
@@ -74,14 +89,18 @@ func inTurn(all []entry) []entry {
 }
 
 // processProposal refuses a block in which general transactions take what is kept
-// for moves, or come before them. It depends on the transactions and the consensus
-// parameters alone, so honest proposers and validators agree.
+// for moves, or come before them, and one without the proof that it needs, or with one that
+// it does not need. It depends on the block and the state before it alone, so honest proposers
+// and validators agree.
 func (a *App) processProposal(ctx sdk.Context, req *abci.RequestProcessProposal) (*abci.ResponseProcessProposal, error) {
-	verdict := abci.ResponseProcessProposal_REJECT
-	if _, ok := a.measure(roomOf(ctx), req.Txs); ok {
-		verdict = abci.ResponseProcessProposal_ACCEPT
+	if _, ok := a.measure(roomOf(ctx), req.Txs); !ok {
+		return &abci.ResponseProcessProposal{Status: abci.ResponseProcessProposal_REJECT}, nil
 	}
-	return &abci.ResponseProcessProposal{Status: verdict}, nil
+	if err := a.checkProof(ctx, req.Txs); err != nil {
+		a.Logger().Info("refused a block for its proof of the beacon's value", "height", req.Height, "err", err)
+		return &abci.ResponseProcessProposal{Status: abci.ResponseProcessProposal_REJECT}, nil
+	}
+	return &abci.ResponseProcessProposal{Status: abci.ResponseProcessProposal_ACCEPT}, nil
 }
 
 // measure returns what transactions take of a block, and whether a block may hold

@@ -62,11 +62,11 @@ func propose(t *testing.T, c *chaintest.Chain, mempool [][]byte, gas uint64) cha
 	t.Helper()
 	reaped := mempool[:min(len(mempool), int(10*app.MaxGas/gas))]
 	height, now := c.LastBlockHeight()+1, c.Now().Add(time.Second)
-	r, err := c.PrepareProposal(&abci.RequestPrepareProposal{Height: height, Time: now, MaxTxBytes: 4 << 20, Txs: reaped})
+	r, err := c.PrepareProposal(&abci.RequestPrepareProposal{ProposerAddress: c.Proposer(), Height: height, Time: now, MaxTxBytes: 4 << 20, Txs: reaped})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := c.ProcessProposal(&abci.RequestProcessProposal{Height: height, Time: now, Txs: r.Txs})
+	v, err := c.ProcessProposal(&abci.RequestProcessProposal{ProposerAddress: c.Proposer(), Height: height, Time: now, Txs: r.Txs})
 	if err != nil || v.Status != abci.ResponseProcessProposal_ACCEPT {
 		t.Fatalf("an honest proposal of %d transactions is refused: %v, %v", len(r.Txs), v, err)
 	}
@@ -244,8 +244,8 @@ func TestOneAccountDoesNotFillTheMempool(t *testing.T) {
 	}
 	mempool = append(mempool, honest)
 	height, now := c.LastBlockHeight()+1, c.Now().Add(time.Second)
-	r, err := c.PrepareProposal(&abci.RequestPrepareProposal{Height: height, Time: now, MaxTxBytes: 4 << 20, Txs: mempool})
-	if err != nil || len(r.Txs) != 9 || slices.IndexFunc(r.Txs, func(x []byte) bool { return bytes.Equal(x, honest) }) > 1 {
+	r, err := c.PrepareProposal(&abci.RequestPrepareProposal{ProposerAddress: c.Proposer(), Height: height, Time: now, MaxTxBytes: 4 << 20, Txs: mempool})
+	if err != nil || len(r.Txs) != 10 || slices.IndexFunc(r.Txs, func(x []byte) bool { return bytes.Equal(x, honest) }) > 2 {
 		t.Fatalf("%d transactions: those of one account come before another's first: %v", len(r.Txs), err)
 	}
 	c.NextBlockOf(r.Txs...)
@@ -321,21 +321,21 @@ func TestProposalsKeepRoomForMoves(t *testing.T) {
 	general := later(t, c, alice, app.MaxGas, send(alice, bob, 1))
 	move := later(t, c, alice, app.MaxGas, &workv1.MsgReady{Provider: alice.String(), Order: "none"})
 	huge := later(t, c, alice, app.MaxGas+1, send(alice, bob, 1))
-	for name, x := range map[string]struct {
+	for name, x := range map[string]struct { // each has a proof before it, which takes some of the room
 		txs  [][]byte
 		want abci.ResponseProcessProposal_ProposalStatus
 	}{
 		"empty":                {nil, abci.ResponseProcessProposal_ACCEPT},
 		"seven of ten":         {slices.Repeat([][]byte{general}, 7), abci.ResponseProcessProposal_ACCEPT},
 		"eight of ten":         {slices.Repeat([][]byte{general}, 8), abci.ResponseProcessProposal_REJECT},
-		"moves fill it":        {slices.Repeat([][]byte{move}, 10), abci.ResponseProcessProposal_ACCEPT},
-		"more than fits":       {slices.Repeat([][]byte{move}, 11), abci.ResponseProcessProposal_REJECT},
+		"moves fill it":        {slices.Repeat([][]byte{move}, 9), abci.ResponseProcessProposal_ACCEPT},
+		"more than fits":       {slices.Repeat([][]byte{move}, 10), abci.ResponseProcessProposal_REJECT},
 		"moves first":          {[][]byte{move, general}, abci.ResponseProcessProposal_ACCEPT},
 		"moves last":           {[][]byte{general, move}, abci.ResponseProcessProposal_REJECT},
 		"no transaction":       {[][]byte{[]byte("x")}, abci.ResponseProcessProposal_REJECT},
 		"more gas than may be": {[][]byte{huge}, abci.ResponseProcessProposal_REJECT},
 	} {
-		r, err := c.ProcessProposal(&abci.RequestProcessProposal{Height: c.LastBlockHeight() + 1, Time: c.Now(), Txs: x.txs})
+		r, err := c.ProcessProposal(&abci.RequestProcessProposal{ProposerAddress: c.Proposer(), Height: c.LastBlockHeight() + 1, Time: c.Now(), Txs: begun(t, c, x.txs...)})
 		if err != nil || r.Status != x.want {
 			t.Errorf("%s: %v, %v", name, r, err)
 		}
@@ -398,8 +398,8 @@ func TestPayersDoNotMakeManyOfOne(t *testing.T) {
 	if r := check(t, c, late); r.Code != 0 {
 		t.Fatal(r.Log)
 	}
-	r, err := c.PrepareProposal(&abci.RequestPrepareProposal{Height: c.LastBlockHeight() + 1, Time: c.Now().Add(time.Second), MaxTxBytes: 4 << 20})
-	if err != nil || slices.IndexFunc(r.Txs, func(x []byte) bool { return bytes.Equal(x, late) }) != 1 {
+	r, err := c.PrepareProposal(&abci.RequestPrepareProposal{ProposerAddress: c.Proposer(), Height: c.LastBlockHeight() + 1, Time: c.Now().Add(time.Second), MaxTxBytes: 4 << 20})
+	if err != nil || slices.IndexFunc(r.Txs, func(x []byte) bool { return bytes.Equal(x, late) }) != 2 {
 		t.Fatalf("of %d moves the honest one is not the second: %v", len(r.Txs), err)
 	}
 }

@@ -17,7 +17,7 @@
 // Parameters are Rules, which the authority of genesis may replace.
 //
 // Time is protocol time, in milliseconds: see [Now]. Random
-// draws start from power.Keeper.Seed. A block in which nothing happens must
+// draws follow from beacon.Keeper.Value. A block in which nothing happens must
 // write nothing.
 package module
 

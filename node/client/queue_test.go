@@ -3,6 +3,7 @@ package client_test
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ import (
 
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/provider"
+	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -70,6 +72,8 @@ func newChain(t testing.TB, pause time.Duration, more ...chaintest.Option) *chai
 	}
 	g := chaintest.NewGenesis(append(more, chaintest.Fund(1_000_000_000, alice.Name))...)
 	g.Validators = []powerv1.Validator{{Account: chaintest.Named("v").String(), ConsensusKey: id.ConsensusKey, Power: 1}}
+	g.Keys = []beaconv1.Key{{Account: chaintest.Named("v").String(), Key: chaintest.Named("v").VRFKey()}}
+	c.config.Provers = []ed25519.PrivateKey{chaintest.Named("v").VRF}
 	g.Time = time.Now()
 	if c.config.Genesis, err = g.Doc(); err != nil {
 		t.Fatal(err)

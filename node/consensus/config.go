@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,9 @@ type Config struct {
 	// as id@host:port are dialled, and again whenever they are lost; those given as
 	// id alone are waited for. Of two nodes one dials the other.
 	Peers []string
+	// Provers are the keys with which a validator proves the beacon's values: its own, and one that
+	// will count. Without the one that counts, it proposes no transactions.
+	Provers []ed25519.PrivateKey
 
 	// CommitTimeout is the pause after a block; 500 ms if zero.
 	CommitTimeout time.Duration

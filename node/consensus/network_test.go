@@ -2,6 +2,7 @@ package consensus_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
+	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/node/consensus"
@@ -38,7 +40,7 @@ type network struct {
 func newNetwork(t testing.TB, dir string, n int) *network {
 	t.Helper()
 	g := chaintest.NewGenesis(chaintest.Fund(1_000*tally, alice.Name, bob.Name), chaintest.Challenger("challenger", 100*tally))
-	g.Validators = nil
+	g.Validators, g.Keys = nil, nil
 	g.Time = time.Now()
 	net := &network{nodes: make([]*consensus.Node, n)}
 	var peers []string
@@ -62,6 +64,8 @@ func newNetwork(t testing.TB, dir string, n int) *network {
 		g.Validators = append(g.Validators, powerv1.Validator{
 			Account: chaintest.Named(c.Name).String(), ConsensusKey: id.ConsensusKey, Power: 1,
 		})
+		c.Provers = []ed25519.PrivateKey{chaintest.Named(c.Name).VRF}
+		g.Keys = append(g.Keys, beaconv1.Key{Account: chaintest.Named(c.Name).String(), Key: chaintest.Named(c.Name).VRFKey()})
 		net.configs = append(net.configs, c)
 	}
 	if _, err := os.Stat(filepath.Join(net.configs[0].Dir, "config", "genesis.json")); err != nil {

@@ -100,6 +100,7 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 	if err := n.openApp(&c, logger, genesis.ChainID, conf.DBDir()); err != nil {
 		return nil, err
 	}
+	n.app.ProveWith(c.Provers...)
 	if err := n.openComet(ctx, logger, conf, genesis); err != nil {
 		return nil, err
 	}

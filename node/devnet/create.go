@@ -15,6 +15,7 @@ import (
 	cmtjson "github.com/cometbft/cometbft/libs/json"
 
 	"github.com/tally-network/tally/chain/app"
+	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/internal/bounded"
@@ -235,6 +236,7 @@ func (n *Network) describe() ([]byte, error) {
 		h := m.Home
 		g.Accounts = append(g.Accounts, app.Account{Address: h.Address, Balance: change})
 		g.Validators = append(g.Validators, powerv1.Validator{Account: h.Address, ConsensusKey: id.ConsensusKey, Power: 1})
+		g.Keys = append(g.Keys, beaconv1.Key{Account: h.Address, Key: h.VRFKey()})
 		g.Peers = append(g.Peers, providerv1.Peer{
 			Account: h.Address, Role: providerv1.ROLE_VALIDATOR, PeerKey: h.PeerKey(), VrfKey: h.VRFKey(),
 			Listing: providerv1.Listing{Addrs: h.Settings.Listen}, Stake: c.Stake,

@@ -5,6 +5,7 @@
 //	passphrase     of the keyring, so that the role can start unattended
 //	peer.pem       ed25519 key of the peer, registered on the chain
 //	vrf.pem        ed25519 key for draws; validators and providers
+//	beacon.pem     of a validator that has changed its key for the beacon
 //	genesis.json   of the chain; validators only
 //	chain/         the consensus node's; validators only
 //	store/         blobs
@@ -40,6 +41,7 @@ const (
 	passphraseFile = "passphrase"
 	peerFile       = "peer.pem"
 	vrfFile        = "vrf.pem"
+	beaconFile     = "beacon.pem"
 	genesisFile    = "genesis.json"
 	chainDir       = "chain"
 	storeDir       = "store"
@@ -56,6 +58,7 @@ type Home struct {
 	Address  string // of the account
 	Peer     ed25519.PrivateKey
 	VRF      ed25519.PrivateKey // validators and providers only
+	beacon   ed25519.PrivateKey // of a validator that has changed its key for the beacon
 	Metrics  *prometheus.Registry
 
 	account cryptotypes.PrivKey
@@ -134,6 +137,10 @@ func Open(dir string) (_ *Home, err error) {
 		if h.VRF, err = p2p.LoadKey(filepath.Join(dir, vrfFile)); err != nil {
 			return nil, fmt.Errorf("VRF key: %w", err)
 		}
+		h.beacon, err = p2p.LoadKey(filepath.Join(dir, beaconFile))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("key for the beacon: %w", err)
+		}
 	}
 	return h, h.Metrics.Register(collectors.NewBuildInfoCollector())
 }
@@ -165,6 +172,14 @@ func (h *Home) VRFKey() ed25519.PublicKey {
 		return nil
 	}
 	return h.VRF.Public().(ed25519.PublicKey)
+}
+
+// provers are the keys with which a validator may prove the beacon's values.
+func (h *Home) provers() []ed25519.PrivateKey {
+	if h.beacon == nil {
+		return []ed25519.PrivateKey{h.VRF}
+	}
+	return []ed25519.PrivateKey{h.VRF, h.beacon}
 }
 
 // Close closes what was opened of the home, and unlocks it.

@@ -29,7 +29,7 @@ type book struct {
 	registry Registry
 	leases   Leases
 	games    Games
-	seeds    Seeds
+	beacon   Beacon
 }
 
 // What a block looks at: so many peers that stand behind offers, so many offers, and of one

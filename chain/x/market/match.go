@@ -223,13 +223,13 @@ func (b book) lease(ctx context.Context, s *stock, id canon.Hash, o *job.Order, 
 // begin begins the lease of an order that meets x, and returns what the price
 // leaves of the maximum.
 func (b book) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *job.Order, p marketv1.Posting) error {
-	seed, err := b.seeds.Seed(ctx)
+	value, _, err := b.beacon.Value(ctx)
 	if err != nil {
 		return err
 	}
 	quote, err := b.leases.Begin(ctx, job.Match{
 		Order: *o, Lead: x.Validator, FeeBps: x.fee, Providers: parties(x.team),
-		Validators: parties(s.referees(x.Validator)), Seed: seed, Params: s.rules, Deposit: p.Deposit,
+		Validators: parties(s.referees(x.Validator)), Seed: value, Params: s.rules, Deposit: p.Deposit,
 	})
 	if err != nil {
 		return err

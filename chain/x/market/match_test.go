@@ -191,8 +191,8 @@ func (l *leases) Final(context.Context, canon.Hash) (canon.Hash, error) { return
 func (l *leases) Retired(context.Context, canon.Hash) (bool, error) { return false, nil }
 func (l *leases) Retention(context.Context) (int64, error)          { return 0, nil }
 
-func (l *leases) Led(context.Context, string) (int, error) { return 0, nil }
-func (l *leases) Seed(context.Context) (canon.Hash, error) { return canon.Hash{1}, nil }
+func (l *leases) Led(context.Context, string) (int, error)        { return 0, nil }
+func (l *leases) Value(context.Context) (canon.Hash, bool, error) { return canon.Hash{1}, true, nil }
 func (l *leases) Begin(_ context.Context, m job.Match) (job.Quote, error) {
 	l.tried[m.Order.ID()]++
 	if l.refuse[m.Lead] {
@@ -374,7 +374,7 @@ func TestMatchingIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, c.Power)
+	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, c.Beacon)
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
 	took := map[uint64]float64{} // by how many orders are open
 	open := uint64(0)
@@ -435,7 +435,7 @@ func BenchmarkEndBlock(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, c.Power)
+	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, c.Beacon)
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
 	for b.Loop() {
 		if err := m.EndBlock(ctx); err != nil {

@@ -23,11 +23,11 @@ type Module struct {
 
 // NewModule returns the module over k, which matches what the registry offers
 // and begins leases.
-func NewModule(k *Keeper, r Registry, l Leases, g Games, s Seeds) Module {
+func NewModule(k *Keeper, r Registry, l Leases, g Games, c Beacon) Module {
 	return Module{
 		Base:    module.Named(Name, k.Invariant),
 		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
-		book:    book{k, r, l, g, s},
+		book:    book{k, r, l, g, c},
 	}
 }
 

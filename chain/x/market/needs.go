@@ -59,8 +59,8 @@ type Games interface {
 	Rules(ctx context.Context) (dispute.Rules, error)
 }
 
-// Seeds gives what draws start from: nobody knew it when an order or offer of an
-// earlier block was posted.
-type Seeds interface {
-	Seed(ctx context.Context) (canon.Hash, error)
+// Beacon gives what draws follow from. An order is matched in a later block than it is posted
+// in, so nobody but that block's proposer knew the value when it was posted.
+type Beacon interface {
+	Value(ctx context.Context) (value canon.Hash, fresh bool, err error)
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/core/canon"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 )
 
@@ -45,9 +44,6 @@ func ValidateGenesis(g *powerv1.GenesisState) error {
 		total += v.Power
 		seen[v.Account], seen[string(v.ConsensusKey)] = true, true
 	}
-	if n := len(g.Seed); n != 0 && n != canon.HashSize {
-		return fmt.Errorf("power genesis: seed has %d bytes, want %d or none", n, canon.HashSize)
-	}
 	clear(seen)
 	for i, e := range g.Earned {
 		if _, err := address.Parse(e.Account); err != nil {
@@ -63,14 +59,6 @@ func ValidateGenesis(g *powerv1.GenesisState) error {
 
 // InitGenesis stores a state. ValidatorUpdates then tells consensus of the set.
 func (k *Keeper) InitGenesis(ctx context.Context, g *powerv1.GenesisState) error {
-	seed := g.Seed
-	if len(seed) == 0 {
-		h := canon.Sum(canon.DomainDraw, []byte(sdk.UnwrapSDKContext(ctx).ChainID()))
-		seed = h[:]
-	}
-	if err := k.seed.Set(ctx, seed); err != nil {
-		return err
-	}
 	for _, v := range g.Validators {
 		if err := k.validators.Set(ctx, ed25519.PubKey(v.ConsensusKey).Address(), v); err != nil {
 			return err
@@ -100,12 +88,8 @@ func (k *Keeper) ValidatorUpdates(ctx context.Context) ([]abci.ValidatorUpdate, 
 
 // ExportGenesis is the inverse of InitGenesis, in store order.
 func (k *Keeper) ExportGenesis(ctx context.Context) (*powerv1.GenesisState, error) {
-	seed, err := k.seed.Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	g := &powerv1.GenesisState{Seed: seed}
-	err = k.validators.Walk(ctx, nil, func(_ []byte, v powerv1.Validator) (bool, error) {
+	g := &powerv1.GenesisState{}
+	err := k.validators.Walk(ctx, nil, func(_ []byte, v powerv1.Validator) (bool, error) {
 		g.Validators = append(g.Validators, v)
 		return false, nil
 	})

@@ -1,13 +1,11 @@
-// Package power says who runs consensus, with how many votes, how much verified
-// computation each account has done, and what random draws start from.
+// Package power says who runs consensus, with how many votes, and how much verified
+// computation each account has done.
 //
 // The validator set is that of genesis. Earned power only grows: a settled
 // lease credits its workers, in millionths of a ut (1 ut = 4.32e11 FLOP).
-// The seed is the hash of the last earlier block with transactions. A block
-// without transactions does not write it.
 //
-// Call [NewKeeper] and [NewModule]. [Keeper.Credit] records work, and [Keeper.Seed] gives
-// what draws start from.
+// Call [NewKeeper] and [NewModule]. [Keeper.Credit] records work, [Keeper.Account] tells who a
+// validator of consensus is, and [Keeper.Turn] when it proposes.
 //
 // Invariants: the set is never empty. Each validator is stored under the address of its
 // consensus key.
@@ -27,7 +25,6 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
-	"github.com/tally-network/tally/core/canon"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 )
 
@@ -41,7 +38,6 @@ const FlopsPerMicroUT = 432_000
 type Keeper struct {
 	validators collections.Map[[]byte, powerv1.Validator] // by consensus address
 	earned     collections.Map[sdk.AccAddress, uint64]    // 10⁻⁶ ut
-	seed       collections.Item[[]byte]
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -52,7 +48,6 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService) *Keeper {
 			collections.BytesKey, codec.CollValue[powerv1.Validator](cdc)),
 		earned: collections.NewMap(sb, collections.NewPrefix(1), "earned",
 			sdk.AccAddressKey, collections.Uint64Value),
-		seed: collections.NewItem(sb, collections.NewPrefix(2), "seed", collections.BytesValue),
 	}
 	module.Seal(sb)
 	return k
@@ -86,26 +81,4 @@ func (k *Keeper) Earned(ctx context.Context, account sdk.AccAddress) (uint64, er
 		return 0, nil
 	}
 	return total, err
-}
-
-// Seed returns what draws in this block start from: the hash of the last earlier
-// block with transactions. It is known before the block is made, so nobody can
-// try transactions until a draw suits him; but who waits may choose among the
-// seeds that come, and the proposer of that earlier block had some say in it.
-// (The SDK's header has no hash of the block before.)
-func (k *Keeper) Seed(ctx context.Context) (canon.Hash, error) {
-	seed, err := k.seed.Get(ctx)
-	if err != nil {
-		return canon.Hash{}, err
-	}
-	return canon.HashOf(seed)
-}
-
-// EndBlock makes the block's hash the seed of the blocks to come, if it has
-// transactions. It must come after all modules that draw.
-func (k *Keeper) EndBlock(ctx context.Context) error {
-	if c := sdk.UnwrapSDKContext(ctx); c.TxCount() > 0 {
-		return k.seed.Set(ctx, c.HeaderHash())
-	}
-	return nil
 }

@@ -4,15 +4,11 @@ import (
 	"context"
 	"math"
 	"testing"
-	"time"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	"github.com/cosmos/cosmos-sdk/types/query"
-	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
-	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/power"
-	"github.com/tally-network/tally/core/canon"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
@@ -68,30 +64,6 @@ func TestCredit(t *testing.T) {
 	}
 }
 
-// Every draw of a block starts from a hash that was there before the block.
-func TestSeed(t *testing.T) {
-	c := chaintest.New(t, chaintest.Fund(100, alice.Name))
-	send := banktypes.NewMsgSend(alice.Address, bob.Address, coin.Of(1))
-	seed := func() canon.Hash {
-		h, err := c.Power.Seed(c.Ctx())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return h
-	}
-	seen := map[canon.Hash]bool{seed(): true}
-	for range 3 {
-		b := c.Deliver(alice, send)
-		if seed() != b.Hash || seen[seed()] {
-			t.Fatalf("seed %s after block %x", seed(), b.Hash)
-		}
-		seen[seed()] = true
-		if c.NextBlock(time.Second); !seen[seed()] {
-			t.Fatal("an empty block changed the seed")
-		}
-	}
-}
-
 func TestGenesis(t *testing.T) {
 	k, ctx := newKeeper(t)
 	g, err := k.ExportGenesis(ctx)
@@ -127,7 +99,6 @@ func TestValidateGenesis(t *testing.T) {
 		"same key":       func(g *powerv1.GenesisState) { g.Validators[0].ConsensusKey = g.Validators[1].ConsensusKey },
 		"earned nothing": func(g *powerv1.GenesisState) { g.Earned[0].MicroUt = 0 },
 		"earned twice":   func(g *powerv1.GenesisState) { g.Earned = append(g.Earned, g.Earned[0]) },
-		"seed":           func(g *powerv1.GenesisState) { g.Seed = []byte{1} },
 		"earned by x":    func(g *powerv1.GenesisState) { g.Earned[0].Account = "x" },
 	} {
 		g := set()

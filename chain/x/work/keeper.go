@@ -51,6 +51,7 @@ type Keeper struct {
 	escrow Escrow
 	stakes Stakes
 	power  Power
+	beacon Beacon
 	games  Games // see Tell
 
 	rules  module.Rules[workv1.Params]
@@ -59,10 +60,10 @@ type Keeper struct {
 }
 
 // NewKeeper returns a keeper over the given store.
-func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Escrow, s Stakes, p Power) *Keeper {
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Escrow, s Stakes, p Power, c Beacon) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
-		bank: bank, escrow: e, stakes: s, power: p,
+		bank: bank, escrow: e, stakes: s, power: p, beacon: c,
 		rules:  module.RulesOf(sb, 0, 11, codec.CollValue[workv1.Params](cdc), checkParams),
 		leases: newLeaseStore(sb),
 		record: newRecord(sb),

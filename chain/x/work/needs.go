@@ -58,8 +58,12 @@ type Bonds interface {
 	Reserved(ctx context.Context) (map[string]uint64, error)
 }
 
-// Power records verified computation, and knows what draws follow from.
+// Beacon gives what draws follow from, and says whether this block gave it.
+type Beacon interface {
+	Value(ctx context.Context) (value canon.Hash, fresh bool, err error)
+}
+
+// Power records verified computation.
 type Power interface {
-	Seed(ctx context.Context) (canon.Hash, error)
 	Credit(ctx context.Context, account sdk.AccAddress, flops uint64) error
 }

@@ -75,7 +75,7 @@ func (n *neighbours) Resume(context.Context, sdk.AccAddress) error { return nil 
 
 func (n *neighbours) Credit(context.Context, sdk.AccAddress, uint64) error { return nil }
 
-func (n *neighbours) Seed(context.Context) (canon.Hash, error) { return canon.Hash{}, nil }
+func (n *neighbours) Value(context.Context) (canon.Hash, bool, error) { return canon.Hash{}, true, nil }
 
 func (n *neighbours) Tax(context.Context, canon.Hash, string, uint64) error { return n.err }
 
@@ -101,7 +101,7 @@ func party(name string, rate uint64) job.Party {
 func alone(t *testing.T, n *neighbours) (*work.Keeper, job.Params, sdk.Context, store.KVStoreService) {
 	t.Helper()
 	ctx, svc, cdc := chaintest.Store(t)
-	k := work.NewKeeper(cdc, svc, n, n, n, n)
+	k := work.NewKeeper(cdc, svc, n, n, n, n, n)
 	if err := k.InitGenesis(ctx, work.DefaultGenesis()); err != nil {
 		t.Fatal(err)
 	}

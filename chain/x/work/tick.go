@@ -22,6 +22,12 @@ const (
 	maxRead = 512
 )
 
+// Waits reports whether something is due in this block: then draws may follow from its value.
+func (k *Keeper) Waits(ctx context.Context) (bool, error) {
+	due, err := k.leases.due(ctx)
+	return len(due) > 0, err
+}
+
 // EndBlock lets time pass, and prunes what has been settled for long enough.
 func (k *Keeper) EndBlock(ctx context.Context) error {
 	if err := k.passTime(ctx); err != nil {
@@ -36,8 +42,8 @@ func (k *Keeper) passTime(ctx context.Context) error {
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	seed, err := k.power.Seed(ctx)
-	if err != nil {
+	seed, fresh, err := k.beacon.Value(ctx)
+	if err != nil || !fresh { // what is due makes every block have a value: see Waits
 		return err
 	}
 	read := 0

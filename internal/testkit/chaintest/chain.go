@@ -6,6 +6,9 @@
 //	c.Deliver(alice, msg)          // a block with one transaction
 //	c.NextBlock(5 * time.Second)   // an empty one, five seconds later
 //
+// Each block begins with the proof of the beacon's value, if it needs one. Its result is not
+// among those of a Block.
+//
 // A sponsor pays the fees of all accounts that the genesis names, so balances show
 // what modules moved. QueueWithFee lets the sender pay.
 //
@@ -45,6 +48,8 @@ const (
 // Chain is an application and the blocks that a test has made for it.
 type Chain struct {
 	*app.App
+	Failed int32 // rounds that the block before failed in, as the next block tells
+
 	t        testing.TB
 	proposer []byte // consensus address
 	height   int64
@@ -52,6 +57,7 @@ type Chain struct {
 	hash     [32]byte
 	queue    [][]byte
 	queued   map[string]uint64 // transactions in the queue by account
+	under    sdk.Context       // of the next block, if Do has begun it
 	executed [][]sdk.Msg       // the newest, oldest first
 }
 
@@ -61,6 +67,7 @@ type Block struct {
 	Height int64
 	Time   time.Time
 	Hash   [32]byte
+	Proof  *abci.ExecTxResult // of the beacon's value; nil: the block has none
 }
 
 // New starts a chain whose genesis the options describe, at height 0.
@@ -90,6 +97,7 @@ func Open(t testing.TB, db dbm.DB, options ...Option) *Chain {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	a.ProveWith(producer.VRF)
 	c := &Chain{
 		App: a, t: t, time: doc.GenesisTime, queued: map[string]uint64{},
 		proposer: cmted25519.PubKey(g.Validators[0].ConsensusKey).Address(),
@@ -100,6 +108,9 @@ func Open(t testing.TB, db dbm.DB, options ...Option) *Chain {
 
 // Now returns the time of the last block.
 func (c *Chain) Now() time.Time { return c.time }
+
+// Proposer returns the consensus address of who proposes all blocks.
+func (c *Chain) Proposer() []byte { return c.proposer }
 
 // Ctx returns a context to read the state after the last block. Writes are lost.
 func (c *Chain) Ctx() sdk.Context {
@@ -173,28 +184,51 @@ func (c *Chain) NextBlock(d time.Duration) Block {
 		h.Write(tx)
 	}
 	h.Sum(c.hash[:0])
+	txs := c.begun()
 	res, err := c.FinalizeBlock(&abci.RequestFinalizeBlock{
-		Height: c.height, Time: c.time, Hash: c.hash[:], ProposerAddress: c.proposer, Txs: c.queue,
+		Height: c.height, Time: c.time, Hash: c.hash[:], ProposerAddress: c.proposer, Txs: txs, DecidedLastCommit: abci.CommitInfo{Round: c.Failed},
 	})
 	if err != nil {
 		c.t.Fatalf("height %d: %v", c.height, err)
 	}
+	var proof *abci.ExecTxResult
+	if len(txs) > 0 && c.Proves(txs[0]) {
+		proof, res.TxResults, txs = res.TxResults[0], res.TxResults[1:], txs[1:]
+		if proof.Code != 0 {
+			c.t.Fatalf("height %d: the proof of the beacon's value: %s", c.height, proof.Log)
+		}
+	}
 	if _, err := c.Commit(); err != nil {
 		c.t.Fatalf("height %d: %v", c.height, err)
 	}
-	txs := c.queue
 	c.queue = nil
 	clear(c.queued)
 	c.tryAgain(txs, func(i int) bool { return res.TxResults[i].Code == 0 })
 	if err := c.CheckInvariants(c.Ctx()); err != nil {
 		c.t.Fatalf("height %d: %v", c.height, err)
 	}
-	return Block{res, c.height, c.time, c.hash}
+	return Block{res, c.height, c.time, c.hash, proof}
+}
+
+// begun returns the transactions of the next block: those of the queue, and before them the proof
+// that they need.
+func (c *Chain) begun() [][]byte {
+	if c.height == 1 || len(c.queue) > 0 && c.Proves(c.queue[0]) { // as a proposer made it
+		return c.queue
+	}
+	ctx := c.under
+	if c.under = (sdk.Context{}); ctx.IsZero() {
+		ctx = c.NewNextBlockContext(c.header())
+	}
+	txs, err := c.Begun(ctx, c.queue)
+	if err != nil {
+		c.t.Fatalf("height %d: %v", c.height, err)
+	}
+	return txs
 }
 
 // TakeQueue returns the queued transactions, which are then in no queue.
 func (c *Chain) TakeQueue() [][]byte {
-	txs := c.queue
 	c.queue = nil
 	clear(c.queued)
 	return txs
@@ -241,7 +275,8 @@ func (c *Chain) Do(f func(sdk.Context) error) error {
 	}
 	h := c.header()
 	h.Height++
-	ctx, write := c.NewNextBlockContext(h).WithHeaderHash(c.hash[:]).CacheContext()
+	c.under = c.NewNextBlockContext(h)
+	ctx, write := c.under.WithHeaderHash(c.hash[:]).CacheContext()
 	err := f(ctx)
 	if err == nil {
 		write()
@@ -280,5 +315,6 @@ func (c *Chain) Restart(db dbm.DB) {
 	if a.LastBlockHeight() != c.height {
 		c.t.Fatalf("restarts at height %d, want %d", a.LastBlockHeight(), c.height)
 	}
+	a.ProveWith(producer.VRF)
 	c.App = a
 }

@@ -29,6 +29,7 @@ func (c *Chain) Fork() *Chain {
 	}); err != nil {
 		c.t.Fatal(err)
 	}
+	a.ProveWith(producer.VRF)
 	fork := &Chain{App: a, t: c.t, time: c.time, proposer: c.proposer, queued: maps.Clone(c.queued)}
 	fork.NextBlock(0)
 	return fork

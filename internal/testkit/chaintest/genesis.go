@@ -11,6 +11,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/wire"
+	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -64,10 +65,12 @@ func edKey(name string) ed25519.PrivateKey {
 // Option adds to a genesis.
 type Option func(*app.Genesis)
 
+// producer proposes all blocks.
+var producer = Named("producer")
+
 // NewGenesis describes a chain with one block producer, and what the options
 // add.
 func NewGenesis(options ...Option) app.Genesis {
-	producer := Named("producer")
 	g := app.Genesis{
 		ChainID: ChainID,
 		Time:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -75,6 +78,7 @@ func NewGenesis(options ...Option) app.Genesis {
 		Validators: []powerv1.Validator{{
 			Account: producer.String(), ConsensusKey: edKey("consensus").Public().(ed25519.PublicKey), Power: 10,
 		}},
+		Keys: []beaconv1.Key{{Account: producer.String(), Key: producer.VRFKey()}},
 	}
 	for _, o := range options {
 		o(&g)

@@ -1,0 +1,69 @@
+package power
+
+import (
+	"context"
+	"fmt"
+
+	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
+	cmttypes "github.com/cometbft/cometbft/types"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
+)
+
+// maxTurns bounds what finding a turn costs: turns that are played, times validators.
+const maxTurns = 1 << 20
+
+// Account returns the account of the validator with a consensus address.
+func (k *Keeper) Account(ctx context.Context, consensus []byte) (sdk.AccAddress, error) {
+	v, err := k.validators.Get(ctx, consensus)
+	if err != nil {
+		return nil, fmt.Errorf("%X is not the address of a validator: %w", consensus, err)
+	}
+	return address.Parse(v.Account)
+}
+
+// Has reports whether an account is that of a validator.
+func (k *Keeper) Has(ctx context.Context, account sdk.AccAddress) (found bool, err error) {
+	err = k.validators.Walk(ctx, nil, func(_ []byte, v powerv1.Validator) (bool, error) {
+		found = v.Account == account.String()
+		return found, nil
+	})
+	return found, err
+}
+
+// Turn returns who proposes so many turns after the first of the chain: each block is a turn
+// after the one before, and so is each round of a block. CometBFT's own rotation of the set
+// says so. It repeats itself after as many turns as there are votes, divided by what all
+// powers have in common. It is nil if that is too many to play.
+func (k *Keeper) Turn(ctx context.Context, after int64) (sdk.AccAddress, error) {
+	var all []*cmttypes.Validator
+	accounts := map[string]string{}
+	var total, common int64
+	err := k.validators.Walk(ctx, nil, func(at []byte, v powerv1.Validator) (bool, error) {
+		all = append(all, cmttypes.NewValidator(cmted25519.PubKey(v.ConsensusKey), v.Power))
+		accounts[string(at)] = v.Account
+		total, common = total+v.Power, gcd(common, v.Power)
+		return false, nil
+	})
+	if err != nil || len(all) == 0 || after < 0 {
+		return nil, err
+	}
+	if after %= total / common; after > maxTurns/int64(len(all)) {
+		return nil, nil
+	}
+	set := cmttypes.NewValidatorSet(all)
+	if after > 0 {
+		set.IncrementProposerPriority(int32(after))
+	}
+	return address.Parse(accounts[string(set.GetProposer().Address)])
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

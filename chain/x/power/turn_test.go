@@ -1,0 +1,59 @@
+package power_test
+
+import (
+	"fmt"
+	"testing"
+
+	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
+	cmttypes "github.com/cometbft/cometbft/types"
+
+	"github.com/tally-network/tally/chain/x/power"
+	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+)
+
+// Turns are those that CometBFT gives: one after another, for powers of every kind, and again
+// from the beginning.
+func TestTurnsAreCometBFTs(t *testing.T) {
+	for _, powers := range [][]int64{{1}, {1, 1, 1, 1}, {10, 10, 20}, {3, 4, 5, 7, 1}, {1, 100}, {6, 9, 15, 30}} {
+		g := &powerv1.GenesisState{}
+		var all []*cmttypes.Validator
+		names := map[string]string{}
+		for i, p := range powers {
+			v := chaintest.Named(fmt.Sprint("v", i))
+			g.Validators = append(g.Validators, powerv1.Validator{Account: v.String(), ConsensusKey: v.PeerKey(), Power: p})
+			all = append(all, cmttypes.NewValidator(cmted25519.PubKey(v.PeerKey()), p))
+			names[string(cmted25519.PubKey(v.PeerKey()).Address())] = v.String()
+		}
+		ctx, svc, cdc := chaintest.Store(t)
+		k := power.NewKeeper(cdc, svc)
+		if err := k.InitGenesis(ctx, g); err != nil {
+			t.Fatal(err)
+		}
+		comet := cmttypes.NewValidatorSet(all)
+		for after := range int64(300) {
+			got, err := k.Turn(ctx, after)
+			if want := names[string(comet.GetProposer().Address)]; err != nil || got.String() != want {
+				t.Fatalf("powers %v, turn %d: %s, want %s (%v)", powers, after, got, want, err)
+			}
+			comet.IncrementProposerPriority(1)
+		}
+	}
+}
+
+// What would take too long to find out is not known, instead of stopping blocks.
+func TestTurnsAreBounded(t *testing.T) {
+	ctx, svc, cdc := chaintest.Store(t)
+	k := power.NewKeeper(cdc, svc)
+	g := set()
+	g.Validators[0].Power, g.Validators[1].Power = 1<<50, 1<<50+1
+	if err := k.InitGenesis(ctx, g); err != nil {
+		t.Fatal(err)
+	}
+	if who, err := k.Turn(ctx, 1<<40); who != nil || err != nil {
+		t.Fatal(who, err)
+	}
+	if who, err := k.Turn(ctx, 1<<10); who == nil || err != nil {
+		t.Fatal(who, err)
+	}
+}
