@@ -43,7 +43,7 @@ func key(name string) ed25519.PrivateKey {
 }
 
 func party(name string, r job.Rates) job.Party {
-	return job.Party{Account: name, Key: key(name).Public().(ed25519.PublicKey), Rates: r}
+	return job.Party{Account: name, Key: key(name).Public().(ed25519.PublicKey), Weight: stake, Rates: r}
 }
 
 func provider(i int) string  { return fmt.Sprintf("provider-%02d", i) }

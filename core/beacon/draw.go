@@ -20,6 +20,7 @@ const (
 	Auditors   Purpose = "auditors"   // of an attempt
 	Questions  Purpose = "questions"  // what a custodian must show
 	Replicas   Purpose = "replicas"   // providers that compute a unit beside one another
+	Inner      Purpose = "inner"      // the step within a segment to which replicas commit
 	Probes     Purpose = "probes"     // what a peer is asked, to see whether it can do its work
 	Tasks      Purpose = "tasks"      // work for idle machines
 )

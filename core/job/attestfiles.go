@@ -103,7 +103,10 @@ func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error
 		return nil, err
 	}
 	c := &l.Order.Conditions
-	drawn := m.able(l.lots(seed, beacon.Files, 0, l.Files.Draws), l.referees(), c.Custodians, bond)
+	drawn, err := m.able(l.lots(seed, beacon.Files, 0, l.Files.Draws), l.referees(), c.Custodians, bond)
+	if err != nil {
+		return nil, err
+	}
 	if len(drawn) < c.Quorum() {
 		return nil, fmt.Errorf("%d of the validators that were tried can put up %d utally to keep the order's files, the order wants %d", len(drawn), bond, c.Quorum())
 	}

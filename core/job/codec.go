@@ -56,7 +56,7 @@ func (l *fixed) Code(w *canon.Codec) {
 	w.Hash(&l.Seed)
 	w.I64(&l.MatchedAt)
 	for _, p := range []*[]Party{&l.Providers, &l.Auditors} {
-		canon.Seq(w, p, MaxParties, 5, codeParty)
+		canon.Seq(w, p, MaxParties, 6, codeParty)
 	}
 }
 

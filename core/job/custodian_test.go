@@ -500,7 +500,7 @@ func TestLeaseWithoutCustodiansStops(t *testing.T) {
 		k.pass(7)
 	}
 	if left := k.lease.referees(); len(left) != 1 {
-		t.Fatalf("%q are left", left)
+		t.Fatalf("%v are left", left)
 	}
 	k.pass(400)
 	if k.lease.Phase != Settled || k.lease.Reason != "too few validators are left that could keep a unit" {

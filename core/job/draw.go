@@ -116,11 +116,16 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 	first := len(u.Attested) == 0
 	pool := l.referees()
 	before := slices.Clone(m.spent)
-	others := slices.DeleteFunc(slices.Clone(pool), func(a string) bool { return u.custodian(a) != nil })
-	custodians := m.able(l.lots(seed, beacon.Custodians, i, u.Attempt), others, min(c.Custodians-l.standing(u), maxKept-len(u.Attested)), keep)
+	others := slices.DeleteFunc(slices.Clone(pool), func(p Party) bool { return u.custodian(p.Account) != nil })
+	custodians, err := m.able(l.lots(seed, beacon.Custodians, i, u.Attempt), others, min(c.Custodians-l.standing(u), maxKept-len(u.Attested)), keep)
+	if err != nil {
+		return false, nil, err
+	}
 	var auditors []string
 	if first {
-		auditors = m.able(l.lots(seed, beacon.Auditors, i, u.Attempt), pool, c.Auditors, verdict)
+		if auditors, err = m.able(l.lots(seed, beacon.Auditors, i, u.Attempt), pool, c.Auditors, verdict); err != nil {
+			return false, nil, err
+		}
 	}
 	if l.standing(u)+len(custodians) < c.Quorum() || first && len(auditors) < min(c.Auditors, len(pool)) {
 		m.spent = before
@@ -148,26 +153,42 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 
 // referees returns who may be drawn: never the lead of the moment, who may have taken
 // over from the first, nor who was convicted in this lease.
-func (l *Lease) referees() (out []string) {
+func (l *Lease) referees() (out []Party) {
 	for _, p := range l.Auditors {
 		if p.Account != l.Lead() && !slices.Contains(l.Barred, p.Account) {
-			out = append(out, p.Account)
+			out = append(out, p)
 		}
 	}
 	return out
 }
 
 // able draws up to want of a pool who can put up a bond.
-func (m *means) able(lots beacon.Lots, pool []string, want int, bond uint64) (out []string) {
+func (m *means) able(lots beacon.Lots, pool []Party, want int, bond uint64) (out []string, err error) {
 	if want <= 0 {
-		return nil
+		return nil, nil
 	}
-	for _, at := range lots.Pick(len(pool), drawTries*(want+1)) {
-		if len(out) < want && m.take(pool[at], bond) {
-			out = append(out, pool[at])
+	drawn, err := weighted(lots, pool, drawTries*(want+1))
+	for _, p := range drawn {
+		if len(out) < want && m.take(p.Account, bond) {
+			out = append(out, p.Account)
 		}
 	}
-	return out
+	return out, err
+}
+
+// weighted draws some of a pool, each next one in proportion to the weights that are left: who
+// divides its stake among accounts is drawn as often.
+func weighted(lots beacon.Lots, pool []Party, n int) ([]Party, error) {
+	weights := make([]uint64, len(pool))
+	for i, p := range pool {
+		weights[i] = p.Weight
+	}
+	at, err := lots.Weighted(weights, n)
+	out := make([]Party, len(at))
+	for i, j := range at {
+		out[i] = pool[j]
+	}
+	return out, err
 }
 
 // lots returns the chance of a draw for an attempt of a unit, or of any number for the lease.

@@ -1,11 +1,14 @@
 package job
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 )
@@ -142,5 +145,31 @@ func TestVerdictBondsAreFreeAfterTheirWindow(t *testing.T) {
 			t.Fatal("a verdict was disputed whose bond is free")
 		}
 		w.finish()
+	}
+}
+
+// A validator is drawn in proportion to its stake, first and as each next one.
+func TestStakeDecidesDraws(t *testing.T) {
+	const runs = 4_000
+	pool := []Party{{Account: "large", Weight: 6}, {Account: "a", Weight: 1}, {Account: "b", Weight: 1}, {Account: "c", Weight: 2}, {Account: "none"}}
+	first := map[string]int{}
+	for i := range uint64(runs) {
+		seed := canon.Sum("seed", binary.LittleEndian.AppendUint64(nil, i))
+		drawn, err := weighted(beacon.Draw(seed, beacon.Auditors, nil), pool, len(pool))
+		if err != nil || len(drawn) != 4 {
+			t.Fatalf("drawn %v, %v", drawn, err)
+		}
+		first[drawn[0].Account]++
+	}
+	for _, p := range pool {
+		want := float64(runs*p.Weight) / 10
+		if got := float64(first[p.Account]); math.Abs(got-want) > 5*math.Sqrt(want+1) {
+			t.Errorf("%s, with %d of 10, is drawn first %.0f times of %d", p.Account, p.Weight, got, runs)
+		}
+	}
+	m := testMatch()
+	m.Validators[0].Weight, m.Validators[1].Weight = math.MaxUint64, 1
+	if _, _, err := NewLease(m, 0); err == nil {
+		t.Error("stakes that do not add up were taken")
 	}
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
@@ -222,14 +223,14 @@ func TestCustodianOfAWrongFragmentIsExposed(t *testing.T) {
 	if u := &k.lease.Units[0]; u.Status != Accepted {
 		t.Fatalf("the unit is %v", u.Status)
 	}
-	k.finish()
-	var wage uint64 // as an auditor of the unit, if it was drawn for that too
-	for _, a := range k.lease.Units[0].Audits {
-		if a.Auditor == liar {
-			wage = k.lease.Quote.Audit
+	var audits uint64 // are another matter
+	if u := &k.lease.Units[0]; slices.ContainsFunc(u.Audits, func(a Audit) bool { return a.Auditor == liar }) {
+		if audits, err = k.lease.auditWage(u); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if k.purse[liar] != wage || k.purse[next] == 0 {
+	k.finish()
+	if k.purse[liar] != audits || k.purse[next] == 0 {
 		t.Fatalf("the liar is paid %d, who keeps in its place %d", k.purse[liar], k.purse[next])
 	}
 }

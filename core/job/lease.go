@@ -90,8 +90,8 @@ type Party struct {
 	Account string
 	Key     []byte // ed25519 peer key
 	VRF     []byte // validators only
+	Weight  uint64 // utally of stake when the lease began, by which it is drawn
 	Rates          // providers only
-	Weight  uint64 // utally of stake when the lease began, by which places are drawn; providers only
 }
 
 // Phase is where a lease stands.

@@ -70,14 +70,9 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	l.MakeSkeleton()
 	l.enter(0)
 	l.sight = nil
-	draw := func(p beacon.Purpose) []Party {
-		var out []Party
-		for _, i := range l.lots(m.Seed, p, 0, 0).Pick(len(m.Validators), MaxParties) {
-			out = append(out, m.Validators[i])
-		}
-		return out
+	if l.Auditors, err = weighted(l.lots(m.Seed, beacon.Pool, 0, 0), m.Validators, MaxParties); err != nil {
+		return Lease{}, nil, err
 	}
-	l.Auditors = draw(beacon.Pool)
 	bond, err := l.leadBond()
 	if err != nil {
 		return Lease{}, nil, err
@@ -87,7 +82,11 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 		return Lease{}, nil, err
 	}
 	l.Leads = []Leader{{Account: m.Lead}}
-	for _, v := range draw(beacon.Succession) {
+	successors, err := weighted(l.lots(m.Seed, beacon.Succession, 0, 0), m.Validators, MaxParties)
+	if err != nil {
+		return Lease{}, nil, err
+	}
+	for _, v := range successors {
 		l.Leads = append(l.Leads, Leader{Account: v.Account})
 	}
 	files, err := l.drawFiles(m.Seed, &means{free: m.Free}, now)

@@ -34,7 +34,7 @@ func (l *Lease) drawPlaces(i int, seed canon.Hash, m *means, now int64) (effects
 	}
 	l.count()
 	before := slices.Clone(m.spent)
-	drawn, err := m.weighed(l.lots(seed, beacon.Replicas, i, u.Attempt), l.placeable(i), want, bond)
+	drawn, err := m.able(l.lots(seed, beacon.Replicas, i, u.Attempt), l.placeable(i), want, bond)
 	if err != nil {
 		return nil, err
 	}
@@ -77,20 +77,4 @@ func (l *Lease) placeable(i int) (out []Party) {
 		out = append(out, last...)
 	}
 	return out
-}
-
-// weighed draws up to want of a pool who can put up a bond, by what each had staked when the
-// lease began: who splits its stake among accounts has as many places in the mean.
-func (m *means) weighed(lots beacon.Lots, pool []Party, want int, bond uint64) (out []string, err error) {
-	weights := make([]uint64, len(pool))
-	for i, p := range pool {
-		weights[i] = p.Weight
-	}
-	drawn, err := lots.Weighted(weights, drawTries*(want+1))
-	for _, at := range drawn {
-		if len(out) < want && m.take(pool[at].Account, bond) {
-			out = append(out, pool[at].Account)
-		}
-	}
-	return out, err
 }

@@ -61,7 +61,8 @@ func (l *Lease) InnerStep(unit, segment int) int {
 	if steps < 2 {
 		return 0
 	}
-	return steps - 1 - int(beacon.Draw(l.Units[unit].Seed, beacon.Replicas, []byte("inner")).Below(uint64(segment), uint64(steps/2)))
+	u := &l.Units[unit]
+	return steps - 1 - int(l.lots(u.Seed, beacon.Inner, unit, u.Attempt).Below(uint64(segment), uint64(steps/2)))
 }
 
 // Commit fixes what a replica will say of a unit (proof.Commitment).

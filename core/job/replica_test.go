@@ -389,7 +389,7 @@ func TestStakeDecidesWhoIsDrawn(t *testing.T) {
 		for i := range tries {
 			m := means{free: func(string) uint64 { return 1 }}
 			lots := beacon.Draw(canon.Sum("seed", []byte(fmt.Sprint(i))), beacon.Replicas, nil)
-			drawn, err := m.weighed(lots, pool, 2, 1)
+			drawn, err := m.able(lots, pool, 2, 1)
 			if err != nil || len(drawn) != 2 {
 				t.Fatal(drawn, err)
 			}

@@ -137,7 +137,7 @@ func TestVerdictChallengesAreRefused(t *testing.T) {
 	if err := w.try(good); err == nil {
 		t.Fatal("a refuted verdict was challenged again")
 	}
-	if slices.Contains(w.lease.referees(), a.Auditor) {
+	if slices.ContainsFunc(w.lease.referees(), func(p Party) bool { return p.Account == a.Auditor }) {
 		t.Fatal("an auditor whose verdict was refuted may be drawn again")
 	}
 }

@@ -388,7 +388,7 @@ func (s *stock) referees(lead string) (out []*providerv1.Candidate) {
 func parties(peers []*providerv1.Candidate) []job.Party {
 	out := make([]job.Party, len(peers))
 	for i, p := range peers {
-		out[i] = job.Party{Account: p.Account, Key: p.PeerKey, VRF: p.VrfKey, Rates: ratesOf(p), Weight: p.Free}
+		out[i] = job.Party{Account: p.Account, Key: p.PeerKey, VRF: p.VrfKey, Rates: ratesOf(p), Weight: p.Stake}
 	}
 	slices.SortFunc(out, func(x, y job.Party) int { return cmp.Compare(x.Account, y.Account) })
 	return out

@@ -29,7 +29,7 @@ func candidateOf(p providerv1.Peer) providerv1.Candidate {
 	return providerv1.Candidate{
 		Account: p.Account, PeerKey: p.PeerKey, VrfKey: p.VrfKey,
 		UnitPrice: p.Listing.UnitPrice, BytePrice: p.Listing.BytePrice,
-		Free: p.Stake - p.Reserved, JailedUntil: p.JailedUntil, Unanswered: p.Unanswered,
+		Free: p.Stake - p.Reserved, Stake: p.Stake, JailedUntil: p.JailedUntil, Unanswered: p.Unanswered,
 	}
 }
 

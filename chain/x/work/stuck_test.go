@@ -93,7 +93,7 @@ func (n *neighbours) SendCoinsFromModuleToAccount(context.Context, string, sdk.A
 
 func party(name string, rate uint64) job.Party {
 	a := chaintest.Named(name)
-	return job.Party{Account: a.String(), Key: a.PeerKey(), VRF: a.VRFKey(), Rates: job.Rates{GFLOP: rate}}
+	return job.Party{Account: a.String(), Key: a.PeerKey(), VRF: a.VRFKey(), Weight: 1, Rates: job.Rates{GFLOP: rate}}
 }
 
 // alone returns a keeper among such neighbours, with rules by which the files of an order
