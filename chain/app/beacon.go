@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -35,13 +36,26 @@ func (a *App) Begun(ctx sdk.Context, txs [][]byte) ([][]byte, error) {
 	return append([][]byte{proof.raw}, txs...), err
 }
 
+// Drawer is a module that draws at the end of a block. Waits reports whether it will, if the block
+// has a value.
+type Drawer interface {
+	Waits(ctx context.Context) (bool, error)
+}
+
 // drawWaits reports whether a draw waits for the value of a block.
 func (a *App) drawWaits(ctx sdk.Context) (bool, error) {
 	ctx, _ = ctx.WithGasMeter(storetypes.NewInfiniteGasMeter()).CacheContext()
 	if err := a.countTime(ctx); err != nil {
 		return false, err
 	}
-	return a.Work.Waits(ctx)
+	for _, m := range a.modules {
+		if d, ok := m.(Drawer); ok {
+			if waits, err := d.Waits(ctx); err != nil || waits {
+				return waits, err
+			}
+		}
+	}
+	return false, nil
 }
 
 // prove returns the transaction that gives the value of the block that this node proposes.

@@ -199,6 +199,41 @@ func TestADrawDemandsAValue(t *testing.T) {
 	}
 }
 
+// An order that waits for its match demands a value of the next block, and its lease follows from that
+// one: not from the value of the block that holds the order, which that block's proposer knew.
+func TestAMatchDemandsAValue(t *testing.T) {
+	c := chaintest.New(t, worktest.Network()...)
+	worktest.Offer(c, "v0")
+	o := worktest.Order()
+	c.Deliver(worktest.Consumer, worktest.Post(o))
+	posted := value(t, c)
+	if judge(t, c) {
+		t.Fatal("a block without the value that a match waits for was taken")
+	}
+	c.NextBlock(time.Second)
+	if seed := worktest.Join(t, c, o).State().Seed; seed != value(t, c) || seed == posted {
+		t.Fatalf("a lease from %v, posted at %v, matched at %v", seed.Short(), posted.Short(), value(t, c).Short())
+	}
+}
+
+// An order that nobody meets costs a value only when it is tried.
+func TestAnOrderThatWaitsLeavesTheChainIdle(t *testing.T) {
+	c := chaintest.New(t, worktest.Network()...)
+	worktest.Offer(c, "v0")
+	o := worktest.Order()
+	o.Conditions.MaxPrice, o.Conditions.Expires = 1, time.Hour.Milliseconds()
+	c.Deliver(worktest.Consumer, worktest.Post(o))
+	values := 0
+	for range 120 { // tried at once, and after 10, 20 and 40 seconds
+		if c.NextBlock(time.Second).Proof != nil {
+			values++
+		}
+	}
+	if values != 4 {
+		t.Fatalf("%d of 120 blocks have a value", values)
+	}
+}
+
 // A node that has not the key of its validator proposes no transactions.
 func TestWhoCannotProveProposesNothing(t *testing.T) {
 	c := chaintest.New(t, network()...)

@@ -70,7 +70,7 @@ func (a *App) wire() []Module {
 	a.Power = power.NewKeeper(a.Codec, a.store(power.Name))
 	a.Beacon = beacon.NewKeeper(a.Codec, a.store(beacon.Name), a.Power)
 	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply)
-	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Power, a.Beacon)
+	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Power)
 	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Provider, a.Work)
 	a.Work.Tell(a.Dispute)
 	return []Module{
@@ -80,7 +80,7 @@ func (a *App) wire() []Module {
 		beacon.NewModule(a.Beacon),
 		provider.NewModule(a.Provider),
 		market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Beacon),
-		work.NewModule(a.Work, a.Dispute),
+		work.NewModule(a.Work, a.Dispute, a.Beacon),
 		dispute.NewModule(a.Dispute),
 	}
 }

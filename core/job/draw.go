@@ -118,14 +118,12 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 	before := slices.Clone(m.spent)
 	others := slices.DeleteFunc(slices.Clone(pool), func(p Party) bool { return u.custodian(p.Account) != nil })
 	custodians, err := m.able(l.lots(seed, beacon.Custodians, i, u.Attempt), others, min(c.Custodians-l.standing(u), maxKept-len(u.Attested)), keep)
+	var auditors []string
+	if err == nil && first {
+		auditors, err = m.able(l.lots(seed, beacon.Auditors, i, u.Attempt), pool, c.Auditors, verdict)
+	}
 	if err != nil {
 		return false, nil, err
-	}
-	var auditors []string
-	if first {
-		if auditors, err = m.able(l.lots(seed, beacon.Auditors, i, u.Attempt), pool, c.Auditors, verdict); err != nil {
-			return false, nil, err
-		}
 	}
 	if l.standing(u)+len(custodians) < c.Quorum() || first && len(auditors) < min(c.Auditors, len(pool)) {
 		m.spent = before

@@ -117,7 +117,7 @@ type Lease struct {
 	FeeBps    uint64
 	Quote     Quote
 	Deposit   uint64     // utally, locked beside the price
-	Seed      canon.Hash // from a block before the match; the custodians of the files and the succession are drawn from it
+	Seed      canon.Hash // of the block of the match; the pool, the custodians of the files and the succession are drawn from it
 	MatchedAt int64
 
 	Leads     []Leader // the lead and, in drawn order, who may take over

@@ -15,7 +15,7 @@ type Match struct {
 	FeeBps     uint64
 	Providers  []Party    // who work under the lead, in account order
 	Validators []Party    // all others that are independent of the lead, in account order
-	Seed       canon.Hash // of an earlier block
+	Seed       canon.Hash // of the block, which is later than that of the order
 	Params     Params
 	Deposit    uint64                      // utally, locked beside the price
 	Free       func(account string) uint64 // utally that it could put up as a bond

@@ -108,9 +108,33 @@ func (b book) expireOne(ctx context.Context, number uint64) error {
 	return nil
 }
 
+// Waits reports whether orders are tried in this block. A lease begins with draws, from a value that
+// is later than the order and the offer.
+func (b book) Waits(ctx context.Context) (bool, error) {
+	due, err := b.due(ctx)
+	if err != nil || len(due) > 0 {
+		return len(due) > 0, err
+	}
+	hope, err := b.hope(ctx)
+	if err != nil || !hope {
+		return false, err
+	}
+	return b.registry.Improved(ctx)
+}
+
+// hope reports whether orders wait for an offer that meets them.
+func (b book) hope(ctx context.Context) (bool, error) {
+	some, err := keys(ctx, b.turns.queue, collections.NewPrefixedTripleRange[bool, int64, uint64](true), 1)
+	return len(some) > 0, err
+}
+
 // match tries the orders whose turn it is with what is on offer, then those that wait with what
 // is on offer anew. Where there is neither it reads short ranges of its indexes, and writes nothing.
+// Without a new value nothing is matched: what waits makes every block have one.
 func (b book) match(ctx context.Context) error {
+	if _, fresh, err := b.beacon.Value(ctx); err != nil || !fresh {
+		return err
+	}
 	due, err := b.due(ctx)
 	if err != nil {
 		return err
@@ -143,8 +167,8 @@ func (b book) tryDue(ctx context.Context, orders []canon.Hash) error {
 
 // tryImproved tries orders that wait with the clusters that have improved since they were tried.
 func (b book) tryImproved(ctx context.Context) error {
-	some, err := keys(ctx, b.turns.queue, collections.NewPrefixedTripleRange[bool, int64, uint64](true), 1)
-	if err != nil || len(some) == 0 {
+	hope, err := b.hope(ctx)
+	if err != nil || !hope {
 		return err
 	}
 	improved, all, err := b.registry.TakeImproved(ctx, maxImproved)

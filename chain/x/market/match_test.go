@@ -180,6 +180,7 @@ func TestQuoteOfADraft(t *testing.T) {
 // leases is a stand-in for x/work in which a lease may not begin.
 type leases struct {
 	job.Params
+	stale  bool // no block has a value
 	refuse map[string]bool
 	begun  []job.Match
 	tried  map[canon.Hash]int
@@ -191,8 +192,10 @@ func (l *leases) Final(context.Context, canon.Hash) (canon.Hash, error) { return
 func (l *leases) Retired(context.Context, canon.Hash) (bool, error) { return false, nil }
 func (l *leases) Retention(context.Context) (int64, error)          { return 0, nil }
 
-func (l *leases) Led(context.Context, string) (int, error)        { return 0, nil }
-func (l *leases) Value(context.Context) (canon.Hash, bool, error) { return canon.Hash{1}, true, nil }
+func (l *leases) Led(context.Context, string) (int, error) { return 0, nil }
+func (l *leases) Value(context.Context) (canon.Hash, bool, error) {
+	return canon.Hash{1}, !l.stale, nil
+}
 func (l *leases) Begin(_ context.Context, m job.Match) (job.Quote, error) {
 	l.tried[m.Order.ID()]++
 	if l.refuse[m.Lead] {
@@ -245,6 +248,20 @@ func TestLeaseThatCannotBegin(t *testing.T) {
 			if m.Lead != x.winner || len(m.Validators) != 3 || m.FeeBps != 500 || m.Seed != (canon.Hash{1}) {
 				t.Errorf("%s: match %+v", name, m)
 			}
+		}
+	}
+}
+
+// In a block without a value nothing is drawn, so no order is tried.
+func TestNothingIsMatchedWithoutAValue(t *testing.T) {
+	c := newChain(t)
+	worktest.Offer(c, "v0")
+	c.Deliver(consumer, worktest.Post(worktest.Order()))
+	for _, stale := range []bool{true, false} {
+		l := &leases{stale: stale}
+		endBlock(t, c, c.Ctx(), l)
+		if (len(l.tried) == 0) != stale {
+			t.Fatalf("no value: %v, %d orders were tried", stale, len(l.tried))
 		}
 	}
 }
@@ -374,7 +391,7 @@ func TestMatchingIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, c.Beacon)
+	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, &leases{})
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
 	took := map[uint64]float64{} // by how many orders are open
 	open := uint64(0)
@@ -435,7 +452,7 @@ func BenchmarkEndBlock(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, c.Beacon)
+	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, &leases{})
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
 	for b.Loop() {
 		if err := m.EndBlock(ctx); err != nil {

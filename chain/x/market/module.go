@@ -34,6 +34,9 @@ func NewModule(k *Keeper, r Registry, l Leases, g Games, c Beacon) Module {
 // EndBlock implements the SDK's HasEndBlocker.
 func (m Module) EndBlock(ctx context.Context) error { return m.book.EndBlock(ctx) }
 
+// Waits implements the app's Drawer.
+func (m Module) Waits(ctx context.Context) (bool, error) { return m.book.Waits(ctx) }
+
 // RegisterInterfaces implements the SDK's AppModuleBasic.
 func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {
 	msgservice.RegisterMsgServiceDesc(r, &marketv1.Msg_serviceDesc)

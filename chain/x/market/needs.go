@@ -34,9 +34,11 @@ type Registry interface {
 	Providers(ctx context.Context, validator, from sdk.AccAddress, most int) ([]providerv1.Candidate, error)
 	Validators(ctx context.Context, from sdk.AccAddress, most int) ([]providerv1.Candidate, error)
 	Free(ctx context.Context, c providerv1.Candidate) bool
-	// MarkImproved marks a cluster, of which an order may want what it did not want. TakeImproved
-	// takes marked ones, of which it returns at most so many, and whether all are to be tried.
+	// MarkImproved marks a cluster, of which an order may want what it did not want. Improved reports
+	// whether one is marked. TakeImproved takes marked ones, of which it returns at most so many, and
+	// whether all are to be tried.
 	MarkImproved(ctx context.Context, validator sdk.AccAddress) error
+	Improved(ctx context.Context) (bool, error)
 	TakeImproved(ctx context.Context, most int) ([]sdk.AccAddress, bool, error)
 }
 

@@ -115,6 +115,15 @@ func (c candidates) MarkImproved(ctx context.Context, validator sdk.AccAddress) 
 	return c.improved.Set(ctx, validator)
 }
 
+// Improved reports whether a cluster has improved since they were last taken.
+func (c candidates) Improved(ctx context.Context) (found bool, err error) {
+	err = c.improved.Walk(ctx, nil, func(sdk.AccAddress) (bool, error) {
+		found = true
+		return true, nil
+	})
+	return found, err
+}
+
 // TakeImproved returns validators whose clusters have improved since they were last taken, at most
 // so many, and whether all have.
 func (c candidates) TakeImproved(ctx context.Context, most int) (out []sdk.AccAddress, all bool, err error) {

@@ -51,7 +51,6 @@ type Keeper struct {
 	escrow Escrow
 	stakes Stakes
 	power  Power
-	beacon Beacon
 	games  Games // see Tell
 
 	rules  module.Rules[workv1.Params]
@@ -60,10 +59,10 @@ type Keeper struct {
 }
 
 // NewKeeper returns a keeper over the given store.
-func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Escrow, s Stakes, p Power, c Beacon) *Keeper {
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Escrow, s Stakes, p Power) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
-		bank: bank, escrow: e, stakes: s, power: p, beacon: c,
+		bank: bank, escrow: e, stakes: s, power: p,
 		rules:  module.RulesOf(sb, 0, 11, codec.CollValue[workv1.Params](cdc), checkParams),
 		leases: newLeaseStore(sb),
 		record: newRecord(sb),

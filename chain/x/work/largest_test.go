@@ -109,7 +109,7 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 	}
 	ctx, svc, cdc := chaintest.Store(t)
 	n := &registry{&neighbours{}, &l}
-	k := work.NewKeeper(cdc, svc, n, n, n, n, n)
+	k := work.NewKeeper(cdc, svc, n, n, n, n)
 	g := work.DefaultGenesis()
 	g.Leases = [][]byte{canon.Marshal(&l)}
 	if err := k.InitGenesis(ctx, g); err != nil {
@@ -285,7 +285,7 @@ func TestPastAttemptsDoNotKeepAForcedDrawHidden(t *testing.T) {
 func TestMergeOfAllShardsFitsATransaction(t *testing.T) {
 	k, l, ctx := done(t, 1, job.MaxUnits, 2)
 	cdc := codec.NewProtoCodec(codectypes.NewInterfaceRegistry())
-	m := work.NewModule(k, nil)
+	m := work.NewModule(k, nil, nil)
 	m.RegisterInterfaces(cdc.InterfaceRegistry())
 	router := baseapp.NewMsgServiceRouter()
 	router.SetInterfaceRegistry(cdc.InterfaceRegistry())

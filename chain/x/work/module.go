@@ -19,11 +19,12 @@ type Module struct {
 	module.Base
 	module.Genesis[workv1.GenesisState, *workv1.GenesisState]
 	keeper *Keeper
+	clock  clock
 }
 
 // NewModule returns the module over k, whose invariant leaves out what bonds of
-// disputes reserve.
-func NewModule(k *Keeper, b Bonds) Module {
+// disputes reserve, and whose draws follow from c.
+func NewModule(k *Keeper, b Bonds, c Beacon) Module {
 	invariant := func(ctx context.Context) error {
 		bonds, err := b.Reserved(ctx)
 		if err != nil {
@@ -35,11 +36,15 @@ func NewModule(k *Keeper, b Bonds) Module {
 		Base:    module.Named(Name, invariant),
 		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
 		keeper:  k,
+		clock:   clock{k, c},
 	}
 }
 
 // EndBlock implements the SDK's HasEndBlocker.
-func (m Module) EndBlock(ctx context.Context) error { return m.keeper.EndBlock(ctx) }
+func (m Module) EndBlock(ctx context.Context) error { return m.clock.EndBlock(ctx) }
+
+// Waits implements the app's Drawer.
+func (m Module) Waits(ctx context.Context) (bool, error) { return m.clock.Waits(ctx) }
 
 // RegisterInterfaces implements the SDK's AppModuleBasic.
 func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {

@@ -154,10 +154,11 @@ func TestPruningIsBoundedInABlock(t *testing.T) {
 	k, l, ctx := done(t, 8, 128, 16)
 	ctx = ctx.WithGasMeter(storetypes.NewInfiniteGasMeter())
 	k.Tell(quiet{})
+	end := work.NewModule(k, nil, &neighbours{})
 	id := l.Order.ID().String()
 	for phase := job.Active; phase != job.Settled; {
 		ctx = ctx.WithBlockTime(ctx.BlockTime().Add(24 * time.Hour))
-		if err := k.EndBlock(ctx); err != nil {
+		if err := end.EndBlock(ctx); err != nil {
 			t.Fatal(err)
 		}
 		r, err := k.Queries().Lease(ctx, &workv1.QueryLeaseRequest{Order: id})
@@ -171,7 +172,7 @@ func TestPruningIsBoundedInABlock(t *testing.T) {
 	for left := 1; left > 0; blocks++ {
 		before := k.Entries(ctx)
 		later := ctx.WithEventManager(sdk.NewEventManager())
-		if err := k.EndBlock(later); err != nil {
+		if err := end.EndBlock(later); err != nil {
 			t.Fatal(err)
 		}
 		left = before - k.Entries(ctx)

@@ -101,7 +101,7 @@ func party(name string, rate uint64) job.Party {
 func alone(t *testing.T, n *neighbours) (*work.Keeper, job.Params, sdk.Context, store.KVStoreService) {
 	t.Helper()
 	ctx, svc, cdc := chaintest.Store(t)
-	k := work.NewKeeper(cdc, svc, n, n, n, n, n)
+	k := work.NewKeeper(cdc, svc, n, n, n, n)
 	if err := k.InitGenesis(ctx, work.DefaultGenesis()); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestLeaseThatCannotSettle(t *testing.T) {
 		t.Helper()
 		ctx = ctx.WithBlockTime(ctx.BlockTime().Add(24 * time.Hour))
 		later := ctx.WithEventManager(sdk.NewEventManager())
-		if err := k.EndBlock(later); err != nil {
+		if err := work.NewModule(k, nil, &neighbours{}).EndBlock(later); err != nil {
 			t.Fatal(err)
 		}
 		stuck, err := event.Of[*workv1.EventStuck](later.EventManager().ABCIEvents())
@@ -190,7 +190,7 @@ func TestUnreadableLeasesHoldUpNobody(t *testing.T) {
 	block := func(after time.Duration) []*workv1.EventStuck {
 		t.Helper()
 		ctx = ctx.WithBlockTime(ctx.BlockTime().Add(after)).WithEventManager(sdk.NewEventManager())
-		if err := k.EndBlock(ctx); err != nil {
+		if err := work.NewModule(k, nil, &neighbours{}).EndBlock(ctx); err != nil {
 			t.Fatal(err)
 		}
 		stuck, err := event.Of[*workv1.EventStuck](ctx.EventManager().ABCIEvents())

@@ -22,14 +22,20 @@ const (
 	maxRead = 512
 )
 
+// clock lets time pass: it is the keeper with what draws follow from.
+type clock struct {
+	*Keeper
+	beacon Beacon
+}
+
 // Waits reports whether something is due in this block: then draws may follow from its value.
-func (k *Keeper) Waits(ctx context.Context) (bool, error) {
+func (k clock) Waits(ctx context.Context) (bool, error) {
 	due, err := k.leases.due(ctx)
 	return len(due) > 0, err
 }
 
 // EndBlock lets time pass, and prunes what has been settled for long enough.
-func (k *Keeper) EndBlock(ctx context.Context) error {
+func (k clock) EndBlock(ctx context.Context) error {
 	if err := k.passTime(ctx); err != nil {
 		return err
 	}
@@ -37,7 +43,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 }
 
 // passTime lets time pass for the leases and units that it has something to do with.
-func (k *Keeper) passTime(ctx context.Context) error {
+func (k clock) passTime(ctx context.Context) error {
 	due, err := k.leases.due(ctx)
 	if err != nil || len(due) == 0 {
 		return err
