@@ -29,7 +29,7 @@ func value(t *testing.T, c *chaintest.Chain) canon.Hash {
 }
 
 // judge returns whether validators take a block of these transactions, a second after the last.
-func judge(t *testing.T, c *chaintest.Chain, txs ...[]byte) bool {
+func judge(t testing.TB, c *chaintest.Chain, txs ...[]byte) bool {
 	t.Helper()
 	r, err := c.ProcessProposal(&abci.RequestProcessProposal{
 		Height: c.LastBlockHeight() + 1, Time: c.Now().Add(time.Second), ProposerAddress: c.Proposer(), Txs: txs,
@@ -48,7 +48,7 @@ func next(c *chaintest.Chain) sdk.Context {
 }
 
 // begun returns transactions as an honest proposer puts them into the next block.
-func begun(t *testing.T, c *chaintest.Chain, txs ...[]byte) [][]byte {
+func begun(t testing.TB, c *chaintest.Chain, txs ...[]byte) [][]byte {
 	t.Helper()
 	out, err := c.Begun(next(c), txs)
 	if err != nil {
@@ -120,6 +120,25 @@ func TestBlocksAreTakenWithTheirProofAlone(t *testing.T) {
 			t.Errorf("%s: taken: %v", name, !x.ok)
 		}
 	}
+}
+
+// Whatever bytes a proposer puts before its transactions, a block is taken with the one proof alone.
+func FuzzProof(f *testing.F) {
+	c := chaintest.New(f, network()...)
+	alice := chaintest.Named("alice")
+	c.Queue(alice, send(alice, alice, 1))
+	txs := begun(f, c, c.TakeQueue()...)
+	proof, tx := txs[0], txs[1]
+	f.Add(proof)
+	f.Add(proof[:len(proof)-1])
+	f.Add(append(bytes.Clone(proof), 0))
+	f.Add(tx)
+	f.Add([]byte(nil))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if judge(t, c, raw, tx) != bytes.Equal(raw, proof) {
+			t.Fatalf("taken: %v", !bytes.Equal(raw, proof))
+		}
+	})
 }
 
 // A proof cannot be sent: neither as it is, nor signed, nor together with other messages.
