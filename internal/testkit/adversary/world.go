@@ -201,6 +201,22 @@ func (p *play) next(wait int64) {
 	if _, err := p.ModuleManager.BeginBlock(p.block); err != nil {
 		p.fail("halt", "the beginning of a block: %v", err)
 	}
+	if err := p.prove(); err != nil {
+		p.fail("halt", "the value of a block: %v", err)
+	}
+}
+
+// prove gives the block its value, as one with messages has it.
+func (p *play) prove() error {
+	txs, err := p.Begun(p.block, [][]byte{nil})
+	if err != nil {
+		return err
+	}
+	tx, err := p.Tx.TxDecoder()(txs[0])
+	if err != nil {
+		return err
+	}
+	return p.handle(p.block, tx.GetMsgs()[0])
 }
 
 // at returns ctx at the time and height of the block under way.
