@@ -49,6 +49,12 @@ var messages = map[string][]message{
 				n, err := consume.ParseAmount(args[0])
 				return &providerv1.MsgWithdraw{Account: from, Amount: uint64(n)}, err
 			}},
+		{"declare-owner OWNER", "Say who owns the sender's peer; the owner signs too, and the peer's own address stands for nobody else",
+			"tally tx provider declare-owner tally1… --home ~/.tally --generate-only > tx.json\ntally tx sign tx.json --from owner > signed.json # and so the peer's key; tally tx broadcast signed.json",
+			func(from string, args []string) (proto.Message, error) {
+				_, err := chainaddress.Parse(args[0])
+				return &providerv1.MsgDeclareOwner{Account: from, Owner: args[0]}, err
+			}},
 		updateParams("provider", "the registry", func(from, file string) (proto.Message, error) {
 			m := &providerv1.MsgUpdateParams{Authority: from}
 			return m, readParams(file, &m.Params)

@@ -20,6 +20,7 @@ type Signer struct {
 	Number   uint64         // of the account
 	Sequence uint64         // of the transaction
 	Sponsor  sdk.AccAddress // pays the fee, as it has granted; nil: the account itself does
+	Beside   []Signer       // the others whose signatures the messages need, in their order
 }
 
 // Sign returns the bytes of a transaction of msgs, with a limit of gas and a fee
@@ -33,22 +34,28 @@ func (e Encoding) Sign(s Signer, gas, fee uint64, msgs ...sdk.Msg) ([]byte, erro
 	b.SetGasLimit(gas)
 	b.SetFeeAmount(coin.Of(fee))
 	b.SetFeeGranter(s.Sponsor)
-	// The signature covers its own header, so that is set first.
-	blank := signing.SignatureV2{
-		PubKey: s.Key.PubKey(), Sequence: s.Sequence, Data: &signing.SingleSignatureData{SignMode: mode},
+	// Each signature covers the headers of all, so those are set first.
+	signers := append([]Signer{s}, s.Beside...)
+	signatures := make([]signing.SignatureV2, len(signers))
+	for i, s := range signers {
+		signatures[i] = signing.SignatureV2{
+			PubKey: s.Key.PubKey(), Sequence: s.Sequence, Data: &signing.SingleSignatureData{SignMode: mode},
+		}
 	}
-	if err := b.SetSignatures(blank); err != nil {
+	if err := b.SetSignatures(signatures...); err != nil {
 		return nil, fmt.Errorf("build transaction: %w", err)
 	}
-	data := authsigning.SignerData{
-		Address: sdk.AccAddress(s.Key.PubKey().Address()).String(), PubKey: s.Key.PubKey(),
-		ChainID: s.ChainID, AccountNumber: s.Number, Sequence: s.Sequence,
+	for i, s := range signers {
+		data := authsigning.SignerData{
+			Address: sdk.AccAddress(s.Key.PubKey().Address()).String(), PubKey: s.Key.PubKey(),
+			ChainID: s.ChainID, AccountNumber: s.Number, Sequence: s.Sequence,
+		}
+		var err error
+		if signatures[i], err = clienttx.SignWithPrivKey(context.Background(), mode, data, b, s.Key, e.Tx, s.Sequence); err != nil {
+			return nil, fmt.Errorf("sign transaction: %w", err)
+		}
 	}
-	sig, err := clienttx.SignWithPrivKey(context.Background(), mode, data, b, s.Key, e.Tx, s.Sequence)
-	if err != nil {
-		return nil, fmt.Errorf("sign transaction: %w", err)
-	}
-	if err := b.SetSignatures(sig); err != nil {
+	if err := b.SetSignatures(signatures...); err != nil {
 		return nil, fmt.Errorf("sign transaction: %w", err)
 	}
 	return e.Tx.TxEncoder()(b.GetTx())

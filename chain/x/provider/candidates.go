@@ -30,6 +30,7 @@ func candidateOf(p providerv1.Peer) providerv1.Candidate {
 		Account: p.Account, PeerKey: p.PeerKey, VrfKey: p.VrfKey,
 		UnitPrice: p.Listing.UnitPrice, BytePrice: p.Listing.BytePrice,
 		Free: p.Stake - p.Reserved, Stake: p.Stake, JailedUntil: p.JailedUntil, Unanswered: p.Unanswered,
+		Owner: p.Owner,
 	}
 }
 
@@ -90,7 +91,7 @@ func (c candidates) list(ctx context.Context, account sdk.AccAddress, before, af
 // better reports whether a candidate may be wanted where it was not before.
 func better(old, now providerv1.Candidate) bool {
 	return now.Free > old.Free || now.UnitPrice < old.UnitPrice || now.BytePrice < old.BytePrice ||
-		now.JailedUntil < old.JailedUntil || now.Unanswered < old.Unanswered
+		now.JailedUntil < old.JailedUntil || now.Unanswered < old.Unanswered || now.Owner != old.Owner
 }
 
 // markImproved marks the cluster of a candidate, or all where it is a validator that all the

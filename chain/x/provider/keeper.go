@@ -211,6 +211,26 @@ func (k *Keeper) Update(ctx context.Context, account sdk.AccAddress, l providerv
 	return module.Emit(ctx, &providerv1.EventUpdated{Account: p.Account, Listing: l})
 }
 
+// DeclareOwner stores who owns a peer: itself, or another account. Leases that have begun keep the
+// owner that they began with.
+func (k *Keeper) DeclareOwner(ctx context.Context, account, owner sdk.AccAddress) error {
+	p, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	before := p
+	if p.Owner = owner.String(); owner.Equals(account) {
+		p.Owner = ""
+	}
+	if p.Owner == before.Owner {
+		return nil
+	}
+	if err := k.keep(ctx, account, before, p); err != nil {
+		return err
+	}
+	return module.Emit(ctx, &providerv1.EventOwner{Account: p.Account, Owner: owner.String()})
+}
+
 // checkValidator: the validator that a listing names, if any, is registered.
 func (k *Keeper) checkValidator(ctx context.Context, l providerv1.Listing) error {
 	if l.Validator == "" {

@@ -16,6 +16,9 @@ func CheckPeer(p providerv1.Peer) error {
 	if _, err := address.Parse(p.Account); err != nil {
 		return errorsmod.Wrap(ErrListing, err.Error())
 	}
+	if _, err := address.Parse(p.Owner); p.Owner != "" && (err != nil || p.Owner == p.Account) {
+		return errorsmod.Wrapf(ErrListing, "owner %.80q: give another account, or none", p.Owner)
+	}
 	if err := vrf.CheckKey(p.PeerKey); err != nil {
 		return errorsmod.Wrapf(ErrKey, "peer_key: %s", err)
 	}

@@ -70,6 +70,18 @@ func (s msgServer) Withdraw(ctx context.Context, m *providerv1.MsgWithdraw) (*pr
 	return &providerv1.MsgWithdrawResponse{}, s.k.Withdraw(ctx, account, m.Amount)
 }
 
+func (s msgServer) DeclareOwner(ctx context.Context, m *providerv1.MsgDeclareOwner) (*providerv1.MsgDeclareOwnerResponse, error) {
+	account, err := address.Parse(m.Account)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := address.Parse(m.Owner)
+	if err != nil {
+		return nil, err
+	}
+	return &providerv1.MsgDeclareOwnerResponse{}, s.k.DeclareOwner(ctx, account, owner)
+}
+
 func amountOf(text string, amount uint64) (sdk.AccAddress, error) {
 	if amount == 0 {
 		return nil, ErrAmount

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	abci "github.com/cometbft/cometbft/abci/types"
+
 	errorsmod "cosmossdk.io/errors"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
@@ -174,6 +176,39 @@ func TestUpdate(t *testing.T) {
 	}
 	moved.Validator = alice.String()
 	c.Refuse(provider.ErrListing, alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: moved})
+}
+
+// Who owns a peer is said by both, and unsaid likewise by its own account alone.
+func TestDeclareOwner(t *testing.T) {
+	c := newChain(t)
+	declare := &providerv1.MsgDeclareOwner{Account: alice.String(), Owner: bob.String()}
+	deliver := func(signers ...chaintest.Account) (*abci.ExecTxResult, chaintest.Block) {
+		t.Helper()
+		c.QueueOf(signers, declare)
+		b := c.NextBlock(time.Second)
+		return b.TxResults[len(b.TxResults)-1], b
+	}
+	if r, _ := deliver(alice, bob); r.Codespace != provider.ErrNotRegistered.Codespace() || r.Code != provider.ErrNotRegistered.ABCICode() {
+		t.Fatalf("of no peer: %s", r.Log)
+	}
+	c.Deliver(alice, alice.Register(providerv1.ROLE_PROVIDER, 150*tally, listing))
+	if r, _ := deliver(alice); r.Code == 0 {
+		t.Fatal("an owner was declared that has not signed")
+	}
+	r, b := deliver(alice, bob)
+	if e := chaintest.Events[*providerv1.EventOwner](t, b); r.Code != 0 || len(e) != 1 || e[0].Owner != bob.String() {
+		t.Fatalf("%s, events %v", r.Log, e)
+	}
+	if p := get(t, c, alice); p.Owner != bob.String() {
+		t.Fatalf("stored %v", p)
+	}
+	if ps, err := c.Provider.Providers(c.Ctx(), lead.Address, nil, 9); err != nil || len(ps) != 1 || ps[0].Owner != bob.String() {
+		t.Fatalf("candidates %v, %v", ps, err)
+	}
+	declare.Owner = alice.String()
+	if r, _ := deliver(alice); r.Code != 0 || get(t, c, alice).Owner != "" {
+		t.Fatalf("its own again: %s, %v", r.Log, get(t, c, alice))
+	}
 }
 
 func TestDepositAndWithdraw(t *testing.T) {

@@ -135,13 +135,19 @@ func (c *Chain) Queue(from Account, msgs ...sdk.Msg) {
 	if _, err := c.Grants.GetAllowance(c.Ctx(), sponsor.Address, from.Address); err == nil {
 		payer = sponsor.Address
 	}
-	c.put(from, payer, c.Fee(), msgs)
+	c.put([]Account{from}, payer, c.Fee(), msgs)
+}
+
+// QueueOf is Queue for messages that several accounts must sign; the first pays.
+func (c *Chain) QueueOf(signers []Account, msgs ...sdk.Msg) {
+	c.t.Helper()
+	c.put(signers, nil, c.Fee(), msgs)
 }
 
 // QueueWithFee is Queue with a fee in utally, which from pays.
 func (c *Chain) QueueWithFee(from Account, fee uint64, msgs ...sdk.Msg) {
 	c.t.Helper()
-	c.put(from, nil, fee, msgs)
+	c.put([]Account{from}, nil, fee, msgs)
 }
 
 // Fee returns the utally that a transaction pays at least.
@@ -154,21 +160,23 @@ func (c *Chain) Fee() uint64 {
 	return coin.Fee(p.GasPrice, Gas)
 }
 
-func (c *Chain) put(from Account, payer sdk.AccAddress, fee uint64, msgs []sdk.Msg) {
+func (c *Chain) put(from []Account, payer sdk.AccAddress, fee uint64, msgs []sdk.Msg) {
 	c.t.Helper()
-	acc := c.Accounts.GetAccount(c.Ctx(), from.Address)
-	if acc == nil {
-		c.t.Fatalf("%s has no account: fund it at genesis", from.Name)
+	signers := make([]app.Signer, len(from))
+	for i, a := range from {
+		acc := c.Accounts.GetAccount(c.Ctx(), a.Address)
+		if acc == nil {
+			c.t.Fatalf("%s has no account: fund it at genesis", a.Name)
+		}
+		signers[i] = app.Signer{ChainID: ChainID, Key: a.Key, Number: acc.GetAccountNumber(), Sequence: acc.GetSequence() + c.queued[a.Name]}
+		c.queued[a.Name]++
 	}
-	tx, err := c.Sign(app.Signer{
-		ChainID: ChainID, Key: from.Key, Sponsor: payer,
-		Number: acc.GetAccountNumber(), Sequence: acc.GetSequence() + c.queued[from.Name],
-	}, Gas, fee, msgs...)
+	signers[0].Sponsor, signers[0].Beside = payer, signers[1:]
+	tx, err := c.Sign(signers[0], Gas, fee, msgs...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.queue = append(c.queue, tx)
-	c.queued[from.Name]++
 }
 
 // NextBlock makes a block of the queue, d after the last, and checks all
