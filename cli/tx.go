@@ -50,7 +50,7 @@ var messages = map[string][]message{
 				return &providerv1.MsgWithdraw{Account: from, Amount: uint64(n)}, err
 			}},
 		{"declare-owner OWNER", "Say who owns the sender's peer; the owner signs too, and the peer's own address stands for nobody else",
-			"tally tx provider declare-owner tally1… --home ~/.tally --generate-only > tx.json\ntally tx sign tx.json --from owner > signed.json # and so the peer's key; tally tx broadcast signed.json",
+			"tally tx provider declare-owner tally1… --home ~/.tally --generate-only > tx.json # tally1… is the owner\ntally tx sign tx.json --from account --home ~/.tally --sign-mode amino-json > half.json\ntally tx sign half.json --from owner --sign-mode amino-json > whole.json && tally tx broadcast whole.json",
 			func(from string, args []string) (proto.Message, error) {
 				_, err := chainaddress.Parse(args[0])
 				return &providerv1.MsgDeclareOwner{Account: from, Owner: args[0]}, err
