@@ -157,7 +157,7 @@ func (b *buyer) gather(ctx context.Context, l *job.Lease, f batchFlags) (err err
 		return err
 	}
 	b.tell("fetching the results and their proof")
-	got, err := b.desk.Deliver(ctx, desk.Request{Order: l.Order.ID(), Dir: dir, Format: cmp.Or(f.format, consume.Formats[0])})
+	got, err := b.desk.Deliver(ctx, desk.DeliveryRequest{Order: l.Order.ID(), Dir: dir, Format: cmp.Or(f.format, consume.Formats[0])})
 	if err != nil {
 		return err
 	}

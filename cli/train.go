@@ -386,7 +386,7 @@ func (b *buyer) deliver(ctx context.Context, l *job.Lease, out string) (*consume
 		return nil, err
 	}
 	b.tell("fetching the model and its proof")
-	d, err := b.desk.Deliver(ctx, desk.Request{Order: l.Order.ID(), Dir: out})
+	d, err := b.desk.Deliver(ctx, desk.DeliveryRequest{Order: l.Order.ID(), Dir: out})
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type Desk struct {
 	o    Options
 	ctx  context.Context
 	stop context.CancelFunc
-	kept sync.WaitGroup // keep
+	work sync.WaitGroup // watch
 
 	mu  sync.Mutex // held while another counter is looked for
 	now counter
@@ -37,14 +37,15 @@ type Desk struct {
 // counter is a desk as one process sees it: its own, or another's.
 type counter interface {
 	buyer(context.Context) (consume.Buyer, error)
-	post(ctx context.Context, o *job.Order, body io.Reader, keep bool) error
-	deliver(context.Context, Request) (Delivery, error)
+	keep(ctx context.Context, o *job.Order, body io.Reader) error
+	post(ctx context.Context, o *job.Order, body io.Reader) error // what keep does, and more
+	deliver(context.Context, DeliveryRequest) (Delivery, error)
 	gone() <-chan struct{} // closed once it answers no more
 	close() error
 }
 
-// Request asks for what a settled order gave, to be written into a directory.
-type Request struct {
+// DeliveryRequest asks for what a settled order gave, to be written into a directory.
+type DeliveryRequest struct {
 	Order  canon.Hash `json:"order"`
 	Dir    string     `json:"dir"`    // absolute
 	Format string     `json:"format"` // of a batch's results
@@ -84,7 +85,7 @@ func Open(ctx context.Context, o Options) (*Desk, error) {
 	if r, ok := d.now.(*remote); ok {
 		o.Tell("process %d has %s open; it posts and fetches for this one, too", r.pid, o.Dir)
 	}
-	d.kept.Go(d.keep)
+	d.work.Go(d.watch)
 	return d, nil
 }
 
@@ -97,7 +98,7 @@ func (d *Desk) Own() bool {
 // Close ends this process's part. If it has the home open, another goes on.
 func (d *Desk) Close() error {
 	d.stop()
-	d.kept.Wait()
+	d.work.Wait()
 	return d.now.close()
 }
 
@@ -113,16 +114,16 @@ func (d *Desk) Buyer(ctx context.Context) (b consume.Buyer, err error) {
 // Post keeps the files of an order, which body reads one after the other, and posts it. It may be
 // read more than once.
 func (d *Desk) Post(ctx context.Context, o *job.Order, body func() io.Reader) error {
-	return d.ask(ctx, func(c counter) error { return c.post(ctx, o, body(), false) })
+	return d.ask(ctx, func(c counter) error { return c.post(ctx, o, body()) })
 }
 
 // Keep keeps the files of an order that was posted before.
 func (d *Desk) Keep(ctx context.Context, o *job.Order, body func() io.Reader) error {
-	return d.ask(ctx, func(c counter) error { return c.post(ctx, o, body(), true) })
+	return d.ask(ctx, func(c counter) error { return c.keep(ctx, o, body()) })
 }
 
 // Deliver fetches what a settled order gave.
-func (d *Desk) Deliver(ctx context.Context, r Request) (out Delivery, err error) {
+func (d *Desk) Deliver(ctx context.Context, r DeliveryRequest) (out Delivery, err error) {
 	err = d.ask(ctx, func(c counter) (err error) {
 		out, err = c.deliver(ctx, r)
 		return err
@@ -153,8 +154,8 @@ func (d *Desk) counter() counter {
 	return d.now
 }
 
-// keep looks for another desk as soon as one is gone, for somebody must hand over the files.
-func (d *Desk) keep() {
+// watch looks for another desk as soon as one is gone, for somebody must hand over the files.
+func (d *Desk) watch() {
 	for d.ctx.Err() == nil {
 		c := d.counter()
 		select {
@@ -207,12 +208,12 @@ func (d *Desk) find() (counter, error) {
 		if !errors.As(err, &busy) {
 			return nil, err
 		}
-		r, refused := dial(d.ctx, d.o.Dir)
-		if refused == nil {
+		r, failed := dial(d.ctx, d.o.Dir)
+		if failed == nil {
 			return r, nil
 		}
 		if time.Now().After(until) {
-			return nil, fmt.Errorf("%w, which does nothing for others (%v)", err, refused)
+			return nil, fmt.Errorf("%w, which does nothing for others (%v)", err, failed)
 		}
 		select {
 		case <-d.ctx.Done():

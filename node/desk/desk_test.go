@@ -164,7 +164,7 @@ func (b *buyers) buy(ctx context.Context, seed uint64) (err error) {
 
 func (b *buyers) fetch(ctx context.Context, at *desk.Desk, order canon.Hash) error {
 	out := filepath.Join(b.t.TempDir(), order.Short())
-	got, err := at.Deliver(ctx, desk.Request{Order: order, Dir: out})
+	got, err := at.Deliver(ctx, desk.DeliveryRequest{Order: order, Dir: out})
 	if err != nil {
 		return err
 	}

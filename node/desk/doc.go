@@ -4,7 +4,7 @@
 // ends, at whatever moment, one of them opens the home in its place, and they go on.
 //
 // Call [Open], then the methods of [Desk]. What only asks the chain, or tries a step, needs no
-// desk: each process does so by itself, with [Desk.Env].
+// desk: each process does so by itself.
 //
 // Invariants:
 //   - What a desk is asked for may be asked for again, of it or of the next: an order is named

@@ -30,10 +30,10 @@ type local struct {
 	socket *socket
 	server *http.Server
 
-	ready chan struct{} // closed once env or failed is set
+	ready chan struct{} // closed once env or err is set
 	env   *role.Env
 	err   error
-	turns chan struct{} // one for each delivery that is under way: it is held in memory
+	slots chan struct{} // one for each delivery that is under way: it is held in memory
 	ended chan struct{}
 }
 
@@ -46,7 +46,7 @@ func (d *Desk) serve(h *home.Home) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &local{home: h, socket: s, ready: make(chan struct{}), ended: make(chan struct{}), turns: make(chan struct{}, deliveries)}
+	l := &local{home: h, socket: s, ready: make(chan struct{}), ended: make(chan struct{}), slots: make(chan struct{}, deliveries)}
 	l.ctx, l.stop = context.WithCancel(d.ctx)
 	l.server = &http.Server{
 		Handler: l.handler(), ReadHeaderTimeout: patience, MaxHeaderBytes: maxHeader,
@@ -65,8 +65,8 @@ func (d *Desk) serve(h *home.Home) (*local, error) {
 	return l, nil
 }
 
-// desk waits until the home is connected to chain and peers.
-func (l *local) desk(ctx context.Context) (*role.Env, error) {
+// connected waits until the home is connected to chain and peers.
+func (l *local) connected(ctx context.Context) (*role.Env, error) {
 	select {
 	case <-l.ready:
 		return l.env, l.err
@@ -86,22 +86,30 @@ func (l *local) close() error {
 }
 
 func (l *local) buyer(ctx context.Context) (consume.Buyer, error) {
-	env, err := l.desk(ctx)
+	env, err := l.connected(ctx)
 	if err != nil {
 		return consume.Buyer{}, err
 	}
 	return consume.BuyerOf(env), nil
 }
 
-func (l *local) post(ctx context.Context, o *job.Order, body io.Reader, keep bool) error {
-	env, err := l.desk(ctx)
+func (l *local) keep(ctx context.Context, o *job.Order, body io.Reader) error {
+	env, err := l.connected(ctx)
 	if err != nil {
 		return err
 	}
 	if o.Consumer != env.Account.Address || o.Chain != env.Chain.ChainID {
 		return fmt.Errorf("the order is of %s on chain %s, and the home of %s on chain %s", o.Consumer, o.Chain, env.Account.Address, env.Chain.ChainID)
 	}
-	if err := consume.Keep(env, o, body); err != nil || keep {
+	return consume.Keep(env, o, body)
+}
+
+func (l *local) post(ctx context.Context, o *job.Order, body io.Reader) error {
+	if err := l.keep(ctx, o, body); err != nil {
+		return err
+	}
+	env, err := l.connected(ctx)
+	if err != nil {
 		return err
 	}
 	_, err = consume.Post(ctx, env, o)
@@ -114,14 +122,14 @@ func (l *local) post(ctx context.Context, o *job.Order, body io.Reader, keep boo
 	return errors.Join(err, env.Store.Unpin(blobs.Pin(o.ID())))
 }
 
-func (l *local) deliver(ctx context.Context, r Request) (out Delivery, err error) {
-	env, err := l.desk(ctx)
+func (l *local) deliver(ctx context.Context, r DeliveryRequest) (out Delivery, err error) {
+	env, err := l.connected(ctx)
 	if err != nil {
 		return out, err
 	}
 	select {
-	case l.turns <- struct{}{}:
-		defer func() { <-l.turns }()
+	case l.slots <- struct{}{}:
+		defer func() { <-l.slots }()
 	case <-ctx.Done():
 		return out, ctx.Err()
 	}
@@ -150,28 +158,39 @@ type greeting struct {
 	PID     int `json:"pid"`
 }
 
+// What a desk can be asked for.
+const (
+	stayPath     = "/stay"     // who it is; the reply lasts as long as the desk
+	buyerPath    = "/buyer"    // who posts
+	orderPath    = "/order"    // keep an order's files, and post it
+	filesPath    = "/files"    // keep them alone
+	deliveryPath = "/delivery" // write what an order gave
+)
+
 // version changes with what is asked for and answered.
 const version = 1
 
 func (l *local) handler() http.Handler {
 	m := http.NewServeMux()
-	m.HandleFunc("GET /stay", func(w http.ResponseWriter, r *http.Request) {
+	m.HandleFunc("GET "+stayPath, func(w http.ResponseWriter, r *http.Request) {
 		if json.NewEncoder(w).Encode(greeting{version, os.Getpid()}) == nil && http.NewResponseController(w).Flush() == nil {
 			<-r.Context().Done()
 		}
 	})
-	m.HandleFunc("GET /buyer", answer(func(r *http.Request) (any, error) { return l.buyer(r.Context()) }))
-	for path, keep := range map[string]bool{"POST /order": false, "POST /files": true} {
-		m.HandleFunc(path, answer(func(r *http.Request) (any, error) {
+	m.HandleFunc("GET "+buyerPath, answer(func(r *http.Request) (any, error) { return l.buyer(r.Context()) }))
+	take := func(do func(context.Context, *job.Order, io.Reader) error) http.HandlerFunc {
+		return answer(func(r *http.Request) (any, error) {
 			o, err := readOrder(r.Body)
 			if err != nil {
 				return nil, err
 			}
-			return struct{}{}, l.post(r.Context(), o, r.Body, keep)
-		}))
+			return struct{}{}, do(r.Context(), o, r.Body)
+		})
 	}
-	m.HandleFunc("POST /delivery", answer(func(r *http.Request) (any, error) {
-		var q Request
+	m.HandleFunc("POST "+orderPath, take(l.post))
+	m.HandleFunc("POST "+filesPath, take(l.keep))
+	m.HandleFunc("POST "+deliveryPath, answer(func(r *http.Request) (any, error) {
+		var q DeliveryRequest
 		if err := json.NewDecoder(io.LimitReader(r.Body, maxRequest)).Decode(&q); err != nil {
 			return nil, fmt.Errorf("read what is to be delivered: %w", err)
 		}

@@ -44,7 +44,7 @@ func dial(ctx context.Context, dir string) (*remote, error) {
 		DisableKeepAlives: true,
 	}}}
 	ctx, leave := context.WithCancel(ctx)
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://desk/stay", nil)
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://desk"+stayPath, nil)
 	if err != nil {
 		leave()
 		return nil, err
@@ -54,15 +54,18 @@ func dial(ctx context.Context, dir string) (*remote, error) {
 	reply, err := r.client.Do(q)
 	if err != nil {
 		leave()
-		return nil, err
+		return nil, unanswered(slow, err)
 	}
 	r.stay, r.leave = reply.Body, leave
 	var g greeting
-	if err := json.NewDecoder(io.LimitReader(reply.Body, maxRequest)).Decode(&g); err != nil || g.Version != version {
-		return nil, errors.Join(fmt.Errorf("its desk speaks version %d, and this program %d: wait until it has ended, or run its program: %w", g.Version, version, err), r.close())
+	if err := json.NewDecoder(io.LimitReader(reply.Body, maxRequest)).Decode(&g); err != nil {
+		return nil, errors.Join(unanswered(slow, fmt.Errorf("read its greeting: %w", err)), r.close())
 	}
 	if !slow.Stop() {
-		return nil, errors.Join(fmt.Errorf("process %d does not answer: let it go on, or end it", g.PID), r.close())
+		return nil, errors.Join(errSilent, r.close())
+	}
+	if g.Version != version {
+		return nil, errors.Join(fmt.Errorf("its desk speaks version %d, and this program %d: wait until it has ended, or run its program", g.Version, version), r.close())
 	}
 	r.pid = g.PID
 	go func() {
@@ -72,6 +75,17 @@ func dial(ctx context.Context, dir string) (*remote, error) {
 	return r, nil
 }
 
+// errSilent says that who has the home open takes a connection, and says nothing.
+var errSilent = errors.New("it does not answer: let it go on, or end it")
+
+// unanswered returns what went wrong: err, or that time ran out.
+func unanswered(slow *time.Timer, err error) error {
+	if slow.Stop() {
+		return err
+	}
+	return errSilent
+}
+
 func (r *remote) gone() <-chan struct{} { return r.over }
 
 func (r *remote) close() error {
@@ -79,8 +93,8 @@ func (r *remote) close() error {
 	return r.stay.Close()
 }
 
-// do asks for something, and reads the answer. An error of the desk's own says what went wrong;
-// any other is errGone.
+// do asks for something, and reads the answer. Where the connection ends before one came, the error
+// is errGone.
 func (r *remote) do(ctx context.Context, method, path string, body io.Reader, into any) error {
 	q, err := http.NewRequestWithContext(ctx, method, "http://desk"+path, body)
 	if err != nil {
@@ -129,22 +143,30 @@ func (r *remote) lost(ctx context.Context, err error) error {
 }
 
 func (r *remote) buyer(ctx context.Context) (b consume.Buyer, err error) {
-	err = r.do(ctx, http.MethodGet, "/buyer", nil, &b)
+	err = r.do(ctx, http.MethodGet, buyerPath, nil, &b)
 	return b, err
 }
 
-func (r *remote) post(ctx context.Context, o *job.Order, body io.Reader, keep bool) error {
+func (r *remote) post(ctx context.Context, o *job.Order, body io.Reader) error {
+	return r.send(ctx, orderPath, o, body)
+}
+
+func (r *remote) keep(ctx context.Context, o *job.Order, body io.Reader) error {
+	return r.send(ctx, filesPath, o, body)
+}
+
+// send sends an order and the content of its files.
+func (r *remote) send(ctx context.Context, path string, o *job.Order, body io.Reader) error {
 	b := canon.Marshal(o)
-	path := map[bool]string{false: "/order", true: "/files"}[keep]
 	whole := io.MultiReader(bytes.NewReader(binary.BigEndian.AppendUint32(nil, uint32(len(b)))), bytes.NewReader(b), body)
 	return r.do(ctx, http.MethodPost, path, whole, &struct{}{})
 }
 
-func (r *remote) deliver(ctx context.Context, q Request) (out Delivery, err error) {
+func (r *remote) deliver(ctx context.Context, q DeliveryRequest) (out Delivery, err error) {
 	b, err := json.Marshal(q)
 	if err != nil {
 		return out, err
 	}
-	err = r.do(ctx, http.MethodPost, "/delivery", bytes.NewReader(b), &out)
+	err = r.do(ctx, http.MethodPost, deliveryPath, bytes.NewReader(b), &out)
 	return out, err
 }
