@@ -36,7 +36,7 @@ conditions:
   maxPrice: 5tally           # locked now, with a deposit; what is not spent comes back
   providers: 2               # at least
   assurance: {audit: {rate: 5%}} # of each unit's runs, executed again by a drawn auditor
-  # assurance: {replicas: 2} # or each unit is computed by as many providers, who must agree
+  # assurance: {replicas: 2} # or each unit is computed by as many providers, and compared
   # assurance: {watched: true} # or all runs are executed again
   custodians: 3              # that keep the data
   # and as for tally train: expires, validator, unitTimeout, unitWindow, window, speculate, credit`

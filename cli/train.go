@@ -57,7 +57,7 @@ conditions:
     audit: {auditors: 1, segments: 1} # drawn auditors, and the segments that each executes again;
                              # in place of segments rate: 25%; floor: the fewest of a provider
                              # with a long record; top: besides, those with the largest updates
-    # replicas: 3            # drawn providers compute each unit, and must agree
+    # replicas: 3            # drawn providers compute each unit, and are compared
     # watched: true          # a drawn auditor executes everything again
   custodians: 3              # that keep the data
   codedBytes: 268435456      # of a unit's checkpoints, above which each of four or more keeps a fragment
@@ -296,12 +296,12 @@ func (b *buyer) place(ctx context.Context, d *consume.Draft, again bool) (canon.
 		return canon.Hash{}, err
 	case p == nil || again:
 	case !p.Resumable:
-		b.tell("order %s trains the same, on other terms or without its whole result (%v): this one is posted besides", p.ID, &p.Progress)
+		b.tell("order %s trains the same, on other terms or without its whole result (%v): this one is posted besides", p.Order.ID(), &p.Progress)
 	case !p.OwnPeer:
-		return p.ID, fmt.Errorf("order %s asks for the same, and was posted from another home, which alone can hand over its files: go on there, or post another with --again", p.ID)
+		return p.Order.ID(), fmt.Errorf("order %s asks for the same, and was posted from another home, which alone can hand over its files: go on there, or post another with --again", p.Order.ID())
 	default:
-		b.tell("order %s asks for the same: taking it up (--again would post and pay for another)", p.ID)
-		return p.ID, b.desk.Keep(ctx, &p.Order, d.Body)
+		b.tell("order %s asks for the same: taking it up (--again would post and pay for another)", p.Order.ID())
+		return p.Order.ID(), b.desk.Keep(ctx, &p.Order, d.Body)
 	}
 	o.Nonce = nonce
 	return b.post(ctx, &o, d)

@@ -292,7 +292,7 @@ func (v *validated) tell(w io.Writer) {
 // tellAssurance says how the units are checked, and what that finds.
 func (v *validated) tellAssurance(w io.Writer) {
 	if v.Replicas > 0 {
-		fmt.Fprintf(w, "  replicas  %d of each unit, by providers drawn by stake, who must agree; where they differ, a dispute decides\n", v.Replicas)
+		fmt.Fprintf(w, "  replicas  %d of each unit, by providers drawn by stake; where they differ, a dispute decides\n", v.Replicas)
 		fmt.Fprintf(w, "            who has a share f of the stake has all of them with f^%d; anybody can challenge the result\n", v.Replicas)
 		return
 	}

@@ -31,7 +31,7 @@ func init() {
 // Parse reads an account from its text. The form is unique: Parse accepts only
 // what String would write.
 func Parse(text string) (sdk.AccAddress, error) {
-	// The codec of the SDK asks the process-wide configuration each time, which takes ten times as long.
+	// Not by the codec of the SDK, which reads the process-wide configuration each time.
 	prefix, b, err := bech32.DecodeAndConvert(text)
 	if err == nil && (prefix != Prefix || len(b) == 0 || len(b) > sdkaddress.MaxAddrLen) {
 		err = fmt.Errorf("its prefix is %.80q, and it has %d bytes", prefix, len(b))

@@ -48,7 +48,7 @@ var ErrSound = errors.New("what is opened says nothing wrong about the cost")
 // String returns o for people.
 func (o *Opened) String() string {
 	names := [...]string{"nothing", "node", "slot", "constant", "output"}
-	return fmt.Sprintf("%s %d", names[min(int(o.List), len(names)-1)%len(names)], o.Index)
+	return fmt.Sprintf("%s %d", names[min(int(o.List), len(names))%len(names)], o.Index)
 }
 
 // seen is an opened part, decoded: one of its pointers is set.

@@ -3,7 +3,7 @@ package job
 import "fmt"
 
 // Form is how a consumer has the units of an order checked. What each form comes to are
-// numbers of the Conditions: nothing else asks for it.
+// numbers of the Conditions, and they alone are stored.
 type Form string
 
 // The forms of assurance.
@@ -11,18 +11,20 @@ const (
 	Audited    Form = "audit"     // drawn auditors execute drawn segments again
 	Watched    Form = "watched"   // one drawn auditor executes everything again
 	Replicated Form = "replicas"  // several drawn providers compute each unit beside one another
-	Unchecked  Form = "unchecked" // nobody is drawn: only who chooses to looks
+	Unchecked  Form = "unchecked" // nobody is drawn; challengers look if they choose to
 )
 
-// Form returns the form of assurance that the conditions come to, for units of so many
-// segments.
+// Form returns the form of assurance that the conditions come to, for units of a number of
+// segments. One drawn auditor of everything watches, however that was asked for.
 func (c *Conditions) Form(segments int) Form {
+	watch := *c
+	watch.Watch(segments)
 	switch {
 	case c.Replicas > 0:
 		return Replicated
 	case c.Auditors == 0:
 		return Unchecked
-	case c.AuditSegments == segments && c.AuditFloor == 0:
+	case *c == watch:
 		return Watched
 	}
 	return Audited

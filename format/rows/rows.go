@@ -261,14 +261,14 @@ func word(typ tensor.DType, text string) (tensor.Word, error) {
 	case tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64:
 		v, err := strconv.ParseUint(text, 10, bits)
 		if err != nil {
-			return 0, fmt.Errorf("%.40s is no %v%s", text, typ, hint(text))
+			return 0, wrongWord(typ, text)
 		}
 		return tensor.Word(v), nil
 	}
 	if typ.Integer() {
 		v, err := strconv.ParseInt(text, 10, bits)
 		if err != nil {
-			return 0, fmt.Errorf("%.40s is no %v%s", text, typ, hint(text))
+			return 0, wrongWord(typ, text)
 		}
 		return tensor.Word(v), nil
 	}
@@ -278,16 +278,20 @@ func word(typ tensor.DType, text string) (tensor.Word, error) {
 	if typ == tensor.Float32 {
 		v, err := strconv.ParseFloat(text, 32)
 		if err != nil || strings.ContainsAny(text, "_xX") {
-			return 0, fmt.Errorf("%.40s is no %v%s", text, typ, hint(text))
+			return 0, wrongWord(typ, text)
 		}
 		return tensor.F32(float32(v)), nil
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	w := tensor.FloatWord(typ, v)
 	if err != nil || strings.ContainsAny(text, "_xX") || math.IsInf(tensor.FloatOf(typ, w), 0) && !math.IsInf(v, 0) {
-		return 0, fmt.Errorf("%.40s is no %v%s", text, typ, hint(text))
+		return 0, wrongWord(typ, text)
 	}
 	return w, nil
+}
+
+func wrongWord(typ tensor.DType, text string) error {
+	return fmt.Errorf("%.40s is no %v%s", text, typ, hint(text))
 }
 
 // truths are how people and programs write the elements of tensors of bool.

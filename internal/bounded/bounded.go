@@ -62,10 +62,15 @@ func OpenWithin(folders []string, name string) (*os.File, int64, error) {
 // Beside returns what opens files by their paths from the folder of a file, and those alone
 // that lie there or below, as OpenWithin does.
 func Beside(name string) func(path string) (*os.File, int64, error) {
-	folder, _ := filepath.Split(name) // as it is written: cleaned of link/.. it is another
 	return func(path string) (*os.File, int64, error) {
-		return OpenWithin([]string{folder + "."}, folder+filepath.FromSlash(path))
+		return OpenWithin([]string{Sibling(name, ".")}, Sibling(name, path))
 	}
+}
+
+// Sibling returns the path of a file that is named from the folder of another, with slashes.
+func Sibling(name, path string) string {
+	folder, _ := filepath.Split(name) // as it is written: cleaned of link/.. it is another
+	return folder + filepath.FromSlash(path)
 }
 
 // resolve returns the absolute path of a file without links. Nothing is cleaned before

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -17,6 +16,7 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/store"
@@ -76,9 +76,8 @@ func readModel(folders []string, name string, opt onnx.Options) (*graph.Graph, e
 		return nil, err
 	}
 	defer f.Close()
-	folder, _ := filepath.Split(name) // as it is written: cleaned of link/.. it is another
 	opt.Files = func(path string) (*os.File, int64, error) {
-		return openWithin(folders, "external data", folder+filepath.FromSlash(path))
+		return openWithin(folders, "external data", bounded.Sibling(name, path))
 	}
 	g, err := onnx.Read(f, size, opt)
 	if err != nil {

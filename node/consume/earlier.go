@@ -18,7 +18,6 @@ import (
 
 // EarlierOrder is an order that the consumer posted before, for the same problem.
 type EarlierOrder struct {
-	ID        canon.Hash
 	Order     job.Order
 	Progress  Progress
 	Resumable bool // on the same terms, and it has its whole result or still can
@@ -59,9 +58,9 @@ func FindEarlier(ctx context.Context, env *role.Env, o *job.Order) (e *EarlierOr
 	}
 	for _, i := range candidates {
 		_, terms := compareOrders(&all[i], o)
-		x := &EarlierOrder{ID: all[i].ID(), Order: all[i], Progress: Progress{Status: booked[i].Posting.Status}, OwnPeer: bytes.Equal(all[i].Contact.Key, o.Contact.Key)}
+		x := &EarlierOrder{Order: all[i], Progress: Progress{Status: booked[i].Posting.Status}, OwnPeer: bytes.Equal(all[i].Contact.Key, o.Contact.Key)}
 		if s := x.Progress.Status; s != marketv1.STATUS_EXPIRED && s != marketv1.STATUS_CANCELLED {
-			if x.Progress, err = Look(ctx, env, x.ID); err != nil {
+			if x.Progress, err = Look(ctx, env, x.Order.ID()); err != nil {
 				return nil, 0, err
 			}
 		}
