@@ -12,7 +12,7 @@ func LeaseToProto(id canon.Hash, l *job.Lease) workv1.Lease {
 	root := l.RoundStart(l.Round)
 	v := workv1.Lease{
 		Id: id.String(), Order: OrderToProto(&l.Order), Phase: workv1.Phase(l.Phase), Reason: l.Reason,
-		Lead: l.Lead(), Round: uint32(l.Round), Final: uint32(l.Windows.Final), Root: root[:], DueSince: l.DueSince, MatchedAt: l.MatchedAt,
+		Lead: l.Lead(), LeadOwner: l.LeadOwner, Round: uint32(l.Round), Final: uint32(l.Windows.Final), Root: root[:], DueSince: l.DueSince, MatchedAt: l.MatchedAt,
 		WindowEnd: l.Windows.End, FeeBps: l.FeeBps, Seed: l.Seed[:], Params: ParamsToProto(l.Params, 0), Barred: l.Barred,
 		Quote: workv1.Quote(l.Quote), Deposit: l.Deposit,
 		Ledger:    ledgerToProto(&l.Ledger),
@@ -51,7 +51,7 @@ func filesToProto(f *job.Files) workv1.Files {
 }
 
 func partyToProto(p job.Party) workv1.Party {
-	return workv1.Party{Account: p.Account, PeerKey: p.Key, VrfKey: p.VRF, UnitPrice: p.GFLOP, BytePrice: p.GB, Weight: p.Weight}
+	return workv1.Party{Account: p.Account, PeerKey: p.Key, VrfKey: p.VRF, UnitPrice: p.GFLOP, BytePrice: p.GB, Weight: p.Weight, Owner: p.Owner}
 }
 
 func ledgerToProto(m *job.Ledger) workv1.Ledger {

@@ -55,8 +55,9 @@ func (l *fixed) Code(w *canon.Codec) {
 	w.U64(&l.Deposit)
 	w.Hash(&l.Seed)
 	w.I64(&l.MatchedAt)
+	w.String(&l.LeadOwner, maxAccount)
 	for _, p := range []*[]Party{&l.Providers, &l.Auditors} {
-		canon.Seq(w, p, MaxParties, 6, codeParty)
+		canon.Seq(w, p, MaxParties, 7, codeParty)
 	}
 }
 
@@ -168,6 +169,7 @@ func codeParty(w *canon.Codec, p *Party) {
 	w.Blob(&p.VRF, 64)
 	w.U64(&p.GFLOP)
 	w.U64(&p.GB)
+	w.String(&p.Owner, maxAccount)
 	w.U64(&p.Weight)
 }
 

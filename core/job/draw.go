@@ -114,9 +114,9 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 	u, c := &l.Units[i], &l.Order.Conditions
 	keep, verdict := l.keepBond(), l.verdictBond()
 	first := len(u.Attested) == 0
-	pool := l.referees()
+	pool := l.apart(l.referees(), u.computers()...)
 	before := slices.Clone(m.spent)
-	others := slices.DeleteFunc(slices.Clone(pool), func(p Party) bool { return u.custodian(p.Account) != nil })
+	others := l.apart(pool, u.custodians()...)
 	custodians, err := m.able(l.lots(seed, beacon.Custodians, i, u.Attempt), others, min(c.Custodians-l.standing(u), maxKept-len(u.Attested)), keep)
 	var auditors []string
 	if err == nil && first {
@@ -125,7 +125,7 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 	if err != nil {
 		return false, nil, err
 	}
-	if l.standing(u)+len(custodians) < c.Quorum() || first && len(auditors) < min(c.Auditors, len(pool)) {
+	if l.standing(u)+len(custodians) < c.Quorum() || first && len(auditors) < min(c.Auditors, Owners(pool)) {
 		m.spent = before
 		return false, nil, nil
 	}
@@ -149,26 +149,38 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 	return true, effects, nil
 }
 
-// referees returns who may be drawn: never the lead of the moment, who may have taken
-// over from the first, nor who was convicted in this lease.
-func (l *Lease) referees() (out []Party) {
-	for _, p := range l.Auditors {
-		if p.Account != l.Lead() && !slices.Contains(l.Barred, p.Account) {
-			out = append(out, p)
-		}
+// referees returns who may be drawn: none of an owner of the lead of the moment, who may have
+// taken over from the first, nor who was convicted in this lease.
+func (l *Lease) referees() []Party {
+	return slices.DeleteFunc(l.apart(l.Auditors, l.Lead()), func(p Party) bool { return slices.Contains(l.Barred, p.Account) })
+}
+
+// computers returns who computes an attempt, or has computed it.
+func (u *Unit) computers() (out []string) {
+	for _, w := range markOf(u).workers {
+		out = append(out, w.provider)
 	}
 	return out
 }
 
-// able draws up to want of a pool who can put up a bond.
+// custodians returns who was drawn to keep an attempt.
+func (u *Unit) custodians() (out []string) {
+	for _, a := range u.Attested {
+		out = append(out, a.Custodian)
+	}
+	return out
+}
+
+// able draws up to want of a pool who can put up a bond, one of each owner.
 func (m *means) able(lots beacon.Lots, pool []Party, want int, bond uint64) (out []string, err error) {
 	if want <= 0 {
 		return nil, nil
 	}
 	drawn, err := weighted(lots, pool, drawTries*(want+1))
+	var owners []string
 	for _, p := range drawn {
-		if len(out) < want && m.take(p.Account, bond) {
-			out = append(out, p.Account)
+		if len(out) < want && !slices.Contains(owners, p.owner()) && m.take(p.Account, bond) {
+			out, owners = append(out, p.Account), append(owners, p.owner())
 		}
 	}
 	return out, err

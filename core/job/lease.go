@@ -90,6 +90,7 @@ type Party struct {
 	Account string
 	Key     []byte // ed25519 peer key
 	VRF     []byte // validators only
+	Owner   string // as declared when the lease began; empty for itself
 	Weight  uint64 // utally of stake when the lease began, by which it is drawn
 	Rates          // providers only
 }
@@ -122,6 +123,7 @@ type Lease struct {
 
 	Leads     []Leader // the lead and, in drawn order, who may take over
 	Providers []Party  // of the offer, in account order
+	LeadOwner string   // of the first lead, as of a party
 	Auditors  []Party  // pool from which each attempt's auditors and custodians are drawn
 	Files     Files    // whether the order's files can be had, by those who keep them
 

@@ -1,7 +1,9 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
@@ -12,6 +14,7 @@ import (
 type Match struct {
 	Order      Order
 	Lead       string
+	Owner      string // of the lead, as declared; empty for itself
 	FeeBps     uint64
 	Providers  []Party    // who work under the lead, in account order
 	Validators []Party    // all others that are independent of the lead, in account order
@@ -47,18 +50,18 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	if q.Price > c.MaxPrice {
 		return Lease{}, nil, fmt.Errorf("the offer costs %d utally, the order pays at most %d", q.Price, c.MaxPrice)
 	}
-	if n := max(c.Auditors, c.Custodians); len(m.Validators) < n || find(m.Validators, m.Lead) != nil {
-		return Lease{}, nil, fmt.Errorf("%d independent validators beside the lead, the order wants %d", len(m.Validators), n)
+	if n := max(c.Auditors, c.Custodians); m.referees() < n || find(m.Validators, m.Lead) != nil {
+		return Lease{}, nil, fmt.Errorf("%d independent validators beside the lead, the order wants %d", m.referees(), n)
 	}
-	if len(m.Providers) < c.Replicas {
-		return Lease{}, nil, fmt.Errorf("%d providers, the order has each unit computed by %d", len(m.Providers), c.Replicas)
+	if n := Owners(m.Providers); n < c.Replicas {
+		return Lease{}, nil, fmt.Errorf("providers of %d owners, the order has each unit computed by %d", n, c.Replicas)
 	}
 	if len(m.Providers) > MaxParties {
 		return Lease{}, nil, fmt.Errorf("%d providers, a lease has at most %d", len(m.Providers), MaxParties)
 	}
 	l := Lease{
 		Order: m.Order, Params: m.Params, FeeBps: m.FeeBps, Quote: q, Seed: m.Seed, MatchedAt: now,
-		Providers: m.Providers, Phase: Active,
+		Providers: m.Providers, LeadOwner: m.Owner, Phase: Active,
 		Deposit: m.Deposit,
 	}
 	if err := l.checkBonds(); err != nil {
@@ -91,6 +94,19 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	}
 	files, err := l.drawFiles(m.Seed, &means{free: m.Free}, now)
 	return l, append(effects, files...), err
+}
+
+// referees returns how many owners at least could judge a unit, whoever computes it.
+func (m *Match) referees() int {
+	lead := cmp.Or(m.Owner, m.Lead)
+	owners := ownersOf(without(m.Validators, []string{lead}))
+	var both int // that have a provider, too, and judge no unit of its
+	for _, o := range ownersOf(m.Providers) {
+		if _, judges := slices.BinarySearch(owners, o); judges {
+			both++
+		}
+	}
+	return len(owners) - min(both, m.Order.Conditions.Copies())
 }
 
 // leadBond returns what a lead reserves.

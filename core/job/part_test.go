@@ -212,8 +212,8 @@ func TestListsEndWhereReadingDoes(t *testing.T) {
 
 func TestLargePoolsAreCut(t *testing.T) {
 	m := testMatch()
-	for range MaxParties {
-		m.Validators = append(m.Validators, party("v", Rates{}))
+	for i := range MaxParties {
+		m.Validators = append(m.Validators, party(fmt.Sprintf("w%02d", i), Rates{}))
 	}
 	l, _, err := NewLease(m, 0)
 	if err != nil {

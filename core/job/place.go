@@ -59,21 +59,25 @@ func (l *Lease) drawPlaces(i int, seed canon.Hash, m *means, now int64) (effects
 	return effects, nil
 }
 
-// placeable returns who may be drawn for a place of a unit: those whose data of it could not be
+// placeable returns who may be drawn for a place of a unit, of no owner that has one: those whose data of it could not be
 // had are the last resort.
 func (l *Lease) placeable(i int) (out []Party) {
 	u := &l.Units[i]
+	var placed []string
+	for _, r := range u.Replicas {
+		placed = append(placed, r.Provider)
+	}
 	var last []Party
-	for _, p := range l.Providers {
+	for _, p := range l.apart(l.Providers, placed...) {
 		switch a := p.Account; {
-		case !l.mayWork(a) || l.openUnits(a) >= l.Params.MaxOpen || u.Replica(a) != nil || slices.Contains(u.Missed, a):
+		case !l.mayWork(a) || l.openUnits(a) >= l.Params.MaxOpen || slices.Contains(u.Missed, a):
 		case slices.Contains(u.Withheld, a):
 			last = append(last, p)
 		default:
 			out = append(out, p)
 		}
 	}
-	if len(out) < l.Order.Conditions.Replicas-len(u.Replicas) {
+	if Owners(out) < l.Order.Conditions.Replicas-len(u.Replicas) {
 		out = append(out, last...)
 	}
 	return out

@@ -153,20 +153,15 @@ func (u *Unit) audited() bool {
 
 // stuck says why a unit that is open can never be accepted, "" if it can.
 func (l *Lease) stuck() string {
-	barred := 0
-	for _, p := range l.Providers {
-		if slices.Contains(l.Barred, p.Account) {
-			barred++
-		}
-	}
+	able := slices.DeleteFunc(slices.Clone(l.Providers), func(p Party) bool { return slices.Contains(l.Barred, p.Account) })
 	switch {
 	case l.Round == len(l.Merges) || l.Count.Status[Open] == 0:
 		return ""
-	case barred == len(l.Providers):
+	case len(able) == 0:
 		return "every provider of the lease is barred from it"
-	case len(l.Providers)-barred < l.Order.Conditions.Replicas:
+	case Owners(able) < l.Order.Conditions.Replicas:
 		return "too few providers are left that could compute a unit beside one another"
-	case len(l.referees()) < l.Order.Conditions.Quorum():
+	case Owners(l.referees()) < l.Order.Conditions.Quorum():
 		return "too few validators are left that could keep a unit"
 	}
 	return ""

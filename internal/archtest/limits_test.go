@@ -46,16 +46,16 @@ const (
 
 var exceptions = map[string]map[string]exception{
 	"files of a package": {
-		"bench": {29, "one file for each group of rows"}, "cli": {34, verbs}, "core/job": {38, lease},
+		"bench": {29, "one file for each group of rows"}, "cli": {34, verbs}, "core/job": {39, lease},
 	},
 	"lines of a package": {
-		"bench": {5010, "one file for each group of rows"}, "cli": {4985, verbs}, "core/job": {7515, lease}, "chain/x/work": {3150, lease},
+		"bench": {5010, "one file for each group of rows"}, "cli": {4990, verbs}, "core/job": {7600, lease}, "chain/x/work": {3150, lease},
 		"format/onnx": {3550, "ONNX's whole schema, read and written"}, "internal/testkit/adversary": {3700, "one file for each kind of message"},
 		"sim": {3210, "one file for each game that is played"},
 	},
 	"fields of a struct": {
 		"core/dispute.Game": {31, "the whole course of a game, as it is stored"},
-		"core/job.Lease":    {31, lease}, "core/job.Params": {21, "the chain's rules"}, "core/job.Problem": {21, "an order as it is signed"},
+		"core/job.Lease":    {32, lease}, "core/job.Params": {21, "the chain's rules"}, "core/job.Problem": {21, "an order as it is signed"},
 		"cli.validated": {27, chart}, "engine/cpu/asm.KernelSet": {24, "one for each micro-kernel"},
 		"node/devnet.Config": {25, "what a user may choose"},
 	},

@@ -48,6 +48,7 @@ type stock struct {
 	games      dispute.Rules
 	clusters   []cluster              // in account order
 	validators []providerv1.Candidate // active ones
+	owners     []string               // of these, in order
 	part       bool                   // of the offers those alone that have improved
 }
 
@@ -56,7 +57,7 @@ type cluster struct {
 	offer     marketv1.Offer
 	lead      providerv1.Candidate
 	providers []providerv1.Candidate // active ones
-	referees  int                    // active validators beside the lead
+	referees  int                    // owners of active validators beside the lead's
 	obstacle  error                  // why it takes no orders now
 }
 
@@ -125,6 +126,11 @@ func (b book) rules(ctx context.Context) (s stock, err error) {
 	}
 	all, err := b.registry.Validators(ctx, turnOf(ctx), maxPeers)
 	s.validators = b.free(ctx, all)
+	for i := range s.validators {
+		s.owners = append(s.owners, ownerOf(&s.validators[i]))
+	}
+	slices.Sort(s.owners)
+	s.owners = slices.Compact(s.owners)
 	return s, err
 }
 
@@ -158,9 +164,9 @@ func (b book) enterCluster(ctx context.Context, s *stock, lead sdk.AccAddress, o
 	if err != nil {
 		return 0, err
 	}
-	c.providers, c.referees = b.free(ctx, all), len(s.validators)
-	if b.registry.Free(ctx, c.lead) {
-		c.referees-- // it is one of them
+	c.providers, c.referees = b.free(ctx, all), len(s.owners)
+	if _, judges := slices.BinarySearch(s.owners, ownerOf(&c.lead)); judges {
+		c.referees-- // not its own
 	}
 	s.clusters = append(s.clusters, c)
 	return len(all), nil
@@ -209,6 +215,7 @@ func (b book) free(ctx context.Context, all []providerv1.Candidate) (out []provi
 // bid is an offer priced for one order.
 type bid struct {
 	auction.Offer
+	owner    string // of the lead
 	fee      uint64 // bps
 	quote    job.Quote
 	bond     uint64 // behind a unit of the first round, and behind the lead
@@ -260,7 +267,7 @@ func (s *stock) bids(o *job.Order) []bid {
 // many of the cheapest as a price of at most limit allows, at least as many as
 // the order wants. So nobody can spoil an offer with a price that nobody pays.
 func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
-	b := bid{Offer: auction.Offer{Validator: c.offer.Validator}, fee: uint64(c.offer.FeeBps)}
+	b := bid{Offer: auction.Offer{Validator: c.offer.Validator}, owner: ownerOf(&c.lead), fee: uint64(c.offer.FeeBps)}
 	team := cheapest(s.providersFor(c, o), &o.Problem)
 	for len(team) > 0 { // twice at most: fewer providers never make the bond larger
 		team = s.afford(&b, team, o, limit)
@@ -286,15 +293,24 @@ func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
 
 // providersFor returns who may compute an order that a cluster takes: those behind its offer. Places of
 // replicas are drawn from those behind all offers: a lead could fill its own cluster with accomplices.
+//
+// Where every owner of a validator is needed to judge, none of them may have a provider.
 func (s *stock) providersFor(c *cluster, o *job.Order) []providerv1.Candidate {
-	if o.Conditions.Replicas == 0 {
-		return c.providers
+	all := c.providers
+	if o.Conditions.Replicas > 0 {
+		all = nil
+		for i := range s.clusters {
+			all = append(all, s.clusters[i].providers...)
+		}
 	}
-	var all []providerv1.Candidate
-	for i := range s.clusters {
-		all = append(all, s.clusters[i].providers...)
+	judges := func(p providerv1.Candidate) bool {
+		_, found := slices.BinarySearch(s.owners, ownerOf(&p))
+		return found && ownerOf(&p) != ownerOf(&c.lead)
 	}
-	return all
+	if k := &o.Conditions; c.referees >= max(k.Auditors, k.Custodians)+k.Copies() || !slices.ContainsFunc(all, judges) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), judges)
 }
 
 // afford prices an order for the longest beginning of a team, cheapest first, that a price
@@ -374,21 +390,24 @@ func (s *stock) weight() int {
 	return n
 }
 
-// referees returns the validators that are independent of a lead.
-func (s *stock) referees(lead string) (out []*providerv1.Candidate) {
+// referees returns the validators that are independent of the owner of a lead.
+func (s *stock) referees(owner string) (out []*providerv1.Candidate) {
 	for i := range s.validators {
-		if v := &s.validators[i]; v.Account != lead {
+		if v := &s.validators[i]; ownerOf(v) != owner {
 			out = append(out, v)
 		}
 	}
 	return out
 }
 
+// ownerOf returns who owns a candidate: itself, if it has declared nobody.
+func ownerOf(c *providerv1.Candidate) string { return cmp.Or(c.Owner, c.Account) }
+
 // parties returns peers as leases know them, in account order.
 func parties(peers []*providerv1.Candidate) []job.Party {
 	out := make([]job.Party, len(peers))
 	for i, p := range peers {
-		out[i] = job.Party{Account: p.Account, Key: p.PeerKey, VRF: p.VrfKey, Rates: ratesOf(p), Weight: p.Stake}
+		out[i] = job.Party{Account: p.Account, Key: p.PeerKey, VRF: p.VrfKey, Rates: ratesOf(p), Weight: p.Stake, Owner: p.Owner}
 	}
 	slices.SortFunc(out, func(x, y job.Party) int { return cmp.Compare(x.Account, y.Account) })
 	return out

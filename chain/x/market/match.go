@@ -252,8 +252,8 @@ func (b book) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *job.
 		return err
 	}
 	quote, err := b.leases.Begin(ctx, job.Match{
-		Order: *o, Lead: x.Validator, FeeBps: x.fee, Providers: parties(x.team),
-		Validators: parties(s.referees(x.Validator)), Seed: value, Params: s.rules, Deposit: p.Deposit,
+		Order: *o, Lead: x.Validator, Owner: x.owner, FeeBps: x.fee, Providers: parties(x.team),
+		Validators: parties(s.referees(x.owner)), Seed: value, Params: s.rules, Deposit: p.Deposit,
 	})
 	if err != nil {
 		return err
