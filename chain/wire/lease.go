@@ -21,11 +21,14 @@ func LeaseToProto(id canon.Hash, l *job.Lease) workv1.Lease {
 		Disputes: list(l.Disputes, func(c job.Dispute) workv1.Dispute {
 			return workv1.Dispute{
 				Dispute: c.ID, Target: TargetToProto(c.Target), Attempt: uint32(c.Attempt), Defender: c.Defender,
-				Challenger: c.Challenger, At: c.At, Bond: c.Bond, Void: c.Void, Segment: uint32(c.Segment), Holds: c.Holds, Missed: c.Missed,
+				Challenger: c.Challenger, At: c.At, Void: c.Void, Segment: uint32(c.Segment), Holds: c.Holds, Missed: c.Missed,
 			}
 		}),
 		Reserve: list(l.Reserve, func(e job.Exposure) workv1.Exposure {
-			return workv1.Exposure{Account: e.Account, Reason: workv1.Reason(e.Reason), Amount: e.Amount}
+			return workv1.Exposure{
+				Account: e.Account, Reason: workv1.Reason(e.Reason), Amount: e.Amount,
+				Claims: uint32(e.Claims), First: uint32(e.First), Gains: e.Gains, Guilty: e.Guilty,
+			}
 		}),
 		Queue:  list(l.Queue, func(w job.Waiting) workv1.Waiting { return workv1.Waiting(w) }),
 		Faults: list(l.Faults, func(f job.Fault) workv1.Fault { return workv1.Fault{Provider: f.Provider, Late: uint32(f.Late)} }),

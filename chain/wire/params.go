@@ -17,7 +17,7 @@ func ParamsToProto(p job.Params, jail int64) workv1.Params {
 		KeepFactor: p.KeepFactor, AskFee: p.AskFee, AnswerMs: p.AnswerTime, AnswerLoad: uint32(p.AnswerLoad),
 		TaxBps: p.TaxBps, ForcedBps: p.ForcedBps, JackpotFactor: p.JackpotFactor,
 		Speed: p.Speed, Link: p.Link, AllowanceMs: p.Allowance, KeepGb: p.KeepGB,
-		DepositBps: p.DepositBps, MinDeposit: p.MinDeposit, BurnUt: p.BurnUT,
+		DepositBps: p.DepositBps, MinDeposit: p.MinDeposit, BurnUt: p.BurnUT, MinBond: p.MinBond,
 	}
 }
 
@@ -31,7 +31,7 @@ func ParamsFromProto(m workv1.Params) job.Params {
 		KeepFactor:    m.KeepFactor, AskFee: m.AskFee, AnswerTime: m.AnswerMs, AnswerLoad: int(m.AnswerLoad),
 		ForcedBps: m.ForcedBps, JackpotFactor: m.JackpotFactor,
 		Speed: m.Speed, Link: m.Link, Allowance: m.AllowanceMs,
-		DepositBps: m.DepositBps, MinDeposit: m.MinDeposit,
+		DepositBps: m.DepositBps, MinDeposit: m.MinDeposit, MinBond: m.MinBond,
 	}
 }
 

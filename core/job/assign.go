@@ -74,7 +74,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		if err := verify("the acceptance", p.Key, acc.SignBytes(), a.Signature); err != nil && waits < 0 {
 			return nil, err
 		}
-		bond, audited, err := l.stand(a.Standing, reserved)
+		gain, audited, err := l.stand(a.Standing, reserved)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		if waits >= 0 {
 			l.Queue = slices.Delete(l.Queue, waits, waits+1)
 		}
-		held, err := l.Reserve.hold(a.Provider, ForWork, bond)
+		held, err := l.answer(a.Provider, l.Round, gain)
 		if err != nil {
 			return nil, err
 		}
@@ -119,12 +119,16 @@ func (l *Lease) mayHave(a Assignment) (*Party, error) {
 	return p, nil
 }
 
-// stand returns the bond of the next unit of the round, and the segments of it
-// that each auditor draws, if a provider can take it beside what is reserved
-// already.
-func (l *Lease) stand(p Standing, reserved []Effect) (amount uint64, audited int, err error) {
+// stand returns what the next unit of the round adds to a provider's gains, and the segments of
+// it that each auditor draws, if the provider can put up what its reserve then lacks, beside what
+// is reserved already.
+func (l *Lease) stand(p Standing, reserved []Effect) (gain uint64, audited int, err error) {
 	audited = l.Order.Conditions.Audited(p.Record)
-	bond, err := l.Quote.Bond(&l.Order.Problem, &l.Order.Conditions, &l.Params, l.Round, audited)
+	gain, odds, err := l.Quote.gain(&l.Order.Problem, &l.Order.Conditions, audited)
+	if err != nil {
+		return 0, 0, err
+	}
+	e, bond, err := l.burdened(p.Provider, l.Round, gain)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -133,22 +137,35 @@ func (l *Lease) stand(p Standing, reserved []Effect) (amount uint64, audited int
 			p.Free -= min(p.Free, r.Amount)
 		}
 	}
-	return bond.Amount, audited, bond.Covered(p.Provider, p.Free)
-}
-
-// unitBond returns what is reserved behind an attempt of unit i.
-func (l *Lease) unitBond(i int, u *Unit) (uint64, error) {
-	b, err := l.Quote.Bond(&l.Order.Problem, &l.Order.Conditions, &l.Params, i/l.Order.Problem.Shards, u.Audited)
-	return b.Amount, err
-}
-
-// free lets go of what is reserved behind a unit that is about to be done again, unless it is
-// in dispute.
-func (l *Lease) free(i int, bond uint64) []Effect {
-	if l.ghost(UnitTarget(i), bond) {
-		return nil
+	if bond.Odds = odds; e.Claims > 1 {
+		bond.Odds = 0
 	}
-	return l.Reserve.release(l.Units[i].Provider, ForWork, bond)
+	return gain, audited, bond.Covered(p.Provider, e.Amount, p.Free)
+}
+
+// free ends what stands behind a unit that is about to be done again, unless it is in dispute.
+func (l *Lease) free(i int) (effects []Effect, err error) {
+	for _, w := range markOf(&l.Units[i]).workers {
+		more, err := l.freeOne(i, w.provider)
+		if err != nil {
+			return nil, err
+		}
+		effects = append(effects, more...)
+	}
+	return effects, nil
+}
+
+// freeOne is free of one of those who compute a unit.
+func (l *Lease) freeOne(i int, provider string) ([]Effect, error) {
+	t := UnitTarget(i)
+	if l.Units[i].Provider != provider {
+		t = ResultTarget(i, provider, 0)
+	}
+	gain, err := l.gain(l.Units[i].Audited)
+	if err != nil || l.ghost(t, gain) {
+		return nil, err
+	}
+	return l.drop(provider, ForWork, gain)
 }
 
 // reopen makes a unit open again, for the next attempt. If there can be none, the
@@ -189,26 +206,23 @@ func (l *Lease) Withheld(unit int, provider string) bool {
 // giveUp takes a unit from a provider that did not deliver, and says why: a small
 // penalty, the rest of its bond back, and after too many the lease is closed to it.
 func (l *Lease) giveUp(i int, why string) ([]Effect, error) {
-	effects, err := l.fine(i, why)
+	effects, err := l.relieve(i, why)
 	l.reopen(i)
 	return effects, err
 }
 
-// fine is giveUp of a unit that may go on.
-func (l *Lease) fine(i int, why string) ([]Effect, error) {
+// relieve is giveUp of a unit that may go on.
+func (l *Lease) relieve(i int, why string) ([]Effect, error) {
 	u := &l.Units[i]
-	penalty, err := l.lateFee()
+	effects, err := l.fine(u.Provider, ForWork)
 	if err != nil {
 		return nil, err
 	}
-	bond, err := l.unitBond(i, u)
+	freed, err := l.freeOne(i, u.Provider)
 	if err != nil {
 		return nil, err
 	}
-	penalty = min(penalty, bond)
-	effects := l.slash(u.Provider, ForWork, penalty, []Share{{Insurance, penalty}})
-	effects = append(effects, l.free(i, bond-penalty)...)
-	effects = append(effects, Effect{Emit, u.Provider, uint64(i), why})
+	effects = append(append(effects, freed...), Effect{Emit, u.Provider, uint64(i), why})
 	if l.countFault(u.Provider) > l.Params.MaxLate {
 		l.bar(u.Provider)
 	}

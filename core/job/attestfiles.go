@@ -103,7 +103,7 @@ func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error
 		return nil, err
 	}
 	c := &l.Order.Conditions
-	drawn, err := m.able(l.lots(seed, beacon.Files, 0, l.Files.Draws), l.referees(), c.Custodians, bond)
+	drawn, err := m.able(l.lots(seed, beacon.Files, 0, l.Files.Draws), l.referees(), c.Custodians, each(bond))
 	if err != nil {
 		return nil, err
 	}

@@ -144,7 +144,7 @@ func (r roster) code(w *canon.Codec, account *string) {
 
 // Code walks the fields of p.
 func (p *Params) Code(w *canon.Codec) {
-	for _, v := range []*uint64{&p.CustodianBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond, &p.VerdictFactor, &p.KeepFactor, &p.AskFee,
+	for _, v := range []*uint64{&p.CustodianBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.MinBond, &p.ChallengeBond, &p.VerdictFactor, &p.KeepFactor, &p.AskFee,
 		&p.TaxBps, &p.ForcedBps, &p.JackpotFactor, &p.Speed, &p.Link, &p.KeepGB, &p.DepositBps, &p.MinDeposit, &p.BurnUT} {
 		w.U64(v)
 	}
@@ -192,7 +192,7 @@ func (c *Dispute) code(w *canon.Codec, name func(*canon.Codec, *string)) {
 		name(w, account)
 	}
 	w.I64(&c.At)
-	w.U64(&c.Bond)
+	w.U64(&c.Gain)
 	for _, b := range []*bool{&c.Void, &c.Holds, &c.Missed} {
 		w.Bool(b)
 	}

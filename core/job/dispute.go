@@ -189,8 +189,8 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 			return nil, err
 		}
 	default:
-		if effects = l.acquit(c); c.Target.kind == AboutResult { // who differs has time for another
-			l.Units[c.Target.index].Due = max(l.Units[c.Target.index].Due, now+l.Order.Conditions.UnitTimeout)
+		if effects, err = l.acquit(c, now); err != nil {
+			return nil, err
 		}
 		if e.Loser == dispute.Challenger {
 			more, err := l.redeem(c)
@@ -213,15 +213,18 @@ func (l *Lease) Moot(id uint64) bool {
 }
 
 func (l *Lease) moot(c *Dispute) bool {
+	if l.broke(c) {
+		return true
+	}
 	switch t := c.Target; t.kind {
-	case AboutUnit: // the bond of one that is void stays with its disputes
+	case AboutUnit:
 		u := &l.Units[t.index]
 		return !c.Void && (u.Receipt == nil || u.Attempt != c.Attempt)
-	case AboutMerge: // of one that is void, its lead's bond
-		return c.Void && l.gone(c.Defender) || !c.Void && l.Merges[t.index].Attempt != c.Attempt
+	case AboutMerge:
+		return !c.Void && l.Merges[t.index].Attempt != c.Attempt
 	case AboutResult:
 		_, err := l.replicaSubject(t, c.Attempt)
-		return err != nil
+		return !c.Void && err != nil
 	case AboutVerdict:
 		a, _, err := l.Verdict(t.index, c.Attempt, t.account)
 		return err != nil || !a.Bonded
@@ -231,87 +234,154 @@ func (l *Lease) moot(c *Dispute) bool {
 	return true
 }
 
-// dropMoot ends disputes about void merges of a lead that has lost its bond. All
-// others that an event makes moot it ends itself.
-func (l *Lease) dropMoot() {
-	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Dispute) bool {
-		return c.Target.kind == AboutMerge && c.Void && l.gone(c.Defender)
-	})
+// broke reports whether a dispute is about what is void, or about a truth, of somebody who has
+// lost all that it answered with.
+func (l *Lease) broke(c *Dispute) bool {
+	e := l.Reserve.of(c.Defender, c.reason())
+	return e != nil && e.spent() && (c.Void || c.Target.kind == AboutTruth)
 }
 
-// acquit lets work stand, and its bond with it. The bond of work that was voided
-// meanwhile is free once nobody disputes it any more.
-func (l *Lease) acquit(c Dispute) []Effect {
-	switch {
-	case c.Target.kind == AboutVerdict:
-		return l.clear(c.Target, c.Attempt)
-	case c.Target.kind != AboutUnit:
+// dropMoot ends disputes with those who have nothing left to lose. All others that an event makes
+// moot it ends itself.
+func (l *Lease) dropMoot() {
+	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Dispute) bool { return l.broke(&c) })
+}
+
+// acquit lets work stand. What stands behind work that was voided meanwhile is free once nobody
+// disputes it any more.
+func (l *Lease) acquit(c Dispute, now int64) ([]Effect, error) {
+	switch kind := c.Target.kind; {
+	case kind == AboutVerdict:
+		return l.clear(c.Target, c.Attempt), nil
+	case kind == AboutMerge || kind == AboutTruth:
+	case c.Void && l.firstOf(&c) < 0:
+		return l.drop(c.Defender, ForWork, c.Gain)
 	case c.Void:
-		for i := range l.Disputes {
-			if d := &l.Disputes[i]; d.sameClaim(c) {
-				d.Bond += c.Bond
-				return nil
-			}
-		}
-		return l.Reserve.release(c.Defender, ForWork, c.Bond)
+	case kind == AboutResult: // who differs has time for another
+		u := &l.Units[c.Target.index]
+		u.Due = max(u.Due, now+l.Order.Conditions.UnitTimeout)
 	case len(l.disputesAbout(c.Target, c.Attempt)) == 0 && !l.Units[c.Target.index].owed(c.Pledge):
 		l.Units[c.Target.index].HeldUntil = 0
 	}
-	return nil
+	return nil, nil
 }
 
-// sameClaim reports whether two disputes are about the same attempt of the same
-// work.
-func (c *Dispute) sameClaim(d Dispute) bool { return c.Target == d.Target && c.Attempt == d.Attempt }
+// firstOf returns the place of the first open dispute about the claim that c is about, −1 if there
+// is none.
+func (l *Lease) firstOf(c *Dispute) int {
+	return slices.IndexFunc(l.Disputes, func(d Dispute) bool { return d.sameClaim(*c) })
+}
 
-// convict voids proven fraud and everything that descends from it. Out of the bond it pays the
-// honest work that is lost and rewards the challenger. The rest is left to the insurance fund.
-func (l *Lease) convict(c Dispute, now int64) ([]Effect, error) {
-	var lost []Share
-	var effects []Effect
-	for i := range l.Disputes {
-		if d := &l.Disputes[i]; d.sameClaim(c) {
-			c.Bond += d.Bond
-		}
+// sameClaim reports whether two disputes are about the same attempt of the same work. A result is
+// one claim, whatever segment of it is disputed.
+func (c *Dispute) sameClaim(d Dispute) bool {
+	t, o := c.Target, d.Target
+	if t.kind == AboutResult {
+		t.segment, o.segment = 0, 0
 	}
+	return t == o && c.Attempt == d.Attempt
+}
+
+// sentence is what a conviction comes to.
+type sentence struct {
+	reason Reason
+	from   int    // the round from which work is void
+	all    bool   // with all that the convict answers for, not only what was refuted
+	kept   uint64 // what of the reserve stays behind the rest
+}
+
+// judge returns what a conviction comes to. It needs only a skeleton of the lease. What descends
+// from the refuted work alone is void if the reserve pays that, and enough is left for the convict's
+// other claims. Else none of these may stand: nothing would pay what they void later. Nor do they
+// where other replicas answer for the same: see expel.
+func (l *Lease) judge(c *Dispute) (s sentence, err error) {
+	s = sentence{reason: c.reason(), from: l.roundOf(c.Target)}
+	e := l.Reserve.of(c.Defender, s.reason)
+	if e != nil && l.replicated() && s.reason == ForWork {
+		s.all, s.from = true, min(s.from, e.First)
+		return s, nil
+	}
+	own := 1
+	if c.Void && s.reason == ForLead { // it was counted until it was void
+		own = 0
+	}
+	if e == nil || e.Claims <= own {
+		return s, nil
+	}
+	if s.kept, err = l.kept(e); err != nil {
+		return s, err
+	}
+	units := uint64(1)
+	if r := min(l.Round, l.Order.Problem.Rounds-1); !c.Void && c.Target.kind != AboutTruth && r > s.from {
+		units += uint64((r - s.from) * l.Order.Problem.Shards)
+	}
+	lost, err := money.Scale(l.Quote.Honest, units, uint64(l.Order.Problem.Units()))
+	if err != nil {
+		return s, err
+	}
+	rest := e.Amount - min(s.kept, e.Amount)
+	reward, err := money.Scale(rest, l.Params.RewardBps, bps)
+	if s.all = rest-min(reward, rest) < lost; s.all {
+		s.from, s.kept = e.First, 0
+	}
+	return s, err
+}
+
+// voids reports whether a conviction makes work void.
+func (s *sentence) voids(c *Dispute) bool { return s.all || !c.Void && c.Target.kind != AboutTruth }
+
+// convict voids proven fraud and everything that descends from it. Out of the convict's reserve it
+// pays the honest work that is lost, and rewards the challenger. The insurance fund has the rest,
+// at once or, of what stays behind the convict's other claims, when the lease ends.
+func (l *Lease) convict(c Dispute, now int64) (effects []Effect, err error) {
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Dispute) bool { return d.sameClaim(c) })
-	reason, bond := ForWork, c.Bond
-	switch c.Target.kind {
-	case AboutTruth:
-		return l.expose(c)
-	case AboutVerdict:
+	if c.Target.kind == AboutVerdict {
 		return l.refute(c, now)
-	case AboutResult:
-		return l.convictReplica(c, now)
-	case AboutUnit:
-		if !c.Void && len(l.Units[c.Target.index].Replicas) > 0 {
-			return l.succeed(c, now)
-		}
-	case AboutMerge:
-		reason, bond = ForLead, l.Reserve.Held(c.Defender, ForLead)
 	}
-	var err error
-	if !c.Void {
-		if i := c.Target.index; reason == ForWork {
-			if bond, err = l.unitBond(i, &l.Units[i]); err != nil {
-				return nil, err
-			}
-		}
-		if lost, effects, err = l.void(c); err != nil {
+	s, err := l.judge(&c)
+	if err != nil {
+		return nil, err
+	}
+	e := l.Reserve.open(c.Defender, s.reason)
+	e.Guilty = true
+	held := e.Amount
+	var lost []Share
+	switch {
+	case c.Target.kind == AboutTruth:
+		lost, effects, err = l.disprove(c)
+	case c.Void && s.reason == ForWork:
+		_, err = l.drop(c.Defender, ForWork, c.Gain)
+	}
+	if err == nil && l.replicated() && s.reason == ForWork {
+		lost, effects, err = l.expel(&c, &s, now)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.voids(&c) && s.from < l.Order.Problem.Rounds {
+		more, freed, err := l.void(c, s)
+		if err != nil {
 			return nil, err
+		}
+		effects = append(effects, freed...)
+		for _, share := range more {
+			lost = addShare(lost, share)
 		}
 	}
 	l.bar(c.Defender)
-	if reason == ForLead {
+	if s.reason == ForLead {
 		l.dismiss(c.Defender)
 	} else {
 		effects = append(effects, Effect{Kind: Discredit, Account: c.Defender})
 	}
-	shares, err := l.divide(bond, c.Challenger, lost)
+	if l.Reserve.of(c.Defender, s.reason).Claims > 0 {
+		held -= s.kept
+	}
+	shares, err := l.divide(held, c.Challenger, lost)
 	if err != nil {
 		return nil, err
 	}
-	effects = append(l.slash(c.Defender, reason, bond, shares), effects...)
+	effects = append(l.slash(c.Defender, s.reason, held, shares), effects...)
 	return append(effects, Effect{Kind: Jail, Account: c.Defender}, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
 }
 
@@ -343,46 +413,43 @@ func (l *Lease) divide(bond uint64, challenger string, lost []Share) ([]Share, e
 	return addShare(out, Share{Insurance, left - reward}), nil
 }
 
-// void undoes the disputed work and its descendants, and returns what honest
+// void undoes refuted work and its descendants, or all of the convict's, and returns what honest
 // people lose by it and the bonds that become free.
-func (l *Lease) void(c Dispute) (lost []Share, effects []Effect, err error) {
-	w := l.Order.Problem.Shards
-	round := l.roundOf(c.Target)
-	if i := c.Target.index; c.Target.kind == AboutUnit {
-		if lost, err = l.losses(lost, i, true, c.Defender); err != nil {
-			return nil, nil, err
-		}
-		effects = l.retire(i, c.Segment)
-		l.reopen(i)
-	}
-	// The cheater's other unfinished units of the round go to others; finished
-	// ones were audited and stay open to challenge.
+func (l *Lease) void(c Dispute, s sentence) (lost []Share, effects []Effect, err error) {
+	w, round := l.Order.Problem.Shards, s.from
 	for i := round * w; i < len(l.Units); i++ {
 		u := &l.Units[i]
 		later := i >= (round+1)*w
 		if later {
 			u.Withheld = nil
 		}
-		if u.Status == Open || !later && (u.Provider != c.Defender || u.Status != Assigned) {
+		refuted := c.Target == UnitTarget(i) && !c.Void
+		// Of this round the convict's unfinished units go to others; finished ones were audited,
+		// and stay open to challenge, unless nothing would pay what they void.
+		convicts := s.reason == ForWork && u.Provider == c.Defender && (refuted || s.all || u.Status == Assigned)
+		if u.Status == Open || !later && !convicts {
 			continue
 		}
-		if later {
-			if lost, err = l.losses(lost, i, false, c.Defender); err != nil {
-				return nil, nil, err
-			}
-			effects = append(effects, l.retire(i, -1)...)
+		if lost, err = l.losses(lost, i, refuted, c.Defender); err != nil {
+			return nil, nil, err
 		}
-		bond, err := l.unitBond(i, u)
+		segment := -1
+		if refuted {
+			segment = c.Segment
+		}
+		effects = append(effects, l.retire(i, segment)...)
+		freed, err := l.free(i)
 		if err != nil {
 			return nil, nil, err
 		}
-		effects = append(effects, l.free(i, bond)...)
-		effects = append(effects, l.freeReplicas(i)...)
-		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "voided"})
+		effects = append(append(effects, freed...), Effect{Emit, u.Provider, uint64(i), "voided"})
 		l.reopen(i)
 	}
 	for r := round; r < l.Round; r++ {
 		l.ghost(MergeTarget(r), 0)
+		if _, err := l.drop(l.Merges[r].By, ForLead, 0); err != nil {
+			return nil, nil, err
+		}
 		l.Merges[r] = Merge{Attempt: l.Merges[r].Attempt + 1}
 	}
 	if l.Round > round {
@@ -414,15 +481,14 @@ func (l *Lease) losses(lost []Share, i int, refuted bool, convicted string) ([]S
 	return lost, err
 }
 
-// ghost lets open disputes about t live on after the work itself is gone; what is
-// reserved behind it stays with the first of them. It reports whether there was one.
-func (l *Lease) ghost(t Target, bond uint64) bool {
-	open := l.disputesAbout(t, l.Attempt(t))
-	for i, c := range open {
-		c.Void = true
-		if i == 0 {
-			c.Bond = bond
+// ghost lets open disputes about t live on after the work itself is gone, and with them what
+// stands behind it. It reports whether there was one.
+func (l *Lease) ghost(t Target, gain uint64) (open bool) {
+	claim := Dispute{Target: t, Attempt: l.Attempt(t)}
+	for i := range l.Disputes {
+		if c := &l.Disputes[i]; !c.Void && claim.sameClaim(*c) {
+			c.Void, c.Gain, open = true, gain, true
 		}
 	}
-	return len(open) > 0
+	return open
 }

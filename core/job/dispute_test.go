@@ -296,6 +296,7 @@ func TestDisputesOfWhatIsGoneEndWithoutALoser(t *testing.T) {
 		}
 		w.lease.Leads[w.lease.inLine(lead)].Gone = true // as by another merge of it
 		w.perform(w.lease.Reserve.release(lead, ForLead, w.lease.Reserve.Held(lead, ForLead)))
+		w.lease.Reserve.open(lead, ForLead).Guilty = true
 		if !w.lease.Moot(2) || w.lease.Moot(9) {
 			t.Fatal("a void merge of a lead without a bond can still be judged")
 		}

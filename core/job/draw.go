@@ -117,10 +117,10 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 	pool := l.apart(l.referees(), u.computers()...)
 	before := slices.Clone(m.spent)
 	others := l.apart(pool, u.custodians()...)
-	custodians, err := m.able(l.lots(seed, beacon.Custodians, i, u.Attempt), others, min(c.Custodians-l.standing(u), maxKept-len(u.Attested)), keep)
+	custodians, err := m.able(l.lots(seed, beacon.Custodians, i, u.Attempt), others, min(c.Custodians-l.standing(u), maxKept-len(u.Attested)), each(keep))
 	var auditors []string
 	if err == nil && first {
-		auditors, err = m.able(l.lots(seed, beacon.Auditors, i, u.Attempt), pool, c.Auditors, verdict)
+		auditors, err = m.able(l.lots(seed, beacon.Auditors, i, u.Attempt), pool, c.Auditors, each(verdict))
 	}
 	if err != nil {
 		return false, nil, err
@@ -171,19 +171,34 @@ func (u *Unit) custodians() (out []string) {
 	return out
 }
 
-// able draws up to want of a pool who can put up a bond, one of each owner.
-func (m *means) able(lots beacon.Lots, pool []Party, want int, bond uint64) (out []string, err error) {
+// able draws up to want of a pool who can put up their bonds, one of each owner.
+func (m *means) able(lots beacon.Lots, pool []Party, want int, bond func(account string) (uint64, error)) (out []string, err error) {
 	if want <= 0 {
 		return nil, nil
 	}
 	drawn, err := weighted(lots, pool, drawTries*(want+1))
+	if err != nil {
+		return nil, err
+	}
 	var owners []string
 	for _, p := range drawn {
-		if len(out) < want && !slices.Contains(owners, p.owner()) && m.take(p.Account, bond) {
+		if len(out) == want || slices.Contains(owners, p.owner()) {
+			continue
+		}
+		b, err := bond(p.Account)
+		if err != nil {
+			return nil, err
+		}
+		if m.take(p.Account, b) {
 			out, owners = append(out, p.Account), append(owners, p.owner())
 		}
 	}
-	return out, err
+	return out, nil
+}
+
+// each is the same bond of everybody.
+func each(bond uint64) func(string) (uint64, error) {
+	return func(string) (uint64, error) { return bond, nil }
 }
 
 // weighted draws some of a pool, each next one in proportion to the weights that are left: who

@@ -216,21 +216,19 @@ func (l *Lease) Shown(unit, attempt int) *Forced {
 	return nil
 }
 
-// expose takes the bond of a provider that showed as truth what is none: those whose
-// work it spoilt are paid out of it, and the challenger.
-func (l *Lease) expose(c Dispute) ([]Effect, error) {
+// disprove ends what was shown of a forced attempt, for it is not true, and returns what those
+// whose work it spoilt have lost.
+func (l *Lease) disprove(c Dispute) (lost []Share, effects []Effect, err error) {
 	past := l.past(c.Target.index, c.Attempt)
 	f := past.Forced
-	var lost []Share
 	var disputed []Audit
-	var effects []Effect
 	for _, a := range f.Unit.Audits {
 		if !a.Done || !a.Bonded {
 			continue
 		}
 		wage, err := l.auditWage(&f.Unit)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		lost = addShare(lost, Share{a.Auditor, wage})
 		if len(l.disputesAbout(VerdictTarget(f.Index, a.Auditor), c.Attempt)) > 0 {
@@ -244,15 +242,6 @@ func (l *Lease) expose(c Dispute) ([]Effect, error) {
 			lost = addShare(lost, Share{k.Custodian, l.Quote.Keep})
 		}
 	}
-	bond, err := l.unitBond(f.Index, &f.Unit)
-	if err != nil {
-		return nil, err
-	}
-	shares, err := l.divide(bond, c.Challenger, lost)
-	if err != nil {
-		return nil, err
-	}
-	effects = append(l.slash(f.Unit.Provider, ForWork, bond, shares), effects...)
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Dispute) bool {
 		return d.Target.kind == AboutTruth && d.Target.index == f.Index && d.Attempt == c.Attempt
 	})
@@ -260,8 +249,12 @@ func (l *Lease) expose(c Dispute) ([]Effect, error) {
 	if len(disputed) == 0 {
 		l.forget(f.Index, c.Attempt)
 	}
-	l.bar(f.Unit.Provider)
-	return append(effects, Effect{Kind: Discredit, Account: f.Unit.Provider}, Effect{Kind: Jail, Account: f.Unit.Provider}, Effect{Emit, f.Unit.Provider, c.ID, "convicted"}), nil
+	gain, err := l.gain(f.Unit.Audited)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = l.drop(c.Defender, ForWork, gain)
+	return lost, effects, err
 }
 
 // jackpot is what the first challenger of a forced receipt gets if it is the only

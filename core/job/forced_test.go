@@ -24,7 +24,7 @@ func forcedWorldOf(t fataler, bend func(*Order)) *world {
 	t.Helper()
 	m := testMatch()
 	m.Params = DefaultParams.Quick()
-	m.Params.JackpotFactor = 2
+	m.Params.JackpotFactor, m.Params.MinBond = 2, 1
 	m.Params.LeadTimeout, m.Params.TaxBps, m.Order.Conditions.MaxPrice = 200, bps, 1<<40
 	bend(&m.Order)
 	w := newWorldOf(t, m)
@@ -705,13 +705,13 @@ func TestTruthOfTheConvictedCountsForNothing(t *testing.T) {
 	w.do(w.diligent(1, w.present(1, "p0")))
 	w.do(OpenDispute{ID: 1, Target: UnitTarget(1), Challenger: "c"})
 	w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
-	before := w.stakeOf("p0")
+	left := w.stakeOf("p0") - w.lease.Reserve.Held("p0", ForWork) // a convict loses all of it
 	w.settle()
 	if w.stakeOf(auditor) != stake {
 		t.Errorf("%s lost %d utally by the word of who was convicted", auditor, stake-w.stakeOf(auditor))
 	}
-	if w.purse["p0"] != 0 || w.stakeOf("p0") != before {
-		t.Errorf("the convicted got %d utally, and has %d of %d staked", w.purse["p0"], w.stakeOf("p0"), before)
+	if w.purse["p0"] != 0 || w.stakeOf("p0") != left {
+		t.Errorf("the convicted got %d utally, and has %d staked, want %d", w.purse["p0"], w.stakeOf("p0"), left)
 	}
 }
 

@@ -75,7 +75,7 @@ func party(name string, r Rates) Party {
 
 func testMatch() Match {
 	p := DefaultParams.WithoutForced().Quick()
-	p.LeadTimeout, p.AnswerTime = 200, 20
+	p.LeadTimeout, p.AnswerTime, p.MinBond = 200, 20, 1
 	return Match{
 		Order: testOrder(), Lead: "v0", FeeBps: 500, Params: p, Seed: canon.Sum("seed"), Deposit: 2_000, Free: func(string) uint64 { return stake },
 		Providers:  []Party{party("p0", Rates{1000, 10}), party("p1", Rates{1100, 5}), party("p2", Rates{900, 0})},
@@ -242,7 +242,9 @@ func (w *world) try(e Event) error {
 		}
 		return err
 	}
+	before := w.lease
 	w.lease = next
+	w.paysVoid(&before, effects)
 	w.perform(effects)
 	w.check()
 	return nil
@@ -289,14 +291,10 @@ func (w *world) submit(s Submit) {
 	w.pass(1)
 }
 
-// bondOf returns what is reserved behind a unit.
+// bondOf returns what is reserved behind all units of who has the given one.
 func (w *world) bondOf(unit int) uint64 {
 	w.t.Helper()
-	bond, err := w.lease.unitBond(unit, &w.lease.Units[unit])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return bond
+	return w.lease.Reserve.Held(w.lease.Units[unit].Provider, ForWork)
 }
 
 func (w *world) assign(unit int, provider string) error {

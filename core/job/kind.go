@@ -102,11 +102,11 @@ func (p *Problem) End(r *Receipt) canon.Hash {
 	return r.Checkpoints[len(r.Checkpoints)-1]
 }
 
-// voided returns how much of the whole work a fraud in round r can make void, as a fraction:
-// all that descends from it, or of independent steps one unit.
-func (p *Problem) voided(r int) (part, whole uint64) {
+// voided returns how much of the whole work can become void with n units, the first of round r, as
+// a fraction: all that descends from them, or of independent steps these units.
+func (p *Problem) voided(r, n int) (part, whole uint64) {
 	if p.Independent() {
-		return 1, uint64(p.Units())
+		return uint64(n), uint64(p.Units())
 	}
 	return uint64(p.Rounds - r), uint64(p.Rounds)
 }

@@ -84,10 +84,7 @@ func (l *Lease) opensFor(provider string) bool {
 
 // fineLead takes the penalty of a lead that does not do what it has taken on.
 func (l *Lease) fineLead() ([]Effect, error) {
-	lead := l.Leads[l.LeadIndex].Account
-	penalty, err := l.lateFee()
-	penalty = min(penalty, l.Reserve.Held(lead, ForLead))
-	return l.slash(lead, ForLead, penalty, []Share{{Insurance, penalty}}), err
+	return l.fine(l.Leads[l.LeadIndex].Account, ForLead)
 }
 
 // turns returns after how many timeouts the leader at place i of the line may take over.
@@ -119,11 +116,6 @@ func (l *Lease) dismiss(account string) {
 		}
 	}
 	l.DueSince = 0
-}
-
-// gone reports whether a lead was dismissed: it has no bond to lose.
-func (l *Lease) gone(lead string) bool {
-	return slices.ContainsFunc(l.Leads, func(d Leader) bool { return d.Account == lead && d.Gone })
 }
 
 // Decline is a lead's word, before it has assigned anything, that it does not serve the

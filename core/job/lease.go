@@ -13,7 +13,8 @@ type Params struct {
 	Tariff
 	RewardBps     uint64 // of a slashed bond, to the challenger; below one half, so that challenging oneself loses
 	LateBps       uint64 // of a unit's pay, the penalty for a unit given up
-	BondFactor    uint64 // bond of a unit over the honest work that its fraud could void
+	BondFactor    uint64 // reserve behind all units of a provider over the honest work that their fraud could void
+	MinBond       uint64 // utally that are reserved behind these at least
 	MaxOpen       int    // units that one provider may have open
 	LeadTimeout   int64  // ms in which a lead must do what is due
 	MaxLate       int    // units that a provider may give up, or withhold the data of, before it is barred from the lease
@@ -35,7 +36,7 @@ type Params struct {
 
 // DefaultParams are those of a new chain.
 var DefaultParams = Params{
-	Tariff: Tariff{CustodianBps: 200, BurnBps: 200, TaxBps: 210, KeepGB: 1000, BurnUT: 5000}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
+	Tariff: Tariff{CustodianBps: 200, BurnBps: 200, TaxBps: 210, KeepGB: 1000, BurnUT: 5000}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MinBond: 1_000_000, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 100,
 	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, AnswerLoad: 16,
 	ForcedBps: 200, Speed: 1e10, Link: 1e6, Allowance: 10 * 1000,
@@ -60,6 +61,8 @@ func (p *Params) Check() error {
 		return fmt.Errorf("a challenger's reward of %d basis points would pay for challenging oneself; want less than %d", p.RewardBps, bps/2)
 	case p.BondFactor > bps:
 		return fmt.Errorf("a bond of %d times the honest work, want at most %d", p.BondFactor, bps)
+	case p.MinBond < 1 || p.MinBond > maxFlops:
+		return fmt.Errorf("a bond of at least %d utally, want between 1 and %d", p.MinBond, uint64(maxFlops))
 	case p.BondFactor*(bps-p.RewardBps) <= bps: // the bond would come back: the void work is one's own, and the challenger a friend
 		return fmt.Errorf("forging all work and challenging oneself would pay: bond_factor · (10000 − reward_bps) = %d · %d ≤ 10000", p.BondFactor, bps-p.RewardBps)
 	case p.MaxOpen < 1 || p.MaxOpen > MaxUnits || p.MaxLate < 0 || p.MaxLate > MaxUnits:
@@ -248,8 +251,7 @@ type Merge struct {
 }
 
 // Dispute is an open dispute. Many may be open about one piece of work: they are
-// played beside one another, and the first conviction ends them all. Bond is what is
-// reserved behind a disputed unit that was voided meanwhile; one of its disputes has it.
+// played beside one another, and the first conviction ends them all.
 type Dispute struct {
 	ID         uint64
 	Target     Target
@@ -259,10 +261,10 @@ type Dispute struct {
 	Challenger string
 	Pledge     string // auditor whose report of a mismatch stands behind it, in place of a challenger's bond
 	At         int64  // protocol time in ms at which it was opened
-	Bond       uint64
-	Void       bool // the work was voided or redone since
-	Holds      bool // opened in time to keep its unit from being accepted
-	Missed     bool // the defender has missed an answer and not moved since
+	Void       bool   // the work was voided or redone since
+	Gain       uint64 // of a unit that was: what it adds to the gains of its provider
+	Holds      bool   // opened in time to keep its unit from being accepted
+	Missed     bool   // the defender has missed an answer and not moved since
 }
 
 // Fault counts the units that a provider gave up.

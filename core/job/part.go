@@ -139,22 +139,26 @@ func (l *Lease) About(t Target) (p Part) {
 func (l *Lease) AboutUnit(i int) Part { return Part{Units: places([]int{i}, len(l.Units))} }
 
 // reachOfVerdict returns what the end of a dispute may change: a conviction voids all
-// that descends from the work.
+// that descends from the work, and perhaps from all of the convict's.
 func (l *Lease) reachOfVerdict(e CloseDispute) (p Part) {
 	i := slices.IndexFunc(l.Disputes, func(c Dispute) bool { return c.ID == e.ID })
 	if i < 0 {
 		return p
 	}
 	c := &l.Disputes[i]
-	voids := e.Loser == dispute.Defender && !c.Void && (c.Target.kind == AboutUnit || c.Target.kind == AboutMerge)
-	switch r := l.roundOf(c.Target); {
-	case !voids:
-		return l.About(c.Target)
-	case r < l.Round:
-		return l.rounds(r, l.Round+1)
-	}
 	p = l.About(c.Target)
-	p.Units = append(p.Units, l.opened(c.Defender)...)
+	if e.Loser != dispute.Defender || c.Target.kind == AboutVerdict {
+		return p
+	}
+	s, err := l.judge(c)
+	switch {
+	case err != nil || !s.voids(c):
+	case s.all || s.from < l.Round:
+		all := l.rounds(s.from, l.Round+1)
+		p.Units, p.Merges = append(p.Units, all.Units...), append(p.Merges, all.Merges...)
+	default:
+		p.Units = append(p.Units, l.opened(c.Defender)...)
+	}
 	return p
 }
 

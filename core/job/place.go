@@ -28,13 +28,17 @@ func (l *Lease) drawPlaces(i int, seed canon.Hash, m *means, now int64) (effects
 	if u.Sealed || want == 0 {
 		return nil, nil
 	}
-	bond, err := l.unitBond(i, u)
+	gain, err := l.gain(u.Audited)
 	if err != nil {
 		return nil, err
 	}
+	lacks := func(provider string) (uint64, error) {
+		e, need, err := l.burdened(provider, l.Round, gain)
+		return need.Amount - min(e.Amount, need.Amount), err
+	}
 	l.count()
 	before := slices.Clone(m.spent)
-	drawn, err := m.able(l.lots(seed, beacon.Replicas, i, u.Attempt), l.placeable(i), want, bond)
+	drawn, err := m.able(l.lots(seed, beacon.Replicas, i, u.Attempt), l.placeable(i), want, lacks)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +52,7 @@ func (l *Lease) drawPlaces(i int, seed canon.Hash, m *means, now int64) (effects
 	}
 	u.Due = now + c.UnitTimeout
 	for _, a := range drawn {
-		held, err := l.Reserve.hold(a, ForWork, bond)
+		held, err := l.answer(a, l.Round, gain)
 		if err != nil {
 			return nil, err
 		}
@@ -81,4 +85,104 @@ func (l *Lease) placeable(i int) (out []Party) {
 		out = append(out, last...)
 	}
 	return out
+}
+
+// expel takes a convict out of all its places: nothing stands behind its word any more. Where
+// others have said the same, they answer for it: who loses on purpose cannot undo what others have
+// done. Work is void from the first round on in which nobody does. It returns what others lose by
+// units that begin again.
+func (l *Lease) expel(c *Dispute, s *sentence, now int64) (lost []Share, effects []Effect, err error) {
+	first := s.from
+	s.from = l.Order.Problem.Rounds
+	for i := first * l.Order.Problem.Shards; i < len(l.Units); i++ {
+		u := &l.Units[i]
+		var more []Effect
+		switch {
+		case u.Provider == c.Defender && len(u.Replicas) == 0:
+			s.from = min(s.from, l.roundOf(UnitTarget(i)))
+		case u.Provider == c.Defender:
+			more = l.succeed(i, now)
+		case u.Replica(c.Defender) == nil:
+		case u.Status == Assigned:
+			lost, more, err = l.vacate(i, c.Defender, lost, now)
+		default:
+			u.Replicas = slices.DeleteFunc(u.Replicas, func(r Replica) bool { return r.Provider == c.Defender })
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		effects = append(effects, more...)
+	}
+	for i := range l.Disputes { // with it nobody disputes any more
+		if d := &l.Disputes[i]; d.Defender == c.Defender && d.reason() == ForWork {
+			d.Void = true
+		}
+	}
+	return lost, effects, nil
+}
+
+// vacate takes a convict out of its place of a unit that is computed. Until all have committed,
+// the place is drawn again.
+func (l *Lease) vacate(i int, convict string, lost []Share, now int64) ([]Share, []Effect, error) {
+	u := &l.Units[i]
+	if r := u.Replica(convict); r.Result != 0 {
+		r.Out = true
+	} else {
+		u.Replicas = slices.DeleteFunc(u.Replicas, func(r Replica) bool { return r.Provider == convict })
+	}
+	switch {
+	case !u.Sealed:
+		l.await(i, now)
+		return lost, nil, nil
+	case len(u.Replicas) >= least:
+		effects, err := l.compare(i, now)
+		return lost, effects, err
+	}
+	for _, w := range markOf(u).workers { // who has committed has computed it
+		pay, err := l.pay(w.provider)
+		if err != nil {
+			return nil, nil, err
+		}
+		lost = addShare(lost, Share{w.provider, pay})
+	}
+	effects, err := l.free(i)
+	l.reopen(i)
+	return lost, effects, err
+}
+
+// succeed lets the next replica answer for the receipt of a unit. It must be possible to dispute
+// that, too.
+func (l *Lease) succeed(i int, now int64) (effects []Effect) {
+	u := &l.Units[i]
+	if u.Status == Received { // what custodians have is of the one before
+		effects = l.retire(i, -1)
+	}
+	l.promote(i, now)
+	if u.Status == Counted {
+		u.HeldUntil = max(u.HeldUntil, now+l.Order.Conditions.UnitTimeout)
+	}
+	if l.Phase == Closing {
+		l.Windows.End = max(l.Windows.End, now+l.Order.Conditions.Window)
+	}
+	return effects
+}
+
+// passOn lets the next replica show the data of a unit that could not be had of the one before.
+func (l *Lease) passOn(i int, now int64) ([]Effect, error) {
+	effects, err := l.relieve(i, "unattested")
+	if err == nil {
+		l.promote(i, now)
+	}
+	return effects, err
+}
+
+// promote lets the next replica answer for the receipt of a unit. Whoever is to keep the unit has
+// its data of that one.
+func (l *Lease) promote(i int, now int64) {
+	u := &l.Units[i]
+	u.promote()
+	if u.Status == Received {
+		u.Attested, u.Due = nil, now+l.Order.Conditions.UnitTimeout
+		l.await(i, now)
+	}
 }

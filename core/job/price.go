@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tally-network/tally/core/money"
 	"github.com/tally-network/tally/core/proof"
@@ -120,43 +121,64 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	return q, err
 }
 
-// Bond is what must stand behind a unit or a merge: enough for the worst that its
-// fraud can do.
+// Bond is what must stand behind the work of a provider, or the merges of a lead: enough for the
+// worst that their fraud can do.
 type Bond struct {
-	Amount uint64 // the greater of the two
-	Void   uint64 // the honest work that it can void, times Params.BondFactor
-	Gain   uint64 // the pay of a unit over the odds that an audit meets one forged segment
-	Odds   uint64 // these odds, in parts of proof.Certain; 0 without audits
+	Amount uint64 // the greatest of the two and Params.MinBond
+	Void   uint64 // the honest work that all of it together can void, times Params.BondFactor
+	Gain   uint64 // the pay of its units over the odds that an audit meets one forged segment
+	Odds   uint64 // these odds of a unit, in parts of proof.Certain; 0 without audits, or of several units
 }
 
-// Bond returns what must stand behind work of round r of which each auditor draws
-// so many segments.
+// Bond returns what must stand behind a first unit, of round r, of which each auditor draws so
+// many segments.
 func (q *Quote) Bond(p *Problem, c *Conditions, rules *Params, r, audited int) (b Bond, err error) {
-	part, whole := p.voided(r)
+	gain, odds, err := q.gain(p, c, audited)
+	if err != nil {
+		return b, err
+	}
+	b, err = q.reserve(p, rules, &Exposure{Claims: 1, First: r, Gains: gain})
+	b.Odds = odds
+	return b, err
+}
+
+// gain returns the pay of a unit over the odds that its audits find one forged segment; 0 without
+// audits.
+func (q *Quote) gain(p *Problem, c *Conditions, audited int) (gain, odds uint64, err error) {
+	if odds = proof.Detected(p.Segments(), 1, audited, c.Auditors); odds > 0 {
+		gain, err = money.Scale(q.Unit, proof.Certain, odds)
+	}
+	return gain, odds, err
+}
+
+// reserve returns what must stand behind the claims of one account.
+func (q *Quote) reserve(p *Problem, rules *Params, e *Exposure) (b Bond, err error) {
+	part, whole := p.voided(e.First, e.Claims)
 	if b.Void, err = money.Scale(q.Honest, part, whole); err != nil {
 		return b, err
 	}
-	if b.Void, err = money.Scale(b.Void, rules.BondFactor, 1); err != nil {
-		return b, err
-	}
-	if b.Odds = proof.Detected(p.Segments(), 1, audited, c.Auditors); b.Odds > 0 {
-		if b.Gain, err = money.Scale(q.Unit, proof.Certain, b.Odds); err != nil {
-			return b, err
-		}
-	}
-	b.Amount = max(b.Void, b.Gain)
-	return b, nil
+	b.Gain = e.Gains
+	b.Void, err = money.Scale(b.Void, rules.BondFactor, 1)
+	b.Amount = max(b.Void, b.Gain, rules.MinBond)
+	return b, err
 }
 
-// Covered returns an error that shows the inequality unless free utally of stake
-// cover the bond.
-func (b Bond) Covered(who string, free uint64) error {
-	if free >= b.Amount {
+// Covered returns an error that shows the inequality unless what is held already and free utally
+// of stake cover the bond.
+func (b Bond) Covered(who string, held, free uint64) error {
+	if b.Amount <= held || b.Amount-held <= free {
 		return nil
 	}
-	text := fmt.Sprintf("honest work of %d", b.Void)
-	if b.Odds > 0 {
-		text = fmt.Sprintf("max(%s, gain of %d at odds of detection of %d.%07d %%)", text, b.Gain, b.Odds/1e7, b.Odds%1e7)
+	parts := []string{fmt.Sprintf("honest work of %d", b.Void)}
+	switch {
+	case b.Odds > 0:
+		parts = append(parts, fmt.Sprintf("gain of %d at odds of detection of %d.%07d %%", b.Gain, b.Odds/1e7, b.Odds%1e7))
+	case b.Gain > 0:
+		parts = append(parts, fmt.Sprintf("gains of %d over the odds of detection", b.Gain))
 	}
-	return fmt.Errorf("the bond of %s must cover the worst case: %s = %d utally > %d utally of free stake", who, text, b.Amount, free)
+	if b.Amount > max(b.Void, b.Gain) {
+		parts = append(parts, "the least bond")
+	}
+	return fmt.Errorf("the bond of %s must cover the worst case: max(%s) = %d utally, less %d that are reserved > %d utally of free stake",
+		who, strings.Join(parts, ", "), b.Amount, held, free)
 }

@@ -135,7 +135,8 @@ func (e Show) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	x.Result, x.Data, x.Proof = at+1, r.Data, e.Signature
 	effects := []Effect{{Emit, r.Provider, uint64(r.Unit), "result shown"}}
-	return append(effects, l.compare(r.Unit, now)...), nil
+	more, err := l.compare(r.Unit, now)
+	return append(effects, more...), err
 }
 
 // checkInner returns an error unless there is an inner state for each segment that has one.
@@ -157,13 +158,13 @@ func (l *Lease) checkInner(unit int, inner []canon.Hash) error {
 
 // compare settles what the replicas of a unit have shown, once all that still have a place have
 // shown something.
-func (l *Lease) compare(i int, now int64) []Effect {
+func (l *Lease) compare(i int, now int64) ([]Effect, error) {
 	u := &l.Units[i]
-	var level []proof.Replica
-	stands := map[canon.Hash]bool{} // outputs of who was not convicted
+	level := make([]proof.Replica, 0, len(u.Replicas)) // at least one: see expel
+	stands := map[canon.Hash]bool{}                    // outputs of who was not convicted
 	for _, r := range u.Replicas {
 		if r.Result == 0 {
-			return nil
+			return nil, nil
 		}
 		shown := &u.Results[r.Result-1]
 		level = append(level, proof.Replica{Provider: r.Provider, Input: shown.Checkpoints[0], Output: shown.output()})
@@ -176,14 +177,14 @@ func (l *Lease) compare(i int, now int64) []Effect {
 	})
 	switch {
 	case f.Accepted && stands[f.Output]:
-		return l.present(i, f.Output, now)
+		return l.present(i, f.Output, now), nil
 	case len(f.Open) > 0:
 		u.Due = now + l.Order.Conditions.UnitTimeout // in which they dispute each other
-		return []Effect{{Emit, l.Order.Consumer, uint64(i), "replicas differ"}}
+		return []Effect{{Emit, l.Order.Consumer, uint64(i), "replicas differ"}}, nil
 	}
-	effects := l.freeReplicas(i)
+	effects, err := l.free(i)
 	l.reopen(i)
-	return effects
+	return effects, err
 }
 
 // least is how many replicas must show a result: of one alone nothing can be compared.
@@ -254,10 +255,14 @@ func (l *Lease) tickReplicas(i int, now int64) ([]Effect, error) {
 		return l.forfeitPlaces(i, late, lost, true)
 	}
 	effects, err := l.forfeitPlaces(i, late, nil, false)
-	return append(effects, l.compare(i, now)...), err
+	if err != nil {
+		return nil, err
+	}
+	more, err := l.compare(i, now)
+	return append(effects, more...), err
 }
 
-// forfeitPlaces takes the places of those that are late, with a penalty, out of whose bonds
+// forfeitPlaces takes the places of those that are late, with a penalty, out of whose reserve
 // the work that is lost is paid. If the unit cannot go on, it is open again.
 func (l *Lease) forfeitPlaces(i int, late func(Replica) bool, lost []Share, reopen bool) (effects []Effect, err error) {
 	u := &l.Units[i]
@@ -265,14 +270,11 @@ func (l *Lease) forfeitPlaces(i int, late func(Replica) bool, lost []Share, reop
 	if err != nil {
 		return nil, err
 	}
-	bond, err := l.unitBond(i, u)
-	if err != nil {
-		return nil, err
-	}
 	for _, r := range u.Replicas {
 		if !late(r) {
 			continue
 		}
+		bond := l.Reserve.Held(r.Provider, ForWork)
 		left, shares := bond, []Share(nil)
 		for j := range lost {
 			n := min(lost[j].Amount, left)
@@ -281,8 +283,11 @@ func (l *Lease) forfeitPlaces(i int, late func(Replica) bool, lost []Share, reop
 		n := min(fee, left)
 		left -= n
 		effects = append(effects, l.slash(r.Provider, ForWork, bond-left, addShare(shares, Share{Insurance, n}))...)
-		effects = append(effects, l.Reserve.release(r.Provider, ForWork, left)...)
-		effects = append(effects, Effect{Emit, r.Provider, uint64(i), "late"})
+		freed, err := l.freeOne(i, r.Provider)
+		if err != nil {
+			return nil, err
+		}
+		effects = append(append(effects, freed...), Effect{Emit, r.Provider, uint64(i), "late"})
 		u.Missed = append(u.Missed, r.Provider)
 		if l.countFault(r.Provider) > l.Params.MaxLate {
 			l.bar(r.Provider)
@@ -290,35 +295,30 @@ func (l *Lease) forfeitPlaces(i int, late func(Replica) bool, lost []Share, reop
 	}
 	u.Replicas = slices.DeleteFunc(u.Replicas, late)
 	if reopen {
-		effects = append(effects, l.freeReplicas(i)...)
+		freed, err := l.free(i)
+		if err != nil {
+			return nil, err
+		}
+		effects = append(effects, freed...)
 		l.reopen(i)
 	}
 	return effects, nil
 }
 
-// freeReplicas lets go of the bonds of a unit's replicas, and ends the disputes about what they
-// have shown: it is about to be done again.
-func (l *Lease) freeReplicas(i int) (effects []Effect) {
-	l.dropResultDisputes(i)
-	u := &l.Units[i]
-	bond, _ := l.unitBond(i, u) // it was counted when it was reserved
-	for _, r := range u.Replicas {
-		if !r.Out {
-			effects = append(effects, l.Reserve.release(r.Provider, ForWork, bond)...)
-		}
-	}
-	u.Replicas = nil
-	return effects
-}
-
 // dropResultDisputes ends all disputes about results of a unit's replicas: nobody has lost them.
 func (l *Lease) dropResultDisputes(i int) {
-	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Dispute) bool { return d.Target.kind == AboutResult && d.Target.index == i })
+	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Dispute) bool { return d.aboutResultOf(i) })
+}
+
+// aboutResultOf reports whether a dispute is about what a replica of a unit has shown in its
+// attempt under way.
+func (c *Dispute) aboutResultOf(unit int) bool {
+	return c.Target.kind == AboutResult && c.Target.index == unit && !c.Void
 }
 
 // contested reports whether a dispute keeps the results of a unit's replicas from being compared.
 func (l *Lease) contested(i int) bool {
-	return slices.ContainsFunc(l.Disputes, func(d Dispute) bool { return d.Target.kind == AboutResult && d.Target.index == i })
+	return slices.ContainsFunc(l.Disputes, func(d Dispute) bool { return d.aboutResultOf(i) })
 }
 
 // replicaSubject returns what a replica says of one segment: that it leads from its first
@@ -364,62 +364,6 @@ func (l *Lease) Differs(unit int, provider string) (out []Target) {
 		}
 	}
 	return out
-}
-
-// convictReplica takes the bond of a replica whose result was refuted, and its place.
-func (l *Lease) convictReplica(c Dispute, now int64) ([]Effect, error) {
-	l.Units[c.Target.index].Replica(c.Defender).Out = true
-	effects, err := l.punish(c)
-	if err != nil {
-		return nil, err
-	}
-	return append(effects, l.compare(c.Target.index, now)...), nil
-}
-
-// succeed takes the bond of the replica that answered for the receipt of a unit, and lets the next
-// answer for it. The work is void once none is left: who loses on purpose cannot undo
-// what others have done.
-func (l *Lease) succeed(c Dispute, now int64) ([]Effect, error) {
-	u := &l.Units[c.Target.index]
-	effects, err := l.punish(c)
-	if err != nil {
-		return nil, err
-	}
-	u.promote()
-	if u.Status == Counted {
-		u.HeldUntil = max(u.HeldUntil, now+l.Order.Conditions.UnitTimeout)
-	}
-	if l.Phase == Closing {
-		l.Windows.End = max(l.Windows.End, now+l.Order.Conditions.Window)
-	}
-	return effects, nil
-}
-
-// punish takes what is reserved behind a unit of a replica that has lost a dispute, and bars it.
-func (l *Lease) punish(c Dispute) ([]Effect, error) {
-	bond, err := l.unitBond(c.Target.index, &l.Units[c.Target.index])
-	if err != nil {
-		return nil, err
-	}
-	shares, err := l.divide(bond, c.Challenger, nil)
-	if err != nil {
-		return nil, err
-	}
-	l.bar(c.Defender)
-	return append(l.slash(c.Defender, ForWork, bond, shares), Effect{Kind: Discredit, Account: c.Defender}, Effect{Kind: Jail, Account: c.Defender}, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
-}
-
-// passOn lets the next replica show the data of a unit that could not be had of the one before.
-func (l *Lease) passOn(i int, now int64) ([]Effect, error) {
-	u := &l.Units[i]
-	effects, err := l.fine(i, "unattested")
-	if err != nil {
-		return nil, err
-	}
-	u.promote()
-	u.Attested, u.Due = nil, now+l.Order.Conditions.UnitTimeout
-	l.await(i, now)
-	return effects, nil
 }
 
 // checkReplicas: the replicas of a unit fit what stands of it.

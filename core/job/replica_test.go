@@ -389,7 +389,7 @@ func TestStakeDecidesWhoIsDrawn(t *testing.T) {
 		for i := range tries {
 			m := means{free: func(string) uint64 { return 1 }}
 			lots := beacon.Draw(canon.Sum("seed", []byte(fmt.Sprint(i))), beacon.Replicas, nil)
-			drawn, err := m.able(lots, pool, 2, 1)
+			drawn, err := m.able(lots, pool, 2, each(1))
 			if err != nil || len(drawn) != 2 {
 				t.Fatal(drawn, err)
 			}
@@ -416,7 +416,7 @@ func TestReplicasWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(least, MaxReplicas).Draw(t, "replicas")
 		m := replicatedMatch(n, n+rapid.IntRange(0, 4).Draw(t, "more"))
-		m.Order.Problem.Rounds, m.Order.Problem.Shards = 1, 2
+		m.Order.Problem.Rounds, m.Order.Problem.Shards = rapid.IntRange(1, 2).Draw(t, "rounds"), 2
 		w := newWorldOf(t, m)
 		bad := map[string]string{} // what each dishonest provider does
 		for _, p := range m.Providers {
@@ -490,4 +490,124 @@ func (w *world) wordOf(unit int, who, what string) Show {
 		return w.says(unit, who, "", who)
 	}
 	return w.says(unit, who, "", "")
+}
+
+// replicatedWorld has an order of some rounds of two units, all of whose units three of some
+// providers compute.
+func replicatedWorld(t *testing.T, rounds, providers int) *world {
+	m := replicatedMatch(3, providers)
+	m.Order.Problem.Rounds = rounds
+	return newWorldOf(t, m)
+}
+
+// agreeOnRound lets all replicas of a round say the same, and merges it.
+func (w *world) agreeOnRound(lie string) {
+	w.t.Helper()
+	for s := range w.lease.Order.Problem.Shards {
+		i := w.lease.Unit(w.lease.Round, s)
+		w.differ(i, lie, lie, lie)
+		w.pass(1)
+		w.attest(i)
+	}
+	w.pass(1)
+	w.do(w.merge())
+}
+
+// Whatever places a provider has, it has one reserve for all of them.
+func TestReplicasStandOnOneReserve(t *testing.T) {
+	w := replicatedWorld(t, 3, 3) // so all have a place of each unit
+	l := &w.lease
+	for l.Round < 3 {
+		w.agreeOnRound("")
+		for _, p := range l.Providers {
+			if got, want := l.Reserve.Held(p.Account, ForWork), l.Params.BondFactor*l.Quote.Honest; got != want {
+				t.Fatalf("%d utally of %s stand behind %d rounds, want %d", got, p.Account, l.Round, want)
+			}
+		}
+	}
+	w.pass(100)
+	if l.Phase != Settled || w.stakeOf("p00") != stake {
+		t.Errorf("%v, p00 has %d", l.Phase, w.stakeOf("p00"))
+	}
+}
+
+// A convict loses all of its reserve, once, and all of its places. Others answer for what they have
+// said too, and nothing is void.
+func TestConvictedReplicaLosesAllItsPlaces(t *testing.T) {
+	w := replicatedWorld(t, 3, 4)
+	l := &w.lease
+	for l.Round < 1 {
+		w.agreeOnRound("")
+	}
+	drawn := w.giveOut(2)
+	other := w.giveOut(3)
+	bad := drawn[slices.IndexFunc(drawn, func(who string) bool { return slices.Contains(other, who) })]
+	w.do(commitTo(w.says(3, bad, "", "")))
+	for _, who := range drawn {
+		lie := map[bool]string{true: "x"}[who == bad]
+		w.do(commitTo(w.says(2, who, lie, "")))
+	}
+	for _, who := range drawn {
+		lie := map[bool]string{true: "x"}[who == bad]
+		w.do(w.says(2, who, lie, ""))
+	}
+	honest := drawn[slices.IndexFunc(drawn, func(who string) bool { return who != bad })]
+	held := l.Reserve.Held(bad, ForWork)
+	w.refuteOthers(2, honest)
+	if l.Ledger.Slashed != held || w.held[bad] != 0 || w.purse[honest] != held*l.Params.RewardBps/bps {
+		t.Errorf("%d of %d slashed, %d left, the challenger has %d", l.Ledger.Slashed, held, w.held[bad], w.purse[honest])
+	}
+	for i := range l.Units[:4] {
+		if u := &l.Units[i]; u.Provider == bad || u.Replica(bad) != nil || u.Attempt != 0 || i < 2 && u.Status != Accepted {
+			t.Errorf("unit %d is %v, attempt %d, of %s with %v", i, u.Status, u.Attempt, u.Provider, w.placed(i))
+		}
+	}
+	if w.pass(1); len(l.Units[3].Replicas) != 3 || slices.Contains(w.placed(3), bad) {
+		t.Errorf("%v have the places of the unit that the convict had begun", w.placed(3))
+	}
+}
+
+// A convict alone that answers for early work takes what descends from it along, and pays it.
+func TestLastReplicaPaysWhatIsVoid(t *testing.T) {
+	w := replicatedWorld(t, 4, 7)
+	l := &w.lease
+	w.agreeOnRound("x")
+	var liars []string
+	liars = append(append(liars, l.Units[0].Provider), w.placed(0)...)
+	for l.Round < 3 && l.Phase == Active {
+		w.agreeOnRound("")
+	}
+	for i, who := range liars {
+		if u := &l.Units[0]; u.Provider != who || l.Round != 3 {
+			t.Fatalf("%s answers for the unit, round %d, after %d convictions", u.Provider, l.Round, i)
+		}
+		w.convict(UnitTarget(0)) // with the last, paysVoid: all else is paid
+	}
+	if l.Round != 0 || l.Units[0].Status != Open || l.Units[0].Attempt != 1 {
+		t.Errorf("round %d, unit 0 is %v", l.Round, l.Units[0].Status)
+	}
+}
+
+// Who has shown a wrong result answers for it though its unit is void by what another did.
+func TestDisputedResultOutlivesItsUnit(t *testing.T) {
+	for _, loser := range []dispute.Side{dispute.Defender, dispute.Challenger} {
+		w := replicatedWorld(t, 3, 3)
+		l := &w.lease
+		w.agreeOnRound("")
+		bad := w.differ(2, "", "x", "")[1]
+		w.do(OpenDispute{ID: 90, Target: ResultTarget(2, bad, 0), Challenger: asker})
+		w.do(OpenDispute{ID: 91, Target: ResultTarget(2, bad, 1), Challenger: asker})
+		w.convict(MergeTarget(0))
+		held := l.Reserve.Held(bad, ForWork)
+		if l.Round != 0 || l.Units[2].Status != Open || held == 0 || len(l.Disputes) != 2 {
+			t.Fatalf("round %d, %d are left behind the result, %d disputes", l.Round, held, len(l.Disputes))
+		}
+		w.do(CloseDispute{ID: 90, Loser: loser})
+		if loser == dispute.Challenger {
+			w.do(CloseDispute{ID: 91, Loser: loser})
+		}
+		if l.Ledger.Slashed == 0 || (w.stakeOf(bad) == stake) != (loser == dispute.Challenger) || len(l.Disputes) != 0 {
+			t.Errorf("%v loses: %s has %d of its stake, %d disputes", loser, bad, w.stakeOf(bad), len(l.Disputes))
+		}
+	}
 }

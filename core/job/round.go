@@ -41,6 +41,11 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	m := &l.Merges[e.Round]
 	*m = Merge{By: e.By, Root: e.Root, Inputs: l.Ends(e.Round), Data: e.Data, Attempt: m.Attempt, Until: l.Windows.until(&l.Order.Conditions, l.round(e.Round))}
+	if x := l.Reserve.of(e.By, ForLead); x != nil {
+		if err := x.add(e.Round, 0); err != nil {
+			return nil, err
+		}
+	}
 	if l.Windows.Final == e.Round {
 		l.Windows.Next = m.Until
 	}

@@ -125,10 +125,11 @@ func (l *Lease) settle() ([]Effect, error) {
 		return nil, err
 	}
 	effects = append(effects, forced...)
+	effects = append(effects, l.releaseAll()...)
 	if l.Ledger.Insured = l.insured(spent); l.Ledger.Insured > 0 {
 		effects = append(effects, Effect{Kind: Insure, Account: l.Order.Consumer, Amount: l.Ledger.Insured})
 	}
-	effects = gather(append(effects, l.releaseAll()...))
+	effects = gather(effects)
 	l.Phase, l.Sweep = Settled, 0
 	return append(effects, Effect{Emit, l.Order.Consumer, refund, "settled"}), nil
 }
@@ -206,7 +207,7 @@ func (l *Lease) releaseAll() []Effect {
 	}
 	clear(l.Past)
 	effects := l.dropQuestions(OfFiles, func(*Question) bool { return true })
-	return append(effects, l.Reserve.releaseAll()...)
+	return append(effects, l.closeReserve()...)
 }
 
 // gather puts effects of one kind on one account together, so that many units cost the

@@ -106,9 +106,9 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 // which had a quorum until custodians were convicted. That is no fault of its provider.
 func (l *Lease) undrawn(i int) ([]Effect, error) {
 	u := &l.Units[i]
-	bond, err := l.unitBond(i, u)
-	effects := append(l.retire(i, -1), l.free(i, bond)...)
-	effects = append(effects, l.freeReplicas(i)...)
+	effects := l.retire(i, -1)
+	freed, err := l.free(i)
+	effects = append(effects, freed...)
 	effects = append(effects, Effect{Emit, u.Provider, uint64(i), "undrawn"})
 	l.reopen(i)
 	return effects, err

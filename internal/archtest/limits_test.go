@@ -49,18 +49,18 @@ var exceptions = map[string]map[string]exception{
 		"bench": {29, "one file for each group of rows"}, "cli": {34, verbs}, "core/job": {39, lease},
 	},
 	"lines of a package": {
-		"bench": {5010, "one file for each group of rows"}, "cli": {4990, verbs}, "core/job": {7600, lease}, "chain/x/work": {3150, lease},
+		"bench": {5011, "one file for each group of rows"}, "cli": {4990, verbs}, "core/job": {7962, lease}, "chain/x/work": {3150, lease},
 		"format/onnx": {3550, "ONNX's whole schema, read and written"}, "internal/testkit/adversary": {3700, "one file for each kind of message"},
 		"sim": {3210, "one file for each game that is played"},
 	},
 	"fields of a struct": {
 		"core/dispute.Game": {31, "the whole course of a game, as it is stored"},
-		"core/job.Lease":    {32, lease}, "core/job.Params": {21, "the chain's rules"}, "core/job.Problem": {21, "an order as it is signed"},
+		"core/job.Lease":    {32, lease}, "core/job.Params": {22, "the chain's rules"}, "core/job.Problem": {21, "an order as it is signed"},
 		"cli.validated": {27, chart}, "engine/cpu/asm.KernelSet": {24, "one for each micro-kernel"},
 		"node/devnet.Config": {25, "what a user may choose"},
 	},
 	"methods of a type": {
-		"core/job.Lease":          {231, lease},
+		"core/job.Lease":          {240, lease},
 		"chain/x/provider.Keeper": {36, "as modules of Cosmos are"}, "chain/x/work.Keeper": {39, "as modules of Cosmos are"}, "chain/x/dispute.Keeper": {31, "as modules of Cosmos are"},
 		"cli.env": {39, verbs}, "engine/cpu/gen.isa": {53, "one for each instruction"}, "engine/cpu/gemm.packer": {32, "one for each layout of an operand"}, "format/onnx.reader": {44, "one for each message of the schema"},
 		"internal/testkit/adversary.composer": {33, "one for each kind of message"}, "internal/testkit/adversary.play": {53, "one for each invariant"},

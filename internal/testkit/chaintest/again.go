@@ -48,6 +48,7 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&feegrant.MsgGrantAllowance{}):  State,
 	sdk.MsgTypeURL(&feegrant.MsgRevokeAllowance{}): State,
 	sdk.MsgTypeURL(&providerv1.MsgUpdate{}):        State,
+	sdk.MsgTypeURL(&providerv1.MsgDeclareOwner{}):  State,
 	sdk.MsgTypeURL(&providerv1.MsgUpdateParams{}):  State,
 	sdk.MsgTypeURL(&marketv1.MsgPostOffer{}):       State,
 	sdk.MsgTypeURL(&marketv1.MsgWithdrawOffer{}):   State,
