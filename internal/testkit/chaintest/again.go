@@ -15,6 +15,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/x/feegrant"
 
 	"github.com/tally-network/tally/chain/app"
+	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -50,6 +51,7 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&providerv1.MsgUpdate{}):        State,
 	sdk.MsgTypeURL(&providerv1.MsgDeclareOwner{}):  State,
 	sdk.MsgTypeURL(&providerv1.MsgUpdateParams{}):  State,
+	sdk.MsgTypeURL(&beaconv1.MsgSetKey{}):          State,
 	sdk.MsgTypeURL(&marketv1.MsgPostOffer{}):       State,
 	sdk.MsgTypeURL(&marketv1.MsgWithdrawOffer{}):   State,
 	sdk.MsgTypeURL(&workv1.MsgUpdateParams{}):      State,
