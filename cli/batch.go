@@ -27,7 +27,8 @@ problem:
     input_ids: ids.npy
     attention_mask: mask.npy
   # records: tokens.npz      # or one file that has all inputs by name
-  # grid: {lr: [0.1, 0.01], depth: [1, 2, 3]} # in place of records: every combination is one
+  # grid: {lr: [0.1, 0.01], depth: [1, 2, 3]} # in place of records: every combination is one, in order
+                             # of the inputs' names, of which the last varies fastest
   # dims: {sequence: 128}    # values of symbolic dimensions that the records leave open
   profile: fp32              # or mixed (factors of matrix products as bfloat16), int8
   # batch: 32                # records that a run of the model takes
@@ -134,7 +135,7 @@ func (b *buyer) batch(ctx context.Context, s consume.BatchSpec, f batchFlags) er
 			return err
 		}
 		return b.e.show(t, func(w io.Writer) {
-			fmt.Fprintf(w, "The network has the order's files and goes on alone. See how it gets on:\n  tally order watch %s --home %s\n", id, b.e.home)
+			fmt.Fprintf(w, "The network has the order's files and goes on alone. Fetch the results within a quarter of an hour of its end: custodians let them go then.\n  tally order watch %s --home %s\n", id, b.e.home)
 		})
 	}
 	return b.gather(ctx, last.Lease, f)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/bundle"
+	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/home"
@@ -24,13 +25,13 @@ var hints = []struct {
 }{
 	{as[*home.BusyError], "stop that process first, or name another directory; tally order show, ls and validate, and tally query, need none of their own, and tally train, batch and order watch share one with each other"},
 	{as[*engine.LargeError], "raise --memory-mb, or memory_gb in tally.yaml, as far as this machine has memory"},
-	{is(errNoOffer), "change in the order what the offers above do not meet; tally train would wait until it expires"},
+	{is(errNoOffer), "change in the order what the offers above do not meet; it would wait for another until it expires"},
 	{is(consume.ErrUnmet), "tally order validate shows what each offer asks; change conditions in the order and send it again"},
 	{as[*consume.PoorError], "send the account money: tally tx bank send FROM TO AMOUNTutally"},
 	{as[*bundle.VersionError], "verify it with the tally that wrote it, or ask who gave it to you for one of this version"},
 	{as[*client.PriceError], "name another node in tally.yaml; if the chain really asks for so much, set gas_price there to it"},
 	{says("its lease was pruned at"), "tally verify checks the bundle, and tally order renew anchors it anew; an order that goes on from its final state needs no parent"},
-	{says("fetch model"), "if those who kept it have let it go, a quarter of an hour after the order was settled, tally train --again has it trained again"},
+	{as[*blobs.FetchError], "if those who kept it have let it go, a quarter of an hour after the order was settled (keep_ended), the same command with --again has it computed again"},
 	{is(bundle.ErrDamaged), "fetch the bundle again: this copy was damaged or changed"},
 	{is(errUnanchored), "name the validator set that you trust with --trust HASH; who runs the chain, or its explorer, can tell it"},
 	{says("trust root"), "give the hash of the validator set that you trust, of 64 hexadecimal digits, or a file as ./trust.json"},

@@ -268,7 +268,7 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
 	}
 	if !f.wait {
 		return b.e.show(t, func(w io.Writer) {
-			stands := "The network has the order's files and goes on alone. See how it gets on:"
+			stands := "The network has the order's files and goes on alone. Fetch the result within a quarter of an hour of its end: custodians let it go then."
 			if last.Ended() {
 				stands = "The order is settled. Fetch the model:"
 			}
@@ -296,7 +296,7 @@ func (b *buyer) place(ctx context.Context, d *consume.Draft, again bool) (canon.
 		return canon.Hash{}, err
 	case p == nil || again:
 	case !p.Resumable:
-		b.tell("order %s trains the same, on other terms or without its whole result (%v): this one is posted besides", p.Order.ID(), &p.Progress)
+		b.tell("order %s asks for the same, on other terms or without its whole result (%v): this one is posted besides", p.Order.ID(), &p.Progress)
 	case !p.OwnPeer:
 		return p.Order.ID(), fmt.Errorf("order %s asks for the same, and was posted from another home, which alone can hand over its files: go on there, or post another with --again", p.Order.ID())
 	default:
@@ -325,6 +325,10 @@ func (b *buyer) post(ctx context.Context, o *job.Order, d *consume.Draft) (canon
 	}
 	id := o.ID()
 	if err := b.desk.Post(ctx, o, d.Body); err != nil {
+		if ctx.Err() != nil {
+			b.tell("It was interrupted while the order was on its way: it may be posted, and its price locked. Whether it is:\n  tally order show %s --home %s\nThe same command again takes it up.", id, b.e.home)
+			return id, err
+		}
 		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), quiet)
 		defer cancel()
 		if p, unknown := consume.Look(look, b.role, id); unknown != nil || p.Lease == nil && p.Ended() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,32 +24,33 @@ import (
 
 // validated is what tally order validate tells.
 type validated struct {
-	Kind      string  `json:"kind"`
-	Model     string  `json:"model"`            // or the bundle that is continued
-	Parent    string  `json:"parent,omitempty"` // order that it continues
-	Program   string  `json:"program_root"`     // of a step
-	Start     string  `json:"start_root"`
-	Data      string  `json:"data_root,omitempty"`
-	Records   int     `json:"records"`
-	HeldOut   int     `json:"heldout_records"`
-	Loss      float32 `json:"loss_first"`
-	Unknown   float64 `json:"unknown"` // share of the text whose characters have no token
-	Units     int     `json:"units"`
-	Steps     int     `json:"steps"`
-	StepFLOPs uint64  `json:"step_flops"`
-	StepPeak  uint64  `json:"step_peak_bytes"` // of what a step computes, beside the states before it
-	Memory    uint64  `json:"memory_bytes"`    // of all values of the largest program, which roles compare with their limit
-	Declined  bool    `json:"memory_declined"` // by roles whose settings leave that limit as it is
-	StateSize uint64  `json:"state_bytes"`
-	Kept      Kept    `json:"kept"`
-	MaxPrice  uint64  `json:"max_price_utally"`
-	Assurance string  `json:"assurance"`          // its form
-	Replicas  int     `json:"replicas,omitempty"` // of each unit
-	Audited   float64 `json:"audited_share"`      // of the segments that are re-executed by drawn auditors
-	Detected  Odds    `json:"detected"`           // by drawn auditors alone
-	Windows   Windows `json:"windows"`
-	Best      string  `json:"best_offer,omitempty"`
-	Offers    []bid   `json:"offers,omitempty"`
+	Kind      string   `json:"kind"`
+	Model     string   `json:"model"`            // or the bundle that is continued
+	Parent    string   `json:"parent,omitempty"` // order that it continues
+	Program   string   `json:"program_root"`     // of a step
+	Start     string   `json:"start_root"`
+	Data      string   `json:"data_root,omitempty"`
+	Records   int      `json:"records"`
+	HeldOut   int      `json:"heldout_records"`
+	Trained   []string `json:"trained,omitempty"` // initializers that training changes
+	Loss      float32  `json:"loss_first"`
+	Unknown   float64  `json:"unknown"` // share of the text whose characters have no token
+	Units     int      `json:"units"`
+	Steps     int      `json:"steps"`
+	StepFLOPs uint64   `json:"step_flops"`
+	StepPeak  uint64   `json:"step_peak_bytes"` // of what a step computes, beside the states before it
+	Memory    uint64   `json:"memory_bytes"`    // of all values of the largest program, which roles compare with their limit
+	Declined  bool     `json:"memory_declined"` // by roles whose settings leave that limit as it is
+	StateSize uint64   `json:"state_bytes"`
+	Kept      Kept     `json:"kept"`
+	MaxPrice  uint64   `json:"max_price_utally"`
+	Assurance string   `json:"assurance"`          // its form
+	Replicas  int      `json:"replicas,omitempty"` // of each unit
+	Audited   float64  `json:"audited_share"`      // of the segments that are re-executed by drawn auditors
+	Detected  Odds     `json:"detected"`           // by drawn auditors alone
+	Windows   Windows  `json:"windows"`
+	Best      string   `json:"best_offer,omitempty"`
+	Offers    []bid    `json:"offers,omitempty"`
 
 	asked bool // a network
 }
@@ -162,6 +164,7 @@ func newValidated(source string, d *consume.Draft) *validated {
 		Audited:   min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
 		Assurance: string(c.Form(p.Segments())), Replicas: c.Replicas,
 		Windows: newWindows(p, &c), Detected: newOdds(p, &c),
+		Trained: d.Trained(),
 	}
 	if d.HeldOut != nil {
 		v.HeldOut = d.HeldOut.Shape[0]
@@ -259,6 +262,7 @@ func (v *validated) tell(w io.Writer) {
 		fmt.Fprintf(w, "%s can be applied\n  data      %d records\n", v.Model, v.Records)
 	} else {
 		fmt.Fprintf(w, "%s can be trained\n  data      %d records, %d held out\n", v.Model, v.Records, v.HeldOut)
+		fmt.Fprintf(w, "  trained   %s; write those that are to stay under problem.frozen\n", some(v.Trained))
 		fmt.Fprintf(w, "  loss      %.3f nats per token at the first step\n", v.Loss)
 	}
 	if v.Unknown > 0 {
@@ -287,6 +291,17 @@ func (v *validated) tell(w io.Writer) {
 	if v.Best != "" {
 		fmt.Fprintf(w, "  best      %s\n", v.Best)
 	}
+}
+
+// mostNamed bounds how many names people are shown in a row.
+const mostNamed = 8
+
+// some lists names, the first ones if they are many.
+func some(names []string) string {
+	if len(names) <= mostNamed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
 }
 
 // tellAssurance says how the units are checked, and what that finds.

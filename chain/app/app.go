@@ -172,7 +172,13 @@ func (a *App) initChain(ctx sdk.Context, req *abci.RequestInitChain) (res *abci.
 	if err := a.checkGenesis(state); err != nil {
 		return nil, err
 	}
-	return a.ModuleManager.InitGenesis(ctx, a.Codec, state)
+	if res, err = a.ModuleManager.InitGenesis(ctx, a.Codec, state); err != nil {
+		return nil, err
+	}
+	for _, m := range accounts { // else the first transaction that pays one makes it, and two trials may at once
+		a.Accounts.GetModuleAccount(ctx, m.Account)
+	}
+	return res, nil
 }
 
 func (a *App) checkGenesis(state map[string]json.RawMessage) error {

@@ -210,6 +210,16 @@ func (t *Training) overSlots(g *graph.Graph) (*lower.Typed, error) {
 	return op.Infer(&c, t.profile)
 }
 
+// Parameters names the initializers that a step from the state changes, in order.
+func Parameters(s *graph.State) (out []string) {
+	for _, slot := range s.Slots {
+		if name, trained := strings.CutPrefix(slot.Name, paramPrefix); trained {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // Export returns g as the recipe trains it, with the initializers taken from
 // the state.
 func Export(s *graph.State, g *graph.Graph, r Recipe) (*graph.Graph, error) {

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -175,6 +176,20 @@ func overridden(g *graph.Graph) error {
 		}
 	}
 	g.Inputs = inputs
+	return nil
+}
+
+// checkShapes returns an error if a shape is given for what is no input.
+func (r *reader) checkShapes(inputs []graph.Value) error {
+	var names []string
+	for _, v := range inputs {
+		names = append(names, v.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.opt.Shapes)) {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("the model has no input %q; it takes %q", name, names)
+		}
+	}
 	return nil
 }
 

@@ -142,6 +142,11 @@ func (r *reader) model() (*graph.Graph, error) {
 	}
 	g, err := r.graph(body, scope{set: int(set)})
 	if len(r.open) > 0 {
+		if g != nil { // a wrong name leaves the dimensions of the right one open
+			if err := r.checkShapes(g.Inputs); err != nil {
+				return nil, err
+			}
+		}
 		return nil, &SymbolError{slices.Sorted(maps.Keys(r.open))}
 	}
 	if err == nil {

@@ -16,16 +16,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"regexp"
 
 	tree "go.yaml.in/yaml/v3"
 	strict "sigs.k8s.io/yaml"
 )
 
 // Decode reads text into what v points to, by its json tags. Fields that are not known, or
-// occur twice, are refused; those that are not given stay as they are.
+// occur twice, or in other letters, are refused; those that are not given stay as they are.
 func Decode(text []byte, v any) error {
 	if err := Plain(text); err != nil {
 		return err
+	}
+	var n tree.Node
+	if err := tree.Unmarshal(text, &n); err == nil { // else the decoder says what is wrong
+		if err := named(&n, reflect.TypeOf(v)); err != nil {
+			return err
+		}
 	}
 	if err := strict.UnmarshalStrict(text, v); err != nil {
 		return explain(text, v, err)
@@ -49,9 +57,19 @@ func Plain(text []byte) error {
 	return plain(&n)
 }
 
+// truths are what YAML 1.1 takes for true or false, which readers of today may do, too.
+var truths = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false)$`)
+
 func plain(n *tree.Node) error {
 	if n.Kind == tree.AliasNode || n.Anchor != "" {
 		return fmt.Errorf("yaml: line %d: anchors and aliases (&name, *name) are not read here: write the value out", n.Line)
+	}
+	if n.Kind == tree.MappingNode {
+		for i := 0; i < len(n.Content); i += 2 {
+			if k := n.Content[i]; k.Style == 0 && truths.MatchString(k.Value) {
+				return fmt.Errorf("yaml: line %d: the name %s stands for true or false in YAML: write it in quotes, as %q", k.Line, k.Value, k.Value)
+			}
+		}
 	}
 	for _, c := range n.Content { // as deep as the parser allows
 		if err := plain(c); err != nil {

@@ -9,8 +9,14 @@ import (
 )
 
 type pair struct {
-	A, B int
-	C    []string
+	A int      `json:"a"`
+	B int      `json:"b"`
+	C []string `json:"c"`
+	D []inner  `json:"inners"`
+}
+
+type inner struct {
+	Long map[string]int `json:"longName"`
 }
 
 func TestDecode(t *testing.T) {
@@ -19,20 +25,23 @@ func TestDecode(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for text, want := range map[string]string{
-		"a: 1\nd: 2":         `unknown field "d"`,
-		"a: 1\na: 2":         "already",
-		"a: 1\n---\nb: 2":    "one YAML document",
-		"a: 1.5":             `line 1: a: "1.5" is not a whole number, such as 8`,
-		"b: 1\na: many":      `line 2: a: "many" is not a whole number, such as 8`,
-		"c: 5":               `line 1: c: "5" is not a list`,
-		"a:\n  x: 1":         `line 2: a.x: "object" is not a whole number`,
-		"[1]":                "group of fields",
-		"a: &x 1":            "line 1: anchors",
-		"a: 1\nb: *x":        "unknown anchor",
-		"c: &x []\n<<: *x":   "line 1: anchors",
-		"? &x a\n: 1":        "anchors",
-		"a: [":               "yaml",
-		"a: !!binary \"%\" ": "",
+		"a: 1\nd: 2":                         `unknown field "d"`,
+		"a: 1\na: 2":                         "already",
+		"a: 1\n---\nb: 2":                    "one YAML document",
+		"A: 1":                               "line 1: A is written a",
+		"a: 1\ninners:\n- longname: {}":      "line 3: longname is written longName",
+		"inners: [{longName: {x: 1, y: 2}}]": "line 1: the name y stands for true or false in YAML",
+		"a: 1.5":                             `line 1: a: "1.5" is not a whole number, such as 8`,
+		"b: 1\na: many":                      `line 2: a: "many" is not a whole number, such as 8`,
+		"c: 5":                               `line 1: c: "5" is not a list`,
+		"a:\n  x: 1":                         `line 2: a.x: "object" is not a whole number`,
+		"[1]":                                "group of fields",
+		"a: &x 1":                            "line 1: anchors",
+		"a: 1\nb: *x":                        "unknown anchor",
+		"c: &x []\n<<: *x":                   "line 1: anchors",
+		"? &x a\n: 1":                        "anchors",
+		"a: [":                               "yaml",
+		"a: !!binary \"%\" ":                 "",
 	} {
 		if err := Decode([]byte(text), new(pair)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

@@ -49,10 +49,10 @@ type chain struct {
 	config  consensus.Config
 	node    *consensus.Node
 	at      client.Endpoints // of the way
-	forget  atomic.Bool  // says that it took what comes, and forgets it
-	forgot  atomic.Int32 // how many
-	starve  atomic.Int32 // says of so many that come that they have too little gas
-	arrived atomic.Int32 // at the node, with those that came again
+	forget  atomic.Bool      // says that it took what comes, and forgets it
+	forgot  atomic.Int32     // how many
+	starve  atomic.Int32     // says of so many that come that they have too little gas
+	arrived atomic.Int32     // at the node, with those that came again
 	refuse  atomic.Pointer[func(cmttypes.Tx) *errorsmod.Error]
 }
 

@@ -299,6 +299,9 @@ func stated(g *graph.Graph, given map[string]column) (*graph.State, error) {
 		if err != nil {
 			return nil, fmt.Errorf("records for input %s: %w", name, err)
 		}
+		if want := g.Inputs[i].Type; t.Type != want {
+			return nil, fmt.Errorf("records for input %s are %v, and the model takes %v: store them as such", name, t.Type, want)
+		}
 		out.Slots = append(out.Slots, graph.Slot{Name: name, Type: t.Type, Shape: t.Shape})
 		out.Tensors = append(out.Tensors, t)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
@@ -39,6 +40,15 @@ type Draft struct {
 	Tokenizer *text.Tokenizer
 	Loss      float32 // of the start state on the first batch, nats a character
 	Unknown   float64 // share of the training text whose characters have no token, for the model has too few outputs
+}
+
+// Trained names the initializers of the model that training changes: buffers that were exported as
+// such, too, unless they are frozen. A batch trains none.
+func (d *Draft) Trained() []string {
+	if d.Problem.Kind != job.Training {
+		return nil
+	}
+	return train.Parameters(d.Job.Start)
 }
 
 // DraftFile is one of the order's files.

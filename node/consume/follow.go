@@ -57,6 +57,9 @@ func (p *Progress) String() string {
 	}
 	if a := l.Audits; a.Drawn > 0 {
 		text += fmt.Sprintf("; audits %d passed, %d failed", a.Passed, a.Failed)
+		if a.Failed > 0 && l.Forces() {
+			text += " (those of forced attempts are to fail)"
+		}
 	}
 	if n := len(l.Disputes); n > 0 {
 		text += fmt.Sprintf("; %d in dispute", n)

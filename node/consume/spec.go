@@ -167,7 +167,7 @@ func ParseSpec(b []byte) (Spec, error) {
 	}
 	switch {
 	case s.Kind != Kind:
-		return s, fmt.Errorf("kind is %q, write kind: %s", s.Kind, Kind)
+		return s, fmt.Errorf("kind is %q, write kind: %s, or kind: %s and tally batch", s.Kind, Kind, BatchKind)
 	case s.Problem.Model == "" && s.Problem.Continue == "":
 		return s, errors.New("problem.model is missing: name an ONNX file, or in problem.continue the proof bundle of an order")
 	case s.Problem.Model != "" && s.Problem.Continue != "":

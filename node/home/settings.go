@@ -260,6 +260,9 @@ func (v *ValidatorSettings) check(f *faults) {
 	if v.KeepBlocks > MaxBlocks || v.KeepStates > MaxBlocks {
 		f.add("validator", "keep_blocks and keep_states are at most %d", MaxBlocks)
 	}
+	if v.KeepStates == 1 {
+		f.add("validator", "keep_states is 1, and a node needs 2 at least: write 2, or 0 for the default")
+	}
 	if v.CommitTimeout < 0 || v.EmptyInterval < 0 {
 		f.add("validator", "a time is negative")
 	}

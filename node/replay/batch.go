@@ -64,7 +64,7 @@ func (d *Dataset) check() error {
 			return fmt.Errorf("the records have tensor %q; the model takes %s", s.Name, strings.Join(names, ", "))
 		}
 		if len(s.Shape) == 0 || s.Shape[0] < 1 || s.Shape[0] != d.Records.Slots[0].Shape[0] {
-			return fmt.Errorf("records %q have shape %v: every tensor has the same number of records, as its first extent", s.Name, s.Shape)
+			return fmt.Errorf("records %q have shape %v, and %q %v: every tensor has the same number of records, as its first extent", s.Name, s.Shape, d.Records.Slots[0].Name, d.Records.Slots[0].Shape)
 		}
 	}
 	if len(names) > len(d.Records.Slots) {
