@@ -51,6 +51,7 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&providerv1.MsgUpdate{}):        State,
 	sdk.MsgTypeURL(&providerv1.MsgDeclareOwner{}):  State,
 	sdk.MsgTypeURL(&providerv1.MsgUpdateParams{}):  State,
+	sdk.MsgTypeURL(&beaconv1.MsgProve{}):           Once,
 	sdk.MsgTypeURL(&beaconv1.MsgSetKey{}):          State,
 	sdk.MsgTypeURL(&marketv1.MsgPostOffer{}):       State,
 	sdk.MsgTypeURL(&marketv1.MsgWithdrawOffer{}):   State,

@@ -237,6 +237,7 @@ func (c *Chain) begun() [][]byte {
 
 // TakeQueue returns the queued transactions, which are then in no queue.
 func (c *Chain) TakeQueue() [][]byte {
+	txs := c.queue
 	c.queue = nil
 	clear(c.queued)
 	return txs
