@@ -434,7 +434,12 @@ func TestReplicasWhateverHappens(t *testing.T) {
 			}
 			w.pass(int64(rapid.SampledFrom([]int{1, 2, 50, 90}).Draw(t, "ms")))
 		}
-		w.pass(5000)
+		for range 20 {
+			w.pass(5000)
+		}
+		if w.lease.Phase != Settled {
+			t.Fatalf("the lease is %v", w.lease.Phase)
+		}
 		for who, what := range bad {
 			if what == "" && (slices.Contains(w.lease.Barred, who) || w.jailed[who]) {
 				t.Fatalf("%s did all that it should, and is barred", who)
