@@ -23,7 +23,11 @@ func TestOutcomeOfForcedAttempts(t *testing.T) {
 		{consume.Dispute{Unit: 3, Merge: true, Reason: "gone"}, "p, merge of round 3, attempt 0: gone; nobody lost"},
 	} {
 		var b bytes.Buffer
-		outcome(&b, &consume.Outcome{Forced: c.of.Reason == forced, Dispute: &c.of}, func(string) string { return "p" })
+		o := consume.Outcome{Forced: true, Dispute: &c.of}
+		if c.of.Reason == forced {
+			o.Audits.Failed = 1
+		}
+		outcome(&b, &o, func(string) string { return "p" })
 		if !strings.Contains(b.String(), "  dispute   "+c.want+"\n") || strings.Contains(b.String(), "are to fail") != (c.of.Reason == forced) {
 			t.Errorf("%+v:\n%s", c.of, &b)
 		}
