@@ -18,7 +18,7 @@ func outcome(w io.Writer, o *consume.Outcome, name func(string) string) {
 	}
 	fmt.Fprintf(w, "  computed  %d units, %d steps\n", o.Units, o.Steps)
 	fmt.Fprintf(w, "  audits    %d drawn, %d passed, %d failed", o.Audits.Drawn, o.Audits.Passed, o.Audits.Failed)
-	if o.Forced && o.Audits.Failed > 0 {
+	if o.Forces && o.Audits.Failed > 0 {
 		fmt.Fprint(w, "; those of forced attempts are to fail")
 	}
 	fmt.Fprintln(w)

@@ -23,7 +23,7 @@ func TestOutcomeOfForcedAttempts(t *testing.T) {
 		{consume.Dispute{Unit: 3, Merge: true, Reason: "gone"}, "p, merge of round 3, attempt 0: gone; nobody lost"},
 	} {
 		var b bytes.Buffer
-		o := consume.Outcome{Forced: true, Dispute: &c.of}
+		o := consume.Outcome{Forces: true, Dispute: &c.of}
 		if c.of.Reason == forced {
 			o.Audits.Failed = 1
 		}

@@ -28,7 +28,8 @@ type Outcome struct {
 	Refund     uint64            `json:"refund_utally"`
 	Burnt      uint64            `json:"burnt_utally"`
 	Tax        uint64            `json:"tax_utally"`
-	Forced     bool              `json:"forced"`           // attempts may be, whose audits are to fail
+	Forced     bool              `json:"forced"`           // attempts were, so audits of them failed
+	Forces     bool              `json:"forces"`           // the rules have some attempts be forced
 	Prizes     map[string]uint64 `json:"prizes,omitempty"` // of forced attempts, out of the jackpot pool
 	Slashed    uint64            `json:"slashed_utally"`
 	SlashPaid  map[string]uint64 `json:"slash_paid"`
@@ -73,7 +74,7 @@ func NewOutcome(ctx context.Context, env *role.Env, l *job.Lease) (Outcome, erro
 		Units: p.Units(), Steps: p.Units() * p.Steps,
 		Price: l.Quote.Price, Deposit: l.Deposit, Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax, Slashed: m.Slashed, EscrowLeft: m.Escrow,
 		Paid: shares(m.Paid), SlashPaid: shares(m.SlashPaid), Prizes: shares(m.Prizes), FinalRoot: l.FinalRoot().String(),
-		Forced: l.Forces(),
+		Forced: len(m.Prizes) > 0 || len(l.Forced()) > 0, Forces: l.Forces(),
 		Audits: Audits{l.Audits.Drawn, l.Audits.Passed, l.Audits.Failed},
 	}
 	ds, err := Disputes(ctx, env, l.Order.ID())
