@@ -245,7 +245,7 @@ func (l *Lease) countFault(provider string) int {
 func (l *Lease) bar(account string) {
 	if !slices.Contains(l.Barred, account) && (find(l.Providers, account) != nil || find(l.Auditors, account) != nil) {
 		l.Barred = append(l.Barred, account)
-		if find(l.Auditors, account) != nil {
+		if find(l.Auditors, account) != nil && l.Begun() {
 			l.Sweep = l.Order.Problem.Shards
 		}
 	}

@@ -645,6 +645,12 @@ func TestConvictionLooksAtFewUnitsABlock(t *testing.T) {
 	m := testMatch()
 	m.Order.Problem.Shards, m.Order.Problem.Records, m.Order.Conditions.MaxPrice = 200, 1000, 1<<40
 	w := newWorldOf(t, m)
+	if w.lease.bar("v2"); w.lease.Sweep != 0 {
+		t.Fatal("units are looked at before one was given out")
+	}
+	if err := w.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
 	w.lease.bar("v1")
 	seen := map[int]bool{}
 	for range (200 + sweepUnits - 1) / sweepUnits {

@@ -38,7 +38,7 @@ func (l *Lease) drawPlaces(i int, seed canon.Hash, m *means, now int64) (effects
 	}
 	l.count()
 	before := slices.Clone(m.spent)
-	drawn, err := m.able(l.lots(seed, beacon.Replicas, i, u.Attempt), l.placeable(i), want, lacks)
+	drawn, err := l.draft(l.lots(seed, beacon.Replicas, i, u.Attempt), i, want, m, lacks)
 	if err != nil {
 		return nil, err
 	}
@@ -63,28 +63,39 @@ func (l *Lease) drawPlaces(i int, seed canon.Hash, m *means, now int64) (effects
 	return effects, nil
 }
 
-// placeable returns who may be drawn for a place of a unit, of no owner that has one: those whose data of it could not be
-// had are the last resort.
-func (l *Lease) placeable(i int) (out []Party) {
+// placeTries is how many providers are looked at for the places of a unit.
+const placeTries = 128
+
+// draft draws who has the places of a unit that are empty, of no owner that has one, those whose data of
+// it could not be had last. All providers are drawn from, and who may not work is passed by:
+// were they left out, one who is busy or not as it likes could choose among draws.
+func (l *Lease) draft(lots beacon.Lots, i, want int, m *means, bond func(string) (uint64, error)) (out []string, err error) {
 	u := &l.Units[i]
-	var placed []string
-	for _, r := range u.Replicas {
-		placed = append(placed, r.Provider)
+	order, err := weighted(lots, l.Providers, placeTries)
+	if err != nil {
+		return nil, err
 	}
-	var last []Party
-	for _, p := range l.apart(l.Providers, placed...) {
-		switch a := p.Account; {
-		case !l.mayWork(a) || l.openUnits(a) >= l.Params.MaxOpen || slices.Contains(u.Missed, a):
-		case slices.Contains(u.Withheld, a):
-			last = append(last, p)
-		default:
-			out = append(out, p)
+	var owners []string
+	for _, r := range u.Replicas {
+		owners = append(owners, l.ownerOf(r.Provider))
+	}
+	for _, last := range []bool{false, true} {
+		for _, p := range order {
+			a := p.Account
+			if len(out) == want || slices.Contains(u.Withheld, a) != last || slices.Contains(owners, p.owner()) ||
+				!l.mayWork(a) || l.openUnits(a) >= l.Params.MaxOpen || slices.Contains(u.Missed, a) {
+				continue
+			}
+			b, err := bond(a)
+			if err != nil {
+				return nil, err
+			}
+			if m.take(a, b) {
+				out, owners = append(out, a), append(owners, p.owner())
+			}
 		}
 	}
-	if Owners(out) < l.Order.Conditions.Replicas-len(u.Replicas) {
-		out = append(out, last...)
-	}
-	return out
+	return out, nil
 }
 
 // expel takes a convict out of all its places: nothing stands behind its word any more. Where

@@ -7,6 +7,7 @@ import (
 	"cosmossdk.io/collections"
 	errorsmod "cosmossdk.io/errors"
 
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
@@ -77,8 +78,10 @@ func (s msgServer) Prove(ctx context.Context, m *beaconv1.MsgProve) (*beaconv1.M
 // countWithheld counts whose turns passed in the block before, if that gave a value. How many
 // rounds a block took is known only in the next one.
 func (s msgServer) countWithheld(ctx context.Context) error {
+	// The proof has a limit of gas, and counting is bounded by itself.
+	c := sdk.UnwrapSDKContext(ctx).WithGasMeter(storetypes.NewInfiniteGasMeter())
+	ctx = c
 	last, err := s.get(ctx)
-	c := sdk.UnwrapSDKContext(ctx)
 	before := c.BlockHeight() - 1
 	if err != nil || last.Height != before || c.CometInfo() == nil {
 		return err

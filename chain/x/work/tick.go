@@ -102,12 +102,11 @@ func (d *moment) add(which uint32) {
 	}
 }
 
-// due returns the leases whose time has come, the longest due first, then those that are
-// tried again.
+// due returns the leases whose time has come, the longest due first, then those that sweep their
+// units, then those that are tried again.
 func (s *leaseStore) due(ctx context.Context) (out []moment, err error) {
 	at, left := map[canon.Hash]int{}, maxDue
-	until := collections.NewPrefixUntilTripleRange[int64, []byte, uint32](module.Now(ctx))
-	err = s.wakes.Walk(ctx, until, func(w wake) (bool, error) {
+	take := func(w wake) (bool, error) {
 		id, err := canon.HashOf(w.K2())
 		if err != nil {
 			return true, err
@@ -121,9 +120,17 @@ func (s *leaseStore) due(ctx context.Context) (out []moment, err error) {
 		out[i].add(w.K3())
 		left--
 		return left == 0, nil
-	})
-	if err != nil {
+	}
+	const timed = 1 // those at time 0 sweep their units, which no clock waits for
+	clocks := new(collections.Range[wake]).StartInclusive(collections.TriplePrefix[int64, []byte, uint32](timed)).
+		EndExclusive(collections.TriplePrefix[int64, []byte, uint32](module.Now(ctx) + 1))
+	if err := s.wakes.Walk(ctx, clocks, take); err != nil {
 		return nil, err
+	}
+	if left > 0 {
+		if err := s.wakes.Walk(ctx, collections.NewPrefixedTripleRange[int64, []byte, uint32](0), take); err != nil {
+			return nil, err
+		}
 	}
 	late, err := s.late.Due(ctx)
 	if err != nil {
