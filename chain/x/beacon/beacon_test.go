@@ -121,6 +121,9 @@ func TestAKeyCountsTwoEpochsLater(t *testing.T) {
 		if uint64(c.LastBlockHeight())/length >= epoch+2 {
 			want = alice
 		}
+		if h := uint64(c.LastBlockHeight()); h%length == 0 && h/length == epoch+1 {
+			c.Refuse(beacon.ErrKey, producer, &beaconv1.MsgSetKey{Account: producer.String(), Key: producer.VRFKey()})
+		}
 		if keyOf(t, c) != string(want.VRFKey()) {
 			t.Fatalf("block %d is not proved by the key of %s", c.LastBlockHeight()+1, want.Name)
 		}

@@ -133,6 +133,9 @@ func (s msgServer) SetKey(ctx context.Context, m *beaconv1.MsgSetKey) (*beaconv1
 	if err != nil && !errors.Is(err, collections.ErrNotFound) {
 		return nil, err
 	}
+	if len(k.Next) > 0 && k.From == epoch+1 { // else its owner could choose between two outputs in that epoch
+		return nil, errorsmod.Wrapf(ErrKey, "another counts from epoch %d: set the next one then", k.From)
+	}
 	k = current(k, epoch)
 	k.Account, k.Next, k.From = m.Account, m.Key, beacon.Counts(epoch)
 	return &beaconv1.MsgSetKeyResponse{From: k.From},
