@@ -149,8 +149,8 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 	return true, effects, nil
 }
 
-// referees returns who may be drawn: none of an owner of the lead of the moment, who may have
-// taken over from the first, nor who was convicted in this lease.
+// referees returns who may be drawn: nobody of the owner of the lead of the moment, nor who was
+// convicted in this lease. That lead may have taken over from the first.
 func (l *Lease) referees() []Party {
 	return slices.DeleteFunc(l.apart(l.Auditors, l.Lead()), func(p Party) bool { return slices.Contains(l.Barred, p.Account) })
 }
@@ -172,7 +172,7 @@ func (u *Unit) custodians() (out []string) {
 }
 
 // able draws up to want of a pool who can put up their bonds, one of each owner.
-func (m *means) able(lots beacon.Lots, pool []Party, want int, bond func(account string) (uint64, error)) (out []string, err error) {
+func (m *means) able(lots beacon.Lots, pool []Party, want int, bond func(account string) (uint64, error)) ([]string, error) {
 	if want <= 0 {
 		return nil, nil
 	}
@@ -180,7 +180,12 @@ func (m *means) able(lots beacon.Lots, pool []Party, want int, bond func(account
 	if err != nil {
 		return nil, err
 	}
-	var owners []string
+	return m.first(drawn, want, nil, bond)
+}
+
+// first returns the first up to want of those drawn who can put up their bonds, one of each owner, and
+// none of some owners.
+func (m *means) first(drawn []Party, want int, owners []string, bond func(account string) (uint64, error)) (out []string, err error) {
 	for _, p := range drawn {
 		if len(out) == want || slices.Contains(owners, p.owner()) {
 			continue
@@ -201,7 +206,7 @@ func each(bond uint64) func(string) (uint64, error) {
 	return func(string) (uint64, error) { return bond, nil }
 }
 
-// weighted draws some of a pool, each next one in proportion to the weights that are left: who
+// weighted draws up to n of a pool, each next one in proportion to the weights that are left. So who
 // divides its stake among accounts is drawn as often.
 func weighted(lots beacon.Lots, pool []Party, n int) ([]Party, error) {
 	weights := make([]uint64, len(pool))

@@ -66,36 +66,30 @@ func (l *Lease) drawPlaces(i int, seed canon.Hash, m *means, now int64) (effects
 // placeTries is how many providers are looked at for the places of a unit.
 const placeTries = 128
 
-// draft draws who has the places of a unit that are empty, of no owner that has one, those whose data of
-// it could not be had last. All providers are drawn from, and who may not work is passed by:
-// were they left out, one who is busy or not as it likes could choose among draws.
-func (l *Lease) draft(lots beacon.Lots, i, want int, m *means, bond func(string) (uint64, error)) (out []string, err error) {
+// draft draws up to want for the empty places of a unit. Those whose data of it could not be had come last.
+// All providers are drawn from, and who may not work is passed by. Were they left out, one who is
+// busy or not as it likes could choose among draws.
+func (l *Lease) draft(lots beacon.Lots, i, want int, m *means, bond func(string) (uint64, error)) ([]string, error) {
 	u := &l.Units[i]
-	order, err := weighted(lots, l.Providers, placeTries)
+	drawn, err := weighted(lots, l.Providers, placeTries)
 	if err != nil {
 		return nil, err
+	}
+	var fit, withheld []Party
+	for _, p := range drawn {
+		switch a := p.Account; {
+		case !l.mayWork(a) || l.openUnits(a) >= l.Params.MaxOpen || slices.Contains(u.Missed, a):
+		case slices.Contains(u.Withheld, a):
+			withheld = append(withheld, p)
+		default:
+			fit = append(fit, p)
+		}
 	}
 	var owners []string
 	for _, r := range u.Replicas {
 		owners = append(owners, l.ownerOf(r.Provider))
 	}
-	for _, last := range []bool{false, true} {
-		for _, p := range order {
-			a := p.Account
-			if len(out) == want || slices.Contains(u.Withheld, a) != last || slices.Contains(owners, p.owner()) ||
-				!l.mayWork(a) || l.openUnits(a) >= l.Params.MaxOpen || slices.Contains(u.Missed, a) {
-				continue
-			}
-			b, err := bond(a)
-			if err != nil {
-				return nil, err
-			}
-			if m.take(a, b) {
-				out, owners = append(out, a), append(owners, p.owner())
-			}
-		}
-	}
-	return out, nil
+	return m.first(append(fit, withheld...), want, owners, bond)
 }
 
 // expel takes a convict out of all its places: nothing stands behind its word any more. Where
