@@ -2,6 +2,7 @@ package beacon_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,7 +36,9 @@ func (set) Account(_ context.Context, consensus []byte) (sdk.AccAddress, error) 
 func (set) Has(_ context.Context, a sdk.AccAddress) (bool, error) {
 	return a.Equals(alice.Address), nil
 }
-func (set) Turn(_ context.Context, after int64) (sdk.AccAddress, error) { return alice.Address, nil }
+func (set) Turns(_ context.Context, _ int64, n int) ([]sdk.AccAddress, error) {
+	return slices.Repeat([]sdk.AccAddress{alice.Address}, n), nil
+}
 
 func genesis() *beaconv1.GenesisState {
 	return &beaconv1.GenesisState{EpochBlocks: 4, Keys: []beaconv1.Key{{Account: alice.String(), Key: alice.VRFKey()}}}

@@ -86,15 +86,19 @@ func (s msgServer) countWithheld(ctx context.Context) error {
 	if err != nil || last.Height != before || c.CometInfo() == nil {
 		return err
 	}
+	failed := min(c.CometInfo().GetLastCommit().Round(), maxCounted)
+	if failed == 0 {
+		return nil
+	}
 	epochs, err := s.epochs(ctx)
 	if err != nil {
 		return err
 	}
-	for round := range min(c.CometInfo().GetLastCommit().Round(), maxCounted) {
-		account, err := s.validators.Turn(ctx, before-epochs.Height+int64(round))
-		if err != nil || account == nil {
-			return err
-		}
+	passed, err := s.validators.Turns(ctx, before-epochs.Height, int(failed))
+	if err != nil {
+		return err
+	}
+	for _, account := range passed {
 		key, err := s.keys.Get(ctx, account)
 		if errors.Is(err, collections.ErrNotFound) {
 			continue // who has no key can give no value

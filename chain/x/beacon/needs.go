@@ -12,8 +12,8 @@ type Validators interface {
 	Account(ctx context.Context, consensus []byte) (sdk.AccAddress, error)
 	// Has reports whether an account is that of a validator.
 	Has(ctx context.Context, account sdk.AccAddress) (bool, error)
-	// Turn returns who proposes so many turns after the first of the chain. Each block is a turn
-	// after the one before, and so is each round of a block. It is nil if that would take too long
-	// to find out.
-	Turn(ctx context.Context, after int64) (sdk.AccAddress, error)
+	// Turns returns who proposes in n turns from one on, counted from 0. Each block is a turn after
+	// the one before, and so is each round of a block. There is none if that would take too long to
+	// find out.
+	Turns(ctx context.Context, from int64, n int) ([]sdk.AccAddress, error)
 }

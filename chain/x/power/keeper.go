@@ -5,7 +5,7 @@
 // lease credits its workers, in millionths of a ut (1 ut = 4.32e11 FLOP).
 //
 // Call [NewKeeper] and [NewModule]. [Keeper.Credit] records work, [Keeper.Account] tells who a
-// validator of consensus is, and [Keeper.Turn] when it proposes.
+// validator of consensus is, and [Keeper.Turns] when it proposes.
 //
 // Invariants: the set is never empty. Each validator is stored under the address of its
 // consensus key.

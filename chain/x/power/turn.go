@@ -34,31 +34,38 @@ func (k *Keeper) Has(ctx context.Context, account sdk.AccAddress) (found bool, e
 	return found, err
 }
 
-// Turn returns who proposes so many turns after the first of the chain: each block is a turn
-// after the one before, and so is each round of a block. CometBFT's own rotation of the set
-// says so. It repeats itself after as many turns as there are votes, divided by what all
-// powers have in common. It is nil if that is too many to play.
-func (k *Keeper) Turn(ctx context.Context, after int64) (sdk.AccAddress, error) {
+// Turns returns who proposes in n turns from one on, counted from 0. Each block is a turn after the
+// one before, and so is each round of a block: CometBFT's own rotation of the set says so. It
+// repeats itself after as many turns as there are votes, divided by what all powers have in
+// common. There is none if those before are too many to play.
+func (k *Keeper) Turns(ctx context.Context, from int64, n int) (out []sdk.AccAddress, err error) {
 	var all []*cmttypes.Validator
 	accounts := map[string]string{}
 	var total, common int64
-	err := k.validators.Walk(ctx, nil, func(at []byte, v powerv1.Validator) (bool, error) {
+	err = k.validators.Walk(ctx, nil, func(at []byte, v powerv1.Validator) (bool, error) {
 		all = append(all, cmttypes.NewValidator(cmted25519.PubKey(v.ConsensusKey), v.Power))
 		accounts[string(at)] = v.Account
 		total, common = total+v.Power, gcd(common, v.Power)
 		return false, nil
 	})
-	if err != nil || len(all) == 0 || after < 0 {
+	if err != nil || len(all) == 0 || from < 0 {
 		return nil, err
 	}
-	if after %= total / common; after > maxTurns/int64(len(all)) {
+	if from %= total / common; from > maxTurns/int64(len(all)) {
 		return nil, nil
 	}
 	set := cmttypes.NewValidatorSet(all)
-	if after > 0 {
-		set.IncrementProposerPriority(int32(after))
+	for step := int32(from); len(out) < n; step = 1 {
+		if step > 0 {
+			set.IncrementProposerPriority(step)
+		}
+		account, err := address.Parse(accounts[string(set.GetProposer().Address)])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, account)
 	}
-	return address.Parse(accounts[string(set.GetProposer().Address)])
+	return out, nil
 }
 
 func gcd(a, b int64) int64 {

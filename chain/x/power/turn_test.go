@@ -32,9 +32,15 @@ func TestTurnsAreCometBFTs(t *testing.T) {
 		}
 		comet := cmttypes.NewValidatorSet(all)
 		for after := range int64(300) {
-			got, err := k.Turn(ctx, after)
-			if want := names[string(comet.GetProposer().Address)]; err != nil || got.String() != want {
-				t.Fatalf("powers %v, turn %d: %s, want %s (%v)", powers, after, got, want, err)
+			got, err := k.Turns(ctx, after, 3)
+			if err != nil || len(got) != 3 {
+				t.Fatalf("powers %v, from turn %d: %v (%v)", powers, after, got, err)
+			}
+			for i, next := 0, comet.Copy(); i < 3; i++ {
+				if want := names[string(next.GetProposer().Address)]; got[i].String() != want {
+					t.Fatalf("powers %v, turn %d: %s, want %s", powers, after+int64(i), got[i], want)
+				}
+				next.IncrementProposerPriority(1)
 			}
 			comet.IncrementProposerPriority(1)
 		}
@@ -50,10 +56,10 @@ func TestTurnsAreBounded(t *testing.T) {
 	if err := k.InitGenesis(ctx, g); err != nil {
 		t.Fatal(err)
 	}
-	if who, err := k.Turn(ctx, 1<<40); who != nil || err != nil {
+	if who, err := k.Turns(ctx, 1<<40, 1); who != nil || err != nil {
 		t.Fatal(who, err)
 	}
-	if who, err := k.Turn(ctx, 1<<10); who == nil || err != nil {
+	if who, err := k.Turns(ctx, 1<<10, 1); len(who) != 1 || err != nil {
 		t.Fatal(who, err)
 	}
 }
