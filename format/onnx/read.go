@@ -141,12 +141,12 @@ func (r *reader) model() (*graph.Graph, error) {
 		return nil, errors.New("the model has no graph")
 	}
 	g, err := r.graph(body, scope{set: int(set)})
-	if len(r.open) > 0 {
-		if g != nil { // a wrong name leaves the dimensions of the right one open
-			if err := r.checkShapes(g.Inputs); err != nil {
-				return nil, err
-			}
+	if g != nil { // a wrong name leaves the dimensions of the right one open, so this comes first
+		if err := r.checkShapes(g.Inputs); err != nil {
+			return nil, err
 		}
+	}
+	if len(r.open) > 0 {
 		return nil, &SymbolError{slices.Sorted(maps.Keys(r.open))}
 	}
 	if err == nil {

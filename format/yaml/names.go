@@ -8,8 +8,8 @@ import (
 	tree "go.yaml.in/yaml/v3"
 )
 
-// named returns an error if a name in a node is that of a field of t but for the case of letters:
-// the decoder would take it, and of two such names one.
+// named returns an error if a name in a node is that of a field of t but for the case of letters.
+// The decoder would take it, and of two such names one.
 func named(n *tree.Node, t reflect.Type) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -26,14 +26,12 @@ import (
 // Decode reads text into what v points to, by its json tags. Fields that are not known, or
 // occur twice, or in other letters, are refused; those that are not given stay as they are.
 func Decode(text []byte, v any) error {
-	if err := Plain(text); err != nil {
-		return err
+	n, err := document(text)
+	if err == nil {
+		err = named(&n, reflect.TypeOf(v))
 	}
-	var n tree.Node
-	if err := tree.Unmarshal(text, &n); err == nil { // else the decoder says what is wrong
-		if err := named(&n, reflect.TypeOf(v)); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	if err := strict.UnmarshalStrict(text, v); err != nil {
 		return explain(text, v, err)
@@ -44,17 +42,22 @@ func Decode(text []byte, v any) error {
 // Plain returns an error unless text is at most one YAML document, without anchors and
 // aliases. It expands nothing.
 func Plain(text []byte) error {
+	_, err := document(text)
+	return err
+}
+
+// document returns the tree of a plain text, which has nothing in it if the text has no document.
+func document(text []byte) (n tree.Node, err error) {
 	d := tree.NewDecoder(bytes.NewReader(text))
-	var n tree.Node
 	if err := d.Decode(&n); errors.Is(err, io.EOF) {
-		return nil
+		return tree.Node{}, nil
 	} else if err != nil {
-		return err
+		return n, err
 	}
 	if err := d.Decode(new(tree.Node)); !errors.Is(err, io.EOF) {
-		return errors.New("more follows the end of the document: one YAML document is enough")
+		return n, errors.New("more follows the end of the document: one YAML document is enough")
 	}
-	return plain(&n)
+	return n, plain(&n)
 }
 
 // truths are what YAML 1.1 takes for true or false, which readers of today may do, too.

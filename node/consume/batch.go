@@ -287,14 +287,7 @@ func (s *BatchSpec) readModel(given map[string]column, c layout) (*graph.Graph, 
 func stated(g *graph.Graph, given map[string]column) (*graph.State, error) {
 	out := &graph.State{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		i := slices.IndexFunc(g.Inputs, func(v graph.Value) bool { return v.Name == name })
-		if i < 0 {
-			var takes []string
-			for _, v := range g.Inputs {
-				takes = append(takes, v.Name)
-			}
-			return nil, fmt.Errorf("the model has no input %q; it takes %q", name, takes)
-		}
+		i := slices.IndexFunc(g.Inputs, func(v graph.Value) bool { return v.Name == name }) // the model was read with these
 		t, err := given[name].Tensor(g.Inputs[i].Type)
 		if err != nil {
 			return nil, fmt.Errorf("records for input %s: %w", name, err)

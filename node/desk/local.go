@@ -94,21 +94,24 @@ func (l *local) buyer(ctx context.Context) (consume.Buyer, error) {
 }
 
 func (l *local) keep(ctx context.Context, o *job.Order, body io.Reader) error {
+	_, err := l.store(ctx, o, body)
+	return err
+}
+
+// store keeps the files of an order of this home.
+func (l *local) store(ctx context.Context, o *job.Order, body io.Reader) (*role.Env, error) {
 	env, err := l.connected(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if o.Consumer != env.Account.Address || o.Chain != env.Chain.ChainID {
-		return fmt.Errorf("the order is of %s on chain %s, and the home of %s on chain %s", o.Consumer, o.Chain, env.Account.Address, env.Chain.ChainID)
+		return nil, fmt.Errorf("the order is of %s on chain %s, and the home of %s on chain %s", o.Consumer, o.Chain, env.Account.Address, env.Chain.ChainID)
 	}
-	return consume.Keep(env, o, body)
+	return env, consume.Keep(env, o, body)
 }
 
 func (l *local) post(ctx context.Context, o *job.Order, body io.Reader) error {
-	if err := l.keep(ctx, o, body); err != nil {
-		return err
-	}
-	env, err := l.connected(ctx)
+	env, err := l.store(ctx, o, body)
 	if err != nil {
 		return err
 	}
