@@ -324,7 +324,8 @@ func (c *town) duties() (out []duty, err error) {
 // owed returns what an active lease waits for.
 func (c *town) owed(id canon.Hash, l *job.Lease) (out []duty) {
 	if l.Files.Said == job.Silent {
-		for _, k := range l.Files.Custodians[:l.Order.Conditions.Quorum()] {
+		drawn := l.Files.Custodians // none before the next block
+		for _, k := range drawn[:min(l.Order.Conditions.Quorum(), len(drawn))] {
 			out = append(out, duty{k.Account, &workv1.MsgAttestFiles{Custodian: k.Account, Order: id.String(), Draw: uint32(l.Files.Draws), Says: workv1.WORD_HAD}})
 		}
 		return out

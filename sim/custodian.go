@@ -51,7 +51,7 @@ func (s *scene) ask() (acted bool, err error) {
 	k := &s.asking
 	for i := range s.lease.Units {
 		u := &s.lease.Units[i]
-		if k.who == "" || k.asked[i] >= max(k.times, 1) || k.times == 0 && i != int(s.lease.Seed[0])%len(s.lease.Units) {
+		if k.who == "" || k.asked[i] >= max(k.times, 1) || k.times == 0 && i != int(s.lease.Order.Nonce%251)%len(s.lease.Units) {
 			continue
 		}
 		if u.Status < job.Counted || !u.Keeps(k.custodian) || s.lease.Question(k.custodian, i) != nil {

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 
@@ -77,7 +76,7 @@ func questions(add func(name string, a assurance, play func(s *scene) []string))
 		add(k.name, audited, func(s *scene) []string {
 			s.asking = asking{
 				who: honestChallenger, custodian: s.lease.Files.Custodians[0].Account, has: k.has,
-				proposes: k.proposes, blocks: rand.New(rand.NewPCG(binary.LittleEndian.Uint64(s.lease.Seed[:]), 0)),
+				proposes: k.proposes, blocks: rand.New(rand.NewPCG(s.lease.Order.Nonce, 0)),
 			}
 			return []string{s.asking.custodian}
 		})

@@ -78,7 +78,7 @@ func beginWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*
 			Chain: "sim", Consumer: consumer, Nonce: seed, Problem: t.problem, Conditions: c,
 			Contact: job.Contact{Key: party(consumer, job.Rates{}).Key},
 		},
-		Lead: lead, FeeBps: 500, Params: rules, Deposit: rules.MinDeposit, Seed: canon.Sum(canon.Domain("sim/seed"), fmt.Append(nil, seed)),
+		Lead: lead, FeeBps: 500, Params: rules, Deposit: rules.MinDeposit,
 		Free: func(string) uint64 { return stake },
 	}
 	for i := range providers {
@@ -87,14 +87,16 @@ func beginWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*
 	for i := range validators {
 		m.Validators = append(m.Validators, party(validator(i), job.Rates{}))
 	}
-	l, effects, err := job.NewLease(m, 0)
+	w := &world{training: t, now: 1, earned: map[string]int64{}, spent: map[string]uint64{}, slashed: map[string]uint64{}}
+	l, effects, err := job.NewLease(m, w.now)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{training: t, lease: l, earned: map[string]int64{}, spent: map[string]uint64{}, slashed: map[string]uint64{}}
+	w.lease = l
 	w.earned[consumer] = -int64(l.Quote.Price + l.Deposit)
 	w.perform(effects)
-	return w, w.check()
+	w.now++ // the next block draws who keeps the files
+	return w, w.do(job.Tick{Seed: w.seed(), Free: m.Free})
 }
 
 // seed is the hash of the block before.

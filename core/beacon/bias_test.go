@@ -15,7 +15,7 @@ type attacker struct {
 	calendar Calendar
 }
 
-func (a attacker) suits(s *State) bool { return Draw(s.Value, Tasks, nil).Below(0, a.one) == 0 }
+func (a attacker) suits(s *State) bool { return Draw(s.Value, Replicas, nil).Below(0, a.one) == 0 }
 
 // with returns the beacon after a block that a proposer gave the value of.
 func (a attacker) with(s State, proposer, height int) State {

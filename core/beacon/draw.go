@@ -13,7 +13,6 @@ type Purpose string
 
 // The purposes. The strings are consensus: never reuse one.
 const (
-	Pool       Purpose = "pool"       // of whom the others of a lease are drawn
 	Succession Purpose = "succession" // of a lead
 	Files      Purpose = "files"      // custodians of an order's files
 	Custodians Purpose = "custodians" // of an attempt
@@ -21,8 +20,6 @@ const (
 	Questions  Purpose = "questions"  // what a custodian must show
 	Replicas   Purpose = "replicas"   // providers that compute a unit beside one another
 	Inner      Purpose = "inner"      // the step within a segment to which replicas commit
-	Probes     Purpose = "probes"     // what a peer is asked, to see whether it can do its work
-	Tasks      Purpose = "tasks"      // work for idle machines
 )
 
 // Lots is the chance from which one draw is made, and all that follows from it. It may also

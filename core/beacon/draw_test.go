@@ -125,7 +125,7 @@ func TestDrawsDoNotDependOnOneAnother(t *testing.T) {
 		}
 		seen[string(l)] = true
 	}
-	if !slices.Equal(Draw(v, Tasks, nil), Draw(v, Tasks, []byte{})) {
+	if !slices.Equal(Draw(v, Auditors, nil), Draw(v, Auditors, []byte{})) {
 		t.Fatal("the same draw gives other lots")
 	}
 }

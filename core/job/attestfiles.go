@@ -9,8 +9,8 @@ import (
 	"github.com/tally-network/tally/core/money"
 )
 
-// Files come first: see docs/adr/0023-files-first.md. When a lease begins, custodians are
-// drawn that fetch the order's files, and say whether these can be had and make up the
+// Files come first: see docs/adr/0023-files-first.md. The first tick of a lease draws
+// custodians that fetch the order's files, and say whether these can be had and make up the
 // order. No unit is given out before a quorum has them, so nobody computes on what the
 // others will never see; if a quorum says that they cannot be had, the lease stops, and
 // the consumer's deposit pays its lead and these custodians.
@@ -41,7 +41,7 @@ type FileCustodian struct {
 // Files is what is said of the order's files.
 type Files struct {
 	Custodians []FileCustodian // of the last draw; one that is convicted is taken out
-	Draws      int             // how often custodians were drawn
+	Draws      int             // how often custodians were drawn; 0 until the first tick
 	Due        int64           // protocol time, ms, until which they are in time; 0 once a quorum has spoken
 	Said       Word            // by a quorum; Silent until then
 
@@ -171,9 +171,9 @@ func (e AttestFiles) apply(l *Lease, now int64) ([]Effect, error) {
 	return append(effects, Effect{Emit, l.Lead(), uint64(f.Draws), "files attested"}), nil
 }
 
-// tickFiles lets custodians pay that have not said in time whether the files can be had,
-// and draws again, at most as often as a provider may be late. Then the lease ends: who
-// is to blame is not known.
+// tickFiles draws the custodians of the files and, once, the line of succession. Later it lets
+// custodians pay that have not said in time whether the files can be had, and draws again, at most
+// as often as a provider may be late. Then the lease ends: who is to blame is not known.
 func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
 	f := &l.Files
 	if l.Phase != Active || f.Due == 0 || now <= f.Due {
@@ -186,14 +186,21 @@ func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
 		}
 	}
 	effects = append(effects, l.freeFiles()...)
+	if f.Draws == 0 {
+		if err := l.drawSuccession(e.Seed); err != nil {
+			return nil, err
+		}
+	}
+	why := "no quorum of custodians said in time whether the order's files can be had"
 	if f.Draws <= l.Params.MaxLate {
 		more, err := l.drawFiles(e.Seed, &means{free: e.Free}, now)
 		if err == nil {
 			return append(effects, more...), nil
 		}
+		why = err.Error()
 	}
 	f.Due, f.Custodians = 0, nil
-	l.stop(now, "no quorum of custodians said in time whether the order's files can be had")
+	l.stop(now, why)
 	return effects, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/money"
 )
 
@@ -194,7 +195,8 @@ func TestCustodiansThatCannot(t *testing.T) {
 	}
 }
 
-// Only who can put up the penalty is drawn; where too few can, no lease begins.
+// Only who can put up the penalty is drawn; where too few can, no lease begins. Where they cannot any
+// more once the draw is made, it ends, and nobody has lost anything.
 func TestFileCustodiansCanBond(t *testing.T) {
 	m := testMatch()
 	m.Free = func(account string) uint64 {
@@ -203,11 +205,19 @@ func TestFileCustodiansCanBond(t *testing.T) {
 		}
 		return stake
 	}
-	l, _, err := NewLease(m, 0)
+	begun, _, err := NewLease(m, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, _, err := Apply(begun, Tick{Seed: canon.Sum("seed"), Free: m.Free}, 2)
 	if err != nil || len(l.Files.Custodians) != 2 || l.Files.custodian("v1") != nil {
 		t.Fatalf("drawn %+v, %v", l.Files.Custodians, err)
 	}
 	m.Free = func(string) uint64 { return 0 }
+	l, _, err = Apply(begun, Tick{Seed: canon.Sum("seed"), Free: m.Free}, 2)
+	if err != nil || l.Phase == Active || !strings.Contains(l.Reason, "can put up") || l.Ledger.Slashed != 0 {
+		t.Fatalf("nobody can put up a bond any more: the lease is %v (%s), %d slashed, %v", l.Phase, l.Reason, l.Ledger.Slashed, err)
+	}
 	if _, _, err := NewLease(m, 0); err == nil || !strings.Contains(err.Error(), "can put up") {
 		t.Fatalf("a lease began without custodians: %v", err)
 	}

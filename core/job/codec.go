@@ -53,7 +53,6 @@ func (l *fixed) Code(w *canon.Codec) {
 	w.U64(&l.FeeBps)
 	l.Quote.code(w)
 	w.U64(&l.Deposit)
-	w.Hash(&l.Seed)
 	w.I64(&l.MatchedAt)
 	w.String(&l.LeadOwner, maxAccount)
 	for _, p := range []*[]Party{&l.Providers, &l.Auditors} {

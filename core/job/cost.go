@@ -88,11 +88,8 @@ func (t *Tariff) credited(flops, burnt uint64) uint64 {
 // Credited returns the floating-point operations of an order that providers are credited with if
 // all is done as quoted.
 func (q *Quote) Credited(p *Problem, c *Conditions, t Tariff) (uint64, error) {
-	flops, err := money.Times(p.UnitFLOPs(), p.Units()*c.Copies())
-	if err != nil {
-		return 0, err
-	}
-	return t.credited(flops, q.Burn), nil
+	flops, err := p.flops(c)
+	return t.credited(flops, q.Burn), err
 }
 
 // credits returns the computing power that workers of accepted units have proved, as far as it is

@@ -8,9 +8,9 @@ import (
 	"github.com/tally-network/tally/core/money"
 )
 
-// disputesAbout returns the open disputes about an attempt of the work named by t, unless
+// DisputesAbout returns the open disputes about an attempt of the work named by t, unless
 // it is void. Truths and verdicts of several attempts stand beside one another.
-func (l *Lease) disputesAbout(t Target, attempt int) (out []*Dispute) {
+func (l *Lease) DisputesAbout(t Target, attempt int) (out []*Dispute) {
 	for i := range l.Disputes {
 		if d := &l.Disputes[i]; d.Target == t && d.Attempt == attempt && !d.Void {
 			out = append(out, d)
@@ -21,7 +21,7 @@ func (l *Lease) disputesAbout(t Target, attempt int) (out []*Dispute) {
 
 // held reports whether a dispute keeps a unit from going on.
 func (l *Lease) held(unit int) bool {
-	return slices.ContainsFunc(l.disputesAbout(UnitTarget(unit), l.Units[unit].Attempt), func(c *Dispute) bool { return c.Holds })
+	return slices.ContainsFunc(l.DisputesAbout(UnitTarget(unit), l.Units[unit].Attempt), func(c *Dispute) bool { return c.Holds })
 }
 
 // ChallengeBond returns what a challenger of a segment of the work named by t locks,
@@ -85,7 +85,7 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	case len(l.Disputes) >= maxDisputes-reservedDisputes && l.pledge(&c) == "", len(l.Disputes) >= maxDisputes:
 		return nil, fmt.Errorf("%d disputes about the lease are open, as many as there may be: try again when one has ended; the lease's window lasts until then", len(l.Disputes))
 	}
-	for _, c := range l.disputesAbout(e.Target, e.Attempt) {
+	for _, c := range l.DisputesAbout(e.Target, e.Attempt) {
 		if c.Challenger == e.Challenger {
 			return nil, fmt.Errorf("this work is disputed by %s already, in dispute %d", e.Challenger, c.ID)
 		}
@@ -260,7 +260,7 @@ func (l *Lease) acquit(c Dispute, now int64) ([]Effect, error) {
 	case kind == AboutResult: // who differs has time for another
 		u := &l.Units[c.Target.index]
 		u.Due = max(u.Due, now+l.Order.Conditions.UnitTimeout)
-	case len(l.disputesAbout(c.Target, c.Attempt)) == 0 && !l.Units[c.Target.index].owed(c.Pledge):
+	case len(l.DisputesAbout(c.Target, c.Attempt)) == 0 && !l.Units[c.Target.index].owed(c.Pledge):
 		l.Units[c.Target.index].HeldUntil = 0
 	}
 	return nil, nil

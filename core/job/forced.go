@@ -76,10 +76,10 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 	}
 	first := now
-	for _, c := range l.disputesAbout(UnitTarget(e.Unit), e.Attempt) {
+	for _, c := range l.DisputesAbout(UnitTarget(e.Unit), e.Attempt) {
 		first = min(first, c.At)
 	}
-	for _, c := range l.disputesAbout(UnitTarget(e.Unit), e.Attempt) {
+	for _, c := range l.DisputesAbout(UnitTarget(e.Unit), e.Attempt) {
 		// The first dispute ends the secret, as the window does. Who comes later, or
 		// beside this, may have seen a forced draw that no block held yet.
 		if c.At == first && c.At < now && (u.Status == Received || c.At < u.WindowEnd) && !f.holds(c.Segment) && len(f.Challengers) < maxRivals {
@@ -100,7 +100,7 @@ func (l *Lease) ForcedDrawDue(unit int, now int64) bool {
 	switch u := &l.Units[unit]; {
 	case !l.Forces() || u.Plain || u.Status != Received && u.Status != Counted:
 		return false
-	case len(l.disputesAbout(UnitTarget(unit), u.Attempt)) > 0:
+	case len(l.DisputesAbout(UnitTarget(unit), u.Attempt)) > 0:
 		return true
 	default:
 		return u.Status == Counted && u.audited() && now >= u.secretUntil(&l.Order.Conditions)
@@ -231,7 +231,7 @@ func (l *Lease) disprove(c Dispute) (lost []Share, effects []Effect, err error) 
 			return nil, nil, err
 		}
 		lost = addShare(lost, Share{a.Auditor, wage})
-		if len(l.disputesAbout(VerdictTarget(f.Index, a.Auditor), c.Attempt)) > 0 {
+		if len(l.DisputesAbout(VerdictTarget(f.Index, a.Auditor), c.Attempt)) > 0 {
 			disputed = append(disputed, a)
 			continue
 		}

@@ -77,7 +77,7 @@ func testMatch() Match {
 	p := DefaultParams.WithoutForced().Quick()
 	p.LeadTimeout, p.AnswerTime, p.MinBond = 200, 20, 1
 	return Match{
-		Order: testOrder(), Lead: "v0", FeeBps: 500, Params: p, Seed: canon.Sum("seed"), Deposit: 2_000, Free: func(string) uint64 { return stake },
+		Order: testOrder(), Lead: "v0", FeeBps: 500, Params: p, Deposit: 2_000, Free: func(string) uint64 { return stake },
 		Providers:  []Party{party("p0", Rates{1000, 10}), party("p1", Rates{1100, 5}), party("p2", Rates{900, 0})},
 		Validators: []Party{party("v1", Rates{}), party("v2", Rates{}), party("v3", Rates{})},
 	}
@@ -104,7 +104,7 @@ func (w *world) sayOfFiles(says Word) {
 	}
 }
 
-// beginWorld begins a lease of whose files nothing is known yet.
+// beginWorld begins a lease, and lets the next block draw who keeps its files. Nothing is known of these yet.
 func beginWorld(t fataler, m Match) *world {
 	t.Helper()
 	w := &world{t: t, jailed: map[string]bool{}, keys: map[string]ed25519.PrivateKey{}, free: map[string]uint64{}, held: map[string]uint64{}, purse: map[string]uint64{}, flops: map[string]uint64{}, record: map[string]uint64{}, now: 1000}
@@ -123,6 +123,11 @@ func beginWorld(t fataler, m Match) *world {
 	w.lease = l
 	w.perform(effects)
 	w.check()
+	w.tick() // the end of the block of the match
+	if len(w.lease.Leads) > 1 || len(w.lease.Files.Custodians) > 0 {
+		t.Fatal("drawn in the block of the match")
+	}
+	w.pass(1)
 	return w
 }
 

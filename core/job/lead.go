@@ -5,6 +5,53 @@ import (
 	"slices"
 )
 
+// Line is who leads a lease, and who may take over.
+type Line struct {
+	Leads     []Leader // the first lead and, in drawn order, who may take over: none before the first draw
+	LeadIndex int      // of who leads
+	DueSince  int64    // since when the lead has had something to do; 0 if it has not
+}
+
+// Leader is a validator that leads, has led or may take over. It has stake reserved
+// from when it begins to lead until the lease ends, for its merges stay open to
+// challenge.
+type Leader struct {
+	Account string
+	Gone    bool // convicted of a wrong merge
+}
+
+// Lead returns the account that leads the lease now, "" if nobody does.
+func (n *Line) Lead() string {
+	if lead := n.Leads[n.LeadIndex]; !lead.Gone {
+		return lead.Account
+	}
+	return ""
+}
+
+// inLine returns the place of account in the line of leaders, −1 if it has none.
+func (n *Line) inLine(account string) int {
+	return slices.IndexFunc(n.Leads, func(d Leader) bool { return d.Account == account })
+}
+
+// turns returns after how many timeouts the leader at place i of the line may take over.
+func (n *Line) turns(i int) int64 {
+	k := int64(i - n.LeadIndex)
+	if n.Leads[n.LeadIndex].Gone {
+		k--
+	}
+	return k
+}
+
+// dismiss takes the lead's office, if account holds it.
+func (n *Line) dismiss(account string) {
+	for i := range n.Leads {
+		if d := &n.Leads[i]; d.Account == account {
+			d.Gone = true
+		}
+	}
+	n.DueSince = 0
+}
+
 // TakeLead lets a validator of the drawn succession take over from a lead that
 // did not do what was due: the k-th in line after k timeouts, the next at once
 // if the lead was dismissed.
@@ -87,15 +134,6 @@ func (l *Lease) fineLead() ([]Effect, error) {
 	return l.fine(l.Leads[l.LeadIndex].Account, ForLead)
 }
 
-// turns returns after how many timeouts the leader at place i of the line may take over.
-func (l *Lease) turns(i int) int64 {
-	n := int64(i - l.LeadIndex)
-	if l.Leads[l.LeadIndex].Gone {
-		n--
-	}
-	return n
-}
-
 // mayTakeLead returns the protocol time from which the leader at place i of the line may
 // take over what is due.
 func (l *Lease) mayTakeLead(i int) int64 { return l.DueSince + l.turns(i)*l.Params.LeadTimeout }
@@ -107,16 +145,6 @@ func (l *Lease) idle(i int, now int64) bool { return l.DueSince != 0 && now >= l
 // abandonedAt returns the protocol time at which a lease that nobody leads on is
 // stopped.
 func (l *Lease) abandonedAt() int64 { return l.mayTakeLead(len(l.Leads)) }
-
-// dismiss takes the lead's office, if account holds it.
-func (l *Lease) dismiss(account string) {
-	for i := range l.Leads {
-		if d := &l.Leads[i]; d.Account == account {
-			d.Gone = true
-		}
-	}
-	l.DueSince = 0
-}
 
 // Decline is a lead's word, before it has assigned anything, that it does not serve the
 // order after all. It has taken it on by its offer, and pays like a lead that stays idle;

@@ -120,22 +120,19 @@ type Lease struct {
 	Params    Params
 	FeeBps    uint64
 	Quote     Quote
-	Deposit   uint64     // utally, locked beside the price
-	Seed      canon.Hash // of the block of the match; the pool, the custodians of the files and the succession are drawn from it
+	Deposit   uint64 // utally, locked beside the price
 	MatchedAt int64
 
-	Leads     []Leader // the lead and, in drawn order, who may take over
-	Providers []Party  // of the offer, in account order
-	LeadOwner string   // of the first lead, as of a party
-	Auditors  []Party  // pool from which each attempt's auditors and custodians are drawn
-	Files     Files    // whether the order's files can be had, by those who keep them
+	Line
+	Providers []Party // of the offer, in account order
+	LeadOwner string  // of the first lead, as of a party
+	Auditors  []Party // pool from which each attempt's auditors and custodians are drawn, in account order
+	Files     Files   // whether the order's files can be had, by those who keep them
 
-	Phase     Phase
-	Reason    string // why it stopped early, if it did
-	LeadIndex int
-	DueSince  int64 // since when the lead has had something to do
-	Round     int   // the round being computed; Rounds when all are merged
-	Windows   Windows
+	Phase   Phase
+	Reason  string // why it stopped early, if it did
+	Round   int    // the round being computed; Rounds when all are merged
+	Windows Windows
 
 	Units    []Unit   // by round·Shards + shard
 	Past     [][]Past // by unit: its earlier attempts of which something still counts, in order
@@ -157,14 +154,6 @@ type Lease struct {
 
 // AuditCount counts the lease's audits, those of void work included.
 type AuditCount struct{ Drawn, Passed, Failed int }
-
-// Leader is a validator that leads, has led or may take over. It has stake reserved
-// from when it begins to lead until the lease ends, for its merges stay open to
-// challenge.
-type Leader struct {
-	Account string
-	Gone    bool // convicted of a wrong merge
-}
 
 // Status is where a unit stands.
 type Status uint8
@@ -331,14 +320,6 @@ func (l Lease) clone() Lease {
 		}
 	}
 	return l
-}
-
-// Lead returns the account that leads the lease now, "" if nobody does.
-func (l *Lease) Lead() string {
-	if lead := l.Leads[l.LeadIndex]; !lead.Gone {
-		return lead.Account
-	}
-	return ""
 }
 
 // RoundStart returns the state root that units of round r start from.

@@ -16,9 +16,8 @@ type Match struct {
 	Lead       string
 	Owner      string // of the lead, as declared; empty for itself
 	FeeBps     uint64
-	Providers  []Party    // who work under the lead, in account order
-	Validators []Party    // all others that are independent of the lead, in account order
-	Seed       canon.Hash // of the block, which is later than that of the order
+	Providers  []Party // who work under the lead, in account order
+	Validators []Party // of those that are independent of the lead the ones with the most stake, in account order
 	Params     Params
 	Deposit    uint64                      // utally, locked beside the price
 	Free       func(account string) uint64 // utally that it could put up as a bond
@@ -32,9 +31,9 @@ func Dearest(parties []Party) (r Rates) {
 	return r
 }
 
-// NewLease begins a lease at protocol time now. The pool of auditors, the custodians of the
-// order's files and the succession of the lead are drawn here. The seed was not known when the
-// order was posted. The lead is never among auditors and custodians.
+// NewLease begins a lease at protocol time now. Who takes part is fixed here, and nobody is drawn: the
+// first tick after now draws the succession of the lead and the custodians of the order's files. So
+// whoever proposes this block chooses its parties without knowing the draws.
 func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	p, c := &m.Order.Problem, &m.Order.Conditions
 	if err := m.Order.Check(); err != nil {
@@ -56,13 +55,13 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	if n := Owners(m.Providers); n < c.Replicas {
 		return Lease{}, nil, fmt.Errorf("providers of %d owners, the order has each unit computed by %d", n, c.Replicas)
 	}
-	if len(m.Providers) > MaxParties {
-		return Lease{}, nil, fmt.Errorf("%d providers, a lease has at most %d", len(m.Providers), MaxParties)
+	if max(len(m.Providers), len(m.Validators)) > MaxParties {
+		return Lease{}, nil, fmt.Errorf("%d providers and %d validators, a lease has at most %d of each", len(m.Providers), len(m.Validators), MaxParties)
 	}
 	l := Lease{
-		Order: m.Order, Params: m.Params, FeeBps: m.FeeBps, Quote: q, Seed: m.Seed, MatchedAt: now,
-		Providers: m.Providers, LeadOwner: m.Owner, Phase: Active,
-		Deposit: m.Deposit,
+		Order: m.Order, Params: m.Params, FeeBps: m.FeeBps, Quote: q, MatchedAt: now,
+		Line: Line{Leads: []Leader{{Account: m.Lead}}}, LeadOwner: m.Owner, Providers: m.Providers, Auditors: m.Validators,
+		Deposit: m.Deposit, Files: Files{Due: now}, Phase: Active,
 	}
 	if err := l.checkBonds(); err != nil {
 		return Lease{}, nil, err
@@ -73,7 +72,8 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	l.MakeSkeleton()
 	l.enter(0)
 	l.sight = nil
-	if l.Auditors, err = weighted(l.lots(m.Seed, beacon.Pool, 0, 0), m.Validators, MaxParties); err != nil {
+	trial := l // by no value: are there enough that could put up a bond for the files?
+	if _, err := trial.drawFiles(canon.Hash{}, &means{free: m.Free}, now); err != nil {
 		return Lease{}, nil, err
 	}
 	bond, err := l.leadBond()
@@ -81,19 +81,16 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 		return Lease{}, nil, err
 	}
 	effects, err := l.Reserve.hold(m.Lead, ForLead, bond)
-	if err != nil {
-		return Lease{}, nil, err
-	}
-	l.Leads = []Leader{{Account: m.Lead}}
-	successors, err := weighted(l.lots(m.Seed, beacon.Succession, 0, 0), m.Validators, MaxParties)
-	if err != nil {
-		return Lease{}, nil, err
-	}
-	for _, v := range successors {
+	return l, effects, err
+}
+
+// drawSuccession draws who may take over from the lead, and in which order.
+func (l *Lease) drawSuccession(seed canon.Hash) error {
+	line, err := weighted(l.lots(seed, beacon.Succession, 0, 0), l.Auditors, len(l.Auditors))
+	for _, v := range line {
 		l.Leads = append(l.Leads, Leader{Account: v.Account})
 	}
-	files, err := l.drawFiles(m.Seed, &means{free: m.Free}, now)
-	return l, append(effects, files...), err
+	return err
 }
 
 // referees returns how many owners at least could judge a unit, whoever computes it.

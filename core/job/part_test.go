@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
@@ -210,22 +211,30 @@ func TestListsEndWhereReadingDoes(t *testing.T) {
 	}
 }
 
-func TestLargePoolsAreCut(t *testing.T) {
+func TestLeasesOfManyParties(t *testing.T) {
 	m := testMatch()
-	for i := range MaxParties {
-		m.Validators = append(m.Validators, party(fmt.Sprintf("w%02d", i), Rates{}))
+	for i := range MaxParties - len(m.Validators) {
+		m.Validators = append(m.Validators, party(fmt.Sprintf("w%04d", i), Rates{}))
 	}
-	l, _, err := NewLease(m, 0)
+	l, _, err := NewLease(m, 1)
+	if err == nil {
+		l, _, err = Apply(l, Tick{Free: m.Free}, 2)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := canon.Unmarshal(canon.Marshal(&l), new(Lease)); err != nil || len(l.Auditors) != MaxParties || len(l.Leads) != MaxParties+1 {
 		t.Fatalf("%d auditors, %d leads: %v", len(l.Auditors), len(l.Leads), err)
 	}
-	m.Providers = make([]Party, MaxParties+1)
-	m.Providers[0] = party("p", Rates{GFLOP: 1})
-	if _, _, err := NewLease(m, 0); err == nil {
-		t.Fatal("too many providers for one lease")
+	for what, add := range map[string]func(m *Match){
+		"providers":  func(m *Match) { m.Providers = append(m.Providers, make([]Party, MaxParties-2)...) },
+		"validators": func(m *Match) { m.Validators = append(m.Validators, party("x", Rates{})) },
+	} {
+		m := m
+		add(&m)
+		if _, _, err := NewLease(m, 1); err == nil || !strings.Contains(err.Error(), "a lease has at most") {
+			t.Errorf("too many %s for one lease: %v", what, err)
+		}
 	}
 }
 

@@ -107,7 +107,7 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if q.Honest, err = money.Sum(work, audits, keeps, q.Fee); err != nil {
 		return q, err
 	}
-	flops, err := money.Times(p.UnitFLOPs(), p.Units()*c.Copies())
+	flops, err := p.flops(c)
 	if err != nil {
 		return q, err
 	}
@@ -119,6 +119,11 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	}
 	q.Price, err = money.Sum(q.Honest, q.Burn, q.Tax)
 	return q, err
+}
+
+// flops returns the floating-point operations of all units, by whoever computes them.
+func (p *Problem) flops(c *Conditions) (uint64, error) {
+	return money.Times(p.UnitFLOPs(), p.Units()*c.Copies())
 }
 
 // Bond is what must stand behind the work of a provider, or the merges of a lead: enough for the

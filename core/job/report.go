@@ -16,9 +16,6 @@ type Submit struct {
 
 func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
 	r := &e.Receipt
-	if r.Order != l.Order.ID() {
-		return nil, fmt.Errorf("the receipt is for another order")
-	}
 	u, err := l.current(r.Unit, r.Attempt, Assigned)
 	if err != nil {
 		return nil, err

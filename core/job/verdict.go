@@ -123,7 +123,7 @@ func (l *Lease) refute(c Dispute, now int64) ([]Effect, error) {
 // unless it says that a segment holds that was refuted.
 func (l *Lease) clear(t Target, attempt int) (effects []Effect) {
 	p := l.past(t.index, attempt)
-	if p == nil || p.Forced != nil || len(l.disputesAbout(t, attempt)) > 0 {
+	if p == nil || p.Forced != nil || len(l.DisputesAbout(t, attempt)) > 0 {
 		return nil
 	}
 	p.Verdicts = slices.DeleteFunc(p.Verdicts, func(a Audit) bool {
@@ -148,7 +148,7 @@ func (l *Lease) retire(i, refuted int) (effects []Effect) {
 	effects = l.freeCustodians(i)
 	var kept []Audit
 	for _, a := range u.Audits {
-		disputed := len(l.disputesAbout(VerdictTarget(i, a.Auditor), u.Attempt)) > 0
+		disputed := len(l.DisputesAbout(VerdictTarget(i, a.Auditor), u.Attempt)) > 0
 		switch {
 		case !a.Bonded:
 		case disputed || a.challengeable(refuted) == nil:
@@ -245,7 +245,7 @@ func (l *Lease) final(unit, attempt int, now int64) bool {
 // verdictsDisputed reports whether a verdict about a unit is in dispute.
 func (l *Lease) verdictsDisputed(i int) bool {
 	u := &l.Units[i]
-	return slices.ContainsFunc(u.Audits, func(a Audit) bool { return len(l.disputesAbout(VerdictTarget(i, a.Auditor), u.Attempt)) > 0 })
+	return slices.ContainsFunc(u.Audits, func(a Audit) bool { return len(l.DisputesAbout(VerdictTarget(i, a.Auditor), u.Attempt)) > 0 })
 }
 
 // releaseVerdicts lets go of the bonds behind the verdicts about a unit: nobody can

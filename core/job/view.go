@@ -37,22 +37,13 @@ func (l *Lease) MayTakeLead(account string, now int64) bool {
 	}))
 }
 
-// inLine returns the place of account in the line of leaders, −1 if it has none.
-func (l *Lease) inLine(account string) int {
-	return slices.IndexFunc(l.Leads, func(d Leader) bool { return d.Account == account })
-}
-
-// DisputesAbout returns the open disputes about an attempt of the work named by t, unless
-// it is void.
-func (l *Lease) DisputesAbout(t Target, attempt int) []*Dispute { return l.disputesAbout(t, attempt) }
-
 // Disputed reports whether a challenger need not dispute an attempt of the work named by
 // t now: it does so already, or another's dispute is open, which may be lost on purpose
 // and is to be waited for. In the closing phase there may be no time to wait, and an
 // auditor that has reported the work must show it, whatever others do.
 func (l *Lease) Disputed(challenger string, t Target, attempt int) bool {
 	owes := t.kind == AboutUnit && l.Units[t.index].mismatch(challenger) != nil
-	return slices.ContainsFunc(l.disputesAbout(t, attempt), func(c *Dispute) bool {
+	return slices.ContainsFunc(l.DisputesAbout(t, attempt), func(c *Dispute) bool {
 		return c.Challenger == challenger || l.Phase != Closing && !owes
 	})
 }

@@ -116,7 +116,7 @@ func TestFullDiskIsOurs(t *testing.T) {
 // them, a provider asks nobody else. Then a custodian that lies does not stop it.
 func TestNobodyElseIsAskedBeforeTheQuorum(t *testing.T) {
 	l := &job.Lease{
-		Leads: []job.Leader{{Account: "lead"}}, Providers: []job.Party{{Account: "p0"}, {Account: "p1"}},
+		Line: job.Line{Leads: []job.Leader{{Account: "lead"}}}, Providers: []job.Party{{Account: "p0"}, {Account: "p1"}},
 		Files: job.Files{Custodians: []job.FileCustodian{{Account: "k0", Says: job.Had}, {Account: "k1"}}},
 		Units: []job.Unit{{Audits: []job.Audit{{Auditor: "auditor"}}, Attested: []job.Attestation{{Custodian: "custodian"}, {Custodian: "auditor"}}}},
 	}

@@ -29,7 +29,6 @@ type book struct {
 	registry Registry
 	leases   Leases
 	games    Games
-	beacon   Beacon
 }
 
 // What a block looks at: so many peers that stand behind offers, so many offers, and of one
@@ -47,7 +46,7 @@ type stock struct {
 	rules      job.Params
 	games      dispute.Rules
 	clusters   []cluster              // in account order
-	validators []providerv1.Candidate // active ones
+	validators []providerv1.Candidate // of those with the most stake the active ones
 	owners     []string               // of these, in order
 	part       bool                   // of the offers those alone that have improved
 }
@@ -124,7 +123,7 @@ func (b book) rules(ctx context.Context) (s stock, err error) {
 	if s.games, err = b.games.Rules(ctx); err != nil {
 		return s, err
 	}
-	all, err := b.registry.Validators(ctx, turnOf(ctx), maxPeers)
+	all, err := b.registry.Validators(ctx, job.MaxParties)
 	s.validators = b.free(ctx, all)
 	for i := range s.validators {
 		s.owners = append(s.owners, ownerOf(&s.validators[i]))

@@ -11,8 +11,8 @@
 // a block in which nothing is due reads two indexes. A block's work is bounded: where there are too
 // many orders, offers or providers for it, they take turns.
 //
-// What is posted in a block is matched from the next block on, so that nobody
-// knows the seed of the draws when posting.
+// An offer is taken from the block after its own on, so that nobody makes it for an order that it
+// sees coming. Whom a lease draws follows from a later block than its match.
 //
 // Invariants: the escrows of all orders add up to the balance of the module's
 // account; an open order has its maximum price and its deposit in escrow, an ended one nothing.

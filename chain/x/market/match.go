@@ -108,20 +108,6 @@ func (b book) expireOne(ctx context.Context, number uint64) error {
 	return nil
 }
 
-// Waits reports whether orders are tried in this block. A lease begins with draws, from a value that
-// is later than the order and the offer.
-func (b book) Waits(ctx context.Context) (bool, error) {
-	due, err := b.due(ctx)
-	if err != nil || len(due) > 0 {
-		return len(due) > 0, err
-	}
-	hope, err := b.hope(ctx)
-	if err != nil || !hope {
-		return false, err
-	}
-	return b.registry.Improved(ctx)
-}
-
 // hope reports whether orders wait for an offer that meets them.
 func (b book) hope(ctx context.Context) (bool, error) {
 	some, err := keys(ctx, b.turns.queue, collections.NewPrefixedTripleRange[bool, int64, uint64](true), 1)
@@ -130,11 +116,8 @@ func (b book) hope(ctx context.Context) (bool, error) {
 
 // match tries the orders whose turn it is with what is on offer, then those that wait with what
 // is on offer anew. Where there is neither it reads short ranges of its indexes, and writes nothing.
-// Without a new value nothing is matched: what waits makes every block have one.
+// Nothing is drawn: that is for the next block.
 func (b book) match(ctx context.Context) error {
-	if _, fresh, err := b.beacon.Value(ctx); err != nil || !fresh {
-		return err
-	}
 	due, err := b.due(ctx)
 	if err != nil {
 		return err
@@ -247,13 +230,9 @@ func (b book) lease(ctx context.Context, s *stock, id canon.Hash, o *job.Order, 
 // begin begins the lease of an order that meets x, and returns what the price
 // leaves of the maximum.
 func (b book) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *job.Order, p marketv1.Posting) error {
-	value, _, err := b.beacon.Value(ctx)
-	if err != nil {
-		return err
-	}
 	quote, err := b.leases.Begin(ctx, job.Match{
 		Order: *o, Lead: x.Validator, Owner: x.owner, FeeBps: x.fee, Providers: parties(x.team),
-		Validators: parties(s.referees(x.owner)), Seed: value, Params: s.rules, Deposit: p.Deposit,
+		Validators: parties(s.referees(x.owner)), Params: s.rules, Deposit: p.Deposit,
 	})
 	if err != nil {
 		return err

@@ -118,10 +118,15 @@ func TestWaitingOrderMeetsALaterOffer(t *testing.T) {
 	c.NextBlock(time.Minute)
 	worktest.Offer(c, "v1")
 	if booked(t, c, o.ID()).Posting.Status != marketv1.STATUS_OPEN {
-		t.Fatal("met an offer in the block that posted it: its maker knew the seed")
+		t.Fatal("met an offer in the block that posted it: its maker saw the order")
 	}
+	bids := explain(t, c, o).Bids
 	c.NextBlock(time.Second)
-	if p := booked(t, c, o.ID()).Posting; p.Validator != v1.String() {
+	p := booked(t, c, o.ID()).Posting
+	if len(bids) != 1 || bids[0].Price != p.Price || bids[0].Obstacle != "" || bids[0].Providers == 0 || bids[0].Referees != 3 {
+		t.Fatalf("quoted %+v, matched at %d", bids, p.Price)
+	}
+	if p.Validator != v1.String() {
 		t.Fatalf("%+v", p)
 	}
 }
@@ -180,7 +185,6 @@ func TestQuoteOfADraft(t *testing.T) {
 // leases is a stand-in for x/work in which a lease may not begin.
 type leases struct {
 	job.Params
-	stale  bool // no block has a value
 	refuse map[string]bool
 	begun  []job.Match
 	tried  map[canon.Hash]int
@@ -193,9 +197,6 @@ func (l *leases) Retired(context.Context, canon.Hash) (bool, error) { return fal
 func (l *leases) Retention(context.Context) (int64, error)          { return 0, nil }
 
 func (l *leases) Led(context.Context, string) (int, error) { return 0, nil }
-func (l *leases) Value(context.Context) (canon.Hash, bool, error) {
-	return canon.Hash{1}, !l.stale, nil
-}
 func (l *leases) Begin(_ context.Context, m job.Match) (job.Quote, error) {
 	l.tried[m.Order.ID()]++
 	if l.refuse[m.Lead] {
@@ -210,7 +211,7 @@ func endBlock(t *testing.T, c *chaintest.Chain, ctx sdk.Context, l *leases) []ab
 	t.Helper()
 	l.Params, l.tried = job.DefaultParams, map[canon.Hash]int{}
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1).WithEventManager(sdk.NewEventManager())
-	if err := market.NewModule(c.Market, c.Provider, l, c.Dispute, l).EndBlock(ctx); err != nil {
+	if err := market.NewModule(c.Market, c.Provider, l, c.Dispute).EndBlock(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Market.Invariant(ctx); err != nil {
@@ -225,7 +226,6 @@ func TestLeaseThatCannotBegin(t *testing.T) {
 	worktest.Offer(c, "v0")
 	worktest.Offer(c, "v1")
 	o := worktest.Order()
-	c.Deliver(consumer, worktest.Post(o))
 	for name, x := range map[string]struct {
 		refuse map[string]bool
 		winner string
@@ -235,6 +235,9 @@ func TestLeaseThatCannotBegin(t *testing.T) {
 		"none":      {map[string]bool{v0.String(): true, v1.String(): true}, ""},
 	} {
 		ctx, l := c.Ctx(), &leases{refuse: x.refuse}
+		if _, err := c.Market.PostOrder(ctx, &o, 0); err != nil {
+			t.Fatal(err)
+		}
 		events := endBlock(t, c, ctx, l)
 		obstacles, err := event.Of[*marketv1.EventObstacle](events)
 		if err != nil || len(obstacles) != len(x.refuse) || len(obstacles) > 0 && !strings.Contains(obstacles[0].Reason, "it rains") {
@@ -245,23 +248,9 @@ func TestLeaseThatCannotBegin(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 		for _, m := range l.begun {
-			if m.Lead != x.winner || len(m.Validators) != 3 || m.FeeBps != 500 || m.Seed != (canon.Hash{1}) {
+			if m.Lead != x.winner || len(m.Validators) != 3 || m.FeeBps != 500 {
 				t.Errorf("%s: match %+v", name, m)
 			}
-		}
-	}
-}
-
-// In a block without a value nothing is drawn, so no order is tried.
-func TestNothingIsMatchedWithoutAValue(t *testing.T) {
-	c := newChain(t)
-	worktest.Offer(c, "v0")
-	c.Deliver(consumer, worktest.Post(worktest.Order()))
-	for _, stale := range []bool{true, false} {
-		l := &leases{stale: stale}
-		endBlock(t, c, c.Ctx(), l)
-		if (len(l.tried) == 0) != stale {
-			t.Fatalf("no value: %v, %d orders were tried", stale, len(l.tried))
 		}
 	}
 }
@@ -391,7 +380,7 @@ func TestMatchingIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, &leases{})
+	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute)
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
 	took := map[uint64]float64{} // by how many orders are open
 	open := uint64(0)
@@ -452,7 +441,7 @@ func BenchmarkEndBlock(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, &leases{})
+	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute)
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
 	for b.Loop() {
 		if err := m.EndBlock(ctx); err != nil {

@@ -23,19 +23,16 @@ type Module struct {
 
 // NewModule returns the module over k, which matches what the registry offers
 // and begins leases.
-func NewModule(k *Keeper, r Registry, l Leases, g Games, c Beacon) Module {
+func NewModule(k *Keeper, r Registry, l Leases, g Games) Module {
 	return Module{
 		Base:    module.Named(Name, k.Invariant),
 		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
-		book:    book{k, r, l, g, c},
+		book:    book{k, r, l, g},
 	}
 }
 
 // EndBlock implements the SDK's HasEndBlocker.
 func (m Module) EndBlock(ctx context.Context) error { return m.book.EndBlock(ctx) }
-
-// Waits implements the app's Drawer.
-func (m Module) Waits(ctx context.Context) (bool, error) { return m.book.Waits(ctx) }
 
 // RegisterInterfaces implements the SDK's AppModuleBasic.
 func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {

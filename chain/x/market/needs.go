@@ -29,16 +29,14 @@ type Registry interface {
 	Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error)
 	// Candidate returns a validator as a candidate.
 	Candidate(ctx context.Context, validator sdk.AccAddress) (providerv1.Candidate, error)
-	// Providers and Validators return those with the least stake or more: at most so
-	// many, from an account on and then from the first.
+	// Providers returns those with the least stake or more: at most so many, from an account on and
+	// then from the first. Validators returns at most so many of those with the most stake.
 	Providers(ctx context.Context, validator, from sdk.AccAddress, most int) ([]providerv1.Candidate, error)
-	Validators(ctx context.Context, from sdk.AccAddress, most int) ([]providerv1.Candidate, error)
+	Validators(ctx context.Context, most int) ([]providerv1.Candidate, error)
 	Free(ctx context.Context, c providerv1.Candidate) bool
-	// MarkImproved marks a cluster, of which an order may want what it did not want. Improved reports
-	// whether one is marked. TakeImproved takes marked ones, of which it returns at most so many, and
-	// whether all are to be tried.
+	// MarkImproved marks a cluster, of which an order may want what it did not want. TakeImproved
+	// takes marked ones, of which it returns at most so many, and whether all are to be tried.
 	MarkImproved(ctx context.Context, validator sdk.AccAddress) error
-	Improved(ctx context.Context) (bool, error)
 	TakeImproved(ctx context.Context, most int) ([]sdk.AccAddress, bool, error)
 }
 
@@ -59,10 +57,4 @@ type Leases interface {
 // Games knows the rules by which work is disputed.
 type Games interface {
 	Rules(ctx context.Context) (dispute.Rules, error)
-}
-
-// Beacon gives what draws follow from. An order is matched in a later block than it is posted
-// in, so nobody but that block's proposer knew the value when it was posted.
-type Beacon interface {
-	Value(ctx context.Context) (value canon.Hash, fresh bool, err error)
 }

@@ -148,14 +148,13 @@ func (b book) due(ctx context.Context) (out []canon.Hash, err error) {
 	return append(slices.Clone(first[:n]), again[:min(len(again), maxTries-n)]...), nil
 }
 
-// ready reports whether an open order can be matched now: it was posted below this height, and
-// its time has not run out.
+// ready reports whether an open order can be matched now: its time has not run out.
 func (b book) ready(ctx context.Context, number uint64) (id canon.Hash, ok bool, err error) {
 	if id, err = b.byNumber(ctx, number); err != nil {
 		return id, false, err
 	}
 	p, err := b.postings.Get(ctx, id[:])
-	return id, err == nil && p.Height < sdk.UnwrapSDKContext(ctx).BlockHeight() && p.ExpiresAt > module.Now(ctx), err
+	return id, err == nil && p.ExpiresAt > module.Now(ctx), err
 }
 
 // waiting returns some of the open orders that have been tried: all of them, or those whose turn it

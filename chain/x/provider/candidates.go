@@ -19,6 +19,8 @@ import (
 // a fee and no more.
 type candidates struct {
 	all collections.Map[collections.Pair[string, sdk.AccAddress], providerv1.Candidate]
+	// judges are the validators among them, those with the most stake first.
+	judges collections.KeySet[collections.Pair[uint64, sdk.AccAddress]]
 	// improved names validators under whom an order may find now what it did not find before. The
 	// empty account stands for all of them.
 	improved collections.KeySet[sdk.AccAddress]
@@ -70,6 +72,9 @@ func (c candidates) list(ctx context.Context, account sdk.AccAddress, before, af
 	to, is := candidacy(after.Peer)
 	was, is = was && before.staked, is && after.staked
 	old, now := candidateOf(before.Peer), candidateOf(after.Peer)
+	if err := c.rank(ctx, account, was && before.Role == providerv1.ROLE_VALIDATOR, old.Stake, is && after.Role == providerv1.ROLE_VALIDATOR, now.Stake); err != nil {
+		return err
+	}
 	if was && (!is || from != to) {
 		if err := c.all.Remove(ctx, collections.Join(from, account)); err != nil {
 			return err
@@ -86,6 +91,22 @@ func (c candidates) list(ctx context.Context, account sdk.AccAddress, before, af
 		return nil
 	}
 	return c.markImproved(ctx, account, after.Peer, moved)
+}
+
+// rank lets the order of validators by stake follow one of them.
+func (c candidates) rank(ctx context.Context, account sdk.AccAddress, was bool, old uint64, is bool, now uint64) error {
+	if was == is && old == now {
+		return nil
+	}
+	if was {
+		if err := c.judges.Remove(ctx, collections.Join(^old, account)); err != nil {
+			return err
+		}
+	}
+	if !is {
+		return nil
+	}
+	return c.judges.Set(ctx, collections.Join(^now, account))
 }
 
 // better reports whether a candidate may be wanted where it was not before.
@@ -114,15 +135,6 @@ func (c candidates) markImproved(ctx context.Context, account sdk.AccAddress, p 
 // MarkImproved marks a validator's cluster, of which an order may want now what it did not want.
 func (c candidates) MarkImproved(ctx context.Context, validator sdk.AccAddress) error {
 	return c.improved.Set(ctx, validator)
-}
-
-// Improved reports whether a cluster has improved since they were last taken.
-func (c candidates) Improved(ctx context.Context) (found bool, err error) {
-	err = c.improved.Walk(ctx, nil, func(sdk.AccAddress) (bool, error) {
-		found = true
-		return true, nil
-	})
-	return found, err
 }
 
 // TakeImproved returns validators whose clusters have improved since they were last taken, at most
@@ -156,15 +168,6 @@ func (c candidates) Candidate(ctx context.Context, validator sdk.AccAddress) (pr
 // Providers returns the candidates that work under a validator: at most so many, from an
 // account on and then from the first, in account order.
 func (c candidates) Providers(ctx context.Context, validator, from sdk.AccAddress, most int) ([]providerv1.Candidate, error) {
-	return c.window(ctx, validator.String(), from, most)
-}
-
-// Validators returns the validators that are candidates, as Providers does.
-func (c candidates) Validators(ctx context.Context, from sdk.AccAddress, most int) ([]providerv1.Candidate, error) {
-	return c.window(ctx, providerv1.ROLE_VALIDATOR.String(), from, most)
-}
-
-func (c candidates) window(ctx context.Context, group string, from sdk.AccAddress, most int) ([]providerv1.Candidate, error) {
 	var late, early []providerv1.Candidate
 	read := func(out *[]providerv1.Candidate, part collections.Ranger[collections.Pair[string, sdk.AccAddress]]) error {
 		return c.all.Walk(ctx, part, func(_ collections.Pair[string, sdk.AccAddress], x providerv1.Candidate) (bool, error) {
@@ -176,13 +179,27 @@ func (c candidates) window(ctx context.Context, group string, from sdk.AccAddres
 		})
 	}
 	all := func() *collections.PairRange[string, sdk.AccAddress] {
-		return collections.NewPrefixedPairRange[string, sdk.AccAddress](group)
+		return collections.NewPrefixedPairRange[string, sdk.AccAddress](validator.String())
 	}
 	if err := read(&late, all().StartInclusive(from)); err != nil {
 		return nil, err
 	}
 	err := read(&early, all().EndExclusive(from))
 	return append(early, late...), err
+}
+
+// Validators returns at most so many of the validators that are candidates, those with the most stake
+// first. To be among them costs stake, whenever an order comes and whatever the account.
+func (c candidates) Validators(ctx context.Context, most int) (out []providerv1.Candidate, err error) {
+	err = c.judges.Walk(ctx, nil, func(at collections.Pair[uint64, sdk.AccAddress]) (bool, error) {
+		if len(out) == most {
+			return true, nil
+		}
+		x, err := c.all.Get(ctx, collections.Join(providerv1.ROLE_VALIDATOR.String(), at.K2()))
+		out = append(out, x)
+		return false, err
+	})
+	return out, err
 }
 
 // Free reports whether a candidate may get new work now.
@@ -209,19 +226,34 @@ func (k *Keeper) checkCandidates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	want := 0
+	want, judges := 0, 0
 	err = k.peers.Walk(ctx, nil, func(account sdk.AccAddress, p providerv1.Peer) (bool, error) {
 		group, ok := candidacy(p)
 		if !ok || !hasStake(params, p) {
 			return false, nil
 		}
 		want++
+		if p.Role == providerv1.ROLE_VALIDATOR {
+			judges++
+			if ranked, err := k.candidates.judges.Has(ctx, collections.Join(^p.Stake, account)); err != nil || !ranked {
+				return true, errors.Join(errors.New("validator "+p.Account+" is not ranked by its stake"), err)
+			}
+		}
 		c, err := k.candidates.all.Get(ctx, collections.Join(group, account))
 		if is := candidateOf(p); err == nil && !reflect.DeepEqual(c, is) {
 			err = errors.New("it is " + is.String() + ", as a candidate " + c.String())
 		}
 		if err != nil {
 			return true, errors.Join(errors.New("candidate "+p.Account), err)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	err = k.candidates.judges.Walk(ctx, nil, func(at collections.Pair[uint64, sdk.AccAddress]) (bool, error) {
+		if judges--; judges < 0 {
+			return true, errors.New("a validator is ranked twice, or without its stake: " + at.K2().String())
 		}
 		return false, nil
 	})

@@ -67,6 +67,8 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keep
 			all: collections.NewMap(sb, collections.NewPrefix(5), "candidates",
 				collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey), codec.CollValue[providerv1.Candidate](cdc)),
 			improved: collections.NewKeySet(sb, collections.NewPrefix(6), "improved", sdk.AccAddressKey),
+			judges: collections.NewKeySet(sb, collections.NewPrefix(7), "judges",
+				collections.PairKeyCodec(collections.Uint64Key, sdk.AccAddressKey)),
 		},
 	}
 	module.Seal(sb)

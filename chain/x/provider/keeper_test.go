@@ -3,6 +3,7 @@ package provider_test
 import (
 	"crypto/ed25519"
 	"errors"
+	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -156,6 +157,42 @@ func TestOpenWorkKeepsTheValidator(t *testing.T) {
 	}
 }
 
+// Of many validators those with the most stake judge, whatever their accounts are and whatever of it is
+// reserved.
+func TestValidatorsByStake(t *testing.T) {
+	var peers []providerv1.Peer
+	for i := range 5 {
+		a := chaintest.Named(fmt.Sprint("w", i))
+		peers = append(peers, providerv1.Peer{Account: a.String(), Role: providerv1.ROLE_VALIDATOR, PeerKey: a.PeerKey(), VrfKey: a.VRFKey()})
+	}
+	k, bank, ctx := newKeeper(t, peers...)
+	judges := func(want ...int) {
+		t.Helper()
+		all, err := k.Validators(ctx, 3)
+		if err != nil || len(all) != len(want) || k.Invariant(ctx) != nil {
+			t.Fatalf("%v, %v, want %v: %v", all, err, want, k.Invariant(ctx))
+		}
+		for i, n := range want {
+			if all[i].Account != peers[n].Account {
+				t.Fatalf("place %d has %s with %d, want validator %d", i, all[i].Account, all[i].Stake, n)
+			}
+		}
+	}
+	at := func(i int) sdk.AccAddress { return chaintest.Named(fmt.Sprint("w", i)).Address }
+	judges()
+	for i, stake := range []uint64{1200, 1100, 1500, 999, 1300} {
+		bank.Give(at(i), 9_000_000_000)
+		if err := k.Deposit(ctx, at(i), stake*1_000_000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	judges(2, 4, 0) // the fourth has less than the least stake
+	if err := errors.Join(k.Deposit(ctx, at(1), 900_000_000), k.Reserve(ctx, at(2), 600_000_000), k.Withdraw(ctx, at(4), 300_000_001)); err != nil {
+		t.Fatal(err)
+	}
+	judges(1, 2, 0)
+}
+
 func TestGroupsAreInAccountOrder(t *testing.T) {
 	peers := []providerv1.Peer{{
 		Account: lead.String(), Role: providerv1.ROLE_VALIDATOR, PeerKey: lead.PeerKey(), VrfKey: lead.VRFKey(),
@@ -191,7 +228,7 @@ func TestGroupsAreInAccountOrder(t *testing.T) {
 	if left, err := k.Providers(ctx, lead.Address, nil, 9); err != nil || len(left) != 4 {
 		t.Fatalf("who has withdrawn its stake is still there: %v, %v", left, err)
 	}
-	if leads, err := k.Validators(ctx, nil, 9); err != nil || len(leads) != 1 {
+	if leads, err := k.Validators(ctx, 9); err != nil || len(leads) != 1 {
 		t.Fatalf("%v, %v", leads, err)
 	}
 	role, err := k.WithRole(ctx, providerv1.ROLE_PROVIDER)

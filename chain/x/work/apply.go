@@ -39,11 +39,7 @@ func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
 	if err := k.leases.enter(ctx, id, &l); err != nil {
 		return job.Quote{}, err
 	}
-	began := &workv1.EventBegun{Order: id.String(), Lead: l.Lead(), Price: l.Quote.Price}
-	for _, p := range l.Files.Custodians {
-		began.Custodians = append(began.Custodians, p.Account)
-	}
-	if err := module.Emit(ctx, began); err != nil {
+	if err := module.Emit(ctx, &workv1.EventBegun{Order: id.String(), Lead: l.Lead(), Price: l.Quote.Price}); err != nil {
 		return job.Quote{}, err
 	}
 	return l.Quote, k.execute(ctx, id, effects)

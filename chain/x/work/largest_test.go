@@ -78,7 +78,10 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 		m.Validators = append(m.Validators, party(fmt.Sprint("v", i+1), 0))
 	}
 	slices.SortFunc(m.Providers, func(a, b job.Party) int { return strings.Compare(a.Account, b.Account) })
-	l, _, err := job.NewLease(m, 0)
+	l, _, err := job.NewLease(m, 1)
+	if err == nil {
+		l, _, err = job.Apply(l, job.Tick{Free: m.Free}, 2)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +260,7 @@ func TestPastAttemptsDoNotKeepAForcedDrawHidden(t *testing.T) {
 				l.Past[1] = append(l.Past[1], job.Past{Receipt: &r, Verdicts: make([]job.Audit, 16), Refuted: 3})
 			}
 			for i := range l.Units {
-				l.Units[i].Plain, l.Units[i].Seed = i != 1, l.Seed
+				l.Units[i].Plain, l.Units[i].Seed = i != 1, canon.Sum("block")
 			}
 			r := *u.Receipt
 			r.Attempt = attempts

@@ -58,6 +58,7 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&workv1.MsgUpdateParams{}):      State,
 	sdk.MsgTypeURL(&workv1.MsgReady{}):             State,
 	sdk.MsgTypeURL(&workv1.MsgAsk{}):               State, // what was answered may be asked anew, for another fee
+	sdk.MsgTypeURL(&workv1.MsgAnswer{}):            State, // the same may be asked anew
 	sdk.MsgTypeURL(&disputev1.MsgOpen{}):           State, // a dispute that is over may be opened anew
 	sdk.MsgTypeURL(&disputev1.MsgSubstitute{}):     State,
 	sdk.MsgTypeURL(&disputev1.MsgUpdateParams{}):   State,

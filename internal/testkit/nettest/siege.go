@@ -131,6 +131,6 @@ func (n *Network) ServeOnly(name string, to ...string) {
 	for _, friend := range to {
 		friends[n.Member(friend).Env.Host.ID()] = true
 	}
-	env.Blobs.Serve(leases.Lease{Lease: &job.Lease{Leads: []job.Leader{{}}}}) // the first lease makes a role serve; none that comes does again
+	env.Blobs.Serve(leases.Lease{Lease: &job.Lease{Line: job.Line{Leads: []job.Leader{{}}}}}) // the first lease makes a role serve; none that comes does again
 	env.Host.ServeBlocks(env.Store, func(who peer.ID, _ canon.Hash, _ cid.Cid) bool { return friends[who] })
 }

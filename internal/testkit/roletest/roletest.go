@@ -65,7 +65,7 @@ func Lease(t testing.TB, env *role.Env) (*job.Lease, *replay.Job) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &job.Lease{Leads: []job.Leader{{Account: "lead"}}, Units: make([]job.Unit, 4), Merges: make([]job.Merge, 2)}
+	l := &job.Lease{Line: job.Line{Leads: []job.Leader{{Account: "lead"}}}, Units: make([]job.Unit, 4), Merges: make([]job.Merge, 2)}
 	p := &l.Order.Problem
 	p.Rounds, p.Steps, p.Interval = 2, 2, 1
 	if err := j.Bind(p); err != nil {
