@@ -40,7 +40,7 @@ func Dial(ctx context.Context, e Endpoints) (*Client, error) {
 		return nil, err
 	}
 	codec := grpc.ForceCodec(codec.NewProtoCodec(enc.Registry).GRPCCodec())
-	conn, err := grpc.NewClient(e.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient(e.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(patient(restart)),
 		grpc.WithDefaultCallOptions(codec, grpc.MaxCallRecvMsgSize(maxReply)))
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", e.GRPC, err)
