@@ -203,7 +203,7 @@ func (c *many) lease(ctx context.Context, n int, tell func(string, ...any)) (eac
 				o.Nonce = uint64(posted) + t*perTx + i + 1
 				msgs = append(msgs, &marketv1.MsgPostOrder{
 					Consumer: o.Consumer, Order: wire.OrderToProto(&o),
-					Signature: ed25519.Sign(c.peer, wire.Statement(soloChain, sdk.AccAddress(c.consumer.PubKey().Address()), providerv1.ROLE_UNSPECIFIED)),
+					Signature: ed25519.Sign(c.peer, wire.Statement(soloChain, sdk.AccAddress(c.consumer.PubKey().Address()))),
 				})
 			}
 			tx, err := c.sign(c.consumer, t, app.MaxGas, msgs...)
@@ -307,7 +307,7 @@ func peerOf(what string, i int, role providerv1.Role, stake uint64, l providerv1
 		account = validatorKey(i).address
 	}
 	return providerv1.Peer{
-		Account: account, Role: role, PeerKey: seeded(name).Public().(ed25519.PublicKey), VrfKey: seeded("vrf of " + name).Public().(ed25519.PublicKey),
+		Account: account, Roles: []providerv1.Role{role}, PeerKey: seeded(name).Public().(ed25519.PublicKey), VrfKey: seeded("vrf of " + name).Public().(ed25519.PublicKey),
 		Listing: l, Stake: stake,
 	}
 }

@@ -135,7 +135,7 @@ func newTown(dir string) (*town, error) {
 	genesis, producer := soloGenesis(consumer.address())
 	register := func(p person, role providerv1.Role, stake uint64, l providerv1.Listing) {
 		genesis.Peers = append(genesis.Peers, providerv1.Peer{
-			Account: p.address(), Role: role, Stake: stake, Listing: l,
+			Account: p.address(), Roles: []providerv1.Role{role}, Stake: stake, Listing: l,
 			PeerKey: p.peer.Public().(ed25519.PublicKey), VrfKey: p.vrf.Public().(ed25519.PublicKey),
 		})
 		genesis.Accounts = append(genesis.Accounts, app.Account{Address: p.address(), Balance: manyStake})
@@ -184,7 +184,7 @@ func (c *town) post(n, shards int) (out []duty, err error) {
 		return nil, err
 	}
 	o.Conditions.MaxPrice = 2 * q.Price
-	signature := ed25519.Sign(consumer.peer, wire.Statement(soloChain, sdk.AccAddress(consumer.key.PubKey().Address()), providerv1.ROLE_UNSPECIFIED))
+	signature := ed25519.Sign(consumer.peer, wire.Statement(soloChain, sdk.AccAddress(consumer.key.PubKey().Address())))
 	for i := range n {
 		o.Nonce = uint64(shards)<<32 + uint64(i)
 		c.orders[o.ID()] = o

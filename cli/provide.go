@@ -10,7 +10,7 @@ import (
 )
 
 func (e *env) provide() *cobra.Command {
-	prices := &home.ProviderSettings{UnitPrice: 1_000, BytePrice: 100}
+	prices := &home.ProviderSettings{UnitPrice: home.UnitPrice, BytePrice: home.BytePrice}
 	m := &member{e: e, settings: home.Settings{Role: home.Provider, Provider: prices}}
 	var nice int
 	cmd := &cobra.Command{
@@ -25,7 +25,7 @@ they have worked, so later calls need none.
 --nice and --threads leave the machine usable meanwhile.`,
 		Example: `  tally provide --endpoints tally-devnet/endpoints.json
   tally provide --rpc http://203.0.113.7:26657 --grpc 203.0.113.7:9090 --price 800 --threads 2 --nice 10
-  tally provide                                   # later`,
+  tally provide --also challenger                 # later: challenge others, too`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if nice != 0 {
 				if err := setNice(nice); err != nil {

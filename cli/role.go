@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
@@ -33,6 +34,7 @@ type member struct {
 	settings home.Settings // of a new home, and what flags change in an old one
 
 	endpoints string
+	also      []string
 	stake     money
 	changed   bool // flags say something else than tally.yaml
 }
@@ -54,6 +56,7 @@ func (m *member) flags(f *pflag.FlagSet) {
 	f.StringVar(&m.settings.Metrics, "metrics", "", "host:port of Prometheus metrics")
 	f.StringVar((*string)(&m.settings.Checkpoints), "checkpoints", "", "what stays here of the checkpoints of accepted units: keep (all), thin (every fourth) or derive (the last)")
 	f.Var(within(&m.settings.KeepEnded, 0, home.MaxEnded), "keep-ended", "for how long files and checkpoints of an order stay here after its end (default 15m)")
+	f.StringSliceVar(&m.also, "also", nil, "further roles of the same account and stake: provider, challenger; --also= for none (default as the home says)")
 	f.Var(&m.stake, "stake", "money to bond when registering (default the least that the chain takes)")
 }
 
@@ -62,7 +65,7 @@ func (m *member) flags(f *pflag.FlagSet) {
 // a terminal only.
 func (m *member) open(cmd *cobra.Command) (*home.Home, error) {
 	dir, s := m.e.home, m.settings
-	s.Stake = uint64(m.stake)
+	s.Stake, s.Also = uint64(m.stake), m.further()
 	if !home.Exists(dir) {
 		if err := m.join(cmd.Context(), &s); err != nil {
 			return nil, err
@@ -80,7 +83,8 @@ func (m *member) open(cmd *cobra.Command) (*home.Home, error) {
 		return nil, err
 	}
 	if h.Settings.Role != s.Role {
-		return nil, errors.Join(fmt.Errorf("%s is the home of a %s, not of a %s", dir, h.Settings.Role, s.Role), h.Close())
+		err := fmt.Errorf("%s is the home of a %s, not of a %s: name another --home, or run it as a %s with --also %s", dir, h.Settings.Role, s.Role, h.Settings.Role, s.Role)
+		return nil, errors.Join(err, h.Close())
 	}
 	if err := m.change(cmd.Flags(), &h.Settings); err != nil {
 		return nil, errors.Join(err, h.Close())
@@ -146,6 +150,7 @@ func (m *member) change(f *pflag.FlagSet, now *home.Settings) error {
 		"checkpoints": func() { now.Checkpoints = s.Checkpoints },
 		"keep-ended":  func() { now.KeepEnded = s.KeepEnded },
 		"stake":       func() { now.Stake = uint64(m.stake) },
+		"also":        func() { now.SetAlso(m.further()) },
 		"price":       func() { now.Provider.UnitPrice = s.Provider.UnitPrice },
 		"byte-price":  func() { now.Provider.BytePrice = s.Provider.BytePrice },
 		"validator":   func() { now.Provider.Validator = s.Provider.Validator },
@@ -162,6 +167,14 @@ func (m *member) change(f *pflag.FlagSet, now *home.Settings) error {
 		}
 	}
 	return now.Check()
+}
+
+// further returns the roles that --also names.
+func (m *member) further() (out []home.Role) {
+	for _, r := range m.also {
+		out = append(out, home.Role(r))
+	}
+	return out
 }
 
 // keep writes flags that were given into tally.yaml, once they have worked.
@@ -213,7 +226,7 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 		return err
 	}
 	now := standing{
-		Name: h.Settings.Name, Role: string(h.Settings.Role), Chain: h.Settings.Chain, Address: h.Address, Home: h.Dir,
+		Name: h.Settings.Name, Role: rolesOf(&h.Settings), Chain: h.Settings.Chain, Address: h.Address, Home: h.Dir,
 	}
 	var more []prometheus.Gatherer
 	if h.Settings.Role == home.Validator {
@@ -263,10 +276,19 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	if err != nil {
 		return err
 	}
-	if h.Settings.Role == home.Provider {
+	if h.Settings.Is(home.Provider) {
 		go m.tellIdle(ctx, r, log)
 	}
 	return runner.Run(ctx, h, r)
+}
+
+// rolesOf names the roles of a home.
+func rolesOf(s *home.Settings) string {
+	var out []string
+	for _, r := range s.Roles() {
+		out = append(out, string(r))
+	}
+	return strings.Join(out, " and ")
 }
 
 // hiddenPeer warns a role that others know under an address of their own machines.

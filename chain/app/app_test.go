@@ -259,7 +259,7 @@ func TestGenesisRefuses(t *testing.T) {
 		"bad address":    {func(g *app.Genesis) { g.Accounts[0].Address = "tally1x" }, "address"},
 		"too much money": {chaintest.Fund(coin.MaxSupply, "carol"), "exceed"},
 		"too much stake": {chaintest.Challenger("x", coin.MaxSupply-10_000*tally), "exceed"},
-		"lost validator": {chaintest.Provider("x", "nobody", tally, 1), "no validator"},
+		"lost validator": {chaintest.Provider("x", "nobody", tally, 1), "no peer"},
 		"peer twice":     {chaintest.Challenger("p1", tally), "unique"},
 		"same key": {func(g *app.Genesis) {
 			chaintest.Challenger("x", tally)(g)

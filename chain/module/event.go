@@ -68,7 +68,8 @@ type field struct {
 	index int
 }
 
-var knownFields sync.Map // by the event's type
+// knownFields are those of each type of event.
+var knownFields sync.Map // sync: trials of transactions run beside blocks
 
 // fieldsOf returns the fields of an event by name, nil if some are not of the kinds that flat knows.
 func fieldsOf(t reflect.Type) (out []field) {

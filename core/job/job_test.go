@@ -83,6 +83,14 @@ func testMatch() Match {
 	}
 }
 
+// manyRolesMatch is one whose lead provides, as a validator does that judges the others.
+func manyRolesMatch() Match {
+	m := testMatch()
+	m.Providers = []Party{party("p0", Rates{1000, 10}), party("v0", Rates{1100, 5}), party("v1", Rates{900, 0})}
+	m.Validators = append(m.Validators, party("v4", Rates{}))
+	return m
+}
+
 func newWorld(t fataler) *world {
 	t.Helper()
 	return newWorldOf(t, testMatch())
@@ -109,9 +117,11 @@ func beginWorld(t fataler, m Match) *world {
 	t.Helper()
 	w := &world{t: t, jailed: map[string]bool{}, keys: map[string]ed25519.PrivateKey{}, free: map[string]uint64{}, held: map[string]uint64{}, purse: map[string]uint64{}, flops: map[string]uint64{}, record: map[string]uint64{}, now: 1000}
 	for _, p := range append(append([]Party{{Account: "v0"}}, m.Providers...), m.Validators...) {
+		if w.keys[p.Account] == nil {
+			w.brought += stake
+		}
 		w.keys[p.Account] = testKey(p.Account)
 		w.free[p.Account] = stake
-		w.brought += stake
 	}
 	w.purse[asker] = stake
 	w.brought += stake
@@ -779,7 +789,7 @@ func (w *world) games(ids []uint64) []uint64 {
 func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		switch rapid.IntRange(0, 4).Draw(t, "world") {
+		switch rapid.IntRange(0, 5).Draw(t, "world") {
 		case 0:
 			w = forcedWorld(t)
 		case 1:
@@ -788,12 +798,14 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			w = batchWorld(t)
 		case 3:
 			w = newWorldOf(t, speculativeMatch(rapid.IntRange(1, 3).Draw(t, "rounds ahead")))
+		case 4:
+			w = newWorldOf(t, manyRolesMatch())
 		}
 		var games []uint64
 		for range rapid.IntRange(0, 60).Draw(t, "events") {
 			unit := rapid.IntRange(0, len(w.lease.Units)-1).Draw(t, "unit")
 			u := w.lease.Units[unit]
-			p := rapid.SampledFrom([]string{"p0", "p1", "p2"}).Draw(t, "provider")
+			p := rapid.SampledFrom(w.lease.Providers).Draw(t, "provider").Account
 			v := rapid.SampledFrom([]string{"v1", "v2", "v3"}).Draw(t, "validator")
 			lie := rapid.SampledFrom([]string{"", "", "lie"}).Draw(t, "lie")
 			switch rapid.IntRange(0, 14).Draw(t, "event") {

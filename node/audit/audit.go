@@ -14,7 +14,6 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,7 +32,6 @@ import (
 	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
-	"github.com/tally-network/tally/node/states"
 	"github.com/tally-network/tally/node/tasks"
 )
 
@@ -44,18 +42,16 @@ type auditor struct {
 	replay *tasks.Set // auditing
 	answer *tasks.Set // showing what is kept
 	player *disputer.Player
-	pruner *states.Pruner
 	judged sync.Map // names of forced attempts whose truth contradicts our word, and holds
 }
 
 // Run audits and keeps until ctx is done.
-func Run(ctx context.Context, env *role.Env) error {
-	a := &auditor{env: env, order: env.NewTasks(0), fetch: env.NewTasks(8), replay: env.NewTasks(4), answer: env.NewTasks(2), player: disputer.New(ctx, env), pruner: env.NewPruner()}
+func Run(ctx context.Context, env *role.Env, player *disputer.Player) error {
+	a := &auditor{env: env, order: env.NewTasks(0), fetch: env.NewTasks(8), replay: env.NewTasks(4), answer: env.NewTasks(2), player: player}
 	defer a.order.Wait()
 	defer a.fetch.Wait()
 	defer a.replay.Wait()
 	defer a.answer.Wait()
-	defer a.player.Wait()
 	return env.EachBlock(ctx, a.block)
 }
 
@@ -76,7 +72,7 @@ func (a *auditor) block(ctx context.Context, b client.Block) error {
 	for _, t := range []*tasks.Set{a.fetch, a.replay} {
 		t.Retain(func(name string) bool { return wanted[name] })
 	}
-	return errors.Join(a.pruner.Block(ctx, b.Time, live), a.player.Block(ctx))
+	return nil
 }
 
 // units starts what is to be done about each unit of a lease.

@@ -101,10 +101,12 @@ func (x *Exchange) Read(ctx context.Context, l *job.Lease, f job.File, from ...s
 
 // FetchFile fetches a file of the order, as Fetch does. A provider takes it from custodians,
 // and from others who may have it once a quorum of custodians has said that it has: if others
-// could not have it too, nobody would attest to what is computed.
+// could not have it too, nobody would attest to what is computed. Who is to hold it itself takes it
+// from the consumer, whatever else it does.
 func (x *Exchange) FetchFile(ctx context.Context, l *job.Lease, f job.File) (store.Ref, error) {
 	from := whom{from: Holders(l), consumer: true, spare: Others(l)}
-	if slices.ContainsFunc(l.Providers, func(p job.Party) bool { return p.Account == x.Me }) {
+	provides := slices.ContainsFunc(l.Providers, func(p job.Party) bool { return p.Account == x.Me })
+	if provides && !slices.Contains(Holders(l), x.Me) {
 		from = whom{from: Custodians(l), spare: Others(l)}
 	}
 	return x.fetch(ctx, l, Pin(l.Order.ID()), f, from)

@@ -54,12 +54,18 @@ func Dial(ctx context.Context, e Endpoints) (*Client, error) {
 	if _, err := c.head.after(ctx, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("no block from %s: %w", e.RPC, err), c.Close())
 	}
-	status, err := rpc.Status(ctx)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("ask %s for its status: %w", e.RPC, err), c.Close())
+	for {
+		status, err := rpc.Status(ctx)
+		if err == nil {
+			c.ChainID = status.NodeInfo.Network
+			return c, nil
+		}
+		select { // it made a block, and may start again
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("ask %s for its status: %w", e.RPC, err), c.Close())
+		case <-time.After(retryAfter):
+		}
 	}
-	c.ChainID = status.NodeInfo.Network
-	return c, nil
 }
 
 // Probe returns an error unless a node answers soon. Dial waits for one that is

@@ -20,7 +20,6 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
-	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
@@ -169,7 +168,7 @@ func Message(env *role.Env, o *job.Order) (*marketv1.MsgPostOrder, error) {
 	if err != nil {
 		return nil, err
 	}
-	statement := wire.Statement(o.Chain, account, providerv1.ROLE_UNSPECIFIED)
+	statement := wire.Statement(o.Chain, account)
 	return &marketv1.MsgPostOrder{Consumer: o.Consumer, Order: wire.OrderToProto(o), Signature: ed25519.Sign(env.Keys.Peer, statement)}, nil
 }
 

@@ -238,7 +238,7 @@ func (n *Network) describe() ([]byte, error) {
 		g.Validators = append(g.Validators, powerv1.Validator{Account: h.Address, ConsensusKey: id.ConsensusKey, Power: 1})
 		g.Keys = append(g.Keys, beaconv1.Key{Account: h.Address, Key: h.VRFKey()})
 		g.Peers = append(g.Peers, providerv1.Peer{
-			Account: h.Address, Role: providerv1.ROLE_VALIDATOR, PeerKey: h.PeerKey(), VrfKey: h.VRFKey(),
+			Account: h.Address, Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: h.PeerKey(), VrfKey: h.VRFKey(),
 			Listing: providerv1.Listing{Addrs: h.Settings.Listen}, Stake: c.Stake,
 		})
 	}

@@ -160,8 +160,8 @@ func Peek(dir string) (*Home, error) {
 // Held reports whether this process has the home, and may write its settings.
 func (h *Home) Held() bool { return h.lock != nil }
 
-// draws reports whether peers of a role have a VRF key.
-func (r Role) draws() bool { return r == Validator || r == Provider }
+// draws reports whether a home of a role has a VRF key: every peer's has.
+func (r Role) draws() bool { return r != Consumer }
 
 // PeerKey returns the public half of the peer key.
 func (h *Home) PeerKey() ed25519.PublicKey { return h.Peer.Public().(ed25519.PublicKey) }

@@ -50,7 +50,7 @@ func TestCreate(t *testing.T) {
 		if again != address || phrase != "" {
 			t.Fatalf("%s: a second call made another home", r)
 		}
-		if got := exists(filepath.Join(dir, vrfFile)); got != (r == Validator || r == Provider) {
+		if got := exists(filepath.Join(dir, vrfFile)); got != (r != Consumer) {
 			t.Fatalf("%s: VRF key: %v", r, got)
 		}
 		// What others must not read.

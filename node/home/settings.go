@@ -32,10 +32,28 @@ const (
 	Challenger Role = "challenger"
 )
 
+// Roles returns all roles of a home, the one that it is for first.
+func (s *Settings) Roles() []Role { return append([]Role{s.Role}, s.Also...) }
+
+// Is reports whether a home has a role.
+func (s *Settings) Is(r Role) bool { return slices.Contains(s.Roles(), r) }
+
+// SetAlso changes the further roles of a home. A new provider has the prices of one that names none.
+func (s *Settings) SetAlso(also []Role) {
+	s.Also = also
+	switch provides := s.Is(Provider); {
+	case !provides:
+		s.Provider = nil
+	case s.Provider == nil:
+		s.Provider = &ProviderSettings{UnitPrice: UnitPrice, BytePrice: BytePrice}
+	}
+}
+
 // Settings are what its owner decides about a role. The tags doc are the
 // comments in the file.
 type Settings struct {
 	Role  Role   `yaml:"role" doc:"What this home is for: consumer, provider, validator or challenger."`
+	Also  []Role `yaml:"also,omitempty" doc:"Further roles of its account, behind the same stake: provider, challenger."`
 	Name  string `yaml:"name" doc:"What logs and pictures call this role."`
 	Chain string `yaml:"chain" doc:"Id of the chain."`
 	Node  Node   `yaml:"node" doc:"The node through which this role sees the chain. A validator uses its own."`
@@ -84,6 +102,12 @@ type ValidatorSettings struct {
 	KeepStates    uint64        `yaml:"keep_states,omitempty" doc:"Newest states of the chain that its node can be asked for; 0 for 1000."`
 }
 
+// The prices of a provider that names none: in utally per GFLOP, and per GB.
+const (
+	UnitPrice = 1_000
+	BytePrice = 100
+)
+
 // MemoryGB is what one program may take of a role whose settings do not say, in GB.
 const MemoryGB = 4
 
@@ -124,8 +148,8 @@ func (s *Settings) complete(dir string) (err error) {
 		_, port, _ := net.SplitHostPort(addr)
 		s.Listen = []string{"/ip4/127.0.0.1/tcp/" + port}
 	}
-	if s.Role == Provider && s.Provider == nil {
-		s.Provider = &ProviderSettings{}
+	if s.Is(Provider) && s.Provider == nil {
+		s.Provider = &ProviderSettings{UnitPrice: UnitPrice, BytePrice: BytePrice}
 	}
 	if s.Role == Validator {
 		if s.Validator == nil {
@@ -152,7 +176,7 @@ func (s *Settings) Check() error {
 	s.checkAddresses(&f)
 	s.checkLimits(&f)
 	switch {
-	case (s.Provider != nil) != (s.Role == Provider):
+	case (s.Provider != nil) != s.Is(Provider):
 		f.add("provider", "a provider has these settings, and nobody else")
 	case s.Provider != nil:
 		s.Provider.check(&f)
@@ -188,6 +212,11 @@ func (f *faults) between(key string, n, lo, hi int64) {
 func (s *Settings) checkNames(f *faults) {
 	if !slices.Contains([]Role{Consumer, Provider, Validator, Challenger}, s.Role) {
 		f.add("role", "%q is none of consumer, provider, validator, challenger", s.Role)
+	}
+	for i, r := range s.Also {
+		if s.Role == Consumer || r != Provider && r != Challenger || slices.Contains(s.Roles()[:1+i], r) {
+			f.add("also", "%q: a peer may be a provider or a challenger too, each once, and a consumer is nothing else", r)
+		}
 	}
 	if !namePattern.MatchString(s.Name) {
 		f.add("name", "%.80q must be 1 to 64 letters, digits, dots or dashes", s.Name)

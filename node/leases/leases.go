@@ -155,7 +155,11 @@ func (f *Follower) Live(ctx context.Context, account string) ([]Lease, error) {
 			out = append(out, l)
 		}
 	}
-	f.cache.retain(live)
+	kept := map[canon.Hash]uint64{} // of all that this process asks for
+	for _, v := range f.views {     // order: a union
+		maps.Copy(kept, v.live)
+	}
+	f.cache.retain(kept)
 	return out, nil
 }
 

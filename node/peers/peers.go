@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/cosmos/cosmos-sdk/types/query"
@@ -34,7 +35,7 @@ type Directory struct {
 
 	mu      sync.Mutex
 	known   map[string]registered // by account
-	roles   map[peer.ID]providerv1.Role
+	roles   map[peer.ID][]providerv1.Role
 	asked   int64 // height at which the registry was listed
 	seen    int   // strangers that had come by then
 	listing sync.Mutex
@@ -93,14 +94,14 @@ func (d *Directory) ReachAt(key []byte, addrs []string) (peer.ID, error) {
 func (d *Directory) HasRole(ctx context.Context, id peer.ID, r providerv1.Role) bool {
 	now := d.Chain.Head().Height
 	d.mu.Lock()
-	known, age := d.roles[id] == r, now-d.asked
+	known, age := slices.Contains(d.roles[id], r), now-d.asked
 	d.mu.Unlock()
 	if !known && age > 0 || age >= fresh {
 		d.meet(ctx) // however many strangers call, the chain is asked once a block
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.roles[id] == r
+	return slices.Contains(d.roles[id], r)
 }
 
 // Greet tells the host who is registered, now and then and when a stranger has come. So whoever
@@ -124,7 +125,7 @@ func (d *Directory) meet(ctx context.Context) {
 	}
 	defer d.listing.Unlock()
 	now, seen := d.Chain.Head().Height, d.Host.Strangers()
-	roles, all := map[peer.ID]providerv1.Role{}, p2p.Peers{}
+	roles, all := map[peer.ID][]providerv1.Role{}, p2p.Peers{}
 	q := &providerv1.QueryPeersRequest{}
 	for {
 		r, err := providerv1.NewQueryClient(d.Chain.Conn).Peers(ctx, q)
@@ -137,7 +138,7 @@ func (d *Directory) meet(ctx context.Context) {
 			if err != nil {
 				continue
 			}
-			all[id], roles[id] = p.Listing.Addrs, p.Role
+			all[id], roles[id] = p.Listing.Addrs, p.Roles
 		}
 		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
 			break

@@ -111,9 +111,9 @@ func roles(t *testing.T, n *ledger.Ledger) (provider, challenger peer.ID) {
 	p, providerKey := newHost(t, 2)
 	c, challengerKey := newHost(t, 3)
 	n.Peers = []providerv1.Peer{
-		{Account: "p", PeerKey: providerKey, Role: providerv1.ROLE_PROVIDER},
-		{Account: "x", PeerKey: []byte("no key"), Role: providerv1.ROLE_PROVIDER},
-		{Account: "c", PeerKey: challengerKey, Role: providerv1.ROLE_CHALLENGER},
+		{Account: "p", PeerKey: providerKey, Roles: []providerv1.Role{providerv1.ROLE_PROVIDER}},
+		{Account: "x", PeerKey: []byte("no key"), Roles: []providerv1.Role{providerv1.ROLE_PROVIDER}},
+		{Account: "c", PeerKey: challengerKey, Roles: []providerv1.Role{providerv1.ROLE_CHALLENGER}},
 	}
 	return p.ID(), c.ID()
 }

@@ -48,17 +48,15 @@ type provider struct {
 	units  *tasks.Set
 	files  *tasks.Set // fetching what leases need
 	player *disputer.Player
-	pruner *states.Pruner
 	idle   map[canon.Hash]int64 // block time since when an order has given us nothing, ms
 	speed  atomic.Uint64        // FLOP per second of the last segment that was computed here; 0: none yet
 }
 
 // Run provides until ctx is done.
-func Run(ctx context.Context, env *role.Env, o Options) error {
-	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), files: env.NewTasks(4), player: disputer.New(ctx, env), pruner: env.NewPruner(), idle: map[canon.Hash]int64{}}
+func Run(ctx context.Context, env *role.Env, player *disputer.Player, o Options) error {
+	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), files: env.NewTasks(4), player: player, idle: map[canon.Hash]int64{}}
 	defer p.units.Wait()
 	defer p.files.Wait()
-	defer p.player.Wait()
 	role.Offers.Handle(env.Host, p.offered)
 	return env.EachBlock(ctx, p.block)
 }
@@ -188,7 +186,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 		return !slices.ContainsFunc(live, func(l leases.Lease) bool { return l.Order.ID() == order })
 	})
 	p.units.Retain(func(name string) bool { return wanted[name] })
-	return errors.Join(p.pruner.Block(ctx, b.Time, live), p.player.Block(ctx))
+	return nil
 }
 
 // passedOver reports whether the lead of an order has given us nothing for as long as it may be

@@ -51,15 +51,21 @@ func Registered(ctx context.Context, env *role.Env) (*providerv1.Peer, error) {
 // as the settings say. A new peer waits for the money of its stake, and a
 // provider without a validator for an offer.
 func Register(ctx context.Context, h *home.Home, env *role.Env) error {
-	kind, ok := onChain[h.Settings.Role]
-	if !ok {
+	var roles []providerv1.Role
+	for _, r := range h.Settings.Roles() {
+		if kind, ok := onChain[r]; ok {
+			roles = append(roles, kind)
+		}
+	}
+	if len(roles) == 0 {
 		return nil
 	}
+	slices.Sort(roles)
 	p, err := Registered(ctx, env)
 	if err != nil {
 		return err
 	}
-	if p != nil && (p.Role != kind || !bytes.Equal(p.PeerKey, h.PeerKey())) {
+	if p != nil && !bytes.Equal(p.PeerKey, h.PeerKey()) {
 		return fmt.Errorf("account %s is registered as another peer: its key is in use by another home", env.Account.Address)
 	}
 	want, err := listing(ctx, h, env, p)
@@ -68,12 +74,9 @@ func Register(ctx context.Context, h *home.Home, env *role.Env) error {
 	}
 	switch {
 	case p == nil:
-		err = enter(ctx, h, env, kind, want)
-	case !proto.Equal(&p.Listing, &want):
-		_, err = env.Account.Send(ctx, &providerv1.MsgUpdate{Account: env.Account.Address, Listing: want})
-		if errors.Is(err, provider.ErrOpenWork) {
-			err = fmt.Errorf("%w; until then put the old one into the settings", err)
-		}
+		err = enter(ctx, h, env, roles, want)
+	case !proto.Equal(&p.Listing, &want) || !slices.Equal(p.Roles, roles):
+		err = update(ctx, h, env, p, roles, want)
 	}
 	if err != nil {
 		return fmt.Errorf("register %s: %w", env.Name, err)
@@ -81,16 +84,42 @@ func Register(ctx context.Context, h *home.Home, env *role.Env) error {
 	return offer(ctx, h, env)
 }
 
+// update changes the roles and the listing of a peer, and stakes what new roles need.
+func update(ctx context.Context, h *home.Home, env *role.Env, p *providerv1.Peer, roles []providerv1.Role, l providerv1.Listing) error {
+	m := &providerv1.MsgUpdate{Account: p.Account, Listing: l, Roles: roles}
+	if !slices.Equal(p.Roles, roles) {
+		stake, err := Stake(ctx, h, env)
+		if err != nil {
+			return err
+		}
+		if short := stake - min(p.Stake, stake); short > 0 {
+			if err := await(ctx, env, short+client.FirstFees, "waiting for the stake of more roles"); err != nil {
+				return err
+			}
+		}
+		m.Stake = stake
+	}
+	_, err := env.Account.Send(ctx, m)
+	if errors.Is(err, provider.ErrOpenWork) {
+		err = fmt.Errorf("%w; until then put the old ones into the settings", err)
+	}
+	return err
+}
+
+// await waits until the account has so many utally, and says what for whenever it has others.
+func await(ctx context.Context, env *role.Env, needed uint64, what string) error {
+	return AwaitFunds(ctx, env, needed, func(have uint64) {
+		env.Log.Info(what, "account", env.Account.Address, "utally", have, "needed", needed)
+	})
+}
+
 // enter registers a new peer with its stake.
-func enter(ctx context.Context, h *home.Home, env *role.Env, kind providerv1.Role, l providerv1.Listing) error {
+func enter(ctx context.Context, h *home.Home, env *role.Env, roles []providerv1.Role, l providerv1.Listing) error {
 	stake, err := Stake(ctx, h, env)
 	if err != nil {
 		return err
 	}
-	needed := stake + client.FirstFees
-	if err := AwaitFunds(ctx, env, needed, func(have uint64) {
-		env.Log.Info("waiting for the stake and first fees", "account", env.Account.Address, "utally", have, "needed", needed)
-	}); err != nil {
+	if err := await(ctx, env, stake+client.FirstFees, "waiting for the stake and first fees"); err != nil {
 		return err
 	}
 	account, err := address.Parse(env.Account.Address)
@@ -98,9 +127,9 @@ func enter(ctx context.Context, h *home.Home, env *role.Env, kind providerv1.Rol
 		return err
 	}
 	m := &providerv1.MsgRegister{
-		Account: env.Account.Address, Role: kind, PeerKey: h.PeerKey(), Listing: l, Stake: stake,
+		Account: env.Account.Address, Roles: roles, PeerKey: h.PeerKey(), Listing: l, Stake: stake,
 		VrfKey:    h.VRFKey(),
-		Signature: ed25519.Sign(h.Peer, wire.Statement(env.Chain.ChainID, account, kind)),
+		Signature: ed25519.Sign(h.Peer, wire.Statement(env.Chain.ChainID, account)),
 	}
 	_, err = env.Account.Send(ctx, m)
 	return err
@@ -113,9 +142,12 @@ func Stake(ctx context.Context, h *home.Home, env *role.Env) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("ask for the least stake: %w", err)
 	}
-	least := map[home.Role]uint64{
-		home.Provider: r.Params.MinProviderStake, home.Validator: r.Params.MinValidatorStake, home.Challenger: r.Params.MinChallengerStake,
-	}[h.Settings.Role]
+	least := uint64(0)
+	for _, kind := range h.Settings.Roles() {
+		least = max(least, map[home.Role]uint64{
+			home.Provider: r.Params.MinProviderStake, home.Validator: r.Params.MinValidatorStake, home.Challenger: r.Params.MinChallengerStake,
+		}[kind])
+	}
 	if s := h.Settings.Stake; s != 0 && s < least {
 		return 0, fmt.Errorf("a stake of %d utally is below the least of %d: run it again with --stake, or raise stake in tally.yaml", s, least)
 	}
@@ -151,7 +183,7 @@ func AwaitFunds(ctx context.Context, env *role.Env, balance uint64, tell func(ha
 
 // listing returns what the chain shall list for the peer. A provider that is free to choose
 // stays where it is, or goes under the validator whose offer takes the smallest fee. Of several
-// it takes the one with the most providers.
+// it takes the one with the most providers. A validator that provides is under itself.
 func listing(ctx context.Context, h *home.Home, env *role.Env, p *providerv1.Peer) (providerv1.Listing, error) {
 	s := h.Settings
 	l := providerv1.Listing{Addrs: s.Announce}
@@ -166,7 +198,10 @@ func listing(ctx context.Context, h *home.Home, env *role.Env, p *providerv1.Pee
 		l.Validator = p.Listing.Validator
 	}
 	var err error
-	if l.Validator == "" {
+	switch {
+	case l.Validator == "" && s.Role == home.Validator:
+		l.Validator = env.Account.Address
+	case l.Validator == "":
 		l.Validator, err = cheapest(ctx, env)
 	}
 	return l, err

@@ -1,5 +1,5 @@
-// Package runner runs the role of a home: it registers the peer as the settings say, and
-// lets the role work until its context is done. Call [Run]; what it does first,
+// Package runner runs the roles of a home: it registers the peer as the settings say, and
+// lets the roles work until its context is done. Call [Run]; what it does first,
 // [Register], can be called alone, and again: it changes only what differs.
 //
 //	validator  leads its own leases, audits and keeps those of others
@@ -7,15 +7,20 @@
 //	challenger challenges
 //	consumer   nothing; people act for it
 //
+// What all roles of an account owe is done once: it plays its disputes, and lets go of what ended.
+//
 // Invariant: a process may be killed at any moment and begun again.
 package runner
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tally-network/tally/node/audit"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/disputer"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/lead"
 	"github.com/tally-network/tally/node/provide"
@@ -23,11 +28,13 @@ import (
 	"github.com/tally-network/tally/node/watch"
 )
 
-type work = func(context.Context, *role.Env) error
+type work = func(context.Context, *role.Env, *disputer.Player) error
 
 var works = map[home.Role][]work{
-	home.Validator:  {lead.Run, audit.Run},
-	home.Provider:   {func(ctx context.Context, env *role.Env) error { return provide.Run(ctx, env, provide.Options{}) }},
+	home.Validator: {func(ctx context.Context, env *role.Env, _ *disputer.Player) error { return lead.Run(ctx, env) }, audit.Run},
+	home.Provider: {func(ctx context.Context, env *role.Env, player *disputer.Player) error {
+		return provide.Run(ctx, env, player, provide.Options{})
+	}},
 	home.Challenger: {watch.Run},
 }
 
@@ -40,11 +47,35 @@ func Run(ctx context.Context, h *home.Home, env *role.Env) error {
 		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
-	for _, do := range works[h.Settings.Role] {
-		group.Go(func() error { return do(inner, env) })
+	player := disputer.New(inner, env)
+	for _, r := range h.Settings.Roles() {
+		for _, do := range works[r] {
+			group.Go(func() error { return do(inner, env, player) })
+		}
 	}
-	if err := group.Wait(); ctx.Err() == nil {
+	if h.Settings.Role != home.Consumer {
+		group.Go(func() error { return common(inner, h, env, player) })
+	}
+	err := group.Wait()
+	player.Wait()
+	if ctx.Err() == nil {
 		return err
 	}
 	return nil
+}
+
+// common does what is owed once, whatever roles an account has.
+func common(ctx context.Context, h *home.Home, env *role.Env, player *disputer.Player) error {
+	account := env.Account.Address
+	if h.Settings.Is(home.Challenger) {
+		account = "" // it has the files of all leases
+	}
+	pruner := env.NewPruner()
+	return env.EachBlock(ctx, func(ctx context.Context, b client.Block) error {
+		live, err := env.Leases.Live(ctx, account)
+		if err == nil {
+			err = pruner.Block(ctx, b.Time, live)
+		}
+		return errors.Join(err, player.Block(ctx))
+	})
 }

@@ -36,7 +36,7 @@ func (c *challenger) custodians(ctx context.Context, l *job.Lease, now int64) (s
 	}
 	for _, k := range l.Files.Custodians {
 		name := "custodian-" + l.Order.ID().String() + "-files-" + k.Account
-		if k.Says == job.Had && !c.noted(l, name) && !c.noted(l, asked(l, job.OfFiles, k.Account)) {
+		if k.Says == job.Had && k.Account != c.env.Account.Address && !c.noted(l, name) && !c.noted(l, asked(l, job.OfFiles, k.Account)) {
 			some = true
 			c.looks.Start(ctx, name, func(ctx context.Context) error {
 				return c.look(ctx, l, job.OfFiles, job.Attestation{Custodian: k.Account}, name)
@@ -45,7 +45,7 @@ func (c *challenger) custodians(ctx context.Context, l *job.Lease, now int64) (s
 	}
 	for i, a := range attested(l) {
 		name := fmt.Sprintf("custodian-%s-%s", leases.AttemptName(l.Order.ID(), i, l.Units[i].Attempt), a.Custodian)
-		if c.noted(l, name) || a.Fragment == nil && c.noted(l, asked(l, i, a.Custodian)) {
+		if a.Custodian == c.env.Account.Address || c.noted(l, name) || a.Fragment == nil && c.noted(l, asked(l, i, a.Custodian)) {
 			continue
 		}
 		some = true

@@ -12,7 +12,6 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +25,6 @@ import (
 	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/notes"
 	"github.com/tally-network/tally/node/role"
-	"github.com/tally-network/tally/node/states"
 	"github.com/tally-network/tally/node/tasks"
 )
 
@@ -37,15 +35,13 @@ type challenger struct {
 	missing sync.Map              // since when a custodian has handed nothing over, by look
 	done    map[canon.Hash]uint64 // the height of a lease of which nothing was left to look at
 	player  *disputer.Player
-	pruner  *states.Pruner
 }
 
 // Run watches until ctx is done.
-func Run(ctx context.Context, env *role.Env) error {
-	c := &challenger{env: env, checks: env.NewTasks(4), looks: env.NewTasks(4), player: disputer.New(ctx, env), pruner: env.NewPruner(), done: map[canon.Hash]uint64{}}
+func Run(ctx context.Context, env *role.Env, player *disputer.Player) error {
+	c := &challenger{env: env, checks: env.NewTasks(4), looks: env.NewTasks(4), player: player, done: map[canon.Hash]uint64{}}
 	defer c.checks.Wait()
 	defer c.looks.Wait()
-	defer c.player.Wait()
 	return env.EachBlock(ctx, c.block)
 }
 
@@ -63,7 +59,7 @@ func (c *challenger) block(ctx context.Context, b client.Block) error {
 		}
 	}
 	c.done = done
-	return errors.Join(c.pruner.Block(ctx, b.Time, live), c.player.Block(ctx), c.player.Substitute(ctx))
+	return c.player.Substitute(ctx)
 }
 
 // lease starts what is to be checked of a lease, and reports whether anything is.

@@ -42,7 +42,7 @@ func TestExplainSaysWhyNobodyMatches(t *testing.T) {
 	}
 	dear := func(g *app.Genesis) {
 		for i := range g.Peers {
-			if g.Peers[i].Role == providerv1.ROLE_PROVIDER {
+			if slices.Contains(g.Peers[i].Roles, providerv1.ROLE_PROVIDER) {
 				g.Peers[i].Listing.UnitPrice = wire.MaxPrice
 			}
 		}

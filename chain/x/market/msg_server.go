@@ -3,6 +3,7 @@ package market
 import (
 	"context"
 	"crypto/ed25519"
+	"slices"
 
 	errorsmod "cosmossdk.io/errors"
 
@@ -31,7 +32,7 @@ func (s msgServer) PostOffer(ctx context.Context, m *marketv1.MsgPostOffer) (*ma
 	if err != nil {
 		return nil, err
 	}
-	if peer.Role != providerv1.ROLE_VALIDATOR {
+	if !slices.Contains(peer.Roles, providerv1.ROLE_VALIDATOR) {
 		return nil, errorsmod.Wrapf(ErrOffer, "%s is no validator: register one to make offers", m.Validator)
 	}
 	if err := s.Keeper.PostOffer(ctx, o); err != nil {
@@ -77,7 +78,7 @@ func (s msgServer) PostOrder(ctx context.Context, m *marketv1.MsgPostOrder) (*ma
 	if err != nil {
 		return nil, errorsmod.Wrapf(ErrConsumer, "%s", err)
 	}
-	if !ed25519.Verify(o.Contact.Key, wire.Statement(o.Chain, consumer, providerv1.ROLE_UNSPECIFIED), m.Signature) {
+	if !ed25519.Verify(o.Contact.Key, wire.Statement(o.Chain, consumer), m.Signature) {
 		return nil, errorsmod.Wrapf(ErrContact, "%X", o.Contact.Key)
 	}
 	switch retired, err := s.leases.Retired(ctx, o.ID()); {

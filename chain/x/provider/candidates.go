@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 
 	"cosmossdk.io/collections"
 
@@ -36,16 +37,16 @@ func candidateOf(p providerv1.Peer) providerv1.Candidate {
 	}
 }
 
-// candidacy names the group in which a peer is a candidate, if it has the stake. Nobody draws
+// candidacies names the groups in which a peer is a candidate, if it has the stake. Nobody draws
 // challengers.
-func candidacy(p providerv1.Peer) (group string, ok bool) {
-	switch p.Role {
-	case providerv1.ROLE_PROVIDER:
-		return p.Listing.Validator, true
-	case providerv1.ROLE_VALIDATOR:
-		return p.Role.String(), true
+func candidacies(p providerv1.Peer) (groups []string) {
+	if is(p, providerv1.ROLE_PROVIDER) {
+		groups = append(groups, p.Listing.Validator)
 	}
-	return "", false
+	if is(p, providerv1.ROLE_VALIDATOR) {
+		groups = append(groups, providerv1.ROLE_VALIDATOR.String())
+	}
+	return groups
 }
 
 // keep stores a peer that was another before, and keeps the index of candidates.
@@ -66,31 +67,42 @@ type peerUnder struct {
 	staked bool
 }
 
+func (p peerUnder) candidacies() []string {
+	if !p.staked {
+		return nil
+	}
+	return candidacies(p.Peer)
+}
+
 // list lets the index of candidates follow a peer.
 func (c candidates) list(ctx context.Context, account sdk.AccAddress, before, after peerUnder) error {
-	from, was := candidacy(before.Peer)
-	to, is := candidacy(after.Peer)
-	was, is = was && before.staked, is && after.staked
+	from, to := before.candidacies(), after.candidacies()
 	old, now := candidateOf(before.Peer), candidateOf(after.Peer)
-	if err := c.rank(ctx, account, was && before.Role == providerv1.ROLE_VALIDATOR, old.Stake, is && after.Role == providerv1.ROLE_VALIDATOR, now.Stake); err != nil {
+	judges := providerv1.ROLE_VALIDATOR.String()
+	if err := c.rank(ctx, account, slices.Contains(from, judges), old.Stake, slices.Contains(to, judges), now.Stake); err != nil {
 		return err
 	}
-	if was && (!is || from != to) {
-		if err := c.all.Remove(ctx, collections.Join(from, account)); err != nil {
+	for _, group := range without(from, to) {
+		if err := c.all.Remove(ctx, collections.Join(group, account)); err != nil {
 			return err
 		}
 	}
-	moved := was != is || from != to
-	if !is || !moved && reflect.DeepEqual(now, old) {
-		return nil
+	for _, group := range to {
+		moved := !slices.Contains(from, group)
+		if !moved && reflect.DeepEqual(now, old) {
+			continue
+		}
+		if err := c.all.Set(ctx, collections.Join(group, account), now); err != nil {
+			return err
+		}
+		if !moved && !better(old, now) {
+			continue
+		}
+		if err := c.markImproved(ctx, account, group, moved); err != nil {
+			return err
+		}
 	}
-	if err := c.all.Set(ctx, collections.Join(to, account), now); err != nil {
-		return err
-	}
-	if !moved && !better(old, now) {
-		return nil
-	}
-	return c.markImproved(ctx, account, after.Peer, moved)
+	return nil
 }
 
 // rank lets the order of validators by stake follow one of them.
@@ -115,12 +127,12 @@ func better(old, now providerv1.Candidate) bool {
 		now.JailedUntil < old.JailedUntil || now.Unanswered < old.Unanswered || now.Owner != old.Owner
 }
 
-// markImproved marks the cluster of a candidate, or all where it is a validator that all the
-// others may draw now.
-func (c candidates) markImproved(ctx context.Context, account sdk.AccAddress, p providerv1.Peer, moved bool) (err error) {
+// markImproved marks the cluster of a candidate of a group, or all where it is a validator that all
+// the others may draw now.
+func (c candidates) markImproved(ctx context.Context, account sdk.AccAddress, group string, moved bool) (err error) {
 	switch {
-	case p.Role == providerv1.ROLE_PROVIDER:
-		if account, err = address.Parse(p.Listing.Validator); err != nil {
+	case group != providerv1.ROLE_VALIDATOR.String():
+		if account, err = address.Parse(group); err != nil {
 			return err
 		}
 	case moved:
@@ -228,23 +240,21 @@ func (k *Keeper) checkCandidates(ctx context.Context) error {
 	}
 	want, judges := 0, 0
 	err = k.peers.Walk(ctx, nil, func(account sdk.AccAddress, p providerv1.Peer) (bool, error) {
-		group, ok := candidacy(p)
-		if !ok || !hasStake(params, p) {
-			return false, nil
-		}
-		want++
-		if p.Role == providerv1.ROLE_VALIDATOR {
-			judges++
-			if ranked, err := k.candidates.judges.Has(ctx, collections.Join(^p.Stake, account)); err != nil || !ranked {
-				return true, errors.Join(errors.New("validator "+p.Account+" is not ranked by its stake"), err)
+		for _, group := range (peerUnder{p, hasStake(params, p)}).candidacies() {
+			want++
+			if group == providerv1.ROLE_VALIDATOR.String() {
+				judges++
+				if ranked, err := k.candidates.judges.Has(ctx, collections.Join(^p.Stake, account)); err != nil || !ranked {
+					return true, errors.Join(errors.New("validator "+p.Account+" is not ranked by its stake"), err)
+				}
 			}
-		}
-		c, err := k.candidates.all.Get(ctx, collections.Join(group, account))
-		if is := candidateOf(p); err == nil && !reflect.DeepEqual(c, is) {
-			err = errors.New("it is " + is.String() + ", as a candidate " + c.String())
-		}
-		if err != nil {
-			return true, errors.Join(errors.New("candidate "+p.Account), err)
+			c, err := k.candidates.all.Get(ctx, collections.Join(group, account))
+			if is := candidateOf(p); err == nil && !reflect.DeepEqual(c, is) {
+				err = errors.New("it is " + is.String() + ", as a candidate " + c.String())
+			}
+			if err != nil {
+				return true, errors.Join(errors.New("candidate "+p.Account), err)
+			}
 		}
 		return false, nil
 	})

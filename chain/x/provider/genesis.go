@@ -30,23 +30,23 @@ func ValidateGenesis(g *providerv1.GenesisState) error {
 	if err := errors.Join(CheckParams(g.Params), module.CheckAuthority(g.Authority)); err != nil {
 		return fmt.Errorf("provider genesis: %w", err)
 	}
-	roles, keys, total := map[string]providerv1.Role{}, map[string]bool{}, uint64(0)
+	roles, keys, total := map[string][]providerv1.Role{}, map[string]bool{}, uint64(0)
 	for _, p := range g.Peers {
 		if err := CheckPeer(p); err != nil {
 			return fmt.Errorf("provider genesis: peer %s: %w", p.Account, err)
 		}
-		if roles[p.Account] != providerv1.ROLE_UNSPECIFIED || keys[string(p.PeerKey)] {
+		if roles[p.Account] != nil || keys[string(p.PeerKey)] {
 			return fmt.Errorf("provider genesis: peer %s: account and peer_key must be unique", p.Account)
 		}
 		if p.Reserved > p.Stake || p.Stake > coin.MaxSupply-total {
 			return fmt.Errorf("provider genesis: peer %s: stake %d with %d reserved", p.Account, p.Stake, p.Reserved)
 		}
 		total += p.Stake
-		roles[p.Account], keys[string(p.PeerKey)] = p.Role, true
+		roles[p.Account], keys[string(p.PeerKey)] = p.Roles, true
 	}
 	for _, p := range g.Peers {
-		if v := p.Listing.Validator; v != "" && roles[v] != providerv1.ROLE_VALIDATOR {
-			return fmt.Errorf("provider genesis: peer %s works under %s, which is no validator", p.Account, v)
+		if v := p.Listing.Validator; v != "" && roles[v] == nil {
+			return fmt.Errorf("provider genesis: peer %s works under %s, which is no peer", p.Account, v)
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 // Package provider is the registry of peers and the stake ledger.
 //
-// A peer is an account with one role for good (provider, validator or
-// challenger), an ed25519 key that it uses on the network, and a stake. The stake
+// A peer is an account with roles (provider, validator, challenger), an ed25519
+// key that it uses on the network, and a stake behind all that it does. The stake
 // lies in the module's account; a part of it may be reserved for open work by
 // other modules, and only the rest can be withdrawn. Slashed stake goes to the
 // recipients that the caller names, what remains to the insurance account.
@@ -18,6 +18,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
@@ -45,7 +46,7 @@ type Keeper struct {
 	rules module.Rules[providerv1.Params]
 	peers collections.Map[sdk.AccAddress, providerv1.Peer]
 	keys  collections.Map[[]byte, []byte] // peer key → account
-	// members lists accounts by group: every peer in the group of its role,
+	// members lists accounts by group: every peer in the group of each of its roles,
 	// and a provider in that of its validator.
 	members collections.KeySet[collections.Pair[string, sdk.AccAddress]]
 	candidates
@@ -117,14 +118,14 @@ func (k *Keeper) group(ctx context.Context, name string) ([]providerv1.Peer, err
 }
 
 // Active reports whether a peer may get new work: its stake is at least the
-// minimum of its role, it is not jailed at the block's time, and it owes no answer
+// minimum of each of its roles, it is not jailed at the block's time, and it owes no answer
 // in a dispute.
 func (k *Keeper) Active(ctx context.Context, p providerv1.Peer) (bool, error) {
 	params, err := k.Params(ctx)
 	return hasStake(params, p) && unhindered(ctx, p.JailedUntil, p.Unanswered), err
 }
 
-// HasStake reports whether an account is a peer with the least stake of its role, or with
+// HasStake reports whether an account is a peer with the least stake of its roles, or with
 // bonds: of it something can be taken.
 func (k *Keeper) HasStake(ctx context.Context, account sdk.AccAddress) bool {
 	p, err := k.Get(ctx, account)
@@ -154,7 +155,7 @@ func (k *Keeper) Register(ctx context.Context, p providerv1.Peer) error {
 	case taken:
 		return errorsmod.Wrapf(ErrKeyTaken, "%X", p.PeerKey)
 	}
-	if err := k.checkValidator(ctx, p.Listing); err != nil {
+	if err := k.checkValidator(ctx, p); err != nil {
 		return err
 	}
 	return k.enter(ctx, account, p)
@@ -174,43 +175,71 @@ func (k *Keeper) enter(ctx context.Context, account sdk.AccAddress, p providerv1
 }
 
 // groups names the groups that a peer is a member of.
-func groups(p providerv1.Peer) []string {
-	if p.Role == providerv1.ROLE_PROVIDER {
-		return []string{p.Role.String(), p.Listing.Validator}
+func groups(p providerv1.Peer) (out []string) {
+	for _, r := range p.Roles {
+		out = append(out, r.String())
 	}
-	return []string{p.Role.String()}
+	if is(p, providerv1.ROLE_PROVIDER) {
+		out = append(out, p.Listing.Validator)
+	}
+	return out
 }
 
-// Update replaces a peer's listing. A provider stays with its validator while
-// work is open.
-func (k *Keeper) Update(ctx context.Context, account sdk.AccAddress, l providerv1.Listing) error {
+// is reports whether a peer has a role.
+func is(p providerv1.Peer, r providerv1.Role) bool { return slices.Contains(p.Roles, r) }
+
+// Update replaces a peer's listing and roles. While work is open a peer gives up no role, and a
+// provider stays with its validator.
+func (k *Keeper) Update(ctx context.Context, account sdk.AccAddress, l providerv1.Listing, roles []providerv1.Role) error {
 	p, err := k.Get(ctx, account)
 	if err != nil {
 		return err
 	}
-	if err := CheckListing(p.Role, l); err != nil {
+	if err := CheckListing(roles, l); err != nil {
 		return err
 	}
-	if from := p.Listing.Validator; l.Validator != from {
-		if p.Reserved > 0 {
-			return errorsmod.Wrapf(ErrOpenWork, "%d utally are reserved under %s", p.Reserved, from)
-		}
-		if err := k.checkValidator(ctx, l); err != nil {
-			return err
-		}
-		if err := k.members.Remove(ctx, collections.Join(from, account)); err != nil {
-			return err
-		}
-		if err := k.members.Set(ctx, collections.Join(l.Validator, account)); err != nil {
-			return err
-		}
-	}
 	before := p
-	p.Listing = l
+	p.Listing, p.Roles = l, roles
+	left, entered := without(groups(before), groups(p)), without(groups(p), groups(before))
+	if len(left) > 0 && p.Reserved > 0 {
+		return errorsmod.Wrapf(ErrOpenWork, "%d utally are reserved for what you do as %s", p.Reserved, left[0])
+	}
+	params, err := k.Params(ctx)
+	if err != nil {
+		return err
+	}
+	if least := minStake(params, roles); least > minStake(params, before.Roles) && p.Stake < least {
+		return errorsmod.Wrapf(ErrMinStake, "%d utally of stake, %d needed for these roles: deposit more first", p.Stake, least)
+	}
+	if err := k.enlist(ctx, account, p, left, entered); err != nil {
+		return err
+	}
 	if err := k.keep(ctx, account, before, p); err != nil {
 		return err
 	}
-	return module.Emit(ctx, &providerv1.EventUpdated{Account: p.Account, Listing: l})
+	return module.Emit(ctx, &providerv1.EventUpdated{Account: p.Account, Listing: l, Roles: roles})
+}
+
+// enlist takes a peer out of some groups and enters it in others.
+func (k *Keeper) enlist(ctx context.Context, account sdk.AccAddress, p providerv1.Peer, left, entered []string) error {
+	if slices.Contains(entered, p.Listing.Validator) {
+		if err := k.checkValidator(ctx, p); err != nil {
+			return err
+		}
+	}
+	var err error
+	for _, g := range left {
+		err = errors.Join(err, k.members.Remove(ctx, collections.Join(g, account)))
+	}
+	for _, g := range entered {
+		err = errors.Join(err, k.members.Set(ctx, collections.Join(g, account)))
+	}
+	return err
+}
+
+// without returns those groups that are not among others.
+func without(groups, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return slices.Contains(others, g) })
 }
 
 // DeclareOwner stores who owns a peer: itself, or another account. Leases that have begun keep the
@@ -233,12 +262,13 @@ func (k *Keeper) DeclareOwner(ctx context.Context, account, owner sdk.AccAddress
 	return module.Emit(ctx, &providerv1.EventOwner{Account: p.Account, Owner: owner.String()})
 }
 
-// checkValidator: the validator that a listing names, if any, is registered.
-func (k *Keeper) checkValidator(ctx context.Context, l providerv1.Listing) error {
-	if l.Validator == "" {
+// checkValidator: the validator that a peer names, if any, is registered. It may be the peer itself.
+func (k *Keeper) checkValidator(ctx context.Context, p providerv1.Peer) error {
+	under := p.Listing.Validator
+	if under == "" || under == p.Account && is(p, providerv1.ROLE_VALIDATOR) {
 		return nil
 	}
-	account, err := address.Parse(l.Validator)
+	account, err := address.Parse(under)
 	if err != nil {
 		return errorsmod.Wrap(ErrListing, err.Error())
 	}
@@ -246,8 +276,8 @@ func (k *Keeper) checkValidator(ctx context.Context, l providerv1.Listing) error
 	if err != nil {
 		return err
 	}
-	if v.Role != providerv1.ROLE_VALIDATOR {
-		return errorsmod.Wrapf(ErrListing, "%s is no validator: name one to work under", l.Validator)
+	if !is(v, providerv1.ROLE_VALIDATOR) || under == p.Account {
+		return errorsmod.Wrapf(ErrListing, "%s is no validator: name one to work under", under)
 	}
 	return nil
 }
@@ -311,16 +341,15 @@ func (k *Keeper) Resume(ctx context.Context, account sdk.AccAddress) error {
 }
 
 func hasStake(params providerv1.Params, p providerv1.Peer) bool {
-	return p.Stake >= minStake(params, p.Role)
+	return p.Stake >= minStake(params, p.Roles)
 }
 
-func minStake(p providerv1.Params, role providerv1.Role) uint64 {
-	switch role {
-	case providerv1.ROLE_PROVIDER:
-		return p.MinProviderStake
-	case providerv1.ROLE_VALIDATOR:
-		return p.MinValidatorStake
-	default:
-		return p.MinChallengerStake
+// minStake returns the largest minimum of some roles: one stake stands behind all of them.
+func minStake(p providerv1.Params, roles []providerv1.Role) (least uint64) {
+	for _, r := range roles {
+		least = max(least, map[providerv1.Role]uint64{
+			providerv1.ROLE_PROVIDER: p.MinProviderStake, providerv1.ROLE_VALIDATOR: p.MinValidatorStake, providerv1.ROLE_CHALLENGER: p.MinChallengerStake,
+		}[r])
 	}
+	return least
 }

@@ -26,7 +26,7 @@ func newKeeper(t testing.TB, peers ...providerv1.Peer) (*provider.Keeper, *chain
 	k := provider.NewKeeper(cdc, svc, bank)
 	bank.Give(alice.Address, 1_000)
 	g := provider.DefaultGenesis()
-	g.Peers = append(peers, providerv1.Peer{Account: alice.String(), Role: providerv1.ROLE_CHALLENGER, PeerKey: alice.PeerKey()})
+	g.Peers = append(peers, providerv1.Peer{Account: alice.String(), Roles: []providerv1.Role{providerv1.ROLE_CHALLENGER}, PeerKey: alice.PeerKey(), VrfKey: alice.VRFKey()})
 	if err := provider.ValidateGenesis(g); err != nil {
 		t.Fatal(err)
 	}
@@ -135,24 +135,24 @@ func TestSlashRefuses(t *testing.T) {
 // Reserved stake keeps a provider where its work is.
 func TestOpenWorkKeepsTheValidator(t *testing.T) {
 	validator := func(a chaintest.Account) providerv1.Peer {
-		return providerv1.Peer{Account: a.String(), Role: providerv1.ROLE_VALIDATOR, PeerKey: a.PeerKey(), VrfKey: a.VRFKey()}
+		return providerv1.Peer{Account: a.String(), Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: a.PeerKey(), VrfKey: a.VRFKey()}
 	}
 	p := chaintest.Named("p")
 	k, bank, ctx := newKeeper(t, validator(lead), validator(other), providerv1.Peer{
-		Account: p.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: p.PeerKey(), VrfKey: p.VRFKey(), Listing: providerv1.Listing{Validator: lead.String()},
+		Account: p.String(), Roles: []providerv1.Role{providerv1.ROLE_PROVIDER}, PeerKey: p.PeerKey(), VrfKey: p.VRFKey(), Listing: providerv1.Listing{Validator: lead.String()},
 	})
 	bank.Give(p.Address, 100)
 	if err := errors.Join(k.Deposit(ctx, p.Address, 100), k.Reserve(ctx, p.Address, 70)); err != nil {
 		t.Fatal(err)
 	}
 	moved := providerv1.Listing{Validator: other.String()}
-	if err := k.Update(ctx, p.Address, moved); !errors.Is(err, provider.ErrOpenWork) {
+	if err := k.Update(ctx, p.Address, moved, []providerv1.Role{providerv1.ROLE_PROVIDER}); !errors.Is(err, provider.ErrOpenWork) {
 		t.Fatal(err)
 	}
 	if err := k.Withdraw(ctx, p.Address, 31); !errors.Is(err, provider.ErrFreeStake) {
 		t.Fatal(err)
 	}
-	if err := errors.Join(k.Release(ctx, p.Address, 70), k.Update(ctx, p.Address, moved), k.Withdraw(ctx, p.Address, 100)); err != nil {
+	if err := errors.Join(k.Release(ctx, p.Address, 70), k.Update(ctx, p.Address, moved, []providerv1.Role{providerv1.ROLE_PROVIDER}), k.Withdraw(ctx, p.Address, 100)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -163,7 +163,7 @@ func TestValidatorsByStake(t *testing.T) {
 	var peers []providerv1.Peer
 	for i := range 5 {
 		a := chaintest.Named(fmt.Sprint("w", i))
-		peers = append(peers, providerv1.Peer{Account: a.String(), Role: providerv1.ROLE_VALIDATOR, PeerKey: a.PeerKey(), VrfKey: a.VRFKey()})
+		peers = append(peers, providerv1.Peer{Account: a.String(), Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: a.PeerKey(), VrfKey: a.VRFKey()})
 	}
 	k, bank, ctx := newKeeper(t, peers...)
 	judges := func(want ...int) {
@@ -195,12 +195,12 @@ func TestValidatorsByStake(t *testing.T) {
 
 func TestGroupsAreInAccountOrder(t *testing.T) {
 	peers := []providerv1.Peer{{
-		Account: lead.String(), Role: providerv1.ROLE_VALIDATOR, PeerKey: lead.PeerKey(), VrfKey: lead.VRFKey(),
+		Account: lead.String(), Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: lead.PeerKey(), VrfKey: lead.VRFKey(),
 	}}
 	for _, name := range []string{"p1", "p2", "p3", "p4", "p5"} {
 		a := chaintest.Named(name)
 		peers = append(peers, providerv1.Peer{
-			Account: a.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: a.PeerKey(), VrfKey: a.VRFKey(), Listing: providerv1.Listing{Validator: lead.String()},
+			Account: a.String(), Roles: []providerv1.Role{providerv1.ROLE_PROVIDER}, PeerKey: a.PeerKey(), VrfKey: a.VRFKey(), Listing: providerv1.Listing{Validator: lead.String()},
 		})
 	}
 	k, bank, ctx := newKeeper(t, peers...)
@@ -286,7 +286,7 @@ func TestGenesisRoundTrip(t *testing.T) {
 // A record grows with valid units and is gone with one failure; who owes an answer
 // gets no work.
 func TestRecordAndSuspension(t *testing.T) {
-	p := providerv1.Peer{Account: chaintest.Named("bob").String(), Role: providerv1.ROLE_CHALLENGER, PeerKey: chaintest.Named("bob").PeerKey(), Record: 3}
+	p := providerv1.Peer{Account: chaintest.Named("bob").String(), Roles: []providerv1.Role{providerv1.ROLE_CHALLENGER}, PeerKey: chaintest.Named("bob").PeerKey(), VrfKey: chaintest.Named("bob").VRFKey(), Record: 3}
 	k, _, ctx := newKeeper(t, p)
 	bob := chaintest.Named("bob").Address
 	peer := func() providerv1.Peer {

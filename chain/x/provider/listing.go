@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 
 	errorsmod "cosmossdk.io/errors"
@@ -22,25 +23,24 @@ func CheckPeer(p providerv1.Peer) error {
 	if err := vrf.CheckKey(p.PeerKey); err != nil {
 		return errorsmod.Wrapf(ErrKey, "peer_key: %s", err)
 	}
-	switch p.Role {
-	case providerv1.ROLE_VALIDATOR, providerv1.ROLE_PROVIDER:
-		if err := vrf.CheckKey(p.VrfKey); err != nil {
-			return errorsmod.Wrapf(ErrKey, "vrf_key: %s", err)
-		}
-	case providerv1.ROLE_CHALLENGER:
-		if len(p.VrfKey) > 0 {
-			return errorsmod.Wrap(ErrKey, "vrf_key: a challenger has none; leave it empty")
-		}
-	default:
-		return errorsmod.Wrapf(ErrListing, "role %d: choose provider, validator or challenger", p.Role)
+	if err := vrf.CheckKey(p.VrfKey); err != nil {
+		return errorsmod.Wrapf(ErrKey, "vrf_key: %s", err)
 	}
-	return CheckListing(p.Role, p.Listing)
+	return CheckListing(p.Roles, p.Listing)
 }
 
-// CheckListing checks a listing for its role. The text of an address is
+// CheckListing checks roles, and a listing for them. The text of an address is
 // checked for its shape only: what the multiaddr library takes may change with
 // its version, and the chain must not.
-func CheckListing(role providerv1.Role, l providerv1.Listing) error {
+func CheckListing(roles []providerv1.Role, l providerv1.Listing) error {
+	if len(roles) == 0 {
+		return errorsmod.Wrap(ErrListing, "roles: choose of provider, validator and challenger")
+	}
+	for i, r := range roles {
+		if r < providerv1.ROLE_PROVIDER || r > providerv1.ROLE_CHALLENGER || i > 0 && r <= roles[i-1] {
+			return errorsmod.Wrapf(ErrListing, "roles %v: choose of provider, validator and challenger, in this order, each once", roles)
+		}
+	}
 	if len(l.Addrs) > wire.MaxAddrs {
 		return errorsmod.Wrapf(ErrListing, "%d addrs: give at most %d", len(l.Addrs), wire.MaxAddrs)
 	}
@@ -52,7 +52,7 @@ func CheckListing(role providerv1.Role, l providerv1.Listing) error {
 	if l.UnitPrice > wire.MaxPrice || l.BytePrice > wire.MaxPrice {
 		return errorsmod.Wrapf(ErrListing, "price: at most %d utally", wire.MaxPrice)
 	}
-	if role == providerv1.ROLE_PROVIDER {
+	if slices.Contains(roles, providerv1.ROLE_PROVIDER) {
 		if _, err := address.Parse(l.Validator); err != nil {
 			return errorsmod.Wrapf(ErrListing, "validator: name the one to work under: %s", err)
 		}

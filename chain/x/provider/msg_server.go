@@ -21,19 +21,19 @@ func (s msgServer) Register(ctx context.Context, m *providerv1.MsgRegister) (*pr
 	if err != nil {
 		return nil, err
 	}
-	p := providerv1.Peer{Account: m.Account, Role: m.Role, PeerKey: m.PeerKey, VrfKey: m.VrfKey, Listing: m.Listing}
+	p := providerv1.Peer{Account: m.Account, Roles: m.Roles, PeerKey: m.PeerKey, VrfKey: m.VrfKey, Listing: m.Listing}
 	if err := CheckPeer(p); err != nil {
 		return nil, err
 	}
 	chainID := sdk.UnwrapSDKContext(ctx).ChainID()
-	if !ed25519.Verify(p.PeerKey, wire.Statement(chainID, account, p.Role), m.Signature) {
+	if !ed25519.Verify(p.PeerKey, wire.Statement(chainID, account), m.Signature) {
 		return nil, ErrSignature
 	}
 	params, err := s.k.Params(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if least := minStake(params, p.Role); m.Stake < least {
+	if least := minStake(params, p.Roles); m.Stake < least {
 		return nil, errorsmod.Wrapf(ErrMinStake, "%d utally offered, %d needed", m.Stake, least)
 	}
 	if err := s.k.Register(ctx, p); err != nil {
@@ -51,7 +51,14 @@ func (s msgServer) Update(ctx context.Context, m *providerv1.MsgUpdate) (*provid
 	if err != nil {
 		return nil, err
 	}
-	return &providerv1.MsgUpdateResponse{}, s.k.Update(ctx, account, m.Listing)
+	p, err := s.k.Get(ctx, account)
+	if err == nil && p.Stake < m.Stake {
+		err = s.k.Deposit(ctx, account, m.Stake-p.Stake)
+	}
+	if err == nil {
+		err = s.k.Update(ctx, account, m.Listing, m.Roles)
+	}
+	return &providerv1.MsgUpdateResponse{}, err
 }
 
 func (s msgServer) Deposit(ctx context.Context, m *providerv1.MsgDeposit) (*providerv1.MsgDepositResponse, error) {

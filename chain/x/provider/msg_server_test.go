@@ -2,6 +2,8 @@ package provider_test
 
 import (
 	"bytes"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +55,7 @@ func TestRegister(t *testing.T) {
 	c := newChain(t)
 	b := c.Deliver(alice, alice.Register(providerv1.ROLE_PROVIDER, 150*tally, listing))
 	want := providerv1.Peer{
-		Account: alice.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: alice.PeerKey(), VrfKey: alice.VRFKey(), Listing: listing, Stake: 150 * tally,
+		Account: alice.String(), Roles: []providerv1.Role{providerv1.ROLE_PROVIDER}, PeerKey: alice.PeerKey(), VrfKey: alice.VRFKey(), Listing: listing, Stake: 150 * tally,
 	}
 	if p := get(t, c, alice); p.String() != want.String() {
 		t.Fatalf("stored %v", p)
@@ -81,34 +83,30 @@ func TestRegisterRefuses(t *testing.T) {
 		words string
 	}{
 		"signature of another chain": {func(m *message) {
-			m.Signature = sign(alice, wire.Statement("other", alice.Address, m.Role))
+			m.Signature = sign(alice, wire.Statement("other", alice.Address))
 		}, provider.ErrSignature, "sign again"},
 		"signature for another account": {func(m *message) {
-			m.Signature = sign(alice, wire.Statement(chaintest.ChainID, bob.Address, m.Role))
+			m.Signature = sign(alice, wire.Statement(chaintest.ChainID, bob.Address))
 		}, provider.ErrSignature, ""},
-		"signature for another role": {func(m *message) {
-			m.Signature = sign(alice, wire.Statement(chaintest.ChainID, alice.Address, providerv1.ROLE_CHALLENGER))
-		}, provider.ErrSignature, ""},
-		"signature by another key": {func(m *message) { m.PeerKey = bob.PeerKey() }, provider.ErrSignature, ""},
-		"no signature":             {func(m *message) { m.Signature = nil }, provider.ErrSignature, ""},
-		"low stake":                {func(m *message) { m.Stake-- }, provider.ErrMinStake, "99999999 utally offered, 100000000 needed"},
-		"no money":                 {func(m *message) { m.Stake = 2_001 * tally }, sdkerrors.ErrInsufficientFunds, ""},
-		"more than all money":      {func(m *message) { m.Stake = 1<<64 - 1 }, sdkerrors.ErrInsufficientFunds, ""},
-		"no role":                  {func(m *message) { m.Role = 0 }, provider.ErrListing, "choose provider"},
-		"unknown role":             {func(m *message) { m.Role = 9 }, provider.ErrListing, "choose provider"},
-		"short key":                {func(m *message) { m.PeerKey = m.PeerKey[:31] }, provider.ErrKey, "31 bytes"},
-		"weak key":                 {func(m *message) { m.PeerKey = make([]byte, 32) }, provider.ErrKey, "small order"},
-		"provider without vrf":     {func(m *message) { m.VrfKey = nil }, provider.ErrKey, "vrf_key"},
-		"validator without vrf":    {func(m *message) { m.Role, m.VrfKey = providerv1.ROLE_VALIDATOR, nil }, provider.ErrKey, "vrf_key"},
-		"weak vrf key":             {func(m *message) { m.VrfKey = make([]byte, 32) }, provider.ErrKey, "small order"},
-		"vrf key of a challenger": {func(m *message) {
-			m.Role, m.Listing = providerv1.ROLE_CHALLENGER, providerv1.Listing{}
-		}, provider.ErrKey, "a challenger has none"},
-		"under nobody":     {func(m *message) { m.Listing.Validator = "" }, provider.ErrListing, "name the one"},
-		"under a stranger": {func(m *message) { m.Listing.Validator = bob.String() }, provider.ErrNotRegistered, bob.String()},
-		"price":            {func(m *message) { m.Listing.UnitPrice = wire.MaxPrice + 1 }, provider.ErrListing, "price"},
+		"signature by another key":    {func(m *message) { m.PeerKey = bob.PeerKey() }, provider.ErrSignature, ""},
+		"no signature":                {func(m *message) { m.Signature = nil }, provider.ErrSignature, ""},
+		"low stake":                   {func(m *message) { m.Stake-- }, provider.ErrMinStake, "99999999 utally offered, 100000000 needed"},
+		"no money":                    {func(m *message) { m.Stake = 2_001 * tally }, sdkerrors.ErrInsufficientFunds, ""},
+		"more than all money":         {func(m *message) { m.Stake = 1<<64 - 1 }, sdkerrors.ErrInsufficientFunds, ""},
+		"no role":                     {func(m *message) { m.Roles = nil }, provider.ErrListing, "choose of provider"},
+		"unknown role":                {func(m *message) { m.Roles = []providerv1.Role{1, 9} }, provider.ErrListing, "choose of provider"},
+		"a role twice":                {func(m *message) { m.Roles = []providerv1.Role{1, 1} }, provider.ErrListing, "each once"},
+		"roles out of order":          {func(m *message) { m.Roles = []providerv1.Role{3, 1} }, provider.ErrListing, "in this order"},
+		"low stake of the other role": {func(m *message) { m.Roles = []providerv1.Role{1, 2} }, provider.ErrMinStake, "1000000000 needed"},
+		"short key":                   {func(m *message) { m.PeerKey = m.PeerKey[:31] }, provider.ErrKey, "31 bytes"},
+		"weak key":                    {func(m *message) { m.PeerKey = make([]byte, 32) }, provider.ErrKey, "small order"},
+		"no vrf key":                  {func(m *message) { m.VrfKey = nil }, provider.ErrKey, "vrf_key"},
+		"weak vrf key":                {func(m *message) { m.VrfKey = make([]byte, 32) }, provider.ErrKey, "small order"},
+		"under nobody":                {func(m *message) { m.Listing.Validator = "" }, provider.ErrListing, "name the one"},
+		"under a stranger":            {func(m *message) { m.Listing.Validator = bob.String() }, provider.ErrNotRegistered, bob.String()},
+		"price":                       {func(m *message) { m.Listing.UnitPrice = wire.MaxPrice + 1 }, provider.ErrListing, "price"},
 		"price of a challenger": {func(m *message) {
-			m.Role, m.Listing.Validator, m.VrfKey = providerv1.ROLE_CHALLENGER, "", nil
+			m.Roles, m.Listing.Validator = []providerv1.Role{providerv1.ROLE_CHALLENGER}, ""
 		}, provider.ErrListing, "unit_price"},
 		"many addrs":  {func(m *message) { m.Listing.Addrs = make([]string, 9) }, provider.ErrListing, "9 addrs"},
 		"long addr":   {func(m *message) { m.Listing.Addrs = []string{"/" + strings.Repeat("a", 256)} }, provider.ErrListing, "multiaddr"},
@@ -151,14 +149,72 @@ func TestOthersCannotAct(t *testing.T) {
 	}
 }
 
+var provides = []providerv1.Role{providerv1.ROLE_PROVIDER}
+
+// An account takes on roles and gives them up, behind one stake, but gives up none while work is open.
+func TestRolesOfOneAccount(t *testing.T) {
+	c := newChain(t)
+	c.Deliver(bob, bob.Register(providerv1.ROLE_VALIDATOR, 1_000*tally, providerv1.Listing{}))
+	roles := func(l providerv1.Listing, roles ...providerv1.Role) *providerv1.MsgUpdate {
+		return &providerv1.MsgUpdate{Account: bob.String(), Listing: l, Roles: roles}
+	}
+	under := providerv1.Listing{UnitPrice: 7, Validator: bob.String()}
+	c.Refuse(provider.ErrListing, bob, roles(under, providerv1.ROLE_VALIDATOR)) // no provider
+	c.Refuse(provider.ErrListing, bob, roles(under, providerv1.ROLE_PROVIDER))  // under itself, and no validator any more
+	c.Deliver(bob, roles(under, providerv1.ROLE_PROVIDER, providerv1.ROLE_VALIDATOR, providerv1.ROLE_CHALLENGER))
+	counts := func(validators, providers, challengers int) {
+		t.Helper()
+		judges, err := c.Provider.Validators(c.Ctx(), 99)
+		if err != nil {
+			t.Fatal(err)
+		}
+		team, err := c.Provider.Providers(c.Ctx(), bob.Address, nil, 99)
+		if err != nil || len(team) != providers {
+			t.Fatalf("%d provide under it, want %d: %v", len(team), providers, err)
+		}
+		if got := slices.ContainsFunc(judges, func(x providerv1.Candidate) bool { return x.Account == bob.String() }); got != (validators > 0) {
+			t.Fatalf("it judges: %v", got)
+		}
+		watch, err := c.Provider.WithRole(c.Ctx(), providerv1.ROLE_CHALLENGER)
+		if err != nil || len(watch) != challengers {
+			t.Fatalf("%d challenge, want %d: %v", len(watch), challengers, err)
+		}
+		if err := c.Provider.Invariant(c.Ctx()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counts(1, 1, 1)
+	ctx := c.Ctx()
+	if err := c.Provider.Reserve(ctx, bob.Address, 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Provider.Update(ctx, bob.Address, providerv1.Listing{}, []providerv1.Role{providerv1.ROLE_VALIDATOR}); !errors.Is(err, provider.ErrOpenWork) {
+		t.Fatalf("roles were given up while work is open: %v", err)
+	}
+	c.Deliver(bob, roles(providerv1.Listing{}, providerv1.ROLE_VALIDATOR))
+	counts(1, 0, 0)
+	c.Deliver(bob, roles(providerv1.Listing{}, providerv1.ROLE_CHALLENGER))
+	counts(0, 0, 1)
+	c.Deliver(bob, &providerv1.MsgWithdraw{Account: bob.String(), Amount: 800 * tally})
+	again := roles(providerv1.Listing{}, providerv1.ROLE_VALIDATOR, providerv1.ROLE_CHALLENGER)
+	c.Refuse(provider.ErrMinStake, bob, again)
+	again.Stake = 1_000 * tally // what is short comes out of the balance, once
+	c.Deliver(bob, again)
+	c.Deliver(bob, again)
+	if p := get(t, c, bob); p.Stake != 1_000*tally {
+		t.Fatalf("%d utally are staked", p.Stake)
+	}
+	counts(1, 0, 1)
+}
+
 func TestUpdate(t *testing.T) {
 	c := newChain(t)
-	c.Refuse(provider.ErrNotRegistered, alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: listing})
+	c.Refuse(provider.ErrNotRegistered, alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: listing, Roles: provides})
 	c.Deliver(alice, alice.Register(providerv1.ROLE_PROVIDER, 150*tally, listing))
 
 	dearer := listing
 	dearer.UnitPrice = 9
-	b := c.Deliver(alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: dearer})
+	b := c.Deliver(alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: dearer, Roles: provides})
 	if p := get(t, c, alice); p.Listing.UnitPrice != 9 || p.Stake != 150*tally {
 		t.Fatalf("stored %v", p)
 	}
@@ -168,14 +224,14 @@ func TestUpdate(t *testing.T) {
 
 	moved := dearer
 	moved.Validator = other.String()
-	c.Deliver(alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: moved})
+	c.Deliver(alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: moved, Roles: provides})
 	for v, n := range map[*chaintest.Account]int{&lead: 0, &other: 1} {
 		if ps, err := c.Provider.Providers(c.Ctx(), v.Address, nil, 9); err != nil || len(ps) != n {
 			t.Fatalf("%s leads %v, %v", v.Name, ps, err)
 		}
 	}
 	moved.Validator = alice.String()
-	c.Refuse(provider.ErrListing, alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: moved})
+	c.Refuse(provider.ErrListing, alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: moved, Roles: provides})
 }
 
 // Who owns a peer is said by both, and unsaid likewise by its own account alone.

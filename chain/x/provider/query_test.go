@@ -57,7 +57,7 @@ func TestQueries(t *testing.T) {
 	}
 
 	p, err := q.Peer(ctx, &providerv1.QueryPeerRequest{Account: lead.String()})
-	if err != nil || p.Peer.Role != providerv1.ROLE_VALIDATOR {
+	if err != nil || p.Peer.Roles[0] != providerv1.ROLE_VALIDATOR {
 		t.Fatalf("%v, %v", p, err)
 	}
 	k, err := q.PeerByKey(ctx, &providerv1.QueryPeerByKeyRequest{PeerKey: lead.PeerKey()})

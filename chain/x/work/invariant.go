@@ -93,12 +93,17 @@ func (s *leaseStore) checkAsked(ctx context.Context, asked map[string]int) error
 // checkStakes: of every peer as much is reserved as the leases and disputes reserve, and
 // it owes as many answers as their disputes say.
 func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64, unanswered map[string]uint32, bonds map[string]uint64) error {
+	seen := map[string]bool{}
 	for _, role := range []providerv1.Role{providerv1.ROLE_PROVIDER, providerv1.ROLE_VALIDATOR, providerv1.ROLE_CHALLENGER} {
 		peers, err := k.stakes.WithRole(ctx, role)
 		if err != nil {
 			return err
 		}
 		for _, p := range peers {
+			if seen[p.Account] {
+				continue // in another role
+			}
+			seen[p.Account] = true
 			if want := reserved[p.Account] + bonds[p.Account]; p.Reserved < want || p.Reserved > want && bonds != nil {
 				return fmt.Errorf("%s has %d utally of stake reserved, its leases and disputes reserve %d", p.Account, p.Reserved, want)
 			}

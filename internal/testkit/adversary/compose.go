@@ -225,6 +225,12 @@ func (c *composer) put(m protoreflect.Message, fd protoreflect.FieldDescriptor, 
 		if integer(fd.Kind()) && !fd.IsList() {
 			m.Set(fd, number(fd.Kind(), uint64(v)))
 		}
+	case []int:
+		if integer(fd.Kind()) && fd.IsList() {
+			for _, n := range v {
+				m.Mutable(fd).List().Append(number(fd.Kind(), uint64(n)))
+			}
+		}
 	case proto.Message:
 		b, err := proto.Marshal(v)
 		if err != nil || !message {

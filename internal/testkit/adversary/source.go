@@ -49,7 +49,7 @@ func ofPeople() map[string]func(*composer) any {
 			return named("v2").String()
 		},
 		"MsgPostOrder.signature": func(c *composer) any {
-			return ed25519.Sign(c.actor.Peer, wire.Statement(chaintest.ChainID, c.actor.Address, providerv1.ROLE_UNSPECIFIED))
+			return ed25519.Sign(c.actor.Peer, wire.Statement(chaintest.ChainID, c.actor.Address))
 		},
 		"to_address":         of(everybody),
 		"amount":             func(*composer) any { return worktest.Tally },
@@ -57,9 +57,9 @@ func ofPeople() map[string]func(*composer) any {
 		"MsgSend.amount":     func(*composer) any { c := coin.Of(worktest.Tally)[0]; return &c },
 		"fee_bps":            func(*composer) any { return 500 },
 		"max_leases":         func(*composer) any { return 8 },
-		"role":               func(c *composer) any { return 1 + c.Pick%3 },
+		"roles":              func(c *composer) any { return c.roles() },
 		"peer_key":           func(c *composer) any { return c.actor.PeerKey() },
-		"vrf_key":            (*composer).vrfKey,
+		"vrf_key":            func(c *composer) any { return c.actor.VRFKey() },
 		"listing.validator":  (*composer).underWhom,
 		"listing.unit_price": (*composer).price,
 	}
@@ -211,11 +211,14 @@ func (c *composer) move() any {
 	return &dispute.Pick{Index: c.Pick / 2}
 }
 
-func (c *composer) vrfKey() any {
-	if providerv1.Role(1+c.Pick%3) == providerv1.ROLE_CHALLENGER {
-		return nil
+// roles are one to three, as Pick says.
+func (c *composer) roles() (out []int) {
+	for i := range 3 {
+		if (1+c.Pick%7)>>i&1 == 1 {
+			out = append(out, 1+i)
+		}
 	}
-	return c.actor.VRFKey()
+	return out
 }
 
 func (c *composer) underWhom() any {
@@ -233,13 +236,7 @@ func (c *composer) price() any {
 }
 
 // provides reports whether the listing that is sent is a provider's.
-func (c *composer) provides() bool {
-	if strings.HasSuffix(c.Msg, "MsgRegister") {
-		return providerv1.Role(1+c.Pick%3) == providerv1.ROLE_PROVIDER
-	}
-	peer, err := c.Provider.Get(c.ctx, c.actor.Address)
-	return err == nil && peer.Role == providerv1.ROLE_PROVIDER
-}
+func (c *composer) provides() bool { return slices.Contains(c.roles(), int(providerv1.ROLE_PROVIDER)) }
 
 // order is one that everybody could compute; or one of many shards, whose states are
 // mere names. Pick says how long its slots' names are, how many shards it has, and
@@ -479,6 +476,6 @@ func (c *composer) sign(m sdk.Msg) {
 			m.Truth = wire.OutcomesToProto(c.truth())
 		}
 	case *providerv1.MsgRegister:
-		m.Signature = ed25519.Sign(c.actor.Peer, wire.Statement(chaintest.ChainID, c.actor.Address, m.Role))
+		m.Signature = ed25519.Sign(c.actor.Peer, wire.Statement(chaintest.ChainID, c.actor.Address))
 	}
 }

@@ -47,14 +47,10 @@ func (a Account) VRFKey() []byte { return a.VRF.Public().(ed25519.PublicKey) }
 
 // Register returns the signed message that registers the account.
 func (a Account) Register(role providerv1.Role, stake uint64, l providerv1.Listing) *providerv1.MsgRegister {
-	m := &providerv1.MsgRegister{
-		Account: a.String(), Role: role, PeerKey: a.PeerKey(), Stake: stake, Listing: l,
-		Signature: ed25519.Sign(a.Peer, wire.Statement(ChainID, a.Address, role)),
+	return &providerv1.MsgRegister{
+		Account: a.String(), Roles: []providerv1.Role{role}, PeerKey: a.PeerKey(), VrfKey: a.VRFKey(), Stake: stake, Listing: l,
+		Signature: ed25519.Sign(a.Peer, wire.Statement(ChainID, a.Address)),
 	}
-	if role != providerv1.ROLE_CHALLENGER {
-		m.VrfKey = a.VRFKey()
-	}
-	return m
 }
 
 func edKey(name string) ed25519.PrivateKey {
@@ -126,7 +122,7 @@ func peer(name string, role providerv1.Role, stake uint64, l providerv1.Listing)
 	m := Named(name).Register(role, stake, l)
 	return func(g *app.Genesis) {
 		g.Peers = append(g.Peers, providerv1.Peer{
-			Account: m.Account, Role: role, PeerKey: m.PeerKey, VrfKey: m.VrfKey, Listing: l, Stake: stake,
+			Account: m.Account, Roles: []providerv1.Role{role}, PeerKey: m.PeerKey, VrfKey: m.VrfKey, Listing: l, Stake: stake,
 		})
 	}
 }

@@ -43,6 +43,8 @@ type Options struct {
 	Play map[string]func(ctx context.Context, env *role.Env) error
 	// Idle roles register and do nothing until Begin.
 	Idle []string
+	// Also are further roles of a role's account, by its name.
+	Also map[string][]home.Role
 }
 
 // Network is a running network.
@@ -175,6 +177,7 @@ func (n *Network) prepare(env *role.Env) {
 
 // run does what a role does while the test lets it.
 func (n *Network) run(ctx context.Context, h *home.Home, env *role.Env) error {
+	h.Settings.SetAlso(n.options.Also[env.Name])
 	if err := runner.Register(ctx, h, env); err != nil {
 		return err
 	}

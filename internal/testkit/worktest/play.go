@@ -13,7 +13,6 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
-	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
@@ -46,7 +45,7 @@ func Offer(c *chaintest.Chain, name string) chaintest.Block {
 func Post(o job.Order) *marketv1.MsgPostOrder {
 	return &marketv1.MsgPostOrder{
 		Consumer: o.Consumer, Order: wire.OrderToProto(&o),
-		Signature: ed25519.Sign(Consumer.Peer, wire.Statement(o.Chain, Consumer.Address, providerv1.ROLE_UNSPECIFIED)),
+		Signature: ed25519.Sign(Consumer.Peer, wire.Statement(o.Chain, Consumer.Address)),
 	}
 }
 
