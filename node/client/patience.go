@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +21,7 @@ func patient(most time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
 		for begun := time.Now(); ; {
 			err := invoke(ctx, method, req, reply, c, o...)
-			if status.Code(err) != codes.Unavailable {
+			if !away(err) {
 				answered.Store(true)
 				return err
 			}
@@ -34,4 +35,12 @@ func patient(most time.Duration) grpc.UnaryClientInterceptor {
 			}
 		}
 	}
+}
+
+// starting is what the SDK answers between a node's start and its first block: it has no state yet.
+const starting = "context did not contain latest block height"
+
+// away reports whether an error says that a node does not answer now.
+func away(err error) bool {
+	return status.Code(err) == codes.Unavailable || err != nil && strings.Contains(err.Error(), starting)
 }

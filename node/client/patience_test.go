@@ -13,7 +13,8 @@ import (
 // A question to a node that starts again is asked until it answers. One that has never answered, as
 // under a wrong address, is not waited for, nor is one that stays away.
 func TestQuestionsOutliveARestart(t *testing.T) {
-	away := status.Error(codes.Unavailable, "error reading from server: EOF")
+	gone := status.Error(codes.Unavailable, "error reading from server: EOF")
+	blank := status.Error(codes.Unknown, "codespace sdk code 26: invalid height: context did not contain latest block height in either check state or finalize block state (43)")
 	refused := status.Error(codes.NotFound, "no such lease")
 	for name, x := range map[string]struct {
 		replies []error // to one question after another, the last again and again
@@ -22,10 +23,10 @@ func TestQuestionsOutliveARestart(t *testing.T) {
 	}{
 		"answers":          {[]error{nil}, 2, nil},
 		"refuses":          {[]error{nil, refused}, 2, refused},
-		"starts again":     {[]error{nil, away, away, nil}, 4, nil},
-		"never answered":   {[]error{away, away}, 2, away},
-		"stays away":       {[]error{nil, away}, 0, away},
-		"refused is there": {[]error{refused, away, nil}, 3, nil},
+		"starts again":     {[]error{nil, gone, blank, blank, nil}, 5, nil},
+		"never answered":   {[]error{gone, gone}, 2, gone},
+		"stays away":       {[]error{nil, gone}, 0, gone},
+		"refused is there": {[]error{refused, gone, nil}, 3, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
@@ -46,7 +47,7 @@ func TestQuestionsOutliveARestart(t *testing.T) {
 	ask := patient(time.Hour)
 	_ = ask(ctx, "", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil })
 	stop()
-	if err := ask(ctx, "", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return away }); err != away {
+	if err := ask(ctx, "", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return gone }); err != gone {
 		t.Fatalf("who has given up is kept waiting: %v", err)
 	}
 }

@@ -182,3 +182,35 @@ func TestSettingsAreWholeNumbers(t *testing.T) {
 		}
 	}
 }
+
+// Further roles bring their settings with them, and take them along; what cannot be is refused.
+func TestFurtherRoles(t *testing.T) {
+	s := full(t)
+	s.SetAlso([]Role{Provider, Challenger})
+	if err := s.Check(); err != nil || s.Provider == nil || s.Provider.UnitPrice != UnitPrice || !s.Is(Challenger) {
+		t.Fatalf("%+v: %v", s, err)
+	}
+	text, err := s.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := ParseSettings(text); err != nil || !reflect.DeepEqual(back.Roles(), []Role{Validator, Provider, Challenger}) {
+		t.Fatalf("became %v: %v", back.Roles(), err)
+	}
+	s.SetAlso(nil)
+	if err := s.Check(); err != nil || s.Provider != nil || s.Is(Provider) {
+		t.Fatalf("%+v: %v", s, err)
+	}
+	for name, also := range map[string][]Role{
+		"validator": {Validator}, "consumer": {Consumer}, "unknown": {"miner"}, "twice": {Provider, Provider},
+	} {
+		s.SetAlso(also)
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "also") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	consumer := Settings{Role: Consumer, Name: "c", Chain: "c", Node: node, Also: []Role{Provider}}
+	if err := consumer.complete("c"); err == nil || !strings.Contains(err.Error(), "also") {
+		t.Errorf("a consumer that provides: %v", err)
+	}
+}
