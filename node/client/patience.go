@@ -21,11 +21,10 @@ func patient(most time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
 		for begun := time.Now(); ; {
 			err := invoke(ctx, method, req, reply, c, o...)
-			if !away(err) {
+			if status.Code(err) != codes.Unavailable {
 				answered.Store(true)
-				return err
 			}
-			if !answered.Load() || time.Since(begun) > most {
+			if !away(err) || !answered.Load() || time.Since(begun) > most {
 				return err
 			}
 			select {

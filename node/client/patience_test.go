@@ -24,6 +24,7 @@ func TestQuestionsOutliveARestart(t *testing.T) {
 		"answers":          {[]error{nil}, 2, nil},
 		"refuses":          {[]error{nil, refused}, 2, refused},
 		"starts again":     {[]error{nil, gone, blank, blank, nil}, 5, nil},
+		"just started":     {[]error{blank, blank, nil}, 4, nil},
 		"never answered":   {[]error{gone, gone}, 2, gone},
 		"stays away":       {[]error{nil, gone}, 0, gone},
 		"refused is there": {[]error{refused, gone, nil}, 3, nil},
