@@ -44,6 +44,7 @@ type Files struct {
 	Draws      int             // how often custodians were drawn; 0 until the first tick
 	Due        int64           // protocol time, ms, until which they are in time; 0 once a quorum has spoken
 	Said       Word            // by a quorum; Silent until then
+	Unable     []string        // who cannot keep this order, and is drawn no more
 
 	Questions []Question // open questions to its custodians
 }
@@ -110,7 +111,7 @@ func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error
 	if len(drawn) < c.Quorum() {
 		return nil, fmt.Errorf("%d of the validators that were tried can put up %d utally to keep the order's files, the order wants %d", len(drawn), bond, c.Quorum())
 	}
-	l.Files = Files{Draws: l.Files.Draws + 1, Due: now + time}
+	l.Files = Files{Draws: l.Files.Draws + 1, Due: now + time, Unable: l.Files.Unable}
 	var effects []Effect
 	for _, a := range drawn {
 		held, err := l.Reserve.hold(a, ForFiles, bond)
@@ -153,7 +154,7 @@ func (e AttestFiles) apply(l *Lease, now int64) ([]Effect, error) {
 	k.Says = e.Says
 	effects := []Effect{{Emit, e.By, uint64(f.Draws), "files " + e.Says.String()}}
 	if e.Says == Cannot {
-		l.bar(e.By)
+		f.Unable = append(f.Unable, e.By)
 		if f.says(Silent) == 0 { // nobody else is waited for
 			f.Due = now
 		}
@@ -285,5 +286,6 @@ func (f *Files) Code(w *canon.Codec) {
 	w.Int(&f.Draws, MaxUnits+1)
 	w.I64(&f.Due)
 	w.U8((*uint8)(&f.Said))
+	canon.Seq(w, &f.Unable, MaxParties, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	canon.Seq(w, &f.Questions, maxCustodians, 38, codeQuestion)
 }

@@ -371,3 +371,31 @@ func TestQuestionsEndWithTheDraw(t *testing.T) {
 		t.Fatalf("%+v, %v; the asker has %d", w.lease.Files, w.lease.Questions(), w.purse[asker])
 	}
 }
+
+// Who cannot keep an order is drawn for it no more, and still computes: a quorum has the files.
+func TestWhoCannotKeepStillComputes(t *testing.T) {
+	for nonce := uint64(1); ; nonce++ {
+		m := manyRolesMatch()
+		m.Order.Nonce, m.Providers = nonce, m.Providers[2:] // v1 alone
+		m.Validators = append(m.Validators, party("v5", Rates{}))
+		m.Order.Conditions.MinProviders = 1
+		w := beginWorld(t, m)
+		if w.lease.Files.custodian("v1") == nil {
+			continue
+		}
+		w.do(AttestFiles{By: "v1", Draw: 1, Says: Cannot})
+		for _, k := range w.lease.Files.Custodians {
+			if k.Says == Silent {
+				w.do(AttestFiles{By: k.Account, Draw: 1, Says: Had})
+			}
+		}
+		w.pass(1)
+		if w.lease.Phase != Active || find(w.lease.referees(), "v1") != nil {
+			t.Fatalf("the lease is %v: %s", w.lease.Phase, w.lease.Reason)
+		}
+		if err := w.assign(0, "v1"); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+}

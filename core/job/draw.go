@@ -150,9 +150,10 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 }
 
 // referees returns who may be drawn: nobody of the owner of the lead of the moment, nor who was
-// convicted in this lease. That lead may have taken over from the first.
+// convicted in this lease, or cannot keep it. That lead may have taken over from the first.
 func (l *Lease) referees() []Party {
-	return slices.DeleteFunc(l.apart(l.Auditors, l.Lead()), func(p Party) bool { return slices.Contains(l.Barred, p.Account) })
+	gone := slices.Concat(l.Barred, l.Files.Unable)
+	return slices.DeleteFunc(l.apart(l.Auditors, l.Lead()), func(p Party) bool { return slices.Contains(gone, p.Account) })
 }
 
 // computers returns who computes an attempt, or has computed it.

@@ -142,7 +142,7 @@ type Lease struct {
 	Faults   []Fault   // units given up, by provider
 	Queue    []Waiting // idle providers that want a unit, in the order in which they said so
 	Sweep    int       // units of the round, from the last back, whose custodians are to be looked at, since one was convicted
-	Barred   []string  // providers that get no more units, auditors and custodians that are drawn no more, convicted or not able
+	Barred   []string  // providers that get no more units, auditors and custodians that are drawn no more
 
 	Audits  AuditCount
 	Count   Count     // of the units of the round
@@ -291,7 +291,7 @@ const Insurance = "insurance"
 func (l Lease) clone() Lease {
 	l.Leads = slices.Clone(l.Leads)
 	l.Files.Custodians = slices.Clone(l.Files.Custodians)
-	l.Files.Questions = slices.Clone(l.Files.Questions)
+	l.Files.Questions, l.Files.Unable = slices.Clone(l.Files.Questions), slices.Clone(l.Files.Unable)
 	l.Asked = slices.Clone(l.Asked)
 	l.Units = slices.Clone(l.Units)
 	l.Past = slices.Clone(l.Past)

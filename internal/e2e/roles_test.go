@@ -53,3 +53,18 @@ func TestAccountsOfSeveralRoles(t *testing.T) {
 		t.Errorf("paid %+v, %d rounds of %d", l.Ledger.Paid, l.Round, len(l.Merges))
 	}
 }
+
+// All validators provide: an honest order settles, for whoever is to keep its files takes them from the consumer.
+func TestAllValidatorsProvide(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{
+		Config: func(c *devnet.Config) { c.Validators = 4 },
+		Spec:   func(s *consume.Spec) { s.Conditions.Assurance = consume.SpecAssurance{Replicas: 2} },
+		Also:   map[string][]home.Role{"validator-0": {home.Provider}, "validator-1": {home.Provider}, "validator-2": {home.Provider}, "validator-3": {home.Provider}},
+		Idle:   []string{"challenger-0"},
+	})
+	l := n.Settle(n.Post(nil))
+	if l.Files.Said != job.Had || l.Reason != "" {
+		t.Errorf("files %v, %s", l.Files.Said, l.Reason)
+	}
+}

@@ -106,7 +106,8 @@ func (x *Exchange) Read(ctx context.Context, l *job.Lease, f job.File, from ...s
 func (x *Exchange) FetchFile(ctx context.Context, l *job.Lease, f job.File) (store.Ref, error) {
 	from := whom{from: Holders(l), consumer: true, spare: Others(l)}
 	provides := slices.ContainsFunc(l.Providers, func(p job.Party) bool { return p.Account == x.Me })
-	if provides && !slices.Contains(Holders(l), x.Me) {
+	holds := l.Lead() == x.Me || slices.ContainsFunc(l.Files.Custodians, func(k job.FileCustodian) bool { return k.Account == x.Me })
+	if provides && !holds {
 		from = whom{from: Custodians(l), spare: Others(l)}
 	}
 	return x.fetch(ctx, l, Pin(l.Order.ID()), f, from)

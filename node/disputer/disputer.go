@@ -261,7 +261,7 @@ func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, a
 		return false, err
 	}
 	s, err := l.Subject(t, attempt)
-	if err != nil {
+	if err != nil || s.Defender == p.env.Account.Address { // a forced attempt is wrong by duty, and nobody challenges its own
 		return false, err
 	}
 	w, err := p.whole(ctx, l, t, s.Claim.Inputs)

@@ -109,21 +109,21 @@ func (c *challenger) lease(ctx context.Context, l *job.Lease, now int64) (some b
 	return some
 }
 
-// next returns the oldest work of a lease that has not been checked here. What
+// next returns the oldest work of others in a lease that has not been checked here. What
 // another disputes is looked at again when that dispute is over, if time is left
 // to dispute it then: others may challenge true work, or challenge false work
 // badly on purpose.
 func (c *challenger) next(l *job.Lease) (t job.Target, name string, ok bool) {
-	shards := l.Order.Problem.Shards
+	shards, me := l.Order.Problem.Shards, c.env.Account.Address
 	for i := range l.Units {
-		if u := &l.Units[i]; u.Status >= job.Counted && !c.waits(l, job.UnitTarget(i)) {
+		if u := &l.Units[i]; u.Status >= job.Counted && u.Provider != me && !c.waits(l, job.UnitTarget(i)) {
 			if name := leases.AttemptName(l.Order.ID(), i, u.Attempt); !c.noted(l, name) {
 				return job.UnitTarget(i), name, true
 			}
 		}
 		if round := i / shards; i%shards == shards-1 && round < l.Round && l.Order.Problem.Merges() {
 			t := job.MergeTarget(round)
-			if name := fmt.Sprintf("merge-%d-%d", round, l.Attempt(t)); !c.waits(l, t) && !c.noted(l, name) {
+			if name := fmt.Sprintf("merge-%d-%d", round, l.Attempt(t)); l.Merges[round].By != me && !c.waits(l, t) && !c.noted(l, name) {
 				return t, name, true
 			}
 		}
