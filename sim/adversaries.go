@@ -342,7 +342,7 @@ func replicate(t *training, f forgery, a assurance, dishonest float64, r *rand.R
 	if err != nil {
 		return outcome{}, err
 	}
-	found := proof.Compare(t.problem.Start, [][]proof.Replica{all}, a.replicas, proof.Decide, func(c proof.Claim) (bool, bool) {
+	found := proof.Compare(t.problem.Start, [][]proof.Replica{all}, a.replicas, func(c proof.Claim) (bool, bool) {
 		return c.Output != forged[steps] || loser != dispute.Defender, true
 	})
 	if colluders > 0 {

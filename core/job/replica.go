@@ -172,7 +172,7 @@ func (l *Lease) compare(i int, now int64) ([]Effect, error) {
 			stands[shown.output()] = true
 		}
 	}
-	f := proof.Compare(level[0].Input, [][]proof.Replica{level}, least, proof.Decide, func(c proof.Claim) (right, known bool) {
+	f := proof.Compare(level[0].Input, [][]proof.Replica{level}, least, func(c proof.Claim) (right, known bool) {
 		return stands[c.Output], !stands[c.Output] || len(stands) == 1
 	})
 	switch {

@@ -20,17 +20,6 @@ type Claim struct {
 	Input, Output canon.Hash
 }
 
-// Rule says what a difference between replicas leads to.
-type Rule uint8
-
-// The rules. By Decide a dispute tells who is wrong, be it the majority, and
-// only they lose. AllLose is MatrixAI's literal rule: everybody at the level
-// does, without a dispute.
-const (
-	Decide Rule = iota
-	AllLose
-)
-
 // Decided tells the outcome of the dispute about a claim: whether it is right,
 // and whether that is known yet.
 type Decided func(Claim) (right, known bool)
@@ -53,7 +42,7 @@ type Finding struct {
 //
 // Source: DCI network, section on security levels; protocols of replication with
 // a referee in place of a vote.
-func Compare(input canon.Hash, levels [][]Replica, replicas int, rule Rule, decided Decided) Finding {
+func Compare(input canon.Hash, levels [][]Replica, replicas int, decided Decided) Finding {
 	f := Finding{Output: input, Accepted: true}
 	for level, all := range levels {
 		var claims []Claim
@@ -71,7 +60,7 @@ func Compare(input canon.Hash, levels [][]Replica, replicas int, rule Rule, deci
 		}
 		right := claims
 		if len(claims) > 1 {
-			right = f.settle(all, claims, rule, decided)
+			right = f.settle(all, claims, decided)
 		}
 		if len(right) != 1 || count < replicas {
 			f.Accepted = false
@@ -85,20 +74,17 @@ func Compare(input canon.Hash, levels [][]Replica, replicas int, rule Rule, deci
 
 // settle tells which of several claims about one level is right, as far as that
 // is known, and notes who made the others.
-func (f *Finding) settle(all []Replica, claims []Claim, rule Rule, decided Decided) (right []Claim) {
-	wrong := claims
-	if rule == Decide {
-		wrong = nil
-		for _, c := range claims {
-			ok, known := decided(c)
-			switch {
-			case !known:
-				f.Open = append(f.Open, c)
-			case ok:
-				right = append(right, c)
-			default:
-				wrong = append(wrong, c)
-			}
+func (f *Finding) settle(all []Replica, claims []Claim, decided Decided) (right []Claim) {
+	var wrong []Claim
+	for _, c := range claims {
+		ok, known := decided(c)
+		switch {
+		case !known:
+			f.Open = append(f.Open, c)
+		case ok:
+			right = append(right, c)
+		default:
+			wrong = append(wrong, c)
 		}
 	}
 	for _, r := range all {

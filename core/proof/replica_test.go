@@ -36,22 +36,20 @@ func TestCompare(t *testing.T) {
 	wrongInput := append(at(1, first, 0, 0), at(1, name("lie 1"), 0)...)
 	for name, c := range map[string]struct {
 		levels  [][]Replica
-		rule    Rule
 		decided Decided
 		want    Finding
 	}{
-		"all equal":                        {[][]Replica{at(0, in, 0, 0, 0), at(1, first, 0, 0, 0)}, Decide, nil, Finding{Accepted: true, Levels: 2, Output: truth(1, first)}},
-		"all collude":                      {[][]Replica{at(0, in, 1, 1, 1)}, Decide, nil, Finding{Accepted: true, Levels: 1, Output: at(0, in, 1)[0].Output}},
-		"one is wrong":                     {[][]Replica{at(0, in, 0, 1, 0)}, Decide, refereed, Finding{Accepted: true, Levels: 1, Output: first, Wrong: []string{"p0.1"}}},
-		"the majority is wrong":            {[][]Replica{at(0, in, 1, 0, 1)}, Decide, refereed, Finding{Accepted: true, Levels: 1, Output: first, Wrong: []string{"p0.0", "p0.2"}}},
-		"all are wrong, differently":       {[][]Replica{at(0, in, 1, 2, 3)}, Decide, refereed, Finding{Output: in, Wrong: []string{"p0.0", "p0.1", "p0.2"}}},
-		"one is wrong and all lose":        {[][]Replica{at(0, in, 0, 1, 0)}, AllLose, nil, Finding{Output: in, Wrong: []string{"p0.0", "p0.1", "p0.2"}}},
-		"nothing is decided yet":           {[][]Replica{at(0, in, 0, 1, 0)}, Decide, func(Claim) (bool, bool) { return false, false }, Finding{Output: in, Open: []Claim{{0, in, first}, {0, in, at(0, in, 1)[0].Output}}}},
-		"too few":                          {[][]Replica{at(0, in, 0, 0)}, Decide, nil, Finding{Output: in}},
-		"a replica that was given a lie":   {[][]Replica{at(0, in, 0, 0, 0), wrongInput}, Decide, refereed, Finding{Output: first, Levels: 1, Idle: []string{"p1.0"}}},
-		"nobody was given the right thing": {[][]Replica{at(0, name("other"), 0, 0, 0)}, Decide, nil, Finding{Output: in, Idle: []string{"p0.0", "p0.1", "p0.2"}}},
+		"all equal":                        {[][]Replica{at(0, in, 0, 0, 0), at(1, first, 0, 0, 0)}, nil, Finding{Accepted: true, Levels: 2, Output: truth(1, first)}},
+		"all collude":                      {[][]Replica{at(0, in, 1, 1, 1)}, nil, Finding{Accepted: true, Levels: 1, Output: at(0, in, 1)[0].Output}},
+		"one is wrong":                     {[][]Replica{at(0, in, 0, 1, 0)}, refereed, Finding{Accepted: true, Levels: 1, Output: first, Wrong: []string{"p0.1"}}},
+		"the majority is wrong":            {[][]Replica{at(0, in, 1, 0, 1)}, refereed, Finding{Accepted: true, Levels: 1, Output: first, Wrong: []string{"p0.0", "p0.2"}}},
+		"all are wrong, differently":       {[][]Replica{at(0, in, 1, 2, 3)}, refereed, Finding{Output: in, Wrong: []string{"p0.0", "p0.1", "p0.2"}}},
+		"nothing is decided yet":           {[][]Replica{at(0, in, 0, 1, 0)}, func(Claim) (bool, bool) { return false, false }, Finding{Output: in, Open: []Claim{{0, in, first}, {0, in, at(0, in, 1)[0].Output}}}},
+		"too few":                          {[][]Replica{at(0, in, 0, 0)}, nil, Finding{Output: in}},
+		"a replica that was given a lie":   {[][]Replica{at(0, in, 0, 0, 0), wrongInput}, refereed, Finding{Output: first, Levels: 1, Idle: []string{"p1.0"}}},
+		"nobody was given the right thing": {[][]Replica{at(0, name("other"), 0, 0, 0)}, nil, Finding{Output: in, Idle: []string{"p0.0", "p0.1", "p0.2"}}},
 	} {
-		got := Compare(in, c.levels, 3, c.rule, c.decided)
+		got := Compare(in, c.levels, 3, c.decided)
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
@@ -87,7 +85,7 @@ func TestHonestReplicasAreNeverWrong(t *testing.T) {
 			truthful = truth(level, truthful)
 			levels = append(levels, all)
 		}
-		f := Compare(in, levels, replicas, Decide, refereed)
+		f := Compare(in, levels, replicas, refereed)
 		for _, p := range f.Wrong {
 			if honest[p] {
 				t.Fatalf("%s is honest, and wrong in %+v", p, f)
