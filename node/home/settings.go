@@ -40,11 +40,15 @@ func (s *Settings) Is(r Role) bool { return slices.Contains(s.Roles(), r) }
 
 // SetAlso changes the further roles of a home. A new provider has the prices of one that names none.
 func (s *Settings) SetAlso(also []Role) {
-	s.Also = also
-	switch provides := s.Is(Provider); {
-	case !provides:
+	if s.Also = also; !s.Is(Provider) {
 		s.Provider = nil
-	case s.Provider == nil:
+	}
+	s.price()
+}
+
+// price gives a provider that names no prices the usual ones.
+func (s *Settings) price() {
+	if s.Is(Provider) && s.Provider == nil {
 		s.Provider = &ProviderSettings{UnitPrice: UnitPrice, BytePrice: BytePrice}
 	}
 }
@@ -148,9 +152,7 @@ func (s *Settings) complete(dir string) (err error) {
 		_, port, _ := net.SplitHostPort(addr)
 		s.Listen = []string{"/ip4/127.0.0.1/tcp/" + port}
 	}
-	if s.Is(Provider) && s.Provider == nil {
-		s.Provider = &ProviderSettings{UnitPrice: UnitPrice, BytePrice: BytePrice}
-	}
+	s.price()
 	if s.Role == Validator {
 		if s.Validator == nil {
 			s.Validator = &ValidatorSettings{MaxLeases: 1}

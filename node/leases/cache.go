@@ -73,8 +73,8 @@ func (c *cache) evict() {
 }
 
 // retain lets go of all leases but those that live.
-func (c *cache) retain(live map[canon.Hash]uint64) {
-	maps.DeleteFunc(c.leases, func(id canon.Hash, _ cachedLease) bool { _, lives := live[id]; return !lives })
+func (c *cache) retain(lives func(canon.Hash) bool) {
+	maps.DeleteFunc(c.leases, func(id canon.Hash, _ cachedLease) bool { return !lives(id) })
 }
 
 // unread are the orders whose leases could not be read when last asked for, and why.

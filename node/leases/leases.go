@@ -155,12 +155,18 @@ func (f *Follower) Live(ctx context.Context, account string) ([]Lease, error) {
 			out = append(out, l)
 		}
 	}
-	kept := map[canon.Hash]uint64{} // of all that this process asks for
-	for _, v := range f.views {     // order: a union
-		maps.Copy(kept, v.live)
-	}
-	f.cache.retain(kept)
+	f.cache.retain(f.lives)
 	return out, nil
+}
+
+// lives reports whether a lease lives that some role of this process asks for.
+func (f *Follower) lives(id canon.Hash) bool {
+	for _, v := range f.views { // order: any
+		if _, ok := v.live[id]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // unanswered reports whether an error says that a node did not answer, and nothing

@@ -37,18 +37,6 @@ func candidateOf(p providerv1.Peer) providerv1.Candidate {
 	}
 }
 
-// candidacies names the groups in which a peer is a candidate, if it has the stake. Nobody draws
-// challengers.
-func candidacies(p providerv1.Peer) (groups []string) {
-	if is(p, providerv1.ROLE_PROVIDER) {
-		groups = append(groups, p.Listing.Validator)
-	}
-	if is(p, providerv1.ROLE_VALIDATOR) {
-		groups = append(groups, providerv1.ROLE_VALIDATOR.String())
-	}
-	return groups
-}
-
 // keep stores a peer that was another before, and keeps the index of candidates.
 func (k *Keeper) keep(ctx context.Context, account sdk.AccAddress, before, after providerv1.Peer) error {
 	if err := k.peers.Set(ctx, account, after); err != nil {
@@ -67,11 +55,15 @@ type peerUnder struct {
 	staked bool
 }
 
-func (p peerUnder) candidacies() []string {
-	if !p.staked {
-		return nil
+// candidacies names the groups in which a peer is a candidate. Nobody draws challengers.
+func (p peerUnder) candidacies() (groups []string) {
+	if p.staked && is(p.Peer, providerv1.ROLE_PROVIDER) {
+		groups = append(groups, p.Listing.Validator)
 	}
-	return candidacies(p.Peer)
+	if p.staked && is(p.Peer, providerv1.ROLE_VALIDATOR) {
+		groups = append(groups, providerv1.ROLE_VALIDATOR.String())
+	}
+	return groups
 }
 
 // list lets the index of candidates follow a peer.

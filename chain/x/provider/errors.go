@@ -14,6 +14,6 @@ var (
 	ErrAmount        = errorsmod.Register(Name, 9, "amount is zero: name a positive one")
 	ErrFreeStake     = errorsmod.Register(Name, 10, "free stake does not suffice: wait until work closes, or deposit more")
 	ErrReserved      = errorsmod.Register(Name, 11, "reserved stake does not suffice")
-	ErrOpenWork      = errorsmod.Register(Name, 12, "provider has open work: change the validator when it is done")
+	ErrOpenWork      = errorsmod.Register(Name, 12, "work is open: give up roles, or change the validator, when it is done")
 	ErrPayout        = errorsmod.Register(Name, 13, "payouts exceed the slashed stake")
 )

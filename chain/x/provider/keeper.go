@@ -202,7 +202,7 @@ func (k *Keeper) Update(ctx context.Context, account sdk.AccAddress, l providerv
 	p.Listing, p.Roles = l, roles
 	left, entered := without(groups(before), groups(p)), without(groups(p), groups(before))
 	if len(left) > 0 && p.Reserved > 0 {
-		return errorsmod.Wrapf(ErrOpenWork, "%d utally are reserved for what you do as %s", p.Reserved, left[0])
+		return errorsmod.Wrapf(ErrOpenWork, "%d utally are reserved", p.Reserved)
 	}
 	params, err := k.Params(ctx)
 	if err != nil {
