@@ -21,6 +21,7 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/codec"
 
+	"github.com/tally-network/tally/bench/solo"
 	"github.com/tally-network/tally/chain/app"
 	leasing "github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
@@ -62,7 +63,7 @@ type bystander struct {
 	bytes  atomic.Int64
 }
 
-func newBystander(s *solo) (*bystander, error) {
+func newBystander(s *solo.Chain) (*bystander, error) {
 	b := &bystander{}
 	b.server = grpc.NewServer(grpc.ForceServerCodecV2(raw{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		method, _ := grpc.MethodFromServerStream(stream)
@@ -115,7 +116,7 @@ func (c *counted) Write(p []byte) (int, error) {
 // idleRows measures what a role without work asks its node in each block, beside leases of others: its
 // leases, its turns in disputes, and protocol time. The node's part of the CPU is counted, too.
 func (c *many) idleRows(ctx context.Context) ([]Row, error) {
-	b, err := newBystander(c.solo)
+	b, err := newBystander(c.Chain)
 	if err != nil {
 		return nil, err
 	}
@@ -160,12 +161,12 @@ func prunedRows(ctx context.Context, o Options) ([]Row, error) {
 	}
 	defer os.RemoveAll(dir)
 	o.Tell("generating a state after %d settled orders", manySettled)
-	genesis, producer := soloGenesis(personOf("nobody").address())
+	genesis, producer := solo.Genesis(personOf("nobody").address())
 	db, err := dbm.NewGoLevelDB("application", dir, nil)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newSoloOn(db, genesis, producer, func(a *app.App, state map[string]json.RawMessage) error {
+	s, err := solo.New(db, genesis, producer, func(a *app.App, state map[string]json.RawMessage) error {
 		g := leasing.DefaultGenesis()
 		for i := range uint64(manySettled) {
 			leaf, order := canon.Sum("leaf", fmt.Append(nil, i)), manyOrder(i)
@@ -183,7 +184,7 @@ func prunedRows(ctx context.Context, o Options) ([]Row, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if _, err := s.block(time.Second); err != nil {
+		if _, err := s.Make(time.Second); err != nil {
 			return nil, err
 		}
 	}

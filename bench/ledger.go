@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	dbm "github.com/cosmos/cosmos-db"
+
 	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/bench/solo"
 	"github.com/tally-network/tally/chain/app"
 	chain "github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/core/canon"
@@ -21,7 +24,7 @@ import (
 // game fails when the game is over, at the settlement: what is measured is all
 // but that.
 type ledger struct {
-	*solo
+	*solo.Chain
 	players map[dispute.Side]*secp256k1.PrivKey
 	moves   int // that were made
 }
@@ -33,7 +36,7 @@ func newLedger(g dispute.Game) (*ledger, error) {
 	for _, side := range []dispute.Side{dispute.Defender, dispute.Challenger} {
 		l.players[side] = secp256k1.GenPrivKeyFromSecret([]byte(side.String()))
 	}
-	genesis, producer := soloGenesis(l.address(dispute.Defender))
+	genesis, producer := solo.Genesis(l.address(dispute.Defender))
 	for _, side := range []dispute.Side{dispute.Defender, dispute.Challenger} {
 		genesis.Accounts = append(genesis.Accounts, app.Account{Address: l.address(side), Balance: ledgerFees})
 	}
@@ -44,7 +47,7 @@ func newLedger(g dispute.Game) (*ledger, error) {
 		Parties: disputev1.Parties{Order: canon.Sum("imagined").String(), Defender: l.address(dispute.Defender), Challenger: l.address(dispute.Challenger)},
 	}}
 	var err error
-	l.solo, err = newSolo(genesis, producer, func(a *app.App, state map[string]json.RawMessage) (err error) {
+	l.Chain, err = solo.New(dbm.NewMemDB(), genesis, producer, func(a *app.App, state map[string]json.RawMessage) (err error) {
 		state[chain.Name], err = a.Codec.MarshalJSON(disputes)
 		return err
 	})
@@ -57,11 +60,11 @@ func (l *ledger) address(s dispute.Side) string {
 
 // move makes a block of one transaction and returns its bytes and its gas.
 func (l *ledger) move(side dispute.Side, m dispute.Move, last bool) (bytes int, gas uint64, err error) {
-	tx, err := l.sign(l.players[side], 0, soloGas, &disputev1.MsgMove{Player: l.address(side), Dispute: 1, Move: dispute.EncodeMove(m), Number: uint32(l.moves)})
+	tx, err := l.SignFor(l.players[side], 0, solo.Gas, &disputev1.MsgMove{Player: l.address(side), Dispute: 1, Move: dispute.EncodeMove(m), Number: uint32(l.moves)})
 	if err != nil {
 		return 0, 0, err
 	}
-	done, err := l.block(time.Second, tx)
+	done, err := l.Make(time.Second, tx)
 	switch {
 	case err != nil:
 		return 0, 0, err

@@ -17,6 +17,7 @@ import (
 	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/bench/solo"
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/chain/wire"
@@ -50,7 +51,7 @@ const (
 // provider, and those who keep and audit. Each does at once what is due. States are hashes in place of what
 // a trivial program would give.
 type town struct {
-	*solo
+	*solo.Chain
 	dir    string
 	people map[string]person
 	orders map[canon.Hash]job.Order
@@ -132,7 +133,7 @@ func newTown(dir string) (*town, error) {
 		return p
 	}
 	consumer := add("town consumer")
-	genesis, producer := soloGenesis(consumer.address())
+	genesis, producer := solo.Genesis(consumer.address())
 	register := func(p person, role providerv1.Role, stake uint64, l providerv1.Listing) {
 		genesis.Peers = append(genesis.Peers, providerv1.Peer{
 			Account: p.address(), Roles: []providerv1.Role{role}, Stake: stake, Listing: l,
@@ -156,7 +157,7 @@ func newTown(dir string) (*town, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.solo, err = newSoloOn(db, genesis, producer, nil); err != nil {
+	if c.Chain, err = solo.New(db, genesis, producer, nil); err != nil {
 		return nil, err
 	}
 	return c, c.perform(context.Background(), []duty{{validators[0].address(), &marketv1.MsgPostOffer{Validator: validators[0].address(), FeeBps: 500, MaxLeases: 10_000}}})
@@ -167,7 +168,7 @@ func (c *town) post(n, shards int) (out []duty, err error) {
 	consumer := personOf("town consumer")
 	name := func(s string) canon.Hash { return canon.Sum(canon.Domain("bench/town"), []byte(s)) }
 	o := job.Order{
-		Chain: soloChain, Consumer: consumer.address(), Contact: job.Contact{Key: consumer.peer.Public().(ed25519.PublicKey), Addrs: []string{"/ip4/127.0.0.1/tcp/4001"}},
+		Chain: solo.ID, Consumer: consumer.address(), Contact: job.Contact{Key: consumer.peer.Public().(ed25519.PublicKey), Addrs: []string{"/ip4/127.0.0.1/tcp/4001"}},
 		Problem: job.Problem{
 			Kind: "training", Profile: "fp32", Step: name("step"), Merge: name("merge"), Start: name("start"), Data: name("data"),
 			Rounds: 1, Shards: shards, Steps: 1, Interval: 1, Batch: 1, Records: 100, Seed: 7,
@@ -184,7 +185,7 @@ func (c *town) post(n, shards int) (out []duty, err error) {
 		return nil, err
 	}
 	o.Conditions.MaxPrice = 2 * q.Price
-	signature := ed25519.Sign(consumer.peer, wire.Statement(soloChain, sdk.AccAddress(consumer.key.PubKey().Address())))
+	signature := ed25519.Sign(consumer.peer, wire.Statement(solo.ID, sdk.AccAddress(consumer.key.PubKey().Address())))
 	for i := range n {
 		o.Nonce = uint64(shards)<<32 + uint64(i)
 		c.orders[o.ID()] = o
@@ -235,7 +236,7 @@ func (c *town) perform(ctx context.Context, due []duty) error {
 					continue
 				}
 				n := together(msgs)
-				tx, err := c.sign(c.people[name].key, nonces[name], townGas, msgs[:n]...)
+				tx, err := c.SignFor(c.people[name].key, nonces[name], townGas, msgs[:n]...)
 				if err != nil {
 					return err
 				}
@@ -284,7 +285,7 @@ func (c *town) take(ctx context.Context, txs [][]byte) error {
 			return err
 		}
 	}
-	done, err := c.block(townPause, txs...)
+	done, err := c.Make(townPause, txs...)
 	if err != nil {
 		return err
 	}
@@ -301,7 +302,7 @@ func (c *town) take(ctx context.Context, txs [][]byte) error {
 func (c *town) duties() (out []duty, err error) {
 	for id := range c.orders { // order: each by itself
 		var r workv1.QueryStateResponse
-		switch err := c.ask("/tally.work.v1.Query/State", &workv1.QueryStateRequest{Order: id.String()}, &r); {
+		switch err := c.Ask("/tally.work.v1.Query/State", &workv1.QueryStateRequest{Order: id.String()}, &r); {
 		case err != nil && strings.Contains(err.Error(), leasing.ErrNoLease.Error()):
 			continue // it is not matched yet
 		case err != nil:
@@ -405,10 +406,10 @@ func (c *town) pruneAll(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := c.block(maxPause); err != nil {
+		if _, err := c.Make(maxPause); err != nil {
 			return err
 		}
-		gone = len(c.happened["tally.work.v1.EventPruned"])
+		gone = len(c.Happened["tally.work.v1.EventPruned"])
 	}
 	return nil
 }

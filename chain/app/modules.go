@@ -1,6 +1,8 @@
 package app
 
 import (
+	"slices"
+
 	runtimev1 "cosmossdk.io/api/cosmos/app/runtime/v1alpha1"
 	appv1 "cosmossdk.io/api/cosmos/app/v1alpha1"
 	authv1 "cosmossdk.io/api/cosmos/auth/module/v1"
@@ -58,8 +60,14 @@ var accounts = []*authv1.ModuleAccountPermission{
 
 var (
 	initOrder = append([]string{authtypes.ModuleName, banktypes.ModuleName, feegrant.ModuleName}, ours...)
-	endOrder  = append([]string{banktypes.ModuleName, feegrant.ModuleName}, ours...) // the SDK wants the bank first
+	// The SDK wants the bank first. The registry comes last: it gathers what the others slashed.
+	endOrder = append([]string{banktypes.ModuleName, feegrant.ModuleName}, last(ours, provider.Name)...)
 )
+
+// last returns names with one of them at the end.
+func last(names []string, name string) []string {
+	return append(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name }), name)
+}
 
 // wire makes the keepers, in order, and returns the modules over them.
 func (a *App) wire() []Module {

@@ -21,6 +21,8 @@ func TestEventsAreTyped(t *testing.T) {
 		&workv1.EventStuck{Order: "\x00\x7f\u2028", Reason: `"<&>\` + "\xff\n"},
 		&workv1.EventPhase{Phase: workv1.PHASE_CLOSING, Reason: "é"},
 		&providerv1.EventSlashed{Account: "a", Amount: 1, Payouts: []providerv1.Payout{{Account: "b", Amount: 2}}},
+		&providerv1.EventSlashed{Account: "a", Payouts: []providerv1.Payout{{Account: "b"}, {Account: "<c>", Amount: math.MaxUint64}}},
+		&providerv1.EventSlashed{},
 		&providerv1.EventJailed{Account: "a", Until: math.MinInt64},
 	} {
 		ctx := sdk.Context{}.WithEventManager(sdk.NewEventManager())

@@ -86,15 +86,19 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*providerv1.GenesisState, e
 	return g, err
 }
 
-// Invariant: the stakes add up to the module's balance, no reserved part
+// Invariant: the stakes and what is forfeit add up to the module's balance, no reserved part
 // exceeds its stake, and the indexes name each peer exactly once.
 func (k *Keeper) Invariant(ctx context.Context) error {
 	t, err := k.totals(ctx)
 	if err != nil {
 		return err
 	}
-	if held := k.balance(ctx, Name); held != t.Stake {
-		return fmt.Errorf("stakes add up to %d utally, but the account holds %d", t.Stake, held)
+	owed, err := k.owed(ctx)
+	if err != nil {
+		return err
+	}
+	if held := k.balance(ctx, Name); held != t.Stake+owed {
+		return fmt.Errorf("stakes add up to %d utally, %d are forfeit, and the account holds %d", t.Stake, owed, held)
 	}
 	entries := 0
 	err = k.peers.Walk(ctx, nil, func(account sdk.AccAddress, p providerv1.Peer) (bool, error) {

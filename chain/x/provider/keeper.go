@@ -4,9 +4,10 @@
 // key that it uses on the network, and a stake behind all that it does. The stake
 // lies in the module's account; a part of it may be reserved for open work by
 // other modules, and only the rest can be withdrawn. Slashed stake goes to the
-// recipients that the caller names, what remains to the insurance account.
+// recipients that the caller names. What remains is forfeit: the end of the block moves it to the
+// insurance account in one send, for a block may slash hundreds.
 //
-// Invariants: the stakes add up to the balance of the module's account; no
+// Invariants: the stakes and what is forfeit add up to the balance of the module's account; no
 // reserved part exceeds its stake; a peer key belongs to one account.
 //
 // Call [NewKeeper] and [NewModule]. Other modules call [Keeper.Reserve], [Keeper.Release] and
@@ -50,6 +51,7 @@ type Keeper struct {
 	// and a provider in that of its validator.
 	members collections.KeySet[collections.Pair[string, sdk.AccAddress]]
 	candidates
+	fund
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -64,6 +66,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keep
 			collections.BytesKey, collections.BytesValue),
 		members: collections.NewKeySet(sb, collections.NewPrefix(3), "members",
 			collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey)),
+		fund: fund{bank, collections.NewItem(sb, collections.NewPrefix(8), "forfeit", collections.Uint64Value)},
 		candidates: candidates{
 			all: collections.NewMap(sb, collections.NewPrefix(5), "candidates",
 				collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey), codec.CollValue[providerv1.Candidate](cdc)),

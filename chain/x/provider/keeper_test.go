@@ -40,7 +40,7 @@ func newKeeper(t testing.TB, peers ...providerv1.Peer) (*provider.Keeper, *chain
 func TestLedger(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		k, bank, ctx := newKeeper(t)
-		free, reserved, purse, insurance, paid := uint64(0), uint64(0), uint64(1_000), uint64(0), uint64(0)
+		free, reserved, purse, forfeit, insurance, paid := uint64(0), uint64(0), uint64(1_000), uint64(0), uint64(0), uint64(0)
 		amount := func(label string) uint64 { return rapid.Uint64Range(0, 400).Draw(rt, label) }
 		// expect: a call succeeds exactly when the model allows it.
 		expect := func(err error, allowed bool, effect func()) {
@@ -72,12 +72,20 @@ func TestLedger(t *testing.T) {
 				r, f := min(amount("reserved"), reserved), min(amount("free"), free)
 				pay := min(amount("pay"), r+f)
 				err := k.Slash(ctx, alice.Address, r, f, []providerv1.Payout{{Account: bob.String(), Amount: pay}})
-				expect(err, true, func() { reserved -= r; free -= f; paid += pay; insurance += r + f - pay })
+				expect(err, true, func() { reserved -= r; free -= f; paid += pay; forfeit += r + f - pay })
 			},
 			"slash too much": func(*rapid.T) {
 				n := amount("n")
 				expect(k.Slash(ctx, alice.Address, reserved+1+n, 0, nil), false, nil)
 				expect(k.Slash(ctx, alice.Address, 0, free+1+n, nil), false, nil)
+			},
+			"end of the block": func(*rapid.T) {
+				expect(provider.NewModule(k).EndBlock(ctx), true, func() { insurance, forfeit = insurance+forfeit, 0 })
+			},
+			"insure": func(*rapid.T) {
+				n := amount("n")
+				insurance, forfeit = insurance+forfeit, 0
+				expect(k.Insure(ctx, bob.Address, n), n <= insurance, func() { paid += n; insurance -= n })
 			},
 			"": func(*rapid.T) {
 				p, err := k.Get(ctx, alice.Address)

@@ -45,3 +45,6 @@ func (m Module) RegisterServices(c sdkmodule.Configurator) {
 func (Module) RegisterGRPCGatewayRoutes(c client.Context, mux *gateway.ServeMux) {
 	_ = providerv1.RegisterQueryHandlerClient(context.Background(), mux, providerv1.NewQueryClient(c))
 }
+
+// EndBlock moves what the block's slashes have left to the insurance account.
+func (m Module) EndBlock(ctx context.Context) error { return m.keeper.collect(ctx) }

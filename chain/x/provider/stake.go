@@ -97,8 +97,8 @@ func (k *Keeper) Release(ctx context.Context, account sdk.AccAddress, amount uin
 }
 
 // Slash takes stake from a peer, so much out of its reserved and so much out of
-// its free part (utally), and pays it out; what the payouts leave goes to the
-// insurance account. It refuses to take or pay more than there is.
+// its free part (utally), and pays it out; what the payouts leave is forfeit. It refuses
+// to take or pay more than there is.
 func (k *Keeper) Slash(ctx context.Context, account sdk.AccAddress, reserved, free uint64, payouts []providerv1.Payout) error {
 	rest := reserved + free
 	err := k.change(ctx, account, func(p *providerv1.Peer) error {
@@ -114,10 +114,7 @@ func (k *Keeper) Slash(ctx context.Context, account sdk.AccAddress, reserved, fr
 				return err
 			}
 		}
-		if rest == 0 {
-			return nil
-		}
-		return k.bank.SendCoinsFromModuleToModule(ctx, Name, Insurance, coin.Of(rest))
+		return k.fund.add(ctx, rest)
 	})
 	if err != nil {
 		return err
@@ -125,14 +122,6 @@ func (k *Keeper) Slash(ctx context.Context, account sdk.AccAddress, reserved, fr
 	return module.Emit(ctx, &providerv1.EventSlashed{
 		Account: account.String(), Amount: reserved + free, Payouts: payouts, Insurance: rest,
 	})
-}
-
-// Insure pays an account out of what slashes have left to the insurance account.
-func (k *Keeper) Insure(ctx context.Context, account sdk.AccAddress, amount uint64) error {
-	if err := k.bank.SendCoinsFromModuleToAccount(ctx, Insurance, account, coin.Of(amount)); err != nil {
-		return errorsmod.Wrapf(err, "pay %d utally of the insurance fund to %s", amount, account)
-	}
-	return nil
 }
 
 func (k *Keeper) payOut(ctx context.Context, out providerv1.Payout) error {

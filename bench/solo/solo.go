@@ -1,4 +1,8 @@
-package bench
+// Package solo is a chain without a network, for measurements: who measures makes its blocks.
+//
+// Call [New] with a [Genesis], then [Chain.Make] for each block; [MeasureEnds] measures the ends of
+// blocks alone. Invariant: a chain is used by one goroutine.
+package solo
 
 import (
 	"context"
@@ -26,50 +30,46 @@ import (
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 )
 
-// solo is a chain without a network: what is measured makes its blocks.
-type solo struct {
+// Chain is a chain without a network.
+type Chain struct {
 	*app.App
 	producer []byte
 	height   int64
 	time     time.Time
-	happened map[string]map[string]bool // of the last block: the orders that events of a type name
+	Happened map[string]map[string]bool // of the last block: the orders that events of a type name
 }
 
+// What the chain is called, and the limit of a transaction.
 const (
-	soloChain = "tally-bench"
-	soloGas   = 5_000_000 // limit of a transaction
+	ID  = "tally-bench"
+	Gas = 5_000_000
 )
 
-// soloGenesis is one whose consensus is an account's.
-func soloGenesis(producer string) (app.Genesis, cmted25519.PubKey) {
+// Genesis is one whose consensus is an account's, with the key of its producer.
+func Genesis(producer string) (app.Genesis, cmted25519.PubKey) {
 	key := cmted25519.GenPrivKeyFromSecret([]byte("producer")).PubKey().(cmted25519.PubKey)
-	public := soloProver().Public().(ed25519.PublicKey)
+	public := prover().Public().(ed25519.PublicKey)
 	return app.Genesis{
-		ChainID: soloChain, Time: time.Unix(1_800_000_000, 0).UTC(),
+		ChainID: ID, Time: time.Unix(1_800_000_000, 0).UTC(),
 		Validators: []powerv1.Validator{{Account: producer, ConsensusKey: key.Bytes(), Power: 1}},
 		Keys:       []beaconv1.Key{{Account: producer, Key: public}},
 	}, key
 }
 
-// soloProver is the key with which the producer proves the beacon's values.
-func soloProver() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) }
+// prover is the key with which the producer proves the beacon's values.
+func prover() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) }
 
-// newSolo begins a chain. bend may change the state of its modules.
-func newSolo(g app.Genesis, producer cmted25519.PubKey, bend func(a *app.App, state map[string]json.RawMessage) error) (*solo, error) {
-	return newSoloOn(dbm.NewMemDB(), g, producer, bend)
-}
-
-// newSoloOn begins a chain on a database.
-func newSoloOn(db dbm.DB, g app.Genesis, producer cmted25519.PubKey, bend func(a *app.App, state map[string]json.RawMessage) error) (*solo, error) {
+// New begins a chain on a database. bend, if any, may change the state of its modules.
+func New(db dbm.DB, g app.Genesis, producer cmted25519.PubKey, bend func(a *app.App, state map[string]json.RawMessage) error) (*Chain, error) {
 	doc, err := g.Doc()
 	if err != nil {
 		return nil, err
 	}
-	s := &solo{producer: producer.Address(), time: g.Time}
-	if s.App, err = app.New(log.NewNopLogger(), db, soloChain, baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(10, 10))); err != nil {
+	s := &Chain{producer: producer.Address(), time: g.Time}
+	if s.App, err = app.New(log.NewNopLogger(), db, ID, baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(10, 10))); err != nil {
 		return nil, err
 	}
-	s.ProveWith(soloProver())
+	s.ProveWith(prover())
 	if bend != nil {
 		var state map[string]json.RawMessage
 		if err := json.Unmarshal(doc.AppState, &state); err != nil {
@@ -83,22 +83,22 @@ func newSoloOn(db dbm.DB, g app.Genesis, producer cmted25519.PubKey, bend func(a
 		}
 	}
 	params := doc.ConsensusParams.ToProto()
-	if _, err := s.InitChain(&abci.RequestInitChain{ChainId: soloChain, Time: s.time, InitialHeight: 1, ConsensusParams: &params, AppStateBytes: doc.AppState}); err != nil {
+	if _, err := s.InitChain(&abci.RequestInitChain{ChainId: ID, Time: s.time, InitialHeight: 1, ConsensusParams: &params, AppStateBytes: doc.AppState}); err != nil {
 		return nil, err
 	}
-	_, err = s.block(time.Second) // so that there is a committed state to read
+	_, err = s.Make(time.Second) // so that there is a committed state to read
 	return s, err
 }
 
-// block makes a block of transactions, some time after the last.
-func (s *solo) block(after time.Duration, txs ...[]byte) ([]*abci.ExecTxResult, error) {
+// Make makes a block of transactions, some time after the last, and returns their results.
+func (s *Chain) Make(after time.Duration, txs ...[]byte) ([]*abci.ExecTxResult, error) {
 	s.height++
 	s.time = s.time.Add(after)
 	hash := canon.Sum(canon.Domain("bench/block"), canon.Encode(func(e *canon.Encoder) { e.Uint(uint64(s.height)) }))
 	begun := txs
 	if s.height > 1 { // a context of the first block would forget the genesis
 		var err error
-		if begun, err = s.Begun(s.NewNextBlockContext(cmtproto.Header{ChainID: soloChain, Height: s.height, Time: s.time, ProposerAddress: s.producer}), txs); err != nil {
+		if begun, err = s.Begun(s.NewNextBlockContext(cmtproto.Header{ChainID: ID, Height: s.height, Time: s.time, ProposerAddress: s.producer}), txs); err != nil {
 			return nil, err
 		}
 	}
@@ -109,29 +109,29 @@ func (s *solo) block(after time.Duration, txs ...[]byte) ([]*abci.ExecTxResult, 
 	if err != nil {
 		return nil, err
 	}
-	s.happened = map[string]map[string]bool{}
+	s.Happened = map[string]map[string]bool{}
 	for _, e := range r.Events {
 		for _, a := range e.Attributes {
 			if a.Key != "order" {
 				continue
 			}
-			if s.happened[e.Type] == nil {
-				s.happened[e.Type] = map[string]bool{}
+			if s.Happened[e.Type] == nil {
+				s.Happened[e.Type] = map[string]bool{}
 			}
-			s.happened[e.Type][a.Value] = true
+			s.Happened[e.Type][a.Value] = true
 		}
 	}
 	return r.TxResults[len(begun)-len(txs):], nil
 }
 
-// message is a message that generated code encodes.
-type message interface {
+// Message is one that generated code encodes.
+type Message interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
 
-// ask answers a query of gRPC from the newest state.
-func (s *solo) ask(method string, request, reply message) error {
+// Ask answers a query of gRPC from the newest state.
+func (s *Chain) Ask(method string, request, reply Message) error {
 	data, err := request.Marshal()
 	if err != nil {
 		return err
@@ -146,13 +146,13 @@ func (s *solo) ask(method string, request, reply message) error {
 	return reply.Unmarshal(r.Value)
 }
 
-// sign signs messages of an account, so many transactions after its last in a block.
-func (s *solo) sign(key *secp256k1.PrivKey, after uint64, gas uint64, msgs ...sdk.Msg) ([]byte, error) {
+// SignFor signs a transaction of an account's messages, so many after its last in a block.
+func (s *Chain) SignFor(key *secp256k1.PrivKey, after uint64, gas uint64, msgs ...sdk.Msg) ([]byte, error) {
 	account := s.Accounts.GetAccount(s.NewContext(true), sdk.AccAddress(key.PubKey().Address()))
 	rules, err := s.Block.Params(s.NewContext(true))
 	if err != nil {
 		return nil, err
 	}
-	signer := app.Signer{ChainID: soloChain, Key: key, Number: account.GetAccountNumber(), Sequence: account.GetSequence() + after}
+	signer := app.Signer{ChainID: ID, Key: key, Number: account.GetAccountNumber(), Sequence: account.GetSequence() + after}
 	return s.Sign(signer, gas, coin.Fee(rules.GasPrice, gas), msgs...)
 }
