@@ -4,11 +4,10 @@ import "testing"
 
 // What tally bench chain measures happens: orders are matched, and fall due.
 func TestManyAreMatchedAndFallDue(t *testing.T) {
-	c, err := newMany(t.TempDir(), 1000)
+	c, err := newMany(1000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
 	if _, err := c.lease(t.Context(), 128, t.Logf); err != nil {
 		t.Fatal(err)
 	}

@@ -161,7 +161,7 @@ func (b *bout) play() error {
 		if b.now += 1000; !acted {
 			b.now = max(b.now, min(b.wake(), b.now+600_000))
 		}
-		if err := b.do(job.Tick{Seed: seed, Free: func(string) uint64 { return stake }}); err != nil && !errors.Is(err, job.ErrEnded) {
+		if err := b.do(job.Tick{Seed: seed, Affords: func(_ string, bond uint64) bool { return bond <= stake }}); err != nil && !errors.Is(err, job.ErrEnded) {
 			return err
 		}
 	}

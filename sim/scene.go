@@ -63,7 +63,7 @@ func (s *scene) play() error {
 		} else {
 			s.now = max(s.now+1000, min(s.lease.Wake(), s.now+600_000))
 		}
-		if err := s.do(job.Tick{Seed: s.block(), Free: func(string) uint64 { return stake }}); err != nil && !errors.Is(err, job.ErrEnded) {
+		if err := s.do(job.Tick{Seed: s.block(), Affords: func(_ string, bond uint64) bool { return bond <= stake }}); err != nil && !errors.Is(err, job.ErrEnded) {
 			return err
 		}
 	}

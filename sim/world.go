@@ -79,7 +79,7 @@ func beginWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*
 			Contact: job.Contact{Key: party(consumer, job.Rates{}).Key},
 		},
 		Lead: lead, FeeBps: 500, Params: rules, Deposit: rules.MinDeposit,
-		Free: func(string) uint64 { return stake },
+		Affords: func(_ string, bond uint64) bool { return bond <= stake },
 	}
 	for i := range providers {
 		m.Providers = append(m.Providers, party(provider(i), t.rates()))
@@ -96,7 +96,7 @@ func beginWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*
 	w.earned[consumer] = -int64(l.Quote.Price + l.Deposit)
 	w.perform(effects)
 	w.now++ // the next block draws who keeps the files
-	return w, w.do(job.Tick{Seed: w.seed(), Free: m.Free})
+	return w, w.do(job.Tick{Seed: w.seed(), Affords: m.Affords})
 }
 
 // seed is the hash of the block before.

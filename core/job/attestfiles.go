@@ -194,7 +194,7 @@ func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
 	}
 	why := "no quorum of custodians said in time whether the order's files can be had"
 	if f.Draws <= l.Params.MaxLate {
-		more, err := l.drawFiles(e.Seed, &means{free: e.Free}, now)
+		more, err := l.drawFiles(e.Seed, &means{affords: e.Affords}, now)
 		if err == nil {
 			return append(effects, more...), nil
 		}

@@ -199,22 +199,17 @@ func TestCustodiansThatCannot(t *testing.T) {
 // more once the draw is made, it ends, and nobody has lost anything.
 func TestFileCustodiansCanBond(t *testing.T) {
 	m := testMatch()
-	m.Free = func(account string) uint64 {
-		if account == "v1" {
-			return 0
-		}
-		return stake
-	}
+	m.Affords = func(account string, bond uint64) bool { return account != "v1" && bond <= stake }
 	begun, _, err := NewLease(m, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, _, err := Apply(begun, Tick{Seed: canon.Sum("seed"), Free: m.Free}, 2)
+	l, _, err := Apply(begun, Tick{Seed: canon.Sum("seed"), Affords: m.Affords}, 2)
 	if err != nil || len(l.Files.Custodians) != 2 || l.Files.custodian("v1") != nil {
 		t.Fatalf("drawn %+v, %v", l.Files.Custodians, err)
 	}
-	m.Free = func(string) uint64 { return 0 }
-	l, _, err = Apply(begun, Tick{Seed: canon.Sum("seed"), Free: m.Free}, 2)
+	m.Affords = upTo(0)
+	l, _, err = Apply(begun, Tick{Seed: canon.Sum("seed"), Affords: m.Affords}, 2)
 	if err != nil || l.Phase == Active || !strings.Contains(l.Reason, "can put up") || l.Ledger.Slashed != 0 {
 		t.Fatalf("nobody can put up a bond any more: the lease is %v (%s), %d slashed, %v", l.Phase, l.Reason, l.Ledger.Slashed, err)
 	}

@@ -29,7 +29,7 @@ func (l *Lease) await(unit int, after int64) {
 
 // tickAttended attends to the units whose time has come.
 func (l *Lease) tickAttended(e *Tick, now int64) (effects []Effect, err error) {
-	m := means{free: e.Free}
+	m := means{affords: e.Affords}
 	for _, i := range l.known() {
 		u := &l.Units[i]
 		if u.Attend == 0 || now < u.Attend {
@@ -88,8 +88,8 @@ func (l *Lease) attend(i int, seed canon.Hash, m *means, now int64) (effects []E
 
 // means is what accounts can put up as bonds, less what was drawn upon in this block.
 type means struct {
-	free  func(account string) uint64
-	spent []Share
+	affords func(account string, bond uint64) bool
+	spent   []Share
 }
 
 // take notes that an account puts up a bond, and reports whether it can.
@@ -101,7 +101,7 @@ func (m *means) take(account string, bond uint64) bool {
 		}
 	}
 	total, err := money.Sum(spent, bond)
-	if err != nil || m.free == nil || m.free(account) < total {
+	if err != nil || m.affords == nil || !m.affords(account, total) {
 		return false
 	}
 	m.spent = addShare(m.spent, Share{account, bond})

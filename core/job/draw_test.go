@@ -56,7 +56,7 @@ func TestDrawsComeAfterTheReceipt(t *testing.T) {
 			t.Fatalf("drawn in the receipt's block: %s", who)
 		}
 		w.now++
-		w.do(Tick{Seed: canon.Sum("seed", []byte{byte(i)}), Units: w.due(), Free: func(a string) uint64 { return w.free[a] }})
+		w.do(Tick{Seed: canon.Sum("seed", []byte{byte(i)}), Units: w.due(), Affords: w.affords})
 		u := &w.lease.Units[0]
 		if len(u.Attested) != 3 || len(u.Audits) != 1 || u.Due != w.now+2*w.lease.Params.AnswerTime {
 			t.Fatalf("drawn: %s, due %d", w.drawn(0), u.Due)
@@ -172,4 +172,9 @@ func TestStakeDecidesDraws(t *testing.T) {
 	if _, _, err := NewLease(m, 0); err == nil {
 		t.Error("stakes that do not add up were taken")
 	}
+}
+
+// upTo lets all accounts put up so much.
+func upTo(most uint64) func(string, uint64) bool {
+	return func(_ string, bond uint64) bool { return bond <= most }
 }

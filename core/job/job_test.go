@@ -77,7 +77,7 @@ func testMatch() Match {
 	p := DefaultParams.WithoutForced().Quick()
 	p.LeadTimeout, p.AnswerTime, p.MinBond = 200, 20, 1
 	return Match{
-		Order: testOrder(), Lead: "v0", FeeBps: 500, Params: p, Deposit: 2_000, Free: func(string) uint64 { return stake },
+		Order: testOrder(), Lead: "v0", FeeBps: 500, Params: p, Deposit: 2_000, Affords: upTo(stake),
 		Providers:  []Party{party("p0", Rates{1000, 10}), party("p1", Rates{1100, 5}), party("p2", Rates{900, 0})},
 		Validators: []Party{party("v1", Rates{}), party("v2", Rates{}), party("v3", Rates{})},
 	}
@@ -125,7 +125,7 @@ func beginWorld(t fataler, m Match) *world {
 	}
 	w.purse[asker] = stake
 	w.brought += stake
-	m.Free = w.means
+	m.Affords = w.affords
 	l, effects, err := NewLease(m, w.now)
 	if err != nil {
 		t.Fatal(err)
@@ -141,8 +141,8 @@ func beginWorld(t fataler, m Match) *world {
 	return w
 }
 
-// means is what an account could put up as a bond.
-func (w *world) means(account string) uint64 { return w.free[account] }
+// affords reports whether an account could put up a bond.
+func (w *world) affords(account string, bond uint64) bool { return bond <= w.free[account] }
 
 // perform does what a chain would do.
 func (w *world) perform(effects []Effect) {
@@ -296,7 +296,7 @@ func (w *world) pass(ms int64) {
 // tick lets a block end.
 func (w *world) tick() {
 	w.t.Helper()
-	w.do(Tick{Seed: canon.Sum("block", []byte(fmt.Sprint(w.now))), Units: w.due(), Free: w.means})
+	w.do(Tick{Seed: canon.Sum("block", []byte(fmt.Sprint(w.now))), Units: w.due(), Affords: w.affords})
 }
 
 // submit posts a receipt, and lets the next block draw who audits and keeps it.

@@ -19,8 +19,8 @@ type Match struct {
 	Providers  []Party // who work under the lead, in account order
 	Validators []Party // of those that are independent of the lead the ones with the most stake, in account order
 	Params     Params
-	Deposit    uint64                      // utally, locked beside the price
-	Free       func(account string) uint64 // utally that it could put up as a bond
+	Deposit    uint64                                 // utally, locked beside the price
+	Affords    func(account string, bond uint64) bool // whether it can put up so many utally
 }
 
 // Dearest returns the highest rates among parties, which a quote assumes.
@@ -73,7 +73,7 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	l.enter(0)
 	l.sight = nil
 	trial := l // by no value: are there enough that could put up a bond for the files?
-	if _, err := trial.drawFiles(canon.Hash{}, &means{free: m.Free}, now); err != nil {
+	if _, err := trial.drawFiles(canon.Hash{}, &means{affords: m.Affords}, now); err != nil {
 		return Lease{}, nil, err
 	}
 	bond, err := l.leadBond()

@@ -31,13 +31,8 @@ func (l *Lease) apart(pool []Party, accounts ...string) []Party {
 }
 
 // without returns those of a pool that none of some owners owns.
-func without(pool []Party, owners []string) (out []Party) {
-	for _, p := range pool {
-		if !slices.Contains(owners, p.owner()) {
-			out = append(out, p)
-		}
-	}
-	return out
+func without(pool []Party, owners []string) []Party {
+	return slices.DeleteFunc(slices.Clone(pool), func(p Party) bool { return slices.Contains(owners, p.owner()) })
 }
 
 // Owners returns how many owners some parties have.

@@ -218,7 +218,7 @@ func TestLeasesOfManyParties(t *testing.T) {
 	}
 	l, _, err := NewLease(m, 1)
 	if err == nil {
-		l, _, err = Apply(l, Tick{Free: m.Free}, 2)
+		l, _, err = Apply(l, Tick{Affords: m.Affords}, 2)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -387,7 +387,7 @@ func TestStakeDecidesWhoIsDrawn(t *testing.T) {
 		}
 		first, both := 0, 0
 		for i := range tries {
-			m := means{free: func(string) uint64 { return 1 }}
+			m := means{affords: func(string, uint64) bool { return true }}
 			lots := beacon.Draw(canon.Sum("seed", []byte(fmt.Sprint(i))), beacon.Replicas, nil)
 			drawn, err := m.able(lots, pool, 2, each(1))
 			if err != nil || len(drawn) != 2 {

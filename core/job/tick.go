@@ -11,9 +11,9 @@ import (
 // the lease is settled. Auditors and custodians, and what these are asked for, are drawn
 // from the seed, the hash of an earlier block.
 type Tick struct {
-	Seed  canon.Hash
-	Units []int                       // whose time has come, of a lease that is known in parts
-	Free  func(account string) uint64 // utally that it could put up as a bond; asked of few
+	Seed    canon.Hash
+	Units   []int                                  // whose time has come, of a lease that is known in parts
+	Affords func(account string, bond uint64) bool // whether it can put up so many utally; asked of few
 }
 
 func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {

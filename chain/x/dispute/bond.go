@@ -20,15 +20,15 @@ func (k *Keeper) lock(ctx context.Context, account string, bond uint64) (dispute
 	if err != nil {
 		return 0, err
 	}
-	means, err := k.stakes.Means(ctx, a)
+	can, err := k.stakes.Affords(ctx, a, bond)
 	if err != nil {
 		return 0, err
 	}
-	if means >= bond {
+	if can {
 		return disputev1.PURSE_STAKE, k.stakes.Reserve(ctx, a, bond)
 	}
 	if err := k.bank.SendCoinsFromAccountToModule(ctx, a, Name, coin.Of(bond)); err != nil {
-		return 0, errorsmod.Wrapf(err, "a bond of %d utally: of the stake of %s and what its balance can spare %d are free", bond, account, means)
+		return 0, errorsmod.Wrapf(err, "a bond of %d utally, for which the free stake of %s and what its balance can spare do not suffice", bond, account)
 	}
 	return disputev1.PURSE_BALANCE, nil
 }

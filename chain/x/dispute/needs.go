@@ -21,9 +21,8 @@ type Bank interface {
 
 // Stakes is the registry, for bonds of those that have stake.
 type Stakes interface {
-	// Means returns what an account can put up as a bond, in utally; nothing, if it is no
-	// peer.
-	Means(ctx context.Context, account sdk.AccAddress) (uint64, error)
+	// Affords reports whether an account can put up a bond; no, if it is no peer.
+	Affords(ctx context.Context, account sdk.AccAddress, bond uint64) (bool, error)
 	Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error
 	Release(ctx context.Context, account sdk.AccAddress, amount uint64) error
 	Slash(ctx context.Context, account sdk.AccAddress, reserved, free uint64, payouts []providerv1.Payout) error

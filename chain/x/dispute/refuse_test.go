@@ -254,7 +254,7 @@ func (c *claims) Substitute(context.Context, canon.Hash, uint64, string) error {
 // strangers is a registry that knows nobody.
 type strangers struct{ dispute.Stakes }
 
-func (strangers) Means(context.Context, sdk.AccAddress) (uint64, error) { return 0, nil }
+func (strangers) Affords(context.Context, sdk.AccAddress, uint64) (bool, error) { return false, nil }
 
 // alone returns a keeper over stand-ins, and a challenger with 10 utally.
 func alone(t *testing.T, w *claims) (*dispute.Keeper, *chaintest.Bank, sdk.Context) {

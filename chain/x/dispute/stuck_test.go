@@ -38,7 +38,7 @@ func (l *leases) MissAnswer(context.Context, canon.Hash, uint64, bool) error { r
 
 func (l *leases) Substitute(context.Context, canon.Hash, uint64, string) error { return nil }
 
-func (l *leases) Means(context.Context, sdk.AccAddress) (uint64, error) { return 0, nil }
+func (l *leases) Affords(context.Context, sdk.AccAddress, uint64) (bool, error) { return false, nil }
 
 func (l *leases) Reserve(context.Context, sdk.AccAddress, uint64) error { return nil }
 

@@ -16,13 +16,16 @@ import (
 
 // Deposit moves amount utally from a peer's account to its stake.
 func (k *Keeper) Deposit(ctx context.Context, account sdk.AccAddress, amount uint64) error {
-	return k.change(ctx, account, func(p *providerv1.Peer) error {
-		if err := k.bank.SendCoinsFromAccountToModule(ctx, account, Name, coin.Of(amount)); err != nil {
-			return errorsmod.Wrapf(err, "deposit %d utally of stake", amount)
-		}
-		p.Stake += amount // no overflow: the supply bounds what an account can send
-		return nil
-	})
+	return k.change(ctx, account, func(p *providerv1.Peer) error { return deposit(ctx, k.bank, account, p, amount) })
+}
+
+// deposit moves amount utally from a peer's account to its stake, which the caller stores.
+func deposit(ctx context.Context, bank Bank, account sdk.AccAddress, p *providerv1.Peer, amount uint64) error {
+	if err := bank.SendCoinsFromAccountToModule(ctx, account, Name, coin.Of(amount)); err != nil {
+		return errorsmod.Wrapf(err, "deposit %d utally of stake", amount)
+	}
+	p.Stake += amount // no overflow: the supply bounds what an account can send
+	return nil
 }
 
 // Withdraw moves amount utally of free stake back to the peer's account. A peer
@@ -45,17 +48,37 @@ const Spare = 1_000_000
 // Means returns what an account can put up as a bond, in utally: its free stake, and
 // what it could deposit besides. A peer that may get no new work has none.
 func (k *Keeper) Means(ctx context.Context, account sdk.AccAddress) (uint64, error) {
+	free, err := freeStake(ctx, k, account)
+	if err != nil || free == nil {
+		return 0, err
+	}
+	return *free + k.spare(ctx, account), nil // no overflow: the supply bounds both
+}
+
+// Affords reports whether an account's means suffice for a bond. It reads no balance if the free
+// stake does.
+func (k *Keeper) Affords(ctx context.Context, account sdk.AccAddress, bond uint64) (bool, error) {
+	free, err := freeStake(ctx, k, account)
+	if err != nil || free == nil {
+		return false, err
+	}
+	return bond <= *free || bond-*free <= k.spare(ctx, account), nil
+}
+
+// freeStake returns the free stake of a peer, nil if it may get no new work.
+func freeStake(ctx context.Context, k *Keeper, account sdk.AccAddress) (*uint64, error) {
 	p, err := k.Get(ctx, account)
 	if errors.Is(err, ErrNotRegistered) {
-		return 0, nil
+		return nil, nil
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if active, err := k.Active(ctx, p); err != nil || !active {
-		return 0, err
+		return nil, err
 	}
-	return p.Stake - p.Reserved + k.spare(ctx, account), nil // no overflow: the supply bounds both
+	free := p.Stake - p.Reserved
+	return &free, nil
 }
 
 // spare returns what an account could deposit and still pay fees.
@@ -67,17 +90,15 @@ func (k *Keeper) spare(ctx context.Context, account sdk.AccAddress) uint64 {
 // Reserve binds amount utally of free stake to open work. What is short comes out of
 // the account's balance, and becomes stake.
 func (k *Keeper) Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error {
-	p, err := k.Get(ctx, account)
-	if err != nil {
-		return err
-	}
-	if free := p.Stake - p.Reserved; amount > free && amount-free <= k.spare(ctx, account) {
-		if err := k.Deposit(ctx, account, amount-free); err != nil {
-			return err
-		}
-	}
 	return k.change(ctx, account, func(p *providerv1.Peer) error {
-		if free := p.Stake - p.Reserved; amount > free {
+		free := p.Stake - p.Reserved
+		if short := amount - min(amount, free); short > 0 && short <= k.spare(ctx, account) {
+			if err := deposit(ctx, k.bank, account, p, short); err != nil {
+				return err
+			}
+			free = amount
+		}
+		if amount > free {
 			return errorsmod.Wrapf(ErrFreeStake, "%s has %d utally free, %d are asked for", p.Account, free, amount)
 		}
 		p.Reserved += amount

@@ -20,7 +20,7 @@ import (
 
 // Begin begins the lease of a matched order, and returns what it costs at most.
 func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
-	m.Free = k.free(ctx)
+	m.Affords = k.affords(ctx)
 	l, effects, err := job.NewLease(m, module.Now(ctx))
 	if err != nil {
 		return job.Quote{}, errorsmod.Wrap(ErrRefused, err.Error())

@@ -71,7 +71,7 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 	c.Window = 1e9
 	m := job.Match{
 		Order: o, Lead: chaintest.Named("v0").String(), Params: job.DefaultParams.WithoutForced(),
-		Free: func(string) uint64 { return 1 << 60 },
+		Affords: func(string, uint64) bool { return true },
 	}
 	for i := range peers {
 		m.Providers = append(m.Providers, party(fmt.Sprint("p", i), uint64(10*(i+1))))
@@ -80,7 +80,7 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 	slices.SortFunc(m.Providers, func(a, b job.Party) int { return strings.Compare(a.Account, b.Account) })
 	l, _, err := job.NewLease(m, 1)
 	if err == nil {
-		l, _, err = job.Apply(l, job.Tick{Free: m.Free}, 2)
+		l, _, err = job.Apply(l, job.Tick{Affords: m.Affords}, 2)
 	}
 	if err != nil {
 		t.Fatal(err)

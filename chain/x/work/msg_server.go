@@ -94,8 +94,15 @@ func (s msgServer) waiting(ctx context.Context, l *job.Lease) (out []job.Standin
 	return out, nil
 }
 
+// standing returns what an active peer brings. Whose means cannot be looked up has none.
 func (s msgServer) standing(ctx context.Context, p providerv1.Peer) job.Standing {
-	return job.Standing{Provider: p.Account, Free: s.free(ctx)(p.Account), Record: p.Record}
+	out := job.Standing{Provider: p.Account, Record: p.Record}
+	if account, err := address.Parse(p.Account); err == nil {
+		if means, err := s.stakes.Means(ctx, account); err == nil {
+			out.Free = means
+		}
+	}
+	return out
 }
 
 // active returns a peer that may get new work.

@@ -34,6 +34,8 @@ type Stakes interface {
 	Active(ctx context.Context, p providerv1.Peer) (bool, error)
 	// Means returns what an account can put up as a bond, in utally.
 	Means(ctx context.Context, account sdk.AccAddress) (uint64, error)
+	// Affords reports whether these suffice for a bond.
+	Affords(ctx context.Context, account sdk.AccAddress, bond uint64) (bool, error)
 	Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error
 	Release(ctx context.Context, account sdk.AccAddress, amount uint64) error
 	Insure(ctx context.Context, account sdk.AccAddress, amount uint64) error

@@ -65,6 +65,8 @@ func (n *neighbours) Jail(context.Context, sdk.AccAddress, int64) error { return
 
 func (n *neighbours) Means(context.Context, sdk.AccAddress) (uint64, error) { return 1 << 40, nil }
 
+func (n *neighbours) Affords(context.Context, sdk.AccAddress, uint64) (bool, error) { return true, nil }
+
 func (n *neighbours) Vouch(context.Context, sdk.AccAddress, uint64) error { return nil }
 
 func (n *neighbours) Discredit(context.Context, sdk.AccAddress) error { return nil }

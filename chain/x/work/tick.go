@@ -58,7 +58,7 @@ func (k clock) passTime(ctx context.Context) error {
 			return nil
 		}
 		err := module.Attempt(ctx, func(ctx context.Context) error {
-			e := job.Tick{Seed: seed, Units: d.units, Free: k.free(ctx)}
+			e := job.Tick{Seed: seed, Units: d.units, Affords: k.affords(ctx)}
 			before, err := k.before(ctx, d.order, e)
 			if d.retry != nil && errors.Is(err, ErrPruned) {
 				return k.leases.late.Done(ctx, *d.retry)
@@ -174,18 +174,15 @@ func (s *leaseStore) resume(ctx context.Context, d moment, l *loaded) error {
 	return nil
 }
 
-// free returns a look-up of what accounts can put up as bonds. Who cannot be looked up
-// has nothing, and is not drawn.
-func (k *Keeper) free(ctx context.Context) func(string) uint64 {
-	return func(text string) uint64 {
+// affords returns a look-up of who can put up a bond. Who cannot be looked up has nothing, and is
+// not drawn.
+func (k *Keeper) affords(ctx context.Context) func(string, uint64) bool {
+	return func(text string, bond uint64) bool {
 		account, err := address.Parse(text)
 		if err != nil {
-			return 0
+			return false
 		}
-		means, err := k.stakes.Means(ctx, account)
-		if err != nil {
-			return 0
-		}
-		return means
+		can, err := k.stakes.Affords(ctx, account, bond)
+		return err == nil && can
 	}
 }
