@@ -223,7 +223,7 @@ func (b *bout) lead() (acted bool, err error) {
 		a := job.Acceptance{Order: l.Order.ID(), Unit: i, Attempt: u.Attempt, Provider: who}
 		ok, err := b.try(job.Assign{By: by, Units: []job.Assignment{{
 			Unit: i, Attempt: u.Attempt, Signature: ed25519.Sign(key(who), a.SignBytes()),
-			Standing: job.Standing{Provider: who, Free: math.MaxUint64},
+			Standing: job.Standing{Provider: who, Free: math.MaxUint64, Staked: math.MaxUint64},
 		}}})
 		if err != nil {
 			return acted, err

@@ -99,7 +99,7 @@ func (s *scene) assign() (bool, error) {
 		a := job.Acceptance{Order: s.lease.Order.ID(), Unit: i, Attempt: u.Attempt, Provider: who}
 		err := s.do(job.Assign{By: s.lease.Lead(), Units: []job.Assignment{{
 			Unit: i, Attempt: u.Attempt, Signature: ed25519.Sign(key(who), a.SignBytes()),
-			Standing: job.Standing{Provider: who, Free: math.MaxUint64},
+			Standing: job.Standing{Provider: who, Free: math.MaxUint64, Staked: math.MaxUint64},
 		}}})
 		if err != nil {
 			return false, err

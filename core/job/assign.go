@@ -18,8 +18,10 @@ var errFiles = errors.New("no quorum of custodians has the order's files yet: no
 // Standing is what the chain knows of a provider.
 type Standing struct {
 	Provider string
-	Free     uint64 // utally of its stake that are not reserved
+	Free     uint64 // utally that it can put up
 	Record   uint64 // its valid units since its last failure
+	Staked   uint64 // utally of Free that lie in its stake
+	Since    int64  // protocol time, ms, since when Staked is no less, and nothing keeps it from work
 }
 
 // Assignment is one unit and its provider's signature over an Acceptance, which

@@ -9,11 +9,10 @@ import (
 	"github.com/tally-network/tally/core/money"
 )
 
-// Files come first: see docs/adr/0023-files-first.md. The first tick of a lease draws
-// custodians that fetch the order's files, and say whether these can be had and make up the
-// order. No unit is given out before a quorum has them, so nobody computes on what the
-// others will never see; if a quorum says that they cannot be had, the lease stops, and
-// the consumer's deposit pays its lead and these custodians.
+// Files come first: see docs/adr/0023-files-first.md. The first tick of a lease draws custodians that
+// fetch the order's files, and say whether these can be had and make up the order. No unit is given out
+// before a quorum has them, so nobody computes on what the others will never see; if a quorum says that
+// they cannot be had, the lease stops, and the consumer's deposit pays its lead and these custodians.
 
 // Word is what a custodian says of the order's files.
 type Word uint8
@@ -124,10 +123,9 @@ func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error
 	return effects, nil
 }
 
-// AttestFiles is a custodian's word that it keeps the order's files, that they cannot be had, or
-// that it cannot keep this order. The last is not the consumer's fault, and costs nobody
-// anything, but the custodian is drawn no more in this order. An order has at most 1 + MaxLate
-// draws.
+// AttestFiles is a custodian's word that it keeps the order's files, that they cannot be had, or that it
+// cannot keep this order. The last is not the consumer's fault, and costs nobody anything, but the
+// custodian is drawn no more in this order. An order has at most 1 + MaxLate draws.
 type AttestFiles struct {
 	By   string
 	Draw int // Files.Draws

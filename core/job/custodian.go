@@ -96,9 +96,8 @@ func (l *Lease) counts(u *Unit, a *Attestation) bool {
 // Stands reports whether the custodian has attested, and was not shown to be wrong.
 func (a *Attestation) Stands() bool { return a.Done && !a.Failed }
 
-// dropCustodians lets go of the custodians of a unit that is accepted whose word did not
-// count: those who have not attested, unless they may still keep a fragment of it, and those
-// who were convicted elsewhere.
+// dropCustodians lets go of the custodians of a unit that is accepted whose word did not count: those who
+// have not attested, unless they may still keep a fragment of it, and those who were convicted elsewhere.
 func (l *Lease) dropCustodians(i int, first bool, now int64) (effects []Effect) {
 	u, cuts := &l.Units[i], l.Order.Fragments().Cuts()
 	u.Attested = slices.DeleteFunc(u.Attested, func(a Attestation) bool {
@@ -112,8 +111,7 @@ func (l *Lease) dropCustodians(i int, first bool, now int64) (effects []Effect) 
 	return effects
 }
 
-// attestation returns the standing word of a custodian about a unit, nil if there is
-// none.
+// attestation returns the standing word of a custodian about a unit, nil if there is none.
 func (u *Unit) attestation(custodian string) *Attestation {
 	for i := range u.Attested {
 		if a := &u.Attested[i]; a.Custodian == custodian && a.Stands() {
@@ -170,9 +168,8 @@ func (l *Lease) failCustodian(custodian string, unit int, by, why string, now in
 	return append(effects, Effect{Kind: Jail, Account: custodian}, Effect{Emit, custodian, at, why}), nil
 }
 
-// lapse draws another in the place of a custodian of a unit that was convicted. A unit that
-// has counted without a quorum waits for attestations again; if none come, that is no
-// fault of its provider's.
+// lapse draws another in the place of a custodian of a unit that was convicted. A unit that has counted
+// without a quorum waits for attestations again; if none come, that is no fault of its provider's.
 func (l *Lease) lapse(i int, now int64) []Effect {
 	u := &l.Units[i]
 	l.await(i, now)

@@ -8,12 +8,11 @@ import (
 	"github.com/tally-network/tally/core/money"
 )
 
-// Draws come after what they judge: see docs/adr/0019-draws-come-after.md. Who audits
-// and keeps an attempt is drawn once its receipt is on chain, from the hash of a block
-// that holds it. Drawn are those who can put up the bond, which is reserved at once. So
-// nobody can draw again what is known, by declining, posting anew or making attempts.
-// Whether an attempt is forced likewise follows from a block after its
-// assignment, so that no lead can choose who has which forced draw.
+// Draws come after what they judge: see docs/adr/0019-draws-come-after.md. Who audits and keeps an
+// attempt is drawn once its receipt is on chain, by the beacon's value of a later block. Drawn are those
+// who can put up the bond, which is reserved at once. So nobody can draw again what is known, by
+// declining, posting anew or making attempts. Whether an attempt is forced likewise follows from a block
+// after its assignment, so that no lead can choose who has which forced draw.
 
 // drawTries is how many candidates are looked at for each that is wanted, so that a
 // draw reads few accounts however large the pool is.

@@ -342,7 +342,7 @@ func (w *world) waiting() (out []Standing) {
 func (w *world) takeLead(by string) TakeLead { return TakeLead{by, w.waiting()} }
 
 func (w *world) standing(provider string) Standing {
-	return Standing{provider, w.free[provider], w.record[provider]}
+	return Standing{Provider: provider, Free: w.free[provider], Record: w.record[provider], Staked: w.free[provider]}
 }
 
 // receipt makes the receipt that the provider of a unit would post. The true

@@ -12,9 +12,8 @@ type Line struct {
 	DueSince  int64    // since when the lead has had something to do; 0 if it has not
 }
 
-// Leader is a validator that leads, has led or may take over. It has stake reserved
-// from when it begins to lead until the lease ends, for its merges stay open to
-// challenge.
+// Leader is a validator that leads, has led or may take over. It has stake reserved from when it begins
+// to lead until the lease ends, for its merges stay open to challenge.
 type Leader struct {
 	Account string
 	Gone    bool // convicted of a wrong merge
@@ -52,9 +51,8 @@ func (n *Line) dismiss(account string) {
 	n.DueSince = 0
 }
 
-// TakeLead lets a validator of the drawn succession take over from a lead that
-// did not do what was due: the k-th in line after k timeouts, the next at once
-// if the lead was dismissed.
+// TakeLead lets a validator of the drawn succession take over from a lead that did not do what was due:
+// the k-th in line after k timeouts, the next at once if the lead was dismissed.
 //
 // The old lead pays for it if it has kept somebody waiting: it owed a merge, or there was
 // a provider that waited for a unit. A lead that found nobody who takes a unit has done
@@ -96,14 +94,21 @@ func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 // led reports whether a lead may have something to do.
 func (l *Lease) led() bool { return l.Phase == Active || l.AwaitsMerge() }
 
-// keepsWaiting reports whether the lead owes a merge, or could give a unit to a provider
-// that has waited for one for half the lead's time.
+// keepsWaiting reports whether the lead owes a merge, or could all the while have given a unit to a
+// provider that has waited for one for half the lead's time. So nobody has a lead fined by putting
+// up stake for the moment in which it is asked.
 func (l *Lease) keepsWaiting(waiting []Standing, now int64) bool {
-	return l.AwaitsMerge() || l.waitedFor(waiting, l.Params.LeadTimeout/2, now)
+	half := l.Params.LeadTimeout / 2
+	var able []Standing
+	for _, s := range waiting {
+		if s.Free = s.Staked; now-s.Since >= half {
+			able = append(able, s)
+		}
+	}
+	return l.AwaitsMerge() || l.waitedFor(able, half, now)
 }
 
-// waitedFor reports whether a provider has waited so many ms for a unit that the lead
-// could give it.
+// waitedFor reports whether a provider has waited so many ms for a unit that the lead could give it.
 func (l *Lease) waitedFor(waiting []Standing, ms, now int64) bool {
 	for _, s := range waiting {
 		if !l.waits(s.Provider, ms, now) {
@@ -142,14 +147,12 @@ func (l *Lease) mayTakeLead(i int) int64 { return l.DueSince + l.turns(i)*l.Para
 // at place i may take over.
 func (l *Lease) idle(i int, now int64) bool { return l.DueSince != 0 && now >= l.mayTakeLead(i) }
 
-// abandonedAt returns the protocol time at which a lease that nobody leads on is
-// stopped.
+// abandonedAt returns the protocol time at which a lease that nobody leads on is stopped.
 func (l *Lease) abandonedAt() int64 { return l.mayTakeLead(len(l.Leads)) }
 
-// Decline is a lead's word, before it has assigned anything, that it does not serve the
-// order after all. It has taken it on by its offer, and pays like a lead that stays idle;
-// the consumer gets everything back. If the files cannot be had, their custodians say so:
-// that ends the lease at the consumer's cost.
+// Decline is a lead's word, before it has assigned anything, that it does not serve the order after all.
+// It has taken it on by its offer, and pays like a lead that stays idle; the consumer gets everything
+// back. If the files cannot be had, their custodians say so: that ends the lease at the consumer's cost.
 type Decline struct{ By, Reason string }
 
 func (e Decline) apply(l *Lease, now int64) ([]Effect, error) {

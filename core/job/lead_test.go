@@ -148,3 +148,34 @@ func TestLeadThatPassesByAReadyProvider(t *testing.T) {
 		w.do(w.takeLead(second))
 	}
 }
+
+// Whoever put up stake for the moment in which the lead is asked has it displaced, and not fined: it
+// could not be served before. What a balance holds comes and goes without a trace, and counts as little.
+func TestLeadPaysForThoseWhomItCouldServe(t *testing.T) {
+	for name, x := range map[string]struct {
+		bend  func(s *Standing, now int64)
+		fined bool
+	}{
+		"it could be served all the while": {func(*Standing, int64) {}, true},
+		"for half the lead's time":         {func(s *Standing, now int64) { s.Since = now - DefaultParams.LeadTimeout/2 }, true},
+		"for less":                         {func(s *Standing, now int64) { s.Since = now - DefaultParams.LeadTimeout/2 + 1 }, false},
+		"out of its balance":               {func(s *Standing, _ int64) { s.Staked = 0 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.lease.Params.LeadTimeout = DefaultParams.LeadTimeout
+			w.lease.Order.Conditions.UnitTimeout = 10 * DefaultParams.LeadTimeout
+			if err := w.assign(0, "p0"); err != nil {
+				t.Fatal(err)
+			}
+			w.do(Ready{Provider: "p1"})
+			w.pass(w.lease.Params.LeadTimeout)
+			take := w.takeLead(w.lease.Leads[1].Account)
+			x.bend(&take.Waiting[0], w.now)
+			w.do(take)
+			if fined := w.stakeOf("v0") < stake; fined != x.fined {
+				t.Errorf("the lead was fined: %v", fined)
+			}
+		})
+	}
+}

@@ -59,11 +59,10 @@ func (l *Lease) queued(provider string) int {
 	return slices.IndexFunc(l.Queue, func(w Waiting) bool { return w.Provider == provider })
 }
 
-// before returns a provider that waits and must be served before the given one,
-// "" if there is none: who has had fewer units of the round; of equals, who
-// waits before who does not, and longer before shorter. Who began to wait in
-// this block comes second to an assignment that could not know; who could not
-// take a unit is passed by.
+// before returns a provider that waits and must be served before the given one, "" if there is none: who
+// has had fewer units of the round; of equals, who waits before who does not, and longer before shorter.
+// Who began to wait in this block comes second to an assignment that could not know; who could not take a
+// unit is passed by.
 func (l *Lease) before(unit int, provider string, waiting []Standing, reserved []Effect, now int64) string {
 	at, had := l.queued(provider), l.had(provider)
 	for i, w := range l.Queue {

@@ -1,10 +1,12 @@
 package provider_test
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -330,5 +332,36 @@ func TestRecordAndSuspension(t *testing.T) {
 	rich.Unanswered = 0
 	if active, err := k.Active(ctx, rich); err != nil || !active {
 		t.Fatalf("who owes nothing is not active: %v", err)
+	}
+}
+
+// A peer is able since its free stake last rose, or it last answered: what it could not take before, no
+// lead has withheld from it.
+func TestAbleSince(t *testing.T) {
+	k, _, ctx := newKeeper(t)
+	for i, step := range []struct {
+		do   func(context.Context) error
+		rose bool
+	}{
+		{func(ctx context.Context) error { return k.Deposit(ctx, alice.Address, 100) }, true},
+		{func(ctx context.Context) error { return k.Reserve(ctx, alice.Address, 60) }, false},
+		{func(ctx context.Context) error { return k.Release(ctx, alice.Address, 20) }, true},
+		{func(ctx context.Context) error { return k.Withdraw(ctx, alice.Address, 60) }, false},
+		{func(ctx context.Context) error { return k.Deposit(ctx, alice.Address, 60) }, true},
+		{func(ctx context.Context) error { return k.Slash(ctx, alice.Address, 40, 0, nil) }, false},
+		{func(ctx context.Context) error { return k.Suspend(ctx, alice.Address) }, false},
+		{func(ctx context.Context) error { return k.Resume(ctx, alice.Address) }, true},
+	} {
+		now := time.UnixMilli(int64(1000 * (i + 1)))
+		if err := step.do(ctx.WithBlockTime(now)); err != nil {
+			t.Fatal(err)
+		}
+		p, err := k.Get(ctx, alice.Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if since := p.AbleSince == now.UnixMilli(); since != step.rose {
+			t.Errorf("step %d at %d: able since %d", i, now.UnixMilli(), p.AbleSince)
+		}
 	}
 }

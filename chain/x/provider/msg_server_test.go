@@ -15,6 +15,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/provider"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -56,6 +57,7 @@ func TestRegister(t *testing.T) {
 	b := c.Deliver(alice, alice.Register(providerv1.ROLE_PROVIDER, 150*tally, listing))
 	want := providerv1.Peer{
 		Account: alice.String(), Roles: []providerv1.Role{providerv1.ROLE_PROVIDER}, PeerKey: alice.PeerKey(), VrfKey: alice.VRFKey(), Listing: listing, Stake: 150 * tally,
+		AbleSince: module.Now(c.Ctx()),
 	}
 	if p := get(t, c, alice); p.String() != want.String() {
 		t.Fatalf("stored %v", p)
@@ -66,6 +68,7 @@ func TestRegister(t *testing.T) {
 	if left := c.Balance(alice.Address); left != 1_850*tally {
 		t.Fatalf("%d utally left", left)
 	}
+	want.AbleSince = 0 // as it was registered, before its stake came
 	if e := chaintest.Events[*providerv1.EventRegistered](t, b); len(e) != 1 || e[0].Peer.String() != want.String() {
 		t.Fatalf("events %v", e)
 	}

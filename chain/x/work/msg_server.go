@@ -96,7 +96,7 @@ func (s msgServer) waiting(ctx context.Context, l *job.Lease) (out []job.Standin
 
 // standing returns what an active peer brings. Whose means cannot be looked up has none.
 func (s msgServer) standing(ctx context.Context, p providerv1.Peer) job.Standing {
-	out := job.Standing{Provider: p.Account, Record: p.Record}
+	out := job.Standing{Provider: p.Account, Record: p.Record, Staked: p.Stake - p.Reserved, Since: max(p.AbleSince, p.JailedUntil)}
 	if account, err := address.Parse(p.Account); err == nil {
 		if means, err := s.stakes.Means(ctx, account); err == nil {
 			out.Free = means
