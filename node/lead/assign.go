@@ -33,6 +33,7 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 	var mu sync.Mutex
 	var taken []workv1.Assignment
 	var refused error
+	took := map[string]bool{} // whether a provider took any of what it was offered
 	waits := l.Waits()
 	for _, w := range waits { // first, and in order: they have accepted on chain
 		for unit, provider := range plan {
@@ -51,16 +52,22 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 			a, err := d.offer(ctx, l, unit, provider)
 			mu.Lock()
 			defer mu.Unlock()
+			took[provider] = took[provider] || err == nil
 			if err != nil {
-				d.pace.refuse(provider)
 				refused = fmt.Errorf("offer unit %d to %s: %w", unit, provider, err)
 				return
 			}
-			d.pace.accept(provider)
 			taken = append(taken, a)
 		}()
 	}
 	wg.Wait()
+	for provider, any := range took { // whatever their number, offers of one turn are one
+		if any {
+			d.pace.accept(provider)
+		} else {
+			d.pace.refuse(provider)
+		}
+	}
 	if len(taken) == 0 {
 		return refused
 	}

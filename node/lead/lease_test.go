@@ -41,3 +41,17 @@ func TestLeadTakesFilesFirst(t *testing.T) {
 		t.Errorf("of a lease that is over: %v", err)
 	}
 }
+
+// A provider that takes none of the units that it is offered in a turn has refused once, so that one that
+// is still fetching the files is asked again soon.
+func TestOffersOfOneTurnAreRefusedOnce(t *testing.T) {
+	env, _ := roletest.New(t, roletest.Me)
+	l := roundOf(2, "nowhere")
+	d := &lead{env: env, pace: newPace()}
+	if err := d.assign(t.Context(), l, 0); err == nil {
+		t.Fatal("somebody took a unit who is nowhere")
+	}
+	if row := d.pace.refused["nowhere"].row; row != 1 {
+		t.Errorf("two offers of one turn count as %d", row)
+	}
+}
