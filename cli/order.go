@@ -32,6 +32,7 @@ func (e *env) order() *cobra.Command {
 // listed is one order as tally order ls shows it.
 type listed struct {
 	Order    string `json:"order"`
+	Kind     string `json:"kind"`
 	Status   string `json:"status"`
 	Consumer string `json:"consumer"`
 	Units    int    `json:"units"`
@@ -47,7 +48,7 @@ func newListed(b *marketv1.BookedOrder) (listed, *job.Order, error) {
 		return listed{}, nil, fmt.Errorf("order %s: %w", b.Id, err)
 	}
 	return listed{
-		Order: b.Id, Status: consume.StatusName(b.Posting.Status), Consumer: o.Consumer, Units: o.Problem.Units(),
+		Order: b.Id, Kind: o.Problem.Kind, Status: consume.StatusName(b.Posting.Status), Consumer: o.Consumer, Units: o.Problem.Units(),
 		MaxPrice: o.Conditions.MaxPrice, Price: b.Posting.Price, Deposit: b.Posting.Deposit, Posted: moment(b.Posting.PostedAt),
 	}, &o, nil
 }
@@ -88,9 +89,9 @@ func (e *env) orderLs() *cobra.Command {
 			}
 			return e.show(rows, func(w io.Writer) {
 				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(t, "ORDER\tSTATUS\tUNITS\tPRICE\tAT MOST\tPOSTED")
+				fmt.Fprintln(t, "ORDER\tKIND\tSTATUS\tUNITS\tPRICE\tAT MOST\tPOSTED")
 				for _, o := range rows {
-					fmt.Fprintf(t, "%s\t%s\t%d\t%v\t%v\t%s\n", o.Order[:16], o.Status, o.Units, consume.Amount(o.Price), consume.Amount(o.MaxPrice), o.Posted)
+					fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%v\t%v\t%s\n", o.Order[:16], o.Kind, o.Status, o.Units, consume.Amount(o.Price), consume.Amount(o.MaxPrice), o.Posted)
 				}
 				_ = t.Flush()
 			})

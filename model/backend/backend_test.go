@@ -113,7 +113,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: %+v", what, r)
 		}
 	}
-	for dir, want := range map[string]string{t.TempDir(): "no tests in", filepath.Join(t.TempDir(), "none"): "no such file"} {
+	for dir, want := range map[string]string{t.TempDir(): "no tests in", filepath.Join(t.TempDir(), "none"): "none: no such file"} {
 		if _, err := (Suite{Dir: dir}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, wanted %s", err, want)
 		}

@@ -113,6 +113,9 @@ func (s Suite) Run(ctx context.Context) (*Report, error) {
 
 // find returns the paths of the tests below the directory.
 func (s Suite) find() (tests []string, err error) {
+	if _, err := os.Stat(s.Dir); err != nil { // which names it, as walking it does not
+		return nil, err
+	}
 	tree := os.DirFS(s.Dir)
 	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() != "model.onnx" {
