@@ -29,6 +29,7 @@ type Cache struct {
 	mu      sync.Mutex
 	loading turns
 	held    map[canon.Hash]*replay.Job
+	more    chan struct{} // closed once another job is held; nil if nobody waits for that
 }
 
 // leastLoad is how long loading a job may take at least.
@@ -74,6 +75,22 @@ func (c *Cache) Get(ctx context.Context, l *job.Lease) (*replay.Job, error) {
 	}
 	c.put(id, j)
 	return j, nil
+}
+
+// Await waits until the job of a lease is held. Who loads it is another: what is fetched for a while
+// alone, and given up then, has to be fetched again.
+func (c *Cache) Await(ctx context.Context, l *job.Lease) error {
+	for {
+		held, more := c.watch(l.Order.ID())
+		if held {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return fmt.Errorf("order %s: its files are not loaded yet: %w", l.Order.ID().Short(), ctx.Err())
+		}
+	}
 }
 
 // CheckUnread fetches the files of an order that no step reads, and checks that they are what
@@ -126,7 +143,22 @@ func (c *Cache) put(order canon.Hash, j *replay.Job) {
 	}
 	if c.held[order] = j; j == nil {
 		delete(c.held, order)
+		return
 	}
+	if c.more != nil {
+		close(c.more)
+		c.more = nil
+	}
+}
+
+// watch reports whether an order's job is held, and returns what is closed once another is.
+func (c *Cache) watch(order canon.Hash) (held bool, more <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.more == nil {
+		c.more = make(chan struct{})
+	}
+	return c.held[order] != nil, c.more
 }
 
 // Forget lets go of the job of an order.

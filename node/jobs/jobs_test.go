@@ -1,10 +1,12 @@
 package jobs_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tally-network/tally/internal/testkit/roletest"
 	"github.com/tally-network/tally/node/blobs"
@@ -16,8 +18,18 @@ func TestWorkIsLoadedOnce(t *testing.T) {
 	if env.Jobs.Has(l) {
 		t.Fatal("it has work that it has not loaded")
 	}
+	brief, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := env.Jobs.Await(brief, l); !errors.Is(err, context.DeadlineExceeded) || env.Jobs.Has(l) {
+		t.Fatalf("waited for what nobody loads: %v", err)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- env.Jobs.Await(t.Context(), l) }()
 	first, err := env.Jobs.Get(t.Context(), l)
 	if err != nil || first.Step.Commitment.Root() != j.Step.Commitment.Root() {
+		t.Fatal(err)
+	}
+	if err := <-waited; err != nil {
 		t.Fatal(err)
 	}
 	if again, err := env.Jobs.Get(t.Context(), l); err != nil || again != first || !env.Jobs.Has(l) {

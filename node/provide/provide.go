@@ -79,7 +79,7 @@ func (p *provider) offered(ctx context.Context, from peer.ID, o role.UnitOffer) 
 	// a penalty.
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if _, err := p.env.Jobs.Get(wait, l); err != nil {
+	if err := p.env.Jobs.Await(wait, l); err != nil {
 		return role.UnitAnswer{Reason: role.Clip(err.Error(), role.MaxReason)}, nil
 	}
 	if err := canMake(l, p.speed.Load()); err != nil {
