@@ -126,8 +126,7 @@ Sell the computation of an idle machine:  tally provide`,
 	return root
 }
 
-// group lets commands that only hold others show their help, and refuse
-// arguments that are none of them.
+// group lets commands that only hold others show their help, and refuse arguments that are none of them.
 func group(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		group(sub)

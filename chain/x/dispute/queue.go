@@ -15,14 +15,10 @@ import (
 // first returns the oldest games of a defender that are played, or that wait, at most
 // so many of them.
 func first(ctx context.Context, queue collections.KeySet[place], defender string, waiting bool, most int) (out []uint64, err error) {
-	if most < 1 {
-		return nil, nil
-	}
-	of := collections.NewSuperPrefixedTripleRange[string, bool, uint64](defender, waiting)
-	err = queue.Walk(ctx, of, func(at place) (bool, error) {
+	all, err := module.First(ctx, queue, collections.NewSuperPrefixedTripleRange[string, bool, uint64](defender, waiting), most)
+	for _, at := range all {
 		out = append(out, at.K3())
-		return len(out) == most, nil
-	})
+	}
 	return out, err
 }
 

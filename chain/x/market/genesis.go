@@ -13,6 +13,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -184,11 +185,11 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if held := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); held != total {
 		return fmt.Errorf("escrows add up to %d utally, but the account holds %d", total, held)
 	}
-	all, err := keys(ctx, k.byStatus, nil, math.MaxInt)
+	all, err := module.First(ctx, k.byStatus, nil, math.MaxInt)
 	if err == nil && len(all) != entries {
 		err = fmt.Errorf("%d orders, but %d are indexed", entries, len(all))
 	}
-	ended, also := keys(ctx, k.refunded, nil, math.MaxInt)
+	ended, also := module.First(ctx, k.refunded, nil, math.MaxInt)
 	if also == nil && len(ended) != refunded {
 		also = fmt.Errorf("%d orders ended without a lease, %d of them will be forgotten", refunded, len(ended))
 	}
@@ -198,7 +199,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 
 // checkTurns: every open order has one turn, and nothing else has.
 func (k *Keeper) checkTurns(ctx context.Context) error {
-	open, err := keys(ctx, k.byStatus, opens(), math.MaxInt)
+	open, err := module.First(ctx, k.byStatus, opens(), math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -211,7 +212,7 @@ func (k *Keeper) checkTurns(ctx context.Context) error {
 			return errors.Join(err, fmt.Errorf("open order %d is tried at %d, and indexed otherwise", n.K2(), t.At))
 		}
 	}
-	queue, err := keys(ctx, k.turns.queue, nil, math.MaxInt)
+	queue, err := module.First(ctx, k.turns.queue, nil, math.MaxInt)
 	if err == nil && len(queue) != len(open) {
 		err = fmt.Errorf("%d orders are open, and %d wait for a turn", len(open), len(queue))
 	}

@@ -45,7 +45,7 @@ func (b book) EndBlock(ctx context.Context) error {
 // forget forgets orders that ended without a lease. Nothing was signed for them, so they may be posted
 // again.
 func (b book) forget(ctx context.Context) error {
-	some, err := keys(ctx, b.refunded, nil, maxForgotten)
+	some, err := module.First(ctx, b.refunded, nil, maxForgotten)
 	if err != nil || len(some) == 0 {
 		return err
 	}
@@ -77,7 +77,7 @@ func (b book) forget(ctx context.Context) error {
 
 // expire refunds the open orders whose time has run out.
 func (b book) expire(ctx context.Context) error {
-	due, err := keys(ctx, b.expiries, collections.NewPrefixUntilPairRange[int64, uint64](
+	due, err := module.First(ctx, b.expiries, collections.NewPrefixUntilPairRange[int64, uint64](
 		module.Now(ctx)), maxExpired)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (b book) expireOne(ctx context.Context, number uint64) error {
 
 // hope reports whether orders wait for an offer that meets them.
 func (b book) hope(ctx context.Context) (bool, error) {
-	some, err := keys(ctx, b.turns.queue, collections.NewPrefixedTripleRange[bool, int64, uint64](true), 1)
+	some, err := module.First(ctx, b.turns.queue, collections.NewPrefixedTripleRange[bool, int64, uint64](true), 1)
 	return len(some) > 0, err
 }
 
@@ -250,16 +250,4 @@ func (b book) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *job.
 		return err
 	}
 	return module.Emit(ctx, &marketv1.EventMatched{Order: id.String(), Validator: x.Validator, Price: quote.Price, Refund: surplus})
-}
-
-// keys reads the first keys in a range, at most so many.
-func keys[K any](ctx context.Context, set collections.KeySet[K], within collections.Ranger[K], most int) (out []K, err error) {
-	err = set.Walk(ctx, within, func(k K) (bool, error) {
-		if len(out) == most {
-			return true, nil
-		}
-		out = append(out, k)
-		return false, nil
-	})
-	return out, err
 }

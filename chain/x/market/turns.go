@@ -160,11 +160,11 @@ func (b book) ready(ctx context.Context, number uint64) (id canon.Hash, ok bool,
 // waiting returns some of the open orders that have been tried: all of them, or those whose turn it
 // is by a number that moves with the height.
 func (b book) waiting(ctx context.Context, most int) (out []canon.Hash, err error) {
-	first, err := keys(ctx, b.byStatus, opens(), 1)
+	first, err := module.First(ctx, b.byStatus, opens(), 1)
 	if err != nil || len(first) == 0 {
 		return nil, err
 	}
-	last, err := keys(ctx, b.byStatus, opens().Descending(), 1)
+	last, err := module.First(ctx, b.byStatus, opens().Descending(), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -173,11 +173,11 @@ func (b book) waiting(ctx context.Context, most int) (out []canon.Hash, err erro
 	if span > uint64(most) {
 		from += uint64(sdk.UnwrapSDKContext(ctx).BlockHeight()) * uint64(most) % span
 	}
-	late, err := keys(ctx, b.byStatus, opens().StartInclusive(from), most)
+	late, err := module.First(ctx, b.byStatus, opens().StartInclusive(from), most)
 	if err != nil {
 		return nil, err
 	}
-	early, err := keys(ctx, b.byStatus, opens().EndExclusive(from), most-len(late))
+	early, err := module.First(ctx, b.byStatus, opens().EndExclusive(from), most-len(late))
 	if err != nil {
 		return nil, err
 	}

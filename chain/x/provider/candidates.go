@@ -144,13 +144,7 @@ func (c candidates) MarkImproved(ctx context.Context, validator sdk.AccAddress) 
 // TakeImproved returns validators whose clusters have improved since they were last taken, at most
 // so many, and whether all have.
 func (c candidates) TakeImproved(ctx context.Context, most int) (out []sdk.AccAddress, all bool, err error) {
-	err = c.improved.Walk(ctx, nil, func(a sdk.AccAddress) (bool, error) {
-		if len(out) == most {
-			return true, nil
-		}
-		out = append(out, a)
-		return false, nil
-	})
+	out, err = module.First(ctx, c.improved, nil, most)
 	for _, a := range out {
 		err = errors.Join(err, c.improved.Remove(ctx, a))
 	}
@@ -195,14 +189,11 @@ func (c candidates) Providers(ctx context.Context, validator, from sdk.AccAddres
 // Validators returns at most so many of the validators that are candidates, those with the most stake
 // first. To be among them costs stake, whenever an order comes and whatever the account.
 func (c candidates) Validators(ctx context.Context, most int) (out []providerv1.Candidate, err error) {
-	err = c.judges.Walk(ctx, nil, func(at collections.Pair[uint64, sdk.AccAddress]) (bool, error) {
-		if len(out) == most {
-			return true, nil
-		}
-		x, err := c.all.Get(ctx, collections.Join(providerv1.ROLE_VALIDATOR.String(), at.K2()))
-		out = append(out, x)
-		return false, err
-	})
+	ranked, err := module.First(ctx, c.judges, nil, most)
+	for _, at := range ranked {
+		x, e := c.all.Get(ctx, collections.Join(providerv1.ROLE_VALIDATOR.String(), at.K2()))
+		out, err = append(out, x), errors.Join(err, e)
+	}
 	return out, err
 }
 
