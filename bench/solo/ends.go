@@ -23,7 +23,7 @@ var MeasureEnds = sync.OnceValue(func() *Ends { // sync: spans have one destinat
 })
 
 // Took returns how long the end of the last block took.
-func (e *Ends) Took() time.Duration { return time.Duration(e.last.Load()) }
+func (e *Ends) Took() time.Duration { return time.Duration(e.last.Swap(0)) }
 
 // OnEnd implements a processor of spans.
 func (e *Ends) OnEnd(s sdktrace.ReadOnlySpan) { e.last.Store(int64(s.EndTime().Sub(s.StartTime()))) }

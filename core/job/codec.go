@@ -88,9 +88,10 @@ func (l *mutable) Code(w *canon.Codec) {
 		name(w, &f.Provider)
 		w.Int(&f.Late, maxAttempts)
 	})
-	canon.Seq(w, &l.Queue, MaxParties, 2, func(w *canon.Codec, q *Waiting) {
+	canon.Seq(w, &l.Queue, MaxParties, 3, func(w *canon.Codec, q *Waiting) {
 		name(w, &q.Provider)
 		w.I64(&q.Since)
+		w.I64(&q.From)
 	})
 	w.Int(&l.Sweep, MaxUnits)
 	canon.Seq(w, &l.Barred, maxBarred, 1, name)

@@ -206,6 +206,9 @@ func (c *Count) load(provider string) (at int, found bool) {
 	return slices.BinarySearchFunc(c.Loads, provider, func(x Load, p string) int { return strings.Compare(x.Provider, p) })
 }
 
+// shut reports whether the lead has no unit to give, or none but those that were withheld from some.
+func (c *Count) shut() bool { return c.Status[Open] <= len(c.Withheld) }
+
 // openUnits counts the units that a provider computes now.
 func (l *Lease) openUnits(provider string) int { return len(l.opened(provider)) }
 

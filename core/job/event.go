@@ -27,6 +27,9 @@ func Apply(l Lease, e Event, now int64) (Lease, []Effect, error) {
 		return l, nil, err
 	}
 	next.count()
+	if l.Count.shut() && !next.Count.shut() {
+		next.waitFrom(now)
+	}
 	next.sight = l.sight
 	return next, effects, nil
 }

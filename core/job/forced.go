@@ -10,15 +10,13 @@ import (
 	"github.com/tally-network/tally/core/proof"
 )
 
-// Forced errors: see docs/adr/0014-forced-errors.md. Some attempts, which the
-// provider's VRF picks after the assignment and nobody else knows, must be presented
-// wrong in one segment. A unit is accepted only after its provider has shown its forced draw:
-// that it was not forced. If it was, the provider shows the truth beside it, the attempt is
-// void without blame, and auditors that did not see it lose their bond.
+// Forced errors: see docs/adr/0014-forced-errors.md. Some attempts, which the provider's VRF picks after
+// the assignment and nobody else knows, must be presented wrong in one segment. A unit is accepted only
+// after its provider has shown its forced draw: that it was not forced. If it was, the provider shows the
+// truth beside it, the attempt is void without blame, and auditors that did not see it lose their bond.
 
-// Forced is a forced attempt that was shown. What is said there to be true is a
-// claim of its provider, open to dispute until the lease ends; then it is paid
-// for, out of the lease's own tax.
+// Forced is a forced attempt that was shown. What is said there to be true is a claim of its provider,
+// open to dispute until the lease ends; then it is paid for, out of the lease's own tax.
 type Forced struct {
 	Index       int
 	Unit        Unit            // as it was, with its receipt, bond, audits and attestations
@@ -27,10 +25,9 @@ type Forced struct {
 	Until       int64           // protocol time, ms: the lease does not settle before, so that an auditor can refute it
 }
 
-// Reveal is a provider's word whether an attempt of its own was forced. Output is
-// that of its VRF over proof.ForcedDrawInput, which the caller has verified. It must not
-// come before audits are answered and the unit's window is over, so that its time
-// tells nothing; a dispute ends the secret.
+// Reveal is a provider's word whether an attempt of its own was forced. Output is that of its VRF over
+// proof.ForcedDrawInput, which the caller has verified. It must not come before audits are answered and
+// the unit's window is over, so that its time tells nothing; a dispute ends the secret.
 type Reveal struct {
 	By            string
 	Unit, Attempt int
@@ -118,8 +115,7 @@ func (l *Lease) Forces() bool { return l.Params.ForcedBps > 0 && !l.replicated()
 // being accepted, as far as its audits go.
 func (l *Lease) awaitsForcedDraw(u *Unit) bool { return l.Forces() && u.audited() && !u.Plain }
 
-// askForcedDraw gives the provider of a unit whose audits are answered its time to show
-// the forced draw.
+// askForcedDraw gives the provider of a unit whose audits are answered its time to show the forced draw.
 func (l *Lease) askForcedDraw(u *Unit, now int64) {
 	if u.Status == Counted && l.awaitsForcedDraw(u) {
 		u.Due = max(now, u.secretUntil(&l.Order.Conditions)) + l.Order.Conditions.UnitTimeout
@@ -158,9 +154,8 @@ func (f *Forced) Segments() (all []int) {
 	return all
 }
 
-// Points returns the states that a segment goes through, as its provider says: where
-// it begins, before its last step if that is shown and no checkpoint, and where it
-// ends.
+// Points returns the states that a segment goes through, as its provider says: where it begins, before
+// its last step if that is shown and no checkpoint, and where it ends.
 func (f *Forced) Points(p *Problem, segment int) []canon.Hash {
 	t, begin := f.Truth[segment], p.Before(f.Unit.Receipt, segment)
 	if _, steps := p.Segment(segment); steps > 1 && !t.Before.IsZero() {
@@ -269,13 +264,12 @@ func (l *Lease) jackpot() (uint64, error) {
 	return min(j, max(blind, 1)-1), err
 }
 
-// payForced settles the forced attempts. A provider that did as it should is paid as if the unit
-// had been accepted. Auditors that were blind lose their bond, a share of it to the provider.
-// Each of c challengers gets the jackpot over 2^(c−1), so that to challenge under many names
-// does not pay; the provider gets what they leave of it, so that to tell one of them does not.
-// All of it comes out of the tax of this very lease, in proportion if that is less: nobody gains
-// by forcing attempts in a lease of its own. The word of a provider that is barred judges
-// nobody, and earns it nothing.
+// payForced settles the forced attempts. A provider that did as it should is paid as if the unit had been
+// accepted. Auditors that were blind lose their bond, a share of it to the provider. Each of c
+// challengers gets the jackpot over 2^(c−1), so that to challenge under many names does not pay; the
+// provider gets what they leave of it, so that to tell one of them does not. All of it comes out of the
+// tax of this very lease, in proportion if that is less: nobody gains by forcing attempts in a lease of
+// its own. The word of a provider that is barred judges nobody, and earns it nothing.
 func (l *Lease) payForced() (effects []Effect, err error) {
 	var due []Share
 	for _, f := range l.Forced() {
@@ -298,8 +292,7 @@ func (l *Lease) payForced() (effects []Effect, err error) {
 	return effects, nil
 }
 
-// prizes returns what a forced attempt is worth to whom, and what becomes of the bonds
-// behind it.
+// prizes returns what a forced attempt is worth to whom, and what becomes of the bonds behind it.
 func (l *Lease) prizes(f *Forced) (prizes []Share, effects []Effect, err error) {
 	u := &f.Unit
 	pay, err := l.pay(u.Provider)

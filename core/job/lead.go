@@ -82,9 +82,7 @@ func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	l.LeadIndex = i
 	l.DueSince = 0
-	for q := range l.Queue { // the new lead has its own time
-		l.Queue[q].Since = now
-	}
+	l.waitFrom(now)
 	l.watchLead(now)
 	held, err := l.Reserve.hold(e.By, ForLead, bond)
 	effects = append(effects, held...)
@@ -98,20 +96,17 @@ func (l *Lease) led() bool { return l.Phase == Active || l.AwaitsMerge() }
 // provider that has waited for one for half the lead's time. So nobody has a lead fined by putting
 // up stake for the moment in which it is asked.
 func (l *Lease) keepsWaiting(waiting []Standing, now int64) bool {
-	half := l.Params.LeadTimeout / 2
-	var able []Standing
-	for _, s := range waiting {
-		if s.Free = s.Staked; now-s.Since >= half {
-			able = append(able, s)
-		}
+	staked := slices.Clone(waiting)
+	for i := range staked {
+		staked[i].Free = min(staked[i].Free, staked[i].Staked)
 	}
-	return l.AwaitsMerge() || l.waitedFor(able, half, now)
+	return l.AwaitsMerge() || l.waitedFor(staked, l.Params.LeadTimeout/2, now)
 }
 
 // waitedFor reports whether a provider has waited so many ms for a unit that the lead could give it.
 func (l *Lease) waitedFor(waiting []Standing, ms, now int64) bool {
 	for _, s := range waiting {
-		if !l.waits(s.Provider, ms, now) {
+		if !l.waits(s.Provider, ms, now) || now-s.Since < ms {
 			continue
 		}
 		if _, _, err := l.stand(s, nil); err == nil {
@@ -125,7 +120,7 @@ func (l *Lease) waitedFor(waiting []Standing, ms, now int64) bool {
 // far as the lease knows.
 func (l *Lease) waits(provider string, ms, now int64) bool {
 	at := l.queued(provider)
-	return at >= 0 && now-l.Queue[at].Since >= ms && l.mayWork(provider) && l.opensFor(provider)
+	return at >= 0 && now-l.Queue[at].From >= ms && l.mayWork(provider) && l.opensFor(provider)
 }
 
 // opensFor reports whether a provider may have one of the open units.

@@ -157,8 +157,7 @@ func TestLeadPaysForThoseWhomItCouldServe(t *testing.T) {
 		fined bool
 	}{
 		"it could be served all the while": {func(*Standing, int64) {}, true},
-		"for half the lead's time":         {func(s *Standing, now int64) { s.Since = now - DefaultParams.LeadTimeout/2 }, true},
-		"for less":                         {func(s *Standing, now int64) { s.Since = now - DefaultParams.LeadTimeout/2 + 1 }, false},
+		"since long":                       {func(s *Standing, now int64) { s.Since = now - 2*DefaultParams.LeadTimeout }, true},
 		"out of its balance":               {func(s *Standing, _ int64) { s.Staked = 0 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,6 +175,53 @@ func TestLeadPaysForThoseWhomItCouldServe(t *testing.T) {
 			if fined := w.stakeOf("v0") < stake; fined != x.fined {
 				t.Errorf("the lead was fined: %v", fined)
 			}
+		})
+	}
+}
+
+// A lead has its time from when a unit is open, whoever has been ready before: at the merge that opens a
+// round, and where an attempt runs out. Nobody takes over for stake that came just now.
+func TestLeadHasTimeOnceAUnitOpens(t *testing.T) {
+	for name, open := range map[string]func(w *world){
+		"a new round": func(w *world) {
+			for i := range 2 {
+				w.submit(w.receipt(i, ""))
+				w.attest(i)
+				w.audit(i, true)
+			}
+			for !w.lease.AwaitsMerge() {
+				w.pass(1)
+			}
+			w.do(w.merge())
+		},
+		"an attempt runs out": func(w *world) {
+			for w.lease.Count.Status[Open] == 0 {
+				w.pass(1)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.lease.Params.LeadTimeout, w.lease.Order.Conditions.UnitTimeout = 40, 200
+			for i, p := range []string{"p0", "p2"} {
+				if err := w.assign(i, p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.do(Ready{Provider: "p1"})
+			w.pass(60)
+			open(w)
+			next := w.lease.Leads[1].Account
+			if err := w.try(w.takeLead(next)); err == nil {
+				t.Fatal("the lead had no time")
+			}
+			w.pass(40)
+			late := w.takeLead(next)
+			late.Waiting[0].Since = w.now - 39
+			if !w.lease.idle(1, w.now) && w.try(late) == nil {
+				t.Fatal("taken over for stake that came later")
+			}
+			w.do(w.takeLead(next))
 		})
 	}
 }

@@ -16,8 +16,7 @@ type PostMerge struct {
 	Data  File
 }
 
-// Check returns why the merge is refused, nil if it is not. It needs only a skeleton of the
-// lease.
+// Check returns why the merge is refused, nil if it is not. It needs only a skeleton of the lease.
 func (e PostMerge) Check(l *Lease) error {
 	switch {
 	case e.By != l.Lead():
@@ -76,8 +75,7 @@ func (l *Lease) AwaitsMerge() bool {
 	return l.Phase <= Stopping && l.Round < len(l.Merges) && l.Count.Status[Accepted] == l.Order.Problem.Shards && !l.Windows.full(l)
 }
 
-// stop ends the lease early: units under way are finished and paid, no others
-// are given out.
+// stop ends the lease early: units under way are finished and paid, no others are given out.
 func (l *Lease) stop(now int64, reason string) {
 	l.Phase, l.Reason = Stopping, reason
 	l.watchLead(now)

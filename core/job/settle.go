@@ -67,10 +67,9 @@ func (l *Lease) auditWage(u *Unit) (uint64, error) {
 	return money.Scale(l.Quote.Audit, uint64(u.Audited+c.TopSegments), uint64(c.AuditSegments+c.TopSegments))
 }
 
-// settle pays out. Verified work earns its pay, whether the order was completed
-// or stopped early; the validator that leads at the end earns the fee on it; a
-// part is burnt, a part goes to the jackpot pool, and as much of it at most out again
-// to forced attempts; the rest goes back to the consumer.
+// settle pays out. Verified work earns its pay, whether the order was completed or stopped early; the
+// validator that leads at the end earns the fee on it; a part is burnt, a part goes to the jackpot pool,
+// and as much of it at most out again to forced attempts; the rest goes back to the consumer.
 func (l *Lease) settle() ([]Effect, error) {
 	shares, deposit, err := l.wages()
 	if err != nil {
@@ -134,10 +133,9 @@ func (l *Lease) settle() ([]Effect, error) {
 	return append(effects, Effect{Emit, l.Order.Consumer, refund, "settled"}), nil
 }
 
-// insured returns what the insurance fund pays the consumer of a lease that stopped
-// early, who has paid for a part of a result: what that cost, but at most half of what
-// the slashes of this very lease left to the fund. The other half stays there, so that
-// who plays both sides never has back what it lost.
+// insured returns what the insurance fund pays the consumer of a lease that stopped early, who has paid
+// for a part of a result: what that cost, but at most half of what the slashes of this very lease left to
+// the fund. The other half stays there, so that who plays both sides never has back what it lost.
 func (l *Lease) insured(spent uint64) uint64 {
 	if l.Reason == "" || l.Ledger.Refuter != "" {
 		return 0
@@ -249,8 +247,7 @@ type Settlement struct {
 	Ledger  Ledger
 }
 
-// Record returns the canonical encoding of an ended lease, which its settlement
-// binds.
+// Record returns the canonical encoding of an ended lease, which its settlement binds.
 func (l *Lease) Record() []byte { return canon.Marshal(l) }
 
 // Settlement returns the settlement of an ended lease.

@@ -24,9 +24,8 @@ func (k TargetKind) String() string {
 	return [...]string{"nothing", "unit", "merge", "verdict", "truth", "result"}[min(k, 6)%6]
 }
 
-// Target names what a dispute is about. It is one of five kinds, and each thing
-// has one name: targets that are equal with == name the same, others do not. The
-// zero Target names nothing.
+// Target names what a dispute is about. It is one of five kinds, and each thing has one name: targets
+// that are equal with == name the same, others do not. The zero Target names nothing.
 type Target struct {
 	kind    TargetKind
 	index   int    // round of a merge, else the unit
@@ -45,8 +44,7 @@ func VerdictTarget(unit int, auditor string) Target {
 	return Target{kind: AboutVerdict, index: unit, account: auditor}
 }
 
-// TruthTarget names what was shown of a segment, counted from 0, of a forced
-// attempt of a unit.
+// TruthTarget names what was shown of a segment, counted from 0, of a forced attempt of a unit.
 func TruthTarget(unit, segment int) Target {
 	return Target{kind: AboutTruth, index: unit, segment: segment}
 }
@@ -184,8 +182,7 @@ func (l *Lease) verdictSubject(t Target, attempt int) (Subject, error) {
 	return s, nil
 }
 
-// truthSubject returns what a provider says to be true of a segment of a forced
-// attempt.
+// truthSubject returns what a provider says to be true of a segment of a forced attempt.
 func (l *Lease) truthSubject(t Target, attempt int) (Subject, error) {
 	f := l.Shown(t.index, attempt)
 	if f == nil || t.segment < 0 || t.segment >= len(f.Truth) {

@@ -61,8 +61,8 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 		}()
 	}
 	wg.Wait()
-	for provider, any := range took { // whatever their number, offers of one turn are one
-		if any {
+	for provider, some := range took { // whatever their number, offers of one turn are one
+		if some {
 			d.pace.accept(provider)
 		} else {
 			d.pace.refuse(provider)

@@ -46,7 +46,8 @@ type Options struct {
 type provider struct {
 	env    *role.Env
 	units  *tasks.Set
-	files  *tasks.Set // fetching what leases need
+	loads  *tasks.Set // fetching and loading orders
+	files  *tasks.Set // showing forced draws, and asking for units
 	player *disputer.Player
 	idle   map[canon.Hash]int64 // block time since when an order has given us nothing, ms
 	speed  atomic.Uint64        // FLOP per second of the last segment that was computed here; 0: none yet
@@ -54,8 +55,9 @@ type provider struct {
 
 // Run provides until ctx is done.
 func Run(ctx context.Context, env *role.Env, player *disputer.Player, o Options) error {
-	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), files: env.NewTasks(4), player: player, idle: map[canon.Hash]int64{}}
+	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), loads: env.NewTasks(16), files: env.NewTasks(4), player: player, idle: map[canon.Hash]int64{}}
 	defer p.units.Wait()
+	defer p.loads.Wait()
 	defer p.files.Wait()
 	role.Offers.Handle(env.Host, p.offered)
 	return env.EachBlock(ctx, p.block)
@@ -157,7 +159,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 		l := x.Lease
 		p.env.Blobs.Serve(x)
 		if l.Phase == job.Active && l.Files.Said == job.Had && !p.env.Jobs.Has(l) {
-			p.files.Start(ctx, l.Order.ID().String(), func(ctx context.Context) error {
+			p.loads.Start(ctx, l.Order.ID().String(), func(ctx context.Context) error {
 				_, err := p.env.Jobs.Get(ctx, l)
 				return err
 			})

@@ -39,11 +39,15 @@ func candidateOf(p providerv1.Peer) providerv1.Candidate {
 
 // keep stores a peer that was another before, and keeps the index of candidates.
 func (k *Keeper) keep(ctx context.Context, account sdk.AccAddress, before, after providerv1.Peer) error {
-	if err := k.peers.Set(ctx, account, after); err != nil {
-		return err
-	}
 	params, err := k.Params(ctx)
 	if err != nil {
+		return err
+	}
+	able := func(p providerv1.Peer) bool { return hasStake(params, p) && p.Unanswered == 0 }
+	if rose := after.Stake-after.Reserved > before.Stake-before.Reserved; before.Account != "" && (rose || after.Unanswered < before.Unanswered || able(after) && !able(before)) {
+		after.AbleSince = module.Now(ctx)
+	}
+	if err := k.peers.Set(ctx, account, after); err != nil {
 		return err
 	}
 	return k.candidates.list(ctx, account, peerUnder{before, hasStake(params, before)}, peerUnder{after, hasStake(params, after)})

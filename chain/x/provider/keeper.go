@@ -340,7 +340,6 @@ func (k *Keeper) Resume(ctx context.Context, account sdk.AccAddress) error {
 	}
 	before := p
 	p.Unanswered -= min(p.Unanswered, 1)
-	p.AbleSince = module.Now(ctx)
 	return k.keep(ctx, account, before, p)
 }
 

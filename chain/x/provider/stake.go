@@ -182,9 +182,6 @@ func (k *Keeper) change(ctx context.Context, account sdk.AccAddress, f func(*pro
 	if p.Stake == before.Stake && p.Reserved == before.Reserved {
 		return nil
 	}
-	if p.Stake-p.Reserved > before.Stake-before.Reserved {
-		p.AbleSince = module.Now(ctx)
-	}
 	if err := k.keep(ctx, account, before, p); err != nil {
 		return err
 	}

@@ -141,8 +141,8 @@ type Peer struct {
 	Unanswered  uint32  `protobuf:"varint,9,opt,name=unanswered,proto3" json:"unanswered,omitempty"`
 	// Who owns the peer, if it has said so; empty for itself. Peers of one owner judge none of each other.
 	Owner string `protobuf:"bytes,11,opt,name=owner,proto3" json:"owner,omitempty"`
-	// Block time in ms at which it could last take more work than before: its free stake rose, or it
-	// answered in a dispute.
+	// Protocol time in ms at which its free stake last rose, or it last became fit for work: by
+	// stake, by giving up a role, by answering in a dispute.
 	AbleSince int64 `protobuf:"varint,12,opt,name=able_since,json=ableSince,proto3" json:"able_since,omitempty"`
 }
 
