@@ -75,6 +75,7 @@ func (l *mutable) Code(w *canon.Codec) {
 	w.String(&l.Reason, 2*MaxText)
 	w.Int(&l.LeadIndex, MaxParties)
 	w.I64(&l.DueSince)
+	w.I64(&l.OpenSince)
 	w.Int(&l.Round, MaxUnits)
 	w.Int(&l.Windows.Final, MaxUnits)
 	w.I64(&l.Windows.Next)
@@ -88,10 +89,9 @@ func (l *mutable) Code(w *canon.Codec) {
 		name(w, &f.Provider)
 		w.Int(&f.Late, maxAttempts)
 	})
-	canon.Seq(w, &l.Queue, MaxParties, 3, func(w *canon.Codec, q *Waiting) {
+	canon.Seq(w, &l.Queue, MaxParties, 2, func(w *canon.Codec, q *Waiting) {
 		name(w, &q.Provider)
 		w.I64(&q.Since)
-		w.I64(&q.From)
 	})
 	w.Int(&l.Sweep, MaxUnits)
 	canon.Seq(w, &l.Barred, maxBarred, 1, name)

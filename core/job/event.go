@@ -28,7 +28,7 @@ func Apply(l Lease, e Event, now int64) (Lease, []Effect, error) {
 	}
 	next.count()
 	if l.Count.shut() && !next.Count.shut() {
-		next.waitFrom(now)
+		next.OpenSince = now
 	}
 	next.sight = l.sight
 	return next, effects, nil

@@ -10,6 +10,7 @@ type Line struct {
 	Leads     []Leader // the first lead and, in drawn order, who may take over: none before the first draw
 	LeadIndex int      // of who leads
 	DueSince  int64    // since when the lead has had something to do; 0 if it has not
+	OpenSince int64    // since when the lead of the moment has had a unit to give
 }
 
 // Leader is a validator that leads, has led or may take over. It has stake reserved from when it begins
@@ -82,7 +83,7 @@ func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	l.LeadIndex = i
 	l.DueSince = 0
-	l.waitFrom(now)
+	l.OpenSince = now // the new lead has its own time
 	l.watchLead(now)
 	held, err := l.Reserve.hold(e.By, ForLead, bond)
 	effects = append(effects, held...)
@@ -120,7 +121,7 @@ func (l *Lease) waitedFor(waiting []Standing, ms, now int64) bool {
 // far as the lease knows.
 func (l *Lease) waits(provider string, ms, now int64) bool {
 	at := l.queued(provider)
-	return at >= 0 && now-l.Queue[at].From >= ms && l.mayWork(provider) && l.opensFor(provider)
+	return at >= 0 && now-max(l.Queue[at].Since, l.OpenSince) >= ms && l.mayWork(provider) && l.opensFor(provider)
 }
 
 // opensFor reports whether a provider may have one of the open units.

@@ -18,7 +18,6 @@ type Ready struct {
 type Waiting struct {
 	Provider string
 	Since    int64 // protocol time, ms
-	From     int64 // protocol time, ms, from which the lead of the moment had a unit to give
 }
 
 func (e Ready) apply(l *Lease, now int64) ([]Effect, error) {
@@ -42,15 +41,8 @@ func (e Ready) apply(l *Lease, now int64) ([]Effect, error) {
 	case l.openUnits(e.Provider) > 0:
 		return nil, fmt.Errorf("%s has a unit to compute: only who has none may wait for the next", e.Provider)
 	}
-	l.Queue = append(l.Queue, Waiting{e.Provider, now, now})
+	l.Queue = append(l.Queue, Waiting{e.Provider, now})
 	return []Effect{{Emit, e.Provider, 0, "ready"}}, nil
-}
-
-// waitFrom counts anew for how long the lead lets others wait: it has units to give again, or is another.
-func (l *Lease) waitFrom(now int64) {
-	for q := range l.Queue {
-		l.Queue[q].From = now
-	}
 }
 
 // Waits returns who waits for a unit, in the order in which they must be served.
