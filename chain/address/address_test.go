@@ -23,10 +23,22 @@ func TestParse(t *testing.T) {
 		"checksum":     text[:len(text)-1] + "b",
 		"other prefix": "cosmos1qqqsyqcyq5rqwzqfpg9scrgwpugpzysnrujsuw",
 		"spaces":       " " + text,
+		"last bits":    "tally1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqp3ehqur", // the account of 19 zeros has another
 		"long":         text + strings.Repeat("q", 1000),
 	} {
 		if _, err := Parse(bad); err == nil {
 			t.Errorf("%s: %q was taken", name, bad)
 		}
 	}
+}
+
+// Whatever is taken is what would be written.
+func FuzzParse(f *testing.F) {
+	f.Add(sdk.AccAddress(strings.Repeat("\x07", 20)).String())
+	f.Add(sdk.AccAddress("odd").String())
+	f.Fuzz(func(t *testing.T, text string) {
+		if a, err := Parse(text); err == nil && a.String() != text {
+			t.Fatalf("%q is %q", text, a.String())
+		}
+	})
 }

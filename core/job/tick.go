@@ -9,7 +9,7 @@ import (
 
 // Tick lets protocol time pass: deadlines fall due, windows close, and at the end
 // the lease is settled. Auditors and custodians, and what these are asked for, are drawn
-// from the seed, the hash of an earlier block.
+// from the seed, a value of the beacon.
 type Tick struct {
 	Seed    canon.Hash
 	Units   []int                                  // whose time has come, of a lease that is known in parts
