@@ -19,22 +19,25 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// assign gives the open units of the round to those that wait for one, offers the
-// others, all at once, and posts what was accepted.
+// answer is what a provider says to an offer.
+type answer struct {
+	provider string
+	taken    workv1.Assignment
+	err      error
+}
+
+// lull is how long units that were taken wait for others that are posted with them.
+const lull = 50 * time.Millisecond
+
+// assign gives the open units of the round to those that wait for one, offers the others, all at once,
+// and posts what was accepted. Who answers late holds up nobody else.
 func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 	if l.Order.Conditions.Replicas > 0 {
 		return d.giveOut(ctx, l)
 	}
 	plan := d.pace.plan(l, now)
-	if len(plan) == 0 {
-		return nil // who should do them has as many as it may
-	}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var taken []workv1.Assignment
-	var refused error
-	took := map[string]bool{} // whether a provider took any of what it was offered
 	waits := l.Waits()
+	var taken []workv1.Assignment
 	for _, w := range waits { // first, and in order: they have accepted on chain
 		for unit, provider := range plan {
 			if provider == w {
@@ -42,36 +45,53 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 			}
 		}
 	}
+	answers, offered := make(chan answer, len(plan)), 0
 	for unit, provider := range plan {
 		if slices.Contains(waits, provider) {
 			continue
 		}
-		wg.Add(1)
+		offered++
 		go func() {
-			defer wg.Done()
 			a, err := d.offer(ctx, l, unit, provider)
-			mu.Lock()
-			defer mu.Unlock()
-			took[provider] = took[provider] || err == nil
 			if err != nil {
-				refused = fmt.Errorf("offer unit %d to %s: %w", unit, provider, err)
-				return
+				err = fmt.Errorf("offer unit %d to %s: %w", unit, provider, err)
 			}
-			taken = append(taken, a)
+			answers <- answer{provider, a, err}
 		}()
 	}
-	wg.Wait()
-	for provider, some := range took { // whatever their number, offers of one turn are one
-		if some {
-			d.pace.accept(provider)
-		} else {
-			d.pace.refuse(provider)
+	return d.pace.collect(answers, offered, taken, func(taken []workv1.Assignment) error { return d.post(ctx, l, taken) })
+}
+
+// collect posts units that are taken, and then those that so many answers take, as they come.
+func (p *pace) collect(answers <-chan answer, offered int, taken []workv1.Assignment, post func([]workv1.Assignment) error) error {
+	took := map[string]bool{} // whether a provider took any of what it was offered
+	var refused, failed error
+	for offered > 0 || len(taken) > 0 {
+		var quiet <-chan time.Time
+		if len(taken) > 0 {
+			quiet = time.After(lull)
+		}
+		select {
+		case a := <-answers:
+			offered--
+			took[a.provider] = took[a.provider] || a.err == nil
+			if a.err != nil {
+				refused = a.err
+				continue
+			}
+			p.accept(a.provider)
+			taken = append(taken, a.taken)
+		case <-quiet:
+			failed = errors.Join(failed, post(taken))
+			taken = nil
 		}
 	}
-	if len(taken) == 0 {
-		return refused
+	for provider, some := range took { // whatever their number, offers of one turn are one
+		if !some {
+			p.refuse(provider)
+		}
 	}
-	return errors.Join(refused, d.post(ctx, l, taken))
+	return errors.Join(refused, failed)
 }
 
 // post posts assignments: all at once, or if the chain refuses that, each by
@@ -142,7 +162,7 @@ func (p *pace) granted(l *job.Lease, provider string) {
 var sponsored = []string{sdk.MsgTypeURL(&workv1.MsgSubmit{}), sdk.MsgTypeURL(&workv1.MsgCommit{}), sdk.MsgTypeURL(&workv1.MsgShow{}),
 	sdk.MsgTypeURL(&workv1.MsgReveal{}), sdk.MsgTypeURL(&workv1.MsgReady{}), sdk.MsgTypeURL(&disputev1.MsgMove{})}
 
-// patience is how long all offers wait for the slowest answer.
+// patience is how long an offer waits for its answer.
 const patience = 5 * time.Second
 
 func (d *lead) offer(ctx context.Context, l *job.Lease, unit int, provider string) (workv1.Assignment, error) {

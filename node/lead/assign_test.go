@@ -1,11 +1,15 @@
 package lead
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/leases"
 )
 
@@ -133,6 +137,41 @@ func TestPaceLearnsFromUnitsGivenInVain(t *testing.T) {
 			t.Errorf("%s: the unit goes to %s; took %v", name, got, p.took)
 		}
 	}
+}
+
+// A provider that takes its time to answer does not keep others from beginning, and what is taken at
+// once is posted together, after those who wait.
+func TestLateAnswersHoldUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan answer)
+		say := func(after time.Duration, provider string, unit uint32, err error) {
+			go func() {
+				time.Sleep(after)
+				answers <- answer{provider, workv1.Assignment{Unit: unit, Provider: provider}, err}
+			}()
+		}
+		say(0, "a", 1, nil)
+		say(lull/2, "b", 2, nil)
+		say(time.Second, "b", 3, errors.New("one is enough"))
+		say(patience, "slow", 4, nil)
+		say(patience, "away", 5, errors.New("nobody is there"))
+		p := newPace()
+		p.refuse("b")
+		begun, got := time.Now(), ""
+		err := p.collect(answers, 5, []workv1.Assignment{{Unit: 0, Provider: "waits"}}, func(taken []workv1.Assignment) error {
+			for _, a := range taken {
+				got += fmt.Sprint(a.Unit)
+			}
+			got += fmt.Sprintf(" after %v; ", time.Since(begun).Round(time.Second))
+			return nil
+		})
+		if want := "012 after 0s; 4 after 5s; "; got != want {
+			t.Errorf("posted %q, want %q", got, want)
+		}
+		if err == nil || len(p.refused) != 1 || p.refused["away"].row != 1 {
+			t.Errorf("%v; refused: %v", err, p.refused)
+		}
+	})
 }
 
 // Who does not answer sits out ever more turns, and none once it has answered.
