@@ -55,6 +55,7 @@ type town struct {
 	dir    string
 	people map[string]person
 	orders map[canon.Hash]job.Order
+	posted uint64        // orders so far
 	chain  time.Duration // that the node has taken
 	cpu    time.Duration // of it, on all cores
 	sent   int           // messages that were executed
@@ -186,8 +187,9 @@ func (c *town) post(n, shards int) (out []duty, err error) {
 	}
 	o.Conditions.MaxPrice = 2 * q.Price
 	signature := ed25519.Sign(consumer.peer, wire.Statement(solo.ID, sdk.AccAddress(consumer.key.PubKey().Address())))
-	for i := range n {
-		o.Nonce = uint64(shards)<<32 + uint64(i)
+	for range n {
+		c.posted++
+		o.Nonce = c.posted
 		c.orders[o.ID()] = o
 		out = append(out, duty{o.Consumer, &marketv1.MsgPostOrder{Consumer: o.Consumer, Order: wire.OrderToProto(&o), Signature: signature}})
 	}
