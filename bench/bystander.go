@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cosmos/cosmos-sdk/codec"
+	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/bench/solo"
 	"github.com/tally-network/tally/chain/app"
@@ -161,7 +162,7 @@ func prunedRows(ctx context.Context, o Options) ([]Row, error) {
 	}
 	defer os.RemoveAll(dir)
 	o.Tell("generating a state after %d settled orders", manySettled)
-	genesis, producer := solo.Genesis(personOf("nobody").address())
+	genesis, producer := solo.Genesis(sdk.AccAddress("nobody").String())
 	db, err := dbm.NewGoLevelDB("application", dir, nil)
 	if err != nil {
 		return nil, err
@@ -188,7 +189,7 @@ func prunedRows(ctx context.Context, o Options) ([]Row, error) {
 			return nil, err
 		}
 	}
-	size, err := onDisk(dir)
+	size, err := solo.OnDisk(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func blockRows(ctx context.Context, o Options) (rows []Row, err error) {
 
 // newMany begins a chain whose state lies in memory.
 func newMany(providers int) (*many, error) {
-	c := &many{consumer: secp256k1.GenPrivKeyFromSecret([]byte("consumer")), peer: seeded("peer of the consumer")}
+	c := &many{consumer: secp256k1.GenPrivKeyFromSecret([]byte("consumer")), peer: solo.Seeded("peer of the consumer")}
 	me := sdk.AccAddress(c.consumer.PubKey().Address())
 	genesis, producer := solo.Genesis(me.String())
 	genesis.Accounts = []app.Account{{Address: me.String(), Balance: manyPurse}}
@@ -298,12 +298,6 @@ func (c *many) due(ctx context.Context, n int) (d dueBlocks, err error) {
 	return d, nil
 }
 
-// seeded returns a key that follows from a name.
-func seeded(name string) ed25519.PrivateKey {
-	h := canon.Sum(canon.Domain("bench/many"), []byte(name))
-	return ed25519.NewKeyFromSeed(h[:])
-}
-
 type signer struct {
 	key     *secp256k1.PrivKey
 	address string
@@ -323,7 +317,7 @@ func peerOf(what string, i int, role providerv1.Role, stake uint64, l providerv1
 		account = validatorKey(i).address
 	}
 	return providerv1.Peer{
-		Account: account, Roles: []providerv1.Role{role}, PeerKey: seeded(name).Public().(ed25519.PublicKey), VrfKey: seeded("vrf of " + name).Public().(ed25519.PublicKey),
+		Account: account, Roles: []providerv1.Role{role}, PeerKey: solo.Seeded(name).Public().(ed25519.PublicKey), VrfKey: solo.Seeded("vrf of " + name).Public().(ed25519.PublicKey),
 		Listing: l, Stake: stake,
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	abci "github.com/cometbft/cometbft/abci/types"
@@ -155,4 +157,20 @@ func (s *Chain) SignFor(key *secp256k1.PrivKey, after uint64, gas uint64, msgs .
 	}
 	signer := app.Signer{ChainID: ID, Key: key, Number: account.GetAccountNumber(), Sequence: account.GetSequence() + after}
 	return s.Sign(signer, gas, coin.Fee(rules.GasPrice, gas), msgs...)
+}
+
+// Seeded returns a key that follows from a name.
+func Seeded(name string) ed25519.PrivateKey {
+	h := canon.Sum(canon.Domain("bench/solo"), []byte(name))
+	return ed25519.NewKeyFromSeed(h[:])
+}
+
+// OnDisk returns the bytes of the files in a folder, such as a chain's database.
+func OnDisk(dir string) (n int64, err error) {
+	return n, filepath.Walk(dir, func(_ string, f os.FileInfo, err error) error {
+		if err == nil && !f.IsDir() {
+			n += f.Size()
+		}
+		return err
+	})
 }
