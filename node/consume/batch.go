@@ -106,8 +106,8 @@ func ParseBatchSpec(b []byte) (BatchSpec, error) {
 		return s, errors.New("problem.model is missing: name an ONNX file")
 	case p.Records.names() == (len(p.Grid) > 0):
 		return s, errors.New("problem.records or problem.grid is wanted, and one of them alone: name a file with records, or values for each input of the model")
-	case p.Batch < 0 || p.Steps < 0:
-		return s, errors.New("problem.batch and problem.steps are positive, or left out")
+	case p.Batch < 0 || p.Steps < 0 || p.Steps > job.MaxSegments:
+		return s, fmt.Errorf("problem.batch and problem.steps are positive, or left out; a unit has at most %d steps", job.MaxSegments)
 	}
 	return s, s.Conditions.Assurance.check()
 }
@@ -184,6 +184,9 @@ func FromDataset(ctx context.Context, s BatchSpec, d replay.Dataset, exec engine
 // complete adds the files of a batch to its draft, checks the order, and plays one run.
 func (d *Draft) complete(ctx context.Context, of replay.Dataset) error {
 	if _, err := resultSlots(d.Job, &d.Problem); err != nil {
+		return err
+	}
+	if err := checkIndices(of.Model, of.Records); err != nil {
 		return err
 	}
 	model, err := written(of.Model)

@@ -125,26 +125,27 @@ func TestGridOrder(t *testing.T) {
 func TestBatchOrdersAreRefused(t *testing.T) {
 	thousand := strings.Repeat("1, ", 1023) + "1"
 	for want, files := range map[string]map[string]any{
-		"by tally train":         {"order.yaml": "kind: TrainingOrder\n"},
-		"write kind: BatchOrder": {"order.yaml": "kind: Batch\n"},
-		"problem.model":          {"order.yaml": "kind: BatchOrder\nproblem:\n  records: {x: x.npy}\n"},
-		"one of them alone":      {"order.yaml": order + "  records: {x: x.npy}\n  grid: {x: [1]}\n"},
-		"name a file":            {"order.yaml": order},
-		"are positive":           {"order.yaml": order + "  records: {x: x.npy}\n  batch: -1\n"},
-		"gone.npy: no such file": {"order.yaml": order + "  records: {x: gone.npy}\n"},
-		"read .npy":              {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": "no tensor"},
-		"first axis counts":      {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": counted(), "m.onnx": twice(3)},
-		"has no input \"z\"":     {"order.yaml": order + "  records: {x: x.npy, z: x.npy}\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
-		"axis 1 of the model":    {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": counted(4, 5), "m.onnx": twice(4, 3)},
-		"axis 0 of the model":    {"order.yaml": order + "  records: {x: x.npy}\n  batch: 3\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
-		"is no":                  {"order.yaml": order + "  grid: {x: [1.5]}\n", "m.onnx": integers()},
-		"all combinations":       {"order.yaml": order + "  grid: {x: []}\n", "m.onnx": twice()},
-		"more than 8 GiB":        {"order.yaml": order + "  records: {x: x.npy}\n  batch: 1\n", "x.npy": counted(3000, 1), "m.onnx": wide(1 << 20)},
-		"values together":        {"order.yaml": order + "  grid: {x: [" + thousand + "], b: [" + thousand + "], c: [1]}\n", "m.onnx": twice()},
-		"1e+39 is no":            {"order.yaml": order + "  grid: {x: [1e39]}\n", "m.onnx": twice()},
-		"1.6777217e+07 is no":    {"order.yaml": order + "  grid: {x: [16777217]}\n", "m.onnx": twice()},
-		"segments of a unit":     {"order.yaml": order + "  records: {x: x.npy}\n  steps: 300\n", "x.npy": counted(300, 3), "m.onnx": twice(1, 3)},
-		"would see it":           {"order.yaml": order + "  records: {x: .x.npy}\n", ".x.npy": counted(3, 3), "m.onnx": twice(1, 3)},
+		"by tally train":                     {"order.yaml": "kind: TrainingOrder\n"},
+		"write kind: BatchOrder":             {"order.yaml": "kind: Batch\n"},
+		"problem.model":                      {"order.yaml": "kind: BatchOrder\nproblem:\n  records: {x: x.npy}\n"},
+		"one of them alone":                  {"order.yaml": order + "  records: {x: x.npy}\n  grid: {x: [1]}\n"},
+		"name a file":                        {"order.yaml": order},
+		"are positive":                       {"order.yaml": order + "  records: {x: x.npy}\n  batch: -1\n"},
+		"gone.npy: no such file":             {"order.yaml": order + "  records: {x: gone.npy}\n"},
+		"read .npy":                          {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": "no tensor"},
+		"first axis counts":                  {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": counted(), "m.onnx": twice(3)},
+		"has no input \"z\"":                 {"order.yaml": order + "  records: {x: x.npy, z: x.npy}\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
+		"axis 1 of the model":                {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": counted(4, 5), "m.onnx": twice(4, 3)},
+		"axis 0 of the model":                {"order.yaml": order + "  records: {x: x.npy}\n  batch: 3\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
+		"is no":                              {"order.yaml": order + "  grid: {x: [1.5]}\n", "m.onnx": integers()},
+		"all combinations":                   {"order.yaml": order + "  grid: {x: []}\n", "m.onnx": twice()},
+		"more than 8 GiB":                    {"order.yaml": order + "  records: {x: x.npy}\n  batch: 1\n", "x.npy": counted(3000, 1), "m.onnx": wide(1 << 20)},
+		"values together":                    {"order.yaml": order + "  grid: {x: [" + thousand + "], b: [" + thousand + "], c: [1]}\n", "m.onnx": twice()},
+		"1e+39 is no":                        {"order.yaml": order + "  grid: {x: [1e39]}\n", "m.onnx": twice()},
+		"1.6777217e+07 is no":                {"order.yaml": order + "  grid: {x: [16777217]}\n", "m.onnx": twice()},
+		"at most 256 steps":                  {"order.yaml": order + "  records: {x: x.npy}\n  steps: 300\n", "x.npy": counted(300, 3), "m.onnx": twice(1, 3)},
+		"record 1 asks for entry 5 of table": {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": tensor.Must(tensor.From(tensor.Shape{4, 3}, []int32{4, 0, -5, 1, 5, 2, 0, 0, 0, 0, 0, 0})), "m.onnx": lookup(5)},
+		"would see it":                       {"order.yaml": order + "  records: {x: .x.npy}\n", ".x.npy": counted(3, 3), "m.onnx": twice(1, 3)},
 	} {
 		if _, err := drafted(t, folder(t, files)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error about %q, got %v", want, err)
@@ -156,6 +157,15 @@ func TestBatchOrdersAreRefused(t *testing.T) {
 func wide(n int) *graph.Graph {
 	b := graph.NewBuilder("wide")
 	b.Output(b.Op("Expand", b.Input("x", tensor.Float32, tensor.Shape{1, 1}), b.Ints(1, n)), tensor.Float32, tensor.Shape{1, n})
+	return b.Graph()
+}
+
+// lookup takes rows of a table of n, whose numbers it casts and reshapes first.
+func lookup(n int) *graph.Graph {
+	b := graph.NewBuilder("lookup")
+	x := b.With(graph.Int("to", 7)).Op("Cast", b.Op("Reshape", b.Input("x", tensor.Int32, tensor.Shape{4, 3}), b.Ints(4, 3, 1)))
+	table := b.Init("table", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{n, 2})))
+	b.Output(b.Op("Gather", table, x), tensor.Float32, tensor.Shape{4, 3, 1, 2})
 	return b.Graph()
 }
 
