@@ -75,7 +75,7 @@ func (e *env) orderLs() *cobra.Command {
 			} else if whose == "" {
 				return fmt.Errorf("%s: %w, so there are no orders of yours; --all lists those of everybody", e.home, home.ErrNone)
 			}
-			booked, err := consume.Orders(cmd.Context(), r.role, whose, most)
+			booked, err := consume.Orders(cmd.Context(), r.role.Chain.Conn, whose, most)
 			if err != nil {
 				return err
 			}
@@ -143,7 +143,7 @@ func (e *env) orderShow() *cobra.Command {
 }
 
 func (r *reader) showOrder(ctx context.Context, text string) (*shown, error) {
-	id, err := consume.Find(ctx, r.role, "", text)
+	id, err := consume.Find(ctx, r.role.Chain.Conn, "", text)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ tally train or tally batch left. ORDER is an id, or the beginning of one.`,
 }
 
 func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
-	id, err := consume.Find(ctx, b.role, b.as.Account, text)
+	id, err := consume.Find(ctx, b.role.Chain.Conn, b.as.Account, text)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/cosmos/gogoproto/jsonpb"
 	"github.com/cosmos/gogoproto/proto"
@@ -147,7 +148,7 @@ func (e *env) tx() *cobra.Command {
 		Long: `Signs and sends transactions. Chain, node and key are those of the home, unless
 flags name others. A transaction that would fail is refused at once, and costs
 nothing. What it prints otherwise is the node's receipt; tally query wait-tx says
-whether a block took the transaction.`,
+whether a block took the transaction. ORDER is an order's id, or the beginning of it.`,
 		Example: `  tally tx bank send account tally1… 5000000utally --home tally-devnet/consumer -y
   tally tx bank send account tally1… 1utally --generate-only > tx.json && tally tx sign tx.json`,
 	}
@@ -192,6 +193,16 @@ func (m message) command() *cobra.Command {
 			c, err := client.GetClientTxContext(cmd)
 			if err != nil {
 				return err
+			}
+			for i, name := range strings.Fields(m.use)[1:] {
+				if name != "ORDER" {
+					continue
+				}
+				id, err := consume.Find(cmd.Context(), c, "", args[i])
+				if err != nil {
+					return err
+				}
+				args[i] = id.String()
 			}
 			msg, err := m.build(c.GetFromAddress().String(), args)
 			if err != nil {

@@ -411,7 +411,7 @@ func (s *soaking) check(all []bought, before map[string]uint64) {
 	for _, dir := range s.homes {
 		address, err := home.Address(dir)
 		s.must(err)
-		orders, err := consume.Orders(s.ctx, role.New(role.Parts{Chain: s.chain, Log: slog.New(slog.DiscardHandler)}), address, 10*s.orders)
+		orders, err := consume.Orders(s.ctx, s.chain.Conn, address, 10*s.orders)
 		s.must(err)
 		posted += len(orders)
 	}

@@ -30,7 +30,7 @@ type EarlierOrder struct {
 // nonce is that of the next order on the same terms: the first that none of them has had. Two postings of
 // one home and address, of which neither saw the other, get the same one, and so are one order.
 func FindEarlier(ctx context.Context, env *role.Env, o *job.Order) (e *EarlierOrder, nonce uint64, err error) {
-	booked, err := Orders(ctx, env, o.Consumer, maxFound)
+	booked, err := Orders(ctx, env.Chain.Conn, o.Consumer, maxFound)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -6,20 +6,21 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cosmos/gogoproto/grpc"
+
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/core/canon"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
-	"github.com/tally-network/tally/node/role"
 )
 
 // Orders returns the orders of a consumer, or all for "", oldest first, to the
-// most.
-func Orders(ctx context.Context, env *role.Env, consumer string, most int) ([]marketv1.BookedOrder, error) {
+// most, as a node tells them.
+func Orders(ctx context.Context, node grpc.ClientConn, consumer string, most int) ([]marketv1.BookedOrder, error) {
 	var out []marketv1.BookedOrder
 	q := &marketv1.QueryOrdersRequest{Consumer: consumer, Pagination: &query.PageRequest{}}
 	for {
-		r, err := marketv1.NewQueryClient(env.Chain.Conn).Orders(ctx, q)
+		r, err := marketv1.NewQueryClient(node).Orders(ctx, q)
 		if err != nil {
 			return nil, fmt.Errorf("orders: %w", err)
 		}
@@ -46,14 +47,14 @@ const (
 
 // Find returns the order whose id begins with text: of a consumer's, or of all
 // for "". A whole id is not looked up.
-func Find(ctx context.Context, env *role.Env, consumer, text string) (canon.Hash, error) {
+func Find(ctx context.Context, node grpc.ClientConn, consumer, text string) (canon.Hash, error) {
 	if len(text) == wholeID {
 		return canon.ParseHash(text)
 	}
 	if len(text) < leastID {
 		return canon.Hash{}, fmt.Errorf("order %q: give at least %d digits of its id", text, leastID)
 	}
-	all, err := Orders(ctx, env, consumer, maxFound)
+	all, err := Orders(ctx, node, consumer, maxFound)
 	if err != nil {
 		return canon.Hash{}, err
 	}
