@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 )
 
 // What a lead cannot do, because the chain does it or the provider itself: the
@@ -223,5 +224,45 @@ func TestLeadHasTimeOnceAUnitOpens(t *testing.T) {
 			}
 			w.do(w.takeLead(next))
 		})
+	}
+}
+
+// A lead merges into a state that nobody has, and gives out the next round. Whoever disputes the merge keeps
+// those from being late who cannot compute: replicas are drawn, and others may have accepted already.
+func TestNobodyIsLateWhileTheMergeIsDisputed(t *testing.T) {
+	for name, c := range map[string]struct {
+		disputed bool
+		loser    dispute.Side
+		late     bool
+	}{
+		"the merge is refuted": {true, dispute.Defender, false},
+		"the merge was right":  {true, dispute.Challenger, true},
+		"nobody disputes it":   {false, 0, true},
+	} {
+		plain, replicated := newWorld(t), replicatedWorld(t, 3, 4)
+		plain.finishRound()
+		if err := plain.assign(2, "p0"); err != nil {
+			t.Fatal(err)
+		}
+		replicated.agreeOnRound("")
+		replicated.giveOut(2)
+		for _, w := range []*world{plain, replicated} {
+			l := &w.lease
+			if c.disputed {
+				w.next++
+				if err := w.challenge(w.next, MergeTarget(0), "c"); err != nil {
+					t.Fatal(err)
+				}
+				w.pass(3 * l.Order.Conditions.UnitTimeout)
+				if len(l.Faults) > 0 {
+					t.Errorf("%s: late while it is disputed: %v", name, l.Faults)
+				}
+				w.do(CloseDispute{ID: w.next, Loser: c.loser})
+			}
+			w.pass(l.Order.Conditions.UnitTimeout + 2)
+			if late := len(l.Faults) > 0; late != c.late {
+				t.Errorf("%s, %d replicas: late are %v", name, l.Order.Conditions.Replicas, l.Faults)
+			}
+		}
 	}
 }

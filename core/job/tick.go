@@ -73,6 +73,8 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 	}
 	late := now > u.Due
 	switch {
+	case u.Status == Assigned && late && l.startDisputed(i): // perhaps nobody has what it starts from
+		u.Due = now + l.Order.Conditions.UnitTimeout
 	case u.Status == Assigned && l.replicated():
 		return l.tickReplicas(i, now)
 	case u.Status == Assigned && late:
@@ -100,6 +102,12 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 		return l.tickCounted(i, late, now)
 	}
 	return nil, nil
+}
+
+// startDisputed reports whether the merge that a unit starts from is in dispute.
+func (l *Lease) startDisputed(i int) bool {
+	start := MergeTarget(i/l.Order.Problem.Shards - 1)
+	return slices.ContainsFunc(l.Disputes, func(d Dispute) bool { return d.Target == start && !d.Void })
 }
 
 // undrawn reopens a unit for which nobody could be drawn who could put up the bond, or

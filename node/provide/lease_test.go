@@ -5,9 +5,12 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/internal/testkit/ledger"
 	"github.com/tally-network/tally/internal/testkit/roletest"
+	"github.com/tally-network/tally/node/disputer"
+	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/p2p"
 )
 
@@ -147,5 +150,49 @@ func TestForcedAttemptIsDrawnAgain(t *testing.T) {
 	l.Params.ForcedBps = 0
 	if none, err := p.forcedDraw(l, 0, 0); err != nil || none.forced || none.present(none.wrong, s) != s {
 		t.Errorf("where none are forced: %+v, %v", none, err)
+	}
+}
+
+// A provider whose unit starts from a merge that nobody has finds out whether it is wrong, and disputes it.
+func TestWrongMergeIsFoundByWhoStartsFromIt(t *testing.T) {
+	for name, wrong := range map[string]bool{"a wrong merge": true, "a merge that is right": false} {
+		p, l, _ := providing(t)
+		found := 0
+		p.env.Observe = func(e events.Event) {
+			if e.Kind == events.Found {
+				found++
+			}
+		}
+		p.player = disputer.New(t.Context(), p.env)
+		j, err := p.env.Jobs.Get(t.Context(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ends []*graph.State
+		for shard := range 2 {
+			states, roots := roletest.Unit(t, j, l, shard)
+			roletest.Receive(t, p.env, l, shard, roots, roletest.Put(t, p.env, states[0]), roletest.Put(t, p.env, states[1]))
+			l.Units[shard].Status = job.Accepted
+			ends = append(ends, states[1])
+		}
+		merged, err := j.MergeStates(t.Context(), ends)
+		if err == nil {
+			l.Merges[0].Root, err = merged.Root()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong {
+			l.Merges[0].Root = canon.Sum("a state that nobody has")
+		}
+		l.Round, l.Units[2] = 1, job.Unit{Status: job.Assigned, Provider: roletest.Me}
+		l.Recount()
+		if _, _, err := p.resume(t.Context(), l, 2, p.notes(l.Order.ID(), 2, 0)); (err != nil) != wrong {
+			t.Errorf("%s: the start is here: %v", name, err)
+		}
+		_ = p.doubtStart(t.Context(), l, 2) // the ledger takes no transactions
+		if (found > 0) != wrong {
+			t.Errorf("%s: %d findings", name, found)
+		}
 	}
 }

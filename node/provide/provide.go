@@ -238,7 +238,7 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 	notes := p.notes(l.Order.ID(), i, u.Attempt)
 	done, s, err := p.resume(ctx, l, i, notes)
 	if err != nil {
-		return err
+		return errors.Join(err, p.doubtStart(ctx, l, i))
 	}
 	roots := []canon.Hash{l.RoundStart(i / problem.Shards)}
 	for _, c := range done {
@@ -300,6 +300,21 @@ func (p *provider) resume(ctx context.Context, l *job.Lease, i int, n notes) ([]
 	}
 	s, err := p.env.States.Get(ctx, l, l.RoundStart(i/l.Order.Problem.Shards))
 	return nil, s, err
+}
+
+// doubtStart disputes the merge that a unit starts from, if it is wrong. Where nobody has the start, only a
+// dispute keeps who should compute from being late.
+func (p *provider) doubtStart(ctx context.Context, l *job.Lease, i int) error {
+	round := i/l.Order.Problem.Shards - 1
+	if round < 0 || !l.Order.Problem.Merges() {
+		return nil
+	}
+	merge := job.MergeTarget(round)
+	if l.Disputed(p.env.Account.Address, merge, l.Attempt(merge)) {
+		return nil
+	}
+	_, err := p.player.Check(ctx, l, merge)
+	return err
 }
 
 // progress tells how fast a unit goes.
