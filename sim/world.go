@@ -99,7 +99,7 @@ func beginWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*
 	return w, w.do(job.Tick{Seed: w.seed(), Affords: m.Affords})
 }
 
-// seed is the hash of the block before.
+// seed stands for the beacon's value in this block.
 func (w *world) seed() canon.Hash {
 	return canon.Sum(canon.Domain("sim/block"), fmt.Append(nil, w.now))
 }

@@ -29,7 +29,7 @@ func (l *Lease) codePast(w *canon.Codec) {
 	}
 	canon.Seq(w, &all, MaxUnits, 2, func(w *canon.Codec, e *entry) {
 		w.Int(&e.unit, MaxUnits)
-		canon.Seq(w, &e.past, maxTries, 2, func(w *canon.Codec, p *Past) { p.Code(w) })
+		canon.Seq(w, &e.past, maxAttempts, 2, func(w *canon.Codec, p *Past) { p.Code(w) })
 	})
 	if !w.Reading() {
 		return
@@ -87,7 +87,7 @@ func (l *mutable) Code(w *canon.Codec) {
 	})
 	canon.Seq(w, &l.Faults, MaxParties, 2, func(w *canon.Codec, f *Fault) {
 		name(w, &f.Provider)
-		w.Int(&f.Late, maxAttempts)
+		w.Int(&f.Late, maxAttempt)
 	})
 	canon.Seq(w, &l.Queue, MaxParties, 2, func(w *canon.Codec, q *Waiting) {
 		name(w, &q.Provider)
@@ -150,7 +150,7 @@ func (p *Params) Code(w *canon.Codec) {
 	}
 	w.Int(&p.MaxOpen, MaxUnits)
 	w.Int(&p.MaxLate, MaxUnits)
-	w.Int(&p.MaxAttempts, maxAttempts)
+	w.Int(&p.MaxAttempts, maxAttempt)
 	w.Int(&p.AnswerLoad, MaxUnits)
 	w.I64(&p.LeadTimeout)
 	w.I64(&p.AnswerTime)
@@ -179,14 +179,14 @@ func (m *Merge) Code(w *canon.Codec) {
 	w.Hash(&m.Root)
 	w.Hashes(&m.Inputs, MaxUnits)
 	m.Data.Code(w)
-	w.Int(&m.Attempt, maxAttempts)
+	w.Int(&m.Attempt, maxAttempt)
 	w.I64(&m.Until)
 }
 
 func (c *Dispute) code(w *canon.Codec, name func(*canon.Codec, *string)) {
 	w.U64(&c.ID)
 	c.Target.Code(w)
-	w.Int(&c.Attempt, maxAttempts)
+	w.Int(&c.Attempt, maxAttempt)
 	w.Int(&c.Segment, MaxSegments)
 	for _, account := range []*string{&c.Defender, &c.Challenger, &c.Pledge} {
 		name(w, account)
@@ -201,7 +201,7 @@ func (c *Dispute) code(w *canon.Codec, name func(*canon.Codec, *string)) {
 // Code walks the fields of u.
 func (u *Unit) Code(w *canon.Codec) {
 	w.U8((*uint8)(&u.Status))
-	w.Int(&u.Attempt, maxAttempts)
+	w.Int(&u.Attempt, maxAttempt)
 	w.String(&u.Provider, maxAccount)
 	w.Int(&u.Audited, MaxSegments)
 	w.Hash(&u.Seed)
@@ -216,7 +216,7 @@ func (u *Unit) Code(w *canon.Codec) {
 	canon.Seq(w, &u.Attested, maxKept, 3, codeAttestation)
 	canon.Seq(w, &u.Audits, maxAuditors, 38, codeAudit)
 	canon.Seq(w, &u.Questions, maxKept, 38, codeQuestion)
-	canon.Seq(w, &u.Withheld, maxTries, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	canon.Seq(w, &u.Withheld, maxAttempts, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	w.Bool(&u.Plain)
 	canon.Seq(w, &u.Replicas, MaxReplicas, 40, codeReplica)
 	canon.Seq(w, &u.Results, MaxReplicas, 2, codeResult)

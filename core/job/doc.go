@@ -17,13 +17,13 @@
 //
 // # Invariants (Lease.Check)
 //
-//   - What escrow paid, returned, burnt and was taxed adds up to the price once the lease
-//     has ended, and never exceeds it before.
-//   - A unit is accepted only after its window, attested by a quorum of custodians,
-//     with every audit that was drawn either passed or forfeited, no dispute open
-//     about it, and its provider's word, by its VRF, that it was not forced.
-//   - Every open unit and every open dispute has stake reserved behind it. What the chain holds
-//     of an account is what the ledger of exposures says.
+//   - What escrow paid, returned, burnt and was taxed adds up to the price and the deposit once
+//     the lease has ended, and never exceeds them before.
+//   - A unit is accepted only if a quorum of custodians keeps it, every audit that was drawn was
+//     passed or forfeited, no dispute holds it, and its provider has shown by its VRF that it was
+//     not forced. Its window is over, too, unless the order speculates.
+//   - Behind every unit that is given out, and every claim that is in dispute, stake is reserved.
+//     What the chain holds of an account is what the ledger of exposures says.
 //   - State roots depend on the order alone: a unit's start is the start state or
 //     the merge of the round before, whoever computed it.
 //

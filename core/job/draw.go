@@ -18,6 +18,9 @@ import (
 // draw reads few accounts however large the pool is.
 const drawTries = 8
 
+// redraws is how often a draw that found too few is made again within a unit's timeout.
+const redraws = 8
+
 // await lets the first tick after a protocol time attend to a unit.
 func (l *Lease) await(unit int, after int64) {
 	at := after + 1
@@ -65,7 +68,7 @@ func (l *Lease) attend(i int, seed canon.Hash, m *means, now int64) (effects []E
 		}
 		effects = drawn
 		if !done {
-			l.await(i, now+l.Order.Conditions.UnitTimeout/drawTries)
+			l.await(i, now+l.Order.Conditions.UnitTimeout/redraws)
 		} else if u.Status == Received && len(drawn) > 0 {
 			u.Due = now + l.attestTime()
 		}

@@ -67,8 +67,8 @@ func (p *Params) Check() error {
 		return fmt.Errorf("forging all work and challenging oneself would pay: bond_factor · (10000 − reward_bps) = %d · %d ≤ 10000", p.BondFactor, bps-p.RewardBps)
 	case p.MaxOpen < 1 || p.MaxOpen > MaxUnits || p.MaxLate < 0 || p.MaxLate > MaxUnits:
 		return fmt.Errorf("%d units open and %d late, want between 1 or 0 and %d", p.MaxOpen, p.MaxLate, MaxUnits)
-	case p.MaxAttempts < 1 || p.MaxAttempts > maxTries:
-		return fmt.Errorf("a unit is given out at most %d times, want between 1 and %d", p.MaxAttempts, maxTries)
+	case p.MaxAttempts < 1 || p.MaxAttempts > maxAttempts:
+		return fmt.Errorf("a unit is given out at most %d times, want between 1 and %d", p.MaxAttempts, maxAttempts)
 	case p.VerdictFactor < 1 || p.VerdictFactor > bps:
 		return fmt.Errorf("a verdict's bond of %d times the pay of a unit, want between 1 and %d", p.VerdictFactor, bps)
 	case p.KeepFactor < 1 || p.KeepFactor > bps:

@@ -25,8 +25,8 @@ const (
 	maxAddr           = 256
 	maxWindow         = 30 * 24 * 3600 * 1000 // ms
 	maxFlops          = 1 << 60
-	maxAttempts       = 1 << 16  // of a unit or a merge, as numbers
-	maxTries          = 1 << 10  // how often rules may let one unit be given out
+	maxAttempt        = 1 << 16  // of a unit or a merge, as numbers
+	maxAttempts       = 1 << 10  // how often rules may let one unit be given out
 	maxRecords        = 1 << 14  // in lists that only slashing makes longer
 	maxDisputes       = 1 << 9   // open about one lease, all of which its events carry
 	reservedDisputes  = 1 << 6   // of these, for auditors that have reported what they dispute
@@ -37,7 +37,7 @@ const (
 	maxBarred         = 2*MaxParties + maxCustodians // the providers, the auditors, and the first custodians
 	maxProblemRecords = 1 << 40                      // that an order reads
 	maxRivals         = 64                           // challengers that share a jackpot: of so many, none gets anything
-	maxMissed         = maxTries + MaxReplicas       // places of an attempt that can be lost
+	maxMissed         = maxAttempts + MaxReplicas    // places of an attempt that can be lost
 )
 
 // File says where the bytes behind a root can be fetched.
@@ -95,7 +95,7 @@ type Conditions struct {
 	Custodians    int    // nodes that keep the data; more than half of them must attest
 	CodedBytes    uint64 // of a unit's checkpoints, above which each keeps a fragment of them; 0: each keeps all
 	UnitTimeout   int64  // ms from assignment to receipt
-	UnitWindow    int64  // ms from a counted receipt to its acceptance
+	UnitWindow    int64  // ms in which a counted unit can be disputed
 	Window        int64  // ms at the end in which everything can still be challenged
 	Credit        bool   // burn as much as it takes to credit providers with all that they compute
 	Speculate     int    // rounds that work may be ahead of the oldest whose windows are not over; 0: it waits for them

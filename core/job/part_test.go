@@ -162,7 +162,7 @@ func TestOnlyWhatFitsItsEncodingEnters(t *testing.T) {
 	}
 	l := newWorld(t)
 	l.do(Decline{"v0", string(make([]byte, MaxText))})
-	w.lease.Units[1] = Unit{Status: Open, Attempt: maxAttempts}
+	w.lease.Units[1] = Unit{Status: Open, Attempt: maxAttempt}
 	if err := w.assign(1, "p1"); err == nil {
 		t.Error("a unit was given out without end")
 	}

@@ -44,7 +44,7 @@ func (l *Lease) drawPlaces(i int, seed canon.Hash, m *means, now int64) (effects
 	}
 	if len(drawn) < want {
 		m.spent = before
-		l.await(i, now+c.UnitTimeout/drawTries)
+		l.await(i, now+c.UnitTimeout/redraws)
 		return nil, nil
 	}
 	if u.Seed.IsZero() {

@@ -69,7 +69,7 @@ func verify(what string, key, message, sig []byte) error {
 func (a *Acceptance) Code(w *canon.Codec) {
 	w.Hash(&a.Order)
 	w.Int(&a.Unit, MaxUnits)
-	w.Int(&a.Attempt, maxAttempts)
+	w.Int(&a.Attempt, maxAttempt)
 	w.String(&a.Provider, maxAccount)
 }
 
@@ -77,7 +77,7 @@ func (a *Acceptance) Code(w *canon.Codec) {
 func (r *Receipt) Code(w *canon.Codec) {
 	w.Hash(&r.Order)
 	w.Int(&r.Unit, MaxUnits)
-	w.Int(&r.Attempt, maxAttempts)
+	w.Int(&r.Attempt, maxAttempt)
 	w.String(&r.Provider, maxAccount)
 	w.Hash(&r.Start)
 	w.Hashes(&r.Checkpoints, MaxSegments+1)

@@ -222,7 +222,7 @@ func (u *Unit) promote() {
 // tickReplicas lets time pass for a unit whose replicas compute, reveal or differ.
 func (l *Lease) tickReplicas(i int, now int64) ([]Effect, error) {
 	u := &l.Units[i]
-	if now <= u.Due || l.contested(i) {
+	if now <= u.Due || l.resultDisputed(i) {
 		return nil, nil
 	}
 	late := func(r Replica) bool { return r.Commit.IsZero() || u.Sealed && r.Result == 0 }
@@ -316,8 +316,8 @@ func (c *Dispute) aboutResultOf(unit int) bool {
 	return c.Target.kind == AboutResult && c.Target.index == unit && !c.Void
 }
 
-// contested reports whether a dispute keeps the results of a unit's replicas from being compared.
-func (l *Lease) contested(i int) bool {
+// resultDisputed reports whether a dispute keeps the results of a unit's replicas from being compared.
+func (l *Lease) resultDisputed(i int) bool {
 	return slices.ContainsFunc(l.Disputes, func(d Dispute) bool { return d.aboutResultOf(i) })
 }
 

@@ -456,5 +456,5 @@ func (x *Exposures) code(w *canon.Codec, name func(*canon.Codec, *string)) {
 
 const (
 	maxExposures = MaxParties + 4*(MaxParties+1) // providers have one, validators up to four
-	maxClaims    = MaxUnits * (maxAttempts + 1)  // each attempt of each unit
+	maxClaims    = MaxUnits * (maxAttempt + 1)   // each attempt of each unit
 )

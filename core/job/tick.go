@@ -235,7 +235,7 @@ func (l *Lease) WakeUnit(i int) int64 {
 		wake = min(wake, u.Attend)
 	}
 	switch {
-	case u.Status != Assigned && u.Status != Received && u.Status != Counted || l.held(i) || l.contested(i):
+	case u.Status != Assigned && u.Status != Received && u.Status != Counted || l.held(i) || l.resultDisputed(i):
 		return wake
 	case u.Status == Counted && u.audited() && !l.awaitsForcedDraw(u):
 		return min(wake, max(u.waitsUntil(&l.Order.Conditions), u.HeldUntil))

@@ -73,9 +73,9 @@ func (w *Windows) until(c *Conditions, round []Unit) (end int64) {
 	return end
 }
 
-// contested reports whether a unit of the oldest round that is not final was disputed in its
+// disputed reports whether a unit of the oldest round that is not final was disputed in its
 // window, and still is.
-func (w *Windows) contested(l *Lease) bool {
+func (w *Windows) disputed(l *Lease) bool {
 	return slices.ContainsFunc(l.Disputes, func(d Dispute) bool {
 		return d.Target.kind == AboutUnit && !d.Void && d.Holds && l.roundOf(d.Target) == w.Final
 	})
@@ -84,7 +84,7 @@ func (w *Windows) contested(l *Lease) bool {
 // waits reports whether the windows of the oldest merged round that is not final can be over by
 // time alone.
 func (w *Windows) waits(l *Lease) bool {
-	return l.Phase < Closing && w.Final < l.Round && !w.contested(l)
+	return l.Phase < Closing && w.Final < l.Round && !w.disputed(l)
 }
 
 // pass notes that they are over.

@@ -183,7 +183,7 @@ func (d *lead) offer(ctx context.Context, l *job.Lease, unit int, provider strin
 	return workv1.Assignment{Unit: uint32(unit), Attempt: uint32(attempt), Provider: provider, Signature: a.Signature}, nil
 }
 
-// pace remembers how long providers take for a unit, in block time, and who did
+// pace remembers how long providers take for a unit, in protocol time, and who did
 // not take one lately. A unit that a provider was given in vain, because it did
 // not deliver or nobody could get its data, took it all that time.
 type pace struct {
@@ -223,7 +223,7 @@ func (p *pace) keep(all []leases.Lease) {
 	maps.DeleteFunc(p.grants, func(order canon.Hash, _ map[string]int) bool { return !live[order] })
 }
 
-// see learns from the lease as it stands at block time now.
+// see learns from the lease as it stands at protocol time now.
 func (p *pace) see(l *job.Lease, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

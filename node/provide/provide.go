@@ -47,18 +47,18 @@ type provider struct {
 	env    *role.Env
 	units  *tasks.Set
 	loads  *tasks.Set // fetching and loading orders
-	files  *tasks.Set // showing forced draws, and asking for units
+	sends  *tasks.Set // showing forced draws, and asking for units
 	player *disputer.Player
-	idle   map[canon.Hash]int64 // block time since when an order has given us nothing, ms
+	idle   map[canon.Hash]int64 // protocol time since when an order has given us nothing, ms
 	speed  atomic.Uint64        // FLOP per second of the last segment that was computed here; 0: none yet
 }
 
 // Run provides until ctx is done.
 func Run(ctx context.Context, env *role.Env, player *disputer.Player, o Options) error {
-	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), loads: env.NewTasks(16), files: env.NewTasks(4), player: player, idle: map[canon.Hash]int64{}}
+	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), loads: env.NewTasks(16), sends: env.NewTasks(4), player: player, idle: map[canon.Hash]int64{}}
 	defer p.units.Wait()
 	defer p.loads.Wait()
-	defer p.files.Wait()
+	defer p.sends.Wait()
 	role.Offers.Handle(env.Host, p.offered)
 	return env.EachBlock(ctx, p.block)
 }
@@ -173,7 +173,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 			name := leases.AttemptName(l.Order.ID(), i, u.Attempt)
 			wanted[name] = true // while it is ours, a task may still be posting its receipt
 			if l.ForcedDrawDue(i, b.Time) {
-				p.files.Start(ctx, "forced draw "+name, func(ctx context.Context) error { return p.show(ctx, l, i) })
+				p.sends.Start(ctx, "forced draw "+name, func(ctx context.Context) error { return p.show(ctx, l, i) })
 			}
 			if u.Status != job.Assigned || !l.ForcedDrawn(i) {
 				continue
@@ -181,7 +181,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 			p.units.Start(ctx, name, func(ctx context.Context) error { return p.compute(ctx, l, i) })
 		}
 		if p.passedOver(l, b.Time) {
-			p.files.Start(ctx, "ready "+l.Order.ID().String(), func(ctx context.Context) error { return p.ready(ctx, l) })
+			p.sends.Start(ctx, "ready "+l.Order.ID().String(), func(ctx context.Context) error { return p.ready(ctx, l) })
 		}
 	}
 	maps.DeleteFunc(p.idle, func(order canon.Hash, _ int64) bool {

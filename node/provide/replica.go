@@ -33,7 +33,7 @@ func (p *provider) replica(ctx context.Context, l *job.Lease, i int, wanted map[
 		if l.Disputed(me, t, u.Attempt) {
 			continue
 		}
-		p.files.Start(ctx, fmt.Sprintf("%v of %s", t, name), func(ctx context.Context) error {
+		p.sends.Start(ctx, fmt.Sprintf("%v of %s", t, name), func(ctx context.Context) error {
 			_, err := p.player.CheckAttempt(ctx, l, t, u.Attempt)
 			return err
 		})

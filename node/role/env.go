@@ -50,7 +50,7 @@ type Parts struct {
 	Threads     int // that compute and hash
 	Log         *slog.Logger
 	Checkpoints states.Policy      // of accepted units; empty: states.KeepAll
-	KeepEnded   time.Duration      // of block time, for blobs of ended orders; 0: states.KeepEnded
+	KeepEnded   time.Duration      // of protocol time, for blobs of ended orders; 0: states.KeepEnded
 	Observe     func(events.Event) // sees what happens; must return quickly; may be nil
 }
 

@@ -37,7 +37,7 @@ func NewPruner(h *Holder, forget func(order canon.Hash) error) *Pruner {
 	return &Pruner{states: h, keep: cmp.Or(h.Ended, KeepEnded.Milliseconds()), forget: forget, gone: map[canon.Hash]int64{}}
 }
 
-// Block compares what is kept with the leases that live at block time now.
+// Block compares what is kept with the leases that live at protocol time now.
 func (p *Pruner) Block(ctx context.Context, now int64, live []leases.Lease) error {
 	alive := map[canon.Hash]bool{}
 	for _, l := range live {

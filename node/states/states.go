@@ -34,7 +34,7 @@ type Holder struct {
 	Me       string // the role's account
 	Threads  int    // that hash
 	Accepted Policy // what stays of accepted units; empty: KeepAll
-	Ended    int64  // ms of block time for which the blobs of a lease that is settled stay; 0: KeepEnded
+	Ended    int64  // ms of protocol time for which the blobs of a lease that is settled stay; 0: KeepEnded
 
 	Store  *store.Store
 	Leases *leases.Follower

@@ -183,7 +183,7 @@ func (b book) judge(ctx context.Context, c *cluster, lead sdk.AccAddress) (err e
 	c.obstacle = nil
 	switch {
 	case !b.registry.Free(ctx, c.lead):
-		c.obstacle = fmt.Errorf("the validator is jailed, or its stake is below the minimum")
+		c.obstacle = fmt.Errorf("the validator is jailed, owes an answer in a dispute, or its stake is below the minimum")
 	case led >= int(c.offer.MaxLeases):
 		c.obstacle = fmt.Errorf("leads %d leases, as many as it offers", led)
 	}

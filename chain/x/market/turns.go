@@ -25,7 +25,7 @@ const (
 // turn says when an open order is tried next.
 type turn struct {
 	Tried bool   // with every offer, at least once
-	At    int64  // block time in ms
+	At    int64  // protocol time in ms
 	Delay int64  // ms after which it was to be tried, the last time
 	From  string // the account with which its first look at all offers began; empty if it has not
 }

@@ -8,7 +8,7 @@ var (
 	ErrRegistered    = errorsmod.Register(Name, 3, "account is a peer already: update its listing, or use another account")
 	ErrKeyTaken      = errorsmod.Register(Name, 4, "peer key belongs to another account: generate a new one")
 	ErrKey           = errorsmod.Register(Name, 5, "unusable public key")
-	ErrSignature     = errorsmod.Register(Name, 6, "signature is not the peer key's over this chain id, account and role: sign again")
+	ErrSignature     = errorsmod.Register(Name, 6, "signature is not the peer key's over this chain id and account: sign again")
 	ErrListing       = errorsmod.Register(Name, 7, "unusable listing")
 	ErrMinStake      = errorsmod.Register(Name, 8, "stake is below the minimum of the role: deposit more")
 	ErrAmount        = errorsmod.Register(Name, 9, "amount is zero: name a positive one")

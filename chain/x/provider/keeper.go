@@ -285,7 +285,7 @@ func (k *Keeper) checkValidator(ctx context.Context, p providerv1.Peer) error {
 	return nil
 }
 
-// Jail keeps new work from a peer until a block time in ms. It never shortens a
+// Jail keeps new work from a peer until a protocol time in ms. It never shortens a
 // sentence.
 func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) error {
 	p, err := k.Get(ctx, account)

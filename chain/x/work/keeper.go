@@ -9,8 +9,8 @@
 // for no others: a block in which nothing is due reads one index and writes
 // nothing.
 //
-// Call [NewKeeper] and [NewModule]. x/market calls [Keeper.Begin], and [Keeper.Apply] is all
-// that happens to a lease from then on.
+// Call [NewKeeper] and [NewModule]. x/market calls [Keeper.Begin]; from then on messages and the
+// ends of blocks apply events, and nothing else changes a lease.
 //
 // # Store
 //
