@@ -99,5 +99,10 @@ func TestAdversary(t *testing.T) {
 		}
 		t.Errorf("seed %d: %v", seed, f)
 	}
+	if limit == 0 && first == 0 { // what these histories are for
+		for _, what := range missing(all) {
+			t.Errorf("no history has %s", what)
+		}
+	}
 	t.Logf("%d histories of %d messages in %.1f s: %.0f a second", seed-first, txs, time.Since(begun).Seconds(), float64(txs)/time.Since(begun).Seconds())
 }

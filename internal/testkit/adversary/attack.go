@@ -11,8 +11,9 @@ type writer struct {
 	*play
 	*rand.Rand
 	kinds  []string
-	few    []string // the only kinds, if there are any
-	steady bool     // time never jumps further than honest people can follow
+	side   *rand.Rand // for what orders with replicas need, so that all others are drawn as they were
+	few    []string   // the only kinds, if there are any
+	steady bool       // time never jumps further than honest people can follow
 }
 
 // Attack writes the history of a seed and plays it. It returns what was found, nil if
@@ -40,7 +41,9 @@ func (w *World) writer(seed uint64) *writer {
 	r := rand.New(rand.NewPCG(seed, 0x7a11))
 	h := &writer{Rand: r, kinds: w.messages(), steady: r.IntN(2) == 0}
 	h.play = &play{World: w, script: &Script{World: w.Kind, Hostile: map[string]Habit{}}}
+	h.side = rand.New(rand.NewPCG(seed, 6))
 	h.people(h.script)
+	h.replicaHabits()
 	if h.IntN(2) == 0 {
 		h.few = []string{h.kind(), h.kind(), h.kind()}[:1+h.IntN(3)]
 	}
@@ -74,6 +77,7 @@ func (h *writer) people(s *Script) {
 	if len(s.Orders) > 0 && h.IntN(4) == 0 {
 		s.Pick = h.kindOfOrder()
 	}
+	s.Pick += h.copies(s.Pick)
 }
 
 // coalition makes hostile, in one way, whom one person may be at once: a consumer, a lead
@@ -183,6 +187,9 @@ func (h *writer) op(hostile []string) Op {
 	case o.Msg == "market.MsgPostOrder" && h.IntN(2) == 0:
 		o.Pick = h.kindOfOrder()
 	}
+	if o.Msg == "market.MsgPostOrder" {
+		o.Pick += h.copies(o.Pick)
+	}
 	if h.IntN(3) > 0 {
 		most := 2
 		if o.Msg == "market.MsgPostOrder" {
@@ -239,6 +246,9 @@ func (h *writer) aimAtWork(o *Op) {
 			add(target{kind: ofMerge, Index: r}, 0)
 		}
 		for u := range l.Units {
+			for _, t := range shown(l, u) {
+				add(t, h.side.IntN(3))
+			}
 			if l.Units[u].Receipt == nil {
 				continue
 			}

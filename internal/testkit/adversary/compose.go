@@ -231,6 +231,12 @@ func (c *composer) put(m protoreflect.Message, fd protoreflect.FieldDescriptor, 
 				m.Mutable(fd).List().Append(number(fd.Kind(), uint64(n)))
 			}
 		}
+	case []canon.Hash:
+		if fd.Kind() == protoreflect.BytesKind && fd.IsList() {
+			for _, h := range v {
+				m.Mutable(fd).List().Append(protoreflect.ValueOfBytes(h[:]))
+			}
+		}
 	case proto.Message:
 		b, err := proto.Marshal(v)
 		if err != nil || !message {

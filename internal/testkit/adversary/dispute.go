@@ -15,6 +15,7 @@ const (
 	ofMerge
 	ofVerdict
 	ofTruth
+	ofResult
 	kinds
 )
 
@@ -22,23 +23,33 @@ const (
 type target struct {
 	kind  int
 	Index int // unit or round
-	which int // auditor of the unit, or forced attempt of the lease
+	which int // auditor or replica of the unit, or forced attempt of the lease
 }
 
 // An Op names by its Unit the target's Index, and by its Pick the rest: the kind in two
-// bits, the segment in the eight above, which in those above them.
+// bits, the segment in the eight above, which in those above them. A result is written as a
+// unit of which there is a which, counted from one: so what older scripts name stays the same.
 const (
 	segmentBit = 2
 	whichBit   = 10
 )
 
 // pick returns the Pick of an op that disputes a segment of t.
-func (t target) pick(segment int) int { return t.kind + segment<<segmentBit + t.which<<whichBit }
+func (t target) pick(segment int) int {
+	if t.kind == ofResult {
+		t.kind, t.which = ofUnit, t.which+1
+	}
+	return t.kind + segment<<segmentBit + t.which<<whichBit
+}
 
 // aim is the inverse of pick.
 func (c *composer) aim() (t target, segment int) {
 	const segments = 1<<(whichBit-segmentBit) - 1
-	return target{kind: c.Pick % kinds, Index: c.Unit, which: c.Pick >> whichBit}, c.Pick >> segmentBit & segments
+	t = target{kind: c.Pick % (1 << segmentBit), Index: c.Unit, which: c.Pick >> whichBit}
+	if t.kind == ofUnit && t.which > 0 {
+		t.kind, t.which = ofResult, t.which-1
+	}
+	return t, c.Pick >> segmentBit & segments
 }
 
 // target returns what t names in a lease.
@@ -53,6 +64,8 @@ func (p *play) target(l *job.Lease, t target, segment int) job.Target {
 		}
 	case ofTruth:
 		return job.TruthTarget(t.Index, segment)
+	case ofResult:
+		return resultTarget(l, t, segment)
 	}
 	return job.UnitTarget(t.Index)
 }
@@ -76,7 +89,7 @@ func (p *play) witness(g *game, lies bool) dispute.Witness {
 			return w
 		}
 		return nil
-	case job.AboutTruth:
+	case job.AboutTruth, job.AboutResult:
 		if len(g.Claim.Inputs) == 0 {
 			return nil
 		}
@@ -141,6 +154,9 @@ func (p *play) disputed(g *game) (int, *job.Lease) {
 
 // opening opens the checkpoints at the ends of a segment, as far as there are any.
 func (o *order) opening(l *job.Lease, t target, segment int) *dispute.Opening {
+	if t.kind == ofResult {
+		return o.openResult(l, t, segment)
+	}
 	var points []canon.Hash
 	switch {
 	case t.kind == ofMerge || t.Index >= len(l.Units):

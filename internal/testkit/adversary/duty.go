@@ -24,6 +24,7 @@ func (p *play) duties() (out []Op) {
 			if l.Units[u].Receipt != nil || l.Units[u].Provider != "" {
 				p.working(o, l, u, add)
 			}
+			p.comparing(o, l, u, add)
 		}
 		for j, r := range questions(l) {
 			if r.Due != 0 && (r.Unit == job.OfFiles || p.available(o, l.Units[r.Unit].Receipt)) {
@@ -72,7 +73,7 @@ func (p *play) leading(o *order, l *job.Lease, add adder) {
 		case u.Status == job.Accepted:
 			accepted++
 		case u.Status == job.Open && given <= len(l.Providers):
-			if len(p.able(o, l, unit)) > 0 {
+			if replicated(l) && placeable(l) || !replicated(l) && len(p.able(o, l, unit)) > 0 {
 				add(l.Lead(), "work.MsgAssign", unit, unit+u.Attempt)
 				given++
 			}

@@ -15,6 +15,10 @@ func (p *play) bounds() {
 		if l == nil {
 			continue
 		}
+		if groundless(o, l) {
+			p.unjudged = true
+		}
+		p.faults(l)
 		if o.mind == nil && (len(l.Disputes) > 0 || p.Kind == Forced) {
 			p.unjudged = true // nobody here can defend what is a mere name
 		}
@@ -58,6 +62,7 @@ func (p *play) end() {
 	silent := *p
 	silent.ctx, _ = p.ctx.CacheContext()
 	silent.views, silent.games, silent.orders = maps.Clone(p.views), maps.Clone(p.games), slices.Clone(p.orders)
+	silent.unjudged = true // who is silent loses
 	silent.silence()
 	if p.found = silent.found; p.found != nil || p.units() > mostUnits {
 		return

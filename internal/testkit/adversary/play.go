@@ -165,6 +165,7 @@ func (p *play) deliver(by string, m sdk.Msg, op Op) {
 	write()
 	p.dirty = true
 	p.sentNow++
+	p.reached.sent(m)
 	if _, hostile := p.script.Hostile[by]; hostile {
 		p.sent = append(p.sent, sentMsg{by, m})
 	}

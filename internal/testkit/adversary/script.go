@@ -22,6 +22,7 @@ type Habit struct {
 	Skip     []string `json:"skip,omitempty"`     // messages that it leaves out; "*": all
 	Lie      bool     `json:"lie,omitempty"`      // it computes something else
 	Withhold bool     `json:"withhold,omitempty"` // it hands the data of its work to nobody
+	Forge    int      `json:"forge,omitempty"`    // which state of its results is forged: a checkpoint, or one within a segment; 0: none
 }
 
 // Block is a block, or some that are alike.

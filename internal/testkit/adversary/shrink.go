@@ -100,6 +100,9 @@ func cuts(s Script) (out []func(*Script) bool) {
 		if h.Withhold {
 			edit(func(h *Habit) { h.Withhold = false })
 		}
+		if h.Forge > 0 {
+			edit(func(h *Habit) { h.Forge = 0 })
+		}
 	}
 	return out
 }

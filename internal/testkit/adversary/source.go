@@ -28,7 +28,7 @@ var sources map[string]func(*composer) any
 
 func init() { // sources call what reads them
 	sources = map[string]func(*composer) any{}
-	for _, about := range []map[string]func(*composer) any{ofPeople(), ofOrders(), ofWork(), ofDisputes()} {
+	for _, about := range []map[string]func(*composer) any{ofPeople(), ofOrders(), ofWork(), ofReplicas(), ofDisputes()} {
 		maps.Copy(sources, about)
 	}
 }
@@ -239,8 +239,8 @@ func (c *composer) price() any {
 func (c *composer) provides() bool { return slices.Contains(c.roles(), int(providerv1.ROLE_PROVIDER)) }
 
 // order is one that everybody could compute; or one of many shards, whose states are
-// mere names. Pick says how long its slots' names are, how many shards it has, and
-// which of its times is how long.
+// mere names. Pick says how long its slots' names are, how many shards it has, which of
+// its times is how long, and how many replicas there are.
 func (c *composer) order() any {
 	m := c.mindOf(tail(c.Pick))
 	o := m.honest.Order()
@@ -256,6 +256,7 @@ func (c *composer) order() any {
 		k := &o.Conditions
 		*[times]*int64{&k.UnitTimeout, &k.UnitWindow, &k.Window, &k.Expires}[n/powers] = 1 << (n % powers)
 	}
+	replicate(&o, c.Pick)
 	p := wire.OrderToProto(&o)
 	return &p
 }
@@ -304,6 +305,9 @@ func (c *composer) assignment() any {
 	if c.l == nil || c.l.Round == len(c.l.Merges) {
 		return nil
 	}
+	if replicated(c.l) { // who computes it is drawn
+		return &workv1.Assignment{Unit: uint32(c.Unit), Attempt: uint32(c.u.Attempt)}
+	}
 	all := c.able(c.o, c.l, c.Unit)
 	if len(all) == 0 {
 		return nil
@@ -320,17 +324,25 @@ func (c *composer) assignment() any {
 }
 
 func (c *composer) receipt() any {
+	r := c.done()
+	if r == nil {
+		return nil
+	}
+	m := wire.ReceiptToProto(r)
+	return &m
+}
+
+// done is the actor's receipt of the unit, nil if there is nothing to be done.
+func (c *composer) done() *job.Receipt {
 	if c.l == nil || c.l.Round == len(c.l.Merges) {
 		return nil
 	}
 	start := c.l.RoundStart(c.Unit / c.l.Order.Problem.Shards)
-	r := job.Receipt{
+	return &job.Receipt{
 		Order: c.o.id, Unit: c.Unit, Attempt: c.u.Attempt, Provider: c.actor.String(), Start: start,
 		Checkpoints: c.o.checkpoints(c.lies(c.By), c.Unit, start), FLOPs: c.o.Problem.UnitFLOPs(),
 		Data: job.File{Role: "receipt", CID: "bafyreceipt", Size: 1 << 10},
 	}
-	m := wire.ReceiptToProto(&r)
-	return &m
 }
 
 // audit returns the output of the actor's VRF for the unit's receipt, and its proof.
@@ -477,5 +489,7 @@ func (c *composer) sign(m sdk.Msg) {
 		}
 	case *providerv1.MsgRegister:
 		m.Signature = ed25519.Sign(c.actor.Peer, wire.Statement(chaintest.ChainID, c.actor.Address))
+	default:
+		c.signResult(m)
 	}
 }

@@ -77,6 +77,7 @@ func (p *play) refresh() {
 			return
 		}
 		p.views[i] = l
+		p.reached.lease(l)
 	}
 	p.readGames()
 }
@@ -114,6 +115,8 @@ func (p *play) readGames() {
 		g.Dispute = q.Dispute
 		if _, open := p.games[id]; open {
 			p.games[id] = g
+		} else {
+			p.reached.game(g)
 		}
 	}
 }

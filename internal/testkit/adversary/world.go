@@ -59,6 +59,7 @@ type World struct {
 	minds map[int]*mind // by the length that slots' names are given
 	costs costs
 
+	reached reached                          // what its histories have come to
 	spender *spender                         // what messages take is noted there, if not nil
 	Costs   bool                             // whether allocations beyond what gas pays for are a finding; they are the whole process's, so nothing else may run
 	Trace   func(format string, args ...any) // what happens, if not nil

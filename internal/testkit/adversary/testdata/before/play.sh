@@ -14,6 +14,7 @@ cp -r "$top/internal/cputime" internal/
 mkdir chain/wire
 cp "$top/$here/testdata/before/wire.go.txt" chain/wire/wire.go
 cp "$top/internal/testkit/worktest/training.go" internal/testkit/worktest/
+sed -i 's/cost := w.step.Program.Cost()/flops, bytes := w.step.Cost()/; s/cost.FLOPs, cost.Bytes/uint64(flops), uint64(bytes)/' internal/testkit/worktest/training.go
 sed -i -f "$top/$here/testdata/before/words.sed" $here/*.go
 gofmt -w $here
 git apply "$top/$here/testdata/before/adapt.patch" || {
@@ -21,4 +22,6 @@ git apply "$top/$here/testdata/before/adapt.patch" || {
 	exit 1
 }
 cp "$top/$here/testdata/before/before_test.go.txt" $here/before_test.go
+cp "$top/$here/testdata/before/replica.go.txt" $here/replica.go
+rm $here/replica_test.go
 go test -count=1 -timeout 3h -v -run TestBefore ./$here

@@ -10,6 +10,7 @@ s/ForcedDrawn/LotDrawn/g
 s/ForcedDrawDue/LotDue/g
 s/ForcedDrawInput/LotInput/g
 s/.u.Seed/.u.LotSeed/g
+s/ && a.Bonded//g
 s/job.Question/job.Request/g
 s/.Question(/.Request(/g
 s/.Questions()/.Requests()/g
