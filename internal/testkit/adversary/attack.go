@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/tally-network/tally/internal/testkit/adversary/bend"
 )
 
 // writer writes a history while it is played.
@@ -310,11 +312,11 @@ func (h *writer) bend(o Op, within string) string {
 	if err != nil || m == nil {
 		return ""
 	}
-	spots := slices.DeleteFunc(c.spots(m), func(s spot) bool { return !strings.HasPrefix(s.path, within) })
-	slices.SortFunc(spots, func(x, y spot) int { return strings.Compare(x.path, y.path) })
+	spots := slices.DeleteFunc(bend.Spots(m, c.coded, c.known()), func(s bend.Spot) bool { return !strings.HasPrefix(s.Path, within) })
+	slices.SortFunc(spots, func(x, y bend.Spot) int { return strings.Compare(x.Path, y.Path) })
 	if len(spots) == 0 {
 		return ""
 	}
 	s := spots[h.IntN(len(spots))]
-	return s.path + "=" + s.draw(h.Rand)
+	return s.Path + "=" + s.Draw(h.Rand)
 }

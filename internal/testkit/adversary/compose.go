@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/internal/testkit/adversary/bend"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
 
@@ -89,11 +90,11 @@ func (c *composer) message() (sdk.Msg, *dynamicpb.Message, error) {
 	for _, b := range c.Bend {
 		path, token, _ := strings.Cut(b, "=")
 		if at, ok := c.inCoded(path); ok {
-			c.bent = bendGo(c.coded[at], strings.TrimPrefix(path, at+"."), token)
+			c.bent = bend.Go(c.coded[at], strings.TrimPrefix(path, at+"."), token, c.known())
 			c.setBytes(m, at)
 			continue
 		}
-		if err := bendProto(m, path, token, c); err != nil {
+		if err := bend.Proto(m, path, token, c.known()); err != nil {
 			c.bent = err
 		}
 	}
@@ -107,6 +108,19 @@ func (c *composer) message() (sdk.Msg, *dynamicpb.Message, error) {
 	}
 	c.sign(typed)
 	return typed, m, nil
+}
+
+// known is what bends name: people, orders, and what counts something in the lease.
+func (c *composer) known() *bend.Known {
+	k := &bend.Known{People: everybody, Address: func(name string) string { return named(name).String() }}
+	for _, o := range c.orders {
+		k.Orders = append(k.Orders, o.id.String())
+	}
+	if c.l != nil {
+		p := &c.l.Order.Problem
+		k.Numbers = []int{p.Rounds, p.Shards, p.Steps, p.Interval, p.Segments(), len(c.l.Units), len(c.l.Providers), c.l.Round}
+	}
+	return k
 }
 
 func (c *composer) inCoded(path string) (at string, ok bool) {
@@ -223,12 +237,12 @@ func (c *composer) put(m protoreflect.Message, fd protoreflect.FieldDescriptor, 
 		}
 	case int:
 		if integer(fd.Kind()) && !fd.IsList() {
-			m.Set(fd, number(fd.Kind(), uint64(v)))
+			m.Set(fd, bend.Number(fd.Kind(), uint64(v)))
 		}
 	case []int:
 		if integer(fd.Kind()) && fd.IsList() {
 			for _, n := range v {
-				m.Mutable(fd).List().Append(number(fd.Kind(), uint64(n)))
+				m.Mutable(fd).List().Append(bend.Number(fd.Kind(), uint64(n)))
 			}
 		}
 	case []canon.Hash:
@@ -261,19 +275,4 @@ func integer(k protoreflect.Kind) bool {
 		return false
 	}
 	return true
-}
-
-// number returns an integer as fields of a kind hold it, cut to its size.
-func number(k protoreflect.Kind, v uint64) protoreflect.Value {
-	switch k {
-	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
-		return protoreflect.ValueOfUint32(uint32(v))
-	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
-		return protoreflect.ValueOfInt32(int32(v))
-	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
-		return protoreflect.ValueOfInt64(int64(v))
-	case protoreflect.EnumKind:
-		return protoreflect.ValueOfEnum(protoreflect.EnumNumber(int32(v)))
-	}
-	return protoreflect.ValueOfUint64(v)
 }

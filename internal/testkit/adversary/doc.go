@@ -11,7 +11,7 @@
 // Honest people follow the protocol by themselves (duty.go). A script says who is
 // hostile, what hostile people leave out, and which messages they send besides;
 // each is composed from its protobuf descriptor (compose.go), with fields that fit
-// the state at that moment, and then bent (bend.go): at limits, absent, repeated,
+// the state at that moment, and then bent (package bend): at limits, absent, repeated,
 // under another name, about what is gone. So a script speaks of orders and units,
 // not of bytes, and goes on meaning something when formats change.
 //
@@ -25,7 +25,8 @@
 // somebody's burden, or a validator's, far above what is paid for it.
 //
 // Files: attack.go writes the history of a seed, play.go plays a script, judge.go
-// judges it, shrink.go makes it smaller. search.go and spend.go serve tally bench.
+// judges it, shrink.go makes it smaller. replica.go is all about units that several
+// providers compute. search.go and spend.go serve tally bench.
 //
 // Invariants: a script and a world determine all that happens; nothing is drawn but
 // when a script is written.

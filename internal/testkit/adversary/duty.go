@@ -24,7 +24,7 @@ func (p *play) duties() (out []Op) {
 			if l.Units[u].Receipt != nil || l.Units[u].Provider != "" {
 				p.working(o, l, u, add)
 			}
-			p.comparing(o, l, u, add)
+			seats{p, o, l}.comparing(u, add)
 		}
 		for j, r := range questions(l) {
 			if r.Due != 0 && (r.Unit == job.OfFiles || p.available(o, l.Units[r.Unit].Receipt)) {

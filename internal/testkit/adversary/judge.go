@@ -15,10 +15,7 @@ func (p *play) bounds() {
 		if l == nil {
 			continue
 		}
-		if groundless(o, l) {
-			p.unjudged = true
-		}
-		p.faults(l)
+		seats{p, o, l}.judge()
 		if o.mind == nil && (len(l.Disputes) > 0 || p.Kind == Forced) {
 			p.unjudged = true // nobody here can defend what is a mere name
 		}

@@ -99,6 +99,13 @@ func shown(l *job.Lease, unit int) (out []target) {
 // replicated reports whether several providers compute each unit of a lease.
 func replicated(l *job.Lease) bool { return l.Order.Conditions.Replicas > 0 }
 
+// seats are the places of replicas in the units of an order's lease.
+type seats struct {
+	*play
+	o *order
+	l *job.Lease
+}
+
 // placeable reports whether enough providers are left for another unit.
 func placeable(l *job.Lease) bool {
 	n, able, busy := l.Order.Conditions.Replicas, 0, 0
@@ -126,16 +133,19 @@ func placeable(l *job.Lease) bool {
 // groundless reports whether replicas are drawn for a round that starts from a state that nobody has,
 // as a wrong merge leaves it. They cannot refuse, and are late: see what still succeeds in
 // docs/spec/attacks.md.
-func groundless(o *order, l *job.Lease) bool {
-	return replicated(l) && o.mind != nil && l.Round < len(l.Merges) && l.Count.Status[job.Assigned] > 0 && !o.mind.knows(l.RoundStart(l.Round))
+func (p seats) groundless() bool {
+	return replicated(p.l) && p.o.mind != nil && p.l.Round < len(p.l.Merges) && p.l.Count.Status[job.Assigned] > 0 && !p.o.mind.knows(p.l.RoundStart(p.l.Round))
 }
 
-// faults looks for honest replicas that are fined: what they earn else would hide it.
-func (p *play) faults(l *job.Lease) {
-	if !replicated(l) || p.jumped || p.unjudged || p.outvoted() {
+// judge looks for honest replicas that are fined: what they earn else would hide it.
+func (p seats) judge() {
+	if p.groundless() {
+		p.unjudged = true
+	}
+	if !replicated(p.l) || p.jumped || p.unjudged || p.outvoted() {
 		return
 	}
-	for _, f := range l.Faults {
+	for _, f := range p.l.Faults {
 		if _, hostile := p.script.Hostile[nameOf(f.Provider)]; !hostile {
 			p.fail("loss", "a replica, who is honest, was late")
 		}
@@ -144,8 +154,8 @@ func (p *play) faults(l *job.Lease) {
 
 // comparing is what replicas do: each commits, shows its result once all have, and disputes others
 // that differ.
-func (p *play) comparing(o *order, l *job.Lease, i int, add adder) {
-	u := &l.Units[i]
+func (p seats) comparing(i int, add adder) {
+	o, l, u := p.o, p.l, &p.l.Units[i]
 	if u.Status != job.Assigned {
 		return
 	}
@@ -208,7 +218,7 @@ func (c *composer) result() *job.Show {
 	s := &job.Show{Receipt: *r, Salt: canon.Sum("salt", c.actor.Address)}
 	if p := &c.o.Problem; p.Interval > 1 {
 		for at := range p.Segments() {
-			s.Inner = append(s.Inner, c.inner(r, at))
+			s.Inner = append(s.Inner, inner(c, r, at))
 		}
 	}
 	said := slices.Clone(r.Checkpoints)
@@ -223,7 +233,7 @@ func (c *composer) result() *job.Show {
 }
 
 // inner is the state within a segment, zero if it has none.
-func (c *composer) inner(r *job.Receipt, segment int) (root canon.Hash) {
+func inner(c *composer, r *job.Receipt, segment int) (root canon.Hash) {
 	n := c.l.InnerStep(c.Unit, segment)
 	switch {
 	case n == 0:
@@ -239,7 +249,7 @@ func (c *composer) inner(r *job.Receipt, segment int) (root canon.Hash) {
 }
 
 // signResult signs the receipt that a replica shows.
-func (c *composer) signResult(m sdk.Msg) {
+func signResult(c *composer, m sdk.Msg) {
 	if s, ok := m.(*workv1.MsgShow); ok {
 		if r, err := wire.ReceiptFromProto(&s.Receipt); err == nil {
 			s.Signature = ed25519.Sign(c.actor.Peer, r.SignBytes())

@@ -490,6 +490,6 @@ func (c *composer) sign(m sdk.Msg) {
 	case *providerv1.MsgRegister:
 		m.Signature = ed25519.Sign(c.actor.Peer, wire.Statement(chaintest.ChainID, c.actor.Address))
 	default:
-		c.signResult(m)
+		signResult(c, m)
 	}
 }
