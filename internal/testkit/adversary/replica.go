@@ -130,18 +130,8 @@ func placeable(l *job.Lease) bool {
 	return able-busy/l.Params.MaxOpen >= n
 }
 
-// groundless reports whether replicas are drawn for a round that starts from a state that nobody has,
-// as a wrong merge leaves it. They cannot refuse, and are late: see what still succeeds in
-// docs/spec/attacks.md.
-func (p seats) groundless() bool {
-	return replicated(p.l) && p.o.mind != nil && p.l.Round < len(p.l.Merges) && p.l.Count.Status[job.Assigned] > 0 && !p.o.mind.knows(p.l.RoundStart(p.l.Round))
-}
-
 // judge looks for honest replicas that are fined: what they earn else would hide it.
 func (p seats) judge() {
-	if p.groundless() {
-		p.unjudged = true
-	}
 	if !replicated(p.l) || p.jumped || p.unjudged || p.outvoted() {
 		return
 	}
@@ -153,7 +143,7 @@ func (p seats) judge() {
 }
 
 // comparing is what replicas do: each commits, shows its result once all have, and disputes others
-// that differ.
+// that differ, and the merge from which it cannot start.
 func (p seats) comparing(i int, add adder) {
 	o, l, u := p.o, p.l, &p.l.Units[i]
 	if u.Status != job.Assigned {
@@ -164,6 +154,10 @@ func (p seats) comparing(i int, add adder) {
 		_, hostile := p.script.Hostile[name]
 		knows := hostile || o.checkpoints(false, i, l.RoundStart(l.Round)) != nil
 		switch {
+		case !knows && o.mind != nil && l.Round > 0: // nobody has what the last merge says
+			if t := (target{kind: ofMerge, Index: l.Round - 1}); !p.disputes(l, r.Provider, t) {
+				add(r.Provider, "dispute.MsgOpen", t.Index, t.pick(0))
+			}
 		case !knows || r.Out:
 		case r.Commit.IsZero() && p.clock() >= p.computed(l, u):
 			add(r.Provider, "work.MsgCommit", i, 0)
