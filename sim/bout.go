@@ -181,7 +181,7 @@ func (b *bout) wake() int64 {
 
 // act lets everybody do once what is due.
 func (b *bout) act() (acted bool, err error) {
-	for _, f := range []func() (bool, error){b.files, b.lead, b.compute, b.attest, b.challenge, b.audit, b.watch, b.reveal, b.merge, b.ask} {
+	for _, f := range []func() (bool, error){b.files, b.lead, b.compute, b.attest, b.challenge, b.audit, b.watch, b.proveDraws, b.merge, b.ask} {
 		did, err := f()
 		if err != nil {
 			return false, err

@@ -121,14 +121,14 @@ func given(roots []canon.Hash) proof.Outcome {
 	return proof.Outcome{Before: roots[last-1], End: roots[last]}
 }
 
-// show lets providers show their forced draws.
-func (s *scene) show() (acted bool, err error) {
+// proveDraws lets providers show their forced draws.
+func (s *scene) proveDraws() (acted bool, err error) {
 	for shard, u := range s.lease.RoundUnits() {
 		i := s.lease.Unit(s.lease.Round, shard)
 		if !s.lease.ForcedDrawDue(i, s.now) || s.draws.hidden && i == 0 && u.Attempt == 0 {
 			continue
 		}
-		e := job.Reveal{By: u.Provider, Unit: i, Attempt: u.Attempt, Output: s.forcedDraw(i, u.Attempt)}
+		e := job.ProveDraw{By: u.Provider, Unit: i, Attempt: u.Attempt, Output: s.forcedDraw(i, u.Attempt)}
 		if proof.Forced(e.Output, s.lease.Params.ForcedBps) {
 			if e.Truth, err = s.confess(&u); err != nil {
 				return false, err

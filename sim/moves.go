@@ -295,7 +295,7 @@ func (b *bout) dispute(challenger string, t job.Target, attempt, segment int) er
 	}
 	b.now += 1000
 	if t.Kind() == job.AboutUnit {
-		if _, err := b.reveal(); err != nil {
+		if _, err := b.proveDraws(); err != nil {
 			return err
 		}
 	}
@@ -312,15 +312,15 @@ func (b *bout) wrongAt(unit, segment int) bool {
 	return r != nil && trulyGives(unit, segment, r.Checkpoints[segment]).End != r.Checkpoints[segment+1]
 }
 
-// reveal lets providers show their forced draws.
-func (b *bout) reveal() (acted bool, err error) {
+// proveDraws lets providers show their forced draws.
+func (b *bout) proveDraws() (acted bool, err error) {
 	l := &b.lease
 	for shard, u := range l.RoundUnits() {
 		i := l.Unit(l.Round, shard)
 		if !l.ForcedDrawDue(i, b.now) || b.chooses(u.Provider, chooseForcedDraw) == hides {
 			continue
 		}
-		e := job.Reveal{By: u.Provider, Unit: i, Attempt: u.Attempt}
+		e := job.ProveDraw{By: u.Provider, Unit: i, Attempt: u.Attempt}
 		var forced bool
 		if e.Output, forced = b.forcedDraw(i, u.Attempt); forced {
 			e.Truth = b.truth(i, &u)

@@ -72,7 +72,7 @@ func (s *scene) play() error {
 
 // act lets everybody do once what is due.
 func (s *scene) act() (acted bool, err error) {
-	for _, f := range []func() (bool, error){s.assign, s.compute, s.attest, s.grieve, s.audit, s.watch, s.show, s.join, s.ask, s.answer, s.expose} {
+	for _, f := range []func() (bool, error){s.assign, s.compute, s.attest, s.grieve, s.audit, s.watch, s.proveDraws, s.join, s.ask, s.answer, s.expose} {
 		did, err := f()
 		if err != nil {
 			return false, err
@@ -357,7 +357,7 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 		return err
 	}
 	if s.now += 1000; s.forcedNow(t) { // its provider has no reason to play
-		_, err := s.show()
+		_, err := s.proveDraws()
 		return err
 	}
 	for g.Stage != dispute.Over {

@@ -169,7 +169,7 @@ func FuzzTarget(f *testing.F) {
 
 func FuzzOutcomes(f *testing.F) {
 	truth := wire.OutcomesToProto([]proof.Outcome{{End: canon.Hash{1}}, {End: canon.Hash{2}, Before: canon.Hash{3}}})
-	fuzzPair(f, workv1.MsgReveal{Truth: truth}, func(t *testing.T, m *workv1.MsgReveal) {
+	fuzzPair(f, workv1.MsgProveDraw{Truth: truth}, func(t *testing.T, m *workv1.MsgProveDraw) {
 		truth, err := wire.OutcomesFromProto(m.Truth)
 		if err != nil {
 			return
@@ -194,13 +194,13 @@ func FuzzFragment(f *testing.F) {
 }
 
 func FuzzShow(f *testing.F) {
-	show := wire.ShowToProto(&job.Show{Receipt: job.Receipt{Provider: "p", Checkpoints: []canon.Hash{{1}, {2}}}, Inner: []canon.Hash{{3}}, Signature: []byte{4}})
-	fuzzPair(f, *show, func(t *testing.T, m *workv1.MsgShow) {
-		show, err := wire.ShowFromProto(m)
+	show := wire.RevealToProto(&job.Reveal{Receipt: job.Receipt{Provider: "p", Checkpoints: []canon.Hash{{1}, {2}}}, Inner: []canon.Hash{{3}}, Signature: []byte{4}})
+	fuzzPair(f, *show, func(t *testing.T, m *workv1.MsgReveal) {
+		show, err := wire.RevealFromProto(m)
 		if err != nil {
 			return
 		}
-		same, err := wire.ShowFromProto(wire.ShowToProto(&show))
+		same, err := wire.RevealFromProto(wire.RevealToProto(&show))
 		if err != nil || same.Receipt.ID() != show.Receipt.ID() || same.Salt != show.Salt || !slices.Equal(same.Inner, show.Inner) {
 			t.Fatalf("%v became %v: %v", show, same, err)
 		}

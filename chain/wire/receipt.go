@@ -84,15 +84,15 @@ func OutcomesFromProto(ms []workv1.Outcome) ([]proof.Outcome, error) {
 	return out, nil
 }
 
-// ShowToProto returns what a replica shows as transactions carry it.
-func ShowToProto(s *job.Show) *workv1.MsgShow {
-	return &workv1.MsgShow{
+// RevealToProto returns what a replica shows as transactions carry it.
+func RevealToProto(s *job.Reveal) *workv1.MsgReveal {
+	return &workv1.MsgReveal{
 		Provider: s.Receipt.Provider, Receipt: ReceiptToProto(&s.Receipt), Inner: hashesToProto(s.Inner), Salt: s.Salt[:], Signature: s.Signature,
 	}
 }
 
-// ShowFromProto is the inverse of ShowToProto.
-func ShowFromProto(m *workv1.MsgShow) (s job.Show, err error) {
+// RevealFromProto is the inverse of RevealToProto.
+func RevealFromProto(m *workv1.MsgReveal) (s job.Reveal, err error) {
 	if s.Receipt, err = ReceiptFromProto(&m.Receipt); err != nil {
 		return s, err
 	}

@@ -25,17 +25,17 @@ type Forced struct {
 	Until       int64           // protocol time, ms: the lease does not settle before, so that an auditor can refute it
 }
 
-// Reveal is a provider's word whether an attempt of its own was forced. Output is that of its VRF over
+// ProveDraw is a provider's word whether an attempt of its own was forced. Output is that of its VRF over
 // proof.ForcedDrawInput, which the caller has verified. It must not come before audits are answered and
 // the unit's window is over, so that its time tells nothing; a dispute ends the secret.
-type Reveal struct {
+type ProveDraw struct {
 	By            string
 	Unit, Attempt int
 	Output        []byte
 	Truth         []proof.Outcome // as in Forced, if the attempt was forced
 }
 
-func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
+func (e ProveDraw) apply(l *Lease, now int64) ([]Effect, error) {
 	u, err := l.current(e.Unit, e.Attempt, Received, Counted)
 	if err != nil {
 		return nil, err

@@ -51,10 +51,10 @@ func (w *world) truth(unit int) (out []proof.Outcome) {
 	return out
 }
 
-func (w *world) reveal(unit int, forced bool) error {
+func (w *world) proveDraw(unit int, forced bool) error {
 	w.t.Helper()
 	u := w.lease.Units[unit]
-	e := Reveal{By: u.Provider, Unit: unit, Attempt: u.Attempt, Output: forcedDraw(forced)}
+	e := ProveDraw{By: u.Provider, Unit: unit, Attempt: u.Attempt, Output: forcedDraw(forced)}
 	if forced {
 		e.Truth = w.truth(unit)
 	}
@@ -98,7 +98,7 @@ func (w *world) settle() {
 			}
 			w.pass(20)
 			if w.lease.Forces() && w.lease.Units[u].Status == Counted && !w.lease.Units[u].Plain {
-				if err := w.reveal(u, false); err != nil {
+				if err := w.proveDraw(u, false); err != nil {
 					w.t.Fatal(err)
 				}
 			}
@@ -157,7 +157,7 @@ func TestForcedAttempts(t *testing.T) {
 			} else {
 				w.pass(20)
 			}
-			if err := w.reveal(0, true); err != nil {
+			if err := w.proveDraw(0, true); err != nil {
 				t.Fatal(err)
 			}
 			if u := w.lease.Units[0]; u.Status != Open || u.Attempt != 1 || len(w.lease.Faults) != 0 || len(w.lease.Disputes) != 0 {
@@ -249,7 +249,7 @@ func TestWagesOfForcedAttemptsComeFromThePool(t *testing.T) {
 			w.do(w.diligent(0, auditor))
 		}
 		w.pass(110)
-		if err := w.reveal(0, true); err != nil {
+		if err := w.proveDraw(0, true); err != nil {
 			t.Fatal(err)
 		}
 		wage := w.lease.Quote.Audit
@@ -274,7 +274,7 @@ func TestForcedAttemptWithoutAuditorsIsSettled(t *testing.T) {
 	w.submit(w.receipt(0, "forced"))
 	w.attest(0)
 	w.pass(20)
-	if err := w.reveal(0, true); err != nil {
+	if err := w.proveDraw(0, true); err != nil {
 		t.Fatal(err)
 	}
 	w.settle()
@@ -308,7 +308,7 @@ func sellOut(t *testing.T, attempts int) int64 {
 		w.attest(0) // its own custodians
 		w.do(OpenDispute{ID: uint64(i + 1), Target: UnitTarget(0), Attempt: i, Challenger: "c"})
 		w.pass(1)
-		if err := w.reveal(0, true); err != nil {
+		if err := w.proveDraw(0, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -333,7 +333,7 @@ func TestPrizesAreCutInProportion(t *testing.T) {
 	auditor := w.present(0, "p0")
 	w.do(w.diligent(0, auditor))
 	w.pass(20)
-	if err := w.reveal(0, true); err != nil {
+	if err := w.proveDraw(0, true); err != nil {
 		t.Fatal(err)
 	}
 	all, _, err := w.lease.prizes(w.lease.Forced()[0])
@@ -373,7 +373,7 @@ func TestUnattestedReceiptIsNotDisputed(t *testing.T) {
 	if err := w.try(OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "c"}); err == nil || !strings.Contains(err.Error(), "once a quorum of custodians has attested") {
 		t.Fatalf("a dispute about a receipt without attestations: %v", err)
 	}
-	if err := w.reveal(0, true); err == nil {
+	if err := w.proveDraw(0, true); err == nil {
 		t.Fatal("a forced draw was shown of a receipt without attestations")
 	}
 }
@@ -382,28 +382,28 @@ func TestRevealsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		prepare func(w *world)
-		bend    func(e *Reveal)
+		bend    func(e *ProveDraw)
 		why     string
 	}{
-		{"by a stranger", nil, func(e *Reveal) { e.By = "p1" }, "is p0's"},
-		{"of another attempt", nil, func(e *Reveal) { e.Attempt = 1 }, "not under way"},
-		{"of no unit", nil, func(e *Reveal) { e.Unit = 99 }, "no unit 99"},
-		{"of a unit that nobody computes", nil, func(e *Reveal) { e.Unit = 1 }, "is open"},
-		{"truth where nothing was forced", nil, func(e *Reveal) { e.Output = forcedDraw(false) }, "was not forced"},
-		{"no truth", nil, func(e *Reveal) { e.Truth = nil }, "show the truth of its 3 segments"},
-		{"no more truth than the receipt could say", nil, func(e *Reveal) {
+		{"by a stranger", nil, func(e *ProveDraw) { e.By = "p1" }, "is p0's"},
+		{"of another attempt", nil, func(e *ProveDraw) { e.Attempt = 1 }, "not under way"},
+		{"of no unit", nil, func(e *ProveDraw) { e.Unit = 99 }, "no unit 99"},
+		{"of a unit that nobody computes", nil, func(e *ProveDraw) { e.Unit = 1 }, "is open"},
+		{"truth where nothing was forced", nil, func(e *ProveDraw) { e.Output = forcedDraw(false) }, "was not forced"},
+		{"no truth", nil, func(e *ProveDraw) { e.Truth = nil }, "show the truth of its 3 segments"},
+		{"no more truth than the receipt could say", nil, func(e *ProveDraw) {
 			for i := range e.Truth {
 				e.Truth[i].Before = canon.Hash{}
 			}
 		}, "show the state before its last step"},
-		{"a state before the only step", func(w *world) { w.lease.Order.Problem.Steps = 5 }, func(*Reveal) {}, "the state before it is"},
-		{"too much truth", nil, func(e *Reveal) { e.Truth = append(e.Truth, e.Truth[0]) }, "not of 4"},
-		{"of what was shown", func(w *world) { w.do(Reveal{By: "p0", Output: forcedDraw(false)}) }, func(*Reveal) {}, "shown already"},
+		{"a state before the only step", func(w *world) { w.lease.Order.Problem.Steps = 5 }, func(*ProveDraw) {}, "the state before it is"},
+		{"too much truth", nil, func(e *ProveDraw) { e.Truth = append(e.Truth, e.Truth[0]) }, "not of 4"},
+		{"of what was shown", func(w *world) { w.do(ProveDraw{By: "p0", Output: forcedDraw(false)}) }, func(*ProveDraw) {}, "shown already"},
 		{"after acceptance", func(w *world) {
-			w.do(Reveal{By: "p0", Output: forcedDraw(false)})
+			w.do(ProveDraw{By: "p0", Output: forcedDraw(false)})
 			w.pass(1)
-		}, func(*Reveal) {}, "accepted"},
-		{"where nothing is ever forced", func(w *world) { w.lease.Params = w.lease.Params.WithoutForced() }, func(*Reveal) {}, "no attempt of this lease"},
+		}, func(*ProveDraw) {}, "accepted"},
+		{"where nothing is ever forced", func(w *world) { w.lease.Params = w.lease.Params.WithoutForced() }, func(*ProveDraw) {}, "no attempt of this lease"},
 	} {
 		w := forcedWorld(t)
 		auditor := w.present(0, "p0")
@@ -411,7 +411,7 @@ func TestRevealsAreRefused(t *testing.T) {
 		r.Pass = true
 		w.do(r)
 		w.pass(20)
-		e := Reveal{By: "p0", Output: forcedDraw(true), Truth: w.truth(0)}
+		e := ProveDraw{By: "p0", Output: forcedDraw(true), Truth: w.truth(0)}
 		if c.prepare != nil {
 			c.prepare(w)
 		}
@@ -428,12 +428,12 @@ func TestForcedDrawsAreShownAtTheirTime(t *testing.T) {
 	auditor := w.present(0, "p0")
 	for _, early := range []func(){func() {}, func() { w.pass(20) }} { // before the audits, within the window
 		early()
-		if w.reveal(0, true) == nil || w.reveal(0, false) == nil {
+		if w.proveDraw(0, true) == nil || w.proveDraw(0, false) == nil {
 			t.Fatal("a forced draw was shown before the audits were answered")
 		}
 	}
 	w.do(w.diligent(0, auditor))
-	if err := w.reveal(0, true); err != nil {
+	if err := w.proveDraw(0, true); err != nil {
 		t.Fatal(err)
 	}
 	// A dispute ends the secret at once, even before anybody has audited it.
@@ -442,11 +442,11 @@ func TestForcedDrawsAreShownAtTheirTime(t *testing.T) {
 	}
 	w.submit(w.receipt(1, ""))
 	w.attest(1)
-	if w.reveal(1, false) == nil {
+	if w.proveDraw(1, false) == nil {
 		t.Fatal("a forced draw was shown of a receipt that nobody had audited")
 	}
 	w.do(OpenDispute{ID: 1, Target: UnitTarget(1), Challenger: "c"})
-	if err := w.reveal(1, true); err != nil {
+	if err := w.proveDraw(1, true); err != nil {
 		t.Fatal(err)
 	}
 	if f := w.lease.Forced()[1]; len(f.Challengers) != 0 {
@@ -462,7 +462,7 @@ func TestLateChallengersGetNoJackpot(t *testing.T) {
 	w.pass(20)
 	w.do(OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "c"})
 	w.pass(1)
-	if err := w.reveal(0, true); err != nil {
+	if err := w.proveDraw(0, true); err != nil {
 		t.Fatal(err)
 	}
 	if f := w.lease.Forced()[0]; len(f.Challengers) != 0 {
@@ -482,7 +482,7 @@ func TestWhoChallengesAfterAnotherGetsNoJackpot(t *testing.T) {
 		w.do(OpenDispute{ID: uint64(id + 1), Target: UnitTarget(0), Challenger: who})
 	}
 	w.pass(1)
-	if err := w.reveal(0, true); err != nil {
+	if err := w.proveDraw(0, true); err != nil {
 		t.Fatal(err)
 	}
 	if f := w.lease.Forced()[0]; !slices.Equal(f.Challengers, []string{"c", "d"}) {
@@ -517,7 +517,7 @@ func TestTruthIsDisputed(t *testing.T) {
 	w.do(w.diligent(0, auditor))
 	w.pass(20)
 	truth, r := w.truth(0), w.lease.Units[0].Receipt
-	if err := w.reveal(0, true); err != nil {
+	if err := w.proveDraw(0, true); err != nil {
 		t.Fatal(err)
 	}
 	p, f := &w.lease.Order.Problem, w.lease.Forced()[0]
@@ -653,7 +653,7 @@ func (w *world) blind(unit int, provider string) (auditor string) {
 	auditor = w.present(unit, provider)
 	w.do(Report{By: auditor, Unit: unit, Attempt: w.lease.Units[unit].Attempt, Output: []byte(auditor), Pass: true})
 	w.pass(20)
-	if err := w.reveal(unit, true); err != nil {
+	if err := w.proveDraw(unit, true); err != nil {
 		w.t.Fatal(err)
 	}
 	return auditor
@@ -725,7 +725,7 @@ func TestContradictedTruthHoldsTheSettlement(t *testing.T) {
 		} else {
 			w.do(w.diligent(0, w.present(0, "p0")))
 			w.pass(20)
-			if err := w.reveal(0, true); err != nil {
+			if err := w.proveDraw(0, true); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -791,7 +791,7 @@ func TestForcedAttemptIsAskedNothing(t *testing.T) {
 	w.do(Ask{By: asker, Custodian: w.lease.Units[0].Attested[0].Custodian, Unit: 0})
 	w.do(w.diligent(0, auditor))
 	w.pass(w.lease.Units[0].WindowEnd - w.now + 1)
-	if err := w.reveal(0, true); err != nil {
+	if err := w.proveDraw(0, true); err != nil {
 		t.Fatal(err)
 	}
 	if f := w.lease.Forced()[0]; len(f.Unit.Questions) > 0 || f.Unit.Attend != 0 {

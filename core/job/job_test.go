@@ -862,7 +862,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 				_ = w.try(Answer{By: v, Unit: unit, Attempt: u.Attempt})
 			case 12:
 				if u.Receipt != nil {
-					_ = w.reveal(unit, rapid.Bool().Draw(t, "forced"))
+					_ = w.proveDraw(unit, rapid.Bool().Draw(t, "forced"))
 				}
 			case 13:
 				_ = w.try(AttestFiles{v, w.lease.Files.Draws, Word(rapid.IntRange(1, 2).Draw(t, "says"))})

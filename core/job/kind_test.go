@@ -167,7 +167,7 @@ func TestForcedAttemptOfABatch(t *testing.T) {
 	}
 	w.do(Report{By: auditor, Unit: 0, Output: []byte(auditor), Digest: proof.Digest(auditor, u.Receipt.ID(), outcomes)})
 	w.pass(20)
-	e := Reveal{By: "p0", Unit: 0, Output: forcedDraw(true), Truth: truth(u.Receipt.Checkpoints[1])}
+	e := ProveDraw{By: "p0", Unit: 0, Output: forcedDraw(true), Truth: truth(u.Receipt.Checkpoints[1])}
 	if err := w.try(e); err == nil || !strings.Contains(err.Error(), "one step") {
 		t.Fatalf("a result was shown to follow from another: %v", err)
 	}

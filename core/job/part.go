@@ -80,7 +80,7 @@ func (l *Lease) Touched(e Event, now int64) (p Part) {
 	case Commit:
 		p.NoRoots, p.NoPast = true, true
 		units = append(units, e.Unit)
-	case Show:
+	case Reveal:
 		p.NoRoots, p.NoPast = true, true
 		units, merges = append(units, e.Receipt.Unit), append(merges, e.Receipt.Unit/l.Order.Problem.Shards-1)
 	case PostMerge:
@@ -97,7 +97,7 @@ func (l *Lease) Touched(e Event, now int64) (p Part) {
 		units = append(units, e.Unit)
 	case Report:
 		units = append(units, e.Unit)
-	case Reveal:
+	case ProveDraw:
 		units = append(units, e.Unit)
 	case Expose:
 		units = append(units, e.Unit)

@@ -96,15 +96,15 @@ func (e Commit) apply(l *Lease, now int64) ([]Effect, error) {
 	return []Effect{{Emit, e.By, uint64(e.Unit), "committed"}}, nil
 }
 
-// Show reveals what a replica has committed to.
-type Show struct {
+// Reveal opens what a replica has committed to.
+type Reveal struct {
 	Receipt   Receipt
 	Inner     []canon.Hash
 	Salt      canon.Hash
 	Signature []byte
 }
 
-func (e Show) apply(l *Lease, now int64) ([]Effect, error) {
+func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	r := &e.Receipt
 	u, err := l.current(r.Unit, r.Attempt, Assigned)
 	if err != nil {

@@ -43,9 +43,9 @@ func (w *world) placed(unit int) (drawn []string) {
 }
 
 // says is what a replica says of a unit. Who copies has the checkpoints, and not what lies between.
-func (w *world) says(unit int, who, lie, copied string) Show {
+func (w *world) says(unit int, who, lie, copied string) Reveal {
 	r := w.receiptOf(unit, who, lie)
-	s := Show{Receipt: r, Salt: canon.Sum("salt", []byte(who)), Signature: ed25519.Sign(w.keys[who], r.SignBytes())}
+	s := Reveal{Receipt: r, Salt: canon.Sum("salt", []byte(who)), Signature: ed25519.Sign(w.keys[who], r.SignBytes())}
 	if w.lease.Order.Problem.Interval > 1 {
 		for i := range w.lease.Order.Problem.Segments() {
 			s.Inner = append(s.Inner, canon.Sum("inner", r.Checkpoints[i+1][:], []byte(copied)))
@@ -54,7 +54,7 @@ func (w *world) says(unit int, who, lie, copied string) Show {
 	return s
 }
 
-func commitTo(s Show) Commit {
+func commitTo(s Reveal) Commit {
 	return Commit{s.Receipt.Provider, s.Receipt.Unit, s.Receipt.Attempt, proof.Commitment(s.Receipt.ID(), s.Inner, s.Salt)}
 }
 
@@ -164,7 +164,7 @@ func TestMajorityThatIsWrongLoses(t *testing.T) {
 func TestCopierIsFound(t *testing.T) {
 	w := newWorldOf(t, replicatedMatch(2, 3))
 	drawn := w.giveOut(0)
-	shown := []Show{w.says(0, drawn[0], "", ""), w.says(0, drawn[1], "", "guess")}
+	shown := []Reveal{w.says(0, drawn[0], "", ""), w.says(0, drawn[1], "", "guess")}
 	for _, s := range shown {
 		w.do(commitTo(s))
 	}
@@ -487,7 +487,7 @@ func (w *world) playReplicas(t *rapid.T, unit int, bad map[string]string) {
 	}
 }
 
-func (w *world) wordOf(unit int, who, what string) Show {
+func (w *world) wordOf(unit int, who, what string) Reveal {
 	switch what {
 	case "lies":
 		return w.says(unit, who, "x", "")

@@ -186,7 +186,7 @@ func TestClearedVerdictIsLetGo(t *testing.T) {
 	if u := w.lease.Units[0]; u.Status != Open || len(u.Withheld) != 1 {
 		t.Fatalf("%+v", u)
 	}
-	for _, e := range []Event{Ask{Unit: 1}, Answer{Unit: 1}, Attest{Unit: 1}, Report{Unit: 1}, Reveal{Unit: 1}, OpenDispute{Target: UnitTarget(1)}, TakeLead{}, Ready{}, MissAnswer{}} {
+	for _, e := range []Event{Ask{Unit: 1}, Answer{Unit: 1}, Attest{Unit: 1}, Report{Unit: 1}, ProveDraw{Unit: 1}, OpenDispute{Target: UnitTarget(1)}, TakeLead{}, Ready{}, MissAnswer{}} {
 		if p := w.lease.Touched(e, w.now); slices.Contains(p.Units, 0) {
 			t.Errorf("%T about another unit reads all that befell unit 0", e)
 		}

@@ -20,7 +20,7 @@ func TestReadyIsNoMerge(t *testing.T) {
 	var lines []string
 	s := newScribe(&Options{Line: func(line string) { lines = append(lines, line) }})
 	s.observe(events.Event{Role: "provider-2", Kind: events.Ready, Unit: -1})
-	s.observe(events.Event{Role: "provider-2", Kind: events.Revealed, Unit: 3})
+	s.observe(events.Event{Role: "provider-2", Kind: events.ProvedDraw, Unit: 3})
 	if len(lines) != 0 || len(s.board.Loss) != 0 {
 		t.Errorf("%q, losses %v", lines, s.board.Loss)
 	}

@@ -29,20 +29,20 @@ type Kind string
 
 // The kinds of event.
 const (
-	Computed  Kind = "computed"  // a provider did a step
-	Posted    Kind = "posted"    // a receipt or merge is on chain
-	Ready     Kind = "ready"     // a provider has asked for a unit
-	Revealed  Kind = "revealed"  // a provider has shown whether an attempt was forced
-	Audited   Kind = "audited"   // an auditor answered
-	Attested  Kind = "attested"  // a custodian attested
-	Asked     Kind = "asked"     // a custodian was asked on chain to show what it keeps
-	Answered  Kind = "answered"  // it did
-	Exposed   Kind = "exposed"   // a custodian was shown to keep a wrong fragment, or an order to lie about its cost
-	Replayed  Kind = "replayed"  // a challenger re-executed a unit or merge
-	Narrowed  Kind = "narrowed"  // a move of a dispute was made
-	Found     Kind = "found"     // wrong work was found
-	Delivered Kind = "delivered" // files have arrived
-	Trouble   Kind = "trouble"   // something failed and will be tried again
+	Computed   Kind = "computed"    // a provider did a step
+	Posted     Kind = "posted"      // a receipt or merge is on chain
+	Ready      Kind = "ready"       // a provider has asked for a unit
+	ProvedDraw Kind = "proved draw" // a provider has shown whether an attempt was forced
+	Audited    Kind = "audited"     // an auditor answered
+	Attested   Kind = "attested"    // a custodian attested
+	Asked      Kind = "asked"       // a custodian was asked on chain to show what it keeps
+	Answered   Kind = "answered"    // it did
+	Exposed    Kind = "exposed"     // a custodian was shown to keep a wrong fragment, or an order to lie about its cost
+	Replayed   Kind = "replayed"    // a challenger re-executed a unit or merge
+	Narrowed   Kind = "narrowed"    // a move of a dispute was made
+	Found      Kind = "found"       // wrong work was found
+	Delivered  Kind = "delivered"   // files have arrived
+	Trouble    Kind = "trouble"     // something failed and will be tried again
 )
 
 // Recorder tells what one role does.

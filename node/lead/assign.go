@@ -159,8 +159,8 @@ func (p *pace) granted(l *job.Lease, provider string) {
 }
 
 // sponsored are the messages of providers, with which units go on.
-var sponsored = []string{sdk.MsgTypeURL(&workv1.MsgSubmit{}), sdk.MsgTypeURL(&workv1.MsgCommit{}), sdk.MsgTypeURL(&workv1.MsgShow{}),
-	sdk.MsgTypeURL(&workv1.MsgReveal{}), sdk.MsgTypeURL(&workv1.MsgReady{}), sdk.MsgTypeURL(&disputev1.MsgMove{})}
+var sponsored = []string{sdk.MsgTypeURL(&workv1.MsgSubmit{}), sdk.MsgTypeURL(&workv1.MsgCommit{}), sdk.MsgTypeURL(&workv1.MsgReveal{}),
+	sdk.MsgTypeURL(&workv1.MsgProveDraw{}), sdk.MsgTypeURL(&workv1.MsgReady{}), sdk.MsgTypeURL(&disputev1.MsgMove{})}
 
 // patience is how long an offer waits for its answer.
 const patience = 5 * time.Second

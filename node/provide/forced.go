@@ -62,8 +62,8 @@ func (p *provider) truth(ctx context.Context, l *job.Lease, i int, d forcedDraw)
 	return truth, nil
 }
 
-// show tells the chain whether an attempt was forced, and the truth if it was.
-func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
+// proveDraw tells the chain whether an attempt was forced, and the truth if it was.
+func (p *provider) proveDraw(ctx context.Context, l *job.Lease, i int) error {
 	l, err := p.env.Leases.Fill(ctx, l, l.AboutUnit(i))
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
 	if err != nil {
 		return err
 	}
-	m := &workv1.MsgReveal{
+	m := &workv1.MsgProveDraw{
 		Provider: r.Provider, Order: r.Order.String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Proof: d.proof,
 	}
 	text := "was not forced"
@@ -88,6 +88,6 @@ func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
 	if err := p.env.Send(ctx, m); err != nil {
 		return fmt.Errorf("show the forced draw of unit %d: %w", i, err)
 	}
-	p.env.Emit(events.Event{Kind: events.Revealed, Order: r.Order, Unit: i, Text: text})
+	p.env.Emit(events.Event{Kind: events.ProvedDraw, Order: r.Order, Unit: i, Text: text})
 	return nil
 }

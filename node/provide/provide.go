@@ -173,7 +173,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 			name := leases.AttemptName(l.Order.ID(), i, u.Attempt)
 			wanted[name] = true // while it is ours, a task may still be posting its receipt
 			if l.ForcedDrawDue(i, b.Time) {
-				p.sends.Start(ctx, "forced draw "+name, func(ctx context.Context) error { return p.show(ctx, l, i) })
+				p.sends.Start(ctx, "forced draw "+name, func(ctx context.Context) error { return p.proveDraw(ctx, l, i) })
 			}
 			if u.Status != job.Assigned || !l.ForcedDrawn(i) {
 				continue

@@ -59,28 +59,28 @@ func (p *provider) play(ctx context.Context, l *job.Lease, unit replay.Unit, s *
 	return end, inner, err
 }
 
-// answer commits to a result, or shows it if this provider has committed already.
+// answer commits to a result, or reveals it if this provider has committed already.
 func (p *provider) answer(ctx context.Context, l *job.Lease, r job.Receipt, done []checkpoint, n notes) error {
 	subject := canon.Sum(canon.DomainCommit, r.Order[:], fmt.Appendf(nil, "%d %d", r.Unit, r.Attempt))
-	show := job.Show{
+	reveal := job.Reveal{
 		Receipt: r, Signature: ed25519.Sign(p.env.Keys.Peer, r.SignBytes()),
 		Salt: canon.Sum(canon.DomainCommit, ed25519.Sign(p.env.Keys.Peer, subject[:])), // nobody else can make it, and a restart makes the same
 	}
 	if l.Order.Problem.Interval > 1 {
 		for _, c := range done {
-			show.Inner = append(show.Inner, c.Inner)
+			reveal.Inner = append(reveal.Inner, c.Inner)
 		}
 	}
 	if l.Units[r.Unit].Replica(r.Provider).Commit.IsZero() {
-		hash := proof.Commitment(r.ID(), show.Inner, show.Salt)
+		hash := proof.Commitment(r.ID(), reveal.Inner, reveal.Salt)
 		err := p.env.Send(ctx, &workv1.MsgCommit{Provider: r.Provider, Order: r.Order.String(), Unit: uint32(r.Unit), Attempt: uint32(r.Attempt), Hash: hash[:]})
 		if err != nil {
 			return fmt.Errorf("commit to the result of unit %d: %w", r.Unit, err)
 		}
 		return nil
 	}
-	if err := p.env.Send(ctx, wire.ShowToProto(&show)); err != nil {
-		return fmt.Errorf("show the result of unit %d: %w", r.Unit, err)
+	if err := p.env.Send(ctx, wire.RevealToProto(&reveal)); err != nil {
+		return fmt.Errorf("reveal the result of unit %d: %w", r.Unit, err)
 	}
 	p.env.Emit(events.Event{Kind: events.Posted, Order: r.Order, Unit: r.Unit, Text: "result " + r.ID().Short()})
 	return n.remove()

@@ -30,7 +30,7 @@ func newForcedAffair(t *testing.T, computer func(*affair) *worktest.Training) *a
 		a.Computer = computer(a)
 		a.Assign(0, "p0")
 		a.Submit(0)
-		if _, forced := a.RevealMsg(0); !forced {
+		if _, forced := a.ProveDrawMsg(0); !forced {
 			continue
 		}
 		a.Attest(0)
@@ -78,7 +78,7 @@ func TestFalseTruth(t *testing.T) {
 			a.NextBlock(worktest.UnitWindow)
 
 			truth[segment] = c.truth(truth[segment], cheat.Segment(p, segment))
-			m, _ := a.RevealMsg(0)
+			m, _ := a.ProveDrawMsg(0)
 			m.Truth = wire.OutcomesToProto(truth)
 			a.Deliver(p0, m)
 			before, purse := a.peer("p0"), a.Balance(worktest.Challenger.Address)

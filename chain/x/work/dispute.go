@@ -92,7 +92,7 @@ func (k *Keeper) ended(ctx context.Context, before, after *job.Lease, e job.Even
 	switch e := e.(type) {
 	case job.CloseDispute:
 		closed, why = e.ID, fmt.Sprintf("the claim was refuted in dispute %d", e.ID)
-	case job.Reveal:
+	case job.ProveDraw:
 		why = "the receipt was forced: it was wrong by duty"
 	}
 	for _, c := range before.Disputes {

@@ -39,7 +39,7 @@ func forcedDrawOf(t testing.TB, want bool) *worktest.Play {
 		p := worktest.Begin(t, chaintest.New(t, worktest.Network(worktest.Rules(worktest.Forced), chaintest.Authority(worktest.Consumer.Name))...), o)
 		p.Assign(0, "p0")
 		p.Submit(0)
-		if _, forced := p.RevealMsg(0); forced == want {
+		if _, forced := p.ProveDrawMsg(0); forced == want {
 			return p
 		}
 	}
@@ -53,7 +53,7 @@ func TestForcedAttempt(t *testing.T) {
 	for _, diligent := range []bool{true, false} {
 		p := forced(t, true)
 		p0 := chaintest.Named("p0")
-		m, _ := p.RevealMsg(0)
+		m, _ := p.ProveDrawMsg(0)
 		p.Refuse(work.ErrRefused, p0, m) // nobody has audited it
 		auditor := worktest.Named(t, p.Unit(0).Audits[0].Auditor)
 		report := p.ReportMsg(0, auditor, true)
@@ -109,7 +109,7 @@ func (s stubborn) Execution(int) (*dispute.Execution, error) { return nil, nil }
 // disputed it, and a forced draw shown because of that.
 func TestUnattestedForcedAttempt(t *testing.T) {
 	p := forcedDrawOf(t, true)
-	m, _ := p.RevealMsg(0)
+	m, _ := p.ProveDrawMsg(0)
 	open := p.OpenMsg(job.UnitTarget(0), 0, stubborn{canon.Hash(p.Unit(0).Receipt.Start)})
 	if text := p.Refuse(work.ErrRefused, worktest.Challenger, open); !strings.Contains(text, "once a quorum of custodians has attested") {
 		t.Errorf("refused with %q", text)
@@ -131,7 +131,7 @@ func TestTruthOfTheConvictedJudgesNobody(t *testing.T) {
 	auditor := worktest.Named(t, p.Unit(0).Audits[0].Auditor)
 	p.Deliver(auditor, p.ReportMsg(0, auditor, true)) // its digest is not what p0 will show
 	p.NextBlock(worktest.UnitWindow)
-	m, _ := p.RevealMsg(0)
+	m, _ := p.ProveDrawMsg(0)
 	p.Deliver(p0, m)
 
 	p.Assign(1, "p0")
@@ -176,7 +176,7 @@ func TestPlainAttempt(t *testing.T) {
 	p := forced(t, false)
 	p.Audit(0, true)
 	p.NextBlock(worktest.UnitWindow)
-	m, _ := p.RevealMsg(0)
+	m, _ := p.ProveDrawMsg(0)
 	bent := *m
 	bent.Truth = wire.OutcomesToProto(p.Truth(0))
 	p.Refuse(work.ErrRefused, chaintest.Named("p0"), &bent)

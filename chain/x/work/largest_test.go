@@ -271,7 +271,7 @@ func TestPastAttemptsDoNotKeepAForcedDrawHidden(t *testing.T) {
 			h := canon.Sum("output", []byte{n})
 			output = slices.Concat(h[:], h[:])
 		}
-		if err := k.Apply(ctx, l.Order.ID(), job.Reveal{
+		if err := k.Apply(ctx, l.Order.ID(), job.ProveDraw{
 			By: l.Units[1].Provider, Unit: 1, Attempt: attempts, Output: output, Truth: make([]proof.Outcome, 256),
 		}); err != nil {
 			t.Fatal(err)

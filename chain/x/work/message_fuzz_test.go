@@ -17,26 +17,26 @@ import (
 	"github.com/tally-network/tally/internal/testkit/worktest"
 )
 
-// FuzzReveal shows forced draws of a forced attempt, and of a plain one: whatever the message
+// FuzzProveDraw shows forced draws of a forced attempt, and of a plain one: whatever the message
 // holds, it is taken or refused with an error, and every ledger adds up.
-func FuzzReveal(f *testing.F) {
+func FuzzProveDraw(f *testing.F) {
 	states := []*worktest.Play{due(f, true), due(f, false)}
 	for i, p := range states {
-		m, _ := p.RevealMsg(0)
+		m, _ := p.ProveDrawMsg(0)
 		if _, err := p.MsgServiceRouter().Handler(m)(p.Ctx(), m); err != nil {
 			f.Fatal(err)
 		}
 		add(f, uint8(i), m)
 	}
 	f.Fuzz(func(t *testing.T, state uint8, b []byte) {
-		deliver(t, states[int(state)%len(states)], &workv1.MsgReveal{}, b)
+		deliver(t, states[int(state)%len(states)], &workv1.MsgProveDraw{}, b)
 	})
 }
 
 // messages are those of x/work, each as it could be sent when the first unit waits
 // for its forced draw and the second is being computed.
 func messages(p *worktest.Play) []sdk.Msg {
-	reveal, _ := p.RevealMsg(0)
+	draw, _ := p.ProveDrawMsg(0)
 	u, order := p.Unit(0), p.ID.String()
 	auditor, custodian := worktest.Named(p.T, u.Audits[0].Auditor), u.Attested[0].Custodian
 	idle := chaintest.Named("p2").String()
@@ -46,14 +46,14 @@ func messages(p *worktest.Play) []sdk.Msg {
 		p.FilesMsg(p.Lease().Files.Custodians[2].Account, workv1.WORD_MISSING),
 		p.SubmitMsg(p.Receipt(1)),
 		&workv1.MsgCommit{Provider: idle, Order: order, Unit: 1, Hash: make([]byte, 32)},
-		&workv1.MsgShow{Provider: idle, Receipt: p.SubmitMsg(p.Receipt(1)).Receipt, Inner: [][]byte{make([]byte, 32)}, Salt: make([]byte, 32)},
+		&workv1.MsgReveal{Provider: idle, Receipt: p.SubmitMsg(p.Receipt(1)).Receipt, Inner: [][]byte{make([]byte, 32)}, Salt: make([]byte, 32)},
 		&workv1.MsgAttest{Custodian: custodian, Order: order},
 		&workv1.MsgAsk{Sender: worktest.Challenger.String(), Order: order, Custodian: custodian},
 		&workv1.MsgAnswer{Custodian: custodian, Order: order, Shown: canon.Marshal(&proof.Shown{})},
 		&workv1.MsgExpose{Sender: worktest.Challenger.String(), Order: order, Custodian: custodian, Wrong: canon.Marshal(&proof.WrongFragment{Tiles: make([]proof.Shown, 2)})},
 		&workv1.MsgExposeCost{Sender: worktest.Challenger.String(), Order: order, Shown: canon.Marshal(&graph.Refutation{Opened: make([]graph.Opened, 2)})},
 		p.ReportMsg(0, auditor, true),
-		reveal,
+		draw,
 		&workv1.MsgMerge{Lead: p.Lease().Lead, Order: order, Root: make([]byte, 32)},
 		&workv1.MsgTakeLead{Validator: auditor.String(), Order: order},
 		&workv1.MsgDecline{Lead: p.Lease().Lead, Order: order, Reason: "no files"},

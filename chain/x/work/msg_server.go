@@ -152,9 +152,9 @@ func (s msgServer) Commit(ctx context.Context, m *workv1.MsgCommit) (*workv1.Msg
 	return &workv1.MsgCommitResponse{}, s.applyByID(ctx, m.Order, e)
 }
 
-// Show reveals what a replica has committed to.
-func (s msgServer) Show(ctx context.Context, m *workv1.MsgShow) (*workv1.MsgShowResponse, error) {
-	e, err := wire.ShowFromProto(m)
+// Reveal opens what a replica has committed to.
+func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.MsgRevealResponse, error) {
+	e, err := wire.RevealFromProto(m)
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
 	}
@@ -162,7 +162,7 @@ func (s msgServer) Show(ctx context.Context, m *workv1.MsgShow) (*workv1.MsgShow
 		return nil, errorsmod.Wrapf(ErrSigner, "result of %s, sent by %s", e.Receipt.Provider, m.Provider)
 	}
 	module.Charge(ctx, gasSignature, "receipt")
-	return &workv1.MsgShowResponse{}, s.applyByID(ctx, m.Receipt.Order, e)
+	return &workv1.MsgRevealResponse{}, s.applyByID(ctx, m.Receipt.Order, e)
 }
 
 func (s msgServer) Report(ctx context.Context, m *workv1.MsgReport) (*workv1.MsgReportResponse, error) {

@@ -37,18 +37,18 @@ func giveOut(p *worktest.Play, unit int) workv1.Unit {
 }
 
 // word is what a replica says of a unit: the truth, or what a lie makes of it.
-func word(p *worktest.Play, unit int, who, lie string) (*workv1.MsgCommit, *workv1.MsgShow) {
+func word(p *worktest.Play, unit int, who, lie string) (*workv1.MsgCommit, *workv1.MsgReveal) {
 	r := p.Receipt(unit)
 	r.Provider = who
 	for i := 1; i < len(r.Checkpoints) && lie != ""; i++ {
 		r.Checkpoints[i] = canon.Sum("lie", r.Checkpoints[i][:], []byte(lie))
 	}
-	s := job.Show{Receipt: r, Salt: canon.Sum("salt", []byte(who)), Signature: ed25519.Sign(worktest.Named(p.T, who).Peer, r.SignBytes())}
+	s := job.Reveal{Receipt: r, Salt: canon.Sum("salt", []byte(who)), Signature: ed25519.Sign(worktest.Named(p.T, who).Peer, r.SignBytes())}
 	for i := range p.Order.Problem.Segments() {
 		s.Inner = append(s.Inner, canon.Sum("inner", r.Checkpoints[i+1][:]))
 	}
 	hash := proof.Commitment(r.ID(), s.Inner, s.Salt)
-	return &workv1.MsgCommit{Provider: who, Order: p.ID.String(), Unit: uint32(unit), Attempt: uint32(r.Attempt), Hash: hash[:]}, wire.ShowToProto(&s)
+	return &workv1.MsgCommit{Provider: who, Order: p.ID.String(), Unit: uint32(unit), Attempt: uint32(r.Attempt), Hash: hash[:]}, wire.RevealToProto(&s)
 }
 
 // say lets the replicas of a unit commit and show, in two blocks.

@@ -125,7 +125,7 @@ func (p *play) working(o *order, l *job.Lease, i int, add adder) {
 		return
 	}
 	if l.ForcedDrawDue(i, p.clock()) {
-		add(u.Provider, "work.MsgReveal", i, 0)
+		add(u.Provider, "work.MsgProveDraw", i, 0)
 	}
 	if u.Status != job.Received && u.Status != job.Counted || !p.available(o, u.Receipt) {
 		return

@@ -66,7 +66,7 @@ func (h *writer) replicaHabits() {
 			case 0:
 				add.Forge = 1 + h.side.IntN(4)
 			case 1:
-				add.Skip = []string{"work.MsgShow"}
+				add.Skip = []string{"work.MsgReveal"}
 			case 2:
 				add.Skip = []string{[]string{"work.MsgCommit", "dispute.MsgMove", "dispute.MsgOpen"}[h.side.IntN(3)]}
 			}
@@ -162,7 +162,7 @@ func (p seats) comparing(i int, add adder) {
 		case r.Commit.IsZero() && p.clock() >= p.computed(l, u):
 			add(r.Provider, "work.MsgCommit", i, 0)
 		case u.Sealed && r.Result == 0:
-			add(r.Provider, "work.MsgShow", i, 0)
+			add(r.Provider, "work.MsgReveal", i, 0)
 		}
 		for _, t := range l.Differs(i, r.Provider) {
 			which := slices.IndexFunc(u.Replicas, func(x job.Replica) bool { return x.Provider == t.Account() })
@@ -184,7 +184,7 @@ func ofReplicas() map[string]func(*composer) any {
 			}
 			return proof.Commitment(s.Receipt.ID(), s.Inner, s.Salt)
 		},
-		"MsgShow.receipt": func(c *composer) any {
+		"MsgReveal.receipt": func(c *composer) any {
 			s := c.result()
 			if s == nil {
 				return nil
@@ -192,7 +192,7 @@ func ofReplicas() map[string]func(*composer) any {
 			m := wire.ReceiptToProto(&s.Receipt)
 			return &m
 		},
-		"MsgShow.inner": func(c *composer) any {
+		"MsgReveal.inner": func(c *composer) any {
 			if s := c.result(); s != nil {
 				return s.Inner
 			}
@@ -204,12 +204,12 @@ func ofReplicas() map[string]func(*composer) any {
 
 // result is what the actor says that the unit gives; nil if it cannot compute it. A forger names one
 // state otherwise: a checkpoint, or one within a segment.
-func (c *composer) result() *job.Show {
+func (c *composer) result() *job.Reveal {
 	r := c.done()
 	if r == nil || len(r.Checkpoints) == 0 {
 		return nil
 	}
-	s := &job.Show{Receipt: *r, Salt: canon.Sum("salt", c.actor.Address)}
+	s := &job.Reveal{Receipt: *r, Salt: canon.Sum("salt", c.actor.Address)}
 	if p := &c.o.Problem; p.Interval > 1 {
 		for at := range p.Segments() {
 			s.Inner = append(s.Inner, inner(c, r, at))
@@ -244,7 +244,7 @@ func inner(c *composer, r *job.Receipt, segment int) (root canon.Hash) {
 
 // signResult signs the receipt that a replica shows.
 func signResult(c *composer, m sdk.Msg) {
-	if s, ok := m.(*workv1.MsgShow); ok {
+	if s, ok := m.(*workv1.MsgReveal); ok {
 		if r, err := wire.ReceiptFromProto(&s.Receipt); err == nil {
 			s.Signature = ed25519.Sign(c.actor.Peer, r.SignBytes())
 		}
@@ -292,7 +292,7 @@ type reached struct {
 }
 
 func (r *reached) sent(m sdk.Msg) {
-	if _, ok := m.(*workv1.MsgShow); ok {
+	if _, ok := m.(*workv1.MsgReveal); ok {
 		r.shows++
 	}
 }

@@ -18,7 +18,7 @@ func TestHonestReplicasLoseNothing(t *testing.T) {
 		"all but one lie":            {"p0": {Lie: true}, "p1": {Lie: true}, "q0": {Lie: true}, "q1": {Lie: true}},
 		"all lie":                    {"p0": {Lie: true}, "p1": {Lie: true}, "p2": {Lie: true}, "q0": {Lie: true}, "q1": {Lie: true}},
 		"one lies, one loses":        {"p0": {Lie: true}, "p1": skips("dispute.MsgMove", "dispute.MsgOpen")},
-		"one stalls":                 {"p2": skips("work.MsgShow")},
+		"one stalls":                 {"p2": skips("work.MsgReveal")},
 		"one is silent":              {"q1": skips("*")},
 		"one withholds":              {"p0": {Withhold: true}},
 	} {

@@ -113,7 +113,7 @@ func ofWork() map[string]func(*composer) any {
 		"MsgReport.proof":      func(c *composer) any { _, pi := c.audit(); return pi },
 		"digest":               func(c *composer) any { return c.verdict().digest },
 		"pass":                 func(c *composer) any { return c.verdict().pass },
-		"MsgReveal.proof":      func(c *composer) any { _, pi := c.forcedDraw(); return pi },
+		"MsgProveDraw.proof":   func(c *composer) any { _, pi := c.forcedDraw(); return pi },
 		"MsgMerge.root":        (*composer).mergeRoot,
 		"MsgAttest.fragment":   (*composer).fragment,
 		"shown":                (*composer).shown,
@@ -483,7 +483,7 @@ func (c *composer) sign(m sdk.Msg) {
 			acc := job.Acceptance{Order: c.o.id, Unit: int(a.Unit), Attempt: int(a.Attempt), Provider: a.Provider}
 			a.Signature = ed25519.Sign(named(name).Peer, acc.SignBytes())
 		}
-	case *workv1.MsgReveal:
+	case *workv1.MsgProveDraw:
 		if !slices.ContainsFunc(c.Bend, func(b string) bool { return strings.HasPrefix(b, "truth") }) {
 			m.Truth = wire.OutcomesToProto(c.truth())
 		}

@@ -26,16 +26,16 @@ func (p *Play) Truth(unit int) (outcomes []proof.Outcome) {
 	return outcomes
 }
 
-// RevealMsg returns the message by which the provider of a unit shows its forced draw, and
+// ProveDrawMsg returns the message by which the provider of a unit shows its forced draw, and
 // whether the attempt was forced.
-func (p *Play) RevealMsg(unit int) (m *workv1.MsgReveal, forced bool) {
+func (p *Play) ProveDrawMsg(unit int) (m *workv1.MsgProveDraw, forced bool) {
 	p.T.Helper()
 	l, u, seed := p.Lease(), p.Unit(unit), p.State().Units[unit].Seed
 	output, pi, err := vrf.Prove(Named(p.T, u.Provider).VRF, proof.ForcedDrawInput(p.ID, seed, unit, int(u.Attempt)))
 	if err != nil {
 		p.T.Fatal(err)
 	}
-	m = &workv1.MsgReveal{Provider: u.Provider, Order: p.ID.String(), Unit: uint32(unit), Attempt: u.Attempt, Proof: pi}
+	m = &workv1.MsgProveDraw{Provider: u.Provider, Order: p.ID.String(), Unit: uint32(unit), Attempt: u.Attempt, Proof: pi}
 	if forced = proof.Forced(output[:], l.Params.ForcedBps); forced {
 		m.Truth = wire.OutcomesToProto(p.Truth(unit))
 	}

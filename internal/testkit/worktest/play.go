@@ -251,7 +251,7 @@ func (p *Play) Audit(unit int, pass bool) chaintest.Block {
 	for _, a := range p.Unit(unit).Audits {
 		auditor := Named(p.T, a.Auditor)
 		m := p.ReportMsg(unit, auditor, pass)
-		if _, forced := p.RevealMsg(unit); forced {
+		if _, forced := p.ProveDrawMsg(unit); forced {
 			m = p.DiligentMsg(unit, auditor, p.Truth(unit))
 		}
 		p.Queue(auditor, m)
@@ -294,7 +294,7 @@ func (p *Play) FinishRound() {
 				p.Compute(unit, p.spare(unit))
 				again = p.Lease().Params.ForcedBps > 0
 			case u.Status == workv1.UNIT_STATUS_COUNTED && !u.Plain && p.Lease().Params.ForcedBps > 0:
-				m, forced := p.RevealMsg(unit)
+				m, forced := p.ProveDrawMsg(unit)
 				p.Deliver(Named(p.T, u.Provider), m)
 				again = again || forced
 			}

@@ -6,6 +6,7 @@ s/fragment/piece/g
 s/Fragment/Piece/g
 s/job.Dispute/job.Contest/g
 s/ROLE_CHALLENGER/ROLE_WATCHER/g
+s/ProveDraw/Reveal/g
 s/ForcedDrawn/LotDrawn/g
 s/ForcedDrawDue/LotDue/g
 s/ForcedDrawInput/LotInput/g

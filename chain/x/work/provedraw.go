@@ -13,9 +13,9 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// Reveal shows whether an attempt was forced. If it was, disputes about its receipt
+// ProveDraw shows whether an attempt was forced. If it was, disputes about its receipt
 // are over: nobody has lost them.
-func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.MsgRevealResponse, error) {
+func (s msgServer) ProveDraw(ctx context.Context, m *workv1.MsgProveDraw) (*workv1.MsgProveDrawResponse, error) {
 	id, err := orderID(m.Order)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 	if err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "truth: %s", err)
 	}
-	e := job.Reveal{By: m.Provider, Unit: int(m.Unit), Attempt: int(m.Attempt), Truth: truth}
+	e := job.ProveDraw{By: m.Provider, Unit: int(m.Unit), Attempt: int(m.Attempt), Truth: truth}
 	before, err := s.before(ctx, id, e)
 	if err != nil {
 		return nil, err
@@ -35,12 +35,12 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 	}
 	e.Output = output[:]
 	_, err = s.applyLoaded(ctx, id, before, e)
-	return &workv1.MsgRevealResponse{}, err
+	return &workv1.MsgProveDrawResponse{}, err
 }
 
 // forcedDraw returns the output of a provider's VRF for an attempt, under the key that it
 // had when the lease began.
-func (s msgServer) forcedDraw(ctx context.Context, l *job.Lease, m *workv1.MsgReveal) (vrf.Output, error) {
+func (s msgServer) forcedDraw(ctx context.Context, l *job.Lease, m *workv1.MsgProveDraw) (vrf.Output, error) {
 	if int(m.Unit) >= len(l.Units) {
 		return vrf.Output{}, errorsmod.Wrapf(ErrRefused, "the order has no unit %d, only %d of them", m.Unit, len(l.Units))
 	}
