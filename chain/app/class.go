@@ -50,7 +50,7 @@ func entryOf(tx sdk.Tx, raw []byte) entry {
 // and their openings are a stranger's moves; then they have a bond to lose.
 func (a *App) known(ctx sdk.Context, e entry) entry {
 	free := ctx.WithGasMeter(storetypes.NewInfiniteGasMeter())
-	e.party = e.move && (slices.ContainsFunc(e.by, func(account string) bool { return a.Provider.HasStake(free, sdk.AccAddress(account)) }) || a.plays(free, e.tx.GetMsgs()))
+	e.party = e.move && (slices.ContainsFunc(e.by, func(account string) bool { return a.Provider.Slashable(free, sdk.AccAddress(account)) }) || a.plays(free, e.tx.GetMsgs()))
 	return e
 }
 

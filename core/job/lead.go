@@ -121,7 +121,7 @@ func (l *Lease) waitedFor(waiting []Standing, ms, now int64) bool {
 // far as the lease knows.
 func (l *Lease) waits(provider string, ms, now int64) bool {
 	at := l.queued(provider)
-	return at >= 0 && now-max(l.Queue[at].Since, l.OpenSince) >= ms && l.mayWork(provider) && l.opensFor(provider)
+	return at >= 0 && now-max(l.Queue[at].Since, l.OpenSince) >= ms && l.MayWork(provider) && l.opensFor(provider)
 }
 
 // opensFor reports whether a provider may have one of the open units.

@@ -78,7 +78,7 @@ func (l *Lease) draft(lots beacon.Lots, i, want int, m *means, bond func(string)
 	var fit, withheld []Party
 	for _, p := range drawn {
 		switch a := p.Account; {
-		case !l.mayWork(a) || l.openUnits(a) >= l.Params.MaxOpen || slices.Contains(u.Missed, a):
+		case !l.MayWork(a) || l.openUnits(a) >= l.Params.MaxOpen || slices.Contains(u.Missed, a):
 		case slices.Contains(u.Withheld, a):
 			withheld = append(withheld, p)
 		default:

@@ -36,7 +36,7 @@ func (e Ready) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, errFiles
 	case at >= 0:
 		return nil, fmt.Errorf("%s waits for a unit already", e.Provider)
-	case find(l.Providers, e.Provider) == nil || !l.mayWork(e.Provider):
+	case find(l.Providers, e.Provider) == nil || !l.MayWork(e.Provider):
 		return nil, fmt.Errorf("%s is not a provider of this lease, or may get no unit now", e.Provider)
 	case l.openUnits(e.Provider) > 0:
 		return nil, fmt.Errorf("%s has a unit to compute: only who has none may wait for the next", e.Provider)
@@ -71,7 +71,7 @@ func (l *Lease) before(unit int, provider string, waiting []Standing, reserved [
 			continue
 		}
 		j := slices.IndexFunc(waiting, func(s Standing) bool { return s.Provider == w.Provider })
-		if j < 0 || !l.mayWork(w.Provider) || l.Withheld(unit, w.Provider) {
+		if j < 0 || !l.MayWork(w.Provider) || l.Withheld(unit, w.Provider) {
 			continue
 		}
 		if _, _, err := l.stand(waiting[j], reserved); err == nil {
@@ -81,7 +81,7 @@ func (l *Lease) before(unit int, provider string, waiting []Standing, reserved [
 	return ""
 }
 
-// mayWork reports whether a provider of the lease is neither barred nor suspended.
-func (l *Lease) mayWork(provider string) bool {
+// MayWork reports whether a provider of the lease is neither barred nor suspended.
+func (l *Lease) MayWork(provider string) bool {
 	return !slices.Contains(l.Barred, provider) && !l.Suspended(provider)
 }

@@ -21,7 +21,7 @@ func (l *Lease) RoundUnits() []Unit {
 func (l *Lease) Eligible() []string {
 	var out []string
 	for _, p := range l.Providers {
-		if l.mayWork(p.Account) && l.openUnits(p.Account) < l.Params.MaxOpen {
+		if l.MayWork(p.Account) && l.openUnits(p.Account) < l.Params.MaxOpen {
 			out = append(out, p.Account)
 		}
 	}

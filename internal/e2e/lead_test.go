@@ -231,7 +231,7 @@ func TestLossThatIsNoNumber(t *testing.T) {
 		t.Fatalf("it ended after round %d with %q, ledger %+v", l.Round, l.Reason, l.Ledger)
 	}
 	s, err := n.Consumer.Env.States.Get(t.Context(), l, l.FinalRoot())
-	if err != nil || consume.Finite(replay.LossOf(s)) || s.Find(job.LossSlot).Type != tensor.Float32 {
+	if err != nil || replay.Finite(replay.LossOf(s)) || s.Find(job.LossSlot).Type != tensor.Float32 {
 		t.Fatalf("the state says %v, %v", replay.LossOf(s), err)
 	}
 }

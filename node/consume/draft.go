@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
-	"math"
 	"os"
 
 	"github.com/tally-network/tally/core/canon"
@@ -265,7 +264,7 @@ func (d *Draft) try(ctx context.Context) error {
 		return err
 	}
 	d.Loss = replay.LossOf(s)
-	if math.IsNaN(float64(d.Loss)) || math.IsInf(float64(d.Loss), 0) {
+	if !replay.Finite(d.Loss) {
 		return fmt.Errorf("the first step's loss is %v: lower the learning rate, or check the model's initial weights", d.Loss)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
@@ -62,9 +61,4 @@ func NewResult(s *graph.State, j *replay.Job, l *job.Lease) (*Result, error) {
 	}
 	r.Safetensors = buf.Bytes()
 	return r, nil
-}
-
-// Finite reports whether a loss is a number.
-func Finite(loss float32) bool {
-	return !math.IsNaN(float64(loss)) && !math.IsInf(float64(loss), 0)
 }

@@ -292,7 +292,7 @@ func (p *pace) plan(l *job.Lease, now int64) map[int]string {
 	var able []string
 	for _, x := range l.Providers {
 		switch a := x.Account; {
-		case slices.Contains(l.Barred, a), l.Suspended(a):
+		case !l.MayWork(a):
 		case p.refused[a].out > 0:
 			r := p.refused[a]
 			r.out--

@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
@@ -138,7 +137,7 @@ func (d *lead) merge(ctx context.Context, l *job.Lease, j *replay.Job) error {
 	}
 	loss := replay.LossOf(s)
 	d.env.Emit(events.Event{Kind: events.Posted, Order: order, Unit: -1, Step: l.Round, Loss: loss, Text: "merge " + root.Short()})
-	if l.Phase == job.Active && l.Round+1 < l.Order.Problem.Rounds && (math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0)) {
+	if l.Phase == job.Active && l.Round+1 < l.Order.Problem.Rounds && !replay.Finite(loss) {
 		return d.halt(ctx, order, s)
 	}
 	return nil

@@ -2,7 +2,6 @@ package lead
 
 import (
 	"context"
-	"slices"
 
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -26,7 +25,7 @@ func (d *lead) giveOut(ctx context.Context, l *job.Lease) error {
 func placeable(l *job.Lease) (units []int) {
 	n, able, filled := l.Order.Conditions.Replicas, 0, len(computing(l))
 	for _, p := range l.Providers {
-		if !slices.Contains(l.Barred, p.Account) && !l.Suspended(p.Account) {
+		if l.MayWork(p.Account) {
 			able++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 
@@ -391,4 +392,9 @@ func LossOf(s *graph.State) float32 {
 		return tensor.Of[float32](t)[0]
 	}
 	return 0
+}
+
+// Finite reports whether a loss is a number.
+func Finite(loss float32) bool {
+	return !math.IsNaN(float64(loss)) && !math.IsInf(float64(loss), 0)
 }

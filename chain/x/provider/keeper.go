@@ -128,9 +128,9 @@ func (k *Keeper) Active(ctx context.Context, p providerv1.Peer) (bool, error) {
 	return hasStake(params, p) && unhindered(ctx, p.JailedUntil, p.Unanswered), err
 }
 
-// HasStake reports whether an account is a peer with the least stake of its roles, or with
+// Slashable reports whether an account is a peer with the least stake of its roles, or with
 // bonds: of it something can be taken.
-func (k *Keeper) HasStake(ctx context.Context, account sdk.AccAddress) bool {
+func (k *Keeper) Slashable(ctx context.Context, account sdk.AccAddress) bool {
 	p, err := k.Get(ctx, account)
 	if err != nil {
 		return false

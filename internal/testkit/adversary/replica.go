@@ -110,7 +110,7 @@ type seats struct {
 func placeable(l *job.Lease) bool {
 	n, able, busy := l.Order.Conditions.Replicas, 0, 0
 	for _, q := range l.Providers {
-		if !slices.Contains(l.Barred, q.Account) && !l.Suspended(q.Account) {
+		if l.MayWork(q.Account) {
 			able++
 		}
 	}
