@@ -55,6 +55,7 @@ var questions = []question{
 	{"provider", "PeerByKey", "The peer that a network key belongs to", "tally query provider peer-by-key --peer-key 3q2+7w…"},
 	{"provider", "Peers", "All peers, or those of a role or a validator", "tally query provider peers --role provider\ntally query provider peers --validator tally1…"},
 	{"provider", "Params", "The rules of the registry", "tally query provider params"},
+	{"provider", "Unbonding", "What an account has withdrawn, and when it comes back", "tally query provider unbonding tally1…"},
 	{"provider", "Stake", "All stakes together", "tally query provider stake"},
 	{"market", "Offers", "All offers", "tally query market offers"},
 	{"market", "Orders", "Orders, oldest first", "tally query market orders --status open"},

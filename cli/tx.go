@@ -45,7 +45,7 @@ var messages = map[string][]message{
 				n, err := consume.ParseAmount(args[0])
 				return &providerv1.MsgDeposit{Account: from, Amount: uint64(n)}, err
 			}},
-		{"withdraw AMOUNT", "Take free stake back", "tally tx provider withdraw 50tally --home ~/.tally -y",
+		{"withdraw AMOUNT", "Take free stake back; it comes after the time of unbonding", "tally tx provider withdraw 50tally --home ~/.tally -y",
 			func(from string, args []string) (proto.Message, error) {
 				n, err := consume.ParseAmount(args[0])
 				return &providerv1.MsgWithdraw{Account: from, Amount: uint64(n)}, err

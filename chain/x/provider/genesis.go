@@ -16,12 +16,13 @@ import (
 )
 
 // DefaultGenesis is an empty registry with a minimum stake of 100 tally for
-// providers and challengers, and of 1000 for validators.
+// providers and challengers, and of 1000 for validators, held for a day once it is withdrawn.
 func DefaultGenesis() *providerv1.GenesisState {
 	return &providerv1.GenesisState{Params: providerv1.Params{
 		MinProviderStake:   100_000_000,
 		MinValidatorStake:  1_000_000_000,
 		MinChallengerStake: 100_000_000,
+		UnbondingMs:        24 * 3600 * 1000,
 	}}
 }
 
@@ -43,6 +44,19 @@ func ValidateGenesis(g *providerv1.GenesisState) error {
 		}
 		total += p.Stake
 		roles[p.Account], keys[string(p.PeerKey)] = p.Roles, true
+	}
+	held := map[string]bool{}
+	for _, u := range g.Unbonding {
+		_, err := address.Parse(u.Account)
+		if at := fmt.Sprint(u.Account, u.Until); err == nil && (held[at] || u.Until < 0 || u.Amount == 0 || u.Amount > coin.MaxSupply-total) {
+			err = fmt.Errorf("%d utally until %d", u.Amount, u.Until)
+		} else {
+			held[at] = true
+		}
+		if err != nil {
+			return fmt.Errorf("provider genesis: withdrawal of %s: %w", u.Account, err)
+		}
+		total += u.Amount
 	}
 	for _, p := range g.Peers {
 		if v := p.Listing.Validator; v != "" && roles[v] == nil {
@@ -66,6 +80,15 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *providerv1.GenesisState) er
 			return err
 		}
 	}
+	for _, u := range g.Unbonding {
+		account, err := address.Parse(u.Account)
+		if err == nil {
+			err = k.hold(ctx, account, u.Until, u.Amount)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return k.Invariant(ctx)
 }
 
@@ -83,10 +106,17 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*providerv1.GenesisState, e
 		g.Peers = append(g.Peers, p)
 		return false, nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	held, err := k.first(ctx, nil, 0)
+	for _, x := range held {
+		g.Unbonding = append(g.Unbonding, providerv1.Unbonding{Account: x.Key.K2().String(), Until: x.Key.K1(), Amount: x.Value})
+	}
 	return g, err
 }
 
-// Invariant: the stakes and what is forfeit add up to the module's balance, no reserved part
+// Invariant: the stakes, what is unbonding and what is forfeit add up to the module's balance, no reserved part
 // exceeds its stake, and the indexes name each peer exactly once.
 func (k *Keeper) Invariant(ctx context.Context) error {
 	t, err := k.totals(ctx)
@@ -97,8 +127,12 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if held := k.balance(ctx, Name); held != t.Stake+owed {
-		return fmt.Errorf("stakes add up to %d utally, %d are forfeit, and the account holds %d", t.Stake, owed, held)
+	unbonding, err := k.check(ctx)
+	if err != nil {
+		return err
+	}
+	if held := k.balance(ctx, Name); held != t.Stake+owed+unbonding {
+		return fmt.Errorf("stakes add up to %d utally, %d are forfeit, %d are unbonding, and the account holds %d", t.Stake, owed, unbonding, held)
 	}
 	entries := 0
 	err = k.peers.Walk(ctx, nil, func(account sdk.AccAddress, p providerv1.Peer) (bool, error) {

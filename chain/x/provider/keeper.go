@@ -52,6 +52,7 @@ type Keeper struct {
 	members collections.KeySet[collections.Pair[string, sdk.AccAddress]]
 	candidates
 	fund
+	unbonding
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -67,6 +68,13 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keep
 		members: collections.NewKeySet(sb, collections.NewPrefix(3), "members",
 			collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey)),
 		fund: fund{bank, collections.NewItem(sb, collections.NewPrefix(8), "forfeit", collections.Uint64Value)},
+		unbonding: unbonding{
+			bank: bank,
+			queue: collections.NewMap(sb, collections.NewPrefix(9), "unbonding",
+				collections.PairKeyCodec(collections.Int64Key, sdk.AccAddressKey), collections.Uint64Value),
+			of: collections.NewKeySet(sb, collections.NewPrefix(10), "unbonding_of",
+				collections.PairKeyCodec(sdk.AccAddressKey, collections.Int64Key)),
+		},
 		candidates: candidates{
 			all: collections.NewMap(sb, collections.NewPrefix(5), "candidates",
 				collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey), codec.CollValue[providerv1.Candidate](cdc)),

@@ -5,12 +5,14 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/x/provider"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -38,11 +40,14 @@ func newKeeper(t testing.TB, peers ...providerv1.Peer) (*provider.Keeper, *chain
 	return k, bank, ctx
 }
 
-// The ledger against a model: three numbers for one peer.
+// The ledger against a model: some numbers for one peer, and what it has withdrawn.
 func TestLedger(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		k, bank, ctx := newKeeper(t)
 		free, reserved, purse, forfeit, insurance, paid := uint64(0), uint64(0), uint64(1_000), uint64(0), uint64(0), uint64(0)
+		const day = 24 * time.Hour
+		now, held := time.UnixMilli(0), map[int]uint64{} // by the hours after which it comes back
+		ctx = ctx.WithBlockTime(now)
 		amount := func(label string) uint64 { return rapid.Uint64Range(0, 400).Draw(rt, label) }
 		// expect: a call succeeds exactly when the model allows it.
 		expect := func(err error, allowed bool, effect func()) {
@@ -60,7 +65,7 @@ func TestLedger(t *testing.T) {
 			},
 			"withdraw": func(*rapid.T) {
 				n := amount("n")
-				expect(k.Withdraw(ctx, alice.Address, n), n <= free, func() { purse += n; free -= n })
+				expect(k.Withdraw(ctx, alice.Address, n), n <= free, func() { held[int(now.Add(day).Sub(time.UnixMilli(0)).Hours())] += n; free -= n })
 			},
 			"reserve": func(*rapid.T) {
 				n := amount("n")
@@ -81,8 +86,18 @@ func TestLedger(t *testing.T) {
 				expect(k.Slash(ctx, alice.Address, reserved+1+n, 0, nil), false, nil)
 				expect(k.Slash(ctx, alice.Address, 0, free+1+n, nil), false, nil)
 			},
-			"end of the block": func(*rapid.T) {
-				expect(provider.NewModule(k).EndBlock(ctx), true, func() { insurance, forfeit = insurance+forfeit, 0 })
+			"end of a block": func(*rapid.T) {
+				now = now.Add(time.Duration(rapid.IntRange(0, 30).Draw(rt, "hours")) * time.Hour)
+				ctx = ctx.WithBlockTime(now)
+				expect(provider.NewModule(k).EndBlock(ctx), true, func() {
+					insurance, forfeit = insurance+forfeit, 0
+					for hour, n := range held { // order: a sum
+						if float64(hour) <= now.Sub(time.UnixMilli(0)).Hours() {
+							purse += n
+							delete(held, hour)
+						}
+					}
+				})
 			},
 			"insure": func(*rapid.T) {
 				n := amount("n")
@@ -94,7 +109,7 @@ func TestLedger(t *testing.T) {
 				if err != nil || p.Stake != free+reserved || p.Reserved != reserved {
 					rt.Fatalf("%v, %v; want %d free, %d reserved", p, err, free, reserved)
 				}
-				if bank.Balances[string(bob.Address)] != paid || bank.Module(provider.Insurance) != insurance || bank.Total() != 1_000 {
+				if bank.Balances[string(alice.Address)] != purse || bank.Balances[string(bob.Address)] != paid || bank.Module(provider.Insurance) != insurance || bank.Total() != 1_000 {
 					rt.Fatalf("balances %v", bank.Balances)
 				}
 				if err := k.Invariant(ctx); err != nil {
@@ -362,6 +377,73 @@ func TestAbleSince(t *testing.T) {
 		}
 		if since := p.AbleSince == now.UnixMilli(); since != step.rose {
 			t.Errorf("step %d at %d: able since %d", i, now.UnixMilli(), p.AbleSince)
+		}
+	}
+}
+
+// Stake that was withdrawn weighs nothing at once, and comes back after its time, across an export.
+func TestUnbonding(t *testing.T) {
+	k, bank, ctx := newKeeper(t)
+	at := func(hours int) sdk.Context {
+		return ctx.WithBlockTime(time.UnixMilli(0).Add(time.Duration(hours) * time.Hour))
+	}
+	if err := errors.Join(k.Deposit(at(0), alice.Address, 100), k.Withdraw(at(0), alice.Address, 30), k.Withdraw(at(0), alice.Address, 10), k.Withdraw(at(2), alice.Address, 5)); err != nil {
+		t.Fatal(err)
+	}
+	g, err := k.ExportGenesis(at(2))
+	if err != nil || len(g.Unbonding) != 2 || g.Unbonding[0].Amount != 40 || provider.ValidateGenesis(g) != nil {
+		t.Fatalf("%v, %v", g.Unbonding, err)
+	}
+	g.Peers, g.Unbonding = nil, g.Unbonding[:1]
+	again, other, fresh := newKeeper(t)
+	other.Give(authtypes.NewModuleAddress(provider.Name), 40)
+	if err := again.InitGenesis(fresh, g); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		hours int
+		want  uint64
+	}{{23, 900}, {24, 940}, {25, 940}, {26, 945}, {50, 945}} {
+		if err := errors.Join(provider.NewModule(k).EndBlock(at(c.hours)), k.Invariant(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		if have := bank.Balances[string(alice.Address)]; have != c.want {
+			t.Errorf("after %d hours it has %d utally, want %d", c.hours, have, c.want)
+		}
+	}
+	if err := provider.NewModule(again).EndBlock(fresh.WithBlockTime(time.UnixMilli(0).Add(24 * time.Hour))); err != nil || other.Balances[string(alice.Address)] != 1040 {
+		t.Errorf("after an export it has %d utally, %v", other.Balances[string(alice.Address)], err)
+	}
+	for name, bad := range map[string]providerv1.Unbonding{
+		"twice":   g.Unbonding[0],
+		"nothing": {Account: alice.String(), Until: 1},
+		"nobody":  {Account: "tally1", Until: 1, Amount: 1},
+	} {
+		h := *g
+		h.Unbonding = append(slices.Clone(g.Unbonding), bad)
+		if provider.ValidateGenesis(&h) == nil {
+			t.Errorf("%s: such a genesis was taken", name)
+		}
+	}
+}
+
+// However many take their stake out at once, a block pays a bounded number back.
+func TestUnbondingIsBounded(t *testing.T) {
+	k, bank, ctx := newKeeper(t)
+	if err := k.Deposit(ctx, alice.Address, 1000); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 250 {
+		if err := k.Withdraw(ctx.WithBlockTime(time.UnixMilli(int64(i))), alice.Address, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []uint64{100, 200, 250, 250} {
+		if err := provider.NewModule(k).EndBlock(ctx.WithBlockTime(time.UnixMilli(0).Add(48 * time.Hour))); err != nil {
+			t.Fatal(err)
+		}
+		if have := bank.Balances[string(alice.Address)]; have != want {
+			t.Errorf("%d utally are back, want %d", have, want)
 		}
 	}
 }

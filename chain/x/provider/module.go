@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 
 	gateway "github.com/grpc-ecosystem/grpc-gateway/runtime"
 
@@ -46,5 +47,7 @@ func (Module) RegisterGRPCGatewayRoutes(c client.Context, mux *gateway.ServeMux)
 	_ = providerv1.RegisterQueryHandlerClient(context.Background(), mux, providerv1.NewQueryClient(c))
 }
 
-// EndBlock moves what the block's slashes have left to the insurance account.
-func (m Module) EndBlock(ctx context.Context) error { return m.keeper.collect(ctx) }
+// EndBlock moves what the block's slashes have left to the insurance account, and pays back what is unbonded.
+func (m Module) EndBlock(ctx context.Context) error {
+	return errors.Join(m.keeper.collect(ctx), m.keeper.release(ctx))
+}

@@ -282,9 +282,14 @@ func TestDepositAndWithdraw(t *testing.T) {
 	if !strings.Contains(log, "150000000 utally free, 150000001") {
 		t.Fatalf("%q says too little", log)
 	}
-	c.Deliver(alice, &providerv1.MsgWithdraw{Account: alice.String(), Amount: 30 * tally})
+	b = c.Deliver(alice, &providerv1.MsgWithdraw{Account: alice.String(), Amount: 30 * tally})
 	if p := get(t, c, alice); p.Stake != 120*tally || p.Reserved != 0 {
 		t.Fatalf("stored %v", p)
+	}
+	back := chaintest.Events[*providerv1.EventUnbonding](t, b)
+	r, err := providerv1.NewQueryClient(c).Unbonding(t.Context(), &providerv1.QueryUnbondingRequest{Account: alice.String()})
+	if err != nil || len(r.Unbonding) != 1 || len(back) != 1 || r.Unbonding[0] != (providerv1.Unbonding{Account: alice.String(), Until: back[0].Until, Amount: 30 * tally}) {
+		t.Fatalf("%v, %v; %v is withdrawn", r, err, back)
 	}
 	c.Refuse(provider.ErrFreeStake, alice, &providerv1.MsgWithdraw{Account: alice.String(), Amount: 1<<64 - 1})
 	c.Refuse(provider.ErrAmount, alice, &providerv1.MsgWithdraw{Account: alice.String()})

@@ -9,6 +9,9 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
+// maxUnbonding bounds the time of unbonding, in ms.
+const maxUnbonding = 90 * 24 * 3600 * 1000
+
 // CheckParams returns an error that shows, with its numbers, what is wrong with the rules of the
 // registry. A peer that costs nothing could be any number of peers. One that costs more than
 // there is could not exist. Those that judge providers must not risk less than providers do.
@@ -27,6 +30,9 @@ func CheckParams(p providerv1.Params) error {
 		case least.amount > coin.MaxSupply:
 			return fmt.Errorf("nobody could be one: %s = %d > %d utally, all that may exist", least.name, least.amount, uint64(coin.MaxSupply))
 		}
+	}
+	if p.UnbondingMs < 1 || p.UnbondingMs > maxUnbonding {
+		return fmt.Errorf("stake that is withdrawn is held for %d ms: want between 1, or a draw would be won by stake that one has for a block, and %d", p.UnbondingMs, int64(maxUnbonding))
 	}
 	if p.MinValidatorStake < p.MinProviderStake {
 		return fmt.Errorf("who judges would risk less than who is judged: min_validator_stake = %d < min_provider_stake = %d", p.MinValidatorStake, p.MinProviderStake)

@@ -24,7 +24,7 @@ func TestUpdateParams(t *testing.T) {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	update := func(p, v, w uint64) *providerv1.MsgUpdateParams {
-		return &providerv1.MsgUpdateParams{Authority: bob.String(), Params: providerv1.Params{MinProviderStake: p, MinValidatorStake: v, MinChallengerStake: w}}
+		return &providerv1.MsgUpdateParams{Authority: bob.String(), Params: providerv1.Params{MinProviderStake: p, MinValidatorStake: v, MinChallengerStake: w, UnbondingMs: 1000}}
 	}
 	for why, m := range map[string]*providerv1.MsgUpdateParams{
 		"min_provider_stake = 0":                           update(0, 1, 1),
@@ -35,6 +35,11 @@ func TestUpdateParams(t *testing.T) {
 		if text := c.Refuse(module.ErrRules, bob, m); !strings.Contains(text, why) {
 			t.Errorf("refused with %q, want %q", text, why)
 		}
+	}
+	borrowed := update(1, 1, 1)
+	borrowed.Params.UnbondingMs = 0
+	if text := c.Refuse(module.ErrRules, bob, borrowed); !strings.Contains(text, "for a block") {
+		t.Errorf("stake for a block: %q", text)
 	}
 	foreign := update(1, 1, 1)
 	foreign.Authority = alice.String()

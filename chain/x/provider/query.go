@@ -72,6 +72,19 @@ func (q queryServer) Stake(ctx context.Context, _ *providerv1.QueryStakeRequest)
 	return &t, err
 }
 
+func (q queryServer) Unbonding(ctx context.Context, r *providerv1.QueryUnbondingRequest) (*providerv1.QueryUnbondingResponse, error) {
+	account, err := address.Parse(r.Account)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	all, page, err := query.CollectionPaginate(ctx, q.k.of, r.Pagination,
+		func(at collections.Pair[sdk.AccAddress, int64], _ collections.NoValue) (providerv1.Unbonding, error) {
+			amount, err := q.k.queue.Get(ctx, collections.Join(at.K2(), account))
+			return providerv1.Unbonding{Account: r.Account, Until: at.K2(), Amount: amount}, err
+		}, query.WithCollectionPaginationPairPrefix[sdk.AccAddress, int64](account))
+	return &providerv1.QueryUnbondingResponse{Unbonding: all, Pagination: page}, err
+}
+
 // totals adds up the ledger.
 func (k *Keeper) totals(ctx context.Context) (t providerv1.QueryStakeResponse, err error) {
 	err = k.peers.Walk(ctx, nil, func(_ sdk.AccAddress, p providerv1.Peer) (bool, error) {

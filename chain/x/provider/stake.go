@@ -28,18 +28,24 @@ func deposit(ctx context.Context, bank Bank, account sdk.AccAddress, p *provider
 	return nil
 }
 
-// Withdraw moves amount utally of free stake back to the peer's account. A peer
-// left with less than its role's minimum gets no new work.
+// Withdraw takes amount utally of a peer's free stake out, and holds them for the time of unbonding. A
+// peer left with less than its role's minimum gets no new work.
 func (k *Keeper) Withdraw(ctx context.Context, account sdk.AccAddress, amount uint64) error {
-	return k.change(ctx, account, func(p *providerv1.Peer) error {
-		if err := take(p, 0, amount); err != nil {
-			return err
-		}
-		if err := k.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(amount)); err != nil {
-			return errorsmod.Wrapf(err, "withdraw %d utally of stake", amount)
-		}
+	if amount == 0 {
 		return nil
-	})
+	}
+	params, err := k.Params(ctx)
+	if err != nil {
+		return err
+	}
+	if err := k.change(ctx, account, func(p *providerv1.Peer) error { return take(p, 0, amount) }); err != nil {
+		return err
+	}
+	until := module.Now(ctx) + params.UnbondingMs
+	if err := k.hold(ctx, account, until, amount); err != nil {
+		return err
+	}
+	return module.Emit(ctx, &providerv1.EventUnbonding{Account: account.String(), Amount: amount, Until: until})
 }
 
 // Spare is what a bond leaves in an account, in utally: it must still pay fees.
