@@ -160,7 +160,7 @@ func TestAssignmentsAreRefused(t *testing.T) {
 func TestAssignmentNeedsFreeStake(t *testing.T) {
 	p := begin(t, func(g *app.Genesis) {
 		g.Params = provider.DefaultGenesis().Params
-		g.Params.MinProviderStake = 1
+		g.Params.MinProviderStake, g.Params.UnbondingMs = 1, 1
 	})
 	p0 := chaintest.Named("p0")
 	peer, err := p.Provider.Get(p.Ctx(), p0.Address)
@@ -168,6 +168,7 @@ func TestAssignmentNeedsFreeStake(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Deliver(p0, &providerv1.MsgWithdraw{Account: p0.String(), Amount: peer.Stake - 100})
+	p.NextBlock(time.Second)
 	spend := banktypes.NewMsgSend(p0.Address, worktest.Challenger.Address, coin.Of(p.Balance(p0.Address)-worktest.Tally/2))
 	p.Deliver(p0, spend) // what it keeps is for fees
 	if log := p.Refuse(work.ErrRefused, p.Lead(), p.AssignMsg(0, "p0")); !strings.Contains(log, "must cover the worst case") || !strings.Contains(log, "> 100 utally") {
