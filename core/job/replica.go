@@ -229,29 +229,32 @@ func (l *Lease) tickReplicas(i int, now int64) ([]Effect, error) {
 	if u.Sealed && !slices.ContainsFunc(u.Replicas, late) { // nobody disputes what differs
 		return l.forfeitPlaces(i, func(r Replica) bool { return !r.Out }, nil, true)
 	}
-	if !u.Sealed {
-		full := len(u.Replicas) == l.Order.Conditions.Replicas
-		effects, err := l.forfeitPlaces(i, late, nil, !full || len(u.Missed) >= l.Params.MaxAttempts)
-		if err == nil && u.Status == Assigned {
-			u.Due = now + l.Order.Conditions.UnitTimeout
-			l.await(i, now)
-		}
-		return effects, err
-	}
-	// Who comes now could copy what others have shown. With enough of these the unit goes on; else it
-	// begins again, and who was silent pays for the work that is lost.
+	// If the unit begins again, whoever was silent pays for the work of the others, which is lost.
 	var lost []Share
-	shown := 0
 	for _, r := range u.Replicas {
 		if !late(r) && !r.Out {
 			pay, err := l.pay(r.Provider)
 			if err != nil {
 				return nil, err
 			}
-			shown, lost = shown+1, addShare(lost, Share{r.Provider, pay})
+			lost = append(lost, Share{r.Provider, pay})
 		}
 	}
-	if shown < least {
+	if !u.Sealed {
+		full := len(u.Replicas) == l.Order.Conditions.Replicas
+		reopen := !full || len(u.Missed) >= l.Params.MaxAttempts
+		if !reopen {
+			lost = nil // what they have committed to stands
+		}
+		effects, err := l.forfeitPlaces(i, late, lost, reopen)
+		if err == nil && u.Status == Assigned {
+			u.Due = now + l.Order.Conditions.UnitTimeout
+			l.await(i, now)
+		}
+		return effects, err
+	}
+	// Whoever comes now could copy what others have revealed. With enough of these the unit goes on.
+	if len(lost) < least {
 		return l.forfeitPlaces(i, late, lost, true)
 	}
 	effects, err := l.forfeitPlaces(i, late, nil, false)
