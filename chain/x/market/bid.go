@@ -241,9 +241,10 @@ func (s *stock) bids(o *job.Order) []bid {
 		unfit = s.rules.Replayable(o, s.games)
 	}
 	w := wants(&o.Conditions)
+	everybody := s.ranked(o)
 	for i := range s.clusters {
 		c := &s.clusters[i]
-		b := s.price(c, o, w.MaxPrice)
+		b := s.price(c, o, everybody, w.MaxPrice)
 		b.Referees = c.referees
 		if b.obstacle == nil {
 			b.obstacle = unfit
@@ -265,16 +266,16 @@ func (s *stock) bids(o *job.Order) []bid {
 // price puts the team together: of the providers that can put up the bond as
 // many of the cheapest as a price of at most limit allows, at least as many as
 // the order wants. So nobody can spoil an offer with a price that nobody pays.
-func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
+func (s *stock) price(c *cluster, o *job.Order, everybody []*providerv1.Candidate, limit uint64) bid {
 	b := bid{Offer: auction.Offer{Validator: c.offer.Validator}, owner: ownerOf(&c.lead), fee: uint64(c.offer.FeeBps)}
-	team := cheapest(s.providersFor(c, o), &o.Problem)
+	team := s.providersFor(c, o, everybody)
 	for len(team) > 0 { // twice at most: fewer providers never make the bond larger
 		team = s.afford(&b, team, o, limit)
-		able := slices.DeleteFunc(slices.Clone(team), func(p *providerv1.Candidate) bool { return p.Free < b.bond })
-		if b.obstacle != nil || len(able) == len(team) {
+		unable := func(p *providerv1.Candidate) bool { return p.Free < b.bond }
+		if b.obstacle != nil || !slices.ContainsFunc(team, unable) {
 			break
 		}
-		if team = able; len(team) == 0 {
+		if team = slices.DeleteFunc(slices.Clone(team), unable); len(team) == 0 {
 			b.obstacle = fmt.Errorf("no provider has the %d utally of stake free that a unit's bond takes", b.bond)
 		}
 	}
@@ -290,26 +291,36 @@ func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
 	return b
 }
 
-// providersFor returns who may compute an order that a cluster takes: those behind its offer. Places of
-// replicas are drawn from those behind all offers: a lead could fill its own cluster with accomplices.
+// ranked returns the providers behind all offers, the cheapest for an order first, if its places are
+// drawn from all of them: those of replicas, with whom a lead could else fill its own cluster.
+func (s *stock) ranked(o *job.Order) []*providerv1.Candidate {
+	if o.Conditions.Replicas == 0 {
+		return nil
+	}
+	var all []providerv1.Candidate
+	for i := range s.clusters {
+		all = append(all, s.clusters[i].providers...)
+	}
+	return cheapest(all, &o.Problem)
+}
+
+// providersFor returns who may compute an order that a cluster takes, the cheapest first, at most
+// job.MaxParties: those behind its offer, or of everybody if places are drawn from all.
 //
 // Where every owner of a validator is needed to judge, none of them may have a provider.
-func (s *stock) providersFor(c *cluster, o *job.Order) []providerv1.Candidate {
-	all := c.providers
-	if o.Conditions.Replicas > 0 {
-		all = nil
-		for i := range s.clusters {
-			all = append(all, s.clusters[i].providers...)
-		}
+func (s *stock) providersFor(c *cluster, o *job.Order, everybody []*providerv1.Candidate) []*providerv1.Candidate {
+	all := everybody
+	if o.Conditions.Replicas == 0 {
+		all = cheapest(c.providers, &o.Problem)
 	}
-	judges := func(p providerv1.Candidate) bool {
-		_, found := slices.BinarySearch(s.owners, ownerOf(&p))
-		return found && ownerOf(&p) != ownerOf(&c.lead)
+	judges := func(p *providerv1.Candidate) bool {
+		_, found := slices.BinarySearch(s.owners, ownerOf(p))
+		return found && ownerOf(p) != ownerOf(&c.lead)
 	}
-	if k := &o.Conditions; c.referees >= max(k.Auditors, k.Custodians)+k.Copies() || !slices.ContainsFunc(all, judges) {
-		return all
+	if k := &o.Conditions; c.referees < max(k.Auditors, k.Custodians)+k.Copies() && slices.ContainsFunc(all, judges) {
+		all = slices.DeleteFunc(slices.Clone(all), judges)
 	}
-	return slices.DeleteFunc(slices.Clone(all), judges)
+	return all[:min(len(all), job.MaxParties)]
 }
 
 // afford prices an order for the longest beginning of a team, cheapest first, that a price
@@ -356,8 +367,7 @@ func (s *stock) quote(b *bid, o *job.Order, dearest job.Rates) {
 	}
 }
 
-// cheapest returns at most job.MaxParties peers, the cheapest for an order's
-// units first.
+// cheapest returns peers, the cheapest for an order's units first.
 func cheapest(peers []providerv1.Candidate, p *job.Problem) []*providerv1.Candidate {
 	type priced struct {
 		peer *providerv1.Candidate
@@ -372,21 +382,25 @@ func cheapest(peers []providerv1.Candidate, p *job.Problem) []*providerv1.Candid
 		list[i] = priced{&peers[i], pay}
 	}
 	slices.SortStableFunc(list, func(x, y priced) int { return cmp.Compare(x.pay, y.pay) })
-	out := make([]*providerv1.Candidate, min(len(list), job.MaxParties))
+	out := make([]*providerv1.Candidate, len(list))
 	for i := range out {
 		out[i] = list[i].peer
 	}
 	return out
 }
 
-// weight returns what it takes to price everything for one order: how many providers
-// are weighed, and as much as a few more for each offer.
-func (s *stock) weight() int {
-	n := 0
+// weight returns what it takes to price everything for an order: how many providers are ranked, and as
+// much as a few more for each offer. Where each offer has all of them for its team, they are ranked once,
+// and looked at by each.
+func (s *stock) weight(o *job.Order) int {
+	n, offers := 0, len(s.clusters)
 	for i := range s.clusters {
-		n += len(s.clusters[i].providers) + 8
+		n += len(s.clusters[i].providers)
 	}
-	return n
+	if o.Conditions.Replicas > 0 {
+		return n + offers*(8+min(n, job.MaxParties)/4)
+	}
+	return n + 8*offers
 }
 
 // referees returns the validators that are independent of the owner of a lead.

@@ -177,11 +177,13 @@ func (b book) tryImproved(ctx context.Context) error {
 // try tries orders with what is on offer, as many of them as it may weigh providers for, and hands
 // the numbers of those that nobody met to failed.
 func (b book) try(ctx context.Context, s *stock, orders []canon.Hash, weighed int, failed func(uint64) error) error {
-	orders = orders[:min(len(orders), weighed/max(s.weight(), 1))]
-	for _, id := range orders {
+	for i, id := range orders {
 		o, p, err := b.Order(ctx, id)
 		if err != nil {
 			return err
+		}
+		if weighed -= s.weight(&o); weighed < 0 && i > 0 {
+			return nil // they are due in the next block as well
 		}
 		if p.Status != marketv1.STATUS_OPEN || s.part && o.Conditions.Replicas > 0 { // who improved alone would be all who are drawn from
 			continue

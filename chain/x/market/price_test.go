@@ -63,7 +63,7 @@ func TestTeamIsFoundByHalves(t *testing.T) {
 		}
 		s := stock{rules: job.DefaultParams}
 		limit := rapid.OneOf(rapid.Uint64Range(0, 400_000), rapid.Just(uint64(math.MaxUint64))).Draw(t, "limit")
-		got, want := s.price(&c, &o, limit), s.dropped(&c, &o, limit)
+		got, want := s.price(&c, &o, nil, limit), s.dropped(&c, &o, limit)
 		if (got.obstacle == nil) != (want.obstacle == nil) || !slices.Equal(got.team, want.team) {
 			t.Fatalf("a team of %d, %v; want %d, %v", len(got.team), got.obstacle, len(want.team), want.obstacle)
 		}
@@ -107,6 +107,62 @@ func TestOrderSeesAllOffersBeforeItWaits(t *testing.T) {
 				got, err := k.turns.get(ctx, 1)
 				if err != nil || got.Tried != x.tried[i] || got.Tried == (got.At == 5) {
 					t.Fatalf("after %d parts: %+v, %v", i+1, got, err)
+				}
+			}
+		})
+	}
+}
+
+// stalls is a stock of offers, behind each of which stand some providers.
+func stalls(offers, providers int) *stock {
+	s := &stock{rules: job.DefaultParams}
+	for i := range offers {
+		c := cluster{offer: marketv1.Offer{Validator: fmt.Sprintf("v%03d", i)}, referees: 9}
+		for j := range providers {
+			c.providers = append(c.providers, providerv1.Candidate{Account: fmt.Sprintf("p%03d-%03d", i, j), Free: 1 << 40, UnitPrice: uint64(1000 + (i*7+j*13)%100)})
+		}
+		s.clusters = append(s.clusters, c)
+	}
+	return s
+}
+
+func replicatedOrder(replicas int) *job.Order {
+	return &job.Order{
+		Problem:    job.Problem{Rounds: 2, Shards: 2, Steps: 6, Interval: 2, StepFLOPs: 1e9, StepBytes: 1e6},
+		Conditions: job.Conditions{MinProviders: 2, Custodians: 3, Replicas: replicas, MaxPrice: 1 << 40},
+	}
+}
+
+// Offers of an order with replicas share one ranking of all providers, and a block's limit counts it
+// once, and what each offer looks at.
+func TestReplicasAreRankedOnce(t *testing.T) {
+	s, o := stalls(20, 50), replicatedOrder(2)
+	everybody := s.ranked(o)
+	if len(everybody) != 1000 || !slices.IsSortedFunc(everybody, func(x, y *providerv1.Candidate) int { return int(x.UnitPrice) - int(y.UnitPrice) }) {
+		t.Fatalf("%d are ranked", len(everybody))
+	}
+	for i := range s.clusters {
+		if team := s.providersFor(&s.clusters[i], o, everybody); len(team) != 1000 || &team[0] != &everybody[0] {
+			t.Fatal("an offer has a ranking of its own")
+		}
+	}
+	if got, want := s.weight(o), 1000+20*(8+250); got != want {
+		t.Errorf("an order with replicas weighs %d, want %d", got, want)
+	}
+	if got, want := s.weight(replicatedOrder(0)), 1000+20*8; got != want {
+		t.Errorf("another weighs %d, want %d", got, want)
+	}
+}
+
+// What a block may take to price orders: as many as it may weigh, with the largest stock.
+func BenchmarkPrice(b *testing.B) {
+	for _, replicas := range []int{0, 2} {
+		b.Run(fmt.Sprintf("replicas=%d", replicas), func(b *testing.B) {
+			s, o := stalls(maxOffers, maxPeers/maxOffers), replicatedOrder(replicas)
+			b.ReportAllocs()
+			for b.Loop() {
+				for left := maxWeighed; left > 0; left -= s.weight(o) {
+					s.bids(o)
 				}
 			}
 		})
