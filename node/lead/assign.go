@@ -36,6 +36,7 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 		return d.giveOut(ctx, l)
 	}
 	plan := d.pace.plan(l, now)
+	d.pace.pass(l)
 	waits := l.Waits()
 	var taken []workv1.Assignment
 	for _, w := range waits { // first, and in order: they have accepted on chain
@@ -99,10 +100,17 @@ func (p *pace) collect(answers <-chan answer, offered int, taken []workv1.Assign
 func (d *lead) post(ctx context.Context, l *job.Lease, taken []workv1.Assignment) error {
 	err := d.env.Send(ctx, &workv1.MsgAssign{Lead: d.env.Account.Address, Order: l.Order.ID().String(), Units: taken})
 	if err == nil {
+		for _, a := range taken {
+			d.pace.accept(a.Provider)
+		}
 		return d.sponsor(ctx, l, providersOf(taken))
 	}
 	if len(taken) == 1 {
-		d.pace.refuse(taken[0].Provider)
+		if a := taken[0]; len(a.Signature) > 0 {
+			d.pace.refuse(a.Provider)
+		} else { // it waits, and has accepted on chain
+			d.pace.deny(a.Provider)
+		}
 		return fmt.Errorf("assign unit %d: %w", taken[0].Unit, err)
 	}
 	var failed error
@@ -184,19 +192,28 @@ func (d *lead) offer(ctx context.Context, l *job.Lease, unit int, provider strin
 }
 
 // pace remembers how long providers take for a unit, in protocol time, and who did
-// not take one lately. A unit that a provider was given in vain, because it did
+// not take or get one lately. A unit that a provider was given in vain, because it did
 // not deliver or nobody could get its data, took it all that time.
 type pace struct {
 	mu      sync.Mutex
-	units   map[canon.Hash][]given // by order and unit
-	took    map[string]float64     // ms a unit, by provider
-	refused map[string]refusals
+	units   map[canon.Hash][]given        // by order and unit
+	took    map[string]float64            // ms a unit, by provider
+	refused map[string]backoff            // who takes no offers, or takes them and gets nothing of the chain
+	denied  map[string]backoff            // who waits and gets nothing of the chain
 	grants  map[canon.Hash]map[string]int // of fees, by order and provider
 }
 
-// refusals are the offers in a row that a provider did not take, and the turns
-// that it still sits out for them.
-type refusals struct{ row, out int }
+// backoff is how often in a row a provider failed, and the turns that it still sits out for that.
+type backoff struct{ failures, skips int }
+
+// fail lets it sit out twice as many turns as the last time, up to a number of failures.
+func (b backoff) fail(most int) backoff {
+	n := min(b.failures+1, most)
+	return backoff{n, 1<<n - 1}
+}
+
+// Failures in a row that count. A lead that does not serve who waits is fined, so these sit out few turns.
+const maxRefused, maxDenied = 6, 2
 
 // given is an attempt of a unit as it was last seen; no provider if there was
 // none.
@@ -208,7 +225,7 @@ type given struct {
 }
 
 func newPace() *pace {
-	return &pace{units: map[canon.Hash][]given{}, took: map[string]float64{}, refused: map[string]refusals{}, grants: map[canon.Hash]map[string]int{}}
+	return &pace{units: map[canon.Hash][]given{}, took: map[string]float64{}, refused: map[string]backoff{}, denied: map[string]backoff{}, grants: map[canon.Hash]map[string]int{}}
 }
 
 // keep forgets all orders but those of the given leases.
@@ -259,25 +276,42 @@ func (p *pace) learn(provider string, ms int64) {
 	p.took[provider] = took
 }
 
+// refuse notes that a provider did not take what it was offered.
 func (p *pace) refuse(provider string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.refused[provider]
-	r.row = min(r.row+1, maxRow)
-	r.out = 1<<r.row - 1
-	p.refused[provider] = r
+	p.refused[provider] = p.refused[provider].fail(maxRefused)
 }
 
-// maxRow bounds the turns that a provider sits out, which double each time.
-const maxRow = 6
+// deny notes that the chain gives a provider nothing, though it waits.
+func (p *pace) deny(provider string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.denied[provider] = p.denied[provider].fail(maxDenied)
+}
 
 func (p *pace) accept(provider string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.refused, provider)
+	delete(p.denied, provider)
 }
 
-// plan gives each provider that waits one open unit of the round. Every other unit goes to the
+// pass ends a turn of a lease: its providers have sat it out.
+func (p *pace) pass(l *job.Lease) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, of := range []map[string]backoff{p.refused, p.denied} {
+		for _, x := range l.Providers {
+			if b := of[x.Account]; b.skips > 0 {
+				of[x.Account] = backoff{b.failures, b.skips - 1}
+			}
+		}
+	}
+}
+
+// plan gives each provider that waits one open unit of the round, whatever it said to offers: the
+// chain lets nobody else have one before it. Every other unit goes to the
 // provider that would finish it first, given what it has to do already. If that has as many as
 // it may, the unit waits for it, but not so long that the lead would seem idle.
 func (p *pace) plan(l *job.Lease, now int64) map[int]string {
@@ -289,22 +323,15 @@ func (p *pace) plan(l *job.Lease, now int64) map[int]string {
 			load[u.Provider]++
 		}
 	}
+	queue, out := l.Waits(), map[int]string{}
+	waits := slices.DeleteFunc(slices.Clone(queue), func(a string) bool { return !l.MayWork(a) || p.denied[a].skips > 0 })
 	var able []string
 	for _, x := range l.Providers {
-		switch a := x.Account; {
-		case !l.MayWork(a):
-		case p.refused[a].out > 0:
-			r := p.refused[a]
-			r.out--
-			p.refused[a] = r
-		default:
+		if a := x.Account; l.MayWork(a) && p.refused[a].skips == 0 && !slices.Contains(queue, a) {
 			able = append(able, a)
 		}
 	}
-	out := map[int]string{}
 	patient := l.DueSince == 0 || now-l.DueSince < l.Params.LeadTimeout/2
-	waits := slices.DeleteFunc(l.Waits(), func(a string) bool { return !slices.Contains(able, a) })
-	able = slices.DeleteFunc(able, func(a string) bool { return slices.Contains(waits, a) })
 	for s, u := range l.RoundUnits() {
 		if u.Status != job.Open {
 			continue

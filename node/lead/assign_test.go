@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/roletest"
 	"github.com/tally-network/tally/node/leases"
 )
 
@@ -75,9 +77,54 @@ func TestPlanServesThoseThatWait(t *testing.T) {
 	if got := p.plan(l, 0); !maps.Equal(got, map[int]string{0: "c", 1: "b", 2: "a"}) {
 		t.Errorf("plan %v", got)
 	}
-	p.refuse("c") // the chain does not let it
+	for range 10 {
+		p.refuse("c") // whatever it says to offers: nobody else gets a unit before it
+	}
+	if got := p.plan(l, 0); !maps.Equal(got, map[int]string{0: "c", 1: "b", 2: "a"}) {
+		t.Errorf("plan after c has refused offers: %v", got)
+	}
+	l.Barred = []string{"c"}
 	if got := p.plan(l, 0); !maps.Equal(got, map[int]string{0: "b", 1: "a", 2: "a"}) {
 		t.Errorf("plan without c: %v", got)
+	}
+}
+
+// One that waits and to which the chain gives nothing lets others have a turn, but is tried again soon.
+func TestWhomTheChainRefusesStopsNobody(t *testing.T) {
+	p := newPace()
+	l := roundOf(1, "a", "c")
+	l.Queue = []job.Waiting{{Provider: "c"}}
+	var tried []int
+	for turn := range 20 {
+		first := p.plan(l, 0)[0]
+		p.pass(l)
+		if first == "c" {
+			tried = append(tried, turn)
+			p.deny("c")
+		}
+	}
+	if got := fmt.Sprint(tried); got != "[0 2 6 10 14 18]" {
+		t.Errorf("tried at turns %s", got)
+	}
+	p.refuse("c")
+	p.accept("c")
+	if got := p.plan(l, 0)[0]; got != "c" || len(p.refused)+len(p.denied) != 0 {
+		t.Errorf("after it got a unit: the unit goes to %s; refused %v, denied %v", got, p.refused, p.denied)
+	}
+}
+
+// What the chain refuses counts against an offer that was taken, or against who waits, never against both.
+func TestPostCountsWhatTheChainRefuses(t *testing.T) {
+	env, _ := roletest.New(t, roletest.Me)
+	d := &lead{env: env, pace: newPace()}
+	taken := []workv1.Assignment{{Provider: "waits"}, {Provider: "took", Unit: 1, Signature: []byte{1}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.post(ctx, roundOf(2, "waits", "took"), taken); err == nil {
+		t.Fatal("a chain that is not there took assignments")
+	}
+	if p := d.pace; len(p.refused) != 1 || p.refused["took"].failures != 1 || len(p.denied) != 1 || p.denied["waits"].failures != 1 {
+		t.Errorf("refused %v, denied %v", p.refused, p.denied)
 	}
 }
 
@@ -168,7 +215,7 @@ func TestLateAnswersHoldUpNobody(t *testing.T) {
 		if want := "012 after 0s; 4 after 5s; "; got != want {
 			t.Errorf("posted %q, want %q", got, want)
 		}
-		if err == nil || len(p.refused) != 1 || p.refused["away"].row != 1 {
+		if err == nil || len(p.refused) != 1 || p.refused["away"].failures != 1 {
 			t.Errorf("%v; refused: %v", err, p.refused)
 		}
 	})
@@ -180,7 +227,9 @@ func TestRefusalsDouble(t *testing.T) {
 	l := roundOf(1, "a")
 	var asked []int
 	for turn := range 100 {
-		if len(p.plan(l, 0)) > 0 {
+		able := len(p.plan(l, 0)) > 0
+		p.pass(l)
+		if able {
 			asked = append(asked, turn)
 			p.refuse("a")
 		}

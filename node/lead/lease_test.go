@@ -51,7 +51,7 @@ func TestOffersOfOneTurnAreRefusedOnce(t *testing.T) {
 	if err := d.assign(t.Context(), l, 0); err == nil {
 		t.Fatal("somebody took a unit who is nowhere")
 	}
-	if row := d.pace.refused["nowhere"].row; row != 1 {
-		t.Errorf("two offers of one turn count as %d", row)
+	if n := d.pace.refused["nowhere"].failures; n != 1 {
+		t.Errorf("two offers of one turn count as %d", n)
 	}
 }
