@@ -229,22 +229,14 @@ func (l *Lease) tickReplicas(i int, now int64) ([]Effect, error) {
 	if u.Sealed && !slices.ContainsFunc(u.Replicas, late) { // nobody disputes what differs
 		return l.forfeitPlaces(i, func(r Replica) bool { return !r.Out }, nil, true)
 	}
-	// If the unit begins again, whoever was silent pays for the work of the others, which is lost.
-	var lost []Share
-	for _, r := range u.Replicas {
-		if !late(r) && !r.Out {
-			pay, err := l.pay(r.Provider)
-			if err != nil {
-				return nil, err
-			}
-			lost = append(lost, Share{r.Provider, pay})
-		}
+	lost, err := l.lostWork(u, late)
+	if err != nil {
+		return nil, err
 	}
 	if !u.Sealed {
-		full := len(u.Replicas) == l.Order.Conditions.Replicas
-		reopen := !full || len(u.Missed) >= l.Params.MaxAttempts
+		reopen := len(u.Replicas) < l.Order.Conditions.Replicas || len(u.Missed) >= l.Params.MaxAttempts || !l.refillable(u, late)
 		if !reopen {
-			lost = nil // what they have committed to stands
+			lost = nil // others take the empty places, and what was committed to stands
 		}
 		effects, err := l.forfeitPlaces(i, late, lost, reopen)
 		if err == nil && u.Status == Assigned {
@@ -253,7 +245,8 @@ func (l *Lease) tickReplicas(i int, now int64) ([]Effect, error) {
 		}
 		return effects, err
 	}
-	// Whoever comes now could copy what others have revealed. With enough of these the unit goes on.
+	// Whoever comes now could copy what others have revealed. With enough of these the unit goes on; else
+	// it begins again, and whoever was silent pays for the work that is lost.
 	if len(lost) < least {
 		return l.forfeitPlaces(i, late, lost, true)
 	}
@@ -263,6 +256,39 @@ func (l *Lease) tickReplicas(i int, now int64) ([]Effect, error) {
 	}
 	more, err := l.compare(i, now)
 	return append(effects, more...), err
+}
+
+// lostWork returns the pay of those who have done what is due of a unit, if it begins again because others are late.
+func (l *Lease) lostWork(u *Unit, late func(Replica) bool) (lost []Share, err error) {
+	for _, r := range u.Replicas {
+		if late(r) || r.Out {
+			continue
+		}
+		pay, err := l.pay(r.Provider)
+		if err != nil {
+			return nil, err
+		}
+		lost = addShare(lost, Share{r.Provider, pay})
+	}
+	return lost, nil
+}
+
+// refillable reports whether, as far as the lease knows, others could take the places of those that are late.
+// One that is busy now may be free later.
+func (l *Lease) refillable(u *Unit, late func(Replica) bool) bool {
+	var owners []string
+	for _, r := range u.Replicas {
+		if !late(r) {
+			owners = append(owners, l.ownerOf(r.Provider))
+		}
+	}
+	for _, p := range l.Providers {
+		a, owner := p.Account, l.ownerOf(p.Account)
+		if l.MayWork(a) && u.Replica(a) == nil && !slices.Contains(u.Missed, a) && !slices.Contains(owners, owner) {
+			owners = append(owners, owner)
+		}
+	}
+	return len(owners) >= l.Order.Conditions.Replicas
 }
 
 // forfeitPlaces takes the places of those that are late, with a penalty, out of whose reserve

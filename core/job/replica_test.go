@@ -230,6 +230,31 @@ func TestSilentReplicas(t *testing.T) {
 			t.Errorf("the unit is %v", w.lease.Units[0].Status)
 		}
 	})
+	t.Run("before committing, and nobody takes the place", func(t *testing.T) {
+		for _, n := range []int{2, 3} {
+			w := newWorldOf(t, replicatedMatch(n, n))
+			drawn := w.giveOut(0)
+			w.do(commitTo(w.says(0, drawn[0], "", "")))
+			w.pass(timeout + 1)
+			if u := &w.lease.Units[0]; u.Status != Open || u.Attempt != 1 || w.purse[drawn[0]] != w.lease.Quote.Unit || w.lease.Ledger.Slashed != uint64(n-1)*late(w)+w.lease.Quote.Unit {
+				t.Errorf("%d replicas: the unit is %v, attempt %d; who has committed has %d, slashed %d", n, u.Status, u.Attempt, w.purse[drawn[0]], w.lease.Ledger.Slashed)
+			}
+		}
+	})
+	t.Run("before committing, too often", func(t *testing.T) {
+		w := newWorldOf(t, replicatedMatch(2, 20))
+		honest := w.giveOut(0)[0]
+		w.do(commitTo(w.says(0, honest, "", "")))
+		for w.lease.Units[0].Attempt == 0 {
+			if w.purse[honest] != 0 {
+				t.Fatal("it is paid for work that is not lost")
+			}
+			w.pass(timeout + 1)
+		}
+		if w.purse[honest] != w.lease.Quote.Unit {
+			t.Errorf("who has committed has %d", w.purse[honest])
+		}
+	})
 	t.Run("before showing, one of three", func(t *testing.T) {
 		w := newWorldOf(t, replicatedMatch(3, 4))
 		drawn := w.giveOut(0)

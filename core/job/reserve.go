@@ -354,8 +354,8 @@ func (l *Lease) checkExposure(e, want *Exposure) error {
 	for _, f := range l.Faults {
 		if f.Provider == e.Account {
 			each := l.bondFor(ForFiles)
-			if l.replicated() { // with the pay of a unit that another has computed in vain
-				each += l.Quote.Unit
+			if n := l.Order.Conditions.Replicas; n > 0 { // with the pay of all others, who computed a unit in vain
+				each += uint64(n-1) * l.Quote.Unit
 			}
 			fines = uint64(f.Late) * each
 		}
