@@ -43,7 +43,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 	case len(e.Units) == 0:
 		return nil, fmt.Errorf("no unit is assigned")
 	}
-	id := l.Order.ID()
+	id, served := l.Order.ID(), l.served(e.Waiting, now)
 	var effects, reserved []Effect
 	for _, a := range e.Units {
 		u, err := l.current(a.Unit, a.Attempt, Open)
@@ -68,7 +68,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		if err != nil {
 			return nil, err
 		}
-		if first := l.before(a.Unit, a.Provider, e.Waiting, reserved, now); first != "" {
+		if first := l.before(a.Unit, a.Provider, served); first != "" {
 			return nil, fmt.Errorf("%s waits for a unit and has had fewer of this round: serve it before %s", first, a.Provider)
 		}
 		waits := l.queued(a.Provider)
@@ -90,6 +90,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		l.count()
 		if waits >= 0 {
 			l.Queue = slices.Delete(l.Queue, waits, waits+1)
+			served = slices.DeleteFunc(served, func(p string) bool { return p == a.Provider })
 		}
 		held, err := l.answer(a.Provider, l.Round, gain)
 		if err != nil {

@@ -59,24 +59,32 @@ func (l *Lease) queued(provider string) int {
 	return slices.IndexFunc(l.Queue, func(w Waiting) bool { return w.Provider == provider })
 }
 
-// before returns a provider that waits and must be served before the given one, "" if there is none: who
+// served returns who waits and can take a unit, in the order in which they must be served. Who began to wait
+// in this block is not among them: an assignment could not know. An assignment changes this for nobody
+// but whom it serves, so it is worked out once for all its units.
+func (l *Lease) served(waiting []Standing, now int64) []string {
+	able := make(map[string]bool, len(waiting))
+	for _, s := range waiting {
+		_, _, err := l.stand(s, nil)
+		able[s.Provider] = err == nil && l.MayWork(s.Provider)
+	}
+	for _, w := range l.Queue {
+		able[w.Provider] = able[w.Provider] && w.Since < now
+	}
+	return slices.DeleteFunc(l.Waits(), func(p string) bool { return !able[p] })
+}
+
+// before returns who of those that are served must have a unit before the given provider, "" if nobody: who
 // has had fewer units of the round; of equals, who waits before who does not, and longer before shorter.
-// Who began to wait in this block comes second to an assignment that could not know; who could not take a
-// unit is passed by.
-func (l *Lease) before(unit int, provider string, waiting []Standing, reserved []Effect, now int64) string {
-	at, had := l.queued(provider), l.had(provider)
-	for i, w := range l.Queue {
-		n := l.had(w.Provider)
-		if i == at || w.Since >= now || n > had || n == had && at >= 0 && at < i {
-			continue
-		}
-		j := slices.IndexFunc(waiting, func(s Standing) bool { return s.Provider == w.Provider })
-		if j < 0 || !l.MayWork(w.Provider) || l.Withheld(unit, w.Provider) {
-			continue
-		}
-		if _, _, err := l.stand(waiting[j], reserved); err == nil {
-			return w.Provider
-		}
+// Who could not take this unit is passed by.
+func (l *Lease) before(unit int, provider string, served []string) string {
+	i := slices.IndexFunc(served, func(p string) bool { return !l.Withheld(unit, p) })
+	if i < 0 || served[i] == provider {
+		return ""
+	}
+	at, less := l.queued(provider), l.had(served[i])-l.had(provider)
+	if less < 0 || less == 0 && (at < 0 || l.queued(served[i]) < at) {
+		return served[i]
 	}
 	return ""
 }
