@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
@@ -178,4 +179,9 @@ func (c *Client) account(ctx context.Context, address string) (number, sequence 
 func (c *Client) AccountNumber(ctx context.Context, address string) (uint64, error) {
 	number, _, err := c.account(ctx, address)
 	return number, err
+}
+
+// CatchingUp reports whether a node has refused a transaction because it still reads the blocks of the past.
+func CatchingUp(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "node is catching up") // as CometBFT says it: it has no code of its own
 }

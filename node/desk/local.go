@@ -14,6 +14,7 @@ import (
 
 	errorsmod "cosmossdk.io/errors"
 
+	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/blobs"
@@ -119,11 +120,32 @@ func (l *local) post(ctx context.Context, o *job.Order, body io.Reader) error {
 	if refusal := (*errorsmod.Error)(nil); !errors.As(err, &refusal) {
 		return err
 	}
-	if _, unknown := consume.Look(ctx, env, o.ID()); unknown == nil {
+	known := func() bool {
+		_, unknown := consume.Look(ctx, env, o.ID())
+		return unknown == nil
+	}
+	if known() {
 		return nil // it is there from an earlier try
 	}
-	return errors.Join(err, env.Store.Unpin(blobs.Pin(o.ID())))
+	if !errors.Is(err, market.ErrPosted) {
+		return errors.Join(err, env.Store.Unpin(blobs.Pin(o.ID())))
+	}
+	// Another posts the very same order, and no block has it yet. Its files are needed in any case.
+	for range bookedWithin {
+		b, late := env.Chain.Next(ctx, env.Chain.Head().Height)
+		if late != nil {
+			return errors.Join(err, late)
+		}
+		if known() {
+			env.Log.Info("was posted already", "order", o.ID(), "height", b.Height)
+			return nil
+		}
+	}
+	return err
 }
+
+// bookedWithin is how many blocks may pass until one has an order that another has posted.
+const bookedWithin = 5
 
 func (l *local) deliver(ctx context.Context, r DeliveryRequest) (out Delivery, err error) {
 	env, err := l.connected(ctx)

@@ -15,6 +15,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -40,11 +41,19 @@ var works = map[home.Role][]work{
 
 // Run registers a home's peer and works until ctx is done, which is no error.
 func Run(ctx context.Context, h *home.Home, env *role.Env) error {
-	if err := Register(ctx, h, env); err != nil {
-		if ctx.Err() != nil {
+	for err := Register(ctx, h, env); err != nil; err = Register(ctx, h, env) {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !client.CatchingUp(err):
+			return err
+		}
+		env.Log.Info("waiting until the node has caught up with the network, and can take a transaction")
+		select {
+		case <-time.After(syncPause):
+		case <-ctx.Done():
 			return nil
 		}
-		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
 	player := disputer.New(inner, env)
@@ -63,6 +72,9 @@ func Run(ctx context.Context, h *home.Home, env *role.Env) error {
 	}
 	return nil
 }
+
+// syncPause is between two looks at a node that reads the blocks of the past.
+const syncPause = 2 * time.Second
 
 // common does what is owed once, whatever roles an account has.
 func common(ctx context.Context, h *home.Home, env *role.Env, player *disputer.Player) error {
