@@ -175,3 +175,57 @@ func (b *buyers) fetch(ctx context.Context, at *desk.Desk, order canon.Hash) err
 	}
 	return nil
 }
+
+// Several commands post the very same order at once. It is posted once, all of them have it, and its files
+// stay: one that is refused while no block has the order yet must not let go of them.
+func TestTheSameOrderAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	n, err := devnet.Start(t.Context(), devnet.Config{
+		Dir: t.TempDir(), Validators: 2, Providers: 2, LeaveConsumer: true,
+		CommitTimeout: 500 * time.Millisecond, EmptyInterval: 500 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := n.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := buyers{t: t, dir: filepath.Join(n.Dir(), "consumer")}
+	at, err := b.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	d, err := nettest.NewDraft(t.Context(), func(s *consume.Spec) { s.Problem.Rounds = 1 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, err := at.Buyer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := d.Order(as)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	for i := range 4 {
+		wait.Go(func() {
+			if err := at.Post(t.Context(), &o, d.Body); err != nil {
+				t.Errorf("command %d: %v", i, err)
+			}
+		})
+	}
+	wait.Wait()
+	p, err := consume.Follow(t.Context(), n.Validators[0].Env, o.ID(), func(consume.Progress) bool { return false })
+	if err != nil || p.Lease.Reason != "" {
+		t.Errorf("it ended: %s, %v", p.Lease.Reason, err)
+	}
+}
