@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/consume"
@@ -74,8 +74,8 @@ An order file, with paths relative to it:
 			if err != nil {
 				return err
 			}
-			if !slices.Contains(consume.Formats, f.format) {
-				return fmt.Errorf("--format %q: results are written as one of %v", f.format, consume.Formats)
+			if err := f.check(); err != nil {
+				return err
 			}
 			if f.wait && f.out != "" { // before anything is paid for it
 				if err := consume.CanDeliverResults(f.out, f.force); err != nil {
@@ -92,9 +92,7 @@ An order file, with paths relative to it:
 	flags := cmd.Flags()
 	allowFlag(cmd, &allow)
 	flags.BoolVar(&f.wait, "wait", false, "wait until the order is settled, and fetch results and proof")
-	flags.StringVar(&f.out, "out", "", "directory for results and proof (default order-ID)")
-	flags.StringVar(&f.format, "format", consume.Formats[0], "of the results: npy, safetensors or jsonl")
-	flags.BoolVar(&f.force, "force", false, "overwrite the results and proof that are in the --out directory")
+	f.flags(flags, "results")
 	flags.BoolVar(&f.again, "again", false, "post the order, and pay for it, though it was posted before")
 	b.peer(flags)
 	return cmd
@@ -102,8 +100,27 @@ An order file, with paths relative to it:
 
 // batchFlags are the flags of tally batch.
 type batchFlags struct {
-	again, wait, force bool
-	out, format        string
+	target
+	again, wait bool
+}
+
+// target is where and how what an order gave is written.
+type target struct {
+	out, format string // of results; a model has one form
+	force       bool
+}
+
+func (t *target) flags(f *pflag.FlagSet, what string) {
+	f.StringVar(&t.out, "out", "", "directory for "+what+" and proof (default order-ID)")
+	f.StringVar(&t.format, "format", consume.Formats[0], "of the results of a batch: npy, safetensors or jsonl")
+	f.BoolVar(&t.force, "force", false, "overwrite the "+what+" and proof that are in the --out directory")
+}
+
+func (t *target) check() error {
+	if !slices.Contains(consume.Formats, t.format) {
+		return fmt.Errorf("--format %q: results are written as one of %v", t.format, consume.Formats)
+	}
+	return nil
 }
 
 // batched is what tally batch tells in the end.
@@ -120,6 +137,7 @@ func (b *buyer) batch(ctx context.Context, s consume.BatchSpec, f batchFlags) er
 		return err
 	}
 	p := &d.Problem
+	warn(b.tell, d.NotFinite, d.Unused(), p.Records)
 	b.tell("%d records, %d a run, %d runs a unit; a run takes %.3g FLOP", p.Records, p.Batch, p.Steps, float64(p.StepFLOPs))
 	id, err := b.place(ctx, d, f.again)
 	if err != nil {
@@ -138,11 +156,21 @@ func (b *buyer) batch(ctx context.Context, s consume.BatchSpec, f batchFlags) er
 			fmt.Fprintf(w, "The network has the order's files and goes on alone. Fetch the results within a quarter of an hour of its end: custodians let them go then.\n  tally order watch %s --home %s\n", id, b.e.home)
 		})
 	}
-	return b.gather(ctx, last.Lease, f)
+	return b.gather(ctx, last.Lease, f.target)
+}
+
+// warn tells of records that are taken, and are hardly meant.
+func warn(tell func(string, ...any), notFinite, unused, records int) {
+	if notFinite > 0 {
+		tell("WARNING: NaN or infinite elements are in %s, and so mostly in what they give", several(notFinite, "record"))
+	}
+	if unused > records {
+		tell("WARNING: most of what is paid for computes nothing: runs could take %d records, and there are %d. Lower problem.batch", records+unused, records)
+	}
 }
 
 // gather fetches what a settled batch gave, and tells of it.
-func (b *buyer) gather(ctx context.Context, l *job.Lease, f batchFlags) (err error) {
+func (b *buyer) gather(ctx context.Context, l *job.Lease, to target) (err error) {
 	t := batched{Records: l.Order.Problem.Records}
 	if t.Outcome, err = consume.NewOutcome(ctx, b.role, l); err != nil {
 		return err
@@ -150,15 +178,15 @@ func (b *buyer) gather(ctx context.Context, l *job.Lease, f batchFlags) (err err
 	if l.Round == 0 {
 		return errors.Join(b.e.show(t, func(w io.Writer) { t.tell(w) }), errNoResults)
 	}
-	dir, err := filepath.Abs(delivery(f.out, l.Order.ID()))
+	dir, err := filepath.Abs(delivery(to.out, l.Order.ID()))
 	if err != nil {
 		return err
 	}
-	if err := consume.CanDeliverResults(dir, f.force); err != nil {
+	if err := consume.CanDeliverResults(dir, to.force); err != nil {
 		return err
 	}
 	b.tell("fetching the results and their proof")
-	got, err := b.desk.Deliver(ctx, desk.DeliveryRequest{Order: l.Order.ID(), Dir: dir, Format: cmp.Or(f.format, consume.Formats[0])})
+	got, err := b.desk.Deliver(ctx, desk.DeliveryRequest{Order: l.Order.ID(), Dir: dir, Format: to.format})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/board"
 	"github.com/tally-network/tally/node/demo"
 	"github.com/tally-network/tally/node/devnet"
 )
@@ -63,11 +64,13 @@ func (e *env) runDemo(ctx context.Context, o demo.Options) error {
 	return e.show(r, func(w io.Writer) { settlement(w, r) })
 }
 
-// watchDemo runs the demo and shows it: as a picture on a terminal, as lines
-// elsewhere.
+// logName is the file in the demo's directory that takes log lines while a board has the terminal.
+const logName = "demo.log"
+
+// watchDemo runs the demo and shows it: as a board on a terminal, as lines elsewhere.
 func (e *env) watchDemo(ctx context.Context, o *demo.Options) (*demo.Report, error) {
 	if !e.json && terminal(e.out) {
-		return e.picture(ctx, o)
+		return e.showBoard(ctx, o)
 	}
 	var err error
 	if o.Log, err = e.logger(e.err); err != nil {
@@ -76,6 +79,21 @@ func (e *env) watchDemo(ctx context.Context, o *demo.Options) (*demo.Report, err
 	w := e.progress()
 	o.Line = func(s string) { fmt.Fprintln(w, s) }
 	return demo.Run(ctx, *o)
+}
+
+func (e *env) showBoard(ctx context.Context, o *demo.Options) (*demo.Report, error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(o.Dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if o.Log, err = e.logger(file); err != nil {
+		return nil, err
+	}
+	return board.Show(ctx, e.in, e.out, o)
 }
 
 // unfinished says what became of a demo that did not end.

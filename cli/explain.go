@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/tally-network/tally/engine"
 )
 
@@ -24,7 +26,7 @@ func explain(w io.Writer, tasks []engine.Task) {
 	for i := range tasks {
 		t := &tasks[i]
 		fmt.Fprintf(w, "%4d %9.1f %5.1f %8.1f %7.1f %6d  %s\n", i, float64(t.Took)/1000, 100*ratio(int64(t.Took), all),
-			ratio(int64(t.FLOPs), int64(t.Took)), ratio(int64(t.Bytes), int64(t.Took)), t.Nodes[0], clip(t.Ops, 60))
+			ratio(int64(t.FLOPs), int64(t.Took)), ratio(int64(t.Bytes), int64(t.Took)), t.Nodes[0], ansi.Truncate(t.Ops, 59, ""))
 		for _, line := range []struct{ what, text string }{
 			{t.Kernel + ":", t.Blocking + fmt.Sprintf("; %s, %d worth a thread", several(t.Blocks, "block"), t.Grain)},
 			{"packing:", t.Packing}, {"fused:", t.Fusion}, {"place:", places(t.Outputs)},

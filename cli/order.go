@@ -250,8 +250,7 @@ today's set, by its hash.`,
 
 func (e *env) orderWatch() *cobra.Command {
 	b := e.buyer()
-	var out string
-	var force bool
+	to := target{}
 	cmd := &cobra.Command{
 		Use: "watch ORDER", Short: "Follow an order to its end, and fetch the model or the results",
 		Long: `Follows an order of the home's account until it is settled, hands over its files
@@ -260,6 +259,9 @@ tally train or tally batch left. ORDER is an id, or the beginning of one.`,
 		Example: "  tally order watch 3f09a1 --home tally-devnet/consumer --out model",
 		Args:    arguments("watch ORDER"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := to.check(); err != nil {
+				return err
+			}
 			if !home.Exists(e.home) {
 				return fmt.Errorf("%s: %w: only the consumer's own can fetch what it bought", e.home, home.ErrNone)
 			}
@@ -267,16 +269,15 @@ tally train or tally batch left. ORDER is an id, or the beginning of one.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, b.close()) }()
-			return b.watch(cmd.Context(), args[0], out, force)
+			return b.watch(cmd.Context(), args[0], to)
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "directory for model and proof (default order-ID)")
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite a model and proof that are there already")
+	to.flags(cmd.Flags(), "model or results")
 	b.peer(cmd.Flags())
 	return cmd
 }
 
-func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
+func (b *buyer) watch(ctx context.Context, text string, to target) error {
 	id, err := consume.Find(ctx, b.role.Chain.Conn, b.as.Account, text)
 	if err != nil {
 		return err
@@ -287,9 +288,9 @@ func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
 	}
 	results := p.Lease != nil && p.Lease.Order.Problem.Kind == job.Batch
 	if !results {
-		err = consume.CanDeliver(delivery(out, id), force)
-	} else if out != "" {
-		err = consume.CanDeliverResults(out, force)
+		err = consume.CanDeliver(delivery(to.out, id), to.force)
+	} else if to.out != "" {
+		err = consume.CanDeliverResults(to.out, to.force)
 	}
 	if err != nil {
 		return err
@@ -301,13 +302,13 @@ func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
 		return err
 	}
 	if p.Lease.Order.Problem.Kind == job.Batch {
-		return b.gather(ctx, p.Lease, batchFlags{out: out, force: force})
+		return b.gather(ctx, p.Lease, to)
 	}
 	var t trained
 	if t.Outcome, err = consume.NewOutcome(ctx, b.role, p.Lease); err != nil {
 		return err
 	}
-	if t.Delivery, err = b.deliver(ctx, p.Lease, out); err != nil {
+	if t.Delivery, err = b.deliver(ctx, p.Lease, to.out); err != nil {
 		return err
 	}
 	err = b.e.show(watched{t.Outcome, t.Delivery}, func(w io.Writer) { delivered(w, &t) })

@@ -83,7 +83,10 @@ func (m *member) open(cmd *cobra.Command) (*home.Home, error) {
 		return nil, err
 	}
 	if h.Settings.Role != s.Role {
-		err := fmt.Errorf("%s is the home of a %s, not of a %s: name another --home, or run it as a %s with --also %s", dir, h.Settings.Role, s.Role, h.Settings.Role, s.Role)
+		err := fmt.Errorf("%s is the home of a %s, not of a %s: name another --home", dir, h.Settings.Role, s.Role)
+		if h.Settings.Role != home.Consumer {
+			err = fmt.Errorf("%w, or run it as a %s with --also %s", err, h.Settings.Role, s.Role)
+		}
 		return nil, errors.Join(err, h.Close())
 	}
 	if err := m.change(cmd.Flags(), &h.Settings); err != nil {

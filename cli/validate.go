@@ -24,35 +24,42 @@ import (
 
 // validated is what tally order validate tells.
 type validated struct {
-	Kind      string   `json:"kind"`
-	Model     string   `json:"model"`            // or the bundle that is continued
-	Parent    string   `json:"parent,omitempty"` // order that it continues
-	Program   string   `json:"program_root"`     // of a step
-	Start     string   `json:"start_root"`
-	Data      string   `json:"data_root,omitempty"`
-	Records   int      `json:"records"`
-	HeldOut   int      `json:"heldout_records"`
-	Trained   []string `json:"trained,omitempty"` // initializers that training changes
-	Loss      float32  `json:"loss_first"`
-	Unknown   float64  `json:"unknown"` // share of the text whose characters have no token
-	Units     int      `json:"units"`
-	Steps     int      `json:"steps"`
-	StepFLOPs uint64   `json:"step_flops"`
-	StepPeak  uint64   `json:"step_peak_bytes"` // of what a step computes, beside the states before it
-	Memory    uint64   `json:"memory_bytes"`    // of all values of the largest program, which roles compare with their limit
-	Declined  bool     `json:"memory_declined"` // by roles whose settings leave that limit as it is
-	StateSize uint64   `json:"state_bytes"`
-	Kept      Kept     `json:"kept"`
-	MaxPrice  uint64   `json:"max_price_utally"`
-	Assurance string   `json:"assurance"`          // its form
-	Replicas  int      `json:"replicas,omitempty"` // of each unit
-	Audited   float64  `json:"audited_share"`      // of the segments that are re-executed by drawn auditors
-	Detected  Odds     `json:"detected"`           // by drawn auditors alone
-	Windows   Windows  `json:"windows"`
-	Best      string   `json:"best_offer,omitempty"`
-	Offers    []bid    `json:"offers,omitempty"`
+	Kind    string   `json:"kind"`
+	Model   string   `json:"model"`            // or the bundle that is continued
+	Parent  string   `json:"parent,omitempty"` // order that it continues
+	Program string   `json:"program_root"`     // of a step
+	Start   string   `json:"start_root"`
+	Data    string   `json:"data_root,omitempty"`
+	Records int      `json:"records"`
+	HeldOut int      `json:"heldout_records"`
+	Trained []string `json:"trained,omitempty"` // initializers that training changes
+	Loss    float32  `json:"loss_first"`
+	doubts
+	Units     int     `json:"units"`
+	Steps     int     `json:"steps"`
+	StepFLOPs uint64  `json:"step_flops"`
+	StepPeak  uint64  `json:"step_peak_bytes"` // of what a step computes, beside the states before it
+	Memory    uint64  `json:"memory_bytes"`    // of all values of the largest program, which roles compare with their limit
+	Declined  bool    `json:"memory_declined"` // by roles whose settings leave that limit as it is
+	StateSize uint64  `json:"state_bytes"`
+	Kept      Kept    `json:"kept"`
+	MaxPrice  uint64  `json:"max_price_utally"`
+	Assurance string  `json:"assurance"`          // its form
+	Replicas  int     `json:"replicas,omitempty"` // of each unit
+	Audited   float64 `json:"audited_share"`      // of the segments that are re-executed by drawn auditors
+	Detected  Odds    `json:"detected"`           // by drawn auditors alone
+	Windows   Windows `json:"windows"`
+	Best      string  `json:"best_offer,omitempty"`
+	Offers    []bid   `json:"offers,omitempty"`
 
 	asked bool // a network
+}
+
+// doubts are what an order may hold, and is hardly meant.
+type doubts struct {
+	Unknown   float64 `json:"unknown"`                      // share of the text whose characters have no token
+	NotFinite int     `json:"not_finite_records,omitempty"` // of a batch
+	Unused    int     `json:"unused_records,omitempty"`     // that the runs of a batch could take besides
 }
 
 // bid is an offer priced for an order.
@@ -159,7 +166,7 @@ func newValidated(source string, d *consume.Draft) *validated {
 	v := &validated{
 		Memory: memory, Declined: memory > home.MemoryGB*1_000_000_000,
 		Kind: p.Kind, Model: source, Parent: given(d.Problem.Parent), Program: p.Step.String(), Start: p.Start.String(), Data: given(p.Data),
-		Records: p.Records, Loss: d.Loss, Unknown: d.Unknown, Units: p.Units(), Steps: p.Units() * p.Steps,
+		Records: p.Records, Loss: d.Loss, doubts: doubts{d.Unknown, d.NotFinite, d.Unused()}, Units: p.Units(), Steps: p.Units() * p.Steps,
 		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Job.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
 		Audited:   min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
 		Assurance: string(c.Form(p.Segments())), Replicas: c.Replicas,
@@ -265,6 +272,7 @@ func (v *validated) tell(w io.Writer) {
 		fmt.Fprintf(w, "  trained   %s; write those that are to stay under problem.frozen\n", some(v.Trained))
 		fmt.Fprintf(w, "  loss      %.3f nats per token at the first step\n", v.Loss)
 	}
+	warn(func(format string, a ...any) { fmt.Fprintf(w, "  "+format+"\n", a...) }, v.NotFinite, v.Unused, v.Records)
 	if v.Unknown > 0 {
 		fmt.Fprintf(w, "  WARNING   %.2g %% of the text are characters without a token: give the model one output more than there are different characters\n", 100*v.Unknown)
 	}

@@ -187,7 +187,7 @@ func (r *reader) checkShapes(inputs []graph.Value) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.opt.Shapes)) {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("the model has no input %q; it takes %q", name, names)
+			return fmt.Errorf("%w %q; it takes %q", ErrNoInput, name, names)
 		}
 	}
 	return nil

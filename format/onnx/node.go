@@ -38,10 +38,21 @@ func (r *reader) place(g *graph.Graph, x field) error {
 	case c.overload != "":
 		return unsupported("names an overload, which only functions have, and the model has no such function")
 	case c.domain != "":
-		return unsupported(fmt.Sprintf("operator domain %q: only the default domain is supported", c.domain))
+		return unsupported(fmt.Sprintf("operator domain %q: only the default domain is supported%s", c.domain, instead(c.domain)))
 	}
 	g.Nodes = append(g.Nodes, c.Node)
 	return nil
+}
+
+// instead says how a model does without a domain.
+func instead(domain string) string {
+	switch domain {
+	case "ai.onnx.ml":
+		return "; hummingbird-ml turns trees and linear models of scikit-learn, XGBoost and LightGBM into tensor operators"
+	case "com.microsoft":
+		return "; export the model again without the optimizations of onnxruntime"
+	}
+	return ""
 }
 
 func (r *reader) node(x field) (n called, err error) {

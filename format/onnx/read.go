@@ -47,6 +47,9 @@ type unsupported string
 func (u unsupported) Error() string        { return string(u) }
 func (u unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
 
+// ErrNoInput is what the error wraps about a shape for an input that a model does not have.
+var ErrNoInput = errors.New("the model has no input")
+
 // SymbolError is about all symbolic dimensions that have no size. It is
 // errors.ErrUnsupported.
 type SymbolError struct {

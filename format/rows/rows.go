@@ -23,6 +23,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,9 @@ import (
 
 // MaxColumns bounds the names of a file.
 const MaxColumns = 1 << 12
+
+// bareNumber finds what Python writes for a number that JSON does not have.
+var bareNumber = regexp.MustCompile(`[\[:,]\s*-?(NaN|Infinity)`)
 
 // mark is what some programs begin a text in UTF-8 with.
 var mark = []byte("\ufeff")
@@ -57,6 +61,9 @@ func ReadJSON(text []byte) (*Table, error) {
 			continue
 		}
 		if err := t.object(line, record); err != nil {
+			if bad := new(json.SyntaxError); errors.As(err, &bad) && bareNumber.Match(line) {
+				err = fmt.Errorf("%w: JSON has no number for it, so write \"NaN\", \"Infinity\" or \"-Infinity\" as a string", err)
+			}
 			return nil, fmt.Errorf("record %d: %w", record, err)
 		}
 		record++
@@ -146,6 +153,9 @@ func (t *Table) header(cells []string) (columns []*Column, err error) {
 	if counts(cells) {
 		return nil, errors.New("the first line counts the columns, and so may be their names or a record: name them, or take the line out (in pandas: header=False)")
 	}
+	if len(cells) == 1 && strings.ContainsAny(cells[0], ";\t") {
+		return nil, errors.New("the first line has no comma, and something else between its values: separate them by commas (in pandas: sep=',')")
+	}
 	names := 0
 	for _, c := range cells {
 		if named(c) {
@@ -213,6 +223,9 @@ func (t *Table) settle() error {
 		c := all[name]
 		s := scanner{text: c.cells[0]}
 		inner, err := s.shape(nil, 0)
+		if quoted, bad := strconv.Unquote(c.cells[0]); bad == nil && !notFinite(quoted) {
+			err = fmt.Errorf("%.40s is no number%s", c.cells[0], hint(c.cells[0]))
+		}
 		if err == nil {
 			c.shape = append(tensor.Shape{len(c.cells)}, inner...)
 			err = c.shape.Check()

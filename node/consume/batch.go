@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -109,7 +110,7 @@ func ParseBatchSpec(b []byte) (BatchSpec, error) {
 	case p.Batch < 0 || p.Steps < 0 || p.Steps > job.MaxSegments:
 		return s, fmt.Errorf("problem.batch and problem.steps are positive, or left out; a unit has at most %d steps", job.MaxSegments)
 	}
-	return s, s.Conditions.Assurance.check()
+	return s, s.Conditions.check()
 }
 
 // OrderFile is an order file that was read, of whatever kind.
@@ -189,6 +190,7 @@ func (d *Draft) complete(ctx context.Context, of replay.Dataset) error {
 	if err := checkIndices(of.Model, of.Records); err != nil {
 		return err
 	}
+	d.NotFinite = notFinite(of.Records)
 	model, err := written(of.Model)
 	if err != nil {
 		return err
@@ -269,6 +271,9 @@ func (s *BatchSpec) readModel(given map[string]column, c layout) (*graph.Graph, 
 		}
 	}
 	g, err := readModel(s.Folders, s.Problem.Model, opt)
+	if file := s.Problem.Records.All; errors.Is(err, onnx.ErrNoInput) && strings.EqualFold(filepath.Ext(file), ".csv") {
+		return nil, fmt.Errorf("%w. If all columns of the file are one input, write records: {INPUT: %s}", err, filepath.Base(file))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("for batches of %d records: %w", c.batch, err)
 	}

@@ -100,6 +100,21 @@ func TestBatchOfTheModel(t *testing.T) {
 	}
 }
 
+// Records that hold what is hardly meant, and runs that take far more of them, are counted for a warning.
+func TestWarningsOfABatch(t *testing.T) {
+	x := counted(5, 3)
+	for i, v := range map[int]float64{2: math.NaN(), 6: math.Inf(1), 7: math.Inf(-1)} {
+		x.Set(i, tensor.F32(float32(v)))
+	}
+	d, err := drafted(t, folder(t, map[string]any{"m.onnx": twice(16, 3), "x.npy": x, "order.yaml": order + "  batch: 16\n  records: {x: x.npy}\n"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.NotFinite != 2 || d.Unused() != 11 {
+		t.Errorf("%d records are not finite and %d could be taken besides, want 2 and 11", d.NotFinite, d.Unused())
+	}
+}
+
 // Every combination of a grid is a record, the last input's values fastest.
 func TestGridOrder(t *testing.T) {
 	b := graph.NewBuilder("sum")

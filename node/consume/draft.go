@@ -33,6 +33,8 @@ type Draft struct {
 	Job     *replay.Job
 	Files   []DraftFile
 
+	NotFinite int // records of a batch of which an element is not finite: so are their results, mostly
+
 	// Of training alone.
 	Spec      Spec
 	HeldOut   *tensor.Tensor
@@ -48,6 +50,15 @@ func (d *Draft) Trained() []string {
 		return nil
 	}
 	return train.Parameters(d.Job.Start)
+}
+
+// Unused returns how many records the runs of a batch could take besides. They are paid for like others.
+func (d *Draft) Unused() int {
+	p := &d.Problem
+	if p.Kind != job.Batch {
+		return 0
+	}
+	return (p.Records-1)/p.Batch*p.Batch + p.Batch - p.Records
 }
 
 // DraftFile is one of the order's files.

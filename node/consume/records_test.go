@@ -79,12 +79,13 @@ func TestFormatsOfRecords(t *testing.T) {
 
 func TestFilesOfRecordsAreRefused(t *testing.T) {
 	for want, files := range map[string]map[string]any{
-		"read from files called":     {"order.yaml": order + "  records: {x: x.txt}\n"},
-		"it names no inputs":         {"order.yaml": order + "  records: x.npy\n", "x.npy": counted(3, 2)},
-		`has no "x", but ["k"]`:      {"order.yaml": order + "  records: {x: x.jsonl}\n", "x.jsonl": `{"k": 1}`},
-		"names a file, or one for":   {"order.yaml": order + "  records: [x.npy]\n"},
-		"turn it into numbers first": {"order.yaml": order + "  records: x.jsonl\n", "x.jsonl": `{"x": ["a", "b"], "k": [1, 2]}`},
-		"0.5 is no int64":            {"order.yaml": order + "  records: x.jsonl\n", "x.jsonl": `{"x": [1, 2], "k": [1, 0.5]}`},
+		"read from files called":        {"order.yaml": order + "  records: {x: x.txt}\n"},
+		"it names no inputs":            {"order.yaml": order + "  records: x.npy\n", "x.npy": counted(3, 2)},
+		`has no "x", but ["k"]`:         {"order.yaml": order + "  records: {x: x.jsonl}\n", "x.jsonl": `{"k": 1}`},
+		"names a file, or one for":      {"order.yaml": order + "  records: [x.npy]\n"},
+		"turn it into numbers first":    {"order.yaml": order + "  records: x.jsonl\n", "x.jsonl": `{"x": ["a", "b"], "k": [1, 2]}`},
+		"write records: {INPUT: x.csv}": {"order.yaml": order + "  records: x.csv\n", "x.csv": "a,b\n1,2\n"},
+		"0.5 is no int64":               {"order.yaml": order + "  records: x.jsonl\n", "x.jsonl": `{"x": [1, 2], "k": [1, 0.5]}`},
 	} {
 		files["m.onnx"] = addTable()
 		if _, err := drafted(t, folder(t, files)); err == nil || !strings.Contains(err.Error(), want) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/train"
@@ -175,7 +176,7 @@ func ParseSpec(b []byte) (Spec, error) {
 	case s.Problem.Text == "":
 		return s, errors.New("problem.text is missing: name a text file to train on")
 	}
-	return s, s.Conditions.Assurance.check()
+	return s, s.Conditions.check()
 }
 
 // statedKind returns the kind that an order file states, whatever else it says.
@@ -208,6 +209,16 @@ func (s *Spec) Recipe() train.Recipe {
 func (s *Spec) Terms() job.Conditions {
 	p := job.Problem{Steps: s.Problem.Steps, Interval: max(s.Problem.Interval, 1)}
 	return s.Conditions.terms(p.Segments())
+}
+
+// check returns an error for conditions that no chain would take, whatever the order.
+func (c *SpecConditions) check() error {
+	if c.Validator != "" {
+		if _, err := address.Parse(c.Validator); err != nil {
+			return fmt.Errorf("conditions.validator: %w: tally query market offers lists the validators that sell", err)
+		}
+	}
+	return c.Assurance.check()
 }
 
 // terms returns the conditions for units of so many segments.

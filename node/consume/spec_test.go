@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
 
 const minimal = "kind: TrainingOrder\nproblem: {model: m.onnx, text: t.txt}\n"
@@ -25,7 +26,7 @@ func TestParseSpec(t *testing.T) {
 	if s.Problem.Model != "m.onnx" || s.Conditions != want.Conditions || s.Problem.Optimizer != want.Problem.Optimizer || s.Problem.Rounds != want.Problem.Rounds {
 		t.Errorf("%+v, want the defaults", s)
 	}
-	s, err = ParseSpec([]byte(minimal + "conditions: {maxPrice: 2.5tally, unitWindow: 90s, validator: v}\n"))
+	s, err = ParseSpec([]byte(minimal + "conditions: {maxPrice: 2.5tally, unitWindow: 90s, validator: " + chaintest.Named("v0").String() + "}\n"))
 	if err != nil || s.Conditions.MaxPrice != 2_500_000 || s.Conditions.UnitWindow != Duration(90*time.Second) || s.Terms().UnitWindow != 90_000 {
 		t.Errorf("%+v, %v", s.Conditions, err)
 	}
@@ -36,6 +37,7 @@ func TestParseSpec(t *testing.T) {
 		strings.Replace(minimal, ", text: t.txt", "", 1):                        "problem.text is missing",
 		minimal + "colour: red":                                                 "colour",
 		minimal + "conditions: {maxPrice: 5}x":                                  "line 2",
+		minimal + "conditions: {validator: v0}":                                 "conditions.validator: account \"v0\" is not a tally1… address",
 		minimal + "conditions: {maxPrice: 5 euros}":                             "write it like 2.5tally",
 		minimal + "conditions: {maxPrice: 2}":                                   "line 3: conditions.maxPrice: 2 has no unit: write 2tally",
 		minimal + "conditions: {window: 5 minutes}":                             "line 3: conditions.window: duration \"5 minutes\": write it like 90s",

@@ -31,15 +31,20 @@ type book struct {
 	games    Games
 }
 
-// What a block looks at: so many peers that stand behind offers, so many offers, and of one
-// validator so many of its providers. Where there are more offers, the blocks in which an order is
+// What a block looks at: so many peers that stand behind offers, so many validators that may have one,
+// so many offers, and of one validator so many of its providers. Where there are more offers, the blocks in which an order is
 // tried look at them in turn, and it meets the best of those at which a block has looked. Where a
 // validator has more providers, another part of them has its turn in each block.
 const (
 	maxPeers  = 2048
+	maxLeads  = 2048
 	maxOffers = 512
 	maxTeam   = job.MaxParties
 )
+
+// passed is how many members of a ranked team can be passed over while one provider is weighed. Both,
+// and a quote, take 0.25 µs in BenchmarkReplicas. More would let a block do more than it counts.
+const passed = 16
 
 // stock is what is on offer at one moment.
 type stock struct {
@@ -47,8 +52,9 @@ type stock struct {
 	games      dispute.Rules
 	clusters   []cluster              // in account order
 	validators []providerv1.Candidate // of those with the most stake the active ones
-	owners     []string               // of these, in order
+	owners     map[string]bool        // of these
 	part       bool                   // of the offers those alone that have improved
+	work       int                    // done to price it: providers weighed, and as much as weighing so many
 }
 
 // cluster is an offer and the peers behind it.
@@ -58,30 +64,53 @@ type cluster struct {
 	providers []providerv1.Candidate // active ones
 	referees  int                    // owners of active validators beside the lead's
 	obstacle  error                  // why it takes no orders now
+	full      error                  // if it leads as many as it offers; told last, for that passes
 }
 
-// stock reads the offers that were posted below a height, from an account on, until it has
+// leads visits validators that may have an offer, from an account on until before another; nil is either
+// end.
+type leads func(ctx context.Context, from, until sdk.AccAddress, visit func(sdk.AccAddress) (stop bool, err error)) error
+
+// posted visits whoever has an offer, without stake too.
+func (b book) posted(ctx context.Context, from, until sdk.AccAddress, visit func(sdk.AccAddress) (bool, error)) error {
+	part := new(collections.Range[sdk.AccAddress])
+	if from != nil {
+		part.StartInclusive(from)
+	}
+	if until != nil {
+		part.EndExclusive(until)
+	}
+	return b.offers.Walk(ctx, part, func(lead sdk.AccAddress, _ marketv1.Offer) (bool, error) { return visit(lead) })
+}
+
+// stock reads the offers of leads that were posted below a height, from an account on, until it has
 // looked at all of them or at as many as a block may.
-func (b book) stock(ctx context.Context, below int64, from sdk.AccAddress) (s stock, seen window, err error) {
+func (b book) stock(ctx context.Context, below int64, from sdk.AccAddress, among leads) (s stock, seen window, err error) {
 	if s, err = b.rules(ctx); err != nil {
 		return s, seen, err
 	}
 	seen.from = from
-	offers, left := 0, maxPeers
-	look := func(part *collections.Range[sdk.AccAddress]) error {
-		return b.offers.Walk(ctx, part, func(lead sdk.AccAddress, o marketv1.Offer) (bool, error) {
-			if offers++; offers > maxOffers || left <= 0 {
-				seen.until = lead
-				return true, nil
-			}
-			read, err := b.enterCluster(ctx, &s, lead, o, below, min(left, maxTeam))
-			left -= read
-			return false, err
-		})
+	looked, offers, left := 0, 0, maxPeers
+	look := func(lead sdk.AccAddress) (bool, error) {
+		looked++
+		o, err := b.offers.Get(ctx, lead)
+		switch has := err == nil; {
+		case !has && !errors.Is(err, collections.ErrNotFound):
+			return true, err
+		case looked > maxLeads || has && (offers == maxOffers || left <= 0):
+			seen.until = lead
+			return true, nil
+		case !has:
+			return false, nil
+		}
+		offers++
+		read, err := b.enterCluster(ctx, &s, lead, o, below, min(left, maxTeam))
+		left -= read
+		return false, err
 	}
-	err = look(new(collections.Range[sdk.AccAddress]).StartInclusive(from))
+	err = among(ctx, from, nil, look)
 	if err == nil && seen.until == nil {
-		err = look(new(collections.Range[sdk.AccAddress]).EndExclusive(from))
+		err = among(ctx, nil, from, look)
 	}
 	seen.whole = seen.until == nil
 	slices.SortFunc(s.clusters, func(x, y cluster) int { return cmp.Compare(x.offer.Validator, y.offer.Validator) })
@@ -125,11 +154,10 @@ func (b book) rules(ctx context.Context) (s stock, err error) {
 	}
 	all, err := b.registry.Validators(ctx, job.MaxParties)
 	s.validators = b.free(ctx, all)
+	s.owners = map[string]bool{}
 	for i := range s.validators {
-		s.owners = append(s.owners, ownerOf(&s.validators[i]))
+		s.owners[ownerOf(&s.validators[i])] = true
 	}
-	slices.Sort(s.owners)
-	s.owners = slices.Compact(s.owners)
 	return s, err
 }
 
@@ -164,7 +192,7 @@ func (b book) enterCluster(ctx context.Context, s *stock, lead sdk.AccAddress, o
 		return 0, err
 	}
 	c.providers, c.referees = b.free(ctx, all), len(s.owners)
-	if _, judges := slices.BinarySearch(s.owners, ownerOf(&c.lead)); judges {
+	if s.owners[ownerOf(&c.lead)] {
 		c.referees-- // not its own
 	}
 	s.clusters = append(s.clusters, c)
@@ -180,12 +208,12 @@ func (b book) judge(ctx context.Context, c *cluster, lead sdk.AccAddress) (err e
 	if err != nil {
 		return err
 	}
-	c.obstacle = nil
-	switch {
-	case !b.registry.Free(ctx, c.lead):
-		c.obstacle = fmt.Errorf("the validator is jailed, owes an answer in a dispute, or its stake is below the minimum")
-	case led >= int(c.offer.MaxLeases):
-		c.obstacle = fmt.Errorf("leads %d leases, as many as it offers", led)
+	c.obstacle, c.full = nil, nil
+	if !b.registry.Free(ctx, c.lead) {
+		c.obstacle = errors.New("the validator is jailed, owes an answer in a dispute, or its stake is below the minimum")
+	}
+	if led >= int(c.offer.MaxLeases) {
+		c.full = fmt.Errorf("leads %d leases, as many as it offers: an order waits until one ends", led)
 	}
 	return nil
 }
@@ -219,7 +247,7 @@ type bid struct {
 	quote    job.Quote
 	bond     uint64 // behind a unit of the first round, and behind the lead
 	deposit  uint64 // locked beside the maximum price, or beside this if there is none
-	team     []*providerv1.Candidate
+	team     team
 	obstacle error // nil if the order can be leased to it
 }
 
@@ -233,49 +261,64 @@ func wants(c *job.Conditions) auction.Bid {
 	return w
 }
 
-// bids prices every offer for an order.
-func (s *stock) bids(o *job.Order) []bid {
-	out := make([]bid, len(s.clusters))
+// bids prices the offers for an order: those that nothing keeps from it whatever they cost or,
+// for people, who compare, all of them.
+func (s *stock) bids(o *job.Order, all bool) (out []bid) {
 	unfit := s.rules.Suits(o)
 	if unfit == nil { // the rules may have changed since it was posted
 		unfit = s.rules.Replayable(o, s.games)
 	}
 	w := wants(&o.Conditions)
-	everybody := s.ranked(o)
+	var common team // of an order with replicas: it is the same for all offers, so it is ranked once
 	for i := range s.clusters {
 		c := &s.clusters[i]
-		b := s.price(c, o, everybody, w.MaxPrice)
+		s.work++
+		if !all && (unfit != nil || s.barred(c, &w)) {
+			continue
+		}
+		ranked := common
+		switch {
+		case o.Conditions.Replicas == 0:
+			ranked = s.rank(&o.Problem, s.clusters[i:i+1])
+		case common == nil:
+			common = s.rank(&o.Problem, s.clusters)
+			ranked = common
+		}
+		b := s.price(c, o, s.computing(ranked, c, o), w.MaxPrice)
 		b.Referees = c.referees
-		if b.obstacle == nil {
-			b.obstacle = unfit
-		}
-		if b.obstacle == nil {
-			b.obstacle = c.obstacle
-		}
-		if free := c.lead.Free; b.obstacle == nil && free < b.bond {
-			b.obstacle = fmt.Errorf("the validator has %d utally of stake free, leading takes a bond of %d", free, b.bond)
-		}
-		if b.obstacle == nil {
-			b.obstacle = w.Meets(b.Offer)
-		}
-		out[i] = b
+		b.obstacle = cmp.Or(b.obstacle, unfit, c.obstacle, c.puts(b.bond), w.Meets(b.Offer), c.full)
+		out = append(out, b)
 	}
 	return out
+}
+
+// puts returns an error if the lead cannot put up a bond.
+func (c *cluster) puts(bond uint64) error {
+	if c.lead.Free >= bond {
+		return nil
+	}
+	return fmt.Errorf("the validator has %d utally of stake free, leading takes a bond of %d", c.lead.Free, bond)
+}
+
+// barred reports whether an offer cannot meet what an order wants, whatever it costs.
+func (s *stock) barred(c *cluster, w *auction.Bid) bool {
+	return c.obstacle != nil || c.full != nil || c.lead.Free < s.rules.MinBond || c.referees < w.Referees ||
+		w.Validator != "" && w.Validator != c.offer.Validator
 }
 
 // price puts the team together: of the providers that can put up the bond as
 // many of the cheapest as a price of at most limit allows, at least as many as
 // the order wants. So nobody can spoil an offer with a price that nobody pays.
-func (s *stock) price(c *cluster, o *job.Order, everybody []*providerv1.Candidate, limit uint64) bid {
+func (s *stock) price(c *cluster, o *job.Order, ranked team, limit uint64) bid {
 	b := bid{Offer: auction.Offer{Validator: c.offer.Validator}, owner: ownerOf(&c.lead), fee: uint64(c.offer.FeeBps)}
-	team := s.providersFor(c, o, everybody)
+	team := ranked[:min(len(ranked), job.MaxParties)]
 	for len(team) > 0 { // twice at most: fewer providers never make the bond larger
 		team = s.afford(&b, team, o, limit)
-		unable := func(p *providerv1.Candidate) bool { return p.Free < b.bond }
-		if b.obstacle != nil || !slices.ContainsFunc(team, unable) {
+		able := s.without(team, func(p *member) bool { return p.Free < b.bond })
+		if b.obstacle != nil || len(able) == len(team) {
 			break
 		}
-		if team = slices.DeleteFunc(slices.Clone(team), unable); len(team) == 0 {
+		if team = able; len(team) == 0 {
 			b.obstacle = fmt.Errorf("no provider has the %d utally of stake free that a unit's bond takes", b.bond)
 		}
 	}
@@ -291,62 +334,33 @@ func (s *stock) price(c *cluster, o *job.Order, everybody []*providerv1.Candidat
 	return b
 }
 
-// ranked returns the providers behind all offers, the cheapest for an order first, if its places are
-// drawn from all of them: those of replicas, with whom a lead could else fill its own cluster.
-func (s *stock) ranked(o *job.Order) []*providerv1.Candidate {
-	if o.Conditions.Replicas == 0 {
-		return nil
+// computing returns who of a team may compute an order that a cluster takes. Where every owner of a
+// validator is needed to judge, none of them may have a provider.
+func (s *stock) computing(t team, c *cluster, o *job.Order) team {
+	if k := &o.Conditions; c.referees >= max(k.Auditors, k.Custodians)+k.Copies() {
+		return t
 	}
-	var all []providerv1.Candidate
-	for i := range s.clusters {
-		all = append(all, s.clusters[i].providers...)
-	}
-	return cheapest(all, &o.Problem)
+	own := ownerOf(&c.lead)
+	return s.without(t, func(p *member) bool { return p.judge != "" && p.judge != own })
 }
 
-// providersFor returns who may compute an order that a cluster takes, the cheapest first, at most
-// job.MaxParties: those behind its offer, or of everybody if places are drawn from all.
-//
-// Where every owner of a validator is needed to judge, none of them may have a provider.
-func (s *stock) providersFor(c *cluster, o *job.Order, everybody []*providerv1.Candidate) []*providerv1.Candidate {
-	all := everybody
-	if o.Conditions.Replicas == 0 {
-		all = cheapest(c.providers, &o.Problem)
-	}
-	judges := func(p *providerv1.Candidate) bool {
-		_, found := slices.BinarySearch(s.owners, ownerOf(p))
-		return found && ownerOf(p) != ownerOf(&c.lead)
-	}
-	if k := &o.Conditions; c.referees < max(k.Auditors, k.Custodians)+k.Copies() && slices.ContainsFunc(all, judges) {
-		all = slices.DeleteFunc(slices.Clone(all), judges)
-	}
-	return all[:min(len(all), job.MaxParties)]
-}
-
-// afford prices an order for the longest beginning of a team, cheapest first, that a price
+// afford prices an order for the longest beginning of a team that a price
 // of at most limit pays, or for as few as the order wants. A longer one is never cheaper,
 // so it is found by halves.
-func (s *stock) afford(b *bid, team []*providerv1.Candidate, o *job.Order, limit uint64) []*providerv1.Candidate {
-	rates := make([]job.Rates, len(team)) // the dearest of each beginning
-	for i, p := range team {
-		rates[i] = ratesOf(p)
-		if i > 0 {
-			rates[i] = rates[i-1].Dearest(rates[i])
-		}
+func (s *stock) afford(b *bid, t team, o *job.Order, limit uint64) team {
+	quote := func(n int) team { s.quote(b, o, t[n-1].dearest); return t[:n] }
+	if quote(len(t)); b.obstacle == nil && b.quote.Price <= limit {
+		return t
 	}
-	quote := func(n int) []*providerv1.Candidate { s.quote(b, o, rates[n-1]); return team[:n] }
-	if quote(len(team)); b.obstacle == nil && b.quote.Price <= limit {
-		return team
-	}
-	least := min(o.Conditions.Bid().Providers, len(team))
-	more := sort.Search(len(team)-least, func(i int) bool {
+	least := min(o.Conditions.Bid().Providers, len(t))
+	more := sort.Search(len(t)-least, func(i int) bool {
 		quote(least + i + 1)
-		return b.quote.Unit > 0 && (b.obstacle != nil || b.quote.Price > limit) || tooMuch(rates[least+i], &o.Problem)
+		return b.quote.Unit > 0 && (b.obstacle != nil || b.quote.Price > limit) || tooMuch(t[least+i].dearest, &o.Problem)
 	})
 	if quote(least + more); b.obstacle != nil { // priced at nothing, or all of them too dear
 		return quote(least)
 	}
-	return team[:least+more]
+	return t[:least+more]
 }
 
 // tooMuch reports whether the pay of a unit cannot be counted.
@@ -358,6 +372,7 @@ func tooMuch(r job.Rates, p *job.Problem) bool {
 // quote prices an order at the rates of the dearest of a team.
 func (s *stock) quote(b *bid, o *job.Order, dearest job.Rates) {
 	p, terms := &o.Problem, &o.Conditions
+	s.work++
 	b.quote, b.obstacle = job.NewQuote(p, terms, dearest, b.fee, s.rules.Tariff)
 	if b.obstacle == nil {
 		// A provider with a long record is audited least, and its bond is highest.
@@ -367,40 +382,72 @@ func (s *stock) quote(b *bid, o *job.Order, dearest job.Rates) {
 	}
 }
 
-// cheapest returns peers, the cheapest for an order's units first.
-func cheapest(peers []providerv1.Candidate, p *job.Problem) []*providerv1.Candidate {
-	type priced struct {
-		peer *providerv1.Candidate
-		pay  uint64
-	}
-	list := make([]priced, len(peers))
-	for i := range peers {
-		pay, err := ratesOf(&peers[i]).Pay(p.UnitFLOPs(), p.StepBytes*uint64(p.Steps))
-		if err != nil {
-			pay = math.MaxUint64
-		}
-		list[i] = priced{&peers[i], pay}
-	}
-	slices.SortStableFunc(list, func(x, y priced) int { return cmp.Compare(x.pay, y.pay) })
-	out := make([]*providerv1.Candidate, len(list))
-	for i := range out {
-		out[i] = list[i].peer
-	}
-	return out
+// team is providers, the cheapest for an order's units first. Offers share it, so it is not changed.
+type team []member
+
+// member is a provider of a team.
+type member struct {
+	*providerv1.Candidate
+	pay     uint64    // of a unit
+	dearest job.Rates // of those up to this one
+	judge   string    // its owner, if that owns an active validator too
 }
 
-// weight returns what it takes to price everything for an order: how many providers are ranked, and as
-// much as a few more for each offer. Where each offer has all of them for its team, they are ranked once,
-// and looked at by each.
-func (s *stock) weight(o *job.Order) int {
-	n, offers := 0, len(s.clusters)
-	for i := range s.clusters {
-		n += len(s.clusters[i].providers)
+// rank returns the providers behind offers. Those behind the offer that an order is leased to compute
+// it. Places of replicas are drawn from those behind all offers: a lead could fill its own cluster
+// with accomplices.
+func (s *stock) rank(p *job.Problem, clusters []cluster) team {
+	n := 0
+	for i := range clusters {
+		n += len(clusters[i].providers)
 	}
-	if o.Conditions.Replicas > 0 {
-		return n + offers*(8+min(n, job.MaxParties)/4)
+	s.work += n
+	t := make(team, 0, n)
+	for i := range clusters {
+		for j := range clusters[i].providers {
+			x := member{Candidate: &clusters[i].providers[j]}
+			var err error
+			if x.pay, err = ratesOf(x.Candidate).Pay(p.UnitFLOPs(), p.StepBytes*uint64(p.Steps)); err != nil {
+				x.pay = math.MaxUint64
+			}
+			if owner := ownerOf(x.Candidate); s.owners[owner] {
+				x.judge = owner
+			}
+			t = append(t, x)
+		}
 	}
-	return n + 8*offers
+	slices.SortStableFunc(t, func(x, y member) int { return cmp.Compare(x.pay, y.pay) })
+	return t.sum()
+}
+
+// sum enters the dearest rates of each beginning.
+func (t team) sum() team {
+	for i := range t {
+		t[i].dearest = ratesOf(t[i].Candidate)
+		if i > 0 {
+			t[i].dearest = t[i-1].dearest.Dearest(t[i].dearest)
+		}
+	}
+	return t
+}
+
+// without returns a team without some of its members.
+func (s *stock) without(t team, some func(*member) bool) team {
+	s.work += len(t) / passed
+	first := 0
+	for first < len(t) && !some(&t[first]) {
+		first++
+	}
+	if first == len(t) {
+		return t
+	}
+	out := append(make(team, 0, len(t)), t[:first]...)
+	for i := first; i < len(t); i++ {
+		if !some(&t[i]) {
+			out = append(out, t[i])
+		}
+	}
+	return out.sum()
 }
 
 // referees returns the validators that are independent of the owner of a lead.
@@ -415,6 +462,15 @@ func (s *stock) referees(owner string) (out []*providerv1.Candidate) {
 
 // ownerOf returns who owns a candidate: itself, if it has declared nobody.
 func ownerOf(c *providerv1.Candidate) string { return cmp.Or(c.Owner, c.Account) }
+
+// peers returns the members alone.
+func (t team) peers() []*providerv1.Candidate {
+	out := make([]*providerv1.Candidate, len(t))
+	for i := range t {
+		out[i] = t[i].Candidate
+	}
+	return out
+}
 
 // parties returns peers as leases know them, in account order.
 func parties(peers []*providerv1.Candidate) []job.Party {

@@ -23,8 +23,8 @@ const (
 	maxRetries   = 64      // orders that it tries again with the clusters that have improved
 	maxLooks     = 256     // orders that it looks at to find those
 	maxBegins    = 4       // offers that it tries for an order, if a lease cannot begin
-	maxWeighed   = 1 << 17 // providers that it weighs for orders that are due
-	maxReweighed = 1 << 15 // providers that it weighs for the others
+	maxWeighed   = 1 << 17 // providers that it weighs for orders that are due before it begins with none more
+	maxReweighed = 1 << 15 // providers that it weighs likewise for the others
 	maxImproved  = 64      // clusters that have improved that it looks at
 	maxExpired   = 128     // orders whose time has run out that it refunds, the longest due first
 	maxForgotten = 64      // orders that ended without a lease that it forgets, the oldest first
@@ -136,7 +136,7 @@ func (b book) tryDue(ctx context.Context, orders []canon.Hash) error {
 	if err != nil {
 		return err
 	}
-	s, seen, err := b.stock(ctx, sdk.UnwrapSDKContext(ctx).BlockHeight(), from)
+	s, seen, err := b.stock(ctx, sdk.UnwrapSDKContext(ctx).BlockHeight(), from, b.registry.Leads)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (b book) tryImproved(ctx context.Context) error {
 	}
 	var s stock
 	if all {
-		s, _, err = b.stock(ctx, sdk.UnwrapSDKContext(ctx).BlockHeight(), turnOf(ctx))
+		s, _, err = b.stock(ctx, sdk.UnwrapSDKContext(ctx).BlockHeight(), turnOf(ctx), b.registry.Leads)
 	} else {
 		s, err = b.stockOf(ctx, sdk.UnwrapSDKContext(ctx).BlockHeight(), improved)
 	}
@@ -174,16 +174,16 @@ func (b book) tryImproved(ctx context.Context) error {
 	return b.try(ctx, &s, orders, maxReweighed, func(uint64) error { return nil })
 }
 
-// try tries orders with what is on offer, as many of them as it may weigh providers for, and hands
+// try tries orders with what is on offer until it has weighed so many providers, and hands
 // the numbers of those that nobody met to failed.
 func (b book) try(ctx context.Context, s *stock, orders []canon.Hash, weighed int, failed func(uint64) error) error {
-	for i, id := range orders {
+	for _, id := range orders {
+		if s.work >= weighed {
+			break
+		}
 		o, p, err := b.Order(ctx, id)
 		if err != nil {
 			return err
-		}
-		if weighed -= s.weight(&o); weighed < 0 && i > 0 {
-			return nil // they are due in the next block as well
 		}
 		if p.Status != marketv1.STATUS_OPEN || s.part && o.Conditions.Replicas > 0 { // who improved alone would be all who are drawn from
 			continue
@@ -204,7 +204,7 @@ func (b book) try(ctx context.Context, s *stock, orders []canon.Hash, weighed in
 func (b book) lease(ctx context.Context, s *stock, id canon.Hash, o *job.Order, p marketv1.Posting) (bool, error) {
 	var offers []auction.Offer
 	bids := map[string]bid{}
-	for _, x := range s.bids(o) {
+	for _, x := range s.bids(o, false) {
 		if x.obstacle == nil {
 			offers = append(offers, x.Offer)
 			bids[x.Validator] = x
@@ -233,7 +233,7 @@ func (b book) lease(ctx context.Context, s *stock, id canon.Hash, o *job.Order, 
 // leaves of the maximum.
 func (b book) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *job.Order, p marketv1.Posting) error {
 	quote, err := b.leases.Begin(ctx, job.Match{
-		Order: *o, Lead: x.Validator, Owner: x.owner, FeeBps: x.fee, Providers: parties(x.team),
+		Order: *o, Lead: x.Validator, Owner: x.owner, FeeBps: x.fee, Providers: parties(x.team.peers()),
 		Validators: parties(s.referees(x.owner)), Params: s.rules, Deposit: p.Deposit,
 	})
 	if err != nil {

@@ -404,6 +404,50 @@ func TestMatchingIsBounded(t *testing.T) {
 	}
 }
 
+// Offers of validators that have taken their stake back are read by no block, and keep nobody's offer from
+// its turn. Whoever asks is told of them.
+func TestOffersWithoutStakeAreNotRead(t *testing.T) {
+	const hollow = 600
+	var crowd []chaintest.Option
+	for v := range hollow {
+		crowd = append(crowd, chaintest.Validator(fmt.Sprintf("f%d", v), 0))
+	}
+	c := newChain(t, crowd...)
+	post := func(ctx sdk.Context, v int) error {
+		return c.Market.PostOffer(ctx, marketv1.Offer{Validator: chaintest.Named(fmt.Sprintf("f%d", v)).String(), MaxLeases: 1})
+	}
+	worktest.Offer(c, "v0")
+	if err := c.Do(func(ctx sdk.Context) error { return post(ctx, 0) }); err != nil {
+		t.Fatal(err)
+	}
+	for height := range int64(8) { // wherever the block begins to look
+		ctx := c.Ctx()
+		for v := range hollow {
+			if err := post(ctx, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := worktest.Order()
+		if _, err := c.Market.PostOrder(ctx, &o, 0); err != nil {
+			t.Fatal(err)
+		}
+		l := &leases{}
+		if endBlock(t, c, ctx.WithBlockHeight(ctx.BlockHeight()+height), l); len(l.begun) != 1 {
+			t.Fatalf("%d leases began", len(l.begun))
+		}
+	}
+	o := worktest.Order()
+	o.Conditions.MaxPrice = 1000 // too little
+	c.Deliver(consumer, worktest.Post(o))
+	c.NextBlock(time.Second)
+	r := explain(t, c, o)
+	if len(r.Bids) != 2 || !slices.ContainsFunc(r.Bids, func(b marketv1.Bid) bool {
+		return strings.Contains(b.Obstacle, "its stake is below the minimum")
+	}) {
+		t.Fatalf("%+v", r.Bids)
+	}
+}
+
 // Orders that expire together are refunded over several blocks, and none of them is
 // leased meanwhile.
 func TestManyOrdersExpireOverSeveralBlocks(t *testing.T) {

@@ -29,6 +29,8 @@ type Registry interface {
 	Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error)
 	// Candidate returns a validator as a candidate.
 	Candidate(ctx context.Context, validator sdk.AccAddress) (providerv1.Candidate, error)
+	// Leads visits the validators with the least stake or more, from an account on until before another.
+	Leads(ctx context.Context, from, until sdk.AccAddress, visit func(sdk.AccAddress) (stop bool, err error)) error
 	// Providers returns those with the least stake or more: at most so many, from an account on and
 	// then from the first. Validators returns at most so many of those with the most stake.
 	Providers(ctx context.Context, validator, from sdk.AccAddress, most int) ([]providerv1.Candidate, error)

@@ -101,12 +101,12 @@ func (q queryServer) Quote(ctx context.Context, r *marketv1.QueryQuoteRequest) (
 
 // explain prices all offers for an order and names the one that would win.
 func (q queryServer) explain(ctx context.Context, o *job.Order) (out []marketv1.Bid, winner string, err error) {
-	s, _, err := q.stock(ctx, math.MaxInt64, turnOf(ctx))
+	s, _, err := q.stock(ctx, math.MaxInt64, turnOf(ctx), q.posted)
 	if err != nil {
 		return nil, "", err
 	}
 	var offers []auction.Offer
-	for _, b := range s.bids(o) {
+	for _, b := range s.bids(o, true) {
 		x := marketv1.Bid{
 			Validator: b.Validator, Price: b.Price, UnitPrice: b.quote.Unit, Fee: b.quote.Fee, Burn: b.quote.Burn, Tax: b.quote.Tax,
 			Bond: b.bond, Deposit: b.deposit, Providers: uint32(b.Providers), Referees: uint32(b.Referees),

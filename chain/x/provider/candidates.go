@@ -167,6 +167,21 @@ func (c candidates) Candidate(ctx context.Context, validator sdk.AccAddress) (pr
 	return found, err
 }
 
+// Leads visits the validators that are candidates, in account order: from an account on, until before
+// another.
+func (c candidates) Leads(ctx context.Context, from, until sdk.AccAddress, visit func(sdk.AccAddress) (stop bool, err error)) error {
+	part := collections.NewPrefixedPairRange[string, sdk.AccAddress](providerv1.ROLE_VALIDATOR.String())
+	if from != nil {
+		part.StartInclusive(from)
+	}
+	if until != nil {
+		part.EndExclusive(until)
+	}
+	return c.all.Walk(ctx, part, func(at collections.Pair[string, sdk.AccAddress], _ providerv1.Candidate) (bool, error) {
+		return visit(at.K2())
+	})
+}
+
 // Providers returns the candidates that work under a validator: at most so many, from an
 // account on and then from the first, in account order.
 func (c candidates) Providers(ctx context.Context, validator, from sdk.AccAddress, most int) ([]providerv1.Candidate, error) {

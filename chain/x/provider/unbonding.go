@@ -35,6 +35,16 @@ func (u unbonding) hold(ctx context.Context, account sdk.AccAddress, until int64
 	return errors.Join(u.queue.Set(ctx, at, had+amount), u.of.Set(ctx, collections.Join(account, until))) // no overflow: it is part of the supply
 }
 
+// Unbonding returns what of an account's stake waits to come back, in utally.
+func (u unbonding) Unbonding(ctx context.Context, account sdk.AccAddress) (sum uint64, err error) {
+	err = u.of.Walk(ctx, collections.NewPrefixedPairRange[sdk.AccAddress, int64](account), func(at collections.Pair[sdk.AccAddress, int64]) (bool, error) {
+		amount, err := u.queue.Get(ctx, collections.Join(at.K2(), account))
+		sum += amount // no overflow: it is part of the supply
+		return false, err
+	})
+	return sum, err
+}
+
 // release pays back what has been held for its time.
 func (u unbonding) release(ctx context.Context) error {
 	due, err := u.first(ctx, collections.NewPrefixUntilPairRange[int64, sdk.AccAddress](module.Now(ctx)), maxUnbonded)

@@ -155,14 +155,18 @@ func (w *World) branch(s *Script) *play {
 	return p
 }
 
-// wealth returns what an account owns, in utally: balance and stake.
+// wealth returns what an account owns, in utally: balance and stake, also what it has withdrawn.
 func (p *play) wealth(name string) uint64 {
 	a := named(name)
 	sum := p.Bank.GetAllBalances(p.ctx, a.Address).AmountOf("utally").Uint64()
 	if peer, err := p.Provider.Get(p.ctx, a.Address); err == nil {
 		sum += peer.Stake
 	}
-	return sum
+	withdrawn, err := p.Provider.Unbonding(p.ctx, a.Address)
+	if err != nil {
+		p.fail("halt", "what %s has withdrawn: %v", name, err)
+	}
+	return sum + withdrawn
 }
 
 // people are the accounts that names stand for: their keys take a while to make.

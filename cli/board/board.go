@@ -1,44 +1,35 @@
-package cli
+// Package board draws the demo on a terminal: rounds, units, workers, audits and the search of a
+// dispute, ten times a second.
+//
+// Call [Show].
+//
+// Invariant: it only reads what the demo tells; nothing waits for a frame.
+package board
 
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"strings"
 	"sync"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/demo"
 )
 
-// logName is the file in the demo's directory that takes log lines while the
-// picture has the terminal.
-const logName = "demo.log"
-
-// picture runs the demo behind a board that is drawn anew as things change.
-func (e *env) picture(ctx context.Context, o *demo.Options) (*demo.Report, error) {
+// Show runs the demo behind a board on a terminal that is drawn anew as things change. Ctrl-C and q
+// stop the demo; what it logs must go elsewhere.
+func Show(ctx context.Context, in io.Reader, out io.Writer, o *demo.Options) (r *demo.Report, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(filepath.Join(o.Dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if o.Log, err = e.logger(file); err != nil {
-		return nil, err
-	}
 	s := &sight{cancel: cancel}
-	p := tea.NewProgram(s, tea.WithInput(e.in), tea.WithOutput(e.out), tea.WithoutSignalHandler())
+	p := tea.NewProgram(s, tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())
 	o.Board = s.set
-	var r *demo.Report
 	go func() {
 		r, err = demo.Run(ctx, *o)
 		p.Send(finished{})
@@ -49,12 +40,12 @@ func (e *env) picture(ctx context.Context, o *demo.Options) (*demo.Report, error
 	return r, err
 }
 
-// finished tells the picture that the demo has ended.
+// finished tells the board that the demo has ended.
 type finished struct{}
 
 type tick struct{}
 
-// sight is the picture's state: the newest board.
+// sight is what is drawn: the newest state of the demo.
 type sight struct {
 	cancel context.CancelFunc
 	mu     sync.Mutex
@@ -92,7 +83,7 @@ func (s *sight) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyMsg:
 		if m.Type == tea.KeyCtrlC || m.String() == "q" {
 			s.leave = true
-			s.cancel() // the demo stops, and then the picture
+			s.cancel() // the demo stops, and then the board
 		}
 	}
 	return s, nil
@@ -134,16 +125,12 @@ func (s *sight) View() string {
 	}
 	v.WriteString("\n")
 	for _, l := range b.Lines {
-		fmt.Fprintln(&v, faint.Render(clip(l, s.width)))
+		if s.width > 1 { // 0 until the terminal has told
+			l = ansi.Truncate(l, s.width-1, "")
+		}
+		fmt.Fprintln(&v, faint.Render(l))
 	}
 	return v.String()
-}
-
-func clip(s string, width int) string {
-	if r := []rune(s); width > 1 && len(r) > width-1 {
-		return string(r[:width-1])
-	}
-	return s
 }
 
 func units(us []job.Status) string {
