@@ -15,6 +15,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,19 +42,11 @@ var works = map[home.Role][]work{
 
 // Run registers a home's peer and works until ctx is done, which is no error.
 func Run(ctx context.Context, h *home.Home, env *role.Env) error {
-	for err := Register(ctx, h, env); err != nil; err = Register(ctx, h, env) {
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case !client.CatchingUp(err):
-			return err
-		}
-		env.Log.Info("waiting until the node has caught up with the network, and can take a transaction")
-		select {
-		case <-time.After(syncPause):
-		case <-ctx.Done():
-			return nil
-		}
+	err := onceCaughtUp(ctx, env.Log, func() error { return Register(ctx, h, env) })
+	if ctx.Err() != nil {
+		return nil
+	} else if err != nil {
+		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
 	player := disputer.New(inner, env)
@@ -65,12 +58,28 @@ func Run(ctx context.Context, h *home.Home, env *role.Env) error {
 	if h.Settings.Role != home.Consumer {
 		group.Go(func() error { return common(inner, h, env, player) })
 	}
-	err := group.Wait()
+	err = group.Wait()
 	player.Wait()
 	if ctx.Err() == nil {
 		return err
 	}
 	return nil
+}
+
+// onceCaughtUp does what a node refuses while it reads the blocks of the past, as soon as it takes it.
+func onceCaughtUp(ctx context.Context, log *slog.Logger, do func() error) error {
+	for {
+		err := do()
+		if !client.CatchingUp(err) {
+			return err
+		}
+		log.Info("waiting until the node has caught up with the network, and can take a transaction")
+		select {
+		case <-time.After(syncPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // syncPause is between two looks at a node that reads the blocks of the past.
