@@ -175,6 +175,8 @@ func (s Status) String() string {
 // Unit is one unit's current attempt.
 type Unit struct {
 	Status    Status
+	Plain     bool // its provider has shown that it was not forced
+	Sealed    bool // all replicas have committed: what they will show is fixed
 	Attempt   int
 	Provider  string
 	Audited   int        // segments that each auditor draws
@@ -185,11 +187,9 @@ type Unit struct {
 	Audits    []Audit       // drawn with them
 	Questions []Question    // open questions to its custodians
 	Withheld  []string      // providers of earlier attempts whose data could not be had
-	Plain     bool          // its provider has shown that it was not forced
 	Replicas  []Replica     // who computes it beside one another, in the order of the draw; once it is received those beside Provider
 	Results   []Result      // what these have shown, until one is its receipt
 	Missed    []string      // who has lost a place in this attempt
-	Sealed    bool          // all replicas have committed: what they will show is fixed
 
 	// Protocol times in ms, 0 while they do not apply.
 	Due       int64 // the receipt, then the attestations and audits, then the forced draw, by then

@@ -232,7 +232,11 @@ func (s msgServer) Merge(ctx context.Context, m *workv1.MsgMerge) (*workv1.MsgMe
 	}
 	// It will be taken, once: so what it reads of a round of many shards costs no gas, of
 	// which a transaction might not have enough.
-	_, err = s.apply(ungassed(ctx), id, e)
+	ctx = ungassed(ctx)
+	if err := s.leases.readPart(ctx, id, l, l.Touched(e, module.Now(ctx))); err != nil {
+		return nil, err
+	}
+	_, err = s.applyLoaded(ctx, id, l, e)
 	return &workv1.MsgMergeResponse{}, err
 }
 

@@ -121,12 +121,17 @@ func (s *leaseStore) load(ctx context.Context, id canon.Hash, touched func(*job.
 	}
 	l.MakeSkeleton()
 	module.Charge(ctx, gasUnit*uint64(len(l.Units)), "skeleton")
-	l.part = touched(&l.Lease)
-	l.See(l.part.Units)
+	return l, s.readPart(ctx, id, l, touched(&l.Lease))
+}
+
+// readPart reads a part of a lease of which the skeleton was read.
+func (s *leaseStore) readPart(ctx context.Context, id canon.Hash, l *loaded, part job.Part) error {
+	l.part = part
+	l.See(part.Units)
 	if err := s.fill(ctx, id, l); err != nil {
-		return nil, fmt.Errorf("read parts of lease %s: %w", id, err)
+		return fmt.Errorf("read parts of lease %s: %w", id, err)
 	}
-	return l, nil
+	return nil
 }
 
 // fill reads the parts of a lease that its part names.
