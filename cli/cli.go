@@ -118,7 +118,7 @@ Sell the computation of an idle machine:  tally provide`,
 	root.SetCompletionCommandGroupID("other")
 	root.AddCommand(
 		e.train(), e.batch(), e.order(), e.verify(),
-		e.demo(), e.devnet(), e.validator(), e.provide(), e.watch(),
+		e.demo(), e.devnet(), e.validator(), e.provide(), e.watch(), (&reader{e: e}).powerOf(),
 		e.keys(), e.tx(), e.query(),
 		e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
 	)

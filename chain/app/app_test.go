@@ -218,7 +218,7 @@ func TestExportImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := start(t, state)
+	again := start(t, state, c.Now())
 	ctx := again.NewContext(false)
 	if err := again.CheckInvariants(ctx); err != nil {
 		t.Fatal(err)
@@ -241,13 +241,13 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-func start(t *testing.T, state json.RawMessage) *app.App {
+func start(t *testing.T, state json.RawMessage, at time.Time) *app.App {
 	t.Helper()
 	a, err := app.New(log.NewNopLogger(), dbm.NewMemDB(), chaintest.ChainID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.InitChain(&abci.RequestInitChain{ChainId: chaintest.ChainID, AppStateBytes: state}); err != nil {
+	if _, err := a.InitChain(&abci.RequestInitChain{ChainId: chaintest.ChainID, Time: at, AppStateBytes: state}); err != nil {
 		t.Fatal(err)
 	}
 	return a

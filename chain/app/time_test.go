@@ -35,7 +35,7 @@ func TestPauseCountsUpToTheGap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again := start(t, state); module.Lost(again.NewContext(false)) != module.Lost(c.Ctx()) {
+	if again := start(t, state, c.Now()); module.Lost(again.NewContext(false)) != module.Lost(c.Ctx()) {
 		t.Fatal("an export loses what time does not count")
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/money"
+	"github.com/tally-network/tally/core/power"
 )
 
 // What an order says of its cost is bound by its programs, see docs/adr/0036-sound-costs.md.
@@ -14,7 +15,7 @@ import (
 // burnt for it: padding that nobody can tell from work is paid for.
 
 // UT is the floating-point operations of one ut of power.
-const UT = 432_000_000_000
+const UT = power.UT
 
 // ExposeCost shows that an order, or the program of its steps or merges, says something wrong
 // about what it costs.

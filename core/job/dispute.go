@@ -371,9 +371,8 @@ func (l *Lease) convict(c Dispute, now int64) (effects []Effect, err error) {
 	l.bar(c.Defender)
 	if s.reason == ForLead {
 		l.dismiss(c.Defender)
-	} else {
-		effects = append(effects, Effect{Kind: Discredit, Account: c.Defender})
 	}
+	effects = append(effects, Effect{Kind: Discredit, Account: c.Defender})
 	if l.Reserve.of(c.Defender, s.reason).Claims > 0 {
 		held -= s.kept
 	}

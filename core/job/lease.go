@@ -381,7 +381,7 @@ const (
 	Insure                    // Account out of the insurance fund
 	Credit                    // Account with computing power
 	Vouch                     // for Amount valid units of Account
-	Discredit                 // Account: its record of valid units begins anew
+	Discredit                 // Account: its record of valid units begins anew, and its computing power
 	Lock                      // money of Account, until it is unlocked
 	Unlock                    // what is locked, to Account
 	Jail                      // Account: no new work for a while

@@ -63,6 +63,9 @@ type Dispute struct {
 	Reason   string `json:"reason,omitempty"` // why it ended; empty while it is open
 }
 
+// Escrow is the account in which the market holds what orders have locked.
+var Escrow = authtypes.NewModuleAddress("market").String()
+
 // InsuranceFund is the account that is left what a slash does not pay out.
 var InsuranceFund = authtypes.NewModuleAddress(job.Insurance).String()
 

@@ -3,6 +3,7 @@ package power
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -14,7 +15,9 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/core/power"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 )
 
@@ -45,14 +48,14 @@ func ValidateGenesis(g *powerv1.GenesisState) error {
 		seen[v.Account], seen[string(v.ConsensusKey)] = true, true
 	}
 	clear(seen)
-	for i, e := range g.Earned {
-		if _, err := address.Parse(e.Account); err != nil {
-			return fmt.Errorf("power genesis: earned %d: %w", i, err)
+	for i, r := range g.Records {
+		if _, err := address.Parse(r.Account); err != nil {
+			return fmt.Errorf("power genesis: record %d: %w", i, err)
 		}
-		if e.MicroUt == 0 || seen[e.Account] {
-			return fmt.Errorf("power genesis: earned %s: want one positive entry for an account", e.Account)
+		if seen[r.Account] {
+			return fmt.Errorf("power genesis: account %s has two records", r.Account)
 		}
-		seen[e.Account] = true
+		seen[r.Account] = true
 	}
 	return nil
 }
@@ -64,16 +67,36 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *powerv1.GenesisState) error
 			return err
 		}
 	}
-	for _, e := range g.Earned {
-		account, err := address.Parse(e.Account)
+	origin := g.OriginMs
+	if origin == 0 {
+		origin = module.Now(ctx)
+	}
+	if err := k.origin.Set(ctx, origin); err != nil {
+		return err
+	}
+	h, err := k.hour(ctx)
+	if err != nil {
+		return err
+	}
+	var all power.Record
+	for i := range g.Records {
+		r := &g.Records[i]
+		account, err := address.Parse(r.Account)
 		if err != nil {
 			return err
 		}
-		if err := k.earned.Set(ctx, account, e.MicroUt); err != nil {
+		own, err := fromProto(r)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(own.Drilling.Check(h), own.Training.Check(h)); err != nil {
+			return fmt.Errorf("power genesis: %s: %w", r.Account, err)
+		}
+		if err := errors.Join(all.Join(own), k.records.Set(ctx, account, *r)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return k.all.Set(ctx, toProto("", &all))
 }
 
 // ValidatorUpdates returns the whole set as consensus wants it at genesis.
@@ -96,15 +119,18 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*powerv1.GenesisState, erro
 	if err != nil {
 		return nil, err
 	}
-	err = k.earned.Walk(ctx, nil, func(a sdk.AccAddress, micro uint64) (bool, error) {
-		g.Earned = append(g.Earned, powerv1.Earned{Account: a.String(), MicroUt: micro})
+	if g.OriginMs, err = k.origin.Get(ctx); err != nil {
+		return nil, err
+	}
+	err = k.records.Walk(ctx, nil, func(_ sdk.AccAddress, r powerv1.Record) (bool, error) {
+		g.Records = append(g.Records, r)
 		return false, nil
 	})
 	return g, err
 }
 
-// Invariant: the set is not empty, and each validator is stored under the
-// address of its key.
+// Invariant: the set is not empty, each validator is stored under the address of its key, and records
+// add up.
 func (k *Keeper) Invariant(ctx context.Context) error {
 	n := 0
 	err := k.validators.Walk(ctx, nil, func(a []byte, v powerv1.Validator) (bool, error) {
@@ -117,5 +143,31 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err == nil && n == 0 {
 		err = fmt.Errorf("no validators: %w", collections.ErrNotFound)
 	}
-	return err
+	return errors.Join(err, k.addUp(ctx))
+}
+
+// addUp returns an error unless the records of accounts add up to that of all.
+func (k *Keeper) addUp(ctx context.Context) error {
+	var sum power.Record
+	err := k.records.Walk(ctx, nil, func(a sdk.AccAddress, r powerv1.Record) (bool, error) {
+		own, err := fromProto(&r)
+		if err == nil && r.Account != a.String() {
+			err = fmt.Errorf("the record of %s is that of %s", a, r.Account)
+		}
+		if err == nil {
+			err = sum.Join(own)
+		}
+		return err != nil, err
+	})
+	if err != nil {
+		return err
+	}
+	all, err := k.together(ctx)
+	if err != nil {
+		return err
+	}
+	if got, want := toProto("", all), toProto("", &sum); got.String() != want.String() {
+		return fmt.Errorf("the records add up to %v, and all together have %v", want, got)
+	}
+	return nil
 }

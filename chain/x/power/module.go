@@ -49,7 +49,7 @@ func (Module) RegisterInterfaces(codectypes.InterfaceRegistry) {}
 
 // RegisterServices implements the SDK's HasServices.
 func (m Module) RegisterServices(c sdkmodule.Configurator) {
-	powerv1.RegisterQueryServer(c.QueryServer(), queryServer{m.keeper})
+	powerv1.RegisterQueryServer(c.QueryServer(), NewQueryServer(m.keeper))
 }
 
 // RegisterGRPCGatewayRoutes implements the SDK's AppModuleBasic.

@@ -15,25 +15,56 @@ import (
 
 type queryServer struct{ k *Keeper }
 
+// NewQueryServer returns what answers the queries of the module.
+func NewQueryServer(k *Keeper) powerv1.QueryServer { return queryServer{k} }
+
 func (q queryServer) Validators(ctx context.Context, r *powerv1.QueryValidatorsRequest) (*powerv1.QueryValidatorsResponse, error) {
 	vs, page, err := query.CollectionPaginate(ctx, q.k.validators, r.Pagination,
 		func(_ []byte, v powerv1.Validator) (powerv1.Validator, error) { return v, nil })
 	return &powerv1.QueryValidatorsResponse{Validators: vs, Pagination: page}, err
 }
 
-func (q queryServer) Earned(ctx context.Context, r *powerv1.QueryEarnedRequest) (*powerv1.QueryEarnedResponse, error) {
+func (q queryServer) Account(ctx context.Context, r *powerv1.QueryAccountRequest) (*powerv1.QueryAccountResponse, error) {
 	account, err := address.Parse(r.Account)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	micro, err := q.k.Earned(ctx, account)
-	return &powerv1.QueryEarnedResponse{Earned: powerv1.Earned{Account: r.Account, MicroUt: micro}}, err
+	h, err := q.k.hour(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own, err := q.k.record(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	return &powerv1.QueryAccountResponse{Power: worth(r.Account, own, h)}, nil
 }
 
-func (q queryServer) AllEarned(ctx context.Context, r *powerv1.QueryAllEarnedRequest) (*powerv1.QueryAllEarnedResponse, error) {
-	es, page, err := query.CollectionPaginate(ctx, q.k.earned, r.Pagination,
-		func(a sdk.AccAddress, micro uint64) (powerv1.Earned, error) {
-			return powerv1.Earned{Account: a.String(), MicroUt: micro}, nil
+func (q queryServer) Accounts(ctx context.Context, r *powerv1.QueryAccountsRequest) (*powerv1.QueryAccountsResponse, error) {
+	h, err := q.k.hour(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, page, err := query.CollectionPaginate(ctx, q.k.records, r.Pagination,
+		func(_ sdk.AccAddress, x powerv1.Record) (powerv1.Power, error) {
+			own, err := fromProto(&x)
+			if err != nil {
+				return powerv1.Power{}, err
+			}
+			return worth(x.Account, own, h), nil
 		})
-	return &powerv1.QueryAllEarnedResponse{Earned: es, Pagination: page}, err
+	return &powerv1.QueryAccountsResponse{Powers: all, Pagination: page}, err
+}
+
+func (q queryServer) Total(ctx context.Context, _ *powerv1.QueryTotalRequest) (*powerv1.QueryTotalResponse, error) {
+	h, err := q.k.hour(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := q.k.together(ctx)
+	if err != nil {
+		return nil, err
+	}
+	third, err := all.Third(h)
+	return &powerv1.QueryTotalResponse{Power: worth("", all, h), Third: third}, err
 }

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	errorsmod "cosmossdk.io/errors"
@@ -154,7 +155,7 @@ func (k *Keeper) executeEffect(ctx context.Context, id canon.Hash, e job.Effect,
 	case job.Vouch:
 		return k.stakes.Vouch(ctx, account, e.Amount)
 	case job.Discredit:
-		return k.stakes.Discredit(ctx, account)
+		return errors.Join(k.stakes.Discredit(ctx, account), k.power.Forfeit(ctx, account))
 	}
 	return fmt.Errorf("effect %v is unknown", e.Kind)
 }

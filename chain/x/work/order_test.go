@@ -16,11 +16,11 @@ import (
 
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/market"
-	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/power"
 	"github.com/tally-network/tally/core/tensor"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
@@ -115,9 +115,9 @@ func TestOrderFromPostToSettlement(t *testing.T) {
 	}
 	// p0 and p1 computed two units each.
 	for _, n := range worktest.Providers[:2] {
-		got, err := p.Power.Earned(p.Ctx(), chaintest.Named(n).Address)
-		if err != nil || got != 2*p.Order.Problem.UnitFLOPs()/power.FlopsPerMicroUT {
-			t.Errorf("%s earned %d: %v", n, got, err)
+		got, err := powerv1.NewQueryClient(p.Chain).Account(context.Background(), &powerv1.QueryAccountRequest{Account: chaintest.Named(n).String()})
+		if want := 2 * p.Order.Problem.UnitFLOPs() / power.MicroUT; err != nil || got.Power.TrainingTotal != want || got.Power.Effective != want/10*6+want%10*6/10 {
+			t.Errorf("%s has %v, want %d: %v", n, got, want, err)
 		}
 	}
 	booked, err := marketv1.NewQueryClient(p.Chain).Order(context.Background(), &marketv1.QueryOrderRequest{Order: p.ID.String()})

@@ -77,6 +77,8 @@ func (n *neighbours) Resume(context.Context, sdk.AccAddress) error { return nil 
 
 func (n *neighbours) Credit(context.Context, sdk.AccAddress, uint64) error { return nil }
 
+func (n *neighbours) Forfeit(context.Context, sdk.AccAddress) error { return nil }
+
 func (n *neighbours) Value(context.Context) (canon.Hash, bool, error) { return canon.Hash{}, true, nil }
 
 func (n *neighbours) Tax(context.Context, canon.Hash, string, uint64) error { return n.err }

@@ -25,9 +25,10 @@ const _ = proto.GoGoProtoPackageIsVersion3 // please upgrade the proto package
 
 // EventCredited says that verified computation was added to an account.
 type EventCredited struct {
-	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
-	Flops   uint64 `protobuf:"varint,2,opt,name=flops,proto3" json:"flops,omitempty"`
-	MicroUt uint64 `protobuf:"varint,3,opt,name=micro_ut,json=microUt,proto3" json:"micro_ut,omitempty"`
+	Account   string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	Flops     uint64 `protobuf:"varint,2,opt,name=flops,proto3" json:"flops,omitempty"`
+	Total     uint64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
+	Effective uint64 `protobuf:"varint,4,opt,name=effective,proto3" json:"effective,omitempty"`
 }
 
 func (m *EventCredited) Reset()         { *m = EventCredited{} }
@@ -77,37 +78,100 @@ func (m *EventCredited) GetFlops() uint64 {
 	return 0
 }
 
-func (m *EventCredited) GetMicroUt() uint64 {
+func (m *EventCredited) GetTotal() uint64 {
 	if m != nil {
-		return m.MicroUt
+		return m.Total
+	}
+	return 0
+}
+
+func (m *EventCredited) GetEffective() uint64 {
+	if m != nil {
+		return m.Effective
+	}
+	return 0
+}
+
+// EventForfeited says that an account was convicted, and has no computing power left.
+type EventForfeited struct {
+	Account   string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	Effective uint64 `protobuf:"varint,2,opt,name=effective,proto3" json:"effective,omitempty"`
+}
+
+func (m *EventForfeited) Reset()         { *m = EventForfeited{} }
+func (m *EventForfeited) String() string { return proto.CompactTextString(m) }
+func (*EventForfeited) ProtoMessage()    {}
+func (*EventForfeited) Descriptor() ([]byte, []int) {
+	return fileDescriptor_215f8d63c7247854, []int{1}
+}
+func (m *EventForfeited) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventForfeited) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventForfeited.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventForfeited) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventForfeited.Merge(m, src)
+}
+func (m *EventForfeited) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventForfeited) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventForfeited.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventForfeited proto.InternalMessageInfo
+
+func (m *EventForfeited) GetAccount() string {
+	if m != nil {
+		return m.Account
+	}
+	return ""
+}
+
+func (m *EventForfeited) GetEffective() uint64 {
+	if m != nil {
+		return m.Effective
 	}
 	return 0
 }
 
 func init() {
 	proto.RegisterType((*EventCredited)(nil), "tally.power.v1.EventCredited")
+	proto.RegisterType((*EventForfeited)(nil), "tally.power.v1.EventForfeited")
 }
 
 func init() { proto.RegisterFile("tally/power/v1/event.proto", fileDescriptor_215f8d63c7247854) }
 
 var fileDescriptor_215f8d63c7247854 = []byte{
-	// 242 bytes of a gzipped FileDescriptorProto
+	// 273 bytes of a gzipped FileDescriptorProto
 	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xe2, 0x92, 0x2a, 0x49, 0xcc, 0xc9,
 	0xa9, 0xd4, 0x2f, 0xc8, 0x2f, 0x4f, 0x2d, 0xd2, 0x2f, 0x33, 0xd4, 0x4f, 0x2d, 0x4b, 0xcd, 0x2b,
 	0xd1, 0x2b, 0x28, 0xca, 0x2f, 0xc9, 0x17, 0xe2, 0x03, 0xcb, 0xe9, 0x81, 0xe5, 0xf4, 0xca, 0x0c,
 	0xa5, 0x24, 0x93, 0xf3, 0x8b, 0x73, 0xf3, 0x8b, 0xe3, 0xc1, 0xb2, 0xfa, 0x10, 0x0e, 0x44, 0xa9,
-	0x52, 0x09, 0x17, 0xaf, 0x2b, 0x48, 0xa7, 0x73, 0x51, 0x6a, 0x4a, 0x66, 0x49, 0x6a, 0x8a, 0x90,
-	0x11, 0x17, 0x7b, 0x62, 0x72, 0x72, 0x7e, 0x69, 0x5e, 0x89, 0x04, 0xa3, 0x02, 0xa3, 0x06, 0xa7,
-	0x93, 0xc4, 0xa5, 0x2d, 0xba, 0x22, 0x50, 0x3d, 0x8e, 0x29, 0x29, 0x45, 0xa9, 0xc5, 0xc5, 0xc1,
-	0x25, 0x45, 0x99, 0x79, 0xe9, 0x41, 0x30, 0x85, 0x42, 0x22, 0x5c, 0xac, 0x69, 0x39, 0xf9, 0x05,
-	0xc5, 0x12, 0x4c, 0x0a, 0x8c, 0x1a, 0x2c, 0x41, 0x10, 0x8e, 0x90, 0x24, 0x17, 0x47, 0x6e, 0x66,
-	0x72, 0x51, 0x7e, 0x7c, 0x69, 0x89, 0x04, 0x33, 0x58, 0x82, 0x1d, 0xcc, 0x0f, 0x2d, 0x71, 0x0a,
-	0x3e, 0xf1, 0x48, 0x8e, 0xf1, 0xc2, 0x23, 0x39, 0xc6, 0x07, 0x8f, 0xe4, 0x18, 0x27, 0x3c, 0x96,
-	0x63, 0xb8, 0xf0, 0x58, 0x8e, 0xe1, 0xc6, 0x63, 0x39, 0x86, 0x28, 0xcb, 0xf4, 0xcc, 0x92, 0x8c,
-	0xd2, 0x24, 0xbd, 0xe4, 0xfc, 0x5c, 0x7d, 0xb0, 0x2f, 0x74, 0xf3, 0x52, 0x4b, 0xca, 0xf3, 0x8b,
-	0xb2, 0x21, 0x3c, 0xfd, 0xf4, 0xd4, 0x3c, 0x7d, 0x54, 0x9f, 0x5b, 0x83, 0x19, 0x65, 0x86, 0x49,
-	0x6c, 0x60, 0x1f, 0x19, 0x03, 0x02, 0x00, 0x00, 0xff, 0xff, 0x19, 0xac, 0x84, 0x43, 0x1a, 0x01,
-	0x00, 0x00,
+	0x52, 0x2f, 0x23, 0x17, 0xaf, 0x2b, 0x48, 0xab, 0x73, 0x51, 0x6a, 0x4a, 0x66, 0x49, 0x6a, 0x8a,
+	0x90, 0x11, 0x17, 0x7b, 0x62, 0x72, 0x72, 0x7e, 0x69, 0x5e, 0x89, 0x04, 0xa3, 0x02, 0xa3, 0x06,
+	0xa7, 0x93, 0xc4, 0xa5, 0x2d, 0xba, 0x22, 0x50, 0x4d, 0x8e, 0x29, 0x29, 0x45, 0xa9, 0xc5, 0xc5,
+	0xc1, 0x25, 0x45, 0x99, 0x79, 0xe9, 0x41, 0x30, 0x85, 0x42, 0x22, 0x5c, 0xac, 0x69, 0x39, 0xf9,
+	0x05, 0xc5, 0x12, 0x4c, 0x0a, 0x8c, 0x1a, 0x2c, 0x41, 0x10, 0x0e, 0x48, 0xb4, 0x24, 0xbf, 0x24,
+	0x31, 0x47, 0x82, 0x19, 0x22, 0x0a, 0xe6, 0x08, 0xc9, 0x70, 0x71, 0xa6, 0xa6, 0xa5, 0xa5, 0x26,
+	0x97, 0x64, 0x96, 0xa5, 0x4a, 0xb0, 0x80, 0x65, 0x10, 0x02, 0x4a, 0x49, 0x5c, 0x7c, 0x60, 0xe7,
+	0xb8, 0xe5, 0x17, 0xa5, 0xa5, 0x92, 0xed, 0x1e, 0x14, 0x3b, 0x98, 0xd0, 0xec, 0x70, 0x0a, 0x3e,
+	0xf1, 0x48, 0x8e, 0xf1, 0xc2, 0x23, 0x39, 0xc6, 0x07, 0x8f, 0xe4, 0x18, 0x27, 0x3c, 0x96, 0x63,
+	0xb8, 0xf0, 0x58, 0x8e, 0xe1, 0xc6, 0x63, 0x39, 0x86, 0x28, 0xcb, 0xf4, 0xcc, 0x92, 0x8c, 0xd2,
+	0x24, 0xbd, 0xe4, 0xfc, 0x5c, 0x7d, 0x70, 0x18, 0xea, 0xe6, 0xa5, 0x96, 0x94, 0xe7, 0x17, 0x65,
+	0x43, 0x78, 0xfa, 0xe9, 0xa9, 0x79, 0xfa, 0xa8, 0xe1, 0x6e, 0x0d, 0x66, 0x94, 0x19, 0x26, 0xb1,
+	0x81, 0xc3, 0xd3, 0x18, 0x10, 0x00, 0x00, 0xff, 0xff, 0xa2, 0xc5, 0x7d, 0x89, 0x98, 0x01, 0x00,
+	0x00,
 }
 
 func (m *EventCredited) Marshal() (dAtA []byte, err error) {
@@ -130,13 +194,53 @@ func (m *EventCredited) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
-	if m.MicroUt != 0 {
-		i = encodeVarintEvent(dAtA, i, uint64(m.MicroUt))
+	if m.Effective != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Effective))
+		i--
+		dAtA[i] = 0x20
+	}
+	if m.Total != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Total))
 		i--
 		dAtA[i] = 0x18
 	}
 	if m.Flops != 0 {
 		i = encodeVarintEvent(dAtA, i, uint64(m.Flops))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Account) > 0 {
+		i -= len(m.Account)
+		copy(dAtA[i:], m.Account)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Account)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *EventForfeited) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventForfeited) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventForfeited) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Effective != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Effective))
 		i--
 		dAtA[i] = 0x10
 	}
@@ -174,8 +278,27 @@ func (m *EventCredited) Size() (n int) {
 	if m.Flops != 0 {
 		n += 1 + sovEvent(uint64(m.Flops))
 	}
-	if m.MicroUt != 0 {
-		n += 1 + sovEvent(uint64(m.MicroUt))
+	if m.Total != 0 {
+		n += 1 + sovEvent(uint64(m.Total))
+	}
+	if m.Effective != 0 {
+		n += 1 + sovEvent(uint64(m.Effective))
+	}
+	return n
+}
+
+func (m *EventForfeited) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Account)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	if m.Effective != 0 {
+		n += 1 + sovEvent(uint64(m.Effective))
 	}
 	return n
 }
@@ -268,9 +391,9 @@ func (m *EventCredited) Unmarshal(dAtA []byte) error {
 			}
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field MicroUt", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Total", wireType)
 			}
-			m.MicroUt = 0
+			m.Total = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowEvent
@@ -280,7 +403,127 @@ func (m *EventCredited) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.MicroUt |= uint64(b&0x7F) << shift
+				m.Total |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Effective", wireType)
+			}
+			m.Effective = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Effective |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventForfeited) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventForfeited: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventForfeited: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Account", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Account = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Effective", wireType)
+			}
+			m.Effective = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Effective |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -6,6 +6,7 @@ package powerv1
 import (
 	fmt "fmt"
 	_ "github.com/cosmos/cosmos-proto"
+	_ "github.com/cosmos/gogoproto/gogoproto"
 	proto "github.com/cosmos/gogoproto/proto"
 	io "io"
 	math "math"
@@ -84,24 +85,25 @@ func (m *Validator) GetPower() int64 {
 	return 0
 }
 
-// Earned is the verified computation of an account since genesis.
-type Earned struct {
-	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
-	MicroUt uint64 `protobuf:"varint,2,opt,name=micro_ut,json=microUt,proto3" json:"micro_ut,omitempty"`
+// Record is the verified computation of an account, or of all together.
+type Record struct {
+	Account  string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	Drilling Work   `protobuf:"bytes,2,opt,name=drilling,proto3" json:"drilling"`
+	Training Work   `protobuf:"bytes,3,opt,name=training,proto3" json:"training"`
 }
 
-func (m *Earned) Reset()         { *m = Earned{} }
-func (m *Earned) String() string { return proto.CompactTextString(m) }
-func (*Earned) ProtoMessage()    {}
-func (*Earned) Descriptor() ([]byte, []int) {
+func (m *Record) Reset()         { *m = Record{} }
+func (m *Record) String() string { return proto.CompactTextString(m) }
+func (*Record) ProtoMessage()    {}
+func (*Record) Descriptor() ([]byte, []int) {
 	return fileDescriptor_097b5ec274aea878, []int{1}
 }
-func (m *Earned) XXX_Unmarshal(b []byte) error {
+func (m *Record) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
 }
-func (m *Earned) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+func (m *Record) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
 	if deterministic {
-		return xxx_messageInfo_Earned.Marshal(b, m, deterministic)
+		return xxx_messageInfo_Record.Marshal(b, m, deterministic)
 	} else {
 		b = b[:cap(b)]
 		n, err := m.MarshalToSizedBuffer(b)
@@ -111,59 +113,214 @@ func (m *Earned) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
 		return b[:n], nil
 	}
 }
-func (m *Earned) XXX_Merge(src proto.Message) {
-	xxx_messageInfo_Earned.Merge(m, src)
+func (m *Record) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Record.Merge(m, src)
 }
-func (m *Earned) XXX_Size() int {
+func (m *Record) XXX_Size() int {
 	return m.Size()
 }
-func (m *Earned) XXX_DiscardUnknown() {
-	xxx_messageInfo_Earned.DiscardUnknown(m)
+func (m *Record) XXX_DiscardUnknown() {
+	xxx_messageInfo_Record.DiscardUnknown(m)
 }
 
-var xxx_messageInfo_Earned proto.InternalMessageInfo
+var xxx_messageInfo_Record proto.InternalMessageInfo
 
-func (m *Earned) GetAccount() string {
+func (m *Record) GetAccount() string {
 	if m != nil {
 		return m.Account
 	}
 	return ""
 }
 
-func (m *Earned) GetMicroUt() uint64 {
+func (m *Record) GetDrilling() Work {
 	if m != nil {
-		return m.MicroUt
+		return m.Drilling
+	}
+	return Work{}
+}
+
+func (m *Record) GetTraining() Work {
+	if m != nil {
+		return m.Training
+	}
+	return Work{}
+}
+
+// Work is verified computation of one kind.
+type Work struct {
+	Total uint64 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
+	Grown []byte `protobuf:"bytes,2,opt,name=grown,proto3" json:"grown,omitempty"`
+}
+
+func (m *Work) Reset()         { *m = Work{} }
+func (m *Work) String() string { return proto.CompactTextString(m) }
+func (*Work) ProtoMessage()    {}
+func (*Work) Descriptor() ([]byte, []int) {
+	return fileDescriptor_097b5ec274aea878, []int{2}
+}
+func (m *Work) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *Work) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_Work.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *Work) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Work.Merge(m, src)
+}
+func (m *Work) XXX_Size() int {
+	return m.Size()
+}
+func (m *Work) XXX_DiscardUnknown() {
+	xxx_messageInfo_Work.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_Work proto.InternalMessageInfo
+
+func (m *Work) GetTotal() uint64 {
+	if m != nil {
+		return m.Total
+	}
+	return 0
+}
+
+func (m *Work) GetGrown() []byte {
+	if m != nil {
+		return m.Grown
+	}
+	return nil
+}
+
+// Power is what a record is worth at a moment.
+type Power struct {
+	Account       string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	Effective     uint64 `protobuf:"varint,2,opt,name=effective,proto3" json:"effective,omitempty"`
+	Drilling      uint64 `protobuf:"varint,3,opt,name=drilling,proto3" json:"drilling,omitempty"`
+	Training      uint64 `protobuf:"varint,4,opt,name=training,proto3" json:"training,omitempty"`
+	DrillingTotal uint64 `protobuf:"varint,5,opt,name=drilling_total,json=drillingTotal,proto3" json:"drilling_total,omitempty"`
+	TrainingTotal uint64 `protobuf:"varint,6,opt,name=training_total,json=trainingTotal,proto3" json:"training_total,omitempty"`
+}
+
+func (m *Power) Reset()         { *m = Power{} }
+func (m *Power) String() string { return proto.CompactTextString(m) }
+func (*Power) ProtoMessage()    {}
+func (*Power) Descriptor() ([]byte, []int) {
+	return fileDescriptor_097b5ec274aea878, []int{3}
+}
+func (m *Power) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *Power) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_Power.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *Power) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Power.Merge(m, src)
+}
+func (m *Power) XXX_Size() int {
+	return m.Size()
+}
+func (m *Power) XXX_DiscardUnknown() {
+	xxx_messageInfo_Power.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_Power proto.InternalMessageInfo
+
+func (m *Power) GetAccount() string {
+	if m != nil {
+		return m.Account
+	}
+	return ""
+}
+
+func (m *Power) GetEffective() uint64 {
+	if m != nil {
+		return m.Effective
+	}
+	return 0
+}
+
+func (m *Power) GetDrilling() uint64 {
+	if m != nil {
+		return m.Drilling
+	}
+	return 0
+}
+
+func (m *Power) GetTraining() uint64 {
+	if m != nil {
+		return m.Training
+	}
+	return 0
+}
+
+func (m *Power) GetDrillingTotal() uint64 {
+	if m != nil {
+		return m.DrillingTotal
+	}
+	return 0
+}
+
+func (m *Power) GetTrainingTotal() uint64 {
+	if m != nil {
+		return m.TrainingTotal
 	}
 	return 0
 }
 
 func init() {
 	proto.RegisterType((*Validator)(nil), "tally.power.v1.Validator")
-	proto.RegisterType((*Earned)(nil), "tally.power.v1.Earned")
+	proto.RegisterType((*Record)(nil), "tally.power.v1.Record")
+	proto.RegisterType((*Work)(nil), "tally.power.v1.Work")
+	proto.RegisterType((*Power)(nil), "tally.power.v1.Power")
 }
 
 func init() { proto.RegisterFile("tally/power/v1/power.proto", fileDescriptor_097b5ec274aea878) }
 
 var fileDescriptor_097b5ec274aea878 = []byte{
-	// 274 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xe2, 0x92, 0x2a, 0x49, 0xcc, 0xc9,
-	0xa9, 0xd4, 0x2f, 0xc8, 0x2f, 0x4f, 0x2d, 0xd2, 0x2f, 0x33, 0x84, 0x30, 0xf4, 0x0a, 0x8a, 0xf2,
-	0x4b, 0xf2, 0x85, 0xf8, 0xc0, 0x72, 0x7a, 0x10, 0xa1, 0x32, 0x43, 0x29, 0xc9, 0xe4, 0xfc, 0xe2,
-	0xdc, 0xfc, 0xe2, 0x78, 0xb0, 0xac, 0x3e, 0x84, 0x03, 0x51, 0xaa, 0x54, 0xc5, 0xc5, 0x19, 0x96,
-	0x98, 0x93, 0x99, 0x92, 0x58, 0x92, 0x5f, 0x24, 0x64, 0xc4, 0xc5, 0x9e, 0x98, 0x9c, 0x9c, 0x5f,
-	0x9a, 0x57, 0x22, 0xc1, 0xa8, 0xc0, 0xa8, 0xc1, 0xe9, 0x24, 0x71, 0x69, 0x8b, 0xae, 0x08, 0x54,
-	0xbd, 0x63, 0x4a, 0x4a, 0x51, 0x6a, 0x71, 0x71, 0x70, 0x49, 0x51, 0x66, 0x5e, 0x7a, 0x10, 0x4c,
-	0xa1, 0x90, 0x32, 0x17, 0x6f, 0x72, 0x7e, 0x5e, 0x71, 0x6a, 0x5e, 0x71, 0x69, 0x71, 0x7c, 0x76,
-	0x6a, 0xa5, 0x04, 0x93, 0x02, 0xa3, 0x06, 0x4f, 0x10, 0x0f, 0x5c, 0xd0, 0x3b, 0xb5, 0x52, 0x48,
-	0x84, 0x8b, 0x15, 0xec, 0x18, 0x09, 0x66, 0x05, 0x46, 0x0d, 0xe6, 0x20, 0x08, 0x47, 0x29, 0x9c,
-	0x8b, 0xcd, 0x35, 0xb1, 0x28, 0x2f, 0x35, 0x85, 0x2c, 0x8b, 0x25, 0xb9, 0x38, 0x72, 0x33, 0x93,
-	0x8b, 0xf2, 0xe3, 0x4b, 0x4b, 0xc0, 0x76, 0xb2, 0x04, 0xb1, 0x83, 0xf9, 0xa1, 0x25, 0x4e, 0xc1,
-	0x27, 0x1e, 0xc9, 0x31, 0x5e, 0x78, 0x24, 0xc7, 0xf8, 0xe0, 0x91, 0x1c, 0xe3, 0x84, 0xc7, 0x72,
-	0x0c, 0x17, 0x1e, 0xcb, 0x31, 0xdc, 0x78, 0x2c, 0xc7, 0x10, 0x65, 0x99, 0x9e, 0x59, 0x92, 0x51,
-	0x9a, 0xa4, 0x97, 0x9c, 0x9f, 0xab, 0x0f, 0x0e, 0x24, 0xdd, 0xbc, 0xd4, 0x92, 0xf2, 0xfc, 0xa2,
-	0x6c, 0x08, 0x4f, 0x3f, 0x3d, 0x35, 0x4f, 0x1f, 0x35, 0x60, 0xad, 0xc1, 0x8c, 0x32, 0xc3, 0x24,
-	0x36, 0x70, 0x80, 0x19, 0x03, 0x02, 0x00, 0x00, 0xff, 0xff, 0xea, 0x93, 0xf6, 0xd7, 0x79, 0x01,
-	0x00, 0x00,
+	// 413 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x9c, 0x92, 0x4f, 0x8b, 0xda, 0x40,
+	0x18, 0xc6, 0x33, 0x4d, 0xb4, 0x75, 0xaa, 0x1e, 0x42, 0x0e, 0x69, 0x28, 0xa9, 0xa4, 0x08, 0x5e,
+	0x4c, 0xd0, 0x42, 0xa1, 0xf4, 0x54, 0xaf, 0xbd, 0x94, 0x58, 0x5a, 0xd8, 0x8b, 0xc4, 0x64, 0xcc,
+	0x06, 0xe3, 0xbc, 0x32, 0x19, 0x23, 0xee, 0xa7, 0xd8, 0x0f, 0xb2, 0xc7, 0xfd, 0x10, 0x1e, 0x65,
+	0x4f, 0x7b, 0xda, 0x5d, 0xf4, 0x8b, 0x2c, 0x99, 0x31, 0xfe, 0x39, 0x2d, 0x78, 0x7b, 0x9f, 0xe7,
+	0xfd, 0xbd, 0xef, 0xcc, 0x33, 0x0c, 0xb6, 0x78, 0x90, 0xa6, 0x2b, 0x6f, 0x0e, 0x4b, 0xc2, 0xbc,
+	0xbc, 0x27, 0x0b, 0x77, 0xce, 0x80, 0x83, 0xde, 0x14, 0x3d, 0x57, 0x5a, 0x79, 0xcf, 0xfa, 0x14,
+	0x42, 0x36, 0x83, 0x6c, 0x24, 0xba, 0x9e, 0x14, 0x12, 0xb5, 0x8c, 0x18, 0x62, 0x90, 0x7e, 0x51,
+	0x49, 0xd7, 0xb9, 0xc1, 0xb5, 0x7f, 0x41, 0x9a, 0x44, 0x01, 0x07, 0xa6, 0xf7, 0xf1, 0xfb, 0x20,
+	0x0c, 0x61, 0x41, 0xb9, 0x89, 0x5a, 0xa8, 0x53, 0x1b, 0x98, 0x0f, 0xf7, 0x5d, 0x63, 0xbf, 0xe5,
+	0x57, 0x14, 0x31, 0x92, 0x65, 0x43, 0xce, 0x12, 0x1a, 0xfb, 0x25, 0xa8, 0x7f, 0xc5, 0x8d, 0x10,
+	0x68, 0x46, 0x68, 0xb6, 0xc8, 0x46, 0x53, 0xb2, 0x32, 0xdf, 0xb5, 0x50, 0xa7, 0xee, 0xd7, 0x0f,
+	0xe6, 0x6f, 0xb2, 0xd2, 0x0d, 0x5c, 0x11, 0x57, 0x34, 0xd5, 0x16, 0xea, 0xa8, 0xbe, 0x14, 0xce,
+	0x1d, 0xc2, 0x55, 0x9f, 0x84, 0xc0, 0xa2, 0x8b, 0x4e, 0xfe, 0x8e, 0x3f, 0x44, 0x2c, 0x49, 0xd3,
+	0x84, 0xc6, 0xe2, 0xd0, 0x8f, 0x7d, 0xc3, 0x3d, 0x7f, 0x0e, 0xf7, 0x3f, 0xb0, 0xe9, 0x40, 0x5b,
+	0x3f, 0x7d, 0x51, 0xfc, 0x03, 0x5b, 0xcc, 0x71, 0x16, 0x24, 0xb4, 0x98, 0x53, 0xdf, 0x9e, 0x2b,
+	0x59, 0xa7, 0x8f, 0xb5, 0xc2, 0x2f, 0xc2, 0x70, 0xe0, 0x41, 0x2a, 0x6e, 0xaa, 0xf9, 0x52, 0x14,
+	0x6e, 0xcc, 0x60, 0x49, 0xf7, 0xf9, 0xa5, 0x70, 0x9e, 0x11, 0xae, 0xfc, 0x29, 0xb6, 0x5e, 0x94,
+	0xf0, 0x33, 0xae, 0x91, 0xc9, 0x84, 0x84, 0x3c, 0xc9, 0x89, 0xd8, 0xab, 0xf9, 0x47, 0x43, 0xb7,
+	0x4e, 0xf2, 0xab, 0xa2, 0x79, 0xcc, 0x68, 0x9d, 0x64, 0xd4, 0x64, 0xaf, 0xd4, 0x7a, 0x1b, 0x37,
+	0x4b, 0x6e, 0x24, 0x83, 0x54, 0x04, 0xd1, 0x28, 0xdd, 0xbf, 0x22, 0x50, 0x1b, 0x37, 0xcb, 0x91,
+	0x3d, 0x56, 0x95, 0x58, 0xe9, 0x0a, 0x6c, 0x30, 0x5c, 0x6f, 0x6d, 0xb4, 0xd9, 0xda, 0xe8, 0x65,
+	0x6b, 0xa3, 0xdb, 0x9d, 0xad, 0x6c, 0x76, 0xb6, 0xf2, 0xb8, 0xb3, 0x95, 0xab, 0x1f, 0x71, 0xc2,
+	0xaf, 0x17, 0x63, 0x37, 0x84, 0x99, 0x27, 0xde, 0xb7, 0x4b, 0x09, 0x5f, 0x02, 0x9b, 0x4a, 0xe5,
+	0xc5, 0x84, 0x7a, 0xe7, 0x5f, 0xfb, 0xa7, 0x28, 0xf2, 0xde, 0xb8, 0x2a, 0x3e, 0xe7, 0xb7, 0xd7,
+	0x00, 0x00, 0x00, 0xff, 0xff, 0x56, 0x15, 0xca, 0x98, 0xfb, 0x02, 0x00, 0x00,
 }
 
 func (m *Validator) Marshal() (dAtA []byte, err error) {
@@ -208,7 +365,7 @@ func (m *Validator) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *Earned) Marshal() (dAtA []byte, err error) {
+func (m *Record) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
 	n, err := m.MarshalToSizedBuffer(dAtA[:size])
@@ -218,18 +375,123 @@ func (m *Earned) Marshal() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *Earned) MarshalTo(dAtA []byte) (int, error) {
+func (m *Record) MarshalTo(dAtA []byte) (int, error) {
 	size := m.Size()
 	return m.MarshalToSizedBuffer(dAtA[:size])
 }
 
-func (m *Earned) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+func (m *Record) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	i := len(dAtA)
 	_ = i
 	var l int
 	_ = l
-	if m.MicroUt != 0 {
-		i = encodeVarintPower(dAtA, i, uint64(m.MicroUt))
+	{
+		size, err := m.Training.MarshalToSizedBuffer(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = encodeVarintPower(dAtA, i, uint64(size))
+	}
+	i--
+	dAtA[i] = 0x1a
+	{
+		size, err := m.Drilling.MarshalToSizedBuffer(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = encodeVarintPower(dAtA, i, uint64(size))
+	}
+	i--
+	dAtA[i] = 0x12
+	if len(m.Account) > 0 {
+		i -= len(m.Account)
+		copy(dAtA[i:], m.Account)
+		i = encodeVarintPower(dAtA, i, uint64(len(m.Account)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *Work) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *Work) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *Work) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Grown) > 0 {
+		i -= len(m.Grown)
+		copy(dAtA[i:], m.Grown)
+		i = encodeVarintPower(dAtA, i, uint64(len(m.Grown)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Total != 0 {
+		i = encodeVarintPower(dAtA, i, uint64(m.Total))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *Power) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *Power) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *Power) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.TrainingTotal != 0 {
+		i = encodeVarintPower(dAtA, i, uint64(m.TrainingTotal))
+		i--
+		dAtA[i] = 0x30
+	}
+	if m.DrillingTotal != 0 {
+		i = encodeVarintPower(dAtA, i, uint64(m.DrillingTotal))
+		i--
+		dAtA[i] = 0x28
+	}
+	if m.Training != 0 {
+		i = encodeVarintPower(dAtA, i, uint64(m.Training))
+		i--
+		dAtA[i] = 0x20
+	}
+	if m.Drilling != 0 {
+		i = encodeVarintPower(dAtA, i, uint64(m.Drilling))
+		i--
+		dAtA[i] = 0x18
+	}
+	if m.Effective != 0 {
+		i = encodeVarintPower(dAtA, i, uint64(m.Effective))
 		i--
 		dAtA[i] = 0x10
 	}
@@ -274,7 +536,7 @@ func (m *Validator) Size() (n int) {
 	return n
 }
 
-func (m *Earned) Size() (n int) {
+func (m *Record) Size() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -284,8 +546,53 @@ func (m *Earned) Size() (n int) {
 	if l > 0 {
 		n += 1 + l + sovPower(uint64(l))
 	}
-	if m.MicroUt != 0 {
-		n += 1 + sovPower(uint64(m.MicroUt))
+	l = m.Drilling.Size()
+	n += 1 + l + sovPower(uint64(l))
+	l = m.Training.Size()
+	n += 1 + l + sovPower(uint64(l))
+	return n
+}
+
+func (m *Work) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Total != 0 {
+		n += 1 + sovPower(uint64(m.Total))
+	}
+	l = len(m.Grown)
+	if l > 0 {
+		n += 1 + l + sovPower(uint64(l))
+	}
+	return n
+}
+
+func (m *Power) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Account)
+	if l > 0 {
+		n += 1 + l + sovPower(uint64(l))
+	}
+	if m.Effective != 0 {
+		n += 1 + sovPower(uint64(m.Effective))
+	}
+	if m.Drilling != 0 {
+		n += 1 + sovPower(uint64(m.Drilling))
+	}
+	if m.Training != 0 {
+		n += 1 + sovPower(uint64(m.Training))
+	}
+	if m.DrillingTotal != 0 {
+		n += 1 + sovPower(uint64(m.DrillingTotal))
+	}
+	if m.TrainingTotal != 0 {
+		n += 1 + sovPower(uint64(m.TrainingTotal))
 	}
 	return n
 }
@@ -431,7 +738,7 @@ func (m *Validator) Unmarshal(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *Earned) Unmarshal(dAtA []byte) error {
+func (m *Record) Unmarshal(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -454,10 +761,261 @@ func (m *Earned) Unmarshal(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Earned: wiretype end group for non-group")
+			return fmt.Errorf("proto: Record: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Earned: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: Record: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Account", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPower
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthPower
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthPower
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Account = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Drilling", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPower
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthPower
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthPower
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if err := m.Drilling.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Training", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPower
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthPower
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthPower
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if err := m.Training.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipPower(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthPower
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *Work) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowPower
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: Work: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: Work: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Total", wireType)
+			}
+			m.Total = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPower
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Total |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Grown", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPower
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return ErrInvalidLengthPower
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return ErrInvalidLengthPower
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Grown = append(m.Grown[:0], dAtA[iNdEx:postIndex]...)
+			if m.Grown == nil {
+				m.Grown = []byte{}
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipPower(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthPower
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *Power) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowPower
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: Power: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: Power: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
@@ -494,9 +1052,9 @@ func (m *Earned) Unmarshal(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field MicroUt", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Effective", wireType)
 			}
-			m.MicroUt = 0
+			m.Effective = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowPower
@@ -506,7 +1064,83 @@ func (m *Earned) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.MicroUt |= uint64(b&0x7F) << shift
+				m.Effective |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Drilling", wireType)
+			}
+			m.Drilling = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPower
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Drilling |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Training", wireType)
+			}
+			m.Training = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPower
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Training |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field DrillingTotal", wireType)
+			}
+			m.DrillingTotal = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPower
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.DrillingTotal |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field TrainingTotal", wireType)
+			}
+			m.TrainingTotal = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPower
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.TrainingTotal |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -127,22 +127,22 @@ func (m *QueryValidatorsResponse) GetPagination() *query.PageResponse {
 	return nil
 }
 
-type QueryEarnedRequest struct {
+type QueryAccountRequest struct {
 	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
 }
 
-func (m *QueryEarnedRequest) Reset()         { *m = QueryEarnedRequest{} }
-func (m *QueryEarnedRequest) String() string { return proto.CompactTextString(m) }
-func (*QueryEarnedRequest) ProtoMessage()    {}
-func (*QueryEarnedRequest) Descriptor() ([]byte, []int) {
+func (m *QueryAccountRequest) Reset()         { *m = QueryAccountRequest{} }
+func (m *QueryAccountRequest) String() string { return proto.CompactTextString(m) }
+func (*QueryAccountRequest) ProtoMessage()    {}
+func (*QueryAccountRequest) Descriptor() ([]byte, []int) {
 	return fileDescriptor_c60ca8670d5b0145, []int{2}
 }
-func (m *QueryEarnedRequest) XXX_Unmarshal(b []byte) error {
+func (m *QueryAccountRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
 }
-func (m *QueryEarnedRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+func (m *QueryAccountRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
 	if deterministic {
-		return xxx_messageInfo_QueryEarnedRequest.Marshal(b, m, deterministic)
+		return xxx_messageInfo_QueryAccountRequest.Marshal(b, m, deterministic)
 	} else {
 		b = b[:cap(b)]
 		n, err := m.MarshalToSizedBuffer(b)
@@ -152,41 +152,41 @@ func (m *QueryEarnedRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, 
 		return b[:n], nil
 	}
 }
-func (m *QueryEarnedRequest) XXX_Merge(src proto.Message) {
-	xxx_messageInfo_QueryEarnedRequest.Merge(m, src)
+func (m *QueryAccountRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryAccountRequest.Merge(m, src)
 }
-func (m *QueryEarnedRequest) XXX_Size() int {
+func (m *QueryAccountRequest) XXX_Size() int {
 	return m.Size()
 }
-func (m *QueryEarnedRequest) XXX_DiscardUnknown() {
-	xxx_messageInfo_QueryEarnedRequest.DiscardUnknown(m)
+func (m *QueryAccountRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryAccountRequest.DiscardUnknown(m)
 }
 
-var xxx_messageInfo_QueryEarnedRequest proto.InternalMessageInfo
+var xxx_messageInfo_QueryAccountRequest proto.InternalMessageInfo
 
-func (m *QueryEarnedRequest) GetAccount() string {
+func (m *QueryAccountRequest) GetAccount() string {
 	if m != nil {
 		return m.Account
 	}
 	return ""
 }
 
-type QueryEarnedResponse struct {
-	Earned Earned `protobuf:"bytes,1,opt,name=earned,proto3" json:"earned"`
+type QueryAccountResponse struct {
+	Power Power `protobuf:"bytes,1,opt,name=power,proto3" json:"power"`
 }
 
-func (m *QueryEarnedResponse) Reset()         { *m = QueryEarnedResponse{} }
-func (m *QueryEarnedResponse) String() string { return proto.CompactTextString(m) }
-func (*QueryEarnedResponse) ProtoMessage()    {}
-func (*QueryEarnedResponse) Descriptor() ([]byte, []int) {
+func (m *QueryAccountResponse) Reset()         { *m = QueryAccountResponse{} }
+func (m *QueryAccountResponse) String() string { return proto.CompactTextString(m) }
+func (*QueryAccountResponse) ProtoMessage()    {}
+func (*QueryAccountResponse) Descriptor() ([]byte, []int) {
 	return fileDescriptor_c60ca8670d5b0145, []int{3}
 }
-func (m *QueryEarnedResponse) XXX_Unmarshal(b []byte) error {
+func (m *QueryAccountResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
 }
-func (m *QueryEarnedResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+func (m *QueryAccountResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
 	if deterministic {
-		return xxx_messageInfo_QueryEarnedResponse.Marshal(b, m, deterministic)
+		return xxx_messageInfo_QueryAccountResponse.Marshal(b, m, deterministic)
 	} else {
 		b = b[:cap(b)]
 		n, err := m.MarshalToSizedBuffer(b)
@@ -196,41 +196,41 @@ func (m *QueryEarnedResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte,
 		return b[:n], nil
 	}
 }
-func (m *QueryEarnedResponse) XXX_Merge(src proto.Message) {
-	xxx_messageInfo_QueryEarnedResponse.Merge(m, src)
+func (m *QueryAccountResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryAccountResponse.Merge(m, src)
 }
-func (m *QueryEarnedResponse) XXX_Size() int {
+func (m *QueryAccountResponse) XXX_Size() int {
 	return m.Size()
 }
-func (m *QueryEarnedResponse) XXX_DiscardUnknown() {
-	xxx_messageInfo_QueryEarnedResponse.DiscardUnknown(m)
+func (m *QueryAccountResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryAccountResponse.DiscardUnknown(m)
 }
 
-var xxx_messageInfo_QueryEarnedResponse proto.InternalMessageInfo
+var xxx_messageInfo_QueryAccountResponse proto.InternalMessageInfo
 
-func (m *QueryEarnedResponse) GetEarned() Earned {
+func (m *QueryAccountResponse) GetPower() Power {
 	if m != nil {
-		return m.Earned
+		return m.Power
 	}
-	return Earned{}
+	return Power{}
 }
 
-type QueryAllEarnedRequest struct {
+type QueryAccountsRequest struct {
 	Pagination *query.PageRequest `protobuf:"bytes,1,opt,name=pagination,proto3" json:"pagination,omitempty"`
 }
 
-func (m *QueryAllEarnedRequest) Reset()         { *m = QueryAllEarnedRequest{} }
-func (m *QueryAllEarnedRequest) String() string { return proto.CompactTextString(m) }
-func (*QueryAllEarnedRequest) ProtoMessage()    {}
-func (*QueryAllEarnedRequest) Descriptor() ([]byte, []int) {
+func (m *QueryAccountsRequest) Reset()         { *m = QueryAccountsRequest{} }
+func (m *QueryAccountsRequest) String() string { return proto.CompactTextString(m) }
+func (*QueryAccountsRequest) ProtoMessage()    {}
+func (*QueryAccountsRequest) Descriptor() ([]byte, []int) {
 	return fileDescriptor_c60ca8670d5b0145, []int{4}
 }
-func (m *QueryAllEarnedRequest) XXX_Unmarshal(b []byte) error {
+func (m *QueryAccountsRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
 }
-func (m *QueryAllEarnedRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+func (m *QueryAccountsRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
 	if deterministic {
-		return xxx_messageInfo_QueryAllEarnedRequest.Marshal(b, m, deterministic)
+		return xxx_messageInfo_QueryAccountsRequest.Marshal(b, m, deterministic)
 	} else {
 		b = b[:cap(b)]
 		n, err := m.MarshalToSizedBuffer(b)
@@ -240,42 +240,42 @@ func (m *QueryAllEarnedRequest) XXX_Marshal(b []byte, deterministic bool) ([]byt
 		return b[:n], nil
 	}
 }
-func (m *QueryAllEarnedRequest) XXX_Merge(src proto.Message) {
-	xxx_messageInfo_QueryAllEarnedRequest.Merge(m, src)
+func (m *QueryAccountsRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryAccountsRequest.Merge(m, src)
 }
-func (m *QueryAllEarnedRequest) XXX_Size() int {
+func (m *QueryAccountsRequest) XXX_Size() int {
 	return m.Size()
 }
-func (m *QueryAllEarnedRequest) XXX_DiscardUnknown() {
-	xxx_messageInfo_QueryAllEarnedRequest.DiscardUnknown(m)
+func (m *QueryAccountsRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryAccountsRequest.DiscardUnknown(m)
 }
 
-var xxx_messageInfo_QueryAllEarnedRequest proto.InternalMessageInfo
+var xxx_messageInfo_QueryAccountsRequest proto.InternalMessageInfo
 
-func (m *QueryAllEarnedRequest) GetPagination() *query.PageRequest {
+func (m *QueryAccountsRequest) GetPagination() *query.PageRequest {
 	if m != nil {
 		return m.Pagination
 	}
 	return nil
 }
 
-type QueryAllEarnedResponse struct {
-	Earned     []Earned            `protobuf:"bytes,1,rep,name=earned,proto3" json:"earned"`
+type QueryAccountsResponse struct {
+	Powers     []Power             `protobuf:"bytes,1,rep,name=powers,proto3" json:"powers"`
 	Pagination *query.PageResponse `protobuf:"bytes,2,opt,name=pagination,proto3" json:"pagination,omitempty"`
 }
 
-func (m *QueryAllEarnedResponse) Reset()         { *m = QueryAllEarnedResponse{} }
-func (m *QueryAllEarnedResponse) String() string { return proto.CompactTextString(m) }
-func (*QueryAllEarnedResponse) ProtoMessage()    {}
-func (*QueryAllEarnedResponse) Descriptor() ([]byte, []int) {
+func (m *QueryAccountsResponse) Reset()         { *m = QueryAccountsResponse{} }
+func (m *QueryAccountsResponse) String() string { return proto.CompactTextString(m) }
+func (*QueryAccountsResponse) ProtoMessage()    {}
+func (*QueryAccountsResponse) Descriptor() ([]byte, []int) {
 	return fileDescriptor_c60ca8670d5b0145, []int{5}
 }
-func (m *QueryAllEarnedResponse) XXX_Unmarshal(b []byte) error {
+func (m *QueryAccountsResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
 }
-func (m *QueryAllEarnedResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+func (m *QueryAccountsResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
 	if deterministic {
-		return xxx_messageInfo_QueryAllEarnedResponse.Marshal(b, m, deterministic)
+		return xxx_messageInfo_QueryAccountsResponse.Marshal(b, m, deterministic)
 	} else {
 		b = b[:cap(b)]
 		n, err := m.MarshalToSizedBuffer(b)
@@ -285,79 +285,173 @@ func (m *QueryAllEarnedResponse) XXX_Marshal(b []byte, deterministic bool) ([]by
 		return b[:n], nil
 	}
 }
-func (m *QueryAllEarnedResponse) XXX_Merge(src proto.Message) {
-	xxx_messageInfo_QueryAllEarnedResponse.Merge(m, src)
+func (m *QueryAccountsResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryAccountsResponse.Merge(m, src)
 }
-func (m *QueryAllEarnedResponse) XXX_Size() int {
+func (m *QueryAccountsResponse) XXX_Size() int {
 	return m.Size()
 }
-func (m *QueryAllEarnedResponse) XXX_DiscardUnknown() {
-	xxx_messageInfo_QueryAllEarnedResponse.DiscardUnknown(m)
+func (m *QueryAccountsResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryAccountsResponse.DiscardUnknown(m)
 }
 
-var xxx_messageInfo_QueryAllEarnedResponse proto.InternalMessageInfo
+var xxx_messageInfo_QueryAccountsResponse proto.InternalMessageInfo
 
-func (m *QueryAllEarnedResponse) GetEarned() []Earned {
+func (m *QueryAccountsResponse) GetPowers() []Power {
 	if m != nil {
-		return m.Earned
+		return m.Powers
 	}
 	return nil
 }
 
-func (m *QueryAllEarnedResponse) GetPagination() *query.PageResponse {
+func (m *QueryAccountsResponse) GetPagination() *query.PageResponse {
 	if m != nil {
 		return m.Pagination
 	}
 	return nil
+}
+
+type QueryTotalRequest struct {
+}
+
+func (m *QueryTotalRequest) Reset()         { *m = QueryTotalRequest{} }
+func (m *QueryTotalRequest) String() string { return proto.CompactTextString(m) }
+func (*QueryTotalRequest) ProtoMessage()    {}
+func (*QueryTotalRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_c60ca8670d5b0145, []int{6}
+}
+func (m *QueryTotalRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QueryTotalRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QueryTotalRequest.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QueryTotalRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryTotalRequest.Merge(m, src)
+}
+func (m *QueryTotalRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *QueryTotalRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryTotalRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QueryTotalRequest proto.InternalMessageInfo
+
+type QueryTotalResponse struct {
+	Power Power  `protobuf:"bytes,1,opt,name=power,proto3" json:"power"`
+	Third uint64 `protobuf:"varint,2,opt,name=third,proto3" json:"third,omitempty"`
+}
+
+func (m *QueryTotalResponse) Reset()         { *m = QueryTotalResponse{} }
+func (m *QueryTotalResponse) String() string { return proto.CompactTextString(m) }
+func (*QueryTotalResponse) ProtoMessage()    {}
+func (*QueryTotalResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_c60ca8670d5b0145, []int{7}
+}
+func (m *QueryTotalResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QueryTotalResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QueryTotalResponse.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QueryTotalResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryTotalResponse.Merge(m, src)
+}
+func (m *QueryTotalResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *QueryTotalResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryTotalResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QueryTotalResponse proto.InternalMessageInfo
+
+func (m *QueryTotalResponse) GetPower() Power {
+	if m != nil {
+		return m.Power
+	}
+	return Power{}
+}
+
+func (m *QueryTotalResponse) GetThird() uint64 {
+	if m != nil {
+		return m.Third
+	}
+	return 0
 }
 
 func init() {
 	proto.RegisterType((*QueryValidatorsRequest)(nil), "tally.power.v1.QueryValidatorsRequest")
 	proto.RegisterType((*QueryValidatorsResponse)(nil), "tally.power.v1.QueryValidatorsResponse")
-	proto.RegisterType((*QueryEarnedRequest)(nil), "tally.power.v1.QueryEarnedRequest")
-	proto.RegisterType((*QueryEarnedResponse)(nil), "tally.power.v1.QueryEarnedResponse")
-	proto.RegisterType((*QueryAllEarnedRequest)(nil), "tally.power.v1.QueryAllEarnedRequest")
-	proto.RegisterType((*QueryAllEarnedResponse)(nil), "tally.power.v1.QueryAllEarnedResponse")
+	proto.RegisterType((*QueryAccountRequest)(nil), "tally.power.v1.QueryAccountRequest")
+	proto.RegisterType((*QueryAccountResponse)(nil), "tally.power.v1.QueryAccountResponse")
+	proto.RegisterType((*QueryAccountsRequest)(nil), "tally.power.v1.QueryAccountsRequest")
+	proto.RegisterType((*QueryAccountsResponse)(nil), "tally.power.v1.QueryAccountsResponse")
+	proto.RegisterType((*QueryTotalRequest)(nil), "tally.power.v1.QueryTotalRequest")
+	proto.RegisterType((*QueryTotalResponse)(nil), "tally.power.v1.QueryTotalResponse")
 }
 
 func init() { proto.RegisterFile("tally/power/v1/query.proto", fileDescriptor_c60ca8670d5b0145) }
 
 var fileDescriptor_c60ca8670d5b0145 = []byte{
-	// 538 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xac, 0x94, 0xcf, 0x6a, 0x13, 0x41,
-	0x1c, 0xc7, 0x33, 0x8d, 0x46, 0x3a, 0x05, 0x0f, 0x63, 0x8d, 0xe9, 0x52, 0xd6, 0xb0, 0x62, 0x1a,
-	0x84, 0xce, 0xb0, 0xd1, 0x8b, 0x78, 0x90, 0x06, 0xfc, 0x03, 0x5e, 0x34, 0x05, 0x0f, 0x5e, 0xea,
-	0x24, 0x19, 0xc6, 0xc5, 0xed, 0xcc, 0x76, 0x67, 0xb2, 0xa5, 0x16, 0x0f, 0x8a, 0x0f, 0x20, 0x78,
-	0xf0, 0x01, 0x7c, 0x05, 0x1f, 0xa2, 0xc7, 0xa2, 0x17, 0x4f, 0x22, 0x89, 0x0f, 0x22, 0x99, 0x99,
-	0xa4, 0xd9, 0x75, 0x31, 0x1e, 0x7a, 0xdb, 0x99, 0xf9, 0xfe, 0xbe, 0xbf, 0xcf, 0xef, 0x4f, 0x02,
-	0x3d, 0x4d, 0xe3, 0xf8, 0x88, 0x24, 0xf2, 0x90, 0xa5, 0x24, 0x0b, 0xc9, 0xc1, 0x88, 0xa5, 0x47,
-	0x38, 0x49, 0xa5, 0x96, 0xe8, 0xb2, 0x79, 0xc3, 0xe6, 0x0d, 0x67, 0xa1, 0x77, 0x6b, 0x20, 0xd5,
-	0xbe, 0x54, 0xa4, 0x4f, 0x15, 0xb3, 0x42, 0x92, 0x85, 0x7d, 0xa6, 0x69, 0x48, 0x12, 0xca, 0x23,
-	0x41, 0x75, 0x24, 0x85, 0x8d, 0xf5, 0x36, 0xac, 0x76, 0xcf, 0x9c, 0x88, 0x3d, 0xb8, 0xa7, 0x75,
-	0x2e, 0xb9, 0xb4, 0xf7, 0xd3, 0x2f, 0x77, 0xbb, 0xc9, 0xa5, 0xe4, 0x31, 0x23, 0x34, 0x89, 0x08,
-	0x15, 0x42, 0x6a, 0xe3, 0x36, 0x8b, 0x29, 0x62, 0x5a, 0x26, 0xf3, 0x16, 0xbc, 0x84, 0xf5, 0x67,
-	0x53, 0x98, 0xe7, 0x34, 0x8e, 0x86, 0x54, 0xcb, 0x54, 0xf5, 0xd8, 0xc1, 0x88, 0x29, 0x8d, 0x1e,
-	0x42, 0x78, 0x06, 0xd6, 0x00, 0x4d, 0xd0, 0x5e, 0xeb, 0xb4, 0xb0, 0x83, 0x99, 0x56, 0x81, 0x6d,
-	0xb9, 0xae, 0x0a, 0xfc, 0x94, 0x72, 0xe6, 0x62, 0x7b, 0x0b, 0x91, 0xc1, 0x17, 0x00, 0xaf, 0xfd,
-	0x95, 0x42, 0x25, 0x52, 0x28, 0x86, 0xee, 0x43, 0x98, 0xcd, 0x6f, 0x1b, 0xa0, 0x59, 0x6d, 0xaf,
-	0x75, 0x36, 0x70, 0xbe, 0x73, 0x78, 0x1e, 0xd7, 0xbd, 0x70, 0xf2, 0xf3, 0x7a, 0xa5, 0xb7, 0x10,
-	0x82, 0x1e, 0xe5, 0x20, 0x57, 0x0c, 0xe4, 0xd6, 0x52, 0x48, 0x9b, 0x3d, 0x47, 0xf9, 0x18, 0x22,
-	0x03, 0xf9, 0x80, 0xa6, 0x82, 0x0d, 0x67, 0x3d, 0xe8, 0xc0, 0x4b, 0x74, 0x30, 0x90, 0x23, 0xa1,
-	0x4d, 0x03, 0x56, 0xbb, 0x8d, 0x6f, 0x5f, 0xb7, 0xd7, 0x9d, 0xfd, 0xce, 0x70, 0x98, 0x32, 0xa5,
-	0x76, 0x75, 0x1a, 0x09, 0xde, 0x9b, 0x09, 0x83, 0x27, 0xf0, 0x4a, 0xce, 0xc9, 0x95, 0x7a, 0x07,
-	0xd6, 0x98, 0xb9, 0x71, 0xad, 0xac, 0x17, 0xcb, 0xb4, 0x7a, 0x57, 0xa3, 0xd3, 0x06, 0x7b, 0xf0,
-	0xaa, 0x31, 0xdb, 0x89, 0xe3, 0x3c, 0xd9, 0x79, 0x4d, 0xe7, 0x33, 0x70, 0x0b, 0xb0, 0x90, 0xa1,
-	0x84, 0xb8, 0xfa, 0xbf, 0xc4, 0xe7, 0x36, 0x91, 0xce, 0x87, 0x2a, 0xbc, 0x68, 0xc8, 0xd0, 0x3b,
-	0x00, 0xe1, 0xd9, 0xf2, 0xa0, 0x56, 0x91, 0xa3, 0x7c, 0x81, 0xbd, 0xad, 0xa5, 0x3a, 0x9b, 0x35,
-	0x08, 0xde, 0x7f, 0xff, 0xfd, 0x69, 0x65, 0x13, 0x79, 0xa4, 0xf0, 0x43, 0x59, 0x58, 0xb4, 0x63,
-	0x58, 0xb3, 0xe5, 0xa2, 0xa0, 0xd4, 0x36, 0x37, 0x1d, 0xef, 0xc6, 0x3f, 0x35, 0x2e, 0x6d, 0xdb,
-	0xa4, 0x0d, 0x50, 0xb3, 0x98, 0xd6, 0x76, 0x92, 0x1c, 0xbb, 0x8d, 0x7a, 0x8b, 0xde, 0xc0, 0xd5,
-	0xf9, 0x78, 0xd0, 0xcd, 0x52, 0xef, 0xe2, 0x82, 0x78, 0xad, 0x65, 0x32, 0x47, 0xe1, 0x1b, 0x8a,
-	0x06, 0xaa, 0x97, 0x53, 0x74, 0x77, 0x4f, 0xc6, 0x3e, 0x38, 0x1d, 0xfb, 0xe0, 0xd7, 0xd8, 0x07,
-	0x1f, 0x27, 0x7e, 0xe5, 0x74, 0xe2, 0x57, 0x7e, 0x4c, 0xfc, 0xca, 0x8b, 0xbb, 0x3c, 0xd2, 0xaf,
-	0x46, 0x7d, 0x3c, 0x90, 0xfb, 0x36, 0x76, 0x5b, 0x30, 0x7d, 0x28, 0xd3, 0xd7, 0xce, 0x89, 0x33,
-	0x51, 0xf0, 0xbc, 0x67, 0x3e, 0xb2, 0xb0, 0x5f, 0x33, 0x7f, 0x3e, 0xb7, 0xff, 0x04, 0x00, 0x00,
-	0xff, 0xff, 0x39, 0x95, 0x96, 0x58, 0x41, 0x05, 0x00, 0x00,
+	// 597 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xac, 0x94, 0xdf, 0x6a, 0x13, 0x4f,
+	0x14, 0xc7, 0x33, 0x6d, 0xd3, 0xfe, 0x7e, 0xa7, 0x20, 0x38, 0x4d, 0x6c, 0xba, 0xd4, 0x35, 0xae,
+	0xb5, 0x2d, 0x85, 0xee, 0xb0, 0xe9, 0x95, 0x78, 0x21, 0xcd, 0x85, 0xd2, 0xbb, 0x9a, 0x8a, 0x17,
+	0x82, 0x7f, 0x26, 0xc9, 0xb0, 0x5d, 0x4c, 0x76, 0xd2, 0x9d, 0x49, 0x4a, 0x10, 0x41, 0x7d, 0x02,
+	0x41, 0x7c, 0x02, 0x5f, 0xc1, 0x87, 0xe8, 0x65, 0xd1, 0x1b, 0xaf, 0x44, 0x12, 0x1f, 0xc2, 0x4b,
+	0xc9, 0xcc, 0x6c, 0xba, 0xbb, 0xc6, 0x04, 0xa4, 0x77, 0xf3, 0xe7, 0x7b, 0xbe, 0xe7, 0x73, 0xce,
+	0x9c, 0x5d, 0xb0, 0x24, 0x6d, 0xb5, 0xfa, 0xa4, 0xc3, 0x4f, 0x59, 0x44, 0x7a, 0x1e, 0x39, 0xe9,
+	0xb2, 0xa8, 0xef, 0x76, 0x22, 0x2e, 0x39, 0xbe, 0xa2, 0xee, 0x5c, 0x75, 0xe7, 0xf6, 0x3c, 0x6b,
+	0xa7, 0xc1, 0x45, 0x9b, 0x0b, 0x52, 0xa7, 0x82, 0x69, 0x21, 0xe9, 0x79, 0x75, 0x26, 0xa9, 0x47,
+	0x3a, 0xd4, 0x0f, 0x42, 0x2a, 0x03, 0x1e, 0xea, 0x58, 0x6b, 0x4d, 0x6b, 0x9f, 0xab, 0x1d, 0xd1,
+	0x1b, 0x73, 0x55, 0xf0, 0xb9, 0xcf, 0xf5, 0xf9, 0x68, 0x65, 0x4e, 0xd7, 0x7d, 0xce, 0xfd, 0x16,
+	0x23, 0xb4, 0x13, 0x10, 0x1a, 0x86, 0x5c, 0x2a, 0xb7, 0x38, 0x26, 0x8b, 0xa9, 0x99, 0xd4, 0x9d,
+	0xf3, 0x02, 0xae, 0x3d, 0x1c, 0xc1, 0x3c, 0xa6, 0xad, 0xa0, 0x49, 0x25, 0x8f, 0x44, 0x8d, 0x9d,
+	0x74, 0x99, 0x90, 0xf8, 0x3e, 0xc0, 0x05, 0x58, 0x09, 0x95, 0xd1, 0xf6, 0x72, 0x65, 0xd3, 0x35,
+	0x30, 0xa3, 0x2a, 0x5c, 0x5d, 0xae, 0xa9, 0xc2, 0x3d, 0xa4, 0x3e, 0x33, 0xb1, 0xb5, 0x44, 0xa4,
+	0xf3, 0x09, 0xc1, 0xea, 0x1f, 0x29, 0x44, 0x87, 0x87, 0x82, 0xe1, 0x7b, 0x00, 0xbd, 0xf1, 0x69,
+	0x09, 0x95, 0xe7, 0xb7, 0x97, 0x2b, 0x6b, 0x6e, 0xba, 0x73, 0xee, 0x38, 0xae, 0xba, 0x70, 0xf6,
+	0xfd, 0x46, 0xae, 0x96, 0x08, 0xc1, 0x0f, 0x52, 0x90, 0x73, 0x0a, 0x72, 0x6b, 0x26, 0xa4, 0xce,
+	0x9e, 0xa2, 0x3c, 0x80, 0x15, 0x05, 0xb9, 0xdf, 0x68, 0xf0, 0x6e, 0x28, 0xe3, 0x26, 0x54, 0x60,
+	0x89, 0xea, 0x13, 0xd5, 0x81, 0xff, 0xab, 0xa5, 0x2f, 0x9f, 0x77, 0x0b, 0xc6, 0x7f, 0xbf, 0xd9,
+	0x8c, 0x98, 0x10, 0x47, 0x32, 0x0a, 0x42, 0xbf, 0x16, 0x0b, 0x9d, 0x03, 0x28, 0xa4, 0xad, 0x4c,
+	0xb1, 0x1e, 0xe4, 0x55, 0x4d, 0xa6, 0x97, 0xc5, 0x6c, 0x9d, 0x87, 0xa3, 0x85, 0xa9, 0x51, 0x2b,
+	0x9d, 0x67, 0x69, 0xab, 0x4b, 0x7f, 0x9b, 0x8f, 0x08, 0x8a, 0x99, 0x04, 0x06, 0x76, 0x0f, 0x16,
+	0x15, 0x42, 0xfc, 0x2a, 0x53, 0x69, 0x8d, 0xf4, 0xf2, 0x5e, 0x63, 0x05, 0xae, 0x2a, 0xac, 0x47,
+	0x5c, 0xd2, 0x96, 0x01, 0x77, 0x9e, 0x02, 0x4e, 0x1e, 0xfe, 0x73, 0x57, 0x71, 0x01, 0xf2, 0xf2,
+	0x38, 0x88, 0x9a, 0x8a, 0x70, 0xa1, 0xa6, 0x37, 0x95, 0x5f, 0xf3, 0x90, 0x57, 0xfe, 0xf8, 0x2d,
+	0x02, 0xb8, 0x18, 0x56, 0xbc, 0x99, 0xb5, 0x9c, 0xfc, 0xc1, 0x58, 0x5b, 0x33, 0x75, 0x1a, 0xd9,
+	0x71, 0xde, 0x7d, 0xfd, 0xf9, 0x61, 0x6e, 0x1d, 0x5b, 0x24, 0xf3, 0x61, 0x26, 0x06, 0xfb, 0x0d,
+	0x82, 0x25, 0xf3, 0x28, 0xf8, 0xd6, 0x44, 0xe3, 0xf4, 0xa4, 0x5a, 0x1b, 0xd3, 0x45, 0x26, 0xf5,
+	0x8e, 0x4a, 0xbd, 0x81, 0x9d, 0x6c, 0x6a, 0x33, 0xbc, 0x82, 0xbc, 0x32, 0xab, 0xd7, 0xb8, 0x0f,
+	0xff, 0xc5, 0x63, 0x81, 0xa7, 0xba, 0x8f, 0x3b, 0x70, 0x7b, 0x86, 0xca, 0x40, 0x94, 0x15, 0x84,
+	0x85, 0x4b, 0x7f, 0x83, 0xc0, 0x6d, 0xc8, 0xab, 0x57, 0xc6, 0x37, 0x27, 0x3a, 0x26, 0xc7, 0xc2,
+	0x72, 0xa6, 0x49, 0x4c, 0xc6, 0xeb, 0x2a, 0xe3, 0x2a, 0x2e, 0x66, 0x33, 0xca, 0x91, 0xac, 0x7a,
+	0x74, 0x36, 0xb0, 0xd1, 0xf9, 0xc0, 0x46, 0x3f, 0x06, 0x36, 0x7a, 0x3f, 0xb4, 0x73, 0xe7, 0x43,
+	0x3b, 0xf7, 0x6d, 0x68, 0xe7, 0x9e, 0xdc, 0xf1, 0x03, 0x79, 0xdc, 0xad, 0xbb, 0x0d, 0xde, 0xd6,
+	0xa1, 0xbb, 0x21, 0x93, 0xa7, 0x3c, 0x7a, 0x69, 0x8c, 0x7c, 0x16, 0x66, 0x2c, 0xef, 0xaa, 0x45,
+	0xcf, 0xab, 0x2f, 0xaa, 0x1f, 0xec, 0xde, 0xef, 0x00, 0x00, 0x00, 0xff, 0xff, 0x12, 0x5a, 0x41,
+	0x81, 0x25, 0x06, 0x00, 0x00,
 }
 
 // Reference imports to suppress errors if they are not otherwise used.
@@ -374,10 +468,12 @@ const _ = grpc.SupportPackageIsVersion4
 type QueryClient interface {
 	// Validators returns the set in the order of the consensus addresses.
 	Validators(ctx context.Context, in *QueryValidatorsRequest, opts ...grpc.CallOption) (*QueryValidatorsResponse, error)
-	// Earned returns the power one account has earned, zero if none.
-	Earned(ctx context.Context, in *QueryEarnedRequest, opts ...grpc.CallOption) (*QueryEarnedResponse, error)
-	// AllEarned returns every account with earned power, in account order.
-	AllEarned(ctx context.Context, in *QueryAllEarnedRequest, opts ...grpc.CallOption) (*QueryAllEarnedResponse, error)
+	// Account returns the computing power of one account, zero if it has none.
+	Account(ctx context.Context, in *QueryAccountRequest, opts ...grpc.CallOption) (*QueryAccountResponse, error)
+	// Accounts returns every account that was ever credited with work, in account order.
+	Accounts(ctx context.Context, in *QueryAccountsRequest, opts ...grpc.CallOption) (*QueryAccountsResponse, error)
+	// Total returns the computing power of all accounts together, and what a third of it takes.
+	Total(ctx context.Context, in *QueryTotalRequest, opts ...grpc.CallOption) (*QueryTotalResponse, error)
 }
 
 type queryClient struct {
@@ -397,18 +493,27 @@ func (c *queryClient) Validators(ctx context.Context, in *QueryValidatorsRequest
 	return out, nil
 }
 
-func (c *queryClient) Earned(ctx context.Context, in *QueryEarnedRequest, opts ...grpc.CallOption) (*QueryEarnedResponse, error) {
-	out := new(QueryEarnedResponse)
-	err := c.cc.Invoke(ctx, "/tally.power.v1.Query/Earned", in, out, opts...)
+func (c *queryClient) Account(ctx context.Context, in *QueryAccountRequest, opts ...grpc.CallOption) (*QueryAccountResponse, error) {
+	out := new(QueryAccountResponse)
+	err := c.cc.Invoke(ctx, "/tally.power.v1.Query/Account", in, out, opts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *queryClient) AllEarned(ctx context.Context, in *QueryAllEarnedRequest, opts ...grpc.CallOption) (*QueryAllEarnedResponse, error) {
-	out := new(QueryAllEarnedResponse)
-	err := c.cc.Invoke(ctx, "/tally.power.v1.Query/AllEarned", in, out, opts...)
+func (c *queryClient) Accounts(ctx context.Context, in *QueryAccountsRequest, opts ...grpc.CallOption) (*QueryAccountsResponse, error) {
+	out := new(QueryAccountsResponse)
+	err := c.cc.Invoke(ctx, "/tally.power.v1.Query/Accounts", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *queryClient) Total(ctx context.Context, in *QueryTotalRequest, opts ...grpc.CallOption) (*QueryTotalResponse, error) {
+	out := new(QueryTotalResponse)
+	err := c.cc.Invoke(ctx, "/tally.power.v1.Query/Total", in, out, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -419,10 +524,12 @@ func (c *queryClient) AllEarned(ctx context.Context, in *QueryAllEarnedRequest, 
 type QueryServer interface {
 	// Validators returns the set in the order of the consensus addresses.
 	Validators(context.Context, *QueryValidatorsRequest) (*QueryValidatorsResponse, error)
-	// Earned returns the power one account has earned, zero if none.
-	Earned(context.Context, *QueryEarnedRequest) (*QueryEarnedResponse, error)
-	// AllEarned returns every account with earned power, in account order.
-	AllEarned(context.Context, *QueryAllEarnedRequest) (*QueryAllEarnedResponse, error)
+	// Account returns the computing power of one account, zero if it has none.
+	Account(context.Context, *QueryAccountRequest) (*QueryAccountResponse, error)
+	// Accounts returns every account that was ever credited with work, in account order.
+	Accounts(context.Context, *QueryAccountsRequest) (*QueryAccountsResponse, error)
+	// Total returns the computing power of all accounts together, and what a third of it takes.
+	Total(context.Context, *QueryTotalRequest) (*QueryTotalResponse, error)
 }
 
 // UnimplementedQueryServer can be embedded to have forward compatible implementations.
@@ -432,11 +539,14 @@ type UnimplementedQueryServer struct {
 func (*UnimplementedQueryServer) Validators(ctx context.Context, req *QueryValidatorsRequest) (*QueryValidatorsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Validators not implemented")
 }
-func (*UnimplementedQueryServer) Earned(ctx context.Context, req *QueryEarnedRequest) (*QueryEarnedResponse, error) {
-	return nil, status.Errorf(codes.Unimplemented, "method Earned not implemented")
+func (*UnimplementedQueryServer) Account(ctx context.Context, req *QueryAccountRequest) (*QueryAccountResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Account not implemented")
 }
-func (*UnimplementedQueryServer) AllEarned(ctx context.Context, req *QueryAllEarnedRequest) (*QueryAllEarnedResponse, error) {
-	return nil, status.Errorf(codes.Unimplemented, "method AllEarned not implemented")
+func (*UnimplementedQueryServer) Accounts(ctx context.Context, req *QueryAccountsRequest) (*QueryAccountsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Accounts not implemented")
+}
+func (*UnimplementedQueryServer) Total(ctx context.Context, req *QueryTotalRequest) (*QueryTotalResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Total not implemented")
 }
 
 func RegisterQueryServer(s grpc1.Server, srv QueryServer) {
@@ -461,38 +571,56 @@ func _Query_Validators_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Query_Earned_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(QueryEarnedRequest)
+func _Query_Account_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(QueryAccountRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(QueryServer).Earned(ctx, in)
+		return srv.(QueryServer).Account(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: "/tally.power.v1.Query/Earned",
+		FullMethod: "/tally.power.v1.Query/Account",
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(QueryServer).Earned(ctx, req.(*QueryEarnedRequest))
+		return srv.(QueryServer).Account(ctx, req.(*QueryAccountRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Query_AllEarned_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(QueryAllEarnedRequest)
+func _Query_Accounts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(QueryAccountsRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(QueryServer).AllEarned(ctx, in)
+		return srv.(QueryServer).Accounts(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: "/tally.power.v1.Query/AllEarned",
+		FullMethod: "/tally.power.v1.Query/Accounts",
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(QueryServer).AllEarned(ctx, req.(*QueryAllEarnedRequest))
+		return srv.(QueryServer).Accounts(ctx, req.(*QueryAccountsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Query_Total_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(QueryTotalRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueryServer).Total(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/tally.power.v1.Query/Total",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueryServer).Total(ctx, req.(*QueryTotalRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -507,12 +635,16 @@ var _Query_serviceDesc = grpc.ServiceDesc{
 			Handler:    _Query_Validators_Handler,
 		},
 		{
-			MethodName: "Earned",
-			Handler:    _Query_Earned_Handler,
+			MethodName: "Account",
+			Handler:    _Query_Account_Handler,
 		},
 		{
-			MethodName: "AllEarned",
-			Handler:    _Query_AllEarned_Handler,
+			MethodName: "Accounts",
+			Handler:    _Query_Accounts_Handler,
+		},
+		{
+			MethodName: "Total",
+			Handler:    _Query_Total_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
@@ -603,7 +735,7 @@ func (m *QueryValidatorsResponse) MarshalToSizedBuffer(dAtA []byte) (int, error)
 	return len(dAtA) - i, nil
 }
 
-func (m *QueryEarnedRequest) Marshal() (dAtA []byte, err error) {
+func (m *QueryAccountRequest) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
 	n, err := m.MarshalToSizedBuffer(dAtA[:size])
@@ -613,12 +745,12 @@ func (m *QueryEarnedRequest) Marshal() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *QueryEarnedRequest) MarshalTo(dAtA []byte) (int, error) {
+func (m *QueryAccountRequest) MarshalTo(dAtA []byte) (int, error) {
 	size := m.Size()
 	return m.MarshalToSizedBuffer(dAtA[:size])
 }
 
-func (m *QueryEarnedRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+func (m *QueryAccountRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	i := len(dAtA)
 	_ = i
 	var l int
@@ -633,7 +765,7 @@ func (m *QueryEarnedRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *QueryEarnedResponse) Marshal() (dAtA []byte, err error) {
+func (m *QueryAccountResponse) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
 	n, err := m.MarshalToSizedBuffer(dAtA[:size])
@@ -643,18 +775,18 @@ func (m *QueryEarnedResponse) Marshal() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *QueryEarnedResponse) MarshalTo(dAtA []byte) (int, error) {
+func (m *QueryAccountResponse) MarshalTo(dAtA []byte) (int, error) {
 	size := m.Size()
 	return m.MarshalToSizedBuffer(dAtA[:size])
 }
 
-func (m *QueryEarnedResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+func (m *QueryAccountResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	i := len(dAtA)
 	_ = i
 	var l int
 	_ = l
 	{
-		size, err := m.Earned.MarshalToSizedBuffer(dAtA[:i])
+		size, err := m.Power.MarshalToSizedBuffer(dAtA[:i])
 		if err != nil {
 			return 0, err
 		}
@@ -666,7 +798,7 @@ func (m *QueryEarnedResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *QueryAllEarnedRequest) Marshal() (dAtA []byte, err error) {
+func (m *QueryAccountsRequest) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
 	n, err := m.MarshalToSizedBuffer(dAtA[:size])
@@ -676,12 +808,12 @@ func (m *QueryAllEarnedRequest) Marshal() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *QueryAllEarnedRequest) MarshalTo(dAtA []byte) (int, error) {
+func (m *QueryAccountsRequest) MarshalTo(dAtA []byte) (int, error) {
 	size := m.Size()
 	return m.MarshalToSizedBuffer(dAtA[:size])
 }
 
-func (m *QueryAllEarnedRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+func (m *QueryAccountsRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	i := len(dAtA)
 	_ = i
 	var l int
@@ -701,7 +833,7 @@ func (m *QueryAllEarnedRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *QueryAllEarnedResponse) Marshal() (dAtA []byte, err error) {
+func (m *QueryAccountsResponse) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
 	n, err := m.MarshalToSizedBuffer(dAtA[:size])
@@ -711,12 +843,12 @@ func (m *QueryAllEarnedResponse) Marshal() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *QueryAllEarnedResponse) MarshalTo(dAtA []byte) (int, error) {
+func (m *QueryAccountsResponse) MarshalTo(dAtA []byte) (int, error) {
 	size := m.Size()
 	return m.MarshalToSizedBuffer(dAtA[:size])
 }
 
-func (m *QueryAllEarnedResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+func (m *QueryAccountsResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	i := len(dAtA)
 	_ = i
 	var l int
@@ -733,10 +865,10 @@ func (m *QueryAllEarnedResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) 
 		i--
 		dAtA[i] = 0x12
 	}
-	if len(m.Earned) > 0 {
-		for iNdEx := len(m.Earned) - 1; iNdEx >= 0; iNdEx-- {
+	if len(m.Powers) > 0 {
+		for iNdEx := len(m.Powers) - 1; iNdEx >= 0; iNdEx-- {
 			{
-				size, err := m.Earned[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				size, err := m.Powers[iNdEx].MarshalToSizedBuffer(dAtA[:i])
 				if err != nil {
 					return 0, err
 				}
@@ -747,6 +879,67 @@ func (m *QueryAllEarnedResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) 
 			dAtA[i] = 0xa
 		}
 	}
+	return len(dAtA) - i, nil
+}
+
+func (m *QueryTotalRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QueryTotalRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QueryTotalRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	return len(dAtA) - i, nil
+}
+
+func (m *QueryTotalResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QueryTotalResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QueryTotalResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Third != 0 {
+		i = encodeVarintQuery(dAtA, i, uint64(m.Third))
+		i--
+		dAtA[i] = 0x10
+	}
+	{
+		size, err := m.Power.MarshalToSizedBuffer(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = encodeVarintQuery(dAtA, i, uint64(size))
+	}
+	i--
+	dAtA[i] = 0xa
 	return len(dAtA) - i, nil
 }
 
@@ -793,7 +986,7 @@ func (m *QueryValidatorsResponse) Size() (n int) {
 	return n
 }
 
-func (m *QueryEarnedRequest) Size() (n int) {
+func (m *QueryAccountRequest) Size() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -806,18 +999,18 @@ func (m *QueryEarnedRequest) Size() (n int) {
 	return n
 }
 
-func (m *QueryEarnedResponse) Size() (n int) {
+func (m *QueryAccountResponse) Size() (n int) {
 	if m == nil {
 		return 0
 	}
 	var l int
 	_ = l
-	l = m.Earned.Size()
+	l = m.Power.Size()
 	n += 1 + l + sovQuery(uint64(l))
 	return n
 }
 
-func (m *QueryAllEarnedRequest) Size() (n int) {
+func (m *QueryAccountsRequest) Size() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -830,14 +1023,14 @@ func (m *QueryAllEarnedRequest) Size() (n int) {
 	return n
 }
 
-func (m *QueryAllEarnedResponse) Size() (n int) {
+func (m *QueryAccountsResponse) Size() (n int) {
 	if m == nil {
 		return 0
 	}
 	var l int
 	_ = l
-	if len(m.Earned) > 0 {
-		for _, e := range m.Earned {
+	if len(m.Powers) > 0 {
+		for _, e := range m.Powers {
 			l = e.Size()
 			n += 1 + l + sovQuery(uint64(l))
 		}
@@ -845,6 +1038,29 @@ func (m *QueryAllEarnedResponse) Size() (n int) {
 	if m.Pagination != nil {
 		l = m.Pagination.Size()
 		n += 1 + l + sovQuery(uint64(l))
+	}
+	return n
+}
+
+func (m *QueryTotalRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	return n
+}
+
+func (m *QueryTotalResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = m.Power.Size()
+	n += 1 + l + sovQuery(uint64(l))
+	if m.Third != 0 {
+		n += 1 + sovQuery(uint64(m.Third))
 	}
 	return n
 }
@@ -1061,7 +1277,7 @@ func (m *QueryValidatorsResponse) Unmarshal(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *QueryEarnedRequest) Unmarshal(dAtA []byte) error {
+func (m *QueryAccountRequest) Unmarshal(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -1084,10 +1300,10 @@ func (m *QueryEarnedRequest) Unmarshal(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: QueryEarnedRequest: wiretype end group for non-group")
+			return fmt.Errorf("proto: QueryAccountRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: QueryEarnedRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: QueryAccountRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
@@ -1143,7 +1359,7 @@ func (m *QueryEarnedRequest) Unmarshal(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *QueryEarnedResponse) Unmarshal(dAtA []byte) error {
+func (m *QueryAccountResponse) Unmarshal(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -1166,15 +1382,15 @@ func (m *QueryEarnedResponse) Unmarshal(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: QueryEarnedResponse: wiretype end group for non-group")
+			return fmt.Errorf("proto: QueryAccountResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: QueryEarnedResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: QueryAccountResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Earned", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Power", wireType)
 			}
 			var msglen int
 			for shift := uint(0); ; shift += 7 {
@@ -1201,7 +1417,7 @@ func (m *QueryEarnedResponse) Unmarshal(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			if err := m.Earned.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Power.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -1226,7 +1442,7 @@ func (m *QueryEarnedResponse) Unmarshal(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *QueryAllEarnedRequest) Unmarshal(dAtA []byte) error {
+func (m *QueryAccountsRequest) Unmarshal(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -1249,10 +1465,10 @@ func (m *QueryAllEarnedRequest) Unmarshal(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: QueryAllEarnedRequest: wiretype end group for non-group")
+			return fmt.Errorf("proto: QueryAccountsRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: QueryAllEarnedRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: QueryAccountsRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
@@ -1312,7 +1528,7 @@ func (m *QueryAllEarnedRequest) Unmarshal(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *QueryAllEarnedResponse) Unmarshal(dAtA []byte) error {
+func (m *QueryAccountsResponse) Unmarshal(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -1335,15 +1551,15 @@ func (m *QueryAllEarnedResponse) Unmarshal(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: QueryAllEarnedResponse: wiretype end group for non-group")
+			return fmt.Errorf("proto: QueryAccountsResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: QueryAllEarnedResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: QueryAccountsResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Earned", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Powers", wireType)
 			}
 			var msglen int
 			for shift := uint(0); ; shift += 7 {
@@ -1370,8 +1586,8 @@ func (m *QueryAllEarnedResponse) Unmarshal(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Earned = append(m.Earned, Earned{})
-			if err := m.Earned[len(m.Earned)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+			m.Powers = append(m.Powers, Power{})
+			if err := m.Powers[len(m.Powers)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -1411,6 +1627,158 @@ func (m *QueryAllEarnedResponse) Unmarshal(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *QueryTotalRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QueryTotalRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QueryTotalRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *QueryTotalResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QueryTotalResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QueryTotalResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Power", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if err := m.Power.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Third", wireType)
+			}
+			m.Third = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Third |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := skipQuery(dAtA[iNdEx:])

@@ -1,0 +1,113 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cosmossdk.io/collections"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/power"
+	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
+)
+
+// Credit adds verified computation to an account's training. Less than one millionth of a ut counts as nothing.
+func (k *Keeper) Credit(ctx context.Context, account sdk.AccAddress, flops uint64) error {
+	micro := flops / power.MicroUT
+	if micro == 0 {
+		return nil
+	}
+	return k.change(ctx, account, func(own, all *power.Record, h power.Hour) error {
+		if err := errors.Join(own.Training.Credit(micro, h), all.Training.Credit(micro, h)); err != nil {
+			return fmt.Errorf("credit %d FLOP to %s: %w", flops, account, err)
+		}
+		return module.Emit(ctx, &powerv1.EventCredited{Account: account.String(), Flops: flops, Total: own.Training.Total(), Effective: own.Effective(h)})
+	})
+}
+
+// Forfeit takes away all that counts of an account's work. It stays in the totals.
+func (k *Keeper) Forfeit(ctx context.Context, account sdk.AccAddress) error {
+	if had, err := k.records.Has(ctx, account); err != nil || !had {
+		return err
+	}
+	return k.change(ctx, account, func(own, all *power.Record, h power.Hour) error {
+		had := own.Effective(h)
+		return errors.Join(own.Forfeit(all), module.Emit(ctx, &powerv1.EventForfeited{Account: account.String(), Effective: had}))
+	})
+}
+
+// change changes the record of an account, and that of all with it.
+func (k *Keeper) change(ctx context.Context, account sdk.AccAddress, do func(own, all *power.Record, h power.Hour) error) error {
+	h, err := k.hour(ctx)
+	if err != nil {
+		return err
+	}
+	own, err := k.record(ctx, account)
+	if err != nil {
+		return err
+	}
+	all, err := k.together(ctx)
+	if err != nil {
+		return err
+	}
+	if err := do(own, all, h); err != nil {
+		return err
+	}
+	return errors.Join(k.records.Set(ctx, account, toProto(account.String(), own)), k.all.Set(ctx, toProto("", all)))
+}
+
+// hour returns the hour of the block.
+func (k *Keeper) hour(ctx context.Context) (power.Hour, error) {
+	origin, err := k.origin.Get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return power.HourAt(module.Now(ctx), origin)
+}
+
+// record returns that of an account, empty if it was never credited with anything.
+func (k *Keeper) record(ctx context.Context, account sdk.AccAddress) (*power.Record, error) {
+	return found(k.records.Get(ctx, account))
+}
+
+// together returns the record of all accounts.
+func (k *Keeper) together(ctx context.Context) (*power.Record, error) {
+	return found(k.all.Get(ctx))
+}
+
+func found(r powerv1.Record, err error) (*power.Record, error) {
+	if errors.Is(err, collections.ErrNotFound) {
+		return &power.Record{}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return fromProto(&r)
+}
+
+func toProto(account string, r *power.Record) powerv1.Record {
+	work := func(w *power.Work) powerv1.Work { return powerv1.Work{Total: w.Total(), Grown: w.Grown()} }
+	return powerv1.Record{Account: account, Drilling: work(&r.Drilling), Training: work(&r.Training)}
+}
+
+func fromProto(r *powerv1.Record) (out *power.Record, err error) {
+	out = &power.Record{}
+	if out.Drilling, err = power.WorkOf(r.Drilling.Total, r.Drilling.Grown); err != nil {
+		return nil, fmt.Errorf("drilling of %s: %w", r.Account, err)
+	}
+	if out.Training, err = power.WorkOf(r.Training.Total, r.Training.Grown); err != nil {
+		return nil, fmt.Errorf("training of %s: %w", r.Account, err)
+	}
+	return out, nil
+}
+
+// worth is what a record is worth at an hour.
+func worth(account string, r *power.Record, h power.Hour) powerv1.Power {
+	return powerv1.Power{
+		Account: account, Effective: r.Effective(h),
+		Drilling: r.Drilling.Effective(h), DrillingTotal: r.Drilling.Total(),
+		Training: r.Training.Effective(h), TrainingTotal: r.Training.Total(),
+	}
+}

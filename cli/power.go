@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
+
+	"github.com/tally-network/tally/chain/coin"
+	amounts "github.com/tally-network/tally/core/money"
+	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/consume"
+)
+
+func (r *reader) powerOf() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "power [ACCOUNT]", GroupID: "network",
+		Short: "Show computing power: of an account, and of the network",
+		Long: `Shows how much verified computation counts as computing power. Work that is accepted
+counts 0.6 of its ut (1 ut is 4.32e11 FLOP), half as much a week later, and nothing once its
+account is convicted. ACCOUNT is by default that of the home.
+
+It also shows what a third of all power would cost somebody who has none, beside what
+is at stake on the network.`,
+		Example: "  tally power --home tally-devnet/provider-0\n  tally power tally1… --endpoints tally-devnet/endpoints.json --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := r.dial(cmd.Context()); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.close()) }()
+			who := r.account
+			if len(args) > 0 {
+				who = args[0]
+			}
+			p, err := r.power(cmd.Context(), who)
+			if err != nil {
+				return err
+			}
+			return r.e.show(p, func(w io.Writer) { p.tell(w) })
+		},
+	}
+	r.flags(cmd.Flags())
+	return cmd
+}
+
+// powers are what tally power tells.
+type powers struct {
+	Account *worth `json:"account,omitempty"`
+	Network worth  `json:"network"`
+	Third   third  `json:"third"`
+	AtStake stakes `json:"at_stake"`
+}
+
+// worth is computing power, in millionths of a ut.
+type worth struct {
+	Account       string  `json:"account,omitempty"`
+	Effective     uint64  `json:"effective_micro_ut"`
+	Share         float64 `json:"share"` // of the network's
+	Training      uint64  `json:"training_micro_ut"`
+	TrainingTotal uint64  `json:"training_total_micro_ut"`
+	Drilling      uint64  `json:"drilling_micro_ut"`
+	DrillingTotal uint64  `json:"drilling_total_micro_ut"`
+}
+
+// third is what a third of all power takes of somebody who has none.
+type third struct {
+	Training uint64 `json:"training_micro_ut"`
+	Burn     uint64 `json:"burn_utally"` // at least, beside the computation
+}
+
+// stakes are what a network holds for others, in utally.
+type stakes struct {
+	Stake  uint64 `json:"stake_utally"`
+	Escrow uint64 `json:"escrow_utally"`
+}
+
+// power asks for the power of an account, none if it is "", and of the network.
+func (r *reader) power(ctx context.Context, account string) (*powers, error) {
+	q := powerv1.NewQueryClient(r.role.Chain.Conn)
+	all, err := q.Total(ctx, &powerv1.QueryTotalRequest{})
+	if err != nil {
+		return nil, err
+	}
+	out := &powers{Network: newWorth(&all.Power, all.Power.Effective), Third: third{Training: all.Third}}
+	if account != "" {
+		a, err := q.Account(ctx, &powerv1.QueryAccountRequest{Account: account})
+		if err != nil {
+			return nil, err
+		}
+		w := newWorth(&a.Power, all.Power.Effective)
+		out.Account = &w
+	}
+	rules, err := workv1.NewQueryClient(r.role.Chain.Conn).Params(ctx, &workv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	if out.Third.Burn, err = amounts.Scale(all.Third, rules.Params.BurnUt, 1_000_000); err != nil {
+		return nil, err
+	}
+	s, err := providerv1.NewQueryClient(r.role.Chain.Conn).Stake(ctx, &providerv1.QueryStakeRequest{})
+	if err != nil {
+		return nil, err
+	}
+	escrow, err := banktypes.NewQueryClient(r.role.Chain.Conn).Balance(ctx, &banktypes.QueryBalanceRequest{
+		Address: consume.Escrow, Denom: coin.Denom,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.AtStake = stakes{s.Stake, escrow.Balance.Amount.Uint64()}
+	return out, nil
+}
+
+func newWorth(p *powerv1.Power, of uint64) worth {
+	w := worth{
+		Account: p.Account, Effective: p.Effective, Training: p.Training, TrainingTotal: p.TrainingTotal,
+		Drilling: p.Drilling, DrillingTotal: p.DrillingTotal,
+	}
+	if of > 0 {
+		w.Share = float64(p.Effective) / float64(of)
+	}
+	return w
+}
+
+func (p *powers) tell(w io.Writer) {
+	if a := p.Account; a != nil {
+		fmt.Fprintf(w, "%s has %s of computing power, %.3g %% of the network's\n", a.Account, ut(a.Effective), 100*a.Share)
+		a.tell(w)
+	}
+	fmt.Fprintf(w, "The network has %s\n", ut(p.Network.Effective))
+	p.Network.tell(w)
+	fmt.Fprintf(w, "A third of it takes %s of training, for which %v are burnt. At stake are %v, and %v in escrow\n",
+		ut(p.Third.Training), consume.Amount(p.Third.Burn), consume.Amount(p.AtStake.Stake), consume.Amount(p.AtStake.Escrow))
+}
+
+func (x *worth) tell(w io.Writer) {
+	fmt.Fprintf(w, "  training  %s count, of %s ever\n", ut(x.Training), ut(x.TrainingTotal))
+	if x.DrillingTotal > 0 {
+		fmt.Fprintf(w, "  drilling  %s count, of %s ever\n", ut(x.Drilling), ut(x.DrillingTotal))
+	}
+}
+
+// ut writes millionths of a ut.
+func ut(micro uint64) string {
+	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%06d", micro/1_000_000, micro%1_000_000), "0"), ".") + " ut"
+}
