@@ -154,7 +154,7 @@ func (b book) tryImproved(ctx context.Context) error {
 	if err != nil || !hope {
 		return err
 	}
-	improved, all, err := b.registry.TakeImproved(ctx, maxImproved)
+	improved, all, err := b.registry.TakeImproved(ctx, turnOf(ctx), maxImproved)
 	if err != nil || len(improved) == 0 && !all {
 		return err
 	}
@@ -219,6 +219,7 @@ func (b book) lease(ctx context.Context, s *stock, id canon.Hash, o *job.Order, 
 			return b.begin(ctx, s, bids[best.Validator], id, o, p)
 		})
 		if err == nil {
+			s.work += beginning * (len(bids[best.Validator].team) + len(s.validators))
 			return true, b.refresh(ctx, s, best.Validator)
 		}
 		if err := module.Emit(ctx, &marketv1.EventObstacle{Order: id.String(), Validator: best.Validator, Reason: err.Error()}); err != nil {

@@ -448,6 +448,67 @@ func TestOffersWithoutStakeAreNotRead(t *testing.T) {
 	}
 }
 
+// A lease stores and indexes all its parties: those of orders with replicas are the providers behind all
+// offers. A block begins few that have many, and ends few: nobody pays gas for that.
+func TestLeasesOfManyParties(t *testing.T) {
+	const leads, orders = 120, 16
+	var crowd []chaintest.Option
+	for v := range leads {
+		lead := fmt.Sprintf("w%d", v)
+		crowd = append(crowd, chaintest.Validator(lead, 10_000*tally))
+		for p := range 4 {
+			crowd = append(crowd, chaintest.Provider(fmt.Sprint(lead, "-p", p), lead, 1_000*tally, uint64(3+v%10)))
+		}
+	}
+	c := newChain(t, crowd...)
+	for v := range leads {
+		a := chaintest.Named(fmt.Sprintf("w%d", v))
+		c.Queue(a, &marketv1.MsgPostOffer{Validator: a.String(), FeeBps: 600, MaxLeases: 8})
+	}
+	c.Queue(v0, &marketv1.MsgPostOffer{Validator: v0.String(), MaxLeases: 1000})
+	c.NextBlock(time.Second)
+	c.NextBlock(time.Second)
+	var ids []canon.Hash
+	for n := range uint64(orders) {
+		o := worktest.Order()
+		o.Nonce = n
+		o.Conditions.Replicas, o.Conditions.Auditors, o.Conditions.AuditSegments = 2, 0, 0
+		o.Conditions.MaxPrice, o.Conditions.Validator = 10*tally, v0.String()
+		c.Queue(consumer, worktest.Post(o))
+		ids = append(ids, o.ID())
+	}
+	count := func(status marketv1.Status) (n int) {
+		for _, id := range ids {
+			if booked(t, c, id).Posting.Status == status {
+				n++
+			}
+		}
+		return n
+	}
+	had := 0
+	for block := 0; had < orders; block++ {
+		c.NextBlock(time.Second)
+		now := count(marketv1.STATUS_LEASED)
+		if now-had > 4 || block > orders {
+			t.Fatalf("block %d began %d leases of 600 parties", block, now-had)
+		}
+		had = now
+	}
+	c.NextBlock(time.Second)
+	for _, id := range ids {
+		c.Queue(v0, &workv1.MsgDecline{Lead: v0.String(), Order: id.String(), Reason: "busy"})
+	}
+	had = count(marketv1.STATUS_SETTLED)
+	for block := 0; had < orders; block++ {
+		c.NextBlock(time.Second)
+		now := count(marketv1.STATUS_SETTLED)
+		if now-had > 5 || block > 4*orders {
+			t.Fatalf("block %d ended %d leases of 600 parties", block, now-had)
+		}
+		had = now
+	}
+}
+
 // Orders that expire together are refunded over several blocks, and none of them is
 // leased meanwhile.
 func TestManyOrdersExpireOverSeveralBlocks(t *testing.T) {

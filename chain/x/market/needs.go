@@ -39,7 +39,7 @@ type Registry interface {
 	// MarkImproved marks a cluster, of which an order may want what it did not want. TakeImproved
 	// takes marked ones, of which it returns at most so many, and whether all are to be tried.
 	MarkImproved(ctx context.Context, validator sdk.AccAddress) error
-	TakeImproved(ctx context.Context, most int) ([]sdk.AccAddress, bool, error)
+	TakeImproved(ctx context.Context, from sdk.AccAddress, most int) ([]sdk.AccAddress, bool, error)
 }
 
 // Leases begins leases and knows the rules for them.

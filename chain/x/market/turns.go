@@ -2,7 +2,6 @@ package market
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"cosmossdk.io/collections"
@@ -123,8 +122,8 @@ func (w window) has(account string) bool {
 }
 
 // due returns the orders that a block tries: those that wait for their first try and those that
-// are tried again, each the longest due first, and of neither so many that it keeps the other
-// from its half.
+// are tried again, each the longest due first, by turns. A block may have done enough before it has
+// tried them all, so blocks begin with one and the other.
 func (b book) due(ctx context.Context) (out []canon.Hash, err error) {
 	lists := [2][]canon.Hash{}
 	for i, tried := range []bool{false, true} {
@@ -143,9 +142,12 @@ func (b book) due(ctx context.Context) (out []canon.Hash, err error) {
 			return nil, err
 		}
 	}
-	first, again := lists[0], lists[1]
-	n := min(len(first), max(maxTries/2, maxTries-len(again)))
-	return append(slices.Clone(first[:n]), again[:min(len(again), maxTries-n)]...), nil
+	for i := sdk.UnwrapSDKContext(ctx).BlockHeight() % 2; len(out) < maxTries && len(lists[0])+len(lists[1]) > 0; i = 1 - i {
+		if l := lists[i]; len(l) > 0 {
+			out, lists[i] = append(out, l[0]), l[1:]
+		}
+	}
+	return out, nil
 }
 
 // ready reports whether an open order can be matched now: its time has not run out.

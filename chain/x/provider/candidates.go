@@ -145,17 +145,25 @@ func (c candidates) MarkImproved(ctx context.Context, validator sdk.AccAddress) 
 	return c.improved.Set(ctx, validator)
 }
 
-// TakeImproved returns validators whose clusters have improved since they were last taken, at most
-// so many, and whether all have.
-func (c candidates) TakeImproved(ctx context.Context, most int) (out []sdk.AccAddress, all bool, err error) {
-	out, err = module.First(ctx, c.improved, nil, most)
+// TakeImproved returns validators whose clusters have improved since they were last taken: at most so
+// many, from an account on and then from the first. It says whether all have, for the least stake has.
+func (c candidates) TakeImproved(ctx context.Context, from sdk.AccAddress, most int) (out []sdk.AccAddress, all bool, err error) {
+	if all, err = c.improved.Has(ctx, sdk.AccAddress{}); all {
+		err = c.improved.Remove(ctx, sdk.AccAddress{})
+	}
+	if err != nil {
+		return nil, all, err
+	}
+	out, err = module.First(ctx, c.improved, new(collections.Range[sdk.AccAddress]).StartInclusive(from), most)
+	if err != nil {
+		return nil, all, err
+	}
+	early, err := module.First(ctx, c.improved, new(collections.Range[sdk.AccAddress]).EndExclusive(from), most-len(out))
+	out = append(out, early...)
 	for _, a := range out {
 		err = errors.Join(err, c.improved.Remove(ctx, a))
 	}
-	if len(out) > 0 && out[0].Empty() {
-		return out[1:], true, err
-	}
-	return out, false, err
+	return out, all, err
 }
 
 // Candidate returns the candidate that a validator is, or one that nobody wants.

@@ -62,9 +62,20 @@ func (k *Keeper) before(ctx context.Context, id canon.Hash, e job.Event) (*loade
 	return k.load(ctx, id, func(l *job.Lease) job.Part { return l.Touched(e, module.Now(ctx)) })
 }
 
-// ungassed is a context in which nothing costs gas: for what grows with the order, happens
-// once, and must not fail.
-func ungassed(ctx context.Context) context.Context {
+// What reading much of an order is charged for each unit and each of its segments, and at most: a
+// transaction must be able to pay for it. It is about what it takes of a validator.
+const (
+	gasBulkUnit    = 800
+	gasBulkSegment = 8
+	maxBulkGas     = 5_000_000
+)
+
+// bulk charges at once for reading much of a lease. It returns a context in which nothing more costs
+// gas: an event that happens once must not fail because the order is large. It is charged before, so
+// that whoever has it undone, and sends it again, has paid or has been counted.
+func bulk(ctx context.Context, p *job.Problem) context.Context {
+	gas := uint64(p.Units()) * (gasBulkUnit + gasBulkSegment*uint64(p.Segments()))
+	module.Charge(ctx, min(gas, maxBulkGas), "order")
 	return sdk.UnwrapSDKContext(ctx).WithGasMeter(storetypes.NewInfiniteGasMeter())
 }
 

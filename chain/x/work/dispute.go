@@ -7,6 +7,7 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -44,14 +45,16 @@ func (k *Keeper) OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDi
 // CloseDispute tells a lease who lost. It returns who did: nobody, if what the
 // dispute was about is gone.
 //
-// It charges no gas. A conviction voids what descends from the work, which in a large order
-// would take more gas than one transaction may have. Then whoever shows fraud could not win.
-// What it reads is bounded by what may be recorded of a lease, and costs somebody a bond.
+// A conviction voids what descends from the work, which in a large order would take more gas than
+// one transaction may have. Then whoever shows fraud could not win. So it is charged as bulk is.
 func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (dispute.Side, error) {
-	ctx = ungassed(ctx)
-	e := job.CloseDispute{ID: id, Loser: loser}
-	before, err := k.before(ctx, order, e)
+	before, err := k.load(ctx, order, skeleton)
 	if err != nil {
+		return loser, err
+	}
+	ctx = bulk(ctx, &before.Order.Problem)
+	e := job.CloseDispute{ID: id, Loser: loser}
+	if err := k.leases.readPart(ctx, order, before, before.Touched(e, module.Now(ctx))); err != nil {
 		return loser, err
 	}
 	if before.Moot(id) {

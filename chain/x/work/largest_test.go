@@ -124,7 +124,7 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 // Fraud in the first round is convicted within the gas of one transaction, however large the
 // order: what it voids was charged to whoever showed it, who then could not win.
 func TestLateConvictionFitsATransaction(t *testing.T) {
-	const limit = 1_000_000
+	const limit = app.MaxGas * 6 / 10
 	for _, shape := range [][3]int{{8, 4, 2}, {256, 8, 256}} {
 		k, l, ctx := done(t, shape[0], shape[1], shape[2])
 		id := l.Order.ID()
@@ -294,13 +294,23 @@ func TestMergeOfAllShardsFitsATransaction(t *testing.T) {
 	router.SetInterfaceRegistry(cdc.InterfaceRegistry())
 	m.RegisterServices(sdkmodule.NewConfigurator(cdc, router, baseapp.NewGRPCQueryRouter()))
 	root := canon.Sum("merge")
+	poor := ctx.WithGasMeter(storetypes.NewGasMeter(3_000_000))
 	merge := &workv1.MsgMerge{Lead: l.Lead(), Order: l.Order.ID().String(), Root: root[:], Data: marketv1.File{Role: "state", Cid: "x"}}
+	// It is charged before it is done, so nobody has it done, and undone, for nothing.
+	func() {
+		defer func() {
+			if out, ok := recover().(storetypes.ErrorOutOfGas); !ok || out.Descriptor != "order" {
+				t.Errorf("with too little gas the merge was done, or ran out of it elsewhere: %v", out)
+			}
+		}()
+		_, _ = router.Handler(merge)(poor, merge)
+	}()
 	begun := time.Now()
 	if _, err := router.Handler(merge)(ctx, merge); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d gas, %v", ctx.GasMeter().GasConsumed(), time.Since(begun))
-	if gas := ctx.GasMeter().GasConsumed(); gas > 1_000_000 {
+	if gas := ctx.GasMeter().GasConsumed(); gas > app.MaxGas*6/10 {
 		t.Errorf("a merge of %d shards takes %d gas", job.MaxUnits, gas)
 	}
 	if _, err := router.Handler(merge)(ctx, merge); err == nil {

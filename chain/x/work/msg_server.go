@@ -230,9 +230,7 @@ func (s msgServer) Merge(ctx context.Context, m *workv1.MsgMerge) (*workv1.MsgMe
 	if err := e.Check(&l.Lease); err != nil {
 		return nil, errorsmod.Wrap(ErrRefused, err.Error())
 	}
-	// It will be taken, once: so what it reads of a round of many shards costs no gas, of
-	// which a transaction might not have enough.
-	ctx = ungassed(ctx)
+	ctx = bulk(ctx, &l.Order.Problem)
 	if err := s.leases.readPart(ctx, id, l, l.Touched(e, module.Now(ctx))); err != nil {
 		return nil, err
 	}
