@@ -256,21 +256,19 @@ func without(groups, others []string) []string {
 // DeclareOwner stores who owns a peer: itself, or another account. Leases that have begun keep the
 // owner that they began with.
 func (k *Keeper) DeclareOwner(ctx context.Context, account, owner sdk.AccAddress) error {
-	p, err := k.Get(ctx, account)
-	if err != nil {
+	name := owner.String()
+	if owner.Equals(account) {
+		name = ""
+	}
+	changed, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+		had := p.Owner
+		p.Owner = name
+		return had != name
+	})
+	if err != nil || !changed {
 		return err
 	}
-	before := p
-	if p.Owner = owner.String(); owner.Equals(account) {
-		p.Owner = ""
-	}
-	if p.Owner == before.Owner {
-		return nil
-	}
-	if err := k.keep(ctx, account, before, p); err != nil {
-		return err
-	}
-	return module.Emit(ctx, &providerv1.EventOwner{Account: p.Account, Owner: owner.String()})
+	return module.Emit(ctx, &providerv1.EventOwner{Account: account.String(), Owner: owner.String()})
 }
 
 // checkValidator: the validator that a peer names, if any, is registered. It may be the peer itself.
@@ -296,59 +294,67 @@ func (k *Keeper) checkValidator(ctx context.Context, p providerv1.Peer) error {
 // Jail keeps new work from a peer until a protocol time in ms. It never shortens a
 // sentence.
 func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) error {
-	p, err := k.Get(ctx, account)
-	if err != nil || until <= p.JailedUntil {
+	longer, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+		had := p.JailedUntil
+		p.JailedUntil = max(had, until)
+		return until > had
+	})
+	if err != nil || !longer {
 		return err
 	}
-	before := p
-	p.JailedUntil = until
-	if err := k.keep(ctx, account, before, p); err != nil {
-		return err
-	}
-	return module.Emit(ctx, &providerv1.EventJailed{Account: p.Account, Until: until})
+	return module.Emit(ctx, &providerv1.EventJailed{Account: account.String(), Until: until})
 }
 
 // Vouch adds valid units to a peer's record.
 func (k *Keeper) Vouch(ctx context.Context, account sdk.AccAddress, units uint64) error {
-	p, err := k.Get(ctx, account)
-	if err != nil {
-		return err
-	}
-	p.Record += units
-	return k.peers.Set(ctx, account, p)
+	_, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+		p.Record += units
+		return true
+	})
+	return err
 }
 
 // Discredit makes a peer's record begin anew.
 func (k *Keeper) Discredit(ctx context.Context, account sdk.AccAddress) error {
-	p, err := k.Get(ctx, account)
-	if err != nil || p.Record == 0 {
-		return err
-	}
-	p.Record = 0
-	return k.peers.Set(ctx, account, p)
+	_, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+		had := p.Record
+		p.Record = 0
+		return had > 0
+	})
+	return err
 }
 
 // Suspend keeps new work from a peer that has missed an answer in a dispute,
 // until Resume.
 func (k *Keeper) Suspend(ctx context.Context, account sdk.AccAddress) error {
-	p, err := k.Get(ctx, account)
-	if err != nil {
-		return err
-	}
-	before := p
-	p.Unanswered++
-	return k.keep(ctx, account, before, p)
+	_, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+		p.Unanswered++
+		return true
+	})
+	return err
 }
 
 // Resume takes one suspension back: the peer has answered, or the dispute is over.
 func (k *Keeper) Resume(ctx context.Context, account sdk.AccAddress) error {
+	_, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+		had := p.Unanswered
+		p.Unanswered -= min(had, 1)
+		return had > 0
+	})
+	return err
+}
+
+// edit changes a peer, and stores it if that has changed something.
+func (k *Keeper) edit(ctx context.Context, account sdk.AccAddress, do func(*providerv1.Peer) (changed bool)) (changed bool, err error) {
 	p, err := k.Get(ctx, account)
 	if err != nil {
-		return err
+		return false, err
 	}
 	before := p
-	p.Unanswered -= min(p.Unanswered, 1)
-	return k.keep(ctx, account, before, p)
+	if !do(&p) {
+		return false, nil
+	}
+	return true, k.keep(ctx, account, before, p)
 }
 
 func hasStake(params providerv1.Params, p providerv1.Peer) bool {
