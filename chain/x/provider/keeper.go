@@ -260,7 +260,7 @@ func (k *Keeper) DeclareOwner(ctx context.Context, account, owner sdk.AccAddress
 	if owner.Equals(account) {
 		name = ""
 	}
-	changed, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+	changed, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
 		had := p.Owner
 		p.Owner = name
 		return had != name
@@ -294,7 +294,7 @@ func (k *Keeper) checkValidator(ctx context.Context, p providerv1.Peer) error {
 // Jail keeps new work from a peer until a protocol time in ms. It never shortens a
 // sentence.
 func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) error {
-	longer, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+	longer, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
 		had := p.JailedUntil
 		p.JailedUntil = max(had, until)
 		return until > had
@@ -307,7 +307,7 @@ func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) 
 
 // Vouch adds valid units to a peer's record.
 func (k *Keeper) Vouch(ctx context.Context, account sdk.AccAddress, units uint64) error {
-	_, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+	_, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
 		p.Record += units
 		return true
 	})
@@ -316,7 +316,7 @@ func (k *Keeper) Vouch(ctx context.Context, account sdk.AccAddress, units uint64
 
 // Discredit makes a peer's record begin anew.
 func (k *Keeper) Discredit(ctx context.Context, account sdk.AccAddress) error {
-	_, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+	_, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
 		had := p.Record
 		p.Record = 0
 		return had > 0
@@ -327,7 +327,7 @@ func (k *Keeper) Discredit(ctx context.Context, account sdk.AccAddress) error {
 // Suspend keeps new work from a peer that has missed an answer in a dispute,
 // until Resume.
 func (k *Keeper) Suspend(ctx context.Context, account sdk.AccAddress) error {
-	_, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+	_, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
 		p.Unanswered++
 		return true
 	})
@@ -336,7 +336,7 @@ func (k *Keeper) Suspend(ctx context.Context, account sdk.AccAddress) error {
 
 // Resume takes one suspension back: the peer has answered, or the dispute is over.
 func (k *Keeper) Resume(ctx context.Context, account sdk.AccAddress) error {
-	_, err := k.edit(ctx, account, func(p *providerv1.Peer) bool {
+	_, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
 		had := p.Unanswered
 		p.Unanswered -= min(had, 1)
 		return had > 0
@@ -345,7 +345,7 @@ func (k *Keeper) Resume(ctx context.Context, account sdk.AccAddress) error {
 }
 
 // edit changes a peer, and stores it if that has changed something.
-func (k *Keeper) edit(ctx context.Context, account sdk.AccAddress, do func(*providerv1.Peer) (changed bool)) (changed bool, err error) {
+func edit(ctx context.Context, k *Keeper, account sdk.AccAddress, do func(*providerv1.Peer) (changed bool)) (changed bool, err error) {
 	p, err := k.Get(ctx, account)
 	if err != nil {
 		return false, err
