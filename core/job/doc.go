@@ -9,7 +9,7 @@
 //	Apply(Lease, Event) → (Lease, []Effect, error)
 //
 // Work is of a kind: training, or a batch of independent steps. What differs between kinds
-// stands in kind.go, and nothing else here asks for it.
+// stands in kind.go; the rest asks by [Problem.Independent] and [Problem.Merges].
 //
 // [NewLease] begins a lease, and [Apply] is all that happens to it. Events are what people
 // and the clock do; effects are what the chain must do with money and records. Nothing here
@@ -20,8 +20,8 @@
 //   - What escrow paid, returned, burnt and was taxed adds up to the price and the deposit once
 //     the lease has ended, and never exceeds them before.
 //   - A unit is accepted only if a quorum of custodians keeps it, every audit that was drawn was
-//     passed or forfeited, no dispute holds it, and its provider has shown by its VRF that it was
-//     not forced. Its window is over, too, unless the order speculates.
+//     passed or forfeited, no dispute holds it, and, where attempts can be forced, its provider has
+//     shown by its VRF that it was not. Its window is over, too, unless the order speculates.
 //   - Behind every unit that is given out, and every claim that is in dispute, stake is reserved.
 //     What the chain holds of an account is what the ledger of exposures says.
 //   - State roots depend on the order alone: a unit's start is the start state or

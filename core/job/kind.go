@@ -14,8 +14,8 @@ const (
 	Batch    = "batch"    // a model applied to all records of a dataset
 )
 
-// kind is what differs between kinds of work. All else in this package, and every role, knows
-// claims alone (docs/adr/0030-claims.md).
+// kind is what differs between kinds of work. All else in this package, and every role, knows claims
+// (docs/adr/0030-claims.md), and asks by [Problem.Independent] and [Problem.Merges] at most.
 type kind struct {
 	name        string
 	independent bool // each step of a unit reads the start state, and none what another gave

@@ -156,7 +156,7 @@ func (e Decline) apply(l *Lease, now int64) ([]Effect, error) {
 	case e.By != l.Lead():
 		return nil, fmt.Errorf("%s does not lead this lease; %s does", e.By, l.Lead())
 	case l.Phase != Active || l.Begun():
-		return nil, fmt.Errorf("the lease is %v and its work has begun: it can no longer be declined", l.Phase)
+		return nil, fmt.Errorf("the lease is %v, or a unit was given out already: it can no longer be declined", l.Phase)
 	case e.Reason == "" || len(e.Reason) > MaxText:
 		return nil, fmt.Errorf("a reason of 1 to %d bytes must be given", MaxText)
 	}

@@ -20,13 +20,13 @@ type Params struct {
 	MaxLate       int    // units that a provider may give up, or withhold the data of, before it is barred from the lease
 	MaxAttempts   int    // how often a unit may be given out before the lease stops
 	ChallengeBond uint64 // utally that a challenger locks at least
-	VerdictFactor uint64 // bond behind an auditor's verdict over the pay of a unit
-	KeepFactor    uint64 // bond behind a custodian's attestation over the pay of a unit
+	VerdictFactor uint64 // an auditor's bond, as a multiple of a unit's pay
+	KeepFactor    uint64 // a custodian's bond, as a multiple of a unit's pay
 	AskFee        uint64 // utally that who asks a custodian pays for the answer
 	AnswerTime    int64  // ms that a custodian has for it
 	AnswerLoad    int    // questions of a lease that a custodian can answer in that time; it has more for more
 	ForcedBps     uint64 // of the attempts, presented wrong by duty; 0: none
-	JackpotFactor uint64 // what the first challenger of a forced receipt gets over the pay of a unit, or its provider if nobody challenges it
+	JackpotFactor uint64 // what the first challenger of a forced receipt gets, or its provider if nobody challenges it, as a multiple of a unit's pay
 	Speed         uint64 // FLOP per second of the slowest machine that the chain counts on
 	Link          uint64 // bytes per second of the slowest connection that it counts on
 	Allowance     int64  // ms for blocks, in every time that an order sets
@@ -124,7 +124,7 @@ type Lease struct {
 	MatchedAt int64
 
 	Line
-	Providers []Party // of the offer, in account order
+	Providers []Party // behind the offer, or for replicas behind all offers that the block looked at; in account order
 	LeadOwner string  // of the first lead, as of a party
 	Auditors  []Party // pool from which each attempt's auditors and custodians are drawn, in account order
 	Files     Files   // whether the order's files can be had, by those who keep them
@@ -192,8 +192,8 @@ type Unit struct {
 	Missed    []string      // who has lost a place in this attempt
 
 	// Protocol times in ms, 0 while they do not apply.
-	Due       int64 // the receipt, then the attestations and audits, then the forced draw, by then
-	WindowEnd int64 // of the unit's own window, which a received one has had if it lost its quorum; of an accepted one, until when its verdicts can be disputed
+	Due       int64 // deadline of what comes next: receipt or a step of replicas, attestations and audits, forced draw
+	WindowEnd int64 // end of the unit's own window; once it is accepted, until when verdicts can be disputed; set while it is received if it lost its quorum
 	HeldUntil int64 // an auditor reported a mismatch; a dispute must follow by then
 	Attend    int64 // from then on a tick attends to it beside these deadlines: a draw, or bonds to let go of
 }

@@ -16,7 +16,7 @@ type Match struct {
 	Lead       string
 	Owner      string // of the lead, as declared; empty for itself
 	FeeBps     uint64
-	Providers  []Party // who work under the lead, in account order
+	Providers  []Party // behind the offer, or for replicas behind all offers; in account order
 	Validators []Party // of those that are independent of the lead the ones with the most stake, in account order
 	Params     Params
 	Deposit    uint64                                 // utally, locked beside the price

@@ -95,7 +95,7 @@ type Conditions struct {
 	Custodians    int    // nodes that keep the data; more than half of them must attest
 	CodedBytes    uint64 // of a unit's checkpoints, above which each keeps a fragment of them; 0: each keeps all
 	UnitTimeout   int64  // ms from assignment to receipt
-	UnitWindow    int64  // ms in which a counted unit can be disputed
+	UnitWindow    int64  // ms that a counted unit waits for disputes before it is accepted; with Speculate others go on meanwhile
 	Window        int64  // ms at the end in which everything can still be challenged
 	Credit        bool   // burn as much as it takes to credit providers with all that they compute
 	Speculate     int    // rounds that work may be ahead of the oldest whose windows are not over; 0: it waits for them

@@ -36,7 +36,7 @@ func (r Rates) Pay(flops, bytes uint64) (uint64, error) {
 	return money.Sum(a, b)
 }
 
-// Tariff holds the shares that the chain's parameters fix, in basis points.
+// Tariff holds the shares and prices that the chain's parameters fix: in basis points, and in utally.
 type Tariff struct {
 	CustodianBps uint64 // of a unit's pay, to its custodians together
 	BurnBps      uint64 // of everything paid out, burnt
@@ -174,7 +174,7 @@ func (b Bond) Covered(who string, held, free uint64) error {
 	if b.Amount <= held || b.Amount-held <= free {
 		return nil
 	}
-	parts := []string{fmt.Sprintf("honest work of %d", b.Void)}
+	parts := []string{fmt.Sprintf("bond factor × honest work = %d", b.Void)}
 	switch {
 	case b.Odds > 0:
 		parts = append(parts, fmt.Sprintf("gain of %d at odds of detection of %d.%07d %%", b.Gain, b.Odds/1e7, b.Odds%1e7))

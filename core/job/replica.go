@@ -291,16 +291,16 @@ func (l *Lease) refillable(u *Unit, late func(Replica) bool) bool {
 	return len(owners) >= l.Order.Conditions.Replicas
 }
 
-// forfeitPlaces takes the places of those that are late, with a penalty, out of whose reserve
-// the work that is lost is paid. If the unit cannot go on, it is open again.
-func (l *Lease) forfeitPlaces(i int, late func(Replica) bool, lost []Share, reopen bool) (effects []Effect, err error) {
+// forfeitPlaces takes the places of some replicas, with the penalty of being late. Work that is lost by
+// them is paid out of their reserves. If the unit cannot go on, it is open again.
+func (l *Lease) forfeitPlaces(i int, some func(Replica) bool, lost []Share, reopen bool) (effects []Effect, err error) {
 	u := &l.Units[i]
 	fee, err := l.lateFee()
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range u.Replicas {
-		if !late(r) {
+		if !some(r) {
 			continue
 		}
 		bond := l.Reserve.Held(r.Provider, ForWork)
@@ -322,7 +322,7 @@ func (l *Lease) forfeitPlaces(i int, late func(Replica) bool, lost []Share, reop
 			l.bar(r.Provider)
 		}
 	}
-	u.Replicas = slices.DeleteFunc(u.Replicas, late)
+	u.Replicas = slices.DeleteFunc(u.Replicas, some)
 	if reopen {
 		freed, err := l.free(i)
 		if err != nil {

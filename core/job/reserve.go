@@ -12,7 +12,7 @@ import (
 
 // One ledger holds all stake that a lease has reserved: see docs/adr/0037-one-reserve.md. A
 // verdict and a custodian's word have each a bond of their own. The units of one provider stand on
-// one reserve together, and so do the merges of one lead. All of that is lost by one conviction.
+// one reserve together, and so do the merges of one lead. A convict gets none of it back; part may stay behind its other claims.
 
 // Reason says for what an account answers with its stake.
 type Reason uint8

@@ -6,11 +6,10 @@
 // its files; from then on the order is carried out without it.
 //
 // Call [ReadOrder] for an order file of either kind, [OrderFile].Draft for a draft of it, and
-// [Draft.Order] for the order. Then [Post] it, and [Follow] it. [Deliver] the model that was
-// trained, or [DeliverResults] of a batch.
+// [Draft.Order] for the order. Unless [FindEarlier] finds it, [Keep] its files, and [Post] it while
+// [Serve] hands them over. [Follow] it, and [Deliver] the model, or [DeliverResults] of a batch.
 //
-// Invariant: what was paid is not paid again: an order that was posted is found by
-// [FindEarlier] before it is posted.
+// Invariant: what was paid is not paid again, if callers take up what [FindEarlier] finds.
 //
 // Source: docs/spec/lease.md; docs/adr/0007-consumer-hands-over.md.
 package consume

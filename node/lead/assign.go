@@ -101,14 +101,18 @@ func (d *lead) post(ctx context.Context, l *job.Lease, taken []workv1.Assignment
 	err := d.env.Send(ctx, &workv1.MsgAssign{Lead: d.env.Account.Address, Order: l.Order.ID().String(), Units: taken})
 	if err == nil {
 		for _, a := range taken {
-			d.pace.accept(a.Provider)
+			if a.Provider != "" {
+				d.pace.accept(a.Provider)
+			}
 		}
 		return d.sponsor(ctx, l, providersOf(taken))
 	}
 	if len(taken) == 1 {
-		if a := taken[0]; len(a.Signature) > 0 {
+		switch a := taken[0]; {
+		case a.Provider == "": // places of replicas are drawn
+		case len(a.Signature) > 0:
 			d.pace.refuse(a.Provider)
-		} else { // it waits, and has accepted on chain
+		default: // it waits, and has accepted on chain
 			d.pace.deny(a.Provider)
 		}
 		return fmt.Errorf("assign unit %d: %w", taken[0].Unit, err)

@@ -2,6 +2,7 @@ package lead
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -23,12 +24,8 @@ func (d *lead) giveOut(ctx context.Context, l *job.Lease) error {
 // placeable returns the open units of the round whose places can be filled beside those that are
 // under way.
 func placeable(l *job.Lease) (units []int) {
-	n, able, filled := l.Order.Conditions.Replicas, 0, len(computing(l))
-	for _, p := range l.Providers {
-		if l.MayWork(p.Account) {
-			able++
-		}
-	}
+	n, filled := l.Order.Conditions.Replicas, len(computing(l))
+	able := job.Owners(slices.DeleteFunc(slices.Clone(l.Providers), func(p job.Party) bool { return !l.MayWork(p.Account) })) // a unit's replicas are of different owners
 	for _, u := range l.RoundUnits() {
 		if u.Status == job.Assigned && len(u.Replicas) == 0 {
 			filled += n // they are drawn in the next block

@@ -3,8 +3,8 @@
 //
 // [Run] is all of it; node/runner calls it.
 //
-// Invariant: it takes a unit only if the order's files are here and loaded, and if this
-// machine can compute it in time: being late costs a penalty.
+// Invariant: it accepts an offer, or asks for a unit, only if the order's files are here and loaded, and
+// this machine can compute a unit in time: being late costs a penalty. Places of replicas are drawn unasked.
 //
 // Source: docs/spec/lease.md.
 package provide
@@ -199,7 +199,7 @@ func (p *provider) passedOver(l *job.Lease, now int64) bool {
 	ours := func(u job.Unit) bool { return u.Provider == me && u.Status == job.Assigned }
 	others := func(u job.Unit) bool { return u.Provider != "" && u.Provider != me }
 	units := l.RoundUnits()
-	able := l.Phase == job.Active && l.Order.Conditions.Replicas == 0 && l.Files.Said == job.Had && p.env.Jobs.Has(l) && slices.Contains(l.Eligible(), me) && !slices.Contains(l.Waits(), me)
+	able := l.Phase == job.Active && l.Order.Conditions.Replicas == 0 && l.Files.Said == job.Had && p.env.Jobs.Has(l) && slices.Contains(l.Eligible(), me) && !slices.Contains(l.Waits(), me) && canMake(l, p.speed.Load()) == nil
 	if !able || slices.ContainsFunc(units, ours) {
 		delete(p.idle, order)
 		return false
@@ -228,7 +228,7 @@ func (p *provider) ready(ctx context.Context, l *job.Lease) error {
 	return nil
 }
 
-// compute trains a unit from its last checkpoint here, and posts the receipt.
+// compute computes a unit from its last checkpoint here, and posts the receipt.
 func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 	problem, u := &l.Order.Problem, &l.Units[i]
 	j, err := p.env.Jobs.Get(ctx, l)

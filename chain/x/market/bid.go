@@ -31,19 +31,17 @@ type book struct {
 	games    Games
 }
 
-// What a block looks at: so many peers that stand behind offers, so many validators that may have one,
-// so many offers, and of one validator so many of its providers. Where there are more offers, the blocks in which an order is
-// tried look at them in turn, and it meets the best of those at which a block has looked. Where a
-// validator has more providers, another part of them has its turn in each block.
+// Limits on what one block reads. Where there is more, blocks read it part by part: an order meets the best
+// offer of the part that its block reads.
 const (
-	maxPeers  = 2048
-	maxLeads  = 2048
-	maxOffers = 512
-	maxTeam   = job.MaxParties
+	maxPeers  = 2048           // providers behind offers
+	maxLeads  = 2048           // validators that may have an offer
+	maxOffers = 512            // offers
+	maxTeam   = job.MaxParties // providers of one validator
 )
 
-// passed is how many members of a ranked team can be passed over while one provider is weighed. Both,
-// and a quote, take 0.25 µs in BenchmarkReplicas. More would let a block do more than it counts.
+// Passing over so many members of a ranked team takes as long as weighing one provider, or one quote: 0.25 µs
+// in BenchmarkReplicas. More would let a block do more than it counts.
 const passed = 16
 
 // beginning is how many times as long as weighing a provider it takes to store and index a party of a lease

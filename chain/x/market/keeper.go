@@ -7,9 +7,9 @@
 // best offer (core/auction); what its price leaves of the maximum
 // goes back, and a lease begins. A lease pays, burns and refunds out of the order's escrow.
 //
-// An order that nobody meets waits, ever longer, or until something on offer has improved. So
-// a block in which nothing is due reads two indexes. A block's work is bounded: where there are too
-// many orders, offers or providers for it, they take turns.
+// An order that nobody meets waits, ever longer. Of those that wait a block tries 64 again once something
+// on offer has improved. A block's work is bounded: where there are too many orders, offers or providers
+// for it, they take turns.
 //
 // An offer is taken from the block after its own on, so that nobody makes it for an order that it
 // sees coming. Whom a lease draws follows from a later block than its match.

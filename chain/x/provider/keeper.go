@@ -3,11 +3,11 @@
 // A peer is an account with roles (provider, validator, challenger), an ed25519
 // key that it uses on the network, and a stake behind all that it does. The stake
 // lies in the module's account; a part of it may be reserved for open work by
-// other modules, and only the rest can be withdrawn. Slashed stake goes to the
+// other modules. Only the rest can be withdrawn, and it returns after the time of unbonding. Slashed stake goes to the
 // recipients that the caller names. What remains is forfeit: the end of the block moves it to the
 // insurance account in one send, for a block may slash hundreds.
 //
-// Invariants: the stakes and what is forfeit add up to the balance of the module's account; no
+// Invariants: stakes, what is unbonding and what is forfeit add up to the balance of the module's account; no
 // reserved part exceeds its stake; a peer key belongs to one account.
 //
 // Call [NewKeeper] and [NewModule]. Other modules call [Keeper.Reserve], [Keeper.Release] and

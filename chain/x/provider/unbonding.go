@@ -22,8 +22,12 @@ type unbonding struct {
 	of    collections.KeySet[collections.Pair[sdk.AccAddress, int64]]
 }
 
-// maxUnbonded is how many withdrawals a block pays back.
-const maxUnbonded = 100
+// maxUnbonded is how many withdrawals a block pays back, and laterMs after how long one that could not be
+// is tried again.
+const (
+	maxUnbonded = 100
+	laterMs     = 3_600_000
+)
 
 // hold keeps amount utally of an account until a protocol time.
 func (u unbonding) hold(ctx context.Context, account sdk.AccAddress, until int64, amount uint64) error {
@@ -48,21 +52,33 @@ func (u unbonding) Unbonding(ctx context.Context, account sdk.AccAddress) (sum u
 // release pays back what has been held for its time.
 func (u unbonding) release(ctx context.Context) error {
 	due, err := u.first(ctx, collections.NewPrefixUntilPairRange[int64, sdk.AccAddress](module.Now(ctx)), maxUnbonded)
+	if err != nil {
+		return err
+	}
 	for _, x := range due {
+		account, until := x.Key.K2(), x.Key.K1()
+		err := module.Attempt(ctx, func(ctx context.Context) error { return u.pay(ctx, account, until, x.Value) })
 		if err == nil {
-			err = u.pay(ctx, x.Key.K2(), x.Key.K1(), x.Value)
+			continue
+		}
+		// It stops no block, and others' not either: it is tried again an hour later.
+		if err := errors.Join(u.forget(ctx, account, until), u.hold(ctx, account, module.Now(ctx)+laterMs, x.Value),
+			module.Emit(ctx, &providerv1.EventStuck{Account: account.String(), Reason: err.Error()})); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
+}
+
+func (u unbonding) forget(ctx context.Context, account sdk.AccAddress, until int64) error {
+	return errors.Join(u.queue.Remove(ctx, collections.Join(until, account)), u.of.Remove(ctx, collections.Join(account, until)))
 }
 
 func (u unbonding) pay(ctx context.Context, account sdk.AccAddress, until int64, amount uint64) error {
 	if err := u.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(amount)); err != nil {
 		return errorsmod.Wrapf(err, "pay back %d utally of stake to %s", amount, account)
 	}
-	return errors.Join(
-		u.queue.Remove(ctx, collections.Join(until, account)),
-		u.of.Remove(ctx, collections.Join(account, until)),
+	return errors.Join(u.forget(ctx, account, until),
 		module.Emit(ctx, &providerv1.EventUnbonded{Account: account.String(), Amount: amount}))
 }
 
