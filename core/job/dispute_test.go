@@ -171,7 +171,7 @@ func TestConvictionEndsTheOthers(t *testing.T) {
 }
 
 // Several disputes about work that is voided by the fraud of another: its bond
-// waits for all of them.
+// hasWaited for all of them.
 func TestBondOfVoidWorkWaitsForEveryDispute(t *testing.T) {
 	for losers, slashed := range map[[2]dispute.Side]bool{
 		{dispute.Challenger, dispute.Challenger}: false,

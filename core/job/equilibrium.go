@@ -76,6 +76,6 @@ func (p Params) WithoutForced() Params {
 // Quick returns the rules for networks whose machines are known and quick, and whose
 // orders may set times as short as they like.
 func (p Params) Quick() Params {
-	p.Speed, p.Link, p.Allowance = maxFlops, maxFlops, 0
+	p.Speed, p.Link, p.Allowance = maxQuantity, maxQuantity, 0
 	return p
 }

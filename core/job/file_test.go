@@ -69,7 +69,7 @@ func TestQuota(t *testing.T) {
 	if got, want := w.lease.Quota(), files+states+8*unit; got != want {
 		t.Errorf("after two attempts the quota is %d, want %d", got, want)
 	}
-	p.StateBytes = maxFlops / MaxSegments
+	p.StateBytes = maxQuantity / MaxSegments
 	if w.lease.Quota() < p.StateBytes {
 		t.Error("the quota overflowed")
 	}

@@ -107,7 +107,7 @@ func (l *Lease) keepsWaiting(waiting []Standing, now int64) bool {
 // waitedFor reports whether a provider has waited so many ms for a unit that the lead could give it.
 func (l *Lease) waitedFor(waiting []Standing, ms, now int64) bool {
 	for _, s := range waiting {
-		if !l.waits(s.Provider, ms, now) || now-s.Since < ms {
+		if !l.hasWaited(s.Provider, ms, now) || now-s.Since < ms {
 			continue
 		}
 		if _, _, err := l.stand(s, nil); err == nil {
@@ -117,9 +117,9 @@ func (l *Lease) waitedFor(waiting []Standing, ms, now int64) bool {
 	return false
 }
 
-// waits reports whether a provider has waited so many ms for a unit that it may have, as
+// hasWaited reports whether a provider has waited so many ms for a unit that it may have, as
 // far as the lease knows.
-func (l *Lease) waits(provider string, ms, now int64) bool {
+func (l *Lease) hasWaited(provider string, ms, now int64) bool {
 	at := l.queued(provider)
 	return at >= 0 && now-max(l.Queue[at].Since, l.OpenSince) >= ms && l.MayWork(provider) && l.opensFor(provider)
 }
@@ -135,16 +135,16 @@ func (l *Lease) fineLead() ([]Effect, error) {
 	return l.fine(l.Leads[l.LeadIndex].Account, ForLead)
 }
 
-// mayTakeLead returns the protocol time from which the leader at place i of the line may
+// takeoverTime returns the protocol time from which the leader at place i of the line may
 // take over what is due.
-func (l *Lease) mayTakeLead(i int) int64 { return l.DueSince + l.turns(i)*l.Params.LeadTimeout }
+func (l *Lease) takeoverTime(i int) int64 { return l.DueSince + l.turns(i)*l.Params.LeadTimeout }
 
 // idle reports whether the lead has left undone what is due for so long that the leader
 // at place i may take over.
-func (l *Lease) idle(i int, now int64) bool { return l.DueSince != 0 && now >= l.mayTakeLead(i) }
+func (l *Lease) idle(i int, now int64) bool { return l.DueSince != 0 && now >= l.takeoverTime(i) }
 
 // abandonedAt returns the protocol time at which a lease that nobody leads on is stopped.
-func (l *Lease) abandonedAt() int64 { return l.mayTakeLead(len(l.Leads)) }
+func (l *Lease) abandonedAt() int64 { return l.takeoverTime(len(l.Leads)) }
 
 // Decline is a lead's word, before it has assigned anything, that it does not serve the order after all.
 // It has taken it on by its offer, and pays like a lead that stays idle; the consumer gets everything

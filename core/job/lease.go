@@ -49,10 +49,10 @@ func (p *Params) Check() error {
 	case max(p.CustodianBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, p.DepositBps) > bps:
 		return fmt.Errorf("custodians' share, burn, tax, penalty, forced attempts and deposit are %d, %d, %d, %d, %d and %d, want at most %d basis points",
 			p.CustodianBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, p.DepositBps, bps)
-	case p.BurnUT > maxFlops:
-		return fmt.Errorf("%d utally burnt for each ut of credit, want at most %d", p.BurnUT, uint64(maxFlops))
-	case p.MinDeposit > maxFlops:
-		return fmt.Errorf("a deposit of at least %d utally, want at most %d", p.MinDeposit, uint64(maxFlops))
+	case p.BurnUT > maxQuantity:
+		return fmt.Errorf("%d utally burnt for each ut of credit, want at most %d", p.BurnUT, uint64(maxQuantity))
+	case p.MinDeposit > maxQuantity:
+		return fmt.Errorf("a deposit of at least %d utally, want at most %d", p.MinDeposit, uint64(maxQuantity))
 	case p.ForcedBps == bps:
 		return fmt.Errorf("every attempt is forced: no unit would ever be accepted")
 	case p.JackpotFactor > bps:
@@ -61,8 +61,8 @@ func (p *Params) Check() error {
 		return fmt.Errorf("a challenger's reward of %d basis points would pay for challenging oneself; want less than %d", p.RewardBps, bps/2)
 	case p.BondFactor > bps:
 		return fmt.Errorf("a bond of %d times the honest work, want at most %d", p.BondFactor, bps)
-	case p.MinBond < 1 || p.MinBond > maxFlops:
-		return fmt.Errorf("a bond of at least %d utally, want between 1 and %d", p.MinBond, uint64(maxFlops))
+	case p.MinBond < 1 || p.MinBond > maxQuantity:
+		return fmt.Errorf("a bond of at least %d utally, want between 1 and %d", p.MinBond, uint64(maxQuantity))
 	case p.BondFactor*(bps-p.RewardBps) <= bps: // the bond would come back: the void work is one's own, and the challenger a friend
 		return fmt.Errorf("forging all work and challenging oneself would pay: bond_factor · (10000 − reward_bps) = %d · %d ≤ 10000", p.BondFactor, bps-p.RewardBps)
 	case p.MaxOpen < 1 || p.MaxOpen > MaxUnits || p.MaxLate < 0 || p.MaxLate > MaxUnits:
@@ -82,8 +82,8 @@ func (p *Params) Check() error {
 			p.Speed, p.Link, p.Allowance, p.KeepGB, int64(maxWindow), uint64(maxKeepGB))
 	case p.LeadTimeout < 1 || p.LeadTimeout > maxWindow:
 		return fmt.Errorf("a lead's timeout of %d ms, want between 1 and %d", p.LeadTimeout, int64(maxWindow))
-	case p.ChallengeBond < 1 || p.ChallengeBond > maxFlops:
-		return fmt.Errorf("a challenger's bond of at least %d utally, want between 1 and %d", p.ChallengeBond, uint64(maxFlops))
+	case p.ChallengeBond < 1 || p.ChallengeBond > maxQuantity:
+		return fmt.Errorf("a challenger's bond of at least %d utally, want between 1 and %d", p.ChallengeBond, uint64(maxQuantity))
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ const (
 	maxAddrs          = 8
 	maxAddr           = 256
 	maxWindow         = 30 * 24 * 3600 * 1000 // ms
-	maxFlops          = 1 << 60
+	maxQuantity       = 1 << 60 // FLOP, bytes or utally
 	maxAttempt        = 1 << 16  // of a unit or a merge, as numbers
 	maxAttempts       = 1 << 10  // how often rules may let one unit be given out
 	maxRecords        = 1 << 14  // in lists that only slashing makes longer
@@ -227,10 +227,10 @@ func (p *Problem) check() error {
 		return fmt.Errorf("a root of the problem is missing")
 	case p.Rounds > 0 && p.Shards > MaxUnits/p.Rounds:
 		return fmt.Errorf("%d rounds of %d shards are more than %d units", p.Rounds, p.Shards, MaxUnits)
-	case p.StepFLOPs == 0 || p.Steps > 0 && p.StepFLOPs > maxFlops/uint64(p.Steps) || p.StepBytes > maxFlops/uint64(max(p.Steps, 1)) || p.MergeFLOPs > maxFlops || p.MergeBytes > maxFlops:
+	case p.StepFLOPs == 0 || p.Steps > 0 && p.StepFLOPs > maxQuantity/uint64(p.Steps) || p.StepBytes > maxQuantity/uint64(max(p.Steps, 1)) || p.MergeFLOPs > maxQuantity || p.MergeBytes > maxQuantity:
 		return fmt.Errorf("the cost of a step is missing or too large")
-	case p.StateBytes > maxFlops/MaxSegments:
-		return fmt.Errorf("a state of %d bytes, the limit is %d", p.StateBytes, uint64(maxFlops/MaxSegments))
+	case p.StateBytes > maxQuantity/MaxSegments:
+		return fmt.Errorf("a state of %d bytes, the limit is %d", p.StateBytes, uint64(maxQuantity/MaxSegments))
 	case len(p.Recipe) > MaxText || len(p.Files) > MaxFiles:
 		return fmt.Errorf("recipe of %d bytes and %d files, limits are %d and %d", len(p.Recipe), len(p.Files), MaxText, MaxFiles)
 	}

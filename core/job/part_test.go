@@ -250,7 +250,7 @@ func TestParamsCheck(t *testing.T) {
 		"its own":   func(p *Params) { p.BondFactor = 1 },
 		"two bonds": func(p *Params) { p.BondFactor = bps + 1 },
 		"no bond":   func(p *Params) { p.MinBond = 0 },
-		"least":     func(p *Params) { p.MinBond = maxFlops + 1 },
+		"least":     func(p *Params) { p.MinBond = maxQuantity + 1 },
 		"open":      func(p *Params) { p.MaxOpen = 0 },
 		"late":      func(p *Params) { p.MaxLate = -1 },
 		"timeout":   func(p *Params) { p.LeadTimeout = 0 },

@@ -33,7 +33,7 @@ func (l *Lease) Eligible() []string {
 func (l *Lease) MayTakeLead(account string, now int64) bool {
 	i := l.inLine(account)
 	return l.led() && i > l.LeadIndex && (l.idle(i, now) || slices.ContainsFunc(l.Queue, func(w Waiting) bool {
-		return l.waits(w.Provider, l.turns(i)*l.Params.LeadTimeout, now)
+		return l.hasWaited(w.Provider, l.turns(i)*l.Params.LeadTimeout, now)
 	}))
 }
 

@@ -51,13 +51,13 @@ func (u *Unit) secretUntil(c *Conditions) int64 {
 	return u.WindowEnd
 }
 
-// windowEnd returns when the window of an accepted unit is over. What auditors said of it can
+// ownWindowEnd returns when the window of an accepted unit is over. What auditors said of it can
 // be disputed for another one.
-func (u *Unit) windowEnd(c *Conditions) int64 { return u.WindowEnd - c.UnitWindow }
+func (u *Unit) ownWindowEnd(c *Conditions) int64 { return u.WindowEnd - c.UnitWindow }
 
 // windowRuns reports whether the window of an accepted unit is not over.
 func (u *Unit) windowRuns(c *Conditions, now int64) bool {
-	return u.Status == Accepted && now < u.windowEnd(c)
+	return u.Status == Accepted && now < u.ownWindowEnd(c)
 }
 
 // attestable reports whether who was drawn to keep a unit and has not said so may still: the unit
@@ -68,7 +68,7 @@ func (u *Unit) attestable(c *Conditions) bool { return u.Status == Accepted && c
 // until returns when the windows of a merged round are over.
 func (w *Windows) until(c *Conditions, round []Unit) (end int64) {
 	for i := range round {
-		end = max(end, round[i].windowEnd(c))
+		end = max(end, round[i].ownWindowEnd(c))
 	}
 	return end
 }
@@ -81,7 +81,7 @@ func (w *Windows) disputed(l *Lease) bool {
 	})
 }
 
-// waits reports whether the windows of the oldest merged round that is not final can be over by
+// hasWaited reports whether the windows of the oldest merged round that is not final can be over by
 // time alone.
 func (w *Windows) waits(l *Lease) bool {
 	return l.Phase < Closing && w.Final < l.Round && !w.disputed(l)

@@ -55,7 +55,7 @@ type stock struct {
 	clusters   []cluster              // in account order
 	validators []providerv1.Candidate // of those with the most stake the active ones
 	owners     map[string]bool        // of these
-	part       bool                   // of the offers those alone that have improved
+	improved   bool                   // of the offers those alone that have improved
 	work       int                    // done to price it: providers weighed, and as much as weighing so many
 }
 
@@ -126,7 +126,7 @@ func (b book) stockOf(ctx context.Context, below int64, leads []sdk.AccAddress) 
 		return s, err
 	}
 	left := maxPeers
-	s.part = true
+	s.improved = true
 	for _, lead := range leads {
 		o, err := b.offers.Get(ctx, lead)
 		if errors.Is(err, collections.ErrNotFound) {
@@ -186,7 +186,7 @@ func (b book) enterCluster(ctx context.Context, s *stock, lead sdk.AccAddress, o
 		return 0, nil
 	}
 	c := cluster{offer: o}
-	if err := b.judge(ctx, &c, lead); err != nil {
+	if err := b.readLead(ctx, &c, lead); err != nil {
 		return 0, err
 	}
 	all, err := b.registry.Providers(ctx, lead, turnOf(ctx), most)
@@ -201,8 +201,8 @@ func (b book) enterCluster(ctx context.Context, s *stock, lead sdk.AccAddress, o
 	return len(all), nil
 }
 
-// judge reads the lead of a cluster, and says why it takes no orders now, if it does not.
-func (b book) judge(ctx context.Context, c *cluster, lead sdk.AccAddress) (err error) {
+// readLead reads the lead of a cluster, and says why it takes no orders now, if it does not.
+func (b book) readLead(ctx context.Context, c *cluster, lead sdk.AccAddress) (err error) {
 	if c.lead, err = b.registry.Candidate(ctx, lead); err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (b book) refresh(ctx context.Context, s *stock, lead string) error {
 		return err
 	}
 	i := slices.IndexFunc(s.clusters, func(c cluster) bool { return c.offer.Validator == lead })
-	return b.judge(ctx, &s.clusters[i], account)
+	return b.readLead(ctx, &s.clusters[i], account)
 }
 
 // free returns the candidates that may get new work now.

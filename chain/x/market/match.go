@@ -108,8 +108,8 @@ func (b book) expireOne(ctx context.Context, number uint64) error {
 	return nil
 }
 
-// hope reports whether orders wait for an offer that meets them.
-func (b book) hope(ctx context.Context) (bool, error) {
+// anyWaiting reports whether orders wait for an offer that meets them.
+func (b book) anyWaiting(ctx context.Context) (bool, error) {
 	some, err := module.First(ctx, b.turns.queue, collections.NewPrefixedTripleRange[bool, int64, uint64](true), 1)
 	return len(some) > 0, err
 }
@@ -150,8 +150,8 @@ func (b book) tryDue(ctx context.Context, orders []canon.Hash) error {
 
 // tryImproved tries orders that wait with the clusters that have improved since they were tried.
 func (b book) tryImproved(ctx context.Context) error {
-	hope, err := b.hope(ctx)
-	if err != nil || !hope {
+	some, err := b.anyWaiting(ctx)
+	if err != nil || !some {
 		return err
 	}
 	improved, all, err := b.registry.TakeImproved(ctx, turnOf(ctx), maxImproved)
@@ -185,7 +185,7 @@ func (b book) try(ctx context.Context, s *stock, orders []canon.Hash, weighed in
 		if err != nil {
 			return err
 		}
-		if p.Status != marketv1.STATUS_OPEN || s.part && o.Conditions.Replicas > 0 { // who improved alone would be all who are drawn from
+		if p.Status != marketv1.STATUS_OPEN || s.improved && o.Conditions.Replicas > 0 { // who improved alone would be all who are drawn from
 			continue
 		}
 		leased, err := b.lease(ctx, s, id, &o, p)

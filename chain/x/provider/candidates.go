@@ -37,8 +37,8 @@ func candidateOf(p providerv1.Peer) providerv1.Candidate {
 	}
 }
 
-// keep stores a peer that was another before, and keeps the index of candidates.
-func (k *Keeper) keep(ctx context.Context, account sdk.AccAddress, before, after providerv1.Peer) error {
+// storePeer stores a peer that was another before, and keeps the index of candidates.
+func (k *Keeper) storePeer(ctx context.Context, account sdk.AccAddress, before, after providerv1.Peer) error {
 	params, err := k.Params(ctx)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (k *Keeper) keep(ctx context.Context, account sdk.AccAddress, before, after
 	if err := k.peers.Set(ctx, account, after); err != nil {
 		return err
 	}
-	return k.candidates.list(ctx, account, peerUnder{before, hasStake(params, before)}, peerUnder{after, hasStake(params, after)})
+	return k.candidates.reindex(ctx, account, peerUnder{before, hasStake(params, before)}, peerUnder{after, hasStake(params, after)})
 }
 
 // peerUnder is a peer, and whether it has the least stake under the rules of its time.
@@ -70,8 +70,8 @@ func (p peerUnder) candidacies() (groups []string) {
 	return groups
 }
 
-// list lets the index of candidates follow a peer.
-func (c candidates) list(ctx context.Context, account sdk.AccAddress, before, after peerUnder) error {
+// reindex lets the index of candidates follow a peer.
+func (c candidates) reindex(ctx context.Context, account sdk.AccAddress, before, after peerUnder) error {
 	from, to := before.candidacies(), after.candidacies()
 	old, now := candidateOf(before.Peer), candidateOf(after.Peer)
 	judges := providerv1.ROLE_VALIDATOR.String()
@@ -94,7 +94,7 @@ func (c candidates) list(ctx context.Context, account sdk.AccAddress, before, af
 		if !moved && !better(old, now) {
 			continue
 		}
-		if err := c.markImproved(ctx, account, group, moved); err != nil {
+		if err := c.markGroup(ctx, account, group, moved); err != nil {
 			return err
 		}
 	}
@@ -123,9 +123,9 @@ func better(old, now providerv1.Candidate) bool {
 		now.JailedUntil < old.JailedUntil || now.Unanswered < old.Unanswered || now.Owner != old.Owner
 }
 
-// markImproved marks the cluster of a candidate of a group, or all where it is a validator that all
+// markGroup marks the cluster of a candidate of a group, or all where it is a validator that all
 // the others may draw now.
-func (c candidates) markImproved(ctx context.Context, account sdk.AccAddress, group string, moved bool) (err error) {
+func (c candidates) markGroup(ctx context.Context, account sdk.AccAddress, group string, moved bool) (err error) {
 	switch {
 	case group != providerv1.ROLE_VALIDATOR.String():
 		if account, err = address.Parse(group); err != nil {
@@ -238,7 +238,7 @@ func unhindered(ctx context.Context, jailedUntil int64, unanswered uint32) bool 
 // relist makes the index of candidates anew, for new rules.
 func (k *Keeper) relist(ctx context.Context, before, after providerv1.Params) error {
 	return k.peers.Walk(ctx, nil, func(account sdk.AccAddress, p providerv1.Peer) (bool, error) {
-		return false, k.candidates.list(ctx, account, peerUnder{p, hasStake(before, p)}, peerUnder{p, hasStake(after, p)})
+		return false, k.candidates.reindex(ctx, account, peerUnder{p, hasStake(before, p)}, peerUnder{p, hasStake(after, p)})
 	})
 }
 

@@ -182,7 +182,7 @@ func (k *Keeper) enter(ctx context.Context, account sdk.AccAddress, p providerv1
 			return err
 		}
 	}
-	return k.keep(ctx, account, providerv1.Peer{}, p)
+	return k.storePeer(ctx, account, providerv1.Peer{}, p)
 }
 
 // groups names the groups that a peer is a member of.
@@ -225,7 +225,7 @@ func (k *Keeper) Update(ctx context.Context, account sdk.AccAddress, l providerv
 	if err := k.enlist(ctx, account, p, left, entered); err != nil {
 		return err
 	}
-	if err := k.keep(ctx, account, before, p); err != nil {
+	if err := k.storePeer(ctx, account, before, p); err != nil {
 		return err
 	}
 	return module.Emit(ctx, &providerv1.EventUpdated{Account: p.Account, Listing: l, Roles: roles})
@@ -354,7 +354,7 @@ func edit(ctx context.Context, k *Keeper, account sdk.AccAddress, do func(*provi
 	if !do(&p) {
 		return false, nil
 	}
-	return true, k.keep(ctx, account, before, p)
+	return true, k.storePeer(ctx, account, before, p)
 }
 
 func hasStake(params providerv1.Params, p providerv1.Peer) bool {

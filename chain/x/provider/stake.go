@@ -188,7 +188,7 @@ func (k *Keeper) change(ctx context.Context, account sdk.AccAddress, f func(*pro
 	if p.Stake == before.Stake && p.Reserved == before.Reserved {
 		return nil
 	}
-	if err := k.keep(ctx, account, before, p); err != nil {
+	if err := k.storePeer(ctx, account, before, p); err != nil {
 		return err
 	}
 	return module.Emit(ctx, &providerv1.EventStake{Account: p.Account, Stake: p.Stake, Reserved: p.Reserved})

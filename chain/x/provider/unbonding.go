@@ -49,8 +49,8 @@ func (u unbonding) Unbonding(ctx context.Context, account sdk.AccAddress) (sum u
 	return sum, err
 }
 
-// release pays back what has been held for its time.
-func (u unbonding) release(ctx context.Context) error {
+// payUnbonded pays back what has been held for its time.
+func (u unbonding) payUnbonded(ctx context.Context) error {
 	due, err := u.first(ctx, collections.NewPrefixUntilPairRange[int64, sdk.AccAddress](module.Now(ctx)), maxUnbonded)
 	if err != nil {
 		return err
