@@ -286,17 +286,16 @@ func (b *buyer) watch(ctx context.Context, text string, to target) error {
 	if err != nil {
 		return err
 	}
-	results := p.Lease != nil && p.Lease.Order.Problem.Kind == job.Batch
-	if !results {
+	if p.Consumer != b.as.Account {
+		return fmt.Errorf("order %s is of %s, and this is the home of %s", id.Short(), p.Consumer, b.as.Account)
+	}
+	if p.Kind != job.Batch {
 		err = consume.CanDeliver(delivery(to.out, id), to.force)
 	} else if to.out != "" {
 		err = consume.CanDeliverResults(to.out, to.force)
 	}
 	if err != nil {
 		return err
-	}
-	if p.Lease != nil && p.Lease.Order.Consumer != b.as.Account {
-		return fmt.Errorf("order %s is of %s, and this is the home of %s", id.Short(), p.Lease.Order.Consumer, b.as.Account)
 	}
 	if p, err = b.follow(ctx, id, func(consume.Progress) bool { return false }); err != nil {
 		return err

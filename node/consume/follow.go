@@ -16,8 +16,10 @@ import (
 // Progress is how far an order has come.
 type Progress struct {
 	Status     marketv1.Status // in the book
-	Lease      *job.Lease      // once matched
-	HandedOver bool            // a quorum of custodians holds the order's files
+	Consumer   string
+	Kind       string     // of work
+	Lease      *job.Lease // once matched
+	HandedOver bool       // a quorum of custodians holds the order's files
 }
 
 // Ended reports whether nothing more will come of the order.
@@ -109,7 +111,7 @@ func Look(ctx context.Context, env *role.Env, order canon.Hash) (Progress, error
 	if err != nil {
 		return Progress{}, fmt.Errorf("order %s: %w", order.Short(), err)
 	}
-	p := Progress{Status: r.Order.Posting.Status}
+	p := Progress{Status: r.Order.Posting.Status, Consumer: r.Order.Order.Consumer, Kind: r.Order.Order.Problem.Kind}
 	l, err := env.Leases.Get(ctx, order)
 	switch {
 	case err == nil:
