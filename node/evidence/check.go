@@ -198,20 +198,16 @@ func (p *Proof) checkOrder() error {
 	if err != nil {
 		return wrong("the order's transaction: %v", err)
 	}
-	var posted []*marketv1.MsgPostOrder
-	for _, m := range tx.GetMsgs() {
-		if m, ok := m.(*marketv1.MsgPostOrder); ok {
-			posted = append(posted, m)
+	for _, m := range tx.GetMsgs() { // others may have been posted with it
+		m, ok := m.(*marketv1.MsgPostOrder)
+		if !ok {
+			continue
+		}
+		if o, err := wire.OrderFromProto(&m.Order); err == nil && o.ID() == p.Settlement.Order {
+			return checkSignature(enc, raw, p.Chain, o.Consumer, n)
 		}
 	}
-	if len(posted) != 1 {
-		return wrong("the order's transaction posts %d orders", len(posted))
-	}
-	o, err := wire.OrderFromProto(&posted[0].Order)
-	if err != nil || o.ID() != p.Settlement.Order {
-		return wrong("the transaction posts another order (%v)", err)
-	}
-	return checkSignature(enc, raw, p.Chain, o.Consumer, n)
+	return wrong("the transaction posts another order")
 }
 
 func checkSignature(enc app.Encoding, raw []byte, chain, consumer string, number uint64) error {

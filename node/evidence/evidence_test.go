@@ -11,11 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/format/bundle"
 	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/plausibility"
 )
@@ -33,25 +36,70 @@ func settled(t testing.TB, orders int) (out []made) {
 	t.Helper()
 	n := nettest.Start(t, nettest.Options{})
 	for range orders {
-		l := n.Lease(n.Post(nil), "settlement", func(l *job.Lease) bool { return l.Phase == job.Settled })
-		name := filepath.Join(t.TempDir(), "proof.bundle")
-		done := 0
-		trust, err := evidence.Collect(t.Context(), n.Consumer.Env, l, name, func(now, all int) {
-			if now != done+1 || now > all {
-				t.Errorf("progress %d of %d after %d", now, all, done)
-			}
-			done = now
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, made{b, trust, l})
+		out = append(out, collect(t, n, n.Post(nil)))
 	}
 	return out
+}
+
+// collect waits until an order is settled, and collects its bundle.
+func collect(t testing.TB, n *nettest.Network, order canon.Hash) made {
+	t.Helper()
+	l := n.Lease(order, "settlement", func(l *job.Lease) bool { return l.Phase == job.Settled })
+	name := filepath.Join(t.TempDir(), "proof.bundle")
+	done := 0
+	trust, err := evidence.Collect(t.Context(), n.Consumer.Env, l, name, func(now, all int) {
+		if now != done+1 || now > all {
+			t.Errorf("progress %d of %d after %d", now, all, done)
+		}
+		done = now
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made{b, trust, l}
+}
+
+// Orders that one home posts together are messages of one transaction. Nobody could check their bundles.
+func TestOrdersOfOneTransaction(t *testing.T) {
+	n := nettest.Start(t, nettest.Options{})
+	var msgs []sdk.Msg
+	var ids []canon.Hash
+	for range 2 {
+		o := n.Order()
+		m, err := consume.Message(n.Consumer.Env, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		msgs, ids = append(msgs, m), append(ids, o.ID())
+	}
+	if err := n.Consumer.Env.Send(t.Context(), msgs...); err != nil {
+		t.Fatal(err)
+	}
+	n.Serve()
+	var txs [][]byte
+	for _, id := range ids {
+		m := collect(t, n, id)
+		p, err := check(m.bytes, m.trust)
+		if err != nil || p.Settlement.Order != id {
+			t.Fatalf("%v is not proved: %v", id.Short(), err)
+		}
+		in, err := bundle.Open(bytes.NewReader(m.bytes), int64(len(m.bytes)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := in.Read("order/tx", 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		txs = append(txs, tx)
+	}
+	if !bytes.Equal(txs[0], txs[1]) {
+		t.Fatal("they were posted by two transactions")
+	}
 }
 
 func check(b []byte, trust evidence.Trust) (*evidence.Proof, error) {
