@@ -127,8 +127,12 @@ func ReadOrder(name string, allow ...string) (OrderFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if statedKind(b) == BatchKind {
+	switch kind := statedKind(b); kind {
+	case BatchKind:
 		return ReadBatchSpec(name, allow...)
+	case Kind:
+	default:
+		return nil, fmt.Errorf("%s: kind is %q, write kind: %s or kind: %s", name, kind, Kind, BatchKind)
 	}
 	return ReadSpec(name, allow...)
 }

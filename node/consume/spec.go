@@ -183,7 +183,8 @@ func ParseSpec(b []byte) (Spec, error) {
 func statedKind(b []byte) string {
 	for line := range strings.Lines(string(b)) {
 		if kind, ok := strings.CutPrefix(line, "kind:"); ok {
-			return strings.TrimSpace(kind)
+			kind, _, _ = strings.Cut(kind, "#")
+			return strings.Trim(strings.TrimSpace(kind), `"'`)
 		}
 	}
 	return ""

@@ -57,6 +57,25 @@ func TestParseSpec(t *testing.T) {
 	}
 }
 
+func TestStatedKind(t *testing.T) {
+	for text, want := range map[string]string{
+		"kind: BatchOrder\n": "BatchOrder", "problem: {}\nkind:  \"BatchOrder\" # of records\n": "BatchOrder", "kind: 'x'": "x", "problem: {kind: y}\n": "",
+	} {
+		if got := statedKind([]byte(text)); got != want {
+			t.Errorf("%q states %q, want %q", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{"kind: Batchorder\nproblem:\n  records: {X: x.csv}\n": `kind is "Batchorder", write kind: TrainingOrder or kind: BatchOrder`, "problem:\n  records: {X: x.csv}\n": `kind is ""`} {
+		name := filepath.Join(t.TempDir(), "order.yaml")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadOrder(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestReadSpecNamesFilesBesideIt(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "order.yaml")
