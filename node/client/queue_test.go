@@ -60,9 +60,10 @@ type chain struct {
 func newChain(t testing.TB, pause time.Duration, more ...chaintest.Option) *chain {
 	t.Helper()
 	c := &chain{t: t, config: consensus.Config{Dir: t.TempDir(), CommitTimeout: pause, EmptyInterval: pause}}
+	var ports consensus.Ports // held until the node starts: others beside this test take some, too
 	for _, a := range []*string{&c.config.Listen.P2P, &c.config.Listen.RPC, &c.config.Listen.GRPC} {
 		var err error
-		if *a, err = consensus.FreeAddr(); err != nil {
+		if *a, err = ports.Take(""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,6 +77,9 @@ func newChain(t testing.TB, pause time.Duration, more ...chaintest.Option) *chai
 	c.config.Provers = []ed25519.PrivateKey{chaintest.Named("v").VRF}
 	g.Time = time.Now()
 	if c.config.Genesis, err = g.Doc(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ports.Close(); err != nil {
 		t.Fatal(err)
 	}
 	c.start()
