@@ -32,7 +32,7 @@ const (
 // HalfLife is how many hours it takes until half of the power is left: a week.
 const HalfLife = 168
 
-// What an hour of drilling and one of training weigh in effective power, in tenths.
+// What drilling and training weigh in effective power, in tenths.
 const (
 	drillingWeight = 4
 	trainingWeight = 6
@@ -41,7 +41,7 @@ const (
 // Hour counts whole hours of protocol time since a chain began.
 type Hour int64
 
-// maxHour is after some two hundred years. A record then has about 1.3 KB.
+// maxHour is after some 240 years. A sum then has 1.6 KB.
 const maxHour = Hour(1 << 21)
 
 // ErrTime is returned for an hour that is before the chain's first or too far behind it.
