@@ -4,7 +4,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 
-	"github.com/tally-network/tally/core/auction"
+	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/erasure"
 	"github.com/tally-network/tally/core/lower"
@@ -155,8 +155,8 @@ func (p *Problem) File(role string) (File, bool) {
 }
 
 // Bid returns what the conditions ask of an offer.
-func (c *Conditions) Bid() auction.Bid {
-	return auction.Bid{MaxPrice: c.MaxPrice, Providers: max(c.MinProviders, c.Replicas), Referees: max(c.Auditors, c.Custodians), Validator: c.Validator}
+func (c *Conditions) Bid() book.Bid {
+	return book.Bid{MaxPrice: c.MaxPrice, Providers: max(c.MinProviders, c.Replicas), Referees: max(c.Auditors, c.Custodians), Validator: c.Validator}
 }
 
 // Audited returns how many segments of a unit each auditor draws, of a provider

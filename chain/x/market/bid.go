@@ -15,7 +15,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
-	"github.com/tally-network/tally/core/auction"
+	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -23,8 +23,8 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
-// book is the keeper with what matching needs of other modules.
-type book struct {
+// matcher is the keeper with what matching needs of other modules.
+type matcher struct {
 	*Keeper
 	registry Registry
 	leases   Leases
@@ -74,7 +74,7 @@ type cluster struct {
 type leads func(ctx context.Context, from, until sdk.AccAddress, visit func(sdk.AccAddress) (stop bool, err error)) error
 
 // posted visits whoever has an offer, without stake too.
-func (b book) posted(ctx context.Context, from, until sdk.AccAddress, visit func(sdk.AccAddress) (bool, error)) error {
+func (m matcher) posted(ctx context.Context, from, until sdk.AccAddress, visit func(sdk.AccAddress) (bool, error)) error {
 	part := new(collections.Range[sdk.AccAddress])
 	if from != nil {
 		part.StartInclusive(from)
@@ -82,20 +82,20 @@ func (b book) posted(ctx context.Context, from, until sdk.AccAddress, visit func
 	if until != nil {
 		part.EndExclusive(until)
 	}
-	return b.offers.Walk(ctx, part, func(lead sdk.AccAddress, _ marketv1.Offer) (bool, error) { return visit(lead) })
+	return m.offers.Walk(ctx, part, func(lead sdk.AccAddress, _ marketv1.Offer) (bool, error) { return visit(lead) })
 }
 
 // stock reads the offers of leads that were posted below a height, from an account on, until it has
 // looked at all of them or at as many as a block may.
-func (b book) stock(ctx context.Context, below int64, from sdk.AccAddress, among leads) (s stock, seen window, err error) {
-	if s, err = b.rules(ctx); err != nil {
+func (m matcher) stock(ctx context.Context, below int64, from sdk.AccAddress, among leads) (s stock, seen window, err error) {
+	if s, err = m.rules(ctx); err != nil {
 		return s, seen, err
 	}
 	seen.from = from
 	looked, offers, left := 0, 0, maxPeers
 	look := func(lead sdk.AccAddress) (bool, error) {
 		looked++
-		o, err := b.offers.Get(ctx, lead)
+		o, err := m.offers.Get(ctx, lead)
 		switch has := err == nil; {
 		case !has && !errors.Is(err, collections.ErrNotFound):
 			return true, err
@@ -106,7 +106,7 @@ func (b book) stock(ctx context.Context, below int64, from sdk.AccAddress, among
 			return false, nil
 		}
 		offers++
-		read, err := b.enterCluster(ctx, &s, lead, o, below, min(left, maxTeam))
+		read, err := m.enterCluster(ctx, &s, lead, o, below, min(left, maxTeam))
 		left -= read
 		return false, err
 	}
@@ -121,24 +121,24 @@ func (b book) stock(ctx context.Context, below int64, from sdk.AccAddress, among
 
 // stockOf reads the offers of some validators, as stock does. Those at which it may not look
 // yet stay marked.
-func (b book) stockOf(ctx context.Context, below int64, leads []sdk.AccAddress) (s stock, err error) {
-	if s, err = b.rules(ctx); err != nil {
+func (m matcher) stockOf(ctx context.Context, below int64, leads []sdk.AccAddress) (s stock, err error) {
+	if s, err = m.rules(ctx); err != nil {
 		return s, err
 	}
 	left := maxPeers
 	s.improved = true
 	for _, lead := range leads {
-		o, err := b.offers.Get(ctx, lead)
+		o, err := m.offers.Get(ctx, lead)
 		if errors.Is(err, collections.ErrNotFound) {
 			continue
 		}
 		if err == nil && (left <= 0 || o.Height >= below) {
-			err = b.registry.MarkImproved(ctx, lead)
+			err = m.registry.MarkImproved(ctx, lead)
 		}
 		if err != nil {
 			return s, err
 		}
-		read, err := b.enterCluster(ctx, &s, lead, o, below, min(left, maxTeam))
+		read, err := m.enterCluster(ctx, &s, lead, o, below, min(left, maxTeam))
 		if left -= read; err != nil {
 			return s, err
 		}
@@ -147,15 +147,15 @@ func (b book) stockOf(ctx context.Context, below int64, leads []sdk.AccAddress) 
 }
 
 // rules returns a stock of nothing, with the rules and the validators that judge.
-func (b book) rules(ctx context.Context) (s stock, err error) {
-	if s.rules, err = b.leases.Rules(ctx); err != nil {
+func (m matcher) rules(ctx context.Context) (s stock, err error) {
+	if s.rules, err = m.leases.Rules(ctx); err != nil {
 		return s, err
 	}
-	if s.games, err = b.games.Rules(ctx); err != nil {
+	if s.games, err = m.games.Rules(ctx); err != nil {
 		return s, err
 	}
-	all, err := b.registry.Validators(ctx, job.MaxParties)
-	s.validators = b.free(ctx, all)
+	all, err := m.registry.Validators(ctx, job.MaxParties)
+	s.validators = m.free(ctx, all)
 	s.owners = map[string]bool{}
 	for i := range s.validators {
 		s.owners[ownerOf(&s.validators[i])] = true
@@ -171,8 +171,8 @@ func turnOf(ctx context.Context) sdk.AccAddress {
 }
 
 // nextWindow returns where the next part of the offers begins.
-func (b book) nextWindow(ctx context.Context) (sdk.AccAddress, error) {
-	from, err := b.cursor.Get(ctx)
+func (m matcher) nextWindow(ctx context.Context) (sdk.AccAddress, error) {
+	from, err := m.cursor.Get(ctx)
 	if errors.Is(err, collections.ErrNotFound) {
 		return turnOf(ctx), nil
 	}
@@ -181,19 +181,19 @@ func (b book) nextWindow(ctx context.Context) (sdk.AccAddress, error) {
 
 // enterCluster enters an offer that was posted below a height, with at most so many of the
 // providers behind it. It says how many it has read.
-func (b book) enterCluster(ctx context.Context, s *stock, lead sdk.AccAddress, o marketv1.Offer, below int64, most int) (read int, err error) {
+func (m matcher) enterCluster(ctx context.Context, s *stock, lead sdk.AccAddress, o marketv1.Offer, below int64, most int) (read int, err error) {
 	if o.Height >= below || most <= 0 {
 		return 0, nil
 	}
 	c := cluster{offer: o}
-	if err := b.readLead(ctx, &c, lead); err != nil {
+	if err := m.readLead(ctx, &c, lead); err != nil {
 		return 0, err
 	}
-	all, err := b.registry.Providers(ctx, lead, turnOf(ctx), most)
+	all, err := m.registry.Providers(ctx, lead, turnOf(ctx), most)
 	if err != nil {
 		return 0, err
 	}
-	c.providers, c.referees = b.free(ctx, all), len(s.owners)
+	c.providers, c.referees = m.free(ctx, all), len(s.owners)
 	if s.owners[ownerOf(&c.lead)] {
 		c.referees-- // not its own
 	}
@@ -202,16 +202,16 @@ func (b book) enterCluster(ctx context.Context, s *stock, lead sdk.AccAddress, o
 }
 
 // readLead reads the lead of a cluster, and says why it takes no orders now, if it does not.
-func (b book) readLead(ctx context.Context, c *cluster, lead sdk.AccAddress) (err error) {
-	if c.lead, err = b.registry.Candidate(ctx, lead); err != nil {
+func (m matcher) readLead(ctx context.Context, c *cluster, lead sdk.AccAddress) (err error) {
+	if c.lead, err = m.registry.Candidate(ctx, lead); err != nil {
 		return err
 	}
-	led, err := b.leases.Led(ctx, c.offer.Validator)
+	led, err := m.leases.Led(ctx, c.offer.Validator)
 	if err != nil {
 		return err
 	}
 	c.obstacle, c.full = nil, nil
-	if !b.registry.Free(ctx, c.lead) {
+	if !m.registry.Free(ctx, c.lead) {
 		c.obstacle = errors.New("the validator is jailed, owes an answer in a dispute, or its stake is below the minimum")
 	}
 	if led >= int(c.offer.MaxLeases) {
@@ -222,19 +222,19 @@ func (b book) readLead(ctx context.Context, c *cluster, lead sdk.AccAddress) (er
 
 // refresh reads a lead anew: of all that is on offer, a lease that begins changes what its lead
 // has reserved and how many leases that leads.
-func (b book) refresh(ctx context.Context, s *stock, lead string) error {
+func (m matcher) refresh(ctx context.Context, s *stock, lead string) error {
 	account, err := address.Parse(lead)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(s.clusters, func(c cluster) bool { return c.offer.Validator == lead })
-	return b.readLead(ctx, &s.clusters[i], account)
+	return m.readLead(ctx, &s.clusters[i], account)
 }
 
 // free returns the candidates that may get new work now.
-func (b book) free(ctx context.Context, all []providerv1.Candidate) (out []providerv1.Candidate) {
+func (m matcher) free(ctx context.Context, all []providerv1.Candidate) (out []providerv1.Candidate) {
 	for _, c := range all {
-		if b.registry.Free(ctx, c) {
+		if m.registry.Free(ctx, c) {
 			out = append(out, c)
 		}
 	}
@@ -243,7 +243,7 @@ func (b book) free(ctx context.Context, all []providerv1.Candidate) (out []provi
 
 // bid is an offer priced for one order.
 type bid struct {
-	auction.Offer
+	book.Offer
 	owner    string // of the lead
 	fee      uint64 // bps
 	quote    job.Quote
@@ -255,7 +255,7 @@ type bid struct {
 
 // wants returns what an order asks of offers; a maximum price of zero stands for
 // any price.
-func wants(c *job.Conditions) auction.Bid {
+func wants(c *job.Conditions) book.Bid {
 	w := c.Bid()
 	if w.MaxPrice == 0 {
 		w.MaxPrice = math.MaxUint64
@@ -303,7 +303,7 @@ func (c *cluster) puts(bond uint64) error {
 }
 
 // barred reports whether an offer cannot meet what an order wants, whatever it costs.
-func (s *stock) barred(c *cluster, w *auction.Bid) bool {
+func (s *stock) barred(c *cluster, w *book.Bid) bool {
 	return c.obstacle != nil || c.full != nil || c.lead.Free < s.rules.MinBond || c.referees < w.Referees ||
 		w.Validator != "" && w.Validator != c.offer.Validator
 }
@@ -312,7 +312,7 @@ func (s *stock) barred(c *cluster, w *auction.Bid) bool {
 // many of the cheapest as a price of at most limit allows, at least as many as
 // the order wants. So nobody can spoil an offer with a price that nobody pays.
 func (s *stock) price(c *cluster, o *job.Order, ranked team, limit uint64) bid {
-	b := bid{Offer: auction.Offer{Validator: c.offer.Validator}, owner: ownerOf(&c.lead), fee: uint64(c.offer.FeeBps)}
+	b := bid{Offer: book.Offer{Validator: c.offer.Validator}, owner: ownerOf(&c.lead), fee: uint64(c.offer.FeeBps)}
 	team := ranked[:min(len(ranked), job.MaxParties)]
 	for len(team) > 0 { // twice at most: fewer providers never make the bond larger
 		team = s.afford(&b, team, o, limit)

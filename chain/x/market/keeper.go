@@ -4,7 +4,7 @@
 // request. Its maximum price is locked when it is posted, with a deposit beside it.
 // The deposit returns at its end unless its files could not be had. At the end of each
 // block orders that nobody met in time are refunded, and those whose turn it is meet the
-// best offer (core/auction); what its price leaves of the maximum
+// best offer (core/book); what its price leaves of the maximum
 // goes back, and a lease begins. A lease pays, burns and refunds out of the order's escrow.
 //
 // An order that nobody meets waits, ever longer. Of those that wait a block tries 64 again once something
@@ -21,7 +21,7 @@
 // Call [NewKeeper] and [NewModule]. x/work takes money out of an order's escrow by
 // [Keeper.Pay], [Keeper.Burn] and [Keeper.Tax], and ends it by [Keeper.Settle].
 //
-// Source: core/auction for the rule of the match; docs/spec/lease.md.
+// Source: core/book for the rule of the match; docs/spec/lease.md.
 package market
 
 import (

@@ -18,7 +18,7 @@ import (
 type Module struct {
 	module.Base
 	module.Genesis[marketv1.GenesisState, *marketv1.GenesisState]
-	book book
+	matcher matcher
 }
 
 // NewModule returns the module over k, which matches what the registry offers
@@ -27,12 +27,12 @@ func NewModule(k *Keeper, r Registry, l Leases, g Games) Module {
 	return Module{
 		Base:    module.Named(Name, k.Invariant),
 		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
-		book:    book{k, r, l, g},
+		matcher: matcher{k, r, l, g},
 	}
 }
 
 // EndBlock implements the SDK's HasEndBlocker.
-func (m Module) EndBlock(ctx context.Context) error { return m.book.EndBlock(ctx) }
+func (m Module) EndBlock(ctx context.Context) error { return m.matcher.EndBlock(ctx) }
 
 // RegisterInterfaces implements the SDK's AppModuleBasic.
 func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {
@@ -41,8 +41,8 @@ func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {
 
 // RegisterServices implements the SDK's HasServices.
 func (m Module) RegisterServices(c sdkmodule.Configurator) {
-	marketv1.RegisterMsgServer(c.MsgServer(), msgServer{m.book})
-	marketv1.RegisterQueryServer(c.QueryServer(), queryServer{m.book})
+	marketv1.RegisterMsgServer(c.MsgServer(), msgServer{m.matcher})
+	marketv1.RegisterQueryServer(c.QueryServer(), queryServer{m.matcher})
 }
 
 // RegisterGRPCGatewayRoutes implements the SDK's AppModuleBasic.

@@ -17,7 +17,7 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
-type msgServer struct{ book }
+type msgServer struct{ matcher }
 
 func (s msgServer) PostOffer(ctx context.Context, m *marketv1.MsgPostOffer) (*marketv1.MsgPostOfferResponse, error) {
 	o := marketv1.Offer{Validator: m.Validator, FeeBps: m.FeeBps, MaxLeases: m.MaxLeases}

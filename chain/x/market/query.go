@@ -14,13 +14,13 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/wire"
-	"github.com/tally-network/tally/core/auction"
+	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 )
 
-type queryServer struct{ book }
+type queryServer struct{ matcher }
 
 func (q queryServer) Offers(ctx context.Context, r *marketv1.QueryOffersRequest) (*marketv1.QueryOffersResponse, error) {
 	offers, page, err := query.CollectionPaginate(ctx, q.offers, r.Pagination,
@@ -105,7 +105,7 @@ func (q queryServer) explain(ctx context.Context, o *job.Order) (out []marketv1.
 	if err != nil {
 		return nil, "", err
 	}
-	var offers []auction.Offer
+	var offers []book.Offer
 	for _, b := range s.bids(o, true) {
 		x := marketv1.Bid{
 			Validator: b.Validator, Price: b.Price, UnitPrice: b.quote.Unit, Fee: b.quote.Fee, Burn: b.quote.Burn, Tax: b.quote.Tax,
@@ -121,7 +121,7 @@ func (q queryServer) explain(ctx context.Context, o *job.Order) (out []marketv1.
 		}
 		out = append(out, x)
 	}
-	if best, ok := auction.Best(wants(&o.Conditions), offers); ok {
+	if best, ok := book.Best(wants(&o.Conditions), offers); ok {
 		winner = best.Validator
 	}
 	return out, winner, nil

@@ -124,15 +124,15 @@ func (w window) has(account string) bool {
 // due returns the orders that a block tries: those that wait for their first try and those that
 // are tried again, each the longest due first, by turns. A block may have done enough before it has
 // tried them all, so blocks begin with one and the other.
-func (b book) due(ctx context.Context) (out []canon.Hash, err error) {
+func (m matcher) due(ctx context.Context) (out []canon.Hash, err error) {
 	lists := [2][]canon.Hash{}
 	for i, tried := range []bool{false, true} {
 		within, looked := collections.NewPrefixedTripleRange[bool, int64, uint64](tried), 0
-		err := b.turns.queue.Walk(ctx, within, func(at collections.Triple[bool, int64, uint64]) (bool, error) {
+		err := m.turns.queue.Walk(ctx, within, func(at collections.Triple[bool, int64, uint64]) (bool, error) {
 			if looked++; looked > maxLooks || at.K2() > module.Now(ctx) {
 				return true, nil
 			}
-			id, ready, err := b.ready(ctx, at.K3())
+			id, ready, err := m.ready(ctx, at.K3())
 			if ready {
 				lists[i] = append(lists[i], id)
 			}
@@ -151,22 +151,22 @@ func (b book) due(ctx context.Context) (out []canon.Hash, err error) {
 }
 
 // ready reports whether an open order can be matched now: its time has not run out.
-func (b book) ready(ctx context.Context, number uint64) (id canon.Hash, ok bool, err error) {
-	if id, err = b.byNumber(ctx, number); err != nil {
+func (m matcher) ready(ctx context.Context, number uint64) (id canon.Hash, ok bool, err error) {
+	if id, err = m.byNumber(ctx, number); err != nil {
 		return id, false, err
 	}
-	p, err := b.postings.Get(ctx, id[:])
+	p, err := m.postings.Get(ctx, id[:])
 	return id, err == nil && p.ExpiresAt > module.Now(ctx), err
 }
 
 // waiting returns some of the open orders that have been tried: all of them, or those whose turn it
 // is by a number that moves with the height.
-func (b book) waiting(ctx context.Context, most int) (out []canon.Hash, err error) {
-	first, err := module.First(ctx, b.byStatus, opens(), 1)
+func (m matcher) waiting(ctx context.Context, most int) (out []canon.Hash, err error) {
+	first, err := module.First(ctx, m.byStatus, opens(), 1)
 	if err != nil || len(first) == 0 {
 		return nil, err
 	}
-	last, err := module.First(ctx, b.byStatus, opens().Descending(), 1)
+	last, err := module.First(ctx, m.byStatus, opens().Descending(), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -175,20 +175,20 @@ func (b book) waiting(ctx context.Context, most int) (out []canon.Hash, err erro
 	if span > uint64(most) {
 		from += uint64(sdk.UnwrapSDKContext(ctx).BlockHeight()) * uint64(most) % span
 	}
-	late, err := module.First(ctx, b.byStatus, opens().StartInclusive(from), most)
+	late, err := module.First(ctx, m.byStatus, opens().StartInclusive(from), most)
 	if err != nil {
 		return nil, err
 	}
-	early, err := module.First(ctx, b.byStatus, opens().EndExclusive(from), most-len(late))
+	early, err := module.First(ctx, m.byStatus, opens().EndExclusive(from), most-len(late))
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range append(early, late...) {
-		t, err := b.turns.get(ctx, n.K2())
+		t, err := m.turns.get(ctx, n.K2())
 		if err != nil {
 			return nil, err
 		}
-		id, ready, err := b.ready(ctx, n.K2())
+		id, ready, err := m.ready(ctx, n.K2())
 		if err != nil {
 			return nil, err
 		}

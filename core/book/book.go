@@ -1,4 +1,4 @@
-// Package auction matches orders to offers.
+// Package book matches orders to offers.
 //
 // The rule is the plainest that is fair to state: of the offers that meet every
 // condition of an order, the cheapest wins; of equals, the one whose validator
@@ -7,7 +7,7 @@
 // Invariant: the result depends on the book alone, and not on its order.
 //
 // Source: order and offer of DKLabs.AI, §7.
-package auction
+package book
 
 import "fmt"
 

@@ -1,4 +1,4 @@
-package auction
+package book
 
 import (
 	"math/rand/v2"
