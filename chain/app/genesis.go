@@ -71,7 +71,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	}
 	registry := provider.DefaultGenesis()
 	registry.Peers = g.Peers
-	if g.Params != (providerv1.Params{}) {
+	if g.Params.Size() > 0 {
 		registry.Params = g.Params
 	}
 	leases, disputes := work.DefaultGenesis(), dispute.DefaultGenesis()

@@ -87,7 +87,7 @@ func (a *App) wire() []Module {
 		power.NewModule(a.Power),
 		beacon.NewModule(a.Beacon),
 		provider.NewModule(a.Provider),
-		market.NewModule(a.Market, a.Provider, a.Work, a.Dispute),
+		market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Power),
 		work.NewModule(a.Work, a.Dispute, a.Beacon),
 		dispute.NewModule(a.Dispute),
 	}

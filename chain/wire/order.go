@@ -28,6 +28,7 @@ func OrderToProto(o *job.Order) marketv1.Order {
 			Auditors: uint32(c.Auditors), AuditSegments: uint32(c.AuditSegments),
 			AuditFloor: uint32(c.AuditFloor), TopSegments: uint32(c.TopSegments), Custodians: uint32(c.Custodians), CodedBytes: c.CodedBytes,
 			UnitTimeoutMs: c.UnitTimeout, UnitWindowMs: c.UnitWindow, WindowMs: c.Window, Speculate: uint32(c.Speculate), Credit: c.Credit, Replicas: uint32(c.Replicas),
+			Needs: needsToProto(&c.Needs),
 		},
 	}
 	if !p.Parent.IsZero() {
@@ -58,6 +59,11 @@ func OrderFromProto(m *marketv1.Order) (job.Order, error) {
 			UnitTimeout: c.UnitTimeoutMs, UnitWindow: c.UnitWindowMs, Window: c.WindowMs, Speculate: int(c.Speculate), Credit: c.Credit, Replicas: int(c.Replicas),
 		},
 	}
+	needs, err := needsFromProto(&c.Needs)
+	if err != nil {
+		return o, err
+	}
+	o.Conditions.Needs = needs
 	if p.Records > maxRecords {
 		return o, fmt.Errorf("%d records, the limit is %d", p.Records, uint64(maxRecords))
 	}

@@ -82,7 +82,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 		*u = Unit{
 			Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Audited: audited,
-			Due: now + l.Order.Conditions.UnitTimeout, Withheld: u.Withheld,
+			Times: Times{Due: now + l.Order.Conditions.UnitTimeout}, Withheld: u.Withheld,
 		}
 		if l.Forces() {
 			l.await(a.Unit, now) // its forced draw is made in a later block

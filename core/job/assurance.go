@@ -17,14 +17,12 @@ const (
 // Form returns the form of assurance that the conditions come to, for units of a number of
 // segments. One drawn auditor of everything watches, however that was asked for.
 func (c *Conditions) Form(segments int) Form {
-	watch := *c
-	watch.Watch(segments)
 	switch {
 	case c.Replicas > 0:
 		return Replicated
 	case c.Auditors == 0:
 		return Unchecked
-	case *c == watch:
+	case c.Auditors == 1 && c.AuditSegments == segments && c.AuditFloor == 0 && c.TopSegments == 0:
 		return Watched
 	}
 	return Audited

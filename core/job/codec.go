@@ -76,6 +76,7 @@ func (l *mutable) Code(w *canon.Codec) {
 	w.Int(&l.LeadIndex, MaxParties)
 	w.I64(&l.DueSince)
 	w.I64(&l.OpenSince)
+	w.I64(&l.BegunAt)
 	w.Int(&l.Round, MaxUnits)
 	w.Int(&l.Windows.Final, MaxUnits)
 	w.I64(&l.Windows.Next)
@@ -226,6 +227,7 @@ func (u *Unit) Code(w *canon.Codec) {
 	w.I64(&u.WindowEnd)
 	w.I64(&u.HeldUntil)
 	w.I64(&u.Attend)
+	w.I64(&u.Took)
 }
 
 // Code walks the fields of p.

@@ -111,7 +111,30 @@ func (l *Lease) credits(workers []string) ([]Effect, error) {
 		}
 		effects = append(effects, Effect{Kind: Vouch, Account: w, Amount: 1})
 	}
+	if credited > 0 {
+		effects = append(effects, l.timed(credited/uint64(len(workers)))...)
+	}
 	return effects, nil
+}
+
+// timed returns how fast providers were: the credited operations of their units, and the time from the
+// beginning of each round until the last of these was received. Who gives units out could make that of a
+// later attempt, or of replicas, short: they are not timed.
+func (l *Lease) timed(each uint64) (effects []Effect) {
+	round, last := 0, map[string]int64{}
+	for i := range l.Units {
+		u := &l.Units[i]
+		if r := i / l.Order.Problem.Shards; r != round {
+			round, last = r, map[string]int64{}
+		}
+		if u.Status != Accepted || u.Attempt > 0 || len(u.Replicas) > 0 {
+			continue
+		}
+		more := max(u.Took-last[u.Provider], 0)
+		last[u.Provider] += more
+		effects = append(effects, Effect{Kind: Work, Account: u.Provider, Amount: each}, Effect{Kind: Busy, Account: u.Provider, Amount: uint64(more)})
+	}
+	return effects
 }
 
 // creditable returns who has computed the units whose pay is due, once for each.

@@ -11,6 +11,7 @@ type Line struct {
 	LeadIndex int      // of who leads
 	DueSince  int64    // since when the lead has had something to do; 0 if it has not
 	OpenSince int64    // since when the lead of the moment has had a unit to give
+	BegunAt   int64    // since when units of the round can be given out; 0 before the first
 }
 
 // Leader is a validator that leads, has led or may take over. It has stake reserved from when it begins

@@ -190,12 +190,16 @@ type Unit struct {
 	Replicas  []Replica     // who computes it beside one another, in the order of the draw; once it is received those beside Provider
 	Results   []Result      // what these have shown, until one is its receipt
 	Missed    []string      // who has lost a place in this attempt
+	Times
+}
 
-	// Protocol times in ms, 0 while they do not apply.
+// Times are those of a unit: protocol times in ms, 0 while they do not apply.
+type Times struct {
 	Due       int64 // deadline of what comes next: receipt or a step of replicas, attestations and audits, forced draw
 	WindowEnd int64 // end of the unit's own window; once it is accepted, until when verdicts can be disputed; set while it is received if it lost its quorum
 	HeldUntil int64 // an auditor reported a mismatch; a dispute must follow by then
 	Attend    int64 // from then on a tick attends to it beside these deadlines: a draw, or bonds to let go of
+	Took      int64 // how long after its round began its receipt came; 0 if it has none
 }
 
 // Past is an earlier attempt of a unit of which something still counts. Either it was
@@ -380,6 +384,8 @@ const (
 	Refund                    // Account, the consumer, out of escrow
 	Insure                    // Account out of the insurance fund
 	Credit                    // Account with computing power
+	Work                      // Amount FLOP of Account were timed, as far as they were credited
+	Busy                      // for Amount ms Account had the work that was timed
 	Vouch                     // for Amount valid units of Account
 	Discredit                 // Account: its record of valid units begins anew, and its computing power
 	Lock                      // money of Account, until it is unlocked
@@ -390,5 +396,5 @@ const (
 
 // String returns the kind's name.
 func (k Kind) String() string {
-	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "tax", "prize", "refund", "insure", "credit", "vouch", "discredit", "lock", "unlock", "jail", "emit"}[min(k, 17)]
+	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "tax", "prize", "refund", "insure", "credit", "work", "busy", "vouch", "discredit", "lock", "unlock", "jail", "emit"}[min(k, 19)]
 }

@@ -2,12 +2,14 @@ package job
 
 import (
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 
 	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/erasure"
 	"github.com/tally-network/tally/core/lower"
+	"github.com/tally-network/tally/core/match"
 	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/core/train"
 )
@@ -99,6 +101,7 @@ type Conditions struct {
 	Window        int64  // ms at the end in which everything can still be challenged
 	Credit        bool   // burn as much as it takes to credit providers with all that they compute
 	Speculate     int    // rounds that work may be ahead of the oldest whose windows are not over; 0: it waits for them
+	Needs         match.Needs
 }
 
 // Contact says where a consumer hands over the files of its order and takes the
@@ -157,6 +160,12 @@ func (p *Problem) File(role string) (File, bool) {
 // Bid returns what the conditions ask of an offer.
 func (c *Conditions) Bid() book.Bid {
 	return book.Bid{MaxPrice: c.MaxPrice, Providers: max(c.MinProviders, c.Replicas), Referees: max(c.Auditors, c.Custodians), Validator: c.Validator}
+}
+
+// Plan returns how the work of the order takes time.
+func (o *Order) Plan() match.Plan {
+	p, c := &o.Problem, &o.Conditions
+	return match.Plan{Rounds: p.Rounds, Shards: p.Shards * c.Copies(), UnitFLOPs: p.UnitFLOPs(), Ahead: c.Speculate, Window: c.UnitWindow}
 }
 
 // Audited returns how many segments of a unit each auditor draws, of a provider
@@ -270,8 +279,11 @@ func (c *Conditions) check(segments int) error {
 	); err != nil {
 		return err
 	}
-	if err := c.checkReplicas(); err != nil {
+	if err := errors.Join(c.Needs.Check(), c.checkReplicas()); err != nil {
 		return err
+	}
+	if n, least := &c.Needs, max(c.MinProviders, c.Replicas); n.Most > 0 && n.Most < least || n.Deadline > 0 && n.Deadline < c.UnitTimeout {
+		return fmt.Errorf("%d providers at most and %d at least, a deadline of %d ms and a unit timeout of %d: an upper bound is below a lower one", n.Most, least, n.Deadline, c.UnitTimeout)
 	}
 	if (c.Auditors == 0) != (c.AuditSegments == 0) {
 		return fmt.Errorf("%d auditors re-execute %d segments; give both or neither", c.Auditors, c.AuditSegments)
@@ -360,4 +372,5 @@ func (c *Conditions) code(w *canon.Codec) {
 	for _, n := range []*int64{&c.Expires, &c.UnitTimeout, &c.UnitWindow, &c.Window} {
 		w.I64(n)
 	}
+	c.Needs.Code(w)
 }

@@ -14,7 +14,7 @@ func (l *Lease) openPlaces(a Assignment, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("unit %d is computed by %d providers: they are drawn, the lead names none", a.Unit, l.Order.Conditions.Replicas)
 	}
 	u := &l.Units[a.Unit]
-	*u = Unit{Status: Assigned, Attempt: u.Attempt, Due: now + l.Order.Conditions.UnitTimeout, Withheld: u.Withheld}
+	*u = Unit{Status: Assigned, Attempt: u.Attempt, Times: Times{Due: now + l.Order.Conditions.UnitTimeout}, Withheld: u.Withheld}
 	l.await(a.Unit, now)
 	l.count()
 	return []Effect{{Emit, l.Lead(), uint64(a.Unit), "given out"}}, nil

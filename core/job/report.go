@@ -33,7 +33,8 @@ func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	u.Status, u.Receipt, u.Proof = Received, r, e.Signature
 	u.Due = now + l.Order.Conditions.UnitTimeout // who keeps it is drawn by then
-	l.await(r.Unit, now)                         // who audits and keeps it is drawn in a later block
+	u.Took = now - l.BegunAt
+	l.await(r.Unit, now) // who audits and keeps it is drawn in a later block
 	return []Effect{{Emit, r.Provider, uint64(r.Unit), "received"}}, nil
 }
 

@@ -49,6 +49,7 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 		l.Windows.Next = m.Until
 	}
 	l.enter(l.Round + 1)
+	l.BegunAt = now
 	l.Windows.pass(l, now)
 	if l.Round == l.Order.Problem.Rounds || l.Phase == Stopping {
 		l.close(now)

@@ -219,7 +219,7 @@ func gather(effects []Effect) (out []Effect) {
 	at := map[key]int{}
 	for _, e := range effects {
 		switch e.Kind {
-		case Release, Credit, Vouch:
+		case Release, Credit, Vouch, Work, Busy:
 			k := key{e.Kind, e.Account, e.Note}
 			if i, seen := at[k]; seen {
 				total, err := money.Sum(out[i].Amount, e.Amount)

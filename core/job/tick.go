@@ -50,6 +50,9 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 	if why := l.stuck(); l.Phase == Active && why != "" {
 		l.stop(now, why)
 	}
+	if at := l.deadline(); l.Phase == Active && now >= at {
+		l.stop(now, "the order's deadline is over")
+	}
 	if l.Phase == Stopping && !l.underWay() && (abandoned || !l.AwaitsMerge()) {
 		l.close(now)
 	}
@@ -178,6 +181,14 @@ func (l *Lease) stuck() string {
 // Never is a time that does not come.
 const Never = math.MaxInt64
 
+// deadline returns the protocol time from which on no unit is given out, Never if the order sets none.
+func (l *Lease) deadline() int64 {
+	if d := l.Order.Conditions.Needs.Deadline; d > 0 {
+		return l.MatchedAt + d
+	}
+	return Never
+}
+
 // Wake returns the protocol time from which Tick has something to do, Never if
 // other events must come first. A chain need not tick a lease before it.
 func (l *Lease) Wake() int64 {
@@ -206,7 +217,7 @@ func (l *Lease) WakeSelf() int64 {
 		if l.Files.Due != 0 {
 			at(l.Files.Due + 1)
 		}
-		if l.DueSince != 0 {
+		if at(l.deadline()); l.DueSince != 0 {
 			at(l.abandonedAt())
 		}
 	case Stopping:

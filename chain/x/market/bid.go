@@ -15,10 +15,12 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/match"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -29,6 +31,7 @@ type matcher struct {
 	registry Registry
 	leases   Leases
 	games    Games
+	powers   Powers
 }
 
 // Limits on what one block reads. Where there is more, blocks read it part by part: an order meets the best
@@ -55,8 +58,10 @@ type stock struct {
 	clusters   []cluster              // in account order
 	validators []providerv1.Candidate // of those with the most stake the active ones
 	owners     map[string]bool        // of these
-	improved   bool                   // of the offers those alone that have improved
-	work       int                    // done to price it: providers weighed, and as much as weighing so many
+	tiers      match.Tiers
+	powers     *powers
+	improved   bool // of the offers those alone that have improved
+	work       int  // done to price it: providers weighed, and as much as weighing so many
 }
 
 // cluster is an offer and the peers behind it.
@@ -154,6 +159,11 @@ func (m matcher) rules(ctx context.Context) (s stock, err error) {
 	if s.games, err = m.games.Rules(ctx); err != nil {
 		return s, err
 	}
+	registry, err := m.registry.Params(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.tiers, s.powers = wire.TiersFromProto(registry.Tiers), newPowers(ctx, m.powers)
 	all, err := m.registry.Validators(ctx, job.MaxParties)
 	s.validators = m.free(ctx, all)
 	s.owners = map[string]bool{}
@@ -250,7 +260,8 @@ type bid struct {
 	bond     uint64 // behind a unit of the first round, and behind the lead
 	deposit  uint64 // locked beside the maximum price, or beside this if there is none
 	team     team
-	obstacle error // nil if the order can be leased to it
+	misses   []match.Miss // of providers behind the offer, or for replicas behind all offers
+	obstacle error        // nil if the order can be leased to it
 }
 
 // wants returns what an order asks of offers; a maximum price of zero stands for
@@ -270,25 +281,27 @@ func (s *stock) bids(o *job.Order, all bool) (out []bid) {
 	if unfit == nil { // the rules may have changed since it was posted
 		unfit = s.rules.Replayable(o, s.games)
 	}
+	needs, err := o.Conditions.Needs.Under(s.tiers)
+	unfit = cmp.Or(unfit, err)
 	w := wants(&o.Conditions)
-	var common team // of an order with replicas: it is the same for all offers, so it is ranked once
+	var common fitting // of an order with replicas: they are the same for all offers, so they are ranked once
 	for i := range s.clusters {
 		c := &s.clusters[i]
 		s.work++
 		if !all && (unfit != nil || s.barred(c, &w)) {
 			continue
 		}
-		ranked := common
+		fit := common
 		switch {
 		case o.Conditions.Replicas == 0:
-			ranked = s.rank(&o.Problem, s.clusters[i:i+1])
-		case common == nil:
-			common = s.rank(&o.Problem, s.clusters)
-			ranked = common
+			fit = s.fit(s.rank(&o.Problem, s.clusters[i:i+1]), &needs)
+		case common.team == nil:
+			common = s.fit(s.rank(&o.Problem, s.clusters), &needs)
+			fit = common
 		}
-		b := s.price(c, o, s.computing(ranked, c, o), w.MaxPrice)
-		b.Referees = c.referees
-		b.obstacle = cmp.Or(b.obstacle, unfit, c.obstacle, c.puts(b.bond), w.Meets(b.Offer), c.full)
+		b := s.price(c, o, s.computing(fit.team, c, o), w.MaxPrice)
+		b.Referees, b.misses = c.referees, fit.lack.Misses()
+		b.obstacle = cmp.Or(b.obstacle, unfit, c.obstacle, c.puts(b.bond), fit.because(w.Meets(b.Offer), b.Providers < w.Providers), s.suffices(b.team, o), c.full)
 		out = append(out, b)
 	}
 	return out
@@ -324,6 +337,10 @@ func (s *stock) price(c *cluster, o *job.Order, ranked team, limit uint64) bid {
 			b.obstacle = fmt.Errorf("no provider has the %d utally of stake free that a unit's bond takes", b.bond)
 		}
 	}
+	if most := o.Conditions.Needs.Most; most > 0 && len(team) > most && b.obstacle == nil { // each can put up what is less
+		team = team[:most]
+		s.quote(&b, o, team[most-1].dearest)
+	}
 	b.team, b.Price, b.Providers = team, b.quote.Price, len(team)
 	price := limit
 	if limit == math.MaxUint64 {
@@ -334,16 +351,6 @@ func (s *stock) price(c *cluster, o *job.Order, ranked team, limit uint64) bid {
 		b.obstacle = err
 	}
 	return b
-}
-
-// computing returns who of a team may compute an order that a cluster takes. Where every owner of a
-// validator is needed to judge, none of them may have a provider.
-func (s *stock) computing(t team, c *cluster, o *job.Order) team {
-	if k := &o.Conditions; c.referees >= max(k.Auditors, k.Custodians)+k.Copies() {
-		return t
-	}
-	own := ownerOf(&c.lead)
-	return s.without(t, func(p *member) bool { return p.judge != "" && p.judge != own })
 }
 
 // afford prices an order for the longest beginning of a team that a price
@@ -444,7 +451,7 @@ func (s *stock) without(t team, some func(*member) bool) team {
 		return t
 	}
 	out := append(make(team, 0, len(t)), t[:first]...)
-	for i := first; i < len(t); i++ {
+	for i := first + 1; i < len(t); i++ {
 		if !some(&t[i]) {
 			out = append(out, t[i])
 		}

@@ -73,7 +73,7 @@ func TestOrderThatCannotBeRefunded(t *testing.T) {
 			bank.Balances[string(escrowAccount)] = lost
 		}
 		later := ctx.WithBlockTime(ctx.BlockTime().Add(time.Hour)).WithEventManager(sdk.NewEventManager())
-		if err := market.NewModule(k, nil, &leases{}, nil).EndBlock(later); err != nil {
+		if err := market.NewModule(k, nil, &leases{}, nil, nil).EndBlock(later); err != nil {
 			t.Fatal(err)
 		}
 		obstacles, err := event.Of[*marketv1.EventObstacle](later.EventManager().ABCIEvents())

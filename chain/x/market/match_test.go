@@ -211,7 +211,7 @@ func endBlock(t *testing.T, c *chaintest.Chain, ctx sdk.Context, l *leases) []ab
 	t.Helper()
 	l.Params, l.tried = job.DefaultParams, map[canon.Hash]int{}
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1).WithEventManager(sdk.NewEventManager())
-	if err := market.NewModule(c.Market, c.Provider, l, c.Dispute).EndBlock(ctx); err != nil {
+	if err := market.NewModule(c.Market, c.Provider, l, c.Dispute, c.Power).EndBlock(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Market.Invariant(ctx); err != nil {
@@ -380,7 +380,7 @@ func TestMatchingIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute)
+	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, c.Power)
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
 	took := map[uint64]float64{} // by how many orders are open
 	open := uint64(0)
@@ -546,7 +546,7 @@ func BenchmarkEndBlock(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute)
+	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, c.Power)
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
 	for b.Loop() {
 		if err := m.EndBlock(ctx); err != nil {

@@ -23,11 +23,11 @@ type Module struct {
 
 // NewModule returns the module over k, which matches what the registry offers
 // and begins leases.
-func NewModule(k *Keeper, r Registry, l Leases, g Games) Module {
+func NewModule(k *Keeper, r Registry, l Leases, g Games, p Powers) Module {
 	return Module{
 		Base:    module.Named(Name, k.Invariant),
 		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
-		matcher: matcher{k, r, l, g},
+		matcher: matcher{k, r, l, g, p},
 	}
 }
 

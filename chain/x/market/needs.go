@@ -26,6 +26,7 @@ type Burner interface {
 
 // Registry knows the peers.
 type Registry interface {
+	Params(ctx context.Context) (providerv1.Params, error)
 	Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error)
 	// Candidate returns a validator as a candidate.
 	Candidate(ctx context.Context, validator sdk.AccAddress) (providerv1.Candidate, error)
@@ -54,6 +55,11 @@ type Leases interface {
 	Retention(ctx context.Context) (int64, error)
 	// Final returns the state root that a settled order ended in.
 	Final(ctx context.Context, order canon.Hash) (canon.Hash, error)
+}
+
+// Powers knows the computing power of accounts, in millionths of a ut.
+type Powers interface {
+	Effective(ctx context.Context, account sdk.AccAddress) (uint64, error)
 }
 
 // Games knows the rules by which work is disputed.

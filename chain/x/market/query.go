@@ -111,6 +111,9 @@ func (q queryServer) explain(ctx context.Context, o *job.Order) (out []marketv1.
 			Validator: b.Validator, Price: b.Price, UnitPrice: b.quote.Unit, Fee: b.quote.Fee, Burn: b.quote.Burn, Tax: b.quote.Tax,
 			Bond: b.bond, Deposit: b.deposit, Providers: uint32(b.Providers), Referees: uint32(b.Referees),
 		}
+		for _, m := range b.misses {
+			x.Misses = append(x.Misses, marketv1.Miss{Condition: m.Condition, Providers: uint32(m.Providers)})
+		}
 		if b.obstacle != nil {
 			x.Obstacle = b.obstacle.Error()
 		} else {

@@ -39,6 +39,16 @@ func (k *Keeper) Forfeit(ctx context.Context, account sdk.AccAddress) error {
 	})
 }
 
+// Effective returns the computing power of an account, in millionths of a ut.
+func (k *Keeper) Effective(ctx context.Context, account sdk.AccAddress) (uint64, error) {
+	own, err := k.record(ctx, account)
+	if err != nil {
+		return 0, err
+	}
+	h, err := k.hour(ctx)
+	return own.Effective(h), err
+}
+
 // change changes the record of an account, and that of all with it.
 func (k *Keeper) change(ctx context.Context, account sdk.AccAddress, do func(own, all *power.Record, h power.Hour) error) error {
 	h, err := k.hour(ctx)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -33,7 +34,7 @@ func candidateOf(p providerv1.Peer) providerv1.Candidate {
 		Account: p.Account, PeerKey: p.PeerKey, VrfKey: p.VrfKey,
 		UnitPrice: p.Listing.UnitPrice, BytePrice: p.Listing.BytePrice,
 		Free: p.Stake - p.Reserved, Stake: p.Stake, JailedUntil: p.JailedUntil, Unanswered: p.Unanswered,
-		Owner: p.Owner,
+		Owner: p.Owner, Declared: p.Listing.Declared, Speed: wire.SpeedOf(&p.Pace),
 	}
 }
 
@@ -120,7 +121,8 @@ func (c candidates) rank(ctx context.Context, account sdk.AccAddress, was bool, 
 // better reports whether a candidate may be wanted where it was not before.
 func better(old, now providerv1.Candidate) bool {
 	return now.Free > old.Free || now.UnitPrice < old.UnitPrice || now.BytePrice < old.BytePrice ||
-		now.JailedUntil < old.JailedUntil || now.Unanswered < old.Unanswered || now.Owner != old.Owner
+		now.JailedUntil < old.JailedUntil || now.Unanswered < old.Unanswered || now.Owner != old.Owner ||
+		now.Speed > old.Speed || !reflect.DeepEqual(now.Declared, old.Declared)
 }
 
 // markGroup marks the cluster of a candidate of a group, or all where it is a validator that all

@@ -12,17 +12,22 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/match"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
+const tera = 1_000_000_000_000
+
 // DefaultGenesis is an empty registry with a minimum stake of 100 tally for
-// providers and challengers, and of 1000 for validators, held for a day once it is withdrawn.
+// providers and challengers, and of 1000 for validators, held for a day once it is withdrawn. Tiers are DCI's.
 func DefaultGenesis() *providerv1.GenesisState {
 	return &providerv1.GenesisState{Params: providerv1.Params{
 		MinProviderStake:   100_000_000,
 		MinValidatorStake:  1_000_000_000,
 		MinChallengerStake: 100_000_000,
 		UnbondingMs:        24 * 3600 * 1000,
+		Tiers:              wire.TiersToProto(match.Tiers{{Label: "A", Speed: 20 * tera}, {Label: "B", Speed: 5 * tera}, {Label: "C"}}),
 	}}
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/match"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -314,12 +315,24 @@ func (k *Keeper) Vouch(ctx context.Context, account sdk.AccAddress, units uint64
 	return err
 }
 
-// Discredit makes a peer's record begin anew.
+// Time adds to a peer's pace: work that was verified, in FLOP, then the time in which it had that work, in ms.
+func (k *Keeper) Time(ctx context.Context, account sdk.AccAddress, flops, ms uint64) error {
+	_, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
+		pace := match.Pace{Work: p.Pace.Work, Time: p.Pace.TimeMs}
+		pace.AddWork(flops)
+		pace.AddTime(ms)
+		p.Pace = providerv1.Pace{Work: pace.Work, TimeMs: pace.Time}
+		return true
+	})
+	return err
+}
+
+// Discredit makes a peer's record and its pace begin anew.
 func (k *Keeper) Discredit(ctx context.Context, account sdk.AccAddress) error {
 	_, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
-		had := p.Record
-		p.Record = 0
-		return had > 0
+		had := p.Record > 0 || p.Pace != providerv1.Pace{}
+		p.Record, p.Pace = 0, providerv1.Pace{}
+		return had
 	})
 	return err
 }

@@ -52,12 +52,19 @@ func CheckListing(roles []providerv1.Role, l providerv1.Listing) error {
 	if l.UnitPrice > wire.MaxPrice || l.BytePrice > wire.MaxPrice {
 		return errorsmod.Wrapf(ErrListing, "price: at most %d utally", wire.MaxPrice)
 	}
+	declared, err := wire.DeclaredFromProto(&l.Declared)
+	if err == nil {
+		err = declared.Check()
+	}
+	if err != nil {
+		return errorsmod.Wrapf(ErrListing, "declared: %s", err)
+	}
 	if slices.Contains(roles, providerv1.ROLE_PROVIDER) {
 		if _, err := address.Parse(l.Validator); err != nil {
 			return errorsmod.Wrapf(ErrListing, "validator: name the one to work under: %s", err)
 		}
-	} else if l.Validator != "" || l.UnitPrice != 0 || l.BytePrice != 0 {
-		return errorsmod.Wrap(ErrListing, "validator, unit_price, byte_price: only a provider has them; leave them empty")
+	} else if l.Validator != "" || l.UnitPrice != 0 || l.BytePrice != 0 || l.Declared.Size() > 0 {
+		return errorsmod.Wrap(ErrListing, "validator, unit_price, byte_price, declared: only a provider has them; leave them empty")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -33,6 +34,9 @@ func CheckParams(p providerv1.Params) error {
 	}
 	if p.UnbondingMs < 1 || p.UnbondingMs > maxUnbonding {
 		return fmt.Errorf("stake that is withdrawn is held for %d ms: want between 1, or a draw would be won by stake that one has for a block, and %d", p.UnbondingMs, int64(maxUnbonding))
+	}
+	if err := wire.TiersFromProto(p.Tiers).Check(); err != nil {
+		return fmt.Errorf("tiers: %w", err)
 	}
 	if p.MinValidatorStake < p.MinProviderStake {
 		return fmt.Errorf("who judges would risk less than who is judged: min_validator_stake = %d < min_provider_stake = %d", p.MinValidatorStake, p.MinProviderStake)

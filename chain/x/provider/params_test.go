@@ -20,7 +20,7 @@ func TestUpdateParams(t *testing.T) {
 	)
 	q := providerv1.NewQueryClient(c)
 	before, err := q.Params(t.Context(), &providerv1.QueryParamsRequest{})
-	if err != nil || before.Authority != bob.String() || before.Params != provider.DefaultGenesis().Params {
+	if err != nil || before.Authority != bob.String() || before.Params.String() != provider.DefaultGenesis().Params.String() {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	update := func(p, v, w uint64) *providerv1.MsgUpdateParams {
@@ -66,7 +66,7 @@ func TestUpdateParams(t *testing.T) {
 		t.Error("the peer gets no work with what is asked for")
 	}
 	g, err := c.Provider.ExportGenesis(c.Ctx())
-	if err != nil || g.Authority != bob.String() || g.Params != good.Params || provider.ValidateGenesis(g) != nil {
+	if err != nil || g.Authority != bob.String() || g.Params.String() != good.Params.String() || provider.ValidateGenesis(g) != nil {
 		t.Errorf("exported %+v, %v", g, err)
 	}
 	for why, bend := range map[string]func(*providerv1.GenesisState){

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/wire"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -25,7 +26,12 @@ func (q queryServer) Peer(ctx context.Context, r *providerv1.QueryPeerRequest) (
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	p, err := q.k.Get(ctx, account)
-	return &providerv1.QueryPeerResponse{Peer: p}, asStatus(err)
+	if err != nil {
+		return nil, asStatus(err)
+	}
+	params, err := q.k.Params(ctx)
+	speed := wire.SpeedOf(&p.Pace)
+	return &providerv1.QueryPeerResponse{Peer: p, Speed: speed, Tier: wire.TiersFromProto(params.Tiers).Of(speed)}, err
 }
 
 func (q queryServer) PeerByKey(ctx context.Context, r *providerv1.QueryPeerByKeyRequest) (*providerv1.QueryPeerByKeyResponse, error) {

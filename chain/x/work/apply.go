@@ -165,6 +165,10 @@ func (k *Keeper) executeEffect(ctx context.Context, id canon.Hash, e job.Effect,
 		return k.power.Credit(ctx, account, e.Amount)
 	case job.Vouch:
 		return k.stakes.Vouch(ctx, account, e.Amount)
+	case job.Work:
+		return k.stakes.Time(ctx, account, e.Amount, 0)
+	case job.Busy:
+		return k.stakes.Time(ctx, account, 0, e.Amount)
 	case job.Discredit:
 		return errors.Join(k.stakes.Discredit(ctx, account), k.power.Forfeit(ctx, account))
 	}

@@ -42,6 +42,8 @@ type Stakes interface {
 	Slash(ctx context.Context, account sdk.AccAddress, reserved, free uint64, payouts []providerv1.Payout) error
 	Jail(ctx context.Context, account sdk.AccAddress, until int64) error
 	Vouch(ctx context.Context, account sdk.AccAddress, units uint64) error
+	// Time adds verified FLOP to what an account has done, and ms to the time in which it had that work.
+	Time(ctx context.Context, account sdk.AccAddress, flops, ms uint64) error
 	Discredit(ctx context.Context, account sdk.AccAddress) error
 	Suspend(ctx context.Context, account sdk.AccAddress) error
 	Resume(ctx context.Context, account sdk.AccAddress) error

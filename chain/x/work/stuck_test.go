@@ -67,7 +67,8 @@ func (n *neighbours) Means(context.Context, sdk.AccAddress) (uint64, error) { re
 
 func (n *neighbours) Affords(context.Context, sdk.AccAddress, uint64) (bool, error) { return true, nil }
 
-func (n *neighbours) Vouch(context.Context, sdk.AccAddress, uint64) error { return nil }
+func (n *neighbours) Vouch(context.Context, sdk.AccAddress, uint64) error        { return nil }
+func (n *neighbours) Time(context.Context, sdk.AccAddress, uint64, uint64) error { return nil }
 
 func (n *neighbours) Discredit(context.Context, sdk.AccAddress) error { return nil }
 

@@ -6,6 +6,7 @@ package providerv1
 import (
 	fmt "fmt"
 	_ "github.com/cosmos/cosmos-proto"
+	_ "github.com/cosmos/cosmos-sdk/types/tx/amino"
 	_ "github.com/cosmos/gogoproto/gogoproto"
 	proto "github.com/cosmos/gogoproto/proto"
 	io "io"
@@ -63,7 +64,8 @@ type Listing struct {
 	UnitPrice uint64   `protobuf:"varint,2,opt,name=unit_price,json=unitPrice,proto3" json:"unit_price,omitempty"`
 	BytePrice uint64   `protobuf:"varint,3,opt,name=byte_price,json=bytePrice,proto3" json:"byte_price,omitempty"`
 	// The validator under which a provider works.
-	Validator string `protobuf:"bytes,4,opt,name=validator,proto3" json:"validator,omitempty"`
+	Validator string   `protobuf:"bytes,4,opt,name=validator,proto3" json:"validator,omitempty"`
+	Declared  Declared `protobuf:"bytes,5,opt,name=declared,proto3" json:"declared"`
 }
 
 func (m *Listing) Reset()         { *m = Listing{} }
@@ -127,6 +129,188 @@ func (m *Listing) GetValidator() string {
 	return ""
 }
 
+func (m *Listing) GetDeclared() Declared {
+	if m != nil {
+		return m.Declared
+	}
+	return Declared{}
+}
+
+// Declared is what a provider says of itself. Nobody proves it.
+type Declared struct {
+	Region  string   `protobuf:"bytes,1,opt,name=region,proto3" json:"region,omitempty"`
+	Tags    []string `protobuf:"bytes,2,rep,name=tags,proto3" json:"tags,omitempty"`
+	Memory  uint64   `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"`
+	Privacy uint32   `protobuf:"varint,4,opt,name=privacy,proto3" json:"privacy,omitempty"`
+}
+
+func (m *Declared) Reset()         { *m = Declared{} }
+func (m *Declared) String() string { return proto.CompactTextString(m) }
+func (*Declared) ProtoMessage()    {}
+func (*Declared) Descriptor() ([]byte, []int) {
+	return fileDescriptor_39a4939b477b9c98, []int{1}
+}
+func (m *Declared) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *Declared) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_Declared.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *Declared) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Declared.Merge(m, src)
+}
+func (m *Declared) XXX_Size() int {
+	return m.Size()
+}
+func (m *Declared) XXX_DiscardUnknown() {
+	xxx_messageInfo_Declared.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_Declared proto.InternalMessageInfo
+
+func (m *Declared) GetRegion() string {
+	if m != nil {
+		return m.Region
+	}
+	return ""
+}
+
+func (m *Declared) GetTags() []string {
+	if m != nil {
+		return m.Tags
+	}
+	return nil
+}
+
+func (m *Declared) GetMemory() uint64 {
+	if m != nil {
+		return m.Memory
+	}
+	return 0
+}
+
+func (m *Declared) GetPrivacy() uint32 {
+	if m != nil {
+		return m.Privacy
+	}
+	return 0
+}
+
+// Pace is how fast a provider was. Its speed is work · 1000 / time_ms, over a minute at least.
+type Pace struct {
+	Work   uint64 `protobuf:"varint,1,opt,name=work,proto3" json:"work,omitempty"`
+	TimeMs uint64 `protobuf:"varint,2,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+}
+
+func (m *Pace) Reset()         { *m = Pace{} }
+func (m *Pace) String() string { return proto.CompactTextString(m) }
+func (*Pace) ProtoMessage()    {}
+func (*Pace) Descriptor() ([]byte, []int) {
+	return fileDescriptor_39a4939b477b9c98, []int{2}
+}
+func (m *Pace) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *Pace) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_Pace.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *Pace) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Pace.Merge(m, src)
+}
+func (m *Pace) XXX_Size() int {
+	return m.Size()
+}
+func (m *Pace) XXX_DiscardUnknown() {
+	xxx_messageInfo_Pace.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_Pace proto.InternalMessageInfo
+
+func (m *Pace) GetWork() uint64 {
+	if m != nil {
+		return m.Work
+	}
+	return 0
+}
+
+func (m *Pace) GetTimeMs() uint64 {
+	if m != nil {
+		return m.TimeMs
+	}
+	return 0
+}
+
+// Tier is a class of speed.
+type Tier struct {
+	Label string `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	Speed uint64 `protobuf:"varint,2,opt,name=speed,proto3" json:"speed,omitempty"`
+}
+
+func (m *Tier) Reset()         { *m = Tier{} }
+func (m *Tier) String() string { return proto.CompactTextString(m) }
+func (*Tier) ProtoMessage()    {}
+func (*Tier) Descriptor() ([]byte, []int) {
+	return fileDescriptor_39a4939b477b9c98, []int{3}
+}
+func (m *Tier) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *Tier) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_Tier.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *Tier) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Tier.Merge(m, src)
+}
+func (m *Tier) XXX_Size() int {
+	return m.Size()
+}
+func (m *Tier) XXX_DiscardUnknown() {
+	xxx_messageInfo_Tier.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_Tier proto.InternalMessageInfo
+
+func (m *Tier) GetLabel() string {
+	if m != nil {
+		return m.Label
+	}
+	return ""
+}
+
+func (m *Tier) GetSpeed() uint64 {
+	if m != nil {
+		return m.Speed
+	}
+	return 0
+}
+
 // Peer is a registered account with a network identity and a stake.
 type Peer struct {
 	Account     string  `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
@@ -144,13 +328,14 @@ type Peer struct {
 	// Protocol time in ms at which its free stake last rose, or it last became fit for work: by
 	// stake, by giving up a role, by answering in a dispute.
 	AbleSince int64 `protobuf:"varint,12,opt,name=able_since,json=ableSince,proto3" json:"able_since,omitempty"`
+	Pace      Pace  `protobuf:"bytes,13,opt,name=pace,proto3" json:"pace"`
 }
 
 func (m *Peer) Reset()         { *m = Peer{} }
 func (m *Peer) String() string { return proto.CompactTextString(m) }
 func (*Peer) ProtoMessage()    {}
 func (*Peer) Descriptor() ([]byte, []int) {
-	return fileDescriptor_39a4939b477b9c98, []int{1}
+	return fileDescriptor_39a4939b477b9c98, []int{4}
 }
 func (m *Peer) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -263,25 +448,34 @@ func (m *Peer) GetAbleSince() int64 {
 	return 0
 }
 
+func (m *Peer) GetPace() Pace {
+	if m != nil {
+		return m.Pace
+	}
+	return Pace{}
+}
+
 // Candidate is a peer that has the least stake of its roles, with all that matching needs of it.
 type Candidate struct {
-	Account     string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
-	PeerKey     []byte `protobuf:"bytes,2,opt,name=peer_key,json=peerKey,proto3" json:"peer_key,omitempty"`
-	VrfKey      []byte `protobuf:"bytes,3,opt,name=vrf_key,json=vrfKey,proto3" json:"vrf_key,omitempty"`
-	UnitPrice   uint64 `protobuf:"varint,4,opt,name=unit_price,json=unitPrice,proto3" json:"unit_price,omitempty"`
-	BytePrice   uint64 `protobuf:"varint,5,opt,name=byte_price,json=bytePrice,proto3" json:"byte_price,omitempty"`
-	Free        uint64 `protobuf:"varint,6,opt,name=free,proto3" json:"free,omitempty"`
-	JailedUntil int64  `protobuf:"varint,7,opt,name=jailed_until,json=jailedUntil,proto3" json:"jailed_until,omitempty"`
-	Unanswered  uint32 `protobuf:"varint,8,opt,name=unanswered,proto3" json:"unanswered,omitempty"`
-	Stake       uint64 `protobuf:"varint,9,opt,name=stake,proto3" json:"stake,omitempty"`
-	Owner       string `protobuf:"bytes,10,opt,name=owner,proto3" json:"owner,omitempty"`
+	Account     string   `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	PeerKey     []byte   `protobuf:"bytes,2,opt,name=peer_key,json=peerKey,proto3" json:"peer_key,omitempty"`
+	VrfKey      []byte   `protobuf:"bytes,3,opt,name=vrf_key,json=vrfKey,proto3" json:"vrf_key,omitempty"`
+	UnitPrice   uint64   `protobuf:"varint,4,opt,name=unit_price,json=unitPrice,proto3" json:"unit_price,omitempty"`
+	BytePrice   uint64   `protobuf:"varint,5,opt,name=byte_price,json=bytePrice,proto3" json:"byte_price,omitempty"`
+	Free        uint64   `protobuf:"varint,6,opt,name=free,proto3" json:"free,omitempty"`
+	JailedUntil int64    `protobuf:"varint,7,opt,name=jailed_until,json=jailedUntil,proto3" json:"jailed_until,omitempty"`
+	Unanswered  uint32   `protobuf:"varint,8,opt,name=unanswered,proto3" json:"unanswered,omitempty"`
+	Stake       uint64   `protobuf:"varint,9,opt,name=stake,proto3" json:"stake,omitempty"`
+	Owner       string   `protobuf:"bytes,10,opt,name=owner,proto3" json:"owner,omitempty"`
+	Declared    Declared `protobuf:"bytes,11,opt,name=declared,proto3" json:"declared"`
+	Speed       uint64   `protobuf:"varint,12,opt,name=speed,proto3" json:"speed,omitempty"`
 }
 
 func (m *Candidate) Reset()         { *m = Candidate{} }
 func (m *Candidate) String() string { return proto.CompactTextString(m) }
 func (*Candidate) ProtoMessage()    {}
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return fileDescriptor_39a4939b477b9c98, []int{2}
+	return fileDescriptor_39a4939b477b9c98, []int{5}
 }
 func (m *Candidate) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -380,6 +574,20 @@ func (m *Candidate) GetOwner() string {
 	return ""
 }
 
+func (m *Candidate) GetDeclared() Declared {
+	if m != nil {
+		return m.Declared
+	}
+	return Declared{}
+}
+
+func (m *Candidate) GetSpeed() uint64 {
+	if m != nil {
+		return m.Speed
+	}
+	return 0
+}
+
 // Params are the rules of the registry.
 type Params struct {
 	MinProviderStake   uint64 `protobuf:"varint,1,opt,name=min_provider_stake,json=minProviderStake,proto3" json:"min_provider_stake,omitempty"`
@@ -388,13 +596,15 @@ type Params struct {
 	// Protocol time in ms for which stake that was withdrawn is held: what weighed in a draw stays at
 	// risk of being needed elsewhere, and cannot be borrowed for a block.
 	UnbondingMs int64 `protobuf:"varint,4,opt,name=unbonding_ms,json=unbondingMs,proto3" json:"unbonding_ms,omitempty"`
+	// Classes of speed, the fastest first; the last begins at 0.
+	Tiers []Tier `protobuf:"bytes,5,rep,name=tiers,proto3" json:"tiers"`
 }
 
 func (m *Params) Reset()         { *m = Params{} }
 func (m *Params) String() string { return proto.CompactTextString(m) }
 func (*Params) ProtoMessage()    {}
 func (*Params) Descriptor() ([]byte, []int) {
-	return fileDescriptor_39a4939b477b9c98, []int{3}
+	return fileDescriptor_39a4939b477b9c98, []int{6}
 }
 func (m *Params) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -451,6 +661,13 @@ func (m *Params) GetUnbondingMs() int64 {
 	return 0
 }
 
+func (m *Params) GetTiers() []Tier {
+	if m != nil {
+		return m.Tiers
+	}
+	return nil
+}
+
 // Unbonding is stake that was withdrawn, and is still held.
 type Unbonding struct {
 	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
@@ -462,7 +679,7 @@ func (m *Unbonding) Reset()         { *m = Unbonding{} }
 func (m *Unbonding) String() string { return proto.CompactTextString(m) }
 func (*Unbonding) ProtoMessage()    {}
 func (*Unbonding) Descriptor() ([]byte, []int) {
-	return fileDescriptor_39a4939b477b9c98, []int{4}
+	return fileDescriptor_39a4939b477b9c98, []int{7}
 }
 func (m *Unbonding) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -522,7 +739,7 @@ func (m *Payout) Reset()         { *m = Payout{} }
 func (m *Payout) String() string { return proto.CompactTextString(m) }
 func (*Payout) ProtoMessage()    {}
 func (*Payout) Descriptor() ([]byte, []int) {
-	return fileDescriptor_39a4939b477b9c98, []int{5}
+	return fileDescriptor_39a4939b477b9c98, []int{8}
 }
 func (m *Payout) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -568,6 +785,9 @@ func (m *Payout) GetAmount() uint64 {
 func init() {
 	proto.RegisterEnum("tally.provider.v1.Role", Role_name, Role_value)
 	proto.RegisterType((*Listing)(nil), "tally.provider.v1.Listing")
+	proto.RegisterType((*Declared)(nil), "tally.provider.v1.Declared")
+	proto.RegisterType((*Pace)(nil), "tally.provider.v1.Pace")
+	proto.RegisterType((*Tier)(nil), "tally.provider.v1.Tier")
 	proto.RegisterType((*Peer)(nil), "tally.provider.v1.Peer")
 	proto.RegisterType((*Candidate)(nil), "tally.provider.v1.Candidate")
 	proto.RegisterType((*Params)(nil), "tally.provider.v1.Params")
@@ -578,56 +798,68 @@ func init() {
 func init() { proto.RegisterFile("tally/provider/v1/peer.proto", fileDescriptor_39a4939b477b9c98) }
 
 var fileDescriptor_39a4939b477b9c98 = []byte{
-	// 782 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x9c, 0x55, 0xcf, 0x4e, 0xe3, 0x46,
-	0x1c, 0x8e, 0x63, 0xe7, 0x8f, 0x27, 0x81, 0x86, 0x21, 0x2a, 0x26, 0x6a, 0xdd, 0x90, 0x53, 0x54,
-	0x15, 0xa7, 0x50, 0xa9, 0x87, 0xf6, 0x50, 0x85, 0x90, 0xb6, 0x51, 0x53, 0x88, 0x1c, 0x40, 0x6a,
-	0x0f, 0xb5, 0x1c, 0x7b, 0x30, 0x2e, 0xf6, 0x4c, 0x34, 0x76, 0x8c, 0xf2, 0x06, 0x3d, 0xf6, 0xd2,
-	0x27, 0xe8, 0x2b, 0xb0, 0xa7, 0x7d, 0x01, 0x8e, 0x68, 0x4f, 0x7b, 0x5a, 0xad, 0xe0, 0x45, 0x56,
-	0x33, 0x63, 0x87, 0xb0, 0xd9, 0x5d, 0x24, 0x6e, 0xfe, 0x7d, 0xdf, 0x37, 0xbf, 0x99, 0x7c, 0xdf,
-	0x6f, 0x26, 0xe0, 0x8b, 0xd8, 0x0e, 0x82, 0x79, 0x67, 0x4a, 0x49, 0xe2, 0xbb, 0x88, 0x76, 0x92,
-	0xbd, 0xce, 0x14, 0x21, 0x6a, 0x4c, 0x29, 0x89, 0x09, 0xdc, 0xe0, 0xac, 0x91, 0xb1, 0x46, 0xb2,
-	0xd7, 0xd8, 0x76, 0x48, 0x14, 0x92, 0xc8, 0xe2, 0x82, 0x8e, 0x28, 0x84, 0xba, 0x51, 0xf7, 0x88,
-	0x47, 0x04, 0xce, 0xbe, 0x04, 0xda, 0xfa, 0x4f, 0x02, 0xa5, 0xa1, 0x1f, 0xc5, 0x3e, 0xf6, 0x60,
-	0x1d, 0x14, 0x6c, 0xd7, 0xa5, 0x91, 0x26, 0x35, 0xe5, 0xb6, 0x6a, 0x8a, 0x02, 0x7e, 0x09, 0xc0,
-	0x0c, 0xfb, 0xb1, 0x35, 0xa5, 0xbe, 0x83, 0xb4, 0x7c, 0x53, 0x6a, 0x2b, 0xa6, 0xca, 0x90, 0x11,
-	0x03, 0x18, 0x3d, 0x99, 0xc7, 0x28, 0xa5, 0x65, 0x41, 0x33, 0x44, 0xd0, 0xdf, 0x03, 0x35, 0xb1,
-	0x03, 0xdf, 0xb5, 0x63, 0x42, 0x35, 0xa5, 0x29, 0xb5, 0xd5, 0x03, 0xed, 0xd5, 0xf5, 0x6e, 0x3d,
-	0x3d, 0x5a, 0xd7, 0x75, 0x29, 0x8a, 0xa2, 0x71, 0x4c, 0x7d, 0xec, 0x99, 0x0f, 0xd2, 0xd6, 0x0b,
-	0x19, 0x28, 0x23, 0x84, 0x28, 0xdc, 0x07, 0x25, 0xdb, 0x71, 0xc8, 0x0c, 0xc7, 0x9a, 0xf4, 0xc4,
-	0xf2, 0x4c, 0x08, 0x77, 0x41, 0x81, 0x92, 0x00, 0x45, 0x5a, 0xbe, 0x29, 0xb7, 0xd7, 0xf7, 0xb7,
-	0x8c, 0x15, 0xa3, 0x0c, 0x93, 0x04, 0xc8, 0x14, 0x2a, 0xb8, 0x0d, 0xca, 0xcc, 0x55, 0xeb, 0x12,
-	0xcd, 0xf9, 0x0f, 0xa8, 0x9a, 0x25, 0x56, 0xff, 0x86, 0xe6, 0x70, 0x0b, 0x94, 0x12, 0x7a, 0xce,
-	0x19, 0x85, 0x33, 0xc5, 0x84, 0x9e, 0x33, 0xe2, 0x07, 0x50, 0x0a, 0x84, 0x6d, 0x5a, 0xa1, 0x29,
-	0xb5, 0x2b, 0xfb, 0x8d, 0x0f, 0x6c, 0x92, 0x1a, 0x7b, 0xa0, 0xdc, 0xbc, 0xf9, 0x2a, 0x67, 0x66,
-	0x0b, 0x98, 0xcf, 0x51, 0x6c, 0x5f, 0x22, 0xad, 0xc8, 0xdd, 0x12, 0x05, 0x6c, 0x80, 0x32, 0x45,
-	0x11, 0xa2, 0x09, 0x72, 0xb5, 0x12, 0x27, 0x16, 0x35, 0xdc, 0x01, 0xd5, 0xbf, 0x6d, 0x3f, 0x40,
-	0xae, 0x35, 0xc3, 0xb1, 0x1f, 0x68, 0xe5, 0xa6, 0xd4, 0x96, 0xcd, 0x8a, 0xc0, 0x4e, 0x19, 0x04,
-	0x3f, 0x07, 0x45, 0x8a, 0x1c, 0x42, 0x5d, 0x0d, 0xf0, 0xc5, 0x69, 0x05, 0x75, 0x16, 0x9f, 0x8d,
-	0xa3, 0x2b, 0x44, 0x91, 0xab, 0xa9, 0x4d, 0xa9, 0xbd, 0x66, 0x2e, 0x21, 0xd0, 0x00, 0x05, 0x72,
-	0x85, 0x11, 0xd5, 0x2a, 0x4f, 0xb8, 0x2b, 0x64, 0x2c, 0x6f, 0x7b, 0x12, 0x20, 0x2b, 0xf2, 0xb1,
-	0x83, 0xb4, 0x2a, 0x3f, 0x88, 0xca, 0x90, 0x31, 0x03, 0x5a, 0xd7, 0x79, 0xa0, 0xf6, 0x6c, 0xec,
-	0xb2, 0x18, 0xd1, 0xb3, 0xc2, 0x5b, 0x4e, 0x23, 0xff, 0xd1, 0x34, 0xe4, 0x47, 0x69, 0x3c, 0x9e,
-	0x51, 0xe5, 0xd3, 0x33, 0x5a, 0x78, 0x7f, 0x46, 0x21, 0x50, 0xce, 0x29, 0xca, 0xe2, 0xe0, 0xdf,
-	0x2b, 0x8e, 0x97, 0x56, 0x1d, 0x7f, 0xec, 0x6c, 0x79, 0xc5, 0xd9, 0x45, 0xcc, 0xea, 0x72, 0xcc,
-	0xf5, 0xcc, 0x6f, 0x16, 0x93, 0x9a, 0xba, 0xda, 0x7a, 0x29, 0x81, 0xe2, 0xc8, 0xa6, 0x76, 0x18,
-	0xc1, 0x6f, 0x00, 0x0c, 0x7d, 0x6c, 0x65, 0x73, 0x64, 0x89, 0x1e, 0x12, 0xef, 0x51, 0x0b, 0x7d,
-	0x3c, 0x4a, 0x89, 0x31, 0x6f, 0x67, 0x80, 0x4d, 0xa6, 0x5e, 0x5c, 0x9c, 0x54, 0x2e, 0xae, 0xe9,
-	0x46, 0xe8, 0xe3, 0xb3, 0x8c, 0x11, 0xfa, 0x6f, 0x41, 0x9d, 0xe9, 0x9d, 0x0b, 0x3b, 0x08, 0x10,
-	0xf6, 0x16, 0xfd, 0xc5, 0xc5, 0x65, 0x3b, 0xf7, 0x16, 0x94, 0x58, 0xb1, 0x03, 0xaa, 0x33, 0x3c,
-	0x21, 0xd8, 0xf5, 0xb1, 0x67, 0x85, 0x11, 0x77, 0x57, 0x36, 0x2b, 0x0b, 0xec, 0xf7, 0xa8, 0x15,
-	0x02, 0xf5, 0x34, 0x2b, 0x9f, 0x95, 0x79, 0x1d, 0x14, 0x84, 0xcd, 0x79, 0xde, 0x5c, 0x14, 0x6c,
-	0xa4, 0xed, 0x90, 0x37, 0x12, 0xa7, 0x4b, 0xab, 0xd6, 0x09, 0xf3, 0x6a, 0x4e, 0x66, 0xf1, 0xb3,
-	0xf6, 0x7a, 0xe8, 0x9a, 0x5f, 0xee, 0xfa, 0xf5, 0x5f, 0x40, 0x61, 0x8f, 0x02, 0xac, 0x83, 0x9a,
-	0x79, 0x3c, 0xec, 0x5b, 0xa7, 0x47, 0xe3, 0x51, 0xbf, 0x37, 0xf8, 0x79, 0xd0, 0x3f, 0xac, 0xe5,
-	0xe0, 0x06, 0x58, 0xe3, 0xe8, 0xc8, 0x3c, 0x3e, 0x1b, 0x1c, 0xf6, 0xcd, 0x9a, 0x04, 0x21, 0x58,
-	0xe7, 0xd0, 0x59, 0x77, 0x38, 0x38, 0xec, 0x9e, 0x1c, 0x9b, 0xb5, 0x3c, 0xdc, 0x04, 0x9f, 0x71,
-	0xac, 0xf7, 0x6b, 0x77, 0x38, 0xec, 0x1f, 0xfd, 0xd2, 0x37, 0x6b, 0x72, 0x43, 0xf9, 0xe7, 0x7f,
-	0x3d, 0x77, 0xf0, 0xc7, 0xcd, 0x9d, 0x2e, 0xdd, 0xde, 0xe9, 0xd2, 0xdb, 0x3b, 0x5d, 0xfa, 0xf7,
-	0x5e, 0xcf, 0xdd, 0xde, 0xeb, 0xb9, 0xd7, 0xf7, 0x7a, 0xee, 0xcf, 0x9f, 0x3c, 0x3f, 0xbe, 0x98,
-	0x4d, 0x0c, 0x87, 0x84, 0x1d, 0xfe, 0x88, 0xec, 0x62, 0x14, 0x5f, 0x11, 0x7a, 0x29, 0xaa, 0x8e,
-	0x87, 0x70, 0x67, 0xe5, 0x8f, 0xe0, 0xc7, 0xec, 0x3b, 0xd9, 0x9b, 0x14, 0xf9, 0x5b, 0xfe, 0xdd,
-	0xbb, 0x00, 0x00, 0x00, 0xff, 0xff, 0xf5, 0x9c, 0xd1, 0xba, 0x2f, 0x06, 0x00, 0x00,
+	// 974 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x9c, 0x55, 0x4f, 0x6f, 0xe3, 0x44,
+	0x14, 0x8f, 0x13, 0xe7, 0x8f, 0x5f, 0xd3, 0x25, 0x9d, 0x8d, 0x58, 0x6f, 0x80, 0x90, 0xcd, 0x29,
+	0x5a, 0xd1, 0x84, 0x76, 0x25, 0x84, 0x40, 0x08, 0x35, 0x6d, 0x80, 0x8a, 0xec, 0x36, 0x72, 0xff,
+	0x48, 0x70, 0x20, 0x9a, 0xd8, 0x53, 0x77, 0xa8, 0x3d, 0x13, 0x8d, 0x1d, 0x57, 0xf9, 0x06, 0x70,
+	0xe3, 0x3b, 0x70, 0xe1, 0xc8, 0x81, 0x0f, 0xb1, 0xc7, 0x15, 0x27, 0xb8, 0x20, 0xd4, 0x1e, 0xe0,
+	0x0b, 0x70, 0x47, 0x33, 0x63, 0xa7, 0xe9, 0xa6, 0xbb, 0x2b, 0xf5, 0x12, 0xcd, 0xef, 0xf7, 0xde,
+	0x8c, 0x67, 0x7e, 0xbf, 0xf7, 0x5e, 0xe0, 0xdd, 0x18, 0x07, 0xc1, 0xbc, 0x37, 0x15, 0x3c, 0xa1,
+	0x1e, 0x11, 0xbd, 0x64, 0xab, 0x37, 0x25, 0x44, 0x74, 0xa7, 0x82, 0xc7, 0x1c, 0x6d, 0xa8, 0x68,
+	0x37, 0x8b, 0x76, 0x93, 0xad, 0xc6, 0x06, 0x0e, 0x29, 0xe3, 0x3d, 0xf5, 0xab, 0xb3, 0x1a, 0x0f,
+	0x5d, 0x1e, 0x85, 0x3c, 0x1a, 0x2b, 0xd4, 0xd3, 0x20, 0x0d, 0xd5, 0x7d, 0xee, 0x73, 0xcd, 0xcb,
+	0x95, 0x66, 0xdb, 0x7f, 0x1a, 0x50, 0x1e, 0xd2, 0x28, 0xa6, 0xcc, 0x47, 0x75, 0x28, 0x62, 0xcf,
+	0x13, 0x91, 0x6d, 0xb4, 0x0a, 0x1d, 0xcb, 0xd1, 0x00, 0xbd, 0x07, 0x30, 0x63, 0x34, 0x1e, 0x4f,
+	0x05, 0x75, 0x89, 0x9d, 0x6f, 0x19, 0x1d, 0xd3, 0xb1, 0x24, 0x33, 0x92, 0x84, 0x0c, 0x4f, 0xe6,
+	0x31, 0x49, 0xc3, 0x05, 0x1d, 0x96, 0x8c, 0x0e, 0x7f, 0x04, 0x56, 0x82, 0x03, 0xea, 0xe1, 0x98,
+	0x0b, 0xdb, 0x6c, 0x19, 0x1d, 0xab, 0x6f, 0xff, 0xfe, 0xdb, 0x66, 0x3d, 0xbd, 0xda, 0x8e, 0xe7,
+	0x09, 0x12, 0x45, 0x87, 0xb1, 0xa0, 0xcc, 0x77, 0xae, 0x53, 0x51, 0x1f, 0x2a, 0x1e, 0x71, 0x03,
+	0x2c, 0x88, 0x67, 0x17, 0x5b, 0x46, 0x67, 0x6d, 0xfb, 0x9d, 0xee, 0x8a, 0x02, 0xdd, 0xbd, 0x34,
+	0xa5, 0x6f, 0x3d, 0xff, 0xeb, 0xfd, 0xdc, 0x2f, 0xff, 0xfc, 0xfa, 0xd8, 0x70, 0x16, 0xfb, 0xda,
+	0x67, 0x50, 0xc9, 0x12, 0xd0, 0xdb, 0x50, 0x12, 0xc4, 0xa7, 0x9c, 0xd9, 0x86, 0xbc, 0x84, 0x93,
+	0x22, 0x84, 0xc0, 0x8c, 0xb1, 0x1f, 0xd9, 0x79, 0xf5, 0x64, 0xb5, 0x96, 0xb9, 0x21, 0x09, 0xb9,
+	0x98, 0xa7, 0xcf, 0x49, 0x11, 0xb2, 0xa1, 0x3c, 0x15, 0x34, 0xc1, 0xee, 0x5c, 0xbd, 0x64, 0xdd,
+	0xc9, 0x60, 0xfb, 0x09, 0x98, 0x23, 0xec, 0x12, 0x79, 0xda, 0x05, 0x17, 0xe7, 0xea, 0x1b, 0xa6,
+	0xa3, 0xd6, 0xe8, 0x01, 0x94, 0x63, 0x1a, 0x92, 0x71, 0x18, 0xa5, 0xe2, 0x95, 0x24, 0x7c, 0x1a,
+	0xb5, 0xb7, 0xc1, 0x3c, 0xa2, 0x44, 0x48, 0xd9, 0x03, 0x3c, 0x21, 0x41, 0x7a, 0x33, 0x0d, 0x24,
+	0x1b, 0x4d, 0x09, 0xf1, 0xd2, 0x4d, 0x1a, 0xb4, 0xff, 0x2d, 0x80, 0x39, 0x22, 0x44, 0xa0, 0x6d,
+	0x28, 0x63, 0xd7, 0xe5, 0x33, 0x16, 0xeb, 0x6d, 0xaf, 0x51, 0x35, 0x4b, 0x44, 0x9b, 0x50, 0x14,
+	0x3c, 0x20, 0xfa, 0xb1, 0xf7, 0xb6, 0x1f, 0xdc, 0x22, 0xa8, 0xc3, 0x03, 0xe2, 0xe8, 0x2c, 0xf4,
+	0x10, 0x2a, 0xb2, 0xfe, 0xc6, 0xe7, 0x44, 0x0b, 0x51, 0x75, 0xca, 0x12, 0x7f, 0x4d, 0xe6, 0xf2,
+	0x4d, 0x89, 0x38, 0x55, 0x11, 0x53, 0x45, 0x4a, 0x89, 0x38, 0x95, 0x81, 0x4f, 0xa0, 0x1c, 0xe8,
+	0x6a, 0x4a, 0x5d, 0x6b, 0xdc, 0xf2, 0x91, 0xb4, 0xde, 0xfa, 0xa6, 0x34, 0xcd, 0xc9, 0x36, 0xa8,
+	0x17, 0xc7, 0xf8, 0x9c, 0xd8, 0xa5, 0xf4, 0xc5, 0x12, 0xa0, 0x06, 0x54, 0x04, 0x89, 0x88, 0x48,
+	0x88, 0x67, 0x97, 0x55, 0x60, 0x81, 0xd1, 0x23, 0xa8, 0x7e, 0x8f, 0x69, 0x40, 0xbc, 0xf1, 0x8c,
+	0xc5, 0x34, 0xb0, 0x2b, 0x2d, 0xa3, 0x53, 0x70, 0xd6, 0x34, 0x77, 0x2c, 0x29, 0xed, 0xbb, 0xcb,
+	0x85, 0x67, 0x83, 0x16, 0x5f, 0x23, 0xd4, 0x94, 0x55, 0x8d, 0x59, 0x74, 0x41, 0x64, 0x85, 0x59,
+	0xca, 0xce, 0x25, 0x06, 0x75, 0xa1, 0xc8, 0x2f, 0x18, 0x11, 0xf6, 0xda, 0x1b, 0xd4, 0xd5, 0x69,
+	0xb2, 0x0d, 0xf0, 0x24, 0x20, 0xe3, 0x88, 0x32, 0x97, 0xd8, 0x55, 0x75, 0x11, 0x4b, 0x32, 0x87,
+	0x92, 0x40, 0x5b, 0x60, 0x4e, 0xb1, 0x4b, 0xec, 0x75, 0x25, 0xca, 0x6d, 0xca, 0xcb, 0xfa, 0x49,
+	0x15, 0x51, 0xa9, 0xed, 0x1f, 0x0b, 0x60, 0xed, 0x62, 0xe6, 0xc9, 0x86, 0x20, 0x77, 0xf2, 0x7b,
+	0xd9, 0xc0, 0xfc, 0x2b, 0x0d, 0x2c, 0xdc, 0x30, 0xf0, 0x66, 0xb7, 0x9b, 0xaf, 0xef, 0xf6, 0xe2,
+	0xcb, 0xdd, 0x8e, 0xc0, 0x3c, 0x15, 0x24, 0x73, 0x50, 0xad, 0x57, 0x4c, 0x2a, 0xaf, 0x9a, 0x74,
+	0xd3, 0x8c, 0xca, 0x8a, 0x19, 0x8b, 0xca, 0xb0, 0x96, 0x2b, 0xa3, 0x9e, 0x59, 0x04, 0xba, 0x6f,
+	0xb4, 0x11, 0x9f, 0x2d, 0x0d, 0x8e, 0xb5, 0x37, 0x0f, 0x0e, 0xad, 0xf8, 0x62, 0xcb, 0x75, 0xdb,
+	0x55, 0x97, 0xdb, 0xee, 0x3f, 0x03, 0x4a, 0x23, 0x2c, 0x70, 0x18, 0xa1, 0x0f, 0x00, 0x85, 0x94,
+	0x8d, 0xb3, 0xc3, 0xc6, 0xfa, 0x62, 0xba, 0xe1, 0x6b, 0x21, 0x65, 0xa3, 0x34, 0x70, 0xa8, 0xee,
+	0xd8, 0x85, 0xfb, 0x32, 0x7b, 0x31, 0xd7, 0xd2, 0x74, 0xdd, 0xd3, 0x1b, 0x21, 0x65, 0x27, 0x59,
+	0x44, 0xe7, 0x7f, 0x08, 0x75, 0x99, 0xef, 0x9e, 0xe1, 0x20, 0x20, 0xcc, 0x5f, 0x9c, 0xaf, 0x07,
+	0x91, 0xfc, 0xf2, 0xee, 0x22, 0xa4, 0x77, 0x3c, 0x82, 0xea, 0x8c, 0x4d, 0x38, 0xf3, 0x28, 0xf3,
+	0xe5, 0x8c, 0x31, 0xb5, 0xbc, 0x0b, 0xee, 0x69, 0x84, 0x3e, 0x86, 0x62, 0x4c, 0x89, 0x88, 0xec,
+	0x62, 0xab, 0xf0, 0x8a, 0xea, 0x93, 0x83, 0x68, 0x79, 0x88, 0xea, 0x0d, 0xed, 0x10, 0xac, 0xe3,
+	0xec, 0xa0, 0x3b, 0x95, 0x60, 0x1d, 0x8a, 0xda, 0xf5, 0xbc, 0xba, 0x96, 0x06, 0xb2, 0x29, 0x71,
+	0xa8, 0x0e, 0x4a, 0x07, 0xac, 0x46, 0xed, 0x23, 0xa9, 0xf2, 0x9c, 0xcf, 0xe2, 0x3b, 0x7d, 0xeb,
+	0xfa, 0xd4, 0xfc, 0xf2, 0xa9, 0x8f, 0xbf, 0x03, 0x53, 0x8e, 0x35, 0x54, 0x87, 0x9a, 0x73, 0x30,
+	0x1c, 0x8c, 0x8f, 0x9f, 0x1d, 0x8e, 0x06, 0xbb, 0xfb, 0x5f, 0xec, 0x0f, 0xf6, 0x6a, 0x39, 0xb4,
+	0x01, 0xeb, 0x8a, 0x1d, 0x39, 0x07, 0x27, 0xfb, 0x7b, 0x03, 0xa7, 0x66, 0x20, 0x04, 0xf7, 0x14,
+	0x75, 0xb2, 0x33, 0xdc, 0xdf, 0xdb, 0x39, 0x3a, 0x70, 0x6a, 0x79, 0x74, 0x1f, 0xde, 0x52, 0xdc,
+	0xee, 0x57, 0x3b, 0xc3, 0xe1, 0xe0, 0xd9, 0x97, 0x03, 0xa7, 0x56, 0x68, 0x98, 0x3f, 0xfc, 0xdc,
+	0xcc, 0xf5, 0xbf, 0x79, 0x7e, 0xd9, 0x34, 0x5e, 0x5c, 0x36, 0x8d, 0xbf, 0x2f, 0x9b, 0xc6, 0x4f,
+	0x57, 0xcd, 0xdc, 0x8b, 0xab, 0x66, 0xee, 0x8f, 0xab, 0x66, 0xee, 0xdb, 0xcf, 0x7d, 0x1a, 0x9f,
+	0xcd, 0x26, 0x5d, 0x97, 0x87, 0x3d, 0xa5, 0xf9, 0x26, 0x23, 0xb1, 0xfc, 0x53, 0xd0, 0xa8, 0xe7,
+	0x13, 0xd6, 0x5b, 0xf9, 0xd3, 0xff, 0x34, 0x5b, 0x27, 0x5b, 0x93, 0x92, 0xfa, 0x93, 0x7e, 0xf2,
+	0x7f, 0x00, 0x00, 0x00, 0xff, 0xff, 0xdb, 0xf0, 0xbd, 0xde, 0x1b, 0x08, 0x00, 0x00,
 }
 
 func (m *Listing) Marshal() (dAtA []byte, err error) {
@@ -650,6 +882,16 @@ func (m *Listing) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	{
+		size, err := m.Declared.MarshalToSizedBuffer(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = encodeVarintPeer(dAtA, i, uint64(size))
+	}
+	i--
+	dAtA[i] = 0x2a
 	if len(m.Validator) > 0 {
 		i -= len(m.Validator)
 		copy(dAtA[i:], m.Validator)
@@ -679,6 +921,123 @@ func (m *Listing) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+func (m *Declared) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *Declared) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *Declared) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Privacy != 0 {
+		i = encodeVarintPeer(dAtA, i, uint64(m.Privacy))
+		i--
+		dAtA[i] = 0x20
+	}
+	if m.Memory != 0 {
+		i = encodeVarintPeer(dAtA, i, uint64(m.Memory))
+		i--
+		dAtA[i] = 0x18
+	}
+	if len(m.Tags) > 0 {
+		for iNdEx := len(m.Tags) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.Tags[iNdEx])
+			copy(dAtA[i:], m.Tags[iNdEx])
+			i = encodeVarintPeer(dAtA, i, uint64(len(m.Tags[iNdEx])))
+			i--
+			dAtA[i] = 0x12
+		}
+	}
+	if len(m.Region) > 0 {
+		i -= len(m.Region)
+		copy(dAtA[i:], m.Region)
+		i = encodeVarintPeer(dAtA, i, uint64(len(m.Region)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *Pace) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *Pace) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *Pace) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.TimeMs != 0 {
+		i = encodeVarintPeer(dAtA, i, uint64(m.TimeMs))
+		i--
+		dAtA[i] = 0x10
+	}
+	if m.Work != 0 {
+		i = encodeVarintPeer(dAtA, i, uint64(m.Work))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *Tier) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *Tier) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *Tier) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Speed != 0 {
+		i = encodeVarintPeer(dAtA, i, uint64(m.Speed))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Label) > 0 {
+		i -= len(m.Label)
+		copy(dAtA[i:], m.Label)
+		i = encodeVarintPeer(dAtA, i, uint64(len(m.Label)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
 func (m *Peer) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
@@ -699,6 +1058,16 @@ func (m *Peer) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	{
+		size, err := m.Pace.MarshalToSizedBuffer(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = encodeVarintPeer(dAtA, i, uint64(size))
+	}
+	i--
+	dAtA[i] = 0x6a
 	if m.AbleSince != 0 {
 		i = encodeVarintPeer(dAtA, i, uint64(m.AbleSince))
 		i--
@@ -761,20 +1130,20 @@ func (m *Peer) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		dAtA[i] = 0x1a
 	}
 	if len(m.Roles) > 0 {
-		dAtA3 := make([]byte, len(m.Roles)*10)
-		var j2 int
+		dAtA5 := make([]byte, len(m.Roles)*10)
+		var j4 int
 		for _, num := range m.Roles {
 			for num >= 1<<7 {
-				dAtA3[j2] = uint8(uint64(num)&0x7f | 0x80)
+				dAtA5[j4] = uint8(uint64(num)&0x7f | 0x80)
 				num >>= 7
-				j2++
+				j4++
 			}
-			dAtA3[j2] = uint8(num)
-			j2++
+			dAtA5[j4] = uint8(num)
+			j4++
 		}
-		i -= j2
-		copy(dAtA[i:], dAtA3[:j2])
-		i = encodeVarintPeer(dAtA, i, uint64(j2))
+		i -= j4
+		copy(dAtA[i:], dAtA5[:j4])
+		i = encodeVarintPeer(dAtA, i, uint64(j4))
 		i--
 		dAtA[i] = 0x12
 	}
@@ -808,6 +1177,21 @@ func (m *Candidate) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	if m.Speed != 0 {
+		i = encodeVarintPeer(dAtA, i, uint64(m.Speed))
+		i--
+		dAtA[i] = 0x60
+	}
+	{
+		size, err := m.Declared.MarshalToSizedBuffer(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = encodeVarintPeer(dAtA, i, uint64(size))
+	}
+	i--
+	dAtA[i] = 0x5a
 	if len(m.Owner) > 0 {
 		i -= len(m.Owner)
 		copy(dAtA[i:], m.Owner)
@@ -889,6 +1273,20 @@ func (m *Params) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	if len(m.Tiers) > 0 {
+		for iNdEx := len(m.Tiers) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Tiers[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintPeer(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0x2a
+		}
+	}
 	if m.UnbondingMs != 0 {
 		i = encodeVarintPeer(dAtA, i, uint64(m.UnbondingMs))
 		i--
@@ -1020,6 +1418,64 @@ func (m *Listing) Size() (n int) {
 	if l > 0 {
 		n += 1 + l + sovPeer(uint64(l))
 	}
+	l = m.Declared.Size()
+	n += 1 + l + sovPeer(uint64(l))
+	return n
+}
+
+func (m *Declared) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Region)
+	if l > 0 {
+		n += 1 + l + sovPeer(uint64(l))
+	}
+	if len(m.Tags) > 0 {
+		for _, s := range m.Tags {
+			l = len(s)
+			n += 1 + l + sovPeer(uint64(l))
+		}
+	}
+	if m.Memory != 0 {
+		n += 1 + sovPeer(uint64(m.Memory))
+	}
+	if m.Privacy != 0 {
+		n += 1 + sovPeer(uint64(m.Privacy))
+	}
+	return n
+}
+
+func (m *Pace) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Work != 0 {
+		n += 1 + sovPeer(uint64(m.Work))
+	}
+	if m.TimeMs != 0 {
+		n += 1 + sovPeer(uint64(m.TimeMs))
+	}
+	return n
+}
+
+func (m *Tier) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Label)
+	if l > 0 {
+		n += 1 + l + sovPeer(uint64(l))
+	}
+	if m.Speed != 0 {
+		n += 1 + sovPeer(uint64(m.Speed))
+	}
 	return n
 }
 
@@ -1072,6 +1528,8 @@ func (m *Peer) Size() (n int) {
 	if m.AbleSince != 0 {
 		n += 1 + sovPeer(uint64(m.AbleSince))
 	}
+	l = m.Pace.Size()
+	n += 1 + l + sovPeer(uint64(l))
 	return n
 }
 
@@ -1115,6 +1573,11 @@ func (m *Candidate) Size() (n int) {
 	if l > 0 {
 		n += 1 + l + sovPeer(uint64(l))
 	}
+	l = m.Declared.Size()
+	n += 1 + l + sovPeer(uint64(l))
+	if m.Speed != 0 {
+		n += 1 + sovPeer(uint64(m.Speed))
+	}
 	return n
 }
 
@@ -1135,6 +1598,12 @@ func (m *Params) Size() (n int) {
 	}
 	if m.UnbondingMs != 0 {
 		n += 1 + sovPeer(uint64(m.UnbondingMs))
+	}
+	if len(m.Tiers) > 0 {
+		for _, e := range m.Tiers {
+			l = e.Size()
+			n += 1 + l + sovPeer(uint64(l))
+		}
 	}
 	return n
 }
@@ -1311,6 +1780,380 @@ func (m *Listing) Unmarshal(dAtA []byte) error {
 			}
 			m.Validator = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Declared", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthPeer
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthPeer
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if err := m.Declared.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipPeer(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthPeer
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *Declared) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowPeer
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: Declared: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: Declared: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Region", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthPeer
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthPeer
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Region = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Tags", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthPeer
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthPeer
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Tags = append(m.Tags, string(dAtA[iNdEx:postIndex]))
+			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Memory", wireType)
+			}
+			m.Memory = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Memory |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Privacy", wireType)
+			}
+			m.Privacy = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Privacy |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipPeer(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthPeer
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *Pace) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowPeer
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: Pace: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: Pace: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Work", wireType)
+			}
+			m.Work = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Work |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field TimeMs", wireType)
+			}
+			m.TimeMs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.TimeMs |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipPeer(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthPeer
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *Tier) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowPeer
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: Tier: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: Tier: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Label", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthPeer
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthPeer
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Label = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Speed", wireType)
+			}
+			m.Speed = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Speed |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := skipPeer(dAtA[iNdEx:])
@@ -1709,6 +2552,39 @@ func (m *Peer) Unmarshal(dAtA []byte) error {
 					break
 				}
 			}
+		case 13:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Pace", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthPeer
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthPeer
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if err := m.Pace.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := skipPeer(dAtA[iNdEx:])
@@ -2005,6 +2881,58 @@ func (m *Candidate) Unmarshal(dAtA []byte) error {
 			}
 			m.Owner = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 11:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Declared", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthPeer
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthPeer
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if err := m.Declared.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 12:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Speed", wireType)
+			}
+			m.Speed = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Speed |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := skipPeer(dAtA[iNdEx:])
@@ -2131,6 +3059,40 @@ func (m *Params) Unmarshal(dAtA []byte) error {
 					break
 				}
 			}
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Tiers", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowPeer
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthPeer
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthPeer
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Tiers = append(m.Tiers, Tier{})
+			if err := m.Tiers[len(m.Tiers)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := skipPeer(dAtA[iNdEx:])

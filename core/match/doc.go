@@ -1,0 +1,16 @@
+// Package match says which providers an order may be given to: what it needs of them, and what each is
+// capable of.
+//
+// Begin with [Needs], which an order carries. [Needs.Under] enters what a chain's [Tiers] stand for.
+// [Needs.Meets] then holds one provider's [Capability] against it, and [Census] counts those who fall short,
+// by condition. [Needs.Suffices] is about a team: how fast it is together, and whether it is done by the
+// deadline of a [Plan].
+//
+// A part of a capability is [Declared]: nobody has proved it. Its speed is measured, as a [Pace] that only
+// work makes that was verified and paid for.
+//
+// Invariants: one table of conditions checks, meets and explains. A need more never makes a provider meet
+// what it did not meet. A rate is never above what was computed, spread over ten minutes.
+//
+// Sources: conditions of DKLabs.AI, §7; tiers of DCI; the project's specification is docs/spec/market.md.
+package match
