@@ -3,7 +3,7 @@
 // Importing it fixes the prefixes of the SDK's process-wide configuration,
 // which AccAddress.String reads; every package of the chain imports it.
 //
-// Call [Parse] for what people write.
+// Call [Parse] for what people write. [Policy] is the account that votes of power speak for.
 //
 // Invariant: an account has one text, in which a mistyped letter is found.
 //
@@ -13,6 +13,8 @@ package address
 import (
 	"fmt"
 	"strings"
+
+	"github.com/cometbft/cometbft/crypto"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkaddress "github.com/cosmos/cosmos-sdk/types/address"
@@ -28,6 +30,15 @@ func init() {
 	c.SetBech32PrefixForValidator(Prefix+"valoper", Prefix+"valoperpub")
 	c.SetBech32PrefixForConsensusNode(Prefix+"valcons", Prefix+"valconspub")
 }
+
+// PolicyName names the module whose account signs what a vote of computing power has passed.
+const PolicyName = "policy"
+
+// Policy returns the account that may change rules: no key controls it.
+func Policy() sdk.AccAddress { return Module(PolicyName) }
+
+// Module returns the account of a module, as the SDK derives it from its name.
+func Module(name string) sdk.AccAddress { return crypto.AddressHash([]byte(name)).Bytes() }
 
 // Parse reads an account from its text. The form is unique: Parse accepts only
 // what String would write.

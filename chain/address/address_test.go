@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 )
 
 func TestParse(t *testing.T) {
@@ -41,4 +42,11 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q is %q", text, a.String())
 		}
 	})
+}
+
+// The account of the policy is the one that the SDK gives a module of that name.
+func TestPolicyIsAModulesAccount(t *testing.T) {
+	if got, want := Policy(), authtypes.NewModuleAddress(PolicyName); !got.Equals(want) {
+		t.Errorf("%s, want %s", got, want)
+	}
 }

@@ -49,7 +49,7 @@ type Genesis struct {
 	Params     providerv1.Params   // rules of the registry; zero: the defaults
 	Work       workv1.Params       // rules for leases; zero: the defaults
 	Dispute    disputev1.Params    // rules of disputes; zero: the defaults
-	Authority  string              // account that may change these rules; empty: nobody
+	Authority  string              // account that may change these rules; empty: that of the policy, for which votes of power speak
 }
 
 // Account is a balance at genesis.
@@ -64,6 +64,9 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	a, err := New(log.NewNopLogger(), dbm.NewMemDB(), g.ChainID)
 	if err != nil {
 		return nil, err
+	}
+	if g.Authority == "" {
+		g.Authority = address.Policy().String()
 	}
 	auth, bank, err := g.ledger()
 	if err != nil {
