@@ -60,6 +60,7 @@ var questions = []question{
 	{"market", "Offers", "All offers", "tally query market offers"},
 	{"market", "Orders", "Orders, oldest first", "tally query market orders --status open"},
 	{"market", "Order", "One order and what became of it", "tally query market order 3f09…"},
+	{"market", "Trades", "The last trades, newest first: orders that met offers, and their prices", "tally query market trades --limit 20"},
 	{"market", "Explain", "What each offer asks for an order, and why it does not meet it", "tally query market explain 3f09…"},
 	{"work", "Lease", "One lease, without its units", "tally query work lease 3f09…"},
 	{"work", "Leases", "Leases: all, or by phase or participant", "tally query work leases --participant tally1… --live"},

@@ -162,6 +162,7 @@ func (m *member) change(f *pflag.FlagSet, now *home.Settings) error {
 		"fee-bps":     func() { now.Validator.FeeBps = s.Validator.FeeBps },
 		"peers":       func() { now.Validator.Peers = s.Validator.Peers },
 		"origins":     func() { now.Validator.Origins = s.Validator.Origins },
+		"offer-ends":  func() { now.Validator.OfferEnds = s.Validator.OfferEnds },
 		"max-leases":  func() { now.Validator.MaxLeases = s.Validator.MaxLeases },
 	} {
 		if f.Changed(name) {

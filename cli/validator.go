@@ -56,6 +56,7 @@ A node says when it starts what others name it by: ID@HOST:PORT.`,
 	f.StringSliceVar(&v.Origins, "origins", nil, "web origins whose pages may ask RPC and REST, as https://host, or * (default none)")
 	f.Var(within(&v.FeeBps, 0, wire.MaxFeeBps), "fee-bps", "fee on the providers' pay, in 1/10000")
 	f.Var(within(&v.MaxLeases, 1, math.MaxUint32), "max-leases", "orders to lead at the same time")
+	f.StringVar(&v.OfferEnds, "offer-ends", "", "time from which to take no more orders, as 2026-12-31T18:00:00Z (default never)")
 	f.Var(within(&v.KeepBlocks, 0, home.MaxBlocks), "keep-blocks", "newest blocks that the node keeps, beside those in which evidence still counts (default all: new nodes read them)")
 	f.Var(within(&v.KeepStates, 0, home.MaxBlocks), "keep-states", "newest states of the chain that the node can be asked for (default 1000)")
 	return cmd

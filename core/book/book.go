@@ -1,15 +1,21 @@
-// Package book matches orders to offers.
+// Package book is the rule by which one order meets the offers of a book.
 //
-// The rule is the plainest that is fair to state: of the offers that meet every
-// condition of an order, the cheapest wins; of equals, the one whose validator
-// comes first in byte order. [Best] is all of it.
+// It is best execution by price–time priority. Of the offers that meet every condition of an
+// order, the cheapest wins. Of equals, the one that has stood longest at its terms wins; of
+// these, the one whose validator comes first in byte order. Call [Best] for the winner, [Offer.Before] for the
+// order in which offers stand, and [Place.Replaced] for what an offer that is replaced
+// keeps of its time.
 //
-// Invariant: the result depends on the book alone, and not on its order.
+// Invariant: the result depends on the offers alone, and not on their order.
 //
-// Source: order and offer of DKLabs.AI, §7.
+// Source: order and offer of DKLabs.AI, §7; price–time priority as exchanges have it.
 package book
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // Bid is what an order asks of an offer.
 type Bid struct {
@@ -23,8 +29,16 @@ type Bid struct {
 type Offer struct {
 	Validator string
 	Price     uint64 // utally for the whole order
+	Since     int64  // protocol time in ms: its Place's
 	Providers int
 	Referees  int // independent validators beside it
+}
+
+// Before reports whether o stands before x in the book.
+func (o Offer) Before(x Offer) bool { return compare(o, x) < 0 }
+
+func compare(o, x Offer) int {
+	return cmp.Or(cmp.Compare(o.Price, x.Price), cmp.Compare(o.Since, x.Since), cmp.Compare(o.Validator, x.Validator))
 }
 
 // Meets returns nil, or in words the first condition of b that o does not meet.
@@ -44,13 +58,27 @@ func (b Bid) Meets(o Offer) error {
 
 // Best returns the offer that wins b; ok is false if none meets it.
 func Best(b Bid, offers []Offer) (best Offer, ok bool) {
-	for _, o := range offers {
-		if b.Meets(o) != nil {
-			continue
-		}
-		if !ok || o.Price < best.Price || o.Price == best.Price && o.Validator < best.Validator {
-			best, ok = o, true
-		}
+	eligible := slices.DeleteFunc(slices.Clone(offers), func(o Offer) bool { return b.Meets(o) != nil })
+	if len(eligible) == 0 {
+		return Offer{}, false
 	}
-	return best, ok
+	return slices.MinFunc(eligible, compare), true
+}
+
+// Place is what gives an offer its time: the terms that it competes by, and since when it has had them.
+type Place struct {
+	FeeBps    uint32 // on the providers' pay, in 1/10000: its price
+	MaxLeases uint32 // its size
+	Since     int64  // protocol time in ms
+}
+
+// Replaced returns the place of an offer that p's is replaced with at a time. Another fee is
+// another price, and more leases are more than has waited: both go to the back. The same fee for as many leases
+// or fewer keeps its time. When an offer ends does not count, for it may be withdrawn at any time.
+func (p Place) Replaced(feeBps, maxLeases uint32, now int64) Place {
+	since := now
+	if feeBps == p.FeeBps && maxLeases <= p.MaxLeases {
+		since = p.Since
+	}
+	return Place{FeeBps: feeBps, MaxLeases: maxLeases, Since: since}
 }

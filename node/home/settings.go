@@ -94,6 +94,7 @@ type ProviderSettings struct {
 type ValidatorSettings struct {
 	FeeBps        uint32        `yaml:"fee_bps" doc:"Fee on the providers' pay, in 1/10000."`
 	MaxLeases     uint32        `yaml:"max_leases" doc:"Orders that it leads at the same time."`
+	OfferEnds     string        `yaml:"offer_ends,omitempty" doc:"Time from which it takes no more orders, as 2026-12-31T18:00:00Z; empty for no end."`
 	P2P           string        `yaml:"p2p" doc:"host:port at which other consensus nodes reach this one."`
 	RPC           string        `yaml:"rpc" doc:"host:port of CometBFT RPC."`
 	GRPC          string        `yaml:"grpc" doc:"host:port of gRPC."`
@@ -277,12 +278,27 @@ func (p *ProviderSettings) check(f *faults) {
 	}
 }
 
+// Ends returns the protocol time in ms at which its offer ends; 0 if it does not.
+func (v *ValidatorSettings) Ends() (int64, error) {
+	if v.OfferEnds == "" {
+		return 0, nil
+	}
+	at, err := time.Parse(time.RFC3339, v.OfferEnds)
+	if err != nil || at.UnixMilli() <= 0 {
+		return 0, fmt.Errorf("%q is no time: write it as 2026-12-31T18:00:00Z", v.OfferEnds)
+	}
+	return at.UnixMilli(), nil
+}
+
 func (v *ValidatorSettings) check(f *faults) {
 	if v.FeeBps > wire.MaxFeeBps {
 		f.add("validator.fee_bps", "%d is above %d", v.FeeBps, wire.MaxFeeBps)
 	}
 	if v.MaxLeases == 0 {
 		f.add("validator.max_leases", "give at least 1")
+	}
+	if _, err := v.Ends(); err != nil {
+		f.add("validator.offer_ends", "%v", err)
 	}
 	f.hostPort("validator.p2p", v.P2P)
 	f.hostPort("validator.rpc", v.RPC)

@@ -258,16 +258,23 @@ func offer(ctx context.Context, h *home.Home, env *role.Env) error {
 	if v == nil {
 		return nil
 	}
+	ends, err := v.Ends()
+	if err != nil {
+		return err
+	}
 	all, err := offers(ctx, env)
 	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(all, func(o marketv1.Offer) bool {
-		return o.Validator == env.Account.Address && o.FeeBps == v.FeeBps && o.MaxLeases == v.MaxLeases
+		return o.Validator == env.Account.Address && o.FeeBps == v.FeeBps && o.MaxLeases == v.MaxLeases && o.Ends == ends
 	}) {
 		return nil
 	}
-	_, err = env.Account.Send(ctx, &marketv1.MsgPostOffer{Validator: env.Account.Address, FeeBps: v.FeeBps, MaxLeases: v.MaxLeases})
+	if now := env.Chain.Head().Time; ends != 0 && ends <= now {
+		return nil // it leads what it has begun
+	}
+	_, err = env.Account.Send(ctx, &marketv1.MsgPostOffer{Validator: env.Account.Address, FeeBps: v.FeeBps, MaxLeases: v.MaxLeases, Ends: ends})
 	if err != nil {
 		return fmt.Errorf("post the offer: %w", err)
 	}

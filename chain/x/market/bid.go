@@ -15,6 +15,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/canon"
@@ -192,7 +193,7 @@ func (m matcher) nextWindow(ctx context.Context) (sdk.AccAddress, error) {
 // enterCluster enters an offer that was posted below a height, with at most so many of the
 // providers behind it. It says how many it has read.
 func (m matcher) enterCluster(ctx context.Context, s *stock, lead sdk.AccAddress, o marketv1.Offer, below int64, most int) (read int, err error) {
-	if o.Height >= below || most <= 0 {
+	if o.Height >= below || most <= 0 || ended(&o, module.Now(ctx)) {
 		return 0, nil
 	}
 	c := cluster{offer: o}
@@ -325,7 +326,7 @@ func (s *stock) barred(c *cluster, w *book.Bid) bool {
 // many of the cheapest as a price of at most limit allows, at least as many as
 // the order wants. So nobody can spoil an offer with a price that nobody pays.
 func (s *stock) price(c *cluster, o *job.Order, ranked team, limit uint64) bid {
-	b := bid{Offer: book.Offer{Validator: c.offer.Validator}, owner: ownerOf(&c.lead), fee: uint64(c.offer.FeeBps)}
+	b := bid{Offer: book.Offer{Validator: c.offer.Validator, Since: c.offer.Since}, owner: ownerOf(&c.lead), fee: uint64(c.offer.FeeBps)}
 	team := ranked[:min(len(ranked), job.MaxParties)]
 	for len(team) > 0 { // twice at most: fewer providers never make the bond larger
 		team = s.afford(&b, team, o, limit)

@@ -20,7 +20,7 @@ import (
 )
 
 // DefaultGenesis is an empty book.
-func DefaultGenesis() *marketv1.GenesisState { return &marketv1.GenesisState{Next: 1} }
+func DefaultGenesis() *marketv1.GenesisState { return &marketv1.GenesisState{Next: 1, NextTrade: 1} }
 
 // ValidateGenesis checks a state before import.
 func ValidateGenesis(g *marketv1.GenesisState) error {
@@ -55,6 +55,9 @@ func ValidateGenesis(g *marketv1.GenesisState) error {
 			return fmt.Errorf("market genesis: more than %d utally in escrow", coin.MaxSupply)
 		}
 		total += p.Escrow
+	}
+	if err := checkTrades(g.Trades, max(g.NextTrade, 1)); err != nil {
+		return fmt.Errorf("market genesis: %w", err)
 	}
 	return nil
 }
@@ -103,7 +106,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *marketv1.GenesisState) erro
 		if err != nil {
 			return err
 		}
-		if err := k.offers.Set(ctx, account, o); err != nil {
+		if err := k.setOffer(ctx, account, o); err != nil {
 			return err
 		}
 	}
@@ -117,6 +120,9 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *marketv1.GenesisState) erro
 		}
 	}
 	if err := k.next.Set(ctx, g.Next); err != nil {
+		return err
+	}
+	if err := k.trades.set(ctx, g.Trades, max(g.NextTrade, 1)); err != nil {
 		return err
 	}
 	return k.Invariant(ctx)
@@ -145,6 +151,12 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*marketv1.GenesisState, err
 		return false, err
 	})
 	if err != nil {
+		return nil, err
+	}
+	if g.Trades, err = k.trades.all(ctx); err != nil {
+		return nil, err
+	}
+	if g.NextTrade, err = k.trades.next.Peek(ctx); err != nil {
 		return nil, err
 	}
 	g.Next, err = k.next.Peek(ctx)
@@ -194,7 +206,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		also = fmt.Errorf("%d orders ended without a lease, %d of them will be forgotten", refunded, len(ended))
 	}
 	err = errors.Join(err, also)
-	return errors.Join(err, k.checkTurns(ctx))
+	return errors.Join(err, k.checkTurns(ctx), k.checkEnds(ctx), k.trades.check(ctx))
 }
 
 // checkTurns: every open order has one turn, and nothing else has.

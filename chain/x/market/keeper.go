@@ -12,11 +12,11 @@
 // for it, they take turns.
 //
 // An offer is taken from the block after its own on, so that nobody makes it for an order that it
-// sees coming. Whom a lease draws follows from a later block than its match.
+// sees coming, and no more once it has ended. Whom a lease draws follows from a later block than its match.
 //
 // Invariants: the escrows of all orders add up to the balance of the module's
 // account; an open order has its maximum price and its deposit in escrow, an ended one nothing.
-// Every open order has one turn.
+// Every open order has one turn. The trades are the last ones, without a gap.
 //
 // Call [NewKeeper] and [NewModule]. x/work takes money out of an order's escrow by
 // [Keeper.Pay], [Keeper.Burn] and [Keeper.Tax], and ends it by [Keeper.Settle].
@@ -53,6 +53,8 @@ type Keeper struct {
 	burner Burner
 
 	offers   collections.Map[sdk.AccAddress, marketv1.Offer]
+	ends     collections.KeySet[collections.Pair[int64, sdk.AccAddress]] // of offers that end
+	trades   trades
 	orders   collections.Map[[]byte, []byte] // id → job.Order
 	postings collections.Map[[]byte, marketv1.Posting]
 	next     collections.Sequence
@@ -95,37 +97,16 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, burne
 			queue: collections.NewKeySet(sb, collections.NewPrefix(9), "turn_queue",
 				collections.TripleKeyCodec(collections.BoolKey, collections.Int64Key, collections.Uint64Key)),
 		},
+		ends: collections.NewKeySet(sb, collections.NewPrefix(12), "offer_ends",
+			collections.PairKeyCodec(collections.Int64Key, sdk.AccAddressKey)),
+		trades: trades{
+			of:   collections.NewMap(sb, collections.NewPrefix(13), "trades", collections.Uint64Key, codec.CollValue[marketv1.Trade](cdc)),
+			next: collections.NewSequence(sb, collections.NewPrefix(14), "next_trade"),
+		},
 		cursor: collections.NewItem(sb, collections.NewPrefix(10), "cursor", collections.BytesValue),
 	}
 	module.Seal(sb)
 	return k
-}
-
-// PostOffer posts or replaces a validator's offer.
-func (k *Keeper) PostOffer(ctx context.Context, o marketv1.Offer) error {
-	account, err := address.Parse(o.Validator)
-	if err != nil {
-		return err
-	}
-	o.Height = sdk.UnwrapSDKContext(ctx).BlockHeight()
-	if err := k.offers.Set(ctx, account, o); err != nil {
-		return err
-	}
-	return module.Emit(ctx, &marketv1.EventOffer{Offer: o})
-}
-
-// WithdrawOffer takes a validator's offer back.
-func (k *Keeper) WithdrawOffer(ctx context.Context, validator sdk.AccAddress) error {
-	switch has, err := k.offers.Has(ctx, validator); {
-	case err != nil:
-		return err
-	case !has:
-		return errorsmod.Wrap(ErrNoOffer, validator.String())
-	}
-	if err := k.offers.Remove(ctx, validator); err != nil {
-		return err
-	}
-	return module.Emit(ctx, &marketv1.EventOfferWithdrawn{Validator: validator.String()})
 }
 
 // PostOrder enters a checked order and locks its maximum price and a deposit.

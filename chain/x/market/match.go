@@ -27,13 +27,17 @@ const (
 	maxReweighed = 1 << 15 // providers that it weighs likewise for the others
 	maxImproved  = 64      // clusters that have improved that it looks at
 	maxExpired   = 128     // orders whose time has run out that it refunds, the longest due first
+	maxEnded     = 64      // offers whose end has come that it removes, the longest past first
 	maxForgotten = 64      // orders that ended without a lease that it forgets, the oldest first
 )
 
-// EndBlock refunds orders that nobody met in time, then matches the others, and forgets those that
+// EndBlock refunds orders that nobody met in time, removes offers that have ended, then matches the others, and forgets those that
 // ended without a lease long enough ago.
 func (m matcher) EndBlock(ctx context.Context) error {
 	if err := m.expire(ctx); err != nil {
+		return err
+	}
+	if err := m.endOffers(ctx); err != nil {
 		return err
 	}
 	if err := m.match(ctx); err != nil {
@@ -250,6 +254,9 @@ func (m matcher) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *j
 	after := p
 	after.Status, after.Escrow, after.Validator, after.Price = marketv1.STATUS_LEASED, p.Escrow-surplus, x.Validator, quote.Price
 	if err := m.put(ctx, id, p, after); err != nil {
+		return err
+	}
+	if err := m.Record(ctx, o, x.Validator, len(x.team), quote.Price); err != nil {
 		return err
 	}
 	return module.Emit(ctx, &marketv1.EventMatched{Order: id.String(), Validator: x.Validator, Price: quote.Price, Refund: surplus})

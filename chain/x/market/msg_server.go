@@ -20,7 +20,7 @@ import (
 type msgServer struct{ matcher }
 
 func (s msgServer) PostOffer(ctx context.Context, m *marketv1.MsgPostOffer) (*marketv1.MsgPostOfferResponse, error) {
-	o := marketv1.Offer{Validator: m.Validator, FeeBps: m.FeeBps, MaxLeases: m.MaxLeases}
+	o := marketv1.Offer{Validator: m.Validator, FeeBps: m.FeeBps, MaxLeases: m.MaxLeases, Ends: m.Ends}
 	if err := CheckOffer(o); err != nil {
 		return nil, err
 	}
@@ -48,6 +48,8 @@ func CheckOffer(o marketv1.Offer) error {
 		return errorsmod.Wrapf(ErrOffer, "fee_bps %d: at most %d", o.FeeBps, wire.MaxFeeBps)
 	case o.MaxLeases == 0:
 		return errorsmod.Wrap(ErrOffer, "max_leases is zero: offer at least one, or withdraw the offer")
+	case o.Ends < 0:
+		return errorsmod.Wrapf(ErrOffer, "it ends at %d: name a protocol time in ms, or 0 for no end", o.Ends)
 	}
 	return nil
 }

@@ -28,6 +28,15 @@ func (q queryServer) Offers(ctx context.Context, r *marketv1.QueryOffersRequest)
 	return &marketv1.QueryOffersResponse{Offers: offers, Pagination: page}, err
 }
 
+func (q queryServer) Trades(ctx context.Context, r *marketv1.QueryTradesRequest) (*marketv1.QueryTradesResponse, error) {
+	page := query.PageRequest{Reverse: true}
+	if p := r.Pagination; p != nil {
+		page.Key, page.Offset, page.Limit = p.Key, p.Offset, p.Limit
+	}
+	all, next, err := query.CollectionPaginate(ctx, q.trades.of, &page, func(_ uint64, t marketv1.Trade) (marketv1.Trade, error) { return t, nil })
+	return &marketv1.QueryTradesResponse{Trades: all, Pagination: next}, err
+}
+
 func (q queryServer) Orders(ctx context.Context, r *marketv1.QueryOrdersRequest) (*marketv1.QueryOrdersResponse, error) {
 	var orders []marketv1.BookedOrder
 	var page *query.PageResponse

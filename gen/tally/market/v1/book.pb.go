@@ -69,6 +69,8 @@ type Offer struct {
 	FeeBps    uint32 `protobuf:"varint,2,opt,name=fee_bps,json=feeBps,proto3" json:"fee_bps,omitempty"`
 	MaxLeases uint32 `protobuf:"varint,3,opt,name=max_leases,json=maxLeases,proto3" json:"max_leases,omitempty"`
 	Height    int64  `protobuf:"varint,4,opt,name=height,proto3" json:"height,omitempty"`
+	Since     int64  `protobuf:"varint,5,opt,name=since,proto3" json:"since,omitempty"`
+	Ends      int64  `protobuf:"varint,6,opt,name=ends,proto3" json:"ends,omitempty"`
 }
 
 func (m *Offer) Reset()         { *m = Offer{} }
@@ -128,6 +130,20 @@ func (m *Offer) GetMaxLeases() uint32 {
 func (m *Offer) GetHeight() int64 {
 	if m != nil {
 		return m.Height
+	}
+	return 0
+}
+
+func (m *Offer) GetSince() int64 {
+	if m != nil {
+		return m.Since
+	}
+	return 0
+}
+
+func (m *Offer) GetEnds() int64 {
+	if m != nil {
+		return m.Ends
 	}
 	return 0
 }
@@ -241,48 +257,200 @@ func (m *Posting) GetDeposit() uint64 {
 	return 0
 }
 
+// Trade is an order that met an offer, as others see its price. The chain keeps the last 512.
+type Trade struct {
+	Number      uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Order       string `protobuf:"bytes,2,opt,name=order,proto3" json:"order,omitempty"`
+	At          int64  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
+	Kind        string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	Price       uint64 `protobuf:"varint,5,opt,name=price,proto3" json:"price,omitempty"`
+	Flops       uint64 `protobuf:"varint,6,opt,name=flops,proto3" json:"flops,omitempty"`
+	Bytes       uint64 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Steps       uint64 `protobuf:"varint,8,opt,name=steps,proto3" json:"steps,omitempty"`
+	Records     uint64 `protobuf:"varint,9,opt,name=records,proto3" json:"records,omitempty"`
+	RecordBytes uint64 `protobuf:"varint,10,opt,name=record_bytes,json=recordBytes,proto3" json:"record_bytes,omitempty"`
+	Validator   string `protobuf:"bytes,11,opt,name=validator,proto3" json:"validator,omitempty"`
+	Providers   uint32 `protobuf:"varint,12,opt,name=providers,proto3" json:"providers,omitempty"`
+	Copies      uint32 `protobuf:"varint,13,opt,name=copies,proto3" json:"copies,omitempty"`
+}
+
+func (m *Trade) Reset()         { *m = Trade{} }
+func (m *Trade) String() string { return proto.CompactTextString(m) }
+func (*Trade) ProtoMessage()    {}
+func (*Trade) Descriptor() ([]byte, []int) {
+	return fileDescriptor_4f7cec2c4b8979c5, []int{2}
+}
+func (m *Trade) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *Trade) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_Trade.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *Trade) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Trade.Merge(m, src)
+}
+func (m *Trade) XXX_Size() int {
+	return m.Size()
+}
+func (m *Trade) XXX_DiscardUnknown() {
+	xxx_messageInfo_Trade.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_Trade proto.InternalMessageInfo
+
+func (m *Trade) GetNumber() uint64 {
+	if m != nil {
+		return m.Number
+	}
+	return 0
+}
+
+func (m *Trade) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *Trade) GetAt() int64 {
+	if m != nil {
+		return m.At
+	}
+	return 0
+}
+
+func (m *Trade) GetKind() string {
+	if m != nil {
+		return m.Kind
+	}
+	return ""
+}
+
+func (m *Trade) GetPrice() uint64 {
+	if m != nil {
+		return m.Price
+	}
+	return 0
+}
+
+func (m *Trade) GetFlops() uint64 {
+	if m != nil {
+		return m.Flops
+	}
+	return 0
+}
+
+func (m *Trade) GetBytes() uint64 {
+	if m != nil {
+		return m.Bytes
+	}
+	return 0
+}
+
+func (m *Trade) GetSteps() uint64 {
+	if m != nil {
+		return m.Steps
+	}
+	return 0
+}
+
+func (m *Trade) GetRecords() uint64 {
+	if m != nil {
+		return m.Records
+	}
+	return 0
+}
+
+func (m *Trade) GetRecordBytes() uint64 {
+	if m != nil {
+		return m.RecordBytes
+	}
+	return 0
+}
+
+func (m *Trade) GetValidator() string {
+	if m != nil {
+		return m.Validator
+	}
+	return ""
+}
+
+func (m *Trade) GetProviders() uint32 {
+	if m != nil {
+		return m.Providers
+	}
+	return 0
+}
+
+func (m *Trade) GetCopies() uint32 {
+	if m != nil {
+		return m.Copies
+	}
+	return 0
+}
+
 func init() {
 	proto.RegisterEnum("tally.market.v1.Status", Status_name, Status_value)
 	proto.RegisterType((*Offer)(nil), "tally.market.v1.Offer")
 	proto.RegisterType((*Posting)(nil), "tally.market.v1.Posting")
+	proto.RegisterType((*Trade)(nil), "tally.market.v1.Trade")
 }
 
 func init() { proto.RegisterFile("tally/market/v1/book.proto", fileDescriptor_4f7cec2c4b8979c5) }
 
 var fileDescriptor_4f7cec2c4b8979c5 = []byte{
-	// 502 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x8c, 0x92, 0x4f, 0x8b, 0xda, 0x4e,
-	0x1c, 0xc6, 0x8d, 0x7f, 0xe2, 0x66, 0x7e, 0xec, 0x6e, 0x7e, 0x83, 0x74, 0x53, 0x4b, 0x83, 0xec,
-	0x49, 0x0a, 0x9b, 0x60, 0x0b, 0xbd, 0xec, 0x29, 0xea, 0x14, 0x04, 0x71, 0x25, 0x51, 0x28, 0xbd,
-	0x48, 0xd4, 0x31, 0x06, 0x4d, 0x26, 0xcc, 0x8c, 0xae, 0x7d, 0x07, 0x7b, 0x6b, 0xdf, 0x43, 0xa1,
-	0xaf, 0xa0, 0x2f, 0xa2, 0xc7, 0xa5, 0xa7, 0x1e, 0x8b, 0xbe, 0x91, 0x92, 0x99, 0x91, 0xda, 0x3d,
-	0xf5, 0x36, 0xcf, 0xe7, 0x79, 0x32, 0x79, 0xe6, 0x3b, 0x03, 0xea, 0x3c, 0x5c, 0xaf, 0x3f, 0xba,
-	0x49, 0x48, 0x57, 0x98, 0xbb, 0xdb, 0x96, 0x3b, 0x25, 0x64, 0xe5, 0x64, 0x94, 0x70, 0x02, 0x2f,
-	0x85, 0xe7, 0x48, 0xcf, 0xd9, 0xb6, 0xea, 0xcf, 0x67, 0x84, 0x25, 0x84, 0x4d, 0x84, 0xed, 0x4a,
-	0x21, 0xb3, 0xf5, 0x5a, 0x44, 0x22, 0x22, 0x79, 0xbe, 0x92, 0xf4, 0xfa, 0x93, 0x06, 0x2a, 0x77,
-	0x8b, 0x05, 0xa6, 0xf0, 0x2d, 0x30, 0xb6, 0xe1, 0x3a, 0x9e, 0x87, 0x9c, 0x50, 0x4b, 0x6b, 0x68,
-	0x4d, 0xa3, 0x6d, 0xfd, 0xf8, 0x76, 0x53, 0x53, 0x9b, 0x78, 0xf3, 0x39, 0xc5, 0x8c, 0x05, 0x9c,
-	0xc6, 0x69, 0xe4, 0xff, 0x89, 0xc2, 0x2b, 0x50, 0x5d, 0x60, 0x3c, 0x99, 0x66, 0xcc, 0x2a, 0x36,
-	0xb4, 0xe6, 0xb9, 0xaf, 0x2f, 0x30, 0x6e, 0x67, 0x0c, 0xbe, 0x04, 0x20, 0x09, 0x77, 0x93, 0x35,
-	0x0e, 0x19, 0x66, 0x56, 0x49, 0x78, 0x46, 0x12, 0xee, 0xfa, 0x02, 0xc0, 0x67, 0x40, 0x5f, 0xe2,
-	0x38, 0x5a, 0x72, 0xab, 0xdc, 0xd0, 0x9a, 0x25, 0x5f, 0xa9, 0xeb, 0xaf, 0x45, 0x50, 0x1d, 0x12,
-	0xc6, 0xe3, 0x34, 0xca, 0x33, 0xe9, 0x26, 0x99, 0x62, 0x59, 0xa8, 0xec, 0x2b, 0x05, 0x5d, 0xa0,
-	0x33, 0x1e, 0xf2, 0x8d, 0xfc, 0xe5, 0xc5, 0xeb, 0x2b, 0xe7, 0xc9, 0x20, 0x9c, 0x40, 0xd8, 0xbe,
-	0x8a, 0xe5, 0x1b, 0x61, 0x36, 0xa3, 0xe4, 0x5e, 0xf4, 0x28, 0xfb, 0x4a, 0xc1, 0x17, 0xc0, 0xc8,
-	0x08, 0xe3, 0x78, 0x3e, 0x09, 0x8f, 0x3d, 0xce, 0x24, 0xf0, 0xf8, 0x49, 0xc3, 0xca, 0x69, 0xc3,
-	0xfc, 0x60, 0x78, 0x97, 0xc5, 0x14, 0xb3, 0xfc, 0x2b, 0x5d, 0x78, 0x86, 0x22, 0x1e, 0xff, 0x7b,
-	0x90, 0xd5, 0x7f, 0x1f, 0x64, 0x0d, 0x54, 0x32, 0x1a, 0xcf, 0xb0, 0x75, 0x26, 0x2a, 0x4a, 0x01,
-	0x2d, 0x50, 0x9d, 0xe3, 0x8c, 0xb0, 0x98, 0x5b, 0x86, 0xe0, 0x47, 0xf9, 0xea, 0x41, 0x03, 0x7a,
-	0x70, 0x3c, 0x1e, 0x0c, 0x46, 0xde, 0x68, 0x1c, 0x4c, 0xc6, 0x83, 0x60, 0x88, 0x3a, 0xbd, 0x77,
-	0x3d, 0xd4, 0x35, 0x0b, 0xf0, 0x12, 0xfc, 0xa7, 0xf8, 0xdd, 0x10, 0x0d, 0x4c, 0x0d, 0xfe, 0x0f,
-	0xce, 0x15, 0xe8, 0x23, 0x2f, 0x40, 0x5d, 0xb3, 0x08, 0x21, 0xb8, 0x50, 0x28, 0x40, 0xa3, 0x51,
-	0x1f, 0x75, 0xcd, 0x12, 0xac, 0x01, 0x53, 0xb1, 0x8e, 0x37, 0xe8, 0xa0, 0x7e, 0x4e, 0xcb, 0x27,
-	0x49, 0xf4, 0x7e, 0xd8, 0xf3, 0x51, 0xd7, 0xac, 0xd4, 0xcb, 0x0f, 0x5f, 0xec, 0x42, 0x7b, 0xfc,
-	0x7d, 0x6f, 0x6b, 0x8f, 0x7b, 0x5b, 0xfb, 0xb5, 0xb7, 0xb5, 0xcf, 0x07, 0xbb, 0xf0, 0x78, 0xb0,
-	0x0b, 0x3f, 0x0f, 0x76, 0xe1, 0xc3, 0x6d, 0x14, 0xf3, 0xe5, 0x66, 0xea, 0xcc, 0x48, 0xe2, 0x8a,
-	0x3b, 0xba, 0x49, 0x31, 0xbf, 0x27, 0x74, 0x25, 0x95, 0x1b, 0xe1, 0xd4, 0x7d, 0xf2, 0xc0, 0x6f,
-	0xe5, 0x6a, 0xdb, 0x9a, 0xea, 0xe2, 0x8d, 0xbe, 0xf9, 0x1d, 0x00, 0x00, 0xff, 0xff, 0x20, 0x6a,
-	0x42, 0x45, 0x03, 0x03, 0x00, 0x00,
+	// 659 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x8c, 0x94, 0xcf, 0x6a, 0xdb, 0x40,
+	0x10, 0xc6, 0x2d, 0x5b, 0xb2, 0xa3, 0xc9, 0x3f, 0x77, 0x31, 0x8d, 0xea, 0x36, 0x22, 0xcd, 0x29,
+	0x14, 0x62, 0x91, 0x16, 0x7a, 0xc9, 0xc9, 0x8e, 0x55, 0x08, 0x98, 0xc4, 0x48, 0x0e, 0x94, 0x5e,
+	0x8c, 0x2c, 0x8d, 0x15, 0x61, 0x5b, 0x2b, 0x76, 0x37, 0x4e, 0xf2, 0x06, 0x39, 0xf6, 0x1d, 0x0a,
+	0x7d, 0x82, 0x5e, 0xfa, 0x06, 0x3d, 0x86, 0x9e, 0x7a, 0xe8, 0xa1, 0x24, 0x2f, 0x52, 0xb4, 0x2b,
+	0x37, 0x7f, 0xa0, 0x90, 0xdb, 0x7c, 0xbf, 0x59, 0x0f, 0xdf, 0x7c, 0xbb, 0x16, 0x34, 0x45, 0x30,
+	0x9d, 0x5e, 0x3a, 0xb3, 0x80, 0x4d, 0x50, 0x38, 0xf3, 0x3d, 0x67, 0x44, 0xe9, 0xa4, 0x95, 0x31,
+	0x2a, 0x28, 0x59, 0x97, 0xbd, 0x96, 0xea, 0xb5, 0xe6, 0x7b, 0xcd, 0x17, 0x21, 0xe5, 0x33, 0xca,
+	0x87, 0xb2, 0xed, 0x28, 0xa1, 0xce, 0x36, 0x1b, 0x31, 0x8d, 0xa9, 0xe2, 0x79, 0xa5, 0xe8, 0xf6,
+	0x77, 0x0d, 0x8c, 0xe3, 0xf1, 0x18, 0x19, 0x79, 0x0f, 0xe6, 0x3c, 0x98, 0x26, 0x51, 0x20, 0x28,
+	0xb3, 0xb4, 0x2d, 0x6d, 0xc7, 0xec, 0x58, 0x3f, 0xbf, 0xed, 0x36, 0x8a, 0x21, 0xed, 0x28, 0x62,
+	0xc8, 0xb9, 0x2f, 0x58, 0x92, 0xc6, 0xde, 0xdd, 0x51, 0xb2, 0x01, 0xb5, 0x31, 0xe2, 0x70, 0x94,
+	0x71, 0xab, 0xbc, 0xa5, 0xed, 0xac, 0x7a, 0xd5, 0x31, 0x62, 0x27, 0xe3, 0x64, 0x13, 0x60, 0x16,
+	0x5c, 0x0c, 0xa7, 0x18, 0x70, 0xe4, 0x56, 0x45, 0xf6, 0xcc, 0x59, 0x70, 0xd1, 0x93, 0x80, 0x3c,
+	0x87, 0xea, 0x29, 0x26, 0xf1, 0xa9, 0xb0, 0xf4, 0x2d, 0x6d, 0xa7, 0xe2, 0x15, 0x8a, 0x34, 0xc0,
+	0xe0, 0x49, 0x1a, 0xa2, 0x65, 0x48, 0xac, 0x04, 0x21, 0xa0, 0x63, 0x1a, 0x71, 0xab, 0x2a, 0xa1,
+	0xac, 0xb7, 0xbf, 0x96, 0xa1, 0xd6, 0xa7, 0x5c, 0x24, 0x69, 0x9c, 0x4f, 0x4b, 0xcf, 0x66, 0x23,
+	0x54, 0xd6, 0x75, 0xaf, 0x50, 0xc4, 0x81, 0x2a, 0x17, 0x81, 0x38, 0x53, 0xe6, 0xd6, 0xde, 0x6e,
+	0xb4, 0x1e, 0x45, 0xd6, 0xf2, 0x65, 0xdb, 0x2b, 0x8e, 0xe5, 0x83, 0x90, 0x87, 0x8c, 0x9e, 0x4b,
+	0xc7, 0xba, 0x57, 0x28, 0xf2, 0x12, 0xcc, 0x8c, 0x72, 0x81, 0xd1, 0x30, 0x58, 0x38, 0x5e, 0x52,
+	0xa0, 0x2d, 0xee, 0xed, 0x62, 0x3c, 0xd8, 0x65, 0x13, 0x00, 0x2f, 0xb2, 0x84, 0x21, 0xcf, 0x7f,
+	0xa5, 0xbc, 0x9b, 0x05, 0x69, 0x8b, 0x87, 0x91, 0xd7, 0x9e, 0x1e, 0x79, 0x03, 0x8c, 0x8c, 0x25,
+	0x21, 0x5a, 0x4b, 0xd2, 0xa2, 0x12, 0xc4, 0x82, 0x5a, 0x84, 0x19, 0xe5, 0x89, 0xb0, 0x4c, 0xc9,
+	0x17, 0x72, 0xfb, 0x77, 0x19, 0x8c, 0x01, 0x0b, 0x22, 0xfc, 0x6f, 0x4c, 0x0d, 0x30, 0x28, 0x8b,
+	0x90, 0xc9, 0x94, 0x4c, 0x4f, 0x09, 0xb2, 0x06, 0xe5, 0x40, 0xc8, 0x1c, 0x2a, 0x5e, 0x39, 0x10,
+	0xf9, 0x25, 0x4c, 0x92, 0x34, 0x92, 0xeb, 0x9b, 0x9e, 0xac, 0xef, 0xbc, 0x18, 0xf7, 0xbd, 0x34,
+	0xc0, 0x18, 0x4f, 0x69, 0xa6, 0xee, 0x4b, 0xf7, 0x94, 0xc8, 0xe9, 0xe8, 0x52, 0x20, 0x97, 0xbb,
+	0xea, 0x9e, 0x12, 0xf2, 0xc2, 0x05, 0x66, 0x7c, 0xb1, 0x8d, 0x14, 0xf9, 0x36, 0x0c, 0x43, 0xca,
+	0x22, 0xbe, 0xd8, 0xa6, 0x90, 0xe4, 0x35, 0xac, 0xa8, 0x72, 0xa8, 0x86, 0x81, 0x6c, 0x2f, 0x2b,
+	0xd6, 0x91, 0x23, 0x1f, 0x04, 0xbb, 0xfc, 0xf4, 0x60, 0x5f, 0x81, 0x99, 0x31, 0x3a, 0x4f, 0x22,
+	0x64, 0xdc, 0x5a, 0x51, 0x2f, 0xf6, 0x1f, 0xc8, 0xc3, 0x0b, 0x69, 0x96, 0x20, 0xb7, 0x56, 0xd5,
+	0x43, 0x57, 0xea, 0xcd, 0x95, 0x06, 0x55, 0x7f, 0xf1, 0x7a, 0x88, 0x3f, 0x68, 0x0f, 0x4e, 0xfc,
+	0xe1, 0xc9, 0x91, 0xdf, 0x77, 0x0f, 0x0e, 0x3f, 0x1c, 0xba, 0xdd, 0x7a, 0x89, 0xac, 0xc3, 0x72,
+	0xc1, 0x8f, 0xfb, 0xee, 0x51, 0x5d, 0x23, 0xcf, 0x60, 0xb5, 0x00, 0x3d, 0xb7, 0xed, 0xbb, 0xdd,
+	0x7a, 0x99, 0x10, 0x58, 0x2b, 0x90, 0xef, 0x0e, 0x06, 0x3d, 0xb7, 0x5b, 0xaf, 0x90, 0x06, 0xd4,
+	0x0b, 0x76, 0xd0, 0x3e, 0x3a, 0x70, 0x7b, 0x39, 0xd5, 0xef, 0x9d, 0x74, 0x3f, 0xf6, 0x0f, 0x3d,
+	0xb7, 0x5b, 0x37, 0x9a, 0xfa, 0xd5, 0x17, 0xbb, 0xd4, 0x39, 0xf9, 0x71, 0x63, 0x6b, 0xd7, 0x37,
+	0xb6, 0xf6, 0xe7, 0xc6, 0xd6, 0x3e, 0xdf, 0xda, 0xa5, 0xeb, 0x5b, 0xbb, 0xf4, 0xeb, 0xd6, 0x2e,
+	0x7d, 0xda, 0x8f, 0x13, 0x71, 0x7a, 0x36, 0x6a, 0x85, 0x74, 0xe6, 0xc8, 0xbf, 0xc0, 0x6e, 0x8a,
+	0xe2, 0x9c, 0xb2, 0x89, 0x52, 0x4e, 0x8c, 0xa9, 0xf3, 0xe8, 0x4b, 0xb3, 0xaf, 0xaa, 0xf9, 0xde,
+	0xa8, 0x2a, 0x3f, 0x16, 0xef, 0xfe, 0x06, 0x00, 0x00, 0xff, 0xff, 0xee, 0x3e, 0x4e, 0xaf, 0x8c,
+	0x04, 0x00, 0x00,
 }
 
 func (m *Offer) Marshal() (dAtA []byte, err error) {
@@ -305,6 +473,16 @@ func (m *Offer) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	if m.Ends != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.Ends))
+		i--
+		dAtA[i] = 0x30
+	}
+	if m.Since != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.Since))
+		i--
+		dAtA[i] = 0x28
+	}
 	if m.Height != 0 {
 		i = encodeVarintBook(dAtA, i, uint64(m.Height))
 		i--
@@ -400,6 +578,100 @@ func (m *Posting) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+func (m *Trade) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *Trade) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *Trade) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Copies != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.Copies))
+		i--
+		dAtA[i] = 0x68
+	}
+	if m.Providers != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.Providers))
+		i--
+		dAtA[i] = 0x60
+	}
+	if len(m.Validator) > 0 {
+		i -= len(m.Validator)
+		copy(dAtA[i:], m.Validator)
+		i = encodeVarintBook(dAtA, i, uint64(len(m.Validator)))
+		i--
+		dAtA[i] = 0x5a
+	}
+	if m.RecordBytes != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.RecordBytes))
+		i--
+		dAtA[i] = 0x50
+	}
+	if m.Records != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.Records))
+		i--
+		dAtA[i] = 0x48
+	}
+	if m.Steps != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.Steps))
+		i--
+		dAtA[i] = 0x40
+	}
+	if m.Bytes != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.Bytes))
+		i--
+		dAtA[i] = 0x38
+	}
+	if m.Flops != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.Flops))
+		i--
+		dAtA[i] = 0x30
+	}
+	if m.Price != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.Price))
+		i--
+		dAtA[i] = 0x28
+	}
+	if len(m.Kind) > 0 {
+		i -= len(m.Kind)
+		copy(dAtA[i:], m.Kind)
+		i = encodeVarintBook(dAtA, i, uint64(len(m.Kind)))
+		i--
+		dAtA[i] = 0x22
+	}
+	if m.At != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.At))
+		i--
+		dAtA[i] = 0x18
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintBook(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Number != 0 {
+		i = encodeVarintBook(dAtA, i, uint64(m.Number))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
 func encodeVarintBook(dAtA []byte, offset int, v uint64) int {
 	offset -= sovBook(v)
 	base := offset
@@ -429,6 +701,12 @@ func (m *Offer) Size() (n int) {
 	}
 	if m.Height != 0 {
 		n += 1 + sovBook(uint64(m.Height))
+	}
+	if m.Since != 0 {
+		n += 1 + sovBook(uint64(m.Since))
+	}
+	if m.Ends != 0 {
+		n += 1 + sovBook(uint64(m.Ends))
 	}
 	return n
 }
@@ -466,6 +744,57 @@ func (m *Posting) Size() (n int) {
 	}
 	if m.Deposit != 0 {
 		n += 1 + sovBook(uint64(m.Deposit))
+	}
+	return n
+}
+
+func (m *Trade) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Number != 0 {
+		n += 1 + sovBook(uint64(m.Number))
+	}
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovBook(uint64(l))
+	}
+	if m.At != 0 {
+		n += 1 + sovBook(uint64(m.At))
+	}
+	l = len(m.Kind)
+	if l > 0 {
+		n += 1 + l + sovBook(uint64(l))
+	}
+	if m.Price != 0 {
+		n += 1 + sovBook(uint64(m.Price))
+	}
+	if m.Flops != 0 {
+		n += 1 + sovBook(uint64(m.Flops))
+	}
+	if m.Bytes != 0 {
+		n += 1 + sovBook(uint64(m.Bytes))
+	}
+	if m.Steps != 0 {
+		n += 1 + sovBook(uint64(m.Steps))
+	}
+	if m.Records != 0 {
+		n += 1 + sovBook(uint64(m.Records))
+	}
+	if m.RecordBytes != 0 {
+		n += 1 + sovBook(uint64(m.RecordBytes))
+	}
+	l = len(m.Validator)
+	if l > 0 {
+		n += 1 + l + sovBook(uint64(l))
+	}
+	if m.Providers != 0 {
+		n += 1 + sovBook(uint64(m.Providers))
+	}
+	if m.Copies != 0 {
+		n += 1 + sovBook(uint64(m.Copies))
 	}
 	return n
 }
@@ -590,6 +919,44 @@ func (m *Offer) Unmarshal(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Height |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Since", wireType)
+			}
+			m.Since = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Since |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Ends", wireType)
+			}
+			m.Ends = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Ends |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -824,6 +1191,342 @@ func (m *Posting) Unmarshal(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Deposit |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipBook(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthBook
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *Trade) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowBook
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: Trade: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: Trade: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Number", wireType)
+			}
+			m.Number = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Number |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthBook
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthBook
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field At", wireType)
+			}
+			m.At = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.At |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Kind", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthBook
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthBook
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Kind = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Price", wireType)
+			}
+			m.Price = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Price |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Flops", wireType)
+			}
+			m.Flops = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Flops |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Bytes", wireType)
+			}
+			m.Bytes = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Bytes |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Steps", wireType)
+			}
+			m.Steps = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Steps |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Records", wireType)
+			}
+			m.Records = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Records |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 10:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field RecordBytes", wireType)
+			}
+			m.RecordBytes = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.RecordBytes |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 11:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Validator", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthBook
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthBook
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Validator = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 12:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Providers", wireType)
+			}
+			m.Providers = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Providers |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Copies", wireType)
+			}
+			m.Copies = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowBook
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Copies |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
