@@ -16,7 +16,7 @@ type Benchmark struct {
 // Options say what is measured.
 type Options struct {
 	Tell   func(format string, a ...any) // of what it does
-	Only   string                        // of the engine and of hardening: part of the rows' names; of the chain: of a group's
+	Only   string                        // of the engine and of hardening: part of the rows' names; of the chain and the market: of a group's
 	Models string                        // of the engine: folder of ONNX models to run
 
 	Records int // of a batch; 0: as many as the figure is about
@@ -29,6 +29,7 @@ var All = []Benchmark{
 	{"proof", "proofs, audits and disputes: what they cost beside the work", proofs},
 	{"chain", "blocks, orders and roles where there are many, what stays of them, and rounds that do not wait", chainRows},
 	{"batch", "an encoder applied to 10⁴ records on a devnet, beside the engine alone", batches},
+	{"market", "the auction: time and memory of clearings and their checks, welfare, what lying gains", marketRows},
 	{"hardening", "what attackers can do, beside what they may", hardening},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
 }

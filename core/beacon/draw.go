@@ -20,6 +20,7 @@ const (
 	Questions  Purpose = "questions"  // what a custodian must show
 	Replicas   Purpose = "replicas"   // providers that compute a unit beside one another
 	Inner      Purpose = "inner"      // the step within a segment to which replicas commit
+	Clearing   Purpose = "clearing"   // what is chance in an auction
 )
 
 // Lots is the chance from which one draw is made, and all that follows from it. It may also

@@ -1,0 +1,164 @@
+package auction
+
+import (
+	"math/big"
+	"testing"
+)
+
+func singlesOf(t *testing.T, bids, asks []uint64) *Book {
+	var tasks []Task
+	for i, x := range bids {
+		tasks = append(tasks, Task{ID: id(i), Demand: Vector{1}, Budget: x})
+	}
+	var providers []Provider
+	for j, x := range asks {
+		providers = append(providers, Provider{ID: id(j), Capacity: Vector{1}, Ask: Vector{x}})
+	}
+	return book(t, tasks, providers)
+}
+
+func TestSingleUnits(t *testing.T) {
+	for _, c := range []struct {
+		why        string
+		rule       Rule
+		bids, asks []uint64
+		trades     int
+		price, pay uint64
+	}{
+		{"the next pair's mean suits all", McAfee, []uint64{9, 8, 4}, []uint64{1, 2, 6}, 2, 5, 5},
+		{"it does not, so that the last pair gives way", McAfee, []uint64{9, 8, 7, 1}, []uint64{1, 2, 3, 20}, 2, 7, 3},
+		{"there is no next pair", McAfee, []uint64{9, 8}, []uint64{1, 2}, 1, 8, 2},
+		{"one pair gives way to nobody", McAfee, []uint64{9}, []uint64{1}, 0, 0, 0},
+		{"the next seller's ask", SBBA, []uint64{9, 8, 4}, []uint64{1, 2, 6}, 2, 6, 6},
+		{"no ask is at most the last bid", SBBA, []uint64{9, 8, 4}, []uint64{1, 2, 20}, 1, 8, 8},
+		{"nobody wants to", SBBA, []uint64{1}, []uint64{2}, 0, 0, 0},
+		{"nobody is there", McAfee, nil, []uint64{2}, 0, 0, 0},
+	} {
+		out, _, err := Clear(singlesOf(t, c.bids, c.asks), Params{Rule: c.rule}, Standard)
+		if err != nil || len(out.Trades) != c.trades {
+			t.Errorf("%s: %+v, %v", c.why, out, err)
+			continue
+		}
+		for _, trade := range out.Trades {
+			if trade.Price != c.price || trade.Fills[0].Pay != c.pay {
+				t.Errorf("%s: %+v", c.why, trade)
+			}
+		}
+		if out.Surplus != uint64(c.trades)*(c.price-c.pay) {
+			t.Errorf("%s: a surplus of %d", c.why, out.Surplus)
+		}
+	}
+}
+
+// The seller whom SBBA leaves out is drawn: over many seeds, each.
+func TestSBBALeavesOutEachSeller(t *testing.T) {
+	b := singlesOf(t, []uint64{9, 8, 7}, []uint64{1, 2, 3})
+	left := map[uint32]int{0: 0, 1: 0, 2: 0}
+	for s := range 300 {
+		p := Params{Rule: SBBA}
+		p.Seed[0], p.Seed[1] = byte(s), byte(s>>8)
+		out, _, err := Clear(b, p, Standard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, trade := range out.Trades {
+			left[trade.Fills[0].Provider]++
+		}
+	}
+	for j, n := range left {
+		if n < 150 || n > 250 { // 200 of 300 expected
+			t.Errorf("seller %d trades %d times of 300", j, n)
+		}
+	}
+}
+
+// decay[i] is the greatest d with d ≤ 2⁶³·exp(−2^i/2000).
+func TestDecay(t *testing.T) {
+	for i, d := range decay {
+		x := new(big.Rat).SetFrac64(-(1 << i), 2000<<10) // exp(x)^1024
+		sum, term := new(big.Float).SetPrec(400).SetInt64(1), new(big.Float).SetPrec(400).SetInt64(1)
+		step := new(big.Float).SetPrec(400).SetRat(x)
+		for n := int64(1); n < 120; n++ {
+			term.Mul(term, step).Quo(term, new(big.Float).SetInt64(n))
+			sum.Add(sum, term)
+		}
+		for range 10 {
+			sum.Mul(sum, sum)
+		}
+		want, _ := sum.SetMantExp(sum, 63).Uint64()
+		if d != want {
+			t.Errorf("decay of %d is %#x, want %#x", i, d, want)
+		}
+	}
+	for n := uint64(0); n < 5000; n++ {
+		if expNeg(n) < expNeg(n+1) {
+			t.Fatalf("the odds grow at %d", n)
+		}
+	}
+	if expNeg(0) != 1<<52 || expNeg(1<<17) != 0 {
+		t.Error("the ends are wrong")
+	}
+}
+
+// One bid more changes the odds of a price by a factor of exp(ε) at most: as 2000·ln of it, by 2ε.
+func TestOneBidHardlyChangesTheOdds(t *testing.T) {
+	const epsilon = 100
+	all := []uint64{50, 40, 30, 30, 20, 10, 5}
+	oddsOf := func(bids []uint64) (odds []*big.Rat) {
+		var weights []uint64
+		var sum uint64
+		most := 0
+		trades := make([]int, 12)
+		for g := range trades {
+			for i, bid := range bids {
+				if bid >= uint64(5*g+1) && i < g+1 { // sellers at 1, 6, 11, …
+					trades[g] = i + 1
+				}
+			}
+			most = max(most, trades[g])
+		}
+		for _, n := range trades {
+			weights = append(weights, expNeg(uint64(epsilon*(most-n))))
+			sum += weights[len(weights)-1]
+		}
+		for _, w := range weights {
+			odds = append(odds, new(big.Rat).SetFrac64(int64(w), int64(sum)))
+		}
+		return odds
+	}
+	limit := new(big.Rat).SetFrac64(1<<52+1<<20, int64(expNeg(2*epsilon)))
+	for i := range all {
+		one, two := oddsOf(all), oddsOf(append(append([]uint64(nil), all[:i]...), all[i+1:]...))
+		for g := range one {
+			for _, q := range []*big.Rat{new(big.Rat).Quo(one[g], two[g]), new(big.Rat).Quo(two[g], one[g])} {
+				if q.Cmp(limit) > 0 {
+					t.Fatalf("without bid %d the odds of price %d change by %s", i, g, q.FloatString(6))
+				}
+			}
+		}
+	}
+}
+
+// With a large ε the price at which most trade is drawn, with a small one each.
+func TestEpsilonChooses(t *testing.T) {
+	b := singlesOf(t, []uint64{60, 60, 60, 60}, []uint64{40, 40, 40, 40})
+	for epsilon, want := range map[uint32]int{maxEpsilon: 1, 1: 7} {
+		prices := map[uint64]bool{}
+		for s := range 200 {
+			p := Params{Rule: Exponential, Epsilon: epsilon, Grid: Grid{Least: 20, Step: 15, Count: 8}} // 50 alone suits both
+			p.Seed[0] = byte(s)
+			out, _, err := Clear(b, p, Standard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(out.Trades) > 0 {
+				prices[out.Trades[0].Price] = true
+			} else {
+				prices[0] = true
+			}
+		}
+		if want == 1 && (len(prices) != 1 || !prices[50]) || want > 1 && len(prices) < 2 {
+			t.Errorf("ε %d: prices %v", epsilon, prices)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package auction
+
+import "math/bits"
+
+// offered is a provider in the supply of one kind.
+type offered struct {
+	upto     uint64 // units of it and of all before it
+	cost     uint64 // their scores together
+	provider uint32
+}
+
+// costless is more than all budgets together: supply beyond it can be left out.
+const costless = 1 << 63
+
+// supply is what is offered of one kind, in the order in which it is sold.
+//
+//	score │        ┌───
+//	      │   ┌────┘        a task takes the next q units: its cost is cost(u+q) − cost(u),
+//	      │───┘             wherever u is, and whoever has taken the units before
+//	      └──────────── units
+type supply struct {
+	lots  []lot // of each provider, by its place in the book
+	order []offered
+}
+
+// add appends a provider.
+func (s *supply) add(j uint32) {
+	units, score := s.lots[j].units, s.lots[j].score
+	var before offered
+	if n := len(s.order); n > 0 {
+		before = s.order[n-1]
+	}
+	if hi, lo := bits.Mul64(units, score); hi > 0 || lo > costless-before.cost {
+		units = (costless - before.cost) / score
+	}
+	if units > 0 {
+		s.order = append(s.order, offered{before.upto + units, before.cost + units*score, j})
+	}
+}
+
+// level is how much of a supply is sold.
+type level struct {
+	units, cost uint64
+	at          int // who sells the next unit
+}
+
+// take returns the level after q more units. It looks near where the last one was.
+func (s *supply) take(l level, q uint64) (level, bool) {
+	want, all := l.units+q, s.order
+	low, jump := l.at, 1 // all before low end below what is wanted
+	for low+jump-1 < len(all) && all[low+jump-1].upto < want {
+		low += jump
+		jump *= 2
+	}
+	high := min(low+jump-1, len(all)) // ends at it, or nobody's does
+	for low < high {
+		if mid := (low + high) / 2; all[mid].upto < want {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low == len(all) {
+		return l, false
+	}
+	left := all[low].upto - want
+	next := level{want, all[low].cost - left*s.lots[all[low].provider].score, low}
+	if left == 0 {
+		next.at++
+	}
+	return next, true
+}
+
+// stock is the supply of all kinds.
+type stock [Kinds]supply
+
+// levels is how much of each kind is sold.
+type levels [Kinds]level
+
+// take returns the levels after a task, and the scores that it takes, together; ok is false if it cannot have all that
+// it demands for at most so much.
+func (s *stock) take(l *levels, t *Task, most uint64) (next levels, score uint64, ok bool) {
+	next = *l
+	for k, q := range t.Demand {
+		if q == 0 {
+			continue
+		}
+		if next[k], ok = s[k].take(l[k], q); !ok {
+			return next, 0, false
+		}
+		if score += next[k].cost - l[k].cost; score > most { // each is below 2⁶³, so that no sum of two overflows
+			return next, 0, false
+		}
+	}
+	return next, score, true
+}
