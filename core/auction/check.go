@@ -74,7 +74,7 @@ func NewChecker(b *Book, p Params, c *Certificate) (*Checker, error) {
 		if len(sellers) != b.sellers[kind] {
 			return nil, fmt.Errorf("%w: %d providers sell kind %d, of %d", ErrCertificate, len(sellers), kind, b.sellers[kind])
 		}
-		k.stock[kind] = supply{b.lots[kind], make([]offered, 0, len(sellers))}
+		k.stock[kind] = supply{b.lots[kind], sellers, make([]offered, 0, len(sellers))}
 	}
 	return k, nil
 }

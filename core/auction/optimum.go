@@ -14,8 +14,8 @@ func Optimum(b *Book) (best uint64, err error) {
 	var s stock
 	r := ranker{b, Params{}, Standard}
 	for kind := range s {
-		s[kind].lots = b.lots[kind]
-		for _, j := range r.sellers(kind) {
+		s[kind] = supply{lots: b.lots[kind], sellers: r.sellers(kind)}
+		for _, j := range s[kind].sellers {
 			s[kind].add(j)
 		}
 	}

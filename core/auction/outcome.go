@@ -45,10 +45,13 @@ func (c *Checker) accept(i uint32, from, to *levels) int {
 	trade := Trade{Task: i, at: c.at}
 	for k, q := range t.Demand {
 		for s, at := &c.stock[k], from[k]; q > 0; at.at++ {
-			o := &s.order[at.at]
-			units := min(o.upto-at.units, q)
-			ask := units * s.lots[o.provider].ask
-			c.fills = append(c.fills, Fill{Units: units, Pay: ask, Task: i, Provider: o.provider, Kind: uint8(k)})
+			units := min(s.order[at.at].upto-at.units, q)
+			if units == 0 {
+				continue
+			}
+			j := s.sellers[at.at]
+			ask := units * s.lots[j].ask
+			c.fills = append(c.fills, Fill{Units: units, Pay: ask, Task: i, Provider: j, Kind: uint8(k)})
 			trade.Cost += ask
 			at.units += units
 			q -= units

@@ -95,7 +95,10 @@ type rank struct {
 }
 
 func (r rank) compare(s rank) int {
-	return cmp.Or(cmp.Compare(s.hi, r.hi), cmp.Compare(s.lo, r.lo), cmp.Compare(s.age, r.age), cmp.Compare(r.task, s.task))
+	if r.hi != s.hi {
+		return cmp.Compare(s.hi, r.hi)
+	}
+	return cmp.Or(cmp.Compare(s.lo, r.lo), cmp.Compare(s.age, r.age), cmp.Compare(r.task, s.task))
 }
 
 // ranker ranks by one rule and one measure.
@@ -128,7 +131,10 @@ type place struct {
 }
 
 func (p place) compare(q place) int {
-	return cmp.Or(cmp.Compare(p.score, q.score), cmp.Compare(p.provider, q.provider))
+	if p.score != q.score {
+		return cmp.Compare(p.score, q.score)
+	}
+	return cmp.Compare(p.provider, q.provider)
 }
 
 func (r ranker) provider(kind int, j uint32) place {

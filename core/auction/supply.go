@@ -2,11 +2,10 @@ package auction
 
 import "math/bits"
 
-// offered is a provider in the supply of one kind.
+// offered is a provider in the supply of one kind. Nothing is offered by one beyond what all budgets could pay for.
 type offered struct {
-	upto     uint64 // units of it and of all before it
-	cost     uint64 // their scores together
-	provider uint32
+	upto uint64 // units of it and of all before it
+	cost uint64 // their scores together
 }
 
 // costless is more than all budgets together: supply beyond it can be left out.
@@ -19,11 +18,12 @@ const costless = 1 << 63
 //	      │───┘             wherever u is, and whoever has taken the units before
 //	      └──────────── units
 type supply struct {
-	lots  []lot // of each provider, by its place in the book
-	order []offered
+	lots    []lot    // of each provider, by its place in the book
+	sellers []uint32 // their places, in the order in which they sell
+	order   []offered
 }
 
-// add appends a provider.
+// add appends the next seller.
 func (s *supply) add(j uint32) {
 	units, score := s.lots[j].units, s.lots[j].score
 	var before offered
@@ -33,9 +33,7 @@ func (s *supply) add(j uint32) {
 	if hi, lo := bits.Mul64(units, score); hi > 0 || lo > costless-before.cost {
 		units = (costless - before.cost) / score
 	}
-	if units > 0 {
-		s.order = append(s.order, offered{before.upto + units, before.cost + units*score, j})
-	}
+	s.order = append(s.order, offered{before.upto + units, before.cost + units*score})
 }
 
 // level is how much of a supply is sold.
@@ -64,7 +62,7 @@ func (s *supply) take(l level, q uint64) (level, bool) {
 		return l, false
 	}
 	left := all[low].upto - want
-	next := level{want, all[low].cost - left*s.lots[all[low].provider].score, low}
+	next := level{want, all[low].cost - left*s.lots[s.sellers[low]].score, low}
 	if left == 0 {
 		next.at++
 	}
