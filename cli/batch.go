@@ -40,7 +40,8 @@ conditions:
   # assurance: {replicas: 2} # or each unit is computed by as many providers, and compared
   # assurance: {watched: true} # or all runs are executed again
   custodians: 3              # that keep the data
-  # and as for tally train: expires, validator, unitTimeout, unitWindow, window, speculate, credit`
+  # and as for tally train: expires, validator, regions, tags, tier and what else providers must
+  # have, deadline, unitTimeout, unitWindow, window, speculate, credit`
 
 func (e *env) batch() *cobra.Command {
 	b := e.buyer()

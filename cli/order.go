@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -114,6 +115,7 @@ type shown struct {
 	Batch    int              `json:"batch"`
 	Seed     uint64           `json:"seed"`
 	FLOPs    uint64           `json:"flops"` // of all units
+	Needs    []string         `json:"needs,omitempty"`
 	Lead     string           `json:"lead,omitempty"`
 	Offers   []bid            `json:"offers,omitempty"` // while it waits for one
 	Outcome  *consume.Outcome `json:"outcome,omitempty"`
@@ -159,7 +161,7 @@ func (r *reader) showOrder(ctx context.Context, text string) (*shown, error) {
 	p := &o.Problem
 	s := &shown{
 		listed: row, Expires: moment(book.Order.Posting.ExpiresAt), Rounds: p.Rounds, Shards: p.Shards, Steps: p.Steps,
-		Batch: p.Batch, Seed: p.Seed, FLOPs: p.UnitFLOPs() * uint64(p.Units()),
+		Batch: p.Batch, Seed: p.Seed, FLOPs: p.UnitFLOPs() * uint64(p.Units()), Needs: o.Conditions.Needs.Describe(),
 	}
 	now, err := consume.Look(ctx, r.role, id)
 	if err != nil {
@@ -190,6 +192,9 @@ func (s *shown) tell(w io.Writer) {
 	fmt.Fprintf(w, "  consumer  %s\n", s.Consumer)
 	fmt.Fprintf(w, "  posted    %s, expires %s if nobody meets it, at most %v; deposit %v\n", s.Posted, s.Expires, consume.Amount(s.MaxPrice), consume.Amount(s.Deposit))
 	fmt.Fprintf(w, "  work      %d rounds of %d units of %d steps; batch %d, seed %d; %.4g GFLOP\n", s.Rounds, s.Shards, s.Steps, s.Batch, s.Seed, float64(s.FLOPs)/1e9)
+	if len(s.Needs) > 0 {
+		fmt.Fprintf(w, "  needs     %s\n", strings.Join(s.Needs, "; "))
+	}
 	if s.Lead != "" {
 		fmt.Fprintf(w, "  lead      %s\n", s.Lead)
 	}

@@ -25,6 +25,7 @@ they have worked, so later calls need none.
 --nice and --threads leave the machine usable meanwhile.`,
 		Example: `  tally provide --endpoints tally-devnet/endpoints.json
   tally provide --rpc http://203.0.113.7:26657 --grpc 203.0.113.7:9090 --price 800 --threads 2 --nice 10
+  tally provide --region DE --tag gdpr --memory-gb 16  # what orders may ask for
   tally provide --also challenger                 # later: challenge others, too`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if nice != 0 {
@@ -39,6 +40,9 @@ they have worked, so later calls need none.
 	f := cmd.Flags()
 	f.Var(within(&prices.UnitPrice, 0, wire.MaxPrice), "price", "price of computation, in utally per GFLOP")
 	f.Var(within(&prices.BytePrice, 0, wire.MaxPrice), "byte-price", "price of data moved, in utally per GB")
+	f.StringVar(&prices.Region, "region", "", "country in which this machine computes, as DE; orders may ask for it")
+	f.StringSliceVar(&prices.Tags, "tag", nil, "rules that you keep, as gdpr; orders may ask for them")
+	f.StringVar(&prices.Privacy, "privacy", "", "what you promise of an order's files: public, discreet or enclosed")
 	f.StringVar(&prices.Validator, "validator", "", "address of the validator to work under (default the one that takes the smallest fee and has the most providers)")
 	f.Var(within(&nice, 0, 19), "nice", "let other programs go first: 1 to 19")
 	return cmd

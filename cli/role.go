@@ -47,6 +47,7 @@ func (m *member) peer(f *pflag.FlagSet) {
 	f.StringSliceVar(&m.settings.Listen, "listen", nil, "multiaddrs to listen at, as /ip4/0.0.0.0/tcp/4001 (default a free port of 127.0.0.1)")
 	f.StringSliceVar(&m.settings.Announce, "announce", nil, "multiaddrs at which others reach this machine, as /ip4/203.0.113.7/tcp/4001")
 	f.Var(within(&m.settings.Threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
+	f.Var(within(&m.settings.MemoryGB, 0, home.MaxMemoryGB), "memory-gb", "memory that one program may take, in GB (default 4)")
 	f.Var(within(&m.settings.StoreGB, 0, home.MaxStoreGB), "store-gb", "disk space for blobs in GB (default 10)")
 }
 
@@ -154,6 +155,10 @@ func (m *member) change(f *pflag.FlagSet, now *home.Settings) error {
 		"keep-ended":  func() { now.KeepEnded = s.KeepEnded },
 		"stake":       func() { now.Stake = uint64(m.stake) },
 		"also":        func() { now.SetAlso(m.further()) },
+		"memory-gb":   func() { now.MemoryGB = s.MemoryGB },
+		"region":      func() { now.Provider.Region = s.Provider.Region },
+		"tag":         func() { now.Provider.Tags = s.Provider.Tags },
+		"privacy":     func() { now.Provider.Privacy = s.Provider.Privacy },
 		"price":       func() { now.Provider.UnitPrice = s.Provider.UnitPrice },
 		"byte-price":  func() { now.Provider.BytePrice = s.Provider.BytePrice },
 		"validator":   func() { now.Provider.Validator = s.Provider.Validator },

@@ -52,7 +52,19 @@ conditions:
   maxPrice: 5tally           # locked now, with a deposit; what is not spent comes back
   expires: 10m               # if no offer meets it
   providers: 2               # at least
+  # maxProviders: 8          # the cheapest of those that meet what follows
   # validator: tally1…       # who alone may lead
+  # onlyProviders: [tally1…] # who alone may compute
+  # regions: [DE, FR]        # as providers have declared them; nobody proves where a machine is
+  # excludedRegions: [US]
+  # tags: [gdpr]             # likewise, all of them
+  # privacy: discreet        # likewise, or enclosed; custodians and auditors see the data all the same
+  # memory: 16GiB            # likewise, for a program
+  # tier: B                  # of the speed that the chain has measured: A, B or C
+  # speed: 800GFLOP/s        # or a speed of each provider
+  # throughput: 20TFLOP/s    # of all together
+  # power: 2.5ut             # effective computing power of each
+  # deadline: 2h             # from the match; then nothing more is given out, and what is not spent comes back
   assurance:                 # how each unit is checked, in one of these forms
     audit: {auditors: 1, segments: 1} # drawn auditors, and the segments that each executes again;
                              # in place of segments rate: 25%; floor: the fewest of a provider

@@ -13,14 +13,14 @@ import (
 // The example names everything that an order may say, and is one itself.
 func TestExampleOrderIsWhole(t *testing.T) {
 	for _, of := range []any{consume.Spec{}, consume.SpecProblem{}, consume.SpecConditions{}, consume.SpecAssurance{}, consume.SpecAudit{}, consume.SpecAdapters{}, consume.SpecOptimizer{}} {
-		for f := range reflect.VisibleFields(reflect.TypeOf(of)) {
-			name, _, _ := strings.Cut(reflect.TypeOf(of).Field(f).Tag.Get("json"), ",")
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(exampleOrder) {
 				t.Errorf("the example does not name %s", name)
 			}
 		}
 	}
-	example := strings.Replace(exampleOrder, "tally1…", chaintest.Named("v0").String(), 1)
+	example := strings.ReplaceAll(exampleOrder, "tally1…", chaintest.Named("v0").String())
 	if _, err := consume.ParseSpec([]byte(example)); err != nil {
 		t.Error(err)
 	}

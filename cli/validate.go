@@ -72,11 +72,17 @@ type bid struct {
 	Credit    uint64 `json:"credit_flops"`   // that providers are credited with, for what is burnt
 	Providers int    `json:"providers"`
 	Obstacle  string `json:"obstacle,omitempty"`
+
+	Misses map[string]uint32 `json:"misses,omitempty"` // by condition: how many providers do not meet it
 }
 
 func bids(all []marketv1.Bid) (out []bid) {
 	for _, b := range all {
-		out = append(out, bid{b.Validator, b.Price, b.Deposit, b.Tax, b.Burn, b.Credit, int(b.Providers), b.Obstacle})
+		x := bid{b.Validator, b.Price, b.Deposit, b.Tax, b.Burn, b.Credit, int(b.Providers), b.Obstacle, map[string]uint32{}}
+		for _, m := range b.Misses {
+			x.Misses[m.Condition] = m.Providers
+		}
+		out = append(out, x)
 	}
 	return out
 }

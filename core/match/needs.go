@@ -165,6 +165,28 @@ func (n *Needs) Meets(c *Capability) error {
 	return nil
 }
 
+// Describe says what is asked, a text for each condition.
+func (n *Needs) Describe() (out []string) {
+	for i := range conditions {
+		if x := &conditions[i]; x.asked(n) {
+			out = append(out, x.name+": "+x.wants(n))
+		}
+	}
+	if n.Tier != "" && n.Speed == 0 {
+		out = append(out, "tier: "+n.Tier)
+	}
+	if n.Most > 0 {
+		out = append(out, fmt.Sprintf("at most %d providers", n.Most))
+	}
+	if n.Throughput > 0 {
+		out = append(out, fmt.Sprintf("throughput: %d GFLOP/s together", n.Throughput/giga))
+	}
+	if n.Deadline > 0 {
+		out = append(out, fmt.Sprintf("deadline: %d s after the match", n.Deadline/1000))
+	}
+	return out
+}
+
 // Under returns the needs with the speed that their tier stands for.
 func (n *Needs) Under(t Tiers) (Needs, error) {
 	out := *n

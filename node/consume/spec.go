@@ -87,6 +87,7 @@ type SpecConditions struct {
 	Window      Duration      `json:"window"`
 	Credit      bool          `json:"credit"`    // burn as much as it takes to credit providers with all that they compute
 	Speculate   Depth         `json:"speculate"` // rounds ahead of those whose windows are over
+	SpecNeeds
 }
 
 // Kind is the kind of order that a Spec describes.
@@ -219,6 +220,11 @@ func (c *SpecConditions) check() error {
 			return fmt.Errorf("conditions.validator: %w: tally query market offers lists the validators that sell", err)
 		}
 	}
+	if n, err := c.needs(); err != nil {
+		return err
+	} else if n.Deadline > 0 && c.Deadline < c.UnitTimeout {
+		return fmt.Errorf("conditions.deadline: %v is less than unitTimeout, %v, for which one unit may take: lower that, too", time.Duration(c.Deadline), time.Duration(c.UnitTimeout))
+	}
 	return c.Assurance.check()
 }
 
@@ -230,6 +236,7 @@ func (c *SpecConditions) terms(of int) job.Conditions {
 		Custodians: c.Custodians, CodedBytes: c.CodedBytes, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
 		Speculate: int(c.Speculate), Credit: c.Credit,
 	}
+	t.Needs, _ = c.needs() // check has told what is wrong
 	c.Assurance.enter(&t, of)
 	return t
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestParseSpec(t *testing.T) {
 	}
 	want := Default()
 	want.Problem.Model, want.Problem.Text = "m.onnx", "t.txt"
-	if s.Problem.Model != "m.onnx" || s.Conditions != want.Conditions || s.Problem.Optimizer != want.Problem.Optimizer || s.Problem.Rounds != want.Problem.Rounds {
+	if s.Problem.Model != "m.onnx" || !reflect.DeepEqual(s.Conditions, want.Conditions) || s.Problem.Optimizer != want.Problem.Optimizer || s.Problem.Rounds != want.Problem.Rounds {
 		t.Errorf("%+v, want the defaults", s)
 	}
 	s, err = ParseSpec([]byte(minimal + "conditions: {maxPrice: 2.5tally, unitWindow: 90s, validator: " + chaintest.Named("v0").String() + "}\n"))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/match"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/states"
 )
@@ -85,9 +86,12 @@ type Node struct {
 
 // ProviderSettings are a provider's.
 type ProviderSettings struct {
-	UnitPrice uint64 `yaml:"unit_price" doc:"Price of computation, in utally per GFLOP."`
-	BytePrice uint64 `yaml:"byte_price" doc:"Price of data moved, in utally per GB."`
-	Validator string `yaml:"validator" doc:"Address of the validator to work under; empty for the one whose offer takes the smallest fee, of several that with the most providers."`
+	UnitPrice uint64   `yaml:"unit_price" doc:"Price of computation, in utally per GFLOP."`
+	BytePrice uint64   `yaml:"byte_price" doc:"Price of data moved, in utally per GB."`
+	Region    string   `yaml:"region,omitempty" doc:"Country in which it computes, in two letters (ISO 3166-1), as DE. It is told to everybody, and proved by nobody, as tags and privacy are."`
+	Tags      []string `yaml:"tags,omitempty" doc:"Rules that it keeps, as gdpr: small letters, digits and dashes."`
+	Privacy   string   `yaml:"privacy,omitempty" doc:"What it promises of files: public (nothing), discreet (to show them to nobody, and to delete them after the order) or enclosed (and to compute where its operator cannot read memory)."`
+	Validator string   `yaml:"validator" doc:"Address of the validator to work under; empty for the one whose offer takes the smallest fee, of several that with the most providers."`
 }
 
 // ValidatorSettings are a validator's.
@@ -273,6 +277,9 @@ func (p *ProviderSettings) check(f *faults) {
 	if p.UnitPrice > wire.MaxPrice || p.BytePrice > wire.MaxPrice {
 		f.add("provider", "a price is at most %d", uint64(wire.MaxPrice))
 	}
+	if _, err := p.Declared(0); err != nil {
+		f.add("provider", "%v", err)
+	}
 	if _, err := address.Parse(p.Validator); p.Validator != "" && err != nil {
 		f.add("provider.validator", "%v", err)
 	}
@@ -288,6 +295,16 @@ func (v *ValidatorSettings) Ends() (int64, error) {
 		return 0, fmt.Errorf("%q is no time: write it as 2026-12-31T18:00:00Z", v.OfferEnds)
 	}
 	return at.UnixMilli(), nil
+}
+
+// Declared returns what a provider says of itself, for programs that may take so many GB.
+func (p *ProviderSettings) Declared(memoryGB int64) (match.Declared, error) {
+	d := match.Declared{Region: p.Region, Tags: slices.Compact(slices.Sorted(slices.Values(p.Tags))), Memory: uint64(cmp.Or(memoryGB, MemoryGB)) * gigabyte}
+	var err error
+	if p.Privacy != "" {
+		d.Privacy, err = match.ParsePrivacy(p.Privacy)
+	}
+	return d, cmp.Or(err, d.Check())
 }
 
 func (v *ValidatorSettings) check(f *faults) {

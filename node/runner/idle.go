@@ -90,7 +90,11 @@ func unmet(ctx context.Context, q marketv1.QueryClient, order, lead string) (str
 		switch {
 		case b.Validator != lead:
 		case b.Obstacle != "":
-			return fmt.Sprintf("order %.8s does not go to its validator %s: %s; --price and --validator change what it is offered", order, lead, b.Obstacle), nil
+			change := "--price and --validator"
+			if len(b.Misses) > 0 {
+				change = "--region, --tag, --privacy and --memory-gb say what this machine has, --price and --validator"
+			}
+			return fmt.Sprintf("order %.8s does not go to its validator %s: %s; %s change what it is offered", order, lead, b.Obstacle, change), nil
 		case x.Best != lead:
 			return fmt.Sprintf("order %.8s goes to validator %s, which is cheaper: --price and --validator change that", order, x.Best), nil
 		}

@@ -194,10 +194,14 @@ func listing(ctx context.Context, h *home.Home, env *role.Env, p *providerv1.Pee
 		return l, nil
 	}
 	l.UnitPrice, l.BytePrice, l.Validator = s.Provider.UnitPrice, s.Provider.BytePrice, s.Provider.Validator
+	declared, err := s.Provider.Declared(s.MemoryGB)
+	if err != nil {
+		return l, err
+	}
+	l.Declared = wire.DeclaredToProto(declared)
 	if l.Validator == "" && p != nil {
 		l.Validator = p.Listing.Validator
 	}
-	var err error
 	switch {
 	case l.Validator == "" && s.Role == home.Validator:
 		l.Validator = env.Account.Address
