@@ -66,14 +66,14 @@ type mutable Lease
 // bonds. The terms must be known: parties go by their numbers in these.
 func (l *mutable) Code(w *canon.Codec) {
 	name := (*Lease)(l).roster().code
-	canon.Seq(w, &l.Leads, MaxParties+1, 2, func(w *canon.Codec, d *Leader) {
+	canon.Seq(w, &l.Leads, MaxLine+1, 2, func(w *canon.Codec, d *Leader) {
 		name(w, &d.Account)
 		w.Bool(&d.Gone)
 	})
 	l.Files.Code(w)
 	w.U8((*uint8)(&l.Phase))
 	w.String(&l.Reason, 2*MaxText)
-	w.Int(&l.LeadIndex, MaxParties)
+	w.Int(&l.LeadIndex, MaxLine)
 	w.I64(&l.DueSince)
 	w.I64(&l.OpenSince)
 	w.I64(&l.BegunAt)

@@ -259,6 +259,7 @@ func (w *world) try(e Event) error {
 	}
 	before := w.lease
 	w.lease = next
+	w.keepsParticipants(&before)
 	w.paysVoid(&before, effects)
 	w.perform(effects)
 	w.check()

@@ -86,7 +86,7 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 
 // drawSuccession draws who may take over from the lead, and in which order.
 func (l *Lease) drawSuccession(seed canon.Hash) error {
-	line, err := weighted(l.lots(seed, beacon.Succession, 0, 0), l.Auditors, len(l.Auditors))
+	line, err := weighted(l.lots(seed, beacon.Succession, 0, 0), l.Auditors, MaxLine)
 	for _, v := range line {
 		l.Leads = append(l.Leads, Leader{Account: v.Account})
 	}

@@ -21,6 +21,7 @@ const (
 	MaxFiles          = 16
 	MaxText           = 1 << 12
 	MaxParties        = 1024 // providers, and validators drawn from, of one lease
+	MaxLine           = 16   // validators drawn to take over from the first lead, one after another
 	maxRole           = 32
 	maxAccount        = 128
 	maxAddrs          = 8

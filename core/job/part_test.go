@@ -223,8 +223,11 @@ func TestLeasesOfManyParties(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := canon.Unmarshal(canon.Marshal(&l), new(Lease)); err != nil || len(l.Auditors) != MaxParties || len(l.Leads) != MaxParties+1 {
+	if err := canon.Unmarshal(canon.Marshal(&l), new(Lease)); err != nil || len(l.Auditors) != MaxParties || len(l.Leads) != MaxLine+1 {
 		t.Fatalf("%d auditors, %d leads: %v", len(l.Auditors), len(l.Leads), err)
+	}
+	if n, most := len(l.Participants()), 2+MaxLine+m.Order.Conditions.Custodians; n > most {
+		t.Errorf("%d participants of a lease that has begun, want at most %d", n, most)
 	}
 	for what, add := range map[string]func(m *Match){
 		"providers":  func(m *Match) { m.Providers = append(m.Providers, make([]Party, MaxParties-2)...) },
@@ -260,6 +263,29 @@ func TestParamsCheck(t *testing.T) {
 		bend(&p)
 		if p.Check() == nil {
 			t.Errorf("%s: bent rules were taken", name)
+		}
+	}
+}
+
+// keepsParticipants: whoever has had a part in a lease stays among its participants, and whoever has
+// stake reserved or computes, keeps, audits or leads is one.
+func (w *world) keepsParticipants(before *Lease) {
+	w.t.Helper()
+	is := w.lease.Participants()
+	must := append(before.Participants(), w.lease.Order.Consumer, w.lease.Lead())
+	for _, s := range w.lease.Reserved() {
+		must = append(must, s.Account)
+	}
+	for i := range w.lease.Units {
+		u := &w.lease.Units[i]
+		must = append(append(must, u.computers()...), u.custodians()...)
+		for _, a := range u.Audits {
+			must = append(must, a.Auditor)
+		}
+	}
+	for _, account := range must {
+		if account != "" && !slices.Contains(is, account) {
+			w.t.Fatalf("%s has a part in the lease, participants are %v", account, is)
 		}
 	}
 }

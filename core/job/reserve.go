@@ -72,7 +72,8 @@ func (e *Exposure) add(round int, gain uint64) (err error) {
 func (e *Exposure) spent() bool { return e.Guilty && e.Amount == 0 }
 
 // Exposures is the ledger of all that a lease has reserved, by account and reason. No stake is
-// reserved, released or slashed but through it.
+// reserved, released or slashed but through it. Who is in it stays, with nothing once all is released:
+// so it says who has had a part in the lease (Participants).
 type Exposures []Exposure
 
 func compareExposures(a, b Exposure) int {
@@ -127,7 +128,6 @@ func (x *Exposures) take(account string, reason Reason, amount uint64) uint64 {
 	}
 	amount = min(amount, e.Amount)
 	e.Amount -= amount
-	*x = slices.DeleteFunc(*x, func(e Exposure) bool { return e.Amount == 0 && e.Claims == 0 && !e.Guilty })
 	return amount
 }
 
@@ -266,14 +266,14 @@ func (l *Lease) forfeit(account string, reason Reason, by string) ([]Effect, err
 
 // closeReserve takes what convicts have left, and releases the rest.
 func (l *Lease) closeReserve() (effects []Effect) {
-	for _, e := range slices.Clone(l.Reserve) {
+	for i, e := range l.Reserve {
 		if e.Guilty {
 			effects = append(effects, l.slash(e.Account, e.Reason, e.Amount, []Share{{Insurance, e.Amount}})...)
 		} else {
-			effects = append(effects, Effect{Release, e.Account, e.Amount, e.Reason.String()})
+			effects = append(effects, l.Reserve.release(e.Account, e.Reason, e.Amount)...)
 		}
+		l.Reserve[i] = Exposure{Account: e.Account, Reason: e.Reason}
 	}
-	l.Reserve = nil
 	return effects
 }
 
@@ -315,8 +315,8 @@ func (l *Lease) checkReserve() error {
 	for _, e := range l.Reserve {
 		at, found := slices.BinarySearchFunc(want, e, compareExposures)
 		if !found {
-			if e.Guilty {
-				continue
+			if e.Guilty || e == (Exposure{Account: e.Account, Reason: e.Reason}) {
+				continue // it had something once
 			}
 			return fmt.Errorf("%d utally of %s are reserved for %v, and nothing stands on them", e.Amount, e.Account, e.Reason)
 		}

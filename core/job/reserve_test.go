@@ -100,7 +100,7 @@ func TestUnitsStandOnOneReserve(t *testing.T) {
 		t.Fatalf("the lease is %v", l.Phase)
 	}
 	w.pass(60)
-	if w.stakeOf("p0") != stake || len(l.Reserve) != 0 {
+	if w.stakeOf("p0") != stake || len(l.Reserved()) != 0 {
 		t.Errorf("p0 has %d of %d, reserved are %v", w.stakeOf("p0"), uint64(stake), l.Reserve)
 	}
 }
@@ -260,7 +260,7 @@ func TestExposuresDoNotOverflow(t *testing.T) {
 	if _, err := x.hold("a", ForData, 2); err == nil || x.Held("a", ForData) != math.MaxUint64-1 {
 		t.Errorf("more than there can be is reserved: %v", err)
 	}
-	if e := x.release("a", ForData, math.MaxUint64); len(e) != 1 || e[0].Amount != math.MaxUint64-1 || len(x) != 0 {
+	if e := x.release("a", ForData, math.MaxUint64); len(e) != 1 || e[0].Amount != math.MaxUint64-1 || len(x) != 1 || x[0] != (Exposure{Account: "a", Reason: ForData}) {
 		t.Errorf("released %v, left %v", e, x)
 	}
 	e := Exposure{Gains: math.MaxUint64}

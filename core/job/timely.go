@@ -15,11 +15,12 @@ import (
 // by a short timeout, at no cost. A short window would let what nobody had time to
 // look at count as verified work.
 //
-//	unit_timeout ≥ allowance + unit FLOPs / speed + checkpoint bytes / link
+//	unit_timeout ≥ allowance + unit FLOPs / speed + (checkpoint + file bytes) / link
 //	unit_window  ≥ allowance
 //	window       ≥ allowance + unit FLOPs / speed + checkpoint bytes / link
 //
-// Speed and link are those of the slowest machine that the chain counts on. A longer
+// File bytes count where a unit has replicas: these are drawn, and may not have the order's files before.
+// Others say that they are ready once they do. Speed and link are those of the slowest machine that the chain counts on. A longer
 // time is the consumer's own: its money is locked as long as anybody's, and custodians are
 // paid by the hour. How long an order waits for an offer harms nobody else.
 func (p *Params) Timely(o *Order) error {
@@ -36,13 +37,21 @@ func (p *Params) Timely(o *Order) error {
 	if err != nil {
 		return err
 	}
+	files, err := p.fetch(o)
+	if err != nil {
+		return err
+	}
+	drawn, err := money.Sum(work, files)
+	if err != nil {
+		return err
+	}
 	for _, t := range []struct {
 		name  string
 		given int64
 		work  uint64
 		why   string
 	}{
-		{"unit timeout", c.UnitTimeout, work, "honest providers would lose a part of their bond"},
+		{"unit timeout", c.UnitTimeout, drawn, "honest providers would lose a part of their bond"},
 		{"unit window", c.UnitWindow, 0, "nobody could dispute a unit"},
 		{"challenge window", c.Window, work, "nobody could compute a unit again in it"},
 	} {
@@ -57,9 +66,27 @@ func (p *Params) Timely(o *Order) error {
 		if t.work > 0 {
 			detail += fmt.Sprintf(" + %d FLOP at %d FLOP/s + %d bytes at %d B/s", q.UnitFLOPs(), p.Speed, q.UnitBytes(), p.Link)
 		}
+		if t.work > work {
+			detail += fmt.Sprintf(" + %d ms to fetch the files of the order", files)
+		}
 		return fmt.Errorf("%s: the %s must be at least %s = %d ms > %d ms", t.why, t.name, detail, need, t.given)
 	}
 	return nil
+}
+
+// fetch returns in how many ms who is drawn to compute fetches an order's files; 0, where nobody is.
+func (p *Params) fetch(o *Order) (uint64, error) {
+	if o.Conditions.Replicas == 0 {
+		return 0, nil
+	}
+	var bytes uint64
+	for _, f := range o.Problem.Files {
+		var err error
+		if bytes, err = money.Sum(bytes, f.Size); err != nil {
+			return 0, err
+		}
+	}
+	return money.Scale(bytes, 1000, p.Link)
 }
 
 // perTransaction is the most ms between two transactions of an account that waits for each

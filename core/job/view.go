@@ -16,6 +16,21 @@ func (l *Lease) RoundUnits() []Unit {
 	return l.round(l.Round)
 }
 
+// Participants returns who has or has had a part in the lease, in account order: its consumer, those in
+// line to lead it, and whoever was given something to do, for which it answers with stake. It only grows.
+// Who may still be drawn is not among them: that may be everybody.
+func (l *Lease) Participants() []string {
+	out := []string{l.Order.Consumer}
+	for _, d := range l.Leads {
+		out = append(out, d.Account)
+	}
+	for _, e := range l.Reserve {
+		out = append(out, e.Account)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // Eligible returns the providers that may be given units, in account order. One
 // unit may be withheld from some of them.
 func (l *Lease) Eligible() []string {

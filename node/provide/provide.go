@@ -150,7 +150,7 @@ func (p *provider) mayOffer(ctx context.Context, l *job.Lease, from peer.ID) err
 }
 
 func (p *provider) block(ctx context.Context, b client.Block) error {
-	live, err := p.env.Leases.Live(ctx, p.env.Account.Address)
+	live, err := p.env.Live(ctx)
 	if err != nil {
 		return err
 	}

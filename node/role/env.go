@@ -16,13 +16,16 @@
 package role
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
@@ -115,6 +118,37 @@ func (e *Env) EachBlock(ctx context.Context, do func(ctx context.Context, b clie
 			e.Emit(events.Event{Kind: events.Trouble, Unit: -1, Text: err.Error()})
 		}
 	}
+}
+
+// Live returns the leases that concern this account, by their orders' ids: those in which it has a part
+// and, of its validator's, those whose units it may compute.
+func (e *Env) Live(ctx context.Context) ([]leases.Lease, error) {
+	me := e.Account.Address
+	out, err := e.Leases.Live(ctx, me)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.Peers.Registered(ctx, me)
+	if err != nil || p.Listing.Validator == "" {
+		return out, err
+	}
+	led, err := e.Leases.Live(ctx, p.Listing.Validator)
+	for _, l := range led {
+		has := func(x leases.Lease) bool { return x.Order.ID() == l.Order.ID() }
+		if offered(l.Lease, me) && !slices.ContainsFunc(out, has) {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b leases.Lease) int {
+		x, y := a.Order.ID(), b.Order.ID()
+		return bytes.Compare(x[:], y[:])
+	})
+	return out, err
+}
+
+// offered reports whether a lead may offer an account units of a lease. Places of replicas are drawn.
+func offered(l *job.Lease, account string) bool {
+	return l.Order.Conditions.Replicas == 0 && slices.ContainsFunc(l.Providers, func(p job.Party) bool { return p.Account == account })
 }
 
 // NewTasks returns an empty set of tasks, of which so many run at once; 0 stands for no

@@ -19,7 +19,7 @@ func Idle(ctx context.Context, env *role.Env) (string, error) {
 	if err != nil || p == nil {
 		return "", err
 	}
-	leases, err := env.Leases.Live(ctx, p.Account)
+	leases, err := env.Live(ctx)
 	if err != nil || len(leases) > 0 {
 		return "", err
 	}

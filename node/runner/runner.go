@@ -24,6 +24,7 @@ import (
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/disputer"
 	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/lead"
 	"github.com/tally-network/tally/node/provide"
 	"github.com/tally-network/tally/node/role"
@@ -87,13 +88,13 @@ const syncPause = 2 * time.Second
 
 // common does what is owed once, whatever roles an account has.
 func common(ctx context.Context, h *home.Home, env *role.Env, player *disputer.Player) error {
-	account := env.Account.Address
-	if h.Settings.Is(home.Challenger) {
-		account = "" // it has the files of all leases
+	following := env.Live
+	if h.Settings.Is(home.Challenger) { // it has the files of all leases
+		following = func(ctx context.Context) ([]leases.Lease, error) { return env.Leases.Live(ctx, "") }
 	}
 	pruner := env.NewPruner()
 	return env.EachBlock(ctx, func(ctx context.Context, b client.Block) error {
-		live, err := env.Leases.Live(ctx, account)
+		live, err := following(ctx)
 		if err == nil {
 			err = pruner.Block(ctx, b.Time, live)
 		}

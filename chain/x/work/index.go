@@ -41,11 +41,22 @@ func (s *leaseStore) index(ctx context.Context, id canon.Hash, before, after *jo
 	if err := errors.Join(s.countAsked(ctx, before, after), s.countLed(ctx, ledBy(before), ledBy(after))); err != nil {
 		return err
 	}
-	err := errors.Join(move(ctx, s.wakes, was.wakes, is.wakes), move(ctx, s.phases, was.phases, is.phases))
-	if before == nil || before.Phase != after.Phase {
-		err = errors.Join(err, move(ctx, s.parties, partiesOf(id, before), partiesOf(id, after)))
+	return errors.Join(move(ctx, s.wakes, was.wakes, is.wakes), move(ctx, s.phases, was.phases, is.phases),
+		s.indexParties(ctx, id, before, after), s.noteChange(ctx, id, after.Phase == job.Settled))
+}
+
+// indexParties enters who has a part in a lease and had none before. Nobody ever leaves. When the lease
+// is settled all entries say so.
+func (s *leaseStore) indexParties(ctx context.Context, id canon.Hash, before, after *job.Lease) error {
+	settled := before != nil && before.Phase != job.Settled && after.Phase == job.Settled
+	if before != nil && !settled && len(before.Reserve) == len(after.Reserve) && len(before.Leads) == len(after.Leads) {
+		return nil
 	}
-	return errors.Join(err, s.noteChange(ctx, id, after.Phase == job.Settled))
+	was, is := partiesOf(id, before), partiesOf(id, after)
+	if !settled && len(was) == len(is) {
+		return nil
+	}
+	return move(ctx, s.parties, was, is)
 }
 
 // countAsked counts the open questions to custodians over all leases.
@@ -140,7 +151,7 @@ func partiesOf(id canon.Hash, l *job.Lease) (out []collections.Triple[string, bo
 	if l == nil {
 		return nil
 	}
-	for _, account := range participants(l) {
+	for _, account := range l.Participants() {
 		out = append(out, collections.Join3(account, l.Phase == job.Settled, id[:]))
 	}
 	return out
@@ -151,32 +162,36 @@ func move[K any](ctx context.Context, index collections.KeySet[K], from, to []K)
 	if reflect.DeepEqual(from, to) {
 		return nil
 	}
-	for _, key := range from {
-		if err := index.Remove(ctx, key); err != nil {
-			return err
+	was, err := encoded(index, from)
+	if err != nil {
+		return err
+	}
+	is, err := encoded(index, to)
+	if err != nil {
+		return err
+	}
+	for _, at := range slices.Sorted(maps.Keys(was)) {
+		if _, stays := is[at]; !stays {
+			err = errors.Join(err, index.Remove(ctx, was[at]))
 		}
 	}
-	for _, key := range to {
-		if err := index.Set(ctx, key); err != nil {
-			return err
+	for _, at := range slices.Sorted(maps.Keys(is)) {
+		if _, there := was[at]; !there {
+			err = errors.Join(err, index.Set(ctx, is[at]))
 		}
 	}
-	return nil
+	return err
 }
 
-// participants returns the accounts that take part in a lease: its consumer,
-// its providers, and the validators that lead, may lead, audit or keep.
-func participants(l *job.Lease) []string {
-	out := []string{l.Order.Consumer}
-	for _, d := range l.Leads {
-		out = append(out, d.Account)
+// encoded returns keys of an index by their bytes.
+func encoded[K any](index collections.KeySet[K], keys []K) (map[string]K, error) {
+	out := make(map[string]K, len(keys))
+	for _, k := range keys {
+		b, err := collections.EncodeKeyWithPrefix(nil, index.KeyCodec(), k)
+		if err != nil {
+			return nil, err
+		}
+		out[string(b)] = k
 	}
-	for _, p := range l.Providers {
-		out = append(out, p.Account)
-	}
-	for _, p := range l.Auditors { // the custodians are among them
-		out = append(out, p.Account)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return out, nil
 }

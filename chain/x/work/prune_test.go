@@ -226,7 +226,8 @@ func TestChangesSinceAHeight(t *testing.T) {
 	}
 	p0, stranger := chaintest.Named("p0").String(), worktest.Challenger.String()
 	begun := asked(0, "", false)
-	asked(0, p0, false)
+	asked(0, p.Lease().Lead, false)
+	asked(0, p0)
 	asked(0, stranger)
 	asked(begun, "")
 	p.Compute(0, "p0")

@@ -216,6 +216,7 @@ func TestWorkQueries(t *testing.T) {
 	p := begin(t)
 	ctx := context.Background()
 	p.FinishRound()
+	unit, idle := p.Unit(0), idleProvider(p)
 	leases := func(r workv1.QueryLeasesRequest) []workv1.Lease {
 		t.Helper()
 		res, err := p.Work.Leases(ctx, &r)
@@ -228,13 +229,14 @@ func TestWorkQueries(t *testing.T) {
 		request workv1.QueryLeasesRequest
 		want    int
 	}{
-		"all":          {workv1.QueryLeasesRequest{}, 1},
-		"active":       {workv1.QueryLeasesRequest{Phase: workv1.PHASE_ACTIVE}, 1},
-		"settled":      {workv1.QueryLeasesRequest{Phase: workv1.PHASE_SETTLED}, 0},
-		"a provider's": {workv1.QueryLeasesRequest{Participant: chaintest.Named("p2").String()}, 1},
-		"an auditor's": {workv1.QueryLeasesRequest{Participant: chaintest.Named("v3").String()}, 1},
-		"consumer's":   {workv1.QueryLeasesRequest{Participant: worktest.Consumer.String()}, 1},
-		"a stranger's": {workv1.QueryLeasesRequest{Participant: chaintest.Named("q0").String()}, 0},
+		"all":           {workv1.QueryLeasesRequest{}, 1},
+		"active":        {workv1.QueryLeasesRequest{Phase: workv1.PHASE_ACTIVE}, 1},
+		"settled":       {workv1.QueryLeasesRequest{Phase: workv1.PHASE_SETTLED}, 0},
+		"a provider's":  {workv1.QueryLeasesRequest{Participant: unit.Provider}, 1},
+		"an auditor's":  {workv1.QueryLeasesRequest{Participant: unit.Audits[0].Auditor}, 1},
+		"an idle one's": {workv1.QueryLeasesRequest{Participant: idle}, 0},
+		"consumer's":    {workv1.QueryLeasesRequest{Participant: worktest.Consumer.String()}, 1},
+		"a stranger's":  {workv1.QueryLeasesRequest{Participant: chaintest.Named("q0").String()}, 0},
 	} {
 		if got := leases(x.request); len(got) != x.want {
 			t.Errorf("%s: %d leases, want %d", name, len(got), x.want)
@@ -297,6 +299,14 @@ func TestWorkQueries(t *testing.T) {
 	}
 }
 
+// idleProvider returns a provider of the lease that has computed no unit.
+func idleProvider(p *worktest.Play) string {
+	i := slices.IndexFunc(worktest.Providers, func(name string) bool {
+		return !slices.ContainsFunc(p.Lease().Reserve, func(e workv1.Exposure) bool { return e.Account == chaintest.Named(name).String() })
+	})
+	return chaintest.Named(worktest.Providers[i]).String()
+}
+
 func hashes(r workv1.Roots) (out []canon.Hash) {
 	for b := range slices.Chunk(r.Roots, len(canon.Hash{})) {
 		out = append(out, canon.Hash(b))
@@ -328,7 +338,7 @@ func TestLiveLeasesTellWhenTheyChanged(t *testing.T) {
 	if len(changed) != 1 || changed[0].Changed <= first[0].Changed {
 		t.Errorf("a round later %v became %v", first, changed)
 	}
-	for who, want := range map[string]int{worktest.Consumer.String(): 1, chaintest.Named("p2").String(): 1, chaintest.Named("q0").String(): 0} {
+	for who, want := range map[string]int{worktest.Consumer.String(): 1, p.Unit(0).Provider: 1, idleProvider(p): 0, chaintest.Named("q0").String(): 0} {
 		if got := live(who); len(got) != want || want > 0 && !slices.Equal(got, changed) {
 			t.Errorf("%s takes part in %v", who, got)
 		}
