@@ -15,6 +15,7 @@ const (
 	DomainProgram    Domain = "program"    // a lowered program
 	DomainGraph      Domain = "graph"      // canonical bytes of an ONNX-shaped graph
 	DomainOrder      Domain = "order"      // a consumer's order
+	DomainPool       Domain = "pool"       // parties that a lease draws from
 	DomainReceipt    Domain = "receipt"    // a provider's signed claim
 	DomainPeer       Domain = "peer"       // statement that binds a peer key to an account
 	DomainAccept     Domain = "accept"     // a provider's signed acceptance of a unit

@@ -45,7 +45,7 @@ func (l *Lease) checkForm() error {
 	if err := l.Order.Check(); err != nil {
 		return err
 	}
-	if err := errors.Join(l.Params.Check(), l.checkBonds()); err != nil {
+	if err := errors.Join(l.Params.Check(), l.checkBonds(), l.Providers.check(), l.Auditors.check()); err != nil {
 		return err
 	}
 	p := &l.Order.Problem

@@ -8,6 +8,8 @@ import (
 // Code walks all fields of l.
 func (l *Lease) Code(w *canon.Codec) {
 	l.Fixed().Code(w)
+	l.Providers.Code(w)
+	l.Auditors.Code(w)
 	l.Mutable().Code(w)
 	codeShares(w, &l.Ledger.SlashPaid, byName)
 	canon.Seq(w, &l.Merges, MaxUnits, 39, func(w *canon.Codec, m *Merge) { m.Code(w) })
@@ -46,7 +48,7 @@ func (l *Lease) codePast(w *canon.Codec) {
 
 type fixed Lease
 
-// Code walks the fields that are fixed when a lease begins.
+// Code walks the fields that are fixed when a lease begins, but its pools.
 func (l *fixed) Code(w *canon.Codec) {
 	l.Order.Code(w)
 	l.Params.Code(w)
@@ -55,17 +57,17 @@ func (l *fixed) Code(w *canon.Codec) {
 	w.U64(&l.Deposit)
 	w.I64(&l.MatchedAt)
 	w.String(&l.LeadOwner, maxAccount)
-	for _, p := range []*[]Party{&l.Providers, &l.Auditors} {
-		canon.Seq(w, p, MaxParties, 7, codeParty)
-	}
 }
+
+// Code walks the parties of a pool.
+func (p *Pool) Code(w *canon.Codec) { canon.Seq(w, (*[]Party)(p), MaxParties, 7, codeParty) }
 
 type mutable Lease
 
 // Code walks the fields that events change, but units, merges, and who was paid out of
-// bonds. The terms must be known: parties go by their numbers in these.
+// bonds. The pools must be known: parties go by their numbers in these.
 func (l *mutable) Code(w *canon.Codec) {
-	name := (*Lease)(l).roster().code
+	name := roster{l.Providers, l.Auditors}.code
 	canon.Seq(w, &l.Leads, MaxLine+1, 2, func(w *canon.Codec, d *Leader) {
 		name(w, &d.Account)
 		w.Bool(&d.Gone)
@@ -106,38 +108,41 @@ func (l *mutable) Code(w *canon.Codec) {
 }
 
 // roster numbers the parties of a lease, from 1, so that what names many of them is
-// short.
-type roster struct {
-	accounts []string
-	numbers  map[string]int
+// short: its providers, then its auditors.
+type roster [2]Pool
+
+// number returns that of an account, 0 if it is no party.
+func (r roster) number(account string) int {
+	if i, is := r[0].at(account); is {
+		return 1 + i
+	}
+	if i, is := r[1].at(account); is {
+		return 1 + len(r[0]) + i
+	}
+	return 0
 }
 
-func (l *Lease) roster() roster {
-	r := roster{numbers: map[string]int{}}
-	for _, parties := range [][]Party{l.Providers, l.Auditors} {
-		for i := range parties {
-			r.accounts = append(r.accounts, parties[i].Account)
-			if _, twice := r.numbers[parties[i].Account]; !twice {
-				r.numbers[parties[i].Account] = len(r.accounts)
-			}
-		}
+// account returns that of a number from 1 on.
+func (r roster) account(n int) string {
+	if n <= len(r[0]) {
+		return r[0][n-1].Account
 	}
-	return r
+	return r[1][n-1-len(r[0])].Account
 }
 
 // code walks an account: the number of a party, or 0 and the name of a stranger.
 func (r roster) code(w *canon.Codec, account *string) {
-	n := r.numbers[*account]
-	w.Int(&n, len(r.accounts))
+	n, most := r.number(*account), len(r[0])+len(r[1])
+	w.Int(&n, most)
 	switch {
 	case n == 0:
 		w.String(account, maxAccount)
-		if r.numbers[*account] != 0 {
+		if r.number(*account) != 0 {
 			w.Fail("%s is a party, and stands by name", *account)
 		}
-	case n <= len(r.accounts):
-		*account = r.accounts[n-1]
-		if r.numbers[*account] != n {
+	case n <= most:
+		*account = r.account(n)
+		if r.number(*account) != n {
 			w.Fail("%s has another number than %d", *account, n)
 		}
 	}

@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tally-network/tally/core/canon"
 )
@@ -98,6 +99,10 @@ type Party struct {
 	Rates          // providers only
 }
 
+// Pool is parties of which some are drawn, or offered work, in account order. Leases share pools, and
+// nobody changes one.
+type Pool []Party
+
 // Phase is where a lease stands.
 type Phase uint8
 
@@ -124,10 +129,10 @@ type Lease struct {
 	MatchedAt int64
 
 	Line
-	Providers []Party // behind the offer, or for replicas behind all offers that the block looked at; in account order
-	LeadOwner string  // of the first lead, as of a party
-	Auditors  []Party // pool from which each attempt's auditors and custodians are drawn, in account order
-	Files     Files   // whether the order's files can be had, by those who keep them
+	Providers Pool   // behind the offer, or for replicas behind all offers that the block looked at; in account order
+	LeadOwner string // of the first lead, as of a party
+	Auditors  Pool   // pool from which each attempt's auditors and custodians are drawn, in account order
+	Files     Files  // whether the order's files can be had, by those who keep them
 
 	Phase   Phase
 	Reason  string // why it stopped early, if it did
@@ -351,10 +356,24 @@ func (l *Lease) FinalRoot() canon.Hash {
 	return l.Merges[l.Round-1].Root
 }
 
-func find(parties []Party, account string) *Party {
-	for i := range parties {
-		if parties[i].Account == account {
-			return &parties[i]
+// at returns where in a pool an account stands.
+func (p Pool) at(account string) (int, bool) {
+	return slices.BinarySearchFunc(p, account, func(x Party, account string) int { return strings.Compare(x.Account, account) })
+}
+
+// find returns a party of a pool, nil if account is none.
+func find(p Pool, account string) *Party {
+	if i, is := p.at(account); is {
+		return &p[i]
+	}
+	return nil
+}
+
+// check returns an error unless each account is in a pool once, in order.
+func (p Pool) check() error {
+	for i := range p[min(1, len(p)):] {
+		if p[i].Account >= p[i+1].Account {
+			return fmt.Errorf("party %d of a pool is not before the next, by account", i)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package job
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -57,6 +58,9 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	}
 	if max(len(m.Providers), len(m.Validators)) > MaxParties {
 		return Lease{}, nil, fmt.Errorf("%d providers and %d validators, a lease has at most %d of each", len(m.Providers), len(m.Validators), MaxParties)
+	}
+	if err := errors.Join(Pool(m.Providers).check(), Pool(m.Validators).check()); err != nil {
+		return Lease{}, nil, err
 	}
 	l := Lease{
 		Order: m.Order, Params: m.Params, FeeBps: m.FeeBps, Quote: q, MatchedAt: now,

@@ -10,7 +10,7 @@ func (p *Party) owner() string { return cmp.Or(p.Owner, p.Account) }
 
 // ownerOf returns who owned a party of the lease when that began.
 func (l *Lease) ownerOf(account string) string {
-	for _, all := range [][]Party{l.Providers, l.Auditors} {
+	for _, all := range []Pool{l.Providers, l.Auditors} {
 		if p := find(all, account); p != nil {
 			return p.owner()
 		}

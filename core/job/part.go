@@ -7,12 +7,12 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 )
 
-// A lease is stored in parts, so that an event reads and writes little. They are its fixed part,
-// its mutable part, each merge, a merge's inputs, each unit and a receipt's checkpoints. Others
+// A lease is stored in parts, so that an event reads and writes little. They are its fixed part, the pools
+// that it draws from, its mutable part, each merge, a merge's inputs, each unit and a receipt's checkpoints. Others
 // are each earlier attempt of which something counts, and who was paid out of bonds. The mutable
 // part has an entry for each party and open dispute. Of units it has only numbers.
 
-// Fixed returns the part of l that is fixed when it begins.
+// Fixed returns the part of l that is fixed when it begins, without its pools.
 func (l *Lease) Fixed() canon.Coded { return (*fixed)(l) }
 
 // Mutable returns the part of l that events change, without its units and merges.

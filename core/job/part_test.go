@@ -25,6 +25,7 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 		}
 	}
 	load(canon.Marshal(full.Fixed()), part.Fixed())
+	part.Providers, part.Auditors = full.Providers, full.Auditors
 	load(canon.Marshal(full.Mutable()), part.Mutable())
 	part.MakeSkeleton()
 	touched := part.Touched(e, w.now)

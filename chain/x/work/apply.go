@@ -27,7 +27,7 @@ func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
 		return job.Quote{}, errorsmod.Wrap(ErrRefused, err.Error())
 	}
 	id := l.Order.ID()
-	begun, err := k.leases.fixed.Has(ctx, id[:])
+	begun, err := k.leases.terms.Has(ctx, id[:])
 	if err == nil && !begun {
 		begun, err = k.Retired(ctx, id)
 	}

@@ -114,3 +114,28 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// What a lease takes that draws from many: to store it, to read its skeleton, and to settle it.
+func BenchmarkParties(b *testing.B) {
+	for _, peers := range []int{4, 1000} {
+		k, l, ctx := doneBy(b, 1, 4, 1, peers, func(*job.Lease) {})
+		ctx = ctx.WithGasMeter(storetypes.NewInfiniteGasMeter())
+		b.Run(fmt.Sprintf("store/peers=%d", peers), func(b *testing.B) {
+			for b.Loop() {
+				ctx, _ := ctx.CacheContext()
+				other := *l
+				if err := k.Enter(ctx, canon.Sum("order", []byte("other")), &other); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("read/peers=%d", peers), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := k.ReadSkeleton(ctx, l.Order.ID()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -28,7 +28,7 @@ const MaxPruned = maxPruned
 func (k *Keeper) Entries(ctx context.Context) (n int) {
 	s := &k.leases
 	for _, count := range []func() int{
-		counter(ctx, s.fixed), counter(ctx, s.mutable), counter(ctx, s.merges), counter(ctx, s.units), counter(ctx, s.checkpoints),
+		counter(ctx, s.terms.Map), counter(ctx, s.mutable), counter(ctx, s.merges), counter(ctx, s.units), counter(ctx, s.checkpoints),
 		counter(ctx, s.past), counter(ctx, s.inputs), counter(ctx, s.slashPaid), counter(ctx, s.phases), counter(ctx, s.parties),
 		counter(ctx, s.changes), counter(ctx, s.retired), counter(ctx, k.record.settlements),
 	} {
@@ -49,4 +49,23 @@ func counter[K, V any](ctx context.Context, m query.Collection[K, V]) func() int
 		}
 		return n
 	}
+}
+
+// Enter stores a lease.
+func (k *Keeper) Enter(ctx context.Context, order canon.Hash, l *job.Lease) error {
+	return k.leases.enter(ctx, order, l)
+}
+
+// ReadSkeleton reads what every message about a lease reads of it.
+func (k *Keeper) ReadSkeleton(ctx context.Context, order canon.Hash) error {
+	_, err := k.load(ctx, order, skeleton)
+	return err
+}
+
+// Pools counts the pools in the store.
+func (k *Keeper) Pools(ctx context.Context) (int, error) { return k.leases.terms.Pools(ctx) }
+
+// ForgetTerms removes what of a lease is fixed.
+func (k *Keeper) ForgetTerms(ctx context.Context, order canon.Hash) error {
+	return k.leases.terms.Forget(ctx, order)
 }

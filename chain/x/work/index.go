@@ -17,12 +17,8 @@ import (
 
 // enter stores a lease that is not in the store, with its indexes.
 func (s *leaseStore) enter(ctx context.Context, id canon.Hash, l *job.Lease) error {
-	fixed, err := canon.Encoded(l.Fixed())
-	if err != nil {
+	if err := s.terms.Enter(ctx, id, l); err != nil {
 		return fmt.Errorf("store lease %s: %w", id, err)
-	}
-	if err := s.fixed.Set(ctx, id[:], fixed); err != nil {
-		return err
 	}
 	whole := l.Everything()
 	if err := s.save(ctx, id, &loaded{part: whole}, l); err != nil {

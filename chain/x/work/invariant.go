@@ -177,7 +177,7 @@ func (s *leaseStore) checkIndexes(ctx context.Context, n indexed) error {
 		count(ctx, "wakes", s.wakes, n.wakes), checkLed(ctx, s.led, n.led),
 		count(ctx, "phases", s.phases, n.phases), count(ctx, "parties", s.parties, n.parties),
 		count(ctx, "changed", s.changed, n.live), count(ctx, "changes", s.changes, n.live+n.settled),
-		s.checkRetired(ctx, n.settled),
+		s.checkRetired(ctx, n.settled), s.terms.Check(ctx),
 	)
 }
 
@@ -185,7 +185,7 @@ func (s *leaseStore) checkIndexes(ctx context.Context, n indexed) error {
 // settled. What else waits is pruned in part.
 func (s *leaseStore) checkRetired(ctx context.Context, settled int) error {
 	err := s.retired.Walk(ctx, nil, func(at collections.Pair[int64, []byte], height uint64) (bool, error) {
-		there, err := s.fixed.Has(ctx, at.K2())
+		there, err := s.terms.Has(ctx, at.K2())
 		if err == nil && there {
 			settled--
 			err = has(ctx, s.changes, []collections.Pair[uint64, []byte]{collections.Join(height, at.K2())})

@@ -77,7 +77,7 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 		m.Providers = append(m.Providers, party(fmt.Sprint("p", i), uint64(10*(i+1))))
 		m.Validators = append(m.Validators, party(fmt.Sprint("v", i+1), 0))
 	}
-	slices.SortFunc(m.Providers, func(a, b job.Party) int { return strings.Compare(a.Account, b.Account) })
+	m.Providers, m.Validators = pool(m.Providers...), pool(m.Validators...)
 	l, _, err := job.NewLease(m, 1)
 	if err == nil {
 		l, _, err = job.Apply(l, job.Tick{Affords: m.Affords}, 2)

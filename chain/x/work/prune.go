@@ -137,7 +137,7 @@ func (s *leaseStore) firstRetired(ctx context.Context, within collections.Ranger
 // Its disputes go first. Then, in one block, all by which the lease is found. What is left of it after
 // that nobody can read.
 func (k *Keeper) pruneOne(ctx context.Context, order canon.Hash, changed uint64, most int) (n int, err error) {
-	switch has, err := k.leases.fixed.Has(ctx, order[:]); {
+	switch has, err := k.leases.terms.Has(ctx, order[:]); {
 	case err != nil:
 		return 0, err
 	case has:
@@ -182,7 +182,7 @@ func (s *leaseStore) unname(ctx context.Context, id canon.Hash, changed uint64, 
 	e, parties := entriesOf(id, l, nil), partiesOf(id, l)
 	err := errors.Join(
 		move(ctx, s.wakes, e.wakes, nil), move(ctx, s.phases, e.phases, nil), move(ctx, s.parties, parties, nil),
-		s.forgetChange(ctx, id, changed), s.fixed.Remove(ctx, id[:]), s.mutable.Remove(ctx, id[:]),
+		s.forgetChange(ctx, id, changed), s.terms.Forget(ctx, id), s.mutable.Remove(ctx, id[:]),
 	)
 	const others = 10 // beside parties, in this module and x/market
 	return len(parties) + others, err

@@ -93,7 +93,7 @@ func (q queryServer) Roots(ctx context.Context, r *workv1.QueryRootsRequest) (*w
 	if n := len(r.Units); n == 0 || n > job.MaxUnits {
 		return nil, status.Errorf(codes.InvalidArgument, "checkpoints of %d units are asked for: name 1 to %d, as units", n, job.MaxUnits)
 	}
-	switch has, err := q.leases.fixed.Has(ctx, id[:]); {
+	switch has, err := q.leases.terms.Has(ctx, id[:]); {
 	case err != nil:
 		return nil, err
 	case !has:
@@ -160,7 +160,7 @@ func (q queryServer) Leases(ctx context.Context, r *workv1.QueryLeasesRequest) (
 			func(k byPhase, _ collections.NoValue) (workv1.Lease, error) { return q.summary(ctx, k.K2()) },
 			query.WithCollectionPaginationPairPrefix[int32, []byte](int32(r.Phase)))
 	default:
-		leases, page, err = query.CollectionPaginate(ctx, q.leases.fixed, r.Pagination,
+		leases, page, err = query.CollectionPaginate(ctx, q.leases.terms.Map, r.Pagination,
 			func(id []byte, _ []byte) (workv1.Lease, error) { return q.summary(ctx, id) })
 	}
 	return &workv1.QueryLeasesResponse{Leases: leases, Pagination: page}, err

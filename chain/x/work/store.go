@@ -11,6 +11,7 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/x/work/terms"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 )
@@ -18,7 +19,7 @@ import (
 // leaseStore is the leases as they are stored, and the indexes of them.
 type leaseStore struct {
 	// Parts of leases; an absent unit or merge is a blank one.
-	fixed   collections.Map[[]byte, []byte]
+	terms   terms.Store
 	mutable collections.Map[[]byte, []byte]
 	merges  collections.Map[part, []byte]
 	units   collections.Map[part, []byte]
@@ -56,7 +57,7 @@ type part = collections.Pair[[]byte, uint32]
 func newLeaseStore(sb *collections.SchemaBuilder) leaseStore {
 	parts := collections.PairKeyCodec(collections.BytesKey, collections.Uint32Key)
 	return leaseStore{
-		fixed:   collections.NewMap(sb, collections.NewPrefix(1), "fixed", collections.BytesKey, collections.BytesValue),
+		terms:   terms.New(sb, 1, 26, 27),
 		mutable: collections.NewMap(sb, collections.NewPrefix(2), "mutable", collections.BytesKey, collections.BytesValue),
 		merges:  collections.NewMap(sb, collections.NewPrefix(3), "merges", parts, collections.BytesValue),
 		units:   collections.NewMap(sb, collections.NewPrefix(4), "units", parts, collections.BytesValue),
@@ -96,7 +97,7 @@ type loaded struct {
 	past map[uint64][]byte // by attemptOf
 }
 
-// gasUnit is charged for each unit of an order that a message is about: its skeleton is
+// gasUnit is charged for each unit and party of an order that a message is about: its skeleton is
 // made and copied, whatever the message reads (tally bench hardening --only cost).
 const gasUnit = 40
 
@@ -106,21 +107,21 @@ func skeleton(*job.Lease) (p job.Part) { return p }
 // load reads the parts of a lease that touched names, given its skeleton.
 func (s *leaseStore) load(ctx context.Context, id canon.Hash, touched func(*job.Lease) job.Part) (*loaded, error) {
 	l := &loaded{}
-	fixed, err := s.fixed.Get(ctx, id[:])
+	err := s.terms.Read(ctx, id, &l.Lease)
 	if errors.Is(err, collections.ErrNotFound) {
 		return nil, errorsmod.Wrap(ErrNoLease, id.String())
 	}
+	if err == nil {
+		l.mutable, err = s.mutable.Get(ctx, id[:])
+	}
+	if err == nil {
+		err = canon.Unmarshal(l.mutable, l.Mutable())
+	}
 	if err != nil {
-		return nil, err
-	}
-	if l.mutable, err = s.mutable.Get(ctx, id[:]); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(canon.Unmarshal(fixed, l.Fixed()), canon.Unmarshal(l.mutable, l.Mutable())); err != nil {
 		return nil, fmt.Errorf("read lease %s: %w", id, err)
 	}
 	l.MakeSkeleton()
-	module.Charge(ctx, gasUnit*uint64(len(l.Units)), "skeleton")
+	module.Charge(ctx, gasUnit*uint64(len(l.Units)+len(l.Providers)+len(l.Auditors)), "skeleton")
 	return l, s.readPart(ctx, id, l, touched(&l.Lease))
 }
 
@@ -388,7 +389,7 @@ func write[K any](ctx context.Context, m collections.Map[K, []byte], at K, old, 
 
 // each hands every lease, whole, to f.
 func (s *leaseStore) each(ctx context.Context, f func(canon.Hash, *job.Lease) error) error {
-	return s.fixed.Walk(ctx, nil, func(raw, _ []byte) (bool, error) {
+	return s.terms.Walk(ctx, nil, func(raw, _ []byte) (bool, error) {
 		id, err := canon.HashOf(raw)
 		if err != nil {
 			return true, err

@@ -3,6 +3,8 @@ package work_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,8 +127,8 @@ func TestLeaseThatCannotSettle(t *testing.T) {
 	k, rules, ctx, _ := alone(t, n)
 	m := job.Match{
 		Order: worktest.Order(), Lead: chaintest.Named("v0").String(), Params: rules,
-		Providers:  []job.Party{party("p0", 10), party("p1", 20)},
-		Validators: []job.Party{party("v1", 0), party("v2", 0), party("v3", 0)},
+		Providers:  pool(party("p0", 10), party("p1", 20)),
+		Validators: pool(party("v1", 0), party("v2", 0), party("v3", 0)),
 	}
 	if _, err := k.Begin(ctx, m); err != nil {
 		t.Fatal(err)
@@ -170,8 +172,8 @@ func TestUnreadableLeasesHoldUpNobody(t *testing.T) {
 		o := worktest.Order()
 		o.Nonce = nonce
 		m := job.Match{
-			Order: o, Lead: chaintest.Named("v0").String(), Params: rules, Providers: []job.Party{party("p0", 10), party("p1", 20)},
-			Validators: []job.Party{party("v1", 0), party("v2", 0), party("v3", 0)},
+			Order: o, Lead: chaintest.Named("v0").String(), Params: rules, Providers: pool(party("p0", 10), party("p1", 20)),
+			Validators: pool(party("v1", 0), party("v2", 0), party("v3", 0)),
 		}
 		if _, err := k.Begin(ctx, m); err != nil {
 			t.Fatal(err)
@@ -238,6 +240,43 @@ func TestUnreadableLeasesHoldUpNobody(t *testing.T) {
 	for id := range broken { // order: any
 		if !moved[id.String()] {
 			t.Fatalf("lease %s can be read again, and does not go on", id)
+		}
+	}
+}
+
+// pool returns parties in account order.
+func pool(all ...job.Party) job.Pool {
+	slices.SortFunc(all, func(a, b job.Party) int { return strings.Compare(a.Account, b.Account) })
+	return all
+}
+
+// Leases that draw from the same parties store these once, and the last takes them away.
+func TestLeasesSharePools(t *testing.T) {
+	k, rules, ctx, _ := alone(t, &neighbours{})
+	m := job.Match{
+		Order: worktest.Order(), Lead: chaintest.Named("v0").String(), Params: rules,
+		Providers: pool(party("p0", 10), party("p1", 20)), Validators: pool(party("v1", 0), party("v2", 0), party("v3", 0)),
+	}
+	begin := func(nonce uint64, want int) canon.Hash {
+		t.Helper()
+		m.Order.Nonce = nonce
+		if _, err := k.Begin(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := k.Pools(ctx); err != nil || n != want {
+			t.Errorf("%d pools are stored, want %d: %v", n, want, err)
+		}
+		return m.Order.ID()
+	}
+	first, second := begin(1, 2), begin(2, 2)
+	m.Providers = pool(party("p0", 10), party("p1", 21)) // another price
+	third := begin(3, 3)
+	for i, id := range []canon.Hash{first, second, third} {
+		if err := k.ForgetTerms(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := k.Pools(ctx); err != nil || n != [3]int{3, 2, 0}[i] {
+			t.Errorf("with %d leases gone %d pools are stored: %v", i+1, n, err)
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 	maxDue  = 256
 	maxRead = 512
 
-	partiesRead = 4 // parties of a lease that ends: their entries in the index take as long as a unit
+	partiesRead = 4 // participants of a lease that ends: their entries in the index take as long as a unit
 )
 
 // clock lets time pass: it is the keeper with what draws follow from.
@@ -76,7 +76,7 @@ func (k clock) passTime(ctx context.Context) error {
 			}
 			after, err := k.applyLoaded(ctx, d.order, before, e)
 			if err == nil && after.Phase == job.Settled {
-				read += (len(after.Providers) + len(after.Auditors)) / partiesRead
+				read += len(after.Participants()) / partiesRead
 			}
 			return err
 		})
