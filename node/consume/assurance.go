@@ -70,3 +70,15 @@ func (a *SpecAssurance) enter(c *job.Conditions, segments int) {
 	}
 	c.Auditors, c.AuditSegments, c.AuditFloor, c.TopSegments = audit.Auditors, audit.Segments, audit.Floor, audit.Top
 }
+
+// Assurances returns conditions with the assurances that people compare: the default audit, watched, and
+// two or three replicas, for units of so many segments. All else stays as it is.
+func Assurances(c job.Conditions, segments int) (out []job.Conditions) {
+	c.Replicas, c.Auditors, c.AuditSegments, c.AuditFloor, c.TopSegments = 0, 0, 0, 0, 0
+	for _, a := range []SpecAssurance{{}, {Watched: true}, {Replicas: 2}, {Replicas: 3}} {
+		next := c
+		a.enter(&next, segments)
+		out = append(out, next)
+	}
+	return out
+}

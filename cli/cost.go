@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/market"
+)
+
+func (r *reader) cost() *cobra.Command {
+	var allow []string
+	memory, threads := uint64(defaultMemoryMB), 0
+	cmd := &cobra.Command{
+		Use: "cost ORDER.yaml", GroupID: "orders",
+		Short: "Show what an order would cost now, by parts and by assurance",
+		Long: `Reads an order file, makes the order, and asks what each offer would take for it: pay
+of the providers, wages of auditors and custodians, the validator's fee, what is burnt, and
+the tax for forced errors. Then it asks the same with other assurances: audited,
+watched, and computed by two or three. Nothing is posted, and no money is needed.
+The maximum price of the file is shown, and does not count.`,
+		Example: "  tally cost order.yaml --home tally-devnet/consumer\n  tally cost order.yaml --endpoints tally-devnet/endpoints.json --json",
+		Args:    arguments("cost ORDER.yaml"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			ctx := cmd.Context()
+			s, err := consume.ReadOrder(args[0], allow...)
+			if err != nil {
+				return err
+			}
+			if err := r.dial(ctx); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.close()) }()
+			d, err := interruptible(ctx, func() (*consume.Draft, error) {
+				return s.Draft(ctx, engine.Bounded(cpu.New(threads), memory<<20))
+			})
+			if err != nil {
+				return err
+			}
+			c, err := market.Cost(ctx, r.role, s.Source(), d)
+			if err != nil {
+				return err
+			}
+			return r.e.show(c, func(w io.Writer) { tellCosts(w, c) })
+		},
+	}
+	r.flags(cmd.Flags())
+	allowFlag(cmd, &allow)
+	cmd.Flags().Var(within(&threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
+	cmd.Flags().Var(within(&memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
+	return cmd
+}
+
+func tellCosts(w io.Writer, c *market.Costs) {
+	fmt.Fprintf(w, "An order that starts from %s: %.4g GFLOP, for at most %v as it is written\n", c.Order, c.FLOPs/1e9, consume.Amount(c.MaxPrice))
+	for i := range c.Variants {
+		v := &c.Variants[i]
+		as := ""
+		if v.Own {
+			as = ", as it is written"
+		}
+		fmt.Fprintf(w, "%s%s\n", v.Assurance, as)
+		switch {
+		case v.Refused != "":
+			fmt.Fprintf(w, "  not possible: %s\n", v.Refused)
+			continue
+		case len(v.Offers) == 0:
+			fmt.Fprintln(w, "  no offers: no validator sells computation at present")
+			continue
+		}
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "  PRICE\tPAY\tWAGES\tFEE\tBURN\tTAX\tDEPOSIT\tPROVIDERS\tVALIDATOR\t")
+		for _, o := range v.Offers {
+			verdict := ""
+			switch {
+			case o.Validator == v.Best:
+				verdict = "best"
+			case o.Obstacle != "":
+				verdict = "cannot: " + o.Obstacle
+			}
+			fmt.Fprintf(t, "  %v\t%v\t%v\t%v\t%v\t%v\t%v\t%d\t%s\t%s\n", consume.Amount(o.Price), consume.Amount(o.Pay), consume.Amount(o.Wages),
+				consume.Amount(o.Fee), consume.Amount(o.Burn), consume.Amount(o.Tax), consume.Amount(o.Deposit), o.Providers, o.Validator, verdict)
+		}
+		_ = t.Flush()
+	}
+	took := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)).Round(time.Second) }
+	if g := c.Time; g != nil {
+		fmt.Fprintf(w, "Time: %v of computing at the best offer, by the measured speed of %s, %.4g GFLOP/s together; windows hold it up for %v at least\n",
+			took(g.Compute), several(g.Measured, "provider"), float64(g.Speed)/1e9, took(g.Windows))
+	} else {
+		fmt.Fprintln(w, "Time: not known, for no provider of the best offer was measured yet")
+	}
+}

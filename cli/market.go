@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/market"
+)
+
+func (r *reader) market() *cobra.Command {
+	var watch bool
+	most := 8
+	cmd := &cobra.Command{
+		Use: "market", GroupID: "network", Args: cobra.NoArgs,
+		Short: "Show what computation costs: offers, open orders, depth, last trades",
+		Long: `Shows the market. Offers stand best first: the least ask, then the longest standing.
+An ask is a provider's price with its validator's fee. What an order pays besides
+(audits, copies of its data, the part that is burnt) is in what trades paid and
+open orders bid, so that both are higher; tally cost tells the parts for one order.
+
+A trade is a match, at the most that the order can cost. A token is one of text
+that is trained on once; an hour is that of a provider at its tier's lower bound.
+With --watch it is shown again with every block, as one line of JSON each with --json.`,
+		Example: "  tally market --home tally-devnet/consumer\n  tally market --watch --endpoints tally-devnet/endpoints.json\n  tally market --json | jq .prices.gflop.p50_utally",
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			ctx := cmd.Context()
+			if err := r.dial(ctx); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.close()) }()
+			if watch {
+				return r.watchMarket(ctx, most)
+			}
+			v, err := market.Look(ctx, r.role.Chain.Conn)
+			if err != nil {
+				return err
+			}
+			return r.e.show(v, func(w io.Writer) { tellMarket(w, v, most, terminal(w)) })
+		},
+	}
+	r.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&watch, "watch", false, "show it again with every block, until Ctrl-C")
+	cmd.Flags().Var(within(&most, 1, market.Most), "limit", "lines of a list")
+	return cmd
+}
+
+// clear empties a terminal's screen.
+const clear = "\x1b[H\x1b[2J"
+
+// watchMarket shows the market with every block, and at most once a second.
+func (r *reader) watchMarket(ctx context.Context, most int) error {
+	w, height := r.e.out, int64(0)
+	for {
+		b, err := r.role.Chain.Next(ctx, height)
+		if err != nil {
+			return err
+		}
+		height = b.Height
+		v, err := market.Look(ctx, r.role.Chain.Conn)
+		if err != nil {
+			return err
+		}
+		switch {
+		case r.e.json:
+			r.e.printed = true
+			if err := json.NewEncoder(w).Encode(v); err != nil {
+				return err
+			}
+		case terminal(w):
+			var all strings.Builder
+			tellMarket(&all, v, most, true)
+			fmt.Fprintf(w, "%sBlock %d, %s; Ctrl-C ends it\n\n%s", clear, b.Height, moment(b.Time), all.String())
+		default:
+			fmt.Fprintf(w, "Block %d, %s\n", b.Height, moment(b.Time))
+			tellMarket(w, v, most, false)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// tellMarket writes a view for people, with pictures where they can be seen.
+func tellMarket(w io.Writer, v *market.View, most int, pictures bool) {
+	tellOffers(w, v.Offers, most)
+	tellOpen(w, v.Orders, most)
+	tellDepth(w, v.Depth, pictures)
+	tellTrades(w, v, most, pictures)
+}
+
+// table writes rows in columns, and how many more there are.
+func table(w io.Writer, head string, rows, most int, row func(i int) string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  "+head)
+	for i := range min(rows, most) {
+		fmt.Fprintln(t, "  "+row(i))
+	}
+	_ = t.Flush()
+	if rows > most {
+		fmt.Fprintf(w, "  and %d more: --limit shows them\n", rows-most)
+	}
+}
+
+func tellOffers(w io.Writer, all []market.Offer, most int) {
+	if len(all) == 0 {
+		fmt.Fprintln(w, "No offers: no validator sells computation at present")
+		return
+	}
+	fmt.Fprintln(w, "Offers, best first")
+	table(w, "ASK/GFLOP\tTO\tFEE\tPROVIDERS\tLEADS\tFREE\tSTANDS SINCE\tENDS\tVALIDATOR", len(all), most, func(i int) string {
+		o := &all[i]
+		ask, dearest, ends := "–", "–", "–"
+		if o.Providers > 0 {
+			ask, dearest = utally(o.Ask), utally(o.Dearest)
+		}
+		if o.Ends > 0 {
+			ends = moment(o.Ends)
+		}
+		return fmt.Sprintf("%s\t%s\t%.2f %%\t%d\t%d\t%d\t%s\t%s\t%s", ask, dearest, float64(o.FeeBps)/100, o.Providers, o.Leads, o.Free, moment(o.Since), ends, o.Validator)
+	})
+}
+
+func tellOpen(w io.Writer, all []market.Order, most int) {
+	if len(all) == 0 {
+		fmt.Fprintln(w, "No open orders")
+		return
+	}
+	fmt.Fprintln(w, "Open orders, the highest bid first")
+	table(w, "BID/GFLOP\tAT MOST\tGFLOP\tKIND\tEXPIRES\tORDER", len(all), most, func(i int) string {
+		o := &all[i]
+		return fmt.Sprintf("%s\t%v\t%.4g\t%s\t%s\t%.16s", utally(o.Bid), consume.Amount(o.MaxPrice), o.FLOPs/1e9, o.Kind, moment(o.Expires), o.Order)
+	})
+}
+
+// widest is how long a bar of the depth may be.
+const widest = 24
+
+func tellDepth(w io.Writer, all []market.Level, pictures bool) {
+	if len(all) == 0 {
+		return
+	}
+	demand, supply := all[len(all)-1].Demand, all[0].Supply
+	fmt.Fprintln(w, "Depth: wanted at a price or above, offered at it or below")
+	table(w, "PRICE/GFLOP\tWANTED GFLOP\t\tOFFERED ORDERS\t", len(all), len(all), func(i int) string {
+		l := &all[i]
+		bars := [2]string{}
+		if pictures {
+			bars = [2]string{bar(l.Demand, demand), bar(float64(l.Supply), float64(supply))}
+		}
+		return fmt.Sprintf("%s\t%.4g\t%s\t%d\t%s", utally(l.Price), l.Demand, bars[0], l.Supply, bars[1])
+	})
+}
+
+func bar(part, whole float64) string {
+	if whole <= 0 {
+		return ""
+	}
+	return strings.Repeat("█", int(widest*part/whole+0.5))
+}
+
+func tellTrades(w io.Writer, v *market.View, most int, pictures bool) {
+	if len(v.Trades) == 0 {
+		fmt.Fprintln(w, "No trades yet, so no prices")
+		return
+	}
+	fmt.Fprintln(w, "Last trades, newest first")
+	table(w, "PAID/GFLOP\tPRICE\tGFLOP\tKIND\tCOPIES\tPROVIDERS\tTIME\tORDER", len(v.Trades), most, func(i int) string {
+		t := &v.Trades[i]
+		return fmt.Sprintf("%s\t%v\t%.4g\t%s\t%d\t%d\t%s\t%.16s", utally(market.PerGFLOP(t)), consume.Amount(t.Price), float64(t.Flops)/1e9, t.Kind, t.Copies, t.Providers, moment(t.At), t.Order)
+	})
+	p := &v.Prices
+	fmt.Fprintf(w, "Prices of the last %s\n", several(p.Trades, "trade"))
+	if pictures && len(v.Trades) > 1 {
+		fmt.Fprintf(w, "  GFLOP     %s\n", sparkline(v))
+	}
+	spread := func(name string, q market.Quantiles) {
+		if q.Of > 0 {
+			fmt.Fprintf(w, "  %-9s %s utally; a tenth paid %s or less, a tenth %s or more\n", name, utally(q.P50), utally(q.P10), utally(q.P90))
+		}
+	}
+	spread("GFLOP", p.GFLOP)
+	spread("token", p.Token)
+	for _, h := range p.Hours {
+		fmt.Fprintf(w, "  hour of %s %.4g TALLY, at %.4g TFLOP/s\n", h.Tier, h.Price/1e6, float64(h.Speed)/1e12)
+	}
+}
+
+// sparkline draws the prices of a GFLOP, the newest on the right.
+func sparkline(v *market.View) string {
+	const heights, width = "▁▂▃▄▅▆▇█", 60
+	var prices []float64
+	for i := min(len(v.Trades), width) - 1; i >= 0; i-- {
+		prices = append(prices, market.PerGFLOP(&v.Trades[i]))
+	}
+	low, high := prices[0], prices[0]
+	for _, p := range prices {
+		low, high = min(low, p), max(high, p)
+	}
+	var line strings.Builder
+	for _, p := range prices {
+		at := 0
+		if high > low {
+			at = int((p - low) / (high - low) * 7)
+		}
+		line.WriteRune([]rune(heights)[at])
+	}
+	return line.String() + " to " + utally(prices[len(prices)-1])
+}
+
+// utally writes a price for people.
+func utally(price float64) string { return fmt.Sprintf("%.4g", price) }

@@ -1,0 +1,93 @@
+package market
+
+import (
+	"math"
+	"testing"
+
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+func provider(under string, price uint64) providerv1.Peer {
+	return providerv1.Peer{Listing: providerv1.Listing{Validator: under, UnitPrice: price}}
+}
+
+func open(id string, price, gflop uint64) (o marketv1.BookedOrder) {
+	o.Id, o.Order.Conditions.MaxPrice = id, price
+	o.Order.Problem = marketv1.Problem{Kind: "training", StepFlops: gflop * 1e9, Steps: 1, Rounds: 1, Shards: 1}
+	return o
+}
+
+func TestOffersStandBestFirst(t *testing.T) {
+	b := Book{
+		Offers: []marketv1.Offer{
+			{Validator: "empty", MaxLeases: 9},
+			{Validator: "dear", FeeBps: 1000, MaxLeases: 1, Since: 1},
+			{Validator: "young", MaxLeases: 2, Since: 8},
+			{Validator: "old", MaxLeases: 4, Since: 3},
+		},
+		Peers:  []providerv1.Peer{provider("dear", 100), provider("young", 100), provider("old", 100), provider("old", 300), provider("gone", 1)},
+		Leased: []marketv1.BookedOrder{{Posting: marketv1.Posting{Validator: "old"}}, {Posting: marketv1.Posting{Validator: "dear"}}, {Posting: marketv1.Posting{Validator: "dear"}}},
+	}
+	v := b.View()
+	for i, want := range []Offer{
+		{Validator: "old", Ask: 100, Dearest: 300, Providers: 2, Leads: 1, Free: 3, Since: 3},
+		{Validator: "young", Ask: 100, Dearest: 100, Providers: 1, Free: 2, Since: 8},
+		{Validator: "dear", FeeBps: 1000, Ask: 110, Dearest: 110, Providers: 1, Leads: 2, Since: 1},
+		{Validator: "empty", Free: 9},
+	} {
+		got := v.Offers[i]
+		if math.Abs(got.Ask-want.Ask) > 1e-9 || math.Abs(got.Dearest-want.Dearest) > 1e-9 {
+			t.Errorf("%d: asks %v to %v, want %v to %v", i, got.Ask, got.Dearest, want.Ask, want.Dearest)
+		}
+		if got.Ask, got.Dearest = want.Ask, want.Dearest; got != want {
+			t.Errorf("%d: %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+// Demand grows as the price falls, supply as it rises; the ends of the table are those of the book.
+func TestDepth(t *testing.T) {
+	b := Book{
+		Offers: []marketv1.Offer{{Validator: "a", MaxLeases: 2}, {Validator: "b", MaxLeases: 3}},
+		Peers:  []providerv1.Peer{provider("a", 100), provider("b", 400)},
+		Open:   []marketv1.BookedOrder{open("low", 2000, 10), open("high", 16_000, 20)}, // 200 and 800 a GFLOP
+	}
+	v := b.View()
+	if len(v.Orders) != 2 || v.Orders[0].Order != "high" || v.Orders[0].Bid != 800 {
+		t.Fatalf("%+v", v.Orders)
+	}
+	first, last := v.Depth[0], v.Depth[len(v.Depth)-1]
+	if first != (Level{800, 20, 5}) || last != (Level{100, 30, 2}) {
+		t.Fatalf("from %+v to %+v", first, last)
+	}
+	for i, l := range v.Depth[1:] {
+		if before := v.Depth[i]; l.Price >= before.Price || l.Demand < before.Demand || l.Supply > before.Supply {
+			t.Errorf("%+v after %+v", l, before)
+		}
+	}
+	if got := (&Book{}).View(); len(got.Depth) != 0 {
+		t.Errorf("%+v of an empty book", got.Depth)
+	}
+}
+
+func TestPrices(t *testing.T) {
+	b := Book{Tiers: []providerv1.Tier{{Label: "A", Speed: 20e12}, {Label: "B", Speed: 5e12}, {Label: "C"}}}
+	for n := range uint64(10) { // 100, 200, … utally a GFLOP; tokens of half of them
+		trade := marketv1.Trade{Kind: "batch", Price: 1000 * (n + 1), Flops: 10e9}
+		if n%2 == 0 {
+			trade.Kind, trade.Records, trade.RecordBytes = "training", 10, 4*11
+		}
+		b.Trades = append(b.Trades, trade)
+	}
+	p := b.View().Prices
+	if p.GFLOP != (Quantiles{10, 100, 500, 900}) || p.Token != (Quantiles{5, 10, 50, 90}) {
+		t.Fatalf("%+v", p)
+	}
+	if len(p.Hours) != 2 || p.Hours[1] != (Hour{"B", 5e12, 5000 * 3600 * 500}) {
+		t.Fatalf("%+v", p.Hours)
+	}
+	if p := (&Book{Tiers: b.Tiers}).View().Prices; p.GFLOP != (Quantiles{}) || p.Hours != nil {
+		t.Fatalf("%+v of no trades", p)
+	}
+}
