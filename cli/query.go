@@ -44,6 +44,7 @@ var services = map[string]string{
 	"dispute":  "tally.dispute.v1.Query",
 	"beacon":   "tally.beacon.v1.Query",
 	"power":    "tally.power.v1.Query",
+	"policy":   "tally.policy.v1.Query",
 	"supply":   "tally.supply.v1.Query",
 }
 
@@ -80,6 +81,11 @@ var questions = []question{
 	{"power", "Account", "The computing power of an account", "tally query power account tally1…"},
 	{"power", "Accounts", "That of each account", "tally query power accounts"},
 	{"power", "Total", "That of all together, and the training that a third of it takes", "tally query power total"},
+	{"policy", "Params", "The rules of votes, what a proposal deposits now, and what a vote can change", "tally query policy params"},
+	{"policy", "Proposals", "Proposals to change rules, oldest first", "tally query policy proposals"},
+	{"policy", "Proposal", "One proposal and how its vote stands", "tally query policy proposal 3"},
+	{"policy", "Votes", "The votes on a proposal, until it is decided", "tally query policy votes 3"},
+	{"policy", "Weight", "What an account's vote on an open proposal weighs", "tally query policy weight 3 tally1…"},
 	{"beacon", "Value", "The last value, and what draws for this epoch follow from", "tally query beacon value"},
 	{"beacon", "Keys", "What validators prove values with, and how often each gave none", "tally query beacon keys"},
 	{"supply", "Supply", "Minted, burnt and existing money", "tally query supply supply"},
@@ -147,6 +153,7 @@ next_key of one is the --page-key of the next, and there are no totals.`,
 		"work":                "tally query work leases",
 		"dispute":             "tally query dispute disputes --open",
 		"power":               "tally query power validators",
+		"policy":              "tally query policy proposals",
 		"beacon":              "tally query beacon value",
 		"supply":              "tally query supply check",
 	})

@@ -21,9 +21,11 @@ import (
 	bankcli "github.com/cosmos/cosmos-sdk/x/bank/client/cli"
 
 	chainaddress "github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/app"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/bounded"
@@ -91,6 +93,23 @@ var messages = map[string][]message{
 			return m, readParams(file, &m.Params)
 		}),
 	},
+	"policy": {
+		{"propose FILE", "Propose to change rules; the deposit comes back unless the vote vetoes it or too few take part",
+			"tally query block params --json | jq '{title: \"Gas costs more\", summary: \"Blocks are full.\", deposit: \"1000000000\",\n  messages: [{\"@type\": \"/tally.block.v1.MsgUpdateParams\", authority: .authority, params: (.params | .gas_price = \"200\")}]}' > change.json\ntally tx policy propose change.json -y",
+			func(from string, args []string) (proto.Message, error) { return readProposal(from, args[0]) }},
+		{"vote PROPOSAL OPTION", "Vote yes, no, veto or abstain with the computing power that the sender had when the vote began", "tally tx policy vote 3 yes -y",
+			func(from string, args []string) (proto.Message, error) {
+				id, err := strconv.ParseUint(args[0], 10, 64)
+				if err != nil {
+					return nil, fmt.Errorf("proposal %q is no number: tally query policy proposals lists them", args[0])
+				}
+				option := policyv1.Option_value["OPTION_"+strings.ToUpper(args[1])]
+				if option == 0 {
+					return nil, fmt.Errorf("option %q: vote yes, no, veto or abstain", args[1])
+				}
+				return &policyv1.MsgVote{Voter: from, Proposal: id, Option: policyv1.Option(option)}, nil
+			}},
+	},
 	"beacon": {
 		{"set-key FILE", "Prove the beacon's values with another key, which counts two epochs later", "tally tx beacon set-key tally-devnet/validator-0/beacon.pem --home tally-devnet/validator-0 -y # and start it again",
 			func(from string, args []string) (proto.Message, error) {
@@ -124,6 +143,24 @@ func updateParams(module, of string, build func(from, file string) (proto.Messag
 		fmt.Sprintf("tally query %s params --json | jq .params > rules.json # and edit it\ntally tx %s update-params rules.json -y", module, module),
 		func(from string, args []string) (proto.Message, error) { return build(from, args[0]) },
 	}
+}
+
+// readProposal reads a proposal from a file, whose messages name their types.
+func readProposal(from, file string) (proto.Message, error) {
+	text, err := bounded.ReadFile(file, maxRules)
+	if err != nil {
+		return nil, err
+	}
+	enc, err := app.NewEncoding()
+	if err != nil {
+		return nil, err
+	}
+	m := &policyv1.MsgPropose{}
+	if err := enc.Codec.UnmarshalJSON(text, m); err != nil {
+		return nil, fmt.Errorf("proposal in %s: %w", file, err)
+	}
+	m.Proposer = from
+	return m, nil
 }
 
 // maxRules bounds a file of rules in bytes.
@@ -181,6 +218,7 @@ whether a block took the transaction. ORDER is an order's id, or the beginning o
 		"provider":            "tally tx provider deposit 50tally -y",
 		"work":                "tally tx work ask 3f09… 3 0 tally1… -y",
 		"beacon":              "tally tx beacon set-key beacon.pem -y",
+		"policy":              "tally tx policy vote 3 yes -y",
 		"dispute":             "tally tx dispute update-params rules.json -y",
 		"market":              "tally tx market cancel-order 3f09… -y",
 	})

@@ -42,6 +42,7 @@ import (
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/supply"
@@ -67,6 +68,7 @@ type App struct {
 	Market   *market.Keeper
 	Work     *work.Keeper
 	Dispute  *dispute.Keeper
+	Policy   *policy.Keeper
 
 	modules []Module // ours, in order
 	pool    pool     // what this node's mempool holds

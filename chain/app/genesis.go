@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -19,12 +20,14 @@ import (
 	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
+	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -49,6 +52,7 @@ type Genesis struct {
 	Params     providerv1.Params   // rules of the registry; zero: the defaults
 	Work       workv1.Params       // rules for leases; zero: the defaults
 	Dispute    disputev1.Params    // rules of disputes; zero: the defaults
+	Policy     policyv1.Params     // rules of votes; zero: the defaults
 	Authority  string              // account that may change these rules; empty: that of the policy, for which votes of power speak
 }
 
@@ -65,9 +69,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.Authority == "" {
-		g.Authority = address.Policy().String()
-	}
+	g.Authority = cmp.Or(g.Authority, address.Policy().String())
 	auth, bank, err := g.ledger()
 	if err != nil {
 		return nil, err
@@ -109,6 +111,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 		provider.Name:        registry,
 		work.Name:            leases,
 		dispute.Name:         disputes,
+		policy.Name:          g.votes(),
 	} {
 		if state[name], err = a.Codec.MarshalJSON(part); err != nil {
 			return nil, fmt.Errorf("write genesis of %s: %w", name, err)
@@ -129,6 +132,21 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 		return nil, err
 	}
 	return doc, doc.ValidateAndComplete()
+}
+
+// votes returns the rules of votes, and who votes until power suffices: the validators.
+func (g Genesis) votes() *policyv1.GenesisState {
+	out := policy.DefaultGenesis()
+	out.Authority = g.Authority
+	if g.Policy != (policyv1.Params{}) {
+		out.Params = g.Policy
+	}
+	for _, v := range g.Validators {
+		if v.Power > 0 { // power's check refuses others
+			out.Founders = append(out.Founders, policyv1.Founder{Account: v.Account, Weight: uint64(v.Power)})
+		}
+	}
+	return out
 }
 
 // ledger returns the accounts and balances: those described, an account for

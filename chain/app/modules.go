@@ -16,6 +16,7 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/runtime"
 	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
 	_ "github.com/cosmos/cosmos-sdk/x/auth"           // register with depinject
 	_ "github.com/cosmos/cosmos-sdk/x/auth/tx/config" // register with depinject
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
@@ -32,10 +33,16 @@ import (
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/supply"
 	"github.com/tally-network/tally/chain/x/work"
+	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
 // A new module enters the app in four places: its keeper in App, and here its
@@ -44,7 +51,7 @@ import (
 // ours names our modules in the order in which they begin and end a block and
 // are initialised: a module comes after those whose state it reads. Block, which
 // tells the time, comes first.
-var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, market.Name, work.Name, dispute.Name}
+var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, market.Name, work.Name, dispute.Name, policy.Name}
 
 // accounts are those that no key controls, with what they may do.
 var accounts = []*authv1.ModuleAccountPermission{
@@ -56,6 +63,13 @@ var accounts = []*authv1.ModuleAccountPermission{
 	{Account: work.Name},
 	{Account: work.Jackpot},
 	{Account: dispute.Name},
+	{Account: policy.Name},
+}
+
+// governed are the messages that a vote of computing power can execute. No other is signed by the policy's account.
+var governed = []sdk.Msg{
+	&blockv1.MsgUpdateParams{}, &disputev1.MsgUpdateParams{}, &policyv1.MsgUpdateParams{}, &providerv1.MsgUpdateParams{},
+	&workv1.MsgUpdateParams{},
 }
 
 var (
@@ -80,7 +94,11 @@ func (a *App) wire() []Module {
 	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply)
 	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Power)
 	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Provider, a.Work)
+	a.Policy = policy.NewKeeper(a.Codec, a.store(policy.Name), policy.Needs{
+		Bank: a.Bank, Burner: a.Supply, Power: a.Power, Router: a.MsgServiceRouter(),
+	}, governed...)
 	a.Work.Tell(a.Dispute)
+	a.Power.Tell(a.Policy)
 	return []Module{
 		block.NewModule(a.Block),
 		supply.NewModule(a.Supply, a.CheckInvariants),
@@ -90,6 +108,7 @@ func (a *App) wire() []Module {
 		market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Power),
 		work.NewModule(a.Work, a.Dispute, a.Beacon),
 		dispute.NewModule(a.Dispute),
+		policy.NewModule(a.Policy),
 	}
 }
 

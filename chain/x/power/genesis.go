@@ -96,7 +96,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *powerv1.GenesisState) error
 			return err
 		}
 	}
-	return k.all.Set(ctx, toProto("", &all))
+	return errors.Join(k.all.Set(ctx, toProto("", &all)), k.past.load(ctx, g))
 }
 
 // ValidatorUpdates returns the whole set as consensus wants it at genesis.
@@ -126,7 +126,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*powerv1.GenesisState, erro
 		g.Records = append(g.Records, r)
 		return false, nil
 	})
-	return g, err
+	return g, errors.Join(err, k.past.save(ctx, g))
 }
 
 // Invariant: the set is not empty, each validator is stored under the address of its key, and records
@@ -143,7 +143,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err == nil && n == 0 {
 		err = fmt.Errorf("no validators: %w", collections.ErrNotFound)
 	}
-	return errors.Join(err, k.addUp(ctx))
+	return errors.Join(err, k.addUp(ctx), k.past.check(ctx))
 }
 
 // addUp returns an error unless the records of accounts add up to that of all.

@@ -5,10 +5,12 @@
 // counts.
 //
 // Call [NewKeeper] and [NewModule]. [Keeper.Credit] and [Keeper.Forfeit] change power,
-// [Keeper.Account] tells who a validator of consensus is, and [Keeper.Turns] when it proposes.
+// [Keeper.Account] tells who a validator of consensus is, and [Keeper.Turns] when it proposes. [Keeper.Mark]
+// makes a moment one whose power [Keeper.At] tells later.
 //
 // Invariants: the set is never empty. Each validator is stored under the address of its
-// consensus key. The records of accounts add up to that of all together.
+// consensus key. The records of accounts add up to that of all together. A record of a marked moment
+// goes once nobody asks for that moment or an earlier one.
 //
 // Source: docs/spec/power.md.
 package power
@@ -33,6 +35,8 @@ type Keeper struct {
 	records    collections.Map[sdk.AccAddress, powerv1.Record]
 	all        collections.Item[powerv1.Record] // of all accounts together
 	origin     collections.Item[int64]          // protocol time at which the first hour began, ms
+	past       past
+	voters     Voters
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -45,7 +49,18 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService) *Keeper {
 			sdk.AccAddressKey, codec.CollValue[powerv1.Record](cdc)),
 		all:    collections.NewItem(sb, collections.NewPrefix(2), "all", codec.CollValue[powerv1.Record](cdc)),
 		origin: collections.NewItem(sb, collections.NewPrefix(3), "origin", collections.Int64Value),
+		past: past{
+			marks: collections.NewMap(sb, collections.NewPrefix(4), "marks", collections.Uint64Key, collections.Int64Value),
+			last:  collections.NewItem(sb, collections.NewPrefix(5), "last_mark", collections.Uint64Value),
+			earlier: collections.NewMap(sb, collections.NewPrefix(6), "earlier",
+				collections.PairKeyCodec(sdk.AccAddressKey, collections.Uint64Key), codec.CollValue[powerv1.Record](cdc)),
+			byMark: collections.NewKeySet(sb, collections.NewPrefix(7), "earlier_by_mark",
+				collections.PairKeyCodec(collections.Uint64Key, sdk.AccAddressKey)),
+		},
 	}
 	module.Seal(sb)
 	return k
 }
+
+// Tell names who is told of convictions.
+func (k *Keeper) Tell(v Voters) { k.voters = v }

@@ -44,6 +44,9 @@ func (m Module) InitGenesis(ctx sdk.Context, cdc codec.JSONCodec, raw json.RawMe
 	return updates
 }
 
+// EndBlock implements the SDK's HasEndBlocker.
+func (m Module) EndBlock(ctx context.Context) error { return m.keeper.past.sweep(ctx) }
+
 // RegisterInterfaces implements the SDK's AppModuleBasic: there are no messages.
 func (Module) RegisterInterfaces(codectypes.InterfaceRegistry) {}
 

@@ -28,15 +28,22 @@ func (k *Keeper) Credit(ctx context.Context, account sdk.AccAddress, flops uint6
 	})
 }
 
-// Forfeit takes away all that counts of an account's work. It stays in the totals.
+// Forfeit takes away all that counts of an account's work, now and at any mark. It stays in the totals.
 func (k *Keeper) Forfeit(ctx context.Context, account sdk.AccAddress) error {
 	if had, err := k.records.Has(ctx, account); err != nil || !had {
 		return err
 	}
-	return k.change(ctx, account, func(own, all *power.Record, h power.Hour) error {
+	err := k.change(ctx, account, func(own, all *power.Record, h power.Hour) error {
 		had := own.Effective(h)
 		return errors.Join(own.Forfeit(all), module.Emit(ctx, &powerv1.EventForfeited{Account: account.String(), Effective: had}))
 	})
+	if err == nil {
+		err = k.past.forfeit(ctx, account)
+	}
+	if err != nil || k.voters == nil {
+		return err
+	}
+	return k.voters.Convicted(ctx, account)
 }
 
 // Effective returns the computing power of an account, in millionths of a ut.
@@ -57,6 +64,9 @@ func (k *Keeper) change(ctx context.Context, account sdk.AccAddress, do func(own
 	}
 	own, err := k.record(ctx, account)
 	if err != nil {
+		return err
+	}
+	if err := k.past.keep(ctx, account, toProto(account.String(), own)); err != nil {
 		return err
 	}
 	all, err := k.together(ctx)

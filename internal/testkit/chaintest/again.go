@@ -18,6 +18,7 @@ import (
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
@@ -62,6 +63,9 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&disputev1.MsgOpen{}):           State, // a dispute that is over may be opened anew
 	sdk.MsgTypeURL(&disputev1.MsgSubstitute{}):     State,
 	sdk.MsgTypeURL(&disputev1.MsgUpdateParams{}):   State,
+	sdk.MsgTypeURL(&policyv1.MsgPropose{}):         Adds,
+	sdk.MsgTypeURL(&policyv1.MsgVote{}):            State,
+	sdk.MsgTypeURL(&policyv1.MsgUpdateParams{}):    State,
 }
 
 // RepeatsOf returns how a message repeats.

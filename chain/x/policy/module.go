@@ -1,0 +1,50 @@
+package policy
+
+import (
+	"context"
+
+	gateway "github.com/grpc-ecosystem/grpc-gateway/runtime"
+
+	"github.com/cosmos/cosmos-sdk/client"
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
+	sdkmodule "github.com/cosmos/cosmos-sdk/types/module"
+	"github.com/cosmos/cosmos-sdk/types/msgservice"
+
+	"github.com/tally-network/tally/chain/module"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
+)
+
+// Module is the policy module of an app.
+type Module struct {
+	module.Base
+	module.Genesis[policyv1.GenesisState, *policyv1.GenesisState]
+	keeper *Keeper
+}
+
+// NewModule returns the module over k.
+func NewModule(k *Keeper) Module {
+	return Module{
+		Base:    module.Named(Name, k.Invariant),
+		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
+		keeper:  k,
+	}
+}
+
+// EndBlock implements the SDK's HasEndBlocker.
+func (m Module) EndBlock(ctx context.Context) error { return m.keeper.EndBlock(ctx) }
+
+// RegisterInterfaces implements the SDK's AppModuleBasic.
+func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {
+	msgservice.RegisterMsgServiceDesc(r, &policyv1.Msg_serviceDesc)
+}
+
+// RegisterServices implements the SDK's HasServices.
+func (m Module) RegisterServices(c sdkmodule.Configurator) {
+	policyv1.RegisterMsgServer(c.MsgServer(), msgServer{m.keeper})
+	policyv1.RegisterQueryServer(c.QueryServer(), queryServer{m.keeper})
+}
+
+// RegisterGRPCGatewayRoutes implements the SDK's AppModuleBasic.
+func (Module) RegisterGRPCGatewayRoutes(c client.Context, mux *gateway.ServeMux) {
+	_ = policyv1.RegisterQueryHandlerClient(context.Background(), mux, policyv1.NewQueryClient(c))
+}
