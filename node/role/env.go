@@ -16,7 +16,6 @@
 package role
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"slices"
@@ -120,8 +119,8 @@ func (e *Env) EachBlock(ctx context.Context, do func(ctx context.Context, b clie
 	}
 }
 
-// Live returns the leases that concern this account, by their orders' ids: those in which it has a part
-// and, of its validator's, those whose units it may compute.
+// Live returns the leases that concern this account: those in which it has a part and, of its
+// validator's, those whose units it may compute.
 func (e *Env) Live(ctx context.Context) ([]leases.Lease, error) {
 	me := e.Account.Address
 	out, err := e.Leases.Live(ctx, me)
@@ -132,17 +131,16 @@ func (e *Env) Live(ctx context.Context) ([]leases.Lease, error) {
 	if err != nil || p.Listing.Validator == "" {
 		return out, err
 	}
+	has := map[canon.Hash]bool{}
+	for _, l := range out {
+		has[l.Order.ID()] = true
+	}
 	led, err := e.Leases.Live(ctx, p.Listing.Validator)
 	for _, l := range led {
-		has := func(x leases.Lease) bool { return x.Order.ID() == l.Order.ID() }
-		if offered(l.Lease, me) && !slices.ContainsFunc(out, has) {
+		if offered(l.Lease, me) && !has[l.Order.ID()] {
 			out = append(out, l)
 		}
 	}
-	slices.SortFunc(out, func(a, b leases.Lease) int {
-		x, y := a.Order.ID(), b.Order.ID()
-		return bytes.Compare(x[:], y[:])
-	})
 	return out, err
 }
 

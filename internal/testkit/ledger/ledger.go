@@ -34,6 +34,7 @@ type Ledger struct {
 	Client *client.Client
 
 	IDs    []canon.Hash              // orders whose leases live
+	Parts  map[string][]canon.Hash   // those in which an account has a part; all, of an account that is not in it
 	Leases map[canon.Hash][]byte     // encoded
 	Height uint64                    // at which all leases changed
 	Reads  int                       // of leases, so far
@@ -93,12 +94,16 @@ type work struct {
 	ledger *Ledger
 }
 
-func (w *work) Live(context.Context, *workv1.QueryLiveRequest) (*workv1.QueryLiveResponse, error) {
+func (w *work) Live(_ context.Context, q *workv1.QueryLiveRequest) (*workv1.QueryLiveResponse, error) {
 	n := w.ledger
 	r := &workv1.QueryLiveResponse{Height: n.Height}
 	n.told = map[canon.Hash]bool{}
 	n.Scans++
+	parts, some := n.Parts[q.Participant]
 	for _, id := range n.IDs {
+		if some && !slices.Contains(parts, id) {
+			continue
+		}
 		n.told[id] = true
 		r.Leases = append(r.Leases, workv1.LiveLease{Order: id.String(), Changed: n.Height})
 	}
