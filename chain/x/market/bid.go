@@ -60,7 +60,7 @@ type stock struct {
 	validators []providerv1.Candidate // of those with the most stake the active ones
 	owners     map[string]bool        // of these
 	tiers      match.Tiers
-	powers     *powers
+	powers     powers
 	improved   bool // of the offers those alone that have improved
 	work       int  // done to price it: providers weighed, and as much as weighing so many
 }
@@ -302,7 +302,7 @@ func (s *stock) bids(o *job.Order, all bool) (out []bid) {
 		}
 		b := s.price(c, o, s.computing(fit.team, c, o), w.MaxPrice)
 		b.Referees, b.misses = c.referees, fit.lack.Misses()
-		b.obstacle = cmp.Or(b.obstacle, unfit, c.obstacle, c.puts(b.bond), fit.because(w.Meets(b.Offer), b.Providers < w.Providers), s.suffices(b.team, o), c.full)
+		b.obstacle = cmp.Or(s.powers.unread(&needs), b.obstacle, unfit, c.obstacle, c.puts(b.bond), fit.because(w.Meets(b.Offer), b.Providers < w.Providers), s.suffices(b.team, o), c.full)
 		out = append(out, b)
 	}
 	return out

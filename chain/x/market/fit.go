@@ -1,6 +1,7 @@
 package market
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -88,21 +89,31 @@ type powers struct {
 	ctx  context.Context
 	from Powers
 	read map[string]uint64
+	err  error // why one could not be read: then nobody is known to have what an order asks
 }
 
-func newPowers(ctx context.Context, from Powers) *powers {
-	return &powers{ctx, from, map[string]uint64{}}
+func newPowers(ctx context.Context, from Powers) powers {
+	return powers{ctx: ctx, from: from, read: map[string]uint64{}}
 }
 
-// of returns the effective power of an account, and whether that had to be read. Where there is none to be
-// read there is no power.
+// of returns the effective power of an account, and whether that had to be read.
 func (p *powers) of(account string) (power uint64, read bool) {
 	if power, ok := p.read[account]; ok {
 		return power, false
 	}
-	if a, err := address.Parse(account); err == nil {
-		power, _ = p.from.Effective(p.ctx, a)
+	a, err := address.Parse(account)
+	if err == nil {
+		power, err = p.from.Effective(p.ctx, a)
 	}
+	p.err = cmp.Or(p.err, err)
 	p.read[account] = power
 	return power, true
+}
+
+// unread returns why power that an order asks for could not be read, if it could not.
+func (p *powers) unread(n *match.Needs) error {
+	if n.Power == 0 {
+		return nil
+	}
+	return p.err
 }

@@ -2,10 +2,12 @@ package market
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -261,6 +263,30 @@ func BenchmarkReplicas(b *testing.B) {
 				b.ReportMetric(float64(s.work), "weighed/op")
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(max(s.work, 1)), "ns/weighed")
 			})
+		}
+	}
+}
+
+// dark is powers that cannot be read.
+type dark struct{}
+
+func (dark) Effective(context.Context, sdk.AccAddress) (uint64, error) {
+	return 0, errors.New("the records cannot be read")
+}
+
+// Where computing power cannot be read, an order that asks for some waits, and the offers say why. Others do
+// not notice.
+func TestPowerThatCannotBeRead(t *testing.T) {
+	o, s := replicated(100_000), crowd(1, 4, false)
+	for i := range s.clusters[0].providers {
+		s.clusters[0].providers[i].Account = sdk.AccAddress(make([]byte, 20+i)).String()
+	}
+	s.powers = newPowers(t.Context(), dark{})
+	for _, power := range []uint64{1, 0} {
+		o.Conditions.Needs.Power = power
+		b := s.bids(&o, true)[0]
+		if unread := b.obstacle != nil && strings.Contains(b.obstacle.Error(), "cannot be read"); unread != (power > 0) {
+			t.Errorf("asked for a power of %d: %v", power, b.obstacle)
 		}
 	}
 }
