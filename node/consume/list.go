@@ -2,7 +2,6 @@ package consume
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,30 +11,16 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/node/client"
 )
 
 // Orders returns the orders of a consumer, or all for "", oldest first, to the
 // most, as a node tells them.
 func Orders(ctx context.Context, node grpc.ClientConn, consumer string, most int) ([]marketv1.BookedOrder, error) {
-	var out []marketv1.BookedOrder
-	q := &marketv1.QueryOrdersRequest{Consumer: consumer, Pagination: &query.PageRequest{}}
-	for {
-		r, err := marketv1.NewQueryClient(node).Orders(ctx, q)
-		if err != nil {
-			return nil, fmt.Errorf("orders: %w", err)
-		}
-		out = append(out, r.Orders...)
-		if len(out) >= most {
-			return out[:most], nil
-		}
-		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
-			return out, nil
-		}
-		if len(r.Orders) == 0 {
-			return nil, errors.New("orders: the node gives pages without orders: name another")
-		}
-		q.Pagination = &query.PageRequest{Key: r.Pagination.NextKey}
-	}
+	return client.Pages("orders", most, func(p *query.PageRequest) ([]marketv1.BookedOrder, *query.PageResponse, error) {
+		r, err := marketv1.NewQueryClient(node).Orders(ctx, &marketv1.QueryOrdersRequest{Consumer: consumer, Pagination: p})
+		return r.GetOrders(), r.GetPagination(), err
+	})
 }
 
 // digits of a whole id, and how few of them may name an order.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/node/consume"
@@ -127,15 +128,15 @@ func assuranceName(form job.Form, c *job.Conditions) string {
 
 // guess tells how long the providers behind an offer would compute, if any of them was measured.
 func guess(ctx context.Context, env *role.Env, lead string, d *consume.Draft) (*Guess, error) {
-	peers, err := providerv1.NewQueryClient(env.Chain.Conn).Peers(ctx, &providerv1.QueryPeersRequest{Validator: lead})
+	behind, err := providers(ctx, providerv1.NewQueryClient(env.Chain.Conn), lead)
 	if err != nil {
-		return nil, fmt.Errorf("ask for the providers of %s: %w", lead, err)
+		return nil, err
 	}
 	p := &d.Problem
 	g := &Guess{Windows: float64(d.Terms.Windows(p.Rounds)) / 1000}
-	for _, peer := range peers.Peers {
-		if t := peer.Pace.TimeMs; t > 0 {
-			g.Speed += uint64(float64(peer.Pace.Work) / float64(t) * 1000)
+	for i := range behind {
+		if v := wire.SpeedOf(&behind[i].Pace); v > 0 {
+			g.Speed += v
 			g.Measured++
 		}
 	}

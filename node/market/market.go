@@ -23,6 +23,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/node/client"
 )
 
 // Most is how many members of a list are read.
@@ -112,27 +113,24 @@ func Look(ctx context.Context, node grpc.ClientConn) (*View, error) {
 func read(ctx context.Context, node grpc.ClientConn) (b *Book, err error) {
 	q, peers := marketv1.NewQueryClient(node), providerv1.NewQueryClient(node)
 	b = &Book{}
-	if b.Offers, err = pages("offers", func(p *query.PageRequest) ([]marketv1.Offer, *query.PageResponse, error) {
+	if b.Offers, err = client.Pages("offers", Most, func(p *query.PageRequest) ([]marketv1.Offer, *query.PageResponse, error) {
 		r, err := q.Offers(ctx, &marketv1.QueryOffersRequest{Pagination: p})
 		return r.GetOffers(), r.GetPagination(), err
 	}); err != nil {
 		return nil, err
 	}
-	if b.Peers, err = pages("providers", func(p *query.PageRequest) ([]providerv1.Peer, *query.PageResponse, error) {
-		r, err := peers.Peers(ctx, &providerv1.QueryPeersRequest{Role: providerv1.ROLE_PROVIDER, Pagination: p})
-		return r.GetPeers(), r.GetPagination(), err
-	}); err != nil {
+	if b.Peers, err = providers(ctx, peers, ""); err != nil {
 		return nil, err
 	}
 	for status, into := range map[marketv1.Status]*[]marketv1.BookedOrder{marketv1.STATUS_OPEN: &b.Open, marketv1.STATUS_LEASED: &b.Leased} {
-		if *into, err = pages("orders", func(p *query.PageRequest) ([]marketv1.BookedOrder, *query.PageResponse, error) {
+		if *into, err = client.Pages("orders", Most, func(p *query.PageRequest) ([]marketv1.BookedOrder, *query.PageResponse, error) {
 			r, err := q.Orders(ctx, &marketv1.QueryOrdersRequest{Status: status, Pagination: p})
 			return r.GetOrders(), r.GetPagination(), err
 		}); err != nil {
 			return nil, err
 		}
 	}
-	if b.Trades, err = pages("trades", func(p *query.PageRequest) ([]marketv1.Trade, *query.PageResponse, error) {
+	if b.Trades, err = client.Pages("trades", Most, func(p *query.PageRequest) ([]marketv1.Trade, *query.PageResponse, error) {
 		r, err := q.Trades(ctx, &marketv1.QueryTradesRequest{Pagination: p})
 		return r.GetTrades(), r.GetPagination(), err
 	}); err != nil {
@@ -146,21 +144,12 @@ func read(ctx context.Context, node grpc.ClientConn) (b *Book, err error) {
 	return b, nil
 }
 
-// pages reads a list to its end, or to the most.
-func pages[T any](what string, ask func(*query.PageRequest) ([]T, *query.PageResponse, error)) (out []T, err error) {
-	for page := (&query.PageRequest{Limit: 1000}); ; {
-		some, next, err := ask(page)
-		if err != nil {
-			return nil, fmt.Errorf("ask for the %s: %w", what, err)
-		}
-		if out = append(out, some...); len(out) >= Most {
-			return out[:Most], nil
-		}
-		if next == nil || len(next.NextKey) == 0 || len(some) == 0 {
-			return out, nil
-		}
-		page = &query.PageRequest{Limit: 1000, Key: next.NextKey}
-	}
+// providers reads those behind a validator, or all for "".
+func providers(ctx context.Context, q providerv1.QueryClient, lead string) ([]providerv1.Peer, error) {
+	return client.Pages("providers", Most, func(p *query.PageRequest) ([]providerv1.Peer, *query.PageResponse, error) {
+		r, err := q.Peers(ctx, &providerv1.QueryPeersRequest{Role: providerv1.ROLE_PROVIDER, Validator: lead, Pagination: p})
+		return r.GetPeers(), r.GetPagination(), err
+	})
 }
 
 // View makes a view of a book.

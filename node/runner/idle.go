@@ -3,12 +3,14 @@ package runner
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -104,19 +106,13 @@ func unmet(ctx context.Context, q marketv1.QueryClient, order, lead string) (str
 
 // teams returns the unit prices of the providers under each validator.
 func teams(ctx context.Context, env *role.Env) (map[string][]uint64, error) {
+	all, err := client.Pages("providers", math.MaxInt, func(p *query.PageRequest) ([]providerv1.Peer, *query.PageResponse, error) {
+		r, err := providerv1.NewQueryClient(env.Chain.Conn).Peers(ctx, &providerv1.QueryPeersRequest{Role: providerv1.ROLE_PROVIDER, Pagination: p})
+		return r.GetPeers(), r.GetPagination(), err
+	})
 	out := map[string][]uint64{}
-	q := &providerv1.QueryPeersRequest{Role: providerv1.ROLE_PROVIDER, Pagination: &query.PageRequest{}}
-	for {
-		r, err := providerv1.NewQueryClient(env.Chain.Conn).Peers(ctx, q)
-		if err != nil {
-			return nil, fmt.Errorf("ask for the providers: %w", err)
-		}
-		for _, p := range r.Peers {
-			out[p.Listing.Validator] = append(out[p.Listing.Validator], p.Listing.UnitPrice)
-		}
-		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
-			return out, nil
-		}
-		q.Pagination.Key = r.Pagination.NextKey
+	for _, p := range all {
+		out[p.Listing.Validator] = append(out[p.Listing.Validator], p.Listing.UnitPrice)
 	}
+	return out, err
 }

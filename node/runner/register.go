@@ -7,6 +7,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -241,19 +242,11 @@ func cheapestOf(all []marketv1.Offer, teams map[string][]uint64) string {
 }
 
 // offers returns all offers in account order.
-func offers(ctx context.Context, env *role.Env) (all []marketv1.Offer, err error) {
-	q := &marketv1.QueryOffersRequest{Pagination: &query.PageRequest{}}
-	for {
-		r, err := marketv1.NewQueryClient(env.Chain.Conn).Offers(ctx, q)
-		if err != nil {
-			return nil, fmt.Errorf("ask for the offers: %w", err)
-		}
-		all = append(all, r.Offers...)
-		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
-			return all, nil
-		}
-		q.Pagination.Key = r.Pagination.NextKey
-	}
+func offers(ctx context.Context, env *role.Env) ([]marketv1.Offer, error) {
+	return client.Pages("offers", math.MaxInt, func(p *query.PageRequest) ([]marketv1.Offer, *query.PageResponse, error) {
+		r, err := marketv1.NewQueryClient(env.Chain.Conn).Offers(ctx, &marketv1.QueryOffersRequest{Pagination: p})
+		return r.GetOffers(), r.GetPagination(), err
+	})
 }
 
 // offer makes sure of a validator's offer.
