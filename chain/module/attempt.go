@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 )
 
@@ -14,7 +15,11 @@ import (
 func Attempt(ctx context.Context, f func(context.Context) error) (err error) {
 	branch, keep := sdk.UnwrapSDKContext(ctx).CacheContext()
 	defer func() {
-		if r := recover(); r != nil {
+		switch r := recover().(type) {
+		case nil:
+		case storetypes.ErrorOutOfGas:
+			err = fmt.Errorf("out of gas: %s", r.Descriptor)
+		default:
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()

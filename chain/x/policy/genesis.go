@@ -85,7 +85,7 @@ func checkProposal(x *policyv1.Proposal) error {
 	switch {
 	case x.Status < policyv1.STATUS_VOTING || x.Status > policyv1.STATUS_NO_QUORUM:
 		return fmt.Errorf("its status is %d", x.Status)
-	case (x.Status == policyv1.STATUS_VOTING) != (x.Deposit > 0) || x.Deposit > coin.MaxSupply:
+	case x.Status == policyv1.STATUS_VOTING && x.Deposit == 0 || x.Deposit > coin.MaxSupply:
 		return fmt.Errorf("a deposit of %d utally is held, and it is %s", x.Deposit, x.Status)
 	case x.StartMs < 0 || x.EndMs <= x.StartMs || x.ExecuteMs != 0 && x.ExecuteMs <= x.EndMs:
 		return fmt.Errorf("it begins at %d, ends at %d and is executed at %d", x.StartMs, x.EndMs, x.ExecuteMs)

@@ -5,8 +5,8 @@
 // Call [NewKeeper] and [NewModule]. [Keeper.Convicted] takes back the votes of an account whose power is gone.
 //
 // Invariants: no key controls the module's account. A proposal's tally is the sum of its votes. The module's
-// account holds the deposits of proposals that are voted on, and nothing else. What a block does is bounded,
-// whatever was proposed.
+// account holds the deposits of proposals that are voted on, and what could not be given back. What a block does
+// is bounded, whatever was proposed, and no block stops for it.
 //
 // Source: docs/spec/policy.md.
 package policy
