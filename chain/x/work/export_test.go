@@ -61,11 +61,3 @@ func (k *Keeper) ReadSkeleton(ctx context.Context, order canon.Hash) error {
 	_, err := k.load(ctx, order, skeleton)
 	return err
 }
-
-// Pools counts the pools in the store.
-func (k *Keeper) Pools(ctx context.Context) (int, error) { return k.leases.terms.Pools(ctx) }
-
-// ForgetTerms removes what of a lease is fixed.
-func (k *Keeper) ForgetTerms(ctx context.Context, order canon.Hash) error {
-	return k.leases.terms.Forget(ctx, order)
-}

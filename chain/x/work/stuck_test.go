@@ -249,34 +249,3 @@ func pool(all ...job.Party) job.Pool {
 	slices.SortFunc(all, func(a, b job.Party) int { return strings.Compare(a.Account, b.Account) })
 	return all
 }
-
-// Leases that draw from the same parties store these once, and the last takes them away.
-func TestLeasesSharePools(t *testing.T) {
-	k, rules, ctx, _ := alone(t, &neighbours{})
-	m := job.Match{
-		Order: worktest.Order(), Lead: chaintest.Named("v0").String(), Params: rules,
-		Providers: pool(party("p0", 10), party("p1", 20)), Validators: pool(party("v1", 0), party("v2", 0), party("v3", 0)),
-	}
-	begin := func(nonce uint64, want int) canon.Hash {
-		t.Helper()
-		m.Order.Nonce = nonce
-		if _, err := k.Begin(ctx, m); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := k.Pools(ctx); err != nil || n != want {
-			t.Errorf("%d pools are stored, want %d: %v", n, want, err)
-		}
-		return m.Order.ID()
-	}
-	first, second := begin(1, 2), begin(2, 2)
-	m.Providers = pool(party("p0", 10), party("p1", 21)) // another price
-	third := begin(3, 3)
-	for i, id := range []canon.Hash{first, second, third} {
-		if err := k.ForgetTerms(ctx, id); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := k.Pools(ctx); err != nil || n != [3]int{3, 2, 0}[i] {
-			t.Errorf("with %d leases gone %d pools are stored: %v", i+1, n, err)
-		}
-	}
-}
