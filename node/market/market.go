@@ -146,9 +146,14 @@ func read(ctx context.Context, node grpc.ClientConn) (b *Book, err error) {
 
 // providers reads those behind a validator, or all for "".
 func providers(ctx context.Context, q providerv1.QueryClient, lead string) ([]providerv1.Peer, error) {
+	request := providerv1.QueryPeersRequest{Validator: lead}
+	if lead == "" {
+		request.Role = providerv1.ROLE_PROVIDER // a node is asked by one or the other
+	}
 	return client.Pages("providers", Most, func(p *query.PageRequest) ([]providerv1.Peer, *query.PageResponse, error) {
-		r, err := q.Peers(ctx, &providerv1.QueryPeersRequest{Role: providerv1.ROLE_PROVIDER, Validator: lead, Pagination: p})
-		return r.GetPeers(), r.GetPagination(), err
+		request.Pagination = p
+		found, err := q.Peers(ctx, &request)
+		return found.GetPeers(), found.GetPagination(), err
 	})
 }
 
