@@ -156,7 +156,11 @@ func (c *Checker) task(i uint32) (steps int) {
 	c.lastTask = next
 	steps = 1
 	if t := &c.rank.b.Tasks[i]; !c.rank.p.Rule.single() {
-		if to, _, ok := c.stock.take(&c.levels, t, t.net()); ok {
+		take := c.stock.take
+		if c.rank.p.Rule == Literal { // it has the sellers in another order
+			take = c.stock.takeEach
+		}
+		if to, _, ok := take(&c.levels, t, t.net()); ok {
 			from := c.levels
 			steps += c.accept(i, &from, &to)
 			c.levels = to
@@ -177,7 +181,7 @@ func (c *Checker) price() (steps int) {
 	default:
 		t := &c.out.Trades[c.at]
 		if least, found := c.critical(t); found {
-			t.share(least)
+			t.share(&c.rank.b.Tasks[t.Task], t.floor, least)
 			c.at++
 			return 1 + len(t.Fills)
 		}

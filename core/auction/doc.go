@@ -6,7 +6,7 @@
 // slices, in linear time. [Params] choose among the rules by which prices are made.
 //
 // Tasks come by density, and each takes the cheapest units that are left, if it can pay for all that it demands. What is
-// left of a kind is then always the end of one list. So a task's cost is a difference of two sums along that list,
+// left of a kind is then always the end of one list. So what a task's units cost follows from two places in that list,
 // whoever has won before. This is why clearing takes O((m+n)·log n) steps for each kind, and checking O(m+n).
 //
 // Invariants: the result follows from the book, the rules and the measure alone. Nothing is sold that is not there. Nobody
@@ -15,5 +15,5 @@
 //
 // Sources: Distribute.AI, §4, with its defects mended; Lehmann, O'Callaghan and Shoham (2002) for greedy rules with critical
 // values; McAfee (1992); Segal-Halevi, Hassidim and Aumann (2016) for SBBA; McSherry and Talwar (2007) for the exponential
-// mechanism. docs/spec/market.md has the formulas and what differs.
+// mechanism. docs/spec/auction.md has the formulas and what differs.
 package auction

@@ -29,7 +29,7 @@ func Optimum(b *Book) (best uint64, err error) {
 				}
 			}
 		}
-		if _, cost, ok := s.take(&levels{}, &all, all.Budget); ok {
+		if _, cost, ok := s.takeEach(&levels{}, &all, all.Budget); ok {
 			best = max(best, all.Budget-cost)
 		}
 	}

@@ -11,12 +11,15 @@ type Fill struct {
 
 // Trade is a task that wins.
 type Trade struct {
-	Task   uint32
-	Cost   uint64 // what its providers ask
-	Price  uint64 // utally that it pays beside its fee
-	Fills  []Fill // in the order of kinds, then of sale
-	levels *levels
-	at     int // its place by rank
+	Task  uint32
+	Cost  uint64 // what its providers ask
+	Price uint64 // utally that it pays beside its fee
+	Due   Vector // utally for all units of each kind, under Midpoint and Critical: no less than any seller asks for as many
+	Fills []Fill // in the order of kinds, then of sale
+
+	at     int     // its place by rank
+	levels *levels // of Critical: what was sold before it, and its floor
+	floor  uint64
 }
 
 // Outcome is a clearing.
@@ -43,6 +46,8 @@ func (c *Checker) accept(i uint32, from, to *levels) int {
 	}
 	begin := len(c.fills)
 	trade := Trade{Task: i, at: c.at}
+	var dearest Vector
+	var floor uint64 // what it must pay at least, if all who sell a kind get as much for a unit
 	for k, q := range t.Demand {
 		for s, at := &c.stock[k], from[k]; q > 0; at.at++ {
 			units := min(s.order[at.at].upto-at.units, q)
@@ -53,17 +58,21 @@ func (c *Checker) accept(i uint32, from, to *levels) int {
 			ask := units * s.lots[j].ask
 			c.fills = append(c.fills, Fill{Units: units, Pay: ask, Task: i, Provider: j, Kind: uint8(k)})
 			trade.Cost += ask
+			dearest[k] = max(dearest[k], s.lots[j].ask)
 			at.units += units
 			q -= units
 		}
+		trade.Due[k] = t.Demand[k] * dearest[k] // within its budget, since scores are no less than asks
+		floor += trade.Due[k]
 	}
 	trade.Fills = c.fills[begin:len(c.fills):len(c.fills)]
 	switch c.rank.p.Rule {
 	case Midpoint:
-		trade.share(trade.Cost + (t.net()-trade.Cost)/2)
+		trade.share(t, floor, floor+(t.net()-floor)/2)
 	case Literal:
 		trade.literal(t)
 	case Critical:
+		trade.floor = floor
 		at := *from
 		trade.levels = &at
 	}
@@ -72,15 +81,23 @@ func (c *Checker) accept(i uint32, from, to *levels) int {
 	return len(trade.Fills)
 }
 
-// share divides a total, which is at least the cost, among those who sell: each gets what it asks, and of the rest a part
-// in proportion to that. What division leaves the buyer keeps.
-func (t *Trade) share(total uint64) {
+// share raises what is due for each kind in proportion, from a floor to a total, and divides it by units. What division
+// leaves the buyer keeps.
+func (t *Trade) share(task *Task, floor, total uint64) {
+	part := func(of, x, all uint64) uint64 { // ⌊of · x / all⌋ for x ≤ all
+		hi, lo := bits.Mul64(of, x)
+		q, _ := bits.Div64(hi, lo, all)
+		return q
+	}
+	for k, q := range task.Demand {
+		if q > 0 {
+			t.Due[k] += part(total-floor, t.Due[k], floor)
+		}
+	}
 	for f := range t.Fills {
-		ask := t.Fills[f].Pay
-		hi, lo := bits.Mul64(total-t.Cost, ask)
-		more, _ := bits.Div64(hi, lo, t.Cost) // ask ≤ cost, so that it is below total
-		t.Fills[f].Pay = ask + more
-		t.Price += ask + more
+		fill := &t.Fills[f]
+		fill.Pay = part(t.Due[fill.Kind], fill.Units, task.Demand[fill.Kind])
+		t.Price += fill.Pay
 	}
 }
 

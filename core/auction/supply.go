@@ -14,8 +14,8 @@ const costless = 1 << 63
 // supply is what is offered of one kind, in the order in which it is sold.
 //
 //	score │        ┌───
-//	      │   ┌────┘        a task takes the next q units: its cost is cost(u+q) − cost(u),
-//	      │───┘             wherever u is, and whoever has taken the units before
+//	      │   ┌────┘        a task takes the next q units, wherever u is and whoever has taken the
+//	      │───┘             units before: they cost q · score(u+q), and their sellers ask cost(u+q) − cost(u)
 //	      └──────────── units
 type supply struct {
 	lots    []lot    // of each provider, by its place in the book
@@ -75,9 +75,18 @@ type stock [Kinds]supply
 // levels is how much of each kind is sold.
 type levels [Kinds]level
 
-// take returns the levels after a task, and the scores that it takes, together; ok is false if it cannot have all that
-// it demands for at most so much.
+// take returns the levels after a task, and what it takes at least to pay for it: everybody gets what the dearest who sells
+// the kind asks. ok is false if there is not all that it demands for at most so much.
 func (s *stock) take(l *levels, t *Task, most uint64) (next levels, score uint64, ok bool) {
+	return s.takeBy(supply.dearest, l, t, most)
+}
+
+// takeEach is take where each gets what it asks itself.
+func (s *stock) takeEach(l *levels, t *Task, most uint64) (next levels, score uint64, ok bool) {
+	return s.takeBy(supply.sum, l, t, most)
+}
+
+func (s *stock) takeBy(price func(supply, level, level) (uint64, bool), l *levels, t *Task, most uint64) (next levels, score uint64, ok bool) {
 	next = *l
 	for k, q := range t.Demand {
 		if q == 0 {
@@ -86,9 +95,23 @@ func (s *stock) take(l *levels, t *Task, most uint64) (next levels, score uint64
 		if next[k], ok = s[k].take(l[k], q); !ok {
 			return next, 0, false
 		}
-		if score += next[k].cost - l[k].cost; score > most { // each is below 2⁶³, so that no sum of two overflows
+		part, ok := price(s[k], l[k], next[k])
+		if score += part; !ok || part > most || score > most { // both are below 2⁶³
 			return next, 0, false
 		}
 	}
 	return next, score, true
+}
+
+// sum is the scores of what lies between two levels.
+func (s supply) sum(from, to level) (uint64, bool) { return to.cost - from.cost, true }
+
+// dearest is the score of the last of these units, for as many as there are.
+func (s supply) dearest(from, to level) (uint64, bool) {
+	last := to.at
+	if last > 0 && s.order[last-1].upto == to.units {
+		last--
+	}
+	hi, lo := bits.Mul64(to.units-from.units, s.lots[s.sellers[last]].score)
+	return lo, hi == 0
 }
