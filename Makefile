@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before coalitions soak siege race bench bench-peers bench-pair kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before book coalitions soak siege race bench bench-peers bench-pair kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
@@ -93,6 +93,9 @@ adversary: ## Let an adversary write attacks for ADVERSARY, from SEED on, and sh
 
 adversary-before: ## Let the adversary find what the commit before the first fix was open to; TALLY_SEEDS=from:to searches
 	sh internal/testkit/adversary/testdata/before/play.sh
+
+book: ## Play a million events on a market of a hundred thousand entries, against a slow one
+	TALLY_BOOK=100000:1000000 go test -count=1 -timeout 2h -v -run TestBookAgainstASlowOne ./chain/x/market
 
 coalitions: ## Let coalitions of up to four roles search for what pays, BUDGET orders each, from SEED on
 	go run ./cmd/tally sim coalitions --budget $(BUDGET) --seed $(SEED)
