@@ -4,7 +4,7 @@
 // order, the cheapest wins. Of equals, the one that has stood longest at its terms wins; of
 // these, the one whose validator comes first in byte order. Call [Best] for the winner, [Offer.Before] for the
 // order in which offers stand, and [Place.Replaced] for what an offer that is replaced
-// keeps of its time.
+// keeps of its time. [Wait] says when an order that nobody met is tried again.
 //
 // Invariant: the result depends on the offers alone, and not on their order.
 //
@@ -82,3 +82,20 @@ func (p Place) Replaced(feeBps, maxLeases uint32, now int64) Place {
 	}
 	return Place{FeeBps: feeBps, MaxLeases: maxLeases, Since: since}
 }
+
+// What a block looks at, at most. Where there is more, blocks take it part by part.
+const (
+	MaxTries  = 64   // open orders that it tries with all offers that it looks at
+	MaxOffers = 512  // offers
+	MaxPeers  = 2048 // providers behind them
+)
+
+// An order that nobody has met is tried again after a delay in ms, which doubles each time between
+// these bounds.
+const (
+	firstDelay = 10_000
+	lastDelay  = 600_000
+)
+
+// Wait returns after how many ms an order is tried again that waited so long before it was tried the last time.
+func Wait(last int64) int64 { return min(max(2*last, firstDelay), lastDelay) }

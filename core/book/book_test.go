@@ -2,6 +2,7 @@ package book
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,4 +92,14 @@ func TestNoReplacementJumpsTheQueue(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWaitDoubles(t *testing.T) {
+	var got []int64
+	for d := int64(0); len(got) < 9; got = append(got, d) {
+		d = Wait(d)
+	}
+	if want := []int64{10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 600_000, 600_000, 600_000}; !slices.Equal(got, want) {
+		t.Errorf("%d", got)
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 
 	"cosmossdk.io/collections"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/match"
+	"github.com/tally-network/tally/core/team"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -38,10 +38,8 @@ type matcher struct {
 // Limits on what one block reads. Where there is more, blocks read it part by part: an order meets the best
 // offer of the part that its block reads.
 const (
-	maxPeers  = 2048           // providers behind offers
-	maxLeads  = 2048           // validators that may have an offer
-	maxOffers = 512            // offers
-	maxTeam   = job.MaxParties // providers of one validator
+	maxLeads = 2048           // validators that may have an offer
+	maxTeam  = job.MaxParties // providers of one validator
 )
 
 // Passing over so many members of a ranked team takes as long as weighing one provider, or one quote: 0.25 µs
@@ -98,14 +96,14 @@ func (m matcher) stock(ctx context.Context, below int64, from sdk.AccAddress, am
 		return s, seen, err
 	}
 	seen.from = from
-	looked, offers, left := 0, 0, maxPeers
+	looked, offers, left := 0, 0, book.MaxPeers
 	look := func(lead sdk.AccAddress) (bool, error) {
 		looked++
 		o, err := m.offers.Get(ctx, lead)
 		switch has := err == nil; {
 		case !has && !errors.Is(err, collections.ErrNotFound):
 			return true, err
-		case looked > maxLeads || has && (offers == maxOffers || left <= 0):
+		case looked > maxLeads || has && (offers == book.MaxOffers || left <= 0):
 			seen.until = lead
 			return true, nil
 		case !has:
@@ -131,7 +129,7 @@ func (m matcher) stockOf(ctx context.Context, below int64, leads []sdk.AccAddres
 	if s, err = m.rules(ctx); err != nil {
 		return s, err
 	}
-	left := maxPeers
+	left := book.MaxPeers
 	s.improved = true
 	for _, lead := range leads {
 		o, err := m.offers.Get(ctx, lead)
@@ -260,7 +258,7 @@ type bid struct {
 	quote    job.Quote
 	bond     uint64 // behind a unit of the first round, and behind the lead
 	deposit  uint64 // locked beside the maximum price, or beside this if there is none
-	team     team
+	team     members
 	misses   []match.Miss // of providers behind the offer, or for replicas behind all offers
 	obstacle error        // nil if the order can be leased to it
 }
@@ -325,24 +323,24 @@ func (s *stock) barred(c *cluster, w *book.Bid) bool {
 // price puts the team together: of the providers that can put up the bond as
 // many of the cheapest as a price of at most limit allows, at least as many as
 // the order wants. So nobody can spoil an offer with a price that nobody pays.
-func (s *stock) price(c *cluster, o *job.Order, ranked team, limit uint64) bid {
+func (s *stock) price(c *cluster, o *job.Order, ranked members, limit uint64) bid {
 	b := bid{Offer: book.Offer{Validator: c.offer.Validator, Since: c.offer.Since}, owner: ownerOf(&c.lead), fee: uint64(c.offer.FeeBps)}
-	team := ranked[:min(len(ranked), job.MaxParties)]
-	for len(team) > 0 { // twice at most: fewer providers never make the bond larger
-		team = s.afford(&b, team, o, limit)
-		able := s.without(team, func(p *member) bool { return p.Free < b.bond })
-		if b.obstacle != nil || len(able) == len(team) {
+	able := ranked[:min(len(ranked), job.MaxParties)]
+	for len(able) > 0 { // twice at most: fewer providers never make the bond larger
+		able = s.afford(&b, able, o, limit)
+		fit := s.without(able, func(p *member) bool { return p.Free < b.bond })
+		if b.obstacle != nil || len(fit) == len(able) {
 			break
 		}
-		if team = able; len(team) == 0 {
+		if able = fit; len(able) == 0 {
 			b.obstacle = fmt.Errorf("no provider has the %d utally of stake free that a unit's bond takes", b.bond)
 		}
 	}
-	if most := o.Conditions.Needs.Most; most > 0 && len(team) > most && b.obstacle == nil { // each can put up what is less
-		team = team[:most]
-		s.quote(&b, o, team[most-1].dearest)
+	if most := o.Conditions.Needs.Most; most > 0 && len(able) > most && b.obstacle == nil { // each can put up what is less
+		able = able[:most]
+		s.quote(&b, o, able[most-1].dearest)
 	}
-	b.team, b.Price, b.Providers = team, b.quote.Price, len(team)
+	b.team, b.Price, b.Providers = able, b.quote.Price, len(able)
 	price := limit
 	if limit == math.MaxUint64 {
 		price = b.Price
@@ -354,46 +352,32 @@ func (s *stock) price(c *cluster, o *job.Order, ranked team, limit uint64) bid {
 	return b
 }
 
-// afford prices an order for the longest beginning of a team that a price
-// of at most limit pays, or for as few as the order wants. A longer one is never cheaper,
-// so it is found by halves.
-func (s *stock) afford(b *bid, t team, o *job.Order, limit uint64) team {
-	quote := func(n int) team { s.quote(b, o, t[n-1].dearest); return t[:n] }
-	if quote(len(t)); b.obstacle == nil && b.quote.Price <= limit {
-		return t
-	}
-	least := min(o.Conditions.Bid().Providers, len(t))
-	more := sort.Search(len(t)-least, func(i int) bool {
-		quote(least + i + 1)
-		return b.quote.Unit > 0 && (b.obstacle != nil || b.quote.Price > limit) || tooMuch(t[least+i].dearest, &o.Problem)
-	})
-	if quote(least + more); b.obstacle != nil { // priced at nothing, or all of them too dear
-		return quote(least)
-	}
-	return t[:least+more]
-}
-
-// tooMuch reports whether the pay of a unit cannot be counted.
-func tooMuch(r job.Rates, p *job.Problem) bool {
-	_, err := r.Pay(p.UnitFLOPs(), p.StepBytes*uint64(p.Steps))
-	return err != nil
+// afford prices an order for the team that a price of at most limit pays.
+func (s *stock) afford(b *bid, t members, o *job.Order, limit uint64) members {
+	terms := s.terms(b, o)
+	n, p, err := terms.Afford(len(t), func(n int) job.Rates { return t[n-1].dearest }, limit)
+	s.priced(b, terms, p, err)
+	return t[:n]
 }
 
 // quote prices an order at the rates of the dearest of a team.
 func (s *stock) quote(b *bid, o *job.Order, dearest job.Rates) {
-	p, terms := &o.Problem, &o.Conditions
-	s.work++
-	b.quote, b.obstacle = job.NewQuote(p, terms, dearest, b.fee, s.rules.Tariff)
-	if b.obstacle == nil {
-		// A provider with a long record is audited least, and its bond is highest.
-		var bond job.Bond
-		bond, b.obstacle = b.quote.Bond(p, terms, &s.rules, 0, terms.Audited(math.MaxUint64))
-		b.bond = bond.Amount
-	}
+	terms := s.terms(b, o)
+	p, err := terms.At(dearest)
+	s.priced(b, terms, p, err)
 }
 
-// team is providers, the cheapest for an order's units first. Offers share it, so it is not changed.
-type team []member
+func (s *stock) terms(b *bid, o *job.Order) *team.Terms {
+	return &team.Terms{Order: o, FeeBps: b.fee, Rules: &s.rules}
+}
+
+func (s *stock) priced(b *bid, t *team.Terms, p team.Price, err error) {
+	s.work += t.Quotes
+	b.quote, b.bond, b.obstacle = p.Quote, p.Bond, err
+}
+
+// members are providers, the cheapest for an order's units first. Offers share them, so they are not changed.
+type members []member
 
 // member is a provider of a team.
 type member struct {
@@ -406,13 +390,13 @@ type member struct {
 // rank returns the providers behind offers. Those behind the offer that an order is leased to compute
 // it. Places of replicas are drawn from those behind all offers: a lead could fill its own cluster
 // with accomplices.
-func (s *stock) rank(p *job.Problem, clusters []cluster) team {
+func (s *stock) rank(p *job.Problem, clusters []cluster) members {
 	n := 0
 	for i := range clusters {
 		n += len(clusters[i].providers)
 	}
 	s.work += n
-	t := make(team, 0, n)
+	t := make(members, 0, n)
 	for i := range clusters {
 		for j := range clusters[i].providers {
 			x := member{Candidate: &clusters[i].providers[j]}
@@ -431,7 +415,7 @@ func (s *stock) rank(p *job.Problem, clusters []cluster) team {
 }
 
 // sum enters the dearest rates of each beginning.
-func (t team) sum() team {
+func (t members) sum() members {
 	for i := range t {
 		t[i].dearest = ratesOf(t[i].Candidate)
 		if i > 0 {
@@ -442,7 +426,7 @@ func (t team) sum() team {
 }
 
 // without returns a team without some of its members.
-func (s *stock) without(t team, some func(*member) bool) team {
+func (s *stock) without(t members, some func(*member) bool) members {
 	s.work += len(t) / passed
 	first := 0
 	for first < len(t) && !some(&t[first]) {
@@ -451,7 +435,7 @@ func (s *stock) without(t team, some func(*member) bool) team {
 	if first == len(t) {
 		return t
 	}
-	out := append(make(team, 0, len(t)), t[:first]...)
+	out := append(make(members, 0, len(t)), t[:first]...)
 	for i := first + 1; i < len(t); i++ {
 		if !some(&t[i]) {
 			out = append(out, t[i])
@@ -474,7 +458,7 @@ func (s *stock) referees(owner string) (out []*providerv1.Candidate) {
 func ownerOf(c *providerv1.Candidate) string { return cmp.Or(c.Owner, c.Account) }
 
 // peers returns the members alone.
-func (t team) peers() []*providerv1.Candidate {
+func (t members) peers() []*providerv1.Candidate {
 	out := make([]*providerv1.Candidate, len(t))
 	for i := range t {
 		out[i] = t[i].Candidate

@@ -19,12 +19,12 @@ const (
 
 // fitting are the members of a ranked team that meet what an order needs of each, and what others lack.
 type fitting struct {
-	team team
+	team members
 	lack match.Census
 }
 
 // fit takes those out of a ranked team that do not meet what an order needs of each of them.
-func (s *stock) fit(t team, n *match.Needs) (f fitting) {
+func (s *stock) fit(t members, n *match.Needs) (f fitting) {
 	if f.team = t; !n.AskEach() {
 		return f
 	}
@@ -62,7 +62,7 @@ func (s *stock) capability(p *providerv1.Candidate, n *match.Needs) match.Capabi
 
 // computing returns who of a team may compute an order that a cluster takes. Where every owner of a
 // validator is needed to judge, none of them may have a provider.
-func (s *stock) computing(t team, c *cluster, o *job.Order) team {
+func (s *stock) computing(t members, c *cluster, o *job.Order) members {
 	if k := &o.Conditions; c.referees >= max(k.Auditors, k.Custodians)+k.Copies() {
 		return t
 	}
@@ -71,7 +71,7 @@ func (s *stock) computing(t team, c *cluster, o *job.Order) team {
 }
 
 // suffices returns an error if a team is too slow for an order.
-func (s *stock) suffices(t team, o *job.Order) error {
+func (s *stock) suffices(t members, o *job.Order) error {
 	n := &o.Conditions.Needs
 	if n.Throughput == 0 && n.Deadline == 0 {
 		return nil

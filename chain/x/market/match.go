@@ -19,7 +19,6 @@ import (
 
 // What one block does at most. What is left is for the next blocks.
 const (
-	maxTries     = 64      // open orders that it tries with all offers that it looks at
 	maxRetries   = 64      // orders that it tries again with the clusters that have improved
 	maxLooks     = 256     // orders that it looks at to find those
 	maxBegins    = 4       // offers that it tries for an order, if a lease cannot begin

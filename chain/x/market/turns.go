@@ -2,26 +2,19 @@ package market
 
 import (
 	"context"
-	"time"
 
 	"cosmossdk.io/collections"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/canon"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 )
 
-// An order that nobody has met is tried again after a delay in ms, which doubles each time between
-// these bounds. It is tried earlier when an offer or a cluster has improved: what else changes
-// the answer is the passing of time, and the rules.
-const (
-	firstDelay = int64(10 * time.Second / time.Millisecond)
-	lastDelay  = int64(10 * time.Minute / time.Millisecond)
-)
-
-// turn says when an open order is tried next.
+// turn says when an open order is tried next. It is tried earlier when an offer or a cluster has improved: what else
+// changes the answer is the passing of time, and the rules.
 type turn struct {
 	Tried bool   // with every offer, at least once
 	At    int64  // protocol time in ms
@@ -95,7 +88,7 @@ func (t turns) failed(ctx context.Context, number uint64, seen window) error {
 	}
 	switch {
 	case seen.whole || x.From != "" && seen.has(x.From):
-		x.Delay = min(max(2*x.Delay, firstDelay), lastDelay)
+		x.Delay = book.Wait(x.Delay)
 		x.Tried, x.At, x.From = true, module.Now(ctx)+x.Delay, ""
 	case x.From == "":
 		x.From = string(seen.from)
@@ -136,13 +129,13 @@ func (m matcher) due(ctx context.Context) (out []canon.Hash, err error) {
 			if ready {
 				lists[i] = append(lists[i], id)
 			}
-			return len(lists[i]) == maxTries, err
+			return len(lists[i]) == book.MaxTries, err
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	for i := sdk.UnwrapSDKContext(ctx).BlockHeight() % 2; len(out) < maxTries && len(lists[0])+len(lists[1]) > 0; i = 1 - i {
+	for i := sdk.UnwrapSDKContext(ctx).BlockHeight() % 2; len(out) < book.MaxTries && len(lists[0])+len(lists[1]) > 0; i = 1 - i {
 		if l := lists[i]; len(l) > 0 {
 			out, lists[i] = append(out, l[0]), l[1:]
 		}
