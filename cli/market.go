@@ -6,18 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/cosmos/gogoproto/jsonpb"
 	"github.com/spf13/cobra"
 
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/market"
 )
 
 func (r *reader) market() *cobra.Command {
 	var watch bool
+	var file string
 	most := 8
 	cmd := &cobra.Command{
 		Use: "market", GroupID: "network", Args: cobra.NoArgs,
@@ -29,14 +33,20 @@ open orders bid, so that both are higher; tally cost tells the parts for one ord
 
 A trade is a match, at the most that the order can cost. A token is one of text
 that is trained on once; an hour is that of a provider at its tier's lower bound.
-With --watch it is shown again with every block, as one line of JSON each with --json.`,
-		Example: "  tally market --home tally-devnet/consumer\n  tally market --watch --endpoints tally-devnet/endpoints.json\n  tally market --json | jq .prices.gflop.p50_utally",
+With --watch it is shown again with every block, as one line of JSON each with --json.
+
+With --certificate it looks for a clearing of the auction under way that is worth more than
+what the chain finds by itself, and than what others have posted. Anybody may post it.`,
+		Example: "  tally market --home tally-devnet/consumer\n  tally market --watch --endpoints tally-devnet/endpoints.json\n  tally market --json | jq .prices.gflop.p50_utally\n  tally market --certificate clearing.json",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			ctx := cmd.Context()
 			if err := r.dial(ctx); err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, r.close()) }()
+			if file != "" {
+				return r.writeClearing(ctx, file)
+			}
 			if watch {
 				return r.watchMarket(ctx, most)
 			}
@@ -50,7 +60,79 @@ With --watch it is shown again with every block, as one line of JSON each with -
 	r.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&watch, "watch", false, "show it again with every block, until Ctrl-C")
 	cmd.Flags().Var(within(&most, 1, market.Most), "limit", "lines of a list")
+	cmd.Flags().StringVar(&file, "certificate", "", "look for the best clearing of the auction under way, and write its certificate to this file")
 	return cmd
+}
+
+// writeClearing looks for the best clearing of the auction under way, and writes its certificate.
+func (r *reader) writeClearing(ctx context.Context, file string) error {
+	f, err := market.Clear(ctx, r.role.Chain.Conn)
+	if err != nil {
+		return err
+	}
+	text, err := (&jsonpb.Marshaler{OrigName: true}).MarshalToString(f.Message)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		return err
+	}
+	return r.e.show(f, func(w io.Writer) { tellFound(w, f, file) })
+}
+
+func tellFound(w io.Writer, f *market.Found, file string) {
+	fmt.Fprintf(w, "Clearing %d: %s, %s; it takes certificates until %s\n", f.Clearing, several(f.Demands, "order"), several(f.Sellers, "seller"), moment(f.Closes))
+	fmt.Fprintf(w, "  found     %v in %s\n", consume.Amount(f.Welfare), several(int(f.Trades), "trade"))
+	fmt.Fprintf(w, "  the chain %v\n", consume.Amount(f.Fallback))
+	if f.Posted > 0 {
+		fmt.Fprintf(w, "  posted    %v\n", consume.Amount(f.Posted))
+	}
+	if f.Better {
+		fmt.Fprintf(w, "It is better. Post it:\n  tally tx auction post-clearing %s -y\n", file)
+	} else {
+		fmt.Fprintln(w, "There is nothing to gain by posting it")
+	}
+}
+
+// tellAuction shows what is bid at auctions, and what the last clearings came to.
+func tellAuction(w io.Writer, a *market.Auction, most int) {
+	if a == nil || len(a.Tiers)+len(a.Cleared) == 0 {
+		return
+	}
+	switch {
+	case a.Clearing > 0:
+		fmt.Fprintf(w, "Auction: clearing %d is under way, and takes certificates until %s\n", a.Clearing, moment(a.Closes))
+	default:
+		fmt.Fprintf(w, "Auction: the next clearing begins once something is offered and wanted, from %s on\n", moment(a.Next))
+	}
+	table(w, "TIER\tWANTED GFLOP\tORDERS\tOFFERED GFLOP\tSELLERS\tLEAST ASK", len(a.Tiers), most, func(i int) string {
+		t := &a.Tiers[i]
+		return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d", t.Tier, t.Wanted, t.Orders, t.Offered, t.Sellers, t.Ask)
+	})
+	type row struct {
+		c *auctionv1.Cleared
+		t *auctionv1.ClearedTier
+	}
+	var rows []row
+	for i := range a.Cleared {
+		for j := range a.Cleared[i].Tiers {
+			if t := &a.Cleared[i].Tiers[j]; t.Sold > 0 {
+				rows = append(rows, row{&a.Cleared[i], t})
+			}
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "Last clearings in which something was sold, newest first")
+	table(w, "CLEARING\tTIER\tSOLD GFLOP\tOF OFFERED\tPRICE/GFLOP\tLEASES\tTIME", len(rows), most, func(i int) string {
+		c, t := rows[i].c, rows[i].t
+		price := fmt.Sprint(t.Low)
+		if t.High > t.Low {
+			price += fmt.Sprintf("–%d", t.High)
+		}
+		return fmt.Sprintf("%d\t%s\t%d\t%d\t%s\t%d\t%s", c.Number, t.Tier, t.Sold, t.Offered, price, c.Leased, moment(c.ClosedAt))
+	})
 }
 
 // clear empties a terminal's screen.
@@ -96,6 +178,7 @@ func tellMarket(w io.Writer, v *market.View, most int, pictures bool) {
 	tellOffers(w, v.Offers, most)
 	tellOpen(w, v.Orders, most)
 	tellDepth(w, v.Depth, pictures)
+	tellAuction(w, v.Auction, most)
 	tellTrades(w, v, most, pictures)
 }
 

@@ -177,7 +177,9 @@ func (r *reader) showOrder(ctx context.Context, text string) (*shown, error) {
 		s.Outcome = &out
 		return s, err
 	}
-	if now.Status == marketv1.STATUS_OPEN {
+	if now.Status == marketv1.STATUS_OPEN && o.Conditions.Auction {
+		s.Progress += "; it waits for a clearing, which tally market shows"
+	} else if now.Status == marketv1.STATUS_OPEN {
 		x, err := q.Explain(ctx, &marketv1.QueryExplainRequest{Order: id.String()})
 		if err != nil {
 			return nil, fmt.Errorf("offers for order %s: %w", id.Short(), err)

@@ -40,6 +40,7 @@ var services = map[string]string{
 	"bank":     "cosmos.bank.v1beta1.Query",
 	"provider": "tally.provider.v1.Query",
 	"market":   "tally.market.v1.Query",
+	"auction":  "tally.auction.v1.Query",
 	"work":     "tally.work.v1.Query",
 	"dispute":  "tally.dispute.v1.Query",
 	"beacon":   "tally.beacon.v1.Query",
@@ -62,6 +63,12 @@ var questions = []question{
 	{"market", "Orders", "Orders, oldest first", "tally query market orders --status open"},
 	{"market", "Order", "One order and what became of it", "tally query market order 3f09…"},
 	{"market", "Trades", "The last trades, newest first: orders that met offers, and their prices", "tally query market trades --limit 20"},
+	{"auction", "Params", "The rules of auctions", "tally query auction params"},
+	{"auction", "Capacities", "What providers sell at auctions", "tally query auction capacities"},
+	{"auction", "Capacity", "What one provider sells at auctions", "tally query auction capacity tally1…"},
+	{"auction", "Demands", "What open orders ask of auctions", "tally query auction demands"},
+	{"auction", "Clearing", "The clearing under way, with all that is bid in it", "tally query auction clearing"},
+	{"auction", "Cleared", "The last clearings, newest first", "tally query auction cleared --limit 5"},
 	{"market", "Explain", "What each offer asks for an order, and why it does not meet it", "tally query market explain 3f09…"},
 	{"work", "Lease", "One lease, without its units", "tally query work lease 3f09…"},
 	{"work", "Leases", "Leases: all, or by phase or participant", "tally query work leases --participant tally1… --live"},
@@ -150,6 +157,7 @@ next_key of one is the --page-key of the next, and there are no totals.`,
 		"bank":                "tally query bank all-balances tally1…",
 		"provider":            "tally query provider peers",
 		"market":              "tally query market offers",
+		"auction":             "tally query auction cleared --limit 5",
 		"work":                "tally query work leases",
 		"dispute":             "tally query dispute disputes --open",
 		"power":               "tally query power validators",
@@ -338,7 +346,7 @@ func arguments(use string) cobra.PositionalArgs {
 		if len(args) < len(names) {
 			return fmt.Errorf("%s is missing", names[len(args)])
 		}
-		if len(args) > len(names) {
+		if len(args) > len(names) && !strings.HasSuffix(names[len(names)-1], "...") {
 			return fmt.Errorf("%q is too much: want %d arguments", args[len(names)], len(names))
 		}
 		return nil

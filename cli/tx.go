@@ -22,6 +22,8 @@ import (
 
 	chainaddress "github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/wire"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -123,6 +125,29 @@ var messages = map[string][]message{
 				return &beaconv1.MsgSetKey{Account: from, Key: key.Public().(ed25519.PublicKey)}, nil
 			}},
 	},
+	"auction": {
+		{"sell LOT...", "Sell capacity at auctions, in place of what was on sale: tier, GFLOP, and the least price of one in utally",
+			"tally tx auction sell C:5000@800 --home ~/.tally -y",
+			func(from string, args []string) (proto.Message, error) {
+				lots, err := wire.ParseLots(args)
+				return &auctionv1.MsgSell{Provider: from, Lots: lots}, err
+			}},
+		{"post-clearing FILE", "Post a certificate for the clearing under way", "tally market --certificate clearing.json && tally tx auction post-clearing clearing.json --home tally-devnet/consumer -y",
+			func(from string, args []string) (proto.Message, error) {
+				m := &auctionv1.MsgPostClearing{}
+				err := readParams(args[0], m)
+				m.Poster = from
+				return m, err
+			}},
+		{"withdraw-capacity", "Sell nothing more at auctions; leases go on", "tally tx auction withdraw-capacity --home ~/.tally -y",
+			func(from string, _ []string) (proto.Message, error) {
+				return &auctionv1.MsgSell{Provider: from}, nil
+			}},
+		updateParams("auction", "auctions", func(from, file string) (proto.Message, error) {
+			m := &auctionv1.MsgUpdateParams{Authority: from}
+			return m, readParams(file, &m.Params)
+		}),
+	},
 	"market": {
 		{"cancel-order ORDER", "Take back an order that met no offer yet", "tally tx market cancel-order 3f09… --home tally-devnet/consumer -y",
 			func(from string, args []string) (proto.Message, error) {
@@ -220,6 +245,7 @@ whether a block took the transaction. ORDER is an order's id, or the beginning o
 		"beacon":              "tally tx beacon set-key beacon.pem -y",
 		"policy":              "tally tx policy vote 3 yes -y",
 		"dispute":             "tally tx dispute update-params rules.json -y",
+		"auction":             "tally tx auction sell C:5000@800 -y",
 		"market":              "tally tx market cancel-order 3f09… -y",
 	})
 }

@@ -1,8 +1,6 @@
 package market
 
 import (
-	"fmt"
-	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -39,24 +37,12 @@ func Time(n, runs int) (took Took, err error) {
 			took.Bytes = after.TotalAlloc - before.TotalAlloc
 		}
 		begun = cputime.Used()
-		if _, err := Check(b, cert); err != nil {
+		if _, err := auction.Check(b, auction.Params{}, cert); err != nil {
 			return took, err
 		}
 		took.Check = append(took.Check, cputime.Used()-begun)
 	}
 	return took, nil
-}
-
-// Check checks a certificate of the midpoint rule, all at once.
-func Check(b *auction.Book, cert *auction.Certificate) (*auction.Outcome, error) {
-	k, err := auction.NewChecker(b, auction.Params{}, cert)
-	if err != nil {
-		return nil, err
-	}
-	if done, err := k.Step(math.MaxInt); !done {
-		return nil, fmt.Errorf("the certificate is not accepted: %w", err)
-	}
-	return k.Outcome(), nil
 }
 
 // searched is how many measures are tried for a posted clearing.

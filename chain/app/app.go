@@ -38,6 +38,7 @@ import (
 	bankkeeper "github.com/cosmos/cosmos-sdk/x/bank/keeper"
 	feegrantkeeper "github.com/cosmos/cosmos-sdk/x/feegrant/keeper"
 
+	"github.com/tally-network/tally/chain/x/auction"
 	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
@@ -65,6 +66,7 @@ type App struct {
 	Power    *power.Keeper
 	Beacon   *beacon.Keeper
 	Provider *provider.Keeper
+	Auction  *auction.Keeper
 	Market   *market.Keeper
 	Work     *work.Keeper
 	Dispute  *dispute.Keeper

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/x/auction"
 	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
@@ -24,6 +25,7 @@ import (
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -53,6 +55,7 @@ type Genesis struct {
 	Work       workv1.Params       // rules for leases; zero: the defaults
 	Dispute    disputev1.Params    // rules of disputes; zero: the defaults
 	Policy     policyv1.Params     // rules of votes; zero: the defaults
+	Auction    auctionv1.Params    // rules of auctions; zero: the defaults
 	Authority  string              // account that may change these rules; empty: that of the policy, for which votes of power speak
 }
 
@@ -112,6 +115,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 		work.Name:            leases,
 		dispute.Name:         disputes,
 		policy.Name:          g.votes(),
+		auction.Name:         g.auctions(),
 	} {
 		if state[name], err = a.Codec.MarshalJSON(part); err != nil {
 			return nil, fmt.Errorf("write genesis of %s: %w", name, err)
@@ -132,6 +136,16 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 		return nil, err
 	}
 	return doc, doc.ValidateAndComplete()
+}
+
+// auctions returns the rules of auctions, at which nothing is on sale.
+func (g Genesis) auctions() *auctionv1.GenesisState {
+	out := auction.DefaultGenesis()
+	out.Authority = g.Authority
+	if g.Auction != (auctionv1.Params{}) {
+		out.Params = g.Auction
+	}
+	return out
 }
 
 // votes returns the rules of votes, and who votes until power suffices: the validators.

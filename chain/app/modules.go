@@ -29,6 +29,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/x/auction"
 	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
@@ -38,6 +39,7 @@ import (
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/supply"
 	"github.com/tally-network/tally/chain/x/work"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
@@ -51,7 +53,7 @@ import (
 // ours names our modules in the order in which they begin and end a block and
 // are initialised: a module comes after those whose state it reads. Block, which
 // tells the time, comes first.
-var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, market.Name, work.Name, dispute.Name, policy.Name}
+var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, market.Name, work.Name, auction.Name, dispute.Name, policy.Name}
 
 // accounts are those that no key controls, with what they may do.
 var accounts = []*authv1.ModuleAccountPermission{
@@ -68,7 +70,7 @@ var accounts = []*authv1.ModuleAccountPermission{
 
 // governed are the messages that a vote of computing power can execute. No other is signed by the policy's account.
 var governed = []sdk.Msg{
-	&blockv1.MsgUpdateParams{}, &disputev1.MsgUpdateParams{}, &policyv1.MsgUpdateParams{}, &providerv1.MsgUpdateParams{},
+	&auctionv1.MsgUpdateParams{}, &blockv1.MsgUpdateParams{}, &disputev1.MsgUpdateParams{}, &policyv1.MsgUpdateParams{}, &providerv1.MsgUpdateParams{},
 	&workv1.MsgUpdateParams{},
 }
 
@@ -97,15 +99,19 @@ func (a *App) wire() []Module {
 	a.Policy = policy.NewKeeper(a.Codec, a.store(policy.Name), policy.Needs{
 		Bank: a.Bank, Burner: a.Supply, Power: a.Power, Router: a.MsgServiceRouter(),
 	}, governed...)
+	a.Auction = auction.NewKeeper(a.Codec, a.store(auction.Name), a.Provider, a.Work)
+	a.Market.Tell(a.Auction)
 	a.Work.Tell(a.Dispute)
 	a.Power.Tell(a.Policy)
+	orders := market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Power)
 	return []Module{
 		block.NewModule(a.Block),
 		supply.NewModule(a.Supply, a.CheckInvariants),
 		power.NewModule(a.Power),
 		beacon.NewModule(a.Beacon),
 		provider.NewModule(a.Provider),
-		market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Power),
+		orders,
+		auction.NewModule(a.Auction, orders),
 		work.NewModule(a.Work, a.Dispute, a.Beacon),
 		dispute.NewModule(a.Dispute),
 		policy.NewModule(a.Policy),

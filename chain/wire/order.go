@@ -27,7 +27,7 @@ func OrderToProto(o *job.Order) marketv1.Order {
 			MaxPrice: c.MaxPrice, ExpiresMs: c.Expires, MinProviders: uint32(c.MinProviders), Validator: c.Validator,
 			Auditors: uint32(c.Auditors), AuditSegments: uint32(c.AuditSegments),
 			AuditFloor: uint32(c.AuditFloor), TopSegments: uint32(c.TopSegments), Custodians: uint32(c.Custodians), CodedBytes: c.CodedBytes,
-			UnitTimeoutMs: c.UnitTimeout, UnitWindowMs: c.UnitWindow, WindowMs: c.Window, Speculate: uint32(c.Speculate), Credit: c.Credit, Replicas: uint32(c.Replicas),
+			UnitTimeoutMs: c.UnitTimeout, UnitWindowMs: c.UnitWindow, WindowMs: c.Window, Speculate: uint32(c.Speculate), Credit: c.Credit, Auction: c.Auction, Replicas: uint32(c.Replicas),
 			Needs: needsToProto(&c.Needs),
 		},
 	}
@@ -56,7 +56,7 @@ func OrderFromProto(m *marketv1.Order) (job.Order, error) {
 			MaxPrice: c.MaxPrice, Expires: c.ExpiresMs, MinProviders: int(c.MinProviders), Validator: c.Validator,
 			Auditors: int(c.Auditors), AuditSegments: int(c.AuditSegments),
 			AuditFloor: int(c.AuditFloor), TopSegments: int(c.TopSegments), Custodians: int(c.Custodians), CodedBytes: c.CodedBytes,
-			UnitTimeout: c.UnitTimeoutMs, UnitWindow: c.UnitWindowMs, Window: c.WindowMs, Speculate: int(c.Speculate), Credit: c.Credit, Replicas: int(c.Replicas),
+			UnitTimeout: c.UnitTimeoutMs, UnitWindow: c.UnitWindowMs, Window: c.WindowMs, Speculate: int(c.Speculate), Credit: c.Credit, Auction: c.Auction, Replicas: int(c.Replicas),
 		},
 	}
 	needs, err := needsFromProto(&c.Needs)

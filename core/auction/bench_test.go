@@ -40,7 +40,7 @@ func BenchmarkCheck(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := market.Check(book, cert); err != nil {
+				if _, err := auction.Check(book, auction.Params{}, cert); err != nil {
 					b.Fatal(err)
 				}
 			}

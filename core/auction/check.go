@@ -79,6 +79,18 @@ func NewChecker(b *Book, p Params, c *Certificate) (*Checker, error) {
 	return k, nil
 }
 
+// Check checks a certificate, all at once.
+func Check(b *Book, p Params, cert *Certificate) (*Outcome, error) {
+	c, err := NewChecker(b, p, cert)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(c.run(), c.claims()); err != nil {
+		return nil, err
+	}
+	return &c.out, nil
+}
+
 // Step goes on by about n steps, each of which takes less than a microsecond. It returns whether all is checked. An error
 // is final: the certificate is refused.
 func (c *Checker) Step(n int) (done bool, err error) {

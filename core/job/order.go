@@ -102,6 +102,7 @@ type Conditions struct {
 	Window        int64  // ms at the end in which everything can still be challenged
 	Credit        bool   // burn as much as it takes to credit providers with all that they compute
 	Speculate     int    // rounds that work may be ahead of the oldest whose windows are not over; 0: it waits for them
+	Auction       bool   // it takes part in the next clearing, and meets no standing offer
 	Needs         match.Needs
 }
 
@@ -205,6 +206,9 @@ func (o *Order) Check() error {
 	}
 	if n := o.Conditions.TopSegments; n > 0 && o.Problem.Independent() {
 		return fmt.Errorf("%d segments with the largest updates: independent steps update nothing", n)
+	}
+	if err := o.checkAuction(); err != nil {
+		return err
 	}
 	return o.checkSize()
 }
@@ -370,6 +374,7 @@ func (c *Conditions) code(w *canon.Codec) {
 		w.Int(n, 1<<20)
 	}
 	w.Bool(&c.Credit)
+	w.Bool(&c.Auction)
 	for _, n := range []*int64{&c.Expires, &c.UnitTimeout, &c.UnitWindow, &c.Window} {
 		w.I64(n)
 	}

@@ -17,12 +17,17 @@ func (l *Lease) RoundUnits() []Unit {
 }
 
 // Participants returns who has or has had a part in the lease, in account order: its consumer, those in
-// line to lead it, and whoever was given something to do, for which it answers with stake. It only grows.
-// Who may still be drawn is not among them: that may be everybody.
+// line to lead it, whoever has sold it capacity at an auction, and whoever was given something to do, for which it answers with
+// stake. It only grows. Who may still be drawn is not among them: that may be everybody.
 func (l *Lease) Participants() []string {
 	out := []string{l.Order.Consumer}
 	for _, d := range l.Leads {
 		out = append(out, d.Account)
+	}
+	if l.Order.Conditions.Auction {
+		for _, p := range l.Providers {
+			out = append(out, p.Account)
+		}
 	}
 	for _, e := range l.Reserve {
 		out = append(out, e.Account)

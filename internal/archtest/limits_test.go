@@ -46,14 +46,15 @@ const (
 
 var exceptions = map[string]map[string]exception{
 	"files of a package": {
-		"bench": {29, "one file for each group of rows"}, "cli": {36, verbs}, "core/job": {39, lease},
+		"bench": {29, "one file for each group of rows"}, "cli": {36, verbs}, "core/job": {40, lease},
 	},
 	"lines of a package": {
-		"bench": {4690, "one file for each group of rows"}, "cli": {5460, verbs}, "core/job": {8140, lease}, "chain/x/work": {3190, lease},
+		"bench": {4690, "one file for each group of rows"}, "cli": {5600, verbs}, "core/job": {8215, lease}, "chain/x/work": {3190, lease},
 		"format/onnx": {3562, "ONNX's whole schema, read and written"}, "internal/testkit/adversary": {3600, "one file for each kind of message"},
 		"sim": {3210, "one file for each game that is played"},
 	},
 	"fields of a struct": {
+		"chain/app.App":     {21, "one keeper for each module"},
 		"core/dispute.Game": {31, "the whole course of a game, as it is stored"},
 		"core/job.Lease":    {29, lease}, "core/job.Params": {22, "the chain's rules"}, "core/job.Problem": {21, "an order as it is signed"},
 		"cli.validated": {28, chart}, "engine/cpu/asm.KernelSet": {24, "one for each micro-kernel"},
@@ -61,7 +62,7 @@ var exceptions = map[string]map[string]exception{
 	},
 	"methods of a type": {
 		"core/job.Lease":          {242, lease},
-		"chain/x/provider.Keeper": {37, "as modules of Cosmos are"}, "chain/x/work.Keeper": {39, "as modules of Cosmos are"}, "chain/x/dispute.Keeper": {31, "as modules of Cosmos are"},
+		"chain/x/provider.Keeper": {38, "as modules of Cosmos are"}, "chain/x/work.Keeper": {39, "as modules of Cosmos are"}, "chain/x/dispute.Keeper": {31, "as modules of Cosmos are"},
 		"cli.env": {39, verbs}, "engine/cpu/gen.isa": {53, "one for each instruction"}, "engine/cpu/gemm.packer": {32, "one for each layout of an operand"}, "format/onnx.reader": {45, "one for each message of the schema"},
 		"internal/testkit/adversary.composer": {33, "one for each kind of message"}, "internal/testkit/adversary.play": {54, "one for each invariant"},
 		"internal/testkit/nettest.Network": {38, scenes}, "internal/testkit/worktest.Play": {32, scenes},

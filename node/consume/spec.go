@@ -85,8 +85,9 @@ type SpecConditions struct {
 	UnitTimeout Duration      `json:"unitTimeout"`
 	UnitWindow  Duration      `json:"unitWindow"`
 	Window      Duration      `json:"window"`
-	Credit      bool          `json:"credit"`    // burn as much as it takes to credit providers with all that they compute
-	Speculate   Depth         `json:"speculate"` // rounds ahead of those whose windows are over
+	Auction     bool          `json:"auction,omitempty"` // the next clearing, in place of a standing offer
+	Credit      bool          `json:"credit"`            // burn as much as it takes to credit providers with all that they compute
+	Speculate   Depth         `json:"speculate"`         // rounds ahead of those whose windows are over
 	SpecNeeds
 }
 
@@ -234,7 +235,7 @@ func (c *SpecConditions) terms(of int) job.Conditions {
 	t := job.Conditions{
 		MaxPrice: uint64(c.MaxPrice), Expires: ms(c.Expires), MinProviders: c.Providers, Validator: c.Validator,
 		Custodians: c.Custodians, CodedBytes: c.CodedBytes, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
-		Speculate: int(c.Speculate), Credit: c.Credit,
+		Speculate: int(c.Speculate), Credit: c.Credit, Auction: c.Auction,
 	}
 	t.Needs, _ = c.needs() // check has told what is wrong
 	c.Assurance.enter(&t, of)

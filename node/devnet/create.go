@@ -15,6 +15,8 @@ import (
 	cmtjson "github.com/cometbft/cometbft/libs/json"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/x/auction"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -221,12 +223,19 @@ func (n *Network) genesis() error {
 	return nil
 }
 
+// auctions are the rules of auctions for people who do not want to wait.
+var auctions = func() auctionv1.Params {
+	p := auction.DefaultParams()
+	p.PeriodMs, p.WindowMs = 6_000, 2_000
+	return p
+}()
+
 func (n *Network) describe() ([]byte, error) {
 	c := &n.config
 	g := app.Genesis{
 		ChainID: c.Chain, Time: time.Now(), Params: c.Registry, Work: c.Work, Dispute: c.Dispute,
 		Accounts:  []app.Account{{Address: n.Consumer.Home.Address, Balance: c.Funds}},
-		Authority: n.Consumer.Home.Address,
+		Authority: n.Consumer.Home.Address, Auction: auctions,
 	}
 	for _, m := range n.Validators {
 		id, err := m.Home.Identity()

@@ -31,6 +31,7 @@ type Kind string
 const (
 	Computed   Kind = "computed"    // a provider did a step
 	Posted     Kind = "posted"      // a receipt or merge is on chain
+	Sells      Kind = "sells"       // a provider has put capacity on sale at auctions
 	Ready      Kind = "ready"       // a provider has asked for a unit
 	ProvedDraw Kind = "proved draw" // a provider has shown whether an attempt was forced
 	Audited    Kind = "audited"     // an auditor answered

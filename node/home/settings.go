@@ -18,6 +18,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/match"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/states"
 )
@@ -91,6 +92,7 @@ type ProviderSettings struct {
 	Region    string   `yaml:"region,omitempty" doc:"Country in which it computes, in two letters (ISO 3166-1), as DE. It is told to everybody, and proved by nobody, as tags and privacy are."`
 	Tags      []string `yaml:"tags,omitempty" doc:"Rules that it keeps, as gdpr: small letters, digits and dashes."`
 	Privacy   string   `yaml:"privacy,omitempty" doc:"What it promises of files: public (nothing), discreet (to show them to nobody, and to delete them after the order) or enclosed (and to compute where its operator cannot read memory)."`
+	Sell      []string `yaml:"sell,omitempty" doc:"Capacity on sale at auctions, as C:5000@800: tier, GFLOP, and the least price of one in utally. It is on sale again once what was sold of it is computed."`
 	Validator string   `yaml:"validator" doc:"Address of the validator to work under; empty for the one whose offer takes the smallest fee, of several that with the most providers."`
 }
 
@@ -280,6 +282,9 @@ func (p *ProviderSettings) check(f *faults) {
 	if _, err := p.Declared(0); err != nil {
 		f.add("provider", "%v", err)
 	}
+	if _, err := p.Lots(); err != nil {
+		f.add("provider.sell", "%v", err)
+	}
 	if _, err := address.Parse(p.Validator); p.Validator != "" && err != nil {
 		f.add("provider.validator", "%v", err)
 	}
@@ -295,6 +300,14 @@ func (v *ValidatorSettings) Ends() (int64, error) {
 		return 0, fmt.Errorf("%q is no time: write it as 2026-12-31T18:00:00Z", v.OfferEnds)
 	}
 	return at.UnixMilli(), nil
+}
+
+// Lots returns what is on sale at auctions.
+func (p *ProviderSettings) Lots() ([]auctionv1.Lot, error) {
+	if p == nil {
+		return nil, nil
+	}
+	return wire.ParseLots(p.Sell)
 }
 
 // Declared returns what a provider says of itself, for programs that may take so many GB.

@@ -21,6 +21,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/core/job"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/node/client"
@@ -36,6 +37,8 @@ type View struct {
 	Trades []marketv1.Trade `json:"trades"`      // newest first
 	Depth  []Level          `json:"depth"`       // from the highest price down
 	Prices Prices           `json:"prices"`
+
+	Auction *Auction `json:"auction"`
 }
 
 // Offer is a validator's, with what stands behind it.
@@ -99,6 +102,8 @@ type Book struct {
 	Leased []marketv1.BookedOrder
 	Trades []marketv1.Trade
 	Tiers  []providerv1.Tier
+
+	Auction *Auction
 }
 
 // Look reads the market.
@@ -141,7 +146,12 @@ func read(ctx context.Context, node grpc.ClientConn) (b *Book, err error) {
 		return nil, fmt.Errorf("ask for the tiers: %w", err)
 	}
 	b.Tiers = rules.Params.Tiers
-	return b, nil
+	var labels []string
+	for _, t := range b.Tiers {
+		labels = append(labels, t.Label)
+	}
+	b.Auction, err = readAuction(ctx, auctionv1.NewQueryClient(node), labels)
+	return b, err
 }
 
 // providers reads those behind a validator, or all for "".
@@ -159,7 +169,7 @@ func providers(ctx context.Context, q providerv1.QueryClient, lead string) ([]pr
 
 // View makes a view of a book.
 func (b *Book) View() *View {
-	v := &View{Offers: []Offer{}, Orders: []Order{}, Trades: b.Trades, Depth: []Level{}, Prices: b.prices()}
+	v := &View{Offers: []Offer{}, Orders: []Order{}, Trades: b.Trades, Depth: []Level{}, Prices: b.prices(), Auction: b.Auction}
 	leads := map[string]int{}
 	for _, o := range b.Leased {
 		leads[o.Posting.Validator]++

@@ -25,6 +25,7 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/blobs"
@@ -40,7 +41,8 @@ import (
 
 // Options are a provider's own choices.
 type Options struct {
-	Parallel int // units computed at a time; 1 if zero
+	Parallel int             // units computed at a time; 1 if zero
+	Lots     []auctionv1.Lot // on sale at auctions, by tier
 }
 
 type provider struct {
@@ -50,12 +52,15 @@ type provider struct {
 	sends  *tasks.Set // showing forced draws, and asking for units
 	player *disputer.Player
 	idle   map[canon.Hash]int64 // protocol time since when an order has given us nothing, ms
+	lots   []auctionv1.Lot      // on sale at auctions
+	unsold atomic.Bool          // it sells none, and the chain knows
+	sellAt int64                // protocol time of the next look at them, ms
 	speed  atomic.Uint64        // FLOP per second of the last segment that was computed here; 0: none yet
 }
 
 // Run provides until ctx is done.
 func Run(ctx context.Context, env *role.Env, player *disputer.Player, o Options) error {
-	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), loads: env.NewTasks(16), sends: env.NewTasks(4), player: player, idle: map[canon.Hash]int64{}}
+	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), loads: env.NewTasks(16), sends: env.NewTasks(4), player: player, idle: map[canon.Hash]int64{}, lots: o.Lots}
 	defer p.units.Wait()
 	defer p.loads.Wait()
 	defer p.sends.Wait()
@@ -184,6 +189,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 			p.sends.Start(ctx, "ready "+l.Order.ID().String(), func(ctx context.Context) error { return p.ready(ctx, l) })
 		}
 	}
+	p.sell(ctx, b, live)
 	maps.DeleteFunc(p.idle, func(order canon.Hash, _ int64) bool {
 		return !slices.ContainsFunc(live, func(l leases.Lease) bool { return l.Order.ID() == order })
 	})

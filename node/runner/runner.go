@@ -33,12 +33,23 @@ import (
 
 type work = func(context.Context, *role.Env, *disputer.Player) error
 
-var works = map[home.Role][]work{
-	home.Validator: {func(ctx context.Context, env *role.Env, _ *disputer.Player) error { return lead.Run(ctx, env) }, audit.Run},
-	home.Provider: {func(ctx context.Context, env *role.Env, player *disputer.Player) error {
-		return provide.Run(ctx, env, player, provide.Options{})
-	}},
-	home.Challenger: {watch.Run},
+// worksOf returns what a role does, as a home's settings want it.
+func worksOf(r home.Role, s *home.Settings) []work {
+	switch r {
+	case home.Validator:
+		return []work{func(ctx context.Context, env *role.Env, _ *disputer.Player) error { return lead.Run(ctx, env) }, audit.Run}
+	case home.Provider:
+		return []work{func(ctx context.Context, env *role.Env, player *disputer.Player) error {
+			lots, err := s.Provider.Lots()
+			if err != nil {
+				return err
+			}
+			return provide.Run(ctx, env, player, provide.Options{Lots: lots})
+		}}
+	case home.Challenger:
+		return []work{watch.Run}
+	}
+	return nil
 }
 
 // Run registers a home's peer and works until ctx is done, which is no error.
@@ -52,7 +63,7 @@ func Run(ctx context.Context, h *home.Home, env *role.Env) error {
 	group, inner := errgroup.WithContext(ctx)
 	player := disputer.New(inner, env)
 	for _, r := range h.Settings.Roles() {
-		for _, do := range works[r] {
+		for _, do := range worksOf(r, &h.Settings) {
 			group.Go(func() error { return do(inner, env, player) })
 		}
 	}

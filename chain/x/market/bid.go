@@ -14,7 +14,6 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
-	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/canon"
@@ -191,23 +190,15 @@ func (m matcher) nextWindow(ctx context.Context) (sdk.AccAddress, error) {
 // enterCluster enters an offer that was posted below a height, with at most so many of the
 // providers behind it. It says how many it has read.
 func (m matcher) enterCluster(ctx context.Context, s *stock, lead sdk.AccAddress, o marketv1.Offer, below int64, most int) (read int, err error) {
-	if o.Height >= below || most <= 0 || ended(&o, module.Now(ctx)) {
+	if most <= 0 {
 		return 0, nil
 	}
-	c := cluster{offer: o}
-	if err := m.readLead(ctx, &c, lead); err != nil {
+	if entered, err := m.enterLead(ctx, s, lead, o, below); err != nil || !entered {
 		return 0, err
 	}
 	all, err := m.registry.Providers(ctx, lead, turnOf(ctx), most)
-	if err != nil {
-		return 0, err
-	}
-	c.providers, c.referees = m.free(ctx, all), len(s.owners)
-	if s.owners[ownerOf(&c.lead)] {
-		c.referees-- // not its own
-	}
-	s.clusters = append(s.clusters, c)
-	return len(all), nil
+	s.clusters[len(s.clusters)-1].providers = m.free(ctx, all)
+	return len(all), err
 }
 
 // readLead reads the lead of a cluster, and says why it takes no orders now, if it does not.

@@ -77,6 +77,9 @@ func readOrder(x marketv1.GenesisOrder) (id canon.Hash, o job.Order, err error) 
 // one nothing.
 func checkPosting(o *job.Order, p marketv1.Posting) error {
 	most := o.Conditions.MaxPrice
+	if p.Auction != o.Conditions.Auction {
+		return fmt.Errorf("its posting says auction: %v, the order %v", p.Auction, o.Conditions.Auction)
+	}
 	if max(most, p.Deposit) > coin.MaxSupply {
 		return fmt.Errorf("a maximum price of %d utally and a deposit of %d: more than there is", most, p.Deposit)
 	}
@@ -209,13 +212,23 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	return errors.Join(err, k.checkTurns(ctx), k.checkEnds(ctx), k.trades.check(ctx))
 }
 
-// checkTurns: every open order has one turn, and nothing else has.
+// checkTurns: every open order has one turn or waits for auctions, and nothing else has a turn.
 func (k *Keeper) checkTurns(ctx context.Context) error {
 	open, err := module.First(ctx, k.byStatus, opens(), math.MaxInt)
 	if err != nil {
 		return err
 	}
+	waiting, err := k.allAuctioned(ctx)
+	if err != nil {
+		return err
+	}
 	for _, n := range open {
+		if auctioned, err := k.auctioned(ctx, n.K2()); err != nil || auctioned {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		t, err := k.turns.get(ctx, n.K2())
 		if err != nil {
 			return fmt.Errorf("turn of open order %d: %w", n.K2(), err)
@@ -225,8 +238,8 @@ func (k *Keeper) checkTurns(ctx context.Context) error {
 		}
 	}
 	queue, err := module.First(ctx, k.turns.queue, nil, math.MaxInt)
-	if err == nil && len(queue) != len(open) {
-		err = fmt.Errorf("%d orders are open, and %d wait for a turn", len(open), len(queue))
+	if err == nil && len(queue)+waiting != len(open) {
+		err = fmt.Errorf("%d orders are open, %d wait for a turn and %d for auctions", len(open), len(queue), waiting)
 	}
 	return err
 }

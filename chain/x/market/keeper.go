@@ -14,14 +14,18 @@
 // An offer is taken from the block after its own on, so that nobody makes it for an order that it
 // sees coming, and no more once it has ended. Whom a lease draws follows from a later block than its match.
 //
+// An order that takes part in auctions waits for a clearing in place of an offer, and x/auction has its lease begun by
+// [Module.Lends].
+//
 // Invariants: the escrows of all orders add up to the balance of the module's
 // account; an open order has its maximum price and its deposit in escrow, an ended one nothing.
-// Every open order has one turn. The trades are the last ones, without a gap.
+// Every open order has one turn, or waits for auctions. The trades are the last ones, without a gap.
 //
 // Call [NewKeeper] and [NewModule]. x/work takes money out of an order's escrow by
-// [Keeper.Pay], [Keeper.Burn] and [Keeper.Tax], and ends it by [Keeper.Settle].
+// [Keeper.Pay], [Keeper.Burn] and [Keeper.Tax], and ends it by [Keeper.Settle]. [Keeper.Tell] names who takes the orders of
+// auctions.
 //
-// Source: core/book for the rule of the match; docs/spec/lease.md.
+// Source: core/book for the rule of the match; docs/spec/lease.md and market.md.
 package market
 
 import (
@@ -68,6 +72,7 @@ type Keeper struct {
 	refunded collections.KeySet[collections.Pair[int64, uint64]] // that ended without a lease, by when
 	turns    turns
 	cursor   collections.Item[[]byte] // account from which the next block looks at offers, if there are too many for one
+	auction  Auction
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -109,6 +114,9 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, burne
 	return k
 }
 
+// Tell names who takes the orders that ask for auctions.
+func (k *Keeper) Tell(a Auction) { k.auction = a }
+
 // PostOrder enters a checked order and locks its maximum price and a deposit.
 func (k *Keeper) PostOrder(ctx context.Context, o *job.Order, deposit uint64) (canon.Hash, error) {
 	id := o.ID()
@@ -138,10 +146,15 @@ func (k *Keeper) PostOrder(ctx context.Context, o *job.Order, deposit uint64) (c
 	now := module.Now(ctx)
 	p := marketv1.Posting{
 		Number: number, Status: marketv1.STATUS_OPEN, Escrow: locked, Deposit: deposit,
-		PostedAt: now, Height: c.BlockHeight(), ExpiresAt: now + o.Conditions.Expires,
+		PostedAt: now, Height: c.BlockHeight(), ExpiresAt: now + o.Conditions.Expires, Auction: o.Conditions.Auction,
 	}
 	if err := k.enter(ctx, id, o, p); err != nil {
 		return id, err
+	}
+	if p.Auction {
+		if err := k.auction.Enter(ctx, number, o); err != nil {
+			return id, err
+		}
 	}
 	return id, module.Emit(ctx, &marketv1.EventPosted{Order: id.String(), Consumer: o.Consumer, Locked: locked, Deposit: deposit, ExpiresAt: p.ExpiresAt})
 }
@@ -179,14 +192,7 @@ func (k *Keeper) put(ctx context.Context, id canon.Hash, before, after marketv1.
 		if err := k.byStatus.Set(ctx, collections.Join(int32(after.Status), after.Number)); err != nil {
 			return err
 		}
-		expiry, err := collections.Join(after.ExpiresAt, after.Number), error(nil)
-		switch marketv1.STATUS_OPEN {
-		case after.Status:
-			err = errors.Join(k.expiries.Set(ctx, expiry), k.turns.set(ctx, after.Number, turn{At: after.PostedAt}))
-		case before.Status:
-			err = errors.Join(k.expiries.Remove(ctx, expiry), k.turns.remove(ctx, after.Number))
-		}
-		if err != nil {
+		if err := k.waits(ctx, before, after); err != nil {
 			return err
 		}
 		if leaseless(after.Status) {
@@ -196,6 +202,23 @@ func (k *Keeper) put(ctx context.Context, id canon.Hash, before, after marketv1.
 		}
 	}
 	return k.postings.Set(ctx, id[:], after)
+}
+
+// waits enters an order that is open now among those that wait, or removes one that is no more. One that takes part in
+// auctions has no turn.
+func (k *Keeper) waits(ctx context.Context, before, after marketv1.Posting) error {
+	expiry := collections.Join(after.ExpiresAt, after.Number)
+	switch {
+	case after.Status == marketv1.STATUS_OPEN && after.Auction:
+		return k.expiries.Set(ctx, expiry)
+	case after.Status == marketv1.STATUS_OPEN:
+		return errors.Join(k.expiries.Set(ctx, expiry), k.turns.set(ctx, after.Number, turn{At: after.PostedAt}))
+	case before.Status == marketv1.STATUS_OPEN && after.Auction:
+		return errors.Join(k.expiries.Remove(ctx, expiry), k.auction.Leave(ctx, after.Number))
+	case before.Status == marketv1.STATUS_OPEN:
+		return errors.Join(k.expiries.Remove(ctx, expiry), k.turns.remove(ctx, after.Number))
+	}
+	return nil
 }
 
 // leaseless reports whether an order has ended without a lease.

@@ -159,5 +159,10 @@ func (s msgServer) CancelOrder(ctx context.Context, m *marketv1.MsgCancelOrder) 
 	case p.Status != marketv1.STATUS_OPEN:
 		return nil, errorsmod.Wrapf(ErrNotOpen, "order %s is %s", id, p.Status)
 	}
+	if p.Auction {
+		if err := s.auction.MayLeave(ctx, p.Number); err != nil {
+			return nil, err
+		}
+	}
 	return &marketv1.MsgCancelOrderResponse{}, s.close(ctx, id, o.Consumer, p, marketv1.STATUS_CANCELLED)
 }

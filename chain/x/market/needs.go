@@ -57,6 +57,14 @@ type Leases interface {
 	Final(ctx context.Context, order canon.Hash) (canon.Hash, error)
 }
 
+// Auction takes the orders that ask for it, by their numbers.
+type Auction interface {
+	Enter(ctx context.Context, number uint64, o *job.Order) error
+	Leave(ctx context.Context, number uint64) error
+	// MayLeave returns an error while the order is in a clearing.
+	MayLeave(ctx context.Context, number uint64) error
+}
+
 // Powers knows the computing power of accounts, in millionths of a ut.
 type Powers interface {
 	Effective(ctx context.Context, account sdk.AccAddress) (uint64, error)

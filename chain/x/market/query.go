@@ -13,6 +13,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/canon"
@@ -29,11 +30,7 @@ func (q queryServer) Offers(ctx context.Context, r *marketv1.QueryOffersRequest)
 }
 
 func (q queryServer) Trades(ctx context.Context, r *marketv1.QueryTradesRequest) (*marketv1.QueryTradesResponse, error) {
-	page := query.PageRequest{Reverse: true}
-	if p := r.Pagination; p != nil {
-		page.Key, page.Offset, page.Limit = p.Key, p.Offset, p.Limit
-	}
-	all, next, err := query.CollectionPaginate(ctx, q.trades.of, &page, func(_ uint64, t marketv1.Trade) (marketv1.Trade, error) { return t, nil })
+	all, next, err := query.CollectionPaginate(ctx, q.trades.of, module.Newest(r.Pagination), func(_ uint64, t marketv1.Trade) (marketv1.Trade, error) { return t, nil })
 	return &marketv1.QueryTradesResponse{Trades: all, Pagination: next}, err
 }
 

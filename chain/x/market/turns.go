@@ -2,6 +2,7 @@ package market
 
 import (
 	"context"
+	"errors"
 
 	"cosmossdk.io/collections"
 
@@ -178,6 +179,9 @@ func (m matcher) waiting(ctx context.Context, most int) (out []canon.Hash, err e
 	}
 	for _, n := range append(early, late...) {
 		t, err := m.turns.get(ctx, n.K2())
+		if errors.Is(err, collections.ErrNotFound) { // it waits for an auction
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

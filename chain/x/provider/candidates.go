@@ -177,6 +177,22 @@ func (c candidates) Candidate(ctx context.Context, validator sdk.AccAddress) (pr
 	return found, err
 }
 
+// Seller returns the candidate that a provider is, or one that nobody wants, and its record of valid units.
+func (k *Keeper) Seller(ctx context.Context, provider sdk.AccAddress) (c providerv1.Candidate, record uint64, err error) {
+	params, err := k.Params(ctx)
+	if err != nil {
+		return c, 0, err
+	}
+	p, err := k.peers.Get(ctx, provider)
+	if errors.Is(err, collections.ErrNotFound) {
+		return providerv1.Candidate{Account: provider.String(), Unanswered: 1}, 0, nil
+	}
+	if c = candidateOf(p); err == nil && !(is(p, providerv1.ROLE_PROVIDER) && hasStake(params, p)) {
+		c.Unanswered++
+	}
+	return c, p.Record, err
+}
+
 // Leads visits the validators that are candidates, in account order: from an account on, until before
 // another.
 func (c candidates) Leads(ctx context.Context, from, until sdk.AccAddress, visit func(sdk.AccAddress) (stop bool, err error)) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/x/feegrant"
 
 	"github.com/tally-network/tally/chain/app"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -56,6 +57,9 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&beaconv1.MsgSetKey{}):          State,
 	sdk.MsgTypeURL(&marketv1.MsgPostOffer{}):       State,
 	sdk.MsgTypeURL(&marketv1.MsgWithdrawOffer{}):   State,
+	sdk.MsgTypeURL(&auctionv1.MsgPostClearing{}):   Once,
+	sdk.MsgTypeURL(&auctionv1.MsgSell{}):           State,
+	sdk.MsgTypeURL(&auctionv1.MsgUpdateParams{}):   State,
 	sdk.MsgTypeURL(&workv1.MsgUpdateParams{}):      State,
 	sdk.MsgTypeURL(&workv1.MsgReady{}):             State,
 	sdk.MsgTypeURL(&workv1.MsgAsk{}):               State, // what was answered may be asked anew, for another fee

@@ -1,0 +1,53 @@
+package wire
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/tally-network/tally/core/auction"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+)
+
+var lotText = regexp.MustCompile(`^([^:@]{1,32}):([0-9]{1,13})@([0-9]{1,13})$`)
+
+// ParseLot reads capacity for sale, written like C:5000@800: tier, GFLOP, and the least price of one in utally.
+func ParseLot(text string) (l auctionv1.Lot, err error) {
+	m := lotText.FindStringSubmatch(text)
+	if m == nil {
+		return l, fmt.Errorf("%.60q sells nothing: write it like C:5000@800, which are tier, GFLOP, and the least price of one in utally", text)
+	}
+	l.Tier = m[1]
+	l.Units, _ = strconv.ParseUint(m[2], 10, 64) // they are short
+	l.Ask, _ = strconv.ParseUint(m[3], 10, 64)
+	if l.Units < 1 || l.Units > auction.MaxUnits || l.Ask < 1 || l.Ask > auction.MaxAsk {
+		return l, fmt.Errorf("%q: GFLOP and price are from 1 to %d", text, uint64(auction.MaxUnits))
+	}
+	return l, nil
+}
+
+// ParseLots reads lots of several tiers, each once, and returns them in order.
+func ParseLots(texts []string) (out []auctionv1.Lot, err error) {
+	for _, text := range texts {
+		l, err := ParseLot(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(x, y auctionv1.Lot) int { return cmp.Compare(x.Tier, y.Tier) })
+	for i := range out {
+		if i > 0 && out[i].Tier == out[i-1].Tier {
+			return nil, fmt.Errorf("tier %s is named twice: sell one lot of it", out[i].Tier)
+		}
+	}
+	if len(out) > auction.Kinds {
+		return nil, fmt.Errorf("%d lots, a provider sells at most %d", len(out), auction.Kinds)
+	}
+	return out, nil
+}
+
+// LotText is the inverse of ParseLot.
+func LotText(l auctionv1.Lot) string { return fmt.Sprintf("%s:%d@%d", l.Tier, l.Units, l.Ask) }

@@ -1,0 +1,336 @@
+package auction
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"cosmossdk.io/collections"
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/auction"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+const (
+	maxCleared = 64 // of the last clearings that are kept
+	gasPlace   = 60 // for each place that a certificate names, and for each step of pricing
+)
+
+// EndBlock takes off sale what has ended, and goes on with clearings.
+func (k *Keeper) EndBlock(ctx context.Context, market Market) error {
+	return errors.Join(k.endCapacities(ctx), k.clear(ctx, market))
+}
+
+// clear opens a clearing if one is due, closes one whose time is over, or begins leases of one that is closed.
+func (k *Keeper) clear(ctx context.Context, market Market) error {
+	p, under, err := k.underWay(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !under:
+		return k.openClearing(ctx)
+	case !p.Closed && module.Now(ctx) >= p.ClosesAt:
+		return k.closeClearing(ctx, &p)
+	case p.Closed:
+		return k.award(ctx, &p, market)
+	}
+	return nil
+}
+
+// openClearing opens a clearing if it is time, and somebody sells what somebody wants.
+func (k *Keeper) openClearing(ctx context.Context) error {
+	after, err := orNone(k.after.Get(ctx))
+	if err != nil || module.Now(ctx) < after {
+		return err
+	}
+	if some, err := module.First(ctx, k.asks, nil, 1); err != nil || len(some) == 0 {
+		return err
+	}
+	params, err := k.rules.Get(ctx)
+	if err != nil {
+		return err
+	}
+	registry, err := k.registry.Params(ctx)
+	if err != nil {
+		return err
+	}
+	c := auctionv1.Clearing{OpenedAt: module.Now(ctx), Params: params}
+	c.ClosesAt = c.OpenedAt + params.WindowMs
+	tiers := registry.Tiers[max(len(registry.Tiers)-auction.Kinds, 0):] // the slowest, if there are more
+	for _, t := range tiers {
+		c.Tiers = append(c.Tiers, t.Label)
+	}
+	if err := k.takeDemands(ctx, &c); err != nil || len(c.Demands) == 0 {
+		return err
+	}
+	if err := k.takeLots(ctx, &c, tiers); err != nil || len(c.Sellers) == 0 {
+		return err
+	}
+	if c.Number, err = k.next.Next(ctx); err != nil {
+		return err
+	}
+	for i := range c.Demands {
+		c.Demands[i].Clearing = c.Number
+		err = errors.Join(err, k.demands.Set(ctx, c.Demands[i].Number, c.Demands[i]))
+	}
+	for _, s := range c.Sellers {
+		err = errors.Join(err, k.edit(ctx, s.Provider, func(x *auctionv1.Capacity) { x.Clearing = c.Number }))
+	}
+	slices.SortFunc(c.Demands, func(x, y auctionv1.Demand) int { return bytes.Compare(x.Order, y.Order) })
+	err = errors.Join(err,
+		k.clearing.Set(ctx, c), k.progress.Set(ctx, auctionv1.Progress{Number: c.Number, ClosesAt: c.ClosesAt}),
+		k.after.Set(ctx, c.OpenedAt+params.PeriodMs))
+	if err != nil {
+		return err
+	}
+	return module.Emit(ctx, &auctionv1.EventClearing{
+		Number: c.Number, Demands: uint32(len(c.Demands)), Sellers: uint32(len(c.Sellers)), ClosesAt: c.ClosesAt,
+	})
+}
+
+// takeDemands takes demands into a clearing: all, or by turns as many as it may have.
+func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing) error {
+	from, err := orNone(k.cursor.Get(ctx))
+	if err != nil {
+		return err
+	}
+	next := uint64(0)
+	take := func(part collections.Ranger[uint64]) error {
+		return k.demands.Walk(ctx, part, func(n uint64, d auctionv1.Demand) (bool, error) {
+			if len(c.Demands) == int(c.Params.MaxDemands) {
+				next = n
+				return true, nil
+			}
+			if d.Tier == "" || slices.Contains(c.Tiers, d.Tier) {
+				c.Demands = append(c.Demands, d)
+			}
+			return false, nil
+		})
+	}
+	if err := take(new(collections.Range[uint64]).StartInclusive(from)); err != nil {
+		return err
+	}
+	if next == 0 && from > 0 {
+		if err := take(new(collections.Range[uint64]).EndExclusive(from)); err != nil {
+			return err
+		}
+	}
+	if next == 0 && from == 0 {
+		return nil
+	}
+	return k.cursor.Set(ctx, next)
+}
+
+// takeLots takes into a clearing the cheapest lots of each tier whose provider may get work now.
+func (k *Keeper) takeLots(ctx context.Context, c *auctionv1.Clearing, tiers []providerv1.Tier) error {
+	sellers, speeds := map[string]*auctionv1.Seller{}, map[string]uint64{}
+	able := func(account sdk.AccAddress) (*auctionv1.Seller, error) {
+		if s, seen := sellers[string(account)]; seen {
+			return s, nil
+		}
+		x, record, err := k.registry.Seller(ctx, account)
+		if err != nil {
+			return nil, err
+		}
+		var s *auctionv1.Seller
+		if k.registry.Free(ctx, x) {
+			s = &auctionv1.Seller{Provider: x.Account, Account: account, Handicap: uint32(uint64(c.Params.DoubtBps) / max(record+1, 1))}
+		}
+		sellers[string(account)], speeds[string(account)] = s, x.Speed
+		return s, nil
+	}
+	for kind, tier := range c.Tiers {
+		asks, err := module.First(ctx, k.asks, collections.NewPrefixedTripleRange[string, uint64, sdk.AccAddress](tier), int(c.Params.MaxLots))
+		if err != nil {
+			return err
+		}
+		for _, a := range asks {
+			s, err := able(a.K3())
+			if err != nil {
+				return err
+			}
+			if s == nil || speeds[string(a.K3())] < tiers[kind].Speed { // a conviction takes the measured speed away
+				continue
+			}
+			x, err := k.capacities.Get(ctx, a.K3())
+			if err != nil {
+				return err
+			}
+			if i := lotOf(&x, tier); i >= 0 && (x.Ends == 0 || x.Ends > module.Now(ctx)) {
+				s.Lots = append(s.Lots, auctionv1.SoldLot{Kind: uint32(kind), Units: x.Lots[i].Units, Ask: a.K2()})
+			}
+		}
+	}
+	for _, account := range slices.Sorted(maps.Keys(sellers)) {
+		if s := sellers[account]; s != nil && len(s.Lots) > 0 {
+			c.Sellers = append(c.Sellers, *s)
+		}
+	}
+	return nil
+}
+
+func lotOf(c *auctionv1.Capacity, tier string) int {
+	return slices.IndexFunc(c.Lots, func(l auctionv1.Lot) bool { return l.Tier == tier })
+}
+
+// edit changes what a provider sells, if it sells anything.
+func (k *Keeper) edit(ctx context.Context, provider string, change func(*auctionv1.Capacity)) error {
+	account, err := address.Parse(provider)
+	if err != nil {
+		return err
+	}
+	before, err := orNone(k.capacities.Get(ctx, account))
+	if err != nil || len(before.Lots) == 0 {
+		return err
+	}
+	after := before
+	after.Lots = slices.Clone(before.Lots)
+	change(&after)
+	return k.replace(ctx, account, &before, &after)
+}
+
+// PostClearing checks a certificate at once: it takes linear time, and its poster pays for it. The best one is kept.
+func (s msgServer) PostClearing(ctx context.Context, m *auctionv1.MsgPostClearing) (*auctionv1.MsgPostClearingResponse, error) {
+	if _, err := address.Parse(m.Poster); err != nil {
+		return nil, err
+	}
+	p, under, err := s.underWay(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case !under || p.Number != m.Clearing || p.Closed || module.Now(ctx) >= p.ClosesAt:
+		return nil, errorsmod.Wrapf(ErrClearing, "clearing %d takes no certificates: tally market --certificate finds the one that does", m.Clearing)
+	}
+	cert, err := wire.CertificateFromProto(&m.Certificate)
+	if err != nil {
+		return nil, errorsmod.Wrap(ErrCertificate, err.Error())
+	}
+	places := len(cert.Tasks)
+	for _, list := range cert.Sellers {
+		places += len(list)
+	}
+	module.Charge(ctx, uint64(places)*gasPlace, "certificate")
+	best, any, err := wire.ClaimOf(&p)
+	if err != nil {
+		return nil, err
+	}
+	if any && !cert.Better(&best) {
+		return nil, errorsmod.Wrapf(ErrCertificate, "a welfare of %d utally in %d trades is no better than what %s has posted, %d in %d", cert.Welfare, cert.Trades, p.Poster, p.Welfare, p.Trades)
+	}
+	c, err := s.clearing.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, rules, err := wire.BookOf(&c)
+	if err != nil {
+		return nil, err
+	}
+	if rules.Rule == auction.Critical { // beside that, each winner's price takes a step for each task
+		module.Charge(ctx, uint64(len(cert.Tasks))*uint64(cert.Trades)*gasPlace, "prices")
+	}
+	if _, err := auction.Check(b, rules, cert); err != nil {
+		return nil, errorsmod.Wrap(ErrCertificate, err.Error())
+	}
+	measure := m.Certificate.Measure
+	p.Measure, p.Welfare, p.Trades, p.Poster = &measure, cert.Welfare, cert.Trades, m.Poster
+	if err := s.progress.Set(ctx, p); err != nil {
+		return nil, err
+	}
+	return &auctionv1.MsgPostClearingResponse{}, module.Emit(ctx, &auctionv1.EventCertificate{Clearing: p.Number, Poster: m.Poster, Welfare: p.Welfare, Trades: p.Trades})
+}
+
+// closeClearing takes the best certificate, or what the chain finds by the measures that it knows if that is better.
+func (k *Keeper) closeClearing(ctx context.Context, p *auctionv1.Progress) error {
+	c, err := k.clearing.Get(ctx)
+	if err != nil {
+		return err
+	}
+	b, rules, err := wire.BookOf(&c)
+	if err != nil {
+		return err
+	}
+	_, own, err := auction.Fallback(b, rules)
+	if err != nil {
+		return err
+	}
+	best, any, err := wire.ClaimOf(p)
+	if err != nil {
+		return err
+	}
+	if !any || own.Better(&best) {
+		p.Measure, p.Welfare, p.Trades, p.Poster = wire.MeasureToProto(own.Measure), own.Welfare, own.Trades, ""
+	}
+	p.Closed = true
+	return k.progress.Set(ctx, *p)
+}
+
+// endClearing lets those age that have lost, and keeps what came of the clearing.
+func (k *Keeper) endClearing(ctx context.Context, p *auctionv1.Progress, c *auctionv1.Clearing, out *auction.Outcome) error {
+	for _, d := range c.Demands {
+		x, err := orNone(k.demands.Get(ctx, d.Number))
+		if err != nil {
+			return err
+		}
+		if x.Number == 0 { // it is leased, or has left the book
+			continue
+		}
+		x.Age = min(x.Age+1, maxAge)
+		if err := k.demands.Set(ctx, d.Number, x); err != nil {
+			return err
+		}
+	}
+	r := clearedOf(p, c, out)
+	r.ClosedAt = module.Now(ctx)
+	err := errors.Join(k.clearing.Remove(ctx), k.progress.Remove(ctx), k.cleared.Set(ctx, r.Number, r))
+	if r.Number > maxCleared {
+		err = errors.Join(err, k.cleared.Remove(ctx, r.Number-maxCleared))
+	}
+	if err != nil {
+		return err
+	}
+	return module.Emit(ctx, &auctionv1.EventCleared{Cleared: r})
+}
+
+// maxAge bounds what is counted of lost clearings.
+const maxAge = 1 << 20
+
+// clearedOf sums up a clearing.
+func clearedOf(p *auctionv1.Progress, c *auctionv1.Clearing, out *auction.Outcome) auctionv1.Cleared {
+	r := auctionv1.Cleared{
+		Number: c.Number, OpenedAt: c.OpenedAt, Demands: uint32(len(c.Demands)), Sellers: uint32(len(c.Sellers)),
+		Trades: uint32(len(out.Trades)), Leased: p.Leased, Welfare: out.Welfare, Poster: p.Poster,
+	}
+	for _, t := range c.Tiers {
+		r.Tiers = append(r.Tiers, auctionv1.ClearedTier{Tier: t})
+	}
+	for i := range c.Demands {
+		t := &r.Tiers[wire.KindOf(c, c.Demands[i].Tier)]
+		t.Demanded += c.Demands[i].Units
+	}
+	for i := range c.Sellers {
+		for _, l := range c.Sellers[i].Lots {
+			r.Tiers[l.Kind].Offered += l.Units
+		}
+	}
+	for i := range out.Trades {
+		t, d := &out.Trades[i], &c.Demands[out.Trades[i].Task]
+		x := &r.Tiers[t.Fills[0].Kind]
+		price := t.Due[t.Fills[0].Kind] / d.Units
+		if x.Sold == 0 || price < x.Low {
+			x.Low = price
+		}
+		x.High = max(x.High, price)
+		x.Sold += d.Units
+		x.Paid += price * d.Units
+	}
+	return r
+}

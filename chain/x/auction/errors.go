@@ -1,0 +1,11 @@
+package auction
+
+import errorsmod "cosmossdk.io/errors"
+
+// The errors of the module. Codes are part of the protocol: never reuse one.
+var (
+	ErrCapacity    = errorsmod.Register(Name, 2, "unusable capacity")
+	ErrDemand      = errorsmod.Register(Name, 3, "unusable demand")
+	ErrClearing    = errorsmod.Register(Name, 4, "the clearing under way")
+	ErrCertificate = errorsmod.Register(Name, 5, "the certificate is not taken")
+)

@@ -1,0 +1,117 @@
+// Package auction sells the capacity of providers to batch orders, in clearings that the chain checks and carries out.
+//
+// Providers put lots of a tier on sale, each with the least price of a unit. Orders that ask for auctions demand units of a
+// tier, all or none. When it is time a clearing opens with what is bid then, and nothing of that changes until it is over. Until
+// it closes anybody may post certificates (core/auction), which are checked at once. Then leases begin, as many in a
+// block as it has room for, and who has lost is one clearing older.
+//
+// What wins follows from the bids and one measure. So the measure alone is kept, and each block makes the outcome anew.
+//
+// Invariants: every open order that asks for auctions has one demand, and no other has; what is sold is taken off; a
+// clearing is stored as long as it is under way. No money is here: x/market has it in escrow.
+//
+// Call [NewKeeper] and [NewModule].
+//
+// Source: docs/spec/auction.md; Distribute.AI, §4.
+package auction
+
+import (
+	"context"
+	"errors"
+
+	"cosmossdk.io/collections"
+	"cosmossdk.io/core/store"
+	errorsmod "cosmossdk.io/errors"
+
+	"github.com/cosmos/cosmos-sdk/codec"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/module"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+)
+
+// Name is the module's name.
+const Name = "auction"
+
+// ask is a key of the index of lots: the cheapest of a tier come first.
+type ask = collections.Triple[string, uint64, sdk.AccAddress]
+
+// Keeper holds what is bid, and the clearing under way.
+type Keeper struct {
+	registry Registry
+	leases   Leases
+
+	rules      module.Rules[auctionv1.Params]
+	capacities collections.Map[sdk.AccAddress, auctionv1.Capacity]
+	asks       collections.KeySet[ask]
+	ends       collections.KeySet[collections.Pair[int64, sdk.AccAddress]] // of capacities that end
+	demands    collections.Map[uint64, auctionv1.Demand]                   // by the order's number
+
+	clearing collections.Item[auctionv1.Clearing] // large: it is read where progress says so
+	progress collections.Item[auctionv1.Progress]
+	cleared  collections.Map[uint64, auctionv1.Cleared]
+	next     collections.Sequence     // number of the next clearing
+	after    collections.Item[int64]  // protocol time before which none begins
+	cursor   collections.Item[uint64] // number of the order from which the next one takes demands
+}
+
+// NewKeeper returns a keeper over the given store.
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, r Registry, l Leases) *Keeper {
+	sb := collections.NewSchemaBuilder(svc)
+	k := &Keeper{
+		registry: r, leases: l,
+
+		rules:      module.RulesOf(sb, 0, 1, codec.CollValue[auctionv1.Params](cdc), func(_, p auctionv1.Params) error { return CheckParams(p) }),
+		capacities: collections.NewMap(sb, collections.NewPrefix(2), "capacities", sdk.AccAddressKey, codec.CollValue[auctionv1.Capacity](cdc)),
+		asks: collections.NewKeySet(sb, collections.NewPrefix(3), "asks",
+			collections.TripleKeyCodec(collections.StringKey, collections.Uint64Key, sdk.AccAddressKey)),
+		ends:     collections.NewKeySet(sb, collections.NewPrefix(4), "capacity_ends", collections.PairKeyCodec(collections.Int64Key, sdk.AccAddressKey)),
+		demands:  collections.NewMap(sb, collections.NewPrefix(5), "demands", collections.Uint64Key, codec.CollValue[auctionv1.Demand](cdc)),
+		clearing: collections.NewItem(sb, collections.NewPrefix(6), "clearing", codec.CollValue[auctionv1.Clearing](cdc)),
+		progress: collections.NewItem(sb, collections.NewPrefix(7), "progress", codec.CollValue[auctionv1.Progress](cdc)),
+		cleared:  collections.NewMap(sb, collections.NewPrefix(8), "cleared", collections.Uint64Key, codec.CollValue[auctionv1.Cleared](cdc)),
+		next:     collections.NewSequence(sb, collections.NewPrefix(9), "next_clearing"),
+		after:    collections.NewItem(sb, collections.NewPrefix(10), "clearing_after", collections.Int64Value),
+		cursor:   collections.NewItem(sb, collections.NewPrefix(11), "clearing_cursor", collections.Uint64Value),
+	}
+	module.Seal(sb)
+	return k
+}
+
+// orNone makes of an entry that is not there one of nothing.
+func orNone[T any](x T, err error) (T, error) {
+	if errors.Is(err, collections.ErrNotFound) {
+		var none T
+		return none, nil
+	}
+	return x, err
+}
+
+// underWay returns how far the clearing is that is under way, if any is.
+func (k *Keeper) underWay(ctx context.Context) (p auctionv1.Progress, under bool, err error) {
+	p, err = orNone(k.progress.Get(ctx))
+	return p, p.Number != 0, err
+}
+
+// mayChange returns an error if something is in the clearing under way.
+func (k *Keeper) mayChange(ctx context.Context, what string, clearing uint64) error {
+	p, under, err := k.underWay(ctx)
+	if err != nil || !under || p.Number != clearing {
+		return err
+	}
+	return errorsmod.Wrapf(ErrClearing, "%s is in clearing %d: try again once it is over, soon after protocol time %d ms", what, p.Number, p.ClosesAt)
+}
+
+// MayLeave returns an error while an order is in the clearing under way.
+func (k *Keeper) MayLeave(ctx context.Context, number uint64) error {
+	d, err := orNone(k.demands.Get(ctx, number))
+	if err != nil {
+		return err
+	}
+	return k.mayChange(ctx, "the order", d.Clearing)
+}
+
+// Leave lets go of what an order asked that is open no more.
+func (k *Keeper) Leave(ctx context.Context, number uint64) error {
+	return k.demands.Remove(ctx, number)
+}

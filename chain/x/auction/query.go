@@ -1,0 +1,70 @@
+package auction
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	"github.com/cosmos/cosmos-sdk/types/query"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+)
+
+type queryServer struct{ *Keeper }
+
+func (q queryServer) Params(ctx context.Context, _ *auctionv1.QueryParamsRequest) (*auctionv1.QueryParamsResponse, error) {
+	p, err := q.rules.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := q.rules.Authority(ctx)
+	return &auctionv1.QueryParamsResponse{Params: p, Authority: authority}, err
+}
+
+func (q queryServer) Capacities(ctx context.Context, r *auctionv1.QueryCapacitiesRequest) (*auctionv1.QueryCapacitiesResponse, error) {
+	all, page, err := query.CollectionPaginate(ctx, q.capacities, r.Pagination,
+		func(_ sdk.AccAddress, c auctionv1.Capacity) (auctionv1.Capacity, error) { return c, nil })
+	return &auctionv1.QueryCapacitiesResponse{Capacities: all, Pagination: page}, err
+}
+
+func (q queryServer) Capacity(ctx context.Context, r *auctionv1.QueryCapacityRequest) (*auctionv1.QueryCapacityResponse, error) {
+	account, err := address.Parse(r.Provider)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	c, err := orNone(q.capacities.Get(ctx, account))
+	if err != nil {
+		return nil, err
+	}
+	c.Provider = r.Provider
+	p, under, err := q.underWay(ctx)
+	return &auctionv1.QueryCapacityResponse{Capacity: c, Stands: under && p.Number == c.Clearing}, err
+}
+
+func (q queryServer) Demands(ctx context.Context, r *auctionv1.QueryDemandsRequest) (*auctionv1.QueryDemandsResponse, error) {
+	all, page, err := query.CollectionPaginate(ctx, q.demands, r.Pagination,
+		func(_ uint64, d auctionv1.Demand) (auctionv1.Demand, error) { return d, nil })
+	return &auctionv1.QueryDemandsResponse{Demands: all, Pagination: page}, err
+}
+
+func (q queryServer) Clearing(ctx context.Context, _ *auctionv1.QueryClearingRequest) (*auctionv1.QueryClearingResponse, error) {
+	next, err := orNone(q.after.Get(ctx))
+	if err != nil {
+		return nil, err
+	}
+	p, under, err := q.underWay(ctx)
+	if err != nil || !under {
+		return &auctionv1.QueryClearingResponse{NextAt: next}, err
+	}
+	c, err := q.clearing.Get(ctx)
+	return &auctionv1.QueryClearingResponse{Clearing: &c, Progress: &p, NextAt: next}, err
+}
+
+func (q queryServer) Cleared(ctx context.Context, r *auctionv1.QueryClearedRequest) (*auctionv1.QueryClearedResponse, error) {
+	all, next, err := query.CollectionPaginate(ctx, q.cleared, module.Newest(r.Pagination), func(_ uint64, c auctionv1.Cleared) (auctionv1.Cleared, error) { return c, nil })
+	return &auctionv1.QueryClearedResponse{Cleared: all, Pagination: next}, err
+}

@@ -1,0 +1,160 @@
+package market
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"cosmossdk.io/collections"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/book"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/team"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// Lends returns what a block begins leases of auctions by. lend begins that of an open order, with these providers at
+// their prices, under the offer with the smallest fee, of at most so many bps. room reports whether the block has
+// time for another.
+func (m Module) Lends(ctx context.Context) (lend func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32) error, room func() bool, err error) {
+	s, err := m.matcher.leadStock(ctx)
+	return func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32) error {
+		return m.matcher.lend(ctx, &s, order, sellers, feeBps)
+	}, func() bool { return s.work < maxWeighed }, err
+}
+
+func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []providerv1.Candidate, feeBps uint32) error {
+	o, p, err := m.Order(ctx, id)
+	if err != nil {
+		return err
+	}
+	if p.Status != marketv1.STATUS_OPEN || p.ExpiresAt <= module.Now(ctx) {
+		return fmt.Errorf("the order is %s, and waits until protocol time %d ms", p.Status, p.ExpiresAt)
+	}
+	t := make(members, len(sellers))
+	for i := range sellers {
+		t[i] = member{Candidate: &sellers[i]}
+	}
+	t = t.sum()
+	terms := team.Terms{Order: &o, FeeBps: uint64(feeBps), Rules: &s.rules} // at most
+	q, err := terms.At(t[len(t)-1].dearest)
+	if err != nil {
+		return err
+	}
+	x, err := s.leading(&o, t, &q, feeBps)
+	if err != nil {
+		return err
+	}
+	s.work += beginning * (len(t) + len(s.validators))
+	if err := m.begin(ctx, s, x, id, &o, p); err != nil {
+		return err
+	}
+	return m.refresh(ctx, s, x.Validator)
+}
+
+// Auctioned returns how many open orders ask for auctions.
+func (m Module) Auctioned(ctx context.Context) (int, error) { return m.matcher.allAuctioned(ctx) }
+
+func (k *Keeper) allAuctioned(ctx context.Context) (n int, err error) {
+	err = k.byStatus.Walk(ctx, opens(), func(at collections.Pair[int32, uint64]) (bool, error) {
+		asks, err := k.auctioned(ctx, at.K2())
+		if asks {
+			n++
+		}
+		return false, err
+	})
+	return n, err
+}
+
+// Asks reports whether the order of a number is this one, and open, and asks for auctions.
+func (m Module) Asks(ctx context.Context, number uint64, order canon.Hash) (bool, error) {
+	id, err := m.matcher.byNumber(ctx, number)
+	if err != nil || id != order {
+		return false, err
+	}
+	return m.matcher.auctioned(ctx, number)
+}
+
+func (k *Keeper) auctioned(ctx context.Context, number uint64) (bool, error) {
+	id, err := k.byNumber(ctx, number)
+	if err != nil {
+		return false, err
+	}
+	p, err := k.postings.Get(ctx, id[:])
+	return p.Status == marketv1.STATUS_OPEN && p.Auction, err
+}
+
+// leadStock is the offers of validators that could lead a lease, without the providers behind them.
+func (m matcher) leadStock(ctx context.Context) (s stock, err error) {
+	if s, err = m.rules(ctx); err != nil {
+		return s, err
+	}
+	looked, height := 0, sdk.UnwrapSDKContext(ctx).BlockHeight()
+	look := func(lead sdk.AccAddress) (bool, error) {
+		if looked++; looked > maxLeads || len(s.clusters) == book.MaxOffers {
+			return true, nil
+		}
+		o, err := m.offers.Get(ctx, lead)
+		if errors.Is(err, collections.ErrNotFound) {
+			return false, nil
+		}
+		if err == nil {
+			_, err = m.enterLead(ctx, &s, lead, o, height)
+		}
+		return false, err
+	}
+	from := turnOf(ctx)
+	if err := m.registry.Leads(ctx, from, nil, look); err != nil {
+		return s, err
+	}
+	return s, m.registry.Leads(ctx, nil, from, look)
+}
+
+// leading returns the cheapest offer under which an order can be leased to a team, with what it then costs.
+func (s *stock) leading(o *job.Order, t members, q *team.Price, feeBps uint32) (bid, error) {
+	why := errors.New("no validator offers to lead")
+	var offers []book.Offer
+	w := wants(&o.Conditions)
+	for i := range s.clusters {
+		c := &s.clusters[i]
+		x := book.Offer{Validator: c.offer.Validator, Price: uint64(c.offer.FeeBps), Since: c.offer.Since, Providers: len(t), Referees: c.referees}
+		err := cmp.Or(c.obstacle, c.full, c.puts(q.Bond), w.Meets(x))
+		if err == nil && c.offer.FeeBps > feeBps {
+			err = fmt.Errorf("it takes a fee of %d bps, leases of auctions pay at most %d", c.offer.FeeBps, feeBps)
+		}
+		if err != nil {
+			why = fmt.Errorf("%s: %w", c.offer.Validator, err)
+			continue
+		}
+		offers = append(offers, x)
+	}
+	best, ok := book.Best(w, offers)
+	if !ok {
+		return bid{}, why
+	}
+	i := slices.IndexFunc(s.clusters, func(c cluster) bool { return c.offer.Validator == best.Validator })
+	return bid{Offer: best, owner: ownerOf(&s.clusters[i].lead), fee: uint64(s.clusters[i].offer.FeeBps), quote: q.Quote, bond: q.Bond, team: t}, nil
+}
+
+// enterLead enters an offer that was posted below a height, without the providers behind it, unless it has ended.
+func (m matcher) enterLead(ctx context.Context, s *stock, lead sdk.AccAddress, o marketv1.Offer, below int64) (entered bool, err error) {
+	if o.Height >= below || ended(&o, module.Now(ctx)) {
+		return false, nil
+	}
+	c := cluster{offer: o, referees: len(s.owners)}
+	if err := m.readLead(ctx, &c, lead); err != nil {
+		return false, err
+	}
+	if s.owners[ownerOf(&c.lead)] {
+		c.referees-- // not its own
+	}
+	s.clusters = append(s.clusters, c)
+	return true, nil
+}

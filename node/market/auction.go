@@ -1,0 +1,153 @@
+package market
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/cosmos/gogoproto/grpc"
+
+	"github.com/cosmos/cosmos-sdk/types/query"
+
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/auction"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+	"github.com/tally-network/tally/node/client"
+)
+
+// Auction is what is bid at auctions, and what the last clearings came to.
+type Auction struct {
+	Tiers    []TierBook          `json:"tiers"`              // where anything is bid
+	Next     int64               `json:"next_ms"`            // protocol time before which no clearing begins
+	Clearing uint64              `json:"clearing,omitempty"` // under way
+	Closes   int64               `json:"closes_ms,omitempty"`
+	Cleared  []auctionv1.Cleared `json:"cleared"` // newest first
+}
+
+// TierBook is what is bid for a tier. Units are of 10⁹ floating-point operations.
+type TierBook struct {
+	Tier    string `json:"tier"`
+	Orders  int    `json:"orders"`
+	Wanted  uint64 `json:"wanted_units"`
+	Sellers int    `json:"sellers"`
+	Offered uint64 `json:"offered_units"`
+	Ask     uint64 `json:"ask_utally"` // the least, for a unit
+}
+
+// readAuction reads what is bid. An order that names no tier is shown with the slowest.
+func readAuction(ctx context.Context, q auctionv1.QueryClient, tiers []string) (*Auction, error) {
+	demands, err := client.Pages("demands", Most, func(p *query.PageRequest) ([]auctionv1.Demand, *query.PageResponse, error) {
+		r, err := q.Demands(ctx, &auctionv1.QueryDemandsRequest{Pagination: p})
+		return r.GetDemands(), r.GetPagination(), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	sold, err := client.Pages("capacities", Most, func(p *query.PageRequest) ([]auctionv1.Capacity, *query.PageResponse, error) {
+		r, err := q.Capacities(ctx, &auctionv1.QueryCapacitiesRequest{Pagination: p})
+		return r.GetCapacities(), r.GetPagination(), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	over, err := q.Cleared(ctx, &auctionv1.QueryClearedRequest{Pagination: &query.PageRequest{Limit: lastCleared}})
+	if err != nil {
+		return nil, err
+	}
+	under, err := q.Clearing(ctx, &auctionv1.QueryClearingRequest{})
+	if err != nil {
+		return nil, err
+	}
+	a := &Auction{Tiers: tierBooks(demands, sold, tiers), Next: under.NextAt, Cleared: over.Cleared}
+	if under.Progress != nil {
+		a.Clearing, a.Closes = under.Progress.Number, under.Progress.ClosesAt
+	}
+	return a, nil
+}
+
+// lastCleared is how many clearings a view has.
+const lastCleared = 16
+
+func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []string) []TierBook {
+	books := make([]TierBook, len(tiers))
+	for i, t := range tiers {
+		books[i].Tier = t
+	}
+	of := func(tier string) *TierBook {
+		i := slices.Index(tiers, tier)
+		if tier == "" {
+			i = len(tiers) - 1
+		}
+		if i < 0 {
+			return &TierBook{} // the rules have no such tier any more
+		}
+		return &books[i]
+	}
+	for _, d := range demands {
+		b := of(d.Tier)
+		b.Orders++
+		b.Wanted += d.Units
+	}
+	for _, c := range sold {
+		for _, l := range c.Lots {
+			b := of(l.Tier)
+			b.Sellers++
+			b.Offered += l.Units
+			b.Ask = min(cmp.Or(b.Ask, l.Ask), l.Ask)
+		}
+	}
+	return slices.DeleteFunc(books, func(b TierBook) bool { return b.Orders+b.Sellers == 0 })
+}
+
+// Found is a clearing as somebody may post it, beside what there is without.
+type Found struct {
+	Clearing uint64 `json:"clearing"`
+	Closes   int64  `json:"closes_ms"` // protocol time from which no certificate is taken
+	Demands  int    `json:"demands"`
+	Sellers  int    `json:"sellers"`
+	Welfare  uint64 `json:"welfare_utally"`
+	Trades   uint32 `json:"trades"`
+	Fallback uint64 `json:"fallback_welfare_utally"` // what the chain finds by itself
+	Posted   uint64 `json:"posted_welfare_utally"`   // of the best certificate so far; 0 if there is none
+	Better   bool   `json:"better"`                  // than both
+
+	Message *auctionv1.MsgPostClearing `json:"-"` // without its poster
+}
+
+// ErrNoClearing is returned when no clearing takes certificates.
+var ErrNoClearing = errors.New("no clearing takes certificates now: tally market shows when the next one begins")
+
+// measures is how many a search tries.
+const measures = 300
+
+// Clear looks for the best clearing of what is bid in the one under way.
+func Clear(ctx context.Context, node grpc.ClientConn) (*Found, error) {
+	r, err := auctionv1.NewQueryClient(node).Clearing(ctx, &auctionv1.QueryClearingRequest{})
+	if err != nil {
+		return nil, err
+	}
+	if r.Clearing == nil || r.Progress.Closed {
+		return nil, ErrNoClearing
+	}
+	b, rules, err := wire.BookOf(r.Clearing)
+	if err != nil {
+		return nil, err
+	}
+	_, own, err := auction.Fallback(b, rules)
+	if err != nil {
+		return nil, err
+	}
+	_, cert, err := auction.Search(b, rules, measures)
+	if err != nil {
+		return nil, err
+	}
+	f := &Found{
+		Clearing: r.Clearing.Number, Closes: r.Clearing.ClosesAt, Demands: len(b.Tasks), Sellers: len(b.Providers),
+		Welfare: cert.Welfare, Trades: cert.Trades, Fallback: own.Welfare, Posted: r.Progress.Welfare, Better: cert.Better(own),
+		Message: &auctionv1.MsgPostClearing{Clearing: r.Clearing.Number, Certificate: wire.CertificateToProto(cert)},
+	}
+	best, posted, err := wire.ClaimOf(r.Progress)
+	f.Better = f.Better && (!posted || cert.Better(&best))
+	return f, err
+}
