@@ -266,6 +266,61 @@ func TestPostClearing(t *testing.T) {
 	c.Refuse(auction.ErrClearing, consumer, late)
 }
 
+// An order that wins and can have no lease sits out, so that it does not keep what it wins from others.
+func TestOrderThatCannotBeLeasedSitsOut(t *testing.T) {
+	c := newChain(t)
+	c.Deliver(chaintest.Named("p0"), sell("p0", lot(100, 1000))) // nobody offers to lead
+	c.Deliver(consumer, worktest.Post(batch(1, 4, tally)))
+	for failed := uint32(1); failed < 4; failed++ {
+		if r := finish(t, c); r.Trades != 1 || r.Leased != 0 {
+			t.Fatalf("%+v", r)
+		}
+		r, err := auctionv1.NewQueryClient(c).Demands(context.Background(), &auctionv1.QueryDemandsRequest{})
+		if err != nil || r.Demands[0].Failed != failed {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		until := time.Duration(r.Demands[0].After-module.Now(c.Ctx())) * time.Millisecond
+		if want := auction.DefaultPeriod << (failed - 1); until > want || until < want-time.Second {
+			t.Errorf("after %d failures it sits out for %v, want %v", failed, until, want)
+		}
+		for until > time.Second {
+			step := min(until-time.Second, 20*time.Second)
+			c.NextBlock(step)
+			if until -= step; clearing(t, c).Clearing != nil {
+				t.Fatalf("it is in a clearing, %v before its time", until)
+			}
+		}
+		c.NextBlock(auction.DefaultPeriod)
+		c.NextBlock(time.Second)
+	}
+	finish(t, c)
+	o := batch(1, 4, tally)
+	c.Deliver(consumer, &marketv1.MsgCancelOrder{Consumer: consumer.String(), Order: o.ID().String()})
+}
+
+// Who sells more than its stake stands for is off sale, and the order loses nothing but a clearing.
+func TestSellersWithoutStakeAreTakenOff(t *testing.T) {
+	c := newChain(t)
+	worktest.Offer(c, "v0")
+	c.Deliver(chaintest.Named("p0"), sell("p0", lot(100, 1000)))
+	dear := batch(1, 1, 3000*tally)
+	c.Deliver(consumer, worktest.Post(dear))
+	if r := finish(t, c); r.Trades != 1 || r.Leased != 0 || capacity(t, c, "p0") != 0 {
+		t.Errorf("%+v, and %d units are on sale", r, capacity(t, c, "p0"))
+	}
+	r, err := auctionv1.NewQueryClient(c).Demands(context.Background(), &auctionv1.QueryDemandsRequest{})
+	if err != nil || r.Demands[0].Failed != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	many := batch(2, 1, tally)
+	many.Conditions.Custodians, many.Conditions.Auditors = 16, 1
+	c.Deliver(consumer, worktest.Post(many))
+	c.Deliver(chaintest.Named("p1"), sell("p1", lot(100, 1000)))
+	if x := clearing(t, c).Clearing; x == nil || len(x.Demands) != 1 || x.Demands[0].Number != r.Demands[0].Number {
+		t.Errorf("%+v: an order that wants more custodians than there are takes part", x)
+	}
+}
+
 // What is in a clearing stands until it is over.
 func TestBidsStandDuringAClearing(t *testing.T) {
 	c := crowd(t)

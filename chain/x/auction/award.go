@@ -51,18 +51,24 @@ func (k *Keeper) award(ctx context.Context, p *auctionv1.Progress, market Market
 		if err != nil {
 			return err
 		}
+		able := true
 		err = module.Attempt(ctx, func(ctx context.Context) error {
 			sellers, err := k.sold(ctx, &c, t)
-			if err != nil {
-				return err
+			if able = len(sellers) > 0; err == nil {
+				able, err = lend(ctx, order, sellers, c.Params.FeeBps)
 			}
-			return lend(ctx, order, sellers, c.Params.FeeBps)
+			return err
 		})
 		if err == nil {
 			p.Leased++
 			continue
 		}
-		if err := module.Emit(ctx, &auctionv1.EventObstacle{Clearing: c.Number, Order: order.String(), Reason: err.Error()}); err != nil {
+		if able {
+			err = errors.Join(k.sitOut(ctx, &c, t), k.obstacle(ctx, c.Number, order.String(), err))
+		} else {
+			err = errors.Join(k.takeOff(ctx, &c, t), k.obstacle(ctx, c.Number, order.String(), err))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -70,6 +76,37 @@ func (k *Keeper) award(ctx context.Context, p *auctionv1.Progress, market Market
 		return k.progress.Set(ctx, *p)
 	}
 	return k.endClearing(ctx, p, &c, out)
+}
+
+func (k *Keeper) obstacle(ctx context.Context, clearing uint64, order string, why error) error {
+	return module.Emit(ctx, &auctionv1.EventObstacle{Clearing: clearing, Order: order, Reason: why.Error()})
+}
+
+// sitOut keeps an order out of clearings whose lease could not begin, for twice as long each time: otherwise an order that can have
+// none would keep what it wins from the others.
+func (k *Keeper) sitOut(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) error {
+	d, err := orNone(k.demands.Get(ctx, c.Demands[t.Task].Number))
+	if err != nil || d.Number == 0 {
+		return err
+	}
+	d.After = module.Now(ctx) + c.Params.PeriodMs<<min(d.Failed, maxSitOut)
+	d.Failed = min(d.Failed+1, maxAge)
+	return k.demands.Set(ctx, d.Number, d)
+}
+
+// maxSitOut is how often the time that an order sits out is doubled.
+const maxSitOut = 10
+
+// takeOff takes lots off sale whose sellers cannot take a unit of what they have sold.
+func (k *Keeper) takeOff(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) (err error) {
+	for _, f := range t.Fills {
+		err = errors.Join(err, k.edit(ctx, c.Sellers[f.Provider].Provider, func(have *auctionv1.Capacity) {
+			if i := lotOf(have, c.Tiers[f.Kind]); i >= 0 {
+				have.Lots = slices.Delete(have.Lots, i, i+1)
+			}
+		}))
+	}
+	return err
 }
 
 // sold takes what a trade sells off its providers' capacity, and returns those that may get work now, at its price.

@@ -181,5 +181,5 @@ func (k *Keeper) Enter(ctx context.Context, number uint64, o *job.Order) error {
 		net = min(budget, all) // units are rounded up, so that this may be a little more
 	}
 	id := o.ID()
-	return k.demands.Set(ctx, number, auctionv1.Demand{Number: number, Order: id[:], Tier: tier, Units: units, Budget: budget, Fee: budget - net})
+	return k.demands.Set(ctx, number, auctionv1.Demand{Number: number, Order: id[:], Tier: tier, Units: units, Budget: budget, Fee: budget - net, Referees: uint32(o.Conditions.Bid().Referees)})
 }

@@ -27,7 +27,25 @@ const (
 
 // EndBlock takes off sale what has ended, and goes on with clearings.
 func (k *Keeper) EndBlock(ctx context.Context, market Market) error {
-	return errors.Join(k.endCapacities(ctx), k.clear(ctx, market))
+	if err := k.endCapacities(ctx); err != nil {
+		return err
+	}
+	err := module.Attempt(ctx, func(ctx context.Context) error { return k.clear(ctx, market) })
+	if err == nil {
+		return nil
+	}
+	// A clearing that cannot go on stops no block. Its bids stand for the next one.
+	p, _, reading := k.underWay(ctx)
+	return errors.Join(reading, k.clearing.Remove(ctx), k.progress.Remove(ctx), k.rest(ctx), k.obstacle(ctx, p.Number, "", err))
+}
+
+// rest lets a period pass before the next clearing.
+func (k *Keeper) rest(ctx context.Context) error {
+	params, err := k.rules.Get(ctx)
+	if err != nil {
+		return err
+	}
+	return k.after.Set(ctx, module.Now(ctx)+params.PeriodMs)
 }
 
 // clear opens a clearing if one is due, closes one whose time is over, or begins leases of one that is closed.
@@ -37,7 +55,7 @@ func (k *Keeper) clear(ctx context.Context, market Market) error {
 	case err != nil:
 		return err
 	case !under:
-		return k.openClearing(ctx)
+		return k.openClearing(ctx, market)
 	case !p.Closed && module.Now(ctx) >= p.ClosesAt:
 		return k.closeClearing(ctx, &p)
 	case p.Closed:
@@ -47,12 +65,18 @@ func (k *Keeper) clear(ctx context.Context, market Market) error {
 }
 
 // openClearing opens a clearing if it is time, and somebody sells what somebody wants.
-func (k *Keeper) openClearing(ctx context.Context) error {
+func (k *Keeper) openClearing(ctx context.Context, market Market) error {
 	after, err := orNone(k.after.Get(ctx))
 	if err != nil || module.Now(ctx) < after {
 		return err
 	}
 	if some, err := module.First(ctx, k.asks, nil, 1); err != nil || len(some) == 0 {
+		return err
+	}
+	if some, err := k.anyDemand(ctx); err != nil || !some {
+		return err
+	}
+	if err := k.rest(ctx); err != nil { // whatever comes of it: looking at all bids takes time
 		return err
 	}
 	params, err := k.rules.Get(ctx)
@@ -69,7 +93,11 @@ func (k *Keeper) openClearing(ctx context.Context) error {
 	for _, t := range tiers {
 		c.Tiers = append(c.Tiers, t.Label)
 	}
-	if err := k.takeDemands(ctx, &c); err != nil || len(c.Demands) == 0 {
+	referees, err := market.Referees(ctx)
+	if err != nil {
+		return err
+	}
+	if err := k.takeDemands(ctx, &c, referees); err != nil || len(c.Demands) == 0 {
 		return err
 	}
 	if err := k.takeLots(ctx, &c, tiers); err != nil || len(c.Sellers) == 0 {
@@ -86,9 +114,7 @@ func (k *Keeper) openClearing(ctx context.Context) error {
 		err = errors.Join(err, k.edit(ctx, s.Provider, func(x *auctionv1.Capacity) { x.Clearing = c.Number }))
 	}
 	slices.SortFunc(c.Demands, func(x, y auctionv1.Demand) int { return bytes.Compare(x.Order, y.Order) })
-	err = errors.Join(err,
-		k.clearing.Set(ctx, c), k.progress.Set(ctx, auctionv1.Progress{Number: c.Number, ClosesAt: c.ClosesAt}),
-		k.after.Set(ctx, c.OpenedAt+params.PeriodMs))
+	err = errors.Join(err, k.clearing.Set(ctx, c), k.progress.Set(ctx, auctionv1.Progress{Number: c.Number, ClosesAt: c.ClosesAt}))
 	if err != nil {
 		return err
 	}
@@ -97,20 +123,32 @@ func (k *Keeper) openClearing(ctx context.Context) error {
 	})
 }
 
-// takeDemands takes demands into a clearing: all, or by turns as many as it may have.
-func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing) error {
+// anyDemand reports whether an order waits.
+func (k *Keeper) anyDemand(ctx context.Context) (some bool, err error) {
+	err = k.demands.Walk(ctx, nil, func(uint64, auctionv1.Demand) (bool, error) {
+		some = true
+		return true, nil
+	})
+	return some, err
+}
+
+// maxLooked is how many demands a clearing looks at for each that it may have.
+const maxLooked = 2
+
+// takeDemands takes demands into a clearing that so many referees suffice: all, or by turns as many as it may have.
+func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referees int) error {
 	from, err := orNone(k.cursor.Get(ctx))
 	if err != nil {
 		return err
 	}
-	next := uint64(0)
+	next, looked := uint64(0), 0
 	take := func(part collections.Ranger[uint64]) error {
 		return k.demands.Walk(ctx, part, func(n uint64, d auctionv1.Demand) (bool, error) {
-			if len(c.Demands) == int(c.Params.MaxDemands) {
+			if looked++; len(c.Demands) == int(c.Params.MaxDemands) || looked > maxLooked*int(c.Params.MaxDemands) {
 				next = n
 				return true, nil
 			}
-			if d.Tier == "" || slices.Contains(c.Tiers, d.Tier) {
+			if (d.Tier == "" || slices.Contains(c.Tiers, d.Tier)) && d.After <= c.OpenedAt && int(d.Referees) <= referees {
 				c.Demands = append(c.Demands, d)
 			}
 			return false, nil

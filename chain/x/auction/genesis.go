@@ -33,7 +33,7 @@ func ValidateGenesis(g *auctionv1.GenesisState) error {
 		if len(d.Order) != len(canon.Hash{}) || i > 0 && d.Number <= g.Demands[i-1].Number {
 			return fmt.Errorf("auction genesis: demand of order %d: want each once, by number", d.Number)
 		}
-		if d.Units < 1 || d.Units > auction.MaxUnits || d.Budget > auction.MaxBudget || d.Fee > d.Budget || d.Age > maxAge {
+		if d.Units < 1 || d.Units > auction.MaxUnits || d.Budget > auction.MaxBudget || d.Fee > d.Budget || max(d.Age, d.Failed) > maxAge || d.After < 0 {
 			return fmt.Errorf("auction genesis: demand of order %d: %d units for %d utally with a fee of %d, lost %d times", d.Number, d.Units, d.Budget, d.Fee, d.Age)
 		}
 	}

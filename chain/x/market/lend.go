@@ -21,22 +21,22 @@ import (
 )
 
 // Lends returns what a block begins leases of auctions by. lend begins that of an open order, with these providers at
-// their prices, under the offer with the smallest fee, of at most so many bps. room reports whether the block has
-// time for another.
-func (m Module) Lends(ctx context.Context) (lend func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32) error, room func() bool, err error) {
+// their prices, under the offer with the smallest fee, of at most so many bps. It is not able to if none of the providers
+// can take a unit. room reports whether the block has time for another.
+func (m Module) Lends(ctx context.Context) (lend func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32) (able bool, err error), room func() bool, err error) {
 	s, err := m.matcher.leadStock(ctx)
-	return func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32) error {
+	return func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32) (bool, error) {
 		return m.matcher.lend(ctx, &s, order, sellers, feeBps)
 	}, func() bool { return s.work < maxWeighed }, err
 }
 
-func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []providerv1.Candidate, feeBps uint32) error {
+func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []providerv1.Candidate, feeBps uint32) (able bool, err error) {
 	o, p, err := m.Order(ctx, id)
 	if err != nil {
-		return err
+		return true, err
 	}
 	if p.Status != marketv1.STATUS_OPEN || p.ExpiresAt <= module.Now(ctx) {
-		return fmt.Errorf("the order is %s, and waits until protocol time %d ms", p.Status, p.ExpiresAt)
+		return true, fmt.Errorf("the order is %s, and waits until protocol time %d ms", p.Status, p.ExpiresAt)
 	}
 	t := make(members, len(sellers))
 	for i := range sellers {
@@ -46,17 +46,26 @@ func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []pr
 	terms := team.Terms{Order: &o, FeeBps: uint64(feeBps), Rules: &s.rules} // at most
 	q, err := terms.At(t[len(t)-1].dearest)
 	if err != nil {
-		return err
+		return true, err
+	}
+	if t = s.without(t, func(p *member) bool { return p.Free < q.Bond }); len(t) == 0 {
+		return false, fmt.Errorf("none of those who sold it capacity has the %d utally of stake free that a unit's bond takes", q.Bond)
 	}
 	x, err := s.leading(&o, t, &q, feeBps)
 	if err != nil {
-		return err
+		return true, err
 	}
 	s.work += beginning * (len(t) + len(s.validators))
 	if err := m.begin(ctx, s, x, id, &o, p); err != nil {
-		return err
+		return true, err
 	}
-	return m.refresh(ctx, s, x.Validator)
+	return true, m.refresh(ctx, s, x.Validator)
+}
+
+// Referees returns how many owners of active validators an order has beside the lead's, at most.
+func (m Module) Referees(ctx context.Context) (int, error) {
+	s, err := m.matcher.rules(ctx)
+	return max(len(s.owners)-1, 0), err
 }
 
 // Auctioned returns how many open orders ask for auctions.
