@@ -1,6 +1,7 @@
 package auction
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,24 +52,12 @@ func (k *Keeper) award(ctx context.Context, p *auctionv1.Progress, market Market
 		if err != nil {
 			return err
 		}
-		able := true
-		err = module.Attempt(ctx, func(ctx context.Context) error {
-			sellers, err := k.sold(ctx, &c, t)
-			if able = len(sellers) > 0; err == nil {
-				able, err = lend(ctx, order, sellers, c.Params.FeeBps)
-			}
-			return err
-		})
-		if err == nil {
+		why := k.lease(ctx, lend, &c, t, order)
+		if why == nil {
 			p.Leased++
 			continue
 		}
-		if able {
-			err = errors.Join(k.sitOut(ctx, &c, t), k.obstacle(ctx, c.Number, order.String(), err))
-		} else {
-			err = errors.Join(k.takeOff(ctx, &c, t), k.obstacle(ctx, c.Number, order.String(), err))
-		}
-		if err != nil {
+		if err := k.failed(ctx, &c, t, order, why); err != nil {
 			return err
 		}
 	}
@@ -97,35 +86,74 @@ func (k *Keeper) sitOut(ctx context.Context, c *auctionv1.Clearing, t *auction.T
 // maxSitOut is how often the time that an order sits out is doubled.
 const maxSitOut = 10
 
-// takeOff takes lots off sale whose sellers cannot take a unit of what they have sold.
-func (k *Keeper) takeOff(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) (err error) {
-	for _, f := range t.Fills {
-		err = errors.Join(err, k.edit(ctx, c.Sellers[f.Provider].Provider, func(have *auctionv1.Capacity) {
-			if i := lotOf(have, c.Tiers[f.Kind]); i >= 0 {
-				have.Lots = slices.Delete(have.Lots, i, i+1)
-			}
-		}))
+// failure is why the lease of a trade could not begin.
+type failure struct {
+	why     error
+	missing []auction.Fill // of sellers that cannot take a unit of what they have sold; none if it is the order's fault
+}
+
+// lease begins the lease of one trade, or says why not.
+func (k *Keeper) lease(ctx context.Context, lend lender, c *auctionv1.Clearing, t *auction.Trade, order canon.Hash) *failure {
+	var f failure
+	f.why = module.Attempt(ctx, func(ctx context.Context) error {
+		sellers, missing, err := k.sold(ctx, c, t)
+		if f.missing = missing; err != nil {
+			return err
+		}
+		able, err := lend(ctx, order, sellers, c.Params.FeeBps)
+		if f.missing = nil; !able {
+			f.missing = t.Fills
+		}
+		return err
+	})
+	if f.why == nil {
+		return nil
+	}
+	return &f
+}
+
+// failed lets who is at fault make room: sellers whose lots are taken off sale, or else the order.
+func (k *Keeper) failed(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade, order canon.Hash, f *failure) error {
+	err := k.obstacle(ctx, c.Number, order.String(), f.why)
+	if len(f.missing) == 0 {
+		return errors.Join(err, k.sitOut(ctx, c, t))
+	}
+	for _, x := range f.missing {
+		account, bad := address.Parse(c.Sellers[x.Provider].Provider)
+		if bad != nil {
+			return bad
+		}
+		err = errors.Join(err, k.withdraw(ctx, account, c.Tiers[x.Kind]))
 	}
 	return err
 }
 
-// sold takes what a trade sells off its providers' capacity, and returns those that may get work now, at its price.
-func (k *Keeper) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) (out []providerv1.Candidate, err error) {
-	rates, err := job.CapacityRates(t.Due[t.Fills[0].Kind]/c.Demands[t.Task].Units, c.Params.Balance)
+// Those who sold must still have so much of what the order demands, in percent. Otherwise a crumb of it would be the whole lease.
+const leastSold = 90
+
+// sold takes what a trade sells off its providers' capacity, and returns those that may get work now, at its price, and
+// the fills of the others.
+func (k *Keeper) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) (out []providerv1.Candidate, missing []auction.Fill, err error) {
+	d := &c.Demands[t.Task]
+	rates, err := job.CapacityRates(t.Due[t.Fills[0].Kind]/d.Units, c.Params.Balance)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for _, f := range t.Fills {
+	fills := slices.Clone(t.Fills) // the largest: more sellers than a lease has are too small to matter
+	slices.SortStableFunc(fills, func(x, y auction.Fill) int { return cmp.Compare(y.Units, x.Units) })
+	var have uint64
+	for _, f := range fills[:min(len(fills), maxSellers)] {
 		s := &c.Sellers[f.Provider]
 		account, err := address.Parse(s.Provider)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		x, _, err := k.registry.Seller(ctx, account)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !k.registry.Free(ctx, x) {
+			missing = append(missing, f)
 			continue
 		}
 		err = k.edit(ctx, s.Provider, func(have *auctionv1.Capacity) {
@@ -136,16 +164,16 @@ func (k *Keeper) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Tra
 			}
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		x.UnitPrice, x.BytePrice = rates.GFLOP, rates.GB
-		out = append(out, x)
+		out, have = append(out, x), have+f.Units
 	}
-	switch {
-	case len(out) == 0:
-		return nil, errors.New("none of those who sold it capacity may get work any more")
-	case len(out) > maxSellers:
-		return nil, fmt.Errorf("%d providers sold it capacity, a lease of an auction has at most %d", len(out), maxSellers)
+	if len(missing) > 0 && have < d.Units/100*leastSold {
+		return nil, missing, fmt.Errorf("of %d units that were sold to it %d are left: the others' providers may get no work any more", d.Units, have)
 	}
-	return out, nil
+	return out, missing, nil
 }
+
+// lender is what the market begins leases by.
+type lender = func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32) (able bool, err error)

@@ -71,6 +71,12 @@ func (s msgServer) Sell(ctx context.Context, m *auctionv1.MsgSell) (*auctionv1.M
 	return &auctionv1.MsgSellResponse{}, module.Emit(ctx, &auctionv1.EventCapacity{Capacity: after})
 }
 
+// What a provider has on sale at once is what it computes in so many hours: nobody sells everything to everybody.
+const (
+	sellHours = 4
+	slowest   = 100e9 // FLOP/s of whoever was not measured, or is slower
+)
+
 func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots []auctionv1.Lot) error {
 	peer, err := s.registry.Get(ctx, account)
 	if err != nil {
@@ -83,11 +89,21 @@ func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots
 	if err != nil {
 		return err
 	}
+	x, _, err := s.registry.Seller(ctx, account)
+	if err != nil {
+		return err
+	}
+	if !s.registry.Free(ctx, x) {
+		return errorsmod.Wrapf(ErrCapacity, "%s may get no work now: it is jailed, owes an answer, or its stake is below the minimum", account)
+	}
 	tiers, speed := wire.TiersFromProto(registry.Tiers), wire.SpeedOf(&peer.Pace)
 	for _, l := range lots {
 		least, err := tiers.Least(l.Tier)
 		if err != nil {
 			return errorsmod.Wrap(ErrCapacity, err.Error())
+		}
+		if most := max(speed, slowest) / 1e9 * sellHours * 3600; l.Units > most {
+			return errorsmod.Wrapf(ErrCapacity, "%d units of tier %s: at the speed that you were measured at you compute %d in %d hours, and may sell no more at once", l.Units, l.Tier, most, sellHours)
 		}
 		if speed < least {
 			return errorsmod.Wrapf(ErrCapacity, "tier %s takes %d GFLOP/s, and you were measured at %d: sell in tier %s", l.Tier, least/1e9, speed/1e9, tiers.Of(speed))
@@ -180,6 +196,22 @@ func (k *Keeper) Enter(ctx context.Context, number uint64, o *job.Order) error {
 	if all, err := money.Scale(highest, units, 1); err == nil {
 		net = min(budget, all) // units are rounded up, so that this may be a little more
 	}
+	// An order of less than a unit pays no more than what its own work comes to: otherwise it would bid high for nothing.
+	rates, err := job.CapacityRates(highest, params.Balance)
+	if err != nil {
+		return err
+	}
+	quote, err := job.NewQuote(&o.Problem, &o.Conditions, rates, uint64(params.FeeBps), rules.Tariff)
+	if err != nil {
+		return err
+	}
+	if work, err := money.Times(quote.Unit, o.Problem.Units()); err == nil {
+		net = min(net, work)
+	}
+	if least := 2 * (params.PeriodMs + params.WindowMs); o.Conditions.Expires < least {
+		return errorsmod.Wrapf(ErrDemand, "the order waits for %d ms: let it wait for %d at least, so that it is there when a clearing ends", o.Conditions.Expires, least)
+	}
 	id := o.ID()
-	return k.demands.Set(ctx, number, auctionv1.Demand{Number: number, Order: id[:], Tier: tier, Units: units, Budget: budget, Fee: budget - net, Referees: uint32(o.Conditions.Bid().Referees)})
+	return k.demands.Set(ctx, number, auctionv1.Demand{Number: number, Order: id[:], Tier: tier, Units: units, Budget: budget, Fee: budget - net, Referees: uint32(o.Conditions.Bid().Referees),
+		ExpiresAt: module.Now(ctx) + o.Conditions.Expires})
 }

@@ -148,7 +148,7 @@ func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referee
 				next = n
 				return true, nil
 			}
-			if (d.Tier == "" || slices.Contains(c.Tiers, d.Tier)) && d.After <= c.OpenedAt && int(d.Referees) <= referees {
+			if (d.Tier == "" || slices.Contains(c.Tiers, d.Tier)) && d.After <= c.OpenedAt && d.ExpiresAt > c.ClosesAt+c.Params.PeriodMs && int(d.Referees) <= referees {
 				c.Demands = append(c.Demands, d)
 			}
 			return false, nil
@@ -168,7 +168,7 @@ func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referee
 	return k.cursor.Set(ctx, next)
 }
 
-// takeLots takes into a clearing the cheapest lots of each tier whose provider may get work now.
+// takeLots takes into a clearing the cheapest lots of each tier. Those whose provider may get no work now are off sale.
 func (k *Keeper) takeLots(ctx context.Context, c *auctionv1.Clearing, tiers []providerv1.Tier) error {
 	sellers, speeds := map[string]*auctionv1.Seller{}, map[string]uint64{}
 	able := func(account sdk.AccAddress) (*auctionv1.Seller, error) {
@@ -197,6 +197,9 @@ func (k *Keeper) takeLots(ctx context.Context, c *auctionv1.Clearing, tiers []pr
 				return err
 			}
 			if s == nil || speeds[string(a.K3())] < tiers[kind].Speed { // a conviction takes the measured speed away
+				if err := k.withdraw(ctx, a.K3(), tier); err != nil { // else it would stand before others for good
+					return err
+				}
 				continue
 			}
 			x, err := k.capacities.Get(ctx, a.K3())
@@ -214,6 +217,15 @@ func (k *Keeper) takeLots(ctx context.Context, c *auctionv1.Clearing, tiers []pr
 		}
 	}
 	return nil
+}
+
+// withdraw takes a provider's lot of a tier off sale.
+func (k *Keeper) withdraw(ctx context.Context, provider sdk.AccAddress, tier string) error {
+	return k.edit(ctx, provider.String(), func(have *auctionv1.Capacity) {
+		if i := lotOf(have, tier); i >= 0 {
+			have.Lots = slices.Delete(have.Lots, i, i+1)
+		}
+	})
 }
 
 func lotOf(c *auctionv1.Capacity, tier string) int {
@@ -272,8 +284,8 @@ func (s msgServer) PostClearing(ctx context.Context, m *auctionv1.MsgPostClearin
 	if err != nil {
 		return nil, err
 	}
-	if rules.Rule == auction.Critical { // beside that, each winner's price takes a step for each task
-		module.Charge(ctx, uint64(len(cert.Tasks))*uint64(cert.Trades)*gasPlace, "prices")
+	if rules.Rule == auction.Critical { // beside that, each winner's price takes a step for each task, whatever is claimed
+		module.Charge(ctx, uint64(len(cert.Tasks)*len(cert.Tasks))*gasPlace, "prices")
 	}
 	if _, err := auction.Check(b, rules, cert); err != nil {
 		return nil, errorsmod.Wrap(ErrCertificate, err.Error())
@@ -318,7 +330,7 @@ func (k *Keeper) endClearing(ctx context.Context, p *auctionv1.Progress, c *auct
 		if err != nil {
 			return err
 		}
-		if x.Number == 0 { // it is leased, or has left the book
+		if x.Number == 0 || x.After > c.ClosesAt { // it has left the book, or has won and sits out
 			continue
 		}
 		x.Age = min(x.Age+1, maxAge)

@@ -30,7 +30,7 @@ func ValidateGenesis(g *auctionv1.GenesisState) error {
 		return fmt.Errorf("auction genesis: %w", err)
 	}
 	for i, d := range g.Demands {
-		if len(d.Order) != len(canon.Hash{}) || i > 0 && d.Number <= g.Demands[i-1].Number {
+		if d.Number == 0 || len(d.Order) != len(canon.Hash{}) || i > 0 && d.Number <= g.Demands[i-1].Number {
 			return fmt.Errorf("auction genesis: demand of order %d: want each once, by number", d.Number)
 		}
 		if d.Units < 1 || d.Units > auction.MaxUnits || d.Budget > auction.MaxBudget || d.Fee > d.Budget || max(d.Age, d.Failed) > maxAge || d.After < 0 {

@@ -38,6 +38,9 @@ func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []pr
 	if p.Status != marketv1.STATUS_OPEN || p.ExpiresAt <= module.Now(ctx) {
 		return true, fmt.Errorf("the order is %s, and waits until protocol time %d ms", p.Status, p.ExpiresAt)
 	}
+	if err := cmp.Or(s.rules.Suits(&o), s.rules.Replayable(&o, s.games)); err != nil { // the rules may have changed
+		return true, err
+	}
 	t := make(members, len(sellers))
 	for i := range sellers {
 		t[i] = member{Candidate: &sellers[i]}
