@@ -40,6 +40,7 @@ conditions:
   # assurance: {replicas: 2} # or each unit is computed by as many providers, and compared
   # assurance: {watched: true} # or all runs are executed again
   custodians: 3              # that keep the data
+  # auction: true            # the next clearing of the auction in place of a standing offer
   # and as for tally train: expires, validator, regions, tags, tier and what else providers must
   # have, deadline, unitTimeout, unitWindow, window, speculate, credit`
 
