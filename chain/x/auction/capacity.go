@@ -74,7 +74,7 @@ func (s msgServer) Sell(ctx context.Context, m *auctionv1.MsgSell) (*auctionv1.M
 // What a provider has on sale at once is what it computes in so many hours: nobody sells everything to everybody.
 const (
 	sellHours = 4
-	slowest   = 100e9 // FLOP/s of whoever was not measured, or is slower
+	slowest   = 100_000_000_000 // FLOP/s of whoever was not measured, or is slower
 )
 
 func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots []auctionv1.Lot) error {
@@ -102,7 +102,7 @@ func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots
 		if err != nil {
 			return errorsmod.Wrap(ErrCapacity, err.Error())
 		}
-		if most := max(speed, slowest) / 1e9 * sellHours * 3600; l.Units > most {
+		if most := max(speed, slowest) / 1_000_000_000 * sellHours * 3600; l.Units > most {
 			return errorsmod.Wrapf(ErrCapacity, "%d units of tier %s: at the speed that you were measured at you compute %d in %d hours, and may sell no more at once", l.Units, l.Tier, most, sellHours)
 		}
 		if speed < least {
