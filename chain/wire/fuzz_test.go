@@ -2,16 +2,19 @@ package wire_test
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/cosmos/gogoproto/proto"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/core/tensor"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/worktest"
@@ -221,6 +224,46 @@ func fuzzPair[M any, P interface {
 		m := P(new(M))
 		if proto.Unmarshal(b, m) == nil {
 			check(t, m)
+		}
+	})
+}
+
+// A certificate comes out of a transaction as it went in, or is refused.
+func FuzzCertificate(f *testing.F) {
+	c := auction.Certificate{Measure: auction.Standard, Tasks: []uint32{1, 0}, Welfare: 7, Trades: 1}
+	c.Sellers[2] = []uint32{3}
+	m := wire.CertificateToProto(&c)
+	b, err := proto.Marshal(&m)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m auctionv1.Certificate
+		if proto.Unmarshal(b, &m) != nil {
+			return
+		}
+		c, err := wire.CertificateFromProto(&m)
+		if err != nil {
+			return
+		}
+		again := wire.CertificateToProto(c)
+		if same, err := wire.CertificateFromProto(&again); err != nil || !reflect.DeepEqual(c, same) {
+			t.Fatalf("a certificate changed: %+v, %+v, %v", c, same, err)
+		}
+	})
+}
+
+// What is read as a lot is written as it was read, but for zeros before it.
+func FuzzLot(f *testing.F) {
+	f.Add("C:5000@800")
+	f.Fuzz(func(t *testing.T, text string) {
+		l, err := wire.ParseLot(text)
+		if err != nil {
+			return
+		}
+		if again, err := wire.ParseLot(wire.LotText(l)); err != nil || again != l {
+			t.Fatalf("%q is %+v, and then %+v, %v", text, l, again, err)
 		}
 	})
 }

@@ -193,7 +193,7 @@ func (c *Checker) price() (steps int) {
 	default:
 		t := &c.out.Trades[c.at]
 		if least, found := c.critical(t); found {
-			t.share(&c.rank.b.Tasks[t.Task], t.floor, least)
+			t.share(&c.rank.b.Tasks[t.Task], least)
 			c.at++
 			return 1 + len(t.Fills)
 		}

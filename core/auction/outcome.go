@@ -18,8 +18,8 @@ type Trade struct {
 	Fills []Fill // in the order of kinds, then of sale
 
 	at     int     // its place by rank
-	levels *levels // of Critical: what was sold before it, and its floor
-	floor  uint64
+	floor  uint64  // what it pays at least, if all who sell a kind get as much for a unit
+	levels *levels // of Critical: what was sold before it
 }
 
 // Outcome is a clearing.
@@ -47,7 +47,6 @@ func (c *Checker) accept(i uint32, from, to *levels) int {
 	begin := len(c.fills)
 	trade := Trade{Task: i, at: c.at}
 	var dearest Vector
-	var floor uint64 // what it must pay at least, if all who sell a kind get as much for a unit
 	for k, q := range t.Demand {
 		for s, at := &c.stock[k], from[k]; q > 0; at.at++ {
 			units := min(s.order[at.at].upto-at.units, q)
@@ -62,17 +61,20 @@ func (c *Checker) accept(i uint32, from, to *levels) int {
 			at.units += units
 			q -= units
 		}
-		trade.Due[k] = t.Demand[k] * dearest[k] // within its budget, since scores are no less than asks
-		floor += trade.Due[k]
+	}
+	if c.rank.p.Rule != Literal { // which may take what it could not pay for at the dearest ask
+		for k, q := range t.Demand {
+			trade.Due[k] = q * dearest[k] // within its budget, since scores are no less than asks
+			trade.floor += trade.Due[k]
+		}
 	}
 	trade.Fills = c.fills[begin:len(c.fills):len(c.fills)]
 	switch c.rank.p.Rule {
 	case Midpoint:
-		trade.share(t, floor, floor+(t.net()-floor)/2)
+		trade.share(t, trade.floor+(t.net()-trade.floor)/2)
 	case Literal:
 		trade.literal(t)
 	case Critical:
-		trade.floor = floor
 		at := *from
 		trade.levels = &at
 	}
@@ -81,9 +83,9 @@ func (c *Checker) accept(i uint32, from, to *levels) int {
 	return len(trade.Fills)
 }
 
-// share raises what is due for each kind in proportion, from a floor to a total, and divides it by units. What division
+// share raises what is due for each kind in proportion, from the floor to a total, and divides it by units. What division
 // leaves the buyer keeps.
-func (t *Trade) share(task *Task, floor, total uint64) {
+func (t *Trade) share(task *Task, total uint64) {
 	part := func(of, x, all uint64) uint64 { // ⌊of · x / all⌋ for x ≤ all
 		hi, lo := bits.Mul64(of, x)
 		q, _ := bits.Div64(hi, lo, all)
@@ -91,7 +93,7 @@ func (t *Trade) share(task *Task, floor, total uint64) {
 	}
 	for k, q := range task.Demand {
 		if q > 0 {
-			t.Due[k] += part(total-floor, t.Due[k], floor)
+			t.Due[k] += part(total-t.floor, t.Due[k], t.floor)
 		}
 	}
 	for f := range t.Fills {

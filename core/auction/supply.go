@@ -96,7 +96,7 @@ func (s *stock) takeBy(price func(supply, level, level) (uint64, bool), l *level
 			return next, 0, false
 		}
 		part, ok := price(s[k], l[k], next[k])
-		if score += part; !ok || part > most || score > most { // both are below 2⁶³
+		if score += part; !ok || part > most || score > most { // most is below 2⁶³
 			return next, 0, false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/match"
 	"github.com/tally-network/tally/core/proof"
 )
 
@@ -212,6 +213,32 @@ func TestOrdersOfABatchAreRefused(t *testing.T) {
 		bend(&o)
 		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error about %q, got %v", want, err)
+		}
+	}
+}
+
+// auctioned is a batch order that takes part in auctions.
+func auctioned() Order {
+	o := batchOrder()
+	o.Conditions.Auction, o.Conditions.MinProviders = true, 1
+	return o
+}
+
+func TestAuctionsTakeSomeOrdersAlone(t *testing.T) {
+	tier := auctioned()
+	tier.Conditions.Needs = match.Needs{Tier: "B"}
+	if err := tier.Check(); err != nil {
+		t.Error(err)
+	}
+	for says, bend := range map[string]func(*Order){
+		"sells capacity to batches": func(o *Order) { p := testOrder().Problem; o.Problem = p },
+		"replicas take a standing":  func(o *Order) { o.Conditions.Replicas, o.Conditions.Auditors, o.Conditions.AuditSegments = 2, 0, 0 },
+		"a tier and for nothing":    func(o *Order) { o.Conditions.Needs = match.Needs{Memory: 1} },
+		"other conditions":          func(o *Order) { o.Conditions.MinProviders = 2 },
+	} {
+		o := auctioned()
+		if bend(&o); o.Check() == nil || !strings.Contains(o.Check().Error(), says) {
+			t.Errorf("want %q: %v", says, o.Check())
 		}
 	}
 }

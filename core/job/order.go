@@ -303,6 +303,25 @@ func (c *Conditions) check(segments int) error {
 	)
 }
 
+// checkAuction returns an error unless an order demands what an auction sells: capacity of one tier, any of which is as good as any
+// other.
+func (o *Order) checkAuction() error {
+	c := &o.Conditions
+	others := c.Needs
+	others.Tier = ""
+	switch {
+	case !c.Auction:
+		return nil
+	case o.Problem.Merges():
+		return fmt.Errorf("an auction sells capacity to batches: training orders take a standing offer, without auction: true")
+	case c.Replicas > 0:
+		return fmt.Errorf("an auction sells each unit's capacity once: %d replicas take a standing offer", c.Replicas)
+	case c.MinProviders > 1 || others.AskEach() || others.Most > 0 || others.Throughput > 0 || others.Deadline > 0:
+		return fmt.Errorf("at an auction an order may ask for a tier and for nothing else of providers: other conditions take a standing offer")
+	}
+	return nil
+}
+
 // checkSize bounds what is recorded of a lease: every role reads it whole. Of a unit that
 // is a root for each segment, what each auditor looked at, and what each custodian keeps.
 func (o *Order) checkSize() error {

@@ -82,6 +82,20 @@ func TestCrumbIsNotTheWholeLease(t *testing.T) {
 	}
 }
 
+// However little that is.
+func TestCrumbOfLittleIsNotTheWholeLease(t *testing.T) {
+	c := newChain(t)
+	worktest.Offer(c, "v0")
+	p0 := chaintest.Named("p0")
+	c.Deliver(p0, sell("p0", lot(9, 100)))
+	c.Deliver(chaintest.Named("p1"), sell("p1", lot(1, 101)))
+	c.Deliver(consumer, worktest.Post(batch(1, 1, tally)))
+	c.Deliver(p0, &providerv1.MsgWithdraw{Account: p0.String(), Amount: 1000 * tally})
+	if r := finish(t, c); r.Trades != 1 || r.Leased != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Rules that hold for orders of the book hold for those of auctions.
 func TestUnsuitedOrdersHaveNoLease(t *testing.T) {
 	c := newChain(t, worktest.Rules(func(p *job.Params) {

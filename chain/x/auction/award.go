@@ -12,7 +12,7 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/demand"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -71,20 +71,16 @@ func (k *Keeper) obstacle(ctx context.Context, clearing uint64, order string, wh
 	return module.Emit(ctx, &auctionv1.EventObstacle{Clearing: clearing, Order: order, Reason: why.Error()})
 }
 
-// sitOut keeps an order out of clearings whose lease could not begin, for twice as long each time: otherwise an order that can have
-// none would keep what it wins from the others.
+// sitOut keeps an order out of clearings whose lease could not begin, for twice as long each time.
 func (k *Keeper) sitOut(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) error {
 	d, err := orNone(k.demands.Get(ctx, c.Demands[t.Task].Number))
 	if err != nil || d.Number == 0 {
 		return err
 	}
-	d.After = module.Now(ctx) + c.Params.PeriodMs<<min(d.Failed, maxSitOut)
+	d.After = module.Now(ctx) + auction.SitOut(c.Params.PeriodMs, d.Failed)
 	d.Failed = min(d.Failed+1, maxAge)
 	return k.demands.Set(ctx, d.Number, d)
 }
-
-// maxSitOut is how often the time that an order sits out is doubled.
-const maxSitOut = 10
 
 // failure is why the lease of a trade could not begin.
 type failure struct {
@@ -128,20 +124,17 @@ func (k *Keeper) failed(ctx context.Context, c *auctionv1.Clearing, t *auction.T
 	return err
 }
 
-// Those who sold must still have so much of what the order demands, in percent. Otherwise a crumb of it would be the whole lease.
-const leastSold = 90
-
 // sold takes what a trade sells off its providers' capacity, and returns those that may get work now, at its price, and
 // the fills of the others.
 func (k *Keeper) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) (out []providerv1.Candidate, missing []auction.Fill, err error) {
 	d := &c.Demands[t.Task]
-	rates, err := job.CapacityRates(t.Due[t.Fills[0].Kind]/d.Units, c.Params.Balance)
+	rates, err := demand.Rates(t.Due[t.Fills[0].Kind]/d.Units, c.Params.Balance)
 	if err != nil {
 		return nil, nil, err
 	}
 	fills := slices.Clone(t.Fills) // the largest: more sellers than a lease has are too small to matter
 	slices.SortStableFunc(fills, func(x, y auction.Fill) int { return cmp.Compare(y.Units, x.Units) })
-	var have uint64
+	var left uint64
 	for _, f := range fills[:min(len(fills), maxSellers)] {
 		s := &c.Sellers[f.Provider]
 		account, err := address.Parse(s.Provider)
@@ -167,10 +160,10 @@ func (k *Keeper) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Tra
 			return nil, nil, err
 		}
 		x.UnitPrice, x.BytePrice = rates.GFLOP, rates.GB
-		out, have = append(out, x), have+f.Units
+		out, left = append(out, x), left+f.Units
 	}
-	if len(missing) > 0 && have < d.Units/100*leastSold {
-		return nil, missing, fmt.Errorf("of %d units that were sold to it %d are left: the others' providers may get no work any more", d.Units, have)
+	if len(missing) > 0 && !auction.Enough(left, d.Units) {
+		return nil, missing, fmt.Errorf("of %d units that were sold to it %d are left: the others' providers may get no work any more", d.Units, left)
 	}
 	return out, missing, nil
 }

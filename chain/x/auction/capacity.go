@@ -14,8 +14,8 @@ import (
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/auction"
+	"github.com/tally-network/tally/core/demand"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/core/money"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -71,12 +71,6 @@ func (s msgServer) Sell(ctx context.Context, m *auctionv1.MsgSell) (*auctionv1.M
 	return &auctionv1.MsgSellResponse{}, module.Emit(ctx, &auctionv1.EventCapacity{Capacity: after})
 }
 
-// What a provider has on sale at once is what it computes in so many hours: nobody sells everything to everybody.
-const (
-	sellHours = 4
-	slowest   = 100_000_000_000 // FLOP/s of whoever was not measured, or is slower
-)
-
 func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots []auctionv1.Lot) error {
 	peer, err := s.registry.Get(ctx, account)
 	if err != nil {
@@ -96,17 +90,17 @@ func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots
 	if !s.registry.Free(ctx, x) {
 		return errorsmod.Wrapf(ErrCapacity, "%s may get no work now: it is jailed, owes an answer, or its stake is below the minimum", account)
 	}
-	tiers, speed := wire.TiersFromProto(registry.Tiers), wire.SpeedOf(&peer.Pace)
+	tiers := wire.TiersFromProto(registry.Tiers)
 	for _, l := range lots {
 		least, err := tiers.Least(l.Tier)
 		if err != nil {
 			return errorsmod.Wrap(ErrCapacity, err.Error())
 		}
-		if most := max(speed, slowest) / 1_000_000_000 * sellHours * 3600; l.Units > most {
-			return errorsmod.Wrapf(ErrCapacity, "%d units of tier %s: at the speed that you were measured at you compute %d in %d hours, and may sell no more at once", l.Units, l.Tier, most, sellHours)
+		if most := auction.Sellable(x.Speed); l.Units > most {
+			return errorsmod.Wrapf(ErrCapacity, "%d units of tier %s: at the speed that you were measured at you may sell %d at once", l.Units, l.Tier, most)
 		}
-		if speed < least {
-			return errorsmod.Wrapf(ErrCapacity, "tier %s takes %d GFLOP/s, and you were measured at %d: sell in tier %s", l.Tier, least/1e9, speed/1e9, tiers.Of(speed))
+		if x.Speed < least {
+			return errorsmod.Wrapf(ErrCapacity, "tier %s takes %d GFLOP/s, and you were measured at %d: sell in tier %s", l.Tier, least/1e9, x.Speed/1e9, tiers.Of(x.Speed))
 		}
 	}
 	return nil
@@ -180,38 +174,16 @@ func (k *Keeper) Enter(ctx context.Context, number uint64, o *job.Order) error {
 			return errorsmod.Wrap(ErrDemand, err.Error())
 		}
 	}
-	units, err := o.Problem.Capacity(params.Balance)
+	d, err := demand.Of(o, uint64(params.FeeBps), params.Balance, rules.Tariff)
 	if err != nil {
 		return errorsmod.Wrap(ErrDemand, err.Error())
-	}
-	budget := o.Conditions.MaxPrice
-	if budget > auction.MaxBudget {
-		return errorsmod.Wrapf(ErrDemand, "a maximum price of %d utally, an auction takes at most %d", budget, uint64(auction.MaxBudget))
-	}
-	highest := o.Highest(uint64(params.FeeBps), params.Balance, rules.Tariff)
-	if highest == 0 {
-		return errorsmod.Wrapf(ErrDemand, "a maximum price of %d utally pays nobody for %d units of capacity, beside audits, custodians and fees: raise it", budget, units)
-	}
-	net := budget // if it is more than can be counted
-	if all, err := money.Scale(highest, units, 1); err == nil {
-		net = min(budget, all) // units are rounded up, so that this may be a little more
-	}
-	// An order of less than a unit pays no more than what its own work comes to: otherwise it would bid high for nothing.
-	rates, err := job.CapacityRates(highest, params.Balance)
-	if err != nil {
-		return err
-	}
-	quote, err := job.NewQuote(&o.Problem, &o.Conditions, rates, uint64(params.FeeBps), rules.Tariff)
-	if err != nil {
-		return err
-	}
-	if work, err := money.Times(quote.Unit, o.Problem.Units()); err == nil {
-		net = min(net, work)
 	}
 	if least := 2 * (params.PeriodMs + params.WindowMs); o.Conditions.Expires < least {
 		return errorsmod.Wrapf(ErrDemand, "the order waits for %d ms: let it wait for %d at least, so that it is there when a clearing ends", o.Conditions.Expires, least)
 	}
 	id := o.ID()
-	return k.demands.Set(ctx, number, auctionv1.Demand{Number: number, Order: id[:], Tier: tier, Units: units, Budget: budget, Fee: budget - net, Referees: uint32(o.Conditions.Bid().Referees),
-		ExpiresAt: module.Now(ctx) + o.Conditions.Expires})
+	return k.demands.Set(ctx, number, auctionv1.Demand{
+		Number: number, Order: id[:], Tier: tier, Units: d.Units, Budget: d.Budget, Fee: d.Fee,
+		Referees: uint32(o.Conditions.Bid().Referees), ExpiresAt: module.Now(ctx) + o.Conditions.Expires,
+	})
 }

@@ -181,7 +181,7 @@ func (k *Keeper) takeLots(ctx context.Context, c *auctionv1.Clearing, tiers []pr
 		}
 		var s *auctionv1.Seller
 		if k.registry.Free(ctx, x) {
-			s = &auctionv1.Seller{Provider: x.Account, Account: account, Handicap: uint32(uint64(c.Params.DoubtBps) / max(record+1, 1))}
+			s = &auctionv1.Seller{Provider: x.Account, Account: account, Handicap: auction.Handicap(c.Params.DoubtBps, record)}
 		}
 		sellers[string(account)], speeds[string(account)] = s, x.Speed
 		return s, nil

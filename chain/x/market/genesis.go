@@ -218,15 +218,13 @@ func (k *Keeper) checkTurns(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := k.allAuctioned(ctx)
-	if err != nil {
-		return err
-	}
+	waiting := 0
 	for _, n := range open {
-		if auctioned, err := k.auctioned(ctx, n.K2()); err != nil || auctioned {
-			if err != nil {
-				return err
-			}
+		switch auctioned, err := k.auctioned(ctx, n.K2()); {
+		case err != nil:
+			return err
+		case auctioned:
+			waiting++
 			continue
 		}
 		t, err := k.turns.get(ctx, n.K2())

@@ -72,11 +72,9 @@ func (m Module) Referees(ctx context.Context) (int, error) {
 }
 
 // Auctioned returns how many open orders ask for auctions.
-func (m Module) Auctioned(ctx context.Context) (int, error) { return m.matcher.allAuctioned(ctx) }
-
-func (k *Keeper) allAuctioned(ctx context.Context) (n int, err error) {
-	err = k.byStatus.Walk(ctx, opens(), func(at collections.Pair[int32, uint64]) (bool, error) {
-		asks, err := k.auctioned(ctx, at.K2())
+func (m Module) Auctioned(ctx context.Context) (n int, err error) {
+	err = m.matcher.byStatus.Walk(ctx, opens(), func(at collections.Pair[int32, uint64]) (bool, error) {
+		asks, err := m.matcher.auctioned(ctx, at.K2())
 		if asks {
 			n++
 		}
