@@ -102,6 +102,8 @@ func tellAuction(w io.Writer, a *market.Auction, most int) {
 	switch {
 	case a.Clearing > 0:
 		fmt.Fprintf(w, "Auction: clearing %d is under way, and takes certificates until %s\n", a.Clearing, moment(a.Closes))
+	case a.Next == 0:
+		fmt.Fprintln(w, "Auction: the first clearing begins once something is offered and wanted")
 	default:
 		fmt.Fprintf(w, "Auction: the next clearing begins once something is offered and wanted, from %s on\n", moment(a.Next))
 	}

@@ -224,18 +224,18 @@ func (n *Network) genesis() error {
 }
 
 // auctions are the rules of auctions for people who do not want to wait.
-var auctions = func() auctionv1.Params {
+func auctions() auctionv1.Params {
 	p := auction.DefaultParams()
 	p.PeriodMs, p.WindowMs = 6_000, 2_000
 	return p
-}()
+}
 
 func (n *Network) describe() ([]byte, error) {
 	c := &n.config
 	g := app.Genesis{
 		ChainID: c.Chain, Time: time.Now(), Params: c.Registry, Work: c.Work, Dispute: c.Dispute,
 		Accounts:  []app.Account{{Address: n.Consumer.Home.Address, Balance: c.Funds}},
-		Authority: n.Consumer.Home.Address, Auction: auctions,
+		Authority: n.Consumer.Home.Address, Auction: auctions(),
 	}
 	for _, m := range n.Validators {
 		id, err := m.Home.Identity()

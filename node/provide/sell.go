@@ -14,8 +14,12 @@ import (
 	"github.com/tally-network/tally/node/leases"
 )
 
-// sellPause is the protocol time, in ms, between two looks at what is on sale.
-const sellPause = 10_000
+// sellPause is the protocol time, in ms, between two looks at what is on sale. A refusal costs a fee, so each doubles
+// it, up to some hours.
+const (
+	sellPause    = 10_000
+	maxDoublings = 10
+)
 
 // sell keeps on sale at auctions what the settings say. Capacity that was sold is on sale again once no lease of an auction is
 // under way: so a machine never owes more than once what it offers.
@@ -26,7 +30,7 @@ func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease
 	if p.unsold.Load() || busy || b.Time < p.sellAt {
 		return
 	}
-	p.sellAt = b.Time + sellPause
+	p.sellAt = b.Time + sellPause<<min(p.refused.Load(), maxDoublings)
 	p.sends.Start(ctx, "sell capacity", p.restock)
 }
 
@@ -42,8 +46,10 @@ func (p *provider) restock(ctx context.Context) error {
 		return nil
 	}
 	if err := p.env.Send(ctx, &auctionv1.MsgSell{Provider: me, Lots: p.lots}); err != nil {
+		p.refused.Add(1)
 		return fmt.Errorf("offer capacity at auctions: %w", err)
 	}
+	p.refused.Store(0)
 	if len(p.lots) == 0 {
 		return nil
 	}
