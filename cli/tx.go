@@ -25,7 +25,6 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
-	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -60,10 +59,6 @@ var messages = map[string][]message{
 				_, err := chainaddress.Parse(args[0])
 				return &providerv1.MsgDeclareOwner{Account: from, Owner: args[0]}, err
 			}},
-		updateParams("provider", "the registry", func(from, file string) (proto.Message, error) {
-			m := &providerv1.MsgUpdateParams{Authority: from}
-			return m, readParams(file, &m.Params)
-		}),
 	},
 	"work": {
 		{"ask ORDER UNIT ATTEMPT CUSTODIAN", "Ask a custodian to show that it keeps what it attested to; the files of an order are unit \"files\"", "tally tx work ask 3f09… 3 0 tally1… --home tally-devnet/consumer -y",
@@ -84,16 +79,6 @@ var messages = map[string][]message{
 				}
 				return &workv1.MsgAsk{Sender: from, Order: args[0], Unit: uint32(unit), Attempt: uint32(attempt), Custodian: args[3]}, nil
 			}},
-		updateParams("work", "leases", func(from, file string) (proto.Message, error) {
-			m := &workv1.MsgUpdateParams{Authority: from}
-			return m, readParams(file, &m.Params)
-		}),
-	},
-	"dispute": {
-		updateParams("dispute", "disputes", func(from, file string) (proto.Message, error) {
-			m := &disputev1.MsgUpdateParams{Authority: from}
-			return m, readParams(file, &m.Params)
-		}),
 	},
 	"policy": {
 		{"propose FILE", "Propose to change rules; the deposit comes back unless the vote vetoes it or too few take part",
@@ -135,7 +120,7 @@ var messages = map[string][]message{
 		{"post-clearing FILE", "Post a certificate for the clearing under way", "tally market --certificate clearing.json && tally tx auction post-clearing clearing.json --home tally-devnet/consumer -y",
 			func(from string, args []string) (proto.Message, error) {
 				m := &auctionv1.MsgPostClearing{}
-				err := readParams(args[0], m)
+				err := readMessage(args[0], m)
 				m.Poster = from
 				return m, err
 			}},
@@ -143,10 +128,6 @@ var messages = map[string][]message{
 			func(from string, _ []string) (proto.Message, error) {
 				return &auctionv1.MsgSell{Provider: from}, nil
 			}},
-		updateParams("auction", "auctions", func(from, file string) (proto.Message, error) {
-			m := &auctionv1.MsgUpdateParams{Authority: from}
-			return m, readParams(file, &m.Params)
-		}),
 	},
 	"market": {
 		{"cancel-order ORDER", "Take back an order that met no offer yet", "tally tx market cancel-order 3f09… --home tally-devnet/consumer -y",
@@ -160,19 +141,9 @@ var messages = map[string][]message{
 	},
 }
 
-// updateParams is the message by which the authority of genesis replaces the rules of
-// a module.
-func updateParams(module, of string, build func(from, file string) (proto.Message, error)) message {
-	return message{
-		"update-params FILE", "Replace the rules of " + of + ", as their authority",
-		fmt.Sprintf("tally query %s params --json | jq .params > rules.json # and edit it\ntally tx %s update-params rules.json -y", module, module),
-		func(from string, args []string) (proto.Message, error) { return build(from, args[0]) },
-	}
-}
-
 // readProposal reads a proposal from a file, whose messages name their types.
 func readProposal(from, file string) (proto.Message, error) {
-	text, err := bounded.ReadFile(file, maxRules)
+	text, err := bounded.ReadFile(file, maxMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -188,17 +159,17 @@ func readProposal(from, file string) (proto.Message, error) {
 	return m, nil
 }
 
-// maxRules bounds a file of rules in bytes.
-const maxRules = 1 << 16
+// maxMessage bounds the file of a message in bytes.
+const maxMessage = 1 << 16
 
-// readParams reads all rules of a module from a file, as queries print them.
-func readParams(file string, into proto.Message) error {
-	text, err := bounded.ReadFile(file, maxRules)
+// readMessage reads a message from a file, as queries print it.
+func readMessage(file string, into proto.Message) error {
+	text, err := bounded.ReadFile(file, maxMessage)
 	if err != nil {
 		return err
 	}
 	if err := jsonpb.Unmarshal(bytes.NewReader(text), into); err != nil {
-		return fmt.Errorf("rules in %s: %w", file, err)
+		return fmt.Errorf("message in %s: %w", file, err)
 	}
 	return nil
 }
@@ -244,7 +215,6 @@ whether a block took the transaction. ORDER is an order's id, or the beginning o
 		"work":                "tally tx work ask 3f09… 3 0 tally1… -y",
 		"beacon":              "tally tx beacon set-key beacon.pem -y",
 		"policy":              "tally tx policy vote 3 yes -y",
-		"dispute":             "tally tx dispute update-params rules.json -y",
 		"auction":             "tally tx auction sell C:5000@800 -y",
 		"market":              "tally tx market cancel-order 3f09… -y",
 	})

@@ -73,6 +73,28 @@ func (r Rules[P]) Replace(ctx context.Context, by string, p P) error {
 	return r.params.Set(ctx, p)
 }
 
+// Bound is what a vote may set a rule to. What a genesis has set outside stays until it is changed.
+type Bound struct {
+	Name        string
+	Old, New    uint64
+	Least, Most uint64
+}
+
+// Signed is a Bound of a rule that has a sign, and may not be below 0.
+func Signed(name string, old, p, least, most int64) Bound {
+	return Bound{name, uint64(old), uint64(p), uint64(least), uint64(most)}
+}
+
+// Within returns an error that names the first rule that would leave its bounds.
+func Within(bounds ...Bound) error {
+	for _, b := range bounds {
+		if b.New != b.Old && (b.New < b.Least || b.New > b.Most) {
+			return fmt.Errorf("%s = %d: a vote may set it to %d at least and %d at most", b.Name, b.New, b.Least, b.Most)
+		}
+	}
+	return nil
+}
+
 // CheckAuthority checks the authority that a genesis names.
 func CheckAuthority(account string) error {
 	if account == "" {

@@ -24,7 +24,7 @@ const (
 	MaxDeposit  = 1 << 44                // utally: doubled for each open proposal it still fits
 	MaxOpen     = 16                     // proposals that are voted on at once
 	MaxTime     = 90 * 24 * 3_600_000    // ms of a vote, and of the delay
-	MinTime     = 60_000                 // ms of a vote, and of the delay
+	MinTime     = 1_000                  // ms of a vote, and of the delay
 	bps         = 10_000                 // of a whole
 	majorityBps = 5_000                  // the least threshold
 	maxFounders = 1 << 10                // whose weights are added up

@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/bounded"
@@ -48,6 +50,7 @@ type Config struct {
 	Registry    providerv1.Params `json:"registry,omitzero"`
 	Work        workv1.Params     `json:"work,omitzero"`
 	Dispute     disputev1.Params  `json:"dispute,omitzero"`
+	Policy      policyv1.Params   `json:"policy,omitzero"`
 
 	CommitTimeout time.Duration `json:"commit_timeout,omitzero"`
 	EmptyInterval time.Duration `json:"empty_interval,omitzero"`
@@ -80,11 +83,13 @@ func Default() Config {
 	leases.LeadTimeoutMs, leases.AnswerMs = 60_000, 40_000
 	leases.RetentionMs = (24 * time.Hour).Milliseconds()
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
+	votes := policy.DefaultParams()
+	votes.Deposit, votes.VotingMs, votes.DelayMs = 100*tally, 30_000, 10_000
 	return Config{
 		Chain: "tally-devnet", Validators: 4, Providers: 4, Challengers: 1, Spread: 1,
 		UnitPrices: []uint64{900, 1_000, 1_100, 1_200}, BytePrice: 100, FeeBps: 500, MaxLeases: 4,
 		Stake: 100_000 * tally, Bond: 50_000 * tally, Funds: 1_000_000 * tally,
-		Registry: provider.DefaultGenesis().Params, Work: leases, Dispute: disputes,
+		Registry: provider.DefaultGenesis().Params, Work: leases, Dispute: disputes, Policy: votes,
 		CommitTimeout: 200 * time.Millisecond, EmptyInterval: time.Second, Threads: 1,
 	}
 }
@@ -166,7 +171,7 @@ func (c *Config) fields() (map[string]json.RawMessage, error) {
 // overlay puts fields in place of those of c. Rules are replaced whole: what they leave
 // out is zero.
 func overlay(c *Config, fields map[string]json.RawMessage) error {
-	for name, rules := range map[string]interface{ Reset() }{"registry": &c.Registry, "work": &c.Work, "dispute": &c.Dispute} {
+	for name, rules := range map[string]interface{ Reset() }{"registry": &c.Registry, "work": &c.Work, "dispute": &c.Dispute, "policy": &c.Policy} {
 		if fields[name] != nil {
 			rules.Reset()
 		}

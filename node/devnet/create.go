@@ -234,8 +234,8 @@ func (n *Network) describe() ([]byte, error) {
 	c := &n.config
 	g := app.Genesis{
 		ChainID: c.Chain, Time: time.Now(), Params: c.Registry, Work: c.Work, Dispute: c.Dispute,
-		Accounts:  []app.Account{{Address: n.Consumer.Home.Address, Balance: c.Funds}},
-		Authority: n.Consumer.Home.Address, Auction: auctions(),
+		Policy: c.Policy, Auction: auctions(),
+		Accounts: []app.Account{{Address: n.Consumer.Home.Address, Balance: c.Funds}},
 	}
 	for _, m := range n.Validators {
 		id, err := m.Home.Identity()

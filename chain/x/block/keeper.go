@@ -37,7 +37,7 @@ type Keeper struct {
 func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
-		rules:   module.RulesOf(sb, 1, 2, codec.CollValue[blockv1.Params](cdc), func(_, p blockv1.Params) error { return CheckParams(p) }),
+		rules:   module.RulesOf(sb, 1, 2, codec.CollValue[blockv1.Params](cdc), mayReplace),
 		crowded: collections.NewItem(sb, collections.NewPrefix(3), "crowded", collections.BoolValue),
 	}
 	module.Seal(sb)

@@ -3,7 +3,6 @@ package block
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
@@ -17,10 +16,27 @@ func CheckParams(p blockv1.Params) error {
 		return fmt.Errorf("anybody could fill all blocks for nothing: gas_price = 0")
 	case p.GasPrice > coin.MaxSupply/coin.GasUnit:
 		return fmt.Errorf("nobody could pay for a transaction: gas_price = %d", p.GasPrice)
-	case p.MaxGapMs < time.Second.Milliseconds():
+	case p.MaxGapMs < minGap:
 		return fmt.Errorf("an idle chain's clocks would stand still: max_gap_ms = %d < 1000", p.MaxGapMs)
 	}
 	return nil
+}
+
+// Bounds of what a vote may set.
+const (
+	maxGasPrice = 1_000_000 // utally for 10⁶ gas: a vote costs a tally, and can take it back
+	minGap      = 1_000     // ms
+	maxGap      = 3_600_000 // ms: a halt of days must not end what people had days for
+)
+
+// mayReplace returns an error unless rules may take the place of others.
+func mayReplace(old, p blockv1.Params) error {
+	if err := CheckParams(p); err != nil {
+		return err
+	}
+	return module.Within(
+		module.Bound{Name: "gas_price", Old: old.GasPrice, New: p.GasPrice, Least: 1, Most: maxGasPrice},
+		module.Signed("max_gap_ms", old.MaxGapMs, p.MaxGapMs, minGap, maxGap))
 }
 
 type msgServer struct{ *Keeper }

@@ -76,11 +76,17 @@ func (s msgServer) UpdateParams(ctx context.Context, m *disputev1.MsgUpdateParam
 	return &disputev1.MsgUpdateParamsResponse{}, module.Emit(ctx, &disputev1.EventParams{Params: m.Params})
 }
 
+// maxAnswer bounds what a vote may set answer_ms to, in ms: for each game it can only be raised.
+const maxAnswer = 2 * 3_600_000
+
 // checkParams returns an error unless an honest side can play by the rules, and the work
 // that is leased already can be defended by them.
 func checkParams(old, p disputev1.Params) error {
 	if err := wire.RulesFromProto(p).Playable(); err != nil {
 		return err
 	}
-	return wire.RulesFromProto(p).Keeps(wire.RulesFromProto(old))
+	if err := wire.RulesFromProto(p).Keeps(wire.RulesFromProto(old)); err != nil {
+		return err
+	}
+	return module.Within(module.Signed("answer_ms", old.AnswerMs, p.AnswerMs, dispute.Slot, maxAnswer))
 }

@@ -12,6 +12,8 @@
 package policy
 
 import (
+	"fmt"
+
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
 
@@ -52,7 +54,7 @@ func NewKeeper(cdc codec.Codec, svc store.KVStoreService, n Needs, allowed ...sd
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
 		codec: cdc, bank: n.Bank, burner: n.Burner, power: n.Power, router: n.Router, allowed: map[string]bool{},
-		rules:    module.RulesOf(sb, 0, 1, codec.CollValue[policyv1.Params](cdc), func(_, p policyv1.Params) error { return CheckParams(p) }),
+		rules:    module.RulesOf(sb, 0, 1, codec.CollValue[policyv1.Params](cdc), mayReplace),
 		founders: collections.NewMap(sb, collections.NewPrefix(2), "founders", sdk.AccAddressKey, collections.Uint64Value),
 		all:      collections.NewItem(sb, collections.NewPrefix(3), "all", collections.Uint64Value),
 		next:     collections.NewSequence(sb, collections.NewPrefix(4), "next"),
@@ -81,6 +83,31 @@ func rulesOf(p policyv1.Params) policy.Rules {
 
 // CheckParams returns an error that shows what is wrong with rules of votes.
 func CheckParams(p policyv1.Params) error { return rulesOf(p).Check() }
+
+// Bounds of what a vote may set: within them another vote can take it back.
+const (
+	maxDeposit = 100_000 * tally
+	minTime    = day      // ms of a vote, and of the delay
+	maxTime    = 30 * day // ms of either
+)
+
+// mayReplace returns an error unless rules may take the place of others.
+func mayReplace(old, p policyv1.Params) error {
+	if err := CheckParams(p); err != nil {
+		return err
+	}
+	if (p.Quorum != old.Quorum || p.Base != old.Base) && (p.Quorum < p.Base/10 || p.Quorum > p.Base/2) {
+		return fmt.Errorf("few could decide, or stop all decisions: quorum = %d, want between a tenth and half of base = %d", p.Quorum, p.Base)
+	}
+	return module.Within(
+		module.Bound{Name: "base", Old: old.Base, New: p.Base, Least: 1, Most: policy.MaxPower},
+		module.Bound{Name: "threshold_bps", Old: uint64(old.ThresholdBps), New: uint64(p.ThresholdBps), Least: 5_000, Most: 7_500},
+		module.Bound{Name: "veto_bps", Old: uint64(old.VetoBps), New: uint64(p.VetoBps), Least: 2_500, Most: 5_000},
+		module.Bound{Name: "deposit", Old: old.Deposit, New: p.Deposit, Least: tally, Most: maxDeposit},
+		module.Bound{Name: "max_open", Old: uint64(old.MaxOpen), New: uint64(p.MaxOpen), Least: 1, Most: policy.MaxOpen},
+		module.Signed("voting_ms", old.VotingMs, p.VotingMs, minTime, maxTime),
+		module.Signed("delay_ms", old.DelayMs, p.DelayMs, minTime, maxTime))
+}
 
 func tallyOf(t policyv1.Tally) policy.Tally {
 	return policy.Tally{Yes: t.Yes, No: t.No, Veto: t.Veto, Abstain: t.Abstain}

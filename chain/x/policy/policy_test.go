@@ -310,7 +310,7 @@ func TestVotesThatAreRefused(t *testing.T) {
 func TestFailureIsRecorded(t *testing.T) {
 	c := newChain(t)
 	less, more := rules(), dearer(c, 200)
-	less.Quorum = 1
+	less.Quorum = 200
 	both := &policyv1.MsgUpdateParams{Authority: address.Policy().String(), Params: less}
 	c.Deliver(alice, proposal(t, alice, 100, more, both))
 	c.Deliver(founder, vote(founder, 0, policyv1.OPTION_YES))

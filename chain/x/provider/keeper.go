@@ -61,7 +61,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keep
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
 		bank:  bank,
-		rules: module.RulesOf(sb, 0, 4, codec.CollValue[providerv1.Params](cdc), func(_, p providerv1.Params) error { return CheckParams(p) }),
+		rules: module.RulesOf(sb, 0, 4, codec.CollValue[providerv1.Params](cdc), mayReplace),
 		peers: collections.NewMap(sb, collections.NewPrefix(1), "peers",
 			sdk.AccAddressKey, codec.CollValue[providerv1.Peer](cdc)),
 		keys: collections.NewMap(sb, collections.NewPrefix(2), "keys",

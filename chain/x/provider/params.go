@@ -44,6 +44,28 @@ func CheckParams(p providerv1.Params) error {
 	return nil
 }
 
+// Bounds of what a vote may set.
+const (
+	minLeast     = 1_000_000         // utally of stake: a tally, or anybody could be many
+	maxLeast     = 1_000_000_000_000 // utally of stake: a million tally, or nobody could be one
+	minUnbonding = 3_600_000         // ms: an hour, or a draw would be won by stake that one has for some blocks
+)
+
+// mayReplace returns an error unless rules may take the place of others.
+func mayReplace(old, p providerv1.Params) error {
+	if err := CheckParams(p); err != nil {
+		return err
+	}
+	stake := func(name string, old, p uint64) module.Bound {
+		return module.Bound{Name: name, Old: old, New: p, Least: minLeast, Most: maxLeast}
+	}
+	return module.Within(
+		stake("min_provider_stake", old.MinProviderStake, p.MinProviderStake),
+		stake("min_validator_stake", old.MinValidatorStake, p.MinValidatorStake),
+		stake("min_challenger_stake", old.MinChallengerStake, p.MinChallengerStake),
+		module.Signed("unbonding_ms", old.UnbondingMs, p.UnbondingMs, minUnbonding, maxUnbonding))
+}
+
 // UpdateParams replaces the rules of the registry. Peers with a smaller stake than
 // the new minimum keep it, and get no new work.
 func (s msgServer) UpdateParams(ctx context.Context, m *providerv1.MsgUpdateParams) (*providerv1.MsgUpdateParamsResponse, error) {

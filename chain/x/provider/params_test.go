@@ -25,7 +25,7 @@ func TestUpdateParams(t *testing.T) {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	update := func(p, v, w uint64) *providerv1.MsgUpdateParams {
-		return &providerv1.MsgUpdateParams{Authority: bob.String(), Params: providerv1.Params{MinProviderStake: p, MinValidatorStake: v, MinChallengerStake: w, UnbondingMs: 1000}}
+		return &providerv1.MsgUpdateParams{Authority: bob.String(), Params: providerv1.Params{MinProviderStake: p, MinValidatorStake: v, MinChallengerStake: w, UnbondingMs: 3_600_000}}
 	}
 	for why, m := range map[string]*providerv1.MsgUpdateParams{
 		"min_provider_stake = 0":                           update(0, 1, 1),
@@ -42,7 +42,7 @@ func TestUpdateParams(t *testing.T) {
 	if text := c.Refuse(module.ErrRules, bob, borrowed); !strings.Contains(text, "for a block") {
 		t.Errorf("stake for a block: %q", text)
 	}
-	foreign := update(1, 1, 1)
+	foreign := update(tally, tally, tally)
 	foreign.Authority = alice.String()
 	c.Refuse(module.ErrAuthority, alice, foreign)
 
@@ -57,7 +57,7 @@ func TestUpdateParams(t *testing.T) {
 	if !active() {
 		t.Fatal("the peer gets no work")
 	}
-	good := update(150*tally+1, 1_000*tally, 1)
+	good := update(150*tally+1, 1_000*tally, tally)
 	c.Deliver(bob, good)
 	if active() || get(t, c, alice).Stake != 150*tally {
 		t.Error("a peer below the new minimum gets work, or has lost its stake")
