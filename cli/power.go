@@ -15,6 +15,7 @@ import (
 	amounts "github.com/tally-network/tally/core/money"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/consume"
 )
@@ -26,6 +27,9 @@ func (r *reader) powerOf() *cobra.Command {
 		Long: `Shows how much verified computation counts as computing power. Work that is accepted
 counts 0.6 of its ut (1 ut is 4.32e11 FLOP), half as much a week later, and nothing once its
 account is convicted. ACCOUNT is by default that of the home.
+
+Rewards for work and for blocks are paid out of the reserve once their epoch is over, to who claims
+them: tally tx reserve claim.
 
 It also shows what a third of all power would cost somebody who has none, beside what
 is at stake on the network.`,
@@ -57,6 +61,7 @@ type powers struct {
 	Network worth  `json:"network"`
 	Third   third  `json:"third"`
 	AtStake stakes `json:"at_stake"`
+	Rewards reward `json:"rewards"`
 }
 
 // worth is computing power, in millionths of a ut.
@@ -74,6 +79,14 @@ type worth struct {
 type third struct {
 	Training uint64 `json:"training_micro_ut"`
 	Burn     uint64 `json:"burn_utally"` // at least, beside the computation
+}
+
+// reward is what the reserve holds and an account has earned, in utally.
+type reward struct {
+	Held     uint64 `json:"held_utally"`     // that are owed to nobody
+	Due      uint64 `json:"due_utally"`      // to the account, which may claim it
+	Expected uint64 `json:"expected_utally"` // for it, by what the epoch under way has so far
+	Ends     int64  `json:"epoch_ends_ms"`
 }
 
 // stakes are what a network holds for others, in utally.
@@ -116,6 +129,26 @@ func (r *reader) power(ctx context.Context, account string) (*powers, error) {
 		return nil, err
 	}
 	out.AtStake = stakes{s.Stake, escrow.Balance.Amount.Uint64()}
+	out.Rewards, err = r.rewards(ctx, account)
+	return out, err
+}
+
+// rewards asks for those of an account, none if it is "".
+func (r *reader) rewards(ctx context.Context, account string) (out reward, err error) {
+	q := reservev1.NewQueryClient(r.role.Chain.Conn)
+	s, err := q.Status(ctx, &reservev1.QueryStatusRequest{})
+	if err != nil {
+		return out, err
+	}
+	out.Held, out.Ends = s.Held, s.EndsMs
+	if account == "" {
+		return out, nil
+	}
+	a, err := q.Account(ctx, &reservev1.QueryAccountRequest{Account: account})
+	if err != nil {
+		return out, err
+	}
+	out.Due, out.Expected = a.Due, a.Expected
 	return out, nil
 }
 
@@ -134,11 +167,13 @@ func (p *powers) tell(w io.Writer) {
 	if a := p.Account; a != nil {
 		fmt.Fprintf(w, "%s has %s of computing power, %.3g %% of the network's\n", a.Account, ut(a.Effective), 100*a.Share)
 		a.tell(w)
+		fmt.Fprintf(w, "  rewards   %v to claim, and %v expected at %s\n", consume.Amount(p.Rewards.Due), consume.Amount(p.Rewards.Expected), moment(p.Rewards.Ends))
 	}
 	fmt.Fprintf(w, "The network has %s\n", ut(p.Network.Effective))
 	p.Network.tell(w)
 	fmt.Fprintf(w, "A third of it takes %s of training, for which %v are burnt. At stake are %v, and %v in escrow\n",
 		ut(p.Third.Training), consume.Amount(p.Third.Burn), consume.Amount(p.AtStake.Stake), consume.Amount(p.AtStake.Escrow))
+	fmt.Fprintf(w, "The reserve holds %v for rewards\n", consume.Amount(p.Rewards.Held))
 }
 
 func (x *worth) tell(w io.Writer) {

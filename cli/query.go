@@ -46,6 +46,7 @@ var services = map[string]string{
 	"beacon":   "tally.beacon.v1.Query",
 	"power":    "tally.power.v1.Query",
 	"policy":   "tally.policy.v1.Query",
+	"reserve":  "tally.reserve.v1.Query",
 	"supply":   "tally.supply.v1.Query",
 }
 
@@ -93,6 +94,9 @@ var questions = []question{
 	{"policy", "Proposal", "One proposal and how its vote stands", "tally query policy proposal 3"},
 	{"policy", "Votes", "The votes on a proposal, until it is decided", "tally query policy votes 3"},
 	{"policy", "Weight", "What an account's vote on an open proposal weighs", "tally query policy weight 3 tally1…"},
+	{"reserve", "Status", "What is held for rewards and was paid, and what the epoch under way would pay", "tally query reserve status"},
+	{"reserve", "Account", "What an account may claim, and what the epoch under way would give it", "tally query reserve account tally1…"},
+	{"reserve", "Params", "The rules of rewards", "tally query reserve params"},
 	{"beacon", "Value", "The last value, and what draws for this epoch follow from", "tally query beacon value"},
 	{"beacon", "Keys", "What validators prove values with, and how often each gave none", "tally query beacon keys"},
 	{"supply", "Supply", "Minted, burnt and existing money", "tally query supply supply"},
@@ -162,6 +166,7 @@ next_key of one is the --page-key of the next, and there are no totals.`,
 		"dispute":             "tally query dispute disputes --open",
 		"power":               "tally query power validators",
 		"policy":              "tally query policy proposals",
+		"reserve":             "tally query reserve status",
 		"beacon":              "tally query beacon value",
 		"supply":              "tally query supply check",
 	})

@@ -28,6 +28,7 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consume"
@@ -96,6 +97,10 @@ var messages = map[string][]message{
 				}
 				return &policyv1.MsgVote{Voter: from, Proposal: id, Option: policyv1.Option(option)}, nil
 			}},
+	},
+	"reserve": {
+		{"claim", "Take what the sender has earned in epochs that are over", "tally tx reserve claim --home ~/.tally -y",
+			func(from string, _ []string) (proto.Message, error) { return &reservev1.MsgClaim{Account: from}, nil }},
 	},
 	"beacon": {
 		{"set-key FILE", "Prove the beacon's values with another key, which counts two epochs later", "tally tx beacon set-key tally-devnet/validator-0/beacon.pem --home tally-devnet/validator-0 -y # and start it again",
@@ -215,6 +220,7 @@ whether a block took the transaction. ORDER is an order's id, or the beginning o
 		"work":                "tally tx work ask 3f09… 3 0 tally1… -y",
 		"beacon":              "tally tx beacon set-key beacon.pem -y",
 		"policy":              "tally tx policy vote 3 yes -y",
+		"reserve":             "tally tx reserve claim -y",
 		"auction":             "tally tx auction sell C:5000@800 -y",
 		"market":              "tally tx market cancel-order 3f09… -y",
 	})

@@ -46,6 +46,7 @@ import (
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/reserve"
 	"github.com/tally-network/tally/chain/x/supply"
 	"github.com/tally-network/tally/chain/x/work"
 )
@@ -71,6 +72,7 @@ type App struct {
 	Work     *work.Keeper
 	Dispute  *dispute.Keeper
 	Policy   *policy.Keeper
+	Reserve  *reserve.Keeper
 
 	modules []Module // ours, in order
 	pool    pool     // what this node's mempool holds

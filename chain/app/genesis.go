@@ -24,6 +24,7 @@ import (
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/reserve"
 	"github.com/tally-network/tally/chain/x/work"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
@@ -32,6 +33,7 @@ import (
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -56,6 +58,8 @@ type Genesis struct {
 	Dispute    disputev1.Params    // rules of disputes; zero: the defaults
 	Policy     policyv1.Params     // rules of votes; zero: the defaults
 	Auction    auctionv1.Params    // rules of auctions; zero: the defaults
+	Reserve    uint64              // utally that rewards are paid out of
+	Rewards    Rewards             // zero: the defaults
 	Authority  string              // account that may change these rules; empty: that of the policy, for which votes of power speak
 }
 
@@ -63,6 +67,12 @@ type Genesis struct {
 type Account struct {
 	Address string // bech32
 	Balance uint64 // utally
+}
+
+// Rewards are how a chain pays out of its reserve.
+type Rewards struct {
+	Params  reservev1.Params // zero: the defaults
+	EpochMs int64            // 0: an hour
 }
 
 // Doc returns the genesis as CometBFT reads it. Equal descriptions give equal
@@ -95,8 +105,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	if g.Block != (blockv1.Params{}) {
 		blocks.Params = g.Block
 	}
-	blocks.Authority = g.Authority
-	registry.Authority, leases.Authority, disputes.Authority = g.Authority, g.Authority, g.Authority
+	blocks.Authority, registry.Authority, leases.Authority, disputes.Authority = g.Authority, g.Authority, g.Authority, g.Authority
 	if g.Dispute != (disputev1.Params{}) {
 		disputes.Params = g.Dispute
 	}
@@ -116,6 +125,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 		dispute.Name:         disputes,
 		policy.Name:          g.votes(),
 		auction.Name:         g.auctions(),
+		reserve.Name:         g.rewards(),
 	} {
 		if state[name], err = a.Codec.MarshalJSON(part); err != nil {
 			return nil, fmt.Errorf("write genesis of %s: %w", name, err)
@@ -145,6 +155,17 @@ func (g Genesis) auctions() *auctionv1.GenesisState {
 	if g.Auction != (auctionv1.Params{}) {
 		out.Params = g.Auction
 	}
+	return out
+}
+
+// rewards returns the rules of rewards.
+func (g Genesis) rewards() *reservev1.GenesisState {
+	out := reserve.DefaultGenesis()
+	out.Authority = g.Authority
+	if g.Rewards.Params != (reservev1.Params{}) {
+		out.Params = g.Rewards.Params
+	}
+	out.EpochMs = cmp.Or(g.Rewards.EpochMs, out.EpochMs)
 	return out
 }
 
@@ -205,20 +226,23 @@ func (g Genesis) ledger() (*authtypes.GenesisState, *banktypes.GenesisState, err
 			return nil, nil, err
 		}
 	}
-	var stakes uint64
+	stakes := uint64(0)
 	for _, p := range g.Peers {
 		if err := add(p.Account, 0); err != nil {
 			return nil, nil, err
 		}
 		stakes += p.Stake // bounded by the check of the registry's genesis
 	}
-	if stakes > coin.MaxSupply-total {
-		return nil, nil, fmt.Errorf("genesis: balances and stakes exceed %d utally", coin.MaxSupply)
-	}
-	if stakes > 0 {
-		bank.Balances = append(bank.Balances, banktypes.Balance{
-			Address: authtypes.NewModuleAddress(provider.Name).String(), Coins: coin.Of(stakes),
-		})
+	for _, x := range []struct {
+		module string
+		holds  uint64
+	}{{provider.Name, stakes}, {reserve.Name, g.Reserve}} {
+		if x.holds > coin.MaxSupply-total {
+			return nil, nil, fmt.Errorf("genesis: balances, stakes and the reserve exceed %d utally", coin.MaxSupply)
+		}
+		if total += x.holds; x.holds > 0 {
+			bank.Balances = append(bank.Balances, banktypes.Balance{Address: authtypes.NewModuleAddress(x.module).String(), Coins: coin.Of(x.holds)})
+		}
 	}
 	bank.Balances = banktypes.SanitizeGenesisBalances(bank.Balances)
 	packed, err := authtypes.PackAccounts(authtypes.SanitizeGenesisAccounts(accounts))

@@ -37,6 +37,7 @@ import (
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/reserve"
 	"github.com/tally-network/tally/chain/x/supply"
 	"github.com/tally-network/tally/chain/x/work"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -44,6 +45,7 @@ import (
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -53,7 +55,7 @@ import (
 // ours names our modules in the order in which they begin and end a block and
 // are initialised: a module comes after those whose state it reads. Block, which
 // tells the time, comes first.
-var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, market.Name, work.Name, auction.Name, dispute.Name, policy.Name}
+var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, market.Name, work.Name, auction.Name, dispute.Name, policy.Name, reserve.Name}
 
 // accounts are those that no key controls, with what they may do.
 var accounts = []*authv1.ModuleAccountPermission{
@@ -66,12 +68,13 @@ var accounts = []*authv1.ModuleAccountPermission{
 	{Account: work.Jackpot},
 	{Account: dispute.Name},
 	{Account: policy.Name},
+	{Account: reserve.Name},
 }
 
 // governed are the messages that a vote of computing power can execute. No other is signed by the policy's account.
 var governed = []sdk.Msg{
 	&auctionv1.MsgUpdateParams{}, &blockv1.MsgUpdateParams{}, &disputev1.MsgUpdateParams{}, &policyv1.MsgUpdateParams{}, &providerv1.MsgUpdateParams{},
-	&workv1.MsgUpdateParams{},
+	&reservev1.MsgUpdateParams{}, &workv1.MsgUpdateParams{},
 }
 
 var (
@@ -102,7 +105,10 @@ func (a *App) wire() []Module {
 	a.Auction = auction.NewKeeper(a.Codec, a.store(auction.Name), a.Provider, a.Work)
 	a.Market.Tell(a.Auction)
 	a.Work.Tell(a.Dispute)
-	a.Power.Tell(a.Policy)
+	a.Reserve = reserve.NewKeeper(a.Codec, a.store(reserve.Name), reserve.Needs{
+		Bank: a.Bank, Seats: a.Power, Beacon: a.Beacon, Leases: a.Work,
+	}, reserve.Pools{Jackpot: work.Jackpot, Insurance: provider.Insurance})
+	a.Power.Tell(a.Policy, a.Reserve)
 	orders := market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Power)
 	return []Module{
 		block.NewModule(a.Block),
@@ -115,6 +121,7 @@ func (a *App) wire() []Module {
 		work.NewModule(a.Work, a.Dispute, a.Beacon),
 		dispute.NewModule(a.Dispute),
 		policy.NewModule(a.Policy),
+		reserve.NewModule(a.Reserve),
 	}
 }
 

@@ -18,6 +18,7 @@ package power
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 
 	"github.com/tally-network/tally/core/money"
@@ -124,6 +125,15 @@ func (r *Record) Effective(h Hour) uint64 {
 }
 
 func tenths(x, n uint64) uint64 { return x/10*n + x%10*n/10 }
+
+// Total returns all that was ever counted, of both kinds, or the most that can be told.
+func (r *Record) Total() uint64 {
+	sum, err := money.Sum(r.Drilling.total, r.Training.total)
+	if err != nil {
+		return math.MaxUint64
+	}
+	return sum
+}
 
 // Join adds the work of another record: together they count for as much as before.
 func (r *Record) Join(other *Record) error {

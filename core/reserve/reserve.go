@@ -145,8 +145,8 @@ func (r Rules) Close(held uint64, e *Epoch) (p Payout, err error) {
 		if Kind(k) != Seats {
 			rewarded = e.Weights[k]
 		}
-		if w := e.Weights[k]; w > 0 {
-			p.Pots[k] = NewPot(share(r.Bps[k], rewarded), w)
+		if pay := share(r.Bps[k], rewarded); pay > 0 && e.Weights[k] > 0 {
+			p.Pots[k] = NewPot(pay, e.Weights[k])
 		}
 	}
 	p.Jackpot, p.Insurance = share(r.Jackpot, e.Credited), share(r.Insurance, e.Credited)
@@ -170,10 +170,10 @@ func (p Pot) Check() error {
 	return nil
 }
 
-// Take takes the part of who has a weight, rounded down. The last one leaves what rounding did, which the pot
-// gives back.
+// Take takes the part of who has a weight, rounded down; of an empty pot that is nothing. With the last part the
+// pot gives out the rest, which rounding has left.
 func (p *Pot) Take(weight uint64) (pay, rest uint64, err error) {
-	if weight == 0 {
+	if weight == 0 || p.Weight == 0 {
 		return 0, 0, nil
 	}
 	if weight > p.LeftWeight {

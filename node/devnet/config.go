@@ -47,6 +47,7 @@ type Config struct {
 	Stake       uint64            `json:"stake,omitzero"`       // utally bonded by each validator
 	Bond        uint64            `json:"bond,omitzero"`        // utally bonded by each provider and challenger
 	Funds       uint64            `json:"funds,omitzero"`       // utally that the consumer has at first
+	Reserve     uint64            `json:"reserve,omitzero"`     // utally that rewards are paid out of
 	Registry    providerv1.Params `json:"registry,omitzero"`
 	Work        workv1.Params     `json:"work,omitzero"`
 	Dispute     disputev1.Params  `json:"dispute,omitzero"`
@@ -88,7 +89,7 @@ func Default() Config {
 	return Config{
 		Chain: "tally-devnet", Validators: 4, Providers: 4, Challengers: 1, Spread: 1,
 		UnitPrices: []uint64{900, 1_000, 1_100, 1_200}, BytePrice: 100, FeeBps: 500, MaxLeases: 4,
-		Stake: 100_000 * tally, Bond: 50_000 * tally, Funds: 1_000_000 * tally,
+		Stake: 100_000 * tally, Bond: 50_000 * tally, Funds: 1_000_000 * tally, Reserve: 10_000_000 * tally,
 		Registry: provider.DefaultGenesis().Params, Work: leases, Dispute: disputes, Policy: votes,
 		CommitTimeout: 200 * time.Millisecond, EmptyInterval: time.Second, Threads: 1,
 	}

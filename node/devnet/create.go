@@ -30,6 +30,8 @@ const (
 	genesisFile = "genesis.json"
 	// change is what every peer has beside its stake, in utally.
 	change = 100 * tally
+	// epoch is how long rewards are counted before they are paid, in ms.
+	epoch = 10_000
 )
 
 // Create makes the homes of a network and its genesis, without starting
@@ -235,6 +237,7 @@ func (n *Network) describe() ([]byte, error) {
 	g := app.Genesis{
 		ChainID: c.Chain, Time: time.Now(), Params: c.Registry, Work: c.Work, Dispute: c.Dispute,
 		Policy: c.Policy, Auction: auctions(),
+		Reserve: c.Reserve, Rewards: app.Rewards{EpochMs: epoch},
 		Accounts: []app.Account{{Address: n.Consumer.Home.Address, Balance: c.Funds}},
 	}
 	for _, m := range n.Validators {

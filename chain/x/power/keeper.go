@@ -37,6 +37,7 @@ type Keeper struct {
 	origin     collections.Item[int64]          // protocol time at which the first hour began, ms
 	past       past
 	voters     Voters
+	rewards    Rewards
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -62,5 +63,5 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService) *Keeper {
 	return k
 }
 
-// Tell names who is told of convictions.
-func (k *Keeper) Tell(v Voters) { k.voters = v }
+// Tell names who is told of convictions, and who of credit.
+func (k *Keeper) Tell(v Voters, r Rewards) { k.voters, k.rewards = v, r }

@@ -20,12 +20,18 @@ func (k *Keeper) Credit(ctx context.Context, account sdk.AccAddress, flops uint6
 	if micro == 0 {
 		return nil
 	}
-	return k.change(ctx, account, func(own, all *power.Record, h power.Hour) error {
+	before := uint64(0)
+	err := k.change(ctx, account, func(own, all *power.Record, h power.Hour) error {
+		before = own.Total()
 		if err := errors.Join(own.Training.Credit(micro, h), all.Training.Credit(micro, h)); err != nil {
 			return fmt.Errorf("credit %d FLOP to %s: %w", flops, account, err)
 		}
 		return module.Emit(ctx, &powerv1.EventCredited{Account: account.String(), Flops: flops, Total: own.Training.Total(), Effective: own.Effective(h)})
 	})
+	if err != nil || k.rewards == nil {
+		return err
+	}
+	return k.rewards.Credited(ctx, account, false, micro, before)
 }
 
 // Forfeit takes away all that counts of an account's work, now and at any mark. It stays in the totals.

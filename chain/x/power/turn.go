@@ -18,11 +18,18 @@ const maxTurns = 1 << 20
 
 // Account returns the account of the validator with a consensus address.
 func (k *Keeper) Account(ctx context.Context, consensus []byte) (sdk.AccAddress, error) {
+	account, _, err := k.Seat(ctx, consensus)
+	return account, err
+}
+
+// Seat returns the account of the validator with a consensus address, and its votes.
+func (k *Keeper) Seat(ctx context.Context, consensus []byte) (sdk.AccAddress, uint64, error) {
 	v, err := k.validators.Get(ctx, consensus)
 	if err != nil {
-		return nil, fmt.Errorf("%X is not the address of a validator: %w", consensus, err)
+		return nil, 0, fmt.Errorf("%X is not the address of a validator: %w", consensus, err)
 	}
-	return address.Parse(v.Account)
+	account, err := address.Parse(v.Account)
+	return account, uint64(v.Power), err // above 0, by genesis
 }
 
 // Has reports whether an account is that of a validator.

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/reserve"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -18,7 +19,7 @@ const (
 
 // minBurnUT is the least that a vote may have burnt for a ut of credit, in utally: more than rewards for
 // it may ever be.
-const minBurnUT = 1_000
+const minBurnUT = reserve.MaxCap + 1
 
 // Retention bounds, in ms. After a week whoever wants a bundle has made one. A year's orders that
 // stay are more than a node should hold (docs/operating.md).

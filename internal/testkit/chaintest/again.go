@@ -21,6 +21,7 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -60,6 +61,8 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&auctionv1.MsgPostClearing{}):   Once,
 	sdk.MsgTypeURL(&auctionv1.MsgSell{}):           State,
 	sdk.MsgTypeURL(&auctionv1.MsgUpdateParams{}):   State,
+	sdk.MsgTypeURL(&reservev1.MsgClaim{}):          State, // another epoch may have ended
+	sdk.MsgTypeURL(&reservev1.MsgUpdateParams{}):   State,
 	sdk.MsgTypeURL(&workv1.MsgUpdateParams{}):      State,
 	sdk.MsgTypeURL(&workv1.MsgReady{}):             State,
 	sdk.MsgTypeURL(&workv1.MsgAsk{}):               State, // what was answered may be asked anew, for another fee

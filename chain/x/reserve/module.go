@@ -1,0 +1,50 @@
+package reserve
+
+import (
+	"context"
+
+	gateway "github.com/grpc-ecosystem/grpc-gateway/runtime"
+
+	"github.com/cosmos/cosmos-sdk/client"
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
+	sdkmodule "github.com/cosmos/cosmos-sdk/types/module"
+	"github.com/cosmos/cosmos-sdk/types/msgservice"
+
+	"github.com/tally-network/tally/chain/module"
+	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
+)
+
+// Module is the reserve module of an app.
+type Module struct {
+	module.Base
+	module.Genesis[reservev1.GenesisState, *reservev1.GenesisState]
+	keeper *Keeper
+}
+
+// NewModule returns the module over k.
+func NewModule(k *Keeper) Module {
+	return Module{
+		Base:    module.Named(Name, k.Invariant),
+		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
+		keeper:  k,
+	}
+}
+
+// EndBlock implements the SDK's HasEndBlocker.
+func (m Module) EndBlock(ctx context.Context) error { return m.keeper.EndBlock(ctx) }
+
+// RegisterInterfaces implements the SDK's AppModuleBasic.
+func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {
+	msgservice.RegisterMsgServiceDesc(r, &reservev1.Msg_serviceDesc)
+}
+
+// RegisterServices implements the SDK's HasServices.
+func (m Module) RegisterServices(c sdkmodule.Configurator) {
+	reservev1.RegisterMsgServer(c.MsgServer(), msgServer{m.keeper})
+	reservev1.RegisterQueryServer(c.QueryServer(), queryServer{m.keeper})
+}
+
+// RegisterGRPCGatewayRoutes implements the SDK's AppModuleBasic.
+func (Module) RegisterGRPCGatewayRoutes(c client.Context, mux *gateway.ServeMux) {
+	_ = reservev1.RegisterQueryHandlerClient(context.Background(), mux, reservev1.NewQueryClient(c))
+}

@@ -1,0 +1,41 @@
+package reserve
+
+import (
+	"context"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+)
+
+// Needs is what the module needs of others.
+type Needs struct {
+	Bank
+	Seats
+	Beacon
+	Leases
+}
+
+// Bank holds the reserve.
+type Bank interface {
+	GetBalance(ctx context.Context, account sdk.AccAddress, denom string) sdk.Coin
+	SendCoinsFromModuleToAccount(ctx context.Context, from string, to sdk.AccAddress, coins sdk.Coins) error
+	SendCoinsFromModuleToModule(ctx context.Context, from, to string, coins sdk.Coins) error
+}
+
+// Seats is the set that runs consensus.
+type Seats interface {
+	// Seat returns the account of the validator with a consensus address, and its votes.
+	Seat(ctx context.Context, consensus []byte) (sdk.AccAddress, uint64, error)
+}
+
+// Beacon says whether a block gave a value, as all do in which something happens.
+type Beacon interface {
+	Value(ctx context.Context) (value canon.Hash, fresh bool, err error)
+}
+
+// Leases knows what credit burns.
+type Leases interface {
+	Rules(ctx context.Context) (job.Params, error)
+}
