@@ -328,7 +328,10 @@ func fill(m protoreflect.MessageDescriptor, values map[string]string) ([]byte, e
 
 // instance returns an empty message of the generated type.
 func instance(m protoreflect.MessageDescriptor) gogoproto.Message {
-	t := gogoproto.MessageType(string(m.FullName()))
+	return newOf(gogoproto.MessageType(string(m.FullName())))
+}
+
+func newOf(t reflect.Type) gogoproto.Message {
 	return reflect.New(t.Elem()).Interface().(gogoproto.Message)
 }
 

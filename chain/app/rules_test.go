@@ -2,10 +2,7 @@ package app_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
-	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +15,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/docs/spec"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
@@ -29,43 +27,19 @@ type rule struct {
 	least, most uint64
 }
 
-var (
-	ruleLine  = regexp.MustCompile("(?m)^\\| `([a-z]+)\\.([a-z_]+)` \\| ([^|]*) \\| ([^|]*) \\| [^|]+ \\| [^|]+ \\|$")
-	ruleRange = regexp.MustCompile(`^([0-9]+) to ([0-9]+)$`)
-)
-
 // readRules returns the table of rules, by module and name.
 func readRules(t *testing.T) map[string]map[string]rule {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/spec/rules.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string]map[string]rule{}
-	for _, m := range ruleLine.FindAllStringSubmatch(string(text), -1) {
-		m[3] = digits(m[3])
-		r := rule{text: m[3]}
-		if b := ruleRange.FindStringSubmatch(digits(m[4])); b != nil {
-			r.bounded = true
-			r.least, _ = strconv.ParseUint(b[1], 10, 64)
-			r.most, _ = strconv.ParseUint(b[2], 10, 64)
+	for _, line := range spec.Rules() {
+		r := rule{text: line.Default}
+		r.least, r.most, r.bounded = line.Range()
+		if out[line.Module] == nil {
+			out[line.Module] = map[string]rule{}
 		}
-		if out[m[1]] == nil {
-			out[m[1]] = map[string]rule{}
-		}
-		out[m[1]][m[2]] = r
+		out[line.Module][line.Name] = r
 	}
 	return out
-}
-
-var thousands = regexp.MustCompile(`([0-9]),([0-9]{3})`)
-
-// digits takes the commas out of numbers.
-func digits(s string) string {
-	for thousands.MatchString(s) {
-		s = thousands.ReplaceAllString(s, "$1$2")
-	}
-	return s
 }
 
 // paramsOf returns the default rules of each module whose rules a vote can set.
@@ -93,24 +67,6 @@ func paramsOf(t *testing.T, c *chaintest.Chain) map[string]map[string]any {
 	return out
 }
 
-// plainly writes a rule as the table does.
-func plainly(v any) string {
-	list, ok := v.([]any)
-	if !ok {
-		return fmt.Sprint(v)
-	}
-	var parts []string
-	for _, x := range list {
-		var one []string
-		fields := x.(map[string]any)
-		for _, k := range slices.Sorted(maps.Keys(fields)) {
-			one = append(one, fmt.Sprint(fields[k]))
-		}
-		parts = append(parts, strings.Join(one, " "))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // Every rule stands in docs/spec/rules.md, with the default that it has.
 func TestRulesAreDocumented(t *testing.T) {
 	table, params := readRules(t), paramsOf(t, chaintest.New(t))
@@ -119,7 +75,7 @@ func TestRulesAreDocumented(t *testing.T) {
 			r, ok := table[name][field]
 			if !ok {
 				t.Errorf("docs/spec/rules.md has no line for `%s.%s`: add its default, bounds and why", name, field)
-			} else if got := plainly(v); got != r.text {
+			} else if got := spec.Text(v); got != r.text {
 				t.Errorf("%s.%s is %s by default, and %s in docs/spec/rules.md", name, field, got, r.text)
 			}
 			delete(table[name], field)

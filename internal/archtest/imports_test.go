@@ -99,7 +99,7 @@ var layers = []layer{
 	{folder: "gen", foreign: slices.Concat(sdk, []string{"github.com/golang/protobuf", "google.golang.org/genproto"})},
 	{folder: "chain/wire", own: []string{"core", "gen"}, foreign: []string{"github.com/cosmos"}},                                // knows no module
 	{folder: "chain/x/work/terms", own: []string{"core"}, foreign: append([]string{"github.com/hashicorp/golang-lru"}, sdk...)}, // what was read is kept
-	{folder: "chain", own: []string{"core", "gen"}, foreign: slices.Concat(sdk, []string{"github.com/oasisprotocol/curve25519-voi", "google.golang.org/protobuf/reflect/protoreflect", "google.golang.org/protobuf/encoding/protowire"})},
+	{folder: "chain", own: []string{"core", "gen"}, foreign: slices.Concat(sdk, []string{"github.com/oasisprotocol/curve25519-voi", "google.golang.org/protobuf/reflect/protoreflect", "google.golang.org/protobuf/encoding/protowire"}), tests: []string{"docs/spec"}},
 
 	// Roles speak to the chain by messages, and need none of its modules.
 	{folder: "node/devnet", own: append([]string{"chain/x/auction", "chain/x/policy", "chain/x/provider"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}}, // begins with the modules' rules
@@ -108,7 +108,8 @@ var layers = []layer{
 	{folder: "node", own: ofNode, foreign: []string{"*"}, tests: []string{"chain"}},
 	{folder: "bench", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "sim", "internal/bounded", "internal/cputime", "internal/testkit/adversary", "internal/testkit/barehost", "internal/testkit/spam"}, foreign: []string{"*"}},
 	{folder: "sim", own: []string{"core", "engine", "node/replay"}},
-	{folder: "cli", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain/app", "chain/wire", "chain/address", "chain/coin", "node", "bench", "sim", "internal/bounded"}, foreign: []string{"*"}},
+	{folder: "docs/spec"},
+	{folder: "cli", own: []string{"docs/spec", "core", "engine", "format", "model", "store", "p2p", "gen", "chain/app", "chain/wire", "chain/address", "chain/coin", "node", "bench", "sim", "internal/bounded"}, foreign: []string{"*"}},
 	{folder: "cmd", own: []string{"cli"}},
 	{folder: "internal/cputime", foreign: []string{"golang.org/x/sys"}},
 	{folder: "internal/testkit", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain", "node", "internal/cputime"}, foreign: []string{"*"}},
