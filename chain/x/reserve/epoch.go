@@ -150,11 +150,17 @@ func (k *Keeper) earn(ctx context.Context, account sdk.AccAddress, e reserve.Epo
 // Credited counts work that an account was credited with, by what it was credited with before; in millionths of a
 // ut. Whatever goes wrong with rewards holds up no settlement.
 func (k *Keeper) Credited(ctx context.Context, account sdk.AccAddress, drilling bool, micro, before uint64) error {
-	err := module.Attempt(ctx, func(ctx context.Context) error { return k.credited(ctx, account, drilling, micro, before) })
-	if err != nil {
-		return module.Emit(ctx, &reservev1.EventUncounted{Account: account.String(), Reason: err.Error()})
+	return k.attempt(ctx, account, func(ctx context.Context) error { return k.credited(ctx, account, drilling, micro, before) })
+}
+
+// attempt counts what an account has earned, and tells if it could not. Gas that runs out is no trouble of rewards:
+// otherwise whoever settles with too little would take them from others.
+func (k *Keeper) attempt(ctx context.Context, account sdk.AccAddress, count func(context.Context) error) error {
+	err := module.Attempt(ctx, count)
+	if err == nil || sdk.UnwrapSDKContext(ctx).GasMeter().IsPastLimit() {
+		return err
 	}
-	return nil
+	return module.Emit(ctx, &reservev1.EventUncounted{Account: account.String(), Reason: err.Error()})
 }
 
 func (k *Keeper) credited(ctx context.Context, account sdk.AccAddress, drilling bool, micro, before uint64) error {
@@ -188,6 +194,11 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return k.attempt(ctx, account, func(ctx context.Context) error { return k.made(ctx, account, votes) })
+}
+
+// made counts a block of a validator with so many votes.
+func (k *Keeper) made(ctx context.Context, account sdk.AccAddress, votes uint64) error {
 	e, err := k.enter(ctx)
 	if err != nil {
 		return err

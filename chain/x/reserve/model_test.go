@@ -111,6 +111,9 @@ func (s *scene) check(t *rapid.T) {
 	if s.n.Total() != s.all || s.n.Module("jackpot") != g.Totals.Jackpot || s.n.Module("insurance") != g.Totals.Insurance {
 		t.Fatalf("%d utally of %d are somewhere; %+v", s.n.Total(), s.all, g.Totals)
 	}
+	if left := s.n.Module(reserve.Name); s.all-left != g.Totals.Claimed+g.Totals.Jackpot+g.Totals.Insurance {
+		t.Fatalf("%d utally have left the reserve, and it counts %+v", s.all-left, g.Totals)
+	}
 	paid := new(big.Int).SetUint64(g.Totals.Owed + g.Totals.Claimed + g.Totals.Jackpot + g.Totals.Insurance)
 	most := new(big.Int).Mul(new(big.Int).SetUint64(s.m.credited), big.NewInt(core.MaxCap))
 	if paid.Mul(paid, big.NewInt(1_000_000)).Cmp(most) > 0 {
@@ -234,12 +237,7 @@ func TestLazyEqualsEager(t *testing.T) {
 // What is wrong with rewards is told of, and holds up no settlement.
 func TestRewardsHoldUpNothing(t *testing.T) {
 	n := &neighbours{Bank: chaintest.NewBank()}
-	ctx, svc, cdc := chaintest.Store(t)
-	k := reserve.NewKeeper(cdc, svc, reserve.Needs{Bank: n, Seats: n, Beacon: n, Leases: n}, reserve.Pools{Jackpot: "jackpot", Insurance: "insurance"})
-	n.Give(moduleAccount(), 1<<40)
-	if err := k.InitGenesis(ctx, reserve.DefaultGenesis()); err != nil {
-		t.Fatal(err)
-	}
+	k, ctx := newKeeper(t, n)
 	before := module.Now(ctx)
 	for range 2 {
 		if err := k.Credited(ctx, who(0), false, 1<<63, 0); err != nil {
