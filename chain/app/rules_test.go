@@ -141,6 +141,33 @@ func TestRulesAreBounded(t *testing.T) {
 	}
 }
 
+// Bounds that are no two numbers hold as well.
+func TestRulesAreBoundedByOthers(t *testing.T) {
+	c := chaintest.New(t)
+	params, ctx := paramsOf(t, c), c.Ctx()
+	for _, b := range []struct {
+		module, field string
+		last, beyond  uint64
+	}{
+		{"auction", "window_ms", 30_000, 30_001}, {"auction", "age_step", 5_000, 5_001}, {"auction", "age_most", 50, 51},
+		{"reserve", "seats_bps", 4_000, 4_001}, {"reserve", "insurance_bps", 1_000, 1_001},
+		{"policy", "quorum", 50_000_000_000_000, 50_000_000_000_001}, {"policy", "quorum", 10_000_000_000_000, 9_999_999_999_999},
+	} {
+		set := func(v uint64) error {
+			m := update(t, c, address.Policy().String(), b.module, with(params[b.module], b.field, v))
+			branch, _ := ctx.CacheContext()
+			_, err := c.MsgServiceRouter().Handler(m)(branch, m)
+			return err
+		}
+		if err := set(b.last); err != nil {
+			t.Errorf("%s.%s = %d: %v", b.module, b.field, b.last, err)
+		}
+		if set(b.beyond) == nil {
+			t.Errorf("a vote can set %s.%s to %d", b.module, b.field, b.beyond)
+		}
+	}
+}
+
 // Whatever rules votes have set, within their bounds: blocks go on, and another vote takes them back.
 func TestVotesTakeBackWhatVotesSet(t *testing.T) {
 	c := chaintest.New(t, append(network(), chaintest.Fund(10_000_000*tally, "carol"), chaintest.Fund(100*tally, "producer"))...)
