@@ -42,6 +42,7 @@ import (
 	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
+	"github.com/tally-network/tally/chain/x/drilling"
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/power"
@@ -67,6 +68,7 @@ type App struct {
 	Power    *power.Keeper
 	Beacon   *beacon.Keeper
 	Provider *provider.Keeper
+	Drilling *drilling.Keeper
 	Auction  *auction.Keeper
 	Market   *market.Keeper
 	Work     *work.Keeper

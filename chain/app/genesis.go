@@ -21,6 +21,7 @@ import (
 	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
+	"github.com/tally-network/tally/chain/x/drilling"
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
@@ -30,6 +31,7 @@ import (
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -60,6 +62,7 @@ type Genesis struct {
 	Auction    auctionv1.Params    // rules of auctions; zero: the defaults
 	Reserve    uint64              // utally that rewards are paid out of
 	Rewards    Rewards             // zero: the defaults
+	Drilling   drillingv1.Params   // rules of drilling; zero: the defaults
 	Authority  string              // account that may change these rules; empty: that of the policy, for which votes of power speak
 }
 
@@ -126,6 +129,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 		policy.Name:          g.votes(),
 		auction.Name:         g.auctions(),
 		reserve.Name:         g.rewards(),
+		drilling.Name:        g.projects(),
 	} {
 		if state[name], err = a.Codec.MarshalJSON(part); err != nil {
 			return nil, fmt.Errorf("write genesis of %s: %w", name, err)
@@ -182,6 +186,16 @@ func (g Genesis) votes() *policyv1.GenesisState {
 		}
 	}
 	return out
+}
+
+// projects returns the state of drilling: its rules, and no project.
+func (g Genesis) projects() *drillingv1.GenesisState {
+	d := drilling.DefaultGenesis()
+	d.Authority = g.Authority
+	if g.Drilling != (drillingv1.Params{}) {
+		d.Params = g.Drilling
+	}
+	return d
 }
 
 // ledger returns the accounts and balances: those described, an account for

@@ -33,6 +33,7 @@ import (
 	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
+	"github.com/tally-network/tally/chain/x/drilling"
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/power"
@@ -55,7 +56,7 @@ import (
 // ours names our modules in the order in which they begin and end a block and
 // are initialised: a module comes after those whose state it reads. Block, which
 // tells the time, comes first.
-var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, market.Name, work.Name, auction.Name, dispute.Name, policy.Name, reserve.Name}
+var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, drilling.Name, market.Name, work.Name, auction.Name, dispute.Name, policy.Name, reserve.Name}
 
 // accounts are those that no key controls, with what they may do.
 var accounts = []*authv1.ModuleAccountPermission{
@@ -63,6 +64,7 @@ var accounts = []*authv1.ModuleAccountPermission{
 	{Account: supply.Name, Permissions: []string{authtypes.Burner}},
 	{Account: provider.Name},
 	{Account: provider.Insurance},
+	{Account: drilling.Name},
 	{Account: market.Name},
 	{Account: work.Name},
 	{Account: work.Jackpot},
@@ -96,8 +98,9 @@ func (a *App) wire() []Module {
 	a.Provider = provider.NewKeeper(a.Codec, a.store(provider.Name), a.Bank)
 	a.Power = power.NewKeeper(a.Codec, a.store(power.Name))
 	a.Beacon = beacon.NewKeeper(a.Codec, a.store(beacon.Name), a.Power)
-	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply)
-	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Power)
+	a.Drilling = drilling.NewKeeper(a.Codec, a.store(drilling.Name), a.Bank, a.Power)
+	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply, a.Drilling)
+	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Drilling)
 	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Provider, a.Work)
 	a.Policy = policy.NewKeeper(a.Codec, a.store(policy.Name), policy.Needs{
 		Bank: a.Bank, Burner: a.Supply, Power: a.Power, Router: a.MsgServiceRouter(),
@@ -116,6 +119,7 @@ func (a *App) wire() []Module {
 		power.NewModule(a.Power),
 		beacon.NewModule(a.Beacon),
 		provider.NewModule(a.Provider),
+		drilling.NewModule(a.Drilling),
 		orders,
 		auction.NewModule(a.Auction, orders),
 		work.NewModule(a.Work, a.Dispute, a.Beacon),

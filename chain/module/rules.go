@@ -54,14 +54,22 @@ func (r Rules[P]) Init(ctx context.Context, p P, authority string) error {
 	return errors.Join(r.params.Set(ctx, p), r.authority.Set(ctx, authority))
 }
 
-// Replace sets the rules in the name of an account that has signed.
-func (r Rules[P]) Replace(ctx context.Context, by string, p P) error {
+// Authorize returns an error unless an account that has signed is the authority.
+func (r Rules[P]) Authorize(ctx context.Context, by string) error {
 	authority, err := r.Authority(ctx)
 	if err != nil {
 		return err
 	}
 	if authority == "" || by != authority {
 		return errorsmod.Wrapf(ErrAuthority, "the rules are changed by %q, as the genesis says, not by %s", authority, by)
+	}
+	return nil
+}
+
+// Replace sets the rules in the name of an account that has signed.
+func (r Rules[P]) Replace(ctx context.Context, by string, p P) error {
+	if err := r.Authorize(ctx, by); err != nil {
+		return err
 	}
 	old, err := r.Get(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 func OrderToProto(o *job.Order) marketv1.Order {
 	p, c := &o.Problem, &o.Conditions
 	out := marketv1.Order{
-		ChainId: o.Chain, Consumer: o.Consumer, Nonce: o.Nonce,
+		ChainId: o.Chain, Consumer: o.Consumer, Nonce: o.Nonce, Project: o.Project,
 		Contact: marketv1.Contact{PeerKey: o.Contact.Key, Addrs: o.Contact.Addrs},
 		Problem: marketv1.Problem{
 			Kind: p.Kind, Profile: p.Profile,
@@ -42,7 +42,7 @@ func OrderToProto(o *job.Order) marketv1.Order {
 func OrderFromProto(m *marketv1.Order) (job.Order, error) {
 	p, c := &m.Problem, &m.Conditions
 	o := job.Order{
-		Chain: m.ChainId, Consumer: m.Consumer, Nonce: m.Nonce,
+		Chain: m.ChainId, Consumer: m.Consumer, Nonce: m.Nonce, Project: m.Project,
 		Contact: job.Contact{Key: m.Contact.PeerKey, Addrs: m.Contact.Addrs},
 		Problem: job.Problem{
 			Kind: p.Kind, Profile: p.Profile,

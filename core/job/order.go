@@ -121,6 +121,7 @@ type Order struct {
 	Contact    Contact
 	Problem    Problem
 	Conditions Conditions
+	Project    uint64 // of drilling (core/drilling), of which it is a task; 0: of none
 }
 
 // ID returns the identity of the order.
@@ -360,6 +361,7 @@ func (o *Order) Code(w *canon.Codec) {
 	canon.Seq(w, &o.Contact.Addrs, maxAddrs, 1, func(w *canon.Codec, s *string) { w.String(s, maxAddr) })
 	o.Problem.code(w)
 	o.Conditions.code(w)
+	w.U64(&o.Project)
 }
 
 func (p *Problem) code(w *canon.Codec) {

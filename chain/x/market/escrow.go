@@ -2,6 +2,7 @@ package market
 
 import (
 	"context"
+	"errors"
 
 	errorsmod "cosmossdk.io/errors"
 
@@ -68,7 +69,7 @@ func (k *Keeper) close(ctx context.Context, id canon.Hash, consumer string, p ma
 	if err := k.send(ctx, consumer, p.Escrow); err != nil {
 		return err
 	}
-	if err := k.put(ctx, id, p, after); err != nil {
+	if err := errors.Join(k.put(ctx, id, p, after), k.projects.Close(ctx, id)); err != nil {
 		return err
 	}
 	return module.Emit(ctx, &marketv1.EventClosed{Order: id.String(), Status: end, Refund: p.Escrow})

@@ -53,8 +53,9 @@ const Name = "market"
 
 // Keeper holds the book and the escrow.
 type Keeper struct {
-	bank   Bank
-	burner Burner
+	bank     Bank
+	burner   Burner
+	projects Projects
 
 	offers   collections.Map[sdk.AccAddress, marketv1.Offer]
 	ends     collections.KeySet[collections.Pair[int64, sdk.AccAddress]] // of offers that end
@@ -76,10 +77,10 @@ type Keeper struct {
 }
 
 // NewKeeper returns a keeper over the given store.
-func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, burner Burner) *Keeper {
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, burner Burner, projects Projects) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
-		bank: bank, burner: burner,
+		bank: bank, burner: burner, projects: projects,
 		offers: collections.NewMap(sb, collections.NewPrefix(0), "offers",
 			sdk.AccAddressKey, codec.CollValue[marketv1.Offer](cdc)),
 		orders: collections.NewMap(sb, collections.NewPrefix(1), "orders",
@@ -137,6 +138,9 @@ func (k *Keeper) PostOrder(ctx context.Context, o *job.Order, deposit uint64) (c
 	}
 	if err := k.bank.SendCoinsFromAccountToModule(ctx, consumer, Name, coin.Of(locked)); err != nil {
 		return id, errorsmod.Wrapf(err, "lock the maximum price of %d utally and a deposit of %d", price, deposit)
+	}
+	if err := k.projects.Open(ctx, o); err != nil {
+		return id, err
 	}
 	number, err := k.next.Next(ctx)
 	if err != nil {
@@ -242,6 +246,7 @@ func (k *Keeper) Forget(ctx context.Context, id canon.Hash) error {
 	return errors.Join(
 		k.orders.Remove(ctx, id[:]), k.postings.Remove(ctx, id[:]), k.numbers.Remove(ctx, p.Number),
 		k.byConsumer.Remove(ctx, collections.Join(consumer, p.Number)), k.byStatus.Remove(ctx, collections.Join(int32(p.Status), p.Number)),
+		k.projects.Forget(ctx, id),
 	)
 }
 

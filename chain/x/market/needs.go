@@ -24,6 +24,15 @@ type Burner interface {
 	Burn(ctx context.Context, from string, amount uint64) error
 }
 
+// Projects takes the orders that are tasks of drilling. Of others it does nothing.
+type Projects interface {
+	// Open takes an order as a task, unless its project does not.
+	Open(ctx context.Context, o *job.Order) error
+	// Close tells that an order has left the market, Forget that the book forgets it.
+	Close(ctx context.Context, order canon.Hash) error
+	Forget(ctx context.Context, order canon.Hash) error
+}
+
 // Registry knows the peers.
 type Registry interface {
 	Params(ctx context.Context) (providerv1.Params, error)

@@ -185,7 +185,7 @@ func TestTrades(t *testing.T) {
 // The ring holds the last trades alone, and survives an export.
 func TestTradesAreARing(t *testing.T) {
 	ctx, svc, cdc := chaintest.Store(t)
-	k := market.NewKeeper(cdc, svc, chaintest.NewBank(), nil)
+	k := market.NewKeeper(cdc, svc, chaintest.NewBank(), nil, nil)
 	g := market.DefaultGenesis()
 	if err := k.InitGenesis(ctx, g); err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestTradesAreARing(t *testing.T) {
 		}
 	}
 	ctx2, svc2, cdc2 := chaintest.Store(t)
-	again := market.NewKeeper(cdc2, svc2, chaintest.NewBank(), nil)
+	again := market.NewKeeper(cdc2, svc2, chaintest.NewBank(), nil, nil)
 	if err := again.InitGenesis(ctx2, out); err != nil {
 		t.Fatal(err)
 	}

@@ -230,7 +230,7 @@ func TestOrderSeesAllOffersBeforeItWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			key := storetypes.NewKVStoreKey(Name)
 			ctx := testutil.DefaultContextWithKeys(map[string]*storetypes.KVStoreKey{Name: key, "block": module.BlockStore}, nil, nil)
-			k := NewKeeper(codec.NewProtoCodec(codectypes.NewInterfaceRegistry()), runtime.NewKVStoreService(key), nil, nil)
+			k := NewKeeper(codec.NewProtoCodec(codectypes.NewInterfaceRegistry()), runtime.NewKVStoreService(key), nil, nil, nil)
 			if err := k.turns.set(ctx, 1, turn{At: 5}); err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@
 // The validator set is that of genesis. A settled lease credits its workers; a conviction takes all that
 // counts.
 //
-// Call [NewKeeper] and [NewModule]. [Keeper.Credit] and [Keeper.Forfeit] change power,
+// Call [NewKeeper] and [NewModule]. [Keeper.Credit], [Keeper.CreditDrilling] and [Keeper.Forfeit] change power,
 // [Keeper.Account] tells who a validator of consensus is, and [Keeper.Turns] when it proposes. [Keeper.Mark]
 // makes a moment one whose power [Keeper.At] tells later.
 //

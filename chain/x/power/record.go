@@ -14,8 +14,30 @@ import (
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 )
 
+// kind is what computation was for.
+type kind struct {
+	name     string
+	drilling bool
+	of       func(*power.Record) *power.Work
+}
+
+var (
+	training = kind{"training", false, func(r *power.Record) *power.Work { return &r.Training }}
+	drilling = kind{"drilling", true, func(r *power.Record) *power.Work { return &r.Drilling }}
+)
+
 // Credit adds verified computation to an account's training. Less than one millionth of a ut counts as nothing.
 func (k *Keeper) Credit(ctx context.Context, account sdk.AccAddress, flops uint64) error {
+	return k.add(ctx, account, flops, &training)
+}
+
+// CreditDrilling adds it to an account's drilling.
+func (k *Keeper) CreditDrilling(ctx context.Context, account sdk.AccAddress, flops uint64) error {
+	return k.add(ctx, account, flops, &drilling)
+}
+
+// add adds verified computation of a kind to an account's, and tells of it whoever rewards that.
+func (k *Keeper) add(ctx context.Context, account sdk.AccAddress, flops uint64, as *kind) error {
 	micro := flops / power.MicroUT
 	if micro == 0 {
 		return nil
@@ -23,15 +45,15 @@ func (k *Keeper) Credit(ctx context.Context, account sdk.AccAddress, flops uint6
 	before := uint64(0)
 	err := k.change(ctx, account, func(own, all *power.Record, h power.Hour) error {
 		before = own.Total()
-		if err := errors.Join(own.Training.Credit(micro, h), all.Training.Credit(micro, h)); err != nil {
-			return fmt.Errorf("credit %d FLOP to %s: %w", flops, account, err)
+		if err := errors.Join(as.of(own).Credit(micro, h), as.of(all).Credit(micro, h)); err != nil {
+			return fmt.Errorf("credit %d FLOP of %s to %s: %w", flops, as.name, account, err)
 		}
-		return module.Emit(ctx, &powerv1.EventCredited{Account: account.String(), Flops: flops, Total: own.Training.Total(), Effective: own.Effective(h)})
+		return module.Emit(ctx, &powerv1.EventCredited{Account: account.String(), Flops: flops, Total: as.of(own).Total(), Effective: own.Effective(h), As: as.name})
 	})
 	if err != nil || k.rewards == nil {
 		return err
 	}
-	return k.rewards.Credited(ctx, account, false, micro, before)
+	return k.rewards.Credited(ctx, account, as.drilling, micro, before)
 }
 
 // Forfeit takes away all that counts of an account's work, now and at any mark. It stays in the totals.

@@ -162,7 +162,7 @@ func (k *Keeper) executeEffect(ctx context.Context, id canon.Hash, e job.Effect,
 	case job.Unlock:
 		return k.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(e.Amount))
 	case job.Credit:
-		return k.power.Credit(ctx, account, e.Amount)
+		return k.power.Credit(ctx, id, account, e.Amount)
 	case job.Vouch:
 		return k.stakes.Vouch(ctx, account, e.Amount)
 	case job.Work:

@@ -67,8 +67,8 @@ type Beacon interface {
 	Value(ctx context.Context) (value canon.Hash, fresh bool, err error)
 }
 
-// Power records verified computation, and takes away what counts of a convict's.
+// Power records verified computation on an order, and takes away what counts of a convict's.
 type Power interface {
-	Credit(ctx context.Context, account sdk.AccAddress, flops uint64) error
+	Credit(ctx context.Context, order canon.Hash, account sdk.AccAddress, flops uint64) error
 	Forfeit(ctx context.Context, account sdk.AccAddress) error
 }

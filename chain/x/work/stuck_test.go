@@ -78,7 +78,7 @@ func (n *neighbours) Suspend(context.Context, sdk.AccAddress) error { return nil
 
 func (n *neighbours) Resume(context.Context, sdk.AccAddress) error { return nil }
 
-func (n *neighbours) Credit(context.Context, sdk.AccAddress, uint64) error { return nil }
+func (n *neighbours) Credit(context.Context, canon.Hash, sdk.AccAddress, uint64) error { return nil }
 
 func (n *neighbours) Forfeit(context.Context, sdk.AccAddress) error { return nil }
 

@@ -18,6 +18,7 @@ import (
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -40,39 +41,41 @@ const (
 )
 
 var repeats = map[string]Repeats{
-	"/cosmos.auth.v1beta1.MsgUpdateParams":         State,
-	"/cosmos.bank.v1beta1.MsgUpdateParams":         State,
-	"/cosmos.bank.v1beta1.MsgSetSendEnabled":       State,
-	"/cosmos.consensus.v1.MsgUpdateParams":         State,
-	"/cosmos.feegrant.v1beta1.MsgPruneAllowances":  State,
-	sdk.MsgTypeURL(&banktypes.MsgSend{}):           Adds,
-	sdk.MsgTypeURL(&banktypes.MsgMultiSend{}):      Adds,
-	sdk.MsgTypeURL(&providerv1.MsgDeposit{}):       Adds,
-	sdk.MsgTypeURL(&providerv1.MsgWithdraw{}):      Adds,
-	sdk.MsgTypeURL(&feegrant.MsgGrantAllowance{}):  State,
-	sdk.MsgTypeURL(&feegrant.MsgRevokeAllowance{}): State,
-	sdk.MsgTypeURL(&providerv1.MsgUpdate{}):        State,
-	sdk.MsgTypeURL(&providerv1.MsgDeclareOwner{}):  State,
-	sdk.MsgTypeURL(&providerv1.MsgUpdateParams{}):  State,
-	sdk.MsgTypeURL(&beaconv1.MsgProve{}):           Once,
-	sdk.MsgTypeURL(&beaconv1.MsgSetKey{}):          State,
-	sdk.MsgTypeURL(&marketv1.MsgPostOffer{}):       State,
-	sdk.MsgTypeURL(&marketv1.MsgWithdrawOffer{}):   State,
-	sdk.MsgTypeURL(&auctionv1.MsgPostClearing{}):   Once,
-	sdk.MsgTypeURL(&auctionv1.MsgSell{}):           State,
-	sdk.MsgTypeURL(&auctionv1.MsgUpdateParams{}):   State,
-	sdk.MsgTypeURL(&reservev1.MsgClaim{}):          State, // another epoch may have ended
-	sdk.MsgTypeURL(&reservev1.MsgUpdateParams{}):   State,
-	sdk.MsgTypeURL(&workv1.MsgUpdateParams{}):      State,
-	sdk.MsgTypeURL(&workv1.MsgReady{}):             State,
-	sdk.MsgTypeURL(&workv1.MsgAsk{}):               State, // what was answered may be asked anew, for another fee
-	sdk.MsgTypeURL(&workv1.MsgAnswer{}):            State, // the same may be asked anew
-	sdk.MsgTypeURL(&disputev1.MsgOpen{}):           State, // a dispute that is over may be opened anew
-	sdk.MsgTypeURL(&disputev1.MsgSubstitute{}):     State,
-	sdk.MsgTypeURL(&disputev1.MsgUpdateParams{}):   State,
-	sdk.MsgTypeURL(&policyv1.MsgPropose{}):         Adds,
-	sdk.MsgTypeURL(&policyv1.MsgVote{}):            State,
-	sdk.MsgTypeURL(&policyv1.MsgUpdateParams{}):    State,
+	"/cosmos.auth.v1beta1.MsgUpdateParams":           State,
+	"/cosmos.bank.v1beta1.MsgUpdateParams":           State,
+	"/cosmos.bank.v1beta1.MsgSetSendEnabled":         State,
+	"/cosmos.consensus.v1.MsgUpdateParams":           State,
+	"/cosmos.feegrant.v1beta1.MsgPruneAllowances":    State,
+	sdk.MsgTypeURL(&banktypes.MsgSend{}):             Adds,
+	sdk.MsgTypeURL(&banktypes.MsgMultiSend{}):        Adds,
+	sdk.MsgTypeURL(&providerv1.MsgDeposit{}):         Adds,
+	sdk.MsgTypeURL(&providerv1.MsgWithdraw{}):        Adds,
+	sdk.MsgTypeURL(&feegrant.MsgGrantAllowance{}):    State,
+	sdk.MsgTypeURL(&feegrant.MsgRevokeAllowance{}):   State,
+	sdk.MsgTypeURL(&providerv1.MsgUpdate{}):          State,
+	sdk.MsgTypeURL(&providerv1.MsgDeclareOwner{}):    State,
+	sdk.MsgTypeURL(&providerv1.MsgUpdateParams{}):    State,
+	sdk.MsgTypeURL(&beaconv1.MsgProve{}):             Once,
+	sdk.MsgTypeURL(&beaconv1.MsgSetKey{}):            State,
+	sdk.MsgTypeURL(&marketv1.MsgPostOffer{}):         State,
+	sdk.MsgTypeURL(&marketv1.MsgWithdrawOffer{}):     State,
+	sdk.MsgTypeURL(&auctionv1.MsgPostClearing{}):     Once,
+	sdk.MsgTypeURL(&auctionv1.MsgSell{}):             State,
+	sdk.MsgTypeURL(&auctionv1.MsgUpdateParams{}):     State,
+	sdk.MsgTypeURL(&reservev1.MsgClaim{}):            State, // another epoch may have ended
+	sdk.MsgTypeURL(&reservev1.MsgUpdateParams{}):     State,
+	sdk.MsgTypeURL(&workv1.MsgUpdateParams{}):        State,
+	sdk.MsgTypeURL(&workv1.MsgReady{}):               State,
+	sdk.MsgTypeURL(&workv1.MsgAsk{}):                 State, // what was answered may be asked anew, for another fee
+	sdk.MsgTypeURL(&workv1.MsgAnswer{}):              State, // the same may be asked anew
+	sdk.MsgTypeURL(&disputev1.MsgOpen{}):             State, // a dispute that is over may be opened anew
+	sdk.MsgTypeURL(&disputev1.MsgSubstitute{}):       State,
+	sdk.MsgTypeURL(&disputev1.MsgUpdateParams{}):     State,
+	sdk.MsgTypeURL(&policyv1.MsgPropose{}):           Adds,
+	sdk.MsgTypeURL(&policyv1.MsgVote{}):              State,
+	sdk.MsgTypeURL(&policyv1.MsgUpdateParams{}):      State,
+	sdk.MsgTypeURL(&drillingv1.MsgRegisterProject{}): Adds,
+	sdk.MsgTypeURL(&drillingv1.MsgUpdateParams{}):    State,
 }
 
 // RepeatsOf returns how a message repeats.

@@ -42,10 +42,13 @@ func Offer(c *chaintest.Chain, name string) chaintest.Block {
 }
 
 // Post returns the message that posts an order of Consumer.
-func Post(o job.Order) *marketv1.MsgPostOrder {
+func Post(o job.Order) *marketv1.MsgPostOrder { return PostOf(Consumer, o) }
+
+// PostOf is Post of another consumer, whose peer the order names.
+func PostOf(who chaintest.Account, o job.Order) *marketv1.MsgPostOrder {
 	return &marketv1.MsgPostOrder{
 		Consumer: o.Consumer, Order: wire.OrderToProto(&o),
-		Signature: ed25519.Sign(Consumer.Peer, wire.Statement(o.Chain, Consumer.Address)),
+		Signature: ed25519.Sign(who.Peer, wire.Statement(o.Chain, who.Address)),
 	}
 }
 
