@@ -26,6 +26,9 @@ import (
 // sdkVerbs are those whose commands are the Cosmos SDK's own.
 var sdkVerbs = map[string]bool{"keys": true, "tx": true, "query": true}
 
+// sendsTx marks a command of another verb that sends a transaction as those of tally tx do.
+const sendsTx = "tx"
+
 // denominations lets the SDK's commands take amounts in tally.
 var denominations = sync.OnceValue(func() error {
 	for i, denom := range []string{coin.Display, coin.Denom} {
@@ -43,7 +46,8 @@ func (e *env) prepare(cmd *cobra.Command) error {
 	for verb.HasParent() && verb.Parent().HasParent() {
 		verb = verb.Parent()
 	}
-	if !sdkVerbs[verb.Name()] || cmd.HasSubCommands() {
+	sends := verb.Name() == "tx" || cmd.Annotations[sendsTx] != ""
+	if !sdkVerbs[verb.Name()] && !sends || cmd.HasSubCommands() {
 		return nil
 	}
 	enc, err := app.NewEncoding()
@@ -74,7 +78,7 @@ func (e *env) prepare(cmd *cobra.Command) error {
 			return fmt.Errorf("node %s: %w", s.Node.RPC, err)
 		}
 		c = c.WithChainID(s.Chain).WithNodeURI(s.Node.RPC).WithClient(rpc)
-		if from := cmd.Flags().Lookup(flags.FlagFrom); verb.Name() == "tx" && from != nil && !from.Changed {
+		if from := cmd.Flags().Lookup(flags.FlagFrom); sends && from != nil && !from.Changed {
 			if err := from.Value.Set(home.AccountName); err != nil {
 				return err
 			}
@@ -94,7 +98,7 @@ func (e *env) prepare(cmd *cobra.Command) error {
 	if err := presets(cmd, e.json); err != nil {
 		return err
 	}
-	if err := client.SetCmdClientContextHandler(c, cmd); err != nil || verb.Name() != "tx" {
+	if err := client.SetCmdClientContextHandler(c, cmd); err != nil || !sends {
 		return err
 	}
 	return refuseAloud(cmd)

@@ -44,6 +44,7 @@ import (
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
@@ -75,8 +76,9 @@ var accounts = []*authv1.ModuleAccountPermission{
 
 // governed are the messages that a vote of computing power can execute. No other is signed by the policy's account.
 var governed = []sdk.Msg{
-	&auctionv1.MsgUpdateParams{}, &blockv1.MsgUpdateParams{}, &disputev1.MsgUpdateParams{}, &policyv1.MsgUpdateParams{}, &providerv1.MsgUpdateParams{},
-	&reservev1.MsgUpdateParams{}, &workv1.MsgUpdateParams{},
+	&auctionv1.MsgUpdateParams{}, &blockv1.MsgUpdateParams{}, &disputev1.MsgUpdateParams{}, &drillingv1.MsgUpdateParams{},
+	&policyv1.MsgUpdateParams{}, &providerv1.MsgUpdateParams{}, &reservev1.MsgUpdateParams{}, &workv1.MsgUpdateParams{},
+	&drillingv1.MsgAdmitProject{}, &drillingv1.MsgEndProject{},
 }
 
 var (

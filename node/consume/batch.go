@@ -32,6 +32,7 @@ const BatchKind = "BatchOrder"
 type BatchSpec struct {
 	Kind       string         `json:"kind"`
 	Name       string         `json:"name,omitempty"`
+	Project    uint64         `json:"project,omitempty"` // of drilling, of which it is a task; 0: of none
 	Problem    BatchProblem   `json:"problem"`
 	Conditions SpecConditions `json:"conditions"`
 
@@ -110,6 +111,7 @@ func ParseBatchSpec(b []byte) (BatchSpec, error) {
 	case p.Batch < 0 || p.Steps < 0 || p.Steps > job.MaxSegments:
 		return s, fmt.Errorf("problem.batch and problem.steps are positive, or left out; a unit has at most %d steps", job.MaxSegments)
 	}
+	s.Conditions.Credit = s.Conditions.Credit || s.Project != 0 // all work on a task is credited
 	return s, s.Conditions.check()
 }
 
@@ -224,7 +226,7 @@ func (s *BatchSpec) prepare(out *Draft, d replay.Dataset, exec engine.Executor) 
 		p.Steps = max(p.Steps, (runs-1)/job.MaxUnits+1)
 	}
 	p.Shards = (runs-1)/p.Steps + 1
-	out.Terms = s.Conditions.terms(p.Steps)
+	out.Terms, out.Project = s.Conditions.terms(p.Steps), s.Project
 	return nil
 }
 

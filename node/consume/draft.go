@@ -30,6 +30,7 @@ const MaxText = 1 << 30
 type Draft struct {
 	Problem job.Problem // without files
 	Terms   job.Conditions
+	Project uint64 // of drilling, of which it is a task; 0: of none
 	Job     *replay.Job
 	Files   []DraftFile
 
@@ -181,7 +182,7 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 // Unsigned returns the order of the draft as far as nobody is a party of it yet: no
 // chain would take it, whoever signs, if it does not pass its check.
 func (d *Draft) Unsigned() *job.Order {
-	o := &job.Order{Contact: job.Contact{Key: make([]byte, ed25519.PublicKeySize)}, Problem: d.Problem, Conditions: d.Terms}
+	o := &job.Order{Contact: job.Contact{Key: make([]byte, ed25519.PublicKeySize)}, Problem: d.Problem, Conditions: d.Terms, Project: d.Project}
 	o.Problem.Files = nil
 	for _, f := range d.Files {
 		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, store.RefOf(f.Bytes)))

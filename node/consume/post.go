@@ -48,7 +48,7 @@ func (d *Draft) Order(by Buyer) (job.Order, error) {
 	}
 	o := job.Order{
 		Chain: by.Chain, Consumer: by.Account, Nonce: binary.LittleEndian.Uint64(nonce[:]), Contact: by.Contact,
-		Problem: d.Problem, Conditions: d.Terms,
+		Problem: d.Problem, Conditions: d.Terms, Project: d.Project,
 	}
 	o.Problem.Files = nil
 	for _, f := range d.Files {
