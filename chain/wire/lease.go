@@ -85,7 +85,7 @@ func attemptToProto(i int, u *job.Unit) workv1.Unit {
 		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
 		Attested: list(u.Attested, attestationToProto), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited), Plain: u.Plain,
 		Audits: list(u.Audits, auditToProto), Questions: list(u.Questions, questionToProto),
-		Replicas: list(u.Replicas, replicaToProto), Missed: u.Missed, Sealed: u.Sealed,
+		Replicas: list(u.Replicas, replicaToProto), Missed: u.Missed, Sealed: u.Sealed, Differed: u.Differed,
 		Results: list(u.Results, func(r job.Result) workv1.Result {
 			return workv1.Result{Checkpoints: hashesToProto(r.Checkpoints), Inner: hashesToProto(r.Inner)}
 		}),

@@ -17,14 +17,14 @@ func ParamsToProto(p job.Params, jail int64) workv1.Params {
 		KeepFactor: p.KeepFactor, AskFee: p.AskFee, AnswerMs: p.AnswerTime, AnswerLoad: uint32(p.AnswerLoad),
 		TaxBps: p.TaxBps, ForcedBps: p.ForcedBps, JackpotFactor: p.JackpotFactor,
 		Speed: p.Speed, Link: p.Link, AllowanceMs: p.Allowance, KeepGb: p.KeepGB,
-		DepositBps: p.DepositBps, MinDeposit: p.MinDeposit, BurnUt: p.BurnUT, MinBond: p.MinBond,
+		DepositBps: p.DepositBps, MinDeposit: p.MinDeposit, BurnUt: p.BurnUT, MinBond: p.MinBond, AllLose: p.AllLose,
 	}
 }
 
 // ParamsFromProto is the inverse of ParamsToProto, without the jail.
 func ParamsFromProto(m workv1.Params) job.Params {
 	return job.Params{
-		Tariff:    job.Tariff{CustodianBps: m.CustodianBps, BurnBps: m.BurnBps, TaxBps: m.TaxBps, KeepGB: m.KeepGb, BurnUT: m.BurnUt},
+		Tariff:    job.Tariff{CustodianBps: m.CustodianBps, BurnBps: m.BurnBps, TaxBps: m.TaxBps, KeepGB: m.KeepGb, BurnUT: m.BurnUt, AllLose: m.AllLose},
 		RewardBps: m.RewardBps, LateBps: m.LateBps, BondFactor: m.BondFactor,
 		MaxOpen: int(m.MaxOpen), MaxLate: int(m.MaxLate), MaxAttempts: int(m.MaxAttempts), LeadTimeout: m.LeadTimeoutMs, ChallengeBond: m.ChallengeBond,
 		VerdictFactor: m.VerdictFactor,

@@ -161,6 +161,7 @@ func (p *Params) Code(w *canon.Codec) {
 	w.I64(&p.LeadTimeout)
 	w.I64(&p.AnswerTime)
 	w.I64(&p.Allowance)
+	w.Bool(&p.AllLose)
 }
 
 func (q *Quote) code(w *canon.Codec) {
@@ -228,6 +229,7 @@ func (u *Unit) Code(w *canon.Codec) {
 	canon.Seq(w, &u.Results, MaxReplicas, 2, codeResult)
 	canon.Seq(w, &u.Missed, maxMissed, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	w.Bool(&u.Sealed)
+	w.Bool(&u.Differed)
 	w.I64(&u.Due)
 	w.I64(&u.WindowEnd)
 	w.I64(&u.HeldUntil)

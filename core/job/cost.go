@@ -94,25 +94,22 @@ func (q *Quote) Credited(p *Problem, c *Conditions, t Tariff) (uint64, error) {
 }
 
 // credits returns the computing power that workers of accepted units have proved, as far as it is
-// paid for, and vouches for them.
+// paid for, and vouches for all who have computed one.
 func (l *Lease) credits(workers []string) ([]Effect, error) {
 	all, err := money.Times(l.Order.Problem.UnitFLOPs(), len(workers))
 	if err != nil {
 		return nil, err
 	}
-	credited := l.Params.credited(all, l.Ledger.Burnt)
-	if l.Ledger.Refuter != "" {
-		credited = 0
-	}
 	var effects []Effect
-	for _, w := range workers {
-		if credited > 0 {
-			effects = append(effects, Effect{Kind: Credit, Account: w, Amount: credited / uint64(len(workers))})
+	if credited := l.Params.credited(all, l.Ledger.Burnt); credited > 0 && l.Ledger.Refuter == "" {
+		each := credited / uint64(len(workers))
+		for _, w := range workers {
+			effects = append(effects, Effect{Kind: Credit, Account: w, Amount: each})
 		}
-		effects = append(effects, Effect{Kind: Vouch, Account: w, Amount: 1})
+		effects = append(effects, l.timed(each)...)
 	}
-	if credited > 0 {
-		effects = append(effects, l.timed(credited/uint64(len(workers)))...)
+	for _, w := range workersOf(l.Units, func(*Unit) bool { return true }) {
+		effects = append(effects, Effect{Kind: Vouch, Account: w, Amount: 1})
 	}
 	return effects, nil
 }
@@ -127,7 +124,7 @@ func (l *Lease) timed(each uint64) (effects []Effect) {
 		if r := i / l.Order.Problem.Shards; r != round {
 			round, last = r, map[string]int64{}
 		}
-		if u.Status != Accepted || u.Attempt > 0 || len(u.Replicas) > 0 {
+		if u.Status != Accepted || u.Attempt > 0 || len(u.Replicas) > 0 || u.Differed {
 			continue
 		}
 		more := max(u.Took-last[u.Provider], 0)
@@ -137,10 +134,17 @@ func (l *Lease) timed(each uint64) (effects []Effect) {
 	return effects
 }
 
-// creditable returns who has computed the units whose pay is due, once for each.
-func creditable(units []Unit) (out []string) {
+// creditable returns who is credited for units whose pay is due, once for each. Where all lose, that is
+// nobody of a unit of drilling whose replicas have differed.
+func creditable(l *Lease) []string {
+	lose := l.Params.AllLose && l.Order.Project != 0
+	return workersOf(l.Units, func(u *Unit) bool { return !lose || !u.Differed })
+}
+
+// workersOf returns who has computed some of the units whose pay is due, once for each.
+func workersOf(units []Unit, some func(*Unit) bool) (out []string) {
 	for i := range units {
-		if units[i].Status != Accepted {
+		if units[i].Status != Accepted || !some(&units[i]) {
 			continue
 		}
 		for _, w := range markOf(&units[i]).workers {

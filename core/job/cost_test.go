@@ -187,7 +187,7 @@ func TestCreditIsPaidFor(t *testing.T) {
 					credited += flops
 				}
 				l := &w.lease
-				work, burnt := l.Order.Problem.UnitFLOPs()*uint64(len(creditable(l.Units))), l.Ledger.Burnt
+				work, burnt := l.Order.Problem.UnitFLOPs()*uint64(len(creditable(l))), l.Ledger.Burnt
 				paid, got := new(big.Int).SetUint64(burnt), new(big.Int).SetUint64(credited)
 				paid.Mul(paid, big.NewInt(UT))
 				got.Mul(got, new(big.Int).SetUint64(per))

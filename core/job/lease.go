@@ -182,6 +182,7 @@ type Unit struct {
 	Status    Status
 	Plain     bool // its provider has shown that it was not forced
 	Sealed    bool // all replicas have committed: what they will show is fixed
+	Differed  bool // its replicas have shown different results before one was its receipt
 	Attempt   int
 	Provider  string
 	Audited   int        // segments that each auditor draws

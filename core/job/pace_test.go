@@ -70,6 +70,7 @@ func TestNothingIsTimedThatIsNotCredited(t *testing.T) {
 	w := newWorld(t)
 	w.compute(0, "p0", "")
 	w.lease.Ledger.Burnt, w.lease.Ledger.Refuter = 1_000_000, "somebody"
+	w.lease.Units[0].Status = Accepted
 	effects, err := w.lease.credits([]string{"p0"})
 	if err != nil || spent(effects, Work, "p0")+spent(effects, Busy, "p0") != 0 || spent(effects, Vouch, "p0") != 1 {
 		t.Errorf("%+v, %v", effects, err)

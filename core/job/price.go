@@ -43,6 +43,7 @@ type Tariff struct {
 	TaxBps       uint64 // of everything paid out, to the jackpot pool
 	KeepGB       uint64 // utally for 10⁹ bytes and hour, to each custodian
 	BurnUT       uint64 // utally burnt for each ut that is credited; 0: credit costs nothing
+	AllLose      bool   // nobody is credited for a unit of drilling whose replicas have differed, whoever was right
 }
 
 // Quote is what an order can cost at most with one offer, and of what parts.

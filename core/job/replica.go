@@ -201,6 +201,7 @@ func (l *Lease) present(i int, output canon.Hash, now int64) []Effect {
 		Order: l.Order.ID(), Unit: i, Attempt: u.Attempt, Start: shown.Checkpoints[0], Checkpoints: shown.Checkpoints,
 		FLOPs: l.Order.Problem.UnitFLOPs(),
 	}
+	u.Differed = len(u.Results) > 1
 	u.Status, u.Results, u.Missed, u.Sealed = Received, nil, nil, false
 	u.promote()
 	u.Due = now + l.Order.Conditions.UnitTimeout // who keeps it is drawn by then
@@ -399,9 +400,9 @@ func (l *Lease) Differs(unit int, provider string) (out []Target) {
 func (l *Lease) checkReplicas(i int) error {
 	u := &l.Units[i]
 	switch n := l.Order.Conditions.Replicas; {
-	case len(u.Replicas) > n, !l.replicated() && (u.Sealed || len(u.Results)+len(u.Missed) > 0):
+	case len(u.Replicas) > n, !l.replicated() && (u.Sealed || u.Differed || len(u.Results)+len(u.Missed) > 0):
 		return fmt.Errorf("%d replicas, %d results: the order wants %d", len(u.Replicas), len(u.Results), n)
-	case u.Status != Assigned && (u.Sealed || len(u.Results) > 0), u.Status == Open && len(u.Replicas) > 0:
+	case u.Status != Assigned && (u.Sealed || len(u.Results) > 0), u.Status == Open && len(u.Replicas) > 0, u.Status < Received && u.Differed:
 		return fmt.Errorf("the unit is %v with %d replicas and %d results", u.Status, len(u.Replicas), len(u.Results))
 	}
 	for j := range u.Replicas {

@@ -160,6 +160,45 @@ func TestMajorityThatIsWrongLoses(t *testing.T) {
 	}
 }
 
+// Where replicas of a task have differed, the game decides who is credited; by the seed's rule nobody is. What is not
+// credited is not burnt for, and who was right is paid either way.
+func TestWhoIsCreditedWhereReplicasDiffer(t *testing.T) {
+	for _, c := range []struct {
+		lose    bool
+		project uint64
+		want    int // units and workers that are credited
+	}{{false, 1, 3}, {true, 1, 2}, {true, 0, 3}} {
+		m := replicatedMatch(2, 4)
+		m.Order.Problem, m.Order.Project = batchOrder().Problem, c.project
+		m.Order.Problem.Shards, m.Order.Problem.Records, m.Order.Conditions.Credit = 2, 32, true
+		m.Params.AllLose, m.Params.BurnUT, m.Order.Conditions.MaxPrice = c.lose, UT, 1<<40
+		w := newWorldOf(t, m)
+		drawn := w.differ(0, "x", "")
+		w.refuteOthers(0, drawn[1])
+		w.pass(1)
+		w.attest(0)
+		w.agree(1)
+		w.pass(1)
+		if !w.lease.Units[0].Differed || w.lease.Units[1].Differed {
+			t.Fatalf("%+v: units have differed: %v, %v", c, w.lease.Units[0].Differed, w.lease.Units[1].Differed)
+		}
+		w.do(w.merge())
+		for w.lease.Phase != Settled {
+			w.pass(100)
+		}
+		var credited uint64
+		for _, flops := range w.flops { // order: a sum
+			credited += flops
+		}
+		if want := uint64(c.want) * w.lease.Order.Problem.UnitFLOPs(); credited != want || w.lease.Ledger.Burnt < want {
+			t.Errorf("%+v: %d FLOP are credited of %d, for %d utally", c, credited, want, w.lease.Ledger.Burnt)
+		}
+		if w.purse[drawn[1]] == 0 {
+			t.Errorf("%+v: %s was right, and is not paid", c, drawn[1])
+		}
+	}
+}
+
 // Who has copied all checkpoints does not have the states between them.
 func TestCopierIsFound(t *testing.T) {
 	w := newWorldOf(t, replicatedMatch(2, 3))

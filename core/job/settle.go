@@ -93,7 +93,7 @@ func (l *Lease) settle() ([]Effect, error) {
 	for _, s := range shares {
 		effects = append(effects, Effect{Kind: Pay, Account: s.Account, Amount: s.Amount})
 	}
-	workers := creditable(l.Units)
+	workers := creditable(l)
 	flops, err := money.Times(l.Order.Problem.UnitFLOPs(), len(workers))
 	if err != nil {
 		return nil, err

@@ -34,21 +34,21 @@ var (
 )
 
 // network has an authority, which admits projects.
-func network(t *testing.T) *chaintest.Chain {
+func network(t testing.TB) *chaintest.Chain {
 	t.Helper()
 	retain := func(g *app.Genesis) { g.Work.RetentionMs = time.Hour.Milliseconds() }
 	return chaintest.New(t, worktest.Network(chaintest.Authority(senate.Name), retain)...)
 }
 
 // proposed registers a project of a budget and returns its number.
-func proposed(t *testing.T, c *chaintest.Chain, ut uint64) uint64 {
+func proposed(t testing.TB, c *chaintest.Chain, ut uint64) uint64 {
 	t.Helper()
 	b := c.Deliver(partner, &drillingv1.MsgRegisterProject{Partner: partner.String(), Name: "folding", Summary: "shapes", Contact: "https://example.org", BudgetUt: ut})
 	return chaintest.Events[*drillingv1.EventProject](t, b)[0].Project
 }
 
 // admitted is proposed, and admitted.
-func admitted(t *testing.T, c *chaintest.Chain, ut uint64) uint64 {
+func admitted(t testing.TB, c *chaintest.Chain, ut uint64) uint64 {
 	t.Helper()
 	n := proposed(t, c, ut)
 	c.Deliver(senate, &drillingv1.MsgAdmitProject{Authority: senate.String(), Project: n})

@@ -1,7 +1,7 @@
 // Package drilling holds the projects whose work counts as drilling, and knows which orders are their tasks.
 //
-// A partner proposes a project with a deposit. The authority admits it; until the network votes on policy, that
-// is the account which genesis names. Then the partner's orders that name the project are its tasks, bought, checked,
+// A partner proposes a project with a deposit. The authority admits it: the account of x/policy, for which computing power
+// votes, unless genesis names another. Then the partner's orders that name the project are its tasks, bought, checked,
 // disputed and settled like all orders. What they are credited with is drilling, as far as the budget goes.
 //
 // Nothing happens here at the end of a block. A project has a deposit until it ends, and is forgotten with the last of its

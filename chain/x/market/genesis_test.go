@@ -59,7 +59,7 @@ func TestValidateGenesis(t *testing.T) {
 func TestOrderThatCannotBeRefunded(t *testing.T) {
 	ctx, svc, cdc := chaintest.Store(t)
 	bank := chaintest.NewBank()
-	k := market.NewKeeper(cdc, svc, bank, nil, nil)
+	k := market.NewKeeper(cdc, svc, bank, nil, noTasks{})
 	o := worktest.Order()
 	bank.Give(consumer.Address, o.Conditions.MaxPrice+5)
 	id, err := k.PostOrder(ctx, &o, 5)

@@ -183,6 +183,13 @@ func TestQuoteOfADraft(t *testing.T) {
 }
 
 // leases is a stand-in for x/work in which a lease may not begin.
+// noTasks knows no projects.
+type noTasks struct{}
+
+func (noTasks) Open(context.Context, *job.Order) error   { return nil }
+func (noTasks) Close(context.Context, canon.Hash) error  { return nil }
+func (noTasks) Forget(context.Context, canon.Hash) error { return nil }
+
 type leases struct {
 	job.Params
 	refuse map[string]bool
