@@ -100,7 +100,7 @@ func newFuzz(t testing.TB, entries int) *fuzz {
 	}
 	f := &fuzz{t: t, chance: rand.New(rand.NewPCG(uint64(entries), 15)), target: entries, bank: chaintest.NewBank()}
 	f.ctx = sdk.NewContext(cms, cmtproto.Header{ChainID: chaintest.ChainID, Height: 1, Time: time.UnixMilli(1_764_000_000_000)}, false, log.NewNopLogger())
-	f.keeper = market.NewKeeper(codec.NewProtoCodec(codectypes.NewInterfaceRegistry()), runtime.NewKVStoreService(key), f.bank, burner{f.bank})
+	f.keeper = market.NewKeeper(codec.NewProtoCodec(codectypes.NewInterfaceRegistry()), runtime.NewKVStoreService(key), f.bank, burner{f.bank}, noTasks{})
 	r := newRegistry(f.chance)
 	f.slow = &slow{registry: r, led: map[string]int{}, balance: map[string]uint64{}, height: 1, now: f.ctx.BlockTime().UnixMilli()}
 	f.module = market.NewModule(f.keeper, r, fuzzLeases{f.slow}, fuzzGames{}, noPowers{})
