@@ -17,11 +17,14 @@ import (
 	"github.com/cosmos/gogoproto/proto"
 	"github.com/spf13/cobra"
 
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 	"github.com/cosmos/cosmos-sdk/types/query"
 
+	chainaddress "github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/desk"
@@ -37,10 +40,16 @@ var projectMessages = []message{
 			}
 			return &drillingv1.MsgRegisterProject{Partner: from, Name: args[0], BudgetUt: budget, Summary: args[2], Contact: args[3]}, nil
 		}},
-	{"admit PROJECT", "Admit a project, as the authority that genesis names", "tally drill project admit 1 --home tally-devnet/consumer -y",
+	{"admit PROJECT", "Propose that votes admit a project, and lock the proposal's deposit", "tally drill project admit 1 --home tally-devnet/consumer -y\ntally tx policy vote 0 yes --home tally-devnet/validator-0 -y",
 		func(from string, args []string) (proto.Message, error) {
 			n, err := projectNumber(args[0])
-			return &drillingv1.MsgAdmitProject{Authority: from, Project: n}, err
+			if err != nil {
+				return nil, err
+			}
+			m, err := codectypes.NewAnyWithValue(&drillingv1.MsgAdmitProject{Authority: chainaddress.Policy().String(), Project: n})
+			return &policyv1.MsgPropose{
+				Proposer: from, Title: fmt.Sprintf("Admit project %d", n), Summary: "Its tasks count as drilling.", Messages: []*codectypes.Any{m},
+			}, err
 		}},
 	{"end PROJECT", "End a project of the sender's, and take its deposit back; tasks under way go on", "tally drill project end 1 --home tally-devnet/consumer -y",
 		func(from string, args []string) (proto.Message, error) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"bytes"
 	"crypto/ed25519"
 	"errors"
@@ -83,7 +84,7 @@ var messages = map[string][]message{
 	},
 	"policy": {
 		{"propose FILE", "Propose to change rules; the deposit comes back unless the vote vetoes it or too few take part",
-			"tally query block params --json | jq '{title: \"Gas costs more\", summary: \"Blocks are full.\", deposit: \"1000000000\",\n  messages: [{\"@type\": \"/tally.block.v1.MsgUpdateParams\", authority: .authority, params: (.params | .gas_price = \"200\")}]}' > change.json\ntally tx policy propose change.json -y",
+			"tally query block params --json | jq '{title: \"Gas costs more\", summary: \"Blocks are full.\", messages: [{\"@type\": \"/tally.block.v1.MsgUpdateParams\", authority: .authority, params: (.params | .gas_price = \"200\")}]}' > change.json\ntally tx policy propose change.json -y",
 			func(from string, args []string) (proto.Message, error) { return readProposal(from, args[0]) }},
 		{"vote PROPOSAL OPTION", "Vote yes, no, veto or abstain with the computing power that the sender had when the vote began", "tally tx policy vote 3 yes -y",
 			func(from string, args []string) (proto.Message, error) {
@@ -162,6 +163,16 @@ func readProposal(from, file string) (proto.Message, error) {
 	}
 	m.Proposer = from
 	return m, nil
+}
+
+// deposited gives a proposal that names no deposit the one that is asked for now.
+func deposited(ctx context.Context, node client.Context, p *policyv1.MsgPropose) error {
+	r, err := policyv1.NewQueryClient(node).Params(ctx, &policyv1.QueryParamsRequest{})
+	if err != nil {
+		return fmt.Errorf("the deposit of a proposal: %w", err)
+	}
+	p.Deposit = r.NextDeposit
+	return nil
 }
 
 // maxMessage bounds the file of a message in bytes.
@@ -245,6 +256,9 @@ func (m message) command() *cobra.Command {
 				args[i] = id.String()
 			}
 			msg, err := m.build(c.GetFromAddress().String(), args)
+			if p, ok := msg.(*policyv1.MsgPropose); ok && err == nil && p.Deposit == 0 {
+				err = deposited(cmd.Context(), c, p)
+			}
 			if err != nil {
 				return err
 			}

@@ -42,6 +42,9 @@ func readRules(t *testing.T) map[string]map[string]rule {
 	return out
 }
 
+// projects are the messages that decide about one project, within its own budget.
+var projects = map[string]bool{"/tally.drilling.v1.MsgAdmitProject": true, "/tally.drilling.v1.MsgEndProject": true}
+
 // paramsOf returns the default rules of each module whose rules a vote can set.
 func paramsOf(t *testing.T, c *chaintest.Chain) map[string]map[string]any {
 	t.Helper()
@@ -52,7 +55,9 @@ func paramsOf(t *testing.T, c *chaintest.Chain) map[string]map[string]any {
 	out, standard := map[string]map[string]any{}, c.DefaultGenesis()
 	for _, url := range r.Messages {
 		name, ok := strings.CutSuffix(strings.TrimPrefix(url, "/tally."), ".v1.MsgUpdateParams")
-		if !ok {
+		if !ok && projects[url] {
+			continue
+		} else if !ok {
 			t.Errorf("a vote can execute %s, which sets no rules: how is it bounded?", url)
 			continue
 		}

@@ -60,7 +60,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, p Pow
 	k := &Keeper{
 		Power:    p,
 		bank:     bank,
-		rules:    module.RulesOf(sb, 0, 1, codec.CollValue[drillingv1.Params](cdc), func(_, p drillingv1.Params) error { return CheckParams(p) }),
+		rules:    module.RulesOf(sb, 0, 1, codec.CollValue[drillingv1.Params](cdc), mayReplace),
 		projects: collections.NewMap(sb, collections.NewPrefix(2), "projects", collections.Uint64Key, codec.CollValue[drillingv1.Project](cdc)),
 		next:     collections.NewSequence(sb, collections.NewPrefix(3), "next"),
 		tasks:    collections.NewMap(sb, collections.NewPrefix(4), "tasks", number, codec.CollValue[drillingv1.Task](cdc)),
@@ -79,6 +79,16 @@ func CheckParams(p drillingv1.Params) error {
 		return fmt.Errorf("floor_bps %d: want at most 10000, which is everything", p.FloorBps)
 	}
 	return nil
+}
+
+// mayReplace returns an error unless rules may take the place of others.
+func mayReplace(old, p drillingv1.Params) error {
+	if err := CheckParams(p); err != nil {
+		return err
+	}
+	return module.Within( // a deposit that somebody has; and some of each task is always checked
+		module.Bound{Name: "deposit", Old: old.Deposit, New: p.Deposit, Least: 1_000_000, Most: 100_000_000_000},
+		module.Bound{Name: "floor_bps", Old: old.FloorBps, New: p.FloorBps, Least: 100, Most: 10_000})
 }
 
 // Get returns a project, or ErrNoProject.
