@@ -90,28 +90,6 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry := provider.DefaultGenesis()
-	registry.Peers = g.Peers
-	if g.Params.Size() > 0 {
-		registry.Params = g.Params
-	}
-	leases, disputes := work.DefaultGenesis(), dispute.DefaultGenesis()
-	if g.Work != (workv1.Params{}) {
-		leases.Params = g.Work
-	}
-	chance := beacon.DefaultGenesis()
-	chance.Keys = g.Keys
-	if g.Epoch != 0 {
-		chance.EpochBlocks = g.Epoch
-	}
-	blocks := block.DefaultGenesis()
-	if g.Block != (blockv1.Params{}) {
-		blocks.Params = g.Block
-	}
-	blocks.Authority, registry.Authority, leases.Authority, disputes.Authority = g.Authority, g.Authority, g.Authority, g.Authority
-	if g.Dispute != (disputev1.Params{}) {
-		disputes.Params = g.Dispute
-	}
 	state, standard := map[string]json.RawMessage{}, a.DefaultGenesis()
 	for _, name := range initOrder {
 		state[name] = standard[name]
@@ -120,12 +98,12 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	for name, part := range map[string]proto.Message{
 		authtypes.ModuleName: auth,
 		banktypes.ModuleName: bank,
-		block.Name:           blocks,
-		beacon.Name:          chance,
+		block.Name:           g.blocks(),
+		beacon.Name:          g.chance(),
 		power.Name:           &powerv1.GenesisState{Validators: g.Validators},
-		provider.Name:        registry,
-		work.Name:            leases,
-		dispute.Name:         disputes,
+		provider.Name:        g.registry(),
+		work.Name:            g.leases(),
+		dispute.Name:         g.disputes(),
 		policy.Name:          g.votes(),
 		auction.Name:         g.auctions(),
 		reserve.Name:         g.rewards(),
@@ -150,6 +128,56 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 		return nil, err
 	}
 	return doc, doc.ValidateAndComplete()
+}
+
+// blocks returns the rules of blocks.
+func (g Genesis) blocks() *blockv1.GenesisState {
+	out := block.DefaultGenesis()
+	out.Authority = g.Authority
+	if g.Block != (blockv1.Params{}) {
+		out.Params = g.Block
+	}
+	return out
+}
+
+// chance returns who proves the beacon's values, and how long epochs are.
+func (g Genesis) chance() *beaconv1.GenesisState {
+	out := beacon.DefaultGenesis()
+	out.Keys = g.Keys
+	if g.Epoch != 0 {
+		out.EpochBlocks = g.Epoch
+	}
+	return out
+}
+
+// registry returns the peers, and the rules for them.
+func (g Genesis) registry() *providerv1.GenesisState {
+	out := provider.DefaultGenesis()
+	out.Peers, out.Authority = g.Peers, g.Authority
+	if g.Params.Size() > 0 {
+		out.Params = g.Params
+	}
+	return out
+}
+
+// leases returns the rules of leases, of which there are none.
+func (g Genesis) leases() *workv1.GenesisState {
+	out := work.DefaultGenesis()
+	out.Authority = g.Authority
+	if g.Work != (workv1.Params{}) {
+		out.Params = g.Work
+	}
+	return out
+}
+
+// disputes returns the rules of disputes, of which there are none.
+func (g Genesis) disputes() *disputev1.GenesisState {
+	out := dispute.DefaultGenesis()
+	out.Authority = g.Authority
+	if g.Dispute != (disputev1.Params{}) {
+		out.Params = g.Dispute
+	}
+	return out
 }
 
 // auctions returns the rules of auctions, at which nothing is on sale.

@@ -88,7 +88,7 @@ func mayReplace(old, p drillingv1.Params) error {
 	}
 	return module.Within( // a deposit that somebody has; and some of each task is always checked
 		module.Bound{Name: "deposit", Old: old.Deposit, New: p.Deposit, Least: 1_000_000, Most: 100_000_000_000},
-		module.Bound{Name: "floor_bps", Old: old.FloorBps, New: p.FloorBps, Least: 100, Most: 10_000})
+		module.Bound{Name: "floor_bps", Old: uint64(old.FloorBps), New: uint64(p.FloorBps), Least: 100, Most: 10_000})
 }
 
 // Get returns a project, or ErrNoProject.
