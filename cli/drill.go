@@ -73,7 +73,7 @@ func drill(e *env) *cobra.Command {
 		Long: `Drilling is work of projects that the network has admitted. A project's partner publishes
 tasks, which are batch orders that name it, and pays for them as for any order. Who
 computes them gets power that counts as drilling.`,
-		Example: "  tally drill project ls --endpoints tally-devnet/endpoints.json\n  tally drill publish task.yaml --wait --home tally-devnet/consumer\n  tally drill results 1 --home tally-devnet/consumer",
+		Example: "  tally drill project ls --endpoints tally-devnet/endpoints.json\n  tally drill prepare search examples/search/iris.csv --project 1 --out irises\n  tally drill publish irises/task.yaml --home tally-devnet/consumer\n  tally drill results 1 --home tally-devnet/consumer",
 	}
 	project := &cobra.Command{
 		Use: "project", Short: "Propose, list, show, admit and end projects",
@@ -85,7 +85,7 @@ computes them gets power that counts as drilling.`,
 		project.AddCommand(adopt(c, nil))
 	}
 	project.AddCommand((&reader{e: e}).projectLs(), (&reader{e: e}).projectShow())
-	cmd.AddCommand(project, e.buyer().publishTask(), e.buyer().taskResults())
+	cmd.AddCommand(project, prepareTask(e), e.buyer().publishTask(), e.buyer().taskResults())
 	return cmd
 }
 
