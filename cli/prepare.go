@@ -237,7 +237,8 @@ func textsOfRun(ctx context.Context, m *encoder.Encoder, records, length int) (i
 	if n == 0 {
 		return 0, fmt.Errorf("a text of %d tokens takes %.3g FLOP, more than a run may: cut the texts, or take a smaller model", length, float64(flops))
 	}
-	return n, nil
+	runs := (records-1)/n + 1
+	return (records-1)/runs + 1, nil // so that the last run is full, too
 }
 
 // costOf returns the floating-point operations of a run.
@@ -259,6 +260,9 @@ func costOf(ctx context.Context, g *graph.Graph) (uint64, error) {
 func (t *task) write(ctx context.Context, g *graph.Graph, problem string, told prepared, files map[string]*tensor.Tensor) (err error) {
 	if told.FLOPs, err = costOf(ctx, g); err != nil {
 		return err
+	}
+	if !job.DefaultParams.Replays(told.FLOPs, dispute.DefaultRules) {
+		return fmt.Errorf("a run takes %.3g FLOP, more than can be disputed in time: take less data, or a smaller model or batch", float64(told.FLOPs))
 	}
 	model, err := interruptible(ctx, func() ([]byte, error) { return onnx.Write(g) })
 	if err != nil {

@@ -36,7 +36,7 @@ const (
 // Outputs of the model, each a float32 number. The inputs are outputs too, with a prefix, so
 // that a row of results says which settings gave it.
 const (
-	Used               = "with_"
+	Used               = "with_" // and the name of an input
 	TrainLoss          = "train_loss"
 	ValidationLoss     = "validation_loss"
 	ValidationAccuracy = "validation_accuracy"
@@ -110,32 +110,33 @@ func (t Trainer) Graph() (*graph.Graph, error) {
 type builder struct {
 	*graph.Builder
 	Trainer
-	used   string // [hidden] 1 for units that are used
-	always string // [hidden] 1 for the last
+	used   string // [hidden+1] 1 for units that are used
+	always string // [hidden+1] 1 for the last
 }
 
 // inputs is the number of features with the one that is 1.
 func (m *builder) inputs() int { return len(m.Table.Features) + 1 }
 
-// examples are rows as constants.
+// examples are rows: features, either way, and the class as a vector and as a number.
 type examples struct{ x, turned, classes, labels string }
 
 func (m *builder) examples(rows []int, mean, deviation []float64) examples {
 	n, f, c := len(rows), m.inputs(), len(m.Table.Classes)
-	x, turned, classes, labels := make([]float32, n*f), make([]float32, n*f), make([]float32, n*c), make([]int64, n)
+	x, labels, one := make([]float32, n*f), make([]int64, n), make([]float32, c*c)
 	for i, r := range rows {
-		put := func(j int, v float32) { x[i*f+j], turned[j*n+i] = v, v }
 		for j, v := range m.Table.row(r) {
-			put(j, float32((v-mean[j])/deviation[j]))
+			x[i*f+j] = float32((v - mean[j]) / deviation[j])
 		}
-		put(f-1, 1)
+		x[i*f+f-1] = 1
 		labels[i] = int64(m.Table.labels[r])
-		classes[i*c+m.Table.labels[r]] = 1
 	}
-	return examples{
-		constant(m, tensor.Shape{n, f}, x), constant(m, tensor.Shape{f, n}, turned),
-		constant(m, tensor.Shape{n, c}, classes), constant(m, tensor.Shape{n}, labels),
+	for i := range c {
+		one[i*c+i] = 1
 	}
+	e := examples{x: constant(m, tensor.Shape{n, f}, x), labels: constant(m, tensor.Shape{n}, labels)}
+	e.turned = m.transposed(e.x)
+	e.classes = m.With(graph.Int("axis", 0)).Op("Gather", constant(m, tensor.Shape{c, c}, one), e.labels)
+	return e
 }
 
 func constant[T tensor.Element](m *builder, s tensor.Shape, v []T) string {

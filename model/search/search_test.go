@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"strings"
@@ -192,6 +193,14 @@ func TestTablesAreRefused(t *testing.T) {
 		if _, err := ReadTable([]byte(text), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+	var many strings.Builder
+	many.WriteString("x,class\n")
+	for i := range maxCells/256 + 1 {
+		fmt.Fprintf(&many, "1,%d\n", i%256)
+	}
+	if _, err := ReadTable([]byte(many.String()), ""); err == nil || !strings.Contains(err.Error(), "rows times classes") {
+		t.Error(err)
 	}
 	if _, err := ReadTable([]byte("x,y,class\n"+tenRows), "kind"); err == nil || !strings.Contains(err.Error(), `no column is called "kind"`) {
 		t.Error(err)

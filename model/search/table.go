@@ -134,6 +134,9 @@ func (t *Table) classify(classes []string) error {
 	if t.Classes = slices.Compact(t.Classes); len(t.Classes) < 2 || len(t.Classes) > maxClasses {
 		return fmt.Errorf("the rows have %d classes, want 2 to %d: is the right column the class?", len(t.Classes), maxClasses)
 	}
+	if n := len(classes) * len(t.Classes); n > maxCells {
+		return fmt.Errorf("rows times classes are %d, limit %d: take a sample of the rows", n, maxCells)
+	}
 	for _, c := range classes {
 		i, _ := slices.BinarySearch(t.Classes, c)
 		t.labels = append(t.labels, i)
