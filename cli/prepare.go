@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,7 +46,7 @@ type task struct {
 
 func (t *task) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.dir, "out", "", "directory for the task, made if it is missing")
-	f.Uint64Var(&t.project, "project", 0, "number of the project, which tally drill project ls shows")
+	f.Var(within(&t.project, 1, math.MaxUint64), "project", "number of the project, which tally drill project ls shows")
 }
 
 func (t *task) check() error {
