@@ -265,13 +265,13 @@ func TestUnusableProjects(t *testing.T) {
 
 func TestRulesAreTheAuthoritys(t *testing.T) {
 	c := network(t)
-	p := drillingv1.Params{Deposit: 7, FloorBps: 10_000}
+	p := drillingv1.Params{Deposit: 7_000_000, FloorBps: 10_000}
 	c.Refuse(module.ErrAuthority, partner, &drillingv1.MsgUpdateParams{Authority: partner.String(), Params: p})
 	c.Refuse(module.ErrRules, senate, &drillingv1.MsgUpdateParams{Authority: senate.String(), Params: drillingv1.Params{FloorBps: 1}})
 	c.Refuse(module.ErrRules, senate, &drillingv1.MsgUpdateParams{Authority: senate.String(), Params: drillingv1.Params{Deposit: 1, FloorBps: 10_001}})
 	c.Deliver(senate, &drillingv1.MsgUpdateParams{Authority: senate.String(), Params: p})
 	n := admitted(t, c, 100)
-	if x := get(t, c, n); x.Deposit != 7 {
+	if x := get(t, c, n); x.Deposit != 7_000_000 {
 		t.Errorf("a project costs %d", x.Deposit)
 	}
 	c.Refuse(drilling.ErrTask, partner, worktest.Post(task(n))) // 1 of 2 runs is audited
