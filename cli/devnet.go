@@ -1,21 +1,26 @@
 package cli
 
 import (
+	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/life"
 )
 
 func (e *env) devnet() *cobra.Command {
 	var c devnet.Config
-	var create bool
+	var create, lives bool
 	var funds money
+	people := life.Options{Seed: 1, Buyers: 6, Guests: 3}
 	cmd := &cobra.Command{
 		Use: "devnet", GroupID: "network", Args: cobra.NoArgs,
 		Short: "Run a whole network in this process",
@@ -25,8 +30,15 @@ ones go on where it was, after a crash too. Every role has its home in DIR, from
 which it can also run alone: see tally validator, provide and watch.
 
 The home of a consumer, DIR/consumer, holds money to spend: on orders, or for
-the stakes of more roles.`,
+the stakes of more roles.
+
+With --life people live there: buyers order training, batches and drilling, providers
+come, go without a word, and leave with their stake. Every few seconds all tokens and all
+computing power are counted, and each result is compared with that of an honest run. What
+does not add up ends it with an error. With --for it ends by itself, and prints what came
+of all.`,
 		Example: `  tally devnet --dir tally-devnet
+  tally devnet --dir tally-life --life --for 10m
   tally train order.yaml --wait --home tally-devnet/consumer
   tally query provider peers --home tally-devnet/consumer
   tally tx bank send account tally1… 500000000utally --home tally-devnet/consumer -y`,
@@ -43,7 +55,10 @@ the stakes of more roles.`,
 					fmt.Fprintf(w, "the homes of the network are in %s; tally devnet --dir %s runs it\n", c.Dir, c.Dir)
 				})
 			}
-			return e.runDevnet(cmd, c)
+			if !lives {
+				return e.runDevnet(cmd, c, nil)
+			}
+			return e.runDevnet(cmd, c, &people)
 		},
 	}
 	f := cmd.Flags()
@@ -58,12 +73,24 @@ the stakes of more roles.`,
 	f.Var(&funds, "funds", "what the consumer has at first (default 1000000tally)")
 	f.Var(within(&c.CommitTimeout, 0, time.Hour), "commit-timeout", "pause after a block (default 200ms)")
 	f.Var(within(&c.EmptyInterval, 0, time.Hour), "empty-interval", "longest time without a block (default 1s)")
+	f.BoolVar(&lives, "life", false, "let people live there, and count whether everything adds up")
+	f.Var(within(&people.For, 0, maxLife), "for", "how long they begin anything (default until Ctrl-C)")
+	f.Var(within(&people.Seed, 0, math.MaxUint64), "seed", "of what they intend")
+	f.Var(within(&people.Buyers, 1, life.MaxBuyers), "buyers", "who order, the first of them tasks of a project of drilling")
+	f.Var(within(&people.Guests, 0, life.MaxGuests), "guests", "providers that come and go, beside the others")
 	return cmd
 }
 
-func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config) (err error) {
+// maxLife bounds how long people live.
+const maxLife = 365 * 24 * time.Hour
+
+// runDevnet runs a network until its end, and lets people live there if there are some.
+func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config, people *life.Options) (err error) {
 	ctx := cmd.Context()
-	c.Observe, c.LeaveConsumer = e.lines(e.progress()).event, true
+	c.LeaveConsumer = true
+	if people == nil { // of many orders at once nobody reads every step
+		c.Observe = e.lines(e.progress()).event
+	}
 	n, err := devnet.Start(ctx, c)
 	if err != nil {
 		return err
@@ -82,7 +109,11 @@ func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config) (err error) {
 		devnet.Endpoints
 		Trust string `json:"trust_root"`
 	}{at, hex.EncodeToString(head.Block.ValidatorsHash)}
-	err = e.show(told, func(w io.Writer) {
+	show := e.show
+	if people != nil { // what came of all is the one value that is printed
+		show = func(_ any, tell func(io.Writer)) error { tell(e.progress()); return nil }
+	}
+	err = show(told, func(w io.Writer) {
 		fmt.Fprintf(w, "network %s is up: %s, %s, %s\n", at.Chain, several(whole.Validators, "validator"), several(whole.Providers, "provider"), several(whole.Challengers, "challenger"))
 		fmt.Fprintf(w, "  RPC        %s\n", at.Nodes[0].RPC)
 		fmt.Fprintf(w, "  REST       %s\n", at.Nodes[0].REST)
@@ -95,5 +126,25 @@ func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	return n.Wait(ctx)
+	if people == nil {
+		return n.Wait(ctx)
+	}
+	return live(ctx, e, n, *people)
+}
+
+// live lets people live on a network, and shows what came of it.
+func live(ctx context.Context, e *env, n *devnet.Network, people life.Options) error {
+	lines := e.progress()
+	people.Tell = func(r life.Report) error {
+		_, err := fmt.Fprintln(lines, time.Now().Format(time.TimeOnly), &r)
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() { stop(n.Wait(ctx)) }()
+	r, err := life.Run(ctx, n, people)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause // a role has failed
+	}
+	return errors.Join(err, e.show(r, r.Tell))
 }

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"

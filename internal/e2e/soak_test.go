@@ -401,7 +401,7 @@ func (s *soaking) check(all []bought, before map[string]uint64) {
 	for _, b := range all {
 		d, err := want.draft(s.ctx, b.Number)
 		s.must(err)
-		root, err := nettest.Honest(s.ctx, d)
+		root, err := d.Honest(s.ctx)
 		s.must(err)
 		if b.Root != root || b.Reason != "" {
 			s.t.Errorf("order %d ended (%s) with %v, an honest run gives %v", b.Number, b.Reason, b.Root, root)

@@ -107,7 +107,7 @@ func (b *buyers) buy(ctx context.Context, seed uint64) (err error) {
 	if err != nil {
 		return err
 	}
-	want, err := nettest.Honest(ctx, d)
+	want, err := d.Honest(ctx)
 	if err != nil {
 		return err
 	}

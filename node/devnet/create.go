@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	cmtjson "github.com/cometbft/cometbft/libs/json"
@@ -186,19 +184,7 @@ func (n *Network) wire() (err error) {
 		if !m.Home.Held() {
 			continue
 		}
-		for i, a := range m.Home.Settings.Listen {
-			port, ok := strings.CutPrefix(a, "/ip4/127.0.0.1/tcp/")
-			if !ok {
-				continue
-			}
-			addr, err := ports.Take(net.JoinHostPort("127.0.0.1", port))
-			if err != nil {
-				return err
-			}
-			_, port, _ = net.SplitHostPort(addr)
-			m.Home.Settings.Listen[i] = "/ip4/127.0.0.1/tcp/" + port
-		}
-		if err := m.Home.Settings.Save(m.Home.Dir); err != nil {
+		if err := listen(&ports, m.Home); err != nil {
 			return err
 		}
 	}

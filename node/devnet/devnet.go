@@ -47,6 +47,9 @@ type Network struct {
 	lock    *home.Lock
 	members []*Member // all, in the order of their opening
 
+	mu      sync.Mutex
+	entered int // homes, beside those of the configuration
+
 	ctx    context.Context // of the roles
 	cancel context.CancelFunc
 	duties sync.WaitGroup
@@ -59,6 +62,9 @@ type Member struct {
 	Env     *role.Env       // nil if the home is left to another process
 	Node    *consensus.Node // validators only
 	Metrics string          // host:port, if it serves them
+
+	cancel context.CancelFunc // of one that has entered
+	done   chan struct{}      // closed once it does nothing more
 }
 
 // Start starts the network in a directory, making it if it is new. It returns

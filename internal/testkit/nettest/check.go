@@ -184,7 +184,7 @@ func (n *Network) Check(l *job.Lease) error {
 	if l.Reason != "" {
 		return nil // it ended early
 	}
-	want, err := Honest(n.ctx, n.Draft)
+	want, err := n.Draft.Honest(n.ctx)
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func wantUnharmed(t *testing.T, n *Network, id canon.Hash) {
 	if err := n.checkHonest(); err != nil {
 		t.Error(err)
 	}
-	want, err := Honest(t.Context(), n.Draft)
+	want, err := n.Draft.Honest(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
