@@ -19,7 +19,7 @@ func (e *env) sim() *cobra.Command {
 		Short:   "Play orders with dishonest people, to see what an attack earns",
 		Example: "  tally sim adversaries --runs 500",
 	}
-	cmd.AddCommand(e.simAdversaries(), e.simCoalitions())
+	cmd.AddCommand(e.simAdversaries(), e.simCoalitions(), simMarket(e))
 	return cmd
 }
 
