@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
@@ -22,6 +23,8 @@ const lookedAt = 4
 type economy struct {
 	rules  job.Params
 	prizes func(b *bout) // after the settlement, if not nil: for rules that are no more
+	forced uint64        // bps of the first attempts that are forced, if more than by the rules: then bouts count by likelihood
+	rounds int           // of an order, if not as many as named has
 }
 
 // bouts are played by rules in equilibrium under which forced attempts are so common
@@ -75,7 +78,9 @@ func newBout(e economy, c Coalition, s Strategy, chance uint64) (*bout, error) {
 	}
 	// How far rounds run ahead of windows is the consumer's choice, and chance's here.
 	conditions.Speculate = []int{0, 1, job.MaxUnits}[chance%3]
-	w, err := beginWorld(named(), chance, conditions, e.rules)
+	t := named()
+	t.problem.Rounds = cmp.Or(e.rounds, rounds)
+	w, err := beginWorld(t, chance, conditions, e.rules)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +202,7 @@ func (b *bout) lead() (acted bool, err error) {
 	by := l.Lead()
 	for _, d := range l.Leads {
 		if d.Account != lead && l.MayTakeLead(d.Account, b.now) {
-			return b.try(job.TakeLead{By: d.Account})
+			return b.try(job.TakeLead{By: d.Account, Waiting: waiting(l)})
 		}
 	}
 	if b.alone() && !b.mine(by) {
@@ -205,7 +210,7 @@ func (b *bout) lead() (acted bool, err error) {
 	}
 	switch b.chooses(by, chooseLeading) {
 	case idles:
-		return false, nil
+		return queue(b)
 	case declines:
 		if ok, err := b.try(job.Decline{By: by, Reason: "no files"}); ok || err != nil {
 			return ok, err
@@ -231,6 +236,30 @@ func (b *bout) lead() (acted bool, err error) {
 		acted = acted || ok
 	}
 	return acted, nil
+}
+
+// queue lets providers that a lead keeps waiting say that they are ready.
+func queue(b *bout) (acted bool, err error) {
+	for i := range providers {
+		who := provider(i)
+		if b.mine(who) || b.lease.Files.Said != job.Had || !b.first("ready %d %s", b.lease.Round, who) {
+			continue
+		}
+		ok, err := b.try(job.Ready{Provider: who})
+		if err != nil {
+			return acted, err
+		}
+		acted = acted || ok
+	}
+	return acted, nil
+}
+
+// waiting is what the chain knows of those that are ready.
+func waiting(l *job.Lease) (out []job.Standing) {
+	for _, w := range l.Queue {
+		out = append(out, job.Standing{Provider: w.Provider, Free: math.MaxUint64, Staked: math.MaxUint64})
+	}
+	return out
 }
 
 // provider returns who is given a unit, "" if nobody may have it.
@@ -374,12 +403,12 @@ func (b *bout) care() (paid, done int64) {
 		}
 		for _, a := range u.Audits {
 			if a.Done && a.Pass {
-				count(b.lease.Quote.Audit, !b.bare[note(a.Auditor, i, u.Attempt)])
+				count(b.lease.Quote.Audit, !b.bare[verdictOf(a.Auditor, i, u.Attempt)])
 			}
 		}
 		for _, k := range u.Attested {
 			if k.Stands() {
-				count(b.lease.Quote.Keep, !b.bare[note(k.Custodian, i, u.Attempt)])
+				count(b.lease.Quote.Keep, !b.bare[keepingOf(k.Custodian, i, u.Attempt)])
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func (b *bout) files() (acted bool, err error) {
 			continue
 		}
 		if action == keepsNothing {
-			b.bare[note(k.Account, job.OfFiles, 0)] = true
+			b.bare[keepingOf(k.Account, job.OfFiles, 0)] = true
 		} else {
 			b.worth[k.Account] += int64(b.lease.Quote.Keep)
 		}
@@ -51,6 +51,9 @@ func (b *bout) forcedDraw(unit, attempt int) (output []byte, forced bool) {
 		for k := range 8 {
 			output = append(output, byte(n>>(8*k)))
 		}
+	}
+	if attempt == 0 {
+		b.economy.tilt(output)
 	}
 	return output, proof.Forced(output, b.lease.Params.ForcedBps)
 }
@@ -147,7 +150,7 @@ func (b *bout) attest() (acted bool, err error) {
 				continue
 			}
 			if acted = true; action == keepsNothing || !available {
-				b.bare[note(k.Custodian, i, u.Attempt)] = true
+				b.bare[keepingOf(k.Custodian, i, u.Attempt)] = true
 			} else {
 				b.worth[k.Custodian] += int64(l.Quote.Keep)
 			}
@@ -160,7 +163,7 @@ func (b *bout) attest() (acted bool, err error) {
 func (b *bout) ask() (acted bool, err error) {
 	l := &b.lease
 	for j, k := range slices.Clone(l.Files.Custodians) {
-		if !b.bare[note(k.Account, job.OfFiles, 0)] || b.luck("asked for files", j)%lookedAt > 0 || !b.first("ask for files %s", k.Account) {
+		if !b.bare[keepingOf(k.Account, job.OfFiles, 0)] || b.luck("asked for files", j)%lookedAt > 0 || !b.first("ask for files %s", k.Account) {
 			continue
 		}
 		ok, err := b.try(job.Ask{By: honestChallenger, Custodian: k.Account, Unit: job.OfFiles})
@@ -172,7 +175,7 @@ func (b *bout) ask() (acted bool, err error) {
 	for i := range l.Units {
 		u := &l.Units[i]
 		for j, k := range u.Attested {
-			if u.Status < job.Counted || !u.Keeps(k.Custodian) || !b.bare[note(k.Custodian, i, u.Attempt)] || l.Phase == job.Closing && b.now >= l.Windows.End {
+			if u.Status < job.Counted || !u.Keeps(k.Custodian) || !b.bare[keepingOf(k.Custodian, i, u.Attempt)] || l.Phase == job.Closing && b.now >= l.Windows.End {
 				continue
 			}
 			if b.luck("asked", i, u.Attempt, j)%lookedAt > 0 || !b.first("ask %d %d %s", i, u.Attempt, k.Custodian) {
@@ -188,8 +191,13 @@ func (b *bout) ask() (acted bool, err error) {
 	return acted, nil
 }
 
-// note names what somebody says about an attempt.
-func note(who string, unit, attempt int) string { return fmt.Sprint(who, " ", unit, " ", attempt) }
+// verdictOf and keepingOf name what somebody says about an attempt. One account may audit a unit and keep it.
+func verdictOf(who string, unit, attempt int) string {
+	return fmt.Sprint("verdict ", who, " ", unit, " ", attempt)
+}
+func keepingOf(who string, unit, attempt int) string {
+	return fmt.Sprint("keeping ", who, " ", unit, " ", attempt)
+}
 
 // audit lets auditors answer, and honest ones dispute what they find wrong.
 func (b *bout) audit() (acted bool, err error) {
@@ -246,7 +254,7 @@ func (b *bout) report(i int, u *job.Unit, auditor string) (did, pass bool, err e
 	if looked := action == 0 || action == vouches && (w.computed || !b.mine(u.Provider)); did && looked {
 		b.worth[auditor] += int64(b.lease.Quote.Audit)
 	} else {
-		b.bare[note(auditor, i, u.Attempt)] = true
+		b.bare[verdictOf(auditor, i, u.Attempt)] = true
 	}
 	return did, pass, err
 }

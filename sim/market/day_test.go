@@ -71,40 +71,6 @@ func TestDayRefuses(t *testing.T) {
 	}
 }
 
-// Every attack of the catalogue loses.
-func TestCatalogueLoses(t *testing.T) {
-	t.Parallel()
-	all, err := Catalogue(context.Background(), 40, 2, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range all {
-		t.Logf("%+v", all[i])
-		if err := all[i].Check(); err != nil {
-			t.Error(err)
-		}
-	}
-	if len(all) < 15 {
-		t.Errorf("%d attacks", len(all))
-	}
-	if err := (&Attack{Profit: -1, Error: 1}).Check(); err == nil {
-		t.Error("what may not lose passes")
-	}
-}
-
-// Selling under several names gains next to nothing.
-func TestSplitsGainNothing(t *testing.T) {
-	all, err := Splits(context.Background(), 100, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range all {
-		if s.Gain-s.Error > 0.001 {
-			t.Errorf("%+v", s)
-		}
-	}
-}
-
 // Clearings of small books have nearly the greatest welfare, and never more.
 func TestShares(t *testing.T) {
 	all, err := Shares(context.Background(), 60, 1)

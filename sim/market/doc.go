@@ -4,7 +4,8 @@
 // [Day] plays a day of blocks with up to millions of providers and orders. Orders for leases meet offers of
 // validators by core/book and core/team; batches meet capacity at the clearings of core/auction. Both are priced, burnt and
 // credited by core/job, computing power is that of core/power, measured speeds are those of core/match. [Catalogue] plays
-// attacks, and says what each earns. [Splits] says what an identity gains by being several.
+// attacks by the rules of a new chain, and says what each earns, [Sweeps] and [Thresholds] from where on. [Splits] says what an
+// identity gains by being several.
 //
 // What is simulated is people: what work costs them, what it is worth to them, and how they bid. Fees of transactions are
 // left out, so that attacks look better than they are.
