@@ -23,7 +23,8 @@ func (e *env) demo() *cobra.Command {
 		Short: "Run a training and a batch on a whole network, and see cheaters convicted",
 		Long: `Starts a network on this machine (4 validators, 4 providers, one challenger), and
 posts two orders: train a small language model on a text, and score the held-out text
-by the model as it is before. They run side by side to their settlement. In each, one
+by the model as it is before. The second is a task of drilling: the validators vote its
+project in. They run side by side to their settlement. In each, one
 provider cheats by one unit in the last place of one accumulator; it is found, and the
 chain convicts it by recomputing one fold block.
 
@@ -138,6 +139,7 @@ func settlement(w io.Writer, r *demo.Report) {
 	fmt.Fprintf(w, "\nBatch %s %s\n", b.Order[:8], b.Status)
 	outcome(w, &b.Outcome, r.Name)
 	fmt.Fprintf(w, "  loss      %.3f over %d held-out records, before the training\n", b.Loss, b.Records)
+	fmt.Fprintf(w, "  drilled   %s, as a task of project %d\n", ut(b.Drilled), b.Project)
 	fmt.Fprintf(w, "  results   %s\n  proof     tally verify %s --trust %s\n", b.Outputs[demo.ScoreSlot], b.Bundle, b.Trust)
 	fmt.Fprintf(w, "\nThe model writes:\n  %s\n", strings.ReplaceAll(strings.TrimSpace(r.Sample), "\n", "\n  "))
 	files(w, &r.Delivery)

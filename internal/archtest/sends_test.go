@@ -16,10 +16,10 @@ var adding = []string{"MsgSend", "MsgMultiSend", "MsgDeposit", "MsgWithdraw", "M
 
 // addsNothing sends one of them, for a reason.
 var addsNothing = map[string]string{
-	"node/client/queue.go": "a payment to oneself, which takes the sequence of what the node lost",
-	"node/life/life.go":    "gifts of play money, after a look at what people have",
-	"node/life/guest.go":   "stake of a guest that never comes again",
-	"node/life/partner.go": "a second proposal to admit a project fails, and its deposit comes back",
+	"node/client/queue.go":    "a payment to oneself, which takes the sequence of what the node lost",
+	"node/life/life.go":       "gifts of play money, after a look at what people have",
+	"node/life/guest.go":      "stake of a guest that never comes again",
+	"node/partner/partner.go": "a second proposal to admit a project fails, and its deposit comes back",
 }
 
 func TestRolesSendNothingThatAdds(t *testing.T) {

@@ -76,6 +76,7 @@ type score struct {
 	Outputs map[string]string `json:"outputs"`
 	Records int               `json:"records"`
 	Loss    float64           `json:"loss"`
+	Drilled uint64            `json:"drilled_micro_ut"`
 }
 
 // Bounds that a demo keeps.
@@ -172,6 +173,7 @@ func faults(r *report) (out complaints) {
 	// Both are of the untrained model on the same text: one by the consumer, one by the network.
 	out.add(!(math.Abs(r.Batch.Loss-r.HeldOutFirst) < maxApart), "the batch gave a loss of %v, the consumer found %v", r.Batch.Loss, r.HeldOutFirst)
 	out.add(r.Batch.Records == 0, "the batch had no records")
+	out.add(r.Batch.Drilled == 0, "nothing of the batch counts as drilling")
 	for _, o := range []*outcome{&r.outcome, &r.Batch.outcome} {
 		out.add(o.Status != "settled", "status is %q", o.Status)
 		out.add(o.Units == 0 || o.Steps < o.Units, "%d steps in %d units", o.Steps, o.Units)

@@ -19,7 +19,7 @@ func goodOutcome() outcome {
 func good() *report {
 	return &report{
 		outcome: goodOutcome(), LossFirst: 4.2, LossLast: 2.4, HeldOutFirst: 4.2, HeldOutLast: 2.3, SupplyOK: true,
-		Batch: score{outcome: goodOutcome(), Records: 8, Loss: 4.2},
+		Batch: score{outcome: goodOutcome(), Records: 8, Loss: 4.2, Drilled: 7},
 	}
 }
 
@@ -47,6 +47,7 @@ func TestFaults(t *testing.T) {
 		"held-out":           func(r *report) { r.HeldOutLast = 4.3 },
 		"not below 3":        func(r *report) { r.HeldOutLast = 3.1 },
 		"is not the price":   func(r *report) { r.Refund++ },
+		"counts as drilling": func(r *report) { r.Batch.Drilled = 0 },
 		"nobody was paid":    func(r *report) { r.Paid, r.Refund = nil, 98 },
 		"nothing was burnt":  func(r *report) { r.Burnt = 0 },
 		"went somewhere":     func(r *report) { r.SlashPaid["c"]-- },

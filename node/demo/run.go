@@ -18,10 +18,13 @@ import (
 	"github.com/tally-network/tally/format/text"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/partner"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -61,6 +64,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	d.report.FirstBlock = seconds(begun)
 	d.scribe.say("network up: %d validators, %d providers, %d challenger; first block after %.1f s", len(n.Validators), len(n.Providers), len(n.Challengers), d.report.FirstBlock)
 	if err = n.Ready(ctx); err == nil { // all take part, also the last to register
+		err = d.found(ctx, n)
+	}
+	if err == nil {
 		err = d.orders(ctx, body)
 	}
 	d.report.Seconds = seconds(begun)
@@ -81,6 +87,8 @@ type demo struct {
 	env    *role.Env // the consumer's
 	scribe *scribe
 	report *Report
+
+	project uint64 // whose task the batch is
 }
 
 // draftModel chooses the model for a text.
@@ -96,7 +104,7 @@ func (d *demo) draftModel(body string) (GPT, error) {
 func (d *demo) start(ctx context.Context) (*devnet.Network, error) {
 	var prepared error
 	n, err := devnet.Start(ctx, devnet.Config{
-		Dir: d.o.Dir, Log: d.o.Log, Threads: d.o.Threads, Observe: d.scribe.observe,
+		Dir: d.o.Dir, Policy: votes(), Log: d.o.Log, Threads: d.o.Threads, Observe: d.scribe.observe,
 		Prepare: func(env *role.Env) {
 			d.scribe.mu.Lock()
 			d.scribe.names[env.Account.Address] = env.Name
@@ -127,6 +135,32 @@ func (d *demo) start(ctx context.Context) (*devnet.Network, error) {
 	})
 	return n, nil
 }
+
+// votes are rules of votes that somebody who watches waits for.
+func votes() policyv1.Params {
+	p := devnet.Default().Policy
+	p.VotingMs, p.DelayMs = 3_000, 1_000
+	return p
+}
+
+// found has the validators admit a project of the consumer's.
+func (d *demo) found(ctx context.Context, n *devnet.Network) (err error) {
+	d.scribe.stage("voting on a project")
+	var founders []*client.Account
+	for _, v := range n.Validators {
+		founders = append(founders, v.Env.Account)
+	}
+	d.project, err = partner.Found(ctx, d.env.Chain, d.env.Account, founders, partner.Project{
+		Name: "foresight", Summary: "How well an untrained model foresees a text.", Contact: "https://example.org", Budget: projectBudget,
+	})
+	if err == nil {
+		d.scribe.say("project %d admitted by the votes of %d validators: the batch is its task, and counts as drilling", d.project, len(founders))
+	}
+	return err
+}
+
+// projectBudget is far more than all batches of a demo's network come to, in ut.
+const projectBudget = 1_000_000
 
 // work is one of the demo's orders.
 type work struct {

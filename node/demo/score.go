@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
+	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/replay"
 )
@@ -26,7 +27,9 @@ type Score struct {
 	consume.Outcome
 	*consume.Results
 	Records int     `json:"records"`
-	Loss    float32 `json:"loss"` // mean, nats per character
+	Loss    float32 `json:"loss"`             // mean, nats per character
+	Project uint64  `json:"project"`          // whose task it was
+	Drilled uint64  `json:"drilled_micro_ut"` // that its project has been credited with so far
 }
 
 // Scorer builds the graph that scores text. It maps characters and those after them, both
@@ -73,7 +76,8 @@ func (d *demo) draftScore(ctx context.Context, heldOut *tensor.Tensor) (*consume
 	if err != nil {
 		return nil, err
 	}
-	s := consume.BatchSpec{Name: "score", Problem: consume.BatchProblem{Steps: scoreSteps}, Conditions: d.spec.Conditions}
+	s := consume.BatchSpec{Name: "score", Project: d.project, Problem: consume.BatchProblem{Steps: scoreSteps}, Conditions: d.spec.Conditions}
+	s.Conditions.Credit = true // as a task must
 	return consume.FromDataset(ctx, s, replay.Dataset{Model: model, Records: records, Batch: scoreBatch}, d.env.Jobs.Exec)
 }
 
@@ -81,6 +85,10 @@ func (d *demo) draftScore(ctx context.Context, heldOut *tensor.Tensor) (*consume
 func (d *demo) finishScore(ctx context.Context, l *job.Lease) (err error) {
 	s := &Score{Records: l.Order.Problem.Records}
 	if s.Outcome, err = consume.NewOutcome(ctx, d.env, l); err != nil {
+		return err
+	}
+	s.Project = l.Order.Project
+	if s.Drilled, err = d.drilled(ctx, s.Project); err != nil {
 		return err
 	}
 	if s.Results, err = consume.DeliverResults(ctx, d.env, l, d.results(l), consume.Formats[0], nil); err != nil {
@@ -102,4 +110,13 @@ func (d *demo) finishScore(ctx context.Context, l *job.Lease) (err error) {
 // results is the directory of what came of an order.
 func (d *demo) results(l *job.Lease) string {
 	return filepath.Join(d.o.Dir, ResultsDir, l.Order.ID().Short())
+}
+
+// drilled returns what a project has been credited with, in millionths of a ut.
+func (d *demo) drilled(ctx context.Context, project uint64) (uint64, error) {
+	r, err := drillingv1.NewQueryClient(d.env.Chain.Conn).Project(ctx, &drillingv1.QueryProjectRequest{Project: project})
+	if err != nil {
+		return 0, fmt.Errorf("project %d: %w", project, err)
+	}
+	return r.Project.Drilled, nil
 }

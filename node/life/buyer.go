@@ -8,8 +8,10 @@ import (
 	"time"
 
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/partner"
 )
 
 // buyer posts orders, one after the other.
@@ -17,6 +19,21 @@ type buyer struct {
 	*life
 	*devnet.Member
 	project uint64 // of drilling, whose partner it is and whose tasks its orders are; 0: they are of all other kinds
+}
+
+// budget of the project, in ut: more than a devnet comes to.
+const budget = 1_000_000_000
+
+// drill makes the buyer the partner of a project, which the founders of the network vote in.
+func (b *buyer) drill() (err error) {
+	var founders []*client.Account
+	for _, v := range b.net.Validators {
+		founders = append(founders, v.Env.Account)
+	}
+	b.project, err = partner.Found(b.ctx, b.Env.Chain, b.Env.Account, founders, partner.Project{
+		Name: "life", Summary: "How well texts are foreseen.", Contact: "https://example.org", Budget: budget,
+	})
+	return err
 }
 
 // live buys until the day is over, and brings the last order to its end.

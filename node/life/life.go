@@ -110,7 +110,7 @@ func (l *life) live() (err error) {
 		watch.Go(func() { _ = consume.Serve(nights, b.Env) })
 		people.Go(func() {
 			if i == 0 && len(buyers) > 1 {
-				l.fail(b.found())
+				l.fail(b.drill())
 			}
 			l.fail(b.live(day, l.chance(1, i)))
 		})

@@ -21,6 +21,7 @@ import (
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/partner"
 )
 
 // Report is what came of a life so far.
@@ -169,7 +170,7 @@ func (l *life) count(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	of, err := projects(ctx, chain.Conn)
+	of, err := partner.Projects(ctx, chain.Conn)
 	if err != nil {
 		return err
 	}
@@ -218,19 +219,6 @@ func powers(ctx context.Context, conn grpc.ClientConnInterface) (out []powerv1.P
 			return nil, err
 		}
 		if out = append(out, r.Powers...); r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
-			return out, nil
-		}
-		page = &query.PageRequest{Key: r.Pagination.NextKey}
-	}
-}
-
-func projects(ctx context.Context, conn grpc.ClientConnInterface) (out []drillingv1.Project, err error) {
-	for page := (&query.PageRequest{}); ; {
-		r, err := drillingv1.NewQueryClient(conn).Projects(ctx, &drillingv1.QueryProjectsRequest{Pagination: page})
-		if err != nil {
-			return nil, err
-		}
-		if out = append(out, r.Projects...); r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
 			return out, nil
 		}
 		page = &query.PageRequest{Key: r.Pagination.NextKey}
