@@ -95,7 +95,7 @@ func tellBids(w io.Writer, all []bid) {
 		}
 		tax := ""
 		if b.Tax > 0 {
-			tax = fmt.Sprintf(", %v of it the tax for forced errors,", consume.Amount(b.Tax))
+			tax = fmt.Sprintf(", %v of it at most the tax for forced errors,", consume.Amount(b.Tax))
 		}
 		fmt.Fprintf(w, "  offer     %s: %v%s and a deposit of %v, with %d providers; %v are burnt, which credits them with %.4g GFLOP; %s\n",
 			b.Validator, consume.Amount(b.Price), tax, consume.Amount(b.Deposit), b.Providers, consume.Amount(b.Burn), float64(b.Credit)/1e9, verdict)

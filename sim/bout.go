@@ -25,6 +25,7 @@ type economy struct {
 	prizes func(b *bout) // after the settlement, if not nil: for rules that are no more
 	forced uint64        // bps of the first attempts that are forced, if more than by the rules: then bouts count by likelihood
 	rounds int           // of an order, if not as many as named has
+	deal   deal          // of a coalition that orders from itself
 }
 
 // bouts are played by rules in equilibrium under which forced attempts are so common
@@ -108,7 +109,7 @@ func (b *bout) mine(account string) bool {
 	for i := range max(providers, validators) {
 		switch account {
 		case provider(i):
-			return i < 2 && b.coalition.has(Provider)
+			return (i < 2 || b.economy.deal.owned) && b.coalition.has(Provider)
 		case validator(i):
 			return i < validators/3 && (b.coalition.has(Auditor) || b.coalition.has(Custodian))
 		}
@@ -166,7 +167,7 @@ func (b *bout) play() error {
 		if b.now += 1000; !acted {
 			b.now = max(b.now, min(b.wake(), b.now+600_000))
 		}
-		if err := b.do(job.Tick{Seed: seed, Affords: func(_ string, bond uint64) bool { return bond <= stake }}); err != nil && !errors.Is(err, job.ErrEnded) {
+		if err := b.do(job.Tick{Seed: seed, Affords: b.economy.deal.affords(b)}); err != nil && !errors.Is(err, job.ErrEnded) {
 			return err
 		}
 	}

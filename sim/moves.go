@@ -71,7 +71,7 @@ func (b *bout) compute() (acted bool, err error) {
 		if forced {
 			action = b.chooses(u.Provider, chooseForced)
 		}
-		if action == isLate {
+		if action == isLate || b.economy.deal.waits(b, i, u.Attempt) {
 			continue
 		}
 		altered := -1

@@ -24,12 +24,14 @@ func ParamsToProto(p job.Params, jail int64) workv1.Params {
 // ParamsFromProto is the inverse of ParamsToProto, without the jail.
 func ParamsFromProto(m workv1.Params) job.Params {
 	return job.Params{
-		Tariff:    job.Tariff{CustodianBps: m.CustodianBps, BurnBps: m.BurnBps, TaxBps: m.TaxBps, KeepGB: m.KeepGb, BurnUT: m.BurnUt, AllLose: m.AllLose},
+		Tariff: job.Tariff{
+			CustodianBps: m.CustodianBps, BurnBps: m.BurnBps, TaxBps: m.TaxBps, KeepGB: m.KeepGb, BurnUT: m.BurnUt,
+			ForcedBps: m.ForcedBps, JackpotFactor: m.JackpotFactor, AllLose: m.AllLose,
+		},
 		RewardBps: m.RewardBps, LateBps: m.LateBps, BondFactor: m.BondFactor,
 		MaxOpen: int(m.MaxOpen), MaxLate: int(m.MaxLate), MaxAttempts: int(m.MaxAttempts), LeadTimeout: m.LeadTimeoutMs, ChallengeBond: m.ChallengeBond,
 		VerdictFactor: m.VerdictFactor,
 		KeepFactor:    m.KeepFactor, AskFee: m.AskFee, AnswerTime: m.AnswerMs, AnswerLoad: int(m.AnswerLoad),
-		ForcedBps: m.ForcedBps, JackpotFactor: m.JackpotFactor,
 		Speed: m.Speed, Link: m.Link, Allowance: m.AllowanceMs,
 		DepositBps: m.DepositBps, MinDeposit: m.MinDeposit, MinBond: m.MinBond,
 	}

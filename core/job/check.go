@@ -129,6 +129,9 @@ func (l *Lease) checkMoney() error {
 	if m.Insured > m.Slashed/2 {
 		return fmt.Errorf("the insurance fund paid %d utally, %d were slashed", m.Insured, m.Slashed)
 	}
+	if m.Tax > l.Quote.Tax {
+		return fmt.Errorf("taxed with %d utally, the quote says at most %d", m.Tax, l.Quote.Tax)
+	}
 	if t := total(m.Prizes); t > m.Tax {
 		return fmt.Errorf("forced attempts were paid %d utally out of a tax of %d", t, m.Tax)
 	}

@@ -16,7 +16,7 @@ import (
 // truth beside it, the attempt is void without blame, and auditors that did not see it lose their bond.
 
 // Forced is a forced attempt that was shown. What is said there to be true is a claim of its provider,
-// open to dispute until the lease ends; then it is paid for, out of the lease's own tax.
+// open to dispute until the lease ends; then it is paid for, by the lease's own consumer.
 type Forced struct {
 	Index       int
 	Unit        Unit            // as it was, with its receipt, bond, audits and attestations
@@ -264,32 +264,23 @@ func (l *Lease) jackpot() (uint64, error) {
 	return min(j, max(blind, 1)-1), err
 }
 
-// payForced settles the forced attempts. A provider that did as it should is paid as if the unit had been
+// forcedDue settles the forced attempts, and returns what they are due. A provider that did as it should is paid as if the unit had been
 // accepted. Auditors that were blind lose their bond, a share of it to the provider. Each of c
 // challengers gets the jackpot over 2^(c−1), so that to challenge under many names does not pay; the
-// provider gets what they leave of it, so that to tell one of them does not. All of it comes out of the
-// tax of this very lease, in proportion if that is less: nobody gains by forcing attempts in a lease of
-// its own. The word of a provider that is barred judges nobody, and earns it nothing.
-func (l *Lease) payForced() (effects []Effect, err error) {
-	var due []Share
+// provider gets what they leave of it, so that to tell one of them does not. The word of a provider that is
+// barred judges nobody, and earns it nothing.
+func (l *Lease) forcedDue() (due []Share, effects []Effect, err error) {
 	for _, f := range l.Forced() {
 		prizes, more, err := l.prizes(f)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		effects = append(effects, more...)
 		for _, s := range prizes {
 			due = addShare(due, s)
 		}
 	}
-	due = due[:min(len(due), maxRecords)] // more cannot be recorded
-	if l.Ledger.Prizes, err = within(due, l.Ledger.Tax); err != nil {
-		return nil, err
-	}
-	for _, s := range l.Ledger.Prizes {
-		effects = append(effects, Effect{Kind: Prize, Account: s.Account, Amount: s.Amount})
-	}
-	return effects, nil
+	return due[:min(len(due), maxRecords)], effects, nil // more cannot be recorded
 }
 
 // prizes returns what a forced attempt is worth to whom, and what becomes of the bonds behind it.

@@ -17,16 +17,16 @@ import (
 // leases have filled, and a tax that pays every forced attempt of a small order.
 func forcedWorld(t fataler) *world {
 	t.Helper()
-	return forcedWorldOf(t, func(*Order) {})
+	return forcedWorldOf(t, func(*Match) {})
 }
 
-func forcedWorldOf(t fataler, bend func(*Order)) *world {
+func forcedWorldOf(t fataler, bend func(*Match)) *world {
 	t.Helper()
 	m := testMatch()
 	m.Params = DefaultParams.Quick()
 	m.Params.JackpotFactor, m.Params.MinBond = 2, 1
 	m.Params.LeadTimeout, m.Params.TaxBps, m.Order.Conditions.MaxPrice = 200, bps, 1<<40
-	bend(&m.Order)
+	bend(&m)
 	w := newWorldOf(t, m)
 	w.pool, w.donated = 1e9, 1e9
 	w.check()
@@ -267,7 +267,7 @@ func TestWagesOfForcedAttemptsComeFromThePool(t *testing.T) {
 // An order without auditors has forced attempts, too: whoever challenges may see
 // them, and the order is settled.
 func TestForcedAttemptWithoutAuditorsIsSettled(t *testing.T) {
-	w := forcedWorldOf(t, func(o *Order) { o.Conditions.Auditors, o.Conditions.AuditSegments = 0, 0 })
+	w := forcedWorldOf(t, func(m *Match) { m.Order.Conditions.Auditors, m.Order.Conditions.AuditSegments = 0, 0 })
 	if err := w.assign(0, "p0"); err != nil {
 		t.Fatal(err)
 	}
@@ -283,22 +283,24 @@ func TestForcedAttemptWithoutAuditorsIsSettled(t *testing.T) {
 	}
 }
 
+// wealth is what all have but the insurance fund and the pool.
+func (w *world) wealth() (n int64) {
+	for _, m := range []map[string]uint64{w.free, w.held, w.purse} {
+		for who, x := range m {
+			if who != Insurance {
+				n += int64(x)
+			}
+		}
+	}
+	return n
+}
+
 // sellOut plays an order of one person in every role: it forces every attempt that it
 // may, and computes none of them. It returns what the person has more than before.
 func sellOut(t *testing.T, attempts int) int64 {
 	w := forcedWorld(t)
 	w.lease.Params.TaxBps = DefaultParams.TaxBps
-	wealth := func() (n int64) {
-		for _, m := range []map[string]uint64{w.free, w.held, w.purse} {
-			for who, x := range m {
-				if who != Insurance {
-					n += int64(x)
-				}
-			}
-		}
-		return n
-	}
-	before := wealth() + int64(w.lease.Quote.Price)
+	before := w.wealth() + int64(w.lease.Quote.Price)
 	for i := range attempts {
 		p := fmt.Sprintf("p%d", i%3)
 		if err := w.assign(0, p); err != nil {
@@ -313,7 +315,7 @@ func sellOut(t *testing.T, attempts int) int64 {
 		}
 	}
 	w.settle()
-	return wealth() - before
+	return w.wealth() - before
 }
 
 // One person in every role gets no more out of the pool than its own lease paid in, and
@@ -329,7 +331,7 @@ func TestPoolIsNotDrained(t *testing.T) {
 // What is due is cut in proportion, so that who comes first has no more than others.
 func TestPrizesAreCutInProportion(t *testing.T) {
 	w := forcedWorld(t)
-	w.lease.Params.TaxBps = 50
+	w.lease.Params.TaxBps, w.lease.Quote.Tax = 50, 10_000 // less than one is due
 	auditor := w.present(0, "p0")
 	w.do(w.diligent(0, auditor))
 	w.pass(20)

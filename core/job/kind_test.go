@@ -145,7 +145,8 @@ func TestQuestionsAboutABatch(t *testing.T) {
 
 // Forced attempts work as in training; before each result stands the start state.
 func TestForcedAttemptOfABatch(t *testing.T) {
-	w := forcedWorldOf(t, func(o *Order) {
+	w := forcedWorldOf(t, func(m *Match) {
+		o := &m.Order
 		conditions := o.Conditions
 		*o = batchOrder()
 		o.Conditions = conditions

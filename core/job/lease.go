@@ -26,8 +26,6 @@ type Params struct {
 	AskFee        uint64 // utally that who asks a custodian pays for the answer
 	AnswerTime    int64  // ms that a custodian has for it
 	AnswerLoad    int    // questions of a lease that a custodian can answer in that time; it has more for more
-	ForcedBps     uint64 // of the attempts, presented wrong by duty; 0: none
-	JackpotFactor uint64 // what the first challenger of a forced receipt gets, or its provider if nobody challenges it, as a multiple of a unit's pay
 	Speed         uint64 // FLOP per second of the slowest machine that the chain counts on
 	Link          uint64 // bytes per second of the slowest connection that it counts on
 	Allowance     int64  // ms for blocks, in every time that an order sets
@@ -37,10 +35,10 @@ type Params struct {
 
 // DefaultParams are those of a new chain.
 var DefaultParams = Params{
-	Tariff: Tariff{CustodianBps: 200, BurnBps: 200, TaxBps: 210, KeepGB: 1000, BurnUT: 5000}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MinBond: 1_000_000, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
+	Tariff: Tariff{CustodianBps: 200, BurnBps: 200, TaxBps: 210, KeepGB: 1000, BurnUT: 5000, ForcedBps: 200}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MinBond: 1_000_000, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 100,
 	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, AnswerLoad: 16,
-	ForcedBps: 200, Speed: 1e10, Link: 1e6, Allowance: 10 * 1000,
+	Speed: 1e10, Link: 1e6, Allowance: 10 * 1000,
 	DepositBps: 100, MinDeposit: 10_000,
 }
 

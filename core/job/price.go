@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -38,12 +39,14 @@ func (r Rates) Pay(flops, bytes uint64) (uint64, error) {
 
 // Tariff holds the shares and prices that the chain's parameters fix: in basis points, and in utally.
 type Tariff struct {
-	CustodianBps uint64 // of a unit's pay, to its custodians together
-	BurnBps      uint64 // of everything paid out, burnt
-	TaxBps       uint64 // of everything paid out, to the jackpot pool
-	KeepGB       uint64 // utally for 10⁹ bytes and hour, to each custodian
-	BurnUT       uint64 // utally burnt for each ut that is credited; 0: credit costs nothing
-	AllLose      bool   // nobody is credited for a unit of drilling whose replicas have differed, whoever was right
+	CustodianBps  uint64 // of a unit's pay, to its custodians together
+	BurnBps       uint64 // of everything paid out, burnt
+	TaxBps        uint64 // of everything paid out, to the jackpot pool; more where forced attempts are due more
+	KeepGB        uint64 // utally for 10⁹ bytes and hour, to each custodian
+	BurnUT        uint64 // utally burnt for each ut that is credited; 0: credit costs nothing
+	ForcedBps     uint64 // of the attempts, presented wrong by duty; 0: none
+	JackpotFactor uint64 // what the first challenger of a forced receipt gets, or its provider if nobody challenges it, as a multiple of a unit's pay
+	AllLose       bool   // nobody is credited for a unit of drilling whose replicas have differed, whoever was right
 }
 
 // Quote is what an order can cost at most with one offer, and of what parts.
@@ -53,7 +56,7 @@ type Quote struct {
 	Keep   uint64 // wage of one custodian for one unit
 	Fee    uint64 // the validator's, for the whole order
 	Burn   uint64
-	Tax    uint64 // to the jackpot pool
+	Tax    uint64 // to the jackpot pool, at most
 	Price  uint64 // everything
 	Honest uint64 // pay, wages and fee without burn and tax
 }
@@ -115,11 +118,66 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if q.Burn, err = t.burn(c, q.Honest, flops); err != nil {
 		return q, err
 	}
-	if q.Tax, err = money.Scale(q.Honest, t.TaxBps, bps); err != nil {
+	if q.Tax, err = t.mostTax(&q, p, c); err != nil {
 		return q, err
 	}
 	q.Price, err = money.Sum(q.Honest, q.Burn, q.Tax)
 	return q, err
+}
+
+// mostTax returns the most that a lease is taxed: enough for as many forced attempts as it locks money for.
+func (t *Tariff) mostTax(q *Quote, p *Problem, c *Conditions) (uint64, error) {
+	tax, err := money.Scale(q.Honest, t.TaxBps, bps)
+	if err != nil {
+		return 0, err
+	}
+	n, err := t.forcedAtMost(p, c)
+	if err != nil || n == 0 {
+		return tax, err
+	}
+	pay, err1 := money.Scale(q.Unit, 1+t.JackpotFactor, 1)
+	audits, err2 := money.Times(q.Audit, c.Auditors)
+	keeps, err3 := money.Times(q.Keep, c.Custodians)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return 0, err
+	}
+	each, err := money.Sum(pay, audits, keeps)
+	if err != nil {
+		return 0, err
+	}
+	forced, err := money.Times(each, n)
+	return max(tax, forced), err
+}
+
+// taxed returns what goes to the pool of a lease that has paid so much, and owes so much for its forced attempts: its
+// share, or that where it is more, as far as money was locked. No other lease pays any of it, so nobody gains by
+// forced attempts in a lease of its own.
+func (q *Quote) taxed(t *Tariff, paid uint64, due []Share) (uint64, error) {
+	tax, err := money.Scale(paid, t.TaxBps, bps)
+	if err != nil {
+		return 0, err
+	}
+	var forced uint64
+	for _, s := range due {
+		if forced, err = money.Sum(forced, s.Amount); err != nil {
+			return 0, err
+		}
+	}
+	return max(tax, min(forced, q.Tax)), nil
+}
+
+// forcedAtMost returns how many forced attempts an order locks money for: one more than twice what
+// is expected, and no more than its units. If more are drawn, all are cut in one proportion.
+func (t *Tariff) forcedAtMost(p *Problem, c *Conditions) (int, error) {
+	if t.ForcedBps == 0 || t.ForcedBps >= bps || c.Replicas > 0 {
+		return 0, nil
+	}
+	units := uint64(p.Units())
+	n, err := money.Scale(2*units, t.ForcedBps, bps-t.ForcedBps)
+	if err != nil {
+		return 0, err
+	}
+	return int(min(units, 1+n)), nil
 }
 
 // flops returns the floating-point operations of all units, by whoever computes them.

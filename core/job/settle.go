@@ -69,7 +69,7 @@ func (l *Lease) auditWage(u *Unit) (uint64, error) {
 
 // settle pays out. Verified work earns its pay, whether the order was completed or stopped early; the
 // validator that leads at the end earns the fee on it; a part is burnt, a part goes to the jackpot pool,
-// and as much of it at most out again to forced attempts; the rest goes back to the consumer.
+// and as much of it at most out again to forced attempts, which make that part larger where they are due more; the rest goes back to the consumer.
 func (l *Lease) settle() ([]Effect, error) {
 	shares, deposit, err := l.wages()
 	if err != nil {
@@ -102,7 +102,11 @@ func (l *Lease) settle() ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	tax, err := money.Scale(paid, l.Params.TaxBps, bps)
+	due, judged, err := l.forcedDue()
+	if err != nil {
+		return nil, err
+	}
+	tax, err := l.Quote.taxed(&l.Params.Tariff, paid, due)
 	if err != nil {
 		return nil, err
 	}
@@ -119,11 +123,13 @@ func (l *Lease) settle() ([]Effect, error) {
 		return nil, err
 	}
 	effects = append(effects, credits...)
-	forced, err := l.payForced()
-	if err != nil {
+	effects = append(effects, judged...)
+	if l.Ledger.Prizes, err = within(due, tax); err != nil {
 		return nil, err
 	}
-	effects = append(effects, forced...)
+	for _, s := range l.Ledger.Prizes {
+		effects = append(effects, Effect{Kind: Prize, Account: s.Account, Amount: s.Amount})
+	}
 	effects = append(effects, l.releaseAll()...)
 	if l.Ledger.Insured = l.insured(spent); l.Ledger.Insured > 0 {
 		effects = append(effects, Effect{Kind: Insure, Account: l.Order.Consumer, Amount: l.Ledger.Insured})

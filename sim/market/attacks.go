@@ -136,6 +136,9 @@ func attacks() (all []attack) {
 		all = append(all, onLease(d, rules, leaseRounds))
 	}
 	all = append(all,
+		attack{"self-dealing for forced attempts", sim.SelfDeals[:], func(s int, seed uint64) (sim.Game, error) {
+			return sim.SelfDeal(s).Play(rules, leaseRounds, seed)
+		}},
 		attack{"wash training", []string{"asking for all credit", "asking for none"}, func(s int, seed uint64) (sim.Game, error) {
 			w, err := sim.WashTrain(rules, seed, s == 0)
 			return sim.Game{Gain: -w.Cost, Weight: 1}, err
