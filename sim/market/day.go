@@ -113,9 +113,17 @@ func Day(ctx context.Context, o Options) (*Report, error) {
 	return e.finish()
 }
 
+// unforced are the rules of a new chain, but that a price holds no money for forced attempts: where none is played, all of it would
+// come back.
+var unforced = func() job.Params {
+	p := job.DefaultParams
+	p.ForcedBps = 0
+	return p
+}()
+
 func newEconomy(o Options) *economy {
 	r := rand.New(rand.NewPCG(o.Seed, uint64(o.Providers)))
-	e := &economy{Options: o, people: newPeople(o.Providers, r), r: r, rules: job.DefaultParams, ledger: ledger{purse: wealth}}
+	e := &economy{Options: o, people: newPeople(o.Providers, r), r: r, rules: unforced, ledger: ledger{purse: wealth}}
 	for i := range e.providers {
 		e.gflop += float64(e.providers[i].speed) / giga
 	}

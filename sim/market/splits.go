@@ -131,7 +131,7 @@ func winsAs(o *order, teams [][]uint64, names int) (float64, error) {
 		}
 		slices.Sort(asks)
 		asks = asks[:min(len(asks), o.Conditions.Needs.Most)]
-		terms := team.Terms{Order: &o.Order, FeeBps: 500, Rules: &job.DefaultParams}
+		terms := team.Terms{Order: &o.Order, FeeBps: 500, Rules: &unforced}
 		n, p, err := terms.Afford(len(asks), func(n int) job.Rates { return job.Rates{GFLOP: asks[n-1]} }, o.Conditions.MaxPrice)
 		if err != nil {
 			return 0, err

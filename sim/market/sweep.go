@@ -167,11 +167,11 @@ func Thresholds() (out []Threshold, err error) {
 func washCost(rate uint64) (float64, error) {
 	p := job.Problem{Kind: job.Training, Rounds: 10, Shards: 4, Steps: 64, Interval: 8, Batch: 1, StepFLOPs: 1e12, StateBytes: 1e8}
 	c := job.Conditions{MinProviders: 1, Auditors: 1, AuditSegments: 1, Custodians: 3, UnitTimeout: 3_600_000, UnitWindow: 60_000, Window: 600_000, Credit: true}
-	q, err := job.NewQuote(&p, &c, job.Rates{GFLOP: rate}, 0, job.DefaultParams.Tariff)
+	q, err := job.NewQuote(&p, &c, job.Rates{GFLOP: rate}, 0, unforced.Tariff)
 	if err != nil {
 		return 0, err
 	}
-	credited, err := q.Credited(&p, &c, job.DefaultParams.Tariff)
+	credited, err := q.Credited(&p, &c, unforced.Tariff)
 	if err != nil {
 		return 0, err
 	}

@@ -203,7 +203,7 @@ func (e *economy) settle() error {
 		care, err1 := part(q.Honest - work - q.Fee)
 		fee, err2 := part(q.Fee)
 		burn, err3 := part(q.Burn)
-		tax, err4 := money.Scale(pay+care+fee, e.rules.TaxBps, 10_000)
+		tax, err4 := part(q.Tax)
 		credited, err5 := q.Credited(problem, conditions, e.rules.Tariff)
 		for _, err := range []error{err1, err2, err3, err4, err5} {
 			if err != nil {
