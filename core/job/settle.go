@@ -68,8 +68,8 @@ func (l *Lease) auditWage(u *Unit) (uint64, error) {
 }
 
 // settle pays out. Verified work earns its pay, whether the order was completed or stopped early; the
-// validator that leads at the end earns the fee on it; a part is burnt, a part goes to the jackpot pool,
-// and as much of it at most out again to forced attempts, which make that part larger where they are due more; the rest goes back to the consumer.
+// validator that leads at the end earns the fee on it; a part is burnt, a part goes to the jackpot pool, the rest
+// goes back to the consumer. Forced attempts are paid out of that pool, no more than this lease is taxed.
 func (l *Lease) settle() ([]Effect, error) {
 	shares, deposit, err := l.wages()
 	if err != nil {
