@@ -44,6 +44,9 @@ func ReadTable(text []byte, label string) (*Table, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("%d bytes, limit %d: take a sample of the rows", len(text), MaxText)
 	}
+	if line, n := widest(text); n > maxColumns {
+		return nil, fmt.Errorf("record %d has %d columns separated by commas, limit %d: features and a class", line, n, maxColumns)
+	}
 	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	r.ReuseRecord = true
 	header, err := r.Read()
@@ -74,9 +77,29 @@ func ReadTable(text []byte, label string) (*Table, error) {
 	return t, t.classify(classes)
 }
 
+// widest returns the record with the most columns, counted from 1, and how many it has. The reader takes a hundred times
+// as much memory for a column as its comma.
+func widest(text []byte) (record, columns int) {
+	at, n, quoted := 1, 1, false
+	for _, b := range text {
+		switch {
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == ',':
+			if n++; n > columns {
+				record, columns = at, n
+			}
+		case b == '\n':
+			at, n = at+1, 1
+		}
+	}
+	return record, columns
+}
+
 // header takes the names of features, and returns the column of the class.
 func (t *Table) header(cells []string, label string) (at int, err error) {
-	if len(cells) < 2 || len(cells) > maxColumns {
+	if len(cells) < 2 {
 		return 0, fmt.Errorf("the first line has %d columns separated by commas, want 2 to %d: features and a class", len(cells), maxColumns)
 	}
 	if at = len(cells) - 1; label != "" {
@@ -182,10 +205,11 @@ func draw(purpose string, numbers ...uint64) [sha256.Size]byte {
 // differ has deviation 1.
 func (t *Table) scale(rows []int) (mean, deviation []float64) {
 	mean, deviation = make([]float64, len(t.Features)), make([]float64, len(t.Features))
-	n := float64(len(rows))
+	n, differs := float64(len(rows)), make([]bool, len(t.Features))
 	for _, r := range rows {
 		for i, x := range t.row(r) {
 			mean[i] += x / n
+			differs[i] = differs[i] || x != t.row(rows[0])[i]
 		}
 	}
 	for _, r := range rows {
@@ -194,7 +218,10 @@ func (t *Table) scale(rows []int) (mean, deviation []float64) {
 		}
 	}
 	for i, v := range deviation {
-		if deviation[i] = math.Sqrt(v); deviation[i] == 0 {
+		if deviation[i] = math.Sqrt(v); !differs[i] { // rounding may say otherwise
+			mean[i], deviation[i] = t.row(rows[0])[i], 1
+		}
+		if deviation[i] == 0 { // it differs by too little to be squared
 			deviation[i] = 1
 		}
 	}
