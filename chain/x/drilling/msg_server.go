@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	errorsmod "cosmossdk.io/errors"
@@ -56,7 +58,7 @@ func (s msgServer) RegisterProject(ctx context.Context, m *drillingv1.MsgRegiste
 	return &drillingv1.MsgRegisterProjectResponse{Project: p.Number}, errors.Join(s.projects.Set(ctx, p.Number, p), tell(ctx, &p))
 }
 
-// checkTexts bounds what a project says of itself.
+// checkTexts bounds what a project says of itself: each text is a line, and nothing in it moves a terminal.
 func checkTexts(p *drillingv1.Project) error {
 	for _, x := range []struct {
 		what, text string
@@ -64,6 +66,9 @@ func checkTexts(p *drillingv1.Project) error {
 	}{{"name", p.Name, maxName}, {"summary", p.Summary, maxSummary}, {"contact", p.Contact, maxContact}} {
 		if len(x.text) > x.most || !utf8.ValidString(x.text) {
 			return fmt.Errorf("its %s has %d bytes: want at most %d of UTF-8", x.what, len(x.text), x.most)
+		}
+		if strings.ContainsFunc(x.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return fmt.Errorf("its %s has characters that cannot be printed in a line", x.what)
 		}
 	}
 	if p.Name == "" {
