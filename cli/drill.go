@@ -292,15 +292,24 @@ func (b *buyer) results(ctx context.Context, project uint64, out string) error {
 	if err != nil {
 		return err
 	}
-	all := []taskResult{}
+	return b.collectAll(ctx, tasks, dir)
+}
+
+// collectAll collects what it can get: a task whose results are gone holds up none of the others.
+func (b *buyer) collectAll(ctx context.Context, tasks []taskRow, dir string) error {
+	all, failed := []taskResult{}, []error(nil)
 	for _, t := range tasks {
-		r, err := b.collect(ctx, t, filepath.Join(dir, t.Order))
+		r, err := b.collect(ctx, t, dir)
 		if err != nil {
-			return fmt.Errorf("task %d, order %s: %w", t.Task, t.Order, err)
+			failed = append(failed, fmt.Errorf("task %d, order %.64q: %w", t.Task, t.Order, err))
+			r.Status, r.File, r.Rows = "not collected", "", nil
 		}
 		all = append(all, r)
+		if ctx.Err() != nil {
+			break
+		}
 	}
-	return b.e.show(all, func(w io.Writer) {
+	err := b.e.show(all, func(w io.Writer) {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "TASK\tSTATUS\tROWS\tDRILLED\tFILE")
 		for _, r := range all {
@@ -308,19 +317,22 @@ func (b *buyer) results(ctx context.Context, project uint64, out string) error {
 		}
 		_ = t.Flush()
 	})
+	return errors.Join(append(failed, err)...)
 }
 
 // maxRows bounds the file of a task's results that is read, in bytes.
 const maxRows = 256 << 20
 
-// collect gets the results of a task into a directory, unless they are there, and reads them.
+// collect gets the results of a task into a folder of a directory, unless they are there, and reads them.
 func (b *buyer) collect(ctx context.Context, t taskRow, dir string) (taskResult, error) {
-	r := taskResult{taskRow: t, Status: "collected", File: filepath.Join(dir, "results.jsonl")}
+	r := taskResult{taskRow: t, Status: "collected"}
+	id, err := canon.ParseHash(t.Order) // before it names a folder
+	if err != nil {
+		return r, err
+	}
+	dir = filepath.Join(dir, id.String())
+	r.File = filepath.Join(dir, "results.jsonl")
 	if _, err := os.Stat(r.File); errors.Is(err, fs.ErrNotExist) {
-		id, err := canon.ParseHash(t.Order)
-		if err != nil {
-			return r, err
-		}
 		p, err := consume.Look(ctx, b.role, id)
 		if err != nil {
 			return r, err
