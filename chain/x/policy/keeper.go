@@ -87,8 +87,10 @@ func CheckParams(p policyv1.Params) error { return rulesOf(p).Check() }
 // Bounds of what a vote may set: within them another vote can take it back.
 const (
 	maxDeposit = 100_000 * tally
-	minTime    = day      // ms of a vote, and of the delay
-	maxTime    = 30 * day // ms of either
+	minBase    = 10_000_000 * ut    // else few decide, as soon as a vote has lowered it
+	maxBase    = 1_000_000_000 * ut // else founders have back for good what power has taken from them
+	minTime    = day                // ms of a vote, and of the delay
+	maxTime    = 30 * day           // ms of either
 )
 
 // mayReplace returns an error unless rules may take the place of others.
@@ -100,7 +102,7 @@ func mayReplace(old, p policyv1.Params) error {
 		return fmt.Errorf("few could decide, or stop all decisions: quorum = %d, want between a tenth and half of base = %d", p.Quorum, p.Base)
 	}
 	return module.Within(
-		module.Bound{Name: "base", Old: old.Base, New: p.Base, Least: 1, Most: policy.MaxPower},
+		module.Bound{Name: "base", Old: old.Base, New: p.Base, Least: minBase, Most: maxBase},
 		module.Bound{Name: "threshold_bps", Old: uint64(old.ThresholdBps), New: uint64(p.ThresholdBps), Least: 5_000, Most: 7_500},
 		module.Bound{Name: "veto_bps", Old: uint64(old.VetoBps), New: uint64(p.VetoBps), Least: 2_500, Most: 5_000},
 		module.Bound{Name: "deposit", Old: old.Deposit, New: p.Deposit, Least: tally, Most: maxDeposit},
