@@ -180,3 +180,22 @@ func TestBlocksGoOn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An epoch whose number would come again is no genesis: its pots would be written over.
+func TestEpochsComeOnce(t *testing.T) {
+	n := &neighbours{Bank: chaintest.NewBank()}
+	ctx, svc, cdc := chaintest.Store(t)
+	n.Give(moduleAccount(), 1<<50)
+	k := reserve.NewKeeper(cdc, svc, reserve.Needs{Bank: n, Seats: n, Beacon: n, Leases: n}, reserve.Pools{Jackpot: "jackpot", Insurance: "insurance"})
+	g := reserve.DefaultGenesis()
+	g.Open.Number = 5
+	for _, origin := range []int64{0, ctx.BlockTime().UnixMilli() - 5*g.EpochMs + 1, ctx.BlockTime().UnixMilli() + 2*g.EpochMs} {
+		if g.OriginMs = origin; k.InitGenesis(ctx, g) == nil {
+			t.Errorf("epoch 5 is under way, and the first began at %d", origin)
+		}
+	}
+	g.OriginMs = ctx.BlockTime().UnixMilli() - 5*g.EpochMs
+	if err := k.InitGenesis(ctx, g); err != nil {
+		t.Error(err)
+	}
+}

@@ -169,7 +169,11 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *reservev1.GenesisState) err
 	if err != nil {
 		return err
 	}
-	if err := k.dearer(ctx); err != nil {
+	number, _, err := k.now(ctx)
+	if err == nil && number < g.Open.Number { // its number would come again, and what is owed of it would be lost
+		err = fmt.Errorf("epoch %d is under way, and by origin_ms it is %d", g.Open.Number, number)
+	}
+	if err := errors.Join(err, k.dearer(ctx)); err != nil {
 		return err
 	}
 	return k.Invariant(ctx)
