@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/home"
@@ -54,9 +55,6 @@ func (n *Network) Enter(ctx context.Context, s home.Settings) (m *Member, err er
 	}
 	n.duties.Go(func() {
 		defer close(m.done)
-		<-within.Done()
-	})
-	n.duties.Go(func() {
 		if err := n.config.Run(within, h, m.Env); err != nil && within.Err() == nil {
 			n.fail(fmt.Errorf("%s: %w", m.Env.Name, err))
 		}
@@ -64,11 +62,19 @@ func (n *Network) Enter(ctx context.Context, s home.Settings) (m *Member, err er
 	return m, nil
 }
 
-// Leave stops a member that has entered, at whatever it is, and closes its home. What it promised stays undone.
+// farewell is how long a member that has entered may take to notice that it leaves, on a machine with much to do.
+const farewell = time.Minute
+
+// Leave stops a member that has entered, at whatever it is, and closes its home. What it promised stays undone. Nobody else
+// has the home until the member does nothing more.
 func (m *Member) Leave() error {
 	m.cancel()
-	<-m.done
-	return m.Home.Close()
+	select {
+	case <-m.done:
+		return m.Home.Close()
+	case <-time.After(farewell):
+		return errors.Join(fmt.Errorf("%s does not stop with its context", m.Home.Dir), m.Home.Close())
+	}
 }
 
 // listen gives a home ports that are free now. They stay the same unless another program has taken one.
