@@ -320,8 +320,23 @@ func (b *buyer) collectAll(ctx context.Context, tasks []taskRow, dir string) err
 	return errors.Join(append(failed, err)...)
 }
 
+// resultsFile is what a task's results are in.
+const resultsFile = "results.jsonl"
+
 // maxRows bounds the file of a task's results that is read, in bytes.
 const maxRows = 256 << 20
+
+// collected reports whether a folder has the results of a task and their proof, which is written after them.
+func collected(dir string) (bool, error) {
+	for _, name := range []string{resultsFile, consume.BundleName} {
+		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
 
 // collect gets the results of a task into a folder of a directory, unless they are there, and reads them.
 func (b *buyer) collect(ctx context.Context, t taskRow, dir string) (taskResult, error) {
@@ -331,8 +346,10 @@ func (b *buyer) collect(ctx context.Context, t taskRow, dir string) (taskResult,
 		return r, err
 	}
 	dir = filepath.Join(dir, id.String())
-	r.File = filepath.Join(dir, "results.jsonl")
-	if _, err := os.Stat(r.File); errors.Is(err, fs.ErrNotExist) {
+	r.File = filepath.Join(dir, resultsFile)
+	if there, err := collected(dir); err != nil {
+		return r, err
+	} else if !there {
 		p, err := consume.Look(ctx, b.role, id)
 		if err != nil {
 			return r, err
@@ -348,8 +365,6 @@ func (b *buyer) collect(ctx context.Context, t taskRow, dir string) (taskResult,
 		if _, err := b.desk.Deliver(ctx, desk.DeliveryRequest{Order: id, Dir: dir, Format: "jsonl"}); err != nil {
 			return r, err
 		}
-	} else if err != nil {
-		return r, err
 	}
 	text, err := bounded.ReadFile(r.File, maxRows)
 	if err != nil {

@@ -33,7 +33,7 @@ type Delivery struct {
 func newDelivery(dir string) *Delivery {
 	return &Delivery{
 		Safetensors: filepath.Join(dir, "model.safetensors"), ONNX: filepath.Join(dir, "model.onnx"),
-		Tokenizer: filepath.Join(dir, "tokenizer.json"), Bundle: filepath.Join(dir, "proof.bundle"),
+		Tokenizer: filepath.Join(dir, "tokenizer.json"), Bundle: filepath.Join(dir, BundleName),
 	}
 }
 

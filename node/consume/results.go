@@ -35,8 +35,8 @@ type Results struct {
 	Tensors map[string]*tensor.Tensor `json:"-"`
 }
 
-// bundleName is the file of a proof, in the directory of a delivery.
-const bundleName = "proof.bundle"
+// BundleName is the file of a proof, in the directory of a delivery.
+const BundleName = "proof.bundle"
 
 // CanDeliverResults returns an error unless results can be written to a directory, which is made
 // if it is missing. Files are named as the model's outputs are, so one that holds anything is
@@ -55,7 +55,7 @@ func CanDeliverResults(dir string, force bool) error {
 // DeliverResults fetches what a settled batch gave and the proof of it, and writes them to a
 // directory, in one of Formats. progress is as of Deliver.
 func DeliverResults(ctx context.Context, env *role.Env, l *job.Lease, dir, format string, progress func(done, all int)) (*Results, error) {
-	r := &Results{Records: l.Order.Problem.Records, Bundle: filepath.Join(dir, bundleName)}
+	r := &Results{Records: l.Order.Problem.Records, Bundle: filepath.Join(dir, BundleName)}
 	var err error
 	if r.Tensors, err = FetchResults(ctx, env, l); err != nil {
 		return nil, err
