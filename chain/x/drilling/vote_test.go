@@ -74,7 +74,7 @@ func FuzzMessages(f *testing.F) {
 		f.Add(uint8(i), b)
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, b []byte) {
-		m := proto.Clone(all[int(kind)%len(all)]).(sdk.Msg)
+		m := proto.Clone(all[int(kind)%len(all)])
 		m.Reset()
 		if proto.Unmarshal(b, m) != nil {
 			return
