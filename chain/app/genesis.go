@@ -133,10 +133,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 // blocks returns the rules of blocks.
 func (g Genesis) blocks() *blockv1.GenesisState {
 	out := block.DefaultGenesis()
-	out.Authority = g.Authority
-	if g.Block != (blockv1.Params{}) {
-		out.Params = g.Block
-	}
+	out.Authority, out.Params = g.Authority, cmp.Or(g.Block, out.Params)
 	return out
 }
 
@@ -144,9 +141,7 @@ func (g Genesis) blocks() *blockv1.GenesisState {
 func (g Genesis) chance() *beaconv1.GenesisState {
 	out := beacon.DefaultGenesis()
 	out.Keys = g.Keys
-	if g.Epoch != 0 {
-		out.EpochBlocks = g.Epoch
-	}
+	out.EpochBlocks = cmp.Or(g.Epoch, out.EpochBlocks)
 	return out
 }
 
@@ -163,40 +158,28 @@ func (g Genesis) registry() *providerv1.GenesisState {
 // leases returns the rules of leases, of which there are none.
 func (g Genesis) leases() *workv1.GenesisState {
 	out := work.DefaultGenesis()
-	out.Authority = g.Authority
-	if g.Work != (workv1.Params{}) {
-		out.Params = g.Work
-	}
+	out.Authority, out.Params = g.Authority, cmp.Or(g.Work, out.Params)
 	return out
 }
 
 // disputes returns the rules of disputes, of which there are none.
 func (g Genesis) disputes() *disputev1.GenesisState {
 	out := dispute.DefaultGenesis()
-	out.Authority = g.Authority
-	if g.Dispute != (disputev1.Params{}) {
-		out.Params = g.Dispute
-	}
+	out.Authority, out.Params = g.Authority, cmp.Or(g.Dispute, out.Params)
 	return out
 }
 
 // auctions returns the rules of auctions, at which nothing is on sale.
 func (g Genesis) auctions() *auctionv1.GenesisState {
 	out := auction.DefaultGenesis()
-	out.Authority = g.Authority
-	if g.Auction != (auctionv1.Params{}) {
-		out.Params = g.Auction
-	}
+	out.Authority, out.Params = g.Authority, cmp.Or(g.Auction, out.Params)
 	return out
 }
 
 // rewards returns the rules of rewards.
 func (g Genesis) rewards() *reservev1.GenesisState {
 	out := reserve.DefaultGenesis()
-	out.Authority = g.Authority
-	if g.Rewards.Params != (reservev1.Params{}) {
-		out.Params = g.Rewards.Params
-	}
+	out.Authority, out.Params = g.Authority, cmp.Or(g.Rewards.Params, out.Params)
 	out.EpochMs = cmp.Or(g.Rewards.EpochMs, out.EpochMs)
 	return out
 }
@@ -204,10 +187,7 @@ func (g Genesis) rewards() *reservev1.GenesisState {
 // votes returns the rules of votes, and who votes until power suffices: the validators.
 func (g Genesis) votes() *policyv1.GenesisState {
 	out := policy.DefaultGenesis()
-	out.Authority = g.Authority
-	if g.Policy != (policyv1.Params{}) {
-		out.Params = g.Policy
-	}
+	out.Authority, out.Params = g.Authority, cmp.Or(g.Policy, out.Params)
 	for _, v := range g.Validators {
 		if v.Power > 0 { // power's check refuses others
 			out.Founders = append(out.Founders, policyv1.Founder{Account: v.Account, Weight: uint64(v.Power)})
@@ -218,12 +198,9 @@ func (g Genesis) votes() *policyv1.GenesisState {
 
 // projects returns the state of drilling: its rules, and no project.
 func (g Genesis) projects() *drillingv1.GenesisState {
-	d := drilling.DefaultGenesis()
-	d.Authority = g.Authority
-	if g.Drilling != (drillingv1.Params{}) {
-		d.Params = g.Drilling
-	}
-	return d
+	out := drilling.DefaultGenesis()
+	out.Authority, out.Params = g.Authority, cmp.Or(g.Drilling, out.Params)
+	return out
 }
 
 // ledger returns the accounts and balances: those described, an account for
