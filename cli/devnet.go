@@ -76,7 +76,7 @@ of all.`,
 	f.BoolVar(&lives, "life", false, "let people live there, and count whether everything adds up")
 	f.Var(within(&people.For, 0, maxLife), "for", "how long they begin anything (default until Ctrl-C)")
 	f.Var(within(&people.Seed, 0, math.MaxUint64), "seed", "of what they intend")
-	f.Var(within(&people.Buyers, 1, life.MaxBuyers), "buyers", "who order, the first of them tasks of a project of drilling")
+	f.Var(within(&people.Buyers, 1, life.MaxBuyers), "buyers", "who order; of two or more, the first publishes tasks of a project of drilling")
 	f.Var(within(&people.Guests, 0, life.MaxGuests), "guests", "providers that come and go, beside the others")
 	return cmd
 }

@@ -261,7 +261,7 @@ roots that the chain has, and lies with its proof in a folder of its order. What
 collected before is not fetched again, so that a second call goes on where tasks have been
 settled since. Custodians let results go a quarter of an hour after a task's end: collect
 them by then. With --json all rows are printed; otherwise they are in results.jsonl.`,
-		Example: "  tally drill results 1 --home tally-devnet/consumer --out irises\n  tally drill results 1 --json --home tally-devnet/consumer | jq '[.[].rows[]] | max_by(.accuracy)'",
+		Example: "  tally drill results 1 --home tally-devnet/consumer --out irises\n  tally drill results 1 --json --home tally-devnet/consumer | jq '[.[].rows[]?] | min_by(.validation_loss)'",
 		Args:    arguments("results PROJECT"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			n, err := projectNumber(args[0])
@@ -317,6 +317,9 @@ func (b *buyer) collectAll(ctx context.Context, tasks []taskRow, dir string) err
 		}
 		_ = t.Flush()
 	})
+	if len(failed) > 0 {
+		failed = append(failed, errors.New("the same command tries again what was not collected"))
+	}
 	return errors.Join(append(failed, err)...)
 }
 

@@ -74,6 +74,7 @@ type proposal struct {
 	Quorum    uint64         `json:"quorum_uut"`
 	Tally     policyv1.Tally `json:"tally_uut"`
 	Changes   []change       `json:"changes"`
+	Messages  []string       `json:"messages"` // what it would have executed, by type
 }
 
 // change is what a proposal would make of a rule.
@@ -192,10 +193,11 @@ func ruleValues(now map[string]map[string]any, only string) (out []ruleValue) {
 func newProposal(p *policyv1.Proposal, now map[string]map[string]any) (proposal, error) {
 	out := proposal{
 		ID: p.Id, Title: p.Title, Status: strings.ToLower(strings.TrimPrefix(p.Status.String(), "STATUS_")), EndMs: p.EndMs, ExecuteMs: p.ExecuteMs,
-		Quorum: p.Params.Quorum, Tally: p.Tally, Changes: []change{},
+		Quorum: p.Params.Quorum, Tally: p.Tally, Changes: []change{}, Messages: []string{},
 	}
 	for _, m := range p.Messages {
 		module, _, _ := strings.Cut(strings.TrimPrefix(m.TypeUrl, "/tally."), ".")
+		out.Messages = append(out.Messages, m.TypeUrl)
 		rules, err := paramsOfAny(m)
 		if err != nil {
 			return out, err
@@ -241,7 +243,7 @@ func (p *policies) tell(w io.Writer) {
 			fmt.Fprintf(w, "  %s from %s to %s\n", c.Rule, c.From, c.To)
 		}
 		if len(x.Changes) == 0 {
-			fmt.Fprintln(w, "  it would change nothing")
+			fmt.Fprintf(w, "  it would change no rule, and execute %s\n", strings.Join(x.Messages, ", "))
 		}
 	}
 }

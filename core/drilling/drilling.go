@@ -73,7 +73,7 @@ func (p *Project) End() error {
 func (p *Project) Take(o *job.Order, r Rules) (uint64, error) {
 	switch {
 	case p.Status != Admitted:
-		return 0, fmt.Errorf("it is %v: tasks are taken of a project that is admitted", p.Status)
+		return 0, fmt.Errorf("it is %v: only an admitted project takes tasks (tally drill project admit)", p.Status)
 	case o.Consumer != p.Partner:
 		return 0, fmt.Errorf("its tasks are published by %s, not by %s", p.Partner, o.Consumer)
 	case !o.Problem.Independent():
@@ -89,7 +89,7 @@ func (p *Project) Take(o *job.Order, r Rules) (uint64, error) {
 		return 0, err
 	}
 	if left := p.Left(); most > left {
-		return 0, fmt.Errorf("the task may come to %d millionths of a ut, and %d are left of its budget", most, left)
+		return 0, fmt.Errorf("the task may come to %d millionths of a ut, and %d are left of its budget: publish a smaller one, or propose a new project", most, left)
 	}
 	p.Pending += most
 	return most, nil
@@ -106,7 +106,7 @@ func (r Rules) checked(o *job.Order) error {
 		drawn = c.AuditFloor
 	}
 	if uint64(drawn)*10_000 < r.FloorBps*uint64(runs) {
-		return fmt.Errorf("of %d runs of a unit %d are checked at least: want %d/10000 of them, by replicas or audits", runs, drawn, r.FloorBps)
+		return fmt.Errorf("of %d runs of a unit %d are checked at least, want %d/10000 of them: set assurance.replicas, or raise the rate or the floor of audits", runs, drawn, r.FloorBps)
 	}
 	return nil
 }

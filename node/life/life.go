@@ -1,6 +1,6 @@
 // Package life fills a devnet with people, and counts whether everything adds up while they live. Buyers order training
 // and batches, one order after the other. Guests come to earn; they go, some by a power cut, some with their stake.
-// The first buyer also has a project of drilling, which the founders of the network vote in.
+// Of several buyers the first is the partner of a project of drilling, which the founders of the network vote in.
 //
 // Call [Run] with a network that has started.
 //
