@@ -7,6 +7,7 @@ import (
 
 	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 
+	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 )
@@ -53,5 +54,22 @@ func TestProposalChanges(t *testing.T) {
 	packed.TypeUrl = "/tally.later.v1.MsgUpdateParams"
 	if _, err := newProposal(&policyv1.Proposal{Messages: []*codectypes.Any{packed}}, now); err == nil || !strings.Contains(err.Error(), "older than the chain") {
 		t.Error(err)
+	}
+}
+
+// A proposal that sets no rule says what it would execute.
+func TestProposalOfNoRules(t *testing.T) {
+	packed, err := codectypes.NewAnyWithValue(&drillingv1.MsgAdmitProject{Project: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newProposal(&policyv1.Proposal{Messages: []*codectypes.Any{packed}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	(&policies{Proposals: []proposal{p}}).tell(&out)
+	if got := out.String(); !strings.Contains(got, "would change no rule, and execute /tally.drilling.v1.MsgAdmitProject") {
+		t.Error(got)
 	}
 }
