@@ -28,6 +28,7 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/desk"
+	"github.com/tally-network/tally/node/partner"
 )
 
 // The messages of projects, which tally drill project sends.
@@ -128,20 +129,13 @@ func (r *reader) projectLs() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, r.close()) }()
+			all, err := partner.Projects(cmd.Context(), r.role.Chain.Conn)
+			if err != nil {
+				return fmt.Errorf("projects: %w", err)
+			}
 			rows := []projectRow{}
-			page := &query.PageRequest{}
-			for {
-				a, err := drillingv1.NewQueryClient(r.role.Chain.Conn).Projects(cmd.Context(), &drillingv1.QueryProjectsRequest{Pagination: page})
-				if err != nil {
-					return fmt.Errorf("projects: %w", err)
-				}
-				for i := range a.Projects {
-					rows = append(rows, newProjectRow(&a.Projects[i]))
-				}
-				if a.Pagination == nil || len(a.Pagination.NextKey) == 0 || len(a.Projects) == 0 {
-					break
-				}
-				page = &query.PageRequest{Key: a.Pagination.NextKey}
+			for i := range all {
+				rows = append(rows, newProjectRow(&all[i]))
 			}
 			return r.e.show(rows, func(w io.Writer) {
 				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
