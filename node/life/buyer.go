@@ -36,9 +36,10 @@ func (b *buyer) drill() (err error) {
 	return err
 }
 
-// live buys until the day is over, and brings the last order to its end.
+// live buys until the day is over, once at least, and brings the last order to its end.
 func (b *buyer) live(day context.Context, r *rand.Rand) error {
-	for number := r.Uint64() >> 16; day.Err() == nil; number++ {
+	begin := r.Uint64() >> 16
+	for number := begin; number == begin || day.Err() == nil; number++ {
 		k := &drilling
 		if b.project == 0 {
 			k = drawn(r)

@@ -20,11 +20,12 @@ const (
 	small = 20 * tally  // for the fees of one
 )
 
-// visits lets guests come to one place, one after the other, until the day is over. The patron gives them money.
-func (l *life) visits(day context.Context, place int, patron *buyer, r *rand.Rand) error {
+// visits lets guests come to one place, one after the other, until the day is over. Who is there then stays for
+// the night, in which the last orders end. The patron gives them money.
+func (l *life) visits(day, night context.Context, place int, patron *buyer, r *rand.Rand) error {
 	for n := l.former(place); day.Err() == nil; n++ {
 		name := fmt.Sprintf("guest-%d-%d", place, n)
-		if err := l.visit(day, name, patron, r); err != nil && l.ctx.Err() == nil {
+		if err := l.visit(day, night, name, patron, r); err != nil && l.ctx.Err() == nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		wait(day, seconds(r, 2, 10))
@@ -39,7 +40,7 @@ func (l *life) former(place int) int {
 }
 
 // visit is the life of a guest: it comes, is away now and then without a word, and leaves with its stake.
-func (l *life) visit(day context.Context, name string, patron *buyer, r *rand.Rand) error {
+func (l *life) visit(day, night context.Context, name string, patron *buyer, r *rand.Rand) error {
 	l.note(func(t *Report) { t.Guests.Came++ })
 	price := 800 + r.Uint64N(500)
 	prices := home.ProviderSettings{
@@ -61,17 +62,16 @@ func (l *life) visit(day context.Context, name string, patron *buyer, r *rand.Ra
 			if err := m.Leave(); err != nil {
 				return err
 			}
-			if wait(day, seconds(r, 3, 20)) {
-				continue
-			}
-			return nil
+			wait(day, seconds(r, 3, 20))
+			continue
 		}
-		if goesOn {
-			if withdraw(l.ctx, m) {
-				l.note(func(t *Report) { t.Guests.Left++ })
-			} else {
-				l.note(func(t *Report) { t.Guests.Cuts++ })
-			}
+		switch {
+		case !goesOn:
+			<-night.Done()
+		case withdraw(l.ctx, m):
+			l.note(func(t *Report) { t.Guests.Left++ })
+		default:
+			l.note(func(t *Report) { t.Guests.Cuts++ })
 		}
 		return m.Leave()
 	}

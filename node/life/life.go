@@ -101,13 +101,13 @@ func (l *life) live() (err error) {
 		day, over = context.WithTimeout(l.ctx, l.o.For)
 	}
 	defer over()
-	var people, watch sync.WaitGroup
-	nights, dawn := context.WithCancel(l.ctx)
+	var people, guests, watch sync.WaitGroup
+	night, dawn := context.WithCancel(l.ctx)
 	defer dawn()
-	watch.Go(func() { l.fail(l.keepCounting(nights)) })
-	watch.Go(func() { l.fail(l.keepTelling(nights)) })
+	watch.Go(func() { l.fail(l.keepCounting(night)) })
+	watch.Go(func() { l.fail(l.keepTelling(night)) })
 	for i, b := range buyers {
-		watch.Go(func() { _ = consume.Serve(nights, b.Env) })
+		watch.Go(func() { _ = consume.Serve(night, b.Env) })
 		people.Go(func() {
 			if i == 0 && len(buyers) > 1 {
 				l.fail(b.drill())
@@ -116,10 +116,11 @@ func (l *life) live() (err error) {
 		})
 	}
 	for i := range l.o.Guests {
-		people.Go(func() { l.fail(l.visits(day, i, buyers[0], l.chance(2, i))) })
+		guests.Go(func() { l.fail(l.visits(day, night, i, buyers[0], l.chance(2, i))) })
 	}
 	people.Wait()
 	dawn()
+	guests.Wait()
 	watch.Wait()
 	if l.ctx.Err() != nil {
 		return nil

@@ -31,9 +31,7 @@ var kinds = []kind{
 	{name: "compared", weight: 3, batch: true, terms: func(c *consume.SpecConditions) {
 		c.Providers, c.Assurance.Replicas = 2, 2
 	}},
-	{name: "auctioned", weight: 3, batch: true, terms: func(c *consume.SpecConditions) {
-		c.Auction, c.Expires = true, consume.Duration(2*time.Minute)
-	}},
+	{name: "auctioned", weight: 3, batch: true, terms: func(c *consume.SpecConditions) { c.Auction = true }},
 	{name: "cancelled", weight: 1, batch: true, leaves: 2 * time.Second, terms: func(c *consume.SpecConditions) { c.MaxPrice = 1 }},
 	{name: "too cheap", weight: 1, batch: true, terms: func(c *consume.SpecConditions) {
 		c.MaxPrice, c.Expires = 1, consume.Duration(15*time.Second)
@@ -71,7 +69,7 @@ const (
 // conditions are terms that one can wait for.
 func conditions() consume.SpecConditions {
 	c := consume.Default().Conditions
-	c.MaxPrice, c.Custodians = 100*tally, 1
+	c.MaxPrice, c.Custodians, c.Expires = 100*tally, 1, consume.Duration(2*time.Minute)
 	c.UnitTimeout, c.UnitWindow, c.Window = consume.Duration(30*time.Second), consume.Duration(time.Second), consume.Duration(3*time.Second)
 	return c
 }
