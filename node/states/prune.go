@@ -16,7 +16,7 @@ import (
 // otherwise: the consumer must have time to fetch its result.
 const KeepEnded = 15 * time.Minute
 
-// Pruner lets go of leases some time after they are settled, and before that of the
+// Pruner lets go of what is loaded for a lease once it is settled, of its blobs some time later, and before that of the
 // checkpoints that the role's policy does not keep.
 type Pruner struct {
 	states *Holder
@@ -51,6 +51,9 @@ func (p *Pruner) Block(ctx context.Context, now int64, live []leases.Lease) erro
 		return err
 	}
 	for _, order := range kept {
+		if !alive[order] && !p.states.Leases.Unread(order) {
+			p.states.Jobs.Forget(order) // blobs stay longer: they take no memory
+		}
 		since, seen := p.gone[order]
 		switch {
 		case alive[order]:
