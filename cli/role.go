@@ -219,7 +219,7 @@ type standing struct {
 	Home    string   `json:"home"`
 	Peer    []string `json:"peer"`
 	Stake   uint64   `json:"stake_utally"`
-	Jailed  string   `json:"jailed_until,omitempty"` // it gets no new work before
+	Jailed  string   `json:"jailed,omitempty"` // for how long it gets no new work
 	RPC     string   `json:"rpc,omitempty"`
 	GRPC    string   `json:"grpc,omitempty"`
 	REST    string   `json:"rest,omitempty"`
@@ -272,13 +272,13 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	if p != nil {
 		now.Stake = p.Stake
 		if p.JailedUntil > r.Chain.Head().Time {
-			now.Jailed = moment(p.JailedUntil)
+			now.Jailed = sentence(p.JailedUntil)
 		}
 	}
 	err = m.e.show(now, func(w io.Writer) {
 		jailed := ""
 		if now.Jailed != "" {
-			jailed = fmt.Sprintf(", jailed until %s: it gets nothing new before", now.Jailed)
+			jailed = fmt.Sprintf(", with nothing new to do %s", now.Jailed)
 		}
 		fmt.Fprintf(w, "%s %s works on %s as %s with a stake of %s%s; Ctrl-C stops it\n", now.Role, now.Name, now.Chain, now.Address, consume.Amount(now.Stake), jailed)
 	})

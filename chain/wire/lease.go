@@ -13,7 +13,7 @@ func LeaseToProto(id canon.Hash, l *job.Lease) workv1.Lease {
 	v := workv1.Lease{
 		Id: id.String(), Order: OrderToProto(&l.Order), Phase: workv1.Phase(l.Phase), Reason: l.Reason,
 		Lead: l.Lead(), LeadOwner: l.LeadOwner, Round: uint32(l.Round), Final: uint32(l.Windows.Final), Root: root[:], DueSince: l.DueSince, MatchedAt: l.MatchedAt,
-		WindowEnd: l.Windows.End, FeeBps: l.FeeBps, Params: ParamsToProto(l.Params, 0), Barred: l.Barred,
+		WindowEnd: l.Windows.End, FeeBps: l.FeeBps, Params: ParamsToProto(l.Params, Sentences{}), Barred: l.Barred,
 		Quote: workv1.Quote(l.Quote), Deposit: l.Deposit,
 		Ledger:    ledgerToProto(&l.Ledger),
 		Providers: list(l.Providers, partyToProto), Auditors: list(l.Auditors, partyToProto), Files: filesToProto(&l.Files),

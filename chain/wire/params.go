@@ -1,19 +1,26 @@
 package wire
 
 import (
+	"math"
+
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// ParamsToProto returns p, and the time for which the convicted are jailed, as
-// genesis files and queries carry them.
-func ParamsToProto(p job.Params, jail int64) workv1.Params {
+// Forever is until when who is excluded is jailed, in ms of protocol time.
+const Forever = math.MaxInt64
+
+// Sentences say for how many ms who is jailed gets no new work, by offence.
+type Sentences struct{ Jail, Absence int64 }
+
+// ParamsToProto returns p and the sentences as genesis files and queries carry them.
+func ParamsToProto(p job.Params, s Sentences) workv1.Params {
 	return workv1.Params{
 		CustodianBps: p.CustodianBps, BurnBps: p.BurnBps, RewardBps: p.RewardBps, LateBps: p.LateBps, BondFactor: p.BondFactor,
 		MaxOpen: uint32(p.MaxOpen), MaxLate: uint32(p.MaxLate), MaxAttempts: uint32(p.MaxAttempts), LeadTimeoutMs: p.LeadTimeout, ChallengeBond: p.ChallengeBond,
-		JailMs: jail, VerdictFactor: p.VerdictFactor,
+		JailMs: s.Jail, AbsenceMs: s.Absence, VerdictFactor: p.VerdictFactor,
 		KeepFactor: p.KeepFactor, AskFee: p.AskFee, AnswerMs: p.AnswerTime, AnswerLoad: uint32(p.AnswerLoad),
 		TaxBps: p.TaxBps, ForcedBps: p.ForcedBps, JackpotFactor: p.JackpotFactor,
 		Speed: p.Speed, Link: p.Link, AllowanceMs: p.Allowance, KeepGb: p.KeepGB,
@@ -21,7 +28,7 @@ func ParamsToProto(p job.Params, jail int64) workv1.Params {
 	}
 }
 
-// ParamsFromProto is the inverse of ParamsToProto, without the jail.
+// ParamsFromProto is the inverse of ParamsToProto, without the sentences.
 func ParamsFromProto(m workv1.Params) job.Params {
 	return job.Params{
 		Tariff: job.Tariff{

@@ -271,3 +271,26 @@ func addShare(shares []Share, s Share) []Share {
 	}
 	return slices.Insert(shares, i, s)
 }
+
+// Offence is for what an account gets no new work. How long that lasts is the chain's to say.
+type Offence uint64
+
+// The offences.
+const (
+	Carelessness Offence = iota + 1 // it passed what was wrong by duty
+	Absence                         // it did not show what it keeps, or did not answer for what it did
+	Fraud                           // what it did was shown to be wrong
+)
+
+// offence is what a defender has lost for. Who is silent has been shown nothing, and may only have been away.
+func (e *CloseDispute) offence() Offence {
+	if e.Silent {
+		return Absence
+	}
+	return Fraud
+}
+
+// jail keeps an account from new work.
+func jail(l *Lease, account string, o Offence) Effect {
+	return Effect{Kind: Jail, Account: account, Amount: uint64(o), Note: l.ownerOf(account)}
+}

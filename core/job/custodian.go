@@ -138,7 +138,7 @@ func (l *Lease) custodians(u *Unit) (n int) {
 // files, was shown to be false: a share for who has shown it, the rest insures. Who asks it
 // has the fee back. Another custodian is drawn in its place. A unit that is not accepted and
 // has lost its quorum waits for attestations again; accepted work stays.
-func (l *Lease) failCustodian(custodian string, unit int, by, why string, now int64) ([]Effect, error) {
+func (l *Lease) failCustodian(custodian string, unit int, by string, offence Offence, now int64) ([]Effect, error) {
 	if !l.keeps(custodian, unit) {
 		return nil, fmt.Errorf("no attestation of %s to %s stands", custodian, Kept(unit))
 	}
@@ -152,7 +152,10 @@ func (l *Lease) failCustodian(custodian string, unit int, by, why string, now in
 	}
 	effects = append(effects, l.dropQuestions(unit, func(r *Question) bool { return r.Custodian == custodian })...)
 	l.bar(custodian)
-	at := uint64(l.Files.Draws)
+	at, why := uint64(l.Files.Draws), "unanswered"
+	if offence == Fraud {
+		why = "exposed"
+	}
 	if unit == OfFiles {
 		why = "files " + why
 	} else {
@@ -165,7 +168,7 @@ func (l *Lease) failCustodian(custodian string, unit int, by, why string, now in
 		return nil, err
 	}
 	effects = append(effects, files...)
-	return append(effects, Effect{Kind: Jail, Account: custodian}, Effect{Emit, custodian, at, why}), nil
+	return append(effects, jail(l, custodian, offence), Effect{Emit, custodian, at, why}), nil
 }
 
 // lapse draws another in the place of a custodian of a unit that was convicted. A unit that has counted

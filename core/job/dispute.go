@@ -166,8 +166,9 @@ func (l *Lease) Suspended(provider string) bool {
 // its disputes have. A conviction ends all other disputes about the same claim:
 // they are gone from the lease, and nobody has lost them.
 type CloseDispute struct {
-	ID    uint64
-	Loser dispute.Side
+	ID     uint64
+	Loser  dispute.Side
+	Silent bool // it lost since it did not answer
 }
 
 func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
@@ -185,7 +186,7 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	case l.moot(&c):
 		effects = []Effect{{Emit, c.Defender, c.ID, "moot"}}
 	case e.Loser == dispute.Defender:
-		if effects, err = l.convict(c, now); err != nil {
+		if effects, err = l.convict(c, e.offence(), now); err != nil {
 			return nil, err
 		}
 	default:
@@ -333,10 +334,10 @@ func (s *sentence) voids(c *Dispute) bool { return s.all || !c.Void && c.Target.
 // convict voids proven fraud and everything that descends from it. Out of the convict's reserve it
 // pays the honest work that is lost, and rewards the challenger. The insurance fund has the rest,
 // at once or, of what stays behind the convict's other claims, when the lease ends.
-func (l *Lease) convict(c Dispute, now int64) (effects []Effect, err error) {
+func (l *Lease) convict(c Dispute, offence Offence, now int64) (effects []Effect, err error) {
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Dispute) bool { return d.sameClaim(c) })
 	if c.Target.kind == AboutVerdict {
-		return l.refute(c, now)
+		return l.refute(c, offence, now)
 	}
 	s, err := l.judge(&c)
 	if err != nil {
@@ -381,7 +382,7 @@ func (l *Lease) convict(c Dispute, now int64) (effects []Effect, err error) {
 		return nil, err
 	}
 	effects = append(l.slash(c.Defender, s.reason, held, shares), effects...)
-	return append(effects, Effect{Kind: Jail, Account: c.Defender}, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
+	return append(effects, jail(l, c.Defender, offence), Effect{Emit, c.Defender, c.ID, "convicted"}), nil
 }
 
 // divide splits a slashed bond: first those whose honest work is lost, then who

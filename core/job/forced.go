@@ -323,7 +323,7 @@ func (l *Lease) prizes(f *Forced) (prizes []Share, effects []Effect, err error) 
 				return nil, nil, err
 			}
 			effects = append(effects, more...)
-			effects = append(effects, Effect{Kind: Jail, Account: a.Auditor}, Effect{Emit, a.Auditor, uint64(f.Index), "blind"})
+			effects = append(effects, jail(l, a.Auditor, Carelessness), Effect{Emit, a.Auditor, uint64(f.Index), "blind"})
 		}
 	}
 	for _, k := range u.Attested {

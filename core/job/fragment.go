@@ -105,7 +105,7 @@ func (e Expose) apply(l *Lease, now int64) ([]Effect, error) {
 	if err := e.Wrong.Check(l.Order.Fragments(), a.Fragment.Number, a.Fragment.Root, u.Receipt.Checkpoints); err != nil {
 		return nil, err
 	}
-	return l.failCustodian(e.Custodian, e.Unit, e.By, "exposed", now)
+	return l.failCustodian(e.Custodian, e.Unit, e.By, Fraud, now)
 }
 
 func (p *Fragment) code(w *canon.Codec) {

@@ -133,7 +133,9 @@ func (l *Lease) opensFor(provider string) bool {
 
 // fineLead takes the penalty of a lead that does not do what it has taken on.
 func (l *Lease) fineLead() ([]Effect, error) {
-	return l.fine(l.Leads[l.LeadIndex].Account, ForLead)
+	lead := l.Leads[l.LeadIndex].Account
+	effects, err := l.fine(lead, ForLead)
+	return append(effects, Effect{Kind: Falter, Account: lead}), err
 }
 
 // takeoverTime returns the protocol time from which the leader at place i of the line may

@@ -218,7 +218,7 @@ func (l *Lease) tickQuestions(seed canon.Hash, now int64) (effects []Effect, err
 		if l.Question(q.Custodian, q.Unit) == nil {
 			continue // of a custodian of the files that was just convicted about a unit
 		}
-		more, err := l.failCustodian(q.Custodian, q.Unit, q.By, "unanswered", now)
+		more, err := l.failCustodian(q.Custodian, q.Unit, q.By, Absence, now)
 		if err != nil {
 			return nil, err
 		}

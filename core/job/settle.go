@@ -118,12 +118,14 @@ func (l *Lease) settle() ([]Effect, error) {
 	burn += rest
 	l.Ledger.Escrow, l.Ledger.Paid, l.Ledger.Burnt, l.Ledger.Tax, l.Ledger.Refund = 0, shares, burn, tax, refund
 	effects = append(effects, Effect{Kind: Burn, Amount: burn}, Effect{Kind: Tax, Amount: tax}, Effect{Kind: Refund, Account: l.Order.Consumer, Amount: refund})
+	if lead := l.Lead(); lead != "" {
+		effects = append(effects, Effect{Kind: Led, Account: lead, Amount: paid})
+	}
 	credits, err := l.credits(workers)
 	if err != nil {
 		return nil, err
 	}
-	effects = append(effects, credits...)
-	effects = append(effects, judged...)
+	effects = slices.Concat(effects, credits, judged)
 	if l.Ledger.Prizes, err = within(due, tax); err != nil {
 		return nil, err
 	}

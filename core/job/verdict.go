@@ -96,7 +96,7 @@ func (a *Audit) challengeable(segment int) error {
 // refute takes the bond behind a wrong verdict: a share for the challenger, the
 // rest insures. The auditor is drawn no more; a unit that rests on its word is
 // held for a dispute.
-func (l *Lease) refute(c Dispute, now int64) ([]Effect, error) {
+func (l *Lease) refute(c Dispute, offence Offence, now int64) ([]Effect, error) {
 	a, _, err := l.Verdict(c.Target.index, c.Attempt, c.Target.account)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (l *Lease) refute(c Dispute, now int64) ([]Effect, error) {
 			l.forget(c.Target.index, c.Attempt)
 		}
 	}
-	return append(effects, Effect{Kind: Jail, Account: c.Defender}, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
+	return append(effects, jail(l, c.Defender, offence), Effect{Emit, c.Defender, c.ID, "convicted"}), nil
 }
 
 // clear lets go of a verdict about void work once the last dispute about it has ended,

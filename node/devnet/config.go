@@ -80,7 +80,8 @@ const (
 // Default is a devnet of four validators, the first of which leads four
 // providers, with deadlines that one can wait for.
 func Default() Config {
-	leases, disputes := wire.ParamsToProto(job.DefaultParams.Quick(), (10*time.Minute).Milliseconds()), wire.RulesToProto(dispute.DefaultRules)
+	tenMinutes := (10 * time.Minute).Milliseconds()
+	leases, disputes := wire.ParamsToProto(job.DefaultParams.Quick(), wire.Sentences{Jail: tenMinutes, Absence: 2 * tenMinutes}), wire.RulesToProto(dispute.DefaultRules)
 	leases.LeadTimeoutMs, leases.AnswerMs = 60_000, 40_000
 	leases.RetentionMs = (24 * time.Hour).Milliseconds()
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000

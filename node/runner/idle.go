@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
+	"github.com/tally-network/tally/chain/wire"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/node/client"
@@ -76,8 +78,11 @@ func unable(ctx context.Context, env *role.Env, p *providerv1.Peer) (string, err
 	switch least := r.Params.MinProviderStake; {
 	case p.Stake < least:
 		return fmt.Sprintf("its stake of %d utally is below the least of %d: tally tx provider deposit adds to it", p.Stake, least), nil
+	case p.JailedUntil == wire.Forever:
+		return "a fraud was proven of it or its owner: it gets nothing new any more. tally tx provider withdraw takes out what is left of its stake", nil
 	case p.JailedUntil > env.Chain.Head().Time:
-		return "it missed an answer, and gets nothing new for a while", nil
+		until := time.UnixMilli(p.JailedUntil).UTC().Format(time.RFC3339)
+		return "it did not answer, or passed what was wrong, and gets nothing new before " + until, nil
 	}
 	return "", nil
 }

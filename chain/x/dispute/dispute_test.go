@@ -7,6 +7,7 @@ import (
 
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/core/canon"
@@ -108,7 +109,7 @@ func TestCheatIsFoundAndConvicted(t *testing.T) {
 	if u.Status != workv1.UNIT_STATUS_OPEN || u.Attempt != 1 || len(l.Barred) != 1 || len(l.Disputes) != 0 {
 		t.Fatalf("unit 0 is %+v", u)
 	}
-	if p0.Stake != before.Stake-before.Reserved || p0.Reserved != 0 || p0.JailedUntil <= a.Now().UnixMilli() {
+	if p0.Stake != before.Stake-before.Reserved || p0.Reserved != 0 || p0.JailedUntil != wire.Forever {
 		t.Fatalf("the cheat is %+v, was %+v", p0, before)
 	}
 	reward := (before.Reserved*job.DefaultParams.RewardBps + 9999) / 10_000
@@ -213,6 +214,13 @@ func TestSilenceLoses(t *testing.T) {
 		}
 		if a.bonds() != 0 {
 			t.Fatal("a bond is still locked")
+		}
+		jailed := a.peer("p0").JailedUntil
+		if loser == disputev1.SIDE_DEFENDER {
+			jailed -= a.Now().UnixMilli() + time.Hour.Milliseconds() // worktest's sentence for absence: nothing was shown of its work
+		}
+		if jailed != 0 {
+			t.Errorf("%v lost by silence, and the defender is jailed until %d", loser, a.peer("p0").JailedUntil)
 		}
 	}
 }

@@ -36,7 +36,7 @@ type Work interface {
 	// the game, in place of a bond.
 	OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDispute) (defender string, pledged bool, err error)
 	// CloseDispute returns who has lost: nobody, if what the dispute was about is gone.
-	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (dispute.Side, error)
+	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side, silent bool) (dispute.Side, error)
 	MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error
 	Substitute(ctx context.Context, order canon.Hash, id uint64, by string) error
 }

@@ -195,7 +195,7 @@ func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, befor
 		}
 		return k.tellAnswer(ctx, order, id, before, &g)
 	}
-	loser, err := k.work.CloseDispute(ctx, order, id, g.Loser)
+	loser, err := k.work.CloseDispute(ctx, order, id, g.Loser, g.Silent)
 	if err != nil {
 		return err
 	}

@@ -242,7 +242,7 @@ func (c *claims) OpenDispute(context.Context, canon.Hash, job.OpenDispute) (stri
 	return chaintest.Named("p0").String(), false, nil
 }
 
-func (c *claims) CloseDispute(_ context.Context, _ canon.Hash, _ uint64, loser game.Side) (game.Side, error) {
+func (c *claims) CloseDispute(_ context.Context, _ canon.Hash, _ uint64, loser game.Side, _ bool) (game.Side, error) {
 	c.closed = append(c.closed, loser)
 	return loser, c.err
 }

@@ -29,7 +29,7 @@ func (l *leases) OpenDispute(context.Context, canon.Hash, job.OpenDispute) (stri
 	return "", false, nil
 }
 
-func (l *leases) CloseDispute(_ context.Context, _ canon.Hash, id uint64, loser game.Side) (game.Side, error) {
+func (l *leases) CloseDispute(_ context.Context, _ canon.Hash, id uint64, loser game.Side, _ bool) (game.Side, error) {
 	l.ended[id] = true
 	return loser, nil
 }

@@ -57,6 +57,7 @@ type stock struct {
 	validators []providerv1.Candidate // of those with the most stake the active ones
 	owners     map[string]bool        // of these
 	tiers      match.Tiers
+	leadFactor uint64
 	powers     powers
 	improved   bool // of the offers those alone that have improved
 	work       int  // done to price it: providers weighed, and as much as weighing so many
@@ -70,6 +71,7 @@ type cluster struct {
 	referees  int                    // owners of active validators beside the lead's
 	obstacle  error                  // why it takes no orders now
 	full      error                  // if it leads as many as it offers; told last, for that passes
+	room      uint64                 // utally: the price of what it may still lead
 }
 
 // leads visits validators that may have an offer, from an account on until before another; nil is either
@@ -161,7 +163,7 @@ func (m matcher) rules(ctx context.Context) (s stock, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.tiers, s.powers = wire.TiersFromProto(registry.Tiers), newPowers(ctx, m.powers)
+	s.leadFactor, s.tiers, s.powers = registry.LeadFactor, wire.TiersFromProto(registry.Tiers), newPowers(ctx, m.powers)
 	all, err := m.registry.Validators(ctx, job.MaxParties)
 	s.validators = m.free(ctx, all)
 	s.owners = map[string]bool{}
@@ -202,14 +204,16 @@ func (m matcher) enterCluster(ctx context.Context, s *stock, lead sdk.AccAddress
 }
 
 // readLead reads the lead of a cluster, and says why it takes no orders now, if it does not.
-func (m matcher) readLead(ctx context.Context, c *cluster, lead sdk.AccAddress) (err error) {
+func (m matcher) readLead(ctx context.Context, s *stock, c *cluster, lead sdk.AccAddress) (err error) {
 	if c.lead, err = m.registry.Candidate(ctx, lead); err != nil {
 		return err
 	}
-	led, err := m.leases.Led(ctx, c.offer.Validator)
+	led, worth, err := m.leases.Led(ctx, c.offer.Validator)
 	if err != nil {
 		return err
 	}
+	c.room = match.Lapse(c.lead.Lapsed).Capacity(c.lead.Stake, s.leadFactor)
+	c.room -= min(worth, c.room)
 	c.obstacle, c.full = nil, nil
 	if !m.registry.Free(ctx, c.lead) {
 		c.obstacle = errors.New("the validator is jailed, owes an answer in a dispute, or its stake is below the minimum")
@@ -228,7 +232,7 @@ func (m matcher) refresh(ctx context.Context, s *stock, lead string) error {
 		return err
 	}
 	i := slices.IndexFunc(s.clusters, func(c cluster) bool { return c.offer.Validator == lead })
-	return m.readLead(ctx, &s.clusters[i], account)
+	return m.readLead(ctx, s, &s.clusters[i], account)
 }
 
 // free returns the candidates that may get new work now.
@@ -291,18 +295,21 @@ func (s *stock) bids(o *job.Order, all bool) (out []bid) {
 		}
 		b := s.price(c, o, s.computing(fit.team, c, o), w.MaxPrice)
 		b.Referees, b.misses = c.referees, fit.lack.Misses()
-		b.obstacle = cmp.Or(s.powers.unread(&needs), b.obstacle, unfit, c.obstacle, c.puts(b.bond), fit.because(w.Meets(b.Offer), b.Providers < w.Providers), s.suffices(b.team, o), c.full)
+		b.obstacle = cmp.Or(s.powers.unread(&needs), b.obstacle, unfit, c.obstacle, c.leads(b.quote.Price, b.bond), fit.because(w.Meets(b.Offer), b.Providers < w.Providers), s.suffices(b.team, o), c.full)
 		out = append(out, b)
 	}
 	return out
 }
 
-// puts returns an error if the lead cannot put up a bond.
-func (c *cluster) puts(bond uint64) error {
-	if c.lead.Free >= bond {
-		return nil
+// leads returns an error if the lead cannot put up a bond, or may not lead what has this price.
+func (c *cluster) leads(price, bond uint64) error {
+	switch {
+	case c.lead.Free < bond:
+		return fmt.Errorf("the validator has %d utally of stake free, leading takes a bond of %d", c.lead.Free, bond)
+	case c.room < price:
+		return fmt.Errorf("the validator may lead work of %d utally more, for its stake and how it has led: this costs %d", c.room, price)
 	}
-	return fmt.Errorf("the validator has %d utally of stake free, leading takes a bond of %d", c.lead.Free, bond)
+	return nil
 }
 
 // barred reports whether an offer cannot meet what an order wants, whatever it costs.

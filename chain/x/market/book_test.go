@@ -502,14 +502,14 @@ type fuzzLeases struct{ *slow }
 func refuses(lead string, nonce uint64) bool { return (nonce+uint64(lead[len(lead)-1]))%5 == 0 }
 
 func (l fuzzLeases) Rules(context.Context) (job.Params, error) { return job.DefaultParams, nil }
-func (l fuzzLeases) Led(_ context.Context, account string) (int, error) {
+func (l fuzzLeases) Led(_ context.Context, account string) (int, uint64, error) {
 	n := l.led[account]
 	for _, b := range l.registry.begun {
 		if b == account {
 			n++
 		}
 	}
-	return n, nil
+	return n, 0, nil // each alone is within what its stake lets it lead
 }
 func (l fuzzLeases) Begin(_ context.Context, m job.Match) (job.Quote, error) {
 	if refuses(m.Lead, m.Order.Nonce) {

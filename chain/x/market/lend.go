@@ -135,7 +135,7 @@ func (s *stock) leading(o *job.Order, t members, q *team.Price, feeBps uint32) (
 	for i := range s.clusters {
 		c := &s.clusters[i]
 		x := book.Offer{Validator: c.offer.Validator, Price: uint64(c.offer.FeeBps), Since: c.offer.Since, Providers: len(t), Referees: c.referees}
-		err := cmp.Or(c.obstacle, c.full, c.puts(q.Bond), w.Meets(x))
+		err := cmp.Or(c.obstacle, c.full, c.leads(q.Quote.Price, q.Bond), w.Meets(x))
 		if err == nil && c.offer.FeeBps > feeBps {
 			err = fmt.Errorf("it takes a fee of %d bps, leases of auctions pay at most %d", c.offer.FeeBps, feeBps)
 		}
@@ -159,7 +159,7 @@ func (m matcher) enterLead(ctx context.Context, s *stock, lead sdk.AccAddress, o
 		return false, nil
 	}
 	c := cluster{offer: o, referees: len(s.owners)}
-	if err := m.readLead(ctx, &c, lead); err != nil {
+	if err := m.readLead(ctx, s, &c, lead); err != nil {
 		return false, err
 	}
 	if s.owners[ownerOf(&c.lead)] {

@@ -51,6 +51,12 @@ func TestExplainSaysWhyNobodyMatches(t *testing.T) {
 	for _, p := range worktest.Providers {
 		poor = append(poor, free(p, 1))
 	}
+	lapsed := func(g *app.Genesis) { // so that a lead may lead a sixteenth of its stake
+		g.Params.LeadFactor = 1
+		for i := range g.Peers {
+			g.Peers[i].Lapsed = 9_375
+		}
+	}
 	jail := func(t *testing.T, c *chaintest.Chain, names ...string) {
 		for _, n := range names {
 			if err := c.Do(func(ctx sdk.Context) error {
@@ -72,13 +78,14 @@ func TestExplainSaysWhyNobodyMatches(t *testing.T) {
 		"copying auditors": {[]chaintest.Option{worktest.Rules(worktest.Forced)}, func(o *job.Order) {
 			o.Conditions.Auditors, o.Conditions.AuditSegments = 2, 3
 		}, nil, "2 auditors who each audit 3 of a unit's 3 segments would copy each other"},
-		"another validator":  {nil, func(o *job.Order) { o.Conditions.Validator = v1.String() }, nil, "names validator " + v1.String()},
-		"price beyond count": {[]chaintest.Option{dear, worktest.Rules(func(p *job.Params) { *p = p.Quick() })}, func(o *job.Order) { o.Problem.StepFLOPs = 1 << 57 }, nil, "too large"},
-		"poor providers":     {poor, nil, nil, "no provider has the"},
-		"poor validator":     {[]chaintest.Option{free("v0", 10)}, nil, nil, "has 10 utally of stake free, leading takes"},
-		"jailed validator":   {nil, nil, func(t *testing.T, c *chaintest.Chain) { jail(t, c, "v0") }, "jailed"},
-		"jailed providers":   {nil, nil, func(t *testing.T, c *chaintest.Chain) { jail(t, c, "p0", "p1") }, "1 providers, the order wants 2"},
-		"jailed referees":    {nil, nil, func(t *testing.T, c *chaintest.Chain) { jail(t, c, "v2") }, "2 independent validators"},
+		"another validator":   {nil, func(o *job.Order) { o.Conditions.Validator = v1.String() }, nil, "names validator " + v1.String()},
+		"price beyond count":  {[]chaintest.Option{dear, worktest.Rules(func(p *job.Params) { *p = p.Quick() })}, func(o *job.Order) { o.Problem.StepFLOPs = 1 << 57 }, nil, "too large"},
+		"poor providers":      {poor, nil, nil, "no provider has the"},
+		"poor validator":      {[]chaintest.Option{free("v0", 10)}, nil, nil, "has 10 utally of stake free, leading takes"},
+		"too little at stake": {[]chaintest.Option{free("v0", 1_200_000), lapsed}, nil, nil, "may lead work of"},
+		"jailed validator":    {nil, nil, func(t *testing.T, c *chaintest.Chain) { jail(t, c, "v0") }, "jailed"},
+		"jailed providers":    {nil, nil, func(t *testing.T, c *chaintest.Chain) { jail(t, c, "p0", "p1") }, "1 providers, the order wants 2"},
+		"jailed referees":     {nil, nil, func(t *testing.T, c *chaintest.Chain) { jail(t, c, "v2") }, "2 independent validators"},
 		"busy": {nil, nil, func(t *testing.T, c *chaintest.Chain) {
 			c.Deliver(v0, &marketv1.MsgPostOffer{Validator: v0.String(), MaxLeases: 1})
 			o := worktest.Order()
@@ -203,7 +210,7 @@ func (l *leases) Final(context.Context, canon.Hash) (canon.Hash, error) { return
 func (l *leases) Retired(context.Context, canon.Hash) (bool, error) { return false, nil }
 func (l *leases) Retention(context.Context) (int64, error)          { return 0, nil }
 
-func (l *leases) Led(context.Context, string) (int, error) { return 0, nil }
+func (l *leases) Led(context.Context, string) (int, uint64, error) { return 0, 0, nil }
 func (l *leases) Begin(_ context.Context, m job.Match) (job.Quote, error) {
 	l.tried[m.Order.ID()]++
 	if l.refuse[m.Lead] {

@@ -277,11 +277,14 @@ func (s *slow) price(o *slowOrder, x *marketv1.Offer) (price uint64, team int, o
 	for n := len(fit); n >= c.MinProviders; n-- {
 		q, err := job.NewQuote(&o.Problem, c, job.Rates{GFLOP: fit[n-1].UnitPrice}, uint64(x.FeeBps), job.DefaultParams.Tariff)
 		if err == nil && q.Price <= c.MaxPrice {
-			return q.Price, n, true
+			return q.Price, n, q.Price <= leadFactor*lead.Stake
 		}
 	}
 	return 0, 0, false
 }
+
+// leadFactor is the rule of a new registry.
+const leadFactor = 10
 
 // retention is how long orders stay that ended without a lease.
 const retention = 30 * time.Minute

@@ -26,6 +26,8 @@ type candidates struct {
 	// improved names validators under whom an order may find now what it did not find before. The
 	// empty account stands for all of them.
 	improved collections.KeySet[sdk.AccAddress]
+	// excluded are the owners whose peers get no new work any more.
+	excluded collections.KeySet[sdk.AccAddress]
 }
 
 // candidateOf returns what matching needs of a peer.
@@ -34,7 +36,7 @@ func candidateOf(p providerv1.Peer) providerv1.Candidate {
 		Account: p.Account, PeerKey: p.PeerKey, VrfKey: p.VrfKey,
 		UnitPrice: p.Listing.UnitPrice, BytePrice: p.Listing.BytePrice,
 		Free: p.Stake - p.Reserved, Stake: p.Stake, JailedUntil: p.JailedUntil, Unanswered: p.Unanswered,
-		Owner: p.Owner, Declared: p.Listing.Declared, Speed: wire.SpeedOf(&p.Pace),
+		Owner: p.Owner, Declared: p.Listing.Declared, Speed: wire.SpeedOf(&p.Pace), Lapsed: p.Lapsed,
 	}
 }
 
@@ -122,7 +124,7 @@ func (c candidates) rank(ctx context.Context, account sdk.AccAddress, was bool, 
 func better(old, now providerv1.Candidate) bool {
 	return now.Free > old.Free || now.UnitPrice < old.UnitPrice || now.BytePrice < old.BytePrice ||
 		now.JailedUntil < old.JailedUntil || now.Unanswered < old.Unanswered || now.Owner != old.Owner ||
-		now.Speed > old.Speed || !reflect.DeepEqual(now.Declared, old.Declared)
+		now.Speed > old.Speed || now.Lapsed < old.Lapsed || !reflect.DeepEqual(now.Declared, old.Declared)
 }
 
 // markGroup marks the cluster of a candidate of a group, or all where it is a validator that all
@@ -243,8 +245,9 @@ func (c candidates) Validators(ctx context.Context, most int) (out []providerv1.
 }
 
 // Free reports whether a candidate may get new work now.
-func (candidates) Free(ctx context.Context, c providerv1.Candidate) bool {
-	return unhindered(ctx, c.JailedUntil, c.Unanswered)
+func (x candidates) Free(ctx context.Context, c providerv1.Candidate) bool {
+	gone, err := x.isExcluded(ctx, c.Owner)
+	return err == nil && !gone && unhindered(ctx, c.JailedUntil, c.Unanswered)
 }
 
 // unhindered reports whether nothing but its stake could keep new work from a peer at the

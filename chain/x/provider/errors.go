@@ -15,5 +15,6 @@ var (
 	ErrFreeStake     = errorsmod.Register(Name, 10, "free stake does not suffice: wait until work closes, or deposit more")
 	ErrReserved      = errorsmod.Register(Name, 11, "reserved stake does not suffice")
 	ErrOpenWork      = errorsmod.Register(Name, 12, "work is open: give up roles, or change the validator, when it is done")
+	ErrExcluded      = errorsmod.Register(Name, 14, "a fraud was proven: neither this account nor what it owns gets work any more")
 	ErrPayout        = errorsmod.Register(Name, 13, "payouts exceed the slashed stake")
 )

@@ -27,6 +27,7 @@ func DefaultGenesis() *providerv1.GenesisState {
 		MinValidatorStake:  1_000_000_000,
 		MinChallengerStake: 100_000_000,
 		UnbondingMs:        24 * 3600 * 1000,
+		LeadFactor:         10,
 		Tiers:              wire.TiersToProto(match.Tiers{{Label: "A", Speed: 20 * tera}, {Label: "B", Speed: 5 * tera}, {Label: "C"}}),
 	}}
 }
@@ -63,6 +64,11 @@ func ValidateGenesis(g *providerv1.GenesisState) error {
 		}
 		total += u.Amount
 	}
+	for _, owner := range g.Excluded {
+		if _, err := address.Parse(owner); err != nil {
+			return fmt.Errorf("provider genesis: excluded owner: %w", err)
+		}
+	}
 	for _, p := range g.Peers {
 		if v := p.Listing.Validator; v != "" && roles[v] == nil {
 			return fmt.Errorf("provider genesis: peer %s works under %s, which is no peer", p.Account, v)
@@ -94,6 +100,15 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *providerv1.GenesisState) er
 			return err
 		}
 	}
+	for _, owner := range g.Excluded {
+		account, err := address.Parse(owner)
+		if err == nil {
+			err = k.excluded.Set(ctx, account)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return k.Invariant(ctx)
 }
 
@@ -109,6 +124,13 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*providerv1.GenesisState, e
 	}
 	err = k.peers.Walk(ctx, nil, func(_ sdk.AccAddress, p providerv1.Peer) (bool, error) {
 		g.Peers = append(g.Peers, p)
+		return false, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = k.excluded.Walk(ctx, nil, func(owner sdk.AccAddress) (bool, error) {
+		g.Excluded = append(g.Excluded, owner.String())
 		return false, nil
 	})
 	if err != nil {

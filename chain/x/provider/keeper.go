@@ -82,6 +82,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keep
 			improved: collections.NewKeySet(sb, collections.NewPrefix(6), "improved", sdk.AccAddressKey),
 			judges: collections.NewKeySet(sb, collections.NewPrefix(7), "judges",
 				collections.PairKeyCodec(collections.Uint64Key, sdk.AccAddressKey)),
+			excluded: collections.NewKeySet(sb, collections.NewPrefix(11), "excluded", sdk.AccAddressKey),
 		},
 	}
 	module.Seal(sb)
@@ -130,11 +131,15 @@ func (k *Keeper) group(ctx context.Context, name string) ([]providerv1.Peer, err
 }
 
 // Active reports whether a peer may get new work: its stake is at least the
-// minimum of each of its roles, it is not jailed at the block's time, and it owes no answer
+// minimum of each of its roles, it is not jailed at the block's time, nor is its owner excluded, and it owes no answer
 // in a dispute.
 func (k *Keeper) Active(ctx context.Context, p providerv1.Peer) (bool, error) {
 	params, err := k.Params(ctx)
-	return hasStake(params, p) && unhindered(ctx, p.JailedUntil, p.Unanswered), err
+	if err != nil {
+		return false, err
+	}
+	gone, err := k.isExcluded(ctx, p.Owner)
+	return hasStake(params, p) && unhindered(ctx, p.JailedUntil, p.Unanswered) && !gone, err
 }
 
 // Slashable reports whether an account is a peer with the least stake of its roles, or with
@@ -168,6 +173,9 @@ func (k *Keeper) Register(ctx context.Context, p providerv1.Peer) error {
 		return errorsmod.Wrapf(ErrKeyTaken, "%X", p.PeerKey)
 	}
 	if err := k.checkValidator(ctx, p); err != nil {
+		return err
+	}
+	if err := k.mayWork(ctx, p.Account); err != nil {
 		return err
 	}
 	return k.enter(ctx, account, p)
@@ -255,8 +263,17 @@ func without(groups, others []string) []string {
 }
 
 // DeclareOwner stores who owns a peer: itself, or another account. Leases that have begun keep the
-// owner that they began with.
+// owner that they began with. Nobody leaves an owner that is excluded.
 func (k *Keeper) DeclareOwner(ctx context.Context, account, owner sdk.AccAddress) error {
+	had, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	for _, of := range []string{had.Owner, owner.String()} {
+		if err := k.mayWork(ctx, of); err != nil {
+			return err
+		}
+	}
 	name := owner.String()
 	if owner.Equals(account) {
 		name = ""
@@ -290,20 +307,6 @@ func (k *Keeper) checkValidator(ctx context.Context, p providerv1.Peer) error {
 		return errorsmod.Wrapf(ErrListing, "%s is no validator: name one to work under", under)
 	}
 	return nil
-}
-
-// Jail keeps new work from a peer until a protocol time in ms. It never shortens a
-// sentence.
-func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) error {
-	longer, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
-		had := p.JailedUntil
-		p.JailedUntil = max(had, until)
-		return until > had
-	})
-	if err != nil || !longer {
-		return err
-	}
-	return module.Emit(ctx, &providerv1.EventJailed{Account: account.String(), Until: until})
 }
 
 // Vouch adds valid units to a peer's record.

@@ -38,6 +38,9 @@ func CheckParams(p providerv1.Params) error {
 	if err := wire.TiersFromProto(p.Tiers).Check(); err != nil {
 		return fmt.Errorf("tiers: %w", err)
 	}
+	if p.LeadFactor > maxLeadFactor {
+		return fmt.Errorf("a validator may lead for %d times its stake: want at most %d, or 0 for any price", p.LeadFactor, uint64(maxLeadFactor))
+	}
 	if p.MinValidatorStake < p.MinProviderStake {
 		return fmt.Errorf("who judges would risk less than who is judged: min_validator_stake = %d < min_provider_stake = %d", p.MinValidatorStake, p.MinProviderStake)
 	}
@@ -46,9 +49,10 @@ func CheckParams(p providerv1.Params) error {
 
 // Bounds of what a vote may set.
 const (
-	minLeast     = 1_000_000         // utally of stake: a tally, or anybody could be many
-	maxLeast     = 1_000_000_000_000 // utally of stake: a million tally, or nobody could be one
-	minUnbonding = 3_600_000         // ms: an hour, or a draw would be won by stake that one has for some blocks
+	minLeast      = 1_000_000         // utally of stake: a tally, or anybody could be many
+	maxLeast      = 1_000_000_000_000 // utally of stake: a million tally, or nobody could be one
+	maxLeadFactor = 1_000
+	minUnbonding  = 3_600_000 // ms: an hour, or a draw would be won by stake that one has for some blocks
 )
 
 // mayReplace returns an error unless rules may take the place of others.
@@ -63,6 +67,7 @@ func mayReplace(old, p providerv1.Params) error {
 		stake("min_provider_stake", old.MinProviderStake, p.MinProviderStake),
 		stake("min_validator_stake", old.MinValidatorStake, p.MinValidatorStake),
 		stake("min_challenger_stake", old.MinChallengerStake, p.MinChallengerStake),
+		module.Bound{Name: "lead_factor", Old: old.LeadFactor, New: p.LeadFactor, Least: 1, Most: maxLeadFactor},
 		module.Signed("unbonding_ms", old.UnbondingMs, p.UnbondingMs, minUnbonding, maxUnbonding))
 }
 

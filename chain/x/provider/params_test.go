@@ -25,7 +25,7 @@ func TestUpdateParams(t *testing.T) {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	update := func(p, v, w uint64) *providerv1.MsgUpdateParams {
-		return &providerv1.MsgUpdateParams{Authority: bob.String(), Params: providerv1.Params{MinProviderStake: p, MinValidatorStake: v, MinChallengerStake: w, UnbondingMs: 3_600_000}}
+		return &providerv1.MsgUpdateParams{Authority: bob.String(), Params: providerv1.Params{MinProviderStake: p, MinValidatorStake: v, MinChallengerStake: w, UnbondingMs: 3_600_000, LeadFactor: 1}}
 	}
 	for why, m := range map[string]*providerv1.MsgUpdateParams{
 		"min_provider_stake = 0":                           update(0, 1, 1),
@@ -41,6 +41,11 @@ func TestUpdateParams(t *testing.T) {
 	borrowed.Params.UnbondingMs = 0
 	if text := c.Refuse(module.ErrRules, bob, borrowed); !strings.Contains(text, "for a block") {
 		t.Errorf("stake for a block: %q", text)
+	}
+	bold := update(1, 1, 1)
+	bold.Params.LeadFactor = 1_001
+	if text := c.Refuse(module.ErrRules, bob, bold); !strings.Contains(text, "1001 times its stake") {
+		t.Errorf("a lead without a bound: %q", text)
 	}
 	foreign := update(tally, tally, tally)
 	foreign.Authority = alice.String()

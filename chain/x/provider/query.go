@@ -29,6 +29,13 @@ func (q queryServer) Peer(ctx context.Context, r *providerv1.QueryPeerRequest) (
 	if err != nil {
 		return nil, asStatus(err)
 	}
+	gone, err := q.k.isExcluded(ctx, p.Owner)
+	if err != nil {
+		return nil, err
+	}
+	if gone { // with its owner: it is asked for this alone, and not stored so
+		p.JailedUntil = wire.Forever
+	}
 	params, err := q.k.Params(ctx)
 	speed := wire.SpeedOf(&p.Pace)
 	return &providerv1.QueryPeerResponse{Peer: p, Speed: speed, Tier: wire.TiersFromProto(params.Tiers).Of(speed)}, err

@@ -156,7 +156,11 @@ func (k *Keeper) executeEffect(ctx context.Context, id canon.Hash, e job.Effect,
 	case job.Slash:
 		return k.stakes.Slash(ctx, account, e.Amount, 0, payouts(awards))
 	case job.Jail:
-		return k.jail(ctx, account)
+		return k.jail(ctx, account, job.Offence(e.Amount), e.Note)
+	case job.Falter:
+		return k.stakes.Falter(ctx, account)
+	case job.Led:
+		return k.stakes.Led(ctx, account, e.Amount)
 	case job.Lock:
 		return k.bank.SendCoinsFromAccountToModule(ctx, account, Name, coin.Of(e.Amount))
 	case job.Unlock:
@@ -175,13 +179,19 @@ func (k *Keeper) executeEffect(ctx context.Context, id canon.Hash, e job.Effect,
 	return fmt.Errorf("effect %v is unknown", e.Kind)
 }
 
-// jail keeps an account from new work for the time that the rules say.
-func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress) error {
+// jail keeps an account from new work for the time that the rules say. Fraud excludes it and all that its owner has.
+func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress, o job.Offence, owner string) error {
 	p, err := k.rules.Get(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case o == job.Carelessness:
+		return k.stakes.Jail(ctx, account, module.Now(ctx)+p.JailMs)
+	case o == job.Absence:
+		return k.stakes.Jail(ctx, account, module.Now(ctx)+p.AbsenceMs)
 	}
-	return k.stakes.Jail(ctx, account, module.Now(ctx)+p.JailMs)
+	of, err := address.Parse(owner)
+	return errors.Join(err, k.stakes.Exclude(ctx, account, of))
 }
 
 // payouts returns awards as the registry pays them; the insurance fund gets what

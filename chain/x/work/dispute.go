@@ -42,18 +42,18 @@ func (k *Keeper) OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDi
 	return c.Defender, c.Pledge != "", nil
 }
 
-// CloseDispute tells a lease who lost. It returns who did: nobody, if what the
+// CloseDispute tells a lease who lost, and whether by silence. It returns who did: nobody, if what the
 // dispute was about is gone.
 //
 // A conviction voids what descends from the work, which in a large order would take more gas than
 // one transaction may have. Then whoever shows fraud could not win. So it is charged as bulk is.
-func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (dispute.Side, error) {
+func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side, silent bool) (dispute.Side, error) {
 	before, err := k.load(ctx, order, skeleton)
 	if err != nil {
 		return loser, err
 	}
 	ctx = bulk(ctx, &before.Order.Problem)
-	e := job.CloseDispute{ID: id, Loser: loser}
+	e := job.CloseDispute{ID: id, Loser: loser, Silent: silent}
 	if err := k.leases.readPart(ctx, order, before, before.Touched(e, module.Now(ctx))); err != nil {
 		return loser, err
 	}

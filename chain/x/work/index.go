@@ -34,7 +34,7 @@ const itself = math.MaxUint32
 // new one.
 func (s *leaseStore) index(ctx context.Context, id canon.Hash, before, after *job.Lease, units []int) error {
 	was, is := entriesOf(id, before, units), entriesOf(id, after, units)
-	if err := errors.Join(s.countAsked(ctx, before, after), s.countLed(ctx, ledBy(before), ledBy(after))); err != nil {
+	if err := errors.Join(s.countAsked(ctx, before, after), s.countLed(ctx, before, after)); err != nil {
 		return err
 	}
 	return errors.Join(move(ctx, s.wakes, was.wakes, is.wakes), move(ctx, s.phases, was.phases, is.phases),
@@ -79,12 +79,13 @@ func (s *leaseStore) countAsked(ctx context.Context, before, after *job.Lease) e
 	return nil
 }
 
-// countLed counts the leases that accounts lead and that are not settled.
-func (s *leaseStore) countLed(ctx context.Context, was, is string) error {
+// countLed counts the leases that accounts lead and that are not settled, and adds up what they were priced at.
+func (s *leaseStore) countLed(ctx context.Context, before, after *job.Lease) error {
+	was, is, price := ledBy(before), ledBy(after), int(after.Quote.Price)
 	if was == is {
 		return nil
 	}
-	return errors.Join(add(ctx, s.led, was, -1), add(ctx, s.led, is, 1))
+	return errors.Join(add(ctx, s.led, was, -1), add(ctx, s.led, is, 1), add(ctx, s.worth, was, -price), add(ctx, s.worth, is, price))
 }
 
 // ledBy returns who leads a lease; nobody, if it is settled.

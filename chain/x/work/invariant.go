@@ -20,7 +20,7 @@ import (
 // if that is not known yet.
 func (k *Keeper) Invariant(ctx context.Context, bonds map[string]uint64) error {
 	reserved, unanswered := map[string]uint64{}, map[string]uint32{}
-	n := indexed{led: map[string]uint64{}, late: map[string]bool{}}
+	n := indexed{led: map[string]uint64{}, worth: map[string]uint64{}, late: map[string]bool{}}
 	err := k.leases.late.Keys(ctx, func(p part) { n.late[lateKey(p)] = true })
 	if err != nil {
 		return err
@@ -123,8 +123,9 @@ func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64, un
 type indexed struct {
 	wakes, phases, parties, live, settled int
 
-	led  map[string]uint64 // leases by lead
-	late map[string]bool   // order and unit of what was postponed
+	led   map[string]uint64 // leases by lead
+	worth map[string]uint64 // their prices by lead
+	late  map[string]bool   // order and unit of what was postponed
 }
 
 func lateKey(p part) string { return fmt.Sprintf("%x %d", p.K1(), p.K2()) }
@@ -139,6 +140,7 @@ func (s *leaseStore) checkEntries(ctx context.Context, id canon.Hash, l *job.Lea
 	n.wakes += len(e.wakes)
 	if lead := ledBy(l); lead != "" {
 		n.led[lead]++
+		n.worth[lead] += l.Quote.Price
 	}
 	n.phases += len(e.phases)
 	n.parties += len(parties)
@@ -174,7 +176,7 @@ func has[K any](ctx context.Context, index collections.KeySet[K], keys []K) erro
 // checkIndexes: the indexes have nothing else.
 func (s *leaseStore) checkIndexes(ctx context.Context, n indexed) error {
 	return errors.Join(
-		count(ctx, "wakes", s.wakes, n.wakes), checkLed(ctx, s.led, n.led),
+		count(ctx, "wakes", s.wakes, n.wakes), checkLed(ctx, s.led, n.led), checkLed(ctx, s.worth, n.worth),
 		count(ctx, "phases", s.phases, n.phases), count(ctx, "parties", s.parties, n.parties),
 		count(ctx, "changed", s.changed, n.live), count(ctx, "changes", s.changes, n.live+n.settled),
 		s.checkRetired(ctx, n.settled), s.terms.Check(ctx),
@@ -198,11 +200,11 @@ func (s *leaseStore) checkRetired(ctx context.Context, settled int) error {
 	return err
 }
 
-// checkLed: who leads how many leases is what the leases say.
+// checkLed: who leads how many leases, and of what price, is what the leases say.
 func checkLed(ctx context.Context, counts collections.Map[string, uint64], want map[string]uint64) error {
 	err := counts.Walk(ctx, nil, func(account string, n uint64) (bool, error) {
 		if want[account] != n {
-			return true, fmt.Errorf("%s leads %d leases, and is counted with %d", account, want[account], n)
+			return true, fmt.Errorf("%s leads leases, or utally of them, of %d, and is counted with %d", account, want[account], n)
 		}
 		delete(want, account)
 		return false, nil

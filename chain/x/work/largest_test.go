@@ -132,7 +132,7 @@ func TestLateConvictionFitsATransaction(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun := time.Now()
-		if _, err := k.CloseDispute(ctx, id, 1, dispute.Defender); err != nil {
+		if _, err := k.CloseDispute(ctx, id, 1, dispute.Defender, false); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%v: %d gas, %v", shape, ctx.GasMeter().GasConsumed(), time.Since(begun))

@@ -232,13 +232,23 @@ func TestIdleLeadIsReplaced(t *testing.T) {
 		t.Fatalf("%s leads, %d slashed", l.Lead, l.Ledger.Slashed)
 	}
 	for name, want := range map[string]int{"v0": 0, next.Name: 1} {
-		if n, err := p.Chain.Work.Led(p.Ctx(), chaintest.Named(name).String()); err != nil || n != want {
-			t.Errorf("%s leads %d leases, want %d: %v", name, n, want, err)
+		if n, worth, err := p.Chain.Work.Led(p.Ctx(), chaintest.Named(name).String()); err != nil || n != want || worth != uint64(n)*l.Quote.Price {
+			t.Errorf("%s leads %d leases, worth %d utally, want %d: %v", name, n, worth, want, err)
 		}
 	}
+	lapse := func(a chaintest.Account) uint32 {
+		peer, err := p.Provider.Get(p.Ctx(), a.Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return peer.Lapsed
+	}
+	if old := lapse(chaintest.Named("v0")); old != 5_000 || lapse(next) != 0 {
+		t.Errorf("who was idle has lapsed by %d, who took over by %d", old, lapse(next))
+	}
 	p.Finish()
-	if n, err := p.Chain.Work.Led(p.Ctx(), next.String()); err != nil || n != 0 {
-		t.Errorf("%d leases are led after the end: %v", n, err)
+	if n, worth, err := p.Chain.Work.Led(p.Ctx(), next.String()); err != nil || n != 0 || worth != 0 {
+		t.Errorf("%d leases, worth %d utally, are led after the end: %v", n, worth, err)
 	}
 }
 

@@ -11,10 +11,11 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// defaultJail is a day, maxJail a year, in ms.
+// defaultJail is a day, defaultAbsence thirty, maxJail a year, in ms.
 const (
-	defaultJail = 24 * 3600 * 1000
-	maxJail     = 365 * defaultJail
+	defaultJail    = 24 * 3600 * 1000
+	defaultAbsence = 30 * defaultJail
+	maxJail        = 365 * defaultJail
 )
 
 // minBurnUT is the least that a vote may have burnt for a ut of credit, in utally: more than rewards for
@@ -31,8 +32,10 @@ const (
 // readParams returns the rules that m holds, or an error if they cannot be kept.
 func readParams(m workv1.Params) (job.Params, error) {
 	p := wire.ParamsFromProto(m)
-	if m.JailMs < 0 || m.JailMs > maxJail {
-		return p, fmt.Errorf("jail of %d ms, want between 0 and %d", m.JailMs, int64(maxJail))
+	for _, ms := range []int64{m.JailMs, m.AbsenceMs} {
+		if ms < 0 || ms > maxJail {
+			return p, fmt.Errorf("jail of %d ms, want between 0 and %d", ms, int64(maxJail))
+		}
 	}
 	if m.RetentionMs < 0 || m.RetentionMs > maxRetention {
 		return p, fmt.Errorf("retention of %d ms, want between 0 (for good) and %d", m.RetentionMs, int64(maxRetention))
@@ -90,6 +93,7 @@ func bounds(old, p *workv1.Params) []module.Bound {
 		module.Signed("lead_timeout_ms", old.LeadTimeoutMs, p.LeadTimeoutMs, minute, 7*day),
 		bound("challenge_bond", old.ChallengeBond, p.ChallengeBond, cent, grand),
 		module.Signed("jail_ms", old.JailMs, p.JailMs, 0, maxJail),
+		module.Signed("absence_ms", old.AbsenceMs, p.AbsenceMs, 0, maxJail),
 		bound("verdict_factor", old.VerdictFactor, p.VerdictFactor, 1, 1_000),
 		bound("keep_factor", old.KeepFactor, p.KeepFactor, 1, 1_000),
 		bound("ask_fee", old.AskFee, p.AskFee, 1, grand),

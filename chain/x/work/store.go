@@ -37,7 +37,8 @@ type leaseStore struct {
 	reaches collections.Item[uint64]                                 // the height since which none that changed is missing
 	retired collections.Map[collections.Pair[int64, []byte], uint64] // leases by when they were settled, with that height, until all of one is pruned
 
-	led collections.Map[string, uint64] // leases that an account leads, and that are not settled
+	led   collections.Map[string, uint64] // leases that an account leads, and that are not settled
+	worth collections.Map[string, uint64] // what these were priced at, together, in utally
 
 	// Indexes: when time must pass for a lease, in which phase it is, who takes part. That for which time could not pass is
 	// in late instead.
@@ -65,7 +66,8 @@ func newLeaseStore(sb *collections.SchemaBuilder) leaseStore {
 			collections.TripleKeyCodec(collections.Int64Key, collections.BytesKey, collections.Uint32Key)),
 		phases: collections.NewKeySet(sb, collections.NewPrefix(7), "phases",
 			collections.PairKeyCodec(collections.Int32Key, collections.BytesKey)),
-		led: collections.NewMap(sb, collections.NewPrefix(8), "led", collections.StringKey, collections.Uint64Value),
+		led:   collections.NewMap(sb, collections.NewPrefix(8), "led", collections.StringKey, collections.Uint64Value),
+		worth: collections.NewMap(sb, collections.NewPrefix(29), "worth", collections.StringKey, collections.Uint64Value),
 		parties: collections.NewKeySet(sb, collections.NewPrefix(9), "parties",
 			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.BytesKey)),
 		late:        module.RetriesOf(sb, 15, parts),

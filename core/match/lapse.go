@@ -1,0 +1,30 @@
+package match
+
+import "math"
+
+// bps is the whole, of which a lapse is a part.
+const bps = 10_000
+
+// mostLapsed is what a lead can lose at most: with nothing left it could never show that it is better now.
+const mostLapsed = bps - bps/16
+
+// Lapse is the part, in 1/10,000, of what a validator may lead that it has lost by failing as a lead. The zero
+// value has never failed.
+type Lapse uint32
+
+// Fail takes half of what is left.
+func (x Lapse) Fail() Lapse { return min(x+(bps-min(x, bps))/2, mostLapsed) }
+
+// Mend gives back what leading to the end earns: all of it for work worth the stake, both in utally.
+func (x Lapse) Mend(paid, stake uint64) Lapse {
+	return x - Lapse(min(uint64(x), muldiv(bps, paid, max(stake, 1))))
+}
+
+// Capacity returns the price of all that a validator may lead at a time, in utally: so many times its stake, less
+// what it has lost. A factor of 0 sets no bound.
+func (x Lapse) Capacity(stake, factor uint64) uint64 {
+	if factor == 0 {
+		return math.MaxUint64
+	}
+	return muldiv(muldiv(stake, factor, 1), bps-min(uint64(x), bps), bps)
+}
