@@ -33,6 +33,7 @@ var blob = Typed[want, []byte]{
 		Timeout:     time.Minute,
 		Prompt:      15 * time.Second,
 		PerPeer:     8,
+		timed:       true,
 	},
 	Request:  Codec[want]{encodeWant, decodeWant},
 	Response: Codec[[]byte]{asIs, func(b []byte) ([]byte, error) { return b, nil }},

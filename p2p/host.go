@@ -56,6 +56,7 @@ type Host struct {
 	door    *door
 	in, out slots
 	turns   [classes]*turns
+	links   links
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 

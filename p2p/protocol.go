@@ -28,6 +28,8 @@ type Protocol struct {
 	Timeout     time.Duration // of an exchange, from opening the stream to the last byte
 	Prompt      time.Duration // until the response begins, where nothing is computed for it; 0: Timeout
 	PerPeer     int           // exchanges that a caller runs with one peer at a time
+
+	timed bool // its exchanges tell how fast a peer is
 }
 
 // Handler answers a request. ctx ends with the protocol's timeout or the host.
@@ -173,10 +175,16 @@ func (h *Host) call(ctx context.Context, p Protocol, to peer.ID, request []byte)
 			return nil, outcomeBroken, err
 		}
 	}
+	first, took := time.Time{}, 0
+	if p.timed && h.door.classOf(to) >= registered {
+		end := h.links.begin(to, time.Now())
+		defer func() { end(first, time.Now(), took) }()
+	}
 	// A busy peer answers before it has read the request, so a failed write
 	// need not be the end.
 	sent := errors.Join(writeRequest(s, request), s.CloseWrite())
 	st, body, err := readResponse(s, p.MaxResponse, func(n int) error {
+		first = time.Now()
 		return errors.Join(reserveOn(s, n), s.SetReadDeadline(h.by(ctx, n)))
 	})
 	if err != nil {
@@ -187,6 +195,7 @@ func (h *Host) call(ctx context.Context, p Protocol, to peer.ID, request []byte)
 		return nil, outcomeBroken, errors.Join(err, sent)
 	}
 	s.Close()
+	took = len(body)
 	switch st {
 	case statusOK:
 		return body, outcomeOK, nil
