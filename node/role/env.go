@@ -85,6 +85,9 @@ func New(p Parts) *Env {
 		Recorder: &events.Recorder{Name: p.Name, Log: p.Log, Observe: p.Observe},
 		Chain:    p.Chain, Account: p.Account, Host: p.Host, Keys: p.Keys, Store: p.Store, Notes: notes.Dir(p.Dir),
 	}
+	if p.Host != nil {
+		p.Host.ServeLinks()
+	}
 	me := ""
 	if p.Account != nil {
 		me = p.Account.Address

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -25,6 +24,7 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/clusters"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
 )
@@ -183,8 +183,7 @@ func AwaitFunds(ctx context.Context, env *role.Env, balance uint64, tell func(ha
 }
 
 // listing returns what the chain shall list for the peer. A provider that is free to choose
-// stays where it is, or goes under the validator whose offer takes the smallest fee. Of several
-// it takes the one with the most providers. A validator that provides is under itself.
+// stays where it is, or begins where it is advised to. A validator that provides is under itself.
 func listing(ctx context.Context, h *home.Home, env *role.Env, p *providerv1.Peer) (providerv1.Listing, error) {
 	s := h.Settings
 	l := providerv1.Listing{Addrs: s.Announce}
@@ -207,22 +206,17 @@ func listing(ctx context.Context, h *home.Home, env *role.Env, p *providerv1.Pee
 	case l.Validator == "" && s.Role == home.Validator:
 		l.Validator = env.Account.Address
 	case l.Validator == "":
-		l.Validator, err = cheapest(ctx, env)
+		l.Validator, err = choose(ctx, env, declared.Region)
 	}
 	return l, err
 }
 
-// cheapest waits for offers and returns the validator of the one with the
-// smallest fee; of several the one with the most providers, for orders want some.
-func cheapest(ctx context.Context, env *role.Env) (string, error) {
+// choose waits for offers and returns the validator whom a newcomer is advised to work under.
+func choose(ctx context.Context, env *role.Env, region string) (string, error) {
 	for height := int64(0); ; {
-		all, err := offers(ctx, env)
-		if err != nil {
-			return "", err
-		}
-		if len(all) > 0 {
-			teams, err := teams(ctx, env)
-			return cheapestOf(all, teams), err
+		validator, err := clusters.Choose(ctx, env.Chain.Conn, env.Host, env.Account.Address, region)
+		if err != nil || validator != "" {
+			return validator, err
 		}
 		if height == 0 {
 			env.Log.Info("waiting for a validator's offer")
@@ -233,12 +227,6 @@ func cheapest(ctx context.Context, env *role.Env) (string, error) {
 		}
 		height = b.Height
 	}
-}
-
-func cheapestOf(all []marketv1.Offer, teams map[string][]uint64) string {
-	return slices.MinFunc(all, func(a, b marketv1.Offer) int {
-		return cmp.Or(cmp.Compare(a.FeeBps, b.FeeBps), cmp.Compare(len(teams[b.Validator]), len(teams[a.Validator])))
-	}).Validator
 }
 
 // offers returns all offers in account order.
