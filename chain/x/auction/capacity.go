@@ -182,7 +182,7 @@ func (k *Keeper) Enter(ctx context.Context, number uint64, o *job.Order) error {
 	if err != nil {
 		return errorsmod.Wrap(ErrDemand, err.Error())
 	}
-	if err := suits(&params, o, d.Units); err != nil {
+	if err := suits(&params, d.Units); err != nil {
 		return err
 	}
 	if least := 2 * (params.PeriodMs + lasts(&params)); o.Conditions.Expires < least {

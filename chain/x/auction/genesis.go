@@ -46,8 +46,11 @@ func ValidateGenesis(g *auctionv1.GenesisState) error {
 		}
 	}
 	for _, x := range g.Seals {
-		if _, _, err := bidder(x.Bidder, x.Order); err != nil || x.Deposit < 1 || x.Deposit > maxDeposit {
-			return fmt.Errorf("auction genesis: %d utally of %q to give back: want 1 to %d, of an account: %w", x.Deposit, x.Bidder, maxDeposit, err)
+		if _, _, err := bidder(x.Bidder, x.Order); err != nil {
+			return fmt.Errorf("auction genesis: a sealed bid: %w", err)
+		}
+		if x.Deposit < 1 || x.Deposit > maxDeposit {
+			return fmt.Errorf("auction genesis: %s gets %d utally back for a sealed bid, want 1 to %d", x.Bidder, x.Deposit, maxDeposit)
 		}
 	}
 	next := max(g.Next, 1)

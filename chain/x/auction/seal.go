@@ -15,7 +15,6 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 )
 
@@ -36,14 +35,9 @@ func bidder(who, order string) (account sdk.AccAddress, key sealed, err error) {
 }
 
 // suits returns an error unless an order of so many units can take part by the rules.
-func suits(p *auctionv1.Params, o *job.Order, units uint64) error {
-	switch {
-	case !wire.Sealed(p):
-		return nil
-	case units > p.LotUnits:
-		return errorsmod.Wrapf(ErrDemand, "the order demands %d units: by rule %s one provider computes all of it, and sells at least %d: divide it", units, p.Rule, p.LotUnits)
-	case o.Conditions.MinProviders > 1:
-		return errorsmod.Wrapf(ErrDemand, "the order wants %d providers: by rule %s one computes all of it", o.Conditions.MinProviders, p.Rule)
+func suits(p *auctionv1.Params, units uint64) error {
+	if wire.Sealed(p) && units > p.LotUnits {
+		return errorsmod.Wrapf(ErrDemand, "the order demands %d units: by rule %s one provider computes all of it, and at most %d are sold: divide it", units, p.Rule, p.LotUnits)
 	}
 	return nil
 }
@@ -72,8 +66,10 @@ func (s msgServer) Seal(ctx context.Context, m *auctionv1.MsgSeal) (*auctionv1.M
 	case !under || p.Number != m.Clearing || p.RevealsUntil == 0 || module.Now(ctx) >= p.ClosesAt:
 		return nil, errorsmod.Wrapf(ErrClearing, "clearing %d takes no sealed bids now: tally query auction seal %s shows when one does", m.Clearing, m.Bidder)
 	}
-	if is, err := s.seals.Has(ctx, key); err != nil || is {
-		return nil, errors.Join(err, errorsmod.Wrap(ErrSeal, "it is sealed already, and stands: reveal it"))
+	if is, err := s.seals.Has(ctx, key); err != nil {
+		return nil, err
+	} else if is {
+		return nil, errorsmod.Wrap(ErrSeal, "it is sealed already, and stands: reveal it once others cannot bid any more")
 	}
 	c, err := s.clearing.Get(ctx)
 	if err != nil {
