@@ -117,7 +117,7 @@ var messages = map[string][]message{
 			}},
 	},
 	"auction": {
-		{"sell LOT...", "Sell capacity at auctions, in place of what was on sale: tier, GFLOP, and the least price of one in utally",
+		{"sell LOT...", "Sell capacity at auctions, in place of what was on sale: tier, GFLOP, and the least price of one in utally, 0 where it is sealed",
 			"tally tx auction sell C:5000@800 --home ~/.tally -y",
 			func(from string, args []string) (proto.Message, error) {
 				lots, err := wire.ParseLots(args)
@@ -211,6 +211,11 @@ whether a block took the transaction. ORDER is an order's id, or the beginning o
 		group := &cobra.Command{Use: module, Short: "Transactions of the module " + module}
 		for _, m := range all {
 			group.AddCommand(m.command())
+		}
+		if module == "auction" {
+			for _, s := range sealings {
+				group.AddCommand(s.command())
+			}
 		}
 		cmd.AddCommand(group)
 	}

@@ -478,3 +478,10 @@ func signed(t *testing.T, c *chaintest.Chain, bend func(client.TxBuilder), by []
 	}
 	return tx
 }
+
+// A sealed bid that is not revealed in time loses its deposit: so blocks keep room for reveals, as for other moves.
+func TestRevealsAreMoves(t *testing.T) {
+	if !app.AreMoves([]sdk.Msg{&auctionv1.MsgReveal{}}) || app.AreMoves([]sdk.Msg{&auctionv1.MsgSeal{}}) {
+		t.Error("reveals alone are the moves of auctions")
+	}
+}

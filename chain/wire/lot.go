@@ -22,8 +22,8 @@ func ParseLot(text string) (l auctionv1.Lot, err error) {
 	l.Tier = m[1]
 	l.Units, _ = strconv.ParseUint(m[2], 10, 64) // they are short
 	l.Ask, _ = strconv.ParseUint(m[3], 10, 64)
-	if l.Units < 1 || l.Units > auction.MaxUnits || l.Ask < 1 || l.Ask > auction.MaxAsk {
-		return l, fmt.Errorf("%q: GFLOP and price are from 1 to %d", text, uint64(auction.MaxUnits))
+	if l.Units < 1 || l.Units > auction.MaxUnits || l.Ask > auction.MaxAsk {
+		return l, fmt.Errorf("%q: GFLOP are from 1 to %d, and so is the price, or 0 if it is sealed", text, uint64(auction.MaxUnits))
 	}
 	return l, nil
 }

@@ -36,7 +36,7 @@ func (k *Keeper) EndBlock(ctx context.Context, market Market) error {
 	}
 	// A clearing that cannot go on stops no block. Its bids stand for the next one.
 	p, _, reading := k.underWay(ctx)
-	return errors.Join(reading, k.giveBack(ctx), k.clearing.Remove(ctx), k.progress.Remove(ctx), k.rest(ctx), k.obstacle(ctx, p.Number, "", err))
+	return errors.Join(reading, sealing{k}.giveBack(ctx), k.clearing.Remove(ctx), k.progress.Remove(ctx), k.rest(ctx), k.obstacle(ctx, p.Number, "", err))
 }
 
 // rest lets a period pass before the next clearing.
@@ -57,7 +57,7 @@ func (k *Keeper) clear(ctx context.Context, market Market) error {
 	case !under:
 		return k.openClearing(ctx, market)
 	case p.RevealsUntil != 0 && !p.Closed:
-		return k.unseal(ctx, &p)
+		return sealing{k}.unseal(ctx, &p)
 	case !p.Closed && module.Now(ctx) >= p.ClosesAt:
 		return k.closeClearing(ctx, &p)
 	case p.Closed:
@@ -96,7 +96,7 @@ func (k *Keeper) openClearing(ctx context.Context, market Market) error {
 		c.Tiers = append(c.Tiers, t.Label)
 	}
 	if wire.Sealed(&params) {
-		return k.openSealed(ctx, &c)
+		return sealing{k}.open(ctx, &c)
 	}
 	referees, err := market.Referees(ctx)
 	if err != nil {

@@ -79,7 +79,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *auctionv1.GenesisState) err
 		err = errors.Join(err, k.demands.Set(ctx, d.Number, d))
 	}
 	for i := range g.Seals {
-		err = errors.Join(err, k.refund(ctx, &g.Seals[i]))
+		err = errors.Join(err, sealing{k}.refund(ctx, &g.Seals[i]))
 	}
 	for _, c := range g.Cleared {
 		err = errors.Join(err, k.cleared.Set(ctx, c.Number, c))
@@ -160,7 +160,7 @@ func (k *Keeper) Invariant(ctx context.Context, market Market) error {
 	if also == nil && len(due) != ends {
 		also = fmt.Errorf("%d capacities end, and %d are indexed", ends, len(due))
 	}
-	return errors.Join(err, also, k.checkDemands(ctx, market), k.checkClearing(ctx), k.checkSeals(ctx))
+	return errors.Join(err, also, k.checkDemands(ctx, market), k.checkClearing(ctx), sealing{k}.checkSeals(ctx))
 }
 
 func (k *Keeper) checkDemands(ctx context.Context, market Market) error {

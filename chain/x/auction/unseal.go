@@ -19,8 +19,11 @@ import (
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 )
 
-// openSealed opens a clearing with sealed bids. Who seals one takes part.
-func (k *Keeper) openSealed(ctx context.Context, c *auctionv1.Clearing) (err error) {
+// sealing is what blocks do with sealed bids.
+type sealing struct{ *Keeper }
+
+// open opens a clearing with sealed bids. Who seals one takes part.
+func (k sealing) open(ctx context.Context, c *auctionv1.Clearing) (err error) {
 	if c.Number, err = k.next.Next(ctx); err != nil {
 		return err
 	}
@@ -38,14 +41,14 @@ func kindOf(c *auctionv1.Clearing, tier string) (int, error) {
 }
 
 // waits reports whether a clearing waits for the value of a block after its reveals.
-func (k *Keeper) waits(ctx context.Context) (bool, error) {
+func (k sealing) waits(ctx context.Context) (bool, error) {
 	p, _, err := k.underWay(ctx)
 	return p.RevealedAt != 0 && !p.Closed, err
 }
 
 // unseal goes on with a clearing of sealed bids until it is closed. Reveals end when time is over or all are revealed. The chance
 // comes from a later block: its proposer alone knows its value beforehand, and could reveal accordingly.
-func (k *Keeper) unseal(ctx context.Context, p *auctionv1.Progress) error {
+func (k sealing) unseal(ctx context.Context, p *auctionv1.Progress) error {
 	now, height := module.Now(ctx), sdk.UnwrapSDKContext(ctx).BlockHeight()
 	switch {
 	case p.RevealedAt != 0:
@@ -69,7 +72,7 @@ func (k *Keeper) unseal(ctx context.Context, p *auctionv1.Progress) error {
 }
 
 // takeSeals takes what was revealed into a clearing, in order, and burns the deposits of what was not.
-func (k *Keeper) takeSeals(ctx context.Context, c *auctionv1.Clearing, p *auctionv1.Progress) error {
+func (k sealing) takeSeals(ctx context.Context, c *auctionv1.Clearing, p *auctionv1.Progress) error {
 	withheld := uint32(0)
 	err := k.seals.Walk(ctx, nil, func(at sealed, x auctionv1.Seal) (bool, error) {
 		switch {
@@ -90,7 +93,7 @@ func (k *Keeper) takeSeals(ctx context.Context, c *auctionv1.Clearing, p *auctio
 }
 
 // takeAsk takes a revealed ask into a clearing, unless who sells may get no work any more. The ask of the lot is the least.
-func (k *Keeper) takeAsk(ctx context.Context, c *auctionv1.Clearing, account sdk.AccAddress, x *auctionv1.Seal) error {
+func (k sealing) takeAsk(ctx context.Context, c *auctionv1.Clearing, account sdk.AccAddress, x *auctionv1.Seal) error {
 	seller, _, err := k.registry.Seller(ctx, account)
 	if err != nil || !k.registry.Free(ctx, seller) {
 		return err
@@ -113,7 +116,7 @@ func (k *Keeper) takeAsk(ctx context.Context, c *auctionv1.Clearing, account sdk
 }
 
 // takeBid takes a revealed bid into a clearing, unless the order has left. What it locked when it was posted is the most.
-func (k *Keeper) takeBid(ctx context.Context, c *auctionv1.Clearing, x *auctionv1.Seal) error {
+func (k sealing) takeBid(ctx context.Context, c *auctionv1.Clearing, x *auctionv1.Seal) error {
 	d, err := orNone(k.demands.Get(ctx, x.Number))
 	if err != nil || d.Number == 0 {
 		return err
@@ -124,7 +127,7 @@ func (k *Keeper) takeBid(ctx context.Context, c *auctionv1.Clearing, x *auctionv
 }
 
 // closeSealed closes a clearing whose bids are revealed, with a value that nobody knew then.
-func (k *Keeper) closeSealed(ctx context.Context, p *auctionv1.Progress, seed []byte) error {
+func (k sealing) closeSealed(ctx context.Context, p *auctionv1.Progress, seed []byte) error {
 	c, err := k.clearing.Get(ctx)
 	if err != nil {
 		return err
@@ -139,13 +142,13 @@ func (k *Keeper) closeSealed(ctx context.Context, p *auctionv1.Progress, seed []
 }
 
 // giveBack gives all deposits back, and forgets what is sealed.
-func (k *Keeper) giveBack(ctx context.Context) error {
+func (k sealing) giveBack(ctx context.Context) error {
 	err := k.seals.Walk(ctx, nil, func(_ sealed, x auctionv1.Seal) (bool, error) { return false, k.refund(ctx, &x) })
 	return errors.Join(err, k.seals.Clear(ctx, nil))
 }
 
 // refund gives the deposit of a sealed bid back.
-func (k *Keeper) refund(ctx context.Context, x *auctionv1.Seal) error {
+func (k sealing) refund(ctx context.Context, x *auctionv1.Seal) error {
 	if x.Deposit == 0 {
 		return nil
 	}
@@ -157,7 +160,7 @@ func (k *Keeper) refund(ctx context.Context, x *auctionv1.Seal) error {
 }
 
 // checkSeals: deposits are held, each bid is where it belongs, and is counted.
-func (k *Keeper) checkSeals(ctx context.Context) error {
+func (k sealing) checkSeals(ctx context.Context) error {
 	p, _, err := k.underWay(ctx)
 	if err != nil {
 		return err
