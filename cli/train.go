@@ -340,7 +340,7 @@ func (b *buyer) post(ctx context.Context, o *job.Order, d *consume.Draft) (canon
 	}
 	id := o.ID()
 	if d.Bid != 0 {
-		price, err := consume.PriceOfUnit(ctx, b.role, o, d.Bid)
+		price, err := seals.PriceOfUnit(ctx, b.role.Chain.Conn, o, uint64(d.Bid))
 		if err == nil {
 			err = seals.In(b.e.home).Want(id.String(), price)
 		}

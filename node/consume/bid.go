@@ -5,36 +5,13 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/tally-network/tally/chain/wire"
-	"github.com/tally-network/tally/core/demand"
-	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
-	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/seals"
 	"github.com/tally-network/tally/node/tasks"
 )
-
-// PriceOfUnit returns what an order bids for a unit of capacity if it costs so much at most, by the rules as they stand.
-func PriceOfUnit(ctx context.Context, env *role.Env, o *job.Order, most Amount) (uint64, error) {
-	a, err := auctionv1.NewQueryClient(env.Chain.Conn).Params(ctx, &auctionv1.QueryParamsRequest{})
-	if err != nil {
-		return 0, fmt.Errorf("ask for the rules of auctions: %w", err)
-	}
-	w, err := workv1.NewQueryClient(env.Chain.Conn).Params(ctx, &workv1.QueryParamsRequest{})
-	if err != nil {
-		return 0, fmt.Errorf("ask for the rules: %w", err)
-	}
-	of := *o
-	of.Conditions.MaxPrice = uint64(most)
-	d, err := demand.Of(&of, uint64(a.Params.FeeBps), a.Params.Balance, wire.ParamsFromProto(w.Params).Tariff)
-	if err != nil {
-		return 0, fmt.Errorf("a bid of %v: %w", most, err)
-	}
-	return max((d.Budget-d.Fee)/d.Units, 1), nil
-}
 
 // bidders is for how many orders a home bids at a time.
 const bidders = 4

@@ -62,8 +62,11 @@ func (p *provider) restock(ctx context.Context) error {
 		return nil
 	}
 	var texts []string
-	for _, l := range lots {
+	for _, l := range p.lots {
 		texts = append(texts, wire.LotText(l))
+	}
+	if p.sealed.Load() != nil {
+		texts = append(texts, "whose price is secret")
 	}
 	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "capacity at auctions: " + strings.Join(texts, ", ")})
 	return nil
