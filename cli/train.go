@@ -66,7 +66,7 @@ conditions:
   # throughput: 20TFLOP/s    # of all together
   # power: 2.5ut             # effective computing power of each
   # auction: true            # the next clearing of the auction in place of a standing offer; batch orders alone
-  # bid: 3 TALLY             # likewise, where bids are sealed: secret until then, and at most maxPrice
+  # bid: 3tally              # likewise, where bids are sealed: secret until then, and at most maxPrice
   # deadline: 2h             # from the match; then nothing more is given out, and what is not spent comes back
   assurance:                 # how each unit is checked, in one of these forms
     audit: {auditors: 1, segments: 1} # drawn auditors, and the segments that each executes again;
