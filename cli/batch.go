@@ -41,6 +41,7 @@ conditions:
   # assurance: {watched: true} # or all runs are executed again
   custodians: 3              # that keep the data
   # auction: true            # the next clearing of the auction in place of a standing offer
+  # bid: 3tally              # likewise, where bids are sealed: secret until then, and at most maxPrice
   # and as for tally train: expires, validator, regions, tags, tier and what else providers must
   # have, deadline, unitTimeout, unitWindow, window, speculate, credit`
 

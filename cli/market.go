@@ -101,7 +101,11 @@ func tellAuction(w io.Writer, a *market.Auction, most int) {
 	}
 	switch {
 	case a.Clearing > 0:
-		fmt.Fprintf(w, "Auction: clearing %d is under way, and takes certificates until %s\n", a.Clearing, moment(a.Closes))
+		takes := "certificates"
+		if a.Sealed {
+			takes = "sealed bids"
+		}
+		fmt.Fprintf(w, "Auction: clearing %d is under way, and takes %s until %s\n", a.Clearing, takes, moment(a.Closes))
 	case a.Next == 0:
 		fmt.Fprintln(w, "Auction: the first clearing begins once something is offered and wanted")
 	default:

@@ -21,6 +21,7 @@ import (
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/seals"
 )
 
 // exampleOrder is an order file with everything that a person may want to
@@ -65,6 +66,7 @@ conditions:
   # throughput: 20TFLOP/s    # of all together
   # power: 2.5ut             # effective computing power of each
   # auction: true            # the next clearing of the auction in place of a standing offer; batch orders alone
+  # bid: 3tally              # likewise, where bids are sealed: secret until then, and at most maxPrice
   # deadline: 2h             # from the match; then nothing more is given out, and what is not spent comes back
   assurance:                 # how each unit is checked, in one of these forms
     audit: {auditors: 1, segments: 1} # drawn auditors, and the segments that each executes again;
@@ -337,6 +339,15 @@ func (b *buyer) post(ctx context.Context, o *job.Order, d *consume.Draft) (canon
 		return canon.Hash{}, err
 	}
 	id := o.ID()
+	if d.Bid != 0 {
+		price, err := seals.PriceOfUnit(ctx, b.role.Chain.Conn, o, uint64(d.Bid))
+		if err == nil {
+			err = seals.In(b.e.home).Want(id.String(), price)
+		}
+		if err != nil {
+			return id, err
+		}
+	}
 	if err := b.desk.Post(ctx, o, d.Body); err != nil {
 		if ctx.Err() != nil {
 			b.tell("It was interrupted while the order was on its way: it may be posted, and its price locked. Whether it is:\n  tally order show %s --home %s\nThe same command again takes it up.", id, b.e.home)

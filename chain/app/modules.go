@@ -69,6 +69,7 @@ var accounts = []*authv1.ModuleAccountPermission{
 	{Account: market.Name},
 	{Account: work.Name},
 	{Account: work.Jackpot},
+	{Account: auction.Name},
 	{Account: dispute.Name},
 	{Account: policy.Name},
 	{Account: reserve.Name},
@@ -107,7 +108,9 @@ func (a *App) wire() []Module {
 	a.Policy = policy.NewKeeper(a.Codec, a.store(policy.Name), policy.Needs{
 		Bank: a.Bank, Burner: a.Supply, Power: a.Power, Router: a.MsgServiceRouter(),
 	}, governed...)
-	a.Auction = auction.NewKeeper(a.Codec, a.store(auction.Name), a.Provider, a.Work)
+	a.Auction = auction.NewKeeper(a.Codec, a.store(auction.Name), auction.Needs{
+		Bank: a.Bank, Burner: a.Supply, Registry: a.Provider, Leases: a.Work, Beacon: a.Beacon,
+	})
 	a.Market.Tell(a.Auction)
 	a.Work.Tell(a.Dispute)
 	a.Reserve = reserve.NewKeeper(a.Codec, a.store(reserve.Name), reserve.Needs{

@@ -20,6 +20,7 @@ import (
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/core/job"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/internal/testkit/worktest"
@@ -477,4 +478,11 @@ func signed(t *testing.T, c *chaintest.Chain, bend func(client.TxBuilder), by []
 		t.Fatal(fails)
 	}
 	return tx
+}
+
+// A sealed bid that is not revealed in time loses its deposit: so blocks keep room for reveals, as for other moves.
+func TestRevealsAreMoves(t *testing.T) {
+	if !app.AreMoves([]sdk.Msg{&auctionv1.MsgReveal{}}) || app.AreMoves([]sdk.Msg{&auctionv1.MsgSeal{}}) {
+		t.Error("reveals alone are the moves of auctions")
+	}
 }

@@ -154,7 +154,7 @@ func TestRulesAreBoundedByOthers(t *testing.T) {
 		module, field string
 		last, beyond  uint64
 	}{
-		{"auction", "window_ms", 30_000, 30_001}, {"auction", "age_step", 5_000, 5_001}, {"auction", "age_most", 50, 51},
+		{"auction", "window_ms", 30_000, 30_001}, {"auction", "reveal_ms", 30_000, 30_001}, {"auction", "age_step", 5_000, 5_001}, {"auction", "age_most", 50, 51},
 		{"reserve", "seats_bps", 4_000, 4_001}, {"reserve", "insurance_bps", 1_000, 1_001},
 		{"policy", "quorum", 50_000_000_000_000, 50_000_000_000_001}, {"policy", "quorum", 10_000_000_000_000, 9_999_999_999_999},
 	} {

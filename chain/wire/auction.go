@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/auction"
+	"github.com/tally-network/tally/core/canon"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 )
 
@@ -68,13 +69,44 @@ func CertificateFromProto(m *auctionv1.Certificate) (*auction.Certificate, error
 
 // ClearingRules returns rules of auctions as core/auction has them.
 func ClearingRules(p *auctionv1.Params) (auction.Params, error) {
-	for _, r := range []auction.Rule{auction.Midpoint, auction.Critical} { // the others are for bids of one unit
+	for _, r := range []auction.Rule{auction.Midpoint, auction.Critical, auction.McAfee, auction.SBBA, auction.Exponential} {
 		if r.String() == p.Rule {
-			out := auction.Params{Rule: r, AgeStep: p.AgeStep, AgeMost: p.AgeMost}
+			out := auction.Params{
+				Rule: r, AgeStep: p.AgeStep, AgeMost: p.AgeMost,
+				Epsilon: p.Epsilon, Grid: auction.Grid{Least: p.GridLeast, Step: p.GridStep, Count: int(p.GridCount)},
+			}
 			return out, out.Check()
 		}
 	}
-	return auction.Params{}, fmt.Errorf("rule %q prices no capacity: use midpoint or critical", p.Rule)
+	return auction.Params{}, fmt.Errorf("rule %q prices no capacity: use midpoint or critical, or of sealed bids mcafee, sbba or exponential", p.Rule)
+}
+
+// Sealed reports whether the rules of auctions take sealed bids.
+func Sealed(p *auctionv1.Params) bool {
+	r, err := ClearingRules(p)
+	return err == nil && r.Rule.Single()
+}
+
+// Bid is what a sealed bid says once it is revealed, and the salt that hides it until then.
+type Bid struct {
+	Chain    string
+	Clearing uint64
+	Bidder   []byte     // account
+	Order    canon.Hash // zero: it is an ask for a lot
+	Price    uint64     // utally for a unit
+	Salt     canon.Hash
+}
+
+// Commitment returns what is said of a bid while it is sealed. It is of no use to anybody else, nor in another clearing.
+func (b *Bid) Commitment() canon.Hash {
+	return canon.Sum(canon.DomainSeal, canon.Encode(func(e *canon.Encoder) {
+		e.String(b.Chain)
+		e.Uint(b.Clearing)
+		e.Blob(b.Bidder)
+		e.Hash(b.Order)
+		e.Uint(b.Price)
+		e.Hash(b.Salt)
+	}))
 }
 
 // KindOf returns the place of a tier in a clearing; an empty one is the slowest.
@@ -94,12 +126,17 @@ func BookOf(c *auctionv1.Clearing) (*auction.Book, auction.Params, error) {
 	if len(c.Tiers) < 1 || len(c.Tiers) > auction.Kinds {
 		return nil, rules, fmt.Errorf("clearing %d is of %d tiers, want 1 to %d", c.Number, len(c.Tiers), auction.Kinds)
 	}
+	sealed := rules.Rule.Single()
+	copy(rules.Seed[:], c.Seed)
 	tasks := make([]auction.Task, len(c.Demands))
 	for i := range c.Demands {
 		d := &c.Demands[i]
-		t := auction.Task{Budget: d.Budget, Fee: d.Fee, Age: d.Age}
+		t, units := auction.Task{Budget: d.Budget, Fee: d.Fee, Age: d.Age}, d.Units
+		if sealed { // the price of a unit is bid for, by who wants some and by who has enough for anybody
+			t, units = auction.Task{Budget: d.Bid}, 1
+		}
 		copy(t.ID[:], d.Order)
-		t.Demand[KindOf(c, d.Tier)] = d.Units
+		t.Demand[KindOf(c, d.Tier)] = units
 		tasks[i] = t
 	}
 	sellers := make([]auction.Provider, len(c.Sellers))
@@ -112,6 +149,9 @@ func BookOf(c *auctionv1.Clearing) (*auction.Book, auction.Params, error) {
 				return nil, rules, fmt.Errorf("clearing %d sells tier %d of %d", c.Number, l.Kind, len(c.Tiers))
 			}
 			p.Capacity[l.Kind], p.Ask[l.Kind] = l.Units, l.Ask
+			if sealed {
+				p.Capacity[l.Kind], p.Handicap = 1, 0
+			}
 		}
 		sellers[j] = p
 	}
@@ -122,4 +162,17 @@ func BookOf(c *auctionv1.Clearing) (*auction.Book, auction.Params, error) {
 	}
 	b, err := auction.NewBook(tasks, sellers)
 	return b, rules, err
+}
+
+// OutcomeOf clears a clearing by a measure.
+func OutcomeOf(c *auctionv1.Clearing, m auction.Measure) (*auction.Outcome, error) {
+	b, rules, err := BookOf(c)
+	if err != nil {
+		return nil, err
+	}
+	out, _, err := auction.Clear(b, rules, m)
+	if err == nil && rules.Rule.Single() {
+		out.Scale(b, func(task uint32) uint64 { return c.Demands[task].Units })
+	}
+	return out, err
 }

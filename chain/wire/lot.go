@@ -13,7 +13,8 @@ import (
 
 var lotText = regexp.MustCompile(`^([^:@]{1,32}):([0-9]{1,13})@([0-9]{1,13})$`)
 
-// ParseLot reads capacity for sale, written like C:5000@800: tier, GFLOP, and the least price of one in utally.
+// ParseLot reads capacity for sale, written like C:5000@800: tier, GFLOP, and the least price of one in utally, 0
+// if that is sealed.
 func ParseLot(text string) (l auctionv1.Lot, err error) {
 	m := lotText.FindStringSubmatch(text)
 	if m == nil {
@@ -22,8 +23,8 @@ func ParseLot(text string) (l auctionv1.Lot, err error) {
 	l.Tier = m[1]
 	l.Units, _ = strconv.ParseUint(m[2], 10, 64) // they are short
 	l.Ask, _ = strconv.ParseUint(m[3], 10, 64)
-	if l.Units < 1 || l.Units > auction.MaxUnits || l.Ask < 1 || l.Ask > auction.MaxAsk {
-		return l, fmt.Errorf("%q: GFLOP and price are from 1 to %d", text, uint64(auction.MaxUnits))
+	if l.Units < 1 || l.Units > auction.MaxUnits || l.Ask > auction.MaxAsk {
+		return l, fmt.Errorf("%q: GFLOP and price are from 1 to %d, or the price is 0 if it is sealed", text, uint64(auction.MaxUnits))
 	}
 	return l, nil
 }

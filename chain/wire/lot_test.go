@@ -7,7 +7,7 @@ import (
 
 func TestLotsAreReadAsTheyAreWritten(t *testing.T) {
 	for text, says := range map[string]string{
-		"C:5000@800": "", "C:1@1": "", "C:0@1": "from 1", "C:1@0": "from 1", "C:1": "write it like", "C@1:1": "write it like",
+		"C:5000@800": "", "C:1@1": "", "C:0@1": "from 1", "C:1@0": "", "C:1": "write it like", "C@1:1": "write it like",
 		":1@1": "write it like", "C:-1@1": "write it like", "C:9999999999999@1": "from 1",
 	} {
 		l, err := ParseLot(text)

@@ -153,13 +153,5 @@ func (b *Book) addProvider(j int) error {
 	return nil
 }
 
-// single says whether each bid is of a single unit, and all are of one kind.
-func (b *Book) single() bool {
-	kinds := 0
-	for k := range b.supply {
-		if b.supply[k] > 0 || b.demand[k] > 0 {
-			kinds++
-		}
-	}
-	return kinds <= 1 && !b.plural
-}
+// single says whether each bid is of a single unit.
+func (b *Book) single() bool { return !b.plural }

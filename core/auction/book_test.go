@@ -73,7 +73,7 @@ func book(t rapid.TB, tasks []Task, providers []Provider) *Book {
 
 // markets are what each rule is tried on.
 func markets(r Rule) (out []market) {
-	if r.single() {
+	if r.Single() {
 		return []market{{tasks: 8, providers: 8, kinds: 1, single: true}, {tasks: 8, providers: 8, kinds: 1, single: true, extreme: true}}
 	}
 	for _, m := range []market{{tasks: 8, providers: 6, kinds: 3}, {tasks: 8, providers: 6, kinds: Kinds, extreme: true}, {tasks: 30, providers: 30, kinds: 1}} {

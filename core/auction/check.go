@@ -167,7 +167,7 @@ func (c *Checker) task(i uint32) (steps int) {
 	}
 	c.lastTask = next
 	steps = 1
-	if t := &c.rank.b.Tasks[i]; !c.rank.p.Rule.single() {
+	if t := &c.rank.b.Tasks[i]; !c.rank.p.Rule.Single() {
 		take := c.stock.take
 		if c.rank.p.Rule == Literal { // it has the sellers in another order
 			take = c.stock.takeEach
@@ -185,7 +185,7 @@ func (c *Checker) task(i uint32) (steps int) {
 // price makes the prices that wait for all winners to be known: those of single units, and the next critical value.
 func (c *Checker) price() (steps int) {
 	switch p := c.rank.p; {
-	case p.Rule.single():
+	case p.Rule.Single():
 		c.single()
 		c.phase = over
 	case p.Rule != Critical || c.at == len(c.out.Trades):

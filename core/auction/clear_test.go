@@ -66,7 +66,7 @@ func faultOf(b *Book, p Params, out *Outcome) string {
 			return "something is left over"
 		case p.Rule == Midpoint && (trade.Price > floor+(task.net()-floor)/2 || trade.Price+uint64(len(trade.Fills)+Kinds) < floor+(task.net()-floor)/2):
 			return "the price is not in the middle"
-		case !p.Rule.single() && p.Rule != Literal && !onePrice(b, &trade):
+		case !p.Rule.Single() && p.Rule != Literal && !onePrice(b, &trade):
 			return "units of one kind have two prices"
 		}
 		welfare, surplus = welfare+task.net()-cost, surplus+trade.Price-pay
@@ -146,10 +146,10 @@ func TestMidpointByHand(t *testing.T) {
 }
 
 func TestRulesRefuse(t *testing.T) {
-	two := book(t, []Task{{ID: id(1), Demand: Vector{1}, Budget: 9}, {ID: id(2), Demand: Vector{0, 1}, Budget: 9}}, nil)
+	two := book(t, []Task{{ID: id(1), Demand: Vector{1, 1}, Budget: 9}, {ID: id(2), Demand: Vector{0, 1}, Budget: 9}}, nil)
 	for _, r := range []Rule{McAfee, SBBA, Exponential} {
 		if _, _, err := Clear(two, Params{Rule: r, Grid: Grid{1, 1, 9}, Epsilon: 1}, Standard); !errors.Is(err, ErrRule) {
-			t.Errorf("%s clears two kinds: %v", r, err)
+			t.Errorf("%s clears two units of one task: %v", r, err)
 		}
 	}
 	for _, p := range []Params{{Rule: rules}, {AgeStep: 1 << 31, AgeMost: 1 << 31}, {Rule: Exponential}, {Rule: Exponential, Epsilon: 1}} {

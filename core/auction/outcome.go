@@ -14,7 +14,7 @@ type Trade struct {
 	Task  uint32
 	Cost  uint64 // what its providers ask
 	Price uint64 // utally that it pays beside its fee
-	Due   Vector // utally for all units of each kind, under Midpoint and Critical: no less than any seller asks for as many
+	Due   Vector // utally for all units of each kind, but for Literal and before Scale: no less than any seller asks for as many
 	Fills []Fill // in the order of kinds, then of sale
 
 	at     int     // its place by rank
@@ -27,6 +27,21 @@ type Outcome struct {
 	Trades  []Trade // by rank
 	Welfare uint64  // utally: what winners would have paid, less fees and what their providers ask
 	Surplus uint64  // utally that are paid and go to no provider
+}
+
+// Scale lets each trade of a single unit be of as many units as its task needs, each at the price of one. What all of them are worth
+// to a task must be a budget.
+func (o *Outcome) Scale(b *Book, units func(task uint32) uint64) {
+	o.Welfare, o.Surplus = 0, 0
+	for i := range o.Trades {
+		t := &o.Trades[i]
+		f, n := &t.Fills[0], units(t.Task)
+		o.Welfare += n * (b.Tasks[t.Task].net() - t.Cost)
+		o.Surplus += n * (t.Price - f.Pay)
+		t.Cost, t.Price = n*t.Cost, n*t.Price
+		f.Units, f.Pay = n, n*f.Pay
+		t.Due[f.Kind] = f.Pay
+	}
 }
 
 // fillBlock is for how many fills memory is taken at most at once, where one task does not want more.

@@ -28,8 +28,8 @@ func (r Rule) String() string {
 	return [...]string{"midpoint", "critical", "mcafee", "sbba", "exponential", "literal"}[r]
 }
 
-// single says whether a rule is one for single units of one kind.
-func (r Rule) single() bool { return r == McAfee || r == SBBA || r == Exponential }
+// Single says whether a rule is one for single units, each kind by itself.
+func (r Rule) Single() bool { return r == McAfee || r == SBBA || r == Exponential }
 
 // Grid is the prices that Exponential draws from: Least, Least+Step, and so on.
 type Grid struct {
@@ -51,7 +51,7 @@ type Params struct {
 
 	Grid    Grid       // of Exponential
 	Epsilon uint32     // of Exponential, in thousandths: how much one bid may change the odds of a price
-	Seed    canon.Hash // of SBBA and Exponential: a value that nobody knew when the last bid was fixed
+	Seed    canon.Hash // of rules for single units: a value that nobody knew when the last bid was fixed
 }
 
 // ErrRule is returned for rules that contradict themselves, or cannot clear a book.
@@ -79,15 +79,15 @@ func (p Params) applies(b *Book) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	if p.Rule.single() && !b.single() {
-		return fmt.Errorf("%w: %s wants one unit of one kind in each bid, and no handicaps", ErrRule, p.Rule)
+	if p.Rule.Single() && !b.single() {
+		return fmt.Errorf("%w: %s wants one unit in each bid, and no handicaps", ErrRule, p.Rule)
 	}
 	return nil
 }
 
 // ageing is by what the density of a task is multiplied, in bps. Prices of single units know no age.
 func (p Params) ageing(age uint32) uint64 {
-	if p.Rule.single() {
+	if p.Rule.Single() {
 		return bps
 	}
 	return bps + uint64(p.AgeStep)*uint64(min(age, p.AgeMost))

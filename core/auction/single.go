@@ -6,24 +6,28 @@ import (
 	"github.com/tally-network/tally/core/beacon"
 )
 
-// single clears a book of single units of one kind.
+// single clears a book of single units, each kind by itself.
 func (c *Checker) single() {
-	var kind int
-	for k, n := range c.rank.b.sellers {
-		if n > 0 {
-			kind = k
+	for kind, n := range c.rank.b.sellers {
+		if n == 0 {
+			continue
+		}
+		s := singles{c: c, kind: kind, sellers: c.cert.Sellers[kind]}
+		for _, i := range c.cert.Tasks {
+			if c.rank.b.Tasks[i].Demand[kind] > 0 {
+				s.buyers = append(s.buyers, i)
+			}
+		}
+		if c.rank.p.Rule == Exponential {
+			s.exponential()
+		} else {
+			s.reduce()
 		}
 	}
-	s := singles{c, kind, c.cert.Tasks, c.cert.Sellers[kind]}
-	if c.rank.p.Rule == Exponential {
-		s.exponential()
-		return
-	}
-	s.reduce()
 }
 
-// singles is a book of single units: buyers by what they bid, the greatest first, and sellers by what they ask, the least
-// first.
+// singles is a book of single units of a kind: buyers by what they bid, the greatest first, and sellers by what they ask,
+// the least first.
 type singles struct {
 	c       *Checker
 	kind    int
@@ -33,6 +37,11 @@ type singles struct {
 
 func (s *singles) bid(i int) uint64 { return s.c.rank.b.Tasks[s.buyers[i]].net() }
 func (s *singles) ask(i int) uint64 { return s.c.rank.b.Providers[s.sellers[i]].Ask[s.kind] }
+
+// draw returns the lots for something that is chance among those who trade this kind.
+func (s *singles) draw(what string) beacon.Lots {
+	return beacon.Draw(s.c.rank.p.Seed, beacon.Clearing, append([]byte(what), byte(s.kind)))
+}
 
 // trade lets one buyer pay a price and one seller get one.
 func (s *singles) trade(buyer, seller int, price, pay uint64) {
@@ -53,33 +62,29 @@ func (s *singles) reduce() {
 	bid, ask := s.bid(k-1), s.ask(k-1) // of the last pair that could trade
 	if s.c.rank.p.Rule == SBBA {
 		if k < len(s.sellers) && s.ask(k) <= bid {
-			s.same(k, -1, s.ask(k))
+			s.pair(k, k, s.ask(k), s.ask(k))
 			return
 		}
-		out := beacon.Draw(s.c.rank.p.Seed, beacon.Clearing, []byte("sbba")).Below(0, uint64(k))
-		s.same(k-1, int(out), bid)
+		s.pair(k-1, int(s.draw("sbba").Below(0, uint64(k))), bid, bid)
 		return
 	}
 	if k < most {
 		if price := (s.bid(k) + s.ask(k)) / 2; ask <= price && price <= bid {
-			s.same(k, -1, price)
+			s.pair(k, k, price, price)
 			return
 		}
 	}
-	for i := range k - 1 {
-		s.trade(i, i, bid, ask)
-	}
+	s.pair(k-1, k-1, bid, ask)
 }
 
-// same lets the first n buyers trade at one price, with the first sellers except one.
-func (s *singles) same(n, except int, price uint64) {
-	seller := 0
-	for i := range n {
-		if seller == except {
+// pair lets the first n buyers trade with the first n sellers, of whom one is left out. Who meets whom is drawn: whose task a
+// seller gets must not depend on what it asks.
+func (s *singles) pair(n, out int, price, pay uint64) {
+	for buyer, seller := range s.draw("pairs").Pick(n, n) {
+		if seller >= out {
 			seller++
 		}
-		s.trade(i, seller, price, price)
-		seller++
+		s.trade(buyer, seller, price, pay)
 	}
 }
 
@@ -99,14 +104,13 @@ func (s *singles) exponential() {
 	for g := range odds {
 		odds[g] = expNeg(uint64(p.Epsilon) * uint64(most-min(buying[g], selling[g])))
 	}
-	draw := func(what string) beacon.Lots { return beacon.Draw(p.Seed, beacon.Clearing, []byte(what)) }
-	at, err := draw("price").Weighted(odds, 1)
+	at, err := s.draw("price").Weighted(odds, 1)
 	if err != nil || len(at) == 0 {
 		return // not reached: the best price has odds above 0, and 1,024 of 2⁵² fit
 	}
 	g := at[0]
 	n := min(buying[g], selling[g])
-	buyers, sellers := draw("buyers").Pick(buying[g], n), draw("sellers").Pick(selling[g], n)
+	buyers, sellers := s.draw("buyers").Pick(buying[g], n), s.draw("sellers").Pick(selling[g], n)
 	price := p.Grid.Least + uint64(g)*p.Grid.Step
 	for i := range n {
 		s.trade(buyers[i], sellers[i], price, price)

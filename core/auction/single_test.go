@@ -1,8 +1,11 @@
 package auction
 
 import (
+	"fmt"
 	"math/big"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func singlesOf(t *testing.T, bids, asks []uint64) *Book {
@@ -161,4 +164,80 @@ func TestEpsilonChooses(t *testing.T) {
 			t.Errorf("ε %d: prices %v", epsilon, prices)
 		}
 	}
+}
+
+// Each kind clears by itself: beside another, its trades and prices are those that it has alone.
+func TestKindsOfSinglesClearApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tasks, providers := markets(SBBA)[0].draw(t)
+		p := drawParams(t, rapid.SampledFrom([]Rule{McAfee, SBBA, Exponential}).Draw(t, "rule"))
+		_, alone := cleared(t, tasks, providers, p)
+		for i := range tasks { // the same again, of kind 3
+			x := tasks[i]
+			x.ID[0], x.Demand = 1, Vector{3: 1}
+			tasks = append(tasks, x)
+		}
+		for j := range providers {
+			x := providers[j]
+			x.ID[0], x.Capacity, x.Ask = 1, Vector{3: 1}, Vector{3: x.Ask[0]}
+			providers = append(providers, x)
+		}
+		b, both := cleared(t, tasks, providers, p)
+		var part Outcome
+		for _, x := range both.Trades {
+			if x.Fills[0].Kind == 0 {
+				part.Trades = append(part.Trades, x)
+			} else if b.Tasks[x.Task].ID[0] != 1 || b.Providers[x.Fills[0].Provider].ID[0] != 1 {
+				t.Fatalf("%+v is of two kinds", x)
+			}
+		}
+		if fmt.Sprint(part.Trades) != fmt.Sprint(alone.Trades) {
+			t.Fatalf("%+v beside another kind, %+v alone", part.Trades, alone.Trades)
+		}
+	})
+}
+
+// Whose task a seller gets does not depend on what it asks: over many seeds each pair meets.
+func TestPairsAreDrawn(t *testing.T) {
+	b := singlesOf(t, []uint64{90, 80, 70, 10}, []uint64{1, 2, 3, 20})
+	for _, r := range []Rule{McAfee, SBBA} {
+		met := map[[2]uint32]bool{}
+		for s := range 200 {
+			p := Params{Rule: r}
+			p.Seed[0] = byte(s)
+			out, _, err := Clear(b, p, Standard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range out.Trades {
+				met[[2]uint32{x.Task, x.Fills[0].Provider}] = true
+			}
+		}
+		if len(met) != 9 {
+			t.Errorf("%s: %d pairs of 9 meet", r, len(met))
+		}
+	}
+}
+
+// Trades of many units at the price of one: nobody pays above its bid or earns below its ask, and what is paid is earned or left over.
+func TestScaledTradesKeepTheirBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tasks, providers := markets(SBBA)[0].draw(t)
+		p := drawParams(t, rapid.SampledFrom([]Rule{McAfee, SBBA, Exponential}).Draw(t, "rule"))
+		b, out := cleared(t, tasks, providers, p)
+		units := rapid.SliceOfN(rapid.Uint64Range(1, MaxBudget/500), len(b.Tasks), len(b.Tasks)).Draw(t, "units")
+		out.Scale(b, func(task uint32) uint64 { return units[task] })
+		var welfare, surplus uint64
+		for _, x := range out.Trades {
+			n, f := units[x.Task], x.Fills[0]
+			if f.Units != n || x.Price > n*b.Tasks[x.Task].net() || f.Pay > x.Price || f.Pay < n*b.Providers[f.Provider].Ask[f.Kind] || x.Due[f.Kind] != f.Pay {
+				t.Fatalf("%+v of %d units", x, n)
+			}
+			welfare += n*b.Tasks[x.Task].net() - x.Cost
+			surplus += x.Price - f.Pay
+		}
+		if out.Welfare != welfare || out.Surplus != surplus || p.Rule != McAfee && surplus != 0 {
+			t.Fatalf("%+v, want a welfare of %d and a surplus of %d", out, welfare, surplus)
+		}
+	})
 }

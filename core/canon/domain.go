@@ -31,4 +31,5 @@ const (
 	DomainSettlement Domain = "settlement" // leaf of the accumulator of all settlements
 	DomainInit       Domain = "init"       // initial values that follow from a name
 	DomainCut        Domain = "cut"        // assignment of a round's units
+	DomainSeal       Domain = "seal"       // a sealed bid of an auction
 )

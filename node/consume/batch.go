@@ -162,7 +162,7 @@ func NewBatchDraft(ctx context.Context, s BatchSpec, exec engine.Executor) (*Dra
 	if err != nil {
 		return nil, err
 	}
-	out := &Draft{}
+	out := &Draft{Bid: s.Conditions.Bid}
 	var d replay.Dataset
 	for most := defaultBatch; ; most /= 2 {
 		if d, err = s.dataset(given, most); err != nil {
@@ -181,7 +181,7 @@ func NewBatchDraft(ctx context.Context, s BatchSpec, exec engine.Executor) (*Dra
 // FromDataset makes the draft of a batch whose model and records are in memory. A spec's
 // problem then says no more than the runs of a unit.
 func FromDataset(ctx context.Context, s BatchSpec, d replay.Dataset, exec engine.Executor) (*Draft, error) {
-	out := &Draft{}
+	out := &Draft{Bid: s.Conditions.Bid}
 	if err := s.prepare(out, d, exec); err != nil {
 		return nil, err
 	}

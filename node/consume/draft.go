@@ -31,6 +31,7 @@ type Draft struct {
 	Problem job.Problem // without files
 	Terms   job.Conditions
 	Project uint64 // of drilling, of which it is a task; 0: of none
+	Bid     Amount // at auctions with sealed bids; 0: its maximum price
 	Job     *replay.Job
 	Files   []DraftFile
 

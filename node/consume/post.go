@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -122,6 +123,11 @@ func Post(ctx context.Context, env *role.Env, o *job.Order) (canon.Hash, error) 
 	if err != nil {
 		return id, err
 	}
+	if o.Conditions.Auction { // where bids are open this is never asked for
+		if err := env.Seals.Want(id.String(), auction.MaxAsk); err != nil {
+			return id, err
+		}
+	}
 	if _, err := env.Account.Send(ctx, m); err != nil {
 		return id, fmt.Errorf("post the order: %w", err)
 	}
@@ -149,9 +155,14 @@ func Keep(env *role.Env, o *job.Order, body io.Reader) error {
 }
 
 // Serve hands over the files of the account's live orders, and gives results to nobody but their
-// parties, until ctx is done.
+// parties, until ctx is done. It bids for orders at auctions whose bids are sealed.
 func Serve(ctx context.Context, env *role.Env) error {
-	return env.EachBlock(ctx, func(ctx context.Context, _ client.Block) error {
+	b := bidder{env: env, tasks: env.NewTasks(bidders)}
+	defer b.tasks.Wait()
+	return env.EachBlock(ctx, func(ctx context.Context, at client.Block) error {
+		if err := b.block(ctx, at); err != nil {
+			return err
+		}
 		live, err := env.Leases.Live(ctx, env.Account.Address)
 		for _, l := range live {
 			if l.Order.Consumer == env.Account.Address {

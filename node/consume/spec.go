@@ -86,6 +86,7 @@ type SpecConditions struct {
 	UnitWindow  Duration      `json:"unitWindow"`
 	Window      Duration      `json:"window"`
 	Auction     bool          `json:"auction,omitempty"` // the next clearing, in place of a standing offer
+	Bid         Amount        `json:"bid,omitempty"`     // at auctions with sealed bids; 0: maxPrice. It stays in the home until it is revealed
 	Credit      bool          `json:"credit"`            // burn as much as it takes to credit providers with all that they compute
 	Speculate   Depth         `json:"speculate"`         // rounds ahead of those whose windows are over
 	SpecNeeds
@@ -220,6 +221,9 @@ func (c *SpecConditions) check() error {
 		if _, err := address.Parse(c.Validator); err != nil {
 			return fmt.Errorf("conditions.validator: %w: tally query market offers lists the validators that sell", err)
 		}
+	}
+	if c.Bid != 0 && (!c.Auction || c.Bid > c.MaxPrice) {
+		return fmt.Errorf("conditions.bid: %v is what an order with auction: true bids in secret, and at most maxPrice, %v", c.Bid, c.MaxPrice)
 	}
 	if n, err := c.needs(); err != nil {
 		return err

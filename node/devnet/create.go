@@ -214,7 +214,7 @@ func (n *Network) genesis() error {
 // auctions are the rules of auctions for people who do not want to wait.
 func auctions() auctionv1.Params {
 	p := auction.DefaultParams()
-	p.PeriodMs, p.WindowMs = 6_000, 2_000
+	p.PeriodMs, p.WindowMs, p.RevealMs = 6_000, 2_000, 3_000
 	return p
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/seals"
 	"github.com/tally-network/tally/p2p"
 	"github.com/tally-network/tally/store"
 )
@@ -54,7 +55,7 @@ func (h *Home) Env(ctx context.Context, o Options) (_ *role.Env, err error) {
 	}
 	log := o.Log.With("role", s.Name)
 	parts := role.Parts{
-		Name: s.Name, Dir: filepath.Join(h.Dir, notesDir), Keys: role.Keys{Peer: h.Peer, VRF: h.VRF},
+		Name: s.Name, Dir: filepath.Join(h.Dir, notesDir), Seals: seals.In(h.Dir), Keys: role.Keys{Peer: h.Peer, VRF: h.VRF},
 		Exec: s.Exec(), Threads: s.threads(), Checkpoints: s.Checkpoints, KeepEnded: s.KeepEnded, Log: log, Observe: o.Observe,
 	}
 	if parts.Store, err = store.Open(filepath.Join(h.Dir, storeDir), s.StoreGB*gigabyte); err != nil {

@@ -307,7 +307,13 @@ func (p *ProviderSettings) Lots() ([]auctionv1.Lot, error) {
 	if p == nil {
 		return nil, nil
 	}
-	return wire.ParseLots(p.Sell)
+	lots, err := wire.ParseLots(p.Sell)
+	for _, l := range lots {
+		if l.Ask == 0 {
+			return nil, fmt.Errorf("%s names no price: give the least; where bids are sealed it stays secret until all are revealed", wire.LotText(l))
+		}
+	}
+	return lots, err
 }
 
 // Declared returns what a provider says of itself, for programs that may take so many GB.

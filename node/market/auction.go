@@ -22,7 +22,8 @@ type Auction struct {
 	Next     int64               `json:"next_ms"`            // protocol time before which no clearing begins
 	Clearing uint64              `json:"clearing,omitempty"` // under way
 	Closes   int64               `json:"closes_ms,omitempty"`
-	Cleared  []auctionv1.Cleared `json:"cleared"` // newest first
+	Sealed   bool                `json:"sealed,omitempty"` // its bids
+	Cleared  []auctionv1.Cleared `json:"cleared"`          // newest first
 }
 
 // TierBook is what is bid for a tier. Units are of 10⁹ floating-point operations.
@@ -61,7 +62,7 @@ func readAuction(ctx context.Context, q auctionv1.QueryClient, tiers []string) (
 	}
 	a := &Auction{Tiers: tierBooks(demands, sold, tiers), Next: under.NextAt, Cleared: over.Cleared}
 	if under.Progress != nil {
-		a.Clearing, a.Closes = under.Progress.Number, under.Progress.ClosesAt
+		a.Clearing, a.Closes, a.Sealed = under.Progress.Number, under.Progress.ClosesAt, under.Progress.RevealsUntil != 0
 	}
 	return a, nil
 }
@@ -94,7 +95,7 @@ func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []st
 			b := of(l.Tier)
 			b.Sellers++
 			b.Offered += l.Units
-			b.Ask = min(cmp.Or(b.Ask, l.Ask), l.Ask)
+			b.Ask = min(cmp.Or(b.Ask, l.Ask), cmp.Or(l.Ask, b.Ask)) // 0: sealed
 		}
 	}
 	return slices.DeleteFunc(books, func(b TierBook) bool { return b.Orders+b.Sellers == 0 })
@@ -127,7 +128,7 @@ func Clear(ctx context.Context, node grpc.ClientConn) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Clearing == nil || r.Progress.Closed {
+	if r.Clearing == nil || r.Progress.Closed || r.Progress.RevealsUntil != 0 {
 		return nil, ErrNoClearing
 	}
 	b, rules, err := wire.BookOf(r.Clearing)

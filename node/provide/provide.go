@@ -51,12 +51,14 @@ type provider struct {
 	loads   *tasks.Set // fetching and loading orders
 	sends   *tasks.Set // showing forced draws, and asking for units
 	player  *disputer.Player
-	idle    map[canon.Hash]int64 // protocol time since when an order has given us nothing, ms
-	lots    []auctionv1.Lot      // on sale at auctions
-	refused atomic.Int32         // how often in a row the chain did not take its lots
-	unsold  atomic.Bool          // it sells none, and the chain knows
-	sellAt  int64                // protocol time of the next look at them, ms
-	speed   atomic.Uint64        // FLOP per second of the last segment that was computed here; 0: none yet
+	idle    map[canon.Hash]int64             // protocol time since when an order has given us nothing, ms
+	lots    []auctionv1.Lot                  // on sale at auctions
+	refused atomic.Int32                     // how often in a row the chain did not take its lots
+	unsold  atomic.Bool                      // it sells none, and the chain knows
+	sealed  atomic.Pointer[auctionv1.Params] // the rules, if by them bids are sealed
+	bidIn   atomic.Uint64                    // the last clearing in which it has tried to bid
+	sellAt  int64                            // protocol time of the next look at them, ms
+	speed   atomic.Uint64                    // FLOP per second of the last segment that was computed here; 0: none yet
 }
 
 // Run provides until ctx is done.

@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/leases"
+	"github.com/tally-network/tally/node/seals"
 )
 
 // sellPause is the protocol time, in ms, between two looks at what is on sale. A refusal costs a fee, so each doubles
@@ -27,6 +28,9 @@ func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease
 	busy := slices.ContainsFunc(live, func(l leases.Lease) bool {
 		return l.Order.Conditions.Auction && l.Phase == job.Active && slices.ContainsFunc(l.Providers, func(x job.Party) bool { return x.Account == p.env.Account.Address })
 	})
+	if p.sealed.Load() != nil {
+		p.sends.Start(ctx, "bid at auctions", func(ctx context.Context) error { return p.bid(ctx, b.Time, busy) })
+	}
 	if p.unsold.Load() || busy || b.Time < p.sellAt {
 		return
 	}
@@ -36,27 +40,89 @@ func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease
 
 // restock offers the lots of the settings, unless the chain has them on sale.
 func (p *provider) restock(ctx context.Context) error {
-	me := p.env.Account.Address
-	r, err := auctionv1.NewQueryClient(p.env.Chain.Conn).Capacity(ctx, &auctionv1.QueryCapacityRequest{Provider: me})
+	me, q := p.env.Account.Address, auctionv1.NewQueryClient(p.env.Chain.Conn)
+	lots, err := p.forSale(ctx, q)
+	if err != nil {
+		return err
+	}
+	r, err := q.Capacity(ctx, &auctionv1.QueryCapacityRequest{Provider: me})
 	if err != nil {
 		return fmt.Errorf("ask what is on sale: %w", err)
 	}
-	if as := slices.Equal(r.Capacity.Lots, p.lots) && r.Capacity.Ends == 0; as || r.Stands {
-		p.unsold.Store(as && len(p.lots) == 0)
+	if as := slices.Equal(r.Capacity.Lots, lots) && r.Capacity.Ends == 0; as || r.Stands {
+		p.unsold.Store(as && len(lots) == 0)
 		return nil
 	}
-	if err := p.env.Send(ctx, &auctionv1.MsgSell{Provider: me, Lots: p.lots}); err != nil {
+	if err := p.env.Send(ctx, &auctionv1.MsgSell{Provider: me, Lots: lots}); err != nil {
 		p.refused.Add(1)
 		return fmt.Errorf("offer capacity at auctions: %w", err)
 	}
 	p.refused.Store(0)
-	if len(p.lots) == 0 {
+	if len(lots) == 0 {
 		return nil
 	}
 	var texts []string
 	for _, l := range p.lots {
 		texts = append(texts, wire.LotText(l))
 	}
+	if p.sealed.Load() != nil {
+		texts = append(texts, "whose price is secret")
+	}
 	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "capacity at auctions: " + strings.Join(texts, ", ")})
+	return nil
+}
+
+// forSale returns the lots of the settings as they are put on sale: where bids are sealed, their prices are told to nobody.
+func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auctionv1.Lot, error) {
+	r, err := q.Params(ctx, &auctionv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the rules of auctions: %w", err)
+	}
+	if !wire.Sealed(&r.Params) || len(p.lots) == 0 {
+		p.sealed.Store(nil)
+		return p.lots, nil
+	}
+	p.sealed.Store(&r.Params)
+	lots := slices.Clone(p.lots)
+	for i := range lots {
+		lots[i].Ask = 0
+	}
+	return lots, nil
+}
+
+// bid seals an ask in the clearing under way, or reveals the one that was sealed. Of several lots each has its turn.
+func (p *provider) bid(ctx context.Context, now int64, busy bool) error {
+	me, rules := p.env.Account.Address, p.sealed.Load()
+	r, err := auctionv1.NewQueryClient(p.env.Chain.Conn).Seal(ctx, &auctionv1.QuerySealRequest{Bidder: me})
+	if err != nil || rules == nil {
+		return err
+	}
+	switch seals.Due(r, now) {
+	case seals.Reveal:
+		m, err := p.env.Seals.Open(r.Progress.Number, r.Seal)
+		if err != nil {
+			return err
+		}
+		return p.env.Send(ctx, m)
+	case seals.Seal:
+		able := slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return l.Units < rules.LotUnits })
+		n := r.Progress.Number
+		if busy || p.bidIn.Swap(n) == n {
+			return nil
+		}
+		if len(able) == 0 {
+			return fmt.Errorf("clearing %d takes lots of %d GFLOP, and none on sale has as many: offer one with --sell TIER:%d@PRICE", n, rules.LotUnits, rules.LotUnits)
+		}
+		l := able[n%uint64(len(able))]
+		m, err := p.env.Seals.Seal(p.env.Chain.ChainID, me, n, "", l.Tier, l.Ask)
+		if err != nil {
+			return err
+		}
+		if err := p.env.Send(ctx, m); err != nil {
+			return fmt.Errorf("seal an ask, which takes a deposit of %d utally: %w", rules.Deposit, err)
+		}
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("capacity at clearing %d, by a sealed ask: %s", n, wire.LotText(l))})
+		return p.env.Seals.Clean(n)
+	}
 	return nil
 }

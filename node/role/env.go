@@ -8,6 +8,7 @@
 //	Jobs    orders that are loaded to compute node/jobs
 //	States  states by their roots             node/states
 //	Notes   what saves work after a restart   node/notes
+//	Seals   what opens sealed bids            node/seals
 //
 // Invariant: roles are reconcilers. On every block ([Env.EachBlock]) a role asks the chain how its
 // leases stand, compares with what it has done, and does what is missing, in tasks
@@ -33,6 +34,7 @@ import (
 	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/notes"
 	"github.com/tally-network/tally/node/peers"
+	"github.com/tally-network/tally/node/seals"
 	"github.com/tally-network/tally/node/states"
 	"github.com/tally-network/tally/node/tasks"
 	"github.com/tally-network/tally/p2p"
@@ -43,6 +45,7 @@ import (
 type Parts struct {
 	Name        string // for people: "provider-2"
 	Dir         string // where the role keeps notes of its own
+	Seals       seals.Dir
 	Chain       *client.Client
 	Account     *client.Account
 	Host        *p2p.Host
@@ -77,13 +80,14 @@ type Env struct {
 	Jobs   *jobs.Cache
 	States *states.Holder
 	Notes  notes.Dir
+	Seals  seals.Dir
 }
 
 // New puts an Env together.
 func New(p Parts) *Env {
 	e := &Env{
 		Recorder: &events.Recorder{Name: p.Name, Log: p.Log, Observe: p.Observe},
-		Chain:    p.Chain, Account: p.Account, Host: p.Host, Keys: p.Keys, Store: p.Store, Notes: notes.Dir(p.Dir),
+		Chain:    p.Chain, Account: p.Account, Host: p.Host, Keys: p.Keys, Store: p.Store, Notes: notes.Dir(p.Dir), Seals: p.Seals,
 	}
 	if p.Host != nil {
 		p.Host.ServeLinks()

@@ -125,3 +125,113 @@ func TestOrdersOfNothingPayNothing(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// Who copies another's commitment bids what it does not know, cannot reveal it, and pays for it.
+func TestCopiedCommitmentIsUseless(t *testing.T) {
+	c, orders := rooms(t, sealedBy("sbba"))
+	n, p1 := number(t, c), chaintest.Named("p1")
+	honest, later := askOf("p0", 1000), bidFor(orders[0], 9000)
+	copied := askOf("p1", 1000).seal(n)
+	copied.Commitment = honest.commitment(n)
+	c.Queue(honest.who, honest.seal(n))
+	c.Queue(p1, copied)
+	forOther := bidFor(orders[1], 9000).seal(n) // one's own, for another order
+	forOther.Commitment = later.commitment(n)
+	c.Queue(consumer, forOther)
+	again := later.seal(n) // one's own, of another clearing
+	again.Commitment = later.commitment(n + 1)
+	c.Queue(consumer, again)
+	all(t, c.NextBlock(time.Second))
+	c.NextBlock(window)
+	c.Deliver(honest.who, honest.reveal(n))
+	c.Refuse(auction.ErrSeal, p1, askOf("p1", 1000).reveal(n))
+	theirs := honest.reveal(n)
+	theirs.Bidder = p1.String()
+	c.Refuse(auction.ErrSeal, p1, theirs)
+	c.Refuse(auction.ErrSeal, consumer, bidFor(orders[1], 9000).reveal(n))
+	c.Refuse(auction.ErrSeal, consumer, later.reveal(n))
+	c.NextBlock(reveal)
+	if p := clearing(t, c).Progress; p.Burnt != 3*tally || p.Revealed != 1 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// A price beyond what an order has locked counts as that, and one below what a lot names as that: nobody pays or earns otherwise.
+func TestRevealsKeepTheBounds(t *testing.T) {
+	c, orders := rooms(t, sealedBy("mcafee"))
+	for _, name := range []string{"p0", "p1", "q0"} {
+		c.Deliver(chaintest.Named(name), sell(name, lot(50, 4000)))
+	}
+	r, _ := play(t, c, []bid{askOf("p0", 1), askOf("p1", 1), askOf("q0", 1), bidFor(orders[0], 1<<40), bidFor(orders[1], 1<<39), bidFor(orders[2], 1<<38)})
+	if r.Leased != 2 || r.Tiers[2].Low != 4000 {
+		t.Errorf("%+v", r)
+	}
+	for _, o := range orders {
+		if p := posting(t, c, o); p.Status == marketv1.STATUS_LEASED && p.Price > o.Conditions.MaxPrice {
+			t.Errorf("order %d costs %d of %d", o.Nonce, p.Price, o.Conditions.MaxPrice)
+		}
+	}
+}
+
+// Who is last to reveal does not know the chance: it comes from a later block, even if that is the block's own proposer.
+func TestChanceComesAfterReveals(t *testing.T) {
+	c, orders := rooms(t, sealedBy("sbba"))
+	n, bids := number(t, c), bidsOf(orders)
+	for _, b := range bids {
+		c.Queue(b.who, b.seal(n))
+	}
+	all(t, c.NextBlock(time.Second))
+	c.NextBlock(window)
+	for _, b := range bids {
+		c.Queue(b.who, b.reveal(n))
+	}
+	last := all(t, c.NextBlock(time.Second))
+	r := clearing(t, c)
+	if known := valueOf(t, c); len(r.Clearing.Seed) != 0 || r.Progress.Closed || r.Progress.RevealedAt == 0 || known == "" {
+		t.Fatalf("%+v has chance in the block of the last reveal, %d", r.Progress, len(last.TxResults))
+	}
+	known := valueOf(t, c)
+	c.NextBlock(time.Second) // of no transactions: the clearing alone asks for a value
+	if r = clearing(t, c); string(r.Clearing.Seed) == known || string(r.Clearing.Seed) != valueOf(t, c) {
+		t.Errorf("the chance is %x, %x was known", r.Clearing.Seed, known)
+	}
+}
+
+func valueOf(t *testing.T, c *chaintest.Chain) string {
+	t.Helper()
+	v, _, err := c.Beacon.Value(c.Ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(v[:])
+}
+
+// A seller that takes its stake out after its reveal is not sold, and the order that it would have got loses a clearing at most.
+func TestSealedSellersWithoutStake(t *testing.T) {
+	for _, after := range []bool{false, true} { // the reveals are over
+		c, orders := rooms(t, sealedBy("exponential", func(p *auctionv1.Params) { p.Epsilon = 100_000 }))
+		n, bids := number(t, c), bidsOf(orders)
+		p0 := bids[0].who
+		for _, b := range bids {
+			c.Queue(b.who, b.seal(n))
+		}
+		all(t, c.NextBlock(time.Second))
+		c.NextBlock(window)
+		leave := &providerv1.MsgWithdraw{Account: p0.String(), Amount: 1000 * tally}
+		for i, b := range bids {
+			if c.Queue(b.who, b.reveal(n)); i == 0 && !after {
+				c.Queue(p0, leave)
+			}
+		}
+		all(t, c.NextBlock(time.Second))
+		if after {
+			c.Queue(p0, leave)
+		}
+		all(t, c.NextBlock(time.Second))
+		c.NextBlock(time.Second)
+		q, err := auctionv1.NewQueryClient(c).Cleared(t.Context(), &auctionv1.QueryClearedRequest{})
+		if err != nil || q.Cleared[0].Number != n || q.Cleared[0].Leased != 2 || after != (q.Cleared[0].Sellers == 3) {
+			t.Errorf("after: %v, %+v, %v", after, q, err)
+		}
+	}
+}

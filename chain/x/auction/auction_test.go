@@ -349,7 +349,7 @@ func TestSellRefuses(t *testing.T) {
 		"a validator":    {"v0", sell("v0", lot(1, 1)), "is no provider", auction.ErrCapacity},
 		"nothing":        {"p0", sell("p0"), "sells nothing", auction.ErrCapacity},
 		"no units":       {"p0", sell("p0", lot(0, 1)), "0 units", auction.ErrCapacity},
-		"for nothing":    {"p0", sell("p0", lot(1, 0)), "at 0 utally", auction.ErrCapacity},
+		"for too much":   {"p0", sell("p0", lot(1, 1<<41)), "utally", auction.ErrCapacity},
 		"too many":       {"p0", sell("p0", lot(1<<41, 1)), "units", auction.ErrCapacity},
 		"twice":          {"p0", sell("p0", lot(1, 1), lot(2, 2)), "each once", auction.ErrCapacity},
 		"no tier":        {"p0", sell("p0", auctionv1.Lot{Tier: "S", Units: 1, Ask: 1}), "its tiers are A, B, C", auction.ErrCapacity},
@@ -412,7 +412,7 @@ func TestAuctionsSurviveAnExport(t *testing.T) {
 		t.Fatalf("%+v, %v, %v", out, err, auction.ValidateGenesis(out))
 	}
 	ctx, svc, cdc := chaintest.Store(t)
-	again := auction.NewKeeper(cdc, svc, nil, nil)
+	again := auction.NewKeeper(cdc, svc, auction.Needs{})
 	if err := again.InitGenesis(ctx, out); err != nil {
 		t.Fatal(err)
 	}
@@ -426,7 +426,7 @@ func TestAuctionsSurviveAnExport(t *testing.T) {
 		"fee":            func(g *auctionv1.GenesisState) { g.Demands[0].Fee = g.Demands[0].Budget + 1 },
 		"capacity twice": func(g *auctionv1.GenesisState) { g.Capacities = append(g.Capacities, g.Capacities[0]) },
 		"no lots":        func(g *auctionv1.GenesisState) { g.Capacities[0].Lots = nil },
-		"rule":           func(g *auctionv1.GenesisState) { g.Params.Rule = "sbba" },
+		"rule":           func(g *auctionv1.GenesisState) { g.Params.Rule = "literal" },
 		"cleared":        func(g *auctionv1.GenesisState) { g.Cleared = []auctionv1.Cleared{{Number: 99}} },
 	} {
 		g, err := c.Auction.ExportGenesis(c.Ctx())

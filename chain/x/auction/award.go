@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/demand"
+	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -29,15 +30,11 @@ func (k *Keeper) award(ctx context.Context, p *auctionv1.Progress, market Market
 	if err != nil {
 		return err
 	}
-	b, rules, err := wire.BookOf(&c)
-	if err != nil {
-		return err
-	}
 	best, _, err := wire.ClaimOf(p)
 	if err != nil {
 		return err
 	}
-	out, _, err := auction.Clear(b, rules, best.Measure)
+	out, err := wire.OutcomeOf(&c, best.Measure)
 	if err != nil {
 		return err
 	}
@@ -89,14 +86,18 @@ type failure struct {
 }
 
 // lease begins the lease of one trade, or says why not.
-func (k *Keeper) lease(ctx context.Context, lend lender, c *auctionv1.Clearing, t *auction.Trade, order canon.Hash) *failure {
+func (k *Keeper) lease(ctx context.Context, lend Lender, c *auctionv1.Clearing, t *auction.Trade, order canon.Hash) *failure {
 	var f failure
 	f.why = module.Attempt(ctx, func(ctx context.Context) error {
 		sellers, missing, err := k.sold(ctx, c, t)
 		if f.missing = missing; err != nil {
 			return err
 		}
-		able, err := lend(ctx, order, sellers, c.Params.FeeBps)
+		rates, err := pays(t, c.Demands[t.Task].Units, c.Params.Balance)
+		if err != nil {
+			return err
+		}
+		able, err := lend(ctx, order, sellers, c.Params.FeeBps, rates)
 		if f.missing = nil; !able {
 			f.missing = t.Fills
 		}
@@ -168,5 +169,10 @@ func (k *Keeper) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Tra
 	return out, missing, nil
 }
 
-// lender is what the market begins leases by.
-type lender = func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32) (able bool, err error)
+// Lender is what the market begins leases by.
+type Lender = func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32, pays job.Rates) (able bool, err error)
+
+// pays are the rates that an order pays: those that its sellers get, unless the rule leaves a surplus.
+func pays(t *auction.Trade, units, balance uint64) (job.Rates, error) {
+	return demand.Rates(max(t.Price, t.Due[t.Fills[0].Kind])/units, balance)
+}

@@ -29,8 +29,8 @@ func CheckCapacity(c *auctionv1.Capacity) error {
 		switch {
 		case l.Tier == "" || i > 0 && l.Tier <= c.Lots[i-1].Tier:
 			return errorsmod.Wrapf(ErrCapacity, "lot %d is of tier %.40q: name tiers in byte order, each once", i, l.Tier)
-		case l.Units < 1 || l.Units > auction.MaxUnits || l.Ask < 1 || l.Ask > auction.MaxAsk:
-			return errorsmod.Wrapf(ErrCapacity, "%d units of tier %s at %d utally: both from 1 to %d", l.Units, l.Tier, l.Ask, uint64(auction.MaxUnits))
+		case l.Units < 1 || l.Units > auction.MaxUnits || l.Ask > auction.MaxAsk:
+			return errorsmod.Wrapf(ErrCapacity, "%d units of tier %s at %d utally: want 1 to %d units, for at most as many utally, or for 0 if the ask is sealed", l.Units, l.Tier, l.Ask, uint64(auction.MaxUnits))
 		}
 	}
 	return nil
@@ -109,7 +109,9 @@ func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots
 // replace stores what a provider sells, with its indexes; nothing to sell is not stored.
 func (k *Keeper) replace(ctx context.Context, account sdk.AccAddress, before, after *auctionv1.Capacity) (err error) {
 	for _, l := range before.Lots {
-		err = errors.Join(err, k.asks.Remove(ctx, collections.Join3(l.Tier, l.Ask, account)))
+		if l.Ask > 0 { // others are in no clearing with open bids
+			err = errors.Join(err, k.asks.Remove(ctx, collections.Join3(l.Tier, l.Ask, account)))
+		}
 	}
 	if before.Ends != 0 {
 		err = errors.Join(err, k.ends.Remove(ctx, collections.Join(before.Ends, account)))
@@ -118,7 +120,9 @@ func (k *Keeper) replace(ctx context.Context, account sdk.AccAddress, before, af
 		return errors.Join(err, k.capacities.Remove(ctx, account))
 	}
 	for _, l := range after.Lots {
-		err = errors.Join(err, k.asks.Set(ctx, collections.Join3(l.Tier, l.Ask, account)))
+		if l.Ask > 0 {
+			err = errors.Join(err, k.asks.Set(ctx, collections.Join3(l.Tier, l.Ask, account)))
+		}
 	}
 	if after.Ends != 0 {
 		err = errors.Join(err, k.ends.Set(ctx, collections.Join(after.Ends, account)))
@@ -178,7 +182,10 @@ func (k *Keeper) Enter(ctx context.Context, number uint64, o *job.Order) error {
 	if err != nil {
 		return errorsmod.Wrap(ErrDemand, err.Error())
 	}
-	if least := 2 * (params.PeriodMs + params.WindowMs); o.Conditions.Expires < least {
+	if err := suits(&params, d.Units); err != nil {
+		return err
+	}
+	if least := 2 * (params.PeriodMs + lasts(&params)); o.Conditions.Expires < least {
 		return errorsmod.Wrapf(ErrDemand, "the order waits for %d ms: let it wait for %d at least, so that it is there when a clearing ends", o.Conditions.Expires, least)
 	}
 	id := o.ID()

@@ -36,7 +36,7 @@ func (k *Keeper) EndBlock(ctx context.Context, market Market) error {
 	}
 	// A clearing that cannot go on stops no block. Its bids stand for the next one.
 	p, _, reading := k.underWay(ctx)
-	return errors.Join(reading, k.clearing.Remove(ctx), k.progress.Remove(ctx), k.rest(ctx), k.obstacle(ctx, p.Number, "", err))
+	return errors.Join(reading, sealing{k}.giveBack(ctx), k.clearing.Remove(ctx), k.progress.Remove(ctx), k.rest(ctx), k.obstacle(ctx, p.Number, "", err))
 }
 
 // rest lets a period pass before the next clearing.
@@ -56,6 +56,8 @@ func (k *Keeper) clear(ctx context.Context, market Market) error {
 		return err
 	case !under:
 		return k.openClearing(ctx, market)
+	case p.RevealsUntil != 0 && !p.Closed:
+		return sealing{k}.unseal(ctx, &p)
 	case !p.Closed && module.Now(ctx) >= p.ClosesAt:
 		return k.closeClearing(ctx, &p)
 	case p.Closed:
@@ -70,17 +72,17 @@ func (k *Keeper) openClearing(ctx context.Context, market Market) error {
 	if err != nil || module.Now(ctx) < after {
 		return err
 	}
-	if some, err := module.First(ctx, k.asks, nil, 1); err != nil || len(some) == 0 {
+	params, err := k.rules.Get(ctx)
+	if err != nil {
 		return err
 	}
-	if some, err := k.anyDemand(ctx); err != nil || !some {
+	if some, err := k.anyLot(ctx, &params); err != nil || !some {
+		return err
+	}
+	if some, err := anyOf(ctx, k.demands); err != nil || !some {
 		return err
 	}
 	if err := k.rest(ctx); err != nil { // whatever comes of it: looking at all bids takes time
-		return err
-	}
-	params, err := k.rules.Get(ctx)
-	if err != nil {
 		return err
 	}
 	registry, err := k.registry.Params(ctx)
@@ -92,6 +94,9 @@ func (k *Keeper) openClearing(ctx context.Context, market Market) error {
 	tiers := registry.Tiers[max(len(registry.Tiers)-auction.Kinds, 0):] // the slowest, if there are more
 	for _, t := range tiers {
 		c.Tiers = append(c.Tiers, t.Label)
+	}
+	if wire.Sealed(&params) {
+		return sealing{k}.open(ctx, &c)
 	}
 	referees, err := market.Referees(ctx)
 	if err != nil {
@@ -123,9 +128,18 @@ func (k *Keeper) openClearing(ctx context.Context, market Market) error {
 	})
 }
 
-// anyDemand reports whether an order waits.
-func (k *Keeper) anyDemand(ctx context.Context) (some bool, err error) {
-	err = k.demands.Walk(ctx, nil, func(uint64, auctionv1.Demand) (bool, error) {
+// anyLot reports whether something is on sale by the rules.
+func (k *Keeper) anyLot(ctx context.Context, params *auctionv1.Params) (bool, error) {
+	if wire.Sealed(params) {
+		return anyOf(ctx, k.capacities)
+	}
+	some, err := module.First(ctx, k.asks, nil, 1)
+	return len(some) > 0, err
+}
+
+// anyOf reports whether something is stored.
+func anyOf[K, V any](ctx context.Context, m collections.Map[K, V]) (some bool, err error) {
+	err = m.Walk(ctx, nil, func(K, V) (bool, error) {
 		some = true
 		return true, nil
 	})
@@ -257,6 +271,8 @@ func (s msgServer) PostClearing(ctx context.Context, m *auctionv1.MsgPostClearin
 	switch {
 	case err != nil:
 		return nil, err
+	case under && p.RevealsUntil != 0:
+		return nil, errorsmod.Wrapf(ErrClearing, "clearing %d has sealed bids, from which one result follows: there is no certificate to post", p.Number)
 	case !under || p.Number != m.Clearing || p.Closed || module.Now(ctx) >= p.ClosesAt:
 		return nil, errorsmod.Wrapf(ErrClearing, "clearing %d takes no certificates: tally market --certificate finds the one that does", m.Clearing)
 	}
@@ -339,7 +355,7 @@ func (k *Keeper) endClearing(ctx context.Context, p *auctionv1.Progress, c *auct
 		}
 	}
 	r := clearedOf(p, c, out)
-	r.ClosedAt = module.Now(ctx)
+	r.ClosedAt, r.Withheld, r.Burnt = module.Now(ctx), p.SealedDemands+p.SealedLots-p.Revealed, p.Burnt
 	err := errors.Join(k.clearing.Remove(ctx), k.progress.Remove(ctx), k.cleared.Set(ctx, r.Number, r))
 	if r.Number > maxCleared {
 		err = errors.Join(err, k.cleared.Remove(ctx, r.Number-maxCleared))

@@ -8,4 +8,5 @@ var (
 	ErrDemand      = errorsmod.Register(Name, 3, "unusable demand")
 	ErrClearing    = errorsmod.Register(Name, 4, "the clearing under way")
 	ErrCertificate = errorsmod.Register(Name, 5, "the certificate is not taken")
+	ErrSeal        = errorsmod.Register(Name, 6, "unusable sealed bid")
 )

@@ -45,6 +45,14 @@ func ValidateGenesis(g *auctionv1.GenesisState) error {
 			return fmt.Errorf("auction genesis: capacity of %q with %d lots: want some lots of each provider, by account", c.Provider, len(c.Lots))
 		}
 	}
+	for _, x := range g.Seals {
+		if _, _, err := bidder(x.Bidder, x.Order); err != nil {
+			return fmt.Errorf("auction genesis: a sealed bid: %w", err)
+		}
+		if x.Deposit < 1 || x.Deposit > maxDeposit {
+			return fmt.Errorf("auction genesis: %s gets %d utally back for a sealed bid, want 1 to %d", x.Bidder, x.Deposit, maxDeposit)
+		}
+	}
 	next := max(g.Next, 1)
 	for i, c := range g.Cleared {
 		if len(g.Cleared) > maxCleared || c.Number >= next || i > 0 && c.Number <= g.Cleared[i-1].Number {
@@ -54,7 +62,7 @@ func ValidateGenesis(g *auctionv1.GenesisState) error {
 	return nil
 }
 
-// InitGenesis stores a state. A clearing that was under way begins anew, when it is due.
+// InitGenesis stores a state. A clearing that was under way begins anew, when it is due; its sealed bids get their deposits back.
 func (k *Keeper) InitGenesis(ctx context.Context, g *auctionv1.GenesisState) error {
 	err := errors.Join(k.rules.Init(ctx, g.Params, g.Authority), k.next.Set(ctx, max(g.Next, 1)))
 	for i := range g.Capacities {
@@ -70,13 +78,16 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *auctionv1.GenesisState) err
 		d.Clearing = 0
 		err = errors.Join(err, k.demands.Set(ctx, d.Number, d))
 	}
+	for i := range g.Seals {
+		err = errors.Join(err, sealing{k}.refund(ctx, &g.Seals[i]))
+	}
 	for _, c := range g.Cleared {
 		err = errors.Join(err, k.cleared.Set(ctx, c.Number, c))
 	}
 	return err
 }
 
-// ExportGenesis is the inverse of InitGenesis.
+// ExportGenesis is the inverse of InitGenesis, but for deposits of sealed bids.
 func (k *Keeper) ExportGenesis(ctx context.Context) (*auctionv1.GenesisState, error) {
 	g := &auctionv1.GenesisState{}
 	var err error
@@ -104,11 +115,17 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*auctionv1.GenesisState, er
 		g.Cleared = append(g.Cleared, c)
 		return false, nil
 	})
-	return g, errors.Join(sold, wanted, over)
+	held := k.seals.Walk(ctx, nil, func(_ sealed, x auctionv1.Seal) (bool, error) {
+		if x.Deposit > 0 {
+			g.Seals = append(g.Seals, x)
+		}
+		return false, nil
+	})
+	return g, errors.Join(sold, wanted, over, held)
 }
 
 // Invariant: every open order that asks for auctions has one demand and nothing else has; indexes name each lot and each end
-// once; a clearing under way has both its parts.
+// once; a clearing under way has both its parts, and the deposits of its sealed bids are held.
 func (k *Keeper) Invariant(ctx context.Context, market Market) error {
 	lots, ends := 0, 0
 	err := k.capacities.Walk(ctx, nil, func(account sdk.AccAddress, c auctionv1.Capacity) (bool, error) {
@@ -116,6 +133,9 @@ func (k *Keeper) Invariant(ctx context.Context, market Market) error {
 			return true, errors.Join(err, fmt.Errorf("the capacity of %s is stored as that of %s, with %d lots", account, c.Provider, len(c.Lots)))
 		}
 		for _, l := range c.Lots {
+			if l.Ask == 0 {
+				continue
+			}
 			lots++
 			if in, err := k.asks.Has(ctx, collections.Join3(l.Tier, l.Ask, account)); err != nil || !in {
 				return true, errors.Join(err, fmt.Errorf("%s sells tier %s at %d, and is not indexed so", account, l.Tier, l.Ask))
@@ -140,7 +160,7 @@ func (k *Keeper) Invariant(ctx context.Context, market Market) error {
 	if also == nil && len(due) != ends {
 		also = fmt.Errorf("%d capacities end, and %d are indexed", ends, len(due))
 	}
-	return errors.Join(err, also, k.checkDemands(ctx, market), k.checkClearing(ctx))
+	return errors.Join(err, also, k.checkDemands(ctx, market), k.checkClearing(ctx), sealing{k}.checkSeals(ctx))
 }
 
 func (k *Keeper) checkDemands(ctx context.Context, market Market) error {

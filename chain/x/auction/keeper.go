@@ -7,8 +7,12 @@
 //
 // What wins follows from the bids and one measure. So the measure alone is kept, and each block makes the outcome anew.
 //
+// Rules for single units take sealed bids. Until the clearing closes, who takes part commits to a price and deposits something.
+// Then all reveal. The chance in the rule follows from the beacon's value of a later block.
+//
 // Invariants: every open order that asks for auctions has one demand, and no other has; what is sold is taken off; a
-// clearing is stored as long as it is under way. No money is here: x/market has it in escrow.
+// clearing is stored as long as it is under way. The module's account holds the deposits of sealed bids that are not
+// revealed, and nothing else: prices are in the escrow of x/market.
 //
 // Call [NewKeeper] and [NewModule].
 //
@@ -36,10 +40,16 @@ const Name = "auction"
 // ask is a key of the index of lots: the cheapest of a tier come first.
 type ask = collections.Triple[string, uint64, sdk.AccAddress]
 
+// sealed is a key of sealed bids: the id of an order, empty for an ask, and who bids.
+type sealed = collections.Pair[[]byte, sdk.AccAddress]
+
 // Keeper holds what is bid, and the clearing under way.
 type Keeper struct {
+	bank     Bank
+	burner   Burner
 	registry Registry
 	leases   Leases
+	beacon   Beacon
 
 	rules      module.Rules[auctionv1.Params]
 	capacities collections.Map[sdk.AccAddress, auctionv1.Capacity]
@@ -53,13 +63,14 @@ type Keeper struct {
 	next     collections.Sequence     // number of the next clearing
 	after    collections.Item[int64]  // protocol time before which none begins
 	cursor   collections.Item[uint64] // number of the order from which the next one takes demands
+	seals    collections.Map[sealed, auctionv1.Seal]
 }
 
 // NewKeeper returns a keeper over the given store.
-func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, r Registry, l Leases) *Keeper {
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, n Needs) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
-		registry: r, leases: l,
+		bank: n.Bank, burner: n.Burner, registry: n.Registry, leases: n.Leases, beacon: n.Beacon,
 
 		rules:      module.RulesOf(sb, 0, 1, codec.CollValue[auctionv1.Params](cdc), func(_, p auctionv1.Params) error { return CheckParams(p) }),
 		capacities: collections.NewMap(sb, collections.NewPrefix(2), "capacities", sdk.AccAddressKey, codec.CollValue[auctionv1.Capacity](cdc)),
@@ -73,6 +84,8 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, r Registry, l Le
 		next:     collections.NewSequence(sb, collections.NewPrefix(9), "next_clearing"),
 		after:    collections.NewItem(sb, collections.NewPrefix(10), "clearing_after", collections.Int64Value),
 		cursor:   collections.NewItem(sb, collections.NewPrefix(11), "clearing_cursor", collections.Uint64Value),
+		seals: collections.NewMap(sb, collections.NewPrefix(12), "seals", collections.PairKeyCodec(collections.BytesKey, sdk.AccAddressKey),
+			codec.CollValue[auctionv1.Seal](cdc)),
 	}
 	module.Seal(sb)
 	return k

@@ -10,6 +10,32 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
+// Needs is what auctions need of others.
+type Needs struct {
+	Bank     Bank
+	Burner   Burner
+	Registry Registry
+	Leases   Leases
+	Beacon   Beacon
+}
+
+// Bank holds the deposits of sealed bids.
+type Bank interface {
+	GetBalance(ctx context.Context, account sdk.AccAddress, denom string) sdk.Coin
+	SendCoinsFromAccountToModule(ctx context.Context, from sdk.AccAddress, to string, coins sdk.Coins) error
+	SendCoinsFromModuleToAccount(ctx context.Context, from string, to sdk.AccAddress, coins sdk.Coins) error
+}
+
+// Burner destroys tokens of a module's account.
+type Burner interface {
+	Burn(ctx context.Context, from string, amount uint64) error
+}
+
+// Beacon gives what draws follow from, and says whether this block gave it.
+type Beacon interface {
+	Value(ctx context.Context) (value canon.Hash, fresh bool, err error)
+}
+
 // Registry knows the peers.
 type Registry interface {
 	Params(ctx context.Context) (providerv1.Params, error)
@@ -28,8 +54,11 @@ type Leases interface {
 type Market interface {
 	// Lends returns what a block begins leases by. lend begins that of an open order, with these providers at their
 	// prices, under the offer with the smallest fee, of at most so many bps; able is false if none of the providers can take a
-	// unit. room reports whether the block has time for another.
-	Lends(ctx context.Context) (lend func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32) (able bool, err error), room func() bool, err error)
+	// unit. What the order would cost at the rates that it pays, and does not cost, is burnt. room reports whether the block has
+	// time for another.
+	Lends(ctx context.Context) (lend Lender, room func() bool, err error)
+	// Posted returns the number of an order in the book, and who posted it.
+	Posted(ctx context.Context, order canon.Hash) (number uint64, consumer string, err error)
 	// Referees returns how many owners of active validators an order has beside the lead's, at most.
 	Referees(ctx context.Context) (int, error)
 	// Auctioned returns how many open orders ask for auctions, and whether the one of a number is this one, and does.

@@ -15,6 +15,7 @@ import (
 const (
 	DefaultPeriod = 30 * time.Second
 	DefaultWindow = 10 * time.Second
+	DefaultReveal = 10 * time.Second
 )
 
 // DefaultParams clear every half minute, and take certificates for ten seconds of it.
@@ -22,6 +23,7 @@ func DefaultParams() auctionv1.Params {
 	return auctionv1.Params{
 		PeriodMs: DefaultPeriod.Milliseconds(), WindowMs: DefaultWindow.Milliseconds(), Rule: auction.Midpoint.String(), AgeStep: 1_000, AgeMost: 10,
 		MaxDemands: 512, MaxLots: 512, FeeBps: 1_000, Balance: 4, DoubtBps: 1_000,
+		RevealMs: DefaultReveal.Milliseconds(), Deposit: 1_000_000, LotUnits: 1_000_000, Epsilon: 1_000, GridLeast: 50, GridStep: 50, GridCount: 1_024,
 	}
 }
 
@@ -33,6 +35,8 @@ const (
 	maxCritical = 256  // demands: each winner's price takes as many steps as there are
 	maxBalance  = 1 << 10
 	maxDoubt    = 10_000
+	minDeposit  = 10_000      // utally: what is not revealed takes a place
+	maxDeposit  = 100_000_000 // utally
 )
 
 // CheckParams returns an error that shows, with its numbers, what is wrong with the rules of auctions.
@@ -54,10 +58,32 @@ func CheckParams(p auctionv1.Params) error {
 	case p.DoubtBps > maxDoubt:
 		return fmt.Errorf("doubt_bps = %d, at most %d", p.DoubtBps, maxDoubt)
 	}
+	return checkSealed(p)
+}
+
+// checkSealed checks the rules of sealed bids. They are right even while bids are open: so a vote needs to set one rule alone.
+func checkSealed(p auctionv1.Params) error {
+	p.Rule = auction.Exponential.String()
+	if _, err := wire.ClearingRules(&p); err != nil {
+		return err
+	}
+	switch {
+	case p.RevealMs < 1 || p.RevealMs > p.PeriodMs:
+		return fmt.Errorf("sealed bids are revealed for %d ms: want 1 ≤ reveal_ms ≤ period_ms = %d", p.RevealMs, p.PeriodMs)
+	case p.Deposit < minDeposit || p.Deposit > maxDeposit:
+		return fmt.Errorf("deposit = %d utally, want %d to %d", p.Deposit, minDeposit, maxDeposit)
+	case p.LotUnits < 1 || p.LotUnits > auction.MaxUnits:
+		return fmt.Errorf("lot_units = %d, want 1 to %d", p.LotUnits, uint64(auction.MaxUnits))
+	case p.GridLeast < 1 || p.GridLeast > auction.MaxAsk || p.GridStep < 1 || p.GridStep > auction.MaxAsk:
+		return fmt.Errorf("prices from %d by %d utally: want both from 1 to %d", p.GridLeast, p.GridStep, uint64(auction.MaxAsk))
+	}
 	return nil
 }
 
-type msgServer struct{ *Keeper }
+type msgServer struct {
+	*Keeper
+	market Market
+}
 
 // UpdateParams replaces the rules of auctions. A clearing under way ends by those with which it began.
 func (s msgServer) UpdateParams(ctx context.Context, m *auctionv1.MsgUpdateParams) (*auctionv1.MsgUpdateParamsResponse, error) {

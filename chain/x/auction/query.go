@@ -64,6 +64,32 @@ func (q queryServer) Clearing(ctx context.Context, _ *auctionv1.QueryClearingReq
 	return &auctionv1.QueryClearingResponse{Clearing: &c, Progress: &p, NextAt: next}, err
 }
 
+func (q queryServer) Seals(ctx context.Context, r *auctionv1.QuerySealsRequest) (*auctionv1.QuerySealsResponse, error) {
+	all, page, err := query.CollectionPaginate(ctx, q.seals, r.Pagination,
+		func(_ sealed, s auctionv1.Seal) (auctionv1.Seal, error) { return s, nil })
+	return &auctionv1.QuerySealsResponse{Seals: all, Pagination: page}, err
+}
+
+func (q queryServer) Seal(ctx context.Context, r *auctionv1.QuerySealRequest) (*auctionv1.QuerySealResponse, error) {
+	_, key, err := bidder(r.Bidder, r.Order)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	next, err := orNone(q.after.Get(ctx))
+	if err != nil {
+		return nil, err
+	}
+	p, under, err := q.underWay(ctx)
+	if err != nil || !under {
+		return &auctionv1.QuerySealResponse{NextAt: next}, err
+	}
+	s, err := orNone(q.seals.Get(ctx, key))
+	if err != nil || s.Bidder == "" {
+		return &auctionv1.QuerySealResponse{Progress: &p, NextAt: next}, err
+	}
+	return &auctionv1.QuerySealResponse{Seal: &s, Progress: &p, NextAt: next}, nil
+}
+
 func (q queryServer) Cleared(ctx context.Context, r *auctionv1.QueryClearedRequest) (*auctionv1.QueryClearedResponse, error) {
 	all, next, err := query.CollectionPaginate(ctx, q.cleared, module.Newest(r.Pagination), func(_ uint64, c auctionv1.Cleared) (auctionv1.Cleared, error) { return c, nil })
 	return &auctionv1.QueryClearedResponse{Cleared: all, Pagination: next}, err

@@ -252,6 +252,7 @@ type bid struct {
 	fee      uint64 // bps
 	quote    job.Quote
 	bond     uint64 // behind a unit of the first round, and behind the lead
+	pays     uint64 // utally that the order pays at least; what providers, referees and fees do not get of it is burnt
 	deposit  uint64 // locked beside the maximum price, or beside this if there is none
 	team     members
 	misses   []match.Miss // of providers behind the offer, or for replicas behind all offers

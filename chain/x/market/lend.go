@@ -20,17 +20,27 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
+// lender begins the lease of an order, with providers, for a fee of at most so many bps, at rates that the order pays.
+type lender = func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32, pays job.Rates) (able bool, err error)
+
 // Lends returns what a block begins leases of auctions by. lend begins that of an open order, with these providers at
 // their prices, under the offer with the smallest fee, of at most so many bps. It is not able to if none of the providers
-// can take a unit. room reports whether the block has time for another.
-func (m Module) Lends(ctx context.Context) (lend func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32) (able bool, err error), room func() bool, err error) {
+// can take a unit. What the order would cost at the rates that it pays, and does not cost, is burnt. room reports whether the block
+// has time for another.
+func (m Module) Lends(ctx context.Context) (lend lender, room func() bool, err error) {
 	s, err := m.matcher.leadStock(ctx)
-	return func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32) (bool, error) {
-		return m.matcher.lend(ctx, &s, order, sellers, feeBps)
+	return func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32, pays job.Rates) (bool, error) {
+		return m.matcher.lend(ctx, &s, order, sellers, feeBps, pays)
 	}, func() bool { return s.work < maxWeighed }, err
 }
 
-func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []providerv1.Candidate, feeBps uint32) (able bool, err error) {
+// Posted returns the number of an order in the book, and who posted it.
+func (m Module) Posted(ctx context.Context, order canon.Hash) (number uint64, consumer string, err error) {
+	o, p, err := m.matcher.Order(ctx, order)
+	return p.Number, o.Consumer, err
+}
+
+func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []providerv1.Candidate, feeBps uint32, pays job.Rates) (able bool, err error) {
 	o, p, err := m.Order(ctx, id)
 	if err != nil {
 		return true, err
@@ -58,6 +68,11 @@ func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []pr
 	if err != nil {
 		return true, err
 	}
+	most, err := job.NewQuote(&o.Problem, &o.Conditions, pays, x.fee, s.rules.Tariff)
+	if err != nil {
+		return true, err
+	}
+	x.pays = most.Price
 	s.work += beginning * (len(t) + len(s.validators))
 	if err := m.begin(ctx, s, x, id, &o, p); err != nil {
 		return true, err

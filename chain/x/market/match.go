@@ -247,11 +247,16 @@ func (m matcher) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *j
 		return fmt.Errorf("the lease costs %d utally, %d are locked", quote.Price, p.Escrow-p.Deposit)
 	}
 	surplus := p.Escrow - p.Deposit - quote.Price
+	burnt := min(max(x.pays, quote.Price)-quote.Price, surplus)
+	surplus -= burnt
+	if err := m.burner.Burn(ctx, Name, burnt); err != nil {
+		return err
+	}
 	if err := m.send(ctx, o.Consumer, surplus); err != nil {
 		return err
 	}
 	after := p
-	after.Status, after.Escrow, after.Validator, after.Price = marketv1.STATUS_LEASED, p.Escrow-surplus, x.Validator, quote.Price
+	after.Status, after.Escrow, after.Validator, after.Price = marketv1.STATUS_LEASED, p.Escrow-surplus-burnt, x.Validator, quote.Price
 	if err := m.put(ctx, id, p, after); err != nil {
 		return err
 	}

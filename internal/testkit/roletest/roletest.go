@@ -25,6 +25,7 @@ import (
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/seals"
 	"github.com/tally-network/tally/node/states"
 	"github.com/tally-network/tally/p2p"
 	"github.com/tally-network/tally/store"
@@ -45,7 +46,7 @@ func New(t testing.TB, account string) (*role.Env, *ledger.Ledger) {
 	n := ledger.Start(t)
 	vrf := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	return role.New(role.Parts{
-		Name: "test", Dir: dir, Chain: n.Client, Account: &client.Account{Address: account}, Store: s, Exec: cpu.New(1),
+		Name: "test", Dir: dir, Seals: seals.In(dir), Chain: n.Client, Account: &client.Account{Address: account}, Store: s, Exec: cpu.New(1),
 		Keys: role.Keys{Peer: vrf, VRF: vrf}, Threads: 1, Log: slog.New(slog.DiscardHandler),
 	}), n
 }

@@ -358,6 +358,205 @@ func (m *EventObstacle) GetReason() string {
 	return ""
 }
 
+// EventSealed says that a sealed bid was taken.
+type EventSealed struct {
+	Clearing uint64 `protobuf:"varint,1,opt,name=clearing,proto3" json:"clearing,omitempty"`
+	Bidder   string `protobuf:"bytes,2,opt,name=bidder,proto3" json:"bidder,omitempty"`
+	Order    string `protobuf:"bytes,3,opt,name=order,proto3" json:"order,omitempty"`
+	Tier     string `protobuf:"bytes,4,opt,name=tier,proto3" json:"tier,omitempty"`
+}
+
+func (m *EventSealed) Reset()         { *m = EventSealed{} }
+func (m *EventSealed) String() string { return proto.CompactTextString(m) }
+func (*EventSealed) ProtoMessage()    {}
+func (*EventSealed) Descriptor() ([]byte, []int) {
+	return fileDescriptor_f4db3228c19260d0, []int{6}
+}
+func (m *EventSealed) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventSealed) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventSealed.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventSealed) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventSealed.Merge(m, src)
+}
+func (m *EventSealed) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventSealed) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventSealed.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventSealed proto.InternalMessageInfo
+
+func (m *EventSealed) GetClearing() uint64 {
+	if m != nil {
+		return m.Clearing
+	}
+	return 0
+}
+
+func (m *EventSealed) GetBidder() string {
+	if m != nil {
+		return m.Bidder
+	}
+	return ""
+}
+
+func (m *EventSealed) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *EventSealed) GetTier() string {
+	if m != nil {
+		return m.Tier
+	}
+	return ""
+}
+
+// EventRevealed says how much a sealed bid is.
+type EventRevealed struct {
+	Clearing uint64 `protobuf:"varint,1,opt,name=clearing,proto3" json:"clearing,omitempty"`
+	Bidder   string `protobuf:"bytes,2,opt,name=bidder,proto3" json:"bidder,omitempty"`
+	Order    string `protobuf:"bytes,3,opt,name=order,proto3" json:"order,omitempty"`
+	Price    uint64 `protobuf:"varint,4,opt,name=price,proto3" json:"price,omitempty"`
+}
+
+func (m *EventRevealed) Reset()         { *m = EventRevealed{} }
+func (m *EventRevealed) String() string { return proto.CompactTextString(m) }
+func (*EventRevealed) ProtoMessage()    {}
+func (*EventRevealed) Descriptor() ([]byte, []int) {
+	return fileDescriptor_f4db3228c19260d0, []int{7}
+}
+func (m *EventRevealed) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventRevealed) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventRevealed.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventRevealed) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventRevealed.Merge(m, src)
+}
+func (m *EventRevealed) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventRevealed) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventRevealed.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventRevealed proto.InternalMessageInfo
+
+func (m *EventRevealed) GetClearing() uint64 {
+	if m != nil {
+		return m.Clearing
+	}
+	return 0
+}
+
+func (m *EventRevealed) GetBidder() string {
+	if m != nil {
+		return m.Bidder
+	}
+	return ""
+}
+
+func (m *EventRevealed) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *EventRevealed) GetPrice() uint64 {
+	if m != nil {
+		return m.Price
+	}
+	return 0
+}
+
+// EventWithheld says that time is over for sealed bids that were not revealed, and their deposits are burnt.
+type EventWithheld struct {
+	Clearing uint64 `protobuf:"varint,1,opt,name=clearing,proto3" json:"clearing,omitempty"`
+	Bids     uint32 `protobuf:"varint,2,opt,name=bids,proto3" json:"bids,omitempty"`
+	Burnt    uint64 `protobuf:"varint,3,opt,name=burnt,proto3" json:"burnt,omitempty"`
+}
+
+func (m *EventWithheld) Reset()         { *m = EventWithheld{} }
+func (m *EventWithheld) String() string { return proto.CompactTextString(m) }
+func (*EventWithheld) ProtoMessage()    {}
+func (*EventWithheld) Descriptor() ([]byte, []int) {
+	return fileDescriptor_f4db3228c19260d0, []int{8}
+}
+func (m *EventWithheld) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventWithheld) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventWithheld.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventWithheld) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventWithheld.Merge(m, src)
+}
+func (m *EventWithheld) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventWithheld) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventWithheld.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventWithheld proto.InternalMessageInfo
+
+func (m *EventWithheld) GetClearing() uint64 {
+	if m != nil {
+		return m.Clearing
+	}
+	return 0
+}
+
+func (m *EventWithheld) GetBids() uint32 {
+	if m != nil {
+		return m.Bids
+	}
+	return 0
+}
+
+func (m *EventWithheld) GetBurnt() uint64 {
+	if m != nil {
+		return m.Burnt
+	}
+	return 0
+}
+
 func init() {
 	proto.RegisterType((*EventCapacity)(nil), "tally.auction.v1.EventCapacity")
 	proto.RegisterType((*EventClearing)(nil), "tally.auction.v1.EventClearing")
@@ -365,41 +564,50 @@ func init() {
 	proto.RegisterType((*EventCleared)(nil), "tally.auction.v1.EventCleared")
 	proto.RegisterType((*EventParams)(nil), "tally.auction.v1.EventParams")
 	proto.RegisterType((*EventObstacle)(nil), "tally.auction.v1.EventObstacle")
+	proto.RegisterType((*EventSealed)(nil), "tally.auction.v1.EventSealed")
+	proto.RegisterType((*EventRevealed)(nil), "tally.auction.v1.EventRevealed")
+	proto.RegisterType((*EventWithheld)(nil), "tally.auction.v1.EventWithheld")
 }
 
 func init() { proto.RegisterFile("tally/auction/v1/event.proto", fileDescriptor_f4db3228c19260d0) }
 
 var fileDescriptor_f4db3228c19260d0 = []byte{
-	// 462 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x7c, 0x52, 0x41, 0x6f, 0xd3, 0x30,
-	0x18, 0x6d, 0x58, 0xe9, 0x5a, 0x8f, 0x4a, 0x93, 0x55, 0xa1, 0xac, 0xa0, 0x50, 0xe5, 0xd4, 0xcb,
-	0x12, 0x0a, 0x12, 0x12, 0x02, 0x0e, 0x2b, 0xda, 0x81, 0x03, 0x02, 0x99, 0x03, 0x82, 0xcb, 0xe4,
-	0x3a, 0xdf, 0x42, 0x84, 0x63, 0x57, 0xb6, 0xdb, 0xb1, 0x7f, 0x81, 0xf8, 0x2d, 0xfc, 0x88, 0x1d,
-	0x27, 0x4e, 0x9c, 0x10, 0x6a, 0xff, 0x08, 0x8a, 0xfd, 0x65, 0x48, 0x1b, 0xe2, 0xf6, 0x3d, 0xbf,
-	0x97, 0xf7, 0x3d, 0xbf, 0x98, 0xdc, 0x77, 0x5c, 0xca, 0xf3, 0x9c, 0xaf, 0x84, 0xab, 0xb4, 0xca,
-	0xd7, 0xb3, 0x1c, 0xd6, 0xa0, 0x5c, 0xb6, 0x34, 0xda, 0x69, 0xba, 0xef, 0xd9, 0x0c, 0xd9, 0x6c,
-	0x3d, 0x1b, 0x1f, 0x08, 0x6d, 0x6b, 0x6d, 0x4f, 0x3c, 0x9f, 0x07, 0x10, 0xc4, 0xe3, 0x51, 0xa9,
-	0x4b, 0x1d, 0xce, 0x9b, 0x09, 0x4f, 0x93, 0x1b, 0x0b, 0x5a, 0x37, 0xcf, 0xa7, 0xaf, 0xc9, 0xf0,
-	0xb8, 0xd9, 0xf8, 0x92, 0x2f, 0xb9, 0xa8, 0xdc, 0x39, 0x7d, 0x4e, 0xfa, 0x02, 0xe7, 0x38, 0x9a,
-	0x44, 0xd3, 0xbd, 0x47, 0xe3, 0xec, 0x7a, 0x8c, 0xac, 0x55, 0xcf, 0xbb, 0x17, 0xbf, 0x1e, 0x74,
-	0xd8, 0xd5, 0x17, 0xe9, 0x97, 0xd6, 0x4e, 0x02, 0x37, 0x95, 0x2a, 0xe9, 0x5d, 0xd2, 0x53, 0xab,
-	0x7a, 0x01, 0xc6, 0x9b, 0x75, 0x19, 0x22, 0x1a, 0x93, 0xdd, 0x02, 0x6a, 0xae, 0x0a, 0x1b, 0xdf,
-	0x9a, 0x44, 0xd3, 0x21, 0x6b, 0x61, 0xc3, 0x58, 0x90, 0x12, 0x8c, 0x8d, 0x77, 0x02, 0x83, 0x90,
-	0xde, 0x23, 0x03, 0x21, 0xb5, 0x05, 0x7b, 0xc2, 0x5d, 0xdc, 0x9d, 0x44, 0xd3, 0x1d, 0xd6, 0x0f,
-	0x07, 0x47, 0x2e, 0xfd, 0x16, 0x91, 0xfd, 0xb0, 0x1a, 0x8c, 0xab, 0x4e, 0x2b, 0xc1, 0x1d, 0xd0,
-	0x31, 0xe9, 0x0b, 0x4c, 0x82, 0xfb, 0xaf, 0x30, 0x7d, 0x48, 0x7a, 0x4b, 0x6d, 0x1d, 0x18, 0x1f,
-	0x60, 0x30, 0x8f, 0x7f, 0x7c, 0x3f, 0x1c, 0x61, 0xa3, 0x47, 0x45, 0x61, 0xc0, 0xda, 0x77, 0xae,
-	0x51, 0x32, 0xd4, 0x35, 0xc9, 0xce, 0x40, 0x9e, 0x72, 0x03, 0x3e, 0x59, 0x97, 0xb5, 0xb0, 0xb9,
-	0xa5, 0x33, 0xbc, 0x00, 0xeb, 0x63, 0x0d, 0x19, 0xa2, 0xf4, 0x15, 0xb9, 0xf3, 0xb7, 0x0e, 0x28,
-	0xe8, 0x53, 0xb2, 0x2b, 0xc2, 0x88, 0xdd, 0x1e, 0xfc, 0xa3, 0xdb, 0x20, 0xc0, 0x6a, 0x5b, 0x7d,
-	0x7a, 0x4c, 0xf6, 0xbc, 0xd5, 0x5b, 0x6e, 0x78, 0x6d, 0xe9, 0x13, 0xd2, 0x5b, 0xfa, 0x09, 0x8d,
-	0xe2, 0x9b, 0x46, 0x41, 0x89, 0x3e, 0xa8, 0x4e, 0x3f, 0xe0, 0x0f, 0x7a, 0xb3, 0xb0, 0x8e, 0x0b,
-	0xf9, 0xff, 0x8a, 0x46, 0xe4, 0xb6, 0x36, 0x45, 0xdb, 0x10, 0x0b, 0xa0, 0xb9, 0xac, 0x01, 0x6e,
-	0xb5, 0xf2, 0x2d, 0x0c, 0x18, 0xa2, 0xf9, 0xfb, 0x8b, 0x4d, 0x12, 0x5d, 0x6e, 0x92, 0xe8, 0xf7,
-	0x26, 0x89, 0xbe, 0x6e, 0x93, 0xce, 0xe5, 0x36, 0xe9, 0xfc, 0xdc, 0x26, 0x9d, 0x8f, 0x2f, 0xca,
-	0xca, 0x7d, 0x5a, 0x2d, 0x32, 0xa1, 0xeb, 0xdc, 0xc7, 0x3c, 0x54, 0xe0, 0xce, 0xb4, 0xf9, 0x1c,
-	0x50, 0x5e, 0x82, 0xca, 0xaf, 0xbf, 0xd3, 0x67, 0x38, 0xae, 0x67, 0x8b, 0x9e, 0x7f, 0xaa, 0x8f,
-	0xff, 0x04, 0x00, 0x00, 0xff, 0xff, 0x51, 0x54, 0x8c, 0x63, 0x2d, 0x03, 0x00, 0x00,
+	// 552 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xbc, 0x54, 0xc1, 0x6e, 0xd3, 0x4c,
+	0x18, 0x8c, 0xff, 0xba, 0x69, 0xb2, 0xfd, 0x23, 0x55, 0x56, 0x84, 0xdc, 0x80, 0x4c, 0xe4, 0x53,
+	0x2e, 0xb5, 0x09, 0x48, 0x48, 0x08, 0x38, 0x34, 0xa8, 0x07, 0x0e, 0x08, 0xb4, 0x15, 0xaa, 0xe0,
+	0x52, 0xad, 0xd7, 0x5f, 0x93, 0x15, 0x8e, 0x37, 0xda, 0xdd, 0xa4, 0xf4, 0x01, 0x38, 0x70, 0x43,
+	0x3c, 0x0b, 0x0f, 0xd1, 0x63, 0xc5, 0x89, 0x13, 0x42, 0xc9, 0x8b, 0x20, 0xef, 0x7e, 0x4e, 0x51,
+	0x8b, 0x0a, 0x27, 0x6e, 0x33, 0xfb, 0x4d, 0xe6, 0x9b, 0x9d, 0xd8, 0x26, 0x77, 0x0c, 0x2b, 0x8a,
+	0xb3, 0x94, 0xcd, 0xb9, 0x11, 0xb2, 0x4c, 0x17, 0xc3, 0x14, 0x16, 0x50, 0x9a, 0x64, 0xa6, 0xa4,
+	0x91, 0xc1, 0x8e, 0x9d, 0x26, 0x38, 0x4d, 0x16, 0xc3, 0xde, 0x2e, 0x97, 0x7a, 0x2a, 0xf5, 0xb1,
+	0x9d, 0xa7, 0x8e, 0x38, 0x71, 0xaf, 0x3b, 0x96, 0x63, 0xe9, 0xce, 0x2b, 0x84, 0xa7, 0xd1, 0xb5,
+	0x05, 0xb5, 0x9b, 0x9d, 0xc7, 0x2f, 0x48, 0xe7, 0xa0, 0xda, 0xf8, 0x8c, 0xcd, 0x18, 0x17, 0xe6,
+	0x2c, 0x78, 0x42, 0x5a, 0x1c, 0x71, 0xe8, 0xf5, 0xbd, 0xc1, 0xf6, 0xfd, 0x5e, 0x72, 0x35, 0x46,
+	0x52, 0xab, 0x47, 0xfe, 0xf9, 0xf7, 0xbb, 0x0d, 0xba, 0xfe, 0x45, 0xfc, 0xbe, 0xb6, 0x2b, 0x80,
+	0x29, 0x51, 0x8e, 0x83, 0x5b, 0xa4, 0x59, 0xce, 0xa7, 0x19, 0x28, 0x6b, 0xe6, 0x53, 0x64, 0x41,
+	0x48, 0xb6, 0x72, 0x98, 0xb2, 0x32, 0xd7, 0xe1, 0x7f, 0x7d, 0x6f, 0xd0, 0xa1, 0x35, 0xad, 0x26,
+	0x1a, 0x8a, 0x02, 0x94, 0x0e, 0x37, 0xdc, 0x04, 0x69, 0x70, 0x9b, 0xb4, 0x79, 0x21, 0x35, 0xe8,
+	0x63, 0x66, 0x42, 0xbf, 0xef, 0x0d, 0x36, 0x68, 0xcb, 0x1d, 0xec, 0x9b, 0xf8, 0xb3, 0x47, 0x76,
+	0xdc, 0x6a, 0x50, 0x46, 0x9c, 0x08, 0xce, 0x0c, 0x04, 0x3d, 0xd2, 0xe2, 0x98, 0x04, 0xf7, 0xaf,
+	0x79, 0x70, 0x8f, 0x34, 0x67, 0x52, 0x1b, 0x50, 0x36, 0x40, 0x7b, 0x14, 0x7e, 0xfd, 0xb2, 0xd7,
+	0xc5, 0x46, 0xf7, 0xf3, 0x5c, 0x81, 0xd6, 0x87, 0xa6, 0x52, 0x52, 0xd4, 0x55, 0xc9, 0x4e, 0xa1,
+	0x38, 0x61, 0x0a, 0x6c, 0x32, 0x9f, 0xd6, 0xb4, 0xba, 0xa5, 0x51, 0x2c, 0x07, 0x6d, 0x63, 0x75,
+	0x28, 0xb2, 0xf8, 0x39, 0xf9, 0xff, 0xb2, 0x0e, 0xc8, 0x83, 0x47, 0x64, 0x8b, 0x3b, 0x88, 0xdd,
+	0xee, 0xfe, 0xa6, 0x5b, 0x27, 0xc0, 0x6a, 0x6b, 0x7d, 0x7c, 0x40, 0xb6, 0xad, 0xd5, 0x2b, 0xa6,
+	0xd8, 0x54, 0x07, 0x0f, 0x49, 0x73, 0x66, 0x11, 0x1a, 0x85, 0xd7, 0x8d, 0x9c, 0x12, 0x7d, 0x50,
+	0x1d, 0xbf, 0xc1, 0x3f, 0xe8, 0x65, 0xa6, 0x0d, 0xe3, 0xc5, 0xcd, 0x15, 0x75, 0xc9, 0xa6, 0x54,
+	0x79, 0xdd, 0x10, 0x75, 0xa4, 0xba, 0xac, 0x02, 0xa6, 0x65, 0x69, 0x5b, 0x68, 0x53, 0x64, 0xf1,
+	0x07, 0x0f, 0x23, 0x1e, 0x02, 0x2b, 0x20, 0xff, 0x53, 0xf9, 0x99, 0xc8, 0xf3, 0xbf, 0x29, 0xdf,
+	0xe9, 0x2e, 0xb3, 0x6c, 0xfc, 0x9a, 0x25, 0x20, 0xbe, 0x11, 0xa0, 0x6c, 0xed, 0x6d, 0x6a, 0x71,
+	0xfc, 0xd1, 0xc3, 0x3b, 0x52, 0x58, 0xfc, 0xbb, 0x24, 0x5d, 0xb2, 0x39, 0x53, 0x82, 0x83, 0x8d,
+	0xe2, 0x53, 0x47, 0xe2, 0xd7, 0x18, 0xe5, 0x48, 0x98, 0xc9, 0x04, 0x8a, 0x9b, 0xa3, 0x04, 0xc4,
+	0xcf, 0xc4, 0xfa, 0x85, 0xb0, 0xb8, 0xb2, 0xcd, 0xe6, 0xaa, 0x34, 0xf8, 0xc4, 0x39, 0x32, 0x3a,
+	0x3a, 0x5f, 0x46, 0xde, 0xc5, 0x32, 0xf2, 0x7e, 0x2c, 0x23, 0xef, 0xd3, 0x2a, 0x6a, 0x5c, 0xac,
+	0xa2, 0xc6, 0xb7, 0x55, 0xd4, 0x78, 0xfb, 0x74, 0x2c, 0xcc, 0x64, 0x9e, 0x25, 0x5c, 0x4e, 0x53,
+	0xfb, 0x44, 0xec, 0x95, 0x60, 0x4e, 0xa5, 0x7a, 0xe7, 0x58, 0x3a, 0x86, 0x32, 0xbd, 0xfa, 0x49,
+	0x78, 0x8c, 0x70, 0x31, 0xcc, 0x9a, 0xf6, 0xab, 0xf0, 0xe0, 0x67, 0x00, 0x00, 0x00, 0xff, 0xff,
+	0x0f, 0x62, 0x40, 0x31, 0x98, 0x04, 0x00, 0x00,
 }
 
 func (m *EventCapacity) Marshal() (dAtA []byte, err error) {
@@ -631,6 +839,140 @@ func (m *EventObstacle) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+func (m *EventSealed) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventSealed) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventSealed) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Tier) > 0 {
+		i -= len(m.Tier)
+		copy(dAtA[i:], m.Tier)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Tier)))
+		i--
+		dAtA[i] = 0x22
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0x1a
+	}
+	if len(m.Bidder) > 0 {
+		i -= len(m.Bidder)
+		copy(dAtA[i:], m.Bidder)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Bidder)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Clearing != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Clearing))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *EventRevealed) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventRevealed) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventRevealed) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Price != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Price))
+		i--
+		dAtA[i] = 0x20
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0x1a
+	}
+	if len(m.Bidder) > 0 {
+		i -= len(m.Bidder)
+		copy(dAtA[i:], m.Bidder)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Bidder)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Clearing != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Clearing))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *EventWithheld) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventWithheld) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventWithheld) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Burnt != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Burnt))
+		i--
+		dAtA[i] = 0x18
+	}
+	if m.Bids != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Bids))
+		i--
+		dAtA[i] = 0x10
+	}
+	if m.Clearing != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Clearing))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
 func encodeVarintEvent(dAtA []byte, offset int, v uint64) int {
 	offset -= sovEvent(v)
 	base := offset
@@ -734,6 +1076,71 @@ func (m *EventObstacle) Size() (n int) {
 	l = len(m.Reason)
 	if l > 0 {
 		n += 1 + l + sovEvent(uint64(l))
+	}
+	return n
+}
+
+func (m *EventSealed) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Clearing != 0 {
+		n += 1 + sovEvent(uint64(m.Clearing))
+	}
+	l = len(m.Bidder)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	l = len(m.Tier)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	return n
+}
+
+func (m *EventRevealed) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Clearing != 0 {
+		n += 1 + sovEvent(uint64(m.Clearing))
+	}
+	l = len(m.Bidder)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	if m.Price != 0 {
+		n += 1 + sovEvent(uint64(m.Price))
+	}
+	return n
+}
+
+func (m *EventWithheld) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Clearing != 0 {
+		n += 1 + sovEvent(uint64(m.Clearing))
+	}
+	if m.Bids != 0 {
+		n += 1 + sovEvent(uint64(m.Bids))
+	}
+	if m.Burnt != 0 {
+		n += 1 + sovEvent(uint64(m.Burnt))
 	}
 	return n
 }
@@ -1370,6 +1777,430 @@ func (m *EventObstacle) Unmarshal(dAtA []byte) error {
 			}
 			m.Reason = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventSealed) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventSealed: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventSealed: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Clearing", wireType)
+			}
+			m.Clearing = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Clearing |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Bidder", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Bidder = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Tier", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Tier = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventRevealed) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventRevealed: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventRevealed: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Clearing", wireType)
+			}
+			m.Clearing = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Clearing |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Bidder", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Bidder = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Price", wireType)
+			}
+			m.Price = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Price |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventWithheld) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventWithheld: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventWithheld: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Clearing", wireType)
+			}
+			m.Clearing = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Clearing |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Bids", wireType)
+			}
+			m.Bids = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Bids |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Burnt", wireType)
+			}
+			m.Burnt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Burnt |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := skipEvent(dAtA[iNdEx:])

@@ -503,6 +503,214 @@ func (m *QueryClearingResponse) GetNextAt() int64 {
 	return 0
 }
 
+type QuerySealsRequest struct {
+	Pagination *query.PageRequest `protobuf:"bytes,1,opt,name=pagination,proto3" json:"pagination,omitempty"`
+}
+
+func (m *QuerySealsRequest) Reset()         { *m = QuerySealsRequest{} }
+func (m *QuerySealsRequest) String() string { return proto.CompactTextString(m) }
+func (*QuerySealsRequest) ProtoMessage()    {}
+func (*QuerySealsRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_ed1b6f341cb7e172, []int{10}
+}
+func (m *QuerySealsRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QuerySealsRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QuerySealsRequest.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QuerySealsRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QuerySealsRequest.Merge(m, src)
+}
+func (m *QuerySealsRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *QuerySealsRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_QuerySealsRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QuerySealsRequest proto.InternalMessageInfo
+
+func (m *QuerySealsRequest) GetPagination() *query.PageRequest {
+	if m != nil {
+		return m.Pagination
+	}
+	return nil
+}
+
+type QuerySealsResponse struct {
+	Seals      []Seal              `protobuf:"bytes,1,rep,name=seals,proto3" json:"seals"`
+	Pagination *query.PageResponse `protobuf:"bytes,2,opt,name=pagination,proto3" json:"pagination,omitempty"`
+}
+
+func (m *QuerySealsResponse) Reset()         { *m = QuerySealsResponse{} }
+func (m *QuerySealsResponse) String() string { return proto.CompactTextString(m) }
+func (*QuerySealsResponse) ProtoMessage()    {}
+func (*QuerySealsResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_ed1b6f341cb7e172, []int{11}
+}
+func (m *QuerySealsResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QuerySealsResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QuerySealsResponse.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QuerySealsResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QuerySealsResponse.Merge(m, src)
+}
+func (m *QuerySealsResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *QuerySealsResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_QuerySealsResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QuerySealsResponse proto.InternalMessageInfo
+
+func (m *QuerySealsResponse) GetSeals() []Seal {
+	if m != nil {
+		return m.Seals
+	}
+	return nil
+}
+
+func (m *QuerySealsResponse) GetPagination() *query.PageResponse {
+	if m != nil {
+		return m.Pagination
+	}
+	return nil
+}
+
+type QuerySealRequest struct {
+	Bidder string `protobuf:"bytes,1,opt,name=bidder,proto3" json:"bidder,omitempty"`
+	Order  string `protobuf:"bytes,2,opt,name=order,proto3" json:"order,omitempty"`
+}
+
+func (m *QuerySealRequest) Reset()         { *m = QuerySealRequest{} }
+func (m *QuerySealRequest) String() string { return proto.CompactTextString(m) }
+func (*QuerySealRequest) ProtoMessage()    {}
+func (*QuerySealRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_ed1b6f341cb7e172, []int{12}
+}
+func (m *QuerySealRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QuerySealRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QuerySealRequest.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QuerySealRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QuerySealRequest.Merge(m, src)
+}
+func (m *QuerySealRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *QuerySealRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_QuerySealRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QuerySealRequest proto.InternalMessageInfo
+
+func (m *QuerySealRequest) GetBidder() string {
+	if m != nil {
+		return m.Bidder
+	}
+	return ""
+}
+
+func (m *QuerySealRequest) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+type QuerySealResponse struct {
+	Seal     *Seal     `protobuf:"bytes,1,opt,name=seal,proto3" json:"seal,omitempty"`
+	Progress *Progress `protobuf:"bytes,2,opt,name=progress,proto3" json:"progress,omitempty"`
+	NextAt   int64     `protobuf:"varint,3,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
+}
+
+func (m *QuerySealResponse) Reset()         { *m = QuerySealResponse{} }
+func (m *QuerySealResponse) String() string { return proto.CompactTextString(m) }
+func (*QuerySealResponse) ProtoMessage()    {}
+func (*QuerySealResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_ed1b6f341cb7e172, []int{13}
+}
+func (m *QuerySealResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QuerySealResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QuerySealResponse.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QuerySealResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QuerySealResponse.Merge(m, src)
+}
+func (m *QuerySealResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *QuerySealResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_QuerySealResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QuerySealResponse proto.InternalMessageInfo
+
+func (m *QuerySealResponse) GetSeal() *Seal {
+	if m != nil {
+		return m.Seal
+	}
+	return nil
+}
+
+func (m *QuerySealResponse) GetProgress() *Progress {
+	if m != nil {
+		return m.Progress
+	}
+	return nil
+}
+
+func (m *QuerySealResponse) GetNextAt() int64 {
+	if m != nil {
+		return m.NextAt
+	}
+	return 0
+}
+
 type QueryClearedRequest struct {
 	Pagination *query.PageRequest `protobuf:"bytes,1,opt,name=pagination,proto3" json:"pagination,omitempty"`
 }
@@ -511,7 +719,7 @@ func (m *QueryClearedRequest) Reset()         { *m = QueryClearedRequest{} }
 func (m *QueryClearedRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryClearedRequest) ProtoMessage()    {}
 func (*QueryClearedRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_ed1b6f341cb7e172, []int{10}
+	return fileDescriptor_ed1b6f341cb7e172, []int{14}
 }
 func (m *QueryClearedRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -556,7 +764,7 @@ func (m *QueryClearedResponse) Reset()         { *m = QueryClearedResponse{} }
 func (m *QueryClearedResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryClearedResponse) ProtoMessage()    {}
 func (*QueryClearedResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_ed1b6f341cb7e172, []int{11}
+	return fileDescriptor_ed1b6f341cb7e172, []int{15}
 }
 func (m *QueryClearedResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -610,6 +818,10 @@ func init() {
 	proto.RegisterType((*QueryDemandsResponse)(nil), "tally.auction.v1.QueryDemandsResponse")
 	proto.RegisterType((*QueryClearingRequest)(nil), "tally.auction.v1.QueryClearingRequest")
 	proto.RegisterType((*QueryClearingResponse)(nil), "tally.auction.v1.QueryClearingResponse")
+	proto.RegisterType((*QuerySealsRequest)(nil), "tally.auction.v1.QuerySealsRequest")
+	proto.RegisterType((*QuerySealsResponse)(nil), "tally.auction.v1.QuerySealsResponse")
+	proto.RegisterType((*QuerySealRequest)(nil), "tally.auction.v1.QuerySealRequest")
+	proto.RegisterType((*QuerySealResponse)(nil), "tally.auction.v1.QuerySealResponse")
 	proto.RegisterType((*QueryClearedRequest)(nil), "tally.auction.v1.QueryClearedRequest")
 	proto.RegisterType((*QueryClearedResponse)(nil), "tally.auction.v1.QueryClearedResponse")
 }
@@ -617,56 +829,65 @@ func init() {
 func init() { proto.RegisterFile("tally/auction/v1/query.proto", fileDescriptor_ed1b6f341cb7e172) }
 
 var fileDescriptor_ed1b6f341cb7e172 = []byte{
-	// 781 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xac, 0x56, 0xc1, 0x6b, 0x13, 0x4f,
-	0x14, 0xce, 0xb4, 0xbf, 0x5f, 0x92, 0x4e, 0x2f, 0x32, 0xc6, 0x36, 0x5d, 0xc3, 0x1a, 0x97, 0x9a,
-	0xa6, 0x42, 0x77, 0x49, 0x95, 0xa2, 0xa8, 0x60, 0xab, 0xe8, 0xc5, 0x43, 0x8d, 0x07, 0x41, 0x90,
-	0x3a, 0x49, 0x86, 0xed, 0x62, 0xb2, 0xb3, 0xdd, 0x9d, 0xa4, 0x86, 0x22, 0x82, 0x20, 0x5e, 0x3c,
-	0x08, 0x7a, 0xd1, 0x93, 0x07, 0xff, 0x04, 0xff, 0x88, 0x1e, 0x8b, 0x5e, 0x3c, 0x89, 0xb4, 0xfe,
-	0x21, 0xb2, 0xb3, 0x6f, 0xb6, 0x49, 0xb7, 0xc9, 0x7a, 0xc8, 0x2d, 0xf3, 0xe6, 0x7b, 0x6f, 0xbe,
-	0xf7, 0x7d, 0xfb, 0x1e, 0xc1, 0x25, 0x41, 0xdb, 0xed, 0xbe, 0x45, 0xbb, 0x4d, 0xe1, 0x70, 0xd7,
-	0xea, 0xd5, 0xac, 0x9d, 0x2e, 0xf3, 0xfb, 0xa6, 0xe7, 0x73, 0xc1, 0xc9, 0x19, 0x79, 0x6b, 0xc2,
-	0xad, 0xd9, 0xab, 0x69, 0x97, 0x9b, 0x3c, 0xe8, 0xf0, 0xc0, 0x6a, 0xd0, 0x80, 0x45, 0x50, 0xab,
-	0x57, 0x6b, 0x30, 0x41, 0x6b, 0x96, 0x47, 0x6d, 0xc7, 0xa5, 0x12, 0x28, 0xb3, 0xb5, 0x85, 0x08,
-	0xbb, 0x25, 0x4f, 0x56, 0x74, 0x80, 0xab, 0x82, 0xcd, 0x6d, 0x1e, 0xc5, 0xc3, 0x5f, 0x10, 0x2d,
-	0xd9, 0x9c, 0xdb, 0x6d, 0x66, 0x51, 0xcf, 0xb1, 0xa8, 0xeb, 0x72, 0x21, 0xab, 0xa9, 0x1c, 0x3d,
-	0x41, 0x55, 0xf1, 0x92, 0xf7, 0x46, 0x01, 0x93, 0x87, 0x21, 0xa1, 0x4d, 0xea, 0xd3, 0x4e, 0x50,
-	0x67, 0x3b, 0x5d, 0x16, 0x08, 0xe3, 0x0d, 0xc2, 0x67, 0x87, 0xc2, 0x81, 0xc7, 0xdd, 0x80, 0x91,
-	0x35, 0x9c, 0xf5, 0x64, 0xa4, 0x88, 0xca, 0xa8, 0x3a, 0xbb, 0x5a, 0x34, 0x4f, 0xf6, 0x6a, 0x46,
-	0x19, 0x1b, 0xff, 0xed, 0xff, 0xba, 0x90, 0xa9, 0x03, 0x9a, 0xac, 0xe1, 0x19, 0xda, 0x15, 0xdb,
-	0xdc, 0x77, 0x44, 0xbf, 0x38, 0x55, 0x46, 0xd5, 0x99, 0x8d, 0xe2, 0xf7, 0x6f, 0x2b, 0x05, 0x68,
-	0x6f, 0xbd, 0xd5, 0xf2, 0x59, 0x10, 0x3c, 0x12, 0xbe, 0xe3, 0xda, 0xf5, 0x63, 0xa8, 0xf1, 0x0c,
-	0xcf, 0x49, 0x1a, 0x77, 0xa8, 0x47, 0x9b, 0x8e, 0x70, 0x98, 0x62, 0x48, 0xee, 0x61, 0x7c, 0x2c,
-	0x1d, 0xb0, 0xa9, 0x98, 0x50, 0x2f, 0xd4, 0xd9, 0x8c, 0x2c, 0x01, 0x9d, 0xcd, 0x4d, 0x6a, 0x33,
-	0xc8, 0xad, 0x0f, 0x64, 0x1a, 0x5f, 0x11, 0x9e, 0x4f, 0x3c, 0x01, 0xdd, 0xde, 0xc6, 0xb8, 0x19,
-	0x47, 0x8b, 0xa8, 0x3c, 0x5d, 0x9d, 0x5d, 0xd5, 0x92, 0x1d, 0x43, 0x66, 0x1f, 0x7a, 0x1e, 0xc8,
-	0x21, 0xf7, 0x87, 0x58, 0x4e, 0x49, 0x96, 0x4b, 0xa9, 0x2c, 0xa3, 0xe7, 0x87, 0x68, 0x3e, 0xc0,
-	0x85, 0x41, 0x96, 0x7d, 0x25, 0xc3, 0x55, 0x9c, 0xf7, 0x7c, 0xde, 0x73, 0x5a, 0xcc, 0x97, 0x22,
-	0x8c, 0xd3, 0x35, 0x46, 0x1a, 0x1d, 0x7c, 0xee, 0x44, 0x35, 0xe8, 0xf8, 0x26, 0xce, 0x03, 0xfb,
-	0x3e, 0x68, 0x9a, 0xde, 0x6f, 0x9c, 0x41, 0xe6, 0x70, 0x36, 0x10, 0xd4, 0x6d, 0x05, 0xb2, 0xd3,
-	0x7c, 0x1d, 0x4e, 0xc6, 0x53, 0xf8, 0x98, 0xee, 0xb2, 0x4e, 0x78, 0x9e, 0xb4, 0x85, 0x9f, 0x10,
-	0x88, 0x13, 0xd7, 0x87, 0x6e, 0xae, 0xe1, 0x5c, 0x2b, 0x0a, 0x81, 0x79, 0xa7, 0x7c, 0xae, 0x51,
-	0x0e, 0xb4, 0xa2, 0xe0, 0x93, 0xf3, 0x6d, 0x4e, 0xf9, 0xd6, 0x66, 0x54, 0x9a, 0x00, 0x03, 0xf6,
-	0x05, 0x29, 0x0b, 0xe2, 0x8b, 0x78, 0xc4, 0xf2, 0x4d, 0x88, 0x8d, 0xb1, 0x40, 0x65, 0xc5, 0xd8,
-	0x30, 0xcf, 0xf3, 0xb9, 0x1d, 0xfa, 0x0d, 0x84, 0x4f, 0xc9, 0xdb, 0x04, 0x44, 0x3d, 0xc6, 0x92,
-	0x79, 0x9c, 0x73, 0xd9, 0x0b, 0xb1, 0x45, 0x45, 0x71, 0xba, 0x8c, 0xaa, 0xd3, 0xf5, 0x6c, 0x78,
-	0x5c, 0x17, 0xb1, 0x6b, 0xf2, 0x2d, 0xd6, 0x9a, 0xb4, 0x6b, 0x9f, 0xd1, 0xa0, 0x34, 0x61, 0x7d,
-	0x10, 0xe0, 0x3a, 0xce, 0x35, 0xa3, 0x10, 0xb8, 0xb6, 0x30, 0xa2, 0x7f, 0x16, 0xdb, 0x06, 0xf8,
-	0x89, 0xd9, 0xb6, 0xfa, 0x31, 0x8b, 0xff, 0x97, 0xe4, 0xc8, 0x2e, 0xce, 0x46, 0x1b, 0x8d, 0x2c,
-	0x26, 0x69, 0x24, 0x37, 0xa7, 0x76, 0x29, 0x05, 0x15, 0x3d, 0x66, 0x94, 0x5f, 0xff, 0xf8, 0xf3,
-	0x61, 0x4a, 0x23, 0x45, 0x2b, 0xb1, 0x9f, 0x61, 0x65, 0xbe, 0x45, 0x18, 0x1f, 0xef, 0x24, 0x52,
-	0x1d, 0x51, 0x37, 0xb1, 0x19, 0xb5, 0xe5, 0x7f, 0x40, 0x02, 0x8b, 0x45, 0xc9, 0x42, 0x27, 0xa5,
-	0x24, 0x8b, 0x81, 0x25, 0xf6, 0x0e, 0xe1, 0xbc, 0x9a, 0x79, 0x52, 0x19, 0x5f, 0x5d, 0x2d, 0x26,
-	0x6d, 0x29, 0x15, 0x07, 0x1c, 0x2c, 0xc9, 0x61, 0x99, 0x2c, 0x8d, 0xe3, 0x60, 0xed, 0xa9, 0xdd,
-	0xf5, 0x92, 0xec, 0xe1, 0x1c, 0x0c, 0x3a, 0x19, 0x25, 0xf6, 0xf0, 0xa2, 0xd1, 0x2a, 0x69, 0x30,
-	0xa0, 0x72, 0x51, 0x52, 0x39, 0x4f, 0x16, 0x92, 0x54, 0xd4, 0x62, 0x78, 0x85, 0xf3, 0x6a, 0xf6,
-	0x46, 0x4b, 0x31, 0x3c, 0xeb, 0xa3, 0xa5, 0x38, 0x31, 0xfa, 0x86, 0x21, 0xdf, 0x2f, 0x11, 0xed,
-	0x14, 0x29, 0xd4, 0xa3, 0x7b, 0x38, 0x07, 0x1f, 0xff, 0xc8, 0xee, 0x87, 0x07, 0x56, 0xab, 0xa4,
-	0xc1, 0xd2, 0xbb, 0x87, 0xf9, 0xda, 0x78, 0xbc, 0x7f, 0xa8, 0xa3, 0x83, 0x43, 0x1d, 0xfd, 0x3e,
-	0xd4, 0xd1, 0xfb, 0x23, 0x3d, 0x73, 0x70, 0xa4, 0x67, 0x7e, 0x1e, 0xe9, 0x99, 0x27, 0xb7, 0x6c,
-	0x47, 0x6c, 0x77, 0x1b, 0x66, 0x93, 0x77, 0xa2, 0xf4, 0x15, 0x97, 0x89, 0x5d, 0xee, 0x3f, 0x87,
-	0x62, 0x36, 0x73, 0x13, 0x65, 0x6f, 0xc0, 0xcf, 0x5e, 0xad, 0x91, 0x95, 0x7f, 0x46, 0xae, 0xfc,
-	0x0d, 0x00, 0x00, 0xff, 0xff, 0x64, 0x92, 0xd6, 0x31, 0x59, 0x09, 0x00, 0x00,
+	// 925 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xac, 0x56, 0x4f, 0x8f, 0xdb, 0x44,
+	0x14, 0xdf, 0xd9, 0x3f, 0xd9, 0xf4, 0xf5, 0x52, 0x86, 0xb0, 0x9b, 0x98, 0xc8, 0x0d, 0xee, 0x92,
+	0x4d, 0x2b, 0xd5, 0x26, 0x01, 0x55, 0x20, 0x40, 0xa2, 0x0b, 0x82, 0x0b, 0x87, 0xc5, 0x3d, 0x20,
+	0x15, 0xa1, 0x32, 0x49, 0x46, 0xae, 0x45, 0xe2, 0x71, 0xed, 0x49, 0x4a, 0xb4, 0x42, 0x48, 0x08,
+	0xc4, 0x85, 0x43, 0x11, 0x27, 0x38, 0x71, 0xe0, 0x23, 0xf0, 0x21, 0x7a, 0xac, 0xe0, 0xc2, 0x09,
+	0xa1, 0x5d, 0x3e, 0x08, 0xf2, 0xcc, 0x1b, 0x6f, 0xb2, 0x5e, 0x27, 0x3d, 0xe4, 0x96, 0x79, 0xfe,
+	0xbd, 0xf7, 0x7e, 0xef, 0xfd, 0x66, 0xde, 0x0b, 0x34, 0x25, 0x1b, 0x8d, 0x66, 0x1e, 0x9b, 0x0c,
+	0x64, 0x28, 0x22, 0x6f, 0xda, 0xf5, 0x1e, 0x4d, 0x78, 0x32, 0x73, 0xe3, 0x44, 0x48, 0x41, 0xaf,
+	0xa9, 0xaf, 0x2e, 0x7e, 0x75, 0xa7, 0x5d, 0xeb, 0xd6, 0x40, 0xa4, 0x63, 0x91, 0x7a, 0x7d, 0x96,
+	0x72, 0x0d, 0xf5, 0xa6, 0xdd, 0x3e, 0x97, 0xac, 0xeb, 0xc5, 0x2c, 0x08, 0x23, 0xa6, 0x80, 0xca,
+	0xdb, 0x6a, 0x68, 0xec, 0x03, 0x75, 0xf2, 0xf4, 0x01, 0x3f, 0xd5, 0x02, 0x11, 0x08, 0x6d, 0xcf,
+	0x7e, 0xa1, 0xb5, 0x19, 0x08, 0x11, 0x8c, 0xb8, 0xc7, 0xe2, 0xd0, 0x63, 0x51, 0x24, 0xa4, 0x8a,
+	0x66, 0x7c, 0xec, 0x02, 0x55, 0xc3, 0x4b, 0x7d, 0x77, 0x6a, 0x40, 0x3f, 0xc9, 0x08, 0x1d, 0xb3,
+	0x84, 0x8d, 0x53, 0x9f, 0x3f, 0x9a, 0xf0, 0x54, 0x3a, 0xdf, 0x13, 0x78, 0x71, 0xc1, 0x9c, 0xc6,
+	0x22, 0x4a, 0x39, 0xbd, 0x03, 0x95, 0x58, 0x59, 0xea, 0xa4, 0x45, 0x3a, 0x57, 0x7b, 0x75, 0xf7,
+	0x62, 0xad, 0xae, 0xf6, 0x38, 0xda, 0x7e, 0xfa, 0xcf, 0xf5, 0x0d, 0x1f, 0xd1, 0xf4, 0x0e, 0x5c,
+	0x61, 0x13, 0xf9, 0x50, 0x24, 0xa1, 0x9c, 0xd5, 0x37, 0x5b, 0xa4, 0x73, 0xe5, 0xa8, 0xfe, 0xe7,
+	0x1f, 0xb7, 0x6b, 0x58, 0xde, 0xdd, 0xe1, 0x30, 0xe1, 0x69, 0x7a, 0x4f, 0x26, 0x61, 0x14, 0xf8,
+	0xe7, 0x50, 0xe7, 0x0b, 0xd8, 0x53, 0x34, 0xde, 0x67, 0x31, 0x1b, 0x84, 0x32, 0xe4, 0x86, 0x21,
+	0xfd, 0x10, 0xe0, 0xbc, 0x75, 0xc8, 0xa6, 0xed, 0x62, 0xbc, 0xac, 0xcf, 0xae, 0x96, 0x04, 0xfb,
+	0xec, 0x1e, 0xb3, 0x80, 0xa3, 0xaf, 0x3f, 0xe7, 0xe9, 0xfc, 0x4e, 0x60, 0xbf, 0x90, 0x02, 0xab,
+	0x7d, 0x0f, 0x60, 0x90, 0x5b, 0xeb, 0xa4, 0xb5, 0xd5, 0xb9, 0xda, 0xb3, 0x8a, 0x15, 0xa3, 0xe7,
+	0x0c, 0x6b, 0x9e, 0xf3, 0xa1, 0x1f, 0x2d, 0xb0, 0xdc, 0x54, 0x2c, 0x0f, 0x57, 0xb2, 0xd4, 0xe9,
+	0x17, 0x68, 0x7e, 0x0c, 0xb5, 0x79, 0x96, 0x33, 0xd3, 0x86, 0x37, 0xa0, 0x1a, 0x27, 0x62, 0x1a,
+	0x0e, 0x79, 0xa2, 0x9a, 0xb0, 0xac, 0xaf, 0x39, 0xd2, 0x19, 0xc3, 0x4b, 0x17, 0xa2, 0x61, 0xc5,
+	0xef, 0x40, 0x15, 0xd9, 0xcf, 0xb0, 0xa7, 0xab, 0xeb, 0xcd, 0x3d, 0xe8, 0x1e, 0x54, 0x52, 0xc9,
+	0xa2, 0x61, 0xaa, 0x2a, 0xad, 0xfa, 0x78, 0x72, 0x3e, 0xc7, 0xcb, 0xf4, 0x01, 0x1f, 0x67, 0xe7,
+	0x75, 0x4b, 0xf8, 0x0b, 0xc1, 0xe6, 0xe4, 0xf1, 0xb1, 0x9a, 0x37, 0x61, 0x77, 0xa8, 0x4d, 0x28,
+	0xde, 0x25, 0xd7, 0x55, 0xfb, 0x60, 0x29, 0x06, 0xbe, 0x3e, 0xdd, 0xf6, 0x8c, 0x6e, 0x23, 0xce,
+	0x94, 0x08, 0xf8, 0xc0, 0x7e, 0x23, 0x46, 0x82, 0xfc, 0x43, 0xfe, 0xc4, 0xaa, 0x03, 0xb4, 0x2d,
+	0x91, 0xc0, 0x78, 0xe5, 0xd8, 0xcc, 0x2f, 0x4e, 0x44, 0x90, 0xe9, 0x8d, 0x84, 0x2f, 0xf1, 0x3b,
+	0x46, 0x84, 0x9f, 0x63, 0xe9, 0x3e, 0xec, 0x46, 0xfc, 0x2b, 0xf9, 0x80, 0xc9, 0xfa, 0x56, 0x8b,
+	0x74, 0xb6, 0xfc, 0x4a, 0x76, 0xbc, 0x2b, 0x9d, 0xcf, 0xe0, 0x05, 0xc5, 0xf0, 0x1e, 0x67, 0xa3,
+	0xb5, 0x6b, 0xf6, 0x13, 0xc1, 0xb9, 0x83, 0xd1, 0xb1, 0xf8, 0x1e, 0xec, 0xa4, 0x99, 0x01, 0xf5,
+	0xda, 0x2b, 0x56, 0x90, 0xe1, 0x51, 0x2d, 0x0d, 0x5d, 0x9f, 0x56, 0xf7, 0xe1, 0x5a, 0x4e, 0xc9,
+	0xd4, 0xfb, 0x1a, 0x54, 0xfa, 0xe1, 0xf0, 0x79, 0x5e, 0x17, 0xe2, 0x68, 0x0d, 0x76, 0x44, 0x92,
+	0x39, 0xa8, 0x31, 0xe7, 0xeb, 0x83, 0xf3, 0x84, 0xcc, 0x75, 0x33, 0x2f, 0xf7, 0x16, 0x6c, 0x67,
+	0x35, 0x60, 0x1f, 0x4b, 0xaa, 0xf5, 0x15, 0x66, 0xfd, 0xfa, 0x9a, 0x57, 0xa9, 0xee, 0x12, 0x1f,
+	0xae, 0x5b, 0xe1, 0x5f, 0xc9, 0xfc, 0xd5, 0xcf, 0xe2, 0x63, 0xd1, 0x6f, 0xc1, 0xee, 0x40, 0x9b,
+	0x50, 0xe5, 0x46, 0xc9, 0xfd, 0xe6, 0xf9, 0xb3, 0x44, 0xfc, 0xda, 0xa4, 0xee, 0x7d, 0x57, 0x85,
+	0x1d, 0x45, 0x8e, 0x3e, 0x86, 0x8a, 0xde, 0x58, 0xf4, 0xa0, 0x48, 0xa3, 0xb8, 0x19, 0xad, 0x57,
+	0x57, 0xa0, 0x74, 0x32, 0xa7, 0xf5, 0xed, 0x5f, 0xff, 0xfd, 0xbc, 0x69, 0xd1, 0xba, 0x57, 0xd8,
+	0xbf, 0xb8, 0x12, 0x7f, 0x20, 0x00, 0xe7, 0x3b, 0x87, 0x76, 0x4a, 0xe2, 0x16, 0x36, 0x9f, 0x75,
+	0xf3, 0x39, 0x90, 0xc8, 0xe2, 0x40, 0xb1, 0xb0, 0x69, 0xb3, 0xc8, 0x62, 0x6e, 0x49, 0xfd, 0x48,
+	0xa0, 0x6a, 0x66, 0x3a, 0x6d, 0x2f, 0x8f, 0x6e, 0x16, 0x8f, 0x75, 0xb8, 0x12, 0x87, 0x1c, 0x3c,
+	0xc5, 0xe1, 0x26, 0x3d, 0x5c, 0xc6, 0xc1, 0x3b, 0x31, 0xbb, 0xe9, 0x6b, 0x7a, 0x02, 0xbb, 0x38,
+	0xc8, 0x69, 0x59, 0xb3, 0x17, 0x17, 0x89, 0xd5, 0x5e, 0x05, 0x43, 0x2a, 0xaf, 0x28, 0x2a, 0x2f,
+	0xd3, 0x46, 0x91, 0x8a, 0x19, 0xfc, 0xdf, 0x40, 0xd5, 0xcc, 0xd6, 0xf2, 0x56, 0x2c, 0xce, 0xf2,
+	0xf2, 0x56, 0x5c, 0x18, 0xed, 0x8e, 0xa3, 0xf2, 0x37, 0xa9, 0x75, 0x49, 0x2b, 0x4c, 0xd2, 0x14,
+	0x76, 0xd4, 0x48, 0xa4, 0x37, 0x4a, 0xa2, 0xce, 0x8f, 0x63, 0xeb, 0x60, 0x39, 0x08, 0xf3, 0x5e,
+	0x57, 0x79, 0x1b, 0x74, 0xbf, 0x98, 0x57, 0x8f, 0xd0, 0x19, 0x6c, 0x67, 0x1e, 0xd4, 0x59, 0x12,
+	0xce, 0xa4, 0xbc, 0xb1, 0x14, 0x83, 0x19, 0x3b, 0x2a, 0xa3, 0x43, 0x5b, 0x25, 0x19, 0xbd, 0x13,
+	0x3d, 0x2d, 0x95, 0xda, 0xf8, 0xd8, 0x4b, 0xd5, 0x5e, 0x1c, 0x50, 0x56, 0x7b, 0x15, 0x6c, 0xb5,
+	0xda, 0x38, 0x4f, 0x8e, 0x3e, 0x7d, 0x7a, 0x6a, 0x93, 0x67, 0xa7, 0x36, 0xf9, 0xf7, 0xd4, 0x26,
+	0x4f, 0xce, 0xec, 0x8d, 0x67, 0x67, 0xf6, 0xc6, 0xdf, 0x67, 0xf6, 0xc6, 0xfd, 0x77, 0x83, 0x50,
+	0x3e, 0x9c, 0xf4, 0xdd, 0x81, 0x18, 0x6b, 0xf7, 0xdb, 0x11, 0x97, 0x8f, 0x45, 0xf2, 0x25, 0x06,
+	0x0b, 0x78, 0x54, 0x08, 0xfb, 0x36, 0xfe, 0x9c, 0x76, 0xfb, 0x15, 0xf5, 0xe7, 0xfa, 0xf5, 0xff,
+	0x03, 0x00, 0x00, 0xff, 0xff, 0xba, 0x02, 0x5f, 0x85, 0x29, 0x0c, 0x00, 0x00,
 }
 
 // Reference imports to suppress errors if they are not otherwise used.
@@ -691,6 +912,10 @@ type QueryClient interface {
 	Demands(ctx context.Context, in *QueryDemandsRequest, opts ...grpc.CallOption) (*QueryDemandsResponse, error)
 	// Clearing returns the clearing under way, with all that a certificate is made of.
 	Clearing(ctx context.Context, in *QueryClearingRequest, opts ...grpc.CallOption) (*QueryClearingResponse, error)
+	// Seals returns the sealed bids of the clearing under way, with their prices once they are revealed.
+	Seals(ctx context.Context, in *QuerySealsRequest, opts ...grpc.CallOption) (*QuerySealsResponse, error)
+	// Seal returns how far the clearing under way is, and the sealed bid of an account for an order or, without one, for its lot.
+	Seal(ctx context.Context, in *QuerySealRequest, opts ...grpc.CallOption) (*QuerySealResponse, error)
 	// Cleared returns the last clearings, newest first.
 	Cleared(ctx context.Context, in *QueryClearedRequest, opts ...grpc.CallOption) (*QueryClearedResponse, error)
 }
@@ -748,6 +973,24 @@ func (c *queryClient) Clearing(ctx context.Context, in *QueryClearingRequest, op
 	return out, nil
 }
 
+func (c *queryClient) Seals(ctx context.Context, in *QuerySealsRequest, opts ...grpc.CallOption) (*QuerySealsResponse, error) {
+	out := new(QuerySealsResponse)
+	err := c.cc.Invoke(ctx, "/tally.auction.v1.Query/Seals", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *queryClient) Seal(ctx context.Context, in *QuerySealRequest, opts ...grpc.CallOption) (*QuerySealResponse, error) {
+	out := new(QuerySealResponse)
+	err := c.cc.Invoke(ctx, "/tally.auction.v1.Query/Seal", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *queryClient) Cleared(ctx context.Context, in *QueryClearedRequest, opts ...grpc.CallOption) (*QueryClearedResponse, error) {
 	out := new(QueryClearedResponse)
 	err := c.cc.Invoke(ctx, "/tally.auction.v1.Query/Cleared", in, out, opts...)
@@ -769,6 +1012,10 @@ type QueryServer interface {
 	Demands(context.Context, *QueryDemandsRequest) (*QueryDemandsResponse, error)
 	// Clearing returns the clearing under way, with all that a certificate is made of.
 	Clearing(context.Context, *QueryClearingRequest) (*QueryClearingResponse, error)
+	// Seals returns the sealed bids of the clearing under way, with their prices once they are revealed.
+	Seals(context.Context, *QuerySealsRequest) (*QuerySealsResponse, error)
+	// Seal returns how far the clearing under way is, and the sealed bid of an account for an order or, without one, for its lot.
+	Seal(context.Context, *QuerySealRequest) (*QuerySealResponse, error)
 	// Cleared returns the last clearings, newest first.
 	Cleared(context.Context, *QueryClearedRequest) (*QueryClearedResponse, error)
 }
@@ -791,6 +1038,12 @@ func (*UnimplementedQueryServer) Demands(ctx context.Context, req *QueryDemandsR
 }
 func (*UnimplementedQueryServer) Clearing(ctx context.Context, req *QueryClearingRequest) (*QueryClearingResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Clearing not implemented")
+}
+func (*UnimplementedQueryServer) Seals(ctx context.Context, req *QuerySealsRequest) (*QuerySealsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Seals not implemented")
+}
+func (*UnimplementedQueryServer) Seal(ctx context.Context, req *QuerySealRequest) (*QuerySealResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Seal not implemented")
 }
 func (*UnimplementedQueryServer) Cleared(ctx context.Context, req *QueryClearedRequest) (*QueryClearedResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Cleared not implemented")
@@ -890,6 +1143,42 @@ func _Query_Clearing_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Query_Seals_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(QuerySealsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueryServer).Seals(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/tally.auction.v1.Query/Seals",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueryServer).Seals(ctx, req.(*QuerySealsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Query_Seal_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(QuerySealRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueryServer).Seal(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/tally.auction.v1.Query/Seal",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueryServer).Seal(ctx, req.(*QuerySealRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Query_Cleared_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(QueryClearedRequest)
 	if err := dec(in); err != nil {
@@ -932,6 +1221,14 @@ var _Query_serviceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Clearing",
 			Handler:    _Query_Clearing_Handler,
+		},
+		{
+			MethodName: "Seals",
+			Handler:    _Query_Seals_Handler,
+		},
+		{
+			MethodName: "Seal",
+			Handler:    _Query_Seal_Handler,
 		},
 		{
 			MethodName: "Cleared",
@@ -1321,6 +1618,179 @@ func (m *QueryClearingResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+func (m *QuerySealsRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QuerySealsRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QuerySealsRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Pagination != nil {
+		{
+			size, err := m.Pagination.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintQuery(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *QuerySealsResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QuerySealsResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QuerySealsResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Pagination != nil {
+		{
+			size, err := m.Pagination.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintQuery(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Seals) > 0 {
+		for iNdEx := len(m.Seals) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Seals[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintQuery(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0xa
+		}
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *QuerySealRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QuerySealRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QuerySealRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintQuery(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Bidder) > 0 {
+		i -= len(m.Bidder)
+		copy(dAtA[i:], m.Bidder)
+		i = encodeVarintQuery(dAtA, i, uint64(len(m.Bidder)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *QuerySealResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QuerySealResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QuerySealResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.NextAt != 0 {
+		i = encodeVarintQuery(dAtA, i, uint64(m.NextAt))
+		i--
+		dAtA[i] = 0x18
+	}
+	if m.Progress != nil {
+		{
+			size, err := m.Progress.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintQuery(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Seal != nil {
+		{
+			size, err := m.Seal.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintQuery(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
 func (m *QueryClearedRequest) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
@@ -1548,6 +2018,75 @@ func (m *QueryClearingResponse) Size() (n int) {
 	_ = l
 	if m.Clearing != nil {
 		l = m.Clearing.Size()
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	if m.Progress != nil {
+		l = m.Progress.Size()
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	if m.NextAt != 0 {
+		n += 1 + sovQuery(uint64(m.NextAt))
+	}
+	return n
+}
+
+func (m *QuerySealsRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Pagination != nil {
+		l = m.Pagination.Size()
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	return n
+}
+
+func (m *QuerySealsResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if len(m.Seals) > 0 {
+		for _, e := range m.Seals {
+			l = e.Size()
+			n += 1 + l + sovQuery(uint64(l))
+		}
+	}
+	if m.Pagination != nil {
+		l = m.Pagination.Size()
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	return n
+}
+
+func (m *QuerySealRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Bidder)
+	if l > 0 {
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	return n
+}
+
+func (m *QuerySealResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Seal != nil {
+		l = m.Seal.Size()
 		n += 1 + l + sovQuery(uint64(l))
 	}
 	if m.Progress != nil {
@@ -2472,6 +3011,467 @@ func (m *QueryClearingResponse) Unmarshal(dAtA []byte) error {
 				m.Clearing = &Clearing{}
 			}
 			if err := m.Clearing.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Progress", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Progress == nil {
+				m.Progress = &Progress{}
+			}
+			if err := m.Progress.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field NextAt", wireType)
+			}
+			m.NextAt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.NextAt |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *QuerySealsRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QuerySealsRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QuerySealsRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Pagination", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Pagination == nil {
+				m.Pagination = &query.PageRequest{}
+			}
+			if err := m.Pagination.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *QuerySealsResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QuerySealsResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QuerySealsResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Seals", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Seals = append(m.Seals, Seal{})
+			if err := m.Seals[len(m.Seals)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Pagination", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Pagination == nil {
+				m.Pagination = &query.PageResponse{}
+			}
+			if err := m.Pagination.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *QuerySealRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QuerySealRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QuerySealRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Bidder", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Bidder = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *QuerySealResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QuerySealResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QuerySealResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Seal", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Seal == nil {
+				m.Seal = &Seal{}
+			}
+			if err := m.Seal.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex

@@ -223,6 +223,230 @@ func (m *MsgPostClearingResponse) XXX_DiscardUnknown() {
 
 var xxx_messageInfo_MsgPostClearingResponse proto.InternalMessageInfo
 
+type MsgSeal struct {
+	Bidder     string `protobuf:"bytes,1,opt,name=bidder,proto3" json:"bidder,omitempty"`
+	Clearing   uint64 `protobuf:"varint,2,opt,name=clearing,proto3" json:"clearing,omitempty"`
+	Order      string `protobuf:"bytes,3,opt,name=order,proto3" json:"order,omitempty"`
+	Tier       string `protobuf:"bytes,4,opt,name=tier,proto3" json:"tier,omitempty"`
+	Commitment []byte `protobuf:"bytes,5,opt,name=commitment,proto3" json:"commitment,omitempty"`
+}
+
+func (m *MsgSeal) Reset()         { *m = MsgSeal{} }
+func (m *MsgSeal) String() string { return proto.CompactTextString(m) }
+func (*MsgSeal) ProtoMessage()    {}
+func (*MsgSeal) Descriptor() ([]byte, []int) {
+	return fileDescriptor_aa707b251363c643, []int{4}
+}
+func (m *MsgSeal) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *MsgSeal) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_MsgSeal.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *MsgSeal) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_MsgSeal.Merge(m, src)
+}
+func (m *MsgSeal) XXX_Size() int {
+	return m.Size()
+}
+func (m *MsgSeal) XXX_DiscardUnknown() {
+	xxx_messageInfo_MsgSeal.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_MsgSeal proto.InternalMessageInfo
+
+func (m *MsgSeal) GetBidder() string {
+	if m != nil {
+		return m.Bidder
+	}
+	return ""
+}
+
+func (m *MsgSeal) GetClearing() uint64 {
+	if m != nil {
+		return m.Clearing
+	}
+	return 0
+}
+
+func (m *MsgSeal) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *MsgSeal) GetTier() string {
+	if m != nil {
+		return m.Tier
+	}
+	return ""
+}
+
+func (m *MsgSeal) GetCommitment() []byte {
+	if m != nil {
+		return m.Commitment
+	}
+	return nil
+}
+
+type MsgSealResponse struct {
+}
+
+func (m *MsgSealResponse) Reset()         { *m = MsgSealResponse{} }
+func (m *MsgSealResponse) String() string { return proto.CompactTextString(m) }
+func (*MsgSealResponse) ProtoMessage()    {}
+func (*MsgSealResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_aa707b251363c643, []int{5}
+}
+func (m *MsgSealResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *MsgSealResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_MsgSealResponse.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *MsgSealResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_MsgSealResponse.Merge(m, src)
+}
+func (m *MsgSealResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *MsgSealResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_MsgSealResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_MsgSealResponse proto.InternalMessageInfo
+
+type MsgReveal struct {
+	Bidder   string `protobuf:"bytes,1,opt,name=bidder,proto3" json:"bidder,omitempty"`
+	Clearing uint64 `protobuf:"varint,2,opt,name=clearing,proto3" json:"clearing,omitempty"`
+	Order    string `protobuf:"bytes,3,opt,name=order,proto3" json:"order,omitempty"`
+	Price    uint64 `protobuf:"varint,4,opt,name=price,proto3" json:"price,omitempty"`
+	Salt     []byte `protobuf:"bytes,5,opt,name=salt,proto3" json:"salt,omitempty"`
+}
+
+func (m *MsgReveal) Reset()         { *m = MsgReveal{} }
+func (m *MsgReveal) String() string { return proto.CompactTextString(m) }
+func (*MsgReveal) ProtoMessage()    {}
+func (*MsgReveal) Descriptor() ([]byte, []int) {
+	return fileDescriptor_aa707b251363c643, []int{6}
+}
+func (m *MsgReveal) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *MsgReveal) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_MsgReveal.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *MsgReveal) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_MsgReveal.Merge(m, src)
+}
+func (m *MsgReveal) XXX_Size() int {
+	return m.Size()
+}
+func (m *MsgReveal) XXX_DiscardUnknown() {
+	xxx_messageInfo_MsgReveal.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_MsgReveal proto.InternalMessageInfo
+
+func (m *MsgReveal) GetBidder() string {
+	if m != nil {
+		return m.Bidder
+	}
+	return ""
+}
+
+func (m *MsgReveal) GetClearing() uint64 {
+	if m != nil {
+		return m.Clearing
+	}
+	return 0
+}
+
+func (m *MsgReveal) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *MsgReveal) GetPrice() uint64 {
+	if m != nil {
+		return m.Price
+	}
+	return 0
+}
+
+func (m *MsgReveal) GetSalt() []byte {
+	if m != nil {
+		return m.Salt
+	}
+	return nil
+}
+
+type MsgRevealResponse struct {
+}
+
+func (m *MsgRevealResponse) Reset()         { *m = MsgRevealResponse{} }
+func (m *MsgRevealResponse) String() string { return proto.CompactTextString(m) }
+func (*MsgRevealResponse) ProtoMessage()    {}
+func (*MsgRevealResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_aa707b251363c643, []int{7}
+}
+func (m *MsgRevealResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *MsgRevealResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_MsgRevealResponse.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *MsgRevealResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_MsgRevealResponse.Merge(m, src)
+}
+func (m *MsgRevealResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *MsgRevealResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_MsgRevealResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_MsgRevealResponse proto.InternalMessageInfo
+
 type MsgUpdateParams struct {
 	Authority string `protobuf:"bytes,1,opt,name=authority,proto3" json:"authority,omitempty"`
 	Params    Params `protobuf:"bytes,2,opt,name=params,proto3" json:"params"`
@@ -232,7 +456,7 @@ func (m *MsgUpdateParams) Reset()         { *m = MsgUpdateParams{} }
 func (m *MsgUpdateParams) String() string { return proto.CompactTextString(m) }
 func (*MsgUpdateParams) ProtoMessage()    {}
 func (*MsgUpdateParams) Descriptor() ([]byte, []int) {
-	return fileDescriptor_aa707b251363c643, []int{4}
+	return fileDescriptor_aa707b251363c643, []int{8}
 }
 func (m *MsgUpdateParams) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -282,7 +506,7 @@ func (m *MsgUpdateParamsResponse) Reset()         { *m = MsgUpdateParamsResponse
 func (m *MsgUpdateParamsResponse) String() string { return proto.CompactTextString(m) }
 func (*MsgUpdateParamsResponse) ProtoMessage()    {}
 func (*MsgUpdateParamsResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_aa707b251363c643, []int{5}
+	return fileDescriptor_aa707b251363c643, []int{9}
 }
 func (m *MsgUpdateParamsResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -316,6 +540,10 @@ func init() {
 	proto.RegisterType((*MsgSellResponse)(nil), "tally.auction.v1.MsgSellResponse")
 	proto.RegisterType((*MsgPostClearing)(nil), "tally.auction.v1.MsgPostClearing")
 	proto.RegisterType((*MsgPostClearingResponse)(nil), "tally.auction.v1.MsgPostClearingResponse")
+	proto.RegisterType((*MsgSeal)(nil), "tally.auction.v1.MsgSeal")
+	proto.RegisterType((*MsgSealResponse)(nil), "tally.auction.v1.MsgSealResponse")
+	proto.RegisterType((*MsgReveal)(nil), "tally.auction.v1.MsgReveal")
+	proto.RegisterType((*MsgRevealResponse)(nil), "tally.auction.v1.MsgRevealResponse")
 	proto.RegisterType((*MsgUpdateParams)(nil), "tally.auction.v1.MsgUpdateParams")
 	proto.RegisterType((*MsgUpdateParamsResponse)(nil), "tally.auction.v1.MsgUpdateParamsResponse")
 }
@@ -323,42 +551,51 @@ func init() {
 func init() { proto.RegisterFile("tally/auction/v1/tx.proto", fileDescriptor_aa707b251363c643) }
 
 var fileDescriptor_aa707b251363c643 = []byte{
-	// 550 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x8c, 0x94, 0x41, 0x8b, 0xd3, 0x40,
-	0x14, 0xc7, 0x3b, 0x6d, 0xad, 0xdb, 0xa9, 0xa0, 0x3b, 0xec, 0xb2, 0x69, 0x60, 0x63, 0xed, 0xc5,
-	0x5a, 0x68, 0xb2, 0xad, 0x8b, 0x87, 0x2e, 0x1e, 0xec, 0x7a, 0x12, 0x17, 0x96, 0x2c, 0x22, 0x88,
-	0x20, 0xd9, 0x64, 0xcc, 0x06, 0x93, 0x4c, 0xc8, 0x4c, 0xab, 0x7b, 0x13, 0x8f, 0x1e, 0xc4, 0x8f,
-	0xe1, 0xb1, 0x88, 0x07, 0x3f, 0xc2, 0x1e, 0x17, 0x4f, 0xe2, 0x41, 0xa4, 0x3d, 0xf4, 0x6b, 0x48,
-	0x26, 0xd3, 0x76, 0xda, 0x74, 0xe9, 0x5e, 0xc2, 0xbc, 0xf7, 0xfe, 0xef, 0xff, 0xde, 0x6f, 0x18,
-	0x02, 0xab, 0xcc, 0xf2, 0xfd, 0x73, 0xc3, 0xea, 0xdb, 0xcc, 0x23, 0xa1, 0x31, 0x68, 0x1b, 0xec,
-	0x83, 0x1e, 0xc5, 0x84, 0x11, 0x74, 0x87, 0x97, 0x74, 0x51, 0xd2, 0x07, 0x6d, 0x75, 0xd3, 0x0a,
-	0xbc, 0x90, 0x18, 0xfc, 0x9b, 0x8a, 0xd4, 0x1d, 0x9b, 0xd0, 0x80, 0x50, 0x23, 0xa0, 0x6e, 0xd2,
-	0x1c, 0x50, 0x57, 0x14, 0xaa, 0x69, 0xe1, 0x0d, 0x8f, 0x8c, 0x34, 0x10, 0xa5, 0x2d, 0x97, 0xb8,
-	0x24, 0xcd, 0x27, 0x27, 0x91, 0xd5, 0x32, 0x9b, 0x4c, 0x27, 0xf3, 0x7a, 0xfd, 0x3b, 0x80, 0x37,
-	0x8f, 0xa8, 0x7b, 0x82, 0x7d, 0x1f, 0xed, 0xc3, 0x8d, 0x28, 0x26, 0x03, 0xcf, 0xc1, 0xb1, 0x02,
-	0x6a, 0xa0, 0x51, 0xee, 0x29, 0xbf, 0x7e, 0xb4, 0xb6, 0xc4, 0x94, 0x27, 0x8e, 0x13, 0x63, 0x4a,
-	0x4f, 0x58, 0xec, 0x85, 0xae, 0x39, 0x53, 0xa2, 0x7d, 0x58, 0xf4, 0x09, 0xa3, 0x4a, 0xbe, 0x56,
-	0x68, 0x54, 0x3a, 0xdb, 0xfa, 0x32, 0x9f, 0xfe, 0x9c, 0xb0, 0x5e, 0xf9, 0xe2, 0xef, 0xdd, 0xdc,
-	0xb7, 0xc9, 0xb0, 0x09, 0x4c, 0xae, 0x46, 0x08, 0x16, 0x71, 0xe8, 0x50, 0xa5, 0x50, 0x03, 0x8d,
-	0x82, 0xc9, 0xcf, 0xdd, 0xfb, 0x9f, 0x26, 0xc3, 0xe6, 0xcc, 0xf8, 0xf3, 0x64, 0xd8, 0xdc, 0x5e,
-	0xdc, 0x5e, 0x2c, 0x5a, 0xdf, 0x84, 0xb7, 0xc5, 0xd1, 0xc4, 0x34, 0x22, 0x21, 0xc5, 0xf5, 0x3f,
-	0x80, 0xe7, 0x8e, 0x09, 0x65, 0x87, 0x3e, 0xb6, 0x92, 0x1d, 0xd1, 0x1e, 0x2c, 0x45, 0x84, 0xb2,
-	0x6b, 0xd0, 0x08, 0x1d, 0x52, 0xe1, 0x86, 0x2d, 0xba, 0x95, 0x7c, 0x0d, 0x34, 0x8a, 0xe6, 0x2c,
-	0x46, 0xcf, 0x60, 0xc5, 0xc6, 0x31, 0xf3, 0xde, 0x7a, 0xb6, 0xc5, 0x30, 0x5f, 0xbc, 0xd2, 0xd9,
-	0xcd, 0xe2, 0x1e, 0xce, 0x45, 0x32, 0xb6, 0xdc, 0xdc, 0x6d, 0x25, 0xa4, 0x62, 0x68, 0xc2, 0xb9,
-	0x9b, 0xe1, 0x94, 0x41, 0xea, 0x55, 0xb8, 0xb3, 0x94, 0x9a, 0x71, 0xff, 0x4c, 0xb9, 0x5f, 0x44,
-	0x8e, 0xc5, 0xf0, 0xb1, 0x15, 0x5b, 0x01, 0x45, 0x8f, 0x60, 0xd9, 0xea, 0xb3, 0x33, 0x12, 0x7b,
-	0xec, 0x7c, 0x2d, 0xfa, 0x5c, 0x8a, 0x0e, 0x60, 0x29, 0xe2, 0x0e, 0x9c, 0xbd, 0xd2, 0x51, 0xb2,
-	0x70, 0xe9, 0x04, 0x99, 0x4b, 0xb4, 0x74, 0xf7, 0x12, 0xa4, 0xb9, 0xd9, 0x6a, 0x2a, 0x79, 0x4d,
-	0x41, 0x25, 0xa7, 0xa6, 0x54, 0x9d, 0x2f, 0x79, 0x58, 0x38, 0xa2, 0x2e, 0x7a, 0x0a, 0x8b, 0xfc,
-	0x65, 0x56, 0xb3, 0x9b, 0x88, 0x07, 0xa0, 0xde, 0xbb, 0xb2, 0x34, 0x75, 0x43, 0xaf, 0xe1, 0xad,
-	0x85, 0x77, 0xb1, 0xba, 0x45, 0x96, 0xa8, 0x0f, 0xd6, 0x4a, 0x64, 0xf7, 0x85, 0xdb, 0x5f, 0xed,
-	0x2e, 0x4b, 0xae, 0x70, 0x5f, 0x75, 0x13, 0xea, 0x8d, 0x8f, 0xc9, 0x2d, 0xf7, 0x5e, 0x5e, 0x8c,
-	0x34, 0x70, 0x39, 0xd2, 0xc0, 0xbf, 0x91, 0x06, 0xbe, 0x8e, 0xb5, 0xdc, 0xe5, 0x58, 0xcb, 0xfd,
-	0x1e, 0x6b, 0xb9, 0x57, 0x8f, 0x5d, 0x8f, 0x9d, 0xf5, 0x4f, 0x75, 0x9b, 0x04, 0x06, 0x77, 0x6d,
-	0x85, 0x98, 0xbd, 0x27, 0xf1, 0xbb, 0x34, 0x32, 0x5c, 0x1c, 0x1a, 0xcb, 0xff, 0x80, 0x03, 0x71,
-	0x1c, 0xb4, 0x4f, 0x4b, 0xfc, 0x37, 0xf0, 0xf0, 0x7f, 0x00, 0x00, 0x00, 0xff, 0xff, 0xd5, 0x8f,
-	0x93, 0x49, 0xb2, 0x04, 0x00, 0x00,
+	// 695 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xbc, 0x95, 0xcd, 0x4f, 0x13, 0x4f,
+	0x18, 0xc7, 0xbb, 0xf4, 0xe5, 0x47, 0xa7, 0x24, 0x3f, 0x19, 0x4b, 0xd8, 0xae, 0x61, 0xad, 0x35,
+	0xc6, 0x4a, 0x42, 0x17, 0x2a, 0xf1, 0x50, 0xe2, 0x41, 0xf0, 0x44, 0x24, 0x21, 0x4b, 0x8c, 0x89,
+	0x31, 0x31, 0xc3, 0x76, 0x5c, 0x36, 0xee, 0xee, 0x6c, 0x66, 0x86, 0x2a, 0x37, 0xe3, 0xd1, 0x93,
+	0x7f, 0x82, 0x47, 0x8f, 0xc4, 0x78, 0xf0, 0xec, 0x89, 0x23, 0xf1, 0x64, 0x3c, 0x18, 0x03, 0x07,
+	0xfe, 0x0d, 0x33, 0x2f, 0xdd, 0x2e, 0x7d, 0x01, 0x4e, 0x5e, 0xc8, 0xf3, 0x36, 0xcf, 0xf3, 0xfd,
+	0xe4, 0x79, 0xca, 0x82, 0x1a, 0x47, 0x61, 0x78, 0xe0, 0xa0, 0x7d, 0x8f, 0x07, 0x24, 0x76, 0x7a,
+	0x2b, 0x0e, 0x7f, 0xdb, 0x4a, 0x28, 0xe1, 0x04, 0x5e, 0x93, 0xa9, 0x96, 0x4e, 0xb5, 0x7a, 0x2b,
+	0xd6, 0x2c, 0x8a, 0x82, 0x98, 0x38, 0xf2, 0xaf, 0x2a, 0xb2, 0xe6, 0x3d, 0xc2, 0x22, 0xc2, 0x9c,
+	0x88, 0xf9, 0xe2, 0x71, 0xc4, 0x7c, 0x9d, 0xa8, 0xa9, 0xc4, 0x4b, 0xe9, 0x39, 0xca, 0xd1, 0xa9,
+	0xaa, 0x4f, 0x7c, 0xa2, 0xe2, 0xc2, 0xd2, 0x51, 0x7b, 0x44, 0x49, 0x7f, 0xb2, 0xcc, 0x37, 0xbe,
+	0x18, 0xe0, 0xbf, 0x2d, 0xe6, 0xef, 0xe0, 0x30, 0x84, 0xab, 0x60, 0x3a, 0xa1, 0xa4, 0x17, 0x74,
+	0x31, 0x35, 0x8d, 0xba, 0xd1, 0x2c, 0xaf, 0x9b, 0x3f, 0xbe, 0x2e, 0x55, 0xf5, 0x94, 0x47, 0xdd,
+	0x2e, 0xc5, 0x8c, 0xed, 0x70, 0x1a, 0xc4, 0xbe, 0x9b, 0x56, 0xc2, 0x55, 0x50, 0x08, 0x09, 0x67,
+	0xe6, 0x54, 0x3d, 0xdf, 0xac, 0xb4, 0xe7, 0x5a, 0xc3, 0x7c, 0xad, 0x27, 0x84, 0xaf, 0x97, 0x8f,
+	0x7e, 0xdf, 0xcc, 0x7d, 0x3e, 0x3b, 0x5c, 0x34, 0x5c, 0x59, 0x0d, 0x21, 0x28, 0xe0, 0xb8, 0xcb,
+	0xcc, 0x7c, 0xdd, 0x68, 0xe6, 0x5d, 0x69, 0x77, 0xee, 0xbe, 0x3f, 0x3b, 0x5c, 0x4c, 0x1b, 0x7f,
+	0x38, 0x3b, 0x5c, 0x9c, 0x3b, 0xaf, 0x5e, 0x0b, 0x6d, 0xcc, 0x82, 0xff, 0xb5, 0xe9, 0x62, 0x96,
+	0x90, 0x98, 0xe1, 0xc6, 0x2f, 0x43, 0xc6, 0xb6, 0x09, 0xe3, 0x1b, 0x21, 0x46, 0x42, 0x23, 0x5c,
+	0x06, 0xa5, 0x84, 0x30, 0x7e, 0x05, 0x1a, 0x5d, 0x07, 0x2d, 0x30, 0xed, 0xe9, 0xd7, 0xe6, 0x54,
+	0xdd, 0x68, 0x16, 0xdc, 0xd4, 0x87, 0x9b, 0xa0, 0xe2, 0x61, 0xca, 0x83, 0x57, 0x81, 0x87, 0x38,
+	0x96, 0xc2, 0x2b, 0xed, 0x85, 0x51, 0xdc, 0x8d, 0x41, 0x51, 0x16, 0x3b, 0xfb, 0xb8, 0xb3, 0x24,
+	0x48, 0xf5, 0x50, 0xc1, 0xb9, 0x30, 0xc2, 0x99, 0x05, 0x69, 0xd4, 0xc0, 0xfc, 0x50, 0x28, 0xe5,
+	0x3e, 0xea, 0xef, 0x0f, 0x85, 0x82, 0x77, 0x37, 0xe8, 0x5e, 0x65, 0x7b, 0xba, 0xee, 0x42, 0xde,
+	0x2a, 0x28, 0x12, 0x2a, 0x9a, 0x09, 0xd2, 0xb2, 0xab, 0x1c, 0xb1, 0x37, 0x1e, 0x60, 0x6a, 0x16,
+	0x64, 0x50, 0xda, 0xd0, 0x06, 0xc0, 0x23, 0x51, 0x14, 0xf0, 0x08, 0xc7, 0xdc, 0x2c, 0xd6, 0x8d,
+	0xe6, 0x8c, 0x9b, 0x89, 0x74, 0xee, 0x48, 0x5a, 0x35, 0x72, 0xd2, 0x56, 0xd1, 0x60, 0xab, 0x68,
+	0xb0, 0xd5, 0xef, 0x06, 0x28, 0x6f, 0x31, 0xdf, 0xc5, 0xbd, 0x7f, 0xc5, 0x57, 0x05, 0xc5, 0x84,
+	0x06, 0x1e, 0x96, 0x80, 0x05, 0x57, 0x39, 0x82, 0x9a, 0xa1, 0xb0, 0xcf, 0x26, 0x6d, 0x75, 0xad,
+	0x19, 0xaa, 0xf9, 0x11, 0x2a, 0x25, 0xbb, 0x71, 0x1d, 0xcc, 0xa6, 0x4e, 0x4a, 0xf6, 0x4d, 0xdd,
+	0xeb, 0xd3, 0xa4, 0x8b, 0x38, 0xde, 0x46, 0x14, 0x45, 0x0c, 0x3e, 0x00, 0x65, 0xb4, 0xcf, 0xf7,
+	0x08, 0x0d, 0xf8, 0xc1, 0xa5, 0x88, 0x83, 0x52, 0xb8, 0x06, 0x4a, 0x89, 0xec, 0x20, 0x19, 0x2b,
+	0x6d, 0x73, 0xf4, 0x28, 0xd5, 0x84, 0xec, 0x3d, 0xea, 0x27, 0x9d, 0x65, 0x81, 0x31, 0x68, 0x36,
+	0xfe, 0x1a, 0xb3, 0x32, 0xf5, 0x35, 0x66, 0x43, 0x7d, 0xaa, 0xf6, 0xa7, 0x3c, 0xc8, 0x6f, 0x31,
+	0x1f, 0x3e, 0x06, 0x05, 0xf9, 0x1f, 0xa5, 0x36, 0xaa, 0x44, 0xff, 0x70, 0xad, 0x5b, 0x13, 0x53,
+	0xfd, 0x6e, 0xf0, 0x05, 0x98, 0x39, 0xf7, 0x7b, 0x1e, 0xff, 0x24, 0x5b, 0x62, 0xdd, 0xbb, 0xb4,
+	0x24, 0xed, 0x2e, 0x35, 0xa2, 0xc9, 0x1a, 0xd1, 0x64, 0x8d, 0x83, 0x3d, 0xc2, 0x4d, 0x50, 0xd2,
+	0xd7, 0x79, 0x63, 0x6c, 0xb1, 0x4a, 0x5a, 0xb7, 0x2f, 0x48, 0x66, 0x79, 0xcf, 0xdd, 0xc3, 0xf8,
+	0xf1, 0xd9, 0x92, 0x09, 0xbc, 0xe3, 0x76, 0x63, 0x15, 0xdf, 0x89, 0xbd, 0xaf, 0x3f, 0x3b, 0x3a,
+	0xb1, 0x8d, 0xe3, 0x13, 0xdb, 0xf8, 0x73, 0x62, 0x1b, 0x1f, 0x4f, 0xed, 0xdc, 0xf1, 0xa9, 0x9d,
+	0xfb, 0x79, 0x6a, 0xe7, 0x9e, 0x3f, 0xf4, 0x03, 0xbe, 0xb7, 0xbf, 0xdb, 0xf2, 0x48, 0xe4, 0xc8,
+	0xae, 0x4b, 0x31, 0xe6, 0x6f, 0x08, 0x7d, 0xad, 0x3c, 0xc7, 0xc7, 0xb1, 0x33, 0xfc, 0x35, 0x59,
+	0xd3, 0x66, 0x6f, 0x65, 0xb7, 0x24, 0x3f, 0x28, 0xf7, 0xff, 0x06, 0x00, 0x00, 0xff, 0xff, 0x79,
+	0xa5, 0x90, 0xf0, 0xfc, 0x06, 0x00, 0x00,
 }
 
 // Reference imports to suppress errors if they are not otherwise used.
@@ -377,6 +614,10 @@ type MsgClient interface {
 	Sell(ctx context.Context, in *MsgSell, opts ...grpc.CallOption) (*MsgSellResponse, error)
 	// PostClearing posts a certificate for the clearing under way.
 	PostClearing(ctx context.Context, in *MsgPostClearing, opts ...grpc.CallOption) (*MsgPostClearingResponse, error)
+	// Seal bids in the clearing under way, without saying how much.
+	Seal(ctx context.Context, in *MsgSeal, opts ...grpc.CallOption) (*MsgSealResponse, error)
+	// Reveal says how much, and gets the deposit back.
+	Reveal(ctx context.Context, in *MsgReveal, opts ...grpc.CallOption) (*MsgRevealResponse, error)
 	// UpdateParams replaces the rules of auctions. The authority that genesis names may.
 	UpdateParams(ctx context.Context, in *MsgUpdateParams, opts ...grpc.CallOption) (*MsgUpdateParamsResponse, error)
 }
@@ -407,6 +648,24 @@ func (c *msgClient) PostClearing(ctx context.Context, in *MsgPostClearing, opts 
 	return out, nil
 }
 
+func (c *msgClient) Seal(ctx context.Context, in *MsgSeal, opts ...grpc.CallOption) (*MsgSealResponse, error) {
+	out := new(MsgSealResponse)
+	err := c.cc.Invoke(ctx, "/tally.auction.v1.Msg/Seal", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *msgClient) Reveal(ctx context.Context, in *MsgReveal, opts ...grpc.CallOption) (*MsgRevealResponse, error) {
+	out := new(MsgRevealResponse)
+	err := c.cc.Invoke(ctx, "/tally.auction.v1.Msg/Reveal", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *msgClient) UpdateParams(ctx context.Context, in *MsgUpdateParams, opts ...grpc.CallOption) (*MsgUpdateParamsResponse, error) {
 	out := new(MsgUpdateParamsResponse)
 	err := c.cc.Invoke(ctx, "/tally.auction.v1.Msg/UpdateParams", in, out, opts...)
@@ -422,6 +681,10 @@ type MsgServer interface {
 	Sell(context.Context, *MsgSell) (*MsgSellResponse, error)
 	// PostClearing posts a certificate for the clearing under way.
 	PostClearing(context.Context, *MsgPostClearing) (*MsgPostClearingResponse, error)
+	// Seal bids in the clearing under way, without saying how much.
+	Seal(context.Context, *MsgSeal) (*MsgSealResponse, error)
+	// Reveal says how much, and gets the deposit back.
+	Reveal(context.Context, *MsgReveal) (*MsgRevealResponse, error)
 	// UpdateParams replaces the rules of auctions. The authority that genesis names may.
 	UpdateParams(context.Context, *MsgUpdateParams) (*MsgUpdateParamsResponse, error)
 }
@@ -435,6 +698,12 @@ func (*UnimplementedMsgServer) Sell(ctx context.Context, req *MsgSell) (*MsgSell
 }
 func (*UnimplementedMsgServer) PostClearing(ctx context.Context, req *MsgPostClearing) (*MsgPostClearingResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method PostClearing not implemented")
+}
+func (*UnimplementedMsgServer) Seal(ctx context.Context, req *MsgSeal) (*MsgSealResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Seal not implemented")
+}
+func (*UnimplementedMsgServer) Reveal(ctx context.Context, req *MsgReveal) (*MsgRevealResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Reveal not implemented")
 }
 func (*UnimplementedMsgServer) UpdateParams(ctx context.Context, req *MsgUpdateParams) (*MsgUpdateParamsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method UpdateParams not implemented")
@@ -480,6 +749,42 @@ func _Msg_PostClearing_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Msg_Seal_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MsgSeal)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MsgServer).Seal(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/tally.auction.v1.Msg/Seal",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MsgServer).Seal(ctx, req.(*MsgSeal))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Msg_Reveal_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MsgReveal)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MsgServer).Reveal(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/tally.auction.v1.Msg/Reveal",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MsgServer).Reveal(ctx, req.(*MsgReveal))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Msg_UpdateParams_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(MsgUpdateParams)
 	if err := dec(in); err != nil {
@@ -510,6 +815,14 @@ var _Msg_serviceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PostClearing",
 			Handler:    _Msg_PostClearing_Handler,
+		},
+		{
+			MethodName: "Seal",
+			Handler:    _Msg_Seal_Handler,
+		},
+		{
+			MethodName: "Reveal",
+			Handler:    _Msg_Reveal_Handler,
 		},
 		{
 			MethodName: "UpdateParams",
@@ -660,6 +973,162 @@ func (m *MsgPostClearingResponse) MarshalToSizedBuffer(dAtA []byte) (int, error)
 	return len(dAtA) - i, nil
 }
 
+func (m *MsgSeal) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *MsgSeal) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *MsgSeal) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Commitment) > 0 {
+		i -= len(m.Commitment)
+		copy(dAtA[i:], m.Commitment)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Commitment)))
+		i--
+		dAtA[i] = 0x2a
+	}
+	if len(m.Tier) > 0 {
+		i -= len(m.Tier)
+		copy(dAtA[i:], m.Tier)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Tier)))
+		i--
+		dAtA[i] = 0x22
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0x1a
+	}
+	if m.Clearing != 0 {
+		i = encodeVarintTx(dAtA, i, uint64(m.Clearing))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Bidder) > 0 {
+		i -= len(m.Bidder)
+		copy(dAtA[i:], m.Bidder)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Bidder)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *MsgSealResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *MsgSealResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *MsgSealResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	return len(dAtA) - i, nil
+}
+
+func (m *MsgReveal) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *MsgReveal) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *MsgReveal) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Salt) > 0 {
+		i -= len(m.Salt)
+		copy(dAtA[i:], m.Salt)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Salt)))
+		i--
+		dAtA[i] = 0x2a
+	}
+	if m.Price != 0 {
+		i = encodeVarintTx(dAtA, i, uint64(m.Price))
+		i--
+		dAtA[i] = 0x20
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0x1a
+	}
+	if m.Clearing != 0 {
+		i = encodeVarintTx(dAtA, i, uint64(m.Clearing))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Bidder) > 0 {
+		i -= len(m.Bidder)
+		copy(dAtA[i:], m.Bidder)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Bidder)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *MsgRevealResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *MsgRevealResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *MsgRevealResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	return len(dAtA) - i, nil
+}
+
 func (m *MsgUpdateParams) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
@@ -784,6 +1253,79 @@ func (m *MsgPostClearing) Size() (n int) {
 }
 
 func (m *MsgPostClearingResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	return n
+}
+
+func (m *MsgSeal) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Bidder)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	if m.Clearing != 0 {
+		n += 1 + sovTx(uint64(m.Clearing))
+	}
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	l = len(m.Tier)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	l = len(m.Commitment)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	return n
+}
+
+func (m *MsgSealResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	return n
+}
+
+func (m *MsgReveal) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Bidder)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	if m.Clearing != 0 {
+		n += 1 + sovTx(uint64(m.Clearing))
+	}
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	if m.Price != 0 {
+		n += 1 + sovTx(uint64(m.Price))
+	}
+	l = len(m.Salt)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	return n
+}
+
+func (m *MsgRevealResponse) Size() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -1168,6 +1710,491 @@ func (m *MsgPostClearingResponse) Unmarshal(dAtA []byte) error {
 		}
 		if fieldNum <= 0 {
 			return fmt.Errorf("proto: MsgPostClearingResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		default:
+			iNdEx = preIndex
+			skippy, err := skipTx(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthTx
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *MsgSeal) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowTx
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: MsgSeal: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: MsgSeal: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Bidder", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Bidder = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Clearing", wireType)
+			}
+			m.Clearing = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Clearing |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Tier", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Tier = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Commitment", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Commitment = append(m.Commitment[:0], dAtA[iNdEx:postIndex]...)
+			if m.Commitment == nil {
+				m.Commitment = []byte{}
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipTx(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthTx
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *MsgSealResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowTx
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: MsgSealResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: MsgSealResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		default:
+			iNdEx = preIndex
+			skippy, err := skipTx(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthTx
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *MsgReveal) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowTx
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: MsgReveal: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: MsgReveal: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Bidder", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Bidder = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Clearing", wireType)
+			}
+			m.Clearing = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Clearing |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Price", wireType)
+			}
+			m.Price = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Price |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Salt", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Salt = append(m.Salt[:0], dAtA[iNdEx:postIndex]...)
+			if m.Salt == nil {
+				m.Salt = []byte{}
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipTx(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthTx
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *MsgRevealResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowTx
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: MsgRevealResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: MsgRevealResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		default:

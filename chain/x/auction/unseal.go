@@ -1,0 +1,196 @@
+package auction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/auction"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+)
+
+// sealing is what blocks do with sealed bids.
+type sealing struct{ *Keeper }
+
+// open opens a clearing with sealed bids. Who seals one takes part.
+func (k sealing) open(ctx context.Context, c *auctionv1.Clearing) (err error) {
+	if c.Number, err = k.next.Next(ctx); err != nil {
+		return err
+	}
+	p := auctionv1.Progress{Number: c.Number, ClosesAt: c.ClosesAt, RevealsUntil: c.ClosesAt + c.Params.RevealMs}
+	return errors.Join(k.clearing.Set(ctx, *c), k.progress.Set(ctx, p), module.Emit(ctx, &auctionv1.EventClearing{Number: c.Number, ClosesAt: c.ClosesAt}))
+}
+
+// kindOf returns the place of a tier in a clearing.
+func kindOf(c *auctionv1.Clearing, tier string) (int, error) {
+	i := slices.Index(c.Tiers, tier)
+	if i < 0 {
+		return 0, errorsmod.Wrapf(ErrSeal, "clearing %d is of the tiers %q, and not of %.40q", c.Number, c.Tiers, tier)
+	}
+	return i, nil
+}
+
+// waits reports whether a clearing waits for the value of a block after its reveals.
+func (k sealing) waits(ctx context.Context) (bool, error) {
+	p, _, err := k.underWay(ctx)
+	return p.RevealedAt != 0 && !p.Closed, err
+}
+
+// unseal goes on with a clearing of sealed bids until it is closed. Reveals end when time is over or all are revealed. The chance
+// comes from a later block: its proposer alone knows its value beforehand, and could reveal accordingly.
+func (k sealing) unseal(ctx context.Context, p *auctionv1.Progress) error {
+	now, height := module.Now(ctx), sdk.UnwrapSDKContext(ctx).BlockHeight()
+	switch {
+	case p.RevealedAt != 0:
+		value, fresh, err := k.beacon.Value(ctx)
+		if err != nil || !fresh || height <= p.RevealedAt { // waits makes every block have a value
+			return err
+		}
+		return k.closeSealed(ctx, p, value[:])
+	case now < p.ClosesAt || now < p.RevealsUntil && p.Revealed < p.SealedDemands+p.SealedLots:
+		return nil
+	}
+	c, err := k.clearing.Get(ctx)
+	if err != nil {
+		return err
+	}
+	if err := k.takeSeals(ctx, &c, p); err != nil {
+		return err
+	}
+	p.RevealedAt = height
+	return errors.Join(k.clearing.Set(ctx, c), k.progress.Set(ctx, *p))
+}
+
+// takeSeals takes what was revealed into a clearing, in order, and burns the deposits of what was not.
+func (k sealing) takeSeals(ctx context.Context, c *auctionv1.Clearing, p *auctionv1.Progress) error {
+	withheld := uint32(0)
+	err := k.seals.Walk(ctx, nil, func(at sealed, x auctionv1.Seal) (bool, error) {
+		switch {
+		case x.Price == 0:
+			withheld++
+			p.Burnt += x.Deposit
+			return false, nil
+		case x.Order == "":
+			return false, k.takeAsk(ctx, c, at.K2(), &x)
+		}
+		return false, k.takeBid(ctx, c, &x)
+	})
+	err = errors.Join(err, k.seals.Clear(ctx, nil), k.burner.Burn(ctx, Name, p.Burnt))
+	if err != nil || withheld == 0 {
+		return err
+	}
+	return module.Emit(ctx, &auctionv1.EventWithheld{Clearing: c.Number, Bids: withheld, Burnt: p.Burnt})
+}
+
+// takeAsk takes a revealed ask into a clearing, unless who sells may get no work any more. The ask of the lot is the least.
+func (k sealing) takeAsk(ctx context.Context, c *auctionv1.Clearing, account sdk.AccAddress, x *auctionv1.Seal) error {
+	seller, _, err := k.registry.Seller(ctx, account)
+	if err != nil || !k.registry.Free(ctx, seller) {
+		return err
+	}
+	have, err := orNone(k.capacities.Get(ctx, account))
+	if err != nil {
+		return err
+	}
+	i := lotOf(&have, x.Tier)
+	if i < 0 || have.Lots[i].Units < c.Params.LotUnits {
+		return nil
+	}
+	kind, err := kindOf(c, x.Tier)
+	if err != nil {
+		return err
+	}
+	lot := auctionv1.SoldLot{Kind: uint32(kind), Units: c.Params.LotUnits, Ask: max(x.Price, have.Lots[i].Ask)}
+	c.Sellers = append(c.Sellers, auctionv1.Seller{Provider: x.Bidder, Account: account, Lots: []auctionv1.SoldLot{lot}})
+	return nil
+}
+
+// takeBid takes a revealed bid into a clearing, unless the order has left. What it locked when it was posted is the most.
+func (k sealing) takeBid(ctx context.Context, c *auctionv1.Clearing, x *auctionv1.Seal) error {
+	d, err := orNone(k.demands.Get(ctx, x.Number))
+	if err != nil || d.Number == 0 {
+		return err
+	}
+	d.Bid = min(x.Price, (d.Budget-d.Fee)/d.Units)
+	c.Demands = append(c.Demands, d)
+	return nil
+}
+
+// closeSealed closes a clearing whose bids are revealed, with a value that nobody knew then.
+func (k sealing) closeSealed(ctx context.Context, p *auctionv1.Progress, seed []byte) error {
+	c, err := k.clearing.Get(ctx)
+	if err != nil {
+		return err
+	}
+	c.Seed = seed
+	out, err := wire.OutcomeOf(&c, auction.Standard)
+	if err != nil {
+		return fmt.Errorf("clearing %d of sealed bids: %w", c.Number, err)
+	}
+	p.Measure, p.Welfare, p.Trades, p.Closed = wire.MeasureToProto(auction.Standard), out.Welfare, uint32(len(out.Trades)), true
+	return errors.Join(k.clearing.Set(ctx, c), k.progress.Set(ctx, *p))
+}
+
+// giveBack gives all deposits back, and forgets what is sealed.
+func (k sealing) giveBack(ctx context.Context) error {
+	err := k.seals.Walk(ctx, nil, func(_ sealed, x auctionv1.Seal) (bool, error) { return false, k.refund(ctx, &x) })
+	return errors.Join(err, k.seals.Clear(ctx, nil))
+}
+
+// refund gives the deposit of a sealed bid back.
+func (k sealing) refund(ctx context.Context, x *auctionv1.Seal) error {
+	if x.Deposit == 0 {
+		return nil
+	}
+	account, err := address.Parse(x.Bidder)
+	if err != nil {
+		return err
+	}
+	return k.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(x.Deposit))
+}
+
+// checkSeals: deposits are held, each bid is where it belongs, and is counted.
+func (k sealing) checkSeals(ctx context.Context) error {
+	p, _, err := k.underWay(ctx)
+	if err != nil {
+		return err
+	}
+	var deposits uint64
+	var bids, asks, revealed uint32
+	err = k.seals.Walk(ctx, nil, func(at sealed, x auctionv1.Seal) (bool, error) {
+		_, key, err := bidder(x.Bidder, x.Order)
+		if err != nil || string(key.K1()) != string(at.K1()) || !key.K2().Equals(at.K2()) || (x.Price == 0) != (x.Deposit > 0) {
+			return true, errors.Join(err, fmt.Errorf("a sealed bid of %s for order %q, revealed as %d with a deposit of %d, is stored as that of %s for %x", x.Bidder, x.Order, x.Price, x.Deposit, at.K2(), at.K1()))
+		}
+		deposits += x.Deposit
+		if x.Price > 0 {
+			revealed++
+		}
+		if x.Order == "" {
+			asks++
+		} else {
+			bids++
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	if held := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); held != deposits {
+		return fmt.Errorf("the deposits of sealed bids are %d utally, and %d are held", deposits, held)
+	}
+	if p.RevealedAt == 0 && (bids != p.SealedDemands || asks != p.SealedLots || revealed != p.Revealed) || p.RevealedAt != 0 && bids+asks > 0 {
+		return fmt.Errorf("clearing %d counts %d bids and %d asks, %d of them revealed; stored are %d, %d and %d", p.Number, p.SealedDemands, p.SealedLots, p.Revealed, bids, asks, revealed)
+	}
+	return nil
+}
