@@ -40,7 +40,8 @@ conditions:
   # assurance: {replicas: 2} # or each unit is computed by as many providers, and compared
   # assurance: {watched: true} # or all runs are executed again
   custodians: 3              # that keep the data
-  # auction: true            # the next clearing of the auction in place of a standing offer
+  # auction: true            # the next clearing in place of a standing offer, without providers and replicas:
+  #                          # maxPrice is a bid then, and half of what it leaves above the asks may be paid
   # bid: 3tally              # likewise, where bids are sealed: secret until then, and at most maxPrice
   # and as for tally train: expires, validator, regions, tags, tier and what else providers must
   # have, deadline, unitTimeout, unitWindow, window, speculate, credit`

@@ -54,14 +54,6 @@ func newListed(b *marketv1.BookedOrder) (listed, *job.Order, error) {
 	}, &o, nil
 }
 
-// sentence returns for how long somebody is jailed.
-func sentence(until int64) string {
-	if until == wire.Forever {
-		return "for good: a fraud was proven of it or its owner"
-	}
-	return "before " + moment(until)
-}
-
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
 func (e *env) orderLs() *cobra.Command {

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
@@ -219,7 +220,7 @@ type standing struct {
 	Home    string   `json:"home"`
 	Peer    []string `json:"peer"`
 	Stake   uint64   `json:"stake_utally"`
-	Jailed  string   `json:"jailed,omitempty"` // for how long it gets no new work
+	Jailed  string   `json:"jailed_until,omitempty"` // it gets no new work before; "forever" if it is excluded
 	RPC     string   `json:"rpc,omitempty"`
 	GRPC    string   `json:"grpc,omitempty"`
 	REST    string   `json:"rest,omitempty"`
@@ -271,14 +272,18 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	}
 	if p != nil {
 		now.Stake = p.Stake
-		if p.JailedUntil > r.Chain.Head().Time {
-			now.Jailed = sentence(p.JailedUntil)
+		if p.JailedUntil == wire.Forever {
+			now.Jailed = "forever"
+		} else if p.JailedUntil > r.Chain.Head().Time {
+			now.Jailed = moment(p.JailedUntil)
 		}
 	}
 	err = m.e.show(now, func(w io.Writer) {
 		jailed := ""
-		if now.Jailed != "" {
-			jailed = fmt.Sprintf(", with nothing new to do %s", now.Jailed)
+		if now.Jailed == "forever" {
+			jailed = ", excluded for a fraud of it or its owner: it gets nothing new any more"
+		} else if now.Jailed != "" {
+			jailed = fmt.Sprintf(", jailed until %s: it gets nothing new before", now.Jailed)
 		}
 		fmt.Fprintf(w, "%s %s works on %s as %s with a stake of %s%s; Ctrl-C stops it\n", now.Role, now.Name, now.Chain, now.Address, consume.Amount(now.Stake), jailed)
 	})
