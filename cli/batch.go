@@ -29,6 +29,7 @@ problem:
   # records: tokens.npz      # or one file that has all inputs by name
   # grid: {lr: [0.1, 0.01], depth: [1, 2, 3]} # in place of records: every combination is one, in order
                              # of the inputs' names, of which the last varies fastest
+  # within: {depth: [1, 8]}  # the least and the greatest value of an input: others are refused
   # dims: {sequence: 128}    # values of symbolic dimensions that the records leave open
   profile: fp32              # or mixed (factors of matrix products as bfloat16), int8
   # batch: 32                # records that a run of the model takes
@@ -40,8 +41,8 @@ conditions:
   # assurance: {replicas: 2} # or each unit is computed by as many providers, and compared
   # assurance: {watched: true} # or all runs are executed again
   custodians: 3              # that keep the data
-  # auction: true            # the next clearing in place of a standing offer, without providers and replicas:
-  #                          # maxPrice is a bid then, and half of what it leaves above the asks may be paid
+  # auction: true            # the next clearing in place of a standing offer: leave out the line of providers,
+  #                          # and replicas. maxPrice is a bid then: half of what it leaves above the asks may be paid
   # bid: 3tally              # likewise, where bids are sealed: secret until then, and at most maxPrice
   # and as for tally train: expires, validator, regions, tags, tier and what else providers must
   # have, deadline, unitTimeout, unitWindow, window, speculate, credit`
@@ -157,7 +158,11 @@ func (b *buyer) batch(ctx context.Context, s consume.BatchSpec, f batchFlags) er
 			return err
 		}
 		return b.e.show(t, func(w io.Writer) {
-			fmt.Fprintf(w, "The network has the order's files and goes on alone. Fetch the results within a quarter of an hour of its end: custodians let them go then.\n  tally order watch %s --home %s\n", id, b.e.home)
+			stands := "The network has the order's files and goes on alone. Fetch the results within a quarter of an hour of its end: custodians let them go then."
+			if last.Ended() {
+				stands = "The order is settled. Fetch the results, as long as custodians keep them:"
+			}
+			fmt.Fprintf(w, "%s\n  tally order watch %s --home %s\n", stands, id, b.e.home)
 		})
 	}
 	return b.gather(ctx, last.Lease, f.target)

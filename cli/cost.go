@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/consume"
@@ -22,11 +23,14 @@ func (r *reader) cost() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "cost ORDER.yaml", GroupID: "orders",
 		Short: "Show what an order would cost now, by parts and by assurance",
-		Long: `Reads an order file, makes the order, and asks what each offer would take for it: pay
-of the providers, wages of auditors and custodians, the validator's fee, what is burnt, and
-the tax for forced errors. Then it asks the same with other assurances: audited,
+		Long: `Reads an order file, makes the order, and asks what each offer would take for it with all
+of its providers: their pay, wages of auditors and custodians, the validator's fee, what is
+burnt, and the tax for forced errors. LEAST is the lowest maxPrice that it takes, with
+fewer and cheaper providers. Then it asks the same with other assurances: audited,
 watched, and computed by two or three. Nothing is posted, and no money is needed.
-The maximum price of the file is shown, and does not count.`,
+
+Of an order with auction: true it tells what a clearing of what is bid now would come to.
+There the maximum price is a bid; for standing offers it does not count.`,
 		Example: "  tally cost order.yaml --home tally-devnet/consumer\n  tally cost order.yaml --endpoints tally-devnet/endpoints.json --json",
 		Args:    arguments("cost ORDER.yaml"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -60,7 +64,8 @@ The maximum price of the file is shown, and does not count.`,
 }
 
 func tellCosts(w io.Writer, c *market.Costs) {
-	fmt.Fprintf(w, "An order that starts from %s: %.4g GFLOP, for at most %v as it is written\n", c.Order, c.FLOPs/1e9, consume.Amount(c.MaxPrice))
+	fmt.Fprintf(w, "An order that starts from %s: %s GFLOP, for at most %v as it is written, and a deposit of %v that is returned\n",
+		c.Order, digits(c.FLOPs/1e9), consume.Amount(c.MaxPrice), consume.Amount(c.Deposit))
 	for i := range c.Variants {
 		v := &c.Variants[i]
 		as := ""
@@ -71,31 +76,56 @@ func tellCosts(w io.Writer, c *market.Costs) {
 		switch {
 		case v.Refused != "":
 			fmt.Fprintf(w, "  not possible: %s\n", v.Refused)
-			continue
+		case v.Auction != nil:
+			tellOutlook(w, v.Auction)
 		case len(v.Offers) == 0:
 			fmt.Fprintln(w, "  no offers: no validator sells computation at present")
-			continue
+		default:
+			tellAsked(w, v)
 		}
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "  PRICE\tPAY\tWAGES\tFEE\tBURN\tTAX\tDEPOSIT\tPROVIDERS\tVALIDATOR\t")
-		for _, o := range v.Offers {
-			verdict := ""
-			switch {
-			case o.Validator == v.Best:
-				verdict = "best"
-			case o.Obstacle != "":
-				verdict = "cannot: " + o.Obstacle
-			}
-			fmt.Fprintf(t, "  %v\t%v\t%v\t%v\t%v\t%v\t%v\t%d\t%s\t%s\n", consume.Amount(o.Price), consume.Amount(o.Pay), consume.Amount(o.Wages),
-				consume.Amount(o.Fee), consume.Amount(o.Burn), consume.Amount(o.Tax), consume.Amount(o.Deposit), o.Providers, o.Validator, verdict)
-		}
-		_ = t.Flush()
 	}
 	took := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)).Round(time.Second) }
 	if g := c.Time; g != nil {
 		fmt.Fprintf(w, "Time: %v of computing at the best offer, by the measured speed of %s, %.4g GFLOP/s together; windows hold it up for %v at least\n",
 			took(g.Compute), several(g.Measured, "provider"), float64(g.Speed)/1e9, took(g.Windows))
-	} else {
+	} else if c.Variants[0].Auction == nil {
 		fmt.Fprintln(w, "Time: not known, for no provider of the best offer was measured yet")
+	}
+}
+
+func tellAsked(w io.Writer, v *market.Variant) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  PRICE\tLEAST\tPAY\tWAGES\tFEE\tBURN\tTAX\tPROVIDERS\tVALIDATOR\t")
+	for _, o := range v.Offers {
+		verdict := ""
+		switch {
+		case o.Validator == v.Best:
+			verdict = "best"
+		case o.Obstacle != "":
+			verdict = "cannot: " + o.Obstacle
+		}
+		fmt.Fprintf(t, "  %v\t%v\t%v\t%v\t%v\t%v\t%v\t%d\t%s\t%s\n", consume.Amount(o.Price), consume.Amount(o.Least), consume.Amount(o.Pay), consume.Amount(o.Wages),
+			consume.Amount(o.Fee), consume.Amount(o.Burn), consume.Amount(o.Tax), o.Providers, o.Validator, verdict)
+	}
+	_ = t.Flush()
+}
+
+// tellOutlook says what an order would come to at an auction.
+func tellOutlook(w io.Writer, o *market.Outlook) {
+	fmt.Fprintf(w, "  demands   %d units of tier %s at the auction, for at most %d utally each; a unit is 10⁹ operations, or moving some bytes\n", o.Units, o.Tier, o.Bid)
+	fmt.Fprintf(w, "  on sale   %d units by %s\n", o.Offered, several(o.Sellers, "provider"))
+	if o.Ask > 0 {
+		fmt.Fprintf(w, "  asked     %d utally for a unit, by who sells enough: a maxPrice of %v bids as much\n", o.Ask, consume.Amount(o.Least))
+	}
+	switch {
+	case o.Obstacle != "":
+		fmt.Fprintf(w, "  WARNING   %s\n", o.Obstacle)
+	case o.Sealed:
+		fmt.Fprintln(w, "  price     not known: bids are sealed; a bid that is too low waits for the next clearing")
+	default:
+		fmt.Fprintf(w, "  price     %v if it were held now, by rule %s\n", consume.Amount(o.Price), o.Rule)
+	}
+	if o.Rule == auction.Midpoint.String() && o.Price > 2*o.Least {
+		fmt.Fprintln(w, "            half of what maxPrice leaves above the asks goes to the providers: a lower one costs less")
 	}
 }

@@ -10,62 +10,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/cosmos/gogoproto/proto"
 	"github.com/spf13/cobra"
 
-	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 	"github.com/cosmos/cosmos-sdk/types/query"
 
-	chainaddress "github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/cli/messages"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
-	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/desk"
 	"github.com/tally-network/tally/node/partner"
 )
-
-// The messages of projects, which tally drill project sends.
-var projectMessages = []message{
-	{"new NAME BUDGET SUMMARY CONTACT", "Propose a project, and lock its deposit; BUDGET is in ut", `tally drill project new "iris search" 1000 "which settings learn irises best" https://example.org --home tally-devnet/consumer -y`,
-		func(from string, args []string) (proto.Message, error) {
-			budget, err := strconv.ParseUint(args[1], 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("budget %q is no whole number of ut", args[1])
-			}
-			return &drillingv1.MsgRegisterProject{Partner: from, Name: args[0], BudgetUt: budget, Summary: args[2], Contact: args[3]}, nil
-		}},
-	{"admit PROJECT", "Propose that votes admit a project, and lock the proposal's deposit", "tally drill project admit 1 --home tally-devnet/consumer -y\ntally tx policy vote 0 yes --home tally-devnet/validator-0 -y",
-		func(from string, args []string) (proto.Message, error) {
-			n, err := projectNumber(args[0])
-			if err != nil {
-				return nil, err
-			}
-			m, err := codectypes.NewAnyWithValue(&drillingv1.MsgAdmitProject{Authority: chainaddress.Policy().String(), Project: n})
-			return &policyv1.MsgPropose{
-				Proposer: from, Title: fmt.Sprintf("Admit project %d", n), Summary: "Its tasks count as drilling.", Messages: []*codectypes.Any{m},
-			}, err
-		}},
-	{"end PROJECT", "End a project of the sender's, and take its deposit back; tasks under way go on", "tally drill project end 1 --home tally-devnet/consumer -y",
-		func(from string, args []string) (proto.Message, error) {
-			n, err := projectNumber(args[0])
-			return &drillingv1.MsgEndProject{Sender: from, Project: n}, err
-		}},
-}
-
-func projectNumber(text string) (uint64, error) {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 {
-		return 0, fmt.Errorf("project %q is no number: tally drill project ls shows them", text)
-	}
-	return n, nil
-}
 
 func drill(e *env) *cobra.Command {
 	cmd := &cobra.Command{
@@ -80,8 +40,8 @@ computes them gets power that counts as drilling.`,
 		Use: "project", Short: "Propose, list, show, admit and end projects",
 		Example: "  tally drill project ls --endpoints tally-devnet/endpoints.json",
 	}
-	for _, m := range projectMessages {
-		c := m.command()
+	for _, m := range messages.Projects {
+		c := transaction(m)
 		c.Annotations = map[string]string{sendsTx: "yes"}
 		project.AddCommand(adopt(c, nil))
 	}
@@ -156,7 +116,7 @@ func (r *reader) projectShow() *cobra.Command {
 		Use: "show PROJECT", Short: "Show a project, and its tasks that the chain still knows",
 		Example: "  tally drill project show 1 --endpoints tally-devnet/endpoints.json", Args: arguments("show PROJECT"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			n, err := projectNumber(args[0])
+			n, err := messages.ProjectNumber(args[0])
 			if err != nil {
 				return err
 			}
@@ -258,7 +218,7 @@ them by then. With --json all rows are printed; otherwise they are in results.js
 		Example: "  tally drill results 1 --home tally-devnet/consumer --out irises\n  tally drill results 1 --json --home tally-devnet/consumer | jq '[.[].rows[]?] | min_by(.validation_loss)'",
 		Args:    arguments("results PROJECT"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			n, err := projectNumber(args[0])
+			n, err := messages.ProjectNumber(args[0])
 			if err != nil {
 				return err
 			}
@@ -282,7 +242,11 @@ func (b *buyer) results(ctx context.Context, project uint64, out string) error {
 	if err != nil {
 		return err
 	}
-	tasks, err := tasksOf(ctx, drillingv1.NewQueryClient(b.role.Chain.Conn), project)
+	q := drillingv1.NewQueryClient(b.role.Chain.Conn)
+	if _, err := q.Project(ctx, &drillingv1.QueryProjectRequest{Project: project}); err != nil {
+		return fmt.Errorf("project %d: %w; tally drill project ls shows those that there are", project, err)
+	}
+	tasks, err := tasksOf(ctx, q, project)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,6 +32,9 @@ func (r *reader) market() *cobra.Command {
 An ask is a provider's price with its validator's fee. What an order pays besides
 (audits, copies of its data, the part that is burnt) is in what trades paid and
 open orders bid, so that both are higher; tally cost tells the parts for one order.
+
+Orders with auction: true are counted with the auction, by units of capacity: 10⁹ operations,
+of which moving a byte counts as some. All other tables count operations alone.
 
 A trade is a match, at the most that the order can cost. A token is one of text
 that is trained on once; an hour is that of a provider at its tier's lower bound.
@@ -95,25 +100,21 @@ func tellFound(w io.Writer, f *market.Found, file string) {
 }
 
 // tellAuction shows what is bid at auctions, and what the last clearings came to.
-func tellAuction(w io.Writer, a *market.Auction, most int) {
+func tellAuction(w io.Writer, a *market.Auction, now int64, most int) {
 	if a == nil || len(a.Tiers)+len(a.Cleared) == 0 {
 		return
 	}
-	switch {
-	case a.Clearing > 0:
-		takes := "certificates"
-		if a.Sealed {
-			takes = "sealed bids"
-		}
-		fmt.Fprintf(w, "Auction: clearing %d is under way, and takes %s until %s\n", a.Clearing, takes, moment(a.Closes))
-	case a.Next == 0:
-		fmt.Fprintln(w, "Auction: the first clearing begins once something is offered and wanted")
-	default:
-		fmt.Fprintf(w, "Auction: the next clearing begins once something is offered and wanted, from %s on\n", moment(a.Next))
-	}
-	table(w, "TIER\tWANTED GFLOP\tORDERS\tOFFERED GFLOP\tSELLERS\tLEAST ASK", len(a.Tiers), most, func(i int) string {
+	fmt.Fprintln(w, "Auction: "+auctionState(a, now))
+	table(w, "TIER\tWANTED UNITS\tORDERS\tOFFERED UNITS\tSELLERS\tLEAST ASK", len(a.Tiers), most, func(i int) string {
 		t := &a.Tiers[i]
-		return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d", t.Tier, t.Wanted, t.Orders, t.Offered, t.Sellers, t.Ask)
+		ask := "–"
+		switch {
+		case t.Ask > 0:
+			ask = fmt.Sprint(t.Ask)
+		case t.Sellers > 0:
+			ask = "sealed"
+		}
+		return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%s", t.Tier, t.Wanted, t.Orders, t.Offered, t.Sellers, ask)
 	})
 	type row struct {
 		c *auctionv1.Cleared
@@ -131,7 +132,7 @@ func tellAuction(w io.Writer, a *market.Auction, most int) {
 		return
 	}
 	fmt.Fprintln(w, "Last clearings in which something was sold, newest first")
-	table(w, "CLEARING\tTIER\tSOLD GFLOP\tOF OFFERED\tPRICE/GFLOP\tLEASES\tTIME", len(rows), most, func(i int) string {
+	table(w, "CLEARING\tTIER\tSOLD UNITS\tOF OFFERED\tPRICE/UNIT\tLEASES\tTIME", len(rows), most, func(i int) string {
 		c, t := rows[i].c, rows[i].t
 		price := fmt.Sprint(t.Low)
 		if t.High > t.Low {
@@ -139,6 +140,26 @@ func tellAuction(w io.Writer, a *market.Auction, most int) {
 		}
 		return fmt.Sprintf("%d\t%s\t%d\t%d\t%s\t%d\t%s", c.Number, t.Tier, t.Sold, t.Offered, price, c.Leased, moment(c.ClosedAt))
 	})
+}
+
+// auctionState says what the clearing under way does, or when the next one may begin.
+func auctionState(a *market.Auction, now int64) string {
+	switch a.State {
+	case market.Certificates:
+		return fmt.Sprintf("clearing %d takes certificates until %s", a.Clearing, moment(a.Until))
+	case market.Bids:
+		return fmt.Sprintf("clearing %d takes sealed bids until %s", a.Clearing, moment(a.Until))
+	case market.Reveals:
+		return fmt.Sprintf("bids of clearing %d are revealed until %s", a.Clearing, moment(a.Until))
+	case market.Draw:
+		return fmt.Sprintf("clearing %d waits for the beacon's value, from which its lots are drawn", a.Clearing)
+	case market.Leases:
+		return fmt.Sprintf("leases of clearing %d begin", a.Clearing)
+	}
+	if a.Next <= now {
+		return "the next clearing begins once something is offered and wanted"
+	}
+	return fmt.Sprintf("the next clearing begins once something is offered and wanted, from %s on", moment(a.Next))
 }
 
 // clear empties a terminal's screen.
@@ -184,7 +205,7 @@ func tellMarket(w io.Writer, v *market.View, most int, pictures bool) {
 	tellOffers(w, v.Offers, most)
 	tellOpen(w, v.Orders, most)
 	tellDepth(w, v.Depth, pictures)
-	tellAuction(w, v.Auction, most)
+	tellAuction(w, v.Auction, v.Now, most)
 	tellTrades(w, v, most, pictures)
 }
 
@@ -228,7 +249,7 @@ func tellOpen(w io.Writer, all []market.Order, most int) {
 	fmt.Fprintln(w, "Open orders, the highest bid first")
 	table(w, "BID/GFLOP\tAT MOST\tGFLOP\tKIND\tEXPIRES\tORDER", len(all), most, func(i int) string {
 		o := &all[i]
-		return fmt.Sprintf("%s\t%v\t%.4g\t%s\t%s\t%.16s", utally(o.Bid), consume.Amount(o.MaxPrice), o.FLOPs/1e9, o.Kind, moment(o.Expires), o.Order)
+		return fmt.Sprintf("%s\t%v\t%s\t%s\t%s\t%.16s", utally(o.Bid), consume.Amount(o.MaxPrice), digits(o.FLOPs/1e9), o.Kind, moment(o.Expires), o.Order)
 	})
 }
 
@@ -247,7 +268,7 @@ func tellDepth(w io.Writer, all []market.Level, pictures bool) {
 		if pictures {
 			bars = [2]string{bar(l.Demand, demand), bar(float64(l.Supply), float64(supply))}
 		}
-		return fmt.Sprintf("%s\t%.4g\t%s\t%d\t%s", utally(l.Price), l.Demand, bars[0], l.Supply, bars[1])
+		return fmt.Sprintf("%s\t%s\t%s\t%d\t%s", utally(l.Price), digits(l.Demand), bars[0], l.Supply, bars[1])
 	})
 }
 
@@ -266,7 +287,7 @@ func tellTrades(w io.Writer, v *market.View, most int, pictures bool) {
 	fmt.Fprintln(w, "Last trades, newest first")
 	table(w, "PAID/GFLOP\tPRICE\tGFLOP\tKIND\tCOPIES\tPROVIDERS\tTIME\tORDER", len(v.Trades), most, func(i int) string {
 		t := &v.Trades[i]
-		return fmt.Sprintf("%s\t%v\t%.4g\t%s\t%d\t%d\t%s\t%.16s", utally(market.PerGFLOP(t)), consume.Amount(t.Price), float64(t.Flops)/1e9, t.Kind, t.Copies, t.Providers, moment(t.At), t.Order)
+		return fmt.Sprintf("%s\t%v\t%s\t%s\t%d\t%d\t%s\t%.16s", utally(market.PerGFLOP(t)), consume.Amount(t.Price), digits(float64(t.Flops)/1e9), t.Kind, t.Copies, t.Providers, moment(t.At), t.Order)
 	})
 	p := &v.Prices
 	fmt.Fprintf(w, "Prices of the last %s\n", several(p.Trades, "trade"))
@@ -281,7 +302,7 @@ func tellTrades(w io.Writer, v *market.View, most int, pictures bool) {
 	spread("GFLOP", p.GFLOP)
 	spread("token", p.Token)
 	for _, h := range p.Hours {
-		fmt.Fprintf(w, "  hour of %s %.4g TALLY, at %.4g TFLOP/s\n", h.Tier, h.Price/1e6, float64(h.Speed)/1e12)
+		fmt.Fprintf(w, "  hour of %s %s TALLY, at %s TFLOP/s\n", h.Tier, digits(h.Price/1e6), digits(float64(h.Speed)/1e12))
 	}
 }
 
@@ -308,4 +329,17 @@ func sparkline(v *market.View) string {
 }
 
 // utally writes a price for people.
-func utally(price float64) string { return fmt.Sprintf("%.4g", price) }
+func utally(price float64) string { return digits(price) }
+
+// digits writes a number with four digits that count, and no exponent.
+func digits(x float64) string {
+	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
+		return fmt.Sprint(x)
+	}
+	whole := int(math.Floor(math.Log10(math.Abs(x)))) + 1
+	unit := math.Pow(10, float64(4-whole))
+	if whole >= 4 {
+		return strconv.FormatFloat(math.Round(x), 'f', -1, 64)
+	}
+	return strconv.FormatFloat(math.Round(x*unit)/unit, 'f', -1, 64)
+}

@@ -143,6 +143,8 @@ func searchGrid(s search.Trainer) (text string, records int) {
 		fmt.Fprintf(&b, "    %-26s # %s\n", fmt.Sprintf("%s: %s", x.name, x.of), x.note)
 		records *= x.n
 	}
+	fmt.Fprintln(&b, "  within:                      # what the model is made for; beyond it an order is refused")
+	fmt.Fprintf(&b, "    {%s: [0, 1], %s: [1, %d], %s: [0, %d]}\n", search.Momentum, search.Hidden, s.Hidden, search.Seed, s.Seeds-1)
 	return b.String(), records
 }
 

@@ -2,27 +2,53 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	abci "github.com/cometbft/cometbft/abci/types"
 	coretypes "github.com/cometbft/cometbft/rpc/core/types"
 	cmttypes "github.com/cometbft/cometbft/types"
+	"github.com/cosmos/gogoproto/proto"
 	"github.com/spf13/cobra"
 
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/cosmos/cosmos-sdk/client"
 	"github.com/cosmos/cosmos-sdk/client/flags"
+	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+	authtx "github.com/cosmos/cosmos-sdk/x/auth/tx"
+
+	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 )
 
-// receipts is a node whose refusal of a transaction is an error. The SDK's
-// commands print it as a receipt with a code, and succeed.
-type receipts struct{ client.CometRPC }
+// receipts is a node whose refusal of a transaction is an error, and that remembers the one it took. The SDK's
+// commands print either as a receipt with a code, and succeed.
+type receipts struct {
+	client.CometRPC
+	taken cmttypes.Tx
+}
 
-// refuseAloud lets a command of tally tx fail if the node refuses its transaction.
-func refuseAloud(cmd *cobra.Command) error {
+// unless is a writer that writes nothing once the node took a transaction: what a block made of it is told then.
+type unless struct {
+	io.Writer
+	r *receipts
+}
+
+func (u unless) Write(text []byte) (int, error) {
+	if u.r.taken != nil {
+		return len(text), nil
+	}
+	return u.Writer.Write(text)
+}
+
+// follow lets a command that sends a transaction fail if the node or the block refuses it, and say what came of it.
+func follow(e *env, cmd *cobra.Command) error {
 	c := client.GetClientContextFromCmd(cmd)
 	if c.Client == nil {
 		return nil
@@ -30,11 +56,80 @@ func refuseAloud(cmd *cobra.Command) error {
 	if f := cmd.Flags().Lookup(flags.FlagNode); f != nil {
 		f.Changed = false // c has that node; the command would make another client of it
 	}
-	return client.SetCmdClientContext(cmd, c.WithClient(receipts{c.Client}))
+	r := &receipts{CometRPC: c.Client}
+	c = c.WithClient(r).WithOutput(unless{c.Output, r})
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := run(cmd, args); err != nil || r.taken == nil {
+			return err
+		}
+		return included(cmd.Context(), e, c, r.taken)
+	}
+	return client.SetCmdClientContext(cmd, c)
+}
+
+const (
+	inclusion = time.Minute            // in which a block takes a transaction, or somebody is told that none did
+	pollPause = 200 * time.Millisecond // between two questions, as blocks take about a second
+)
+
+// included waits until a block has taken a transaction, and shows what came of it.
+func included(ctx context.Context, e *env, c client.Context, tx cmttypes.Tx) error {
+	ctx, cancel := context.WithTimeout(ctx, inclusion)
+	defer cancel()
+	hash := fmt.Sprintf("%X", tx.Hash())
+	for {
+		if _, err := c.Client.Tx(ctx, tx.Hash(), false); err == nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the node took transaction %s, and no block has it yet: tally query wait-tx %s says whether one does: %w", hash, hash, ctx.Err())
+		case <-time.After(pollPause):
+		}
+	}
+	res, err := authtx.QueryTx(c, hash)
+	if err != nil {
+		return fmt.Errorf("a block took transaction %s; what came of it: %w", hash, err)
+	}
+	if res.Code != abci.CodeTypeOK {
+		return fmt.Errorf("block %d took transaction %s, which cost its fee and failed: %w", res.Height, hash, errorsmod.ABCIError(res.Codespace, res.Code, res.RawLog))
+	}
+	text, err := c.Codec.MarshalJSON(res)
+	if err != nil {
+		return err
+	}
+	return e.show(json.RawMessage(text), func(w io.Writer) { tellIncluded(w, res) })
+}
+
+// tellIncluded says what our modules have told of a transaction.
+func tellIncluded(w io.Writer, res *sdk.TxResponse) {
+	fmt.Fprintf(w, "Transaction %s is in block %d, for %d gas\n", res.TxHash, res.Height, res.GasUsed)
+	for _, x := range res.Events {
+		if !strings.HasPrefix(x.Type, "tally.") {
+			continue
+		}
+		fields := make([]string, 0, len(x.Attributes))
+		of := map[string]string{}
+		for _, a := range x.Attributes {
+			if a.Key == "msg_index" {
+				continue
+			}
+			of[a.Key] = strings.Trim(a.Value, `"`)
+			fields = append(fields, a.Key+" "+of[a.Key])
+		}
+		fmt.Fprintf(w, "  %s: %s\n", strings.TrimPrefix(x.Type[strings.LastIndex(x.Type, ".")+1:], "Event"), strings.Join(fields, ", "))
+		switch {
+		case x.Type == proto.MessageName(&policyv1.EventProposed{}):
+			fmt.Fprintf(w, "Validators, and who has computing power, vote: tally tx policy vote %s yes -y; tally policy shows how it stands\n", of["proposal"])
+		case x.Type == proto.MessageName(&drillingv1.EventProject{}) && of["status"] == drillingv1.STATUS_PROPOSED.String():
+			fmt.Fprintf(w, "A vote must admit it before it has tasks: tally drill project admit %s -y proposes that\n", of["project"])
+		}
+	}
 }
 
 // BroadcastTxSync hands tx to the node, which tries it.
-func (r receipts) BroadcastTxSync(ctx context.Context, tx cmttypes.Tx) (*coretypes.ResultBroadcastTx, error) {
+func (r *receipts) BroadcastTxSync(ctx context.Context, tx cmttypes.Tx) (*coretypes.ResultBroadcastTx, error) {
 	res, err := r.CometRPC.BroadcastTxSync(ctx, tx)
 	if err == nil && res.Code != abci.CodeTypeOK {
 		err = refusal(res)
@@ -51,6 +146,9 @@ func (r receipts) BroadcastTxSync(ctx context.Context, tx cmttypes.Tx) (*coretyp
 		case strings.Contains(strings.ToLower(text), "tx too large"):
 			return nil, errors.New("the transaction has more bytes than the node takes: divide it")
 		}
+	}
+	if err == nil {
+		r.taken = tx
 	}
 	return res, err
 }

@@ -40,10 +40,14 @@ func TestReceipts(t *testing.T) {
 		"the transaction has more bytes than the node takes: divide it":     {err: errors.New("Tx too large. Max size is 5")},
 		"no such host": {err: errors.New("no such host")},
 	} {
-		c := client.Context{BroadcastMode: flags.BroadcastSync}.WithClient(receipts{node})
+		r := &receipts{CometRPC: node}
+		c := client.Context{BroadcastMode: flags.BroadcastSync}.WithClient(r)
 		_, err := c.BroadcastTx([]byte("tx"))
 		if (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("%v, want %q", err, want)
+		}
+		if (r.taken != nil) != (want == "") {
+			t.Errorf("%q: remembered as taken: %v", want, r.taken)
 		}
 	}
 }

@@ -3,10 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"strings"
 	"sync"
 
+	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -95,17 +98,27 @@ func (e *env) prepare(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if err := presets(cmd, e.json); err != nil {
+	if err := presets(cmd, e.json, asks(e.in)); err != nil {
 		return err
 	}
 	if err := client.SetCmdClientContextHandler(c, cmd); err != nil || !sends {
 		return err
 	}
-	return refuseAloud(cmd)
+	return follow(e, cmd)
 }
 
 // errUnasked says that nobody can be asked whether to send a transaction.
-var errUnasked = errors.New("with --json nobody is asked: add -y to send the transaction")
+var errUnasked = errors.New("nobody is asked with --json, or without a terminal: add -y to send the transaction")
+
+// asks reports whether somebody may answer there: on a terminal, or through a pipe or a file.
+func asks(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return true
+	}
+	s, err := f.Stat()
+	return err == nil && (s.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 || s.Mode().IsRegular() || isatty.IsTerminal(f.Fd()))
+}
 
 // neverAsks are the SDK's verbs that send nothing, or what was signed to be sent.
 var neverAsks = map[string]bool{
@@ -114,13 +127,13 @@ var neverAsks = map[string]bool{
 }
 
 // presets sets what the SDK's commands do if no flag says otherwise.
-func presets(cmd *cobra.Command, json bool) error {
+func presets(cmd *cobra.Command, json, asks bool) error {
 	f, values := cmd.Flags(), map[string]string{}
 	if json {
 		values[flags.FlagOutput] = flags.OutputFormatJSON
-		if yes := f.Lookup(flags.FlagSkipConfirmation); yes != nil && !yes.Changed && !neverAsks[cmd.Name()] && !f.Changed(flags.FlagGenerateOnly) && !f.Changed(flags.FlagDryRun) {
-			return errUnasked
-		}
+	}
+	if yes := f.Lookup(flags.FlagSkipConfirmation); (json || !asks) && yes != nil && !yes.Changed && !neverAsks[cmd.Name()] && !f.Changed(flags.FlagGenerateOnly) && !f.Changed(flags.FlagDryRun) {
+		return errUnasked
 	}
 	if !f.Changed(flags.FlagFees) {
 		values[flags.FlagGasPrices] = gasPrices

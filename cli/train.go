@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	errorsmod "cosmossdk.io/errors"
+
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/client"
@@ -20,6 +22,7 @@ import (
 	"github.com/tally-network/tally/node/desk"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/market"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/seals"
 )
@@ -327,12 +330,8 @@ func (b *buyer) post(ctx context.Context, o *job.Order, d *consume.Draft) (canon
 	if err := consume.Afford(ctx, b.role, o); err != nil {
 		return canon.Hash{}, err
 	}
-	q, err := consume.Quote(ctx, b.role, o)
-	if err != nil {
+	if err := b.foretell(ctx, o); err != nil {
 		return canon.Hash{}, err
-	}
-	if q.Best == "" {
-		b.tell("no offer meets it at present; it waits for one until it expires: %s", consume.Obstacles(q.Bids))
 	}
 	deposit, err := consume.Deposit(ctx, b.role, o)
 	if err != nil {
@@ -353,6 +352,9 @@ func (b *buyer) post(ctx context.Context, o *job.Order, d *consume.Draft) (canon
 			b.tell("It was interrupted while the order was on its way: it may be posted, and its price locked. Whether it is:\n  tally order show %s --home %s\nThe same command again takes it up.", id, b.e.home)
 			return id, err
 		}
+		if refused := new(errorsmod.Error); errors.As(err, &refused) {
+			return id, err // by the chain: it is not posted
+		}
 		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), quiet)
 		defer cancel()
 		if p, unknown := consume.Look(look, b.role, id); unknown != nil || p.Lease == nil && p.Ended() {
@@ -364,6 +366,22 @@ func (b *buyer) post(ctx context.Context, o *job.Order, d *consume.Draft) (canon
 	p := &o.Problem
 	b.tell("order %s posted: %d units of %d steps, at most %v locked, and a deposit of %v", id, p.Units(), p.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(deposit))
 	return id, nil
+}
+
+// foretell says what keeps an order from being leased now, if anything does.
+func (b *buyer) foretell(ctx context.Context, o *job.Order) error {
+	if o.Conditions.Auction {
+		out, err := market.Foresee(ctx, b.role, o)
+		if err == nil && out.Obstacle != "" {
+			b.tell("WARNING: at an auction held now it would not win: %s", out.Obstacle)
+		}
+		return err
+	}
+	q, err := consume.Quote(ctx, b.role, o)
+	if err == nil && q.Best == "" {
+		b.tell("no offer meets it at present; it waits for one until it expires: %s", consume.Obstacles(q.Bids))
+	}
+	return err
 }
 
 // follow tells how an order gets on until it ends or until is satisfied.

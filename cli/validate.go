@@ -20,6 +20,7 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/market"
 )
 
 // validated is what tally order validate tells.
@@ -49,10 +50,29 @@ type validated struct {
 	Audited   float64 `json:"audited_share"`      // of the segments that are re-executed by drawn auditors
 	Detected  Odds    `json:"detected"`           // by drawn auditors alone
 	Windows   Windows `json:"windows"`
-	Best      string  `json:"best_offer,omitempty"`
-	Offers    []bid   `json:"offers,omitempty"`
+	answer
+}
+
+// answer is what a network would make of an order.
+type answer struct {
+	Best    string          `json:"best_offer,omitempty"`
+	Offers  []bid           `json:"offers,omitempty"`
+	Auction *market.Outlook `json:"auction,omitempty"` // of an order that asks for one, in place of offers
 
 	asked bool // a network
+}
+
+// met returns an error if nobody would take the order now.
+func (a *answer) met() error {
+	switch {
+	case !a.asked:
+		return nil
+	case a.Auction != nil && a.Auction.Obstacle != "":
+		return fmt.Errorf("at an auction held now it would not win: %s", a.Auction.Obstacle)
+	case a.Auction == nil && a.Best == "":
+		return errNoOffer
+	}
+	return nil
 }
 
 // doubts are what an order may hold, and is hardly meant.
@@ -144,10 +164,7 @@ what each offer would take, and fails if none meets the order.`,
 			if err := e.show(v, func(w io.Writer) { v.tell(w) }); err != nil {
 				return err
 			}
-			if v.asked && v.Best == "" {
-				return errNoOffer
-			}
-			return nil
+			return v.met()
 		},
 	}
 	r.flags(cmd.Flags())
@@ -261,7 +278,11 @@ func newOdds(p *job.Problem, c *job.Conditions) Odds {
 }
 
 // quote adds what the offers would take.
-func (r *reader) quote(ctx context.Context, d *consume.Draft, v *validated) error {
+func (r *reader) quote(ctx context.Context, d *consume.Draft, v *validated) (err error) {
+	if d.Terms.Auction {
+		v.Auction, err = market.Foresee(ctx, r.role, d.Unsigned())
+		return err
+	}
 	q, err := consume.Quote(ctx, r.role, d.Unsigned())
 	if err != nil {
 		return err
@@ -296,9 +317,12 @@ func (v *validated) tell(w io.Writer) {
 	v.tellAssurance(w)
 	fmt.Fprintf(w, "  windows   %v\n", v.Windows)
 	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
-	if v.asked && v.Offers == nil {
+	switch {
+	case v.Auction != nil:
+		tellOutlook(w, v.Auction)
+	case v.asked && v.Offers == nil:
 		fmt.Fprintln(w, "  offers    none: no validator sells computation at present")
-	} else if !v.asked {
+	case !v.asked:
 		fmt.Fprintln(w, "  offers    not asked: this is by the rules of a new chain; with --home of a consumer its network says what it would take")
 	}
 	tellBids(w, v.Offers)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -135,9 +136,11 @@ func TestHostileRequests(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var slow []network.Stream
 			for range 3 * short.PerPeer {
 				s := openRaw(t, a, b, short.ID)
 				if name == "slow-loris" || name == "silence" {
+					slow = append(slow, s)
 					go attack(s)
 				} else {
 					attack(s)
@@ -147,6 +150,14 @@ func TestHostileRequests(t *testing.T) {
 			// Others are served meanwhile; and so is the attacker, afterwards.
 			if _, err := c.Call(soon(t), echo, b.ID(), []byte("honest")); err != nil {
 				t.Error(err)
+			}
+			// The far side has seen each of them, and ended it.
+			for _, s := range slow {
+				s.SetReadDeadline(time.Now().Add(20 * time.Second))
+				var late net.Error
+				if _, err := io.Copy(io.Discard, s); errors.As(err, &late) && late.Timeout() {
+					t.Error("a slow stream is served for ever")
+				}
 			}
 			until(t, "the places are free again", func() bool {
 				b.in.mu.Lock()

@@ -235,7 +235,7 @@ func TestAuctionsTakeSomeOrdersAlone(t *testing.T) {
 		"sells capacity to batches": func(o *Order) { p := testOrder().Problem; o.Problem = p },
 		"replicas take a standing":  func(o *Order) { o.Conditions.Replicas, o.Conditions.Auditors, o.Conditions.AuditSegments = 2, 0, 0 },
 		"a tier and for nothing":    func(o *Order) { o.Conditions.Needs = match.Needs{Memory: 1} },
-		"other conditions":          func(o *Order) { o.Conditions.MinProviders = 2 },
+		"2 providers at least":      func(o *Order) { o.Conditions.MinProviders = 2 },
 	} {
 		o := auctioned()
 		if bend(&o); o.Check() == nil || !strings.Contains(o.Check().Error(), says) {

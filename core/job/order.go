@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/canon"
@@ -317,8 +318,13 @@ func (o *Order) checkAuction() error {
 		return fmt.Errorf("an auction sells capacity to batches: training orders take a standing offer, without auction: true")
 	case c.Replicas > 0:
 		return fmt.Errorf("an auction sells each unit's capacity once: %d replicas take a standing offer", c.Replicas)
-	case c.MinProviders > 1 || others.AskEach() || others.Most > 0 || others.Throughput > 0 || others.Deadline > 0:
-		return fmt.Errorf("at an auction an order may ask for a tier and for nothing else of providers: other conditions take a standing offer")
+	}
+	asked := others.Describe()
+	if c.MinProviders > 1 {
+		asked = append(asked, fmt.Sprintf("%d providers at least", c.MinProviders))
+	}
+	if len(asked) > 0 {
+		return fmt.Errorf("at an auction an order may ask for a tier and for nothing else of providers, and this one asks for %s: leave that out, or take a standing offer, without auction: true", strings.Join(asked, ", "))
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/yaml"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/consume/values"
 	"github.com/tally-network/tally/node/replay"
 )
 
@@ -41,10 +42,11 @@ type BatchSpec struct {
 
 // BatchProblem says which model shall be applied to which records.
 type BatchProblem struct {
-	Model   string               `json:"model"`          // ONNX file
-	Dims    map[string]int       `json:"dims,omitempty"` // values of its symbolic dimensions, but for those of the records
-	Records RecordFiles          `json:"records"`        // whose first axis counts records
-	Grid    map[string][]float64 `json:"grid,omitempty"` // in their place: values of each input, of which every combination is a record
+	Model   string               `json:"model"`            // ONNX file
+	Dims    map[string]int       `json:"dims,omitempty"`   // values of its symbolic dimensions, but for those of the records
+	Records RecordFiles          `json:"records"`          // whose first axis counts records
+	Grid    map[string][]float64 `json:"grid,omitempty"`   // in their place: values of each input, of which every combination is a record
+	Within  map[string][]float64 `json:"within,omitempty"` // the least and the greatest value that an input may have; others are refused
 	Profile lower.Profile        `json:"profile"`
 	Batch   int                  `json:"batch,omitempty"` // records that a run of the model takes; 0: 32, or as many as the model and disputes about a run take
 	Steps   int                  `json:"steps,omitempty"` // runs of a unit; 0: as many as make a few units that end in time
@@ -110,6 +112,11 @@ func ParseBatchSpec(b []byte) (BatchSpec, error) {
 		return s, errors.New("problem.records or problem.grid is wanted, and one of them alone: name a file with records, or values for each input of the model")
 	case p.Batch < 0 || p.Steps < 0 || p.Steps > job.MaxSegments:
 		return s, fmt.Errorf("problem.batch and problem.steps are positive, or left out; a unit has at most %d steps", job.MaxSegments)
+	}
+	for name, b := range p.Within {
+		if len(b) != 2 || !(b[0] <= b[1]) {
+			return s, fmt.Errorf("problem.within.%s is %v: write the least and the greatest value, as [0, 1]", name, b)
+		}
 	}
 	s.Conditions.Credit = s.Conditions.Credit || s.Project != 0 // all work on a task is credited
 	return s, s.Conditions.check()
@@ -193,10 +200,10 @@ func (d *Draft) complete(ctx context.Context, of replay.Dataset) error {
 	if _, err := resultSlots(d.Job, &d.Problem); err != nil {
 		return err
 	}
-	if err := checkIndices(of.Model, of.Records); err != nil {
+	if err := values.Indices(of.Model, of.Records); err != nil {
 		return err
 	}
-	d.NotFinite = notFinite(of.Records)
+	d.NotFinite = values.NotFinite(of.Records)
 	model, err := written(of.Model)
 	if err != nil {
 		return err
@@ -238,7 +245,12 @@ func (s *BatchSpec) dataset(given map[string]column, most int) (d replay.Dataset
 		g, err := s.readModel(given, c)
 		if err == nil {
 			d = replay.Dataset{Model: g, Batch: c.batch, Profile: s.Problem.Profile}
-			d.Records, err = stated(g, given)
+			if d.Records, err = stated(g, given); err == nil {
+				err = values.Within(d.Records, s.Problem.Within)
+			}
+			return d, err
+		}
+		if errors.Is(err, onnx.ErrNoInput) || errors.Is(err, errMissing) { // in whatever layout
 			return d, err
 		}
 		first = cmp.Or(first, err)
@@ -283,6 +295,11 @@ func (s *BatchSpec) readModel(given map[string]column, c layout) (*graph.Graph, 
 	if err != nil {
 		return nil, fmt.Errorf("for batches of %d records: %w", c.batch, err)
 	}
+	for _, v := range g.Inputs {
+		if given[v.Name] == nil {
+			return nil, fmt.Errorf("model %s: %w %q", s.Problem.Model, errMissing, v.Name)
+		}
+	}
 	t, err := op.Infer(g, s.Problem.Profile)
 	var open *lower.OpenError
 	if errors.As(err, &open) && len(open.Inputs) > 0 {
@@ -296,6 +313,9 @@ func (s *BatchSpec) readModel(given map[string]column, c layout) (*graph.Graph, 
 	}
 	return g, nil
 }
+
+// errMissing says that records leave an input of the model out.
+var errMissing = errors.New("its records, or the grid, have nothing for input")
 
 // stated returns the records as a state, of the model's types where they have none of their own.
 func stated(g *graph.Graph, given map[string]column) (*graph.State, error) {

@@ -117,9 +117,7 @@ func TestWarningsOfABatch(t *testing.T) {
 
 // Every combination of a grid is a record, the last input's values fastest.
 func TestGridOrder(t *testing.T) {
-	b := graph.NewBuilder("sum")
-	b.Output(b.Op("Add", b.Input("a", tensor.Float32, nil), b.With(graph.Int("to", 1)).Op("Cast", b.Input("depth", tensor.Int64, nil))), tensor.Float32, nil)
-	d, err := drafted(t, folder(t, map[string]any{"m.onnx": b.Graph(), "order.yaml": order + "  grid: {depth: [1, 2, 3], a: [10, 20.5]}\n"}))
+	d, err := drafted(t, folder(t, map[string]any{"m.onnx": sum(), "order.yaml": order + "  grid: {b: [1, 2, 3], a: [10, 20.5]}\n  within: {b: [1, 3]}\n"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,32 +138,44 @@ func TestGridOrder(t *testing.T) {
 func TestBatchOrdersAreRefused(t *testing.T) {
 	thousand := strings.Repeat("1, ", 1023) + "1"
 	for want, files := range map[string]map[string]any{
-		"by tally train":                     {"order.yaml": "kind: TrainingOrder\n"},
-		"write kind: BatchOrder":             {"order.yaml": "kind: Batch\n"},
-		"problem.model":                      {"order.yaml": "kind: BatchOrder\nproblem:\n  records: {x: x.npy}\n"},
-		"one of them alone":                  {"order.yaml": order + "  records: {x: x.npy}\n  grid: {x: [1]}\n"},
-		"name a file":                        {"order.yaml": order},
-		"are positive":                       {"order.yaml": order + "  records: {x: x.npy}\n  batch: -1\n"},
-		"gone.npy: no such file":             {"order.yaml": order + "  records: {x: gone.npy}\n"},
-		"read .npy":                          {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": "no tensor"},
-		"first axis counts":                  {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": counted(), "m.onnx": twice(3)},
-		"has no input \"z\"":                 {"order.yaml": order + "  records: {x: x.npy, z: x.npy}\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
-		"axis 1 of the model":                {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": counted(4, 5), "m.onnx": twice(4, 3)},
-		"axis 0 of the model":                {"order.yaml": order + "  records: {x: x.npy}\n  batch: 3\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
-		"is no":                              {"order.yaml": order + "  grid: {x: [1.5]}\n", "m.onnx": integers()},
-		"all combinations":                   {"order.yaml": order + "  grid: {x: []}\n", "m.onnx": twice()},
-		"more than 8 GiB":                    {"order.yaml": order + "  records: {x: x.npy}\n  batch: 1\n", "x.npy": counted(3000, 1), "m.onnx": wide(1 << 20)},
-		"values together":                    {"order.yaml": order + "  grid: {x: [" + thousand + "], b: [" + thousand + "], c: [1]}\n", "m.onnx": twice()},
-		"1e+39 is no":                        {"order.yaml": order + "  grid: {x: [1e39]}\n", "m.onnx": twice()},
-		"1.6777217e+07 is no":                {"order.yaml": order + "  grid: {x: [16777217]}\n", "m.onnx": twice()},
-		"at most 256 steps":                  {"order.yaml": order + "  records: {x: x.npy}\n  steps: 300\n", "x.npy": counted(300, 3), "m.onnx": twice(1, 3)},
-		"record 1 asks for entry 5 of table": {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": tensor.Must(tensor.From(tensor.Shape{4, 3}, []int32{4, 0, -5, 1, 5, 2, 0, 0, 0, 0, 0, 0})), "m.onnx": lookup(5)},
-		"would see it":                       {"order.yaml": order + "  records: {x: .x.npy}\n", ".x.npy": counted(3, 3), "m.onnx": twice(1, 3)},
+		"by tally train":                            {"order.yaml": "kind: TrainingOrder\n"},
+		"write kind: BatchOrder":                    {"order.yaml": "kind: Batch\n"},
+		"problem.model":                             {"order.yaml": "kind: BatchOrder\nproblem:\n  records: {x: x.npy}\n"},
+		"one of them alone":                         {"order.yaml": order + "  records: {x: x.npy}\n  grid: {x: [1]}\n"},
+		"name a file":                               {"order.yaml": order},
+		"are positive":                              {"order.yaml": order + "  records: {x: x.npy}\n  batch: -1\n"},
+		"gone.npy: no such file":                    {"order.yaml": order + "  records: {x: gone.npy}\n"},
+		"read .npy":                                 {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": "no tensor"},
+		"first axis counts":                         {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": counted(), "m.onnx": twice(3)},
+		"has no input \"z\"":                        {"order.yaml": order + "  records: {x: x.npy, z: x.npy}\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
+		"has no input \"lrate\"; it takes [\"x\"]":  {"order.yaml": order + "  grid: {lrate: [1, 2]}\n", "m.onnx": twice()},
+		"or the grid, have nothing for input \"b\"": {"order.yaml": order + "  grid: {a: [1, 2]}\n", "m.onnx": sum()},
+		"b is 8 in record 3, and problem.within says 0 to 7": {"order.yaml": order + "  grid: {a: [1, 2], b: [7, 8]}\n  within: {a: [0, 5], b: [0, 7]}\n", "m.onnx": sum()},
+		"problem.within names \"c\"":                         {"order.yaml": order + "  grid: {a: [1, 2], b: [7, 8]}\n  within: {c: [0, 5]}\n", "m.onnx": sum()},
+		"the least and the greatest value, as":               {"order.yaml": order + "  grid: {x: [1]}\n  within: {x: [2, 1]}\n", "m.onnx": twice()},
+		"axis 1 of the model":                                {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": counted(4, 5), "m.onnx": twice(4, 3)},
+		"axis 0 of the model":                                {"order.yaml": order + "  records: {x: x.npy}\n  batch: 3\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
+		"is no":                                              {"order.yaml": order + "  grid: {x: [1.5]}\n", "m.onnx": integers()},
+		"all combinations":                                   {"order.yaml": order + "  grid: {x: []}\n", "m.onnx": twice()},
+		"more than 8 GiB":                                    {"order.yaml": order + "  records: {x: x.npy}\n  batch: 1\n", "x.npy": counted(3000, 1), "m.onnx": wide(1 << 20)},
+		"values together":                                    {"order.yaml": order + "  grid: {x: [" + thousand + "], b: [" + thousand + "], c: [1]}\n", "m.onnx": twice()},
+		"1e+39 is no":                                        {"order.yaml": order + "  grid: {x: [1e39]}\n", "m.onnx": twice()},
+		"1.6777217e+07 is no":                                {"order.yaml": order + "  grid: {x: [16777217]}\n", "m.onnx": twice()},
+		"at most 256 steps":                                  {"order.yaml": order + "  records: {x: x.npy}\n  steps: 300\n", "x.npy": counted(300, 3), "m.onnx": twice(1, 3)},
+		"record 1 asks for entry 5 of table":                 {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": tensor.Must(tensor.From(tensor.Shape{4, 3}, []int32{4, 0, -5, 1, 5, 2, 0, 0, 0, 0, 0, 0})), "m.onnx": lookup(5)},
+		"would see it":                                       {"order.yaml": order + "  records: {x: .x.npy}\n", ".x.npy": counted(3, 3), "m.onnx": twice(1, 3)},
 	} {
 		if _, err := drafted(t, folder(t, files)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error about %q, got %v", want, err)
 		}
 	}
+}
+
+// sum adds a number and a whole number.
+func sum() *graph.Graph {
+	b := graph.NewBuilder("sum")
+	b.Output(b.Op("Add", b.Input("a", tensor.Float32, nil), b.With(graph.Int("to", 1)).Op("Cast", b.Input("b", tensor.Int64, nil))), tensor.Float32, nil)
+	return b.Graph()
 }
 
 // wide gives each number n times.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/npy"
 	"github.com/tally-network/tally/format/rows"
@@ -196,30 +195,6 @@ func (g gridValues) Tensor(to tensor.DType) (*tensor.Tensor, error) {
 		}
 	}
 	return out, nil
-}
-
-// notFinite counts the records of which an element is infinite or not a number.
-func notFinite(records *graph.State) (n int) {
-	for r := range records.Slots[0].Shape[0] {
-		if slices.ContainsFunc(records.Tensors, func(t *tensor.Tensor) bool { return !finite(t, r) }) {
-			n++
-		}
-	}
-	return n
-}
-
-// finite reports whether all elements of a record are finite.
-func finite(t *tensor.Tensor, record int) bool {
-	if t.Type.Integer() || t.Type == tensor.Bool {
-		return true
-	}
-	each := t.Len() / t.Shape[0]
-	for i := range each {
-		if x := tensor.FloatOf(t.Type, t.At(record*each+i)); math.IsNaN(x) || math.IsInf(x, 0) {
-			return false
-		}
-	}
-	return true
 }
 
 // grid returns every combination of the values, those of the last input fastest.

@@ -13,7 +13,6 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/auction"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
-	"github.com/tally-network/tally/node/client"
 )
 
 // Auction is what is bid at auctions, and what the last clearings came to.
@@ -21,34 +20,36 @@ type Auction struct {
 	Tiers    []TierBook          `json:"tiers"`              // where anything is bid
 	Next     int64               `json:"next_ms"`            // protocol time before which no clearing begins
 	Clearing uint64              `json:"clearing,omitempty"` // under way
-	Closes   int64               `json:"closes_ms,omitempty"`
-	Sealed   bool                `json:"sealed,omitempty"` // its bids
-	Cleared  []auctionv1.Cleared `json:"cleared"`          // newest first
+	State    State               `json:"state,omitempty"`    // of that
+	Until    int64               `json:"until_ms,omitempty"` // protocol time at which the state ends; 0: with what it waits for
+	Cleared  []auctionv1.Cleared `json:"cleared"`            // newest first
 }
 
-// TierBook is what is bid for a tier. Units are of 10⁹ floating-point operations.
+// State is what a clearing under way does.
+type State string
+
+// States of a clearing, in their order: open bids are cleared by certificates; sealed ones are taken, revealed, and wait for a draw.
+const (
+	Certificates State = "certificates"
+	Bids         State = "bids"
+	Reveals      State = "reveals"
+	Draw         State = "draw"
+	Leases       State = "leases"
+)
+
+// TierBook is what is bid for a tier. Units are of 10⁹ floating-point operations, of which a byte that is moved counts as some.
 type TierBook struct {
 	Tier    string `json:"tier"`
 	Orders  int    `json:"orders"`
 	Wanted  uint64 `json:"wanted_units"`
 	Sellers int    `json:"sellers"`
 	Offered uint64 `json:"offered_units"`
-	Ask     uint64 `json:"ask_utally"` // the least, for a unit
+	Ask     uint64 `json:"ask_utally,omitempty"` // the least, for a unit; 0: nobody sells, or asks are sealed
 }
 
 // readAuction reads what is bid. An order that names no tier is shown with the slowest.
-func readAuction(ctx context.Context, q auctionv1.QueryClient, tiers []string) (*Auction, error) {
-	demands, err := client.Pages("demands", Most, func(p *query.PageRequest) ([]auctionv1.Demand, *query.PageResponse, error) {
-		r, err := q.Demands(ctx, &auctionv1.QueryDemandsRequest{Pagination: p})
-		return r.GetDemands(), r.GetPagination(), err
-	})
-	if err != nil {
-		return nil, err
-	}
-	sold, err := client.Pages("capacities", Most, func(p *query.PageRequest) ([]auctionv1.Capacity, *query.PageResponse, error) {
-		r, err := q.Capacities(ctx, &auctionv1.QueryCapacitiesRequest{Pagination: p})
-		return r.GetCapacities(), r.GetPagination(), err
-	})
+func readAuction(ctx context.Context, q auctionv1.QueryClient, tiers []string, now int64) (*Auction, error) {
+	demands, sold, err := bidsOf(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +62,30 @@ func readAuction(ctx context.Context, q auctionv1.QueryClient, tiers []string) (
 		return nil, err
 	}
 	a := &Auction{Tiers: tierBooks(demands, sold, tiers), Next: under.NextAt, Cleared: over.Cleared}
-	if under.Progress != nil {
-		a.Clearing, a.Closes, a.Sealed = under.Progress.Number, under.Progress.ClosesAt, under.Progress.RevealsUntil != 0
+	if p := under.Progress; p != nil {
+		a.Clearing = p.Number
+		a.State, a.Until = stateOf(p, now)
 	}
 	return a, nil
 }
 
-// lastCleared is how many clearings a view has.
-const lastCleared = 16
+// lastCleared is how many clearings a view has: all that a chain keeps, for most of them may have sold nothing.
+const lastCleared = 64
+
+// stateOf returns what a clearing does at a protocol time, and until when.
+func stateOf(p *auctionv1.Progress, now int64) (State, int64) {
+	switch {
+	case p.Closed:
+		return Leases, 0
+	case p.RevealsUntil == 0:
+		return Certificates, p.ClosesAt
+	case now < p.ClosesAt:
+		return Bids, p.ClosesAt
+	case p.RevealedAt == 0:
+		return Reveals, p.RevealsUntil
+	}
+	return Draw, 0
+}
 
 func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []string) []TierBook {
 	books := make([]TierBook, len(tiers))

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/role"
@@ -18,29 +21,31 @@ type Costs struct {
 	Order    string    `json:"order"` // what it starts from
 	FLOPs    float64   `json:"flops"` // of its result
 	MaxPrice uint64    `json:"max_price_utally"`
+	Deposit  uint64    `json:"deposit_utally"` // locked beside the maximum price, and returned
 	Variants []Variant `json:"variants"`
 	Time     *Guess    `json:"time,omitempty"` // of the best offer
 }
 
-// Variant is what an order costs with one assurance.
+// Variant is what an order costs with one assurance: at standing offers, or at an auction.
 type Variant struct {
-	Assurance string  `json:"assurance"`
-	Own       bool    `json:"as_written"`
-	Best      string  `json:"best,omitempty"`
-	Offers    []Asked `json:"offers"`            // those that meet it first, then by price
-	Refused   string  `json:"refused,omitempty"` // why the chain would not take it
+	Assurance string   `json:"assurance"`
+	Own       bool     `json:"as_written"`
+	Best      string   `json:"best,omitempty"`
+	Offers    []Asked  `json:"offers"`            // those that meet it first, then by price
+	Auction   *Outlook `json:"auction,omitempty"` // of an order that asks for one
+	Refused   string   `json:"refused,omitempty"` // why the chain would not take it, or no offer meets it
 }
 
-// Asked is what an offer would take, by parts. Price = Pay + Wages + Fee + Burn + Tax.
+// Asked is what an offer would take with all of its providers, by parts. Price = Pay + Wages + Fee + Burn + Tax.
 type Asked struct {
 	Validator string `json:"validator"`
 	Price     uint64 `json:"price_utally"`
+	Least     uint64 `json:"least_utally"` // the lowest maximum price that it takes: fewer, cheaper providers
 	Pay       uint64 `json:"pay_utally"`   // to providers
 	Wages     uint64 `json:"wages_utally"` // to auditors and custodians
 	Fee       uint64 `json:"fee_utally"`   // to the validator
 	Burn      uint64 `json:"burn_utally"`
 	Tax       uint64 `json:"tax_utally"`
-	Deposit   uint64 `json:"deposit_utally"` // locked beside it, and returned
 	Providers int    `json:"providers"`
 	Obstacle  string `json:"obstacle,omitempty"`
 }
@@ -57,65 +62,98 @@ type Guess struct {
 func Cost(ctx context.Context, env *role.Env, source string, d *consume.Draft) (*Costs, error) {
 	p := &d.Problem
 	out := &Costs{Order: source, FLOPs: float64(p.UnitFLOPs()) * float64(p.Units()), MaxPrice: d.Terms.MaxPrice}
-	own := d.Terms.Form(p.Segments())
-	add := func(name string, c job.Conditions) error {
-		o := d.Unsigned()
-		o.Conditions = c
-		o.Conditions.MaxPrice = 0 // any
-		v := Variant{Assurance: name, Own: name == assuranceName(own, &d.Terms), Offers: []Asked{}}
-		checked := *o
-		checked.Conditions.MaxPrice = 1
-		if err := checked.Check(); err != nil {
-			v.Refused = err.Error()
-			out.Variants = append(out.Variants, v)
-			return nil
-		}
-		q, err := consume.Quote(ctx, env, o)
-		if err != nil {
-			return err
-		}
-		v.Best = q.Best
-		for _, b := range q.Bids {
-			a := Asked{
-				Validator: b.Validator, Price: b.Price, Fee: b.Fee, Burn: b.Burn, Tax: b.Tax, Deposit: b.Deposit,
-				Providers: int(b.Providers), Obstacle: b.Obstacle,
-			}
-			if b.Price > 0 {
-				a.Pay = b.UnitPrice * uint64(p.Units()*c.Copies())
-				a.Wages = b.Price - a.Pay - b.Fee - b.Burn - b.Tax
-			}
-			v.Offers = append(v.Offers, a)
-		}
-		slices.SortStableFunc(v.Offers, func(x, y Asked) int {
-			rank := func(a Asked) int {
-				switch {
-				case a.Validator == v.Best:
-					return 0
-				case a.Obstacle == "":
-					return 1
-				}
-				return 2
-			}
-			return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(x.Price, y.Price))
-		})
-		out.Variants = append(out.Variants, v)
-		return nil
-	}
-	if err := add(assuranceName(own, &d.Terms), d.Terms); err != nil {
+	var err error
+	if out.Deposit, err = consume.Deposit(ctx, env, d.Unsigned()); err != nil {
 		return nil, err
 	}
-	for _, other := range consume.Assurances(d.Terms, p.Segments()) {
-		if name := assuranceName(other.Form(p.Segments()), &other); name != out.Variants[0].Assurance {
-			if err := add(name, other); err != nil {
-				return nil, err
-			}
+	forms := append([]job.Conditions{d.Terms}, consume.Assurances(d.Terms, p.Segments())...)
+	seen := map[string]bool{}
+	for i, c := range forms {
+		name := assuranceName(c.Form(p.Segments()), &c)
+		if seen[name] {
+			continue
 		}
+		seen[name] = true
+		o := d.Unsigned()
+		o.Conditions = c
+		v, err := variant(ctx, env, o)
+		if err != nil {
+			return nil, err
+		}
+		v.Assurance, v.Own = name, i == 0
+		out.Variants = append(out.Variants, *v)
 	}
-	var err error
 	if best := out.Variants[0].Best; best != "" {
 		out.Time, err = guess(ctx, env, best, d)
 	}
 	return out, err
+}
+
+// variant asks what an order costs.
+func variant(ctx context.Context, env *role.Env, o *job.Order) (*Variant, error) {
+	v := &Variant{Offers: []Asked{}}
+	err := o.Check()
+	switch {
+	case err != nil:
+		v.Refused = err.Error()
+		return v, nil
+	case o.Conditions.Auction:
+		v.Auction, err = Foresee(ctx, env, o)
+		return v, err
+	}
+	o.Conditions.MaxPrice = 0 // any, with all providers
+	q, err := consume.Quote(ctx, env, o)
+	if err != nil {
+		return nil, err
+	}
+	o.Conditions.MaxPrice = 1 // too little for anybody: the fewest providers are priced
+	least, err := consume.Quote(ctx, env, o)
+	if err != nil {
+		return nil, err
+	}
+	v.enter(o, q, least)
+	return v, nil
+}
+
+// enter takes offers whose validator has providers for an order, as they are priced at any price and at the least.
+func (v *Variant) enter(o *job.Order, q, least *marketv1.QueryQuoteResponse) {
+	v.Best = q.Best
+	leasts := map[string]uint64{}
+	for _, b := range least.Bids {
+		leasts[b.Validator] = b.Price
+	}
+	obstacles := map[string]bool{}
+	for _, b := range q.Bids {
+		obstacles[b.Obstacle] = true
+		if b.Price == 0 && b.Providers == 0 {
+			continue
+		}
+		a := Asked{
+			Validator: b.Validator, Price: b.Price, Least: leasts[b.Validator], Fee: b.Fee, Burn: b.Burn, Tax: b.Tax,
+			Providers: int(b.Providers), Obstacle: b.Obstacle,
+		}
+		if b.Price > 0 {
+			a.Pay = b.UnitPrice * uint64(o.Problem.Units()*o.Conditions.Copies())
+			a.Wages = b.Price - a.Pay - b.Fee - b.Burn - b.Tax
+		}
+		v.Offers = append(v.Offers, a)
+	}
+	if len(obstacles) == 1 && v.Best == "" || len(v.Offers) == 0 { // of all, or of those that have no providers for it
+		v.Offers = []Asked{}
+		v.Refused = strings.Join(slices.Sorted(maps.Keys(obstacles)), "; ")
+	}
+	slices.SortStableFunc(v.Offers, func(x, y Asked) int {
+		rank := func(a Asked) int {
+			switch {
+			case a.Validator == v.Best:
+				return 0
+			case a.Obstacle == "":
+				return 1
+			}
+			return 2
+		}
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(x.Price, y.Price))
+	})
 }
 
 // assuranceName is how an assurance is called in a table.

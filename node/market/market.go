@@ -22,6 +22,7 @@ import (
 
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/node/client"
@@ -33,12 +34,13 @@ const Most = 10_000
 // View is the market at one moment. Prices are in utally.
 type View struct {
 	Offers []Offer          `json:"offers"`      // best first
-	Orders []Order          `json:"open_orders"` // that wait for an offer, the highest bid first
+	Orders []Order          `json:"open_orders"` // that wait for a standing offer, the highest bid first
 	Trades []marketv1.Trade `json:"trades"`      // newest first
 	Depth  []Level          `json:"depth"`       // from the highest price down
 	Prices Prices           `json:"prices"`
 
 	Auction *Auction `json:"auction"`
+	Now     int64    `json:"now_ms"` // protocol time
 }
 
 // Offer is a validator's, with what stands behind it.
@@ -104,6 +106,7 @@ type Book struct {
 	Tiers  []providerv1.Tier
 
 	Auction *Auction
+	Now     int64 // protocol time, ms
 }
 
 // Look reads the market.
@@ -150,7 +153,12 @@ func read(ctx context.Context, node grpc.ClientConn) (b *Book, err error) {
 	for _, t := range b.Tiers {
 		labels = append(labels, t.Label)
 	}
-	b.Auction, err = readAuction(ctx, auctionv1.NewQueryClient(node), labels)
+	at, err := blockv1.NewQueryClient(node).Now(ctx, &blockv1.QueryNowRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the time: %w", err)
+	}
+	b.Now = at.TimeMs
+	b.Auction, err = readAuction(ctx, auctionv1.NewQueryClient(node), labels, b.Now)
 	return b, err
 }
 
@@ -169,7 +177,7 @@ func providers(ctx context.Context, q providerv1.QueryClient, lead string) ([]pr
 
 // View makes a view of a book.
 func (b *Book) View() *View {
-	v := &View{Offers: []Offer{}, Orders: []Order{}, Trades: b.Trades, Depth: []Level{}, Prices: b.prices(), Auction: b.Auction}
+	v := &View{Offers: []Offer{}, Orders: []Order{}, Trades: b.Trades, Depth: []Level{}, Prices: b.prices(), Auction: b.Auction, Now: b.Now}
 	leads := map[string]int{}
 	for _, o := range b.Leased {
 		leads[o.Posting.Validator]++
@@ -194,6 +202,9 @@ func (b *Book) View() *View {
 		return cmp.Or(cmp.Compare(without(x), without(y)), cmp.Compare(x.Ask, y.Ask), cmp.Compare(x.Since, y.Since), cmp.Compare(x.Validator, y.Validator))
 	})
 	for _, o := range b.Open {
+		if o.Posting.Auction { // no offer meets it: it is among the demands of the auction
+			continue
+		}
 		p, c := &o.Order.Problem, &o.Order.Conditions
 		x := Order{
 			Order: o.Id, Kind: p.Kind, MaxPrice: c.MaxPrice, Expires: o.Posting.ExpiresAt,

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -53,6 +54,9 @@ func TestDepth(t *testing.T) {
 		Peers:  []providerv1.Peer{provider("a", 100), provider("b", 400)},
 		Open:   []marketv1.BookedOrder{open("low", 2000, 10), open("high", 16_000, 20)}, // 200 and 800 a GFLOP
 	}
+	auctioned := open("auctioned", 99_000, 10)
+	auctioned.Posting.Auction = true
+	b.Open = append(b.Open, auctioned)
 	v := b.View()
 	if len(v.Orders) != 2 || v.Orders[0].Order != "high" || v.Orders[0].Bid != 800 {
 		t.Fatalf("%+v", v.Orders)
@@ -89,5 +93,26 @@ func TestPrices(t *testing.T) {
 	}
 	if p := (&Book{Tiers: b.Tiers}).View().Prices; p.GFLOP != (Quantiles{}) || p.Hours != nil {
 		t.Fatalf("%+v of no trades", p)
+	}
+}
+
+func TestClearingsTellWhatTheyDo(t *testing.T) {
+	const closes, reveals = 100, 200
+	for _, x := range []struct {
+		p     auctionv1.Progress
+		now   int64
+		want  State
+		until int64
+	}{
+		{auctionv1.Progress{ClosesAt: closes}, 50, Certificates, closes},
+		{auctionv1.Progress{ClosesAt: closes, Closed: true}, 150, Leases, 0},
+		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals}, 50, Bids, closes},
+		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals}, 150, Reveals, reveals},
+		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals, RevealedAt: 7}, 150, Draw, 0},
+		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals, RevealedAt: 7, Closed: true}, 250, Leases, 0},
+	} {
+		if got, until := stateOf(&x.p, x.now); got != x.want || until != x.until {
+			t.Errorf("%+v at %d: %s until %d, want %s until %d", x.p, x.now, got, until, x.want, x.until)
+		}
 	}
 }

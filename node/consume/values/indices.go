@@ -1,4 +1,10 @@
-package consume
+// Package values says what records hold that a model is not made for: entries that its tables do not have, values beyond
+// their bounds, and what is no finite number.
+//
+// Call [Indices] and [Within] before an order is posted, and [NotFinite] to warn.
+//
+// Invariant: errors name the first record, counted from 0.
+package values
 
 import (
 	"fmt"
@@ -11,9 +17,9 @@ import (
 // sameValues are the operators that only move the elements of their first input.
 var sameValues = []string{"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 
-// checkIndices returns an error if a record names an entry that a table of the model does not have, such as
+// Indices returns an error if a record names an entry that a table of the model does not have, such as
 // a token beyond its vocabulary. ONNX forbids such; our Gather would select zeros in silence.
-func checkIndices(g *graph.Graph, records *graph.State) error {
+func Indices(g *graph.Graph, records *graph.State) error {
 	from := map[string]*tensor.Tensor{} // the records whose elements a value has, and no others
 	for i, s := range records.Slots {
 		if t := records.Tensors[i]; t.Type == tensor.Int32 || t.Type == tensor.Int64 {

@@ -1,0 +1,209 @@
+// Package messages has the transactions that a person may want to send. What roles send they send by themselves.
+//
+// Call [All] for those of tally tx, by module, and [Projects] for those of tally drill project. [Message.Build] makes one of what
+// somebody typed.
+//
+// Invariant: an example of each is a whole command. Whether a message is sound the chain says.
+package messages
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cosmos/gogoproto/jsonpb"
+	"github.com/cosmos/gogoproto/proto"
+
+	"github.com/cosmos/cosmos-sdk/client"
+
+	chainaddress "github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/wire"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/p2p"
+)
+
+// Message is a transaction. An argument that Use calls ORDER is the whole id of one.
+type Message struct {
+	Use, Short, Example string
+	Build               func(ctx context.Context, by Sender, args []string) (proto.Message, error)
+}
+
+// Sender is who sends, by which node.
+type Sender struct {
+	client.Context
+	Account string
+}
+
+// All are the messages of tally tx, by module.
+var All = map[string][]Message{
+	"provider": {
+		{"deposit AMOUNT", "Add to the stake of the sender's peer", "tally tx provider deposit 50tally --home ~/.tally -y",
+			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+				n, err := consume.ParseAmount(args[0])
+				return &providerv1.MsgDeposit{Account: by.Account, Amount: uint64(n)}, err
+			}},
+		{"withdraw AMOUNT", "Take free stake back; it comes after the time of unbonding", "tally tx provider withdraw 50tally --home ~/.tally -y",
+			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+				n, err := consume.ParseAmount(args[0])
+				return &providerv1.MsgWithdraw{Account: by.Account, Amount: uint64(n)}, err
+			}},
+		{"declare-owner OWNER", "Say who owns the sender's peer; the owner signs too, and the peer's own address stands for nobody else",
+			"tally tx provider declare-owner tally1… --home ~/.tally --generate-only > tx.json # tally1… is the owner\ntally tx sign tx.json --from account --home ~/.tally --sign-mode amino-json > half.json\ntally tx sign half.json --from owner --sign-mode amino-json > whole.json && tally tx broadcast whole.json",
+			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+				_, err := chainaddress.Parse(args[0])
+				return &providerv1.MsgDeclareOwner{Account: by.Account, Owner: args[0]}, err
+			}},
+	},
+	"work": {
+		{"ask ORDER UNIT ATTEMPT CUSTODIAN", "Ask a custodian to show that it keeps what it attested to; the files of an order are unit \"files\"", "tally tx work ask 3f09… 3 0 tally1… --home tally-devnet/consumer -y",
+			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+				if args[1] == "files" {
+					if args[2] != "0" {
+						return nil, fmt.Errorf("attempt %q: files have none; write 0", args[2])
+					}
+					return &workv1.MsgAsk{Sender: by.Account, Order: args[0], Files: true, Custodian: args[3]}, nil
+				}
+				unit, err := strconv.ParseUint(args[1], 10, 32)
+				if err != nil {
+					return nil, fmt.Errorf("unit %q is no number: tally query work units ORDER lists them", args[1])
+				}
+				attempt, err := strconv.ParseUint(args[2], 10, 32)
+				if err != nil {
+					return nil, fmt.Errorf("attempt %q is no number: tally query work unit ORDER UNIT shows it", args[2])
+				}
+				return &workv1.MsgAsk{Sender: by.Account, Order: args[0], Unit: uint32(unit), Attempt: uint32(attempt), Custodian: args[3]}, nil
+			}},
+	},
+	"policy": {
+		{"propose FILE", "Propose to change rules; the deposit comes back unless the vote vetoes it or too few take part",
+			"tally query block params --json | jq '{title: \"Gas costs more\", summary: \"Blocks are full.\", messages: [{\"@type\": \"/tally.block.v1.MsgUpdateParams\", authority: .authority, params: (.params | .gas_price = \"200\")}]}' > change.json\ntally tx policy propose change.json -y",
+			func(ctx context.Context, by Sender, args []string) (proto.Message, error) {
+				m, err := readProposal(args[0])
+				if err != nil {
+					return nil, err
+				}
+				return propose(ctx, by, m)
+			}},
+		{"vote PROPOSAL OPTION", "Vote yes, no, veto or abstain with the computing power that the sender had when the vote began", "tally tx policy vote 3 yes -y",
+			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+				id, err := strconv.ParseUint(args[0], 10, 64)
+				if err != nil {
+					return nil, fmt.Errorf("proposal %q is no number: tally query policy proposals lists them", args[0])
+				}
+				option := policyv1.Option_value["OPTION_"+strings.ToUpper(args[1])]
+				if option == 0 {
+					return nil, fmt.Errorf("option %q: vote yes, no, veto or abstain", args[1])
+				}
+				return &policyv1.MsgVote{Voter: by.Account, Proposal: id, Option: policyv1.Option(option)}, nil
+			}},
+	},
+	"reserve": {
+		{"claim", "Take what the sender has earned in epochs that are over", "tally tx reserve claim --home ~/.tally -y",
+			func(_ context.Context, by Sender, _ []string) (proto.Message, error) {
+				return &reservev1.MsgClaim{Account: by.Account}, nil
+			}},
+	},
+	"beacon": {
+		{"set-key FILE", "Prove the beacon's values with another key, which counts two epochs later", "tally tx beacon set-key tally-devnet/validator-0/beacon.pem --home tally-devnet/validator-0 -y # and start it again",
+			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+				key, err := p2p.LoadKey(args[0])
+				if errors.Is(err, os.ErrNotExist) {
+					key, err = p2p.CreateKey(args[0])
+				}
+				if err != nil {
+					return nil, err
+				}
+				return &beaconv1.MsgSetKey{Account: by.Account, Key: key.Public().(ed25519.PublicKey)}, nil
+			}},
+	},
+	"auction": {
+		{"sell LOT...", "Sell capacity at auctions, in place of what was on sale: tier, GFLOP, and the least price of one in utally, 0 where it is sealed",
+			"tally tx auction sell C:5000@800 --home ~/.tally -y",
+			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+				lots, err := wire.ParseLots(args)
+				return &auctionv1.MsgSell{Provider: by.Account, Lots: lots}, err
+			}},
+		{"post-clearing FILE", "Post a certificate for the clearing under way", "tally market --certificate clearing.json && tally tx auction post-clearing clearing.json --home tally-devnet/consumer -y",
+			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+				m := &auctionv1.MsgPostClearing{}
+				err := readMessage(args[0], m)
+				m.Poster = by.Account
+				return m, err
+			}},
+		sealAsk, sealBid, revealAsk, revealBid,
+		{"withdraw-capacity", "Sell nothing more at auctions; leases go on", "tally tx auction withdraw-capacity --home ~/.tally -y",
+			func(_ context.Context, by Sender, _ []string) (proto.Message, error) {
+				return &auctionv1.MsgSell{Provider: by.Account}, nil
+			}},
+	},
+	"market": {
+		{"cancel-order ORDER", "Take back an order that met no offer yet", "tally tx market cancel-order 3f09… --home tally-devnet/consumer -y",
+			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+				return &marketv1.MsgCancelOrder{Consumer: by.Account, Order: args[0]}, nil
+			}},
+		{"withdraw-offer", "Lead no more orders; leases go on", "tally tx market withdraw-offer --home tally-devnet/validator-0 -y",
+			func(_ context.Context, by Sender, _ []string) (proto.Message, error) {
+				return &marketv1.MsgWithdrawOffer{Validator: by.Account}, nil
+			}},
+	},
+}
+
+// readProposal reads a proposal from a file, whose messages name their types.
+func readProposal(file string) (*policyv1.MsgPropose, error) {
+	text, err := bounded.ReadFile(file, maxMessage)
+	if err != nil {
+		return nil, err
+	}
+	enc, err := app.NewEncoding()
+	if err != nil {
+		return nil, err
+	}
+	m := &policyv1.MsgPropose{}
+	if err := enc.Codec.UnmarshalJSON(text, m); err != nil {
+		return nil, fmt.Errorf("proposal in %s: %w", file, err)
+	}
+	return m, nil
+}
+
+// propose gives a proposal its sender and, if it names none, the deposit that is asked for now.
+func propose(ctx context.Context, by Sender, m *policyv1.MsgPropose) (proto.Message, error) {
+	m.Proposer = by.Account
+	if m.Deposit > 0 {
+		return m, nil
+	}
+	r, err := policyv1.NewQueryClient(by).Params(ctx, &policyv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("the deposit of a proposal: %w", err)
+	}
+	m.Deposit = r.NextDeposit
+	return m, nil
+}
+
+// maxMessage bounds the file of a message in bytes.
+const maxMessage = 1 << 16
+
+// readMessage reads a message from a file, as queries print it.
+func readMessage(file string, into proto.Message) error {
+	text, err := bounded.ReadFile(file, maxMessage)
+	if err != nil {
+		return err
+	}
+	if err := jsonpb.Unmarshal(bytes.NewReader(text), into); err != nil {
+		return fmt.Errorf("message in %s: %w", file, err)
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package market
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cosmos/cosmos-sdk/types/query"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/auction"
+	"github.com/tally-network/tally/core/demand"
+	"github.com/tally-network/tally/core/job"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Outlook is what an order would come to at an auction of what is on sale and wanted now.
+type Outlook struct {
+	Rule     string `json:"rule"`
+	Sealed   bool   `json:"sealed,omitempty"` // so others' prices are not known
+	Tier     string `json:"tier"`
+	Units    uint64 `json:"units"`         // of 10⁹ floating-point operations that it demands
+	Bid      uint64 `json:"bid_utally"`    // for a unit: the most that its maximum price pays providers
+	Offered  uint64 `json:"offered_units"` // of its tier
+	Sellers  int    `json:"sellers"`       // likewise
+	Ask      uint64 `json:"ask_utally"`    // for a unit: the dearest of the cheapest sellers that have enough; 0 if they have not, or it is not known
+	Least    uint64 `json:"least_utally"`  // the maximum price that bids as much as that; 0 likewise
+	Price    uint64 `json:"price_utally"`  // that it would pay, all parts together; 0 if it would not win, or it is not known
+	Obstacle string `json:"obstacle,omitempty"`
+}
+
+// Foresee asks what an order that asks for auctions would come to at one now. Others may bid until one is held.
+func Foresee(ctx context.Context, env *role.Env, o *job.Order) (*Outlook, error) {
+	conn := env.Chain.Conn
+	q := auctionv1.NewQueryClient(conn)
+	rules, err := q.Params(ctx, &auctionv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the rules of auctions: %w", err)
+	}
+	work, err := workv1.NewQueryClient(conn).Params(ctx, &workv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the rules of leases: %w", err)
+	}
+	registry := providerv1.NewQueryClient(conn)
+	r, err := registry.Params(ctx, &providerv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the tiers: %w", err)
+	}
+	peers, err := providers(ctx, registry, "")
+	if err != nil {
+		return nil, err
+	}
+	demands, sold, err := bidsOf(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	s := sale{params: rules.Params, tiers: r.Params.Tiers, demands: demands, sold: sold, records: map[string]uint64{}}
+	for i := range peers {
+		s.records[peers[i].Account] = peers[i].Record
+	}
+	return s.outlook(o, wire.ParamsFromProto(work.Params).Tariff)
+}
+
+// bidsOf reads what orders demand and what is on sale.
+func bidsOf(ctx context.Context, q auctionv1.QueryClient) ([]auctionv1.Demand, []auctionv1.Capacity, error) {
+	demands, err := client.Pages("demands", Most, func(p *query.PageRequest) ([]auctionv1.Demand, *query.PageResponse, error) {
+		r, err := q.Demands(ctx, &auctionv1.QueryDemandsRequest{Pagination: p})
+		return r.GetDemands(), r.GetPagination(), err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	sold, err := client.Pages("capacities", Most, func(p *query.PageRequest) ([]auctionv1.Capacity, *query.PageResponse, error) {
+		r, err := q.Capacities(ctx, &auctionv1.QueryCapacitiesRequest{Pagination: p})
+		return r.GetCapacities(), r.GetPagination(), err
+	})
+	return demands, sold, err
+}
+
+// sale is what a clearing would be made of.
+type sale struct {
+	params  auctionv1.Params
+	tiers   []providerv1.Tier
+	demands []auctionv1.Demand
+	sold    []auctionv1.Capacity
+	records map[string]uint64 // valid units, by provider
+}
+
+// outlook clears what is bid, with an order beside it.
+func (s *sale) outlook(o *job.Order, t job.Tariff) (*Outlook, error) {
+	c := s.clearing()
+	out := &Outlook{Rule: s.params.Rule, Sealed: wire.Sealed(&s.params), Tier: cmp.Or(o.Conditions.Needs.Tier, c.Tiers[len(c.Tiers)-1])}
+	d, err := demand.Of(o, uint64(s.params.FeeBps), s.params.Balance, t)
+	out.Units = d.Units
+	kind := slices.Index(c.Tiers, out.Tier)
+	switch {
+	case err != nil:
+		out.Obstacle = err.Error()
+	case kind < 0:
+		out.Obstacle = fmt.Sprintf("there is no tier %.40q: the tiers are %v", out.Tier, c.Tiers)
+	}
+	if out.Obstacle != "" {
+		return out, nil
+	}
+	out.Bid = (d.Budget - d.Fee) / max(d.Units, 1)
+	out.supply(c, kind, s.params.LotUnits)
+	if out.Ask > 0 {
+		if out.Least, err = priceAt(o, out.Ask, &s.params, t); err != nil {
+			return nil, err
+		}
+	}
+	if out.Obstacle != "" || out.Sealed {
+		return out, nil
+	}
+	id := o.ID()
+	own := auctionv1.Demand{Order: id[:], Tier: o.Conditions.Needs.Tier, Units: d.Units, Budget: d.Budget, Fee: d.Fee}
+	c.Demands = append(slices.DeleteFunc(c.Demands, func(x auctionv1.Demand) bool { return bytes.Equal(x.Order, id[:]) }), own)
+	slices.SortFunc(c.Demands, func(x, y auctionv1.Demand) int { return bytes.Compare(x.Order, y.Order) })
+	unit, err := out.clear(c, id)
+	if err != nil || unit == 0 {
+		return out, err
+	}
+	out.Price, err = priceAt(o, unit, &s.params, t)
+	return out, err
+}
+
+// clearing returns one of what is bid, in the slowest tiers if there are more than an auction has.
+func (s *sale) clearing() *auctionv1.Clearing {
+	c := &auctionv1.Clearing{Params: s.params, Demands: slices.Clone(s.demands)}
+	for _, t := range s.tiers[max(len(s.tiers)-auction.Kinds, 0):] {
+		c.Tiers = append(c.Tiers, t.Label)
+	}
+	for _, x := range s.sold {
+		account, err := address.Parse(x.Provider)
+		if err != nil {
+			continue // no node has stored it
+		}
+		y := auctionv1.Seller{Provider: x.Provider, Account: account, Handicap: auction.Handicap(s.params.DoubtBps, s.records[x.Provider])}
+		for _, l := range x.Lots {
+			if kind := slices.Index(c.Tiers, l.Tier); kind >= 0 {
+				y.Lots = append(y.Lots, auctionv1.SoldLot{Kind: uint32(kind), Units: l.Units, Ask: l.Ask})
+			}
+		}
+		if len(y.Lots) > 0 {
+			c.Sellers = append(c.Sellers, y)
+		}
+	}
+	slices.SortFunc(c.Sellers, func(x, y auctionv1.Seller) int { return bytes.Compare(x.Account, y.Account) })
+	return c
+}
+
+// supply enters what is on sale of the order's tier, and says what keeps the order from it.
+func (o *Outlook) supply(c *auctionv1.Clearing, kind int, lotUnits uint64) {
+	var lots []auctionv1.SoldLot
+	for _, s := range c.Sellers {
+		for _, l := range s.Lots {
+			if int(l.Kind) == kind {
+				lots = append(lots, l)
+				o.Offered += l.Units
+			}
+		}
+	}
+	o.Sellers = len(lots)
+	switch {
+	case o.Sellers == 0:
+		o.Obstacle = fmt.Sprintf("nobody sells tier %s at auctions now: the order waits for sellers until it expires, and all is refunded then", o.Tier)
+	case o.Sealed && o.Units > lotUnits:
+		o.Obstacle = fmt.Sprintf("it demands %d units: by rule %s one provider computes all of it, and at most %d are sold: divide it", o.Units, o.Rule, lotUnits)
+	case o.Sealed:
+	case o.Offered < o.Units:
+		o.Obstacle = fmt.Sprintf("it demands %d units of tier %s, all or none, and %d are on sale", o.Units, o.Tier, o.Offered)
+	default:
+		slices.SortFunc(lots, func(x, y auctionv1.SoldLot) int { return cmp.Compare(x.Ask, y.Ask) })
+		for i, left := 0, o.Units; left > 0; i++ {
+			o.Ask = lots[i].Ask
+			left -= min(left, lots[i].Units)
+		}
+		if o.Bid < o.Ask {
+			o.Obstacle = fmt.Sprintf("it bids %d utally for a unit, and who sells enough of tier %s asks %d", o.Bid, o.Tier, o.Ask)
+		}
+	}
+}
+
+// clear returns what the order would pay for a unit, or 0 if others win all that it could have.
+func (o *Outlook) clear(c *auctionv1.Clearing, id [32]byte) (uint64, error) {
+	b, rules, err := wire.BookOf(c)
+	if err != nil {
+		return 0, err
+	}
+	cleared, _, err := auction.Fallback(b, rules)
+	if err != nil {
+		return 0, err
+	}
+	for i := range cleared.Trades {
+		t := &cleared.Trades[i]
+		if b.Tasks[t.Task].ID == id {
+			return max(t.Price, t.Due[t.Fills[0].Kind]) / o.Units, nil
+		}
+	}
+	o.Obstacle = "others bid more for what is on sale: it waits, and counts for more with each clearing that it loses"
+	return 0, nil
+}
+
+// priceAt returns what an order costs that pays providers so much for a unit.
+func priceAt(o *job.Order, unit uint64, p *auctionv1.Params, t job.Tariff) (uint64, error) {
+	r, err := demand.Rates(unit, p.Balance)
+	if err != nil {
+		return 0, err
+	}
+	q, err := job.NewQuote(&o.Problem, &o.Conditions, r, uint64(p.FeeBps), t)
+	return q.Price, err
+}

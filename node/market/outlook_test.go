@@ -1,0 +1,92 @@
+package market
+
+import (
+	"strings"
+	"testing"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	"pgregory.net/rapid"
+
+	"github.com/tally-network/tally/core/job"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// wanted is an order of 12 GFLOP in 3 units.
+func wanted(tier string, price uint64) *job.Order {
+	o := &job.Order{Problem: job.Problem{Kind: job.Batch, Rounds: 1, Shards: 3, Steps: 4, Interval: 1, Batch: 4, Records: 45, StepFLOPs: 1e9}}
+	c := &o.Conditions
+	c.Auditors, c.AuditSegments, c.Custodians, c.Auction, c.MaxPrice, c.Needs.Tier = 1, 1, 3, true, price, tier
+	return o
+}
+
+// onSale is an auction at which two sell tier C: 10 units at 100 utally, and 10 at 300.
+func onSale(rule string) *sale {
+	seller := func(n byte, units, ask uint64) auctionv1.Capacity {
+		return auctionv1.Capacity{Provider: sdk.AccAddress{19: n}.String(), Lots: []auctionv1.Lot{{Tier: "C", Units: units, Ask: ask}}}
+	}
+	return &sale{
+		params: auctionv1.Params{Rule: rule, PeriodMs: 1, WindowMs: 1, MaxDemands: 10, MaxLots: 10, LotUnits: 100, Epsilon: 1000, GridLeast: 1, GridStep: 1, GridCount: 2},
+		tiers:  []providerv1.Tier{{Label: "B", Speed: 5e12}, {Label: "C"}},
+		sold:   []auctionv1.Capacity{seller(1, 10, 100), seller(2, 10, 300)},
+	}
+}
+
+func TestAnOrderForeseesWhatKeepsItFromAnAuction(t *testing.T) {
+	for name, x := range map[string]struct {
+		rule   string
+		order  *job.Order
+		change func(*sale)
+		want   string // in the obstacle; empty: there is none
+	}{
+		"it wins":               {"midpoint", wanted("", 1_000_000), nil, ""},
+		"nobody sells its tier": {"midpoint", wanted("B", 1_000_000), nil, "nobody sells tier B"},
+		"there is no such tier": {"midpoint", wanted("Z", 1_000_000), nil, "no tier"},
+		"too few units":         {"midpoint", wanted("C", 1_000_000), func(s *sale) { s.sold = s.sold[:1] }, "12 units of tier C, all or none, and 10"},
+		"a low bid":             {"midpoint", wanted("C", 5_000), nil, "asks 300"},
+		"a bid for nothing":     {"midpoint", wanted("C", 1), nil, "raise it"},
+		"others bid more": {"midpoint", wanted("C", 1_000_000), func(s *sale) {
+			s.demands = []auctionv1.Demand{{Order: make([]byte, 32), Units: 15, Budget: 1e9}}
+		}, "others bid more"},
+		"sealed bids":           {"sbba", wanted("C", 1_000_000), nil, ""},
+		"too much for one lot":  {"sbba", wanted("C", 1_000_000), func(s *sale) { s.params.LotUnits = 11 }, "divide it"},
+		"sealed, and none sold": {"sbba", wanted("B", 1_000_000), nil, "nobody sells"},
+	} {
+		s := onSale(x.rule)
+		if x.change != nil {
+			x.change(s)
+		}
+		out, err := s.outlook(x.order, job.DefaultParams.Tariff)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if x.want == "" && out.Obstacle != "" || !strings.Contains(out.Obstacle, x.want) {
+			t.Errorf("%s: obstacle %q, want %q", name, out.Obstacle, x.want)
+		}
+		if known := out.Price > 0; known != (out.Obstacle == "" && !out.Sealed) {
+			t.Errorf("%s: %+v", name, out)
+		}
+	}
+}
+
+// Whatever an order bids, it pays no more than its maximum price, and wins from the least maximum price on.
+func TestAnOrderForeseesItsPrice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		price := rapid.Uint64Range(1, 1e9).Draw(t, "price")
+		s := onSale(rapid.SampledFrom([]string{"midpoint", "critical"}).Draw(t, "rule"))
+		out, err := s.outlook(wanted("C", price), job.DefaultParams.Tariff)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Price > price {
+			t.Fatalf("it pays %d, at most %d", out.Price, price)
+		}
+		if out.Least > 0 && price >= out.Least && out.Price == 0 {
+			t.Fatalf("%d is at least %d, and it does not win: %+v", price, out.Least, out)
+		}
+		if out.Price > 0 && out.Price < out.Least && s.params.Rule == "midpoint" {
+			t.Fatalf("it pays %d, less than what sellers ask comes to: %+v", out.Price, out)
+		}
+	})
+}
