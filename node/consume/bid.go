@@ -3,7 +3,10 @@ package consume
 import (
 	"context"
 	"fmt"
-	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -13,59 +16,48 @@ import (
 	"github.com/tally-network/tally/node/tasks"
 )
 
-// bidders is for how many orders a home bids at a time.
-const bidders = 4
+const (
+	bidders = 4         // orders for which a home bids at a time
+	posting = time.Hour // in which an order that is noted is posted, or never: its account may wait for a node that long
+)
 
 // bidder bids for the orders of a home.
 type bidder struct {
 	env   *role.Env
 	tasks *tasks.Set
-	tried sync.Map // the last clearing in which it has tried to bid, by order
+	seals seals.Bidder
+}
+
+func newBidder(env *role.Env) *bidder {
+	return &bidder{env: env, tasks: env.NewTasks(bidders), seals: seals.Bidder{
+		Dir: env.Seals, Chain: env.Chain.ChainID, Account: env.Account.Address, Query: auctionv1.NewQueryClient(env.Chain.Conn), Send: env.Send,
+	}}
 }
 
 // block bids for each order that is noted.
 func (b *bidder) block(ctx context.Context, at client.Block) error {
 	wanted, err := b.env.Seals.Wanted()
-	for order, price := range wanted {
-		b.tasks.Start(ctx, order, func(ctx context.Context) error { return b.bid(ctx, order, price, at.Time) })
+	for order, wish := range wanted {
+		b.tasks.Start(ctx, order, func(ctx context.Context) error { return b.bid(ctx, order, wish, at.Time) })
 	}
 	return err
 }
 
-// bid seals a bid for an order in the clearing under way, or reveals the one that was sealed.
-func (b *bidder) bid(ctx context.Context, order string, price uint64, now int64) error {
+// bid seals a bid for an order in the clearing under way, or reveals the one that was sealed, until the order waits no more.
+func (b *bidder) bid(ctx context.Context, order string, wish seals.Wish, now int64) error {
 	o, err := marketv1.NewQueryClient(b.env.Chain.Conn).Order(ctx, &marketv1.QueryOrderRequest{Order: order})
-	if err != nil {
-		return nil // it is still being posted
-	}
-	if o.Order.Posting.Status != marketv1.STATUS_OPEN {
+	switch {
+	case status.Code(err) == codes.NotFound && time.Since(wish.Since) < posting:
+		return nil
+	case status.Code(err) == codes.NotFound:
+		return b.env.Seals.Done(order)
+	case err != nil:
+		return err
+	case o.Order.Posting.Status != marketv1.STATUS_OPEN:
 		return b.env.Seals.Done(order)
 	}
-	me := b.env.Account.Address
-	r, err := auctionv1.NewQueryClient(b.env.Chain.Conn).Seal(ctx, &auctionv1.QuerySealRequest{Bidder: me, Order: order})
-	if err != nil {
-		return err
-	}
-	switch seals.Due(r, now) {
-	case seals.Reveal:
-		m, err := b.env.Seals.Open(r.Progress.Number, r.Seal)
-		if err != nil {
-			return err
-		}
-		return b.env.Send(ctx, m)
-	case seals.Seal:
-		n := r.Progress.Number
-		if last, _ := b.tried.Swap(order, n); last == n {
-			return nil
-		}
-		m, err := b.env.Seals.Seal(b.env.Chain.ChainID, me, n, order, "", price)
-		if err != nil {
-			return err
-		}
-		if err := b.env.Send(ctx, m); err != nil {
-			return fmt.Errorf("bid for order %.8s in clearing %d: %w", order, n, err)
-		}
-		return b.env.Seals.Clean(n)
+	if _, err := b.seals.Step(ctx, order, now, func(uint64) (string, uint64, error) { return "", wish.Price, nil }); err != nil {
+		return fmt.Errorf("bid for order %.8s: %w", order, err)
 	}
 	return nil
 }

@@ -157,19 +157,17 @@ func Keep(env *role.Env, o *job.Order, body io.Reader) error {
 // Serve hands over the files of the account's live orders, and gives results to nobody but their
 // parties, until ctx is done. It bids for orders at auctions whose bids are sealed.
 func Serve(ctx context.Context, env *role.Env) error {
-	b := bidder{env: env, tasks: env.NewTasks(bidders)}
+	b := newBidder(env)
 	defer b.tasks.Wait()
 	return env.EachBlock(ctx, func(ctx context.Context, at client.Block) error {
-		if err := b.block(ctx, at); err != nil {
-			return err
-		}
+		unread := b.block(ctx, at) // holds up no files
 		live, err := env.Leases.Live(ctx, env.Account.Address)
 		for _, l := range live {
 			if l.Order.Consumer == env.Account.Address {
 				env.Blobs.Serve(l)
 			}
 		}
-		return err
+		return errors.Join(unread, err)
 	})
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/leases"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/seals"
 	"github.com/tally-network/tally/node/states"
 	"github.com/tally-network/tally/node/tasks"
 	"github.com/tally-network/tally/p2p"
@@ -54,9 +55,9 @@ type provider struct {
 	idle    map[canon.Hash]int64             // protocol time since when an order has given us nothing, ms
 	lots    []auctionv1.Lot                  // on sale at auctions
 	refused atomic.Int32                     // how often in a row the chain did not take its lots
-	unsold  atomic.Bool                      // it sells none, and the chain knows
+	unsold  atomic.Bool                      // it has none of its own to put on sale
 	sealed  atomic.Pointer[auctionv1.Params] // the rules, if by them bids are sealed
-	bidIn   atomic.Uint64                    // the last clearing in which it has tried to bid
+	bids    seals.Bidder                     // of those
 	sellAt  int64                            // protocol time of the next look at them, ms
 	speed   atomic.Uint64                    // FLOP per second of the last segment that was computed here; 0: none yet
 }
@@ -64,6 +65,7 @@ type provider struct {
 // Run provides until ctx is done.
 func Run(ctx context.Context, env *role.Env, player *disputer.Player, o Options) error {
 	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), loads: env.NewTasks(16), sends: env.NewTasks(4), player: player, idle: map[canon.Hash]int64{}, lots: o.Lots}
+	p.bids = seals.Bidder{Dir: env.Seals, Chain: env.Chain.ChainID, Account: env.Account.Address, Query: auctionv1.NewQueryClient(env.Chain.Conn), Send: env.Send}
 	defer p.units.Wait()
 	defer p.loads.Wait()
 	defer p.sends.Wait()

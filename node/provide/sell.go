@@ -12,7 +12,6 @@ import (
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/leases"
-	"github.com/tally-network/tally/node/seals"
 )
 
 // sellPause is the protocol time, in ms, between two looks at what is on sale. A refusal costs a fee, so each doubles
@@ -22,7 +21,7 @@ const (
 	maxDoublings = 10
 )
 
-// sell keeps on sale at auctions what the settings say. Capacity that was sold is on sale again once no lease of an auction is
+// sell keeps on sale at auctions what the settings say, and leaves alone what was put on sale by hand if they say nothing. Capacity that was sold is on sale again once no lease of an auction is
 // under way: so a machine never owes more than once what it offers.
 func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease) {
 	busy := slices.ContainsFunc(live, func(l leases.Lease) bool {
@@ -49,8 +48,14 @@ func (p *provider) restock(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask what is on sale: %w", err)
 	}
-	if as := slices.Equal(r.Capacity.Lots, lots) && r.Capacity.Ends == 0; as || r.Stands {
-		p.unsold.Store(as && len(lots) == 0)
+	if len(lots) == 0 { // what its account has put on sale by hand stays so
+		p.unsold.Store(true)
+		if len(r.Capacity.Lots) > 0 {
+			p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "on sale at auctions, as its account has said: " + lotsText(r.Capacity.Lots) + "; tally tx auction withdraw-capacity takes it off"})
+		}
+		return nil
+	}
+	if r.Stands || slices.Equal(r.Capacity.Lots, lots) && r.Capacity.Ends == 0 {
 		return nil
 	}
 	if err := p.env.Send(ctx, &auctionv1.MsgSell{Provider: me, Lots: lots}); err != nil {
@@ -58,18 +63,21 @@ func (p *provider) restock(ctx context.Context) error {
 		return fmt.Errorf("offer capacity at auctions: %w", err)
 	}
 	p.refused.Store(0)
-	if len(lots) == 0 {
-		return nil
+	text := lotsText(p.lots)
+	if p.sealed.Load() != nil {
+		text += ", whose price is secret"
 	}
+	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "capacity at auctions: " + text})
+	return nil
+}
+
+// lotsText writes lots for people.
+func lotsText(lots []auctionv1.Lot) string {
 	var texts []string
-	for _, l := range p.lots {
+	for _, l := range lots {
 		texts = append(texts, wire.LotText(l))
 	}
-	if p.sealed.Load() != nil {
-		texts = append(texts, "whose price is secret")
-	}
-	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "capacity at auctions: " + strings.Join(texts, ", ")})
-	return nil
+	return strings.Join(texts, ", ")
 }
 
 // forSale returns the lots of the settings as they are put on sale: where bids are sealed, their prices are told to nobody.
@@ -92,37 +100,27 @@ func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auct
 
 // bid seals an ask in the clearing under way, or reveals the one that was sealed. Of several lots each has its turn.
 func (p *provider) bid(ctx context.Context, now int64, busy bool) error {
-	me, rules := p.env.Account.Address, p.sealed.Load()
-	r, err := auctionv1.NewQueryClient(p.env.Chain.Conn).Seal(ctx, &auctionv1.QuerySealRequest{Bidder: me})
-	if err != nil || rules == nil {
-		return err
+	rules := p.sealed.Load()
+	if rules == nil {
+		return nil
 	}
-	switch seals.Due(r, now) {
-	case seals.Reveal:
-		m, err := p.env.Seals.Open(r.Progress.Number, r.Seal)
-		if err != nil {
-			return err
+	var lot auctionv1.Lot
+	n, err := p.bids.Step(ctx, "", now, func(n uint64) (string, uint64, error) {
+		if busy {
+			return "", 0, nil
 		}
-		return p.env.Send(ctx, m)
-	case seals.Seal:
 		able := slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return l.Units < rules.LotUnits })
-		n := r.Progress.Number
-		if busy || p.bidIn.Swap(n) == n {
-			return nil
-		}
 		if len(able) == 0 {
-			return fmt.Errorf("clearing %d takes lots of %d GFLOP, and none on sale has as many: offer one with --sell TIER:%d@PRICE", n, rules.LotUnits, rules.LotUnits)
+			return "", 0, fmt.Errorf("clearing %d takes lots of %d GFLOP, and none on sale has as many: offer one with --sell TIER:%d@PRICE", n, rules.LotUnits, rules.LotUnits)
 		}
-		l := able[n%uint64(len(able))]
-		m, err := p.env.Seals.Seal(p.env.Chain.ChainID, me, n, "", l.Tier, l.Ask)
-		if err != nil {
-			return err
-		}
-		if err := p.env.Send(ctx, m); err != nil {
-			return fmt.Errorf("seal an ask, which takes a deposit of %d utally: %w", rules.Deposit, err)
-		}
-		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("capacity at clearing %d, by a sealed ask: %s", n, wire.LotText(l))})
-		return p.env.Seals.Clean(n)
+		lot = able[n%uint64(len(able))]
+		return lot.Tier, lot.Ask, nil
+	})
+	if err != nil {
+		return fmt.Errorf("bid at an auction, where an ask takes a deposit of %d utally: %w", rules.Deposit, err)
+	}
+	if n > 0 {
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("capacity at clearing %d, by a sealed ask: %s", n, wire.LotText(lot))})
 	}
 	return nil
 }

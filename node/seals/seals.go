@@ -1,10 +1,10 @@
 // Package seals bids at auctions whose bids are sealed. It keeps in a home what opens a sealed bid, and what to bid for an order.
 //
-// [Dir.Seal] makes a bid and [Dir.Open] reveals it; [Due] says which of both is to be done. [Dir.Want] notes what an order bids, and
+// [Bidder.Step] bids by itself. By hand, [Dir.Seal] makes a bid and [Dir.Open] reveals it. [Dir.Want] notes what an order bids, and
 // [Dir.Wanted] lists what is noted.
 //
-// Invariants: what opens a bid is on disk before anybody hears of the bid, and is never overwritten. So no deposit is lost because
-// a process ends.
+// Invariants: what opens a bid is on disk before anybody hears of the bid, and is never overwritten. So a restart loses no deposit.
+// Who is not running while bids are revealed loses it.
 //
 // Source: docs/spec/auction.md.
 package seals
@@ -18,9 +18,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	"github.com/tally-network/tally/internal/bounded"
@@ -32,28 +34,6 @@ type Dir string
 
 // In returns the folder of a home.
 func In(home string) Dir { return Dir(filepath.Join(home, "seals")) }
-
-// Step is what is to be done about a bid.
-type Step int
-
-// The steps.
-const (
-	Nothing Step = iota
-	Seal
-	Reveal
-)
-
-// Due says what is to be done about a bid at a protocol time, as the chain tells how far the clearing and the bid are.
-func Due(r *auctionv1.QuerySealResponse, now int64) Step {
-	switch p := r.Progress; {
-	case p == nil || p.RevealsUntil == 0:
-	case r.Seal == nil && now < p.ClosesAt:
-		return Seal
-	case r.Seal != nil && r.Seal.Price == 0 && p.RevealedAt == 0 && now >= p.ClosesAt && now < p.RevealsUntil:
-		return Reveal
-	}
-	return Nothing
-}
 
 // secret is what opens a sealed bid, as a home keeps it.
 type secret struct {
@@ -73,6 +53,9 @@ func (d Dir) Seal(chain, bidder string, clearing uint64, order, tier string, pri
 	account, err := address.Parse(bidder)
 	if err != nil {
 		return nil, err
+	}
+	if price < 1 || price > auction.MaxAsk { // the chain takes it, and could not reveal it
+		return nil, fmt.Errorf("a bid of %d utally for a unit: bid from 1 to %d", price, uint64(auction.MaxAsk))
 	}
 	b := wire.Bid{Chain: chain, Clearing: clearing, Bidder: account, Price: price}
 	if order != "" {
@@ -126,18 +109,30 @@ func (d Dir) Want(order string, price uint64) error {
 
 func (d Dir) want(order string) string { return filepath.Join(string(d), "orders", order+ending) }
 
-// Wanted returns what is bid for a unit of each order.
-func (d Dir) Wanted() (map[string]uint64, error) {
-	out := map[string]uint64{}
+// Wish is what is bid for a unit of an order.
+type Wish struct {
+	Price uint64    // utally
+	Since time.Time // when it was noted
+}
+
+// Wanted returns what is bid, by order. An error is about notes that cannot be read; the others are returned with it.
+func (d Dir) Wanted() (map[string]Wish, error) {
+	out := map[string]Wish{}
 	return out, d.each("orders", func(name string) error {
 		var x secret
 		order := strings.TrimSuffix(filepath.Base(name), ending)
 		if _, err := canon.ParseHash(order); err != nil {
 			return nil // a file that somebody put there, or is being written
 		}
-		err := read(name, &x)
-		out[order] = x.Price
-		return err
+		at, err := os.Stat(name)
+		if err == nil {
+			err = read(name, &x)
+		}
+		if err != nil {
+			return fmt.Errorf("what is bid for order %.8s: %w; seal by hand with tally tx auction seal-bid, or remove %s", order, err, name)
+		}
+		out[order] = Wish{x.Price, at.ModTime()}
+		return nil
 	})
 }
 

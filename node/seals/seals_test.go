@@ -1,10 +1,15 @@
 package seals_test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	"google.golang.org/grpc"
 
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
@@ -67,7 +72,7 @@ func TestWanted(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(string(d), "orders", "junk.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if w, err := d.Wanted(); err != nil || len(w) != 1 || w[order] != 900 {
+	if w, err := d.Wanted(); err != nil || len(w) != 1 || w[order].Price != 900 {
 		t.Errorf("%v, %v", w, err)
 	}
 	for range 2 {
@@ -80,24 +85,95 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-func TestDue(t *testing.T) {
+// node is one that knows of a clearing, and of the bid in it.
+type node struct {
+	auctionv1.QueryClient
+	progress *auctionv1.Progress
+	seal     *auctionv1.Seal
+}
+
+func (n *node) Seal(context.Context, *auctionv1.QuerySealRequest, ...grpc.CallOption) (*auctionv1.QuerySealResponse, error) {
+	return &auctionv1.QuerySealResponse{Progress: n.progress, Seal: n.seal}, nil
+}
+
+// bidder is one that has sent what sent says.
+func bidder(t *testing.T, n *node, sent *[]sdk.Msg) *seals.Bidder {
+	return &seals.Bidder{Dir: seals.In(t.TempDir()), Chain: "chain", Account: chaintest.Named("p0").String(), Query: n, Send: func(_ context.Context, m ...sdk.Msg) error {
+		*sent = append(*sent, m...)
+		return nil
+	}}
+}
+
+func TestABidderBidsWhenItIsDue(t *testing.T) {
 	open := &auctionv1.Progress{Number: 1, ClosesAt: 10}
 	sealed := &auctionv1.Progress{Number: 1, ClosesAt: 10, RevealsUntil: 20}
 	over := &auctionv1.Progress{Number: 1, ClosesAt: 10, RevealsUntil: 20, RevealedAt: 3}
-	mine, told := &auctionv1.Seal{}, &auctionv1.Seal{Price: 5}
+	const nothing, seals, reveals = "", "*auctionv1.MsgSeal", "*auctionv1.MsgReveal"
 	for name, x := range map[string]struct {
-		p    *auctionv1.Progress
-		s    *auctionv1.Seal
-		now  int64
-		want seals.Step
+		p      *auctionv1.Progress
+		sealed bool   // its bid
+		price  uint64 // that is revealed
+		now    int64
+		want   string
 	}{
-		"none": {nil, nil, 5, seals.Nothing}, "open bids": {open, nil, 5, seals.Nothing},
-		"may bid": {sealed, nil, 9, seals.Seal}, "too late": {sealed, nil, 10, seals.Nothing}, "has bid": {sealed, mine, 9, seals.Nothing},
-		"others know": {sealed, mine, 10, seals.Reveal}, "lost": {sealed, mine, 20, seals.Nothing},
-		"revealed": {sealed, told, 10, seals.Nothing}, "waits": {over, mine, 15, seals.Nothing},
+		"none": {nil, false, 0, 5, nothing}, "open bids": {open, false, 0, 5, nothing},
+		"may bid": {sealed, false, 0, 9, seals}, "too late": {sealed, false, 0, 10, nothing}, "has bid": {sealed, true, 0, 9, nothing},
+		"others know": {sealed, true, 0, 10, reveals}, "lost": {sealed, true, 0, 20, nothing},
+		"revealed": {sealed, true, 5, 10, nothing}, "waits": {over, true, 0, 15, nothing},
 	} {
-		if got := seals.Due(&auctionv1.QuerySealResponse{Progress: x.p, Seal: x.s}, x.now); got != x.want {
-			t.Errorf("%s: %d, want %d", name, got, x.want)
+		var sent []sdk.Msg
+		n := &node{progress: x.p}
+		b := bidder(t, n, &sent)
+		if x.sealed {
+			m, err := b.Dir.Seal(b.Chain, b.Account, 1, "", "C", 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.seal = &auctionv1.Seal{Bidder: b.Account, Commitment: m.Commitment, Price: x.price}
 		}
+		if _, err := b.Step(t.Context(), "", x.now, func(uint64) (string, uint64, error) { return "C", 5, nil }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		got := ""
+		if len(sent) > 0 {
+			got = fmt.Sprintf("%T", sent[0])
+		}
+		if got != x.want || len(sent) > 1 {
+			t.Errorf("%s: sent %q, want %q", name, got, x.want)
+		}
+	}
+}
+
+// A bid is tried once in a clearing, and not used up by having nothing to bid yet; a price that could not be revealed is never sealed.
+func TestABidderTriesOnceInAClearing(t *testing.T) {
+	var sent []sdk.Msg
+	n := &node{progress: &auctionv1.Progress{Number: 1, ClosesAt: 10, RevealsUntil: 20}}
+	b := bidder(t, n, &sent)
+	for i, x := range []struct{ clearing, price, sealed uint64 }{{1, 0, 0}, {1, 5, 1}, {1, 5, 0}, {2, 5, 2}} {
+		n.progress.Number = x.clearing
+		got, err := b.Step(t.Context(), "", 1, func(uint64) (string, uint64, error) { return "C", x.price, nil })
+		if err != nil || got != x.sealed {
+			t.Errorf("%d: sealed in clearing %d, want %d: %v", i, got, x.sealed, err)
+		}
+	}
+	for _, price := range []uint64{0, 1<<40 + 1} {
+		if _, err := b.Dir.Seal(b.Chain, b.Account, 3, "", "C", price); err == nil {
+			t.Errorf("a bid of %d was sealed", price)
+		}
+	}
+}
+
+// A note that cannot be read says so, and keeps no other order from its bid.
+func TestANoteThatCannotBeRead(t *testing.T) {
+	d, good, bad := seals.In(t.TempDir()), canon.Sum("good").String(), canon.Sum("bad").String()
+	if err := d.Want(good, 7); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(string(d), "orders", bad+".json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := d.Wanted()
+	if err == nil || !strings.Contains(err.Error(), "seal by hand") || len(w) != 1 || w[good].Price != 7 {
+		t.Errorf("%v, %v", w, err)
 	}
 }
