@@ -150,7 +150,7 @@ func TestBatchOrdersAreRefused(t *testing.T) {
 		"has no input \"z\"":                        {"order.yaml": order + "  records: {x: x.npy, z: x.npy}\n", "x.npy": counted(4, 3), "m.onnx": twice(4, 3)},
 		"has no input \"lrate\"; it takes [\"x\"]":  {"order.yaml": order + "  grid: {lrate: [1, 2]}\n", "m.onnx": twice()},
 		"or the grid, have nothing for input \"b\"": {"order.yaml": order + "  grid: {a: [1, 2]}\n", "m.onnx": sum()},
-		"b is 8 in record 3, and problem.within says 0 to 7": {"order.yaml": order + "  grid: {a: [1, 2], b: [7, 8]}\n  within: {a: [0, 5], b: [0, 7]}\n", "m.onnx": sum()},
+		"b is 8 in record 1, and problem.within says 0 to 7": {"order.yaml": order + "  grid: {a: [1, 2], b: [7, 8]}\n  within: {a: [0, 5], b: [0, 7]}\n", "m.onnx": sum()},
 		"problem.within names \"c\"":                         {"order.yaml": order + "  grid: {a: [1, 2], b: [7, 8]}\n  within: {c: [0, 5]}\n", "m.onnx": sum()},
 		"the least and the greatest value, as":               {"order.yaml": order + "  grid: {x: [1]}\n  within: {x: [2, 1]}\n", "m.onnx": twice()},
 		"axis 1 of the model":                                {"order.yaml": order + "  records: {x: x.npy}\n", "x.npy": counted(4, 5), "m.onnx": twice(4, 3)},
