@@ -31,7 +31,7 @@ OWN = $$(go list ./... | grep -v /gen/)
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: build ## Run one order on a whole network in one process (ARGS="--cheat none", …)
+demo: build ## Run two orders on a whole network in one process (ARGS="--cheat none", …)
 	@bin/tally demo $(ARGS)
 
 build: room ## Compile bin/tally

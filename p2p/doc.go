@@ -5,8 +5,8 @@
 //
 // On the wire a request is its length, four bytes big-endian, and its bytes; a
 // response is a status byte, then the same. The bytes are opaque here; Typed
-// puts an encoding on top. The blob protocol gives one block for one CID, asked for under an order. How fast
-// peers were in it, [Host.Links] tells.
+// puts an encoding on top. The blob protocol gives one block for one CID, asked for under an order. [Host.Links]
+// tells how fast registered peers were, in this protocol and in that of links.
 //
 // Invariants:
 //   - A handler knows who asks: the peer.ID it gets is the peer key that the

@@ -22,11 +22,12 @@ type Link struct {
 
 const (
 	maxLinks = 1024
-	enough   = 64 << 10        // bytes that tell a rate
-	plenty   = 8 << 20         // bytes after which a rate is told though more are on their way
-	long     = 2 * time.Second // after which it is told however little has come: the peer has stalled
-	keyLen   = 32
-	linkLen  = keyLen + 4 + 8
+	// A rate is told of a sample. A small one is told too early, by the first round trip; a large one too late to be of use.
+	minSample  = 64 << 10        // bytes, once nothing is under way
+	maxSample  = 8 << 20         // bytes, though more are on their way
+	stallAfter = 2 * time.Second // after which it is told however little has come
+	keyLen     = 32
+	linkLen    = keyLen + 4 + 8
 )
 
 // links are what a host has seen of peers that somebody vouches for: it costs a stake to be among them. Where there are too
@@ -68,7 +69,7 @@ func (l *links) begin(id peer.ID, now time.Time) (end func(first, now time.Time,
 			s.trip(first.Sub(now))
 		}
 		s.bytes += bytes
-		if took := end.Sub(s.since); s.running == 0 && (s.bytes >= enough || took >= long) || s.bytes >= plenty {
+		if took := end.Sub(s.since); s.running == 0 && (s.bytes >= minSample || took >= stallAfter) || s.bytes >= maxSample {
 			s.rate(took)
 			s.since, s.bytes = end, 0
 		}

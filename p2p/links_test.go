@@ -45,8 +45,8 @@ func TestLinksAreSeenByWhatComes(t *testing.T) {
 		}, Link{id, 10_000, 8_750_000}},
 		"a rate is told though it goes on": {func(l *links) {
 			l.begin(id, at(0))
-			l.begin(id, at(0))(at(10*ms), at(1000*ms), plenty)
-		}, Link{id, 10_000, plenty}},
+			l.begin(id, at(0))(at(10*ms), at(1000*ms), maxSample)
+		}, Link{id, 10_000, maxSample}},
 		"the fastest trip counts at once, a slower one by an eighth": {func(l *links) {
 			l.begin(id, at(0))(at(80*ms), at(80*ms), 0)
 			l.begin(id, at(0))(at(16*ms), at(16*ms), 0)

@@ -9,7 +9,7 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// Forever is until when who is excluded is jailed, in ms of protocol time.
+// Forever is the JailedUntil of an excluded peer.
 const Forever = math.MaxInt64
 
 // Sentences say for how many ms who is jailed gets no new work, by offence.

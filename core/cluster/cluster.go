@@ -4,7 +4,7 @@
 // Call [Make] with what is known of validators and providers, or [Places] for one that begins. [Between] says what is believed of a link of which
 // both ends tell, [Rules.Cost] what a provider costs in a cluster, and [Room] how many a cluster may have.
 //
-// Invariants: a plan depends on what is known, and not on its order. Nobody is sent where there is no room. Who moves
+// Invariants: a plan depends on what is known, and not on its order. No plan fills a cluster beyond its room. Who moves
 // gains what the rules ask for, unless its cluster has more than it may. What is said of one provider's links changes
 // no other's costs.
 //
@@ -66,7 +66,9 @@ type Rules struct {
 	Moved  int    // part of the providers that one plan moves, in thousandths; two may move always
 }
 
-// Standard are the rules by which the network advises.
+// Standard are the rules by which the network advises. Their unit exchanges a state of four million float32 weights in eight
+// round trips, and takes 20 s at 5 GFLOP/s: between what a small model and a large one need. A gain of 100 ms and a fifth is above what
+// measurements vary by.
 var Standard = Rules{Trips: 8, Bytes: 16 << 20, Work: 100_000_000_000, Abroad: 1_000_000, Least: 100_000, Part: 200, Moved: 50}
 
 // Room returns how many providers one of so many validators may have: a quarter more than an equal share, or eight.
@@ -77,7 +79,7 @@ func Room(providers, validators int) int {
 	return max(8, (5*providers+4*validators-1)/(4*validators))
 }
 
-// most bounds each part of a cost: ten minutes.
+// most bounds each term of a cost: ten minutes, in µs.
 const most = 600_000_000
 
 // Cost is what a provider costs in a cluster, in µs a unit.

@@ -1,10 +1,12 @@
-// Package match says which providers an order may be given to: what it needs of them, and what each is
-// capable of.
+// Package match says which providers an order may be given to, by what it needs of them and what each is
+// capable of, and how much a validator may lead.
 //
 // Begin with [Needs], which an order carries. [Needs.Under] enters what a chain's [Tiers] stand for.
 // [Needs.Meets] then holds one provider's [Capability] against it, and [Census] counts those who fall short,
 // by condition. [Needs.Suffices] is about a team: how fast it is together, and whether it is done by the
 // deadline of a [Plan].
+//
+// [Lapse] is what a lead has lost of that by failing.
 //
 // A part of a capability is [Declared]: nobody has proved it. Its speed is measured, as a [Pace] that only
 // work makes that was verified and paid for.

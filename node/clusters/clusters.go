@@ -36,9 +36,9 @@ import (
 
 // Limits of asking peers what they have seen.
 const (
-	maxAsked = 1024
-	atOnce   = 32
-	patience = 20 * time.Second // for all of them
+	maxAsked   = 1024
+	atOnce     = 32
+	askTimeout = 20 * time.Second // for all of them: a plan of those that answered is better than a late one
 )
 
 // network is what the chain tells of those who may be in clusters.
@@ -97,7 +97,7 @@ func ask(ctx context.Context, host *p2p.Host, peers, about []providerv1.Peer) (o
 			ids[id] = p.Account
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	out = seen{}
 	var mu sync.Mutex

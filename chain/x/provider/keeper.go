@@ -7,13 +7,15 @@
 // recipients that the caller names. What remains is forfeit: the end of the block moves it to the
 // insurance account in one send, for a block may slash hundreds.
 //
-// Invariants: stakes, what is unbonding and what is forfeit add up to the balance of the module's account; no
+// What follows from an offence it carries out by [Keeper.Jail], [Keeper.Exclude], [Keeper.Falter] and [Keeper.Led].
+//
+// Invariants: nobody leaves an excluded owner. Stakes, what is unbonding and what is forfeit add up to the balance of the module's account; no
 // reserved part exceeds its stake; a peer key belongs to one account.
 //
 // Call [NewKeeper] and [NewModule]. Other modules call [Keeper.Reserve], [Keeper.Release] and
 // [Keeper.Slash].
 //
-// Source: docs/adr/0006-slashes-are-not-burnt.md for who receives a slash.
+// Sources: docs/adr/0006-slashes-are-not-burnt.md for who receives a slash; 0048-sentences.md for who gets no new work.
 package provider
 
 import (
