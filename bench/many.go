@@ -134,7 +134,7 @@ func newMany(providers int) (*many, error) {
 	genesis.Accounts = []app.Account{{Address: me.String(), Balance: manyPurse}}
 	rules := job.DefaultParams.Quick()
 	rules.AnswerTime = answerTime.Milliseconds()
-	genesis.Work = wire.ParamsToProto(rules, wire.Sentences{Jail: time.Hour.Milliseconds(), Absence: time.Hour.Milliseconds()})
+	genesis.Work = wire.ParamsToProto(rules, wire.Sentences{Carelessness: time.Hour.Milliseconds(), Absence: time.Hour.Milliseconds()})
 	for v := range manyValidators {
 		genesis.Peers = append(genesis.Peers, peerOf("validator", v, providerv1.ROLE_VALIDATOR, manyStake, providerv1.Listing{}))
 		genesis.Accounts = append(genesis.Accounts, app.Account{Address: validatorKey(v).address, Balance: manyStake})

@@ -111,7 +111,7 @@ func New(dir string) (*Town, error) {
 	genesis.Accounts = append(genesis.Accounts, app.Account{Address: consumer.address(), Balance: purse})
 	rules := job.DefaultParams.Quick().WithoutForced()
 	rules.MaxOpen = job.MaxUnits
-	genesis.Work = wire.ParamsToProto(rules, wire.Sentences{Jail: time.Hour.Milliseconds(), Absence: time.Hour.Milliseconds()})
+	genesis.Work = wire.ParamsToProto(rules, wire.Sentences{Carelessness: time.Hour.Milliseconds(), Absence: time.Hour.Milliseconds()})
 	genesis.Work.RetentionMs = Retention.Milliseconds()
 	var validators []person
 	for v := range judges {

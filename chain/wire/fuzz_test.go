@@ -103,7 +103,7 @@ func FuzzOpening(f *testing.F) {
 // Messages about forced attempts and rules are read without a panic, and rules that
 // are taken can be kept.
 func FuzzParams(f *testing.F) {
-	p := wire.ParamsToProto(job.DefaultParams, wire.Sentences{Jail: 1, Absence: 2})
+	p := wire.ParamsToProto(job.DefaultParams, wire.Sentences{Carelessness: 1, Absence: 2})
 	b, err := proto.Marshal(&p)
 	if err != nil {
 		f.Fatal(err)
@@ -118,7 +118,7 @@ func FuzzParams(f *testing.F) {
 		if rules.Check() != nil || rules.Equilibrium() != nil {
 			return
 		}
-		again := wire.ParamsToProto(rules, wire.Sentences{Jail: m.JailMs, Absence: m.AbsenceMs})
+		again := wire.ParamsToProto(rules, wire.Sentences{Carelessness: m.JailMs, Absence: m.AbsenceMs})
 		if again.RetentionMs = m.RetentionMs; again != m {
 			t.Fatalf("rules changed: %+v, %+v", again, m)
 		}

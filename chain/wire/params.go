@@ -13,14 +13,14 @@ import (
 const Forever = math.MaxInt64
 
 // Sentences say for how many ms who is jailed gets no new work, by offence.
-type Sentences struct{ Jail, Absence int64 }
+type Sentences struct{ Carelessness, Absence int64 }
 
 // ParamsToProto returns p and the sentences as genesis files and queries carry them.
 func ParamsToProto(p job.Params, s Sentences) workv1.Params {
 	return workv1.Params{
 		CustodianBps: p.CustodianBps, BurnBps: p.BurnBps, RewardBps: p.RewardBps, LateBps: p.LateBps, BondFactor: p.BondFactor,
 		MaxOpen: uint32(p.MaxOpen), MaxLate: uint32(p.MaxLate), MaxAttempts: uint32(p.MaxAttempts), LeadTimeoutMs: p.LeadTimeout, ChallengeBond: p.ChallengeBond,
-		JailMs: s.Jail, AbsenceMs: s.Absence, VerdictFactor: p.VerdictFactor,
+		JailMs: s.Carelessness, AbsenceMs: s.Absence, VerdictFactor: p.VerdictFactor,
 		KeepFactor: p.KeepFactor, AskFee: p.AskFee, AnswerMs: p.AnswerTime, AnswerLoad: uint32(p.AnswerLoad),
 		TaxBps: p.TaxBps, ForcedBps: p.ForcedBps, JackpotFactor: p.JackpotFactor,
 		Speed: p.Speed, Link: p.Link, AllowanceMs: p.Allowance, KeepGb: p.KeepGB,

@@ -290,7 +290,15 @@ func (e *CloseDispute) offence() Offence {
 	return Fraud
 }
 
-// jail keeps an account from new work.
+// String returns the offence's name.
+func (o Offence) String() string {
+	return [...]string{"unknown", "carelessness", "absence", "fraud"}[min(o, Fraud)]
+}
+
+// jail keeps an account from new work: for fraud for good, and with it whoever has the same owner.
 func jail(l *Lease, account string, o Offence) Effect {
-	return Effect{Kind: Jail, Account: account, Amount: uint64(o), Note: l.ownerOf(account)}
+	if o == Fraud {
+		return Effect{Kind: Exclude, Account: account, Amount: uint64(o), Note: l.ownerOf(account)}
+	}
+	return Effect{Kind: Jail, Account: account, Amount: uint64(o)}
 }

@@ -161,7 +161,7 @@ func (l *Lease) failCustodian(custodian string, unit int, by string, offence Off
 	} else {
 		at = uint64(unit)
 		l.Units[unit].attestation(custodian).Failed = true
-		effects = append(effects, l.lapse(unit, now)...)
+		effects = append(effects, l.redraw(unit, now)...)
 	}
 	files, err := l.dropFileCustodian(custodian, now)
 	if err != nil {
@@ -173,7 +173,7 @@ func (l *Lease) failCustodian(custodian string, unit int, by string, offence Off
 
 // lapse draws another in the place of a custodian of a unit that was convicted. A unit that has counted
 // without a quorum waits for attestations again; if none come, that is no fault of its provider's.
-func (l *Lease) lapse(i int, now int64) []Effect {
+func (l *Lease) redraw(i int, now int64) []Effect {
 	u := &l.Units[i]
 	l.await(i, now)
 	if u.Status != Counted || l.custodians(u) >= l.Order.Conditions.Quorum() {
@@ -207,7 +207,7 @@ func (l *Lease) tickSweep(now int64) (effects []Effect) {
 		u := &l.Units[i]
 		lost := func(a Attestation) bool { return !a.Failed && !l.trusts(a.Custodian) }
 		if (u.Status == Received || u.Status == Counted) && slices.ContainsFunc(u.Attested, lost) {
-			effects = append(effects, l.lapse(i, now)...)
+			effects = append(effects, l.redraw(i, now)...)
 		}
 	}
 	l.Sweep -= len(units)

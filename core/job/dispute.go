@@ -283,8 +283,8 @@ func (c *Dispute) sameClaim(d Dispute) bool {
 	return t == o && c.Attempt == d.Attempt
 }
 
-// sentence is what a conviction comes to.
-type sentence struct {
+// ruling is what a conviction comes to.
+type ruling struct {
 	reason Reason
 	from   int    // the round from which work is void
 	all    bool   // with all that the convict answers for, not only what was refuted
@@ -295,8 +295,8 @@ type sentence struct {
 // from the refuted work alone is void if the reserve pays that, and enough is left for the convict's
 // other claims. Else none of these may stand: nothing would pay what they void later. Nor do they
 // where other replicas answer for the same: see expel.
-func (l *Lease) judge(c *Dispute) (s sentence, err error) {
-	s = sentence{reason: c.reason(), from: l.roundOf(c.Target)}
+func (l *Lease) judge(c *Dispute) (s ruling, err error) {
+	s = ruling{reason: c.reason(), from: l.roundOf(c.Target)}
 	e := l.Reserve.of(c.Defender, s.reason)
 	if e != nil && l.replicated() && s.reason == ForWork {
 		s.all, s.from = true, min(s.from, e.First)
@@ -329,7 +329,7 @@ func (l *Lease) judge(c *Dispute) (s sentence, err error) {
 }
 
 // voids reports whether a conviction makes work void.
-func (s *sentence) voids(c *Dispute) bool { return s.all || !c.Void && c.Target.kind != AboutTruth }
+func (s *ruling) voids(c *Dispute) bool { return s.all || !c.Void && c.Target.kind != AboutTruth }
 
 // convict voids proven fraud and everything that descends from it. Out of the convict's reserve it
 // pays the honest work that is lost, and rewards the challenger. The insurance fund has the rest,
@@ -415,7 +415,7 @@ func (l *Lease) divide(bond uint64, challenger string, lost []Share) ([]Share, e
 
 // void undoes refuted work and its descendants, or all of the convict's, and returns what honest
 // people lose by it and the bonds that become free.
-func (l *Lease) void(c Dispute, s sentence) (lost []Share, effects []Effect, err error) {
+func (l *Lease) void(c Dispute, s ruling) (lost []Share, effects []Effect, err error) {
 	w, round := l.Order.Problem.Shards, s.from
 	for i := round * w; i < len(l.Units); i++ {
 		u := &l.Units[i]

@@ -194,7 +194,7 @@ func (w *world) perform(effects []Effect) {
 		case Unlock:
 			w.locked -= e.Amount
 			w.purse[e.Account] += e.Amount
-		case Jail:
+		case Jail, Exclude:
 			w.jailed[e.Account] = true
 		}
 	}

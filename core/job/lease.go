@@ -408,7 +408,8 @@ const (
 	Discredit                 // Account: its record of valid units begins anew, and its computing power
 	Lock                      // money of Account, until it is unlocked
 	Unlock                    // what is locked, to Account
-	Jail                      // Account: no new work for what its Offence, Amount, takes; Note is its owner
+	Jail                      // Account: no new work for as long as its Offence, Amount, takes
+	Exclude                   // Account: no new work ever, nor for any peer of its owner, Note
 	Falter                    // Account, as a lead: it did not do what was due
 	Led                       // Account led to the end what Amount was paid for
 	Emit                      // an event named by Note, about Account
@@ -416,5 +417,5 @@ const (
 
 // String returns the kind's name.
 func (k Kind) String() string {
-	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "tax", "prize", "refund", "insure", "credit", "work", "busy", "vouch", "discredit", "lock", "unlock", "jail", "falter", "led", "emit"}[min(k, 21)]
+	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "tax", "prize", "refund", "insure", "credit", "work", "busy", "vouch", "discredit", "lock", "unlock", "jail", "exclude", "falter", "led", "emit"}[min(k, 22)]
 }

@@ -96,7 +96,7 @@ func (l *Lease) draft(lots beacon.Lots, i, want int, m *means, bond func(string)
 // others have said the same, they answer for it: who loses on purpose cannot undo what others have
 // done. Work is void from the first round on in which nobody does. It returns what others lose by
 // units that begin again.
-func (l *Lease) expel(c *Dispute, s *sentence, now int64) (lost []Share, effects []Effect, err error) {
+func (l *Lease) expel(c *Dispute, s *ruling, now int64) (lost []Share, effects []Effect, err error) {
 	first := s.from
 	s.from = l.Order.Problem.Rounds
 	for i := first * l.Order.Problem.Shards; i < len(l.Units); i++ {

@@ -136,7 +136,7 @@ func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect, err 
 	}
 	if now >= max(u.waitsUntil(&l.Order.Conditions), u.HeldUntil) && u.audited() && !l.awaitsForcedDraw(u) {
 		if l.custodians(u) < l.Order.Conditions.Quorum() {
-			return append(effects, l.lapse(i, now)...), nil // one was convicted a moment ago
+			return append(effects, l.redraw(i, now)...), nil // one was convicted a moment ago
 		}
 		window := max(u.WindowEnd, now)
 		u.Status, u.HeldUntil, u.WindowEnd = Accepted, 0, window+l.Order.Conditions.UnitWindow

@@ -25,7 +25,7 @@ import (
 func often(c *devnet.Config) {
 	p := job.DefaultParams.Quick()
 	p.ForcedBps, p.JackpotFactor, p.TaxBps, p.VerdictFactor = 4500, 0, 9000, 10
-	c.Work = wire.ParamsToProto(p, wire.Sentences{Jail: time.Hour.Milliseconds(), Absence: time.Hour.Milliseconds()})
+	c.Work = wire.ParamsToProto(p, wire.Sentences{Carelessness: time.Hour.Milliseconds(), Absence: time.Hour.Milliseconds()})
 }
 
 // lazy is a validator that attests to everything and passes everything without

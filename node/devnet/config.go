@@ -81,7 +81,7 @@ const (
 // providers, with deadlines that one can wait for.
 func Default() Config {
 	tenMinutes := (10 * time.Minute).Milliseconds()
-	leases, disputes := wire.ParamsToProto(job.DefaultParams.Quick(), wire.Sentences{Jail: tenMinutes, Absence: 2 * tenMinutes}), wire.RulesToProto(dispute.DefaultRules)
+	leases, disputes := wire.ParamsToProto(job.DefaultParams.Quick(), wire.Sentences{Carelessness: tenMinutes, Absence: 2 * tenMinutes}), wire.RulesToProto(dispute.DefaultRules)
 	leases.LeadTimeoutMs, leases.AnswerMs = 60_000, 40_000
 	leases.RetentionMs = (24 * time.Hour).Milliseconds()
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000

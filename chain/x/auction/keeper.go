@@ -112,7 +112,7 @@ func (k *Keeper) mayChange(ctx context.Context, what string, clearing uint64) er
 	if err != nil || !under || p.Number != clearing {
 		return err
 	}
-	return errorsmod.Wrapf(ErrClearing, "%s is in clearing %d: try again once it is over, soon after protocol time %d ms", what, p.Number, p.ClosesAt)
+	return errorsmod.Wrapf(ErrClearing, "%s is in clearing %d: try again once it is over, soon after protocol time %d ms", what, p.Number, max(p.ClosesAt, p.RevealsUntil))
 }
 
 // MayLeave returns an error while an order is in the clearing under way.

@@ -208,7 +208,7 @@ func (m matcher) readLead(ctx context.Context, s *stock, c *cluster, lead sdk.Ac
 	if c.lead, err = m.registry.Candidate(ctx, lead); err != nil {
 		return err
 	}
-	led, worth, err := m.leases.Led(ctx, c.offer.Validator)
+	led, worth, err := m.leases.Leading(ctx, c.offer.Validator)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (m matcher) readLead(ctx context.Context, s *stock, c *cluster, lead sdk.Ac
 	c.room -= min(worth, c.room)
 	c.obstacle, c.full = nil, nil
 	if !m.registry.Free(ctx, c.lead) {
-		c.obstacle = errors.New("the validator is jailed, owes an answer in a dispute, or its stake is below the minimum")
+		c.obstacle = errors.New("the validator is jailed or excluded, owes an answer in a dispute, or its stake is below the minimum")
 	}
 	if led >= int(c.offer.MaxLeases) {
 		c.full = fmt.Errorf("leads %d leases, as many as it offers: an order waits until one ends", led)

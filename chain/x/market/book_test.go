@@ -502,7 +502,7 @@ type fuzzLeases struct{ *slow }
 func refuses(lead string, nonce uint64) bool { return (nonce+uint64(lead[len(lead)-1]))%5 == 0 }
 
 func (l fuzzLeases) Rules(context.Context) (job.Params, error) { return job.DefaultParams, nil }
-func (l fuzzLeases) Led(_ context.Context, account string) (int, uint64, error) {
+func (l fuzzLeases) Leading(_ context.Context, account string) (int, uint64, error) {
 	n := l.led[account]
 	for _, b := range l.registry.begun {
 		if b == account {

@@ -210,7 +210,7 @@ func (l *leases) Final(context.Context, canon.Hash) (canon.Hash, error) { return
 func (l *leases) Retired(context.Context, canon.Hash) (bool, error) { return false, nil }
 func (l *leases) Retention(context.Context) (int64, error)          { return 0, nil }
 
-func (l *leases) Led(context.Context, string) (int, uint64, error) { return 0, 0, nil }
+func (l *leases) Leading(context.Context, string) (int, uint64, error) { return 0, 0, nil }
 func (l *leases) Begin(_ context.Context, m job.Match) (job.Quote, error) {
 	l.tried[m.Order.ID()]++
 	if l.refuse[m.Lead] {

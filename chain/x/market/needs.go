@@ -55,8 +55,8 @@ type Registry interface {
 // Leases begins leases and knows the rules for them.
 type Leases interface {
 	Rules(ctx context.Context) (job.Params, error)
-	// Led returns how many leases that are not settled an account leads, and their prices together.
-	Led(ctx context.Context, account string) (leases int, worth uint64, err error)
+	// Leading returns how many leases that are not settled an account leads, and their prices together.
+	Leading(ctx context.Context, account string) (leases int, worth uint64, err error)
 	Begin(ctx context.Context, m job.Match) (job.Quote, error)
 	// Retired reports whether an order was settled once, if its lease is pruned or not.
 	Retired(ctx context.Context, order canon.Hash) (bool, error)

@@ -7,7 +7,7 @@
 // recipients that the caller names. What remains is forfeit: the end of the block moves it to the
 // insurance account in one send, for a block may slash hundreds.
 //
-// What follows from an offence it carries out by [Keeper.Jail], [Keeper.Exclude], [Keeper.Falter] and [Keeper.Led].
+// What follows from an offence it carries out by [Keeper.Jail], [Keeper.Exclude], [Keeper.Falter] and [Keeper.Mend].
 //
 // Invariants: nobody leaves an excluded owner. Stakes, what is unbonding and what is forfeit add up to the balance of the module's account; no
 // reserved part exceeds its stake; a peer key belongs to one account.

@@ -29,12 +29,8 @@ func (q queryServer) Peer(ctx context.Context, r *providerv1.QueryPeerRequest) (
 	if err != nil {
 		return nil, asStatus(err)
 	}
-	gone, err := q.k.isExcluded(ctx, p.Owner)
-	if err != nil {
+	if p, err = q.shown(ctx, p); err != nil {
 		return nil, err
-	}
-	if gone { // with its owner: it is asked for this alone, and not stored so
-		p.JailedUntil = wire.Forever
 	}
 	params, err := q.k.Params(ctx)
 	speed := wire.SpeedOf(&p.Pace)
@@ -43,7 +39,20 @@ func (q queryServer) Peer(ctx context.Context, r *providerv1.QueryPeerRequest) (
 
 func (q queryServer) PeerByKey(ctx context.Context, r *providerv1.QueryPeerByKeyRequest) (*providerv1.QueryPeerByKeyResponse, error) {
 	p, err := q.k.ByPeerKey(ctx, r.PeerKey)
-	return &providerv1.QueryPeerByKeyResponse{Peer: p}, asStatus(err)
+	if err != nil {
+		return nil, asStatus(err)
+	}
+	p, err = q.shown(ctx, p)
+	return &providerv1.QueryPeerByKeyResponse{Peer: p}, err
+}
+
+// shown is a peer as it is told of: one whose owner is excluded is not stored so.
+func (q queryServer) shown(ctx context.Context, p providerv1.Peer) (providerv1.Peer, error) {
+	gone, err := q.k.isExcluded(ctx, p.Owner)
+	if gone {
+		p.JailedUntil = wire.Forever
+	}
+	return p, err
 }
 
 func (q queryServer) Peers(ctx context.Context, r *providerv1.QueryPeersRequest) (*providerv1.QueryPeersResponse, error) {
@@ -60,12 +69,16 @@ func (q queryServer) Peers(ctx context.Context, r *providerv1.QueryPeersRequest)
 		group = r.Role.String()
 	default:
 		peers, page, err := query.CollectionPaginate(ctx, q.k.peers, r.Pagination,
-			func(_ sdk.AccAddress, p providerv1.Peer) (providerv1.Peer, error) { return p, nil })
+			func(_ sdk.AccAddress, p providerv1.Peer) (providerv1.Peer, error) { return q.shown(ctx, p) })
 		return &providerv1.QueryPeersResponse{Peers: peers, Pagination: page}, err
 	}
 	peers, page, err := query.CollectionPaginate(ctx, q.k.members, r.Pagination,
 		func(m collections.Pair[string, sdk.AccAddress], _ collections.NoValue) (providerv1.Peer, error) {
-			return q.k.Get(ctx, m.K2())
+			p, err := q.k.Get(ctx, m.K2())
+			if err != nil {
+				return p, err
+			}
+			return q.shown(ctx, p)
 		}, query.WithCollectionPaginationPairPrefix[string, sdk.AccAddress](group))
 	return &providerv1.QueryPeersResponse{Peers: peers, Pagination: page}, err
 }

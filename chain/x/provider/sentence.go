@@ -18,25 +18,30 @@ import (
 // Jail keeps new work from a peer until a protocol time in ms. It never shortens a
 // sentence.
 func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) error {
-	longer, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
-		had := p.JailedUntil
-		p.JailedUntil = max(had, until)
-		return until > had
-	})
+	longer, err := k.lock(ctx, account, until)
 	if err != nil || !longer {
 		return err
 	}
 	return module.Emit(ctx, &providerv1.EventJailed{Account: account.String(), Until: until})
 }
 
-// Exclude keeps new work from a peer for good, and from all that its owner has: the peer itself, if it has declared
-// nobody. How many peers an owner has does not matter here: each is asked for its owner when there is work.
+// lock keeps new work from a peer until a protocol time, and reports whether that is later than it was.
+func (k *Keeper) lock(ctx context.Context, account sdk.AccAddress, until int64) (longer bool, err error) {
+	return edit(ctx, k, account, func(p *providerv1.Peer) bool {
+		had := p.JailedUntil
+		p.JailedUntil = max(had, until)
+		return until > had
+	})
+}
+
+// Exclude gives no new work, ever, to a peer and to all that its owner has. An owner is stored once, and asked for where work is given:
+// that costs the same for one peer or thousands.
 func (k *Keeper) Exclude(ctx context.Context, account, owner sdk.AccAddress) error {
-	if err := k.Jail(ctx, account, wire.Forever); err != nil {
+	if _, err := k.lock(ctx, account, wire.Forever); err != nil {
 		return err
 	}
 	if !owner.Equals(account) {
-		if err := k.Jail(ctx, owner, wire.Forever); err != nil && !errors.Is(err, ErrNotRegistered) {
+		if _, err := k.lock(ctx, owner, wire.Forever); err != nil && !errors.Is(err, ErrNotRegistered) {
 			return err
 		}
 	}
@@ -55,8 +60,8 @@ func (c candidates) mayWork(ctx context.Context, owner string) error {
 	return err
 }
 
-// isExcluded reports whether the peers of an owner get no new work any more. Of the peers that have declared nobody,
-// and so of most, their sentence says it.
+// isExcluded reports whether the peers of an owner get no new work any more. A peer without an owner is not looked up: JailedUntil
+// says it.
 func (c candidates) isExcluded(ctx context.Context, owner string) (bool, error) {
 	if owner == "" {
 		return false, nil
@@ -77,8 +82,8 @@ func (k *Keeper) Falter(ctx context.Context, validator sdk.AccAddress) error {
 	return err
 }
 
-// Led tells that a validator led to the end what so many utally were paid for: it gets back some of what it may lead.
-func (k *Keeper) Led(ctx context.Context, validator sdk.AccAddress, paid uint64) error {
+// Mend tells that a validator led to the end what so many utally were paid for: it gets back some of what it may lead.
+func (k *Keeper) Mend(ctx context.Context, validator sdk.AccAddress, paid uint64) error {
 	_, err := edit(ctx, k, validator, func(p *providerv1.Peer) bool {
 		had := p.Lapsed
 		p.Lapsed = uint32(match.Lapse(had).Mend(paid, p.Stake))

@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/provider"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -64,6 +65,20 @@ func TestExclusion(t *testing.T) {
 	}
 	c.Refuse(provider.ErrExcluded, owner, owner.Register(providerv1.ROLE_CHALLENGER, 150*tally, providerv1.Listing{}))
 
+	q := providerv1.NewQueryClient(c)
+	one, err := q.Peer(t.Context(), &providerv1.QueryPeerRequest{Account: bob.String()})
+	byKey, err2 := q.PeerByKey(t.Context(), &providerv1.QueryPeerByKeyRequest{PeerKey: bob.PeerKey()})
+	all, err3 := q.Peers(t.Context(), &providerv1.QueryPeersRequest{Role: providerv1.ROLE_PROVIDER})
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	shown := append(all.Peers, one.Peer, byKey.Peer)
+	for _, p := range shown {
+		if p.Account == bob.String() && p.JailedUntil != wire.Forever {
+			t.Errorf("an excluded peer is shown as jailed until %d", p.JailedUntil)
+		}
+	}
+
 	g, err := c.Provider.ExportGenesis(c.Ctx())
 	if err != nil || !slices.Equal(g.Excluded, []string{owner.String()}) {
 		t.Errorf("exported %v, %v", g.Excluded, err)
@@ -91,7 +106,7 @@ func TestLapse(t *testing.T) {
 	}
 	falter := func(ctx sdk.Context) error { return c.Provider.Falter(ctx, alice.Address) }
 	led := func(paid uint64) func(sdk.Context) error {
-		return func(ctx sdk.Context) error { return c.Provider.Led(ctx, alice.Address, paid) }
+		return func(ctx sdk.Context) error { return c.Provider.Mend(ctx, alice.Address, paid) }
 	}
 	for i, x := range []struct {
 		what func(sdk.Context) error

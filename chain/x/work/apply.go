@@ -156,11 +156,17 @@ func (k *Keeper) executeEffect(ctx context.Context, id canon.Hash, e job.Effect,
 	case job.Slash:
 		return k.stakes.Slash(ctx, account, e.Amount, 0, payouts(awards))
 	case job.Jail:
-		return k.jail(ctx, account, job.Offence(e.Amount), e.Note)
+		return k.jail(ctx, account, job.Offence(e.Amount))
+	case job.Exclude:
+		owner, err := address.Parse(e.Note)
+		if err != nil {
+			return err
+		}
+		return k.stakes.Exclude(ctx, account, owner)
 	case job.Falter:
 		return k.stakes.Falter(ctx, account)
 	case job.Led:
-		return k.stakes.Led(ctx, account, e.Amount)
+		return k.stakes.Mend(ctx, account, e.Amount)
 	case job.Lock:
 		return k.bank.SendCoinsFromAccountToModule(ctx, account, Name, coin.Of(e.Amount))
 	case job.Unlock:
@@ -179,8 +185,8 @@ func (k *Keeper) executeEffect(ctx context.Context, id canon.Hash, e job.Effect,
 	return fmt.Errorf("effect %v is unknown", e.Kind)
 }
 
-// jail keeps an account from new work for the time that the rules say. Fraud excludes it and all that its owner has.
-func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress, o job.Offence, owner string) error {
+// jail keeps an account from new work for the time that the rules say.
+func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress, o job.Offence) error {
 	p, err := k.rules.Get(ctx)
 	switch {
 	case err != nil:
@@ -190,8 +196,7 @@ func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress, o job.Offence
 	case o == job.Absence:
 		return k.stakes.Jail(ctx, account, module.Now(ctx)+p.AbsenceMs)
 	}
-	of, err := address.Parse(owner)
-	return errors.Join(err, k.stakes.Exclude(ctx, account, of))
+	return fmt.Errorf("nobody is jailed for %v: the rules have no time for it", o)
 }
 
 // payouts returns awards as the registry pays them; the insurance fund gets what

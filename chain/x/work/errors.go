@@ -10,5 +10,5 @@ var (
 	ErrMalformed = errorsmod.Register(Name, 5, "unusable message")
 	ErrProof     = errorsmod.Register(Name, 6, "vrf proof does not hold")
 	ErrPruned    = errorsmod.Register(Name, 9, "the order was settled, and its lease is pruned")
-	ErrInactive  = errorsmod.Register(Name, 7, "peer gets no new work: it is jailed, owes an answer in a dispute, or its stake is below the minimum")
+	ErrInactive  = errorsmod.Register(Name, 7, "peer gets no new work: it is jailed or excluded, owes an answer in a dispute, or its stake is below the minimum")
 )

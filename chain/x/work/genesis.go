@@ -14,7 +14,7 @@ import (
 
 // DefaultParams are the rules of a new chain.
 func DefaultParams() workv1.Params {
-	p := wire.ParamsToProto(job.DefaultParams, wire.Sentences{Jail: defaultJail, Absence: defaultAbsence})
+	p := wire.ParamsToProto(job.DefaultParams, wire.Sentences{Carelessness: defaultJail, Absence: defaultAbsence})
 	p.RetentionMs = defaultRetention
 	return p
 }

@@ -95,8 +95,8 @@ func (k *Keeper) Final(ctx context.Context, order canon.Hash) (canon.Hash, error
 	return s.Final, nil
 }
 
-// Led returns how many leases that are not settled an account leads, and what they were priced at, together.
-func (k *Keeper) Led(ctx context.Context, account string) (leases int, worth uint64, err error) {
+// Leading returns how many leases that are not settled an account leads, and what they were priced at, together.
+func (k *Keeper) Leading(ctx context.Context, account string) (leases int, worth uint64, err error) {
 	leases, err = countOf(ctx, k.leases.led, account)
 	price, e := countOf(ctx, k.leases.worth, account)
 	return leases, uint64(price), errors.Join(err, e)

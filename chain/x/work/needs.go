@@ -43,9 +43,9 @@ type Stakes interface {
 	Jail(ctx context.Context, account sdk.AccAddress, until int64) error
 	// Exclude keeps new work from a peer for good, and from all that an owner has: itself, if it is the peer.
 	Exclude(ctx context.Context, peer, owner sdk.AccAddress) error
-	// Falter tells that a validator did not do what was due as a lead, Led that it led to the end what so much was paid for.
+	// Falter tells that a validator did not do what was due as a lead, Mend that it led to the end what so much was paid for.
 	Falter(ctx context.Context, validator sdk.AccAddress) error
-	Led(ctx context.Context, validator sdk.AccAddress, paid uint64) error
+	Mend(ctx context.Context, validator sdk.AccAddress, paid uint64) error
 	Vouch(ctx context.Context, account sdk.AccAddress, units uint64) error
 	// Time adds verified FLOP to what an account has done, and ms to the time in which it had that work.
 	Time(ctx context.Context, account sdk.AccAddress, flops, ms uint64) error

@@ -232,7 +232,7 @@ func TestIdleLeadIsReplaced(t *testing.T) {
 		t.Fatalf("%s leads, %d slashed", l.Lead, l.Ledger.Slashed)
 	}
 	for name, want := range map[string]int{"v0": 0, next.Name: 1} {
-		if n, worth, err := p.Chain.Work.Led(p.Ctx(), chaintest.Named(name).String()); err != nil || n != want || worth != uint64(n)*l.Quote.Price {
+		if n, worth, err := p.Chain.Work.Leading(p.Ctx(), chaintest.Named(name).String()); err != nil || n != want || worth != uint64(n)*l.Quote.Price {
 			t.Errorf("%s leads %d leases, worth %d utally, want %d: %v", name, n, worth, want, err)
 		}
 	}
@@ -247,7 +247,7 @@ func TestIdleLeadIsReplaced(t *testing.T) {
 		t.Errorf("who was idle has lapsed by %d, who took over by %d", old, lapse(next))
 	}
 	p.Finish()
-	if n, worth, err := p.Chain.Work.Led(p.Ctx(), next.String()); err != nil || n != 0 || worth != 0 {
+	if n, worth, err := p.Chain.Work.Leading(p.Ctx(), next.String()); err != nil || n != 0 || worth != 0 {
 		t.Errorf("%d leases, worth %d utally, are led after the end: %v", n, worth, err)
 	}
 }

@@ -66,7 +66,7 @@ func (n *neighbours) Slash(context.Context, sdk.AccAddress, uint64, uint64, []pr
 func (n *neighbours) Jail(context.Context, sdk.AccAddress, int64) error             { return nil }
 func (n *neighbours) Exclude(context.Context, sdk.AccAddress, sdk.AccAddress) error { return nil }
 func (n *neighbours) Falter(context.Context, sdk.AccAddress) error                  { return nil }
-func (n *neighbours) Led(context.Context, sdk.AccAddress, uint64) error             { return nil }
+func (n *neighbours) Mend(context.Context, sdk.AccAddress, uint64) error            { return nil }
 
 func (n *neighbours) Means(context.Context, sdk.AccAddress) (uint64, error) { return 1 << 40, nil }
 

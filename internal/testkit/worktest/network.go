@@ -67,7 +67,7 @@ func Rules(bend func(*job.Params)) chaintest.Option {
 		p := job.DefaultParams.WithoutForced()
 		p.LeadTimeout = LeadTimeout.Milliseconds()
 		bend(&p)
-		g.Work = wire.ParamsToProto(p, wire.Sentences{Jail: time.Hour.Milliseconds(), Absence: time.Hour.Milliseconds()})
+		g.Work = wire.ParamsToProto(p, wire.Sentences{Carelessness: time.Hour.Milliseconds(), Absence: time.Hour.Milliseconds()})
 	}
 }
 
