@@ -112,6 +112,10 @@ func tellAsked(w io.Writer, v *market.Variant) {
 
 // tellOutlook says what an order would come to at an auction.
 func tellOutlook(w io.Writer, o *market.Outlook) {
+	if o.Bid == 0 {
+		fmt.Fprintf(w, "  not possible: %s\n", o.Obstacle)
+		return
+	}
 	fmt.Fprintf(w, "  demands   %d units of tier %s at the auction, for at most %d utally each; a unit is 10⁹ operations, or moving some bytes\n", o.Units, o.Tier, o.Bid)
 	fmt.Fprintf(w, "  on sale   %d units by %s\n", o.Offered, several(o.Sellers, "provider"))
 	if o.Ask > 0 {

@@ -70,7 +70,8 @@ of all.`,
 	f.Var(within(&c.Spread, 0, devnet.MaxPeers), "spread", "validators that the providers work under (default 1)")
 	f.Var(within(&c.Threads, 0, devnet.MaxPeers), "threads", "threads of each role that computes (default 1)")
 	f.BoolVar(&c.Metrics, "metrics", false, "serve Prometheus metrics of each role")
-	f.Var(&funds, "funds", "what the consumer has at first (default 1000000tally)")
+	f.Var(&funds, "funds", "what the consumer has at first")
+	f.Lookup("funds").DefValue = "1000000tally"
 	f.Var(within(&c.CommitTimeout, 0, time.Hour), "commit-timeout", "pause after a block (default 200ms)")
 	f.Var(within(&c.EmptyInterval, 0, time.Hour), "empty-interval", "longest time without a block (default 1s)")
 	f.BoolVar(&lives, "life", false, "let people live there, and count whether everything adds up")

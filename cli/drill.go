@@ -244,7 +244,7 @@ func (b *buyer) results(ctx context.Context, project uint64, out string) error {
 	}
 	q := drillingv1.NewQueryClient(b.role.Chain.Conn)
 	if _, err := q.Project(ctx, &drillingv1.QueryProjectRequest{Project: project}); err != nil {
-		return fmt.Errorf("project %d: %w; tally drill project ls shows those that there are", project, err)
+		return fmt.Errorf("%w; tally drill project ls shows those that there are", err)
 	}
 	tasks, err := tasksOf(ctx, q, project)
 	if err != nil {

@@ -112,20 +112,27 @@ func tellIncluded(w io.Writer, res *sdk.TxResponse) {
 		fields := make([]string, 0, len(x.Attributes))
 		of := map[string]string{}
 		for _, a := range x.Attributes {
-			if a.Key == "msg_index" {
-				continue
+			if of[a.Key] = said(a.Value); a.Key != "msg_index" && of[a.Key] != "" {
+				fields = append(fields, a.Key+" "+of[a.Key])
 			}
-			of[a.Key] = strings.Trim(a.Value, `"`)
-			fields = append(fields, a.Key+" "+of[a.Key])
 		}
 		fmt.Fprintf(w, "  %s: %s\n", strings.TrimPrefix(x.Type[strings.LastIndex(x.Type, ".")+1:], "Event"), strings.Join(fields, ", "))
 		switch {
 		case x.Type == proto.MessageName(&policyv1.EventProposed{}):
 			fmt.Fprintf(w, "Validators, and who has computing power, vote: tally tx policy vote %s yes -y; tally policy shows how it stands\n", of["proposal"])
-		case x.Type == proto.MessageName(&drillingv1.EventProject{}) && of["status"] == drillingv1.STATUS_PROPOSED.String():
+		case x.Type == proto.MessageName(&drillingv1.EventProject{}) && of["status"] == "proposed":
 			fmt.Fprintf(w, "A vote must admit it before it has tasks: tally drill project admit %s -y proposes that\n", of["project"])
 		}
 	}
+}
+
+// said is an attribute of an event for people: a text without its quotes, and of STATUS_ACTIVE active.
+func said(value string) string {
+	value = strings.Trim(value, `"`)
+	if _, name, found := strings.Cut(value, "_"); found && value == strings.ToUpper(value) {
+		return strings.ToLower(name)
+	}
+	return value
 }
 
 // BroadcastTxSync hands tx to the node, which tries it.

@@ -24,6 +24,14 @@ func (a answers) BroadcastTxSync(context.Context, cmttypes.Tx) (*coretypes.Resul
 	return &a.receipt, a.err
 }
 
+func TestAttributesForPeople(t *testing.T) {
+	for value, want := range map[string]string{`"tally1abc"`: "tally1abc", `"STATUS_PROPOSED"`: "proposed", `"OPTION_YES"`: "yes", `"7"`: "7", "": "", `"a_b"`: "a_b"} {
+		if got := said(value); got != want {
+			t.Errorf("%s: %q, want %q", value, got, want)
+		}
+	}
+}
+
 // What a node refuses fails, and says why, however the SDK would have told it.
 func TestReceipts(t *testing.T) {
 	refused := func(of interface {

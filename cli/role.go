@@ -60,6 +60,7 @@ func (m *member) flags(f *pflag.FlagSet) {
 	f.Var(within(&m.settings.KeepEnded, 0, home.MaxEnded), "keep-ended", "for how long files and checkpoints of an order stay here after its end (default 15m)")
 	f.StringSliceVar(&m.also, "also", nil, "further roles of the same account and stake: provider, challenger; --also= for none (default as the home says)")
 	f.Var(&m.stake, "stake", "money to bond when registering (default the least that the chain takes)")
+	f.Lookup("stake").DefValue = ""
 }
 
 // open opens the home, after making it if it is missing, with the flags that

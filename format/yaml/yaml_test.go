@@ -25,7 +25,9 @@ func TestDecode(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for text, want := range map[string]string{
-		"a: 1\nd: 2":                         `unknown field "d"`,
+		"a: 1\nd: 2":                         `line 2: unknown field "d": the fields here are a, b, c, inners`,
+		"a: 1\niners: []":                    `line 2: unknown field "iners": is it inners?`,
+		"inners: [{longNmae: {}}]":           `unknown field "longNmae": is it longName?`,
 		"a: 1\na: 2":                         "already",
 		"a: 1\n---\nb: 2":                    "one YAML document",
 		"A: 1":                               "line 1: A is written a",
@@ -45,6 +47,17 @@ func TestDecode(t *testing.T) {
 	} {
 		if err := Decode([]byte(text), new(pair)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, x := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}, {"ab", "ba", 2}} {
+		if got := distance(x.a, x.b); got != x.want {
+			t.Errorf("%q and %q differ by %d, want %d", x.a, x.b, got, x.want)
 		}
 	}
 }

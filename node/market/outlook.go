@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
@@ -104,7 +105,7 @@ func (s *sale) outlook(o *job.Order, t job.Tariff) (*Outlook, error) {
 	case err != nil:
 		out.Obstacle = err.Error()
 	case kind < 0:
-		out.Obstacle = fmt.Sprintf("there is no tier %.40q: the tiers are %v", out.Tier, c.Tiers)
+		out.Obstacle = fmt.Sprintf("there is no tier %.40q: the tiers are %s", out.Tier, strings.Join(c.Tiers, ", "))
 	}
 	if out.Obstacle != "" {
 		return out, nil
