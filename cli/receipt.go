@@ -60,7 +60,11 @@ func follow(e *env, cmd *cobra.Command) error {
 	c = c.WithClient(r).WithOutput(unless{c.Output, r})
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := run(cmd, args); err != nil || r.taken == nil {
+		err := run(cmd, args)
+		switch {
+		case errors.Is(err, io.EOF):
+			return errUnasked // the pipe that should have answered had nothing
+		case err != nil || r.taken == nil:
 			return err
 		}
 		return included(cmd.Context(), e, c, r.taken)
