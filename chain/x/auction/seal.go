@@ -163,7 +163,22 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 	return number, s.demands.Set(ctx, number, d)
 }
 
-// Reveal opens a sealed bid, which then stands, and gives its deposit back.
+// HasSealed reports whether somebody has a sealed bid, and loses its deposit unless it is revealed now.
+func (k *Keeper) HasSealed(ctx context.Context, m *auctionv1.MsgReveal) bool {
+	_, key, err := bidder(m.Bidder, m.Order)
+	if err != nil {
+		return false
+	}
+	p, _, err := k.underWay(ctx)
+	if err != nil || p.RevealsUntil == 0 || p.RevealedAt != 0 || module.Now(ctx) < p.ClosesAt {
+		return false
+	}
+	x, err := k.seals.Get(ctx, key)
+	return err == nil && x.Price == 0
+}
+
+// Reveal opens a sealed bid, which then stands. An order's deposit goes back at once, for it cannot leave. Who sells could still take
+// its stake out, and so withhold what it has revealed: its deposit goes back once the clearing is over.
 func (s msgServer) Reveal(ctx context.Context, m *auctionv1.MsgReveal) (*auctionv1.MsgRevealResponse, error) {
 	account, key, err := bidder(m.Bidder, m.Order)
 	if err != nil {
