@@ -151,8 +151,11 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 		return 0, errorsmod.Wrapf(ErrSeal, "its last lease could not begin, and it sits out until protocol time %d ms, which is %d now", d.After, now)
 	case d.ExpiresAt <= ends:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order waits until protocol time %d ms, and the clearing may take until %d: post it anew, and let it wait longer", d.ExpiresAt, ends)
-	case p.SealedDemands > c.Params.MaxDemands:
-		return 0, errorsmod.Wrapf(ErrSeal, "clearing %d has %d orders, and takes no more: bid in the next one", c.Number, c.Params.MaxDemands)
+	}
+	if p.SealedDemands > c.Params.MaxDemands {
+		if err := (sealing{s.Keeper}).displace(ctx, p, d.Budget); err != nil {
+			return 0, err
+		}
 	}
 	if d.Tier != "" {
 		if _, err := kindOf(c, d.Tier); err != nil {

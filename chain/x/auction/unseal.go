@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"cosmossdk.io/collections"
 	errorsmod "cosmossdk.io/errors"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
@@ -29,6 +30,34 @@ func (k sealing) open(ctx context.Context, c *auctionv1.Clearing) (err error) {
 	}
 	p := auctionv1.Progress{Number: c.Number, ClosesAt: c.ClosesAt, RevealsUntil: c.ClosesAt + c.Params.RevealMs}
 	return errors.Join(k.clearing.Set(ctx, *c), k.progress.Set(ctx, p), module.Emit(ctx, &auctionv1.EventClearing{Number: c.Number, ClosesAt: c.ClosesAt}))
+}
+
+// displace makes room in a clearing that is full for an order that has locked so much: the one that has locked least waits for
+// the next one, with its deposit. So who would keep others out has to lock more than they do, in as many orders as there is room for.
+func (k sealing) displace(ctx context.Context, p *auctionv1.Progress, budget uint64) error {
+	var at sealed
+	var out auctionv1.Seal
+	var least auctionv1.Demand
+	bids := new(collections.Range[sealed]).StartInclusive(collections.Join([]byte{0}, sdk.AccAddress{})) // asks come before
+	err := k.seals.Walk(ctx, bids, func(key sealed, x auctionv1.Seal) (bool, error) {
+		d, err := orNone(k.demands.Get(ctx, x.Number))
+		if out.Order == "" || d.Budget < least.Budget {
+			at, out, least = key, x, d
+		}
+		return false, err
+	})
+	if err != nil {
+		return err
+	}
+	if p.SealedDemands--; least.Budget >= budget {
+		return errorsmod.Wrapf(ErrSeal, "clearing %d has %d orders, of which each has locked %d utally or more, and this one %d: bid in the next one", p.Number, p.SealedDemands, least.Budget, budget)
+	}
+	if least.Number != 0 {
+		least.Clearing = 0
+		err = k.demands.Set(ctx, least.Number, least)
+	}
+	return errors.Join(err, k.seals.Remove(ctx, at), k.refund(ctx, &out),
+		module.Emit(ctx, &auctionv1.EventObstacle{Clearing: p.Number, Order: out.Order, Reason: "the clearing is full, and another order has locked more: it waits for the next one"}))
 }
 
 // kindOf returns the place of a tier in a clearing.
