@@ -213,12 +213,16 @@ func (s msgServer) Reveal(ctx context.Context, m *auctionv1.MsgReveal) (*auction
 	case string(h[:]) != string(x.Commitment):
 		return nil, errorsmod.Wrapf(ErrSeal, "a price of %d utally with this salt is not what was sealed: reveal what the home has of it", m.Price)
 	}
-	deposit := x.Deposit
-	x.Price, x.Deposit = m.Price, 0
+	x.Price = m.Price
 	p.Revealed++
+	if m.Order != "" {
+		if err := (sealing{s.Keeper}).refund(ctx, &x); err != nil {
+			return nil, err
+		}
+		x.Deposit = 0
+	}
 	return &auctionv1.MsgRevealResponse{}, errors.Join(
 		s.seals.Set(ctx, key, x), s.progress.Set(ctx, p),
-		s.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(deposit)),
 		module.Emit(ctx, &auctionv1.EventRevealed{Clearing: p.Number, Bidder: m.Bidder, Order: m.Order, Price: m.Price}),
 	)
 }
