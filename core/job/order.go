@@ -319,6 +319,8 @@ func (o *Order) checkAuction() error {
 		return fmt.Errorf("an auction sells each unit's capacity once: %d replicas take a standing offer", c.Replicas)
 	case c.MinProviders > 1 || others.AskEach() || others.Most > 0 || others.Throughput > 0 || others.Deadline > 0:
 		return fmt.Errorf("at an auction an order may ask for a tier and for nothing else of providers: other conditions take a standing offer")
+	case c.Validator != "":
+		return fmt.Errorf("at an auction whoever takes the smallest fee leads, which may not be %.80s: an order that names a validator takes a standing offer", c.Validator)
 	}
 	return nil
 }
