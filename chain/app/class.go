@@ -8,6 +8,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	authsigning "github.com/cosmos/cosmos-sdk/x/auth/signing"
 
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 )
 
@@ -46,7 +47,7 @@ func entryOf(tx sdk.Tx, raw []byte) entry {
 }
 
 // known tells of a move whether it is a party's: of somebody who has a stake, as all who
-// take part in leases do, or whose turn it is in a game. Challengers need no stake,
+// take part in leases do, or whose turn it is in a game, or to reveal a bid. Challengers need no stake,
 // and their openings are a stranger's moves; then they have a bond to lose.
 func (a *App) known(ctx sdk.Context, e entry) entry {
 	free := ctx.WithGasMeter(storetypes.NewInfiniteGasMeter())
@@ -54,14 +55,19 @@ func (a *App) known(ctx sdk.Context, e entry) entry {
 	return e
 }
 
-// plays reports whether a transaction is one move in a game, of whoever has the turn. It is
-// asked before signatures are looked at, so it reads one game.
+// plays reports whether a transaction is one move in a game, of whoever has the turn, or reveals a bid, of whoever has sealed
+// one. It is asked before signatures are looked at, so it reads one game or one bid.
 func (a *App) plays(ctx sdk.Context, msgs []sdk.Msg) bool {
 	if len(msgs) != 1 {
 		return false
 	}
-	m, ok := msgs[0].(*disputev1.MsgMove)
-	return ok && a.Dispute.HasTurn(ctx, m.Player, m.Dispute)
+	switch m := msgs[0].(type) {
+	case *disputev1.MsgMove:
+		return a.Dispute.HasTurn(ctx, m.Player, m.Dispute)
+	case *auctionv1.MsgReveal:
+		return a.Auction.HasSealed(ctx, m)
+	}
+	return false
 }
 
 // isMove reports whether a transaction is a move.

@@ -282,7 +282,8 @@ const (
 	Fraud                           // what it did was shown to be wrong
 )
 
-// offence is what a defender has lost for. Who is silent has been shown nothing, and may only have been away.
+// offence is what a defender has lost for. Of who is silent nothing was shown, whoever then plays in its place: it may only have
+// been away.
 func (e *CloseDispute) offence() Offence {
 	if e.Silent {
 		return Absence

@@ -168,7 +168,7 @@ func (l *Lease) Suspended(provider string) bool {
 type CloseDispute struct {
 	ID     uint64
 	Loser  dispute.Side
-	Silent bool // it lost since it did not answer
+	Silent bool // it lost since it did not answer, or by what somebody else played in its place
 }
 
 func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {

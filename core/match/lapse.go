@@ -2,22 +2,22 @@ package match
 
 import "math"
 
-// bps is the whole, of which a lapse is a part.
-const bps = 10_000
+// whole is what a lapse is a part of. It is so fine that a small lease gives something back to who has much at stake.
+const whole = 1_000_000_000
 
 // mostLapsed is what a lead can lose at most: with nothing left it could never show that it is better now.
-const mostLapsed = bps - bps/16
+const mostLapsed = whole - whole/16
 
-// Lapse is the part, in 1/10,000, of what a validator may lead that it has lost by failing as a lead. The zero
+// Lapse is the part, in 1/10⁹, of what a validator may lead that it has lost by failing as a lead. The zero
 // value has never failed.
 type Lapse uint32
 
 // Fail takes half of what is left.
-func (x Lapse) Fail() Lapse { return min(x+(bps-min(x, bps))/2, mostLapsed) }
+func (x Lapse) Fail() Lapse { return min(x+(whole-min(x, whole))/2, mostLapsed) }
 
 // Mend gives back what leading to the end earns: all of it for work worth the stake, both in utally.
 func (x Lapse) Mend(paid, stake uint64) Lapse {
-	return x - Lapse(min(uint64(x), muldiv(bps, paid, max(stake, 1))))
+	return x - Lapse(min(uint64(x), muldiv(whole, paid, max(stake, 1))))
 }
 
 // Capacity returns the price of all that a validator may lead at a time, in utally: so many times its stake, less
@@ -26,5 +26,5 @@ func (x Lapse) Capacity(stake, factor uint64) uint64 {
 	if factor == 0 {
 		return math.MaxUint64
 	}
-	return muldiv(muldiv(stake, factor, 1), bps-min(uint64(x), bps), bps)
+	return muldiv(muldiv(stake, factor, 1), whole-min(uint64(x), whole), whole)
 }

@@ -20,8 +20,17 @@ func TestLapse(t *testing.T) {
 			t.Errorf("%d of 10,000 are left, want %d", x.Capacity(10_000, 1), left)
 		}
 	}
-	if half := x.Mend(stake/2, stake); x-half != 5_000 {
-		t.Errorf("work for half the stake gives back %d of 10,000", x-half)
+	if half := x.Mend(stake/2, stake); x-half != 500_000_000 {
+		t.Errorf("work for half the stake gives back %d of 10⁹", x-half)
+	}
+	// Who had a lot at stake never got anything back for leases that were small beside that, however many it led.
+	const large, small = 1_000_000 * 1_000_000, 5_000_000 // utally
+	y := Lapse(0).Fail()
+	for range large / small {
+		y = y.Mend(small, large)
+	}
+	if y != 0 {
+		t.Errorf("leases that are worth the stake together leave a lapse of %d", y)
 	}
 	if x = x.Mend(stake, stake); x != 0 {
 		t.Errorf("work for the whole stake leaves a lapse of %d", x)

@@ -71,19 +71,31 @@ func read(ctx context.Context, node grpc.ClientConn) (n *network, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n.offers = slices.DeleteFunc(n.offers, func(o marketv1.Offer) bool {
-		i := slices.IndexFunc(all, func(p providerv1.Peer) bool { return p.Account == o.Validator })
-		if i >= 0 {
-			n.validators = append(n.validators, all[i])
-		}
-		return i < 0
-	})
 	rules, err := q.Params(ctx, &providerv1.QueryParamsRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("ask for the tiers: %w", err)
 	}
 	n.tiers = wire.TiersFromProto(rules.Params.Tiers)
+	n.lead(all, &rules.Params)
 	return n, nil
+}
+
+// lead enters the validators that may lead something. An offer stands whatever becomes of its validator, and costs a fee: those
+// without the least stake, or excluded, would take room from the others, and newcomers by a fee of nothing.
+func (n *network) lead(all []providerv1.Peer, rules *providerv1.Params) {
+	of := map[string]*providerv1.Peer{}
+	for i := range all {
+		if p := &all[i]; p.Stake >= rules.MinValidatorStake && p.JailedUntil != wire.Forever {
+			of[p.Account] = p
+		}
+	}
+	n.offers = slices.DeleteFunc(n.offers, func(o marketv1.Offer) bool {
+		p := of[o.Validator]
+		if p != nil {
+			n.validators = append(n.validators, *p)
+		}
+		return p == nil
+	})
 }
 
 // seen is what accounts have seen of each other.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/cluster"
 	"github.com/tally-network/tally/core/match"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -155,5 +156,31 @@ func TestAskingPeers(t *testing.T) {
 	s, told := ask(t.Context(), hosts[0], peers[:4], peers[:4])
 	if l := s[[2]string{"v", "p"}]; told != 3 || len(s) != 1 || l.RTT == 0 {
 		t.Errorf("%d have told %v", told, s)
+	}
+}
+
+// Validators that took their stake out, or are excluded, had all newcomers by a fee of nothing, and made so little room for a
+// cluster that its providers were advised to leave it.
+func TestWhoMayLeadNothingHasNoCluster(t *testing.T) {
+	const least = 1_000
+	honest := providerv1.Peer{Account: "team", Stake: least}
+	all, n := []providerv1.Peer{honest}, leading(nil)
+	n.offers = append(n.offers, marketv1.Offer{Validator: honest.Account, FeeBps: 500})
+	for i := range 20 {
+		p := providerv1.Peer{Account: fmt.Sprint("dead", i), Stake: least - 1}
+		if i%2 == 0 {
+			p.Stake, p.JailedUntil = least, wire.Forever
+		}
+		all, n.offers = append(all, p), append(n.offers, marketv1.Offer{Validator: p.Account})
+	}
+	for i := range 10 {
+		n.add(fmt.Sprint("p", i), honest.Account)
+	}
+	n.lead(all, &providerv1.Params{MinValidatorStake: least})
+	if got, err := n.choose(seen{}, "me", ""); err != nil || got != honest.Account {
+		t.Errorf("a newcomer goes under %q (%v)", got, err)
+	}
+	if v, err := n.view(seen{}, ""); err != nil || len(v.Validators) != 1 || v.Moves != 0 {
+		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -1,10 +1,20 @@
 package auction_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	abci "github.com/cometbft/cometbft/abci/types"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
+
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/auction"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -96,19 +106,25 @@ func TestCrumbOfLittleIsNotTheWholeLease(t *testing.T) {
 	}
 }
 
-// Rules that hold for orders of the book hold for those of auctions.
+// Rules that hold for orders of the book hold for those of auctions, when they are posted. An order that could not be leased won, took
+// what it won from others, and lost nothing.
 func TestUnsuitedOrdersHaveNoLease(t *testing.T) {
 	c := newChain(t, worktest.Rules(func(p *job.Params) {
 		d := job.DefaultParams
 		p.ForcedBps, p.TaxBps, p.JackpotFactor = d.ForcedBps, d.TaxBps, d.JackpotFactor
 	}))
 	worktest.Offer(c, "v0")
-	c.Deliver(chaintest.Named("p0"), sell("p0", lot(300, 1000)))
-	o := batch(1, 2, 10*tally)
-	o.Conditions.Auditors, o.Conditions.AuditSegments = 2, 2 // they would copy from one another
-	c.Deliver(consumer, worktest.Post(o))
-	if r := finish(t, c); r.Trades != 1 || r.Leased != 0 || posting(t, c, o).Status != marketv1.STATUS_OPEN {
-		t.Errorf("%+v", r)
+	for says, bend := range map[string]func(*job.Order){
+		"would copy each other":          func(o *job.Order) { o.Conditions.Auditors, o.Conditions.AuditSegments = 2, 2 },
+		"the unit timeout must be":       func(o *job.Order) { o.Conditions.UnitTimeout = 1000 },
+		"names a validator takes a stan": func(o *job.Order) { o.Conditions.Validator = chaintest.Named("p0").String() },
+	} {
+		o := batch(1, 2, 10*tally)
+		bend(&o)
+		c.Queue(consumer, worktest.Post(o))
+		if r := c.NextBlock(time.Second).TxResults[0]; r.Code == 0 || !strings.Contains(r.Log, says) {
+			t.Errorf("want %q: %s", says, r.Log)
+		}
 	}
 }
 
@@ -206,7 +222,8 @@ func valueOf(t *testing.T, c *chaintest.Chain) string {
 	return string(v[:])
 }
 
-// A seller that takes its stake out after its reveal is not sold, and the order that it would have got loses a clearing at most.
+// A seller that takes its stake out after its reveal is not sold, and the order that it would have got loses a clearing at most. Its
+// deposit is burnt. It was back with the reveal: whoever had several names withheld for nothing what did not suit it.
 func TestSealedSellersWithoutStake(t *testing.T) {
 	for _, after := range []bool{false, true} { // the reveals are over
 		c, orders := rooms(t, sealedBy("exponential", func(p *auctionv1.Params) { p.Epsilon = 100_000 }))
@@ -230,8 +247,138 @@ func TestSealedSellersWithoutStake(t *testing.T) {
 		all(t, c.NextBlock(time.Second))
 		c.NextBlock(time.Second)
 		q, err := auctionv1.NewQueryClient(c).Cleared(t.Context(), &auctionv1.QueryClearedRequest{})
-		if err != nil || q.Cleared[0].Number != n || q.Cleared[0].Leased != 2 || after != (q.Cleared[0].Sellers == 3) {
+		if err != nil || q.Cleared[0].Number != n || q.Cleared[0].Leased != 2 || after != (q.Cleared[0].Sellers == 3) || q.Cleared[0].Burnt != tally {
 			t.Errorf("after: %v, %+v, %v", after, q, err)
 		}
+	}
+}
+
+// Whoever fills a clearing with orders of next to nothing, whose deposits come back, kept all others out for some fees. Now an order that
+// has locked more takes a place.
+func TestSmallOrdersDoNotFillAClearing(t *testing.T) {
+	c, orders := rooms(t, sealedBy("mcafee", func(p *auctionv1.Params) { p.MaxDemands = 2 }), chaintest.Fund(100*tally, "squatter"))
+	n, squatter := number(t, c), chaintest.Named("squatter")
+	var small []bid
+	for i := range 2 {
+		o := batch(uint64(i+1), 1, tally/2)
+		o.Consumer, o.Contact.Key = squatter.String(), squatter.PeerKey()
+		c.Queue(squatter, worktest.PostOf(squatter, o))
+		small = append(small, bid{who: squatter, order: o.ID().String(), price: 1})
+	}
+	all(t, c.NextBlock(time.Millisecond))
+	for _, b := range small {
+		c.Deliver(squatter, b.seal(n))
+	}
+	held := c.Balance(squatter.Address)
+	for _, o := range orders[:1] { // of three tally
+		c.Deliver(consumer, bidFor(o, 9000).seal(n))
+	}
+	if got := c.Balance(squatter.Address); got != held+tally {
+		t.Errorf("who has lost its place has %d utally, had %d", got, held)
+	}
+	c.Deliver(consumer, bidFor(orders[1], 9000).seal(n)) // of one
+	if p := clearing(t, c).Progress; p.SealedDemands != 2 {
+		t.Errorf("%+v", p)
+	}
+	if said := c.Refuse(auction.ErrSeal, squatter, small[0].seal(n)); !strings.Contains(said, "bid in the next one") {
+		t.Error(said)
+	}
+	c.Deliver(squatter, &marketv1.MsgCancelOrder{Consumer: squatter.String(), Order: small[0].order}) // it may leave
+}
+
+// Whoever reveals a bid for an order has a deposit to lose by the clock, and no stake. While others fill all of the mempool that they
+// may, it gets in as parties of leases do.
+func TestRevealsLandWhileTheMempoolIsFull(t *testing.T) {
+	var spammers []string
+	for i := range 40 {
+		spammers = append(spammers, fmt.Sprintf("spammer%d", i))
+	}
+	c, orders := rooms(t, sealedBy("mcafee"), chaintest.Fund(10*tally, spammers...))
+	n, b := number(t, c), bidFor(orders[0], 9000)
+	c.Deliver(consumer, b.seal(n))
+	c.NextBlock(window)
+	full := false
+	for _, name := range spammers {
+		from := chaintest.Named(name)
+		acc := c.Accounts.GetAccount(c.Ctx(), from.Address)
+		s := app.Signer{ChainID: chaintest.ChainID, Key: from.Key, Number: acc.GetAccountNumber(), Sequence: acc.GetSequence()}
+		tx, err := c.Sign(s, app.MaxGas, coin.Fee(100, app.MaxGas), banktypes.NewMsgSend(from.Address, from.Address, coin.Of(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.CheckTx(&abci.RequestCheckTx{Tx: tx})
+		full = full || err == nil && r.Code == sdkerrors.ErrMempoolIsFull.ABCICode()
+	}
+	c.Queue(consumer, b.reveal(n))
+	if r, err := c.CheckTx(&abci.RequestCheckTx{Tx: c.TakeQueue()[0]}); !full || err != nil || r.Code != 0 {
+		t.Errorf("full: %v, %v, %v", full, r, err)
+	}
+	forged := bidFor(orders[1], 9000).reveal(n) // which nobody has sealed
+	c.Queue(consumer, forged)
+	if r, err := c.CheckTx(&abci.RequestCheckTx{Tx: c.TakeQueue()[0]}); err != nil || r.Code != sdkerrors.ErrMempoolIsFull.ABCICode() {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// A chain that began from an export while a clearing was under way has a number without a row. What is kept of old clearings then grew
+// by one, and the next export was none that a chain begins from.
+func TestClearingsLeftOutOfAnExport(t *testing.T) {
+	c := newChain(t)
+	g, err := c.Auction.ExportGenesis(c.Ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Cleared = []auctionv1.Cleared{{Number: 1}} // 65 was under way
+	for n := uint64(66); n < 129; n++ {
+		g.Cleared = append(g.Cleared, auctionv1.Cleared{Number: n})
+	}
+	g.Next = 129
+	if err := auction.ValidateGenesis(g); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Do(func(ctx sdk.Context) error { return c.Auction.InitGenesis(ctx, g) }); err != nil {
+		t.Fatal(err)
+	}
+	worktest.Offer(c, "v0")
+	c.Deliver(chaintest.Named("p0"), sell("p0", lot(30, 1000)))
+	c.Deliver(consumer, worktest.Post(batch(1, 1, tally)))
+	if r := finish(t, c); r.Number != 129 {
+		t.Fatalf("%+v", r)
+	}
+	if g, err = c.Auction.ExportGenesis(c.Ctx()); err != nil || auction.ValidateGenesis(g) != nil {
+		t.Errorf("%d clearings are kept: %v, %v", len(g.Cleared), err, auction.ValidateGenesis(g))
+	}
+}
+
+// Nobody can put tokens where the deposits are, so that they do not add up.
+func TestNobodyPaysIntoDeposits(t *testing.T) {
+	c := newChain(t)
+	c.Refuse(sdkerrors.ErrUnauthorized, consumer, banktypes.NewMsgSend(consumer.Address, authtypes.NewModuleAddress(auction.Name), coin.Of(1)))
+}
+
+// An order whose unit takes a bond that no seller has won in each clearing and was never leased. That was taken for the sellers' fault:
+// their lots were off sale, and the order took part in the next one. It lost nothing.
+func TestOrdersWhoseBondNobodyHas(t *testing.T) {
+	c := newChain(t)
+	worktest.Offer(c, "v0")
+	c.Deliver(chaintest.Named("p0"), sell("p0", lot(20_000, 1000)))
+	o := batch(1, 1, 100*tally)
+	o.Problem.Steps, o.Problem.Records, o.Problem.StepFLOPs = 200, 200, 5e10 // one of 200 segments is audited
+	long := (20 * time.Minute).Milliseconds()
+	o.Conditions.UnitTimeout, o.Conditions.UnitWindow, o.Conditions.Window = long, long, long
+	c.Deliver(consumer, worktest.Post(o))
+	for range 2 {
+		c.NextBlock(auction.DefaultPeriod)
+		if r := finish(t, c); r.Leased < r.Trades || capacity(t, c, "p0") != 20_000 {
+			t.Errorf("%d trades, %d leases, %d units are left of 20,000", r.Trades, r.Leased, capacity(t, c, "p0"))
+			c.Deliver(chaintest.Named("p0"), sell("p0", lot(20_000, 1000)))
+		}
+	}
+	o.Nonce, o.Conditions.AuditSegments = 2, 190 // more is audited, and so less is behind it
+	c.Deliver(consumer, worktest.Post(o))
+	c.NextBlock(auction.DefaultPeriod)
+	finish(t, c)
+	if p := posting(t, c, o); p.Status != marketv1.STATUS_LEASED {
+		t.Errorf("%+v", p)
 	}
 }

@@ -300,11 +300,16 @@ func TestOrderThatCannotBeLeasedSitsOut(t *testing.T) {
 
 // Who sells more than its stake stands for is off sale, and the order loses nothing but a clearing.
 func TestSellersWithoutStakeAreTakenOff(t *testing.T) {
-	c := newChain(t)
-	worktest.Offer(c, "v0")
-	c.Deliver(chaintest.Named("p0"), sell("p0", lot(100, 1000)))
+	c, p0 := newChain(t), chaintest.Named("p0")
+	worktest.Begin(t, c, worktest.Order()).Assign(0, p0.Name) // which takes a part of its stake
+	c.Deliver(p0, &providerv1.MsgWithdraw{Account: p0.String(), Amount: 900 * tally})
 	dear := batch(1, 1, 3000*tally)
 	c.Deliver(consumer, worktest.Post(dear))
+	q, err := auctionv1.NewQueryClient(c).Demands(context.Background(), &auctionv1.QueryDemandsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Deliver(p0, sell(p0.Name, lot(100, (q.Demands[0].Budget-q.Demands[0].Fee)/q.Demands[0].Units*9/10))) // of a stranger, whose asks count for a tenth more
 	if r := finish(t, c); r.Trades != 1 || r.Leased != 0 || capacity(t, c, "p0") != 0 {
 		t.Errorf("%+v, and %d units are on sale", r, capacity(t, c, "p0"))
 	}

@@ -54,7 +54,7 @@ func (k *Keeper) award(ctx context.Context, p *auctionv1.Progress, market Market
 			p.Leased++
 			continue
 		}
-		if err := k.failed(ctx, &c, t, order, why); err != nil {
+		if err := k.failed(ctx, p, &c, t, order, why); err != nil {
 			return err
 		}
 	}
@@ -83,6 +83,7 @@ func (k *Keeper) sitOut(ctx context.Context, c *auctionv1.Clearing, t *auction.T
 type failure struct {
 	why     error
 	missing []auction.Fill // of sellers that cannot take a unit of what they have sold; none if it is the order's fault
+	gone    bool           // they may get no work any more
 }
 
 // lease begins the lease of one trade, or says why not.
@@ -90,7 +91,7 @@ func (k *Keeper) lease(ctx context.Context, lend Lender, c *auctionv1.Clearing, 
 	var f failure
 	f.why = module.Attempt(ctx, func(ctx context.Context) error {
 		sellers, missing, err := k.sold(ctx, c, t)
-		if f.missing = missing; err != nil {
+		if f.missing, f.gone = missing, true; err != nil {
 			return err
 		}
 		rates, err := pays(t, c.Demands[t.Task].Units, c.Params.Balance)
@@ -98,7 +99,7 @@ func (k *Keeper) lease(ctx context.Context, lend Lender, c *auctionv1.Clearing, 
 			return err
 		}
 		able, err := lend(ctx, order, sellers, c.Params.FeeBps, rates)
-		if f.missing = nil; !able {
+		if f.missing, f.gone = nil, false; !able {
 			f.missing = t.Fills
 		}
 		return err
@@ -110,7 +111,7 @@ func (k *Keeper) lease(ctx context.Context, lend Lender, c *auctionv1.Clearing, 
 }
 
 // failed lets who is at fault make room: sellers whose lots are taken off sale, or else the order.
-func (k *Keeper) failed(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade, order canon.Hash, f *failure) error {
+func (k *Keeper) failed(ctx context.Context, p *auctionv1.Progress, c *auctionv1.Clearing, t *auction.Trade, order canon.Hash, f *failure) error {
 	err := k.obstacle(ctx, c.Number, order.String(), f.why)
 	if len(f.missing) == 0 {
 		return errors.Join(err, k.sitOut(ctx, c, t))
@@ -121,6 +122,9 @@ func (k *Keeper) failed(ctx context.Context, c *auctionv1.Clearing, t *auction.T
 			return bad
 		}
 		err = errors.Join(err, k.withdraw(ctx, account, c.Tiers[x.Kind]))
+		if f.gone {
+			err = errors.Join(err, sealing{k}.forfeit(ctx, p, account))
+		}
 	}
 	return err
 }

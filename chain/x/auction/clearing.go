@@ -356,9 +356,10 @@ func (k *Keeper) endClearing(ctx context.Context, p *auctionv1.Progress, c *auct
 	}
 	r := clearedOf(p, c, out)
 	r.ClosedAt, r.Withheld, r.Burnt = module.Now(ctx), p.SealedDemands+p.SealedLots-p.Revealed, p.Burnt
-	err := errors.Join(k.clearing.Remove(ctx), k.progress.Remove(ctx), k.cleared.Set(ctx, r.Number, r))
+	err := errors.Join(sealing{k}.giveBack(ctx), k.clearing.Remove(ctx), k.progress.Remove(ctx), k.cleared.Set(ctx, r.Number, r))
 	if r.Number > maxCleared {
-		err = errors.Join(err, k.cleared.Remove(ctx, r.Number-maxCleared))
+		// All of these: a clearing that failed, or was left out of an export, has a number and no row.
+		err = errors.Join(err, k.cleared.Clear(ctx, new(collections.Range[uint64]).EndInclusive(r.Number-maxCleared)))
 	}
 	if err != nil {
 		return err

@@ -151,8 +151,11 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 		return 0, errorsmod.Wrapf(ErrSeal, "its last lease could not begin, and it sits out until protocol time %d ms, which is %d now", d.After, now)
 	case d.ExpiresAt <= ends:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order waits until protocol time %d ms, and the clearing may take until %d: post it anew, and let it wait longer", d.ExpiresAt, ends)
-	case p.SealedDemands > c.Params.MaxDemands:
-		return 0, errorsmod.Wrapf(ErrSeal, "clearing %d has %d orders, and takes no more: bid in the next one", c.Number, c.Params.MaxDemands)
+	}
+	if p.SealedDemands > c.Params.MaxDemands {
+		if err := (sealing{s.Keeper}).displace(ctx, p, d.Budget); err != nil {
+			return 0, err
+		}
 	}
 	if d.Tier != "" {
 		if _, err := kindOf(c, d.Tier); err != nil {
@@ -163,7 +166,22 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 	return number, s.demands.Set(ctx, number, d)
 }
 
-// Reveal opens a sealed bid, which then stands, and gives its deposit back.
+// HasSealed reports whether somebody has a sealed bid, and loses its deposit unless it is revealed now.
+func (k *Keeper) HasSealed(ctx context.Context, m *auctionv1.MsgReveal) bool {
+	_, key, err := bidder(m.Bidder, m.Order)
+	if err != nil {
+		return false
+	}
+	p, _, err := k.underWay(ctx)
+	if err != nil || p.RevealsUntil == 0 || p.RevealedAt != 0 || module.Now(ctx) < p.ClosesAt {
+		return false
+	}
+	x, err := k.seals.Get(ctx, key)
+	return err == nil && x.Price == 0
+}
+
+// Reveal opens a sealed bid, which then stands. An order's deposit goes back at once, for it cannot leave. Who sells could still take
+// its stake out, and so withhold what it has revealed: its deposit goes back once the clearing is over.
 func (s msgServer) Reveal(ctx context.Context, m *auctionv1.MsgReveal) (*auctionv1.MsgRevealResponse, error) {
 	account, key, err := bidder(m.Bidder, m.Order)
 	if err != nil {
@@ -195,12 +213,16 @@ func (s msgServer) Reveal(ctx context.Context, m *auctionv1.MsgReveal) (*auction
 	case string(h[:]) != string(x.Commitment):
 		return nil, errorsmod.Wrapf(ErrSeal, "a price of %d utally with this salt is not what was sealed: reveal what the home has of it", m.Price)
 	}
-	deposit := x.Deposit
-	x.Price, x.Deposit = m.Price, 0
+	x.Price = m.Price
 	p.Revealed++
+	if m.Order != "" {
+		if err := (sealing{s.Keeper}).refund(ctx, &x); err != nil {
+			return nil, err
+		}
+		x.Deposit = 0
+	}
 	return &auctionv1.MsgRevealResponse{}, errors.Join(
 		s.seals.Set(ctx, key, x), s.progress.Set(ctx, p),
-		s.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(deposit)),
 		module.Emit(ctx, &auctionv1.EventRevealed{Clearing: p.Number, Bidder: m.Bidder, Order: m.Order, Price: m.Price}),
 	)
 }

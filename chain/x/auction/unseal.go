@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"cosmossdk.io/collections"
 	errorsmod "cosmossdk.io/errors"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
@@ -29,6 +30,34 @@ func (k sealing) open(ctx context.Context, c *auctionv1.Clearing) (err error) {
 	}
 	p := auctionv1.Progress{Number: c.Number, ClosesAt: c.ClosesAt, RevealsUntil: c.ClosesAt + c.Params.RevealMs}
 	return errors.Join(k.clearing.Set(ctx, *c), k.progress.Set(ctx, p), module.Emit(ctx, &auctionv1.EventClearing{Number: c.Number, ClosesAt: c.ClosesAt}))
+}
+
+// displace makes room in a clearing that is full for an order that has locked so much: the one that has locked least waits for
+// the next one, with its deposit. So who would keep others out has to lock more than they do, in as many orders as there is room for.
+func (k sealing) displace(ctx context.Context, p *auctionv1.Progress, budget uint64) error {
+	var at sealed
+	var out auctionv1.Seal
+	var least auctionv1.Demand
+	bids := new(collections.Range[sealed]).StartInclusive(collections.Join([]byte{0}, sdk.AccAddress{})) // asks come before
+	err := k.seals.Walk(ctx, bids, func(key sealed, x auctionv1.Seal) (bool, error) {
+		d, err := orNone(k.demands.Get(ctx, x.Number))
+		if out.Order == "" || d.Budget < least.Budget {
+			at, out, least = key, x, d
+		}
+		return false, err
+	})
+	if err != nil {
+		return err
+	}
+	if p.SealedDemands--; least.Budget >= budget {
+		return errorsmod.Wrapf(ErrSeal, "clearing %d has %d orders, of which each has locked %d utally or more, and this one %d: bid in the next one", p.Number, p.SealedDemands, least.Budget, budget)
+	}
+	if least.Number != 0 {
+		least.Clearing = 0
+		err = k.demands.Set(ctx, least.Number, least)
+	}
+	return errors.Join(err, k.seals.Remove(ctx, at), k.refund(ctx, &out),
+		module.Emit(ctx, &auctionv1.EventObstacle{Clearing: p.Number, Order: out.Order, Reason: "the clearing is full, and another order has locked more: it waits for the next one"}))
 }
 
 // kindOf returns the place of a tier in a clearing.
@@ -71,48 +100,77 @@ func (k sealing) unseal(ctx context.Context, p *auctionv1.Progress) error {
 	return errors.Join(k.clearing.Set(ctx, c), k.progress.Set(ctx, *p))
 }
 
-// takeSeals takes what was revealed into a clearing, in order, and burns the deposits of what was not.
+// takeSeals takes what was revealed into a clearing, in order, and burns the deposits of what was not, or cannot be sold any more. Of
+// asks that take part deposits stay.
 func (k sealing) takeSeals(ctx context.Context, c *auctionv1.Clearing, p *auctionv1.Progress) error {
-	withheld := uint32(0)
-	err := k.seals.Walk(ctx, nil, func(at sealed, x auctionv1.Seal) (bool, error) {
+	var over []sealed
+	withheld, burnt := uint32(0), uint64(0)
+	err := k.seals.Walk(ctx, nil, func(at sealed, x auctionv1.Seal) (stop bool, err error) {
+		taken := x.Price > 0
 		switch {
-		case x.Price == 0:
-			withheld++
-			p.Burnt += x.Deposit
-			return false, nil
-		case x.Order == "":
-			return false, k.takeAsk(ctx, c, at.K2(), &x)
+		case !taken:
+		case x.Order != "":
+			err = k.takeBid(ctx, c, &x)
+		default:
+			if taken, err = k.takeAsk(ctx, c, at.K2(), &x); !taken {
+				p.Revealed-- // for nothing
+			}
 		}
-		return false, k.takeBid(ctx, c, &x)
+		if !taken {
+			withheld++
+			burnt += x.Deposit
+		}
+		if !taken || x.Order != "" {
+			over = append(over, at)
+		}
+		return false, err
 	})
-	err = errors.Join(err, k.seals.Clear(ctx, nil), k.burner.Burn(ctx, Name, p.Burnt))
+	for _, at := range over {
+		err = errors.Join(err, k.seals.Remove(ctx, at))
+	}
 	if err != nil || withheld == 0 {
 		return err
 	}
-	return module.Emit(ctx, &auctionv1.EventWithheld{Clearing: c.Number, Bids: withheld, Burnt: p.Burnt})
+	return k.burn(ctx, p, withheld, burnt)
+}
+
+// burn burns the deposits of so many sealed bids.
+func (k sealing) burn(ctx context.Context, p *auctionv1.Progress, bids uint32, amount uint64) error {
+	p.Burnt += amount
+	return errors.Join(k.burner.Burn(ctx, Name, amount), module.Emit(ctx, &auctionv1.EventWithheld{Clearing: p.Number, Bids: bids, Burnt: amount}))
+}
+
+// forfeit burns the deposit of who has sold by a sealed ask, and then may get no work: its price counted for the others.
+func (k sealing) forfeit(ctx context.Context, p *auctionv1.Progress, seller sdk.AccAddress) error {
+	at := collections.Join([]byte(nil), seller)
+	x, err := orNone(k.seals.Get(ctx, at))
+	if err != nil || x.Deposit == 0 {
+		return err
+	}
+	return errors.Join(k.seals.Remove(ctx, at), k.burn(ctx, p, 1, x.Deposit))
 }
 
 // takeAsk takes a revealed ask into a clearing, unless who sells may get no work any more. The ask of the lot is the least.
-func (k sealing) takeAsk(ctx context.Context, c *auctionv1.Clearing, account sdk.AccAddress, x *auctionv1.Seal) error {
+func (k sealing) takeAsk(ctx context.Context, c *auctionv1.Clearing, account sdk.AccAddress, x *auctionv1.Seal) (taken bool, err error) {
 	seller, _, err := k.registry.Seller(ctx, account)
 	if err != nil || !k.registry.Free(ctx, seller) {
-		return err
+		return false, err
 	}
 	have, err := orNone(k.capacities.Get(ctx, account))
 	if err != nil {
-		return err
+		return false, err
 	}
 	i := lotOf(&have, x.Tier)
 	if i < 0 || have.Lots[i].Units < c.Params.LotUnits {
-		return nil
+		return false, nil
 	}
 	kind, err := kindOf(c, x.Tier)
 	if err != nil {
-		return err
+		return false, err
 	}
 	lot := auctionv1.SoldLot{Kind: uint32(kind), Units: c.Params.LotUnits, Ask: max(x.Price, have.Lots[i].Ask)}
 	c.Sellers = append(c.Sellers, auctionv1.Seller{Provider: x.Bidder, Account: account, Lots: []auctionv1.SoldLot{lot}})
-	return nil
+	return true, nil
 }
 
 // takeBid takes a revealed bid into a clearing, unless the order has left. What it locked when it was posted is the most.
@@ -141,7 +199,7 @@ func (k sealing) closeSealed(ctx context.Context, p *auctionv1.Progress, seed []
 	return errors.Join(k.clearing.Set(ctx, c), k.progress.Set(ctx, *p))
 }
 
-// giveBack gives all deposits back, and forgets what is sealed.
+// giveBack gives the deposits back that are left, and forgets what is sealed.
 func (k sealing) giveBack(ctx context.Context) error {
 	err := k.seals.Walk(ctx, nil, func(_ sealed, x auctionv1.Seal) (bool, error) { return false, k.refund(ctx, &x) })
 	return errors.Join(err, k.seals.Clear(ctx, nil))
@@ -169,7 +227,7 @@ func (k sealing) checkSeals(ctx context.Context) error {
 	var bids, asks, revealed uint32
 	err = k.seals.Walk(ctx, nil, func(at sealed, x auctionv1.Seal) (bool, error) {
 		_, key, err := bidder(x.Bidder, x.Order)
-		if err != nil || string(key.K1()) != string(at.K1()) || !key.K2().Equals(at.K2()) || (x.Price == 0) != (x.Deposit > 0) {
+		if err != nil || string(key.K1()) != string(at.K1()) || !key.K2().Equals(at.K2()) || (x.Price == 0 || x.Order == "") != (x.Deposit > 0) {
 			return true, errors.Join(err, fmt.Errorf("a sealed bid of %s for order %q, revealed as %d with a deposit of %d, is stored as that of %s for %x", x.Bidder, x.Order, x.Price, x.Deposit, at.K2(), at.K1()))
 		}
 		deposits += x.Deposit
@@ -189,7 +247,7 @@ func (k sealing) checkSeals(ctx context.Context) error {
 	if held := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); held != deposits {
 		return fmt.Errorf("the deposits of sealed bids are %d utally, and %d are held", deposits, held)
 	}
-	if p.RevealedAt == 0 && (bids != p.SealedDemands || asks != p.SealedLots || revealed != p.Revealed) || p.RevealedAt != 0 && bids+asks > 0 {
+	if p.RevealedAt == 0 && (bids != p.SealedDemands || asks != p.SealedLots || revealed != p.Revealed) || p.RevealedAt != 0 && (bids > 0 || revealed != asks) {
 		return fmt.Errorf("clearing %d counts %d bids and %d asks, %d of them revealed; stored are %d, %d and %d", p.Number, p.SealedDemands, p.SealedLots, p.Revealed, bids, asks, revealed)
 	}
 	return nil

@@ -195,7 +195,8 @@ func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, befor
 		}
 		return k.tellAnswer(ctx, order, id, before, &g)
 	}
-	loser, err := k.work.CloseDispute(ctx, order, id, g.Loser, g.Silent)
+	// What a substitute plays shows nothing of whose seat it has: it may lose on purpose.
+	loser, err := k.work.CloseDispute(ctx, order, id, g.Loser, g.Silent || p.DefenderSubstitute != "")
 	if err != nil {
 		return err
 	}

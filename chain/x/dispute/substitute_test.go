@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
@@ -143,5 +144,26 @@ func TestChallengersOfOneClaim(t *testing.T) {
 	}
 	if s := a.Finish(); canon.Hash(s.Final) != canon.Hash(a.honestFinal()) {
 		t.Fatal("the training ends elsewhere than without the fraud")
+	}
+}
+
+// Whoever takes the seat of an honest defender that was away for one answer can lose the game on purpose. Nothing that the
+// defender did was shown to be wrong: so it is jailed for having been away, and neither it nor its owner is excluded.
+func TestSubstituteThatLosesOnPurposeExcludesNobody(t *testing.T) {
+	a := newAffair(t)
+	a.Compute(1, "p1") // as it should be
+	honest := a.honest.Unit(1, a.honest.Problem.Start)
+	lying := worktest.NewTraining(t, &worktest.Lie{Unit: 1, Step: 2, Element: 5}).Unit(1, a.honest.Problem.Start)
+	id := a.Dispute(job.UnitTarget(1), 0, lying)
+	a.NextBlock(answer)
+	a.NextBlock(time.Millisecond)
+	friend := worktest.Consumer
+	a.Deliver(friend, substitute(id, friend, disputev1.SIDE_DEFENDER))
+	d, _ := a.PlayOut(id, lying, honest) // the challenger tells the truth, and its friend does not
+	if d.Loser != disputev1.SIDE_DEFENDER || strings.Contains(d.Reason, "silent") {
+		t.Fatalf("%v lost: %s", d.Loser, d.Reason)
+	}
+	if p := a.peer("p1"); p.JailedUntil == wire.Forever || p.JailedUntil <= a.Now().UnixMilli() {
+		t.Errorf("it is jailed until %d", p.JailedUntil)
 	}
 }

@@ -54,7 +54,7 @@ func TestExplainSaysWhyNobodyMatches(t *testing.T) {
 	lapsed := func(g *app.Genesis) { // so that a lead may lead a sixteenth of its stake
 		g.Params.LeadFactor = 1
 		for i := range g.Peers {
-			g.Peers[i].Lapsed = 9_375
+			g.Peers[i].Lapsed = 937_500_000
 		}
 	}
 	jail := func(t *testing.T, c *chaintest.Chain, names ...string) {

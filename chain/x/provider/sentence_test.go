@@ -111,7 +111,7 @@ func TestLapse(t *testing.T) {
 	for i, x := range []struct {
 		what func(sdk.Context) error
 		want uint32
-	}{{led(7), 0}, {falter, 5_000}, {falter, 7_500}, {led(200 * tally), 6_500}, {led(math.MaxUint64), 0}} {
+	}{{led(7), 0}, {falter, 500_000_000}, {falter, 750_000_000}, {led(200 * tally), 650_000_000}, {led(math.MaxUint64), 0}} {
 		if got := do(x.what); got != x.want {
 			t.Errorf("step %d: a lapse of %d, want %d", i, got, x.want)
 		}

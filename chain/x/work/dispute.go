@@ -42,7 +42,7 @@ func (k *Keeper) OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDi
 	return c.Defender, c.Pledge != "", nil
 }
 
-// CloseDispute tells a lease who lost, and whether by silence. It returns who did: nobody, if what the
+// CloseDispute tells a lease who lost, and whether by silence or by a substitute. It returns who did: nobody, if what the
 // dispute was about is gone.
 //
 // A conviction voids what descends from the work, which in a large order would take more gas than

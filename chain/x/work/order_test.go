@@ -243,7 +243,7 @@ func TestIdleLeadIsReplaced(t *testing.T) {
 		}
 		return peer.Lapsed
 	}
-	if old := lapse(chaintest.Named("v0")); old != 5_000 || lapse(next) != 0 {
+	if old := lapse(chaintest.Named("v0")); old != 500_000_000 || lapse(next) != 0 {
 		t.Errorf("who was idle has lapsed by %d, who took over by %d", old, lapse(next))
 	}
 	p.Finish()

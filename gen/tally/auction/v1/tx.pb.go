@@ -616,7 +616,7 @@ type MsgClient interface {
 	PostClearing(ctx context.Context, in *MsgPostClearing, opts ...grpc.CallOption) (*MsgPostClearingResponse, error)
 	// Seal bids in the clearing under way, without saying how much.
 	Seal(ctx context.Context, in *MsgSeal, opts ...grpc.CallOption) (*MsgSealResponse, error)
-	// Reveal says how much, and gets the deposit back.
+	// Reveal says how much. An order's deposit then goes back, a seller's once the clearing is over.
 	Reveal(ctx context.Context, in *MsgReveal, opts ...grpc.CallOption) (*MsgRevealResponse, error)
 	// UpdateParams replaces the rules of auctions. The authority that genesis names may.
 	UpdateParams(ctx context.Context, in *MsgUpdateParams, opts ...grpc.CallOption) (*MsgUpdateParamsResponse, error)
@@ -683,7 +683,7 @@ type MsgServer interface {
 	PostClearing(context.Context, *MsgPostClearing) (*MsgPostClearingResponse, error)
 	// Seal bids in the clearing under way, without saying how much.
 	Seal(context.Context, *MsgSeal) (*MsgSealResponse, error)
-	// Reveal says how much, and gets the deposit back.
+	// Reveal says how much. An order's deposit then goes back, a seller's once the clearing is over.
 	Reveal(context.Context, *MsgReveal) (*MsgRevealResponse, error)
 	// UpdateParams replaces the rules of auctions. The authority that genesis names may.
 	UpdateParams(context.Context, *MsgUpdateParams) (*MsgUpdateParamsResponse, error)
