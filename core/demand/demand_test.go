@@ -1,12 +1,14 @@
 package demand
 
 import (
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/team"
 )
 
 // Whatever price of a unit an auction comes to, within what an order bids, its lease costs no more than its maximum price;
@@ -20,22 +22,24 @@ func TestDemandIsWhatAnOrderCanPay(t *testing.T) {
 		c.Auditors, c.AuditSegments, c.Custodians, c.Auction = 1, 1, 3, true
 		c.MaxPrice = rapid.Uint64Range(1, auction.MaxBudget).Draw(t, "price")
 		fee, balance := rapid.Uint64Range(0, 10_000).Draw(t, "fee"), rapid.Uint64Range(0, 1<<10).Draw(t, "balance")
-		tariff := job.DefaultParams.Tariff
-		d, err := Of(&o, fee, balance, tariff)
+		rules := &job.DefaultParams
+		terms := Terms{FeeBps: fee, Balance: balance, Rules: rules, Stake: rapid.SampledFrom([]uint64{0, 1e8, math.MaxUint64}).Draw(t, "stake")}
+		d, err := terms.Of(&o)
 		if err != nil {
 			t.Skip(err)
 		}
-		price := func(unit uint64) uint64 {
+		at := func(unit uint64) team.Price {
 			r, err := Rates(unit, balance)
 			if err != nil {
 				t.Fatal(err)
 			}
-			q, err := job.NewQuote(p, c, r, fee, tariff)
+			q, err := (&team.Terms{Order: &o, FeeBps: fee, Rules: rules}).At(r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return q.Price
+			return q
 		}
+		price := func(unit uint64) uint64 { return at(unit).Price }
 		net := d.Budget - d.Fee
 		if d.Fee > d.Budget || d.Budget != c.MaxPrice || d.Units == 0 {
 			t.Fatalf("%+v", d)
@@ -43,7 +47,10 @@ func TestDemandIsWhatAnOrderCanPay(t *testing.T) {
 		if unit := net / d.Units; unit > 0 && price(unit) > c.MaxPrice {
 			t.Fatalf("%+v: at %d a unit it costs %d of %d", d, unit, price(unit), c.MaxPrice)
 		}
-		if unit := net/d.Units + 1; p.UnitFLOPs()%1_000_000_000 == 0 && p.StepBytes == 0 && unit < auction.MaxAsk && price(unit) <= c.MaxPrice {
+		if unit := net / d.Units; unit > 0 && at(unit).Bond > max(terms.Stake, rules.MinBond) {
+			t.Fatalf("%+v: at %d a unit it takes %d behind one, of %d", d, unit, at(unit).Bond, terms.Stake)
+		}
+		if unit := net/d.Units + 1; terms.Stake == math.MaxUint64 && p.UnitFLOPs()%1_000_000_000 == 0 && p.StepBytes == 0 && unit < auction.MaxAsk && price(unit) <= c.MaxPrice {
 			t.Fatalf("%+v: at %d a unit it costs %d of %d, and it bids less", d, unit, price(unit), c.MaxPrice)
 		}
 	})

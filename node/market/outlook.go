@@ -17,9 +17,9 @@ import (
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
-	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/seals"
 )
 
 // Outlook is what an order would come to at an auction of what is on sale and wanted now.
@@ -45,9 +45,9 @@ func Foresee(ctx context.Context, env *role.Env, o *job.Order) (*Outlook, error)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the rules of auctions: %w", err)
 	}
-	work, err := workv1.NewQueryClient(conn).Params(ctx, &workv1.QueryParamsRequest{})
+	terms, err := seals.TermsOf(ctx, conn)
 	if err != nil {
-		return nil, fmt.Errorf("ask for the rules of leases: %w", err)
+		return nil, err
 	}
 	registry := providerv1.NewQueryClient(conn)
 	r, err := registry.Params(ctx, &providerv1.QueryParamsRequest{})
@@ -66,7 +66,7 @@ func Foresee(ctx context.Context, env *role.Env, o *job.Order) (*Outlook, error)
 	for i := range peers {
 		s.records[peers[i].Account] = peers[i].Record
 	}
-	return s.outlook(o, wire.ParamsFromProto(work.Params).Tariff)
+	return s.outlook(o, terms)
 }
 
 // bidsOf reads what orders demand and what is on sale.
@@ -95,10 +95,10 @@ type sale struct {
 }
 
 // outlook clears what is bid, with an order beside it.
-func (s *sale) outlook(o *job.Order, t job.Tariff) (*Outlook, error) {
+func (s *sale) outlook(o *job.Order, t *demand.Terms) (*Outlook, error) {
 	c := s.clearing()
 	out := &Outlook{Rule: s.params.Rule, Sealed: wire.Sealed(&s.params), Tier: cmp.Or(o.Conditions.Needs.Tier, c.Tiers[len(c.Tiers)-1])}
-	d, err := demand.Of(o, uint64(s.params.FeeBps), s.params.Balance, t)
+	d, err := t.Of(o)
 	out.Units = d.Units
 	kind := slices.Index(c.Tiers, out.Tier)
 	switch {
@@ -113,7 +113,7 @@ func (s *sale) outlook(o *job.Order, t job.Tariff) (*Outlook, error) {
 	out.Bid = (d.Budget - d.Fee) / max(d.Units, 1)
 	out.supply(c, kind, s.params.LotUnits)
 	if out.Ask > 0 {
-		if out.Least, err = priceAt(o, out.Ask, &s.params, t); err != nil {
+		if out.Least, err = priceAt(o, out.Ask, t); err != nil {
 			return nil, err
 		}
 	}
@@ -128,7 +128,7 @@ func (s *sale) outlook(o *job.Order, t job.Tariff) (*Outlook, error) {
 	if err != nil || unit == 0 {
 		return out, err
 	}
-	out.Price, err = priceAt(o, unit, &s.params, t)
+	out.Price, err = priceAt(o, unit, t)
 	return out, err
 }
 
@@ -210,11 +210,11 @@ func (o *Outlook) clear(c *auctionv1.Clearing, id [32]byte) (uint64, error) {
 }
 
 // priceAt returns what an order costs that pays providers so much for a unit.
-func priceAt(o *job.Order, unit uint64, p *auctionv1.Params, t job.Tariff) (uint64, error) {
-	r, err := demand.Rates(unit, p.Balance)
+func priceAt(o *job.Order, unit uint64, t *demand.Terms) (uint64, error) {
+	r, err := demand.Rates(unit, t.Balance)
 	if err != nil {
 		return 0, err
 	}
-	q, err := job.NewQuote(&o.Problem, &o.Conditions, r, uint64(p.FeeBps), t)
+	q, err := job.NewQuote(&o.Problem, &o.Conditions, r, t.FeeBps, t.Rules.Tariff)
 	return q.Price, err
 }

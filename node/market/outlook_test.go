@@ -1,12 +1,14 @@
 package market
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	"pgregory.net/rapid"
 
+	"github.com/tally-network/tally/core/demand"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -32,6 +34,8 @@ func onSale(rule string) *sale {
 	}
 }
 
+var terms = demand.Terms{Rules: &job.DefaultParams, Stake: math.MaxUint64}
+
 func TestAnOrderForeseesWhatKeepsItFromAnAuction(t *testing.T) {
 	for name, x := range map[string]struct {
 		rule   string
@@ -56,7 +60,7 @@ func TestAnOrderForeseesWhatKeepsItFromAnAuction(t *testing.T) {
 		if x.change != nil {
 			x.change(s)
 		}
-		out, err := s.outlook(x.order, job.DefaultParams.Tariff)
+		out, err := s.outlook(x.order, &terms)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -75,7 +79,7 @@ func TestAnOrderForeseesItsPrice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		price := rapid.Uint64Range(1, 1e9).Draw(t, "price")
 		s := onSale(rapid.SampledFrom([]string{"midpoint", "critical"}).Draw(t, "rule"))
-		out, err := s.outlook(wanted("C", price), job.DefaultParams.Tariff)
+		out, err := s.outlook(wanted("C", price), &terms)
 		if err != nil {
 			t.Fatal(err)
 		}

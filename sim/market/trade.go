@@ -262,7 +262,8 @@ func (e *economy) clear() error {
 			continue
 		}
 		still = append(still, o)
-		d, err := demand.Of(&o.Order, maxFee, balance, e.rules.Tariff)
+		terms := demand.Terms{FeeBps: maxFee, Balance: balance, Rules: &e.rules, Stake: math.MaxUint64} // stakes are not played
+		d, err := terms.Of(&o.Order)
 		if err != nil {
 			continue // it can pay nobody
 		}

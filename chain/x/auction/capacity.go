@@ -1,11 +1,9 @@
 package auction
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"sort"
 
 	"cosmossdk.io/collections"
 	errorsmod "cosmossdk.io/errors"
@@ -18,7 +16,6 @@ import (
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/demand"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/core/team"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -161,30 +158,6 @@ func (k *Keeper) endCapacities(ctx context.Context) error {
 	return nil
 }
 
-// leasable lets an order bid no more than what a lease can begin for, whoever sells to it: every provider has so much stake, and may have
-// no more. Otherwise it would take what it wins from others, again and again, and lose nothing.
-func leasable(o *job.Order, d *demand.Demand, rules *job.Params, p *auctionv1.Params, stake uint64) error {
-	if err := rules.Suits(o); err != nil {
-		return errorsmod.Wrap(ErrDemand, err.Error())
-	}
-	terms, most := team.Terms{Order: o, FeeBps: uint64(p.FeeBps), Rules: rules}, max(stake, rules.MinBond)
-	bonded := func(unit int) bool {
-		r, err := demand.Rates(uint64(unit), p.Balance)
-		if err != nil {
-			return false
-		}
-		price, err := terms.At(r)
-		return err == nil && price.Bond <= most
-	}
-	bids := int((d.Budget - d.Fee) / d.Units)
-	highest := sort.Search(bids, func(i int) bool { return !bonded(i + 1) })
-	if highest == 0 && bids > 0 {
-		return errorsmod.Wrapf(ErrDemand, "at any price it takes more than %d utally behind a unit, all that sellers need to have: let more segments be audited, or divide it into more units", most)
-	}
-	d.Fee = d.Budget - min(d.Budget-d.Fee, uint64(highest)*d.Units+d.Units-1)
-	return nil
-}
-
 // Enter enters what an order that was just posted, with a number, asks of auctions.
 func (k *Keeper) Enter(ctx context.Context, number uint64, o *job.Order) error {
 	params, err := k.rules.Get(ctx)
@@ -205,11 +178,15 @@ func (k *Keeper) Enter(ctx context.Context, number uint64, o *job.Order) error {
 			return errorsmod.Wrap(ErrDemand, err.Error())
 		}
 	}
-	d, err := demand.Of(o, uint64(params.FeeBps), params.Balance, rules.Tariff)
+	if err := rules.Suits(o); err != nil {
+		return errorsmod.Wrap(ErrDemand, err.Error())
+	}
+	terms := demand.Terms{FeeBps: uint64(params.FeeBps), Balance: params.Balance, Rules: &rules, Stake: registry.MinProviderStake}
+	d, err := terms.Of(o)
 	if err != nil {
 		return errorsmod.Wrap(ErrDemand, err.Error())
 	}
-	if err := cmp.Or(suits(&params, d.Units), leasable(o, &d, &rules, &params, registry.MinProviderStake)); err != nil {
+	if err := suits(&params, d.Units); err != nil {
 		return err
 	}
 	if least := 2 * (params.PeriodMs + lasts(&params)); o.Conditions.Expires < least {
