@@ -382,3 +382,37 @@ func TestOrdersWhoseBondNobodyHas(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+// A seller whose owner has to judge the order, since there are few validators, kept every lease from beginning that it had sold a unit
+// to. That was taken for the order's fault, which sat out ever longer, while its lot stood.
+func TestSellersWhoseOwnersHaveToJudge(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		c := newChain(t, chaintest.Fund(tally, "p0", "v2"))
+		worktest.Offer(c, "v0")
+		p0, v2 := chaintest.Named("p0"), chaintest.Named("v2")
+		c.QueueOf([]chaintest.Account{p0, v2}, &providerv1.MsgDeclareOwner{Account: p0.String(), Owner: v2.String()})
+		all(t, c.NextBlock(time.Second))
+		c.Queue(p0, sell("p0", lot(20, 100)))
+		if !alone {
+			c.Queue(chaintest.Named("p1"), sell("p1", lot(20, 1000)))
+		}
+		o := batch(1, 3, 3*tally) // of 30 units
+		if alone {
+			o = batch(1, 2, 2*tally)
+		}
+		c.Queue(consumer, worktest.Post(o)) // three custodians, and there are three validators beside the lead
+		all(t, c.NextBlock(time.Second))
+		r := finish(t, c)
+		q, err := auctionv1.NewQueryClient(c).Demands(t.Context(), &auctionv1.QueryDemandsRequest{})
+		switch {
+		case err != nil || r.Trades != 1:
+			t.Fatalf("%+v, %v", r, err)
+		case !alone:
+			if l := worktest.Join(t, c, o).State(); len(l.Providers) != 1 || l.Providers[0].Account != chaintest.Named("p1").String() {
+				t.Errorf("it is leased to %+v", l.Providers)
+			}
+		case len(q.Demands) != 1 || q.Demands[0].Failed != 0 || capacity(t, c, "p0") != 0:
+			t.Errorf("%+v, %d units of who may not compute it are on sale", q.Demands, capacity(t, c, "p0"))
+		}
+	}
+}

@@ -53,7 +53,9 @@ func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []pr
 	}
 	t := make(members, len(sellers))
 	for i := range sellers {
-		t[i] = member{Candidate: &sellers[i]}
+		if t[i].Candidate = &sellers[i]; s.owners[ownerOf(t[i].Candidate)] {
+			t[i].judge = ownerOf(t[i].Candidate)
+		}
 	}
 	t = t.sum()
 	terms := team.Terms{Order: &o, FeeBps: uint64(feeBps), Rules: &s.rules} // at most
@@ -64,16 +66,16 @@ func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []pr
 	if t = s.without(t, func(p *member) bool { return p.Free < q.Bond }); len(t) == 0 {
 		return false, fmt.Errorf("none of those who sold it capacity has the %d utally of stake free that a unit's bond takes", q.Bond)
 	}
-	x, err := s.leading(&o, t, &q, feeBps)
+	x, able, err := s.leading(&o, t, &q, feeBps)
 	if err != nil {
-		return true, err
+		return able, err
 	}
 	most, err := job.NewQuote(&o.Problem, &o.Conditions, pays, x.fee, s.rules.Tariff)
 	if err != nil {
 		return true, err
 	}
 	x.pays = most.Price
-	s.work += beginning * (len(t) + len(s.validators))
+	s.work += beginning * (len(x.team) + len(s.validators))
 	if err := m.begin(ctx, s, x, id, &o, p); err != nil {
 		return true, err
 	}
@@ -142,14 +144,17 @@ func (m matcher) leadStock(ctx context.Context) (s stock, err error) {
 	return s, m.registry.Leads(ctx, nil, from, look)
 }
 
-// leading returns the cheapest offer under which an order can be leased to a team, with what it then costs.
-func (s *stock) leading(o *job.Order, t members, q *team.Price, feeBps uint32) (bid, error) {
+// leading returns the cheapest offer under which an order can be leased to a team, with what it then costs. It is not able to if
+// the owner of each of the team has to judge the order, and so may not compute it.
+func (s *stock) leading(o *job.Order, t members, q *team.Price, feeBps uint32) (x bid, able bool, err error) {
 	why := errors.New("no validator offers to lead")
 	var offers []book.Offer
+	able = true
 	w := wants(&o.Conditions)
 	for i := range s.clusters {
 		c := &s.clusters[i]
-		x := book.Offer{Validator: c.offer.Validator, Price: uint64(c.offer.FeeBps), Since: c.offer.Since, Providers: len(t), Referees: c.referees}
+		computing := len(s.computing(t, c, o))
+		x := book.Offer{Validator: c.offer.Validator, Price: uint64(c.offer.FeeBps), Since: c.offer.Since, Providers: max(computing, 1), Referees: c.referees}
 		err := cmp.Or(c.obstacle, c.full, c.leads(q.Quote.Price, q.Bond), w.Meets(x))
 		if err == nil && c.offer.FeeBps > feeBps {
 			err = fmt.Errorf("it takes a fee of %d bps, leases of auctions pay at most %d", c.offer.FeeBps, feeBps)
@@ -158,14 +163,19 @@ func (s *stock) leading(o *job.Order, t members, q *team.Price, feeBps uint32) (
 			why = fmt.Errorf("%s: %w", c.offer.Validator, err)
 			continue
 		}
+		if computing == 0 {
+			able, why = false, fmt.Errorf("%s: who sold it capacity is of owners that all have to judge it", c.offer.Validator)
+			continue
+		}
 		offers = append(offers, x)
 	}
 	best, ok := book.Best(w, offers)
 	if !ok {
-		return bid{}, why
+		return bid{}, able, why
 	}
 	i := slices.IndexFunc(s.clusters, func(c cluster) bool { return c.offer.Validator == best.Validator })
-	return bid{Offer: best, owner: ownerOf(&s.clusters[i].lead), fee: uint64(s.clusters[i].offer.FeeBps), quote: q.Quote, bond: q.Bond, team: t}, nil
+	c := &s.clusters[i]
+	return bid{Offer: best, owner: ownerOf(&c.lead), fee: uint64(c.offer.FeeBps), quote: q.Quote, bond: q.Bond, team: s.computing(t, c, o)}, true, nil
 }
 
 // enterLead enters an offer that was posted below a height, without the providers behind it, unless it has ended.
