@@ -132,6 +132,12 @@ var messages = map[string][]message{
 				m.Poster = from
 				return m, err
 			}},
+		{"take-on ORDER CLEARING", "Say that the sender is there for an order that it has sold capacity to; who does not in time loses a bond",
+			"tally tx auction take-on 3f09… 12 --home ~/.tally -y",
+			func(from string, args []string) (proto.Message, error) {
+				n, err := strconv.ParseUint(args[1], 10, 64)
+				return &auctionv1.MsgTakeOn{Provider: from, Order: args[0], Clearing: n}, err
+			}},
 		{"withdraw-capacity", "Sell nothing more at auctions; leases go on", "tally tx auction withdraw-capacity --home ~/.tally -y",
 			func(from string, _ []string) (proto.Message, error) {
 				return &auctionv1.MsgSell{Provider: from}, nil

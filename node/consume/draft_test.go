@@ -180,6 +180,8 @@ func TestProgressInWords(t *testing.T) {
 	for want, p := range map[string]Progress{
 		"active: 0 of 2 rounds merged; its custodians fetch the order's files":                           {Lease: &job.Lease{Phase: job.Active, Merges: make([]job.Merge, 2)}},
 		"in the book: waits for an offer that meets it":                                                  {Status: marketv1.STATUS_OPEN},
+		"expired and refunded: no offer met it in time":                                                  {Status: marketv1.STATUS_EXPIRED},
+		"expired and refunded: who had sold it capacity did not come (2 times), and nobody else sold enough before the order ended": {Status: marketv1.STATUS_EXPIRED, Absent: 2},
 		"active: 1 of 2 rounds merged; units 1 open 1 assigned; audits 1 passed, 1 failed; 1 in dispute": {Lease: lease},
 		"settled: 0 of 2 rounds merged; stopped early: no data":                                          {Lease: &job.Lease{Phase: job.Settled, Merges: make([]job.Merge, 2), Reason: "no data"}},
 	} {

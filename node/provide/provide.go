@@ -55,6 +55,7 @@ type provider struct {
 	lots    []auctionv1.Lot                  // on sale at auctions
 	refused atomic.Int32                     // how often in a row the chain did not take its lots
 	unsold  atomic.Bool                      // it sells none, and the chain knows
+	bound   atomic.Bool                      // it has sold some to orders whose leases have not begun
 	sealed  atomic.Pointer[auctionv1.Params] // the rules, if by them bids are sealed
 	bidIn   atomic.Uint64                    // the last clearing in which it has tried to bid
 	sellAt  int64                            // protocol time of the next look at them, ms

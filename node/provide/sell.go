@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	"github.com/cosmos/cosmos-sdk/types/query"
+
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -20,6 +23,7 @@ import (
 const (
 	sellPause    = 10_000
 	maxDoublings = 10
+	maxSales     = 1024 // that we look at
 )
 
 // sell keeps on sale at auctions what the settings say. Capacity that was sold is on sale again once no lease of an auction is
@@ -28,6 +32,10 @@ func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease
 	busy := slices.ContainsFunc(live, func(l leases.Lease) bool {
 		return l.Order.Conditions.Auction && l.Phase == job.Active && slices.ContainsFunc(l.Providers, func(x job.Party) bool { return x.Account == p.env.Account.Address })
 	})
+	if !p.unsold.Load() {
+		p.sends.Start(ctx, "take on orders", func(ctx context.Context) error { return p.takeOn(ctx, b.Time) })
+	}
+	busy = busy || p.bound.Load()
 	if p.sealed.Load() != nil {
 		p.sends.Start(ctx, "bid at auctions", func(ctx context.Context) error { return p.bid(ctx, b.Time, busy) })
 	}
@@ -50,7 +58,7 @@ func (p *provider) restock(ctx context.Context) error {
 		return fmt.Errorf("ask what is on sale: %w", err)
 	}
 	if as := slices.Equal(r.Capacity.Lots, lots) && r.Capacity.Ends == 0; as || r.Stands {
-		p.unsold.Store(as && len(lots) == 0)
+		p.unsold.Store(as && len(lots) == 0 && !p.bound.Load())
 		return nil
 	}
 	if err := p.env.Send(ctx, &auctionv1.MsgSell{Provider: me, Lots: lots}); err != nil {
@@ -69,6 +77,40 @@ func (p *provider) restock(ctx context.Context) error {
 		texts = append(texts, "whose price is secret")
 	}
 	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "capacity at auctions: " + strings.Join(texts, ", ")})
+	return nil
+}
+
+// maxTaken is how many orders a transaction takes on.
+const maxTaken = 16
+
+// takeOn says on chain that we are there for the orders that clearings have sold our capacity to. Who does not say so in time
+// loses a bond.
+func (p *provider) takeOn(ctx context.Context, now int64) error {
+	me, q := p.env.Account.Address, auctionv1.NewQueryClient(p.env.Chain.Conn)
+	all, err := client.Pages("orders that we sold to", maxSales, func(page *query.PageRequest) ([]auctionv1.SoldTo, *query.PageResponse, error) {
+		r, err := q.Sales(ctx, &auctionv1.QuerySalesRequest{Provider: me, Pagination: page})
+		if err != nil {
+			return nil, nil, err
+		}
+		return r.Sales, r.Pagination, nil
+	})
+	if err != nil {
+		return err
+	}
+	p.bound.Store(len(all) > 0)
+	var msgs []sdk.Msg
+	for _, s := range all {
+		if !s.Part.Taken && s.Until > now && len(msgs) < maxTaken {
+			msgs = append(msgs, &auctionv1.MsgTakeOn{Provider: me, Clearing: s.Clearing, Order: s.Order})
+		}
+	}
+	if len(msgs) == 0 {
+		return nil
+	}
+	if err := p.env.Send(ctx, msgs...); err != nil {
+		return fmt.Errorf("take on orders that we sold capacity to: %w", err)
+	}
+	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("capacity to %d orders, and takes them on", len(msgs))})
 	return nil
 }
 

@@ -43,6 +43,11 @@ type Registry interface {
 	// Seller returns a provider as a candidate, one that nobody wants if it is none, and its record of valid units.
 	Seller(ctx context.Context, provider sdk.AccAddress) (c providerv1.Candidate, record uint64, err error)
 	Free(ctx context.Context, c providerv1.Candidate) bool
+	// Affords reports whether what an account can put up suffices for a bond.
+	Affords(ctx context.Context, account sdk.AccAddress, bond uint64) (bool, error)
+	Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error
+	Release(ctx context.Context, account sdk.AccAddress, amount uint64) error
+	Slash(ctx context.Context, account sdk.AccAddress, reserved, free uint64, payouts []providerv1.Payout) error
 }
 
 // Leases knows the rules for leases.
