@@ -119,8 +119,7 @@ var messages = map[string][]message{
 			}},
 	},
 	"auction": {
-		{"sell LOT...", "Sell capacity at auctions, in place of what was on sale: tier, GFLOP, and the least price of one in utally, 0 where it is sealed",
-			"tally tx auction sell C:5000@800 --home ~/.tally -y",
+		{"sell LOT...", "Sell capacity at auctions, in place of what was on sale: tier, GFLOP, and the least price of one in utally, 0 where it is sealed", "tally tx auction sell C:5000@800 --home ~/.tally -y",
 			func(from string, args []string) (proto.Message, error) {
 				lots, err := wire.ParseLots(args)
 				return &auctionv1.MsgSell{Provider: from, Lots: lots}, err
@@ -132,16 +131,13 @@ var messages = map[string][]message{
 				m.Poster = from
 				return m, err
 			}},
-		{"take-on ORDER CLEARING", "Say that the sender is there for an order that it has sold capacity to; who does not in time loses a bond",
-			"tally tx auction take-on 3f09… 12 --home ~/.tally -y",
+		{"take-on ORDER CLEARING", "Say that the sender is there for an order that it has sold capacity to; who does not in time loses a bond", "tally tx auction take-on 3f09… 12 --home ~/.tally -y",
 			func(from string, args []string) (proto.Message, error) {
 				n, err := strconv.ParseUint(args[1], 10, 64)
 				return &auctionv1.MsgTakeOn{Provider: from, Order: args[0], Clearing: n}, err
 			}},
 		{"withdraw-capacity", "Sell nothing more at auctions; leases go on", "tally tx auction withdraw-capacity --home ~/.tally -y",
-			func(from string, _ []string) (proto.Message, error) {
-				return &auctionv1.MsgSell{Provider: from}, nil
-			}},
+			func(from string, _ []string) (proto.Message, error) { return &auctionv1.MsgSell{Provider: from}, nil }},
 	},
 	"market": {
 		{"cancel-order ORDER", "Take back an order that met no offer yet", "tally tx market cancel-order 3f09… --home tally-devnet/consumer -y",
@@ -303,8 +299,7 @@ var sealings = []sealing{
 		func(at sealedAt, args []string) (proto.Message, error) {
 			return at.seal("", args[0], args[1])
 		}},
-	{"seal-bid ORDER PRICE", "Bid for an order in the clearing under way a secret price of a unit at most, in utally; tally batch does it by itself",
-		"tally tx auction seal-bid 3f09… 1200 --home ~/.tally -y\ntally tx auction reveal-bid 3f09… --home ~/.tally -y # once nobody can bid any more",
+	{"seal-bid ORDER PRICE", "Bid for an order in the clearing under way a secret price of a unit at most, in utally; tally batch does it by itself", "tally tx auction seal-bid 3f09… 1200 --home ~/.tally -y\ntally tx auction reveal-bid 3f09… --home ~/.tally -y # once nobody can bid any more",
 		func(at sealedAt, args []string) (proto.Message, error) {
 			return at.seal(args[0], "", args[1])
 		}},

@@ -21,7 +21,7 @@ const maxTried = 64
 const maxSellers = 128
 
 // award makes sales of what a clearing has sold, and ends the clearing once all trades were tried.
-func (k *Keeper) award(ctx context.Context, p *auctionv1.Progress) error {
+func (k selling) award(ctx context.Context, p *auctionv1.Progress) error {
 	c, err := k.clearing.Get(ctx)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ type failure struct {
 }
 
 // sell makes a sale of one trade, or says why not.
-func (k *Keeper) sell(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) *failure {
+func (k selling) sell(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) *failure {
 	var f failure
 	f.why = module.Attempt(ctx, func(ctx context.Context) (err error) {
 		f.missing, err = k.sold(ctx, c, t)
@@ -91,7 +91,7 @@ func (k *Keeper) sell(ctx context.Context, c *auctionv1.Clearing, t *auction.Tra
 }
 
 // failed lets who is at fault make room: sellers whose lots are taken off sale, or else the order.
-func (k *Keeper) failed(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade, f *failure) error {
+func (k selling) failed(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade, f *failure) error {
 	d := &c.Demands[t.Task]
 	err := k.obstacle(ctx, c.Number, orderOf(d), f.why)
 	if len(f.missing) == 0 {
@@ -109,7 +109,7 @@ func (k *Keeper) failed(ctx context.Context, c *auctionv1.Clearing, t *auction.T
 
 // sold takes what a trade sells off its providers' capacity, and makes a sale of it. It returns the fills of those that may get
 // no work now, or cannot put up the bond.
-func (k *Keeper) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) (missing []auction.Fill, err error) {
+func (k selling) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) (missing []auction.Fill, err error) {
 	d, err := k.demands.Get(ctx, c.Demands[t.Task].Number)
 	if err != nil {
 		return nil, err
@@ -136,13 +136,13 @@ func (k *Keeper) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Tra
 		d.Sale.Sellers, left = append(d.Sale.Sellers, *x), left+f.Units
 	}
 	if len(missing) > 0 && !auction.Enough(left, d.Units) {
-		return missing, fmt.Errorf("of %d units that were sold to it %d are left: the others' providers may get no work any more, or have not the stake for the bond of a sale", d.Units, left)
+		return missing, fmt.Errorf("of %d units that were sold to it %d are left: the others' providers may get no work any more, have not the stake for the bond of a sale, or sell it no more", d.Units, left)
 	}
 	return nil, k.hold(ctx, &d)
 }
 
 // takes takes one fill off a provider's capacity; none if the provider could not be there for it.
-func (k *Keeper) takes(ctx context.Context, c *auctionv1.Clearing, f auction.Fill, price uint64) (*auctionv1.Sold, error) {
+func (k selling) takes(ctx context.Context, c *auctionv1.Clearing, f auction.Fill, price uint64) (*auctionv1.Sold, error) {
 	s, tier := &c.Sellers[f.Provider], c.Tiers[f.Kind]
 	account, err := address.Parse(s.Provider)
 	if err != nil {
@@ -159,13 +159,17 @@ func (k *Keeper) takes(ctx context.Context, c *auctionv1.Clearing, f auction.Fil
 	if can, err := k.registry.Affords(ctx, account, x.Bond); err != nil || !can || !k.registry.Free(ctx, peer) {
 		return nil, err
 	}
+	have, err := orNone(k.capacities.Get(ctx, account))
+	if err != nil {
+		return nil, err
+	}
+	i := lotOf(&have, tier)
+	if i < 0 || have.Lots[i].Units < f.Units { // it was absent meanwhile
+		return nil, nil
+	}
 	return x, k.edit(ctx, s.Provider, func(have *auctionv1.Capacity) {
-		i := lotOf(have, tier)
-		if i < 0 {
-			return
-		}
 		x.Ask, x.Ends = have.Lots[i].Ask, have.Ends
-		if have.Lots[i].Units -= min(have.Lots[i].Units, f.Units); have.Lots[i].Units == 0 {
+		if have.Lots[i].Units -= f.Units; have.Lots[i].Units == 0 {
 			have.Lots = slices.Delete(have.Lots, i, i+1)
 		}
 	})

@@ -30,7 +30,7 @@ func (k *Keeper) EndBlock(ctx context.Context, market Market) error {
 	if err := k.endCapacities(ctx); err != nil {
 		return err
 	}
-	if err := k.endSales(ctx, market); err != nil {
+	if err := (selling{k}).endSales(ctx, market); err != nil {
 		return err
 	}
 	err := module.Attempt(ctx, func(ctx context.Context) error { return k.clear(ctx, market) })
@@ -64,7 +64,7 @@ func (k *Keeper) clear(ctx context.Context, market Market) error {
 	case !p.Closed && module.Now(ctx) >= p.ClosesAt:
 		return k.closeClearing(ctx, &p)
 	case p.Closed:
-		return k.award(ctx, &p)
+		return selling{k}.award(ctx, &p)
 	}
 	return nil
 }

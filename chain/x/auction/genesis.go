@@ -80,7 +80,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *auctionv1.GenesisState) err
 	for _, d := range g.Demands {
 		d.Clearing = 0
 		if err = errors.Join(err, k.demands.Set(ctx, d.Number, d)); d.Sale != nil {
-			err = errors.Join(err, k.enterSale(ctx, &d))
+			err = errors.Join(err, selling{k}.enterSale(ctx, &d))
 		}
 	}
 	for i := range g.Seals {
@@ -165,7 +165,7 @@ func (k *Keeper) Invariant(ctx context.Context, market Market) error {
 	if also == nil && len(due) != ends {
 		also = fmt.Errorf("%d capacities end, and %d are indexed", ends, len(due))
 	}
-	return errors.Join(err, also, k.checkDemands(ctx, market), k.checkSales(ctx), k.checkClearing(ctx), sealing{k}.checkSeals(ctx))
+	return errors.Join(err, also, k.checkDemands(ctx, market), selling{k}.checkSales(ctx), k.checkClearing(ctx), sealing{k}.checkSeals(ctx))
 }
 
 func (k *Keeper) checkDemands(ctx context.Context, market Market) error {

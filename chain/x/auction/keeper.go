@@ -142,8 +142,8 @@ func (k *Keeper) Leave(ctx context.Context, number uint64) (absent uint32, err e
 		return 0, err
 	}
 	if d.Sale != nil {
-		sale, came, err := k.part(ctx, &d)
-		if err := errors.Join(err, k.putBack(ctx, sale.Tier, came)); err != nil {
+		sale, came, err := selling{k}.part(ctx, &d)
+		if err := errors.Join(err, selling{k}.putBack(ctx, sale.Tier, came)); err != nil {
 			return 0, err
 		}
 	}

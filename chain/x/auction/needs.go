@@ -58,7 +58,7 @@ type Leases interface {
 // Market has the orders, and begins their leases.
 type Market interface {
 	// Lends returns what a block begins leases by. lend begins that of an open order, with these providers at their
-	// prices, under the offer with the smallest fee, of at most so many bps; able is false if none of the providers can take a
+	// prices, and bonds of them that it reserves, under the offer with the smallest fee, of at most so many bps; able is false if none of the providers can take a
 	// unit. What the order would cost at the rates that it pays, and does not cost, is burnt. room reports whether the block has
 	// time for another.
 	Lends(ctx context.Context) (lend Lender, room func() bool, err error)

@@ -27,8 +27,11 @@ import (
 // is over. Then its lease begins with those who have, if they sold enough of it; the order waits for the next clearing else.
 // Nobody but a seller can say that it is there, and nobody can say for it that it is not: it is the chain that asks.
 
+// selling is what becomes of the trades of a clearing.
+type selling struct{ *Keeper }
+
 // Lender is what the market begins leases by.
-type Lender = func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32, pays job.Rates) (able bool, err error)
+type Lender = func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, bonds []job.Share, feeBps uint32, pays job.Rates) (able bool, err error)
 
 // errAbsent is of orders of whose sellers too few are there.
 var errAbsent = errors.New("the others' providers did not take it on in time, or may get no work any more")
@@ -43,7 +46,7 @@ func bond(p *auctionv1.Params, price, units uint64) (uint64, error) {
 const bps = 10_000
 
 // hold reserves the bonds of a sale, and lets its sellers be asked.
-func (k *Keeper) hold(ctx context.Context, d *auctionv1.Demand) error {
+func (k selling) hold(ctx context.Context, d *auctionv1.Demand) error {
 	e := &auctionv1.EventSold{Clearing: d.Sale.Clearing, Order: orderOf(d), Until: d.Sale.Until}
 	for _, x := range d.Sale.Sellers {
 		account, err := address.Parse(x.Provider)
@@ -59,7 +62,7 @@ func (k *Keeper) hold(ctx context.Context, d *auctionv1.Demand) error {
 }
 
 // enterSale stores an order to which something is sold, with the indexes.
-func (k *Keeper) enterSale(ctx context.Context, d *auctionv1.Demand) error {
+func (k selling) enterSale(ctx context.Context, d *auctionv1.Demand) error {
 	err := errors.Join(k.demands.Set(ctx, d.Number, *d), k.due.Set(ctx, ends(d)))
 	for _, x := range d.Sale.Sellers {
 		account, bad := address.Parse(x.Provider)
@@ -113,7 +116,7 @@ func (s msgServer) TakeOn(ctx context.Context, m *auctionv1.MsgTakeOn) (*auction
 
 // part undoes what a sale binds, of a demand that the caller stores or removes. Who was silent until its time was over
 // loses its bond, and sells nothing any more; all others have theirs back. It returns what they have sold.
-func (k *Keeper) part(ctx context.Context, d *auctionv1.Demand) (sale *auctionv1.Sale, came []auctionv1.Sold, err error) {
+func (k selling) part(ctx context.Context, d *auctionv1.Demand) (sale *auctionv1.Sale, came []auctionv1.Sold, err error) {
 	sale = d.Sale
 	over := module.Now(ctx) >= sale.Until
 	err = k.due.Remove(ctx, ends(d))
@@ -138,7 +141,7 @@ func (k *Keeper) part(ctx context.Context, d *auctionv1.Demand) (sale *auctionv1
 }
 
 // putBack puts units on sale again whose sale came to nothing, unless their provider's capacity has ended.
-func (k *Keeper) putBack(ctx context.Context, tier string, sold []auctionv1.Sold) (err error) {
+func (k selling) putBack(ctx context.Context, tier string, sold []auctionv1.Sold) (err error) {
 	for _, x := range sold {
 		account, bad := address.Parse(x.Provider)
 		if bad != nil {
@@ -163,7 +166,7 @@ func (k *Keeper) putBack(ctx context.Context, tier string, sold []auctionv1.Sold
 }
 
 // endSales ends the sales that all have taken on, and those whose time is over.
-func (k *Keeper) endSales(ctx context.Context, market Market) error {
+func (k selling) endSales(ctx context.Context, market Market) error {
 	due, err := module.First(ctx, k.due, collections.NewPrefixUntilPairRange[int64, uint64](module.Now(ctx)), maxTried)
 	if err != nil || len(due) == 0 {
 		return err
@@ -188,7 +191,7 @@ func (k *Keeper) endSales(ctx context.Context, market Market) error {
 }
 
 // postpone lets a sale that cannot end be tried again a period later: it stops no block, and no other sale.
-func (k *Keeper) postpone(ctx context.Context, number uint64, why error) error {
+func (k selling) postpone(ctx context.Context, number uint64, why error) error {
 	d, err := k.demands.Get(ctx, number)
 	if err != nil {
 		return err
@@ -203,7 +206,7 @@ func (k *Keeper) postpone(ctx context.Context, number uint64, why error) error {
 }
 
 // endSale ends a sale: with a lease, or else with an order that waits for the next clearing.
-func (k *Keeper) endSale(ctx context.Context, lend Lender, number uint64) error {
+func (k selling) endSale(ctx context.Context, lend Lender, number uint64) error {
 	d, err := k.demands.Get(ctx, number)
 	if err != nil {
 		return err
@@ -242,7 +245,7 @@ func (k *Keeper) endSale(ctx context.Context, lend Lender, number uint64) error 
 }
 
 // begin begins the lease of an order with those who have taken it on. It is able to unless none of them can take a unit.
-func (k *Keeper) begin(ctx context.Context, lend Lender, d *auctionv1.Demand, sale *auctionv1.Sale, came []auctionv1.Sold) (able bool, err error) {
+func (k selling) begin(ctx context.Context, lend Lender, d *auctionv1.Demand, sale *auctionv1.Sale, came []auctionv1.Sold) (able bool, err error) {
 	gets, err := demand.Rates(sale.Price, sale.Balance)
 	if err != nil {
 		return true, err
@@ -252,6 +255,7 @@ func (k *Keeper) begin(ctx context.Context, lend Lender, d *auctionv1.Demand, sa
 		return true, err
 	}
 	var sellers []providerv1.Candidate
+	var bonds []job.Share
 	var left uint64
 	for _, x := range came {
 		account, err := address.Parse(x.Provider)
@@ -266,7 +270,8 @@ func (k *Keeper) begin(ctx context.Context, lend Lender, d *auctionv1.Demand, sa
 			continue
 		}
 		peer.UnitPrice, peer.BytePrice = gets.GFLOP, gets.GB
-		sellers, left = append(sellers, peer), left+x.Units
+		peer.Free -= min(peer.Free, x.Bond) // it stands on in the lease
+		sellers, bonds, left = append(sellers, peer), append(bonds, job.Share{Account: x.Provider, Amount: x.Bond}), left+x.Units
 	}
 	if !auction.Enough(left, d.Units) {
 		return true, fmt.Errorf("of %d units that were sold to it %d are left: %w", d.Units, left, errAbsent)
@@ -275,11 +280,11 @@ func (k *Keeper) begin(ctx context.Context, lend Lender, d *auctionv1.Demand, sa
 	if err != nil {
 		return true, err
 	}
-	return lend(ctx, id, sellers, sale.FeeBps, pays)
+	return lend(ctx, id, sellers, bonds, sale.FeeBps, pays)
 }
 
 // takeOff takes the lots of providers off sale that could not serve what they sold.
-func (k *Keeper) takeOff(ctx context.Context, tier string, sold []auctionv1.Sold) (err error) {
+func (k selling) takeOff(ctx context.Context, tier string, sold []auctionv1.Sold) (err error) {
 	for _, x := range sold {
 		account, bad := address.Parse(x.Provider)
 		if bad != nil {
@@ -305,7 +310,7 @@ func (k *Keeper) Reserved(ctx context.Context) (map[string]uint64, error) {
 }
 
 // checkSales: each sale, and each provider's part of it, is in the indexes, and nothing else is.
-func (k *Keeper) checkSales(ctx context.Context) error {
+func (k selling) checkSales(ctx context.Context) error {
 	due, parts := 0, 0
 	err := k.demands.Walk(ctx, nil, func(n uint64, d auctionv1.Demand) (bool, error) {
 		if d.Sale == nil {

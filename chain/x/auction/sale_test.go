@@ -96,6 +96,11 @@ func TestSellersTakeTheOrderOn(t *testing.T) {
 	if l := worktest.Join(t, c, o).State(); len(l.Providers) != 2 || l.Providers[0].Rates.GFLOP != d.Sale.Price {
 		t.Errorf("%+v", l.Providers)
 	}
+	for i, name := range []string{"p0", "p1"} { // until the lease ends
+		if _, reserved := stake(t, c, name); reserved != d.Sale.Sellers[i].Bond {
+			t.Errorf("%s has %d utally reserved, want %d", name, reserved, d.Sale.Sellers[i].Bond)
+		}
+	}
 	c.Deliver(p1, sell("p1", lot(40, 9000)))
 	c.Refuse(auction.ErrSale, p0, takeOn(d, p0.String()))
 }
@@ -215,6 +220,27 @@ func TestSellersThatAreJailedMeanwhile(t *testing.T) {
 	}
 	if l := worktest.Join(t, c, o).State(); l.Phase != job.Active {
 		t.Errorf("%+v", l.Phase)
+	}
+}
+
+// Who is absent sells nothing in a clearing either that was under way then.
+func TestAbsentSellersSellNothingElse(t *testing.T) {
+	c := newChain(t, auctionRules(func(p *auctionv1.Params) { p.PeriodMs, p.WindowMs, p.AnswerMs = 20_000, 20_000, 10_000 }))
+	worktest.Offer(c, "v0")
+	c.Queue(chaintest.Named("p0"), sell("p0", lot(100, 1000)))
+	c.Queue(consumer, worktest.Post(batch(1, 3, tally)))
+	all(t, c.NextBlock(time.Second))
+	c.NextBlock(20 * time.Second)
+	c.NextBlock(time.Second)
+	c.Deliver(consumer, worktest.Post(batch(2, 3, tally)))
+	if x := clearing(t, c).Clearing; x == nil || len(x.Demands) != 1 || len(sold(t, c)) != 1 {
+		t.Fatalf("%+v, %+v", x, sold(t, c))
+	}
+	if b := c.NextBlock(12 * time.Second); len(chaintest.Events[*auctionv1.EventAbsent](t, b)) != 1 || capacity(t, c, "p0") != 0 {
+		t.Fatalf("p0 sells %d", capacity(t, c, "p0"))
+	}
+	if r := clear(t, c); r.Trades != 1 || r.Sales != 0 || len(sold(t, c)) != 0 {
+		t.Errorf("%+v, %+v", r, sold(t, c))
 	}
 }
 
