@@ -138,7 +138,7 @@ func tellAuction(w io.Writer, a *market.Auction, now int64, most int) {
 		if t.High > t.Low {
 			price += fmt.Sprintf("–%d", t.High)
 		}
-		return fmt.Sprintf("%d\t%s\t%d\t%d\t%s\t%d\t%s", c.Number, t.Tier, t.Sold, t.Offered, price, c.Leased, moment(c.ClosedAt))
+		return fmt.Sprintf("%d\t%s\t%d\t%d\t%s\t%d\t%s", c.Number, t.Tier, t.Sold, t.Offered, price, c.Sales, moment(c.ClosedAt))
 	})
 }
 

@@ -72,6 +72,7 @@ var questions = []question{
 	{"auction", "Clearing", "The clearing under way, with all that is bid in it", "tally query auction clearing"},
 	{"auction", "Seals", "The sealed bids of the clearing under way", "tally query auction seals"},
 	{"auction", "Seal", "How far the clearing under way is, and the sealed bid of an account: for its lot, or for --order", "tally query auction seal tally1…"},
+	{"auction", "Sales", "What a provider has sold to orders whose leases have not begun: it has to take them on", "tally query auction sales tally1…"},
 	{"auction", "Cleared", "The last clearings, newest first", "tally query auction cleared --limit 5"},
 	{"market", "Explain", "What each offer asks for an order, and why it does not meet it", "tally query market explain 3f09…"},
 	{"work", "Lease", "One lease, without its units", "tally query work lease 3f09…"},

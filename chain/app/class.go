@@ -13,10 +13,10 @@ import (
 )
 
 // A transaction is a move if clocks or windows wait for what it does: all that drives
-// leases and disputes, and what reveals a sealed bid. All others are general: nobody loses a
+// leases and disputes, what reveals a sealed bid, and what takes on an order. All others are general: nobody loses a
 // bond because they come a block later.
 var (
-	movePackages = []string{"/tally.work.v1.", "/tally.dispute.v1.", "/tally.auction.v1.MsgReveal"}
+	movePackages = []string{"/tally.work.v1.", "/tally.dispute.v1.", "/tally.auction.v1.MsgReveal", "/tally.auction.v1.MsgTakeOn"}
 	// No clock waits for these messages of the same packages.
 	notMoves = []string{"/tally.work.v1.MsgAsk", "/tally.work.v1.MsgUpdateParams", "/tally.dispute.v1.MsgUpdateParams"}
 )

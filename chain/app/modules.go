@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"maps"
 	"slices"
 
 	runtimev1 "cosmossdk.io/api/cosmos/app/runtime/v1alpha1"
@@ -127,11 +129,29 @@ func (a *App) wire() []Module {
 		drilling.NewModule(a.Drilling),
 		orders,
 		auction.NewModule(a.Auction, orders),
-		work.NewModule(a.Work, a.Dispute, a.Beacon),
+		work.NewModule(a.Work, bonds{a.Dispute, a.Auction}, a.Beacon),
 		dispute.NewModule(a.Dispute),
 		policy.NewModule(a.Policy),
 		reserve.NewModule(a.Reserve),
 	}
+}
+
+// bonds are the stakes that modules other than x/work reserve.
+type bonds []work.Bonds
+
+// Reserved implements [work.Bonds].
+func (b bonds) Reserved(ctx context.Context) (map[string]uint64, error) {
+	sum := map[string]uint64{}
+	for _, of := range b {
+		some, err := of.Reserved(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, account := range slices.Sorted(maps.Keys(some)) {
+			sum[account] += some[account]
+		}
+	}
+	return sum, nil
 }
 
 // store mounts a store under a module's name.

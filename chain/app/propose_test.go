@@ -482,7 +482,7 @@ func signed(t *testing.T, c *chaintest.Chain, bend func(client.TxBuilder), by []
 
 // A sealed bid that is not revealed in time loses its deposit: so blocks keep room for reveals, as for other moves.
 func TestRevealsAreMoves(t *testing.T) {
-	if !app.AreMoves([]sdk.Msg{&auctionv1.MsgReveal{}}) || app.AreMoves([]sdk.Msg{&auctionv1.MsgSeal{}}) {
-		t.Error("reveals alone are the moves of auctions")
+	if !app.AreMoves([]sdk.Msg{&auctionv1.MsgReveal{}, &auctionv1.MsgTakeOn{}}) || app.AreMoves([]sdk.Msg{&auctionv1.MsgSeal{}}) {
+		t.Error("reveals, and words of who has sold, are the moves of auctions")
 	}
 }

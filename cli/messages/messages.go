@@ -145,6 +145,15 @@ var All = map[string][]Message{
 				return m, err
 			}},
 		sealAsk, sealBid, revealAsk, revealBid,
+		{"take-on ORDER CLEARING", "Say that the sender is there for an order that it has sold capacity to; who does not in time loses a bond. tally provide does it by itself",
+			"tally query auction sales tally1… && tally tx auction take-on 3f09… 12 --home ~/.tally -y",
+			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+				n, err := strconv.ParseUint(args[1], 10, 64)
+				if err != nil {
+					return nil, fmt.Errorf("clearing %q is no number: tally query auction sales %s shows it", args[1], by.Account)
+				}
+				return &auctionv1.MsgTakeOn{Provider: by.Account, Order: args[0], Clearing: n}, nil
+			}},
 		{"withdraw-capacity", "Sell nothing more at auctions; leases go on", "tally tx auction withdraw-capacity --home ~/.tally -y",
 			func(_ context.Context, by Sender, _ []string) (proto.Message, error) {
 				return &auctionv1.MsgSell{Provider: by.Account}, nil

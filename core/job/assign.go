@@ -228,6 +228,8 @@ func (l *Lease) relieve(i int, why string) ([]Effect, error) {
 	effects = append(append(effects, freed...), Effect{Emit, u.Provider, uint64(i), why})
 	if l.countFault(u.Provider) > l.Params.MaxLate {
 		l.bar(u.Provider)
+		sale := l.Reserve.Held(u.Provider, ForSale)
+		effects = append(effects, l.slash(u.Provider, ForSale, sale, []Share{{Insurance, sale}})...)
 	}
 	return effects, nil
 }

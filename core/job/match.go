@@ -21,6 +21,7 @@ type Match struct {
 	Validators []Party // of those that are independent of the lead the ones with the most stake, in account order
 	Params     Params
 	Deposit    uint64                                 // utally, locked beside the price
+	Sold       []Share                                // utally of stake behind what providers have sold to the order
 	Affords    func(account string, bond uint64) bool // whether it can put up so many utally
 }
 
@@ -85,6 +86,10 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 		return Lease{}, nil, err
 	}
 	effects, err := l.Reserve.hold(m.Lead, ForLead, bond)
+	for _, s := range m.Sold {
+		held, bad := l.Reserve.hold(s.Account, ForSale, s.Amount)
+		effects, err = append(effects, held...), cmp.Or(err, bad)
+	}
 	return l, effects, err
 }
 

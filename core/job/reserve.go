@@ -24,11 +24,12 @@ const (
 	ForVerdict                   // what it says of segments that it was drawn to audit
 	ForData                      // units whose data it was drawn to keep
 	ForFiles                     // the order's files, which it was drawn to keep
+	ForSale                      // that it serves what it has sold to the order
 )
 
 // String returns the reason's name.
 func (r Reason) String() string {
-	return [...]string{"nothing", "work", "lead", "verdict", "data", "files"}[min(r, 6)%6]
+	return [...]string{"nothing", "work", "lead", "verdict", "data", "files", "sale"}[min(r, 7)%7]
 }
 
 // shared reports whether all that an account does for this reason stands on one reserve.
@@ -315,8 +316,8 @@ func (l *Lease) checkReserve() error {
 	for _, e := range l.Reserve {
 		at, found := slices.BinarySearchFunc(want, e, compareExposures)
 		if !found {
-			if e.Guilty || e == (Exposure{Account: e.Account, Reason: e.Reason}) {
-				continue // it had something once
+			if e.Guilty || e.Reason == ForSale && l.Phase < Settled || e == (Exposure{Account: e.Account, Reason: e.Reason}) {
+				continue // it had something once, or has sold something
 			}
 			return fmt.Errorf("%d utally of %s are reserved for %v, and nothing stands on them", e.Amount, e.Account, e.Reason)
 		}
@@ -455,6 +456,6 @@ func (x *Exposures) code(w *canon.Codec, name func(*canon.Codec, *string)) {
 }
 
 const (
-	maxExposures = MaxParties + 4*(MaxParties+1) // providers have one, validators up to four
-	maxClaims    = MaxUnits * (maxAttempt + 1)   // each attempt of each unit
+	maxExposures = 2*MaxParties + 4*(MaxParties+1) // providers have up to two, validators up to four
+	maxClaims    = MaxUnits * (maxAttempt + 1)     // each attempt of each unit
 )

@@ -45,7 +45,7 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 	l.watchLead(now)
 	abandoned := l.DueSince != 0 && now >= l.abandonedAt()
 	if l.Phase == Active && abandoned {
-		l.stop(now, "no validator led the work on in time")
+		l.stop(now, abandonment(l))
 	}
 	if why := l.stuck(); l.Phase == Active && why != "" {
 		l.stop(now, why)
@@ -61,6 +61,14 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 		return append(effects, more...), err
 	}
 	return effects, nil
+}
+
+// abandonment says why nobody works on the lease, as far as the chain sees it.
+func abandonment(l *Lease) string {
+	if len(l.Queue) == 0 && !l.AwaitsMerge() {
+		return "its providers took no unit in time, and none of them said that it was ready"
+	}
+	return "no validator led the work on in time"
 }
 
 // settles reports whether a lease that a tick before this has closed is over.

@@ -57,7 +57,7 @@ var costly = map[string]bool{
 }
 
 // shortLists are methods that list only a few members: of the one denomination, or of
-// validators. Wallets call them all the time.
+// validators. Wallets and providers call them all the time.
 var shortLists = map[string]bool{
 	"/cosmos.bank.v1beta1.Query/AllBalances":                          true,
 	"/cosmos.bank.v1beta1.Query/SpendableBalances":                    true,
@@ -65,6 +65,7 @@ var shortLists = map[string]bool{
 	"/cosmos.bank.v1beta1.Query/SendEnabled":                          true,
 	"/cosmos.base.tendermint.v1beta1.Service/GetValidatorSetByHeight": true,
 	"/cosmos.base.tendermint.v1beta1.Service/GetLatestValidatorSet":   true,
+	"/tally.auction.v1.Query/Sales":                                   true, // of one provider
 }
 
 func costlyMethod(method string) bool {

@@ -178,10 +178,12 @@ func TestProgressInWords(t *testing.T) {
 	lease.Round, lease.Audits, lease.Disputes = 1, job.AuditCount{Drawn: 3, Passed: 1, Failed: 1}, make([]job.Dispute, 1)
 	lease.Files.Said = job.Had
 	for want, p := range map[string]Progress{
-		"active: 0 of 2 rounds merged; its custodians fetch the order's files":                           {Lease: &job.Lease{Phase: job.Active, Merges: make([]job.Merge, 2)}},
-		"in the book: waits for an offer that meets it":                                                  {Status: marketv1.STATUS_OPEN},
-		"active: 1 of 2 rounds merged; units 1 open 1 assigned; audits 1 passed, 1 failed; 1 in dispute": {Lease: lease},
-		"settled: 0 of 2 rounds merged; stopped early: no data":                                          {Lease: &job.Lease{Phase: job.Settled, Merges: make([]job.Merge, 2), Reason: "no data"}},
+		"active: 0 of 2 rounds merged; its custodians fetch the order's files":                                                      {Lease: &job.Lease{Phase: job.Active, Merges: make([]job.Merge, 2)}},
+		"in the book: waits for an offer that meets it":                                                                             {Status: marketv1.STATUS_OPEN},
+		"expired and refunded: no offer met it in time":                                                                             {Status: marketv1.STATUS_EXPIRED},
+		"expired and refunded: who had sold it capacity did not come (2 times), and nobody else sold enough before the order ended": {Status: marketv1.STATUS_EXPIRED, Absent: 2},
+		"active: 1 of 2 rounds merged; units 1 open 1 assigned; audits 1 passed, 1 failed; 1 in dispute":                            {Lease: lease},
+		"settled: 0 of 2 rounds merged; stopped early: no data":                                                                     {Lease: &job.Lease{Phase: job.Settled, Merges: make([]job.Merge, 2), Reason: "no data"}},
 	} {
 		if got := p.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -58,7 +58,7 @@ func FindEarlier(ctx context.Context, env *role.Env, o *job.Order) (e *EarlierOr
 	}
 	for _, i := range candidates {
 		_, terms := compareOrders(&all[i], o)
-		x := &EarlierOrder{Order: all[i], Progress: Progress{Status: booked[i].Posting.Status}, OwnPeer: bytes.Equal(all[i].Contact.Key, o.Contact.Key)}
+		x := &EarlierOrder{Order: all[i], Progress: Progress{Status: booked[i].Posting.Status, Absent: booked[i].Posting.Absent}, OwnPeer: bytes.Equal(all[i].Contact.Key, o.Contact.Key)}
 		if s := x.Progress.Status; s != marketv1.STATUS_EXPIRED && s != marketv1.STATUS_CANCELLED {
 			if x.Progress, err = Look(ctx, env, x.Order.ID()); err != nil {
 				return nil, 0, err

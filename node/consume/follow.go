@@ -16,6 +16,7 @@ import (
 // Progress is how far an order has come.
 type Progress struct {
 	Status     marketv1.Status // in the book
+	Absent     uint32          // sales of capacity to it for which sellers did not come
 	Consumer   string
 	Kind       string     // of work
 	Lease      *job.Lease // once matched
@@ -33,6 +34,9 @@ func (p *Progress) Ended() bool {
 // String says in one line how far the order has come.
 func (p *Progress) String() string {
 	l := p.Lease
+	if l == nil && p.Status == marketv1.STATUS_EXPIRED && p.Absent > 0 {
+		return fmt.Sprintf("expired and refunded: who had sold it capacity did not come (%d times), and nobody else sold enough before the order ended", p.Absent)
+	}
 	if l == nil {
 		return map[marketv1.Status]string{
 			marketv1.STATUS_OPEN:      "in the book: waits for an offer that meets it",
@@ -111,7 +115,7 @@ func Look(ctx context.Context, env *role.Env, order canon.Hash) (Progress, error
 	if err != nil {
 		return Progress{}, fmt.Errorf("order %s: %w", order.Short(), err)
 	}
-	p := Progress{Status: r.Order.Posting.Status, Consumer: r.Order.Order.Consumer, Kind: r.Order.Order.Problem.Kind}
+	p := Progress{Status: r.Order.Posting.Status, Absent: r.Order.Posting.Absent, Consumer: r.Order.Order.Consumer, Kind: r.Order.Order.Problem.Kind}
 	l, err := env.Leases.Get(ctx, order)
 	switch {
 	case err == nil:
@@ -124,7 +128,7 @@ func Look(ctx context.Context, env *role.Env, order canon.Hash) (Progress, error
 }
 
 // ErrUnmet is returned for an order that ended without a lease.
-var ErrUnmet = errors.New("no offer met the order")
+var ErrUnmet = errors.New("the order ended without a lease")
 
 // Follow looks after an order on every block until done is satisfied or it has ended. Serve hands
 // over its files.
@@ -145,7 +149,7 @@ func Follow(ctx context.Context, env *role.Env, order canon.Hash, done func(Prog
 				stop()
 			}
 		case p.Ended():
-			failed = fmt.Errorf("%w: it was %s and refunded", ErrUnmet, StatusName(p.Status))
+			failed = fmt.Errorf("%w: %v", ErrUnmet, &p)
 			stop()
 		}
 		return nil

@@ -55,7 +55,8 @@ type provider struct {
 	idle    map[canon.Hash]int64             // protocol time since when an order has given us nothing, ms
 	lots    []auctionv1.Lot                  // on sale at auctions
 	refused atomic.Int32                     // how often in a row the chain did not take its lots
-	unsold  atomic.Bool                      // it has none of its own to put on sale
+	selling atomic.Bool                      // something of ours is on sale
+	bound   atomic.Bool                      // we have sold some to orders whose leases have not begun
 	sealed  atomic.Pointer[auctionv1.Params] // the rules, if by them bids are sealed
 	bids    seals.Bidder                     // of those
 	sellAt  int64                            // protocol time of the next look at them, ms
@@ -65,6 +66,7 @@ type provider struct {
 // Run provides until ctx is done.
 func Run(ctx context.Context, env *role.Env, player *disputer.Player, o Options) error {
 	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), loads: env.NewTasks(16), sends: env.NewTasks(4), player: player, idle: map[canon.Hash]int64{}, lots: o.Lots}
+	p.selling.Store(true) // before this start something may have been sold
 	p.bids = seals.Bidder{Dir: env.Seals, Chain: env.Chain.ChainID, Account: env.Account.Address, Query: auctionv1.NewQueryClient(env.Chain.Conn), Send: env.Send}
 	defer p.units.Wait()
 	defer p.loads.Wait()

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	"github.com/cosmos/cosmos-sdk/types/query"
+
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -15,25 +18,34 @@ import (
 )
 
 // sellPause is the protocol time, in ms, between two looks at what is on sale. A refusal costs a fee, so each doubles
-// it, up to some hours.
+// it, up to some hours. What is put on sale by hand may be sold seconds later, and is to be taken on then.
 const (
 	sellPause    = 10_000
+	handPause    = 1_000
 	maxDoublings = 10
+	maxSales     = 1024 // that we look at
 )
 
-// sell keeps on sale at auctions what the settings say, and leaves alone what was put on sale by hand if they say nothing. Capacity that was sold is on sale again once no lease of an auction is
-// under way: so a machine never owes more than once what it offers.
+// sell keeps on sale at auctions what the settings say, and leaves alone what was put on sale by hand if they say nothing. Capacity
+// that was sold is on sale again once no lease of an auction is under way: so a machine never owes more than once what it offers.
 func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease) {
 	busy := slices.ContainsFunc(live, func(l leases.Lease) bool {
 		return l.Order.Conditions.Auction && l.Phase == job.Active && slices.ContainsFunc(l.Providers, func(x job.Party) bool { return x.Account == p.env.Account.Address })
 	})
+	if p.selling.Load() || p.bound.Load() {
+		p.sends.Start(ctx, "take on orders", func(ctx context.Context) error { return p.takeOn(ctx, b.Time) })
+	}
+	busy = busy || p.bound.Load()
 	if p.sealed.Load() != nil {
 		p.sends.Start(ctx, "bid at auctions", func(ctx context.Context) error { return p.bid(ctx, b.Time, busy) })
 	}
-	if p.unsold.Load() || busy || b.Time < p.sellAt {
+	byHand := len(p.lots) == 0
+	if b.Time < p.sellAt || busy && !byHand {
 		return
 	}
-	p.sellAt = b.Time + sellPause<<min(p.refused.Load(), maxDoublings)
+	if p.sellAt = b.Time + sellPause<<min(p.refused.Load(), maxDoublings); byHand {
+		p.sellAt = b.Time + handPause
+	}
 	p.sends.Start(ctx, "sell capacity", p.restock)
 }
 
@@ -49,12 +61,12 @@ func (p *provider) restock(ctx context.Context) error {
 		return fmt.Errorf("ask what is on sale: %w", err)
 	}
 	if len(lots) == 0 { // what its account has put on sale by hand stays so
-		p.unsold.Store(true)
-		if len(r.Capacity.Lots) > 0 {
+		if on := len(r.Capacity.Lots) > 0; p.selling.Swap(on) != on && on {
 			p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "on sale at auctions, as its account has said: " + lotsText(r.Capacity.Lots) + "; tally tx auction withdraw-capacity takes it off"})
 		}
 		return nil
 	}
+	p.selling.Store(true)
 	if r.Stands || slices.Equal(r.Capacity.Lots, lots) && r.Capacity.Ends == 0 {
 		return nil
 	}
@@ -78,6 +90,40 @@ func lotsText(lots []auctionv1.Lot) string {
 		texts = append(texts, wire.LotText(l))
 	}
 	return strings.Join(texts, ", ")
+}
+
+// maxTaken is how many orders a transaction takes on.
+const maxTaken = 16
+
+// takeOn says on chain that we are there for the orders that clearings have sold our capacity to. Who does not say so in time
+// loses a bond.
+func (p *provider) takeOn(ctx context.Context, now int64) error {
+	me, q := p.env.Account.Address, auctionv1.NewQueryClient(p.env.Chain.Conn)
+	all, err := client.Pages("orders that we sold to", maxSales, func(page *query.PageRequest) ([]auctionv1.SoldTo, *query.PageResponse, error) {
+		r, err := q.Sales(ctx, &auctionv1.QuerySalesRequest{Provider: me, Pagination: page})
+		if err != nil {
+			return nil, nil, err
+		}
+		return r.Sales, r.Pagination, nil
+	})
+	if err != nil {
+		return err
+	}
+	p.bound.Store(len(all) > 0)
+	var msgs []sdk.Msg
+	for _, s := range all {
+		if !s.Part.Taken && s.Until > now && len(msgs) < maxTaken {
+			msgs = append(msgs, &auctionv1.MsgTakeOn{Provider: me, Clearing: s.Clearing, Order: s.Order})
+		}
+	}
+	if len(msgs) == 0 {
+		return nil
+	}
+	if err := p.env.Send(ctx, msgs...); err != nil {
+		return fmt.Errorf("take on orders that we sold capacity to: %w", err)
+	}
+	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("capacity to %d orders, and takes them on", len(msgs))})
+	return nil
 }
 
 // forSale returns the lots of the settings as they are put on sale: where bids are sealed, their prices are told to nobody.

@@ -247,7 +247,7 @@ func TestSealedSellersWithoutStake(t *testing.T) {
 		all(t, c.NextBlock(time.Second))
 		c.NextBlock(time.Second)
 		q, err := auctionv1.NewQueryClient(c).Cleared(t.Context(), &auctionv1.QueryClearedRequest{})
-		if err != nil || q.Cleared[0].Number != n || q.Cleared[0].Leased != 2 || after != (q.Cleared[0].Sellers == 3) || q.Cleared[0].Burnt != tally {
+		if err != nil || q.Cleared[0].Number != n || q.Cleared[0].Sales != 2 || after != (q.Cleared[0].Sellers == 3) || q.Cleared[0].Burnt != tally {
 			t.Errorf("after: %v, %+v, %v", after, q, err)
 		}
 	}

@@ -2,6 +2,7 @@ package auction_test
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strings"
@@ -100,18 +101,66 @@ func clearing(t testing.TB, c *chaintest.Chain) *auctionv1.QueryClearingResponse
 	return r
 }
 
-// finish goes on until the clearing under way is over, and returns what came of it.
-func finish(t testing.TB, c *chaintest.Chain) auctionv1.Cleared {
+// result is what came of a clearing, once all who sold have taken the orders on.
+type result struct {
+	auctionv1.Cleared
+	Leased int
+}
+
+// sold returns the orders to which something is sold.
+func sold(t testing.TB, c *chaintest.Chain) (out []auctionv1.Demand) {
 	t.Helper()
-	c.NextBlock(time.Minute)
+	r, err := auctionv1.NewQueryClient(c).Demands(context.Background(), &auctionv1.QueryDemandsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(r.Demands, func(d auctionv1.Demand) bool { return d.Sale == nil })
+}
+
+// takeOn is the word of somebody who has sold something to an order.
+func takeOn(d auctionv1.Demand, provider string) *auctionv1.MsgTakeOn {
+	return &auctionv1.MsgTakeOn{Provider: provider, Clearing: d.Sale.Clearing, Order: hex.EncodeToString(d.Order)}
+}
+
+// come lets all who have sold take the orders on, and returns how many leases have begun.
+func come(t testing.TB, c *chaintest.Chain) (leased int, blocks []chaintest.Block) {
+	t.Helper()
+	sales := sold(t, c)
+	for _, d := range sales {
+		for _, x := range d.Sale.Sellers {
+			c.Queue(worktest.Named(t, x.Provider), takeOn(d, x.Provider))
+		}
+	}
+	if len(sales) == 0 {
+		return 0, nil
+	}
+	b := all(t, c.NextBlock(time.Second))
+	for _, x := range chaintest.Events[*auctionv1.EventObstacle](t, b) {
+		t.Logf("%.8s: %s", x.Order, x.Reason)
+	}
+	return len(chaintest.Events[*marketv1.EventMatched](t, b)), []chaintest.Block{b}
+}
+
+// finish goes on until the clearing under way is over, and returns what came of it.
+func finish(t testing.TB, c *chaintest.Chain) result {
+	t.Helper()
+	r := clear(t, c)
+	leased, _ := come(t, c)
+	return result{r, leased}
+}
+
+// clear goes on until the clearing under way is over.
+func clear(t testing.TB, c *chaintest.Chain) auctionv1.Cleared {
+	t.Helper()
+	b := c.NextBlock(time.Minute)
 	for range 20 {
-		b := c.NextBlock(time.Second)
 		for _, x := range chaintest.Events[*auctionv1.EventObstacle](t, b) {
 			t.Logf("%.8s: %s", x.Order, x.Reason)
 		}
 		if e := chaintest.Events[*auctionv1.EventCleared](t, b); len(e) > 0 {
 			return e[0].Cleared
 		}
+		b = c.NextBlock(time.Second)
 	}
 	t.Fatal("the clearing does not end")
 	return auctionv1.Cleared{}
@@ -185,6 +234,9 @@ func TestClearingBeginsLeases(t *testing.T) {
 	r, err := auctionv1.NewQueryClient(c).Demands(context.Background(), &auctionv1.QueryDemandsRequest{})
 	if id := poor.ID(); err != nil || len(r.Demands) != 1 || string(r.Demands[0].Order) != string(id[:]) || r.Demands[0].Age != 1 {
 		t.Errorf("%+v, %v", r, err)
+	}
+	for clearing(t, c).Clearing != nil {
+		c.NextBlock(time.Second)
 	}
 	c.Deliver(consumer, &marketv1.MsgCancelOrder{Consumer: consumer.String(), Order: poor.ID().String()})
 	if p := posting(t, c, poor); p.Status != marketv1.STATUS_CANCELLED || p.Escrow != 0 {
@@ -260,7 +312,7 @@ func TestPostClearing(t *testing.T) {
 	c.Refuse(auction.ErrCertificate, consumer, good) // no better than itself
 	late := certificate(t, c, core.Standard)
 	r := finish(t, c)
-	if r.Welfare < good.Certificate.Welfare || r.Trades != r.Leased {
+	if r.Welfare < good.Certificate.Welfare || int(r.Trades) != r.Leased {
 		t.Errorf("%+v, though %d was posted", r, good.Certificate.Welfare)
 	}
 	c.Refuse(auction.ErrClearing, consumer, late)
@@ -335,7 +387,7 @@ func TestBidsStandDuringAClearing(t *testing.T) {
 	c.Refuse(auction.ErrClearing, p0, sell("p0", lot(100, 9999)))
 	c.Refuse(auction.ErrClearing, consumer, cancel)
 	c.Deliver(chaintest.Named("p1"), sell("p1", lot(1, 1))) // it is not in it
-	finish(t, c)
+	clear(t, c)
 	c.Deliver(chaintest.Named("p1"), sell("p1"))
 	if capacity(t, c, "p1") != 0 {
 		t.Error("what was withdrawn is for sale")
@@ -444,7 +496,8 @@ func TestAuctionsSurviveAnExport(t *testing.T) {
 	}
 	// What no genesis of this module alone can tell: a demand of an order that is not there.
 	err = c.Do(func(ctx sdk.Context) error {
-		return errors.Join(c.Auction.Leave(ctx, out.Demands[0].Number), c.CheckInvariants(ctx))
+		_, err := c.Auction.Leave(ctx, out.Demands[0].Number)
+		return errors.Join(err, c.CheckInvariants(ctx))
 	})
 	if err == nil || !strings.Contains(err.Error(), "3 orders wait for auctions, and 2 have a demand") {
 		t.Errorf("an order waits for auctions without a demand: %v", err)
@@ -462,6 +515,10 @@ func TestAuctionRulesThatMayNotBeSet(t *testing.T) {
 		"ageing":   func(p *auctionv1.Params) { p.AgeStep, p.AgeMost = 1<<31, 1<<31 },
 		"fee":      func(p *auctionv1.Params) { p.FeeBps = 10_001 },
 		"balance":  func(p *auctionv1.Params) { p.Balance = 1 << 20 },
+		"answer":   func(p *auctionv1.Params) { p.AnswerMs = 1 << 40 },
+		"no time":  func(p *auctionv1.Params) { p.AnswerMs = 0 },
+		"no bond":  func(p *auctionv1.Params) { p.AbsentBps = 0 },
+		"bond":     func(p *auctionv1.Params) { p.AbsentBps = 10_001 },
 		"doubt":    func(p *auctionv1.Params) { p.DoubtBps = 1 << 20 },
 	} {
 		p := auction.DefaultParams()

@@ -1,6 +1,7 @@
 package auction
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -61,6 +62,9 @@ func (s msgServer) Sell(ctx context.Context, m *auctionv1.MsgSell) (*auctionv1.M
 	}
 	if err := s.mayChange(ctx, "your capacity", before.Clearing); err != nil {
 		return nil, err
+	}
+	if some, err := module.First(ctx, s.sales, collections.NewPrefixedPairRange[sdk.AccAddress, uint64](account), 1); err != nil || len(some) > 0 {
+		return nil, cmp.Or(err, errorsmod.Wrap(ErrCapacity, "what you have sold to an order stands until its lease begins: tally query auction sales shows when that is"))
 	}
 	if len(before.Lots) == 0 && len(m.Lots) == 0 {
 		return nil, errorsmod.Wrapf(ErrCapacity, "%s sells nothing that it could withdraw", m.Provider)
@@ -189,7 +193,7 @@ func (k *Keeper) Enter(ctx context.Context, number uint64, o *job.Order) error {
 	if err := suits(&params, d.Units); err != nil {
 		return err
 	}
-	if least := 2 * (params.PeriodMs + lasts(&params)); o.Conditions.Expires < least {
+	if least := 2 * (lasts(&params) + spare(&params)); o.Conditions.Expires < least {
 		return errorsmod.Wrapf(ErrDemand, "the order waits for %d ms: let it wait for %d at least, so that it is there when a clearing ends", o.Conditions.Expires, least)
 	}
 	id := o.ID()

@@ -25,9 +25,12 @@ const (
 	gasPlace   = 60 // for each place that a certificate names, and for each step of pricing
 )
 
-// EndBlock takes off sale what has ended, and goes on with clearings.
+// EndBlock takes off sale what has ended, begins leases of what was sold, and goes on with clearings.
 func (k *Keeper) EndBlock(ctx context.Context, market Market) error {
 	if err := k.endCapacities(ctx); err != nil {
+		return err
+	}
+	if err := (selling{k}).endSales(ctx, market); err != nil {
 		return err
 	}
 	err := module.Attempt(ctx, func(ctx context.Context) error { return k.clear(ctx, market) })
@@ -48,7 +51,7 @@ func (k *Keeper) rest(ctx context.Context) error {
 	return k.after.Set(ctx, module.Now(ctx)+params.PeriodMs)
 }
 
-// clear opens a clearing if one is due, closes one whose time is over, or begins leases of one that is closed.
+// clear opens a clearing if one is due, closes one whose time is over, or makes sales of one that is closed.
 func (k *Keeper) clear(ctx context.Context, market Market) error {
 	p, under, err := k.underWay(ctx)
 	switch {
@@ -61,7 +64,7 @@ func (k *Keeper) clear(ctx context.Context, market Market) error {
 	case !p.Closed && module.Now(ctx) >= p.ClosesAt:
 		return k.closeClearing(ctx, &p)
 	case p.Closed:
-		return k.award(ctx, &p, market)
+		return selling{k}.award(ctx, &p)
 	}
 	return nil
 }
@@ -162,7 +165,7 @@ func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referee
 				next = n
 				return true, nil
 			}
-			if (d.Tier == "" || slices.Contains(c.Tiers, d.Tier)) && d.After <= c.OpenedAt && d.ExpiresAt > c.ClosesAt+c.Params.PeriodMs && int(d.Referees) <= referees {
+			if d.Sale == nil && (d.Tier == "" || slices.Contains(c.Tiers, d.Tier)) && d.After <= c.OpenedAt && d.ExpiresAt > c.ClosesAt+spare(&c.Params) && int(d.Referees) <= referees {
 				c.Demands = append(c.Demands, d)
 			}
 			return false, nil
@@ -346,7 +349,7 @@ func (k *Keeper) endClearing(ctx context.Context, p *auctionv1.Progress, c *auct
 		if err != nil {
 			return err
 		}
-		if x.Number == 0 || x.After > c.ClosesAt { // it has left the book, or has won and sits out
+		if x.Number == 0 || x.After > c.ClosesAt { // it has left the book, or has won
 			continue
 		}
 		x.Age = min(x.Age+1, maxAge)
@@ -374,7 +377,7 @@ const maxAge = 1 << 20
 func clearedOf(p *auctionv1.Progress, c *auctionv1.Clearing, out *auction.Outcome) auctionv1.Cleared {
 	r := auctionv1.Cleared{
 		Number: c.Number, OpenedAt: c.OpenedAt, Demands: uint32(len(c.Demands)), Sellers: uint32(len(c.Sellers)),
-		Trades: uint32(len(out.Trades)), Leased: p.Leased, Welfare: out.Welfare, Poster: p.Poster,
+		Trades: uint32(len(out.Trades)), Sales: p.Sales, Welfare: out.Welfare, Poster: p.Poster,
 	}
 	for _, t := range c.Tiers {
 		r.Tiers = append(r.Tiers, auctionv1.ClearedTier{Tier: t})

@@ -9,4 +9,5 @@ var (
 	ErrClearing    = errorsmod.Register(Name, 4, "the clearing under way")
 	ErrCertificate = errorsmod.Register(Name, 5, "the certificate is not taken")
 	ErrSeal        = errorsmod.Register(Name, 6, "unusable sealed bid")
+	ErrSale        = errorsmod.Register(Name, 7, "nothing to take on")
 )

@@ -33,8 +33,11 @@ func ValidateGenesis(g *auctionv1.GenesisState) error {
 		if d.Number == 0 || len(d.Order) != len(canon.Hash{}) || i > 0 && d.Number <= g.Demands[i-1].Number {
 			return fmt.Errorf("auction genesis: demand of order %d: want each once, by number", d.Number)
 		}
-		if d.Units < 1 || d.Units > auction.MaxUnits || d.Budget > auction.MaxBudget || d.Fee > d.Budget || max(d.Age, d.Failed) > maxAge || d.After < 0 {
+		if d.Units < 1 || d.Units > auction.MaxUnits || d.Budget > auction.MaxBudget || d.Fee > d.Budget || max(d.Age, d.Failed, d.Absent) > maxAge || d.After < 0 {
 			return fmt.Errorf("auction genesis: demand of order %d: %d units for %d utally with a fee of %d, lost %d times", d.Number, d.Units, d.Budget, d.Fee, d.Age)
+		}
+		if err := checkSale(d.Sale); err != nil {
+			return fmt.Errorf("auction genesis: demand of order %d: %w", d.Number, err)
 		}
 	}
 	for i, c := range g.Capacities {
@@ -76,7 +79,9 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *auctionv1.GenesisState) err
 	}
 	for _, d := range g.Demands {
 		d.Clearing = 0
-		err = errors.Join(err, k.demands.Set(ctx, d.Number, d))
+		if err = errors.Join(err, k.demands.Set(ctx, d.Number, d)); d.Sale != nil {
+			err = errors.Join(err, selling{k}.enterSale(ctx, &d))
+		}
 	}
 	for i := range g.Seals {
 		err = errors.Join(err, sealing{k}.refund(ctx, &g.Seals[i]))
@@ -125,7 +130,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*auctionv1.GenesisState, er
 }
 
 // Invariant: every open order that asks for auctions has one demand and nothing else has; indexes name each lot and each end
-// once; a clearing under way has both its parts, and the deposits of its sealed bids are held.
+// once; so they do each sale; a clearing under way has both its parts, and the deposits of its sealed bids are held.
 func (k *Keeper) Invariant(ctx context.Context, market Market) error {
 	lots, ends := 0, 0
 	err := k.capacities.Walk(ctx, nil, func(account sdk.AccAddress, c auctionv1.Capacity) (bool, error) {
@@ -160,7 +165,7 @@ func (k *Keeper) Invariant(ctx context.Context, market Market) error {
 	if also == nil && len(due) != ends {
 		also = fmt.Errorf("%d capacities end, and %d are indexed", ends, len(due))
 	}
-	return errors.Join(err, also, k.checkDemands(ctx, market), k.checkClearing(ctx), sealing{k}.checkSeals(ctx))
+	return errors.Join(err, also, k.checkDemands(ctx, market), selling{k}.checkSales(ctx), k.checkClearing(ctx), sealing{k}.checkSeals(ctx))
 }
 
 func (k *Keeper) checkDemands(ctx context.Context, market Market) error {

@@ -2,8 +2,9 @@
 //
 // Providers put lots of a tier on sale, each with the least price of a unit. Orders that ask for auctions demand units of a
 // tier, all or none. When it is time a clearing opens with what is bid then, and nothing of that changes until it is over. Until
-// it closes anybody may post certificates (core/auction), which are checked at once. Then leases begin, as many in a
-// block as it has room for, and who has lost is one clearing older.
+// it closes anybody may post certificates (core/auction), which are checked at once. Then what wins is sold, and who has lost
+// is one clearing older. Who has sold binds a bond, and has some time to say that it takes the order on. With the last word the
+// lease begins. Who is silent loses the bond, and the order waits for the next clearing.
 //
 // What wins follows from the bids and one measure. So the measure alone is kept, and each block makes the outcome anew.
 //
@@ -11,7 +12,7 @@
 // Then all reveal. The chance in the rule follows from the beacon's value of a later block.
 //
 // Invariants: every open order that asks for auctions has one demand, and no other has; what is sold is taken off; a
-// clearing is stored as long as it is under way. The module's account holds the deposits of sealed bids that are not
+// clearing is stored as long as it is under way; each sale has reserved its bonds of the stakes of its sellers. The module's account holds the deposits of sealed bids that are not
 // revealed, and nothing else: prices are in the escrow of x/market.
 //
 // Call [NewKeeper] and [NewModule].
@@ -64,6 +65,9 @@ type Keeper struct {
 	after    collections.Item[int64]  // protocol time before which none begins
 	cursor   collections.Item[uint64] // number of the order from which the next one takes demands
 	seals    collections.Map[sealed, auctionv1.Seal]
+
+	due   collections.KeySet[collections.Pair[int64, uint64]]          // of sales, when they end
+	sales collections.KeySet[collections.Pair[sdk.AccAddress, uint64]] // by who has sold, to the order of which number
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -86,6 +90,9 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, n Needs) *Keeper
 		cursor:   collections.NewItem(sb, collections.NewPrefix(11), "clearing_cursor", collections.Uint64Value),
 		seals: collections.NewMap(sb, collections.NewPrefix(12), "seals", collections.PairKeyCodec(collections.BytesKey, sdk.AccAddressKey),
 			codec.CollValue[auctionv1.Seal](cdc)),
+
+		due:   collections.NewKeySet(sb, collections.NewPrefix(13), "sales_end", collections.PairKeyCodec(collections.Int64Key, collections.Uint64Key)),
+		sales: collections.NewKeySet(sb, collections.NewPrefix(14), "sales", collections.PairKeyCodec(sdk.AccAddressKey, collections.Uint64Key)),
 	}
 	module.Seal(sb)
 	return k
@@ -121,10 +128,24 @@ func (k *Keeper) MayLeave(ctx context.Context, number uint64) error {
 	if err != nil {
 		return err
 	}
+	if d.Sale != nil {
+		return errorsmod.Wrapf(ErrClearing, "clearing %d has sold capacity to the order: its lease begins once its sellers have taken it on; if they have not, try again after protocol time %d ms", d.Sale.Clearing, d.Sale.Until)
+	}
 	return k.mayChange(ctx, "the order", d.Clearing)
 }
 
-// Leave lets go of what an order asked that is open no more.
-func (k *Keeper) Leave(ctx context.Context, number uint64) error {
-	return k.demands.Remove(ctx, number)
+// Leave lets go of what an order asked that is open no more, and returns how many sales to it have come to nothing because
+// somebody who had sold was absent.
+func (k *Keeper) Leave(ctx context.Context, number uint64) (absent uint32, err error) {
+	d, err := orNone(k.demands.Get(ctx, number))
+	if err != nil {
+		return 0, err
+	}
+	if d.Sale != nil {
+		sale, came, err := selling{k}.part(ctx, &d)
+		if err := errors.Join(err, selling{k}.putBack(ctx, sale.Tier, came)); err != nil {
+			return 0, err
+		}
+	}
+	return d.Absent, k.demands.Remove(ctx, number)
 }

@@ -43,6 +43,11 @@ type Registry interface {
 	// Seller returns a provider as a candidate, one that nobody wants if it is none, and its record of valid units.
 	Seller(ctx context.Context, provider sdk.AccAddress) (c providerv1.Candidate, record uint64, err error)
 	Free(ctx context.Context, c providerv1.Candidate) bool
+	// Affords reports whether what an account can put up suffices for a bond.
+	Affords(ctx context.Context, account sdk.AccAddress, bond uint64) (bool, error)
+	Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error
+	Release(ctx context.Context, account sdk.AccAddress, amount uint64) error
+	Slash(ctx context.Context, account sdk.AccAddress, reserved, free uint64, payouts []providerv1.Payout) error
 }
 
 // Leases knows the rules for leases.
@@ -53,7 +58,7 @@ type Leases interface {
 // Market has the orders, and begins their leases.
 type Market interface {
 	// Lends returns what a block begins leases by. lend begins that of an open order, with these providers at their
-	// prices, under the offer with the smallest fee, of at most so many bps; able is false if none of the providers can take a
+	// prices, and bonds of them that it reserves, under the offer with the smallest fee, of at most so many bps; able is false if none of the providers can take a
 	// unit. What the order would cost at the rates that it pays, and does not cost, is burnt. room reports whether the block has
 	// time for another.
 	Lends(ctx context.Context) (lend Lender, room func() bool, err error)

@@ -16,6 +16,7 @@ const (
 	DefaultPeriod = 30 * time.Second
 	DefaultWindow = 10 * time.Second
 	DefaultReveal = 10 * time.Second
+	DefaultAnswer = 20 * time.Second
 )
 
 // DefaultParams clear every half minute, and take certificates for ten seconds of it.
@@ -24,6 +25,7 @@ func DefaultParams() auctionv1.Params {
 		PeriodMs: DefaultPeriod.Milliseconds(), WindowMs: DefaultWindow.Milliseconds(), Rule: auction.Midpoint.String(), AgeStep: 1_000, AgeMost: 10,
 		MaxDemands: 512, MaxLots: 512, FeeBps: 1_000, Balance: 4, DoubtBps: 1_000,
 		RevealMs: DefaultReveal.Milliseconds(), Deposit: 1_000_000, LotUnits: 1_000_000, Epsilon: 1_000, GridLeast: 50, GridStep: 50, GridCount: 1_024,
+		AnswerMs: DefaultAnswer.Milliseconds(), AbsentBps: 1_000,
 	}
 }
 
@@ -55,6 +57,8 @@ func CheckParams(p auctionv1.Params) error {
 		return fmt.Errorf("fee_bps = %d, at most %d", p.FeeBps, wire.MaxFeeBps)
 	case p.Balance > maxBalance:
 		return fmt.Errorf("balance = %d operations for a byte, at most %d", p.Balance, maxBalance)
+	case p.AnswerMs < 1 || p.AnswerMs > maxPeriod || p.AbsentBps < 1 || p.AbsentBps > bps:
+		return fmt.Errorf("who sells has %d ms to take an order on, or loses %d bps of its pay: want 1 to %d, and 1 to %d", p.AnswerMs, p.AbsentBps, int64(maxPeriod), bps)
 	case p.DoubtBps > maxDoubt:
 		return fmt.Errorf("doubt_bps = %d, at most %d", p.DoubtBps, maxDoubt)
 	}

@@ -2,10 +2,12 @@ package auction
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"cosmossdk.io/collections"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	"github.com/cosmos/cosmos-sdk/types/query"
 
@@ -88,6 +90,22 @@ func (q queryServer) Seal(ctx context.Context, r *auctionv1.QuerySealRequest) (*
 		return &auctionv1.QuerySealResponse{Progress: &p, NextAt: next}, err
 	}
 	return &auctionv1.QuerySealResponse{Seal: &s, Progress: &p, NextAt: next}, nil
+}
+
+func (q queryServer) Sales(ctx context.Context, r *auctionv1.QuerySalesRequest) (*auctionv1.QuerySalesResponse, error) {
+	account, err := address.Parse(r.Provider)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	all, page, err := query.CollectionPaginate(ctx, q.sales, r.Pagination, func(at collections.Pair[sdk.AccAddress, uint64], _ collections.NoValue) (x auctionv1.SoldTo, err error) {
+		d, err := q.demands.Get(ctx, at.K2())
+		if err != nil {
+			return x, err
+		}
+		i := slices.IndexFunc(d.Sale.Sellers, func(s auctionv1.Sold) bool { return s.Provider == r.Provider })
+		return auctionv1.SoldTo{Order: orderOf(&d), Clearing: d.Sale.Clearing, Until: d.Sale.Until, Part: d.Sale.Sellers[i]}, nil
+	}, query.WithCollectionPaginationPairPrefix[sdk.AccAddress, uint64](account))
+	return &auctionv1.QuerySalesResponse{Sales: all, Pagination: page}, err
 }
 
 func (q queryServer) Cleared(ctx context.Context, r *auctionv1.QueryClearedRequest) (*auctionv1.QueryClearedResponse, error) {

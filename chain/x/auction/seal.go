@@ -50,6 +50,9 @@ func lasts(p *auctionv1.Params) int64 {
 	return p.WindowMs
 }
 
+// spare returns for how long, in ms, an order has to wait after a clearing: so that its sellers have time to come.
+func spare(p *auctionv1.Params) int64 { return max(p.PeriodMs, p.AnswerMs) }
+
 // Seal takes a sealed bid: for an order its consumer's, for a lot on sale its provider's. Who does not reveal it loses the deposit.
 func (s msgServer) Seal(ctx context.Context, m *auctionv1.MsgSeal) (*auctionv1.MsgSealResponse, error) {
 	account, key, err := bidder(m.Bidder, m.Order)
@@ -137,7 +140,7 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 	if err != nil {
 		return 0, err
 	}
-	ends, now := p.RevealsUntil+c.Params.PeriodMs, module.Now(ctx)
+	ends, now := p.RevealsUntil+spare(&c.Params), module.Now(ctx)
 	switch {
 	case m.Bidder != consumer:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order is of %s, who alone bids for it", consumer)
@@ -147,8 +150,8 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 		return 0, errorsmod.Wrapf(ErrSeal, "the order demands %d units, and by rule %s at most %d are sold: cancel it, and divide it", d.Units, c.Params.Rule, c.Params.LotUnits)
 	case int(d.Referees) > referees:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order wants %d validators beside its lead, and there are %d: cancel it, and ask for fewer", d.Referees, referees)
-	case d.After > now:
-		return 0, errorsmod.Wrapf(ErrSeal, "its last lease could not begin, and it sits out until protocol time %d ms, which is %d now", d.After, now)
+	case d.Sale != nil || d.After > now:
+		return 0, errorsmod.Wrapf(ErrSeal, "its sellers are waited for, or its last lease could not begin: it takes part again from protocol time %d ms, which is %d now", d.After, now)
 	case d.ExpiresAt <= ends:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order waits until protocol time %d ms, and the clearing may take until %d: post it anew, and let it wait longer", d.ExpiresAt, ends)
 	}

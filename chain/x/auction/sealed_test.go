@@ -106,7 +106,7 @@ func bidsOf(o []job.Order) []bid {
 func number(t testing.TB, c *chaintest.Chain) uint64 { return clearing(t, c).Progress.Number }
 
 // play seals bids, reveals them, and goes on until the clearing is over.
-func play(t testing.TB, c *chaintest.Chain, bids []bid, withheld ...int) (auctionv1.Cleared, []chaintest.Block) {
+func play(t testing.TB, c *chaintest.Chain, bids []bid, withheld ...int) (result, []chaintest.Block) {
 	t.Helper()
 	n := number(t, c)
 	for _, b := range bids {
@@ -130,11 +130,12 @@ func play(t testing.TB, c *chaintest.Chain, bids []bid, withheld ...int) (auctio
 		}
 		blocks = append(blocks, b)
 		if e := chaintest.Events[*auctionv1.EventCleared](t, b); len(e) > 0 {
-			return e[0].Cleared, blocks
+			leased, more := come(t, c)
+			return result{e[0].Cleared, leased}, append(blocks, more...)
 		}
 	}
 	t.Fatal("the clearing does not end")
-	return auctionv1.Cleared{}, nil
+	return result{}, nil
 }
 
 // all fails unless all transactions of a block were executed.
@@ -189,7 +190,7 @@ func TestSealedBidsBecomeLeases(t *testing.T) {
 			c, orders := rooms(t, sealedBy(x.rule, func(p *auctionv1.Params) { p.Epsilon = 100_000 }))
 			before := c.Balance(chaintest.Named("p0").Address)
 			r, blocks := play(t, c, bidsOf(orders))
-			if r.Trades != x.trades || r.Leased != x.trades || r.Withheld != 0 || r.Burnt != 0 || r.Sellers != 3 || r.Demands != 3 {
+			if r.Trades != x.trades || r.Leased != int(x.trades) || r.Withheld != 0 || r.Burnt != 0 || r.Sellers != 3 || r.Demands != 3 {
 				t.Fatalf("%+v", r)
 			}
 			if paid := before - c.Balance(chaintest.Named("p0").Address); paid >= tally {
@@ -390,8 +391,11 @@ func TestRuleChangesWhileBidsAreSealed(t *testing.T) {
 	}
 	all(t, c.NextBlock(time.Second))
 	c.NextBlock(time.Second)
-	if b := c.NextBlock(time.Second); chaintest.Events[*auctionv1.EventCleared](t, b)[0].Cleared.Leased != 2 {
+	if b := c.NextBlock(time.Second); chaintest.Events[*auctionv1.EventCleared](t, b)[0].Cleared.Sales != 2 {
 		t.Error("a clearing that was under way did not end by its rule")
+	}
+	if n, _ := come(t, c); n != 2 {
+		t.Errorf("%d leases of it began", n)
 	}
 	for range 5 {
 		c.NextBlock(20 * time.Second)

@@ -251,9 +251,10 @@ type bid struct {
 	owner    string // of the lead
 	fee      uint64 // bps
 	quote    job.Quote
-	bond     uint64 // behind a unit of the first round, and behind the lead
-	pays     uint64 // utally that the order pays at least; what providers, referees and fees do not get of it is burnt
-	deposit  uint64 // locked beside the maximum price, or beside this if there is none
+	bond     uint64      // behind a unit of the first round, and behind the lead
+	pays     uint64      // utally that the order pays at least; what providers, referees and fees do not get of it is burnt
+	deposit  uint64      // locked beside the maximum price, or beside this if there is none
+	sold     []job.Share // stake behind what these have sold at an auction
 	team     members
 	misses   []match.Miss // of providers behind the offer, or for replicas behind all offers
 	obstacle error        // nil if the order can be leased to it

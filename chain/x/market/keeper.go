@@ -186,7 +186,7 @@ func (k *Keeper) enter(ctx context.Context, id canon.Hash, o *job.Order, p marke
 }
 
 // put stores what became of an order, and keeps the indexes.
-func (k *Keeper) put(ctx context.Context, id canon.Hash, before, after marketv1.Posting) error {
+func (k *Keeper) put(ctx context.Context, id canon.Hash, before, after marketv1.Posting) (err error) {
 	if before.Status != after.Status {
 		if before.Status != 0 {
 			if err := k.byStatus.Remove(ctx, collections.Join(int32(before.Status), before.Number)); err != nil {
@@ -196,7 +196,7 @@ func (k *Keeper) put(ctx context.Context, id canon.Hash, before, after marketv1.
 		if err := k.byStatus.Set(ctx, collections.Join(int32(after.Status), after.Number)); err != nil {
 			return err
 		}
-		if err := k.waits(ctx, before, after); err != nil {
+		if after.Absent, err = k.waits(ctx, before, after); err != nil {
 			return err
 		}
 		if leaseless(after.Status) {
@@ -209,20 +209,22 @@ func (k *Keeper) put(ctx context.Context, id canon.Hash, before, after marketv1.
 }
 
 // waits enters an order that is open now among those that wait, or removes one that is no more. One that takes part in
-// auctions has no turn.
-func (k *Keeper) waits(ctx context.Context, before, after marketv1.Posting) error {
+// auctions has no turn, and may have had sellers that were absent.
+func (k *Keeper) waits(ctx context.Context, before, after marketv1.Posting) (absent uint32, err error) {
+	absent = after.Absent
 	expiry := collections.Join(after.ExpiresAt, after.Number)
 	switch {
 	case after.Status == marketv1.STATUS_OPEN && after.Auction:
-		return k.expiries.Set(ctx, expiry)
+		err = k.expiries.Set(ctx, expiry)
 	case after.Status == marketv1.STATUS_OPEN:
-		return errors.Join(k.expiries.Set(ctx, expiry), k.turns.set(ctx, after.Number, turn{At: after.PostedAt}))
+		err = errors.Join(k.expiries.Set(ctx, expiry), k.turns.set(ctx, after.Number, turn{At: after.PostedAt}))
 	case before.Status == marketv1.STATUS_OPEN && after.Auction:
-		return errors.Join(k.expiries.Remove(ctx, expiry), k.auction.Leave(ctx, after.Number))
+		absent, err = k.auction.Leave(ctx, after.Number)
+		err = errors.Join(err, k.expiries.Remove(ctx, expiry))
 	case before.Status == marketv1.STATUS_OPEN:
-		return errors.Join(k.expiries.Remove(ctx, expiry), k.turns.remove(ctx, after.Number))
+		err = errors.Join(k.expiries.Remove(ctx, expiry), k.turns.remove(ctx, after.Number))
 	}
-	return nil
+	return absent, err
 }
 
 // leaseless reports whether an order has ended without a lease.

@@ -20,17 +20,18 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
-// lender begins the lease of an order, with providers, for a fee of at most so many bps, at rates that the order pays.
-type lender = func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32, pays job.Rates) (able bool, err error)
+// lender begins the lease of an order, with providers and what they have at stake for it, for a fee of at most so many bps, at
+// rates that the order pays.
+type lender = func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, bonds []job.Share, feeBps uint32, pays job.Rates) (able bool, err error)
 
 // Lends returns what a block begins leases of auctions by. lend begins that of an open order, with these providers at
-// their prices, under the offer with the smallest fee, of at most so many bps. It is not able to if none of the providers
+// their prices, under the offer with the smallest fee, of at most so many bps, and reserves bonds of them. It is not able to if none of the providers
 // can take a unit. What the order would cost at the rates that it pays, and does not cost, is burnt. room reports whether the block
 // has time for another.
 func (m Module) Lends(ctx context.Context) (lend lender, room func() bool, err error) {
 	s, err := m.matcher.leadStock(ctx)
-	return func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, feeBps uint32, pays job.Rates) (bool, error) {
-		return m.matcher.lend(ctx, &s, order, sellers, feeBps, pays)
+	return func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, bonds []job.Share, feeBps uint32, pays job.Rates) (bool, error) {
+		return m.matcher.lend(ctx, &s, order, &sale{sellers, bonds, feeBps, pays})
 	}, func() bool { return s.work < maxWeighed }, err
 }
 
@@ -40,7 +41,15 @@ func (m Module) Posted(ctx context.Context, order canon.Hash) (number uint64, co
 	return p.Number, o.Consumer, err
 }
 
-func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []providerv1.Candidate, feeBps uint32, pays job.Rates) (able bool, err error) {
+// sale is what a clearing has sold to an order.
+type sale struct {
+	sellers []providerv1.Candidate
+	bonds   []job.Share // of these, which the lease reserves
+	feeBps  uint32      // at most
+	pays    job.Rates   // of the order
+}
+
+func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sold *sale) (able bool, err error) {
 	o, p, err := m.Order(ctx, id)
 	if err != nil {
 		return true, err
@@ -51,14 +60,14 @@ func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []pr
 	if err := cmp.Or(s.rules.Suits(&o), s.rules.Replayable(&o, s.games)); err != nil { // the rules may have changed
 		return true, err
 	}
-	t := make(members, len(sellers))
-	for i := range sellers {
-		if t[i].Candidate = &sellers[i]; s.owners[ownerOf(t[i].Candidate)] {
+	t := make(members, len(sold.sellers))
+	for i := range sold.sellers {
+		if t[i].Candidate = &sold.sellers[i]; s.owners[ownerOf(t[i].Candidate)] {
 			t[i].judge = ownerOf(t[i].Candidate)
 		}
 	}
 	t = t.sum()
-	terms := team.Terms{Order: &o, FeeBps: uint64(feeBps), Rules: &s.rules} // at most
+	terms := team.Terms{Order: &o, FeeBps: uint64(sold.feeBps), Rules: &s.rules} // at most
 	q, err := terms.At(t[len(t)-1].dearest)
 	if err != nil {
 		return true, err
@@ -66,15 +75,17 @@ func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sellers []pr
 	if t = s.without(t, func(p *member) bool { return p.Free < q.Bond }); len(t) == 0 {
 		return false, fmt.Errorf("none of those who sold it capacity has the %d utally of stake free that a unit's bond takes", q.Bond)
 	}
-	x, able, err := s.leading(&o, t, &q, feeBps)
+	x, able, err := s.leading(&o, t, &q, sold.feeBps)
 	if err != nil {
 		return able, err
 	}
-	most, err := job.NewQuote(&o.Problem, &o.Conditions, pays, x.fee, s.rules.Tariff)
+	most, err := job.NewQuote(&o.Problem, &o.Conditions, sold.pays, x.fee, s.rules.Tariff)
 	if err != nil {
 		return true, err
 	}
-	x.pays = most.Price
+	x.pays, x.sold = most.Price, slices.DeleteFunc(slices.Clone(sold.bonds), func(s job.Share) bool {
+		return !slices.ContainsFunc(x.team, func(p member) bool { return p.Account == s.Account })
+	})
 	s.work += beginning * (len(x.team) + len(s.validators))
 	if err := m.begin(ctx, s, x, id, &o, p); err != nil {
 		return true, err

@@ -238,7 +238,7 @@ func (m matcher) lease(ctx context.Context, s *stock, id canon.Hash, o *job.Orde
 func (m matcher) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *job.Order, p marketv1.Posting) error {
 	quote, err := m.leases.Begin(ctx, job.Match{
 		Order: *o, Lead: x.Validator, Owner: x.owner, FeeBps: x.fee, Providers: parties(x.team.peers()),
-		Validators: parties(s.referees(x.owner)), Params: s.rules, Deposit: p.Deposit,
+		Validators: parties(s.referees(x.owner)), Params: s.rules, Deposit: p.Deposit, Sold: x.sold,
 	})
 	if err != nil {
 		return err

@@ -69,8 +69,9 @@ type Leases interface {
 // Auction takes the orders that ask for it, by their numbers.
 type Auction interface {
 	Enter(ctx context.Context, number uint64, o *job.Order) error
-	Leave(ctx context.Context, number uint64) error
-	// MayLeave returns an error while the order is in a clearing.
+	// Leave returns how many sales to the order have come to nothing because somebody who had sold was absent.
+	Leave(ctx context.Context, number uint64) (absent uint32, err error)
+	// MayLeave returns an error while the order is in a clearing, or its sellers are waited for.
 	MayLeave(ctx context.Context, number uint64) error
 }
 

@@ -62,7 +62,7 @@ type Games interface {
 	Forget(ctx context.Context, order canon.Hash, most int) (int, error)
 }
 
-// Bonds knows the stake that disputes reserve, by account, in utally.
+// Bonds knows the stake that others than leases reserve, by account, in utally.
 type Bonds interface {
 	Reserved(ctx context.Context) (map[string]uint64, error)
 }

@@ -63,6 +63,7 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&auctionv1.MsgSell{}):             State,
 	sdk.MsgTypeURL(&auctionv1.MsgSeal{}):             Once,
 	sdk.MsgTypeURL(&auctionv1.MsgReveal{}):           Once,
+	sdk.MsgTypeURL(&auctionv1.MsgTakeOn{}):           Once,
 	sdk.MsgTypeURL(&auctionv1.MsgUpdateParams{}):     State,
 	sdk.MsgTypeURL(&reservev1.MsgClaim{}):            State, // another epoch may have ended
 	sdk.MsgTypeURL(&reservev1.MsgUpdateParams{}):     State,

@@ -297,6 +297,189 @@ func (m *EventParams) GetParams() Params {
 	return Params{}
 }
 
+// EventSold says that a clearing has sold capacity to an order, which each of these providers has to take on.
+type EventSold struct {
+	Clearing  uint64   `protobuf:"varint,1,opt,name=clearing,proto3" json:"clearing,omitempty"`
+	Order     string   `protobuf:"bytes,2,opt,name=order,proto3" json:"order,omitempty"`
+	Providers []string `protobuf:"bytes,3,rep,name=providers,proto3" json:"providers,omitempty"`
+	Until     int64    `protobuf:"varint,4,opt,name=until,proto3" json:"until,omitempty"`
+}
+
+func (m *EventSold) Reset()         { *m = EventSold{} }
+func (m *EventSold) String() string { return proto.CompactTextString(m) }
+func (*EventSold) ProtoMessage()    {}
+func (*EventSold) Descriptor() ([]byte, []int) {
+	return fileDescriptor_f4db3228c19260d0, []int{5}
+}
+func (m *EventSold) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventSold) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventSold.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventSold) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventSold.Merge(m, src)
+}
+func (m *EventSold) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventSold) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventSold.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventSold proto.InternalMessageInfo
+
+func (m *EventSold) GetClearing() uint64 {
+	if m != nil {
+		return m.Clearing
+	}
+	return 0
+}
+
+func (m *EventSold) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *EventSold) GetProviders() []string {
+	if m != nil {
+		return m.Providers
+	}
+	return nil
+}
+
+func (m *EventSold) GetUntil() int64 {
+	if m != nil {
+		return m.Until
+	}
+	return 0
+}
+
+// EventTakenOn says that a provider takes an order on that it has sold capacity to.
+type EventTakenOn struct {
+	Order    string `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
+	Provider string `protobuf:"bytes,2,opt,name=provider,proto3" json:"provider,omitempty"`
+}
+
+func (m *EventTakenOn) Reset()         { *m = EventTakenOn{} }
+func (m *EventTakenOn) String() string { return proto.CompactTextString(m) }
+func (*EventTakenOn) ProtoMessage()    {}
+func (*EventTakenOn) Descriptor() ([]byte, []int) {
+	return fileDescriptor_f4db3228c19260d0, []int{6}
+}
+func (m *EventTakenOn) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventTakenOn) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventTakenOn.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventTakenOn) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventTakenOn.Merge(m, src)
+}
+func (m *EventTakenOn) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventTakenOn) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventTakenOn.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventTakenOn proto.InternalMessageInfo
+
+func (m *EventTakenOn) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *EventTakenOn) GetProvider() string {
+	if m != nil {
+		return m.Provider
+	}
+	return ""
+}
+
+// EventAbsent says that a provider did not take an order on in time. It has lost the bond, and sells nothing until it says so again.
+type EventAbsent struct {
+	Order    string `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
+	Provider string `protobuf:"bytes,2,opt,name=provider,proto3" json:"provider,omitempty"`
+	Bond     uint64 `protobuf:"varint,3,opt,name=bond,proto3" json:"bond,omitempty"`
+}
+
+func (m *EventAbsent) Reset()         { *m = EventAbsent{} }
+func (m *EventAbsent) String() string { return proto.CompactTextString(m) }
+func (*EventAbsent) ProtoMessage()    {}
+func (*EventAbsent) Descriptor() ([]byte, []int) {
+	return fileDescriptor_f4db3228c19260d0, []int{7}
+}
+func (m *EventAbsent) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventAbsent) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventAbsent.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventAbsent) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventAbsent.Merge(m, src)
+}
+func (m *EventAbsent) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventAbsent) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventAbsent.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventAbsent proto.InternalMessageInfo
+
+func (m *EventAbsent) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *EventAbsent) GetProvider() string {
+	if m != nil {
+		return m.Provider
+	}
+	return ""
+}
+
+func (m *EventAbsent) GetBond() uint64 {
+	if m != nil {
+		return m.Bond
+	}
+	return 0
+}
+
 // EventObstacle says why the lease of a trade could not begin.
 type EventObstacle struct {
 	Clearing uint64 `protobuf:"varint,1,opt,name=clearing,proto3" json:"clearing,omitempty"`
@@ -308,7 +491,7 @@ func (m *EventObstacle) Reset()         { *m = EventObstacle{} }
 func (m *EventObstacle) String() string { return proto.CompactTextString(m) }
 func (*EventObstacle) ProtoMessage()    {}
 func (*EventObstacle) Descriptor() ([]byte, []int) {
-	return fileDescriptor_f4db3228c19260d0, []int{5}
+	return fileDescriptor_f4db3228c19260d0, []int{8}
 }
 func (m *EventObstacle) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -370,7 +553,7 @@ func (m *EventSealed) Reset()         { *m = EventSealed{} }
 func (m *EventSealed) String() string { return proto.CompactTextString(m) }
 func (*EventSealed) ProtoMessage()    {}
 func (*EventSealed) Descriptor() ([]byte, []int) {
-	return fileDescriptor_f4db3228c19260d0, []int{6}
+	return fileDescriptor_f4db3228c19260d0, []int{9}
 }
 func (m *EventSealed) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -439,7 +622,7 @@ func (m *EventRevealed) Reset()         { *m = EventRevealed{} }
 func (m *EventRevealed) String() string { return proto.CompactTextString(m) }
 func (*EventRevealed) ProtoMessage()    {}
 func (*EventRevealed) Descriptor() ([]byte, []int) {
-	return fileDescriptor_f4db3228c19260d0, []int{7}
+	return fileDescriptor_f4db3228c19260d0, []int{10}
 }
 func (m *EventRevealed) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -507,7 +690,7 @@ func (m *EventWithheld) Reset()         { *m = EventWithheld{} }
 func (m *EventWithheld) String() string { return proto.CompactTextString(m) }
 func (*EventWithheld) ProtoMessage()    {}
 func (*EventWithheld) Descriptor() ([]byte, []int) {
-	return fileDescriptor_f4db3228c19260d0, []int{8}
+	return fileDescriptor_f4db3228c19260d0, []int{11}
 }
 func (m *EventWithheld) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -563,6 +746,9 @@ func init() {
 	proto.RegisterType((*EventCertificate)(nil), "tally.auction.v1.EventCertificate")
 	proto.RegisterType((*EventCleared)(nil), "tally.auction.v1.EventCleared")
 	proto.RegisterType((*EventParams)(nil), "tally.auction.v1.EventParams")
+	proto.RegisterType((*EventSold)(nil), "tally.auction.v1.EventSold")
+	proto.RegisterType((*EventTakenOn)(nil), "tally.auction.v1.EventTakenOn")
+	proto.RegisterType((*EventAbsent)(nil), "tally.auction.v1.EventAbsent")
 	proto.RegisterType((*EventObstacle)(nil), "tally.auction.v1.EventObstacle")
 	proto.RegisterType((*EventSealed)(nil), "tally.auction.v1.EventSealed")
 	proto.RegisterType((*EventRevealed)(nil), "tally.auction.v1.EventRevealed")
@@ -572,42 +758,47 @@ func init() {
 func init() { proto.RegisterFile("tally/auction/v1/event.proto", fileDescriptor_f4db3228c19260d0) }
 
 var fileDescriptor_f4db3228c19260d0 = []byte{
-	// 552 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xbc, 0x54, 0xc1, 0x6e, 0xd3, 0x4c,
-	0x18, 0x8c, 0xff, 0xba, 0x69, 0xb2, 0xfd, 0x23, 0x55, 0x56, 0x84, 0xdc, 0x80, 0x4c, 0xe4, 0x53,
-	0x2e, 0xb5, 0x09, 0x48, 0x48, 0x08, 0x38, 0x34, 0xa8, 0x07, 0x0e, 0x08, 0xb4, 0x15, 0xaa, 0xe0,
-	0x52, 0xad, 0xd7, 0x5f, 0x93, 0x15, 0x8e, 0x37, 0xda, 0xdd, 0xa4, 0xf4, 0x01, 0x38, 0x70, 0x43,
-	0x3c, 0x0b, 0x0f, 0xd1, 0x63, 0xc5, 0x89, 0x13, 0x42, 0xc9, 0x8b, 0x20, 0xef, 0x7e, 0x4e, 0x51,
-	0x8b, 0x0a, 0x27, 0x6e, 0x33, 0xfb, 0x4d, 0xe6, 0x9b, 0x9d, 0xd8, 0x26, 0x77, 0x0c, 0x2b, 0x8a,
-	0xb3, 0x94, 0xcd, 0xb9, 0x11, 0xb2, 0x4c, 0x17, 0xc3, 0x14, 0x16, 0x50, 0x9a, 0x64, 0xa6, 0xa4,
-	0x91, 0xc1, 0x8e, 0x9d, 0x26, 0x38, 0x4d, 0x16, 0xc3, 0xde, 0x2e, 0x97, 0x7a, 0x2a, 0xf5, 0xb1,
-	0x9d, 0xa7, 0x8e, 0x38, 0x71, 0xaf, 0x3b, 0x96, 0x63, 0xe9, 0xce, 0x2b, 0x84, 0xa7, 0xd1, 0xb5,
-	0x05, 0xb5, 0x9b, 0x9d, 0xc7, 0x2f, 0x48, 0xe7, 0xa0, 0xda, 0xf8, 0x8c, 0xcd, 0x18, 0x17, 0xe6,
-	0x2c, 0x78, 0x42, 0x5a, 0x1c, 0x71, 0xe8, 0xf5, 0xbd, 0xc1, 0xf6, 0xfd, 0x5e, 0x72, 0x35, 0x46,
-	0x52, 0xab, 0x47, 0xfe, 0xf9, 0xf7, 0xbb, 0x0d, 0xba, 0xfe, 0x45, 0xfc, 0xbe, 0xb6, 0x2b, 0x80,
-	0x29, 0x51, 0x8e, 0x83, 0x5b, 0xa4, 0x59, 0xce, 0xa7, 0x19, 0x28, 0x6b, 0xe6, 0x53, 0x64, 0x41,
-	0x48, 0xb6, 0x72, 0x98, 0xb2, 0x32, 0xd7, 0xe1, 0x7f, 0x7d, 0x6f, 0xd0, 0xa1, 0x35, 0xad, 0x26,
-	0x1a, 0x8a, 0x02, 0x94, 0x0e, 0x37, 0xdc, 0x04, 0x69, 0x70, 0x9b, 0xb4, 0x79, 0x21, 0x35, 0xe8,
-	0x63, 0x66, 0x42, 0xbf, 0xef, 0x0d, 0x36, 0x68, 0xcb, 0x1d, 0xec, 0x9b, 0xf8, 0xb3, 0x47, 0x76,
-	0xdc, 0x6a, 0x50, 0x46, 0x9c, 0x08, 0xce, 0x0c, 0x04, 0x3d, 0xd2, 0xe2, 0x98, 0x04, 0xf7, 0xaf,
-	0x79, 0x70, 0x8f, 0x34, 0x67, 0x52, 0x1b, 0x50, 0x36, 0x40, 0x7b, 0x14, 0x7e, 0xfd, 0xb2, 0xd7,
-	0xc5, 0x46, 0xf7, 0xf3, 0x5c, 0x81, 0xd6, 0x87, 0xa6, 0x52, 0x52, 0xd4, 0x55, 0xc9, 0x4e, 0xa1,
-	0x38, 0x61, 0x0a, 0x6c, 0x32, 0x9f, 0xd6, 0xb4, 0xba, 0xa5, 0x51, 0x2c, 0x07, 0x6d, 0x63, 0x75,
-	0x28, 0xb2, 0xf8, 0x39, 0xf9, 0xff, 0xb2, 0x0e, 0xc8, 0x83, 0x47, 0x64, 0x8b, 0x3b, 0x88, 0xdd,
-	0xee, 0xfe, 0xa6, 0x5b, 0x27, 0xc0, 0x6a, 0x6b, 0x7d, 0x7c, 0x40, 0xb6, 0xad, 0xd5, 0x2b, 0xa6,
-	0xd8, 0x54, 0x07, 0x0f, 0x49, 0x73, 0x66, 0x11, 0x1a, 0x85, 0xd7, 0x8d, 0x9c, 0x12, 0x7d, 0x50,
-	0x1d, 0xbf, 0xc1, 0x3f, 0xe8, 0x65, 0xa6, 0x0d, 0xe3, 0xc5, 0xcd, 0x15, 0x75, 0xc9, 0xa6, 0x54,
-	0x79, 0xdd, 0x10, 0x75, 0xa4, 0xba, 0xac, 0x02, 0xa6, 0x65, 0x69, 0x5b, 0x68, 0x53, 0x64, 0xf1,
-	0x07, 0x0f, 0x23, 0x1e, 0x02, 0x2b, 0x20, 0xff, 0x53, 0xf9, 0x99, 0xc8, 0xf3, 0xbf, 0x29, 0xdf,
-	0xe9, 0x2e, 0xb3, 0x6c, 0xfc, 0x9a, 0x25, 0x20, 0xbe, 0x11, 0xa0, 0x6c, 0xed, 0x6d, 0x6a, 0x71,
-	0xfc, 0xd1, 0xc3, 0x3b, 0x52, 0x58, 0xfc, 0xbb, 0x24, 0x5d, 0xb2, 0x39, 0x53, 0x82, 0x83, 0x8d,
-	0xe2, 0x53, 0x47, 0xe2, 0xd7, 0x18, 0xe5, 0x48, 0x98, 0xc9, 0x04, 0x8a, 0x9b, 0xa3, 0x04, 0xc4,
-	0xcf, 0xc4, 0xfa, 0x85, 0xb0, 0xb8, 0xb2, 0xcd, 0xe6, 0xaa, 0x34, 0xf8, 0xc4, 0x39, 0x32, 0x3a,
-	0x3a, 0x5f, 0x46, 0xde, 0xc5, 0x32, 0xf2, 0x7e, 0x2c, 0x23, 0xef, 0xd3, 0x2a, 0x6a, 0x5c, 0xac,
-	0xa2, 0xc6, 0xb7, 0x55, 0xd4, 0x78, 0xfb, 0x74, 0x2c, 0xcc, 0x64, 0x9e, 0x25, 0x5c, 0x4e, 0x53,
-	0xfb, 0x44, 0xec, 0x95, 0x60, 0x4e, 0xa5, 0x7a, 0xe7, 0x58, 0x3a, 0x86, 0x32, 0xbd, 0xfa, 0x49,
-	0x78, 0x8c, 0x70, 0x31, 0xcc, 0x9a, 0xf6, 0xab, 0xf0, 0xe0, 0x67, 0x00, 0x00, 0x00, 0xff, 0xff,
-	0x0f, 0x62, 0x40, 0x31, 0x98, 0x04, 0x00, 0x00,
+	// 632 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xbc, 0x54, 0x41, 0x4f, 0x14, 0x4d,
+	0x10, 0xdd, 0xf9, 0x76, 0x58, 0x76, 0x9b, 0x8f, 0x84, 0x74, 0x36, 0x64, 0x58, 0xcd, 0x48, 0xe6,
+	0xc4, 0x85, 0x1d, 0x51, 0x43, 0x62, 0xd4, 0x03, 0x18, 0x0e, 0x1e, 0x0c, 0x66, 0xd0, 0x10, 0xb9,
+	0x90, 0x9e, 0x99, 0x62, 0xe9, 0x30, 0xdb, 0xbd, 0xe9, 0xee, 0x1d, 0xe4, 0x07, 0x78, 0x30, 0x5e,
+	0x8c, 0xbf, 0xc5, 0x1f, 0xc1, 0x91, 0x78, 0xf2, 0x64, 0x0c, 0xfc, 0x11, 0x33, 0xdd, 0x35, 0xbb,
+	0x04, 0x0c, 0x18, 0x63, 0xbc, 0xd5, 0x9b, 0x7a, 0xfb, 0xea, 0xf5, 0xab, 0xde, 0x26, 0x77, 0x0d,
+	0x2b, 0x8a, 0x93, 0x98, 0x8d, 0x33, 0xc3, 0xa5, 0x88, 0xcb, 0xb5, 0x18, 0x4a, 0x10, 0xa6, 0x3f,
+	0x52, 0xd2, 0x48, 0xba, 0x60, 0xbb, 0x7d, 0xec, 0xf6, 0xcb, 0xb5, 0xde, 0x52, 0x26, 0xf5, 0x50,
+	0xea, 0x7d, 0xdb, 0x8f, 0x1d, 0x70, 0xe4, 0x5e, 0x77, 0x20, 0x07, 0xd2, 0x7d, 0xaf, 0x2a, 0xfc,
+	0x1a, 0x5e, 0x1b, 0x50, 0xab, 0xd9, 0x7e, 0xf4, 0x92, 0xcc, 0x6f, 0x55, 0x13, 0x9f, 0xb3, 0x11,
+	0xcb, 0xb8, 0x39, 0xa1, 0x4f, 0x49, 0x3b, 0xc3, 0x3a, 0xf0, 0x96, 0xbd, 0x95, 0xb9, 0x07, 0xbd,
+	0xfe, 0x55, 0x1b, 0xfd, 0x9a, 0xbd, 0xe9, 0x9f, 0x7e, 0xbf, 0xd7, 0x48, 0x26, 0xbf, 0x88, 0xde,
+	0xd5, 0x72, 0x05, 0x30, 0xc5, 0xc5, 0x80, 0x2e, 0x92, 0x96, 0x18, 0x0f, 0x53, 0x50, 0x56, 0xcc,
+	0x4f, 0x10, 0xd1, 0x80, 0xcc, 0xe6, 0x30, 0x64, 0x22, 0xd7, 0xc1, 0x7f, 0xcb, 0xde, 0xca, 0x7c,
+	0x52, 0xc3, 0xaa, 0xa3, 0xa1, 0x28, 0x40, 0xe9, 0xa0, 0xe9, 0x3a, 0x08, 0xe9, 0x1d, 0xd2, 0xc9,
+	0x0a, 0xa9, 0x41, 0xef, 0x33, 0x13, 0xf8, 0xcb, 0xde, 0x4a, 0x33, 0x69, 0xbb, 0x0f, 0x1b, 0x26,
+	0xfa, 0xec, 0x91, 0x05, 0x37, 0x1a, 0x94, 0xe1, 0x07, 0x3c, 0x63, 0x06, 0x68, 0x8f, 0xb4, 0x33,
+	0x74, 0x82, 0xf3, 0x27, 0x98, 0xde, 0x27, 0xad, 0x91, 0xd4, 0x06, 0x94, 0x35, 0xd0, 0xd9, 0x0c,
+	0xbe, 0x7e, 0x59, 0xed, 0x62, 0xa2, 0x1b, 0x79, 0xae, 0x40, 0xeb, 0x1d, 0x53, 0x31, 0x13, 0xe4,
+	0x55, 0xce, 0x8e, 0xa1, 0x38, 0x60, 0x0a, 0xac, 0x33, 0x3f, 0xa9, 0x61, 0x75, 0x4a, 0xa3, 0x58,
+	0x0e, 0xda, 0xda, 0x9a, 0x4f, 0x10, 0x45, 0x2f, 0xc8, 0xff, 0xd3, 0x38, 0x20, 0xa7, 0x8f, 0xc9,
+	0x6c, 0xe6, 0x4a, 0xcc, 0x76, 0xe9, 0x17, 0xd9, 0x3a, 0x02, 0x46, 0x5b, 0xf3, 0xa3, 0x2d, 0x32,
+	0x67, 0xa5, 0x5e, 0x31, 0xc5, 0x86, 0x9a, 0xae, 0x93, 0xd6, 0xc8, 0x56, 0x28, 0x14, 0x5c, 0x17,
+	0x72, 0x4c, 0xd4, 0x41, 0x76, 0xf4, 0xd1, 0x23, 0x1d, 0xab, 0xb3, 0x23, 0x8b, 0xfc, 0xc6, 0x7c,
+	0xba, 0x64, 0x46, 0xaa, 0xbc, 0x8e, 0x27, 0x71, 0x80, 0xae, 0x93, 0xce, 0x48, 0xc9, 0x92, 0xe7,
+	0x6e, 0x3f, 0xcd, 0x1b, 0x83, 0x9b, 0x52, 0x2b, 0xb5, 0xb1, 0x30, 0xbc, 0xc0, 0xbd, 0x39, 0x10,
+	0xed, 0x61, 0x3e, 0xaf, 0xd9, 0x11, 0x88, 0x6d, 0x31, 0x9d, 0xe9, 0x5d, 0x9e, 0xf9, 0x88, 0xb4,
+	0x6b, 0xa1, 0x5b, 0x77, 0x35, 0x61, 0x46, 0x43, 0x0c, 0x6c, 0x23, 0xd5, 0x20, 0xcc, 0xdf, 0x94,
+	0xa6, 0x94, 0xf8, 0xa9, 0x14, 0x39, 0xde, 0x02, 0x5b, 0x47, 0x6f, 0xf1, 0xe6, 0x6f, 0xa7, 0xda,
+	0xb0, 0xac, 0x80, 0x3f, 0xc8, 0x76, 0x91, 0xb4, 0x14, 0x30, 0x2d, 0x85, 0x15, 0xee, 0x24, 0x88,
+	0xa2, 0xf7, 0x1e, 0x1e, 0x65, 0x07, 0x58, 0x01, 0xf9, 0x6d, 0xb7, 0x3a, 0xe5, 0xf9, 0xef, 0x1c,
+	0x07, 0x79, 0x53, 0x2f, 0xcd, 0xcb, 0x5e, 0x28, 0xf1, 0x0d, 0x07, 0x65, 0xd7, 0xd5, 0x49, 0x6c,
+	0x1d, 0x7d, 0xf0, 0xf0, 0x8c, 0x09, 0x94, 0xff, 0xce, 0x49, 0x97, 0xcc, 0x8c, 0x14, 0xcf, 0xc0,
+	0x5a, 0xf1, 0x13, 0x07, 0xa2, 0x37, 0x68, 0x65, 0x97, 0x9b, 0xc3, 0x43, 0xb8, 0xe5, 0x2a, 0x57,
+	0xfb, 0xe2, 0x93, 0x97, 0xc6, 0xd6, 0x95, 0x6c, 0x3a, 0x56, 0xc2, 0xe0, 0x12, 0x1d, 0xd8, 0xdc,
+	0x3d, 0x3d, 0x0f, 0xbd, 0xb3, 0xf3, 0xd0, 0xfb, 0x71, 0x1e, 0x7a, 0x9f, 0x2e, 0xc2, 0xc6, 0xd9,
+	0x45, 0xd8, 0xf8, 0x76, 0x11, 0x36, 0xf6, 0x9e, 0x0d, 0xb8, 0x39, 0x1c, 0xa7, 0xfd, 0x4c, 0x0e,
+	0x63, 0xfb, 0x57, 0x5b, 0x15, 0x60, 0x8e, 0xa5, 0x3a, 0x72, 0x28, 0x1e, 0x80, 0x88, 0xaf, 0xbe,
+	0xb5, 0x4f, 0xb0, 0x2c, 0xd7, 0xd2, 0x96, 0x7d, 0x6e, 0x1f, 0xfe, 0x0c, 0x00, 0x00, 0xff, 0xff,
+	0x8a, 0x6c, 0xa2, 0xe0, 0xf1, 0x05, 0x00, 0x00,
 }
 
 func (m *EventCapacity) Marshal() (dAtA []byte, err error) {
@@ -794,6 +985,134 @@ func (m *EventParams) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	}
 	i--
 	dAtA[i] = 0xa
+	return len(dAtA) - i, nil
+}
+
+func (m *EventSold) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventSold) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventSold) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Until != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Until))
+		i--
+		dAtA[i] = 0x20
+	}
+	if len(m.Providers) > 0 {
+		for iNdEx := len(m.Providers) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.Providers[iNdEx])
+			copy(dAtA[i:], m.Providers[iNdEx])
+			i = encodeVarintEvent(dAtA, i, uint64(len(m.Providers[iNdEx])))
+			i--
+			dAtA[i] = 0x1a
+		}
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Clearing != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Clearing))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *EventTakenOn) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventTakenOn) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventTakenOn) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Provider) > 0 {
+		i -= len(m.Provider)
+		copy(dAtA[i:], m.Provider)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Provider)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *EventAbsent) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventAbsent) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventAbsent) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Bond != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Bond))
+		i--
+		dAtA[i] = 0x18
+	}
+	if len(m.Provider) > 0 {
+		i -= len(m.Provider)
+		copy(dAtA[i:], m.Provider)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Provider)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0xa
+	}
 	return len(dAtA) - i, nil
 }
 
@@ -1057,6 +1376,68 @@ func (m *EventParams) Size() (n int) {
 	_ = l
 	l = m.Params.Size()
 	n += 1 + l + sovEvent(uint64(l))
+	return n
+}
+
+func (m *EventSold) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Clearing != 0 {
+		n += 1 + sovEvent(uint64(m.Clearing))
+	}
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	if len(m.Providers) > 0 {
+		for _, s := range m.Providers {
+			l = len(s)
+			n += 1 + l + sovEvent(uint64(l))
+		}
+	}
+	if m.Until != 0 {
+		n += 1 + sovEvent(uint64(m.Until))
+	}
+	return n
+}
+
+func (m *EventTakenOn) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	l = len(m.Provider)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	return n
+}
+
+func (m *EventAbsent) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	l = len(m.Provider)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	if m.Bond != 0 {
+		n += 1 + sovEvent(uint64(m.Bond))
+	}
 	return n
 }
 
@@ -1644,6 +2025,405 @@ func (m *EventParams) Unmarshal(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventSold) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventSold: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventSold: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Clearing", wireType)
+			}
+			m.Clearing = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Clearing |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Providers", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Providers = append(m.Providers, string(dAtA[iNdEx:postIndex]))
+			iNdEx = postIndex
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Until", wireType)
+			}
+			m.Until = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Until |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventTakenOn) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventTakenOn: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventTakenOn: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Provider", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Provider = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventAbsent) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventAbsent: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventAbsent: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Provider", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Provider = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Bond", wireType)
+			}
+			m.Bond = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Bond |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := skipEvent(dAtA[iNdEx:])
