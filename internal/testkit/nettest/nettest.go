@@ -45,6 +45,8 @@ type Options struct {
 	Idle []string
 	// Also are further roles of a role's account, by its name.
 	Also map[string][]home.Role
+	// Sell is what providers sell at auctions, by name.
+	Sell map[string][]string
 }
 
 // Network is a running network.
@@ -178,6 +180,9 @@ func (n *Network) prepare(env *role.Env) {
 // run does what a role does while the test lets it.
 func (n *Network) run(ctx context.Context, h *home.Home, env *role.Env) error {
 	h.Settings.SetAlso(n.options.Also[env.Name])
+	if h.Settings.Provider != nil {
+		h.Settings.Provider.Sell = n.options.Sell[env.Name]
+	}
 	if err := runner.Register(ctx, h, env); err != nil {
 		return err
 	}

@@ -1,0 +1,55 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/events"
+)
+
+// A provider that sells at auctions says by itself that it takes the order on, and computes it; its bond is free in the end.
+func TestSellerTakesTheOrderOn(t *testing.T) {
+	t.Parallel()
+	_, draft := batchDraft(t, func(c *consume.SpecConditions) { c.Auction, c.Providers = true, 1 })
+	n := nettest.Start(t, nettest.Options{Draft: draft, Sell: map[string][]string{"provider-0": {"C:1000@1"}}})
+	l := n.Settle(n.Post(nil))
+	if len(l.Providers) != 1 || n.Name(l.Providers[0].Account) != "provider-0" || l.Reason != "" {
+		t.Errorf("%s: %+v", l.Reason, l.Providers)
+	}
+	taken := n.Count(func(e events.Event) bool { return e.Kind == events.Sells && strings.Contains(e.Text, "takes them on") })
+	if taken != 1 {
+		t.Errorf("it was said %d times that an order is taken on", taken)
+	}
+	if err := n.Check(l); err != nil {
+		t.Error(err)
+	}
+}
+
+// An order whose seller is off goes on with the next one, without being posted anew, and knows that somebody did not come.
+func TestOrderGoesOnWithoutItsSeller(t *testing.T) {
+	t.Parallel()
+	_, draft := batchDraft(t, func(c *consume.SpecConditions) {
+		c.Auction, c.Providers, c.Expires = true, 1, consume.Duration(5*time.Minute)
+	})
+	n := nettest.Start(t, nettest.Options{Draft: draft, Sell: map[string][]string{"provider-0": {"C:1000@1"}, "provider-1": {"C:1000@2"}}})
+	for _, name := range []string{"provider-0", "provider-1"} {
+		n.Await(name+" to sell", func(e events.Event) bool { return e.Kind == events.Sells && e.Role == name })
+	}
+	n.End("provider-0")
+	id := n.Post(nil)
+	n.Lease(id, "a lease", func(l *job.Lease) bool {
+		return len(l.Providers) == 1 && n.Name(l.Providers[0].Account) == "provider-1"
+	})
+	r, err := marketv1.NewQueryClient(n.Consumer.Env.Chain.Conn).Order(t.Context(), &marketv1.QueryOrderRequest{Order: id.String()})
+	if err != nil || r.Order.Posting.Absent != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if l := n.Lease(id, "settlement", func(l *job.Lease) bool { return l.Phase == job.Settled }); l.Reason != "" {
+		t.Error(l.Reason)
+	}
+}
