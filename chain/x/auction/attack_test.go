@@ -70,11 +70,16 @@ func TestOrdersThatAreGoneSoonTakeNoPart(t *testing.T) {
 
 // Nobody sells everything to everybody.
 func TestNobodySellsMoreThanItComputes(t *testing.T) {
-	c := newChain(t, fast("p1", 1_000))
+	c := newChain(t, fast("p1", 6_000))
 	c.Refuse(auction.ErrCapacity, chaintest.Named("p0"), sell("p0", lot(1<<40, 1)))
 	c.Deliver(chaintest.Named("p0"), sell("p0", lot(100*4*3600, 1)))
 	c.Refuse(auction.ErrCapacity, chaintest.Named("p0"), sell("p0", lot(100*4*3600+1, 1)))
-	c.Deliver(chaintest.Named("p1"), sell("p1", lot(1_000*4*3600, 1)))
+	c.Deliver(chaintest.Named("p1"), sell("p1", lot(6_000*4*3600, 1)))
+	two := func(b, c uint64) *auctionv1.MsgSell {
+		return sell("p1", auctionv1.Lot{Tier: "B", Units: b, Ask: 1}, auctionv1.Lot{Tier: "C", Units: c, Ask: 1})
+	}
+	c.Deliver(chaintest.Named("p1"), two(4_000*4*3600, 2_000*4*3600))
+	c.Refuse(auction.ErrCapacity, chaintest.Named("p1"), two(4_000*4*3600, 2_000*4*3600+1)) // each is within the bound
 }
 
 // What others sold is not left to whoever sold a crumb of it.
@@ -369,7 +374,7 @@ func TestOrdersWhoseBondNobodyHas(t *testing.T) {
 	c.Deliver(consumer, worktest.Post(o))
 	for range 2 {
 		c.NextBlock(auction.DefaultPeriod)
-		if r := finish(t, c); r.Leased < r.Trades || capacity(t, c, "p0") != 20_000 {
+		if r := finish(t, c); r.Leased < int(r.Trades) || capacity(t, c, "p0") != 20_000 {
 			t.Errorf("%d trades, %d leases, %d units are left of 20,000", r.Trades, r.Leased, capacity(t, c, "p0"))
 			c.Deliver(chaintest.Named("p0"), sell("p0", lot(20_000, 1000)))
 		}

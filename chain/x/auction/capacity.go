@@ -92,16 +92,17 @@ func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots
 		return err
 	}
 	if !s.registry.Free(ctx, x) {
-		return errorsmod.Wrapf(ErrCapacity, "%s may get no work now: it is jailed, owes an answer, or its stake is below the minimum", account)
+		return errorsmod.Wrapf(ErrCapacity, "%s may get no work now: it is jailed or excluded, owes an answer, or its stake is below the minimum", account)
 	}
-	tiers := wire.TiersFromProto(registry.Tiers)
+	tiers, all := wire.TiersFromProto(registry.Tiers), uint64(0)
 	for _, l := range lots {
+		all += l.Units // at most 8 of 2⁴⁰
 		least, err := tiers.Least(l.Tier)
 		if err != nil {
 			return errorsmod.Wrap(ErrCapacity, err.Error())
 		}
-		if most := auction.Sellable(x.Speed); l.Units > most {
-			return errorsmod.Wrapf(ErrCapacity, "%d units of tier %s: at the speed that you were measured at you may sell %d at once", l.Units, l.Tier, most)
+		if most := auction.Sellable(x.Speed); all > most {
+			return errorsmod.Wrapf(ErrCapacity, "%d units up to tier %s: at the speed that you were measured at you may sell %d at once, of all tiers together", all, l.Tier, most)
 		}
 		if x.Speed < least {
 			return errorsmod.Wrapf(ErrCapacity, "tier %s takes %d GFLOP/s, and you were measured at %d: sell in tier %s", l.Tier, least/1e9, x.Speed/1e9, tiers.Of(x.Speed))

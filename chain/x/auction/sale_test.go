@@ -253,8 +253,8 @@ func deliver(c *chaintest.Chain, who chaintest.Account, m sdk.Msg) chaintest.Blo
 func TestSellersWithoutTheBondAreNotAsked(t *testing.T) {
 	c := newChain(t, auctionRules(func(p *auctionv1.Params) { p.AbsentBps = 10_000 }))
 	worktest.Offer(c, "v0")
-	c.Deliver(chaintest.Named("p0"), sell("p0", lot(100, 1000)))
-	c.Deliver(consumer, worktest.Post(batch(1, 1, 4900*tally)))
+	c.Deliver(chaintest.Named("p0"), sell("p0", lot(2000, 1_400_000)))
+	c.Deliver(consumer, worktest.Post(batch(1, 100, 4900*tally))) // 1,000 units: more than all its stake
 	if r := finish(t, c); r.Trades != 1 || r.Sales != 0 || capacity(t, c, "p0") != 0 {
 		t.Errorf("%+v, and %d units are on sale", r, capacity(t, c, "p0"))
 	}

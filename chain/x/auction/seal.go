@@ -195,7 +195,7 @@ func (s msgServer) Reveal(ctx context.Context, m *auctionv1.MsgReveal) (*auction
 	case err != nil:
 		return nil, err
 	case !under || p.Number != m.Clearing || p.RevealsUntil == 0 || p.RevealedAt != 0 || now >= p.RevealsUntil:
-		return nil, errorsmod.Wrapf(ErrClearing, "nothing of clearing %d can be revealed any more: what was not lost its deposit", m.Clearing)
+		return nil, errorsmod.Wrapf(ErrClearing, "clearing %d takes no reveals now: tally query auction seal %s shows how far the one under way is; what is not revealed in time has lost its deposit", m.Clearing, m.Bidder)
 	case now < p.ClosesAt:
 		return nil, errorsmod.Wrapf(ErrClearing, "others may still bid until protocol time %d ms, which is %d now: reveal then", p.ClosesAt, now)
 	}
