@@ -18,7 +18,7 @@ import (
 // Jail keeps new work from a peer until a protocol time in ms. It never shortens a
 // sentence.
 func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) error {
-	longer, err := k.lock(ctx, account, until)
+	longer, err := lock(ctx, k, account, until)
 	if err != nil || !longer {
 		return err
 	}
@@ -26,7 +26,7 @@ func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) 
 }
 
 // lock keeps new work from a peer until a protocol time, and reports whether that is later than it was.
-func (k *Keeper) lock(ctx context.Context, account sdk.AccAddress, until int64) (longer bool, err error) {
+func lock(ctx context.Context, k *Keeper, account sdk.AccAddress, until int64) (longer bool, err error) {
 	return edit(ctx, k, account, func(p *providerv1.Peer) bool {
 		had := p.JailedUntil
 		p.JailedUntil = max(had, until)
@@ -37,11 +37,11 @@ func (k *Keeper) lock(ctx context.Context, account sdk.AccAddress, until int64) 
 // Exclude gives no new work, ever, to a peer and to all that its owner has. An owner is stored once, and asked for where work is given:
 // that costs the same for one peer or thousands.
 func (k *Keeper) Exclude(ctx context.Context, account, owner sdk.AccAddress) error {
-	if _, err := k.lock(ctx, account, wire.Forever); err != nil {
+	if _, err := lock(ctx, k, account, wire.Forever); err != nil {
 		return err
 	}
 	if !owner.Equals(account) {
-		if _, err := k.lock(ctx, owner, wire.Forever); err != nil && !errors.Is(err, ErrNotRegistered) {
+		if _, err := lock(ctx, k, owner, wire.Forever); err != nil && !errors.Is(err, ErrNotRegistered) {
 			return err
 		}
 	}

@@ -159,10 +159,7 @@ func (k *Keeper) executeEffect(ctx context.Context, id canon.Hash, e job.Effect,
 		return k.jail(ctx, account, job.Offence(e.Amount))
 	case job.Exclude:
 		owner, err := address.Parse(e.Note)
-		if err != nil {
-			return err
-		}
-		return k.stakes.Exclude(ctx, account, owner)
+		return errors.Join(err, k.stakes.Exclude(ctx, account, owner))
 	case job.Falter:
 		return k.stakes.Falter(ctx, account)
 	case job.Led:
