@@ -16,7 +16,7 @@ import (
 // leases and disputes, what reveals a sealed bid, and what takes on an order. All others are general: nobody loses a
 // bond because they come a block later.
 var (
-	movePackages = []string{"/tally.work.v1.", "/tally.dispute.v1.", "/tally.auction.v1.MsgReveal", "/tally.auction.v1.MsgTakeOn"}
+	movePrefixes = []string{"/tally.work.v1.", "/tally.dispute.v1.", "/tally.auction.v1.MsgReveal", "/tally.auction.v1.MsgTakeOn"}
 	// No clock waits for these messages of the same packages.
 	notMoves = []string{"/tally.work.v1.MsgAsk", "/tally.work.v1.MsgUpdateParams", "/tally.dispute.v1.MsgUpdateParams"}
 )
@@ -77,7 +77,7 @@ func isMove(tx sdk.Tx) bool { return AreMoves(tx.GetMsgs()) }
 func AreMoves(msgs []sdk.Msg) bool {
 	for _, m := range msgs {
 		name := sdk.MsgTypeURL(m)
-		if slices.Contains(notMoves, name) || !slices.ContainsFunc(movePackages, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		if slices.Contains(notMoves, name) || !slices.ContainsFunc(movePrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			return false
 		}
 	}

@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/chain/x/auction"
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -52,6 +54,7 @@ type Config struct {
 	Work        workv1.Params     `json:"work,omitzero"`
 	Dispute     disputev1.Params  `json:"dispute,omitzero"`
 	Policy      policyv1.Params   `json:"policy,omitzero"`
+	Auction     auctionv1.Params  `json:"auction,omitzero"`
 
 	CommitTimeout time.Duration `json:"commit_timeout,omitzero"`
 	EmptyInterval time.Duration `json:"empty_interval,omitzero"`
@@ -87,11 +90,13 @@ func Default() Config {
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
 	votes := policy.DefaultParams()
 	votes.Deposit, votes.VotingMs, votes.DelayMs = 100*tally, 30_000, 10_000
+	sales := auction.DefaultParams()
+	sales.PeriodMs, sales.WindowMs, sales.RevealMs = 6_000, 2_000, 3_000
 	return Config{
 		Chain: "tally-devnet", Validators: 4, Providers: 4, Challengers: 1, Spread: 1,
 		UnitPrices: []uint64{900, 1_000, 1_100, 1_200}, BytePrice: 100, FeeBps: 500, MaxLeases: 4,
 		Stake: 100_000 * tally, Bond: 50_000 * tally, Funds: 1_000_000 * tally, Reserve: 10_000_000 * tally,
-		Registry: provider.DefaultGenesis().Params, Work: leases, Dispute: disputes, Policy: votes,
+		Registry: provider.DefaultGenesis().Params, Work: leases, Dispute: disputes, Policy: votes, Auction: sales,
 		CommitTimeout: 200 * time.Millisecond, EmptyInterval: time.Second, Threads: 1,
 	}
 }
@@ -173,7 +178,7 @@ func (c *Config) fields() (map[string]json.RawMessage, error) {
 // overlay puts fields in place of those of c. Rules are replaced whole: what they leave
 // out is zero.
 func overlay(c *Config, fields map[string]json.RawMessage) error {
-	for name, rules := range map[string]interface{ Reset() }{"registry": &c.Registry, "work": &c.Work, "dispute": &c.Dispute, "policy": &c.Policy} {
+	for name, rules := range map[string]interface{ Reset() }{"registry": &c.Registry, "work": &c.Work, "dispute": &c.Dispute, "policy": &c.Policy, "auction": &c.Auction} {
 		if fields[name] != nil {
 			rules.Reset()
 		}

@@ -13,8 +13,6 @@ import (
 	cmtjson "github.com/cometbft/cometbft/libs/json"
 
 	"github.com/tally-network/tally/chain/app"
-	"github.com/tally-network/tally/chain/x/auction"
-	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -211,18 +209,11 @@ func (n *Network) genesis() error {
 	return nil
 }
 
-// auctions are the rules of auctions for people who do not want to wait.
-func auctions() auctionv1.Params {
-	p := auction.DefaultParams()
-	p.PeriodMs, p.WindowMs, p.RevealMs = 6_000, 2_000, 3_000
-	return p
-}
-
 func (n *Network) describe() ([]byte, error) {
 	c := &n.config
 	g := app.Genesis{
 		ChainID: c.Chain, Time: time.Now(), Params: c.Registry, Work: c.Work, Dispute: c.Dispute,
-		Policy: c.Policy, Auction: auctions(),
+		Policy: c.Policy, Auction: c.Auction,
 		Reserve: c.Reserve, Rewards: app.Rewards{EpochMs: epoch},
 		Accounts: []app.Account{{Address: n.Consumer.Home.Address, Balance: c.Funds}},
 	}
