@@ -119,15 +119,18 @@ func tellOutlook(w io.Writer, o *market.Outlook) {
 	fmt.Fprintf(w, "  demands   %d units of tier %s at the auction, for at most %d utally each; a unit is 10⁹ operations, or moving some bytes\n", o.Units, o.Tier, o.Bid)
 	fmt.Fprintf(w, "  on sale   %d units by %s\n", o.Offered, several(o.Sellers, "provider"))
 	if o.Ask > 0 {
-		fmt.Fprintf(w, "  asked     %d utally for a unit, by who sells enough: a maxPrice of %v bids as much\n", o.Ask, consume.Amount(o.Least))
+		fmt.Fprintf(w, "  asked     %d utally for a unit, by who sells enough, which counts as %d: a maxPrice of %v bids as much\n", o.Ask, o.Counts, consume.Amount(o.Least))
+	}
+	if o.Deposit > 0 {
+		fmt.Fprintf(w, "  deposit   %v besides, for the sealed bid: it comes back once that is revealed, and is burnt if it is not\n", consume.Amount(o.Deposit))
 	}
 	switch {
 	case o.Obstacle != "":
 		fmt.Fprintf(w, "  WARNING   %s\n", o.Obstacle)
 	case o.Sealed:
-		fmt.Fprintln(w, "  price     not known: bids are sealed; a bid that is too low waits for the next clearing")
+		fmt.Fprintln(w, "  price     not known: bids are sealed. What is too low waits for the next clearing; where one alone sells, or buys, nothing may be sold")
 	default:
-		fmt.Fprintf(w, "  price     %v if it were held now, by rule %s\n", consume.Amount(o.Price), o.Rule)
+		fmt.Fprintf(w, "  price     at most %v if it were held now, by rule %s\n", consume.Amount(o.Price), o.Rule)
 	}
 	if o.Rule == auction.Midpoint.String() && o.Price > 2*o.Least {
 		fmt.Fprintln(w, "            half of what maxPrice leaves above the asks goes to the providers: a lower one costs less")

@@ -127,7 +127,7 @@ func (r *reader) projectShow() *cobra.Command {
 			q := drillingv1.NewQueryClient(r.role.Chain.Conn)
 			a, err := q.Project(cmd.Context(), &drillingv1.QueryProjectRequest{Project: n})
 			if err != nil {
-				return fmt.Errorf("project %d: %w", n, err)
+				return fmt.Errorf("%w; tally drill project ls shows those that there are", err)
 			}
 			row := newProjectRow(&a.Project)
 			if row.Orders, err = tasksOf(cmd.Context(), q, n); err != nil {

@@ -243,7 +243,7 @@ func tellOffers(w io.Writer, all []market.Offer, most int) {
 
 func tellOpen(w io.Writer, all []market.Order, most int) {
 	if len(all) == 0 {
-		fmt.Fprintln(w, "No open orders")
+		fmt.Fprintln(w, "No open orders for standing offers")
 		return
 	}
 	fmt.Fprintln(w, "Open orders, the highest bid first")

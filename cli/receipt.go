@@ -15,16 +15,16 @@ import (
 	"github.com/cosmos/gogoproto/proto"
 	"github.com/spf13/cobra"
 
-	errorsmod "cosmossdk.io/errors"
-
 	"github.com/cosmos/cosmos-sdk/client"
 	"github.com/cosmos/cosmos-sdk/client/flags"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 	authtx "github.com/cosmos/cosmos-sdk/x/auth/tx"
 
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
+	nodeclient "github.com/tally-network/tally/node/client"
 )
 
 // receipts is a node whose refusal of a transaction is an error, and that remembers the one it took. The SDK's
@@ -97,7 +97,7 @@ func included(ctx context.Context, e *env, c client.Context, tx cmttypes.Tx) err
 		return fmt.Errorf("a block took transaction %s; what came of it: %w", hash, err)
 	}
 	if res.Code != abci.CodeTypeOK {
-		return fmt.Errorf("block %d took transaction %s, which cost its fee and failed: %w", res.Height, hash, errorsmod.ABCIError(res.Codespace, res.Code, res.RawLog))
+		return fmt.Errorf("block %d took transaction %s, which cost its fee and failed: %w", res.Height, hash, nodeclient.Refusal(res.Codespace, res.Code, res.RawLog))
 	}
 	text, err := c.Codec.MarshalJSON(res)
 	if err != nil {
@@ -125,7 +125,11 @@ func tellIncluded(w io.Writer, res *sdk.TxResponse) {
 		case x.Type == proto.MessageName(&policyv1.EventProposed{}):
 			fmt.Fprintf(w, "Validators, and who has computing power, vote: tally tx policy vote %s yes -y; tally policy shows how it stands\n", of["proposal"])
 		case x.Type == proto.MessageName(&drillingv1.EventProject{}) && of["status"] == "proposed":
-			fmt.Fprintf(w, "A vote must admit it before it has tasks: tally drill project admit %s -y proposes that\n", of["project"])
+			fmt.Fprintf(w, "Its deposit is locked until it ends. A vote must admit it before it has tasks: tally drill project admit %s -y proposes that\n", of["project"])
+		case x.Type == proto.MessageName(&auctionv1.EventSealed{}) && of["order"] == "":
+			fmt.Fprintln(w, "Its deposit is burnt unless the ask is revealed, which waits for its time: tally tx auction reveal-ask -y")
+		case x.Type == proto.MessageName(&auctionv1.EventSealed{}):
+			fmt.Fprintf(w, "Its deposit is burnt unless the bid is revealed, which waits for its time: tally tx auction reveal-bid %s -y\n", of["order"])
 		}
 	}
 }
@@ -143,7 +147,7 @@ func said(value string) string {
 func (r *receipts) BroadcastTxSync(ctx context.Context, tx cmttypes.Tx) (*coretypes.ResultBroadcastTx, error) {
 	res, err := r.CometRPC.BroadcastTxSync(ctx, tx)
 	if err == nil && res.Code != abci.CodeTypeOK {
-		err = refusal(res)
+		err = nodeclient.Refusal(res.Codespace, res.Code, res.Log)
 	}
 	if err != nil {
 		// The SDK makes receipts without a text of errors that have these words.
@@ -162,13 +166,4 @@ func (r *receipts) BroadcastTxSync(ctx context.Context, tx cmttypes.Tx) (*corety
 		r.taken = tx
 	}
 	return res, err
-}
-
-// refusal is the module's own error, whose text ends the log as a rule.
-func refusal(r *coretypes.ResultBroadcastTx) error {
-	err := errorsmod.ABCIError(r.Codespace, r.Code, r.Log)
-	if known := errors.Unwrap(err); known != nil {
-		return errorsmod.Wrap(known, strings.TrimSuffix(r.Log, ": "+known.Error()))
-	}
-	return err
 }

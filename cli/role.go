@@ -163,6 +163,7 @@ func (m *member) change(f *pflag.FlagSet, now *home.Settings) error {
 		"privacy":     func() { now.Provider.Privacy = s.Provider.Privacy },
 		"price":       func() { now.Provider.UnitPrice = s.Provider.UnitPrice },
 		"byte-price":  func() { now.Provider.BytePrice = s.Provider.BytePrice },
+		"sell":        func() { now.Provider.Sell = s.Provider.Sell },
 		"validator":   func() { now.Provider.Validator = s.Provider.Validator },
 		"keep-blocks": func() { now.Validator.KeepBlocks = s.Validator.KeepBlocks },
 		"keep-states": func() { now.Validator.KeepStates = s.Validator.KeepStates },

@@ -70,6 +70,26 @@ func TestPeersChangeAnOldHome(t *testing.T) {
 	}
 }
 
+// --sell had no effect on a home that was there, and said that it had.
+func TestLotsChangeAnOldHome(t *testing.T) {
+	for text, want := range map[string]bool{"C:4000@850": true, "C:5000": false, "C:0@1": false} {
+		h := &home.Home{Settings: home.Settings{
+			Role: home.Provider, Chain: "c", Node: home.Node{RPC: "http://127.0.0.1:1", GRPC: "127.0.0.1:2"},
+			Provider: &home.ProviderSettings{Sell: []string{"C:5000@800"}},
+		}}
+		m := &member{e: &env{}, settings: home.Settings{Role: home.Provider, Provider: &home.ProviderSettings{}}}
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.StringSliceVar(&m.settings.Provider.Sell, "sell", nil, "")
+		if err := f.Parse([]string{"--sell", text}); err != nil {
+			t.Fatal(err)
+		}
+		err := m.change(f, &h.Settings)
+		if got := h.Settings.Provider.Sell; len(got) != 1 || got[0] != text || (err == nil) != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}
+
 // A role whose node is elsewhere announced 127.0.0.1, and nothing said so.
 func TestHiddenPeers(t *testing.T) {
 	const here, there = "http://127.0.0.1:26657", "http://203.0.113.7:26657"

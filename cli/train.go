@@ -17,6 +17,7 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/desk"
@@ -339,6 +340,9 @@ func (b *buyer) post(ctx context.Context, o *job.Order, d *consume.Draft) (canon
 	}
 	id := o.ID()
 	if d.Bid != 0 {
+		if sealed, _, err := seals.Rules(ctx, b.role.Chain.Conn); err != nil || !sealed {
+			return id, cmp.Or(err, errors.New("the order has a bid, and bids are open here, so that its maxPrice is the bid: leave the line bid out, and lower maxPrice"))
+		}
 		price, err := seals.PriceOfUnit(ctx, b.role.Chain.Conn, o, uint64(d.Bid))
 		if err == nil {
 			err = seals.In(b.e.home).Want(id.String(), price)
@@ -366,6 +370,17 @@ func (b *buyer) post(ctx context.Context, o *job.Order, d *consume.Draft) (canon
 	p := &o.Problem
 	b.tell("order %s posted: %d units of %d steps, at most %v locked, and a deposit of %v", id, p.Units(), p.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(deposit))
 	return id, nil
+}
+
+// warnSealed says what becomes of a sealed bid for an order that nobody here looks after any more.
+func (b *buyer) warnSealed(ctx context.Context, id canon.Hash) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quiet)
+	defer cancel()
+	r, err := auctionv1.NewQueryClient(b.role.Chain.Conn).Seal(ctx, &auctionv1.QuerySealRequest{Bidder: b.as.Account, Order: id.String()})
+	if err == nil && r.Seal != nil && r.Seal.Price == 0 {
+		b.tell("A bid for it is sealed: %v are BURNT unless it is revealed before %s. This waits for its time:\n  tally tx auction reveal-bid %s --home %s -y",
+			consume.Amount(r.Seal.Deposit), moment(r.Progress.RevealsUntil), id, b.e.home)
+	}
 }
 
 // foretell says what keeps an order from being leased now, if anything does.
@@ -406,6 +421,9 @@ func (b *buyer) follow(ctx context.Context, id canon.Hash, until func(consume.Pr
 		}
 		return until(p)
 	})
+	if ctx.Err() != nil && p.Lease == nil && p.Auction {
+		b.warnSealed(ctx, id)
+	}
 	switch {
 	case ctx.Err() == nil:
 	case p.Lease == nil:

@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
+	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/home"
@@ -279,6 +280,15 @@ func newOdds(p *job.Problem, c *job.Conditions) Odds {
 
 // quote adds what the offers would take.
 func (r *reader) quote(ctx context.Context, d *consume.Draft, v *validated) (err error) {
+	if d.Project != 0 {
+		a, err := drillingv1.NewQueryClient(r.role.Chain.Conn).Project(ctx, &drillingv1.QueryProjectRequest{Project: d.Project})
+		switch {
+		case err != nil:
+			return err
+		case a.Project.Status != drillingv1.STATUS_ADMITTED:
+			return fmt.Errorf("project %d is %s: only an admitted one takes tasks; tally drill project ls shows which are", d.Project, newProjectRow(&a.Project).Status)
+		}
+	}
 	if d.Terms.Auction {
 		v.Auction, err = market.Foresee(ctx, r.role, d.Unsigned())
 		return err

@@ -87,6 +87,16 @@ func Sealed(p *auctionv1.Params) bool {
 	return err == nil && r.Rule.Single()
 }
 
+// LeastWait returns for how long, in ms, an order waits at least that takes part, so that it is there when a clearing ends and its
+// sellers are asked.
+func LeastWait(p *auctionv1.Params) int64 {
+	lasts := p.WindowMs
+	if Sealed(p) {
+		lasts += p.RevealMs
+	}
+	return 2 * (lasts + max(p.PeriodMs, p.AnswerMs))
+}
+
 // Bid is what a sealed bid says once it is revealed, and the salt that hides it until then.
 type Bid struct {
 	Chain    string

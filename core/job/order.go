@@ -317,9 +317,9 @@ func (o *Order) checkAuction() error {
 	case o.Problem.Merges():
 		return fmt.Errorf("an auction sells capacity to batches: training orders take a standing offer, without auction: true")
 	case c.Replicas > 0:
-		return fmt.Errorf("an auction sells each unit's capacity once: %d replicas take a standing offer", c.Replicas)
+		return fmt.Errorf("an auction sells each unit's capacity once: %d replicas take a standing offer, without auction: true", c.Replicas)
 	case c.Validator != "":
-		return fmt.Errorf("at an auction whoever takes the smallest fee leads, which may not be %.80s: an order that names a validator takes a standing offer", c.Validator)
+		return fmt.Errorf("at an auction whoever takes the smallest fee leads, which may not be %.80s: an order that names a validator takes a standing offer, without auction: true", c.Validator)
 	}
 	asked := others.Describe()
 	if c.MinProviders > 1 {

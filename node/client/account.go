@@ -212,7 +212,7 @@ func (a *Account) signAndBroadcast(ctx context.Context, sequence uint64, sponsor
 		return nil, fmt.Errorf("send transaction: %w", err)
 	}
 	if r.Code != abci.CodeTypeOK {
-		return nil, errorsmod.ABCIError(r.Codespace, r.Code, r.Log)
+		return nil, Refusal(r.Codespace, r.Code, r.Log)
 	}
 	return tx, nil
 }
@@ -294,9 +294,18 @@ func (c *Client) broadcast(ctx context.Context, tx cmttypes.Tx) (*coretypes.Resu
 	}
 }
 
+// Refusal returns the error of a module by its code, in the words of the log, which end with the module's own as a rule.
+func Refusal(codespace string, code uint32, log string) error {
+	err := errorsmod.ABCIError(codespace, code, log)
+	if known := errors.Unwrap(err); known != nil {
+		return errorsmod.Wrap(known, strings.TrimSuffix(log, ": "+known.Error()))
+	}
+	return err
+}
+
 func resultOf(r *coretypes.ResultTx, size int) (Result, error) {
 	if r.TxResult.Code != abci.CodeTypeOK {
-		return Result{}, errorsmod.ABCIError(r.TxResult.Codespace, r.TxResult.Code, r.TxResult.Log)
+		return Result{}, Refusal(r.TxResult.Codespace, r.TxResult.Code, r.TxResult.Log)
 	}
 	return Result{r.Hash, r.Height, r.TxResult.GasUsed, size}, nil
 }

@@ -212,7 +212,7 @@ func (a *Account) rebroadcast(ctx context.Context, i int) bool {
 		s.fullAt = 0
 		return true
 	}
-	refusal := errorsmod.ABCIError(r.Codespace, r.Code, r.Log)
+	refusal := Refusal(r.Codespace, r.Code, r.Log)
 	switch {
 	case errors.Is(refusal, sdkerrors.ErrWrongSequence):
 		return false

@@ -429,6 +429,22 @@ func TestPersonBesideARole(t *testing.T) {
 	}
 }
 
+// The log of a refusal ends with the module's own words, which are said once.
+func TestRefusalsSayItOnce(t *testing.T) {
+	e := sdkerrors.ErrInsufficientFunds
+	for log, want := range map[string]string{
+		"1utally is smaller than 5utally: insufficient funds": "1utally is smaller than 5utally: insufficient funds",
+		"1utally is smaller than 5utally":                     "1utally is smaller than 5utally: insufficient funds",
+	} {
+		if err := client.Refusal(e.Codespace(), e.ABCICode(), log); err.Error() != want || !errors.Is(err, e) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if err := client.Refusal("nobody", 77, "what nobody knows"); !strings.Contains(err.Error(), "what nobody knows") {
+		t.Error(err)
+	}
+}
+
 // A node drops a transaction that another in its mempool lets fail, and says so when it comes again.
 // A node with another order may still execute it, so that refusal is not the end.
 func TestRefusedByOneNodeAndExecutedByAnother(t *testing.T) {

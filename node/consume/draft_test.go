@@ -179,6 +179,7 @@ func TestProgressInWords(t *testing.T) {
 	lease.Files.Said = job.Had
 	for want, p := range map[string]Progress{
 		"active: 0 of 2 rounds merged; its custodians fetch the order's files":                                                      {Lease: &job.Lease{Phase: job.Active, Merges: make([]job.Merge, 2)}},
+		"in the book: waits for a clearing that sells it capacity; tally market shows what is bid":                                  {Status: marketv1.STATUS_OPEN, Auction: true},
 		"in the book: waits for an offer that meets it":                                                                             {Status: marketv1.STATUS_OPEN},
 		"expired and refunded: no offer met it in time":                                                                             {Status: marketv1.STATUS_EXPIRED},
 		"expired and refunded: who had sold it capacity did not come (2 times), and nobody else sold enough before the order ended": {Status: marketv1.STATUS_EXPIRED, Absent: 2},

@@ -16,6 +16,7 @@ import (
 // Progress is how far an order has come.
 type Progress struct {
 	Status     marketv1.Status // in the book
+	Auction    bool            // it waits for a clearing, and for no offer
 	Absent     uint32          // sales of capacity to it for which sellers did not come
 	Consumer   string
 	Kind       string     // of work
@@ -36,6 +37,9 @@ func (p *Progress) String() string {
 	l := p.Lease
 	if l == nil && p.Status == marketv1.STATUS_EXPIRED && p.Absent > 0 {
 		return fmt.Sprintf("expired and refunded: who had sold it capacity did not come (%d times), and nobody else sold enough before the order ended", p.Absent)
+	}
+	if l == nil && p.Status == marketv1.STATUS_OPEN && p.Auction {
+		return "in the book: waits for a clearing that sells it capacity; tally market shows what is bid"
 	}
 	if l == nil {
 		return map[marketv1.Status]string{
@@ -115,7 +119,7 @@ func Look(ctx context.Context, env *role.Env, order canon.Hash) (Progress, error
 	if err != nil {
 		return Progress{}, fmt.Errorf("order %s: %w", order.Short(), err)
 	}
-	p := Progress{Status: r.Order.Posting.Status, Absent: r.Order.Posting.Absent, Consumer: r.Order.Order.Consumer, Kind: r.Order.Order.Problem.Kind}
+	p := Progress{Status: r.Order.Posting.Status, Auction: r.Order.Posting.Auction, Absent: r.Order.Posting.Absent, Consumer: r.Order.Order.Consumer, Kind: r.Order.Order.Problem.Kind}
 	l, err := env.Leases.Get(ctx, order)
 	switch {
 	case err == nil:
@@ -126,6 +130,9 @@ func Look(ctx context.Context, env *role.Env, order canon.Hash) (Progress, error
 	}
 	return p, nil
 }
+
+// ErrCancelled is returned for an order that its consumer took back.
+var ErrCancelled = errors.New("the order was cancelled by its consumer, and refunded")
 
 // ErrUnmet is returned for an order that ended without a lease.
 var ErrUnmet = errors.New("the order ended without a lease")
@@ -150,6 +157,9 @@ func Follow(ctx context.Context, env *role.Env, order canon.Hash, done func(Prog
 			}
 		case p.Ended():
 			failed = fmt.Errorf("%w: %v", ErrUnmet, &p)
+			if p.Status == marketv1.STATUS_CANCELLED {
+				failed = ErrCancelled
+			}
 			stop()
 		}
 		return nil

@@ -25,6 +25,7 @@ import (
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/seals"
 	"github.com/tally-network/tally/store"
 )
 
@@ -97,6 +98,15 @@ func Afford(ctx context.Context, env *role.Env, o *job.Order) error {
 	deposit, err := Deposit(ctx, env, o)
 	if err != nil {
 		return err
+	}
+	if o.Conditions.Auction {
+		sealed, more, err := seals.Rules(ctx, env.Chain.Conn)
+		if err != nil {
+			return err
+		}
+		if sealed { // of its bid, until that is revealed
+			deposit += more
+		}
 	}
 	need := math.NewIntFromUint64(o.Conditions.MaxPrice).Add(math.NewIntFromUint64(deposit))
 	if have := r.Balance.Amount; have.LT(need) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/cosmos/cosmos-sdk/types/query"
@@ -22,18 +23,21 @@ import (
 	"github.com/tally-network/tally/node/seals"
 )
 
-// Outlook is what an order would come to at an auction of what is on sale and wanted now.
+// Outlook is what an order would come to at an auction of what is on sale and wanted now. A unit is of 10⁹ floating-point operations,
+// of which a byte that is moved counts as some.
 type Outlook struct {
 	Rule     string `json:"rule"`
 	Sealed   bool   `json:"sealed,omitempty"` // so others' prices are not known
 	Tier     string `json:"tier"`
-	Units    uint64 `json:"units"`         // of 10⁹ floating-point operations that it demands
-	Bid      uint64 `json:"bid_utally"`    // for a unit: the most that its maximum price pays providers
-	Offered  uint64 `json:"offered_units"` // of its tier
-	Sellers  int    `json:"sellers"`       // likewise
-	Ask      uint64 `json:"ask_utally"`    // for a unit: the dearest of the cheapest sellers that have enough; 0 if they have not, or it is not known
-	Least    uint64 `json:"least_utally"`  // the maximum price that bids as much as that; 0 likewise
-	Price    uint64 `json:"price_utally"`  // that it would pay, all parts together; 0 if it would not win, or it is not known
+	Units    uint64 `json:"units"`                    // that it demands
+	Bid      uint64 `json:"bid_utally"`               // for a unit: the most that its maximum price pays providers
+	Offered  uint64 `json:"offered_units"`            // of its tier
+	Sellers  int    `json:"sellers"`                  // likewise
+	Ask      uint64 `json:"ask_utally"`               // for a unit: the dearest of the cheapest sellers that have enough; 0 if they have not, or it is not known
+	Counts   uint64 `json:"counts_utally"`            // what that counts as against a bid: more, if the seller has shown little
+	Least    uint64 `json:"least_utally"`             // the lowest maximum price that bids as much; 0 if there is none, or it is not known
+	Price    uint64 `json:"price_utally"`             // that it would pay at most, all parts together; 0 if it would not win, or it is not known
+	Deposit  uint64 `json:"deposit_utally,omitempty"` // of a sealed bid, until it is revealed
 	Obstacle string `json:"obstacle,omitempty"`
 }
 
@@ -111,11 +115,18 @@ func (s *sale) outlook(o *job.Order, t *demand.Terms) (*Outlook, error) {
 		return out, nil
 	}
 	out.Bid = (d.Budget - d.Fee) / max(d.Units, 1)
+	if out.Sealed {
+		out.Deposit = s.params.Deposit
+	}
 	out.supply(c, kind, s.params.LotUnits)
-	if out.Ask > 0 {
-		if out.Least, err = priceAt(o, out.Ask, t); err != nil {
-			return nil, err
+	if out.Counts > 0 {
+		out.Least = leastPrice(o, out.Counts*out.Units, t)
+		if d.Budget-d.Fee < out.Counts*out.Units {
+			out.Obstacle = fmt.Sprintf("it bids %d utally for a unit, and who sells enough of tier %s asks %d, which counts as %d: a maxPrice of %d utally would win", out.Bid, out.Tier, out.Ask, out.Counts, out.Least)
 		}
+	}
+	if wait := wire.LeastWait(&s.params); o.Conditions.Expires < wait {
+		out.Obstacle = fmt.Sprintf("it expires after %d s, and has to wait for %d s at least: write expires", o.Conditions.Expires/1000, (wait+999)/1000)
 	}
 	if out.Obstacle != "" || out.Sealed {
 		return out, nil
@@ -159,11 +170,12 @@ func (s *sale) clearing() *auctionv1.Clearing {
 
 // supply enters what is on sale of the order's tier, and says what keeps the order from it.
 func (o *Outlook) supply(c *auctionv1.Clearing, kind int, lotUnits uint64) {
-	var lots []auctionv1.SoldLot
+	type lot struct{ units, ask, score uint64 }
+	var lots []lot
 	for _, s := range c.Sellers {
 		for _, l := range s.Lots {
 			if int(l.Kind) == kind {
-				lots = append(lots, l)
+				lots = append(lots, lot{l.Units, l.Ask, l.Ask + (l.Ask*uint64(s.Handicap)+bps-1)/bps})
 				o.Offered += l.Units
 			}
 		}
@@ -178,15 +190,32 @@ func (o *Outlook) supply(c *auctionv1.Clearing, kind int, lotUnits uint64) {
 	case o.Offered < o.Units:
 		o.Obstacle = fmt.Sprintf("it demands %d units of tier %s, all or none, and %d are on sale", o.Units, o.Tier, o.Offered)
 	default:
-		slices.SortFunc(lots, func(x, y auctionv1.SoldLot) int { return cmp.Compare(x.Ask, y.Ask) })
+		slices.SortFunc(lots, func(x, y lot) int { return cmp.Compare(x.score, y.score) })
 		for i, left := 0, o.Units; left > 0; i++ {
-			o.Ask = lots[i].Ask
-			left -= min(left, lots[i].Units)
-		}
-		if o.Bid < o.Ask {
-			o.Obstacle = fmt.Sprintf("it bids %d utally for a unit, and who sells enough of tier %s asks %d", o.Bid, o.Tier, o.Ask)
+			o.Ask, o.Counts = max(o.Ask, lots[i].ask), lots[i].score
+			left -= min(left, lots[i].units)
 		}
 	}
+}
+
+const bps = 10_000
+
+// leastPrice returns the lowest maximum price of which so much is left for providers, or 0 if there is none.
+func leastPrice(o *job.Order, net uint64, t *demand.Terms) uint64 {
+	enough := func(price uint64) bool {
+		x := *o
+		x.Conditions.MaxPrice = price
+		d, err := t.Of(&x)
+		return err == nil && d.Budget-d.Fee >= net
+	}
+	high := max(net, 1)
+	for !enough(high) {
+		if high *= 2; high > auction.MaxBudget {
+			return 0
+		}
+	}
+	low := high / 2
+	return low + uint64(sort.Search(int(high-low), func(i int) bool { return enough(low + uint64(i)) }))
 }
 
 // clear returns what the order would pay for a unit, or 0 if others win all that it could have.

@@ -18,7 +18,7 @@ import (
 func wanted(tier string, price uint64) *job.Order {
 	o := &job.Order{Problem: job.Problem{Kind: job.Batch, Rounds: 1, Shards: 3, Steps: 4, Interval: 1, Batch: 4, Records: 45, StepFLOPs: 1e9}}
 	c := &o.Conditions
-	c.Auditors, c.AuditSegments, c.Custodians, c.Auction, c.MaxPrice, c.Needs.Tier = 1, 1, 3, true, price, tier
+	c.Auditors, c.AuditSegments, c.Custodians, c.Auction, c.MaxPrice, c.Needs.Tier, c.Expires = 1, 1, 3, true, price, tier, 1000
 	return o
 }
 
@@ -49,6 +49,7 @@ func TestAnOrderForeseesWhatKeepsItFromAnAuction(t *testing.T) {
 		"too few units":         {"midpoint", wanted("C", 1_000_000), func(s *sale) { s.sold = s.sold[:1] }, "12 units of tier C, all or none, and 10"},
 		"a low bid":             {"midpoint", wanted("C", 5_000), nil, "asks 300"},
 		"a bid for nothing":     {"midpoint", wanted("C", 1), nil, "raise it"},
+		"it expires too soon":   {"midpoint", wanted("C", 1_000_000), func(s *sale) { s.params.PeriodMs = 600 }, "has to wait for 2 s"},
 		"others bid more": {"midpoint", wanted("C", 1_000_000), func(s *sale) {
 			s.demands = []auctionv1.Demand{{Order: make([]byte, 32), Units: 15, Budget: 1e9}}
 		}, "others bid more"},
@@ -79,6 +80,9 @@ func TestAnOrderForeseesItsPrice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		price := rapid.Uint64Range(1, 1e9).Draw(t, "price")
 		s := onSale(rapid.SampledFrom([]string{"midpoint", "critical"}).Draw(t, "rule"))
+		if s.params.Rule == "midpoint" {
+			s.params.DoubtBps = rapid.Uint32Range(0, 10_000).Draw(t, "doubt")
+		}
 		out, err := s.outlook(wanted("C", price), &terms)
 		if err != nil {
 			t.Fatal(err)
@@ -89,8 +93,8 @@ func TestAnOrderForeseesItsPrice(t *testing.T) {
 		if out.Least > 0 && price >= out.Least && out.Price == 0 {
 			t.Fatalf("%d is at least %d, and it does not win: %+v", price, out.Least, out)
 		}
-		if out.Price > 0 && out.Price < out.Least && s.params.Rule == "midpoint" {
-			t.Fatalf("it pays %d, less than what sellers ask comes to: %+v", out.Price, out)
+		if out.Price > 0 && price < out.Least {
+			t.Fatalf("it wins with %d, and the least is %d: %+v", price, out.Least, out)
 		}
 	})
 }

@@ -72,7 +72,9 @@ func Run(ctx context.Context, env *role.Env, player *disputer.Player, o Options)
 	defer p.loads.Wait()
 	defer p.sends.Wait()
 	role.Offers.Handle(env.Host, p.offered)
-	return env.EachBlock(ctx, p.block)
+	err := env.EachBlock(ctx, p.block)
+	p.warnSealed(ctx)
+	return err
 }
 
 // patience is how long a lead's offer waits for our node to know of it, and then

@@ -76,8 +76,8 @@ func (p *provider) restock(ctx context.Context) error {
 	}
 	p.refused.Store(0)
 	text := lotsText(p.lots)
-	if p.sealed.Load() != nil {
-		text += ", whose price is secret"
+	if rules := p.sealed.Load(); rules != nil {
+		text += fmt.Sprintf(", whose price is secret. Each ask locks %d utally beside the stake until it is revealed", rules.Deposit)
 	}
 	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "capacity at auctions: " + text})
 	return nil
@@ -142,6 +142,19 @@ func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auct
 		lots[i].Ask = 0
 	}
 	return lots, nil
+}
+
+// warnSealed says what becomes of a sealed ask once this process has ended.
+func (p *provider) warnSealed(ctx context.Context) {
+	if p.sealed.Load() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	r, err := p.bids.Query.Seal(ctx, &auctionv1.QuerySealRequest{Bidder: p.env.Account.Address})
+	if err == nil && r.Seal != nil && r.Seal.Price == 0 {
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("by a sealed ask: %d utally are burnt unless it is revealed in the next seconds, by tally tx auction reveal-ask", r.Seal.Deposit)})
+	}
 }
 
 // bid seals an ask in the clearing under way, or reveals the one that was sealed. Of several lots each has its turn.

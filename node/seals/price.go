@@ -29,6 +29,15 @@ func PriceOfUnit(ctx context.Context, node grpc.ClientConn, o *job.Order, most u
 	return max((d.Budget-d.Fee)/d.Units, 1), nil
 }
 
+// Rules asks whether bids at auctions are sealed, and what each of them deposits then, in utally.
+func Rules(ctx context.Context, node grpc.ClientConn) (sealed bool, deposit uint64, err error) {
+	r, err := auctionv1.NewQueryClient(node).Params(ctx, &auctionv1.QueryParamsRequest{})
+	if err != nil {
+		return false, 0, fmt.Errorf("ask for the rules of auctions: %w", err)
+	}
+	return wire.Sealed(&r.Params), r.Params.Deposit, nil
+}
+
 // TermsOf asks for the rules by which orders take part in auctions.
 func TermsOf(ctx context.Context, node grpc.ClientConn) (*demand.Terms, error) {
 	a, err := auctionv1.NewQueryClient(node).Params(ctx, &auctionv1.QueryParamsRequest{})

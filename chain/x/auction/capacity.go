@@ -194,8 +194,8 @@ func (k *Keeper) Enter(ctx context.Context, number uint64, o *job.Order) error {
 	if err := suits(&params, d.Units); err != nil {
 		return err
 	}
-	if least := 2 * (lasts(&params) + spare(&params)); o.Conditions.Expires < least {
-		return errorsmod.Wrapf(ErrDemand, "the order waits for %d ms: let it wait for %d at least, so that it is there when a clearing ends", o.Conditions.Expires, least)
+	if least := wire.LeastWait(&params); o.Conditions.Expires < least {
+		return errorsmod.Wrapf(ErrDemand, "the order expires after %d s: let it wait for %d s at least, so that it is there when a clearing ends", o.Conditions.Expires/1000, (least+999)/1000)
 	}
 	id := o.ID()
 	return k.demands.Set(ctx, number, auctionv1.Demand{

@@ -363,8 +363,8 @@ func TestSealRefuses(t *testing.T) {
 func TestOrdersThatNoSealedClearingTakes(t *testing.T) {
 	c := newChain(t, sealedBy("mcafee"))
 	for says, bend := range map[string]func(*job.Order){
-		"divide it":          func(o *job.Order) { o.Problem.Shards, o.Problem.Records = 4, 8 },
-		"for 220000 at leas": func(o *job.Order) { o.Conditions.Expires = 219_999 },
+		"divide it":         func(o *job.Order) { o.Problem.Shards, o.Problem.Records = 4, 8 },
+		"for 220 s at leas": func(o *job.Order) { o.Conditions.Expires = 219_999 },
 	} {
 		o := batch(1, 3, tally)
 		bend(&o)
