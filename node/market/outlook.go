@@ -156,7 +156,7 @@ func (s *sale) clearing() *auctionv1.Clearing {
 		}
 		y := auctionv1.Seller{Provider: x.Provider, Account: account, Handicap: auction.Handicap(s.params.DoubtBps, s.records[x.Provider])}
 		for _, l := range x.Lots {
-			if kind := slices.Index(c.Tiers, l.Tier); kind >= 0 {
+			if kind := slices.Index(c.Tiers, l.Tier); kind >= 0 && (l.Ask > 0 || wire.Sealed(&s.params)) { // others are sold by sealed bids alone
 				y.Lots = append(y.Lots, auctionv1.SoldLot{Kind: uint32(kind), Units: l.Units, Ask: l.Ask})
 			}
 		}

@@ -30,7 +30,7 @@ func onSale(rule string) *sale {
 	return &sale{
 		params: auctionv1.Params{Rule: rule, PeriodMs: 1, WindowMs: 1, MaxDemands: 10, MaxLots: 10, LotUnits: 100, Epsilon: 1000, GridLeast: 1, GridStep: 1, GridCount: 2},
 		tiers:  []providerv1.Tier{{Label: "B", Speed: 5e12}, {Label: "C"}},
-		sold:   []auctionv1.Capacity{seller(1, 10, 100), seller(2, 10, 300)},
+		sold:   []auctionv1.Capacity{seller(1, 10, 100), seller(2, 10, 300), seller(3, 10, 0)}, // the last by sealed bids alone
 	}
 }
 
@@ -46,7 +46,7 @@ func TestAnOrderForeseesWhatKeepsItFromAnAuction(t *testing.T) {
 		"it wins":               {"midpoint", wanted("", 1_000_000), nil, ""},
 		"nobody sells its tier": {"midpoint", wanted("B", 1_000_000), nil, "nobody sells tier B"},
 		"there is no such tier": {"midpoint", wanted("Z", 1_000_000), nil, "no tier"},
-		"too few units":         {"midpoint", wanted("C", 1_000_000), func(s *sale) { s.sold = s.sold[:1] }, "12 units of tier C, all or none, and 10"},
+		"too few units":         {"midpoint", wanted("C", 1_000_000), func(s *sale) { s.sold = append(s.sold[:1], s.sold[2]) }, "12 units of tier C, all or none, and 10"},
 		"a low bid":             {"midpoint", wanted("C", 5_000), nil, "asks 300"},
 		"a bid for nothing":     {"midpoint", wanted("C", 1), nil, "raise it"},
 		"it expires too soon":   {"midpoint", wanted("C", 1_000_000), func(s *sale) { s.params.PeriodMs = 600 }, "has to wait for 2 s"},
