@@ -172,7 +172,7 @@ func onDevnet(ctx context.Context, tell func(string, ...any), spec consume.Batch
 		if p.HandedOver && end == nil {
 			end = since()
 		}
-		return p.Lease.Round > 0
+		return p.Lease != nil && p.Lease.Round > 0
 	})
 	switch {
 	case err != nil:

@@ -80,7 +80,7 @@ func falseDisputes(ctx context.Context, o Options) (float64, error) {
 	failed := make(chan error, 1)
 	go func() {
 		_, err := consume.Follow(ctx, c.env, c.order, func(p consume.Progress) bool {
-			if allCounted(p.Lease) && len(done) == 0 {
+			if p.Lease != nil && allCounted(p.Lease) && len(done) == 0 {
 				done <- p.Lease
 			}
 			return false

@@ -137,8 +137,8 @@ var ErrCancelled = errors.New("the order was cancelled by its consumer, and refu
 // ErrUnmet is returned for an order that ended without a lease.
 var ErrUnmet = errors.New("the order ended without a lease")
 
-// Follow looks after an order on every block until done is satisfied or it has ended. Serve hands
-// over its files.
+// Follow looks after an order on every block until done is satisfied or it has ended. While the order waits for a lease, done is
+// told as well, and its answer does not count. Serve hands over the order's files.
 func Follow(ctx context.Context, env *role.Env, order canon.Hash, done func(Progress) bool) (Progress, error) {
 	var last Progress
 	ctx, stop := context.WithCancel(ctx)
@@ -161,6 +161,8 @@ func Follow(ctx context.Context, env *role.Env, order canon.Hash, done func(Prog
 				failed = ErrCancelled
 			}
 			stop()
+		default:
+			done(p) // it may be told that the order waits, which is no end
 		}
 		return nil
 	})

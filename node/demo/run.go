@@ -325,6 +325,9 @@ func (d *demo) follow(ctx context.Context, w *work) (*job.Lease, error) {
 	seen := &seen{of: w.name, disputes: map[uint64]uint32{}, over: map[uint64]bool{}}
 	var inspected error
 	p, err := consume.Follow(ctx, d.env, w.id, func(p consume.Progress) bool {
+		if p.Lease == nil {
+			return false
+		}
 		if d.o.Inspect != nil && inspected == nil {
 			inspected = d.o.Inspect(ctx, d.env, p.Lease)
 		}

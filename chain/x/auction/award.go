@@ -102,7 +102,7 @@ func (k selling) failed(ctx context.Context, p *auctionv1.Progress, c *auctionv1
 		if bad != nil {
 			return bad
 		}
-		err = errors.Join(err, k.withdraw(ctx, account, c.Tiers[x.Kind]), sealing{k.Keeper}.forfeit(ctx, p, account))
+		err = errors.Join(err, k.withdraw(ctx, account, c.Tiers[x.Kind]), sealing(k).forfeit(ctx, p, account))
 	}
 	return err
 }

@@ -42,14 +42,6 @@ func suits(p *auctionv1.Params, units uint64) error {
 	return nil
 }
 
-// lasts returns for how long, in ms, bids of a clearing are taken and revealed.
-func lasts(p *auctionv1.Params) int64 {
-	if wire.Sealed(p) {
-		return p.WindowMs + p.RevealMs
-	}
-	return p.WindowMs
-}
-
 // spare returns for how long, in ms, an order has to wait after a clearing: so that its sellers have time to come.
 func spare(p *auctionv1.Params) int64 { return max(p.PeriodMs, p.AnswerMs) }
 

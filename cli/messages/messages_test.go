@@ -1,0 +1,109 @@
+package messages
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+// An example is a command that can be typed, and no two messages are called the same.
+func TestExamplesAreCommands(t *testing.T) {
+	for module, all := range map[string][]Message{"": Projects} {
+		check(t, "tally drill project", module, all)
+	}
+	for module, all := range All {
+		check(t, "tally tx "+module, module, all)
+	}
+}
+
+func check(t *testing.T, verb, module string, all []Message) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, m := range all {
+		name, _, _ := strings.Cut(m.Use, " ")
+		if seen[name] || m.Short == "" || m.Build == nil || !strings.Contains(m.Example, verb+" "+name) {
+			t.Errorf("%s %s: %+v", module, name, m)
+		}
+		seen[name] = true
+	}
+}
+
+func build(t *testing.T, module, name string, args ...string) (any, error) {
+	t.Helper()
+	for _, m := range All[module] {
+		if verb, _, _ := strings.Cut(m.Use, " "); verb == name {
+			return m.Build(t.Context(), Sender{Account: "tally1me"}, args)
+		}
+	}
+	t.Fatalf("%s has no %s", module, name)
+	return nil, nil
+}
+
+func TestMessagesAreWhatWasTyped(t *testing.T) {
+	for want, got := range map[string]func() (any, error){
+		"ask of files": func() (any, error) { return build(t, "work", "ask", "3f", "files", "0", "tally1c") },
+		"ask of unit":  func() (any, error) { return build(t, "work", "ask", "3f", "3", "1", "tally1c") },
+		"vote":         func() (any, error) { return build(t, "policy", "vote", "3", "yes") },
+		"sell":         func() (any, error) { return build(t, "auction", "sell", "C:5000@800") },
+		"take on":      func() (any, error) { return build(t, "auction", "take-on", "3f", "12") },
+	} {
+		x, err := got()
+		if err != nil {
+			t.Errorf("%s: %v", want, err)
+			continue
+		}
+		ok := false
+		switch m := x.(type) {
+		case *workv1.MsgAsk:
+			ok = m.Sender == "tally1me" && m.Custodian == "tally1c" && (m.Files || m.Unit == 3 && m.Attempt == 1)
+		case *policyv1.MsgVote:
+			ok = m.Voter == "tally1me" && m.Proposal == 3 && m.Option == policyv1.OPTION_YES
+		case *auctionv1.MsgSell:
+			ok = m.Provider == "tally1me" && len(m.Lots) == 1 && m.Lots[0] == auctionv1.Lot{Tier: "C", Units: 5000, Ask: 800}
+		case *auctionv1.MsgTakeOn:
+			ok = m.Provider == "tally1me" && m.Order == "3f" && m.Clearing == 12
+		}
+		if !ok {
+			t.Errorf("%s: %+v", want, x)
+		}
+	}
+}
+
+func TestWhatIsTypedWrongly(t *testing.T) {
+	huge := filepath.Join(t.TempDir(), "huge.json")
+	if err := os.WriteFile(huge, make([]byte, maxMessage+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"files have none":    {"work", "ask", "3f", "files", "1", "tally1c"},
+		"unit \"x\"":         {"work", "ask", "3f", "x", "0", "tally1c"},
+		"attempt \"x\"":      {"work", "ask", "3f", "0", "x", "tally1c"},
+		"proposal \"x\"":     {"policy", "vote", "x", "yes"},
+		"vote yes, no":       {"policy", "vote", "3", "maybe"},
+		"clearing \"x\"":     {"auction", "take-on", "3f", "x"},
+		"GFLOP and price":    {"auction", "sell", "C:0@900"},
+		"no such file":       {"policy", "propose", "gone.json"},
+		"65536":              {"auction", "post-clearing", huge},
+		"price \"0\"":        {"auction", "seal-ask", "C", "0"},
+		"price \"much\"":     {"auction", "seal-bid", "3f", "much"},
+		"is no whole number": {},
+	} {
+		var err error
+		if len(args) == 0 {
+			_, err = Projects[0].Build(t.Context(), Sender{}, []string{"name", "much", "why", "who"})
+		} else {
+			_, err = build(t, args[0], args[1], args[2:]...)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+	if n, err := ProjectNumber("0"); err == nil {
+		t.Errorf("project %d", n)
+	}
+}
