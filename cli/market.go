@@ -232,7 +232,7 @@ func tellOffers(w io.Writer, all []market.Offer, most int) {
 		o := &all[i]
 		ask, dearest, ends := "–", "–", "–"
 		if o.Providers > 0 {
-			ask, dearest = utally(o.Ask), utally(o.Dearest)
+			ask, dearest = digits(o.Ask), digits(o.Dearest)
 		}
 		if o.Ends > 0 {
 			ends = moment(o.Ends)
@@ -249,7 +249,7 @@ func tellOpen(w io.Writer, all []market.Order, most int) {
 	fmt.Fprintln(w, "Open orders, the highest bid first")
 	table(w, "BID/GFLOP\tAT MOST\tGFLOP\tKIND\tEXPIRES\tORDER", len(all), most, func(i int) string {
 		o := &all[i]
-		return fmt.Sprintf("%s\t%v\t%s\t%s\t%s\t%.16s", utally(o.Bid), consume.Amount(o.MaxPrice), digits(o.FLOPs/1e9), o.Kind, moment(o.Expires), o.Order)
+		return fmt.Sprintf("%s\t%v\t%s\t%s\t%s\t%.16s", digits(o.Bid), consume.Amount(o.MaxPrice), digits(o.FLOPs/1e9), o.Kind, moment(o.Expires), o.Order)
 	})
 }
 
@@ -268,7 +268,7 @@ func tellDepth(w io.Writer, all []market.Level, pictures bool) {
 		if pictures {
 			bars = [2]string{bar(l.Demand, demand), bar(float64(l.Supply), float64(supply))}
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%d\t%s", utally(l.Price), digits(l.Demand), bars[0], l.Supply, bars[1])
+		return fmt.Sprintf("%s\t%s\t%s\t%d\t%s", digits(l.Price), digits(l.Demand), bars[0], l.Supply, bars[1])
 	})
 }
 
@@ -287,7 +287,7 @@ func tellTrades(w io.Writer, v *market.View, most int, pictures bool) {
 	fmt.Fprintln(w, "Last trades, newest first")
 	table(w, "PAID/GFLOP\tPRICE\tGFLOP\tKIND\tCOPIES\tPROVIDERS\tTIME\tORDER", len(v.Trades), most, func(i int) string {
 		t := &v.Trades[i]
-		return fmt.Sprintf("%s\t%v\t%s\t%s\t%d\t%d\t%s\t%.16s", utally(market.PerGFLOP(t)), consume.Amount(t.Price), digits(float64(t.Flops)/1e9), t.Kind, t.Copies, t.Providers, moment(t.At), t.Order)
+		return fmt.Sprintf("%s\t%v\t%s\t%s\t%d\t%d\t%s\t%.16s", digits(market.PerGFLOP(t)), consume.Amount(t.Price), digits(float64(t.Flops)/1e9), t.Kind, t.Copies, t.Providers, moment(t.At), t.Order)
 	})
 	p := &v.Prices
 	fmt.Fprintf(w, "Prices of the last %s\n", several(p.Trades, "trade"))
@@ -296,7 +296,7 @@ func tellTrades(w io.Writer, v *market.View, most int, pictures bool) {
 	}
 	spread := func(name string, q market.Quantiles) {
 		if q.Of > 0 {
-			fmt.Fprintf(w, "  %-9s %s utally; a tenth paid %s or less, a tenth %s or more\n", name, utally(q.P50), utally(q.P10), utally(q.P90))
+			fmt.Fprintf(w, "  %-9s %s utally; a tenth paid %s or less, a tenth %s or more\n", name, digits(q.P50), digits(q.P10), digits(q.P90))
 		}
 	}
 	spread("GFLOP", p.GFLOP)
@@ -325,11 +325,8 @@ func sparkline(v *market.View) string {
 		}
 		line.WriteRune([]rune(heights)[at])
 	}
-	return line.String() + " to " + utally(prices[len(prices)-1])
+	return line.String() + " to " + digits(prices[len(prices)-1])
 }
-
-// utally writes a price for people.
-func utally(price float64) string { return digits(price) }
 
 // digits writes a number with four digits that count, and no exponent.
 func digits(x float64) string {

@@ -8,6 +8,9 @@ func Handicap(doubt uint32, record uint64) uint32 {
 	return uint32(uint64(doubt) / (min(record, 1<<32) + 1))
 }
 
+// Score is what an ask of a provider with a handicap in bps counts as, in the order of sellers and against budgets.
+func Score(ask uint64, handicap uint32) uint64 { return ask + (ask*uint64(handicap)+bps-1)/bps }
+
 // Whatever a provider has on sale at once it computes in so many seconds. Who was not measured counts as slow.
 const (
 	saleSeconds = 4 * 3600

@@ -56,7 +56,7 @@ type lot struct {
 
 func (p *Provider) lot(kind int) lot {
 	ask := p.Ask[kind]
-	return lot{p.Capacity[kind], ask, ask + (ask*uint64(p.Handicap)+bps-1)/bps}
+	return lot{p.Capacity[kind], ask, Score(ask, p.Handicap)}
 }
 
 // Book is all that is bid, in the order of IDs. Others refer to tasks and providers by their places in it.

@@ -67,8 +67,7 @@ type Rules struct {
 }
 
 // Standard are the rules by which the network advises. Their unit exchanges a state of four million float32 weights in eight
-// round trips, and takes 20 s at 5 GFLOP/s: between what a small model and a large one need. A gain of 100 ms and a fifth is above what
-// measurements vary by.
+// round trips, and takes 20 s at 5 GFLOP/s.
 var Standard = Rules{Trips: 8, Bytes: 16 << 20, Work: 100_000_000_000, Abroad: 1_000_000, Least: 100_000, Part: 200, Moved: 50}
 
 // Room returns how many providers one of so many validators may have: a quarter more than an equal share, or eight.

@@ -175,7 +175,7 @@ func (o *Outlook) supply(c *auctionv1.Clearing, kind int, lotUnits uint64) {
 	for _, s := range c.Sellers {
 		for _, l := range s.Lots {
 			if int(l.Kind) == kind {
-				lots = append(lots, lot{l.Units, l.Ask, l.Ask + (l.Ask*uint64(s.Handicap)+bps-1)/bps})
+				lots = append(lots, lot{l.Units, l.Ask, auction.Score(l.Ask, s.Handicap)})
 				o.Offered += l.Units
 			}
 		}
@@ -197,8 +197,6 @@ func (o *Outlook) supply(c *auctionv1.Clearing, kind int, lotUnits uint64) {
 		}
 	}
 }
-
-const bps = 10_000
 
 // leastPrice returns the lowest maximum price of which so much is left for providers, or 0 if there is none.
 func leastPrice(o *job.Order, net uint64, t *demand.Terms) uint64 {
