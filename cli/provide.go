@@ -27,6 +27,7 @@ they have worked, so later calls need none.
   tally provide --rpc http://203.0.113.7:26657 --grpc 203.0.113.7:9090 --price 800 --threads 2 --nice 10
   tally provide --region DE --tag gdpr --memory-gb 16  # what orders may ask for
   tally provide --sell C:5000@800                 # at auctions, too: 5000 GFLOP for 800 utally each or more
+  tally provide --probe 1m                        # have the chain measure this machine: orders ask for tiers and speeds
   tally provide --also challenger                 # later: challenge others, too`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if nice != 0 {
@@ -45,6 +46,7 @@ they have worked, so later calls need none.
 	f.StringSliceVar(&prices.Tags, "tag", nil, "rules that you keep, as gdpr; orders may ask for them")
 	f.StringVar(&prices.Privacy, "privacy", "", "what you promise of an order's files: public, discreet or enclosed")
 	f.StringSliceVar(&prices.Sell, "sell", nil, "capacity on sale at auctions: tier, GFLOP, and the least price of one in utally, as C:5000@800")
+	f.Var(within(&prices.Probe, 0, home.MostProbe), "probe", "have the chain measure how fast this machine is, once, over so long, as 1m: tiers above the lowest follow from that")
 	f.StringVar(&prices.Validator, "validator", "", "address of the validator to work under (default the one that takes the smallest fee and has the most providers, of those that tally cluster would advise)")
 	f.Var(within(&nice, 0, 19), "nice", "let other programs go first: 1 to 19")
 	return cmd

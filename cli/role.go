@@ -164,6 +164,7 @@ func (m *member) change(f *pflag.FlagSet, now *home.Settings) error {
 		"price":       func() { now.Provider.UnitPrice = s.Provider.UnitPrice },
 		"byte-price":  func() { now.Provider.BytePrice = s.Provider.BytePrice },
 		"sell":        func() { now.Provider.Sell = s.Provider.Sell },
+		"probe":       func() { now.Provider.Probe = s.Provider.Probe },
 		"validator":   func() { now.Provider.Validator = s.Provider.Validator },
 		"keep-blocks": func() { now.Validator.KeepBlocks = s.Validator.KeepBlocks },
 		"keep-states": func() { now.Validator.KeepStates = s.Validator.KeepStates },

@@ -46,6 +46,7 @@ import (
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/power"
+	"github.com/tally-network/tally/chain/x/probe"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/reserve"
 	"github.com/tally-network/tally/chain/x/supply"
@@ -66,6 +67,7 @@ type App struct {
 	Block    *block.Keeper
 	Supply   *supply.Keeper
 	Power    *power.Keeper
+	Probe    *probe.Keeper
 	Beacon   *beacon.Keeper
 	Provider *provider.Keeper
 	Drilling *drilling.Keeper

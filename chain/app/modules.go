@@ -39,6 +39,7 @@ import (
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/power"
+	"github.com/tally-network/tally/chain/x/probe"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/reserve"
 	"github.com/tally-network/tally/chain/x/supply"
@@ -59,7 +60,7 @@ import (
 // ours names our modules in the order in which they begin and end a block and
 // are initialised: a module comes after those whose state it reads. Block, which
 // tells the time, comes first.
-var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, drilling.Name, market.Name, work.Name, auction.Name, dispute.Name, policy.Name, reserve.Name}
+var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, probe.Name, drilling.Name, market.Name, work.Name, auction.Name, dispute.Name, policy.Name, reserve.Name}
 
 // accounts are those that no key controls, with what they may do.
 var accounts = []*authv1.ModuleAccountPermission{
@@ -103,6 +104,7 @@ func (a *App) wire() []Module {
 	a.Provider = provider.NewKeeper(a.Codec, a.store(provider.Name), a.Bank)
 	a.Power = power.NewKeeper(a.Codec, a.store(power.Name))
 	a.Beacon = beacon.NewKeeper(a.Codec, a.store(beacon.Name), a.Power)
+	a.Probe = probe.NewKeeper(a.Codec, a.store(probe.Name), a.Provider, a.Beacon)
 	a.Drilling = drilling.NewKeeper(a.Codec, a.store(drilling.Name), a.Bank, a.Power)
 	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply, a.Drilling)
 	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Drilling)
@@ -114,7 +116,7 @@ func (a *App) wire() []Module {
 		Bank: a.Bank, Burner: a.Supply, Registry: a.Provider, Leases: a.Work, Beacon: a.Beacon,
 	})
 	a.Market.Tell(a.Auction)
-	a.Work.Tell(a.Dispute)
+	a.Work.Tell(a.Dispute, a.Probe)
 	a.Reserve = reserve.NewKeeper(a.Codec, a.store(reserve.Name), reserve.Needs{
 		Bank: a.Bank, Seats: a.Power, Beacon: a.Beacon, Leases: a.Work,
 	}, reserve.Pools{Jackpot: work.Jackpot, Insurance: provider.Insurance})
@@ -126,6 +128,7 @@ func (a *App) wire() []Module {
 		power.NewModule(a.Power),
 		beacon.NewModule(a.Beacon),
 		provider.NewModule(a.Provider),
+		probe.NewModule(a.Probe),
 		drilling.NewModule(a.Drilling),
 		orders,
 		auction.NewModule(a.Auction, orders),

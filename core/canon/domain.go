@@ -32,4 +32,5 @@ const (
 	DomainInit       Domain = "init"       // initial values that follow from a name
 	DomainCut        Domain = "cut"        // assignment of a round's units
 	DomainSeal       Domain = "seal"       // a sealed bid of an auction
+	DomainProbe      Domain = "probe"      // what a probe of speed computes from
 )

@@ -166,7 +166,7 @@ func (e AttestFiles) apply(l *Lease, now int64) ([]Effect, error) {
 		l.stop(now, "a quorum of custodians says that the order's files cannot be had, or do not make it up")
 		return effects, nil
 	}
-	l.BegunAt = now
+	l.BegunAt, l.StartedAt = now, now
 	l.watchLead(now)
 	return append(effects, Effect{Emit, l.Lead(), uint64(f.Draws), "files attested"}), nil
 }

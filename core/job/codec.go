@@ -79,6 +79,7 @@ func (l *mutable) Code(w *canon.Codec) {
 	w.I64(&l.DueSince)
 	w.I64(&l.OpenSince)
 	w.I64(&l.BegunAt)
+	w.I64(&l.StartedAt)
 	w.Int(&l.Round, MaxUnits)
 	w.Int(&l.Windows.Final, MaxUnits)
 	w.I64(&l.Windows.Next)

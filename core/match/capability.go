@@ -151,8 +151,9 @@ func (t Tiers) Least(label string) (uint64, error) {
 // Pace is how fast a provider was: its verified work, and the time in which it had work. The zero value
 // has seen none.
 type Pace struct {
-	Work uint64 // FLOP
-	Time uint64 // ms of protocol time
+	Work   uint64 // FLOP
+	Time   uint64 // ms of protocol time
+	Probed uint64 // FLOP/s that a probe has shown (core/probe); 0 if none has
 }
 
 // What a pace remembers, in ms. Of more than a day of work it halves work and time, so that it follows a
@@ -161,6 +162,14 @@ const (
 	remembered = 24 * 3600 * 1000
 	leastTime  = 600 * 1000
 )
+
+// unprobed is the most that ordinary work shows, in FLOP/s: whoever orders from itself may have the results already. No
+// processor without a GPU is faster today.
+const unprobed = 1e12
+
+// waits is how many times as long as it computes a machine may take for ordinary work: it waits for blocks, for files, and
+// for others.
+const waits = 4
 
 // AddWork enters work that was verified. Its time must be added after it.
 func (p *Pace) AddWork(flops uint64) {
@@ -181,8 +190,20 @@ func (p *Pace) AddTime(ms uint64) {
 // halve forgets half, and rounds the speed down.
 func (p *Pace) halve() { p.Work, p.Time = p.Work/2, p.Time-p.Time/2 }
 
-// Rate returns the speed in FLOP/s, rounded down.
-func (p Pace) Rate() uint64 { return muldiv(p.Work, 1000, max(p.Time, leastTime)) }
+// Rate returns the speed in FLOP/s, rounded down: what a probe has shown, unless ten minutes of other work show less than a
+// part of it. Who was never probed is as fast as its work, and unprobed at most.
+func (p Pace) Rate() uint64 {
+	switch {
+	case p.Probed == 0:
+		return min(Rate(p.Work, max(p.Time, leastTime)), unprobed)
+	case p.Time < leastTime:
+		return p.Probed
+	}
+	return min(muldiv(p.Work, 1000*waits, p.Time), p.Probed)
+}
+
+// Rate returns how many FLOP/s so many FLOP in so many ms are, rounded down.
+func Rate(flops, ms uint64) uint64 { return muldiv(flops, 1000, ms) }
 
 // muldiv returns ⌊a·b/c⌋, or the largest number if that is above it.
 func muldiv(a, b, c uint64) uint64 {

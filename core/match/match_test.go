@@ -202,7 +202,7 @@ func TestCensusCountsEveryConditionThatSomebodyLacks(t *testing.T) {
 
 func TestPace(t *testing.T) {
 	var p Pace
-	if p.AddWork(math.MaxUint64); p.Rate() != math.MaxUint64/600 {
+	if p.AddWork(math.MaxUint64); p.Rate() != unprobed {
 		t.Errorf("no time: %d FLOP/s", p.Rate())
 	}
 	p = Pace{}
@@ -240,6 +240,28 @@ func TestPaceIsNoFasterThanItsFastestPart(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A probe stands until ten minutes of other work show less than a quarter of it. Work alone shows no more than a processor has.
+func TestProbesAndWork(t *testing.T) {
+	const minute, fast = 60_000, 20e12
+	for name, c := range map[string]struct {
+		pace Pace
+		want uint64
+	}{
+		"nothing":                          {Pace{}, 0},
+		"work alone":                       {Pace{Work: 600e9, Time: 10 * minute}, 1e9},
+		"faster work than is believed":     {Pace{Work: 60_000e12, Time: 10 * minute}, unprobed},
+		"a probe alone":                    {Pace{Probed: fast}, fast},
+		"a probe, and little other work":   {Pace{Probed: fast, Work: 1, Time: 10*minute - 1}, fast},
+		"a probe, and work at a quarter":   {Pace{Probed: fast, Work: fast / 4 * 600, Time: 10 * minute}, fast},
+		"a probe, and work at a twentieth": {Pace{Probed: fast, Work: fast / 20 * 600, Time: 10 * minute}, fast / 5},
+		"a slow probe, and faster work":    {Pace{Probed: 1e9, Work: fast * 600, Time: 10 * minute}, 1e9},
+	} {
+		if got := c.pace.Rate(); got != c.want {
+			t.Errorf("%s: %d FLOP/s, want %d", name, got, c.want)
+		}
+	}
 }
 
 func TestPlanTakes(t *testing.T) {

@@ -32,6 +32,7 @@ const (
 	Computed   Kind = "computed"    // a provider did a step
 	Posted     Kind = "posted"      // a receipt or merge is on chain
 	Sells      Kind = "sells"       // a provider has put capacity on sale at auctions
+	Probed     Kind = "probed"      // a provider has its speed measured
 	Ready      Kind = "ready"       // a provider has asked for a unit
 	ProvedDraw Kind = "proved draw" // a provider has shown whether an attempt was forced
 	Audited    Kind = "audited"     // an auditor answered

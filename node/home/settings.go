@@ -18,6 +18,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/match"
+	"github.com/tally-network/tally/core/probe"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/states"
@@ -87,13 +88,14 @@ type Node struct {
 
 // ProviderSettings are a provider's.
 type ProviderSettings struct {
-	UnitPrice uint64   `yaml:"unit_price" doc:"Price of computation, in utally per GFLOP."`
-	BytePrice uint64   `yaml:"byte_price" doc:"Price of data moved, in utally per GB."`
-	Region    string   `yaml:"region,omitempty" doc:"Country in which it computes, in two letters (ISO 3166-1), as DE. It is told to everybody, and proved by nobody, as tags and privacy are."`
-	Tags      []string `yaml:"tags,omitempty" doc:"Rules that it keeps, as gdpr: small letters, digits and dashes."`
-	Privacy   string   `yaml:"privacy,omitempty" doc:"What it promises of files: public (nothing), discreet (to show them to nobody, and to delete them after the order) or enclosed (and to compute where its operator cannot read memory)."`
-	Sell      []string `yaml:"sell,omitempty" doc:"Capacity on sale at auctions, as C:5000@800: tier, GFLOP, and the least price of one in utally. It is on sale again once what was sold of it is computed."`
-	Validator string   `yaml:"validator" doc:"Address of the validator to work under; empty for the one that is advised to who begins (tally cluster), by link, fee and number of providers."`
+	UnitPrice uint64        `yaml:"unit_price" doc:"Price of computation, in utally per GFLOP."`
+	BytePrice uint64        `yaml:"byte_price" doc:"Price of data moved, in utally per GB."`
+	Region    string        `yaml:"region,omitempty" doc:"Country in which it computes, in two letters (ISO 3166-1), as DE. It is told to everybody, and proved by nobody, as tags and privacy are."`
+	Tags      []string      `yaml:"tags,omitempty" doc:"Rules that it keeps, as gdpr: small letters, digits and dashes."`
+	Privacy   string        `yaml:"privacy,omitempty" doc:"What it promises of files: public (nothing), discreet (to show them to nobody, and to delete them after the order) or enclosed (and to compute where its operator cannot read memory)."`
+	Sell      []string      `yaml:"sell,omitempty" doc:"Capacity on sale at auctions, as C:5000@800: tier, GFLOP, and the least price of one in utally. It is on sale again once what was sold of it is computed."`
+	Probe     time.Duration `yaml:"probe,omitempty" doc:"Have the chain measure how fast this machine is, over so long, as 1m; 0 for never. Tiers above the lowest, and what may be sold in them, follow from that. It costs some fees and wages, and locks what it costs at the prices above until it is settled."`
+	Validator string        `yaml:"validator" doc:"Address of the validator to work under; empty for the one that is advised to who begins (tally cluster), by link, fee and number of providers."`
 }
 
 // ValidatorSettings are a validator's.
@@ -129,6 +131,8 @@ const (
 	MaxMemoryGB = 1 << 14
 	MaxEnded    = 365 * 24 * time.Hour // for which ended orders are kept
 	MaxBlocks   = 1 << 40              // that a node keeps, and states
+	LeastProbe  = probe.Least * time.Millisecond
+	MostProbe   = 10 * LeastProbe
 )
 
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
@@ -268,6 +272,9 @@ func (s *Settings) checkLimits(f *faults) {
 		f.add("keep_ended", "%s is not between 0 and %s", s.KeepEnded, MaxEnded)
 	}
 	f.between("memory_gb", s.MemoryGB, 0, MaxMemoryGB)
+	if p := s.Provider; p != nil && p.Probe != 0 && (p.Probe < LeastProbe || p.Probe > MostProbe) {
+		f.add("provider.probe", "%s is not between %s and %s, or 0 for never", p.Probe, LeastProbe, MostProbe)
+	}
 	if !slices.Contains(states.Policies, cmp.Or(s.Checkpoints, states.KeepAll)) {
 		f.add("checkpoints", "%.80q is none of %v", s.Checkpoints, states.Policies)
 	} else if s.Role == Validator && cmp.Or(s.Checkpoints, states.KeepAll) != states.KeepAll {

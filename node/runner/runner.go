@@ -26,6 +26,7 @@ import (
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/lead"
 	"github.com/tally-network/tally/node/leases"
+	"github.com/tally-network/tally/node/probe"
 	"github.com/tally-network/tally/node/provide"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/watch"
@@ -45,6 +46,8 @@ func worksOf(r home.Role, s *home.Settings) []work {
 				return err
 			}
 			return provide.Run(ctx, env, player, provide.Options{Lots: lots})
+		}, func(ctx context.Context, env *role.Env, _ *disputer.Player) error {
+			return probe.Run(ctx, env, s.Provider.Probe)
 		}}
 	case home.Challenger:
 		return []work{watch.Run}

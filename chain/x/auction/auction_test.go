@@ -46,7 +46,7 @@ func fast(name string, gigaflops uint64) chaintest.Option {
 	return func(g *app.Genesis) {
 		for i := range g.Peers {
 			if g.Peers[i].Account == chaintest.Named(name).String() {
-				g.Peers[i].Pace = providerv1.Pace{Work: gigaflops * 3600 * 1e9, TimeMs: 3600 * 1000}
+				g.Peers[i].Pace = providerv1.Pace{Probed: gigaflops * 1e9}
 			}
 		}
 	}

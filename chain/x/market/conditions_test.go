@@ -34,7 +34,7 @@ func declare(name string, d providerv1.Declared, pace providerv1.Pace) chaintest
 
 // at returns the pace of a provider that has worked for an hour at so many GFLOP/s.
 func at(gigaflops uint64) providerv1.Pace {
-	return providerv1.Pace{Work: gigaflops * 3600 * 1e9, TimeMs: 3600 * 1000}
+	return providerv1.Pace{Probed: gigaflops * 1e9}
 }
 
 // Of the providers under v0 each lacks something else, p2 nothing.

@@ -326,7 +326,16 @@ func (k *Keeper) Time(ctx context.Context, account sdk.AccAddress, flops, ms uin
 		pace := match.Pace{Work: p.Pace.Work, Time: p.Pace.TimeMs}
 		pace.AddWork(flops)
 		pace.AddTime(ms)
-		p.Pace = providerv1.Pace{Work: pace.Work, TimeMs: pace.Time}
+		p.Pace.Work, p.Pace.TimeMs = pace.Work, pace.Time
+		return true
+	})
+	return err
+}
+
+// Probed records the FLOP/s that a peer's probe has shown, in place of all that was measured before.
+func (k *Keeper) Probed(ctx context.Context, account sdk.AccAddress, speed uint64) error {
+	_, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
+		p.Pace = providerv1.Pace{Probed: speed}
 		return true
 	})
 	return err

@@ -52,7 +52,8 @@ type Keeper struct {
 	escrow Escrow
 	stakes Stakes
 	power  Power
-	games  Games // see Tell
+	games  Games  // see Tell
+	probes Probes // likewise
 
 	rules  module.Rules[workv1.Params]
 	leases leaseStore
@@ -72,9 +73,8 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 	return k
 }
 
-// Tell names who is told of disputes that leases end. That needs this keeper, and is made
-// after it.
-func (k *Keeper) Tell(g Games) { k.games = g }
+// Tell names who is told of disputes that leases end, which needs this keeper and is made after it, and of leases that settle.
+func (k *Keeper) Tell(g Games, p Probes) { k.games, k.probes = g, p }
 
 // Rules returns the rules for new leases.
 func (k *Keeper) Rules(ctx context.Context) (job.Params, error) {

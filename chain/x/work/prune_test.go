@@ -153,7 +153,7 @@ func TestOrderWithoutLeaseIsForgotten(t *testing.T) {
 func TestPruningIsBoundedInABlock(t *testing.T) {
 	k, l, ctx := done(t, 8, 128, 16)
 	ctx = ctx.WithGasMeter(storetypes.NewInfiniteGasMeter())
-	k.Tell(quiet{})
+	k.Tell(quiet{}, quiet{})
 	end := work.NewModule(k, nil, &neighbours{})
 	id := l.Order.ID().String()
 	for phase := job.Active; phase != job.Settled; {
@@ -250,3 +250,5 @@ func TestChangesSinceAHeight(t *testing.T) {
 		}
 	}
 }
+
+func (quiet) Settled(context.Context, *job.Lease) error { return nil }

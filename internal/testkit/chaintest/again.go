@@ -21,6 +21,7 @@ import (
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
+	probev1 "github.com/tally-network/tally/gen/tally/probe/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -55,6 +56,7 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&providerv1.MsgUpdate{}):          State,
 	sdk.MsgTypeURL(&providerv1.MsgDeclareOwner{}):    State,
 	sdk.MsgTypeURL(&providerv1.MsgUpdateParams{}):    State,
+	sdk.MsgTypeURL(&probev1.MsgOpen{}):               State, // another seed is drawn
 	sdk.MsgTypeURL(&beaconv1.MsgProve{}):             Once,
 	sdk.MsgTypeURL(&beaconv1.MsgSetKey{}):            State,
 	sdk.MsgTypeURL(&marketv1.MsgPostOffer{}):         State,

@@ -203,6 +203,9 @@ func (p *Play) MergeMsg() *workv1.MsgMerge {
 		ends = append(ends, end)
 	}
 	root := p.Merge(ends)
+	if !p.Order.Problem.Merges() {
+		root = canon.Root(p.State().Ends(int(l.Round)))
+	}
 	return &workv1.MsgMerge{Lead: l.Lead, Order: p.ID.String(), Round: l.Round, Root: root[:]}
 }
 

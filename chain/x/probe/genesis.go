@@ -1,0 +1,82 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/core/canon"
+	probev1 "github.com/tally-network/tally/gen/tally/probe/v1"
+)
+
+// DefaultGenesis has no probes.
+func DefaultGenesis() *probev1.GenesisState { return &probev1.GenesisState{} }
+
+// ValidateGenesis checks a state before import.
+func ValidateGenesis(g *probev1.GenesisState) error {
+	seen := map[string]bool{}
+	for i := range g.Probes {
+		p := &g.Probes[i]
+		if _, err := address.Parse(p.Account); err != nil || seen[p.Account] {
+			return fmt.Errorf("probe genesis: probe %d is of %.80q: want an account, once", i, p.Account)
+		}
+		seen[p.Account] = true
+		drawn := len(p.Seed) > 0
+		if p.Opened < 0 || p.DrawnMs < 0 || drawn && len(p.Seed) != len(canon.Hash{}) || !drawn && p.DrawnMs != 0 {
+			return fmt.Errorf("probe genesis: the probe of %s was opened at height %d, and has a seed of %d bytes since %d ms: want a height, and a seed of %d bytes or none", p.Account, p.Opened, len(p.Seed), p.DrawnMs, len(canon.Hash{}))
+		}
+	}
+	return nil
+}
+
+// InitGenesis loads a state. A probe that still waits was opened before the chain's first block.
+func (k *Keeper) InitGenesis(ctx context.Context, g *probev1.GenesisState) error {
+	for _, p := range g.Probes {
+		account, err := address.Parse(p.Account)
+		if err != nil {
+			return err
+		}
+		if len(p.Seed) == 0 {
+			p.Opened = 0
+			err = k.waiting.Set(ctx, account)
+		}
+		if err := errors.Join(err, k.probes.Set(ctx, account, p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ExportGenesis returns the state.
+func (k *Keeper) ExportGenesis(ctx context.Context) (*probev1.GenesisState, error) {
+	g := DefaultGenesis()
+	err := k.probes.Walk(ctx, nil, func(_ sdk.AccAddress, p probev1.Probe) (bool, error) {
+		g.Probes = append(g.Probes, p)
+		return false, nil
+	})
+	return g, err
+}
+
+// Invariant returns an error unless just the probes without a seed wait.
+func (k *Keeper) Invariant(ctx context.Context) error {
+	waits := 0
+	err := k.probes.Walk(ctx, nil, func(account sdk.AccAddress, p probev1.Probe) (bool, error) {
+		has, err := k.waiting.Has(ctx, account)
+		if err == nil && has != (len(p.Seed) == 0) {
+			err = fmt.Errorf("the probe of %s waits: %t, with a seed of %d bytes", p.Account, has, len(p.Seed))
+		}
+		if has {
+			waits++
+		}
+		return false, err
+	})
+	return errors.Join(err, k.waiting.Walk(ctx, nil, func(sdk.AccAddress) (bool, error) {
+		if waits--; waits < 0 {
+			return true, errors.New("an account waits that has no probe")
+		}
+		return false, nil
+	}))
+}

@@ -1,0 +1,132 @@
+// Package probe keeps the measurements of providers' speed that are under way.
+//
+// A provider opens a probe ([MsgServer]'s Open). The value of a later block gives it a seed, and its time begins. When an order settles that
+// is the probe of that seed, and that the provider has placed itself, x/work calls [Keeper.Settled]. The speed that it has shown goes
+// to the registry.
+//
+// Call [NewKeeper] and [NewModule].
+//
+// Invariants: an account has one probe at most. Only probes without a seed wait, and each gets one from a block after that in which it was opened.
+// Nobody's order but a provider's own says how fast it is.
+//
+// Source: core/probe, docs/spec/market.md.
+package probe
+
+import (
+	"context"
+	"errors"
+
+	"cosmossdk.io/collections"
+	"cosmossdk.io/core/store"
+
+	"github.com/cosmos/cosmos-sdk/codec"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/probe"
+	probev1 "github.com/tally-network/tally/gen/tally/probe/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// Name is the module's name.
+const Name = "probe"
+
+// Registry knows providers and how fast they are.
+type Registry interface {
+	Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error)
+	// Probed records the FLOP/s that a provider's probe has shown, in place of all that was measured before.
+	Probed(ctx context.Context, account sdk.AccAddress, speed uint64) error
+}
+
+// Beacon gives what draws follow from, and says whether this block gave it.
+type Beacon interface {
+	Value(ctx context.Context) (value canon.Hash, fresh bool, err error)
+}
+
+// Keeper keeps probes.
+type Keeper struct {
+	probes   collections.Map[sdk.AccAddress, probev1.Probe]
+	waiting  collections.KeySet[sdk.AccAddress] // those without a seed
+	registry Registry
+	beacon   Beacon
+}
+
+// NewKeeper returns a keeper over the given store.
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, registry Registry, beacon Beacon) *Keeper {
+	sb := collections.NewSchemaBuilder(svc)
+	k := &Keeper{
+		registry: registry, beacon: beacon,
+		probes:  collections.NewMap(sb, collections.NewPrefix(0), "probes", sdk.AccAddressKey, codec.CollValue[probev1.Probe](cdc)),
+		waiting: collections.NewKeySet(sb, collections.NewPrefix(1), "waiting", sdk.AccAddressKey),
+	}
+	module.Seal(sb)
+	return k
+}
+
+// Waits reports whether a probe waits for the value of a block.
+func (k *Keeper) Waits(ctx context.Context) (bool, error) {
+	some, err := module.First(ctx, k.waiting, nil, 1)
+	return len(some) > 0, err
+}
+
+// draw gives seeds to all probes that were opened before this block, if it has a value.
+func (k *Keeper) draw(ctx context.Context) error {
+	value, fresh, err := k.beacon.Value(ctx)
+	if err != nil || !fresh {
+		return err
+	}
+	var due []probev1.Probe // as many as a block has opened, each for the gas of that
+	err = k.waiting.Walk(ctx, nil, func(account sdk.AccAddress) (bool, error) {
+		p, err := k.probes.Get(ctx, account)
+		if err == nil && p.Opened < sdk.UnwrapSDKContext(ctx).BlockHeight() {
+			due = append(due, p)
+		}
+		return false, err
+	})
+	for i := range due {
+		if err == nil {
+			err = k.begin(ctx, &due[i], value)
+		}
+	}
+	return err
+}
+
+// begin gives a probe its seed.
+func (k *Keeper) begin(ctx context.Context, p *probev1.Probe, value canon.Hash) error {
+	account, err := address.Parse(p.Account)
+	if err != nil {
+		return err
+	}
+	seed := probe.Seed(value, p.Account)
+	p.Seed, p.DrawnMs = seed[:], module.Now(ctx)
+	return errors.Join(k.probes.Set(ctx, account, *p), k.waiting.Remove(ctx, account),
+		module.Emit(ctx, &probev1.EventDrawn{Account: p.Account, Seed: p.Seed}))
+}
+
+// Settled tells of a lease that has settled. If it was the probe of its consumer, what it has shown is that one's speed, and the probe is over.
+func (k *Keeper) Settled(ctx context.Context, l *job.Lease) error {
+	if !probe.Known(&l.Order.Problem) {
+		return nil
+	}
+	account, err := address.Parse(l.Order.Consumer)
+	if err != nil {
+		return err
+	}
+	p, err := k.probes.Get(ctx, account)
+	if errors.Is(err, collections.ErrNotFound) || err == nil && len(p.Seed) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	flops, last := l.Computed(p.Account)
+	if flops == 0 || !probe.Is(&l.Order, canon.Hash(p.Seed)) {
+		return nil
+	}
+	took := uint64(max(last-p.DrawnMs, 0))
+	e := &probev1.EventShown{Account: p.Account, Order: l.Order.ID().String(), Flops: flops, Ms: took, Speed: probe.Speed(flops, took)}
+	return errors.Join(k.registry.Probed(ctx, account, e.Speed), k.probes.Remove(ctx, account), module.Emit(ctx, e))
+}

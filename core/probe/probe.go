@@ -1,0 +1,137 @@
+// Package probe measures how fast a provider is, by work that it cannot have prepared.
+//
+// A provider opens a probe. A seed follows from the value of a later block. The provider orders from itself the batch that belongs
+// to the seed, and computes it. Once that order is settled, it has shown how much it computed between the seed and the
+// last of its receipts.
+//
+// The batch is the same for everybody but for its records, [Records]. Its program is known by roots, one for each number of runs; package
+// model/probe writes the model. Call [Seed], then [Is] of its order, then [Speed].
+//
+// Invariants: what is measured depends on nothing that is known before the seed. All time from the seed on counts, so a
+// speed is never above the machine's; waiting makes it less.
+//
+// Source: Distribute.AI §3 ("probes"), and docs/spec/market.md, which says where we deviate.
+package probe
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/lower"
+	"github.com/tally-network/tally/core/match"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// A record is four numbers of 24 bits, in the model's only input.
+const (
+	Input   = "record"
+	Numbers = 4
+)
+
+// Least is the time over which work is spread at least, in ms. A block comes about every second: what is shorter says little.
+const Least = 60_000
+
+// MostRuns bounds the runs of a probe. Fewest is the number of runs of the smallest.
+const (
+	Fewest   = 1 << 4
+	MostRuns = 1 << 16
+)
+
+// What a run takes, and its result. It counts as moving all records, of which it reads one.
+const (
+	RunFLOPs    = 68_790_796_296
+	runBytes    = 1_111_540_224
+	recordBytes = 4 * Numbers
+	resultBytes = 266
+)
+
+// programs are the roots of the model's program for 2⁴, 2⁵ … 2¹⁶ runs: these are part of it.
+var programs = [...]string{
+	"e38e0bf10623e4285ad7da3dfab773838fafc5afc28dfa4628fd467cde33cf22",
+	"2d0326f10189af47b2512c3f4dc26e583cec4f5228c63e42c38e092426e47265",
+	"326be20b1021f53b18e7ce207fe4f1a639ad130a879d1062c72dc5105fa71c0b",
+	"186430fc061137a389d7d6bd9b59988139a81ab7c6f2bbca65eb052dc6c57d8f",
+	"a4c30174cafa6342d60cae04be54daa13a9611a33a354672f8bea7f4d4a8be08",
+	"d084ce93a382a1f22345715ddc0e49c5b6c242b34f1802a50cb2af8e241a3598",
+	"5bf9e2fddd241222179519041385326a1cb34d512da735b5b47c017b4b539ce5",
+	"28b2053c31edbf04c4a14c4e5fe94aa51eef60b34cf7d37d52be55ce7c83a526",
+	"42a7bba7c71e96126ecbbb1d1995621f550682324685cff1a10d107f7fdb4235",
+	"c069f605f0f797bc3543df24d526467a33c8cafbef21148b0f349bb8e20e8901",
+	"1c8a78be3f943ec3c8e2f1a74e69f26fe62a1f14eb980f11dd51fbd9799f88ec",
+	"de38957334e15abfff3ebb0d424b4e360fe622325200d099fbc54a56998735d4",
+	"0bcd443ffbf63bccca08d0d3136dd38d0af92082d226ca3bb6ee581cbc8f2ad6",
+}
+
+// Seed returns the seed of an account's probe, by the beacon's value.
+func Seed(value canon.Hash, account string) canon.Hash {
+	return canon.Sum(canon.DomainProbe, value[:], []byte(account))
+}
+
+// Records returns the records of so many runs: a tensor [runs, 4] of int32 from −2²³ up to 2²³.
+func Records(seed canon.Hash, runs int) *graph.State {
+	v := make([]int32, 0, runs*Numbers)
+	for i := range (runs*Numbers + 7) / 8 {
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(i))
+		h := canon.Sum(canon.DomainProbe, seed[:], n[:])
+		for j := range min(8, cap(v)-len(v)) {
+			v = append(v, int32(binary.LittleEndian.Uint32(h[4*j:]))>>8)
+		}
+	}
+	t := tensor.Must(tensor.From(tensor.Shape{runs, Numbers}, v))
+	return &graph.State{Slots: []graph.Slot{{Name: Input, Type: t.Type, Shape: t.Shape}}, Tensors: []*tensor.Tensor{t}}
+}
+
+// Runs returns the least number of runs that take so many ms at so many FLOP/s.
+func Runs(speed, ms uint64) int {
+	want := speed / 1000 * min(ms, 10*Least) / RunFLOPs
+	runs := Fewest
+	for uint64(runs) < want && runs < MostRuns {
+		runs *= 2
+	}
+	return runs
+}
+
+// Problem returns what the probe of a seed computes, in units of so many runs each. It takes time with the runs, which are a power of
+// two from Fewest to MostRuns.
+func Problem(seed canon.Hash, runs, steps int) (job.Problem, error) {
+	i := bits.Len(uint(runs)) - bits.Len(uint(Fewest))
+	if i < 0 || i >= len(programs) || runs != Fewest<<i || steps < 1 || runs%steps != 0 {
+		return job.Problem{}, fmt.Errorf("a probe of %d runs in units of %d: want a power of two from %d to %d, and equal units", runs, steps, Fewest, MostRuns)
+	}
+	step, err := canon.ParseHash(programs[i])
+	if err != nil {
+		return job.Problem{}, err
+	}
+	start, err := Records(seed, runs).Root()
+	return job.Problem{
+		Kind: job.Batch, Profile: lower.FP32.String(), Step: step, Start: start, Rounds: 1, Shards: runs / steps, Steps: steps, Interval: 1,
+		Batch: 1, Records: runs, StateBytes: resultBytes, StepFLOPs: RunFLOPs, StepBytes: runBytes + recordBytes*uint64(runs),
+	}, err
+}
+
+// Known reports whether a problem has the program of a probe, whatever its records are.
+func Known(p *job.Problem) bool { return slices.Contains(programs[:], p.Step.String()) }
+
+// Is reports whether an order is the probe of a seed. Auditors must look at a quarter of each unit at least: nobody else is
+// hurt if its results are wrong. It takes time with the runs.
+func Is(o *job.Order, seed canon.Hash) bool {
+	if c := &o.Conditions; !Known(&o.Problem) || c.Auditors == 0 || c.AuditFloor > 0 || c.AuditSegments < Audited(o.Problem.Steps) {
+		return false
+	}
+	same, err := *o, error(nil)
+	same.Problem, err = Problem(seed, o.Problem.Records, o.Problem.Steps)
+	same.Problem.Files = o.Problem.Files
+	return err == nil && same.ID() == o.ID()
+}
+
+// Audited returns how many runs of a unit of so many an auditor executes again at least.
+func Audited(steps int) int { return (steps + 3) / 4 }
+
+// Speed returns how fast a machine is that has computed so many FLOP in so many ms from the seed on, in FLOP/s, rounded down.
+func Speed(flops, ms uint64) uint64 { return match.Rate(flops, max(ms, Least)) }

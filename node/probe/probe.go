@@ -1,0 +1,208 @@
+// Package probe has the chain measure how fast this provider is.
+//
+// [Run] is all of it; node/runner calls it for a provider whose settings ask for it. It opens a probe if the registry knows of none, and goes on
+// with one that somebody has opened by hand. When the probe has its seed, it orders the batch of that seed from
+// itself, under its own validator, and hands over the files. The provider of this home computes it as any other order.
+//
+// Invariants: at most one order is posted for a seed. Its price is what its own rates come to, and is locked only while the account has
+// it. All state is on the chain, so it goes on after a restart.
+//
+// Source: core/probe, docs/spec/market.md.
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/probe"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	probev1 "github.com/tally-network/tally/gen/tally/probe/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	model "github.com/tally-network/tally/model/probe"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/events"
+	"github.com/tally-network/tally/node/replay"
+	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/tasks"
+)
+
+const (
+	pause  = 2 * time.Minute  // after something failed: each attempt costs fees
+	stale  = 60_000           // ms of protocol time after which a seed without an order is drawn anew
+	orders = 64               // of ours that we look through for that of a seed
+	spare  = 30 * time.Second // for blocks, in each of the order's times
+)
+
+// Run has the provider measured over so long, until ctx is done. By zero it only hands over the files of probes that were posted before.
+func Run(ctx context.Context, env *role.Env, over time.Duration) error {
+	m := &meter{env: env, over: over, work: env.NewTasks(1)}
+	defer m.work.Wait()
+	return env.EachBlock(ctx, m.block)
+}
+
+type meter struct {
+	env   *role.Env
+	over  time.Duration
+	work  *tasks.Set
+	after time.Time // of this machine, before which nothing is tried again
+}
+
+// block hands over files of our own orders, and does what is next.
+func (m *meter) block(ctx context.Context, at client.Block) error {
+	live, err := m.env.Leases.Live(ctx, m.env.Account.Address)
+	if err != nil {
+		return err
+	}
+	for _, l := range live {
+		if l.Order.Consumer == m.env.Account.Address {
+			m.env.Blobs.Serve(l)
+		}
+	}
+	if m.over > 0 && time.Now().After(m.after) {
+		m.work.Start(ctx, "measure this machine", func(ctx context.Context) error { return m.next(ctx, at.Time) })
+	}
+	return nil
+}
+
+// next opens a probe, or posts its order.
+func (m *meter) next(ctx context.Context, now int64) (err error) {
+	defer func() {
+		if err != nil {
+			m.after = time.Now().Add(pause)
+		}
+	}()
+	me := m.env.Account.Address
+	peer, err := m.env.Peers.Registered(ctx, me)
+	if err != nil || peer.Listing.Validator == "" {
+		return err
+	}
+	r, err := probev1.NewQueryClient(m.env.Chain.Conn).Probe(ctx, &probev1.QueryProbeRequest{Account: me})
+	switch {
+	case status.Code(err) == codes.NotFound && peer.Pace.Probed > 0:
+		return nil
+	case status.Code(err) == codes.NotFound:
+		return m.open(ctx)
+	case err != nil || len(r.Probe.Seed) != len(canon.Hash{}):
+		return err
+	}
+	seed := canon.Hash(r.Probe.Seed)
+	switch posted, err := m.posted(ctx, seed); {
+	case err != nil || posted:
+		return err
+	case now > r.Probe.DrawnMs+stale:
+		return m.open(ctx) // its time has run too long
+	}
+	return m.post(ctx, &peer, seed)
+}
+
+func (m *meter) open(ctx context.Context) error {
+	m.env.Emit(events.Event{Kind: events.Probed, Unit: -1, Text: "opens a probe: the chain measures how fast this machine is"})
+	return m.env.Send(ctx, &probev1.MsgOpen{Account: m.env.Account.Address})
+}
+
+// posted reports whether an order of ours for a seed is in the book, or under way.
+func (m *meter) posted(ctx context.Context, seed canon.Hash) (bool, error) {
+	booked, err := consume.Orders(ctx, m.env.Chain.Conn, m.env.Account.Address, orders)
+	if err != nil {
+		return false, err
+	}
+	for i := range booked {
+		if s := booked[i].Posting.Status; s != marketv1.STATUS_OPEN && s != marketv1.STATUS_LEASED {
+			continue
+		}
+		o, err := wire.OrderFromProto(&booked[i].Order)
+		if err != nil {
+			return false, err
+		}
+		if probe.Is(&o, seed) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// post orders the batch of a seed from ourselves.
+func (m *meter) post(ctx context.Context, peer *providerv1.Peer, seed canon.Hash) error {
+	d, err := m.draft(ctx, peer, seed)
+	if err != nil {
+		return err
+	}
+	o, err := d.Order(consume.BuyerOf(m.env))
+	if err != nil {
+		return err
+	}
+	if o.Conditions.MaxPrice, err = m.price(ctx, &o); err != nil {
+		return err
+	}
+	if err := consume.Afford(ctx, m.env, &o); err != nil {
+		return fmt.Errorf("a probe of %v is an order to oneself, whose price comes back but for wages and taxes: %w", m.over, err)
+	}
+	if err := consume.Keep(m.env, &o, d.Body()); err != nil {
+		return err
+	}
+	if _, err := consume.Post(ctx, m.env, &o); err != nil {
+		return err
+	}
+	m.env.Emit(events.Event{Kind: events.Probed, Order: o.ID(), Unit: -1, Text: fmt.Sprintf("posts a probe of %d runs to itself, for %v at most", o.Problem.Records, consume.Amount(o.Conditions.MaxPrice))})
+	return nil
+}
+
+// draft makes the probe of a seed, of as many runs as this machine makes in its time.
+func (m *meter) draft(ctx context.Context, peer *providerv1.Peer, seed canon.Hash) (*consume.Draft, error) {
+	g := model.Graph()
+	dataset := func(runs int) replay.Dataset {
+		return replay.Dataset{Model: g, Records: probe.Records(seed, runs), Batch: 1}
+	}
+	first, err := consume.FromDataset(ctx, m.spec(peer, 1), dataset(probe.Fewest), m.env.Jobs.Exec)
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now() // what comes first is loaded, and not run alone
+	if _, err := first.Job.UnitOf(&first.Problem, 1).Play(ctx, first.Job.Start, 0, 1, nil); err != nil {
+		return nil, err
+	}
+	speed := float64(probe.RunFLOPs) / max(time.Since(begun).Seconds(), 1e-9)
+	runs := probe.Runs(uint64(speed), uint64(m.over.Milliseconds()))
+	return consume.FromDataset(ctx, m.spec(peer, min(max(runs/64, 4), 32)), dataset(runs), m.env.Jobs.Exec)
+}
+
+// spec says what the order of a probe asks for, in units of so many runs.
+func (m *meter) spec(peer *providerv1.Peer, steps int) consume.BatchSpec {
+	s := consume.BatchSpec{Conditions: consume.Default().Conditions}
+	s.Problem.Steps = steps
+	c := &s.Conditions
+	unit := consume.Duration(time.Duration(steps)*probe.RunFLOPs*time.Second/time.Duration(job.DefaultParams.Speed) + spare) // on the slowest machine
+	c.UnitTimeout, c.UnitWindow, c.Window = 2*unit, unit, 2*unit
+	c.Validator = peer.Listing.Validator
+	c.Providers, c.OnlyProviders = 1, []string{m.env.Account.Address}
+	c.Assurance = consume.SpecAssurance{Audit: &consume.SpecAudit{Auditors: 1, Segments: probe.Audited(steps)}}
+	return s
+}
+
+// price returns what the order costs at our own rates.
+func (m *meter) price(ctx context.Context, o *job.Order) (uint64, error) {
+	asked := *o
+	asked.Conditions.MaxPrice = 0 // any
+	q, err := consume.Quote(ctx, m.env, &asked)
+	if err != nil {
+		return 0, err
+	}
+	i := slices.IndexFunc(q.Bids, func(b marketv1.Bid) bool { return b.Validator == o.Conditions.Validator })
+	if i < 0 {
+		return 0, fmt.Errorf("the validator %s offers nothing at present", o.Conditions.Validator)
+	}
+	if q.Bids[i].Obstacle != "" {
+		return 0, errors.New(q.Bids[i].Obstacle)
+	}
+	return q.Bids[i].Price, nil
+}
