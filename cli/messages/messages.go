@@ -29,6 +29,7 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	probev1 "github.com/tally-network/tally/gen/tally/probe/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/bounded"
@@ -86,6 +87,12 @@ var All = map[string][]Message{
 					return nil, fmt.Errorf("attempt %q is no number: tally query work unit ORDER UNIT shows it", args[2])
 				}
 				return &workv1.MsgAsk{Sender: by.Account, Order: args[0], Unit: uint32(unit), Attempt: uint32(attempt), Custodian: args[3]}, nil
+			}},
+	},
+	"probe": {
+		{"open", "Have the chain measure the sender's speed anew; a running provider with --probe orders and computes what it takes", "tally tx probe open --home ~/.tally -y",
+			func(_ context.Context, by Sender, _ []string) (proto.Message, error) {
+				return &probev1.MsgOpen{Account: by.Account}, nil
 			}},
 	},
 	"policy": {

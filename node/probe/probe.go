@@ -27,6 +27,7 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	probev1 "github.com/tally-network/tally/gen/tally/probe/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	model "github.com/tally-network/tally/model/probe"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
@@ -37,10 +38,9 @@ import (
 )
 
 const (
-	pause  = 2 * time.Minute  // after something failed: each attempt costs fees
-	stale  = 60_000           // ms of protocol time after which a seed without an order is drawn anew
-	orders = 64               // of ours that we look through for that of a seed
-	spare  = 30 * time.Second // for blocks, in each of the order's times
+	pause  = 2 * time.Minute // after something failed: each attempt costs fees
+	stale  = 60_000          // ms of protocol time after which a seed without an order is drawn anew
+	orders = 64              // of ours that we look through for that of a seed
 )
 
 // Run has the provider measured over so long, until ctx is done. By zero it only hands over the files of probes that were posted before.
@@ -79,6 +79,7 @@ func (m *meter) next(ctx context.Context, now int64) (err error) {
 	defer func() {
 		if err != nil {
 			m.after = time.Now().Add(pause)
+			m.env.Emit(events.Event{Kind: events.Trouble, Unit: -1, Text: "the probe of this machine: " + err.Error()})
 		}
 	}()
 	me := m.env.Account.Address
@@ -141,7 +142,7 @@ func (m *meter) post(ctx context.Context, peer *providerv1.Peer, seed canon.Hash
 	if err != nil {
 		return err
 	}
-	if o.Conditions.MaxPrice, err = m.price(ctx, &o); err != nil {
+	if err := m.price(ctx, &o); err != nil {
 		return err
 	}
 	if err := consume.Afford(ctx, m.env, &o); err != nil {
@@ -163,7 +164,12 @@ func (m *meter) draft(ctx context.Context, peer *providerv1.Peer, seed canon.Has
 	dataset := func(runs int) replay.Dataset {
 		return replay.Dataset{Model: g, Records: probe.Records(seed, runs), Batch: 1}
 	}
-	first, err := consume.FromDataset(ctx, m.spec(peer, 1), dataset(probe.Fewest), m.env.Jobs.Exec)
+	r, err := workv1.NewQueryClient(m.env.Chain.Conn).Params(ctx, &workv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the rules: %w", err)
+	}
+	rules := wire.ParamsFromProto(r.Params)
+	first, err := consume.FromDataset(ctx, m.spec(peer, 1, rules), dataset(probe.Fewest), m.env.Jobs.Exec)
 	if err != nil {
 		return nil, err
 	}
@@ -173,36 +179,51 @@ func (m *meter) draft(ctx context.Context, peer *providerv1.Peer, seed canon.Has
 	}
 	speed := float64(probe.RunFLOPs) / max(time.Since(begun).Seconds(), 1e-9)
 	runs := probe.Runs(uint64(speed), uint64(m.over.Milliseconds()))
-	return consume.FromDataset(ctx, m.spec(peer, min(max(runs/64, 4), 32)), dataset(runs), m.env.Jobs.Exec)
+	return consume.FromDataset(ctx, m.spec(peer, min(max(runs/64, 4), 32), rules), dataset(runs), m.env.Jobs.Exec)
 }
 
 // spec says what the order of a probe asks for, in units of so many runs.
-func (m *meter) spec(peer *providerv1.Peer, steps int) consume.BatchSpec {
+func (m *meter) spec(peer *providerv1.Peer, steps int, rules job.Params) consume.BatchSpec {
 	s := consume.BatchSpec{Conditions: consume.Default().Conditions}
 	s.Problem.Steps = steps
 	c := &s.Conditions
-	unit := consume.Duration(time.Duration(steps)*probe.RunFLOPs*time.Second/time.Duration(job.DefaultParams.Speed) + spare) // on the slowest machine
-	c.UnitTimeout, c.UnitWindow, c.Window = 2*unit, unit, 2*unit
+	blocks := 2 * time.Duration(rules.Allowance) * time.Millisecond
+	unit := time.Duration(uint64(steps)*probe.RunFLOPs*1000/max(rules.Speed, 1)) * time.Millisecond // on the slowest machine
+	c.UnitTimeout, c.UnitWindow, c.Window = consume.Duration(2*unit+blocks), consume.Duration(blocks), consume.Duration(unit+2*blocks)
 	c.Validator = peer.Listing.Validator
 	c.Providers, c.OnlyProviders = 1, []string{m.env.Account.Address}
 	c.Assurance = consume.SpecAssurance{Audit: &consume.SpecAudit{Auditors: 1, Segments: probe.Audited(steps)}}
 	return s
 }
 
-// price returns what the order costs at our own rates.
-func (m *meter) price(ctx context.Context, o *job.Order) (uint64, error) {
-	asked := *o
-	asked.Conditions.MaxPrice = 0 // any
-	q, err := consume.Quote(ctx, m.env, &asked)
+// price sets what an order costs at our own rates, with as many custodians as there are, up to what it asks for.
+func (m *meter) price(ctx context.Context, o *job.Order) error {
+	asked, most := *o, o.Conditions.Custodians
+	asked.Conditions.MaxPrice, asked.Conditions.Custodians = 0, 1 // any
+	b, err := m.quote(ctx, &asked)
 	if err != nil {
-		return 0, err
+		return err
+	}
+	asked.Conditions.Custodians = max(1, min(most, int(b.Referees)))
+	if b, err = m.quote(ctx, &asked); err != nil {
+		return err
+	}
+	o.Conditions.Custodians, o.Conditions.MaxPrice = asked.Conditions.Custodians, b.Price
+	return nil
+}
+
+// quote returns what our validator's offer takes for an order.
+func (m *meter) quote(ctx context.Context, o *job.Order) (*marketv1.Bid, error) {
+	q, err := consume.Quote(ctx, m.env, o)
+	if err != nil {
+		return nil, err
 	}
 	i := slices.IndexFunc(q.Bids, func(b marketv1.Bid) bool { return b.Validator == o.Conditions.Validator })
 	if i < 0 {
-		return 0, fmt.Errorf("the validator %s offers nothing at present", o.Conditions.Validator)
+		return nil, fmt.Errorf("the validator %s offers nothing at present", o.Conditions.Validator)
 	}
-	if q.Bids[i].Obstacle != "" {
-		return 0, errors.New(q.Bids[i].Obstacle)
+	if b := &q.Bids[i]; b.Obstacle == "" {
+		return b, nil
 	}
-	return q.Bids[i].Price, nil
+	return nil, errors.New(q.Bids[i].Obstacle)
 }

@@ -47,6 +47,8 @@ type Options struct {
 	Also map[string][]home.Role
 	// Sell is what providers sell at auctions, by name.
 	Sell map[string][]string
+	// Probe is over how long providers have their speed measured, by name.
+	Probe map[string]time.Duration
 }
 
 // Network is a running network.
@@ -181,7 +183,7 @@ func (n *Network) prepare(env *role.Env) {
 func (n *Network) run(ctx context.Context, h *home.Home, env *role.Env) error {
 	h.Settings.SetAlso(n.options.Also[env.Name])
 	if h.Settings.Provider != nil {
-		h.Settings.Provider.Sell = n.options.Sell[env.Name]
+		h.Settings.Provider.Sell, h.Settings.Provider.Probe = n.options.Sell[env.Name], n.options.Probe[env.Name]
 	}
 	if err := runner.Register(ctx, h, env); err != nil {
 		return err
