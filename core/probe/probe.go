@@ -118,7 +118,7 @@ func Problem(seed canon.Hash, runs, steps int) (job.Problem, error) {
 // Known reports whether a problem has the program of a probe, whatever its records are.
 func Known(p *job.Problem) bool { return slices.Contains(programs[:], p.Step.String()) }
 
-// Is reports whether an order is the probe of a seed. Auditors must look at a quarter of each unit at least: nobody else is
+// Is reports whether an order is the probe of a seed. An auditor must look at a sixteenth of each unit at least: nobody else is
 // hurt if its results are wrong. It takes time with the runs.
 func Is(o *job.Order, seed canon.Hash) bool {
 	if c := &o.Conditions; !Known(&o.Problem) || c.Auditors == 0 || c.AuditFloor > 0 || c.AuditSegments < Audited(o.Problem.Steps) {
@@ -131,7 +131,7 @@ func Is(o *job.Order, seed canon.Hash) bool {
 }
 
 // Audited returns how many runs of a unit of so many an auditor executes again at least.
-func Audited(steps int) int { return (steps + 3) / 4 }
+func Audited(steps int) int { return (steps + 15) / 16 }
 
 // Speed returns how fast a machine is that has computed so many FLOP in so many ms from the seed on, in FLOP/s, rounded down.
 func Speed(flops, ms uint64) uint64 { return match.Rate(flops, max(ms, Least)) }

@@ -27,7 +27,7 @@ func TestProviderIsMeasured(t *testing.T) {
 		Idle:  []string{name},
 		Config: func(c *devnet.Config) {
 			c.UnitPrices = []uint64{1_000, 1_000}
-			c.Work.Speed, c.Work.AllowanceMs = 1e12, 3_000
+			c.Work.Speed, c.Work.AllowanceMs = 3e10, 3_000 // short windows
 		},
 	})
 	account, from, conn := n.Member(name).Home.Address, n.Consumer.Env.Account, n.Consumer.Env.Chain.Conn
@@ -46,7 +46,6 @@ func TestProviderIsMeasured(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	t.Log(speed)
 	if most := probe.Speed(probe.Fewest*probe.RunFLOPs, 0); speed > most || speed < most/4 {
 		t.Errorf("%d FLOP/s were shown by %d runs, which are %d in a minute", speed, probe.Fewest, most)
 	}

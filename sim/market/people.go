@@ -100,7 +100,7 @@ func (p *people) join(i int32, r *rand.Rand) {
 	default:
 		x.manner, x.ask = greedy, 2*x.cost
 	}
-	x.pace = match.Pace{Work: x.speed / 2 * 600, Time: 600_000} // a first order has shown half of its speed
+	x.pace = match.Pace{Probed: x.speed} // before it comes
 	x.setTier()
 	x.kind = x.tier
 	v := &p.validators[x.validator]

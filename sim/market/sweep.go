@@ -142,15 +142,15 @@ func floats(all []uint64) (out []float64) {
 	return out
 }
 
-// Thresholds says from where on attacks pay that follow from the tariff alone.
+// Thresholds says from where on attacks pay that follow from the tariff and from odds alone.
 func Thresholds() (out []Threshold, err error) {
-	for _, m := range []struct{ speed, tier uint64 }{{1e12, 0}, {4_999e9, 0}, {10e12, 0}, {15e12, 0}, {19_900e9, 0}, {1e12, 1}, {2_500e9, 1}, {4_900e9, 1}} {
+	for _, m := range []struct{ speed, tier uint64 }{{19_800e9, 0}, {19_900e9, 0}, {19_990e9, 0}, {4_900e9, 1}, {4_950e9, 1}, {4_995e9, 1}} {
 		tier := Tiers[m.tier]
 		premium, err := falsePremium(m.speed, tier.Speed)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Threshold{fmt.Sprintf("false speed, %.1f TFLOP/s as tier %s", float64(m.speed)/1e12, tier.Label), "% that the tier is paid more", premium})
+		out = append(out, Threshold{fmt.Sprintf("false speed, %.4g TFLOP/s as tier %s", float64(m.speed)/1e12, tier.Label), "% that the tier is paid more", premium})
 	}
 	for _, rate := range []uint64{1, 100, 700, 1000} {
 		cost, err := washCost(rate)
