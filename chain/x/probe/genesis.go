@@ -39,6 +39,9 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *probev1.GenesisState) error
 		if err != nil {
 			return err
 		}
+		if _, err := k.registry.Get(ctx, account); err != nil { // what it shows could not be recorded, and its lease not settle
+			return fmt.Errorf("probe genesis: %s: %w", p.Account, err)
+		}
 		if len(p.Seed) == 0 {
 			p.Opened = 0
 			err = k.waiting.Set(ctx, account)

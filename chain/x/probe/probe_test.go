@@ -203,6 +203,13 @@ func TestProbesOutliveAnExport(t *testing.T) {
 			t.Errorf("a genesis with a probe that is %s", name)
 		}
 	}
+	stranger := g.Probes[0]
+	stranger.Account = worktest.Consumer.String()
+	if err := c.Do(func(ctx sdk.Context) error {
+		return k.InitGenesis(ctx, &probev1.GenesisState{Probes: []probev1.Probe{stranger}})
+	}); err == nil {
+		t.Error("a genesis with a probe of who is no peer")
+	}
 	if chainprobe.ValidateGenesis(&probev1.GenesisState{Probes: []probev1.Probe{g.Probes[0], g.Probes[0]}}) == nil {
 		t.Error("two probes of an account")
 	}
