@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/money"
@@ -133,22 +132,6 @@ func (l *Lease) timed(each uint64) (effects []Effect) {
 		effects = append(effects, Effect{Kind: Work, Account: u.Provider, Amount: each}, Effect{Kind: Busy, Account: u.Provider, Amount: uint64(more)})
 	}
 	return effects
-}
-
-// Computed returns what a provider computed in the first attempts of a lease's only round, in FLOP, and the protocol time of the last
-// receipt of that, in ms: nothing, if others shared the units or there were more rounds.
-func (l *Lease) Computed(provider string) (flops uint64, last int64) {
-	if l.Order.Problem.Rounds > 1 {
-		return 0, 0
-	}
-	for i := range l.Units {
-		u := &l.Units[i]
-		if u.Status == Accepted && u.Attempt == 0 && len(u.Replicas) == 0 && !u.Differed && u.Provider == provider {
-			flops += min(l.Order.Problem.UnitFLOPs(), math.MaxUint64-flops)
-			last = max(last, l.StartedAt+u.Took)
-		}
-	}
-	return flops, last
 }
 
 // creditable returns who is credited for units whose pay is due, once for each. Where all lose, that is

@@ -165,7 +165,7 @@ const (
 
 // unprobed is the most that ordinary work shows, in FLOP/s: whoever orders from itself may have the results already. No
 // processor without a GPU is faster today.
-const unprobed = 1e12
+const unprobed = 1_000_000_000_000
 
 // waits is how many times as long as it computes a machine may take for ordinary work: it waits for blocks, for files, and
 // for others.

@@ -4,8 +4,8 @@
 // to the seed, and computes it. Once that order is settled, it has shown how much it computed between the seed and the
 // last of its receipts.
 //
-// The batch is the same for everybody but for its records, [Records]. Its program is known by roots, one for each number of runs; package
-// model/probe writes the model. Call [Seed], then [Is] of its order, then [Speed].
+// The batch is the same for everybody but for its records, [Records]. A run applies [Model] to one of them. The chain knows its
+// program by roots, one for each number of runs. Call [Seed], then [Is] of its order, then [Speed].
 //
 // Invariants: what is measured depends on nothing that is known before the seed. All time from the seed on counts, so a
 // speed is never above the machine's; waiting makes it less.
@@ -16,6 +16,7 @@ package probe
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -132,6 +133,19 @@ func Is(o *job.Order, seed canon.Hash) bool {
 
 // Audited returns how many runs of a unit of so many an auditor executes again at least.
 func Audited(steps int) int { return (steps + 15) / 16 }
+
+// Computed returns what a provider computed in the first attempts of a lease of one round, in FLOP, and the protocol time of the last
+// receipt of that, in ms. Units that others shared do not count.
+func Computed(l *job.Lease, provider string) (flops uint64, last int64) {
+	for i := range l.Units {
+		u := &l.Units[i]
+		if u.Status == job.Accepted && u.Attempt == 0 && len(u.Replicas) == 0 && !u.Differed && u.Provider == provider {
+			flops += min(l.Order.Problem.UnitFLOPs(), math.MaxUint64-flops)
+			last = max(last, l.StartedAt+u.Took)
+		}
+	}
+	return flops, last
+}
 
 // Speed returns how fast a machine is that has computed so many FLOP in so many ms from the seed on, in FLOP/s, rounded down.
 func Speed(flops, ms uint64) uint64 { return match.Rate(flops, max(ms, Least)) }

@@ -28,7 +28,6 @@ import (
 	probev1 "github.com/tally-network/tally/gen/tally/probe/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
-	model "github.com/tally-network/tally/model/probe"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/events"
@@ -160,7 +159,7 @@ func (m *meter) post(ctx context.Context, peer *providerv1.Peer, seed canon.Hash
 
 // draft makes the probe of a seed, of as many runs as this machine makes in its time.
 func (m *meter) draft(ctx context.Context, peer *providerv1.Peer, seed canon.Hash) (*consume.Draft, error) {
-	g := model.Graph()
+	g := probe.Model()
 	dataset := func(runs int) replay.Dataset {
 		return replay.Dataset{Model: g, Records: probe.Records(seed, runs), Batch: 1}
 	}

@@ -122,7 +122,7 @@ func (k *Keeper) Settled(ctx context.Context, l *job.Lease) error {
 	if err != nil {
 		return err
 	}
-	flops, last := l.Computed(p.Account)
+	flops, last := probe.Computed(l, p.Account)
 	if flops == 0 || !probe.Is(&l.Order, canon.Hash(p.Seed)) {
 		return nil
 	}

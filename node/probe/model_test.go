@@ -12,7 +12,6 @@ import (
 	"github.com/tally-network/tally/core/probe"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu"
-	model "github.com/tally-network/tally/model/probe"
 	"github.com/tally-network/tally/node/replay"
 )
 
@@ -33,7 +32,7 @@ func batch(t *testing.T, g *graph.Graph, records *graph.State) (*replay.Job, job
 
 // The chain knows the model's programs and costs: it holds them as constants, for it reads no model.
 func TestTheChainKnowsTheModel(t *testing.T) {
-	g, seed := model.Graph(), probe.Seed(canon.Hash{1}, "tally1")
+	g, seed := probe.Model(), probe.Seed(canon.Hash{1}, "tally1")
 	for runs := probe.Fewest; runs <= probe.MostRuns; runs *= 2 {
 		want, err := probe.Problem(seed, runs, 1)
 		if _, p := batch(t, g, probe.Records(seed, runs)); err != nil || !reflect.DeepEqual(p, want) {
@@ -44,7 +43,7 @@ func TestTheChainKnowsTheModel(t *testing.T) {
 
 // What is computed for one seed is of no use for another, and no two sums of a run are alike.
 func TestRunsDiffer(t *testing.T) {
-	g, seen := model.Graph(), map[float32]bool{}
+	g, seen := probe.Model(), map[float32]bool{}
 	for _, account := range []string{"tally1", "tally2"} {
 		j, p := batch(t, g, probe.Records(probe.Seed(canon.Hash{}, account), probe.Fewest))
 		for unit := range 2 {
@@ -64,7 +63,7 @@ func TestRunsDiffer(t *testing.T) {
 
 // A model with another weight is another program.
 func TestAnotherModelIsNoProbe(t *testing.T) {
-	g, seed := model.Graph(), canon.Hash{2}
+	g, seed := probe.Model(), canon.Hash{2}
 	g.Consts = slices.Clone(g.Consts)
 	for i := range g.Consts {
 		if c := &g.Consts[i]; c.Tensor.Type == tensor.Float32 && len(c.Tensor.Shape) == 2 {
