@@ -116,7 +116,7 @@ func (a *App) wire() []Module {
 		Bank: a.Bank, Burner: a.Supply, Registry: a.Provider, Leases: a.Work, Beacon: a.Beacon,
 	})
 	a.Market.Tell(a.Auction)
-	a.Work.Tell(a.Dispute, a.Probe)
+	a.Work.Tell(a.Dispute, a.Probe.Settled)
 	a.Reserve = reserve.NewKeeper(a.Codec, a.store(reserve.Name), reserve.Needs{
 		Bank: a.Bank, Seats: a.Power, Beacon: a.Beacon, Leases: a.Work,
 	}, reserve.Pools{Jackpot: work.Jackpot, Insurance: provider.Insurance})

@@ -52,9 +52,8 @@ type Keeper struct {
 	escrow Escrow
 	stakes Stakes
 	power  Power
-	games  Games  // see Tell
-	probes Probes // likewise
-
+	games  Games                                   // see Tell
+	told   func(context.Context, *job.Lease) error // likewise
 	rules  module.Rules[workv1.Params]
 	leases leaseStore
 	record record
@@ -74,7 +73,9 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 }
 
 // Tell names who is told of disputes that leases end, which needs this keeper and is made after it, and of leases that settle.
-func (k *Keeper) Tell(g Games, p Probes) { k.games, k.probes = g, p }
+func (k *Keeper) Tell(g Games, settled func(context.Context, *job.Lease) error) {
+	k.games, k.told = g, settled
+}
 
 // Rules returns the rules for new leases.
 func (k *Keeper) Rules(ctx context.Context) (job.Params, error) {

@@ -113,7 +113,7 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 	ctx, svc, cdc := chaintest.Store(t)
 	n := &registry{&neighbours{}, &l}
 	k := work.NewKeeper(cdc, svc, n, n, n, n)
-	k.Tell(quiet{}, quiet{})
+	k.Tell(quiet{}, unheard)
 	g := work.DefaultGenesis()
 	g.Leases = [][]byte{canon.Marshal(&l)}
 	if err := k.InitGenesis(ctx, g); err != nil {

@@ -6,7 +6,6 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/core/job"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -61,11 +60,6 @@ type Games interface {
 	Drop(ctx context.Context, id uint64, why string) error
 	// Forget removes up to so many games about an order, which are all over, and returns how many.
 	Forget(ctx context.Context, order canon.Hash, most int) (int, error)
-}
-
-// Probes hear of leases that have settled: some show how fast a provider is.
-type Probes interface {
-	Settled(ctx context.Context, l *job.Lease) error
 }
 
 // Bonds knows the stake that others than leases reserve, by account, in utally.

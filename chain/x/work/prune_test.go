@@ -153,7 +153,7 @@ func TestOrderWithoutLeaseIsForgotten(t *testing.T) {
 func TestPruningIsBoundedInABlock(t *testing.T) {
 	k, l, ctx := done(t, 8, 128, 16)
 	ctx = ctx.WithGasMeter(storetypes.NewInfiniteGasMeter())
-	k.Tell(quiet{}, quiet{})
+	k.Tell(quiet{}, unheard)
 	end := work.NewModule(k, nil, &neighbours{})
 	id := l.Order.ID().String()
 	for phase := job.Active; phase != job.Settled; {
@@ -251,4 +251,5 @@ func TestChangesSinceAHeight(t *testing.T) {
 	}
 }
 
-func (quiet) Settled(context.Context, *job.Lease) error { return nil }
+// unheard hears of settled leases in vain.
+func unheard(context.Context, *job.Lease) error { return nil }

@@ -112,7 +112,7 @@ func alone(t *testing.T, n *neighbours) (*work.Keeper, job.Params, sdk.Context, 
 	t.Helper()
 	ctx, svc, cdc := chaintest.Store(t)
 	k := work.NewKeeper(cdc, svc, n, n, n, n)
-	k.Tell(quiet{}, quiet{})
+	k.Tell(quiet{}, unheard)
 	if err := k.InitGenesis(ctx, work.DefaultGenesis()); err != nil {
 		t.Fatal(err)
 	}
