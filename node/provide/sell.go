@@ -1,6 +1,7 @@
 package provide
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,7 +27,8 @@ const (
 	maxSales     = 1024 // that we look at
 )
 
-// sell keeps on sale at auctions what the settings say, and leaves alone what was put on sale by hand if they say nothing. Capacity
+// sell keeps on sale at auctions what the settings say. It leaves alone what was put on sale by hand if they say nothing, and each
+// tier that was changed by hand since it runs. Capacity
 // that was sold is on sale again once no lease of an auction is under way: so a machine never owes more than once what it offers.
 func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease) {
 	busy := slices.ContainsFunc(live, func(l leases.Lease) bool {
@@ -49,7 +51,7 @@ func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease
 	p.sends.Start(ctx, "sell capacity", p.restock)
 }
 
-// restock offers the lots of the settings, unless the chain has them on sale.
+// restock offers the lots of the settings, unless the chain has them on sale, or a person has said otherwise while this runs.
 func (p *provider) restock(ctx context.Context) error {
 	me, q := p.env.Account.Address, auctionv1.NewQueryClient(p.env.Chain.Conn)
 	lots, err := p.forSale(ctx, q)
@@ -67,15 +69,26 @@ func (p *provider) restock(ctx context.Context) error {
 		return nil
 	}
 	p.selling.Store(true)
-	if r.Stands || slices.Equal(r.Capacity.Lots, lots) && r.Capacity.Ends == 0 {
+	lots, changed := p.hand.look(r.Capacity.Lots, r.Said, lots)
+	if len(changed) > 0 {
+		on := cmp.Or(lotsText(r.Capacity.Lots), "nothing")
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("tier %s as its account has said by hand, until this role is started anew; on sale now: %s", strings.Join(changed, ", "), on)})
+	}
+	if r.Stands || slices.Equal(r.Capacity.Lots, lots) && (r.Capacity.Ends == 0 || p.hand.any()) {
 		return nil
 	}
-	if err := p.env.Send(ctx, &auctionv1.MsgSell{Provider: me, Lots: lots}); err != nil {
+	m := &auctionv1.MsgSell{Provider: me, Lots: lots}
+	if p.hand.any() {
+		m.Ends = r.Capacity.Ends
+	}
+	err = p.env.Send(ctx, m)
+	p.hand.sent(err)
+	if err != nil {
 		p.refused.Add(1)
 		return fmt.Errorf("offer capacity at auctions: %w", err)
 	}
 	p.refused.Store(0)
-	text := lotsText(p.lots)
+	text := lotsText(slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.left(l.Tier) }))
 	if rules := p.sealed.Load(); rules != nil {
 		text += fmt.Sprintf(", whose price is secret. Each ask locks %d utally beside the stake until it is revealed", rules.Deposit)
 	}
@@ -168,7 +181,11 @@ func (p *provider) bid(ctx context.Context, now int64, busy bool) error {
 		if busy {
 			return "", 0, nil
 		}
-		able := slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return l.Units < rules.LotUnits })
+		ours := slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.left(l.Tier) })
+		if len(ours) == 0 {
+			return "", 0, nil
+		}
+		able := slices.DeleteFunc(ours, func(l auctionv1.Lot) bool { return l.Units < rules.LotUnits })
 		if len(able) == 0 {
 			return "", 0, fmt.Errorf("clearing %d takes lots of %d GFLOP, and none on sale has as many: offer one with --sell TIER:%d@PRICE", n, rules.LotUnits, rules.LotUnits)
 		}

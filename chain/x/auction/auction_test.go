@@ -394,6 +394,30 @@ func TestBidsStandDuringAClearing(t *testing.T) {
 	}
 }
 
+// A provider that runs tells by the count what a person has changed from what a clearing has.
+func TestTheChainCountsWhatAProviderSays(t *testing.T) {
+	c := sellers(t)
+	says := func(want uint64) {
+		t.Helper()
+		r, err := auctionv1.NewQueryClient(c).Capacity(context.Background(), &auctionv1.QueryCapacityRequest{Provider: chaintest.Named("p0").String()})
+		if err != nil || r.Said != want {
+			t.Errorf("it has said %d times what it sells, want %d: %v", r.GetSaid(), want, err)
+		}
+	}
+	says(1)
+	c.Deliver(consumer, worktest.Post(batch(1, 3, tally)))
+	finish(t, c)
+	if capacity(t, c, "p0") == 30 {
+		t.Error("nothing was sold")
+	}
+	says(1)
+	c.Refuse(auction.ErrCapacity, chaintest.Named("p0"), sell("p0", lot(0, 1)))
+	says(1)
+	c.Deliver(chaintest.Named("p0"), sell("p0", lot(30, 1000)))
+	c.Deliver(chaintest.Named("p0"), sell("p0"))
+	says(3)
+}
+
 func TestSellRefuses(t *testing.T) {
 	c := newChain(t, fast("p0", 5_000))
 	for name, x := range map[string]struct {

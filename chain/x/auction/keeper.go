@@ -56,6 +56,7 @@ type Keeper struct {
 	capacities collections.Map[sdk.AccAddress, auctionv1.Capacity]
 	asks       collections.KeySet[ask]
 	ends       collections.KeySet[collections.Pair[int64, sdk.AccAddress]] // of capacities that end
+	said       collections.Map[sdk.AccAddress, uint64]                     // how often a provider has said what it sells; no part of an export
 	demands    collections.Map[uint64, auctionv1.Demand]                   // by the order's number
 
 	clearing collections.Item[auctionv1.Clearing] // large: it is read where progress says so
@@ -93,6 +94,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, n Needs) *Keeper
 
 		due:   collections.NewKeySet(sb, collections.NewPrefix(13), "sales_end", collections.PairKeyCodec(collections.Int64Key, collections.Uint64Key)),
 		sales: collections.NewKeySet(sb, collections.NewPrefix(14), "sales", collections.PairKeyCodec(sdk.AccAddressKey, collections.Uint64Key)),
+		said:  collections.NewMap(sb, collections.NewPrefix(15), "capacities_said", sdk.AccAddressKey, collections.Uint64Value),
 	}
 	module.Seal(sb)
 	return k

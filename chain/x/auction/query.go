@@ -43,8 +43,12 @@ func (q queryServer) Capacity(ctx context.Context, r *auctionv1.QueryCapacityReq
 		return nil, err
 	}
 	c.Provider = r.Provider
+	said, err := orNone(q.said.Get(ctx, account))
+	if err != nil {
+		return nil, err
+	}
 	p, under, err := q.underWay(ctx)
-	return &auctionv1.QueryCapacityResponse{Capacity: c, Stands: under && p.Number == c.Clearing}, err
+	return &auctionv1.QueryCapacityResponse{Capacity: c, Stands: under && p.Number == c.Clearing, Said: said}, err
 }
 
 func (q queryServer) Demands(ctx context.Context, r *auctionv1.QueryDemandsRequest) (*auctionv1.QueryDemandsResponse, error) {
