@@ -161,7 +161,7 @@ var All = map[string][]Message{
 				}
 				return &auctionv1.MsgTakeOn{Provider: by.Account, Order: args[0], Clearing: n}, nil
 			}},
-		{"withdraw-capacity", "Sell nothing more at auctions; leases go on. A provider that runs with --sell puts its lots on sale again", "tally tx auction withdraw-capacity --home ~/.tally -y",
+		{"withdraw-capacity", "Sell nothing more at auctions; leases go on. A provider that runs with --sell leaves it so until it is started anew", "tally tx auction withdraw-capacity --home ~/.tally -y",
 			func(_ context.Context, by Sender, _ []string) (proto.Message, error) {
 				return &auctionv1.MsgSell{Provider: by.Account}, nil
 			}},
