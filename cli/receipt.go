@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +23,7 @@ import (
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 	authtx "github.com/cosmos/cosmos-sdk/x/auth/tx"
 
+	"github.com/tally-network/tally/chain/wire"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
@@ -154,29 +154,16 @@ func said(key, value string) string {
 		}
 	}
 	if c := (auctionv1.Capacity{}); key == "capacity" && jsonpb.UnmarshalString(value, &c) == nil {
-		return capacityText(&c)
+		value = "of " + c.Provider + ": " + wire.LotsText(c.Lots)
+		if c.Ends > 0 {
+			value += ", until " + moment(c.Ends)
+		}
+		return value
 	}
 	if _, name, found := strings.Cut(value, "_"); found && value == strings.ToUpper(value) {
 		return strings.ToLower(name)
 	}
 	return value
-}
-
-// capacityText says what is on sale at auctions.
-func capacityText(c *auctionv1.Capacity) string {
-	var lots []string
-	for _, l := range c.Lots {
-		price := fmt.Sprintf("%d utally each or more", l.Ask)
-		if l.Ask == 0 {
-			price = "a sealed price"
-		}
-		lots = append(lots, fmt.Sprintf("%d GFLOP of tier %s for %s", l.Units, l.Tier, price))
-	}
-	text := fmt.Sprintf("of %s: %s", c.Provider, cmp.Or(strings.Join(lots, ", "), "nothing is on sale"))
-	if c.Ends > 0 {
-		text += ", until " + moment(c.Ends)
-	}
-	return text
 }
 
 // BroadcastTxSync hands tx to the node, which tries it.

@@ -1,7 +1,6 @@
 package provide
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -64,15 +63,14 @@ func (p *provider) restock(ctx context.Context) error {
 	}
 	if len(lots) == 0 { // what its account has put on sale by hand stays so
 		if on := len(r.Capacity.Lots) > 0; p.selling.Swap(on) != on && on {
-			p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "on sale at auctions, as its account has said: " + lotsText(r.Capacity.Lots) + "; tally tx auction withdraw-capacity takes it off"})
+			p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "on sale at auctions, as its account has said: " + wire.LotsText(r.Capacity.Lots) + "; tally tx auction withdraw-capacity takes it off"})
 		}
 		return nil
 	}
 	p.selling.Store(true)
 	lots, changed := p.hand.look(r.Capacity.Lots, r.Said, lots)
 	if len(changed) > 0 {
-		on := cmp.Or(lotsText(r.Capacity.Lots), "nothing")
-		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("tier %s as its account has said by hand, until this role is started anew; on sale now: %s", strings.Join(changed, ", "), on)})
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("tier %s as its account has said by hand, until this role is started anew; on sale now: %s", strings.Join(changed, ", "), wire.LotsText(r.Capacity.Lots))})
 	}
 	if r.Stands || slices.Equal(r.Capacity.Lots, lots) && (r.Capacity.Ends == 0 || p.hand.any()) {
 		return nil
@@ -88,21 +86,12 @@ func (p *provider) restock(ctx context.Context) error {
 		return fmt.Errorf("offer capacity at auctions: %w", err)
 	}
 	p.refused.Store(0)
-	text := lotsText(slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.left(l.Tier) }))
+	text := wire.LotsText(slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.left(l.Tier) }))
 	if rules := p.sealed.Load(); rules != nil {
 		text += fmt.Sprintf(", whose price is secret. Each ask locks %d utally beside the stake until it is revealed", rules.Deposit)
 	}
 	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "capacity at auctions: " + text})
 	return nil
-}
-
-// lotsText writes lots for people.
-func lotsText(lots []auctionv1.Lot) string {
-	var texts []string
-	for _, l := range lots {
-		texts = append(texts, wire.LotText(l))
-	}
-	return strings.Join(texts, ", ")
 }
 
 // maxTaken is how many orders a transaction takes on.
@@ -196,7 +185,7 @@ func (p *provider) bid(ctx context.Context, now int64, busy bool) error {
 		return fmt.Errorf("bid at an auction, where an ask takes a deposit of %d utally: %w", rules.Deposit, err)
 	}
 	if n > 0 {
-		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("capacity at clearing %d, by a sealed ask: %s", n, wire.LotText(lot))})
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("capacity at clearing %d, by a sealed ask: %s", n, wire.LotsText([]auctionv1.Lot{lot}))})
 	}
 	return nil
 }
