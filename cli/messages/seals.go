@@ -74,7 +74,7 @@ func seal(ctx context.Context, by Sender, order, tier, text string) (proto.Messa
 	if err != nil {
 		return nil, err
 	}
-	if !wire.Sealed(&p.Params) {
+	if !wire.SealedBids(&p.Params) {
 		return nil, fmt.Errorf("bids by rule %s are open: what an order locks and what is on sale are the bids", p.Params.Rule)
 	}
 	r, err := await(ctx, by, order, func(r *auctionv1.QuerySealResponse, now int64) (bool, error) {

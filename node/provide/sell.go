@@ -37,7 +37,7 @@ func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease
 		p.sends.Start(ctx, "take on orders", func(ctx context.Context) error { return p.takeOn(ctx, b.Time) })
 	}
 	busy = busy || p.bound.Load()
-	if p.sealed.Load() != nil {
+	if p.sealedRules.Load() != nil {
 		p.sends.Start(ctx, "bid at auctions", func(ctx context.Context) error { return p.bid(ctx, b.Time, busy) })
 	}
 	byHand := len(p.lots) == 0
@@ -87,7 +87,7 @@ func (p *provider) restock(ctx context.Context) error {
 	}
 	p.refused.Store(0)
 	text := wire.LotsText(slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.left(l.Tier) }))
-	if rules := p.sealed.Load(); rules != nil {
+	if rules := p.sealedRules.Load(); rules != nil {
 		text += fmt.Sprintf(", whose price is secret. Each ask locks %d utally beside the stake until it is revealed", rules.Deposit)
 	}
 	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "capacity at auctions: " + text})
@@ -134,11 +134,11 @@ func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auct
 	if err != nil {
 		return nil, fmt.Errorf("ask for the rules of auctions: %w", err)
 	}
-	if !wire.Sealed(&r.Params) || len(p.lots) == 0 {
-		p.sealed.Store(nil)
+	if !wire.SealedBids(&r.Params) || len(p.lots) == 0 {
+		p.sealedRules.Store(nil)
 		return p.lots, nil
 	}
-	p.sealed.Store(&r.Params)
+	p.sealedRules.Store(&r.Params)
 	lots := slices.Clone(p.lots)
 	for i := range lots {
 		lots[i].Ask = 0
@@ -148,7 +148,7 @@ func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auct
 
 // warnSealed says what becomes of a sealed ask once this process has ended.
 func (p *provider) warnSealed(ctx context.Context) {
-	if p.sealed.Load() == nil {
+	if p.sealedRules.Load() == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -161,7 +161,7 @@ func (p *provider) warnSealed(ctx context.Context) {
 
 // bid seals an ask in the clearing under way, or reveals the one that was sealed. Of several lots each has its turn.
 func (p *provider) bid(ctx context.Context, now int64, busy bool) error {
-	rules := p.sealed.Load()
+	rules := p.sealedRules.Load()
 	if rules == nil {
 		return nil
 	}

@@ -41,8 +41,8 @@ const Name = "auction"
 // ask is a key of the index of lots: the cheapest of a tier come first.
 type ask = collections.Triple[string, uint64, sdk.AccAddress]
 
-// sealed is a key of sealed bids: the id of an order, empty for an ask, and who bids.
-type sealed = collections.Pair[[]byte, sdk.AccAddress]
+// bidKey is the key of sealed bids: the id of an order, empty for an ask, and who bids.
+type bidKey = collections.Pair[[]byte, sdk.AccAddress]
 
 // Keeper holds what is bid, and the clearing under way.
 type Keeper struct {
@@ -65,7 +65,7 @@ type Keeper struct {
 	next     collections.Sequence     // number of the next clearing
 	after    collections.Item[int64]  // protocol time before which none begins
 	cursor   collections.Item[uint64] // number of the order from which the next one takes demands
-	seals    collections.Map[sealed, auctionv1.Seal]
+	seals    collections.Map[bidKey, auctionv1.Seal]
 
 	due   collections.KeySet[collections.Pair[int64, uint64]]          // of sales, when they end
 	sales collections.KeySet[collections.Pair[sdk.AccAddress, uint64]] // by who has sold, to the order of which number
@@ -144,8 +144,8 @@ func (k *Keeper) Leave(ctx context.Context, number uint64) (absent uint32, err e
 		return 0, err
 	}
 	if d.Sale != nil {
-		sale, came, err := selling{k}.part(ctx, &d)
-		if err := errors.Join(err, selling{k}.putBack(ctx, sale.Tier, came)); err != nil {
+		sale, came, err := fulfilment{k}.part(ctx, &d)
+		if err := errors.Join(err, fulfilment{k}.putBack(ctx, sale.Tier, came)); err != nil {
 			return 0, err
 		}
 	}

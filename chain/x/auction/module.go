@@ -36,7 +36,7 @@ func NewModule(k *Keeper, market Market) Module {
 func (m Module) EndBlock(ctx context.Context) error { return m.keeper.EndBlock(ctx, m.market) }
 
 // Waits implements the app's Drawer.
-func (m Module) Waits(ctx context.Context) (bool, error) { return sealing{m.keeper}.waits(ctx) }
+func (m Module) Waits(ctx context.Context) (bool, error) { return commitReveal{m.keeper}.waits(ctx) }
 
 // RegisterInterfaces implements the SDK's AppModuleBasic.
 func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {

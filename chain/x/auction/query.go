@@ -72,7 +72,7 @@ func (q queryServer) Clearing(ctx context.Context, _ *auctionv1.QueryClearingReq
 
 func (q queryServer) Seals(ctx context.Context, r *auctionv1.QuerySealsRequest) (*auctionv1.QuerySealsResponse, error) {
 	all, page, err := query.CollectionPaginate(ctx, q.seals, r.Pagination,
-		func(_ sealed, s auctionv1.Seal) (auctionv1.Seal, error) { return s, nil })
+		func(_ bidKey, s auctionv1.Seal) (auctionv1.Seal, error) { return s, nil })
 	return &auctionv1.QuerySealsResponse{Seals: all, Pagination: page}, err
 }
 

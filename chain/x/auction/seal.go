@@ -19,7 +19,7 @@ import (
 )
 
 // bidder returns the account of who bids, and where its sealed bid is kept.
-func bidder(who, order string) (account sdk.AccAddress, key sealed, err error) {
+func bidder(who, order string) (account sdk.AccAddress, key bidKey, err error) {
 	if account, err = address.Parse(who); err != nil {
 		return nil, key, err
 	}
@@ -36,14 +36,11 @@ func bidder(who, order string) (account sdk.AccAddress, key sealed, err error) {
 
 // suits returns an error unless an order of so many units can take part by the rules.
 func suits(p *auctionv1.Params, units uint64) error {
-	if wire.Sealed(p) && units > p.LotUnits {
+	if wire.SealedBids(p) && units > p.LotUnits {
 		return errorsmod.Wrapf(ErrDemand, "the order demands %d units: by rule %s one provider computes all of it, and at most %d are sold: divide it", units, p.Rule, p.LotUnits)
 	}
 	return nil
 }
-
-// spare returns for how long, in ms, an order has to wait after a clearing: so that its sellers have time to come.
-func spare(p *auctionv1.Params) int64 { return max(p.PeriodMs, p.AnswerMs) }
 
 // Seal takes a sealed bid: for an order its consumer's, for a lot on sale its provider's. Who does not reveal it loses the deposit.
 func (s msgServer) Seal(ctx context.Context, m *auctionv1.MsgSeal) (*auctionv1.MsgSealResponse, error) {
@@ -132,7 +129,7 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 	if err != nil {
 		return 0, err
 	}
-	ends, now := p.RevealsUntil+spare(&c.Params), module.Now(ctx)
+	ends, now := p.RevealsUntil+wire.WaitAfter(&c.Params), module.Now(ctx)
 	switch {
 	case m.Bidder != consumer:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order is of %s, who alone bids for it", consumer)
@@ -148,7 +145,7 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 		return 0, errorsmod.Wrapf(ErrSeal, "the order waits until protocol time %d ms, and the clearing may take until %d: post it anew, and let it wait longer", d.ExpiresAt, ends)
 	}
 	if p.SealedDemands > c.Params.MaxDemands {
-		if err := (sealing{s.Keeper}).displace(ctx, p, d.Budget); err != nil {
+		if err := (commitReveal{s.Keeper}).displace(ctx, p, d.Budget); err != nil {
 			return 0, err
 		}
 	}
@@ -211,7 +208,7 @@ func (s msgServer) Reveal(ctx context.Context, m *auctionv1.MsgReveal) (*auction
 	x.Price = m.Price
 	p.Revealed++
 	if m.Order != "" {
-		if err := (sealing{s.Keeper}).refund(ctx, &x); err != nil {
+		if err := (commitReveal{s.Keeper}).refund(ctx, &x); err != nil {
 			return nil, err
 		}
 		x.Deposit = 0
