@@ -111,6 +111,7 @@ func (k *Keeper) openClearing(ctx context.Context, market Market) error {
 	if err := k.takeLots(ctx, &c, tiers); err != nil || len(c.Sellers) == 0 {
 		return err
 	}
+	dropUnserved(&c)
 	if c.Number, err = k.next.Next(ctx); err != nil {
 		return err
 	}
@@ -185,7 +186,18 @@ func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referee
 	return k.cursor.Set(ctx, next)
 }
 
-// takeLots takes into a clearing the cheapest lots of each tier. Those whose provider may get no work now are off sale.
+// dropUnserved leaves out the orders of tiers of which nothing is on sale: they could only lose, and would have to stand meanwhile.
+func dropUnserved(c *auctionv1.Clearing) {
+	var onSale [auction.Kinds]bool
+	for i := range c.Sellers {
+		for _, l := range c.Sellers[i].Lots {
+			onSale[l.Kind] = true
+		}
+	}
+	c.Demands = slices.DeleteFunc(c.Demands, func(d auctionv1.Demand) bool { return !onSale[wire.KindOf(c, d.Tier)] })
+}
+
+// takeLots takes into a clearing the cheapest lots of each tier that an order in it wants. Those whose provider may get no work now are off sale.
 func (k *Keeper) takeLots(ctx context.Context, c *auctionv1.Clearing, tiers []providerv1.Tier) error {
 	sellers, speeds := map[string]*auctionv1.Seller{}, map[string]uint64{}
 	able := func(account sdk.AccAddress) (*auctionv1.Seller, error) {
@@ -203,7 +215,14 @@ func (k *Keeper) takeLots(ctx context.Context, c *auctionv1.Clearing, tiers []pr
 		sellers[string(account)], speeds[string(account)] = s, x.Speed
 		return s, nil
 	}
+	var wanted [auction.Kinds]bool
+	for i := range c.Demands {
+		wanted[wire.KindOf(c, c.Demands[i].Tier)] = true
+	}
 	for kind, tier := range c.Tiers {
+		if !wanted[kind] {
+			continue
+		}
 		asks, err := module.First(ctx, k.asks, collections.NewPrefixedTripleRange[string, uint64, sdk.AccAddress](tier), int(c.Params.MaxLots))
 		if err != nil {
 			return err

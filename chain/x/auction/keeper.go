@@ -23,6 +23,7 @@ package auction
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
@@ -121,7 +122,16 @@ func (k *Keeper) mayChange(ctx context.Context, what string, clearing uint64) er
 	if err != nil || !under || p.Number != clearing {
 		return err
 	}
-	return errorsmod.Wrapf(ErrClearing, "%s is in clearing %d: try again once it is over, soon after protocol time %d ms", what, p.Number, max(p.ClosesAt, p.RevealsUntil))
+	return errorsmod.Wrapf(ErrClearing, "%s is in clearing %d: try again once it is over, %s", what, p.Number, about(ctx, max(p.ClosesAt, p.RevealsUntil)))
+}
+
+// about says for people when a protocol time comes.
+func about(ctx context.Context, at int64) string {
+	left := at - module.Now(ctx)
+	if left <= 0 {
+		return "within seconds"
+	}
+	return fmt.Sprintf("in about %d s, at protocol time %d ms", (left+999)/1000, at)
 }
 
 // MayLeave returns an error while an order is in the clearing under way.
@@ -131,7 +141,7 @@ func (k *Keeper) MayLeave(ctx context.Context, number uint64) error {
 		return err
 	}
 	if d.Sale != nil {
-		return errorsmod.Wrapf(ErrClearing, "clearing %d has sold capacity to the order: its lease begins once its sellers have taken it on; if they have not, try again after protocol time %d ms", d.Sale.Clearing, d.Sale.Until)
+		return errorsmod.Wrapf(ErrClearing, "clearing %d has sold capacity to the order: its lease begins once its sellers have taken it on; if they have not, try again %s", d.Sale.Clearing, about(ctx, d.Sale.Until))
 	}
 	return k.mayChange(ctx, "the order", d.Clearing)
 }

@@ -129,7 +129,7 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 	if err != nil {
 		return 0, err
 	}
-	ends, now := p.RevealsUntil+wire.WaitAfter(&c.Params), module.Now(ctx)
+	ends := p.RevealsUntil + wire.WaitAfter(&c.Params)
 	switch {
 	case m.Bidder != consumer:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order is of %s, who alone bids for it", consumer)
@@ -139,8 +139,8 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 		return 0, errorsmod.Wrapf(ErrSeal, "the order demands %d units, and by rule %s at most %d are sold: cancel it, and divide it", d.Units, c.Params.Rule, c.Params.LotUnits)
 	case int(d.Referees) > referees:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order wants %d validators beside its lead, and there are %d: cancel it, and ask for fewer", d.Referees, referees)
-	case d.Sale != nil || d.After > now:
-		return 0, errorsmod.Wrapf(ErrSeal, "its sellers are waited for, or its last lease could not begin: it takes part again from protocol time %d ms, which is %d now", d.After, now)
+	case d.Sale != nil || d.After > module.Now(ctx):
+		return 0, errorsmod.Wrapf(ErrSeal, "its sellers are waited for, or its last lease could not begin: it takes part again %s", about(ctx, d.After))
 	case d.ExpiresAt <= ends:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order waits until protocol time %d ms, and the clearing may take until %d: post it anew, and let it wait longer", d.ExpiresAt, ends)
 	}
@@ -186,7 +186,7 @@ func (s msgServer) Reveal(ctx context.Context, m *auctionv1.MsgReveal) (*auction
 	case !under || p.Number != m.Clearing || p.RevealsUntil == 0 || p.RevealedAt != 0 || now >= p.RevealsUntil:
 		return nil, errorsmod.Wrapf(ErrClearing, "clearing %d takes no reveals now: tally query auction seal %s shows how far the one under way is; what is not revealed in time has lost its deposit", m.Clearing, m.Bidder)
 	case now < p.ClosesAt:
-		return nil, errorsmod.Wrapf(ErrClearing, "others may still bid until protocol time %d ms, which is %d now: reveal then", p.ClosesAt, now)
+		return nil, errorsmod.Wrapf(ErrClearing, "others may still bid: reveal %s", about(ctx, p.ClosesAt))
 	}
 	x, err := orNone(s.seals.Get(ctx, key))
 	if err != nil {
