@@ -81,7 +81,7 @@ func seal(ctx context.Context, by Sender, order, tier, text string) (proto.Messa
 		if r.Seal != nil {
 			return false, fmt.Errorf("a bid is sealed already in clearing %d, and stands: reveal it by tally tx auction reveal-ask, or reveal-bid ORDER", r.Progress.Number)
 		}
-		return r.Progress != nil && r.Progress.RevealsUntil != 0 && now < r.Progress.ClosesAt, nil
+		return r.Progress != nil && r.Progress.RevealsUntil != 0 && !r.Waits && now < r.Progress.ClosesAt, nil
 	})
 	if err != nil {
 		return nil, err

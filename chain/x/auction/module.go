@@ -46,7 +46,7 @@ func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {
 // RegisterServices implements the SDK's HasServices.
 func (m Module) RegisterServices(c sdkmodule.Configurator) {
 	auctionv1.RegisterMsgServer(c.MsgServer(), msgServer{m.keeper, m.market})
-	auctionv1.RegisterQueryServer(c.QueryServer(), queryServer{m.keeper})
+	auctionv1.RegisterQueryServer(c.QueryServer(), queryServer{m.keeper, m.market})
 }
 
 // RegisterGRPCGatewayRoutes implements the SDK's AppModuleBasic.

@@ -13,10 +13,14 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/canon"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 )
 
-type queryServer struct{ *Keeper }
+type queryServer struct {
+	*Keeper
+	market Market
+}
 
 func (q queryServer) Params(ctx context.Context, _ *auctionv1.QueryParamsRequest) (*auctionv1.QueryParamsResponse, error) {
 	p, err := q.rules.Get(ctx)
@@ -90,10 +94,28 @@ func (q queryServer) Seal(ctx context.Context, r *auctionv1.QuerySealRequest) (*
 		return &auctionv1.QuerySealResponse{NextAt: next}, err
 	}
 	s, err := orNone(q.seals.Get(ctx, key))
-	if err != nil || s.Bidder == "" {
-		return &auctionv1.QuerySealResponse{Progress: &p, NextAt: next}, err
+	if err != nil {
+		return nil, err
+	}
+	if s.Bidder == "" {
+		waits, err := q.cannotBidFor(ctx, key.K1())
+		return &auctionv1.QuerySealResponse{Progress: &p, NextAt: next, Waits: waits}, err
 	}
 	return &auctionv1.QuerySealResponse{Seal: &s, Progress: &p, NextAt: next}, nil
+}
+
+// cannotBidFor reports whether no bid is taken for an order now, though it waits for auctions.
+func (q queryServer) cannotBidFor(ctx context.Context, order []byte) (bool, error) {
+	id, err := canon.HashOf(order)
+	if err != nil {
+		return false, nil // it is about an ask
+	}
+	number, _, err := q.market.Posted(ctx, id)
+	if err != nil {
+		return false, nil // it is not in the book
+	}
+	d, err := orNone(q.demands.Get(ctx, number))
+	return cannotBid(ctx, &d), err
 }
 
 func (q queryServer) Sales(ctx context.Context, r *auctionv1.QuerySalesRequest) (*auctionv1.QuerySalesResponse, error) {

@@ -42,6 +42,11 @@ func suits(p *auctionv1.Params, units uint64) error {
 	return nil
 }
 
+// cannotBid reports whether no clearing takes an order now: its sellers are waited for, or its last lease could not begin.
+func cannotBid(ctx context.Context, d *auctionv1.Demand) bool {
+	return d.Sale != nil || d.After > module.Now(ctx)
+}
+
 // Seal takes a sealed bid: for an order its consumer's, for a lot on sale its provider's. Who does not reveal it loses the deposit.
 func (s msgServer) Seal(ctx context.Context, m *auctionv1.MsgSeal) (*auctionv1.MsgSealResponse, error) {
 	account, key, err := bidder(m.Bidder, m.Order)
@@ -139,7 +144,7 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 		return 0, errorsmod.Wrapf(ErrSeal, "the order demands %d units, and by rule %s at most %d are sold: cancel it, and divide it", d.Units, c.Params.Rule, c.Params.LotUnits)
 	case int(d.Referees) > referees:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order wants %d validators beside its lead, and there are %d: cancel it, and ask for fewer", d.Referees, referees)
-	case d.Sale != nil || d.After > module.Now(ctx):
+	case cannotBid(ctx, &d):
 		return 0, errorsmod.Wrapf(ErrSeal, "its sellers are waited for, or its last lease could not begin: it takes part again %s", about(ctx, d.After))
 	case d.ExpiresAt <= ends:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order waits until protocol time %d ms, and the clearing may take until %d: post it anew, and let it wait longer", d.ExpiresAt, ends)
