@@ -119,6 +119,15 @@ func (s *sale) outlook(o *job.Order, t *demand.Terms) (*Outlook, error) {
 		out.Deposit = s.params.Deposit
 	}
 	out.supply(c, kind, s.params.LotUnits)
+	if rules, err := wire.ClearingRules(&s.params); err == nil && out.Obstacle == "" {
+		id, others := o.ID(), 0
+		for _, d := range c.Demands {
+			if wire.KindOf(c, d.Tier) == kind && !bytes.Equal(d.Order, id[:]) {
+				others++
+			}
+		}
+		out.Obstacle = thin(rules.Rule, out.Tier, others+1, out.Sellers)
+	}
 	if out.Counts > 0 {
 		out.Least = leastPrice(o, out.Counts*out.Units, t)
 		if d.Budget-d.Fee < out.Counts*out.Units {
