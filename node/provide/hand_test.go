@@ -3,6 +3,7 @@ package provide
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -44,6 +45,16 @@ func TestWhatWasChangedByHandIsLeftAlone(t *testing.T) {
 				t.Errorf("%s: a bid for tier %s is made", name, tier)
 			}
 		}
+	}
+}
+
+// A provider whose balance did not suffice for a sealed ask learnt it from a clearing that it missed.
+func TestShortOfADeposit(t *testing.T) {
+	if text := short("tally1p", 1_100_000, 1_100_000); text != "" {
+		t.Error(text)
+	}
+	if text := short("tally1p", 100_000, 1_100_000); !strings.HasSuffix(text, "it has 100000: tally tx bank send FROM tally1p 1000000utally") {
+		t.Error(text)
 	}
 }
 

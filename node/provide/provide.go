@@ -59,6 +59,7 @@ type provider struct {
 	selling     atomic.Bool                      // something of ours is on sale
 	bound       atomic.Bool                      // we have sold some to orders whose leases have not begun
 	sealedRules atomic.Pointer[auctionv1.Params] // the rules, if by them bids are sealed
+	warned      atomic.Bool                      // of a balance that is too small for them
 	bids        seals.Bidder                     // of those
 	sellAt      int64                            // protocol time of the next look at them, ms
 	speed       atomic.Uint64                    // FLOP per second of the last segment that was computed here; 0: none yet

@@ -8,7 +8,9 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	"github.com/cosmos/cosmos-sdk/types/query"
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -68,6 +70,9 @@ func (p *provider) restock(ctx context.Context) error {
 		return nil
 	}
 	p.selling.Store(true)
+	if err := p.warnShort(ctx); err != nil {
+		return err
+	}
 	lots, changed := p.hand.look(r.Capacity.Lots, r.Said, lots)
 	if len(changed) > 0 {
 		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("tier %s as its account has said by hand, until this role is started anew; on sale now: %s", strings.Join(changed, ", "), wire.LotsText(r.Capacity.Lots))})
@@ -144,6 +149,32 @@ func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auct
 		lots[i].Ask = 0
 	}
 	return lots, nil
+}
+
+// warnShort says once if the account cannot deposit what a sealed ask takes: else it would learn it from the clearing that it misses.
+func (p *provider) warnShort(ctx context.Context) error {
+	rules := p.sealedRules.Load()
+	if rules == nil || p.warned.Load() {
+		return nil
+	}
+	me := p.env.Account.Address
+	r, err := banktypes.NewQueryClient(p.env.Chain.Conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: me, Denom: coin.Denom})
+	if err != nil {
+		return fmt.Errorf("ask for the balance of %s: %w", me, err)
+	}
+	p.warned.Store(true)
+	if text := short(me, r.Balance.Amount.Uint64(), rules.Deposit+client.FirstFees); text != "" {
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: text})
+	}
+	return nil
+}
+
+// short says what an account lacks of what a sealed ask takes, and how it gets that.
+func short(account string, have, need uint64) string {
+	if have >= need {
+		return ""
+	}
+	return fmt.Sprintf("nothing at auctions before %s has %d utally beside its stake, for the deposit of a sealed ask and for fees; it has %d: tally tx bank send FROM %s %dutally", account, need, have, account, need-have)
 }
 
 // warnSealed says what becomes of a sealed ask once this process has ended.
