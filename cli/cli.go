@@ -13,6 +13,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,17 +137,32 @@ func group(cmd *cobra.Command) {
 	}
 	cmd.DisableFlagParsing = false
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
+	cmd.Args = unknown
+	cmd.SetFlagErrorFunc(func(of *cobra.Command, err error) error { // -y of what was misspelt is no flag of the group
+		if of == cmd {
+			err = cmp.Or(unknown(cmd, cmd.Flags().Args()), err)
 		}
-		text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			text += "; did you mean " + strings.Join(near, " or ") + "?"
-		}
-		return errors.New(text)
-	}
+		return err
+	})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// unknown says of an argument of a command that only holds others which these are.
+func unknown(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q.", args[0], cmd.CommandPath())
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		text += " Did you mean " + strings.Join(near, " or ") + "?"
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return fmt.Errorf("%s There are %s", text, strings.Join(names, ", "))
 }
 
 func defaultHome() string {

@@ -128,7 +128,7 @@ func tellOutlook(w io.Writer, o *market.Outlook) {
 	case o.Obstacle != "":
 		fmt.Fprintf(w, "  WARNING   %s\n", o.Obstacle)
 	case o.Sealed:
-		fmt.Fprintln(w, "  price     not known: bids are sealed. What is too low waits for the next clearing; where one alone sells, or buys, nothing may be sold")
+		fmt.Fprintln(w, "  price     not known: bids are sealed. What is too low waits for the next clearing")
 	default:
 		fmt.Fprintf(w, "  price     at most %v if it were held now, by rule %s\n", consume.Amount(o.Price), o.Rule)
 	}

@@ -116,6 +116,11 @@ func tellAuction(w io.Writer, a *market.Auction, now int64, most int) {
 		}
 		return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%s", t.Tier, t.Wanted, t.Orders, t.Offered, t.Sellers, ask)
 	})
+	for i := range a.Tiers {
+		if why := a.Tiers[i].Thin; why != "" {
+			fmt.Fprintln(w, "  WARNING:", why)
+		}
+	}
 	type row struct {
 		c *auctionv1.Cleared
 		t *auctionv1.ClearedTier

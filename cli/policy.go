@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,12 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cosmos/cosmos-sdk/codec"
-	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 	sdkquery "github.com/cosmos/cosmos-sdk/types/query"
-	gogoproto "github.com/cosmos/gogoproto/proto"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/cli/messages"
 	"github.com/tally-network/tally/docs/spec"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 )
@@ -33,7 +30,7 @@ it to, and what it is for. Values that are not the default are marked by a star.
 set what no vote could.
 
 It also shows proposals that are voted on or wait to be executed, with the rules that each would
-change. To propose: tally tx policy propose. To vote: tally tx policy vote.`,
+change. To propose: tally tx policy propose RULE=VALUE. To vote: tally tx policy vote.`,
 		Example: "  tally policy --home tally-devnet/consumer\n  tally policy reserve --endpoints tally-devnet/endpoints.json --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -97,8 +94,8 @@ func (r *reader) policy(ctx context.Context, only string) (*policies, error) {
 		if !ok {
 			continue // it sets no rules
 		}
-		if now[name], err = r.paramsOf(ctx, name); err != nil {
-			return nil, fmt.Errorf("ask for the rules of %s: %w", name, err)
+		if now[name], err = messages.RulesOf(ctx, r.role.Chain.Conn, name); err != nil {
+			return nil, err
 		}
 		names = append(names, name)
 	}
@@ -124,42 +121,6 @@ func (r *reader) policy(ctx context.Context, only string) (*policies, error) {
 			return out, nil
 		}
 	}
-}
-
-// paramsOf asks a module for its rules, by name.
-func (r *reader) paramsOf(ctx context.Context, module string) (map[string]any, error) {
-	prefix := "tally." + module + ".v1."
-	in, e1 := messageOf(prefix + "QueryParamsRequest")
-	out, e2 := messageOf(prefix + "QueryParamsResponse")
-	if err := errors.Join(e1, e2); err != nil {
-		return nil, err
-	}
-	if err := r.role.Chain.Conn.Invoke(ctx, "/"+prefix+"Query/Params", in, out); err != nil {
-		return nil, err
-	}
-	return paramsIn(out)
-}
-
-// paramsIn returns the field params of a message.
-func paramsIn(m gogoproto.Message) (map[string]any, error) {
-	text, err := codec.ProtoMarshalJSON(m, nil)
-	if err != nil {
-		return nil, err
-	}
-	var fields struct {
-		Params map[string]any `json:"params"`
-	}
-	err = json.Unmarshal(text, &fields)
-	return fields.Params, err
-}
-
-// messageOf returns an empty message by its full name.
-func messageOf(name string) (gogoproto.Message, error) {
-	t := gogoproto.MessageType(name)
-	if t == nil {
-		return nil, fmt.Errorf("this program does not know %s: is it older than the chain?", name)
-	}
-	return newOf(t), nil
 }
 
 // ruleValues puts values beside the rules that rules.md explains, module by module. Rules of a chain that is newer
@@ -198,7 +159,7 @@ func newProposal(p *policyv1.Proposal, now map[string]map[string]any) (proposal,
 	for _, m := range p.Messages {
 		module, _, _ := strings.Cut(strings.TrimPrefix(m.TypeUrl, "/tally."), ".")
 		out.Messages = append(out.Messages, m.TypeUrl)
-		rules, err := paramsOfAny(m)
+		rules, err := messages.RulesSetBy(m)
 		if err != nil {
 			return out, err
 		}
@@ -209,17 +170,6 @@ func newProposal(p *policyv1.Proposal, now map[string]map[string]any) (proposal,
 		}
 	}
 	return out, nil
-}
-
-func paramsOfAny(packed *codectypes.Any) (map[string]any, error) {
-	m, err := messageOf(strings.TrimPrefix(packed.TypeUrl, "/"))
-	if err != nil {
-		return nil, err
-	}
-	if err := gogoproto.Unmarshal(packed.Value, m); err != nil {
-		return nil, err
-	}
-	return paramsIn(m)
 }
 
 func (p *policies) tell(w io.Writer) {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tally-network/tally/chain/coin"
 	amounts "github.com/tally-network/tally/core/money"
+	"github.com/tally-network/tally/core/policy"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
@@ -30,6 +32,9 @@ account is convicted. ACCOUNT is by default that of the home.
 
 Rewards for work and for blocks are paid out of the reserve once their epoch is over, to who claims
 them: tally tx reserve claim.
+
+In votes on rules founders have what all power lacks of a base. What an account weighs there is
+what its vote on a proposal made now would count.
 
 It also shows what a third of all power would cost somebody who has none, beside what
 is at stake on the network.`,
@@ -59,6 +64,7 @@ is at stake on the network.`,
 type powers struct {
 	Account *worth `json:"account,omitempty"`
 	Network worth  `json:"network"`
+	Votes   votes  `json:"votes"`
 	Third   third  `json:"third"`
 	AtStake stakes `json:"at_stake"`
 	Rewards reward `json:"rewards"`
@@ -73,6 +79,15 @@ type worth struct {
 	TrainingTotal uint64  `json:"training_total_micro_ut"`
 	Drilling      uint64  `json:"drilling_micro_ut"`
 	DrillingTotal uint64  `json:"drilling_total_micro_ut"`
+}
+
+// votes are what accounts weigh in a vote on a proposal made now, in millionths of a ut.
+type votes struct {
+	All      uint64 `json:"all_micro_ut"`
+	Base     uint64 `json:"base_micro_ut"`
+	Founders uint64 `json:"founders_micro_ut"` // what power lacks of the base
+	Account  uint64 `json:"account_micro_ut"`
+	Founder  uint64 `json:"of_it_as_founder_micro_ut"`
 }
 
 // third is what a third of all power takes of somebody who has none.
@@ -110,6 +125,13 @@ func (r *reader) power(ctx context.Context, account string) (*powers, error) {
 		}
 		w := newWorth(&a.Power, all.Power.Effective)
 		out.Account = &w
+	}
+	rulesOfVotes, err := policyv1.NewQueryClient(r.role.Chain.Conn).Params(ctx, &policyv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	if out.Votes, err = newVotes(rulesOfVotes, out.Network.Effective, out.Account); err != nil {
+		return nil, err
 	}
 	rules, err := workv1.NewQueryClient(r.role.Chain.Conn).Params(ctx, &workv1.QueryParamsRequest{})
 	if err != nil {
@@ -163,18 +185,42 @@ func newWorth(p *powerv1.Power, of uint64) worth {
 	return w
 }
 
+// newVotes says what an account, none if it is nil, weighs beside so much power of all.
+func newVotes(r *policyv1.QueryParamsResponse, all uint64, a *worth) (v votes, err error) {
+	v.Base, v.Founders = r.Params.Base, policy.Rules{Base: r.Params.Base}.Missing(all)
+	if v.All = all + v.Founders; a == nil {
+		return v, nil
+	}
+	weights, own := uint64(0), uint64(0)
+	for _, f := range r.Founders {
+		if weights += f.Weight; f.Account == a.Account {
+			own = f.Weight
+		}
+	}
+	if own > 0 {
+		v.Founder, err = policy.Share(v.Founders, own, weights)
+	}
+	v.Account = a.Effective + v.Founder
+	return v, err
+}
+
 func (p *powers) tell(w io.Writer) {
 	if a := p.Account; a != nil {
 		fmt.Fprintf(w, "%s has %s of computing power, %.3g %% of the network's\n", a.Account, ut(a.Effective), 100*a.Share)
 		a.tell(w)
+		fmt.Fprintf(w, "  votes     %s, %.3g %% of all that votes; %s of it as a founder\n", ut(p.Votes.Account), p.Votes.percent(p.Votes.Account), ut(p.Votes.Founder))
 		fmt.Fprintf(w, "  rewards   %v to claim, and %v expected at %s\n", consume.Amount(p.Rewards.Due), consume.Amount(p.Rewards.Expected), moment(p.Rewards.Ends))
 	}
 	fmt.Fprintf(w, "The network has %s\n", ut(p.Network.Effective))
 	p.Network.tell(w)
+	fmt.Fprintf(w, "  votes     %s, of which founders have %s, %.3g %%: what power lacks of a base of %s\n", ut(p.Votes.All), ut(p.Votes.Founders), p.Votes.percent(p.Votes.Founders), ut(p.Votes.Base))
 	fmt.Fprintf(w, "A third of it takes %s of training, for which %v are burnt. At stake are %v, and %v in escrow\n",
 		ut(p.Third.Training), consume.Amount(p.Third.Burn), consume.Amount(p.AtStake.Stake), consume.Amount(p.AtStake.Escrow))
 	fmt.Fprintf(w, "The reserve holds %v for rewards\n", consume.Amount(p.Rewards.Held))
 }
+
+// percent is the share of all votes that a part of them is.
+func (v *votes) percent(part uint64) float64 { return 100 * float64(part) / float64(max(v.All, 1)) }
 
 func (x *worth) tell(w io.Writer) {
 	fmt.Fprintf(w, "  training  %s count, of %s ever\n", ut(x.Training), ut(x.TrainingTotal))

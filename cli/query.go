@@ -339,11 +339,7 @@ func fill(m protoreflect.MessageDescriptor, values map[string]string) ([]byte, e
 
 // instance returns an empty message of the generated type.
 func instance(m protoreflect.MessageDescriptor) gogoproto.Message {
-	return newOf(gogoproto.MessageType(string(m.FullName())))
-}
-
-func newOf(t reflect.Type) gogoproto.Message {
-	return reflect.New(t.Elem()).Interface().(gogoproto.Message)
+	return reflect.New(gogoproto.MessageType(string(m.FullName())).Elem()).Interface().(gogoproto.Message)
 }
 
 // kebab turns PeerByKey into peer-by-key.

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
 	abci "github.com/cometbft/cometbft/abci/types"
 	coretypes "github.com/cometbft/cometbft/rpc/core/types"
 	cmttypes "github.com/cometbft/cometbft/types"
+	"github.com/cosmos/gogoproto/jsonpb"
 	"github.com/cosmos/gogoproto/proto"
 	"github.com/spf13/cobra"
 
@@ -21,10 +23,12 @@ import (
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 	authtx "github.com/cosmos/cosmos-sdk/x/auth/tx"
 
+	"github.com/tally-network/tally/chain/wire"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	nodeclient "github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consume"
 )
 
 // receipts is a node whose refusal of a transaction is an error, and that remembers the one it took. The SDK's
@@ -116,7 +120,7 @@ func tellIncluded(w io.Writer, res *sdk.TxResponse) {
 		fields := make([]string, 0, len(x.Attributes))
 		of := map[string]string{}
 		for _, a := range x.Attributes {
-			if of[a.Key] = said(a.Value); a.Key != "msg_index" && of[a.Key] != "" {
+			if of[a.Key] = said(a.Key, a.Value); a.Key != "msg_index" && of[a.Key] != "" {
 				fields = append(fields, a.Key+" "+of[a.Key])
 			}
 		}
@@ -134,9 +138,28 @@ func tellIncluded(w io.Writer, res *sdk.TxResponse) {
 	}
 }
 
-// said is an attribute of an event for people: a text without its quotes, and of STATUS_ACTIVE active.
-func said(value string) string {
+// said is an attribute of an event for people: a text without its quotes, numbers with units, and of STATUS_ACTIVE active.
+func said(key, value string) string {
 	value = strings.Trim(value, `"`)
+	if n, err := strconv.ParseUint(value, 10, 63); err == nil {
+		switch key {
+		case "amount", "bond", "burnt", "deposit", "insurance", "locked", "refund", "reserved", "stake", "welfare":
+			return consume.Amount(n).String()
+		case "price": // of a unit, or of all
+			return value + " utally"
+		case "drilled", "effective", "pending", "total", "weight":
+			return ut(n)
+		case "closes_at", "expires_at", "until":
+			return moment(int64(n))
+		}
+	}
+	if c := (auctionv1.Capacity{}); key == "capacity" && jsonpb.UnmarshalString(value, &c) == nil {
+		value = "of " + c.Provider + ": " + wire.LotsText(c.Lots)
+		if c.Ends > 0 {
+			value += ", until " + moment(c.Ends)
+		}
+		return value
+	}
 	if _, name, found := strings.Cut(value, "_"); found && value == strings.ToUpper(value) {
 		return strings.ToLower(name)
 	}

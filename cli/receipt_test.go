@@ -24,10 +24,17 @@ func (a answers) BroadcastTxSync(context.Context, cmttypes.Tx) (*coretypes.Resul
 	return &a.receipt, a.err
 }
 
+// What came of a sale was told as JSON, and amounts without their unit.
 func TestAttributesForPeople(t *testing.T) {
-	for value, want := range map[string]string{`"tally1abc"`: "tally1abc", `"STATUS_PROPOSED"`: "proposed", `"OPTION_YES"`: "yes", `"7"`: "7", "": "", `"a_b"`: "a_b"} {
-		if got := said(value); got != want {
-			t.Errorf("%s: %q, want %q", value, got, want)
+	lots := `"lots":[{"tier":"B","units":"70","ask":"0"},{"tier":"C","units":"5000","ask":"800"}]`
+	for _, x := range []struct{ key, value, want string }{
+		{"account", `"tally1abc"`, "tally1abc"}, {"status", `"STATUS_PROPOSED"`, "proposed"}, {"option", `"OPTION_YES"`, "yes"}, {"proposal", `"7"`, "7"}, {"x", "", ""}, {"x", `"a_b"`, "a_b"},
+		{"deposit", `"1500000"`, "1.5 TALLY"}, {"price", `"800"`, "800 utally"}, {"weight", `"2500000"`, "2.5 ut"}, {"until", `"1000"`, "1970-01-01T00:00:01Z"}, {"amount", "much", "much"},
+		{"capacity", `{"provider":"tally1p",` + lots + `,"ends":"2000"}`, "of tally1p: 70 GFLOP of tier B for a sealed price, 5000 GFLOP of tier C for 800 utally each or more, until 1970-01-01T00:00:02Z"},
+		{"capacity", `{"provider":"tally1p","lots":[]}`, "of tally1p: nothing"}, {"capacity", "{", "{"},
+	} {
+		if got := said(x.key, x.value); got != x.want {
+			t.Errorf("%s %s: %q, want %q", x.key, x.value, got, x.want)
 		}
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tally-network/tally/chain/wire"
-	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/events"
@@ -365,14 +364,13 @@ func (m *member) register(ctx context.Context, h *home.Home, r *role.Env, log *s
 		return err
 	}
 	if p == nil {
-		stake, err := runner.Stake(ctx, h, r)
+		needed, what, err := runner.FirstNeeds(ctx, h, r)
 		if err != nil {
 			return err
 		}
 		w := m.e.progress()
-		needed := stake + client.FirstFees
 		err = runner.AwaitFunds(ctx, r, needed, func(have uint64) {
-			fmt.Fprintf(w, "waiting for money: %s has %s, and %s are needed for the stake and first fees\n", h.Address, consume.Amount(have), consume.Amount(needed))
+			fmt.Fprintf(w, "waiting for money: %s has %s, and %s are needed for %s\n", h.Address, consume.Amount(have), consume.Amount(needed), what)
 			fmt.Fprintf(w, "  tally tx bank send FROM %s %dutally\n", h.Address, needed-have)
 		})
 		if err != nil {

@@ -81,8 +81,8 @@ func ClearingRules(p *auctionv1.Params) (auction.Params, error) {
 	return auction.Params{}, fmt.Errorf("rule %q prices no capacity: use midpoint or critical, or of sealed bids mcafee, sbba or exponential", p.Rule)
 }
 
-// Sealed reports whether the rules of auctions take sealed bids.
-func Sealed(p *auctionv1.Params) bool {
+// SealedBids reports whether the rules of auctions take sealed bids.
+func SealedBids(p *auctionv1.Params) bool {
 	r, err := ClearingRules(p)
 	return err == nil && r.Rule.Single()
 }
@@ -91,11 +91,14 @@ func Sealed(p *auctionv1.Params) bool {
 // sellers are asked.
 func LeastWait(p *auctionv1.Params) int64 {
 	lasts := p.WindowMs
-	if Sealed(p) {
+	if SealedBids(p) {
 		lasts += p.RevealMs
 	}
-	return 2 * (lasts + max(p.PeriodMs, p.AnswerMs))
+	return 2 * (lasts + WaitAfter(p))
 }
+
+// WaitAfter returns for how long, in ms, an order waits after a clearing in which it takes part: so that its sellers have time to come.
+func WaitAfter(p *auctionv1.Params) int64 { return max(p.PeriodMs, p.AnswerMs) }
 
 // Bid is what a sealed bid says once it is revealed, and the salt that hides it until then.
 type Bid struct {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tally-network/tally/core/auction"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -52,3 +53,16 @@ func ParseLots(texts []string) (out []auctionv1.Lot, err error) {
 
 // LotText is the inverse of ParseLot.
 func LotText(l auctionv1.Lot) string { return fmt.Sprintf("%s:%d@%d", l.Tier, l.Units, l.Ask) }
+
+// LotsText says for people what is on sale.
+func LotsText(lots []auctionv1.Lot) string {
+	var texts []string
+	for _, l := range lots {
+		price := fmt.Sprintf("%d utally each or more", l.Ask)
+		if l.Ask == 0 {
+			price = "a sealed price"
+		}
+		texts = append(texts, fmt.Sprintf("%d GFLOP of tier %s for %s", l.Units, l.Tier, price))
+	}
+	return cmp.Or(strings.Join(texts, ", "), "nothing")
+}

@@ -22,6 +22,10 @@ func TestLotsAreReadAsTheyAreWritten(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Tier != "A" {
 		t.Errorf("%v, %v", all, err)
 	}
+	all[0].Ask = 0
+	if text := LotsText(all); text != "3 GFLOP of tier A for a sealed price, 1 GFLOP of tier C for 2 utally each or more" || LotsText(nil) != "nothing" {
+		t.Error(text)
+	}
 	if _, err := ParseLots([]string{"C:1@2", "C:3@4"}); err == nil {
 		t.Error("one tier is sold twice")
 	}

@@ -96,10 +96,10 @@ var All = map[string][]Message{
 			}},
 	},
 	"policy": {
-		{"propose FILE", "Propose to change rules; the deposit comes back unless the vote vetoes it or too few take part",
-			"tally query block params --json | jq '{title: \"Gas costs more\", summary: \"Blocks are full.\", messages: [{\"@type\": \"/tally.block.v1.MsgUpdateParams\", authority: .authority, params: (.params | .gas_price = \"200\")}]}' > change.json\ntally tx policy propose change.json -y",
+		{"propose CHANGE...", "Propose to change rules: MODULE.RULE=VALUE, or a file with all of it; the deposit comes back unless the vote vetoes it or too few take part",
+			"tally tx policy propose block.gas_price=200 -y\n# or with a title and reasons of your own:\ntally query block params --json | jq '{title: \"Gas costs more\", summary: \"Blocks are full.\", messages: [{\"@type\": \"/tally.block.v1.MsgUpdateParams\", authority: .authority, params: (.params | .gas_price = \"200\")}]}' > change.json\ntally tx policy propose change.json -y",
 			func(ctx context.Context, by Sender, args []string) (proto.Message, error) {
-				m, err := readProposal(args[0])
+				m, err := proposalTyped(ctx, by, args)
 				if err != nil {
 					return nil, err
 				}
@@ -161,7 +161,7 @@ var All = map[string][]Message{
 				}
 				return &auctionv1.MsgTakeOn{Provider: by.Account, Order: args[0], Clearing: n}, nil
 			}},
-		{"withdraw-capacity", "Sell nothing more at auctions; leases go on. A provider that runs with --sell puts its lots on sale again", "tally tx auction withdraw-capacity --home ~/.tally -y",
+		{"withdraw-capacity", "Sell nothing more at auctions; leases go on. A provider that runs with --sell leaves it so until it is started anew", "tally tx auction withdraw-capacity --home ~/.tally -y",
 			func(_ context.Context, by Sender, _ []string) (proto.Message, error) {
 				return &auctionv1.MsgSell{Provider: by.Account}, nil
 			}},
@@ -178,11 +178,23 @@ var All = map[string][]Message{
 	},
 }
 
+// proposalTyped makes a proposal of what was typed: rules, or the file of one.
+func proposalTyped(ctx context.Context, by Sender, args []string) (*policyv1.MsgPropose, error) {
+	all, typed, err := assignments(args)
+	if !typed && len(args) == 1 {
+		return readProposal(args[0])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return proposalOf(all, func(module string) (map[string]any, error) { return RulesOf(ctx, by, module) })
+}
+
 // readProposal reads a proposal from a file, whose messages name their types.
 func readProposal(file string) (*policyv1.MsgPropose, error) {
 	text, err := bounded.ReadFile(file, maxMessage)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; name a file, or rules as block.gas_price=200", err)
 	}
 	enc, err := app.NewEncoding()
 	if err != nil {

@@ -80,18 +80,20 @@ func TestWhatIsTypedWrongly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"files have none":    {"work", "ask", "3f", "files", "1", "tally1c"},
-		"unit \"x\"":         {"work", "ask", "3f", "x", "0", "tally1c"},
-		"attempt \"x\"":      {"work", "ask", "3f", "0", "x", "tally1c"},
-		"proposal \"x\"":     {"policy", "vote", "x", "yes"},
-		"vote yes, no":       {"policy", "vote", "3", "maybe"},
-		"clearing \"x\"":     {"auction", "take-on", "3f", "x"},
-		"GFLOP and price":    {"auction", "sell", "C:0@900"},
-		"no such file":       {"policy", "propose", "gone.json"},
-		"65536":              {"auction", "post-clearing", huge},
-		"price \"0\"":        {"auction", "seal-ask", "C", "0"},
-		"price \"much\"":     {"auction", "seal-bid", "3f", "much"},
-		"is no whole number": {},
+		"files have none":     {"work", "ask", "3f", "files", "1", "tally1c"},
+		"unit \"x\"":          {"work", "ask", "3f", "x", "0", "tally1c"},
+		"attempt \"x\"":       {"work", "ask", "3f", "0", "x", "tally1c"},
+		"proposal \"x\"":      {"policy", "vote", "x", "yes"},
+		"vote yes, no":        {"policy", "vote", "3", "maybe"},
+		"clearing \"x\"":      {"auction", "take-on", "3f", "x"},
+		"GFLOP and price":     {"auction", "sell", "C:0@900"},
+		"or rules as block.":  {"policy", "propose", "gone.json"},
+		"write MODULE.RULE":   {"policy", "propose", "gas_price=200"},
+		"\"block.x=\": write": {"policy", "propose", "block.gas_price=200", "block.x="},
+		"65536":               {"auction", "post-clearing", huge},
+		"price \"0\"":         {"auction", "seal-ask", "C", "0"},
+		"price \"much\"":      {"auction", "seal-bid", "3f", "much"},
+		"is no whole number":  {},
 	} {
 		var err error
 		if len(args) == 0 {

@@ -74,14 +74,14 @@ func seal(ctx context.Context, by Sender, order, tier, text string) (proto.Messa
 	if err != nil {
 		return nil, err
 	}
-	if !wire.Sealed(&p.Params) {
+	if !wire.SealedBids(&p.Params) {
 		return nil, fmt.Errorf("bids by rule %s are open: what an order locks and what is on sale are the bids", p.Params.Rule)
 	}
 	r, err := await(ctx, by, order, func(r *auctionv1.QuerySealResponse, now int64) (bool, error) {
 		if r.Seal != nil {
 			return false, fmt.Errorf("a bid is sealed already in clearing %d, and stands: reveal it by tally tx auction reveal-ask, or reveal-bid ORDER", r.Progress.Number)
 		}
-		return r.Progress != nil && r.Progress.RevealsUntil != 0 && now < r.Progress.ClosesAt, nil
+		return r.Progress != nil && r.Progress.RevealsUntil != 0 && !r.Waits && now < r.Progress.ClosesAt, nil
 	})
 	if err != nil {
 		return nil, err

@@ -31,6 +31,17 @@ func (r Rule) String() string {
 // Single says whether a rule is one for single units, each kind by itself.
 func (r Rule) Single() bool { return r == McAfee || r == SBBA || r == Exponential }
 
+// Fewest returns how many must buy and sell a kind at least, so that any trade of it is possible: a pair may only give way to others.
+func (r Rule) Fewest() (buyers, sellers int) {
+	switch r {
+	case McAfee:
+		return 2, 2
+	case SBBA:
+		return 1, 2
+	}
+	return 1, 1
+}
+
 // Grid is the prices that Exponential draws from: Least, Least+Step, and so on.
 type Grid struct {
 	Least, Step uint64 // utally

@@ -53,6 +53,29 @@ func TestSingleUnits(t *testing.T) {
 	}
 }
 
+// With fewer than a rule takes nothing is ever traded, whatever is bid; with as many something may be.
+func TestFewestWhoTrade(t *testing.T) {
+	for _, rule := range []Rule{McAfee, SBBA, Exponential} {
+		buyers, sellers := rule.Fewest()
+		p := Params{Rule: rule, Epsilon: 1000, Grid: Grid{Least: 1, Step: 1, Count: 9}}
+		for n := range 3 {
+			for m := range 3 {
+				var bids, asks []uint64
+				for i := range n {
+					bids = append(bids, uint64(9-i))
+				}
+				for j := range m {
+					asks = append(asks, uint64(1+j))
+				}
+				out, _, err := Clear(singlesOf(t, bids, asks), p, Standard)
+				if err != nil || (len(out.Trades) > 0) != (n >= buyers && m >= sellers) {
+					t.Errorf("%v with %d buyers and %d sellers: %+v, %v", rule, n, m, out, err)
+				}
+			}
+		}
+	}
+}
+
 // The seller whom SBBA leaves out is drawn: over many seeds, each.
 func TestSBBALeavesOutEachSeller(t *testing.T) {
 	b := singlesOf(t, []uint64{9, 8, 7}, []uint64{1, 2, 3})

@@ -14,8 +14,9 @@ package cluster
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
+
+	"github.com/tally-network/tally/core/money"
 )
 
 // Link is what was seen of the way between two peers; a field that is 0 was not seen.
@@ -99,7 +100,7 @@ type Profile struct {
 
 // Cost returns what a provider costs in a cluster, over a link to its validator.
 func (r *Rules) Cost(p *Provider, l Link, c Profile) (out Cost) {
-	out.Exchange = min(muldiv(r.Trips, cmp.Or(l.RTT, Assumed.RTT), 1), most) + r.time(r.Bytes, cmp.Or(l.Rate, Assumed.Rate))
+	out.Exchange = min(money.ScaleClamped(r.Trips, cmp.Or(l.RTT, Assumed.RTT), 1), most) + r.time(r.Bytes, cmp.Or(l.Rate, Assumed.Rate))
 	if p.Speed > 0 && c.Speed > 0 {
 		mine, theirs := r.time(r.Work, p.Speed), r.time(r.Work, c.Speed)
 		out.Wait = max(mine, theirs) - min(mine, theirs)
@@ -116,19 +117,13 @@ func (r *Rules) Worth(is, then Cost) bool {
 }
 
 // worth returns what a move must gain, where the place that is left costs so much.
-func (r *Rules) worth(cost uint64) int64 { return int64(max(r.Least, muldiv(cost, r.Part, 1000))) }
+func (r *Rules) worth(cost uint64) int64 {
+	return int64(max(r.Least, money.ScaleClamped(cost, r.Part, 1000)))
+}
 
 // time returns how long something takes at a rate per second.
-func (r *Rules) time(amount, rate uint64) uint64 { return min(muldiv(amount, 1_000_000, rate), most) }
-
-// muldiv returns ⌊a·b/c⌋, or the largest number if that is above it.
-func muldiv(a, b, c uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	if hi >= c {
-		return 1<<64 - 1
-	}
-	q, _ := bits.Div64(hi, lo, c)
-	return q
+func (r *Rules) time(amount, rate uint64) uint64 {
+	return min(money.ScaleClamped(amount, 1_000_000, rate), most)
 }
 
 // profile returns what providers have in common: the lower median of speeds, the most frequent region and of several

@@ -3,9 +3,10 @@ package match
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
+
+	"github.com/tally-network/tally/core/money"
 )
 
 // Capability is what is known of a provider.
@@ -199,18 +200,8 @@ func (p Pace) Rate() uint64 {
 	case p.Time < leastTime:
 		return p.Probed
 	}
-	return min(muldiv(p.Work, 1000*waits, p.Time), p.Probed)
+	return min(money.ScaleClamped(p.Work, 1000*waits, p.Time), p.Probed)
 }
 
 // Rate returns how many FLOP/s so many FLOP in so many ms are, rounded down.
-func Rate(flops, ms uint64) uint64 { return muldiv(flops, 1000, ms) }
-
-// muldiv returns ⌊a·b/c⌋, or the largest number if that is above it.
-func muldiv(a, b, c uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	if hi >= c {
-		return math.MaxUint64
-	}
-	q, _ := bits.Div64(hi, lo, c)
-	return q
-}
+func Rate(flops, ms uint64) uint64 { return money.ScaleClamped(flops, 1000, ms) }

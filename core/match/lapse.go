@@ -1,6 +1,10 @@
 package match
 
-import "math"
+import (
+	"math"
+
+	"github.com/tally-network/tally/core/money"
+)
 
 // whole is what a lapse is a part of. It is so fine that a small lease gives something back to who has much at stake.
 const whole = 1_000_000_000
@@ -17,7 +21,7 @@ func (x Lapse) Fail() Lapse { return min(x+(whole-min(x, whole))/2, mostLapsed) 
 
 // Mend gives back what leading to the end earns: all of it for work worth the stake, both in utally.
 func (x Lapse) Mend(paid, stake uint64) Lapse {
-	return x - Lapse(min(uint64(x), muldiv(whole, paid, max(stake, 1))))
+	return x - Lapse(min(uint64(x), money.ScaleClamped(whole, paid, max(stake, 1))))
 }
 
 // Capacity returns the price of all that a validator may lead at a time, in utally: so many times its stake, less
@@ -26,5 +30,5 @@ func (x Lapse) Capacity(stake, factor uint64) uint64 {
 	if factor == 0 {
 		return math.MaxUint64
 	}
-	return muldiv(muldiv(stake, factor, 1), whole-min(uint64(x), whole), whole)
+	return money.ScaleClamped(money.ScaleClamped(stake, factor, 1), whole-min(uint64(x), whole), whole)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+
+	"github.com/tally-network/tally/core/money"
 )
 
 // Plan is the work of an order, as far as time goes.
@@ -69,7 +71,7 @@ func (p Plan) round(speeds []uint64, fastest uint64) uint64 {
 	done := func(t uint64) bool {
 		left := uint64(p.Shards)
 		for _, v := range speeds {
-			units := muldiv(t, v, 1000) / max(p.UnitFLOPs, 1)
+			units := money.ScaleClamped(t, v, 1000) / max(p.UnitFLOPs, 1)
 			if units >= left {
 				return true
 			}

@@ -2,13 +2,14 @@
 // takes a share of an amount.
 //
 // Invariants: a result is exact, or rounded up, so that what is owed is never short; what does not
-// fit is [ErrOverflow], never a smaller amount.
+// fit is [ErrOverflow], never a smaller amount; [ScaleClamped] alone, which is for no payment, has no error.
 //
 // Source: docs/spec/lease.md, Money.
 package money
 
 import (
 	"errors"
+	"math"
 	"math/bits"
 )
 
@@ -35,6 +36,16 @@ func ScaleDown(a, b, c uint64) (uint64, error) {
 	}
 	q, _ := bits.Div64(hi, lo, c)
 	return q, nil
+}
+
+// ScaleClamped returns ⌊a·b/c⌋, or the largest number if that is above it or c is 0. It is for bounds and estimates, where all that
+// is so large is alike; nobody is paid by it.
+func ScaleClamped(a, b, c uint64) uint64 {
+	q, err := ScaleDown(a, b, c)
+	if err != nil {
+		return math.MaxUint64
+	}
+	return q
 }
 
 // Sum adds amounts.

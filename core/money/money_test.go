@@ -41,5 +41,13 @@ func TestAmountsAreExactOrRefused(t *testing.T) {
 		down := new(big.Int).Mul(x, y)
 		got, err = ScaleDown(a, b, c)
 		same(t, down.Div(down, z), got, err)
+
+		clamped := new(big.Int).SetUint64(ScaleClamped(a, b, c))
+		if down.Cmp(most) > 0 {
+			down = most
+		}
+		if clamped.Cmp(down) != 0 || ScaleClamped(a, b, 0) != math.MaxUint64 {
+			t.Fatalf("clamped: %v, want %v", clamped, down)
+		}
 	})
 }

@@ -61,7 +61,7 @@ var layers = []layer{
 	{folder: "core/train", own: []string{"core/canon", "core/tensor", "core/graph", "core/lower", "core/op"}, std: pure},
 	{folder: "core/book", std: pure},
 	{folder: "core/auction", own: []string{"core/beacon", "core/canon"}, std: pure, tests: []string{"bench/market"}}, // timed on the books that the figures are of
-	{folder: "core/match", own: []string{"core/canon"}, std: pure},
+	{folder: "core/match", own: []string{"core/canon", "core/money"}, std: pure},
 	{folder: "core/power", own: []string{"core/money"}, std: append([]string{"math/big"}, pure...)}, // a sum that is exact however long a chain runs
 	{folder: "core/beacon", own: []string{"core/canon"}, std: pure},
 	{folder: "core/erasure", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure},

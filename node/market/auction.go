@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/cosmos/gogoproto/grpc"
@@ -45,6 +46,16 @@ type TierBook struct {
 	Sellers int    `json:"sellers"`
 	Offered uint64 `json:"offered_units"`
 	Ask     uint64 `json:"ask_utally,omitempty"` // the least, for a unit; 0: nobody sells, or asks are sealed
+	Thin    string `json:"thin,omitempty"`       // why nothing can be traded, however it is bid; empty: something may be
+}
+
+// thin says why nothing of a tier can be traded by a rule with so many orders and sellers, though there are some.
+func thin(rule auction.Rule, tier string, orders, sellers int) string {
+	buy, sell := rule.Fewest()
+	if orders < 1 || sellers < 1 || orders >= buy && sellers >= sell {
+		return ""
+	}
+	return fmt.Sprintf("by rule %v tier %s trades nothing before %d want it and %d sell it, and %d and %d do now: who trades must not set its own price", rule, tier, buy, sell, orders, sellers)
 }
 
 // readAuction reads what is bid. An order that names no tier is shown with the slowest.
@@ -61,7 +72,15 @@ func readAuction(ctx context.Context, q auctionv1.QueryClient, tiers []string, n
 	if err != nil {
 		return nil, err
 	}
-	a := &Auction{Tiers: tierBooks(demands, sold, tiers), Next: under.NextAt, Cleared: over.Cleared}
+	params, err := q.Params(ctx, &auctionv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	rules, err := wire.ClearingRules(&params.Params)
+	if err != nil {
+		return nil, err
+	}
+	a := &Auction{Tiers: tierBooks(demands, sold, tiers, rules.Rule), Next: under.NextAt, Cleared: over.Cleared}
 	if p := under.Progress; p != nil {
 		a.Clearing = p.Number
 		a.State, a.Until = stateOf(p, now)
@@ -87,7 +106,7 @@ func stateOf(p *auctionv1.Progress, now int64) (State, int64) {
 	return Draw, 0
 }
 
-func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []string) []TierBook {
+func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []string, rule auction.Rule) []TierBook {
 	books := make([]TierBook, len(tiers))
 	for i, t := range tiers {
 		books[i].Tier = t
@@ -114,6 +133,10 @@ func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []st
 			b.Offered += l.Units
 			b.Ask = min(cmp.Or(b.Ask, l.Ask), cmp.Or(l.Ask, b.Ask)) // 0: sealed
 		}
+	}
+	for i := range books {
+		b := &books[i]
+		b.Thin = thin(rule, b.Tier, b.Orders, b.Sellers)
 	}
 	return slices.DeleteFunc(books, func(b TierBook) bool { return b.Orders+b.Sellers == 0 })
 }

@@ -101,7 +101,7 @@ type sale struct {
 // outlook clears what is bid, with an order beside it.
 func (s *sale) outlook(o *job.Order, t *demand.Terms) (*Outlook, error) {
 	c := s.clearing()
-	out := &Outlook{Rule: s.params.Rule, Sealed: wire.Sealed(&s.params), Tier: cmp.Or(o.Conditions.Needs.Tier, c.Tiers[len(c.Tiers)-1])}
+	out := &Outlook{Rule: s.params.Rule, Sealed: wire.SealedBids(&s.params), Tier: cmp.Or(o.Conditions.Needs.Tier, c.Tiers[len(c.Tiers)-1])}
 	d, err := t.Of(o)
 	out.Units = d.Units
 	kind := slices.Index(c.Tiers, out.Tier)
@@ -119,6 +119,15 @@ func (s *sale) outlook(o *job.Order, t *demand.Terms) (*Outlook, error) {
 		out.Deposit = s.params.Deposit
 	}
 	out.supply(c, kind, s.params.LotUnits)
+	if rules, err := wire.ClearingRules(&s.params); err == nil && out.Obstacle == "" {
+		id, others := o.ID(), 0
+		for _, d := range c.Demands {
+			if wire.KindOf(c, d.Tier) == kind && !bytes.Equal(d.Order, id[:]) {
+				others++
+			}
+		}
+		out.Obstacle = thin(rules.Rule, out.Tier, others+1, out.Sellers)
+	}
 	if out.Counts > 0 {
 		out.Least = leastPrice(o, out.Counts*out.Units, t)
 		if d.Budget-d.Fee < out.Counts*out.Units {
@@ -156,7 +165,7 @@ func (s *sale) clearing() *auctionv1.Clearing {
 		}
 		y := auctionv1.Seller{Provider: x.Provider, Account: account, Handicap: auction.Handicap(s.params.DoubtBps, s.records[x.Provider])}
 		for _, l := range x.Lots {
-			if kind := slices.Index(c.Tiers, l.Tier); kind >= 0 && (l.Ask > 0 || wire.Sealed(&s.params)) { // others are sold by sealed bids alone
+			if kind := slices.Index(c.Tiers, l.Tier); kind >= 0 && (l.Ask > 0 || wire.SealedBids(&s.params)) { // others are sold by sealed bids alone
 				y.Lots = append(y.Lots, auctionv1.SoldLot{Kind: uint32(kind), Units: l.Units, Ask: l.Ask})
 			}
 		}

@@ -53,8 +53,13 @@ func TestAnOrderForeseesWhatKeepsItFromAnAuction(t *testing.T) {
 		"others bid more": {"midpoint", wanted("C", 1_000_000), func(s *sale) {
 			s.demands = []auctionv1.Demand{{Order: make([]byte, 32), Units: 15, Budget: 1e9}}
 		}, "others bid more"},
-		"sealed bids":           {"sbba", wanted("C", 1_000_000), nil, ""},
-		"too much for one lot":  {"sbba", wanted("C", 1_000_000), func(s *sale) { s.params.LotUnits = 11 }, "divide it"},
+		"sealed bids":          {"sbba", wanted("C", 1_000_000), nil, ""},
+		"too much for one lot": {"sbba", wanted("C", 1_000_000), func(s *sale) { s.params.LotUnits = 11 }, "divide it"},
+		"sealed, alone":        {"mcafee", wanted("C", 1_000_000), nil, "before 2 want it and 2 sell it, and 1 and 3 do now"},
+		"one seller":           {"sbba", wanted("C", 1_000_000), func(s *sale) { s.sold = s.sold[:1] }, "before 1 want it and 2 sell it, and 1 and 1 do now"},
+		"two want it": {"mcafee", wanted("C", 1_000_000), func(s *sale) {
+			s.demands = []auctionv1.Demand{{Order: make([]byte, 32), Units: 5}}
+		}, ""},
 		"sealed, and none sold": {"sbba", wanted("B", 1_000_000), nil, "nobody sells"},
 	} {
 		s := onSale(x.rule)

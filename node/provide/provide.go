@@ -47,20 +47,22 @@ type Options struct {
 }
 
 type provider struct {
-	env     *role.Env
-	units   *tasks.Set
-	loads   *tasks.Set // fetching and loading orders
-	sends   *tasks.Set // showing forced draws, and asking for units
-	player  *disputer.Player
-	idle    map[canon.Hash]int64             // protocol time since when an order has given us nothing, ms
-	lots    []auctionv1.Lot                  // on sale at auctions
-	refused atomic.Int32                     // how often in a row the chain did not take its lots
-	selling atomic.Bool                      // something of ours is on sale
-	bound   atomic.Bool                      // we have sold some to orders whose leases have not begun
-	sealed  atomic.Pointer[auctionv1.Params] // the rules, if by them bids are sealed
-	bids    seals.Bidder                     // of those
-	sellAt  int64                            // protocol time of the next look at them, ms
-	speed   atomic.Uint64                    // FLOP per second of the last segment that was computed here; 0: none yet
+	env         *role.Env
+	units       *tasks.Set
+	loads       *tasks.Set // fetching and loading orders
+	sends       *tasks.Set // showing forced draws, and asking for units
+	player      *disputer.Player
+	idle        map[canon.Hash]int64             // protocol time since when an order has given us nothing, ms
+	lots        []auctionv1.Lot                  // on sale at auctions
+	hand        byHand                           // what a person has changed of that
+	refused     atomic.Int32                     // how often in a row the chain did not take its lots
+	selling     atomic.Bool                      // something of ours is on sale
+	bound       atomic.Bool                      // we have sold some to orders whose leases have not begun
+	sealedRules atomic.Pointer[auctionv1.Params] // the rules, if by them bids are sealed
+	warned      atomic.Bool                      // of a balance that is too small for them
+	bids        seals.Bidder                     // of those
+	sellAt      int64                            // protocol time of the next look at them, ms
+	speed       atomic.Uint64                    // FLOP per second of the last segment that was computed here; 0: none yet
 }
 
 // Run provides until ctx is done.

@@ -8,7 +8,9 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	"github.com/cosmos/cosmos-sdk/types/query"
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -26,7 +28,8 @@ const (
 	maxSales     = 1024 // that we look at
 )
 
-// sell keeps on sale at auctions what the settings say, and leaves alone what was put on sale by hand if they say nothing. Capacity
+// sell keeps on sale at auctions what the settings say. It leaves alone what was put on sale by hand if they say nothing, and each
+// tier that was changed by hand since it runs. Capacity
 // that was sold is on sale again once no lease of an auction is under way: so a machine never owes more than once what it offers.
 func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease) {
 	busy := slices.ContainsFunc(live, func(l leases.Lease) bool {
@@ -36,7 +39,7 @@ func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease
 		p.sends.Start(ctx, "take on orders", func(ctx context.Context) error { return p.takeOn(ctx, b.Time) })
 	}
 	busy = busy || p.bound.Load()
-	if p.sealed.Load() != nil {
+	if p.sealedRules.Load() != nil {
 		p.sends.Start(ctx, "bid at auctions", func(ctx context.Context) error { return p.bid(ctx, b.Time, busy) })
 	}
 	byHand := len(p.lots) == 0
@@ -49,7 +52,7 @@ func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease
 	p.sends.Start(ctx, "sell capacity", p.restock)
 }
 
-// restock offers the lots of the settings, unless the chain has them on sale.
+// restock offers the lots of the settings, unless the chain has them on sale, or a person has said otherwise while this runs.
 func (p *provider) restock(ctx context.Context) error {
 	me, q := p.env.Account.Address, auctionv1.NewQueryClient(p.env.Chain.Conn)
 	lots, err := p.forSale(ctx, q)
@@ -62,34 +65,38 @@ func (p *provider) restock(ctx context.Context) error {
 	}
 	if len(lots) == 0 { // what its account has put on sale by hand stays so
 		if on := len(r.Capacity.Lots) > 0; p.selling.Swap(on) != on && on {
-			p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "on sale at auctions, as its account has said: " + lotsText(r.Capacity.Lots) + "; tally tx auction withdraw-capacity takes it off"})
+			p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "on sale at auctions, as its account has said: " + wire.LotsText(r.Capacity.Lots) + "; tally tx auction withdraw-capacity takes it off"})
 		}
 		return nil
 	}
 	p.selling.Store(true)
-	if r.Stands || slices.Equal(r.Capacity.Lots, lots) && r.Capacity.Ends == 0 {
+	if err := p.warnShort(ctx); err != nil {
+		return err
+	}
+	lots, changed := p.hand.look(r.Capacity.Lots, r.Said, lots)
+	if len(changed) > 0 {
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("tier %s as its account has said by hand, until this role is started anew; on sale now: %s", strings.Join(changed, ", "), wire.LotsText(r.Capacity.Lots))})
+	}
+	if r.Stands || slices.Equal(r.Capacity.Lots, lots) && (r.Capacity.Ends == 0 || p.hand.any()) {
 		return nil
 	}
-	if err := p.env.Send(ctx, &auctionv1.MsgSell{Provider: me, Lots: lots}); err != nil {
+	m := &auctionv1.MsgSell{Provider: me, Lots: lots}
+	if p.hand.any() {
+		m.Ends = r.Capacity.Ends
+	}
+	err = p.env.Send(ctx, m)
+	p.hand.sent(err)
+	if err != nil {
 		p.refused.Add(1)
 		return fmt.Errorf("offer capacity at auctions: %w", err)
 	}
 	p.refused.Store(0)
-	text := lotsText(p.lots)
-	if rules := p.sealed.Load(); rules != nil {
+	text := wire.LotsText(slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.left(l.Tier) }))
+	if rules := p.sealedRules.Load(); rules != nil {
 		text += fmt.Sprintf(", whose price is secret. Each ask locks %d utally beside the stake until it is revealed", rules.Deposit)
 	}
 	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "capacity at auctions: " + text})
 	return nil
-}
-
-// lotsText writes lots for people.
-func lotsText(lots []auctionv1.Lot) string {
-	var texts []string
-	for _, l := range lots {
-		texts = append(texts, wire.LotText(l))
-	}
-	return strings.Join(texts, ", ")
 }
 
 // maxTaken is how many orders a transaction takes on.
@@ -132,11 +139,11 @@ func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auct
 	if err != nil {
 		return nil, fmt.Errorf("ask for the rules of auctions: %w", err)
 	}
-	if !wire.Sealed(&r.Params) || len(p.lots) == 0 {
-		p.sealed.Store(nil)
+	if !wire.SealedBids(&r.Params) || len(p.lots) == 0 {
+		p.sealedRules.Store(nil)
 		return p.lots, nil
 	}
-	p.sealed.Store(&r.Params)
+	p.sealedRules.Store(&r.Params)
 	lots := slices.Clone(p.lots)
 	for i := range lots {
 		lots[i].Ask = 0
@@ -144,9 +151,35 @@ func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auct
 	return lots, nil
 }
 
+// warnShort says once if the account cannot deposit what a sealed ask takes: else it would learn it from the clearing that it misses.
+func (p *provider) warnShort(ctx context.Context) error {
+	rules := p.sealedRules.Load()
+	if rules == nil || p.warned.Load() {
+		return nil
+	}
+	me := p.env.Account.Address
+	r, err := banktypes.NewQueryClient(p.env.Chain.Conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: me, Denom: coin.Denom})
+	if err != nil {
+		return fmt.Errorf("ask for the balance of %s: %w", me, err)
+	}
+	p.warned.Store(true)
+	if text := short(me, r.Balance.Amount.Uint64(), rules.Deposit+client.FirstFees); text != "" {
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: text})
+	}
+	return nil
+}
+
+// short says what an account lacks of what a sealed ask takes, and how it gets that.
+func short(account string, have, need uint64) string {
+	if have >= need {
+		return ""
+	}
+	return fmt.Sprintf("nothing at auctions before %s has %d utally beside its stake, for the deposit of a sealed ask and for fees; it has %d: tally tx bank send FROM %s %dutally", account, need, have, account, need-have)
+}
+
 // warnSealed says what becomes of a sealed ask once this process has ended.
 func (p *provider) warnSealed(ctx context.Context) {
-	if p.sealed.Load() == nil {
+	if p.sealedRules.Load() == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -159,7 +192,7 @@ func (p *provider) warnSealed(ctx context.Context) {
 
 // bid seals an ask in the clearing under way, or reveals the one that was sealed. Of several lots each has its turn.
 func (p *provider) bid(ctx context.Context, now int64, busy bool) error {
-	rules := p.sealed.Load()
+	rules := p.sealedRules.Load()
 	if rules == nil {
 		return nil
 	}
@@ -168,7 +201,11 @@ func (p *provider) bid(ctx context.Context, now int64, busy bool) error {
 		if busy {
 			return "", 0, nil
 		}
-		able := slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return l.Units < rules.LotUnits })
+		ours := slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.left(l.Tier) })
+		if len(ours) == 0 {
+			return "", 0, nil
+		}
+		able := slices.DeleteFunc(ours, func(l auctionv1.Lot) bool { return l.Units < rules.LotUnits })
 		if len(able) == 0 {
 			return "", 0, fmt.Errorf("clearing %d takes lots of %d GFLOP, and none on sale has as many: offer one with --sell TIER:%d@PRICE", n, rules.LotUnits, rules.LotUnits)
 		}
@@ -179,7 +216,7 @@ func (p *provider) bid(ctx context.Context, now int64, busy bool) error {
 		return fmt.Errorf("bid at an auction, where an ask takes a deposit of %d utally: %w", rules.Deposit, err)
 	}
 	if n > 0 {
-		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("capacity at clearing %d, by a sealed ask: %s", n, wire.LotText(lot))})
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("capacity at clearing %d, by a sealed ask: %s", n, wire.LotsText([]auctionv1.Lot{lot}))})
 	}
 	return nil
 }

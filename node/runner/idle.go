@@ -10,6 +10,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/wire"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/node/client"
@@ -39,12 +40,15 @@ func Idle(ctx context.Context, env *role.Env) (string, error) {
 		return fmt.Sprintf("its validator %s offers nothing now: wait, or choose another with --validator (tally query market offers)", lead), nil
 	}
 	q := marketv1.NewQueryClient(env.Chain.Conn)
-	open, err := q.Orders(ctx, &marketv1.QueryOrdersRequest{Status: marketv1.STATUS_OPEN, Pagination: &query.PageRequest{Limit: 1}})
+	open, err := q.Orders(ctx, &marketv1.QueryOrdersRequest{Status: marketv1.STATUS_OPEN, Pagination: &query.PageRequest{Limit: looked}})
 	if err != nil {
 		return "", fmt.Errorf("ask for open orders: %w", err)
 	}
+	if i := slices.IndexFunc(open.Orders, func(o marketv1.BookedOrder) bool { return !o.Posting.Auction }); i >= 0 {
+		return unmet(ctx, q, open.Orders[i].Id, lead)
+	}
 	if len(open.Orders) > 0 {
-		return unmet(ctx, q, open.Orders[0].Id, lead)
+		return unsold(ctx, env, &open.Orders[0])
 	}
 	teams, err := teams(ctx, env)
 	if err != nil {
@@ -67,6 +71,37 @@ func Idle(ctx context.Context, env *role.Env) (string, error) {
 		why += fmt.Sprintf(", and %d of them "+ask+": --price changes that", cheaper, p.Listing.UnitPrice)
 	}
 	return why, nil
+}
+
+// looked is how many open orders are looked at for one that takes standing offers.
+const looked = 64
+
+// unsold says why an order of auctions has not come to a provider.
+func unsold(ctx context.Context, env *role.Env, o *marketv1.BookedOrder) (string, error) {
+	r, err := auctionv1.NewQueryClient(env.Chain.Conn).Capacity(ctx, &auctionv1.QueryCapacityRequest{Provider: env.Account.Address})
+	if err != nil {
+		return "", fmt.Errorf("ask what is on sale: %w", err)
+	}
+	rules, err := providerv1.NewQueryClient(env.Chain.Conn).Params(ctx, &providerv1.QueryParamsRequest{})
+	if err != nil {
+		return "", fmt.Errorf("ask for the tiers: %w", err)
+	}
+	tier := o.Order.Conditions.Needs.Tier
+	if n := len(rules.Params.Tiers); tier == "" && n > 0 {
+		tier = rules.Params.Tiers[n-1].Label
+	}
+	return notSold(o.Id, tier, r.Capacity.Lots), nil
+}
+
+// notSold says what a provider with these lots can do about an order of auctions in a tier.
+func notSold(order, tier string, lots []auctionv1.Lot) string {
+	switch {
+	case len(lots) == 0:
+		return fmt.Sprintf("order %.8s waits for auctions, and meets no standing offer: --sell %s:GFLOP@PRICE sells to it; tally market shows what is wanted", order, tier)
+	case !slices.ContainsFunc(lots, func(l auctionv1.Lot) bool { return l.Tier == tier }):
+		return fmt.Sprintf("order %.8s waits for auctions of tier %s, and on sale are %s: --sell %s:GFLOP@PRICE sells to it", order, tier, wire.LotsText(lots), tier)
+	}
+	return fmt.Sprintf("order %.8s waits for the next auction, in which %s takes part: tally market shows when that is, and what others ask", order, wire.LotsText(lots))
 }
 
 // unable says what keeps a provider from any work.

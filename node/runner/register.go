@@ -27,6 +27,7 @@ import (
 	"github.com/tally-network/tally/node/clusters"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/seals"
 )
 
 var onChain = map[home.Role]providerv1.Role{
@@ -153,6 +154,26 @@ func Stake(ctx context.Context, h *home.Home, env *role.Env) (uint64, error) {
 		return 0, fmt.Errorf("a stake of %d utally is below the least of %d: run it again with --stake, or raise stake in tally.yaml", s, least)
 	}
 	return max(h.Settings.Stake, least), nil
+}
+
+// FirstNeeds returns how many utally a new peer's account needs, and what for: its stake and first fees, and the deposit of a sealed
+// ask if it sells where bids at auctions are sealed.
+func FirstNeeds(ctx context.Context, h *home.Home, env *role.Env) (needed uint64, what string, err error) {
+	stake, err := Stake(ctx, h, env)
+	if err != nil {
+		return 0, "", err
+	}
+	needed, what = stake+client.FirstFees, "the stake and first fees"
+	if p := h.Settings.Provider; p != nil && len(p.Sell) > 0 {
+		sealed, deposit, err := seals.Rules(ctx, env.Chain.Conn)
+		if err != nil {
+			return 0, "", err
+		}
+		if sealed {
+			needed, what = needed+deposit, "the stake, first fees, and the deposit of a sealed ask"
+		}
+	}
+	return needed, what, nil
 }
 
 // AwaitFunds waits until the account has a balance in utally, and says what it

@@ -22,7 +22,7 @@ const (
 func due(r *auctionv1.QuerySealResponse, now int64) step {
 	switch p := r.Progress; {
 	case p == nil || p.RevealsUntil == 0:
-	case r.Seal == nil && now < p.ClosesAt:
+	case r.Seal == nil && !r.Waits && now < p.ClosesAt:
 		return seal
 	case r.Seal != nil && r.Seal.Price == 0 && p.RevealedAt == 0 && now >= p.ClosesAt && now < p.RevealsUntil:
 		return reveal

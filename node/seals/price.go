@@ -35,7 +35,7 @@ func Rules(ctx context.Context, node grpc.ClientConn) (sealed bool, deposit uint
 	if err != nil {
 		return false, 0, fmt.Errorf("ask for the rules of auctions: %w", err)
 	}
-	return wire.Sealed(&r.Params), r.Params.Deposit, nil
+	return wire.SealedBids(&r.Params), r.Params.Deposit, nil
 }
 
 // TermsOf asks for the rules by which orders take part in auctions.

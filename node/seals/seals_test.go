@@ -90,10 +90,11 @@ type node struct {
 	auctionv1.QueryClient
 	progress *auctionv1.Progress
 	seal     *auctionv1.Seal
+	waits    bool // for sellers of the order
 }
 
 func (n *node) Seal(context.Context, *auctionv1.QuerySealRequest, ...grpc.CallOption) (*auctionv1.QuerySealResponse, error) {
-	return &auctionv1.QuerySealResponse{Progress: n.progress, Seal: n.seal}, nil
+	return &auctionv1.QuerySealResponse{Progress: n.progress, Seal: n.seal, Waits: n.waits}, nil
 }
 
 // bidder is one that has sent what sent says.
@@ -159,6 +160,20 @@ func TestABidderTriesOnceInAClearing(t *testing.T) {
 	for _, price := range []uint64{0, 1<<40 + 1} {
 		if _, err := b.Dir.Seal(b.Chain, b.Account, 3, "", "C", price); err == nil {
 			t.Errorf("a bid of %d was sealed", price)
+		}
+	}
+}
+
+// While a sale of an order was open its home tried to bid for it: that was refused, and then it missed the clearing.
+func TestABidderWaitsWhileTheOrderIsSold(t *testing.T) {
+	var sent []sdk.Msg
+	n := &node{progress: &auctionv1.Progress{Number: 1, ClosesAt: 10, RevealsUntil: 20}, waits: true}
+	b := bidder(t, n, &sent)
+	for now, want := range []uint64{0, 0, 1, 0} {
+		n.waits = now < 2
+		got, err := b.Step(t.Context(), canon.Sum("order").String(), int64(now), func(uint64) (string, uint64, error) { return "", 5, nil })
+		if err != nil || got != want {
+			t.Errorf("at %d: sealed in clearing %d, want %d: %v", now, got, want, err)
 		}
 	}
 }

@@ -383,7 +383,9 @@ func TestBidsStandDuringAClearing(t *testing.T) {
 	c := crowd(t)
 	p0, o := chaintest.Named("p0"), batch(1, 6, 600_000)
 	cancel := &marketv1.MsgCancelOrder{Consumer: consumer.String(), Order: o.ID().String()}
-	c.Refuse(auction.ErrClearing, p0, sell("p0"))
+	if said := c.Refuse(auction.ErrClearing, p0, sell("p0")); !strings.Contains(said, "try again once it is over, in about ") {
+		t.Errorf("it does not say when: %s", said)
+	}
 	c.Refuse(auction.ErrClearing, p0, sell("p0", lot(100, 9999)))
 	c.Refuse(auction.ErrClearing, consumer, cancel)
 	c.Deliver(chaintest.Named("p1"), sell("p1", lot(1, 1))) // it is not in it
@@ -392,6 +394,53 @@ func TestBidsStandDuringAClearing(t *testing.T) {
 	if capacity(t, c, "p1") != 0 {
 		t.Error("what was withdrawn is for sale")
 	}
+}
+
+// A clearing locked what it could not trade: lots of tiers that nobody wants, and orders of tiers that nobody sells.
+func TestAClearingBindsNothingThatItCannotTrade(t *testing.T) {
+	c := newChain(t, fast("p1", 5_000))
+	worktest.Offer(c, "v0")
+	c.Deliver(chaintest.Named("p0"), sell("p0", lot(30, 1000)))
+	c.Deliver(chaintest.Named("p1"), sell("p1", auctionv1.Lot{Tier: "B", Units: 100, Ask: 1000}))
+	lone, wanted := batch(1, 2, tally), batch(2, 3, tally)
+	lone.Conditions.Needs.Tier = "A"
+	c.Deliver(consumer, worktest.Post(lone))
+	c.Deliver(consumer, worktest.Post(wanted))
+	c.NextBlock(time.Minute)
+	under := clearing(t, c).Clearing
+	if under == nil || len(under.Demands) != 1 || len(under.Sellers) != 1 {
+		t.Fatalf("it is of %+v", under)
+	}
+	c.Refuse(auction.ErrClearing, chaintest.Named("p0"), sell("p0"))
+	c.Deliver(chaintest.Named("p1"), sell("p1"))
+	c.Deliver(consumer, &marketv1.MsgCancelOrder{Consumer: consumer.String(), Order: lone.ID().String()})
+	if r := finish(t, c); r.Leased != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A provider that runs tells by the count what a person has changed from what a clearing has.
+func TestTheChainCountsWhatAProviderSays(t *testing.T) {
+	c := sellers(t)
+	says := func(want uint64) {
+		t.Helper()
+		r, err := auctionv1.NewQueryClient(c).Capacity(context.Background(), &auctionv1.QueryCapacityRequest{Provider: chaintest.Named("p0").String()})
+		if err != nil || r.Said != want {
+			t.Errorf("it has said %d times what it sells, want %d: %v", r.GetSaid(), want, err)
+		}
+	}
+	says(1)
+	c.Deliver(consumer, worktest.Post(batch(1, 3, tally)))
+	finish(t, c)
+	if capacity(t, c, "p0") == 30 {
+		t.Error("nothing was sold")
+	}
+	says(1)
+	c.Refuse(auction.ErrCapacity, chaintest.Named("p0"), sell("p0", lot(0, 1)))
+	says(1)
+	c.Deliver(chaintest.Named("p0"), sell("p0", lot(30, 1000)))
+	c.Deliver(chaintest.Named("p0"), sell("p0"))
+	says(3)
 }
 
 func TestSellRefuses(t *testing.T) {

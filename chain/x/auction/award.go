@@ -21,7 +21,7 @@ const maxTried = 64
 const maxSellers = 128
 
 // award makes sales of what a clearing has sold, and ends the clearing once all trades were tried.
-func (k selling) award(ctx context.Context, p *auctionv1.Progress) error {
+func (k fulfilment) award(ctx context.Context, p *auctionv1.Progress) error {
 	c, err := k.clearing.Get(ctx)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ type failure struct {
 }
 
 // sell makes a sale of one trade, or says why not.
-func (k selling) sell(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) *failure {
+func (k fulfilment) sell(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) *failure {
 	var f failure
 	f.why = module.Attempt(ctx, func(ctx context.Context) (err error) {
 		f.missing, err = k.sold(ctx, c, t)
@@ -91,7 +91,7 @@ func (k selling) sell(ctx context.Context, c *auctionv1.Clearing, t *auction.Tra
 }
 
 // failed lets who is at fault make room: sellers whose lots are taken off sale, or else the order.
-func (k selling) failed(ctx context.Context, p *auctionv1.Progress, c *auctionv1.Clearing, t *auction.Trade, f *failure) error {
+func (k fulfilment) failed(ctx context.Context, p *auctionv1.Progress, c *auctionv1.Clearing, t *auction.Trade, f *failure) error {
 	d := &c.Demands[t.Task]
 	err := k.obstacle(ctx, c.Number, orderOf(d), f.why)
 	if len(f.missing) == 0 {
@@ -102,14 +102,14 @@ func (k selling) failed(ctx context.Context, p *auctionv1.Progress, c *auctionv1
 		if bad != nil {
 			return bad
 		}
-		err = errors.Join(err, k.withdraw(ctx, account, c.Tiers[x.Kind]), sealing(k).forfeit(ctx, p, account))
+		err = errors.Join(err, k.withdraw(ctx, account, c.Tiers[x.Kind]), commitReveal(k).forfeit(ctx, p, account))
 	}
 	return err
 }
 
 // sold takes what a trade sells off its providers' capacity, and makes a sale of it. It returns the fills of those that may get
 // no work now, or cannot put up the bond.
-func (k selling) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) (missing []auction.Fill, err error) {
+func (k fulfilment) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Trade) (missing []auction.Fill, err error) {
 	d, err := k.demands.Get(ctx, c.Demands[t.Task].Number)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (k selling) sold(ctx context.Context, c *auctionv1.Clearing, t *auction.Tra
 }
 
 // takes takes one fill off a provider's capacity; none if the provider could not be there for it.
-func (k selling) takes(ctx context.Context, c *auctionv1.Clearing, f auction.Fill, price uint64) (*auctionv1.Sold, error) {
+func (k fulfilment) takes(ctx context.Context, c *auctionv1.Clearing, f auction.Fill, price uint64) (*auctionv1.Sold, error) {
 	s, tier := &c.Sellers[f.Provider], c.Tiers[f.Kind]
 	account, err := address.Parse(s.Provider)
 	if err != nil {

@@ -72,7 +72,8 @@ func (s msgServer) Sell(ctx context.Context, m *auctionv1.MsgSell) (*auctionv1.M
 	if err := s.replace(ctx, account, &before, &after); err != nil {
 		return nil, err
 	}
-	return &auctionv1.MsgSellResponse{}, module.Emit(ctx, &auctionv1.EventCapacity{Capacity: after})
+	said, err := orNone(s.said.Get(ctx, account))
+	return &auctionv1.MsgSellResponse{}, errors.Join(err, s.said.Set(ctx, account, said+1), module.Emit(ctx, &auctionv1.EventCapacity{Capacity: after}))
 }
 
 func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots []auctionv1.Lot) error {

@@ -30,7 +30,7 @@ func (k *Keeper) EndBlock(ctx context.Context, market Market) error {
 	if err := k.endCapacities(ctx); err != nil {
 		return err
 	}
-	if err := (selling{k}).endSales(ctx, market); err != nil {
+	if err := (fulfilment{k}).endSales(ctx, market); err != nil {
 		return err
 	}
 	err := module.Attempt(ctx, func(ctx context.Context) error { return k.clear(ctx, market) })
@@ -39,7 +39,7 @@ func (k *Keeper) EndBlock(ctx context.Context, market Market) error {
 	}
 	// A clearing that cannot go on stops no block. Its bids stand for the next one.
 	p, _, reading := k.underWay(ctx)
-	return errors.Join(reading, sealing{k}.giveBack(ctx), k.clearing.Remove(ctx), k.progress.Remove(ctx), k.rest(ctx), k.obstacle(ctx, p.Number, "", err))
+	return errors.Join(reading, commitReveal{k}.giveBack(ctx), k.clearing.Remove(ctx), k.progress.Remove(ctx), k.rest(ctx), k.obstacle(ctx, p.Number, "", err))
 }
 
 // rest lets a period pass before the next clearing.
@@ -60,11 +60,11 @@ func (k *Keeper) clear(ctx context.Context, market Market) error {
 	case !under:
 		return k.openClearing(ctx, market)
 	case p.RevealsUntil != 0 && !p.Closed:
-		return sealing{k}.unseal(ctx, &p)
+		return commitReveal{k}.unseal(ctx, &p)
 	case !p.Closed && module.Now(ctx) >= p.ClosesAt:
 		return k.closeClearing(ctx, &p)
 	case p.Closed:
-		return selling{k}.award(ctx, &p)
+		return fulfilment{k}.award(ctx, &p)
 	}
 	return nil
 }
@@ -98,8 +98,8 @@ func (k *Keeper) openClearing(ctx context.Context, market Market) error {
 	for _, t := range tiers {
 		c.Tiers = append(c.Tiers, t.Label)
 	}
-	if wire.Sealed(&params) {
-		return sealing{k}.open(ctx, &c)
+	if wire.SealedBids(&params) {
+		return commitReveal{k}.open(ctx, &c)
 	}
 	referees, err := market.Referees(ctx)
 	if err != nil {
@@ -111,6 +111,7 @@ func (k *Keeper) openClearing(ctx context.Context, market Market) error {
 	if err := k.takeLots(ctx, &c, tiers); err != nil || len(c.Sellers) == 0 {
 		return err
 	}
+	dropUnserved(&c)
 	if c.Number, err = k.next.Next(ctx); err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (k *Keeper) openClearing(ctx context.Context, market Market) error {
 
 // anyLot reports whether something is on sale by the rules.
 func (k *Keeper) anyLot(ctx context.Context, params *auctionv1.Params) (bool, error) {
-	if wire.Sealed(params) {
+	if wire.SealedBids(params) {
 		return anyOf(ctx, k.capacities)
 	}
 	some, err := module.First(ctx, k.asks, nil, 1)
@@ -165,7 +166,7 @@ func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referee
 				next = n
 				return true, nil
 			}
-			if d.Sale == nil && (d.Tier == "" || slices.Contains(c.Tiers, d.Tier)) && d.After <= c.OpenedAt && d.ExpiresAt > c.ClosesAt+spare(&c.Params) && int(d.Referees) <= referees {
+			if d.Sale == nil && (d.Tier == "" || slices.Contains(c.Tiers, d.Tier)) && d.After <= c.OpenedAt && d.ExpiresAt > c.ClosesAt+wire.WaitAfter(&c.Params) && int(d.Referees) <= referees {
 				c.Demands = append(c.Demands, d)
 			}
 			return false, nil
@@ -185,7 +186,18 @@ func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referee
 	return k.cursor.Set(ctx, next)
 }
 
-// takeLots takes into a clearing the cheapest lots of each tier. Those whose provider may get no work now are off sale.
+// dropUnserved leaves out the orders of tiers of which nothing is on sale: they could only lose, and would have to stand meanwhile.
+func dropUnserved(c *auctionv1.Clearing) {
+	var onSale [auction.Kinds]bool
+	for i := range c.Sellers {
+		for _, l := range c.Sellers[i].Lots {
+			onSale[l.Kind] = true
+		}
+	}
+	c.Demands = slices.DeleteFunc(c.Demands, func(d auctionv1.Demand) bool { return !onSale[wire.KindOf(c, d.Tier)] })
+}
+
+// takeLots takes into a clearing the cheapest lots of each tier that an order in it wants. Those whose provider may get no work now are off sale.
 func (k *Keeper) takeLots(ctx context.Context, c *auctionv1.Clearing, tiers []providerv1.Tier) error {
 	sellers, speeds := map[string]*auctionv1.Seller{}, map[string]uint64{}
 	able := func(account sdk.AccAddress) (*auctionv1.Seller, error) {
@@ -203,7 +215,14 @@ func (k *Keeper) takeLots(ctx context.Context, c *auctionv1.Clearing, tiers []pr
 		sellers[string(account)], speeds[string(account)] = s, x.Speed
 		return s, nil
 	}
+	var wanted [auction.Kinds]bool
+	for i := range c.Demands {
+		wanted[wire.KindOf(c, c.Demands[i].Tier)] = true
+	}
 	for kind, tier := range c.Tiers {
+		if !wanted[kind] {
+			continue
+		}
 		asks, err := module.First(ctx, k.asks, collections.NewPrefixedTripleRange[string, uint64, sdk.AccAddress](tier), int(c.Params.MaxLots))
 		if err != nil {
 			return err
@@ -359,7 +378,7 @@ func (k *Keeper) endClearing(ctx context.Context, p *auctionv1.Progress, c *auct
 	}
 	r := clearedOf(p, c, out)
 	r.ClosedAt, r.Withheld, r.Burnt = module.Now(ctx), p.SealedDemands+p.SealedLots-p.Revealed, p.Burnt
-	err := errors.Join(sealing{k}.giveBack(ctx), k.clearing.Remove(ctx), k.progress.Remove(ctx), k.cleared.Set(ctx, r.Number, r))
+	err := errors.Join(commitReveal{k}.giveBack(ctx), k.clearing.Remove(ctx), k.progress.Remove(ctx), k.cleared.Set(ctx, r.Number, r))
 	if r.Number > maxCleared {
 		// All of these: a clearing that failed, or was left out of an export, has a number and no row.
 		err = errors.Join(err, k.cleared.Clear(ctx, new(collections.Range[uint64]).EndInclusive(r.Number-maxCleared)))

@@ -80,11 +80,11 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *auctionv1.GenesisState) err
 	for _, d := range g.Demands {
 		d.Clearing = 0
 		if err = errors.Join(err, k.demands.Set(ctx, d.Number, d)); d.Sale != nil {
-			err = errors.Join(err, selling{k}.enterSale(ctx, &d))
+			err = errors.Join(err, fulfilment{k}.enterSale(ctx, &d))
 		}
 	}
 	for i := range g.Seals {
-		err = errors.Join(err, sealing{k}.refund(ctx, &g.Seals[i]))
+		err = errors.Join(err, commitReveal{k}.refund(ctx, &g.Seals[i]))
 	}
 	for _, c := range g.Cleared {
 		err = errors.Join(err, k.cleared.Set(ctx, c.Number, c))
@@ -120,7 +120,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*auctionv1.GenesisState, er
 		g.Cleared = append(g.Cleared, c)
 		return false, nil
 	})
-	held := k.seals.Walk(ctx, nil, func(_ sealed, x auctionv1.Seal) (bool, error) {
+	held := k.seals.Walk(ctx, nil, func(_ bidKey, x auctionv1.Seal) (bool, error) {
 		if x.Deposit > 0 {
 			g.Seals = append(g.Seals, x)
 		}
@@ -165,7 +165,7 @@ func (k *Keeper) Invariant(ctx context.Context, market Market) error {
 	if also == nil && len(due) != ends {
 		also = fmt.Errorf("%d capacities end, and %d are indexed", ends, len(due))
 	}
-	return errors.Join(err, also, k.checkDemands(ctx, market), selling{k}.checkSales(ctx), k.checkClearing(ctx), sealing{k}.checkSeals(ctx))
+	return errors.Join(err, also, k.checkDemands(ctx, market), fulfilment{k}.checkSales(ctx), k.checkClearing(ctx), commitReveal{k}.checkSeals(ctx))
 }
 
 func (k *Keeper) checkDemands(ctx context.Context, market Market) error {

@@ -23,6 +23,7 @@ package auction
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
@@ -41,8 +42,8 @@ const Name = "auction"
 // ask is a key of the index of lots: the cheapest of a tier come first.
 type ask = collections.Triple[string, uint64, sdk.AccAddress]
 
-// sealed is a key of sealed bids: the id of an order, empty for an ask, and who bids.
-type sealed = collections.Pair[[]byte, sdk.AccAddress]
+// bidKey is the key of sealed bids: the id of an order, empty for an ask, and who bids.
+type bidKey = collections.Pair[[]byte, sdk.AccAddress]
 
 // Keeper holds what is bid, and the clearing under way.
 type Keeper struct {
@@ -56,6 +57,7 @@ type Keeper struct {
 	capacities collections.Map[sdk.AccAddress, auctionv1.Capacity]
 	asks       collections.KeySet[ask]
 	ends       collections.KeySet[collections.Pair[int64, sdk.AccAddress]] // of capacities that end
+	said       collections.Map[sdk.AccAddress, uint64]                     // how often a provider has said what it sells; no part of an export
 	demands    collections.Map[uint64, auctionv1.Demand]                   // by the order's number
 
 	clearing collections.Item[auctionv1.Clearing] // large: it is read where progress says so
@@ -64,7 +66,7 @@ type Keeper struct {
 	next     collections.Sequence     // number of the next clearing
 	after    collections.Item[int64]  // protocol time before which none begins
 	cursor   collections.Item[uint64] // number of the order from which the next one takes demands
-	seals    collections.Map[sealed, auctionv1.Seal]
+	seals    collections.Map[bidKey, auctionv1.Seal]
 
 	due   collections.KeySet[collections.Pair[int64, uint64]]          // of sales, when they end
 	sales collections.KeySet[collections.Pair[sdk.AccAddress, uint64]] // by who has sold, to the order of which number
@@ -93,6 +95,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, n Needs) *Keeper
 
 		due:   collections.NewKeySet(sb, collections.NewPrefix(13), "sales_end", collections.PairKeyCodec(collections.Int64Key, collections.Uint64Key)),
 		sales: collections.NewKeySet(sb, collections.NewPrefix(14), "sales", collections.PairKeyCodec(sdk.AccAddressKey, collections.Uint64Key)),
+		said:  collections.NewMap(sb, collections.NewPrefix(15), "capacities_said", sdk.AccAddressKey, collections.Uint64Value),
 	}
 	module.Seal(sb)
 	return k
@@ -119,7 +122,16 @@ func (k *Keeper) mayChange(ctx context.Context, what string, clearing uint64) er
 	if err != nil || !under || p.Number != clearing {
 		return err
 	}
-	return errorsmod.Wrapf(ErrClearing, "%s is in clearing %d: try again once it is over, soon after protocol time %d ms", what, p.Number, max(p.ClosesAt, p.RevealsUntil))
+	return errorsmod.Wrapf(ErrClearing, "%s is in clearing %d: try again once it is over, %s", what, p.Number, about(ctx, max(p.ClosesAt, p.RevealsUntil)))
+}
+
+// about says for people when a protocol time comes.
+func about(ctx context.Context, at int64) string {
+	left := at - module.Now(ctx)
+	if left <= 0 {
+		return "within seconds"
+	}
+	return fmt.Sprintf("in about %d s, at protocol time %d ms", (left+999)/1000, at)
 }
 
 // MayLeave returns an error while an order is in the clearing under way.
@@ -129,7 +141,7 @@ func (k *Keeper) MayLeave(ctx context.Context, number uint64) error {
 		return err
 	}
 	if d.Sale != nil {
-		return errorsmod.Wrapf(ErrClearing, "clearing %d has sold capacity to the order: its lease begins once its sellers have taken it on; if they have not, try again after protocol time %d ms", d.Sale.Clearing, d.Sale.Until)
+		return errorsmod.Wrapf(ErrClearing, "clearing %d has sold capacity to the order: its lease begins once its sellers have taken it on; if they have not, try again %s", d.Sale.Clearing, about(ctx, d.Sale.Until))
 	}
 	return k.mayChange(ctx, "the order", d.Clearing)
 }
@@ -142,8 +154,8 @@ func (k *Keeper) Leave(ctx context.Context, number uint64) (absent uint32, err e
 		return 0, err
 	}
 	if d.Sale != nil {
-		sale, came, err := selling{k}.part(ctx, &d)
-		if err := errors.Join(err, selling{k}.putBack(ctx, sale.Tier, came)); err != nil {
+		sale, came, err := fulfilment{k}.part(ctx, &d)
+		if err := errors.Join(err, fulfilment{k}.putBack(ctx, sale.Tier, came)); err != nil {
 			return 0, err
 		}
 	}

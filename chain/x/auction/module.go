@@ -36,7 +36,7 @@ func NewModule(k *Keeper, market Market) Module {
 func (m Module) EndBlock(ctx context.Context) error { return m.keeper.EndBlock(ctx, m.market) }
 
 // Waits implements the app's Drawer.
-func (m Module) Waits(ctx context.Context) (bool, error) { return sealing{m.keeper}.waits(ctx) }
+func (m Module) Waits(ctx context.Context) (bool, error) { return commitReveal{m.keeper}.waits(ctx) }
 
 // RegisterInterfaces implements the SDK's AppModuleBasic.
 func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {
@@ -46,7 +46,7 @@ func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {
 // RegisterServices implements the SDK's HasServices.
 func (m Module) RegisterServices(c sdkmodule.Configurator) {
 	auctionv1.RegisterMsgServer(c.MsgServer(), msgServer{m.keeper, m.market})
-	auctionv1.RegisterQueryServer(c.QueryServer(), queryServer{m.keeper})
+	auctionv1.RegisterQueryServer(c.QueryServer(), queryServer{m.keeper, m.market})
 }
 
 // RegisterGRPCGatewayRoutes implements the SDK's AppModuleBasic.

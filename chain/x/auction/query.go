@@ -13,10 +13,14 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/canon"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 )
 
-type queryServer struct{ *Keeper }
+type queryServer struct {
+	*Keeper
+	market Market
+}
 
 func (q queryServer) Params(ctx context.Context, _ *auctionv1.QueryParamsRequest) (*auctionv1.QueryParamsResponse, error) {
 	p, err := q.rules.Get(ctx)
@@ -43,8 +47,12 @@ func (q queryServer) Capacity(ctx context.Context, r *auctionv1.QueryCapacityReq
 		return nil, err
 	}
 	c.Provider = r.Provider
+	said, err := orNone(q.said.Get(ctx, account))
+	if err != nil {
+		return nil, err
+	}
 	p, under, err := q.underWay(ctx)
-	return &auctionv1.QueryCapacityResponse{Capacity: c, Stands: under && p.Number == c.Clearing}, err
+	return &auctionv1.QueryCapacityResponse{Capacity: c, Stands: under && p.Number == c.Clearing, Said: said}, err
 }
 
 func (q queryServer) Demands(ctx context.Context, r *auctionv1.QueryDemandsRequest) (*auctionv1.QueryDemandsResponse, error) {
@@ -68,7 +76,7 @@ func (q queryServer) Clearing(ctx context.Context, _ *auctionv1.QueryClearingReq
 
 func (q queryServer) Seals(ctx context.Context, r *auctionv1.QuerySealsRequest) (*auctionv1.QuerySealsResponse, error) {
 	all, page, err := query.CollectionPaginate(ctx, q.seals, r.Pagination,
-		func(_ sealed, s auctionv1.Seal) (auctionv1.Seal, error) { return s, nil })
+		func(_ bidKey, s auctionv1.Seal) (auctionv1.Seal, error) { return s, nil })
 	return &auctionv1.QuerySealsResponse{Seals: all, Pagination: page}, err
 }
 
@@ -86,10 +94,28 @@ func (q queryServer) Seal(ctx context.Context, r *auctionv1.QuerySealRequest) (*
 		return &auctionv1.QuerySealResponse{NextAt: next}, err
 	}
 	s, err := orNone(q.seals.Get(ctx, key))
-	if err != nil || s.Bidder == "" {
-		return &auctionv1.QuerySealResponse{Progress: &p, NextAt: next}, err
+	if err != nil {
+		return nil, err
+	}
+	if s.Bidder == "" {
+		waits, err := q.cannotBidFor(ctx, key.K1())
+		return &auctionv1.QuerySealResponse{Progress: &p, NextAt: next, Waits: waits}, err
 	}
 	return &auctionv1.QuerySealResponse{Seal: &s, Progress: &p, NextAt: next}, nil
+}
+
+// cannotBidFor reports whether no bid is taken for an order now, though it waits for auctions.
+func (q queryServer) cannotBidFor(ctx context.Context, order []byte) (bool, error) {
+	id, err := canon.HashOf(order)
+	if err != nil {
+		return false, nil // it is about an ask
+	}
+	number, _, err := q.market.Posted(ctx, id)
+	if err != nil {
+		return false, nil // it is not in the book
+	}
+	d, err := orNone(q.demands.Get(ctx, number))
+	return cannotBid(ctx, &d), err
 }
 
 func (q queryServer) Sales(ctx context.Context, r *auctionv1.QuerySalesRequest) (*auctionv1.QuerySalesResponse, error) {

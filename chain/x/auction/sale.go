@@ -27,8 +27,8 @@ import (
 // is over. Then its lease begins with those who have, if they sold enough of it; the order waits for the next clearing else.
 // Nobody but a seller can say that it is there, and nobody can say for it that it is not: it is the chain that asks.
 
-// selling is what becomes of the trades of a clearing.
-type selling struct{ *Keeper }
+// fulfilment is what becomes of the trades of a clearing.
+type fulfilment struct{ *Keeper }
 
 // Lender is what the market begins leases by.
 type Lender = func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, bonds []job.Share, feeBps uint32, pays job.Rates) (able bool, err error)
@@ -46,7 +46,7 @@ func bond(p *auctionv1.Params, price, units uint64) (uint64, error) {
 const bps = 10_000
 
 // hold reserves the bonds of a sale, and lets its sellers be asked.
-func (k selling) hold(ctx context.Context, d *auctionv1.Demand) error {
+func (k fulfilment) hold(ctx context.Context, d *auctionv1.Demand) error {
 	e := &auctionv1.EventSold{Clearing: d.Sale.Clearing, Order: orderOf(d), Until: d.Sale.Until}
 	for _, x := range d.Sale.Sellers {
 		account, err := address.Parse(x.Provider)
@@ -62,7 +62,7 @@ func (k selling) hold(ctx context.Context, d *auctionv1.Demand) error {
 }
 
 // enterSale stores an order to which something is sold, with the indexes.
-func (k selling) enterSale(ctx context.Context, d *auctionv1.Demand) error {
+func (k fulfilment) enterSale(ctx context.Context, d *auctionv1.Demand) error {
 	err := errors.Join(k.demands.Set(ctx, d.Number, *d), k.due.Set(ctx, ends(d)))
 	for _, x := range d.Sale.Sellers {
 		account, bad := address.Parse(x.Provider)
@@ -116,7 +116,7 @@ func (s msgServer) TakeOn(ctx context.Context, m *auctionv1.MsgTakeOn) (*auction
 
 // part undoes what a sale binds, of a demand that the caller stores or removes. Who was silent until its time was over
 // loses its bond, and sells nothing any more; all others have theirs back. It returns what they have sold.
-func (k selling) part(ctx context.Context, d *auctionv1.Demand) (sale *auctionv1.Sale, came []auctionv1.Sold, err error) {
+func (k fulfilment) part(ctx context.Context, d *auctionv1.Demand) (sale *auctionv1.Sale, came []auctionv1.Sold, err error) {
 	sale = d.Sale
 	over := module.Now(ctx) >= sale.Until
 	err = k.due.Remove(ctx, ends(d))
@@ -141,7 +141,7 @@ func (k selling) part(ctx context.Context, d *auctionv1.Demand) (sale *auctionv1
 }
 
 // putBack puts units on sale again whose sale came to nothing, unless their provider's capacity has ended.
-func (k selling) putBack(ctx context.Context, tier string, sold []auctionv1.Sold) (err error) {
+func (k fulfilment) putBack(ctx context.Context, tier string, sold []auctionv1.Sold) (err error) {
 	for _, x := range sold {
 		account, bad := address.Parse(x.Provider)
 		if bad != nil {
@@ -166,7 +166,7 @@ func (k selling) putBack(ctx context.Context, tier string, sold []auctionv1.Sold
 }
 
 // endSales ends the sales that all have taken on, and those whose time is over.
-func (k selling) endSales(ctx context.Context, market Market) error {
+func (k fulfilment) endSales(ctx context.Context, market Market) error {
 	due, err := module.First(ctx, k.due, collections.NewPrefixUntilPairRange[int64, uint64](module.Now(ctx)), maxTried)
 	if err != nil || len(due) == 0 {
 		return err
@@ -191,7 +191,7 @@ func (k selling) endSales(ctx context.Context, market Market) error {
 }
 
 // postpone lets a sale that cannot end be tried again a period later: it stops no block, and no other sale.
-func (k selling) postpone(ctx context.Context, number uint64, why error) error {
+func (k fulfilment) postpone(ctx context.Context, number uint64, why error) error {
 	d, err := k.demands.Get(ctx, number)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (k selling) postpone(ctx context.Context, number uint64, why error) error {
 }
 
 // endSale ends a sale: with a lease, or else with an order that waits for the next clearing.
-func (k selling) endSale(ctx context.Context, lend Lender, number uint64) error {
+func (k fulfilment) endSale(ctx context.Context, lend Lender, number uint64) error {
 	d, err := k.demands.Get(ctx, number)
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func (k selling) endSale(ctx context.Context, lend Lender, number uint64) error 
 }
 
 // begin begins the lease of an order with those who have taken it on. It is able to unless none of them can take a unit.
-func (k selling) begin(ctx context.Context, lend Lender, d *auctionv1.Demand, sale *auctionv1.Sale, came []auctionv1.Sold) (able bool, err error) {
+func (k fulfilment) begin(ctx context.Context, lend Lender, d *auctionv1.Demand, sale *auctionv1.Sale, came []auctionv1.Sold) (able bool, err error) {
 	gets, err := demand.Rates(sale.Price, sale.Balance)
 	if err != nil {
 		return true, err
@@ -284,7 +284,7 @@ func (k selling) begin(ctx context.Context, lend Lender, d *auctionv1.Demand, sa
 }
 
 // takeOff takes the lots of providers off sale that could not serve what they sold.
-func (k selling) takeOff(ctx context.Context, tier string, sold []auctionv1.Sold) (err error) {
+func (k fulfilment) takeOff(ctx context.Context, tier string, sold []auctionv1.Sold) (err error) {
 	for _, x := range sold {
 		account, bad := address.Parse(x.Provider)
 		if bad != nil {
@@ -310,7 +310,7 @@ func (k *Keeper) Reserved(ctx context.Context) (map[string]uint64, error) {
 }
 
 // checkSales: each sale, and each provider's part of it, is in the indexes, and nothing else is.
-func (k selling) checkSales(ctx context.Context) error {
+func (k fulfilment) checkSales(ctx context.Context) error {
 	due, parts := 0, 0
 	err := k.demands.Walk(ctx, nil, func(n uint64, d auctionv1.Demand) (bool, error) {
 		if d.Sale == nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // bidder returns the account of who bids, and where its sealed bid is kept.
-func bidder(who, order string) (account sdk.AccAddress, key sealed, err error) {
+func bidder(who, order string) (account sdk.AccAddress, key bidKey, err error) {
 	if account, err = address.Parse(who); err != nil {
 		return nil, key, err
 	}
@@ -36,14 +36,16 @@ func bidder(who, order string) (account sdk.AccAddress, key sealed, err error) {
 
 // suits returns an error unless an order of so many units can take part by the rules.
 func suits(p *auctionv1.Params, units uint64) error {
-	if wire.Sealed(p) && units > p.LotUnits {
+	if wire.SealedBids(p) && units > p.LotUnits {
 		return errorsmod.Wrapf(ErrDemand, "the order demands %d units: by rule %s one provider computes all of it, and at most %d are sold: divide it", units, p.Rule, p.LotUnits)
 	}
 	return nil
 }
 
-// spare returns for how long, in ms, an order has to wait after a clearing: so that its sellers have time to come.
-func spare(p *auctionv1.Params) int64 { return max(p.PeriodMs, p.AnswerMs) }
+// cannotBid reports whether no clearing takes an order now: its sellers are waited for, or its last lease could not begin.
+func cannotBid(ctx context.Context, d *auctionv1.Demand) bool {
+	return d.Sale != nil || d.After > module.Now(ctx)
+}
 
 // Seal takes a sealed bid: for an order its consumer's, for a lot on sale its provider's. Who does not reveal it loses the deposit.
 func (s msgServer) Seal(ctx context.Context, m *auctionv1.MsgSeal) (*auctionv1.MsgSealResponse, error) {
@@ -132,7 +134,7 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 	if err != nil {
 		return 0, err
 	}
-	ends, now := p.RevealsUntil+spare(&c.Params), module.Now(ctx)
+	ends := p.RevealsUntil + wire.WaitAfter(&c.Params)
 	switch {
 	case m.Bidder != consumer:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order is of %s, who alone bids for it", consumer)
@@ -142,13 +144,13 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 		return 0, errorsmod.Wrapf(ErrSeal, "the order demands %d units, and by rule %s at most %d are sold: cancel it, and divide it", d.Units, c.Params.Rule, c.Params.LotUnits)
 	case int(d.Referees) > referees:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order wants %d validators beside its lead, and there are %d: cancel it, and ask for fewer", d.Referees, referees)
-	case d.Sale != nil || d.After > now:
-		return 0, errorsmod.Wrapf(ErrSeal, "its sellers are waited for, or its last lease could not begin: it takes part again from protocol time %d ms, which is %d now", d.After, now)
+	case cannotBid(ctx, &d):
+		return 0, errorsmod.Wrapf(ErrSeal, "its sellers are waited for, or its last lease could not begin: it takes part again %s", about(ctx, d.After))
 	case d.ExpiresAt <= ends:
 		return 0, errorsmod.Wrapf(ErrSeal, "the order waits until protocol time %d ms, and the clearing may take until %d: post it anew, and let it wait longer", d.ExpiresAt, ends)
 	}
 	if p.SealedDemands > c.Params.MaxDemands {
-		if err := (sealing{s.Keeper}).displace(ctx, p, d.Budget); err != nil {
+		if err := (commitReveal{s.Keeper}).displace(ctx, p, d.Budget); err != nil {
 			return 0, err
 		}
 	}
@@ -189,7 +191,7 @@ func (s msgServer) Reveal(ctx context.Context, m *auctionv1.MsgReveal) (*auction
 	case !under || p.Number != m.Clearing || p.RevealsUntil == 0 || p.RevealedAt != 0 || now >= p.RevealsUntil:
 		return nil, errorsmod.Wrapf(ErrClearing, "clearing %d takes no reveals now: tally query auction seal %s shows how far the one under way is; what is not revealed in time has lost its deposit", m.Clearing, m.Bidder)
 	case now < p.ClosesAt:
-		return nil, errorsmod.Wrapf(ErrClearing, "others may still bid until protocol time %d ms, which is %d now: reveal then", p.ClosesAt, now)
+		return nil, errorsmod.Wrapf(ErrClearing, "others may still bid: reveal %s", about(ctx, p.ClosesAt))
 	}
 	x, err := orNone(s.seals.Get(ctx, key))
 	if err != nil {
@@ -211,7 +213,7 @@ func (s msgServer) Reveal(ctx context.Context, m *auctionv1.MsgReveal) (*auction
 	x.Price = m.Price
 	p.Revealed++
 	if m.Order != "" {
-		if err := (sealing{s.Keeper}).refund(ctx, &x); err != nil {
+		if err := (commitReveal{s.Keeper}).refund(ctx, &x); err != nil {
 			return nil, err
 		}
 		x.Deposit = 0

@@ -2,6 +2,7 @@ package auction_test
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -357,6 +358,43 @@ func TestSealRefuses(t *testing.T) {
 	}
 	c.NextBlock(reveal)
 	c.Refuse(auction.ErrClearing, chaintest.Named("p1"), askOf("p1", 1000).reveal(n)) // too late
+}
+
+// While the sellers of an order are waited for, no bid is taken for it, and the chain tells its home so beforehand.
+func TestNoBidIsTakenForAnOrderThatIsSold(t *testing.T) {
+	c, orders := rooms(t, sealedBy("sbba", func(p *auctionv1.Params) { p.AnswerMs = 200_000 }))
+	n, bids := number(t, c), bidsOf(orders)
+	for _, b := range bids {
+		c.Queue(b.who, b.seal(n))
+	}
+	all(t, c.NextBlock(time.Second))
+	c.NextBlock(window)
+	for _, b := range bids {
+		c.Queue(b.who, b.reveal(n))
+	}
+	all(t, c.NextBlock(time.Second))
+	for range 20 {
+		if p := clearing(t, c).Progress; p != nil && p.Number > n {
+			break
+		}
+		c.NextBlock(5 * time.Second)
+	}
+	next, sales := number(t, c), sold(t, c)
+	if next == n || len(sales) != 2 {
+		t.Fatalf("clearing %d, %+v", next, sales)
+	}
+	for i, o := range orders {
+		r, err := auctionv1.NewQueryClient(c).Seal(context.Background(), &auctionv1.QuerySealRequest{Bidder: consumer.String(), Order: o.ID().String()})
+		isSold := posting(t, c, o).Status == marketv1.STATUS_OPEN && slices.ContainsFunc(sales, func(d auctionv1.Demand) bool { return hex.EncodeToString(d.Order) == o.ID().String() })
+		if err != nil || r.Waits != isSold {
+			t.Errorf("order %d is sold: %v; %+v, %v", i, isSold, r, err)
+		}
+		if isSold {
+			if said := c.Refuse(auction.ErrSeal, consumer, bidFor(o, 9000).seal(next)); !strings.Contains(said, "takes part again in about ") {
+				t.Error(said)
+			}
+		}
+	}
 }
 
 // Rules of sealed bids say which orders take part when they are posted, not when it is too late.

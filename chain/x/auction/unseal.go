@@ -20,11 +20,11 @@ import (
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 )
 
-// sealing is what blocks do with sealed bids.
-type sealing struct{ *Keeper }
+// commitReveal is what blocks do with sealed bids.
+type commitReveal struct{ *Keeper }
 
 // open opens a clearing with sealed bids. Who seals one takes part.
-func (k sealing) open(ctx context.Context, c *auctionv1.Clearing) (err error) {
+func (k commitReveal) open(ctx context.Context, c *auctionv1.Clearing) (err error) {
 	if c.Number, err = k.next.Next(ctx); err != nil {
 		return err
 	}
@@ -34,12 +34,12 @@ func (k sealing) open(ctx context.Context, c *auctionv1.Clearing) (err error) {
 
 // displace makes room in a clearing that is full for an order that has locked so much: the one that has locked least waits for
 // the next one, with its deposit. So who would keep others out has to lock more than they do, in as many orders as there is room for.
-func (k sealing) displace(ctx context.Context, p *auctionv1.Progress, budget uint64) error {
-	var at sealed
+func (k commitReveal) displace(ctx context.Context, p *auctionv1.Progress, budget uint64) error {
+	var at bidKey
 	var out auctionv1.Seal
 	var least auctionv1.Demand
-	bids := new(collections.Range[sealed]).StartInclusive(collections.Join([]byte{0}, sdk.AccAddress{})) // asks come before
-	err := k.seals.Walk(ctx, bids, func(key sealed, x auctionv1.Seal) (bool, error) {
+	bids := new(collections.Range[bidKey]).StartInclusive(collections.Join([]byte{0}, sdk.AccAddress{})) // asks come before
+	err := k.seals.Walk(ctx, bids, func(key bidKey, x auctionv1.Seal) (bool, error) {
 		d, err := orNone(k.demands.Get(ctx, x.Number))
 		if out.Order == "" || d.Budget < least.Budget {
 			at, out, least = key, x, d
@@ -70,14 +70,14 @@ func kindOf(c *auctionv1.Clearing, tier string) (int, error) {
 }
 
 // waits reports whether a clearing waits for the value of a block after its reveals.
-func (k sealing) waits(ctx context.Context) (bool, error) {
+func (k commitReveal) waits(ctx context.Context) (bool, error) {
 	p, _, err := k.underWay(ctx)
 	return p.RevealedAt != 0 && !p.Closed, err
 }
 
 // unseal goes on with a clearing of sealed bids until it is closed. Reveals end when time is over or all are revealed. The chance
 // comes from a later block: its proposer alone knows its value beforehand, and could reveal accordingly.
-func (k sealing) unseal(ctx context.Context, p *auctionv1.Progress) error {
+func (k commitReveal) unseal(ctx context.Context, p *auctionv1.Progress) error {
 	now, height := module.Now(ctx), sdk.UnwrapSDKContext(ctx).BlockHeight()
 	switch {
 	case p.RevealedAt != 0:
@@ -102,10 +102,10 @@ func (k sealing) unseal(ctx context.Context, p *auctionv1.Progress) error {
 
 // takeSeals takes what was revealed into a clearing, in order, and burns the deposits of what was not, or cannot be sold any more. Of
 // asks that take part deposits stay.
-func (k sealing) takeSeals(ctx context.Context, c *auctionv1.Clearing, p *auctionv1.Progress) error {
-	var over []sealed
+func (k commitReveal) takeSeals(ctx context.Context, c *auctionv1.Clearing, p *auctionv1.Progress) error {
+	var over []bidKey
 	withheld, burnt := uint32(0), uint64(0)
-	err := k.seals.Walk(ctx, nil, func(at sealed, x auctionv1.Seal) (stop bool, err error) {
+	err := k.seals.Walk(ctx, nil, func(at bidKey, x auctionv1.Seal) (stop bool, err error) {
 		taken := x.Price > 0
 		switch {
 		case !taken:
@@ -135,13 +135,13 @@ func (k sealing) takeSeals(ctx context.Context, c *auctionv1.Clearing, p *auctio
 }
 
 // burn burns the deposits of so many sealed bids.
-func (k sealing) burn(ctx context.Context, p *auctionv1.Progress, bids uint32, amount uint64) error {
+func (k commitReveal) burn(ctx context.Context, p *auctionv1.Progress, bids uint32, amount uint64) error {
 	p.Burnt += amount
 	return errors.Join(k.burner.Burn(ctx, Name, amount), module.Emit(ctx, &auctionv1.EventWithheld{Clearing: p.Number, Bids: bids, Burnt: amount}))
 }
 
 // forfeit burns the deposit of who has sold by a sealed ask, and then may get no work: its price counted for the others.
-func (k sealing) forfeit(ctx context.Context, p *auctionv1.Progress, seller sdk.AccAddress) error {
+func (k commitReveal) forfeit(ctx context.Context, p *auctionv1.Progress, seller sdk.AccAddress) error {
 	at := collections.Join([]byte(nil), seller)
 	x, err := orNone(k.seals.Get(ctx, at))
 	if err != nil || x.Deposit == 0 {
@@ -151,7 +151,7 @@ func (k sealing) forfeit(ctx context.Context, p *auctionv1.Progress, seller sdk.
 }
 
 // takeAsk takes a revealed ask into a clearing, unless who sells may get no work any more. The ask of the lot is the least.
-func (k sealing) takeAsk(ctx context.Context, c *auctionv1.Clearing, account sdk.AccAddress, x *auctionv1.Seal) (taken bool, err error) {
+func (k commitReveal) takeAsk(ctx context.Context, c *auctionv1.Clearing, account sdk.AccAddress, x *auctionv1.Seal) (taken bool, err error) {
 	seller, _, err := k.registry.Seller(ctx, account)
 	if err != nil || !k.registry.Free(ctx, seller) {
 		return false, err
@@ -174,7 +174,7 @@ func (k sealing) takeAsk(ctx context.Context, c *auctionv1.Clearing, account sdk
 }
 
 // takeBid takes a revealed bid into a clearing, unless the order has left. What it locked when it was posted is the most.
-func (k sealing) takeBid(ctx context.Context, c *auctionv1.Clearing, x *auctionv1.Seal) error {
+func (k commitReveal) takeBid(ctx context.Context, c *auctionv1.Clearing, x *auctionv1.Seal) error {
 	d, err := orNone(k.demands.Get(ctx, x.Number))
 	if err != nil || d.Number == 0 {
 		return err
@@ -185,7 +185,7 @@ func (k sealing) takeBid(ctx context.Context, c *auctionv1.Clearing, x *auctionv
 }
 
 // closeSealed closes a clearing whose bids are revealed, with a value that nobody knew then.
-func (k sealing) closeSealed(ctx context.Context, p *auctionv1.Progress, seed []byte) error {
+func (k commitReveal) closeSealed(ctx context.Context, p *auctionv1.Progress, seed []byte) error {
 	c, err := k.clearing.Get(ctx)
 	if err != nil {
 		return err
@@ -200,13 +200,13 @@ func (k sealing) closeSealed(ctx context.Context, p *auctionv1.Progress, seed []
 }
 
 // giveBack gives the deposits back that are left, and forgets what is sealed.
-func (k sealing) giveBack(ctx context.Context) error {
-	err := k.seals.Walk(ctx, nil, func(_ sealed, x auctionv1.Seal) (bool, error) { return false, k.refund(ctx, &x) })
+func (k commitReveal) giveBack(ctx context.Context) error {
+	err := k.seals.Walk(ctx, nil, func(_ bidKey, x auctionv1.Seal) (bool, error) { return false, k.refund(ctx, &x) })
 	return errors.Join(err, k.seals.Clear(ctx, nil))
 }
 
 // refund gives the deposit of a sealed bid back.
-func (k sealing) refund(ctx context.Context, x *auctionv1.Seal) error {
+func (k commitReveal) refund(ctx context.Context, x *auctionv1.Seal) error {
 	if x.Deposit == 0 {
 		return nil
 	}
@@ -218,14 +218,14 @@ func (k sealing) refund(ctx context.Context, x *auctionv1.Seal) error {
 }
 
 // checkSeals: deposits are held, each bid is where it belongs, and is counted.
-func (k sealing) checkSeals(ctx context.Context) error {
+func (k commitReveal) checkSeals(ctx context.Context) error {
 	p, _, err := k.underWay(ctx)
 	if err != nil {
 		return err
 	}
 	var deposits uint64
 	var bids, asks, revealed uint32
-	err = k.seals.Walk(ctx, nil, func(at sealed, x auctionv1.Seal) (bool, error) {
+	err = k.seals.Walk(ctx, nil, func(at bidKey, x auctionv1.Seal) (bool, error) {
 		_, key, err := bidder(x.Bidder, x.Order)
 		if err != nil || string(key.K1()) != string(at.K1()) || !key.K2().Equals(at.K2()) || (x.Price == 0 || x.Order == "") != (x.Deposit > 0) {
 			return true, errors.Join(err, fmt.Errorf("a sealed bid of %s for order %q, revealed as %d with a deposit of %d, is stored as that of %s for %x", x.Bidder, x.Order, x.Price, x.Deposit, at.K2(), at.K1()))
