@@ -71,22 +71,25 @@ func TestCheapWorkTakesNobodysTier(t *testing.T) {
 	c := chaintest.New(t, worktest.Network(chaintest.Fund(worktest.Purse, p0.Name), cheap)...)
 	fast(t, c)
 	o := worktest.Order()
-	o.Problem.Rounds, o.Problem.Shards = 1, 16
-	o.Problem.StepFLOPs = 200e12 // a unit takes a minute at 20 TFLOP/s
+	o.Problem.Rounds, o.Problem.Shards, o.Problem.Steps, o.Problem.Interval = 1, 70, 256, 1
+	o.Problem.StepFLOPs = 7e11 // a unit takes 9 s at 20 TFLOP/s
+	long := 12 * time.Hour
 	o.Conditions.MinProviders, o.Conditions.AuditSegments, o.Conditions.Auditors = 1, 0, 0
-	o.Conditions.UnitTimeout, o.Conditions.Window, o.Conditions.MaxPrice = 400*time.Hour.Milliseconds(), 400*time.Hour.Milliseconds(), 1000*worktest.Tally
-	o.Conditions.UnitWindow = 400 * time.Hour.Milliseconds()
+	o.Conditions.UnitTimeout, o.Conditions.UnitWindow, o.Conditions.Window = long.Milliseconds(), long.Milliseconds(), long.Milliseconds()
+	o.Conditions.MaxPrice = 1000 * worktest.Tally
 	o.Conditions.Needs.Accounts = []string{p0.String()}
 	p := worktest.Begin(t, c, o)
 	for unit := range o.Problem.Shards {
 		p.Assign(unit, "p0")
-		c.NextBlock(57 * time.Second)
+		c.NextBlock(6 * time.Second)
 		p.Submit(unit)
 		p.Attest(unit)
+		c.NextBlock(time.Second)
 	}
-	c.NextBlock(401 * time.Hour)
+	c.NextBlock(long)
+	c.NextBlock(time.Second)
 	p.Deliver(p.Lead(), p.MergeMsg())
-	c.NextBlock(401 * time.Hour)
+	c.NextBlock(long)
 	c.NextBlock(time.Second)
 	t.Logf("%+v; now %d FLOP/s; phase %v", pace(t, c), rate(t, c), p.Lease().Phase)
 	if got := rate(t, c); got < shown*9/10 {
