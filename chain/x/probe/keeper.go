@@ -15,6 +15,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
@@ -125,6 +126,9 @@ func (k *Keeper) Settled(ctx context.Context, l *job.Lease) error {
 	flops, last := probe.Computed(l, p.Account)
 	if flops == 0 || !probe.Is(&l.Order, canon.Hash(p.Seed)) {
 		return nil
+	}
+	if slices.Contains(l.Barred, p.Account) { // who was convicted has no speed of what is left
+		return k.probes.Remove(ctx, account)
 	}
 	took := uint64(max(last-p.DrawnMs, 0))
 	e := &probev1.EventShown{Account: p.Account, Order: l.Order.ID().String(), Flops: flops, Ms: took, Speed: probe.Speed(flops, took)}
