@@ -118,7 +118,7 @@ func (l *Lease) credits(workers []string) ([]Effect, error) {
 // beginning of each round until the last of these was received. Who gives units out could make that of a
 // later attempt, or of replicas, short: they are not timed.
 func (l *Lease) timed(each uint64) (effects []Effect) {
-	round, last := 0, map[string]int64{}
+	round, last, unit := 0, map[string]int64{}, max(l.Order.Problem.UnitFLOPs(), 1) // work that is credited in part is timed in part
 	for i := range l.Units {
 		u := &l.Units[i]
 		if r := i / l.Order.Problem.Shards; r != round {
@@ -129,7 +129,7 @@ func (l *Lease) timed(each uint64) (effects []Effect) {
 		}
 		more := max(u.Took-last[u.Provider], 0)
 		last[u.Provider] += more
-		effects = append(effects, Effect{Kind: Work, Account: u.Provider, Amount: each}, Effect{Kind: Busy, Account: u.Provider, Amount: uint64(more)})
+		effects = append(effects, Effect{Kind: Work, Account: u.Provider, Amount: each}, Effect{Kind: Busy, Account: u.Provider, Amount: money.ScaleClamped(uint64(more), each, unit)})
 	}
 	return effects
 }
