@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/split"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/market"
 )
@@ -30,7 +31,8 @@ fewer and cheaper providers. Then it asks the same with other assurances: audite
 watched, and computed by two or three. Nothing is posted, and no money is needed.
 
 Of an order with auction: true it tells what a clearing of what is bid now would come to.
-There the maximum price is a bid; for standing offers it does not count.`,
+There the maximum price is a bid; for standing offers it does not count. Of an order with
+split it tells which validators the parts would go to, and what each and all would cost.`,
 		Example: "  tally cost order.yaml --home tally-devnet/consumer\n  tally cost order.yaml --endpoints tally-devnet/endpoints.json --json",
 		Args:    arguments("cost ORDER.yaml"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -43,13 +45,20 @@ There the maximum price is a bid; for standing offers it does not count.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, r.close()) }()
-			d, err := interruptible(ctx, func() (*consume.Draft, error) {
-				return s.Draft(ctx, engine.Bounded(cpu.New(threads), memory<<20))
+			d, err := interruptible(ctx, func() (*split.Drafted, error) {
+				return split.Read(ctx, s, engine.Bounded(cpu.New(threads), memory<<20))
 			})
 			if err != nil {
 				return err
 			}
-			c, err := market.Cost(ctx, r.role, s.Source(), d)
+			if d.Split != nil {
+				o, err := split.Foresee(ctx, split.OnChain{Env: r.role}, d.Split, true)
+				if err != nil {
+					return err
+				}
+				return r.e.show(o, o.Tell)
+			}
+			c, err := market.Cost(ctx, r.role, s.Source(), d.Whole)
 			if err != nil {
 				return err
 			}

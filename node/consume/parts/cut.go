@@ -15,6 +15,9 @@ type Range struct {
 	Records int `json:"records"`
 }
 
+// String says which records, for people.
+func (r Range) String() string { return fmt.Sprintf("%d to %d", r.First, r.First+r.Records-1) }
+
 // Cut cuts records, of which a run takes so many, into n contiguous parts of whole runs. Their runs differ by one at most.
 func Cut(records, batch, n int) ([]Range, error) {
 	switch {
