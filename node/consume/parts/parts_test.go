@@ -180,7 +180,7 @@ func TestWishes(t *testing.T) {
 	a, b := chaintest.Named("v0").String(), chaintest.Named("v1").String()
 	for text, want := range map[string]string{
 		"3": "", `["` + a + `","` + b + `"]`: "", "1": "write 2 to 64", "0": "write 2 to 64", "65": "write 2 to 64", "[]": "write 2 to 64",
-		`["` + a + `","` + a + `"]`: "names " + a + " twice", `["x","y"]`: "tally query market offers", `"three"`: "a number of validators", "-2": "write 2 to 64", "2.5": "a number of validators",
+		`["` + a + `","` + a + `"]`: "names " + a + " twice", `["x","y"]`: "tally query market offers", `"three"`: "write a number of validators", "-2": "write 2 to 64", "2.5": "write a number of validators",
 	} {
 		var w parts.Wish
 		err := json.Unmarshal([]byte(text), &w)

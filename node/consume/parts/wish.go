@@ -27,17 +27,17 @@ func (w Wish) IsZero() bool { return w.Parts() == 0 }
 // UnmarshalJSON implements json.Unmarshaler.
 func (w *Wish) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, &w.Count) != nil && json.Unmarshal(b, &w.Validators) != nil {
-		return errors.New("conditions.split is a number of validators, as 3, or a list of them, as [tally1…, tally1…]")
+		return errors.New("write a number of validators, as 3, or a list of them, as [tally1…, tally1…]")
 	}
 	if n := w.Parts(); n < 2 || n > Most {
-		return fmt.Errorf("conditions.split: %d parts: write 2 to %d, or leave it out", n, Most)
+		return fmt.Errorf("%d parts: write 2 to %d, or leave it out", n, Most)
 	}
 	for i, v := range w.Validators {
 		if _, err := address.Parse(v); err != nil {
-			return fmt.Errorf("conditions.split: %w: tally query market offers lists the validators that sell", err)
+			return fmt.Errorf("%w: tally query market offers lists the validators that sell", err)
 		}
 		if slices.Contains(w.Validators[:i], v) {
-			return fmt.Errorf("conditions.split names %s twice: it would see two parts: name another validator", v)
+			return fmt.Errorf("it names %s twice: it would see two parts: name another validator", v)
 		}
 	}
 	return nil

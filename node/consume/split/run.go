@@ -52,7 +52,7 @@ type part struct {
 	again     bool  // it may be posted anew
 }
 
-func (r *run) name(p *part) string { return fmt.Sprintf("part %d of %d", p.at+1, len(r.parts)) }
+func (r *run) name(p *part) string { return fmt.Sprintf("part %d of %d", p.at+1, len(r.batch.Drafts)) }
 
 // Run posts the parts of an order that were not posted before, follows all of them, and joins what they gave. It returns a report as soon as
 // all parts have orders, with an error as well if a part has failed or ctx is done.
