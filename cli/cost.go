@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/consume"
@@ -86,7 +85,7 @@ func tellCosts(w io.Writer, c *market.Costs) {
 		case v.Refused != "":
 			fmt.Fprintf(w, "  not possible: %s\n", v.Refused)
 		case v.Auction != nil:
-			tellOutlook(w, v.Auction)
+			v.Auction.Tell(w)
 		case len(v.Offers) == 0:
 			fmt.Fprintln(w, "  no offers: no validator sells computation at present")
 		default:
@@ -117,31 +116,4 @@ func tellAsked(w io.Writer, v *market.Variant) {
 			consume.Amount(o.Fee), consume.Amount(o.Burn), consume.Amount(o.Tax), o.Providers, o.Validator, verdict)
 	}
 	_ = t.Flush()
-}
-
-// tellOutlook says what an order would come to at an auction.
-func tellOutlook(w io.Writer, o *market.Outlook) {
-	if o.Bid == 0 {
-		fmt.Fprintf(w, "  not possible: %s\n", o.Obstacle)
-		return
-	}
-	fmt.Fprintf(w, "  demands   %d units of tier %s at the auction, for at most %d utally each; a unit is 10⁹ operations, or moving some bytes\n", o.Units, o.Tier, o.Bid)
-	fmt.Fprintf(w, "  on sale   %d units by %s\n", o.Offered, several(o.Sellers, "provider"))
-	if o.Ask > 0 {
-		fmt.Fprintf(w, "  asked     %d utally for a unit, by who sells enough, which counts as %d: a maxPrice of %v bids as much\n", o.Ask, o.Counts, consume.Amount(o.Least))
-	}
-	if o.Deposit > 0 {
-		fmt.Fprintf(w, "  deposit   %v besides, for the sealed bid: it comes back once that is revealed, and is burnt if it is not\n", consume.Amount(o.Deposit))
-	}
-	switch {
-	case o.Obstacle != "":
-		fmt.Fprintf(w, "  WARNING   %s\n", o.Obstacle)
-	case o.Sealed:
-		fmt.Fprintln(w, "  price     not known: bids are sealed. What is too low waits for the next clearing; where one alone sells, or buys, nothing may be sold")
-	default:
-		fmt.Fprintf(w, "  price     at most %v if it were held now, by rule %s\n", consume.Amount(o.Price), o.Rule)
-	}
-	if o.Rule == auction.Midpoint.String() && o.Price > 2*o.Least {
-		fmt.Fprintln(w, "            half of what maxPrice leaves above the asks goes to the providers: a lower one costs less")
-	}
 }

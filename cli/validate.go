@@ -341,7 +341,7 @@ func (v *validated) tell(w io.Writer) {
 	case v.Split != nil:
 		v.Split.Tell(w)
 	case v.Auction != nil:
-		tellOutlook(w, v.Auction)
+		v.Auction.Tell(w)
 	case v.asked && v.Offers == nil:
 		fmt.Fprintln(w, "  offers    none: no validator sells computation at present")
 	case !v.asked:

@@ -267,6 +267,7 @@ func (n *town) paid() map[canon.Hash]int {
 // A run that dies at whatever call goes on where it stands: each part is posted once, under the validator that was chosen first, though
 // others have become cheaper meanwhile.
 func TestRunGoesOnWhereItDied(t *testing.T) {
+	t.Parallel()
 	for at := 0; ; at++ {
 		n, b, o := scene(t, "3", 5)
 		n.fuse = at
@@ -304,6 +305,7 @@ func TestRunGoesOnWhereItDied(t *testing.T) {
 
 // It may die any number of times.
 func TestRunDiesOften(t *testing.T) {
+	t.Parallel()
 	chance := rand.New(rand.NewPCG(7, 8))
 	for range 30 {
 		n, b, o := scene(t, "3", 4)
@@ -327,6 +329,7 @@ func TestRunDiesOften(t *testing.T) {
 
 // A part that fails is told; the same command posts it alone anew, under a validator that sees no other part.
 func TestFailedPartIsPostedAlone(t *testing.T) {
+	t.Parallel()
 	for what, fail := range map[string]func(n *town, v string){
 		"expired":   func(n *town, v string) { n.fails = map[string]marketv1.Status{v: marketv1.STATUS_EXPIRED} },
 		"cancelled": func(n *town, v string) { n.fails = map[string]marketv1.Status{v: marketv1.STATUS_CANCELLED} },
@@ -353,6 +356,7 @@ func TestFailedPartIsPostedAlone(t *testing.T) {
 
 // With no other validator a part goes back to where it failed, and never to one that has another part.
 func TestFailedPartGoesBack(t *testing.T) {
+	t.Parallel()
 	n, b, o := scene(t, "3", 3)
 	n.stops = map[string]bool{validator(2): true}
 	if _, err := split.Run(t.Context(), n, b, o); err == nil {
@@ -368,6 +372,7 @@ func TestFailedPartGoesBack(t *testing.T) {
 
 // Owners stay apart, and too few of them are told of before anything is posted.
 func TestTooFewOwners(t *testing.T) {
+	t.Parallel()
 	n, b, o := scene(t, "3", 3)
 	n.owners = map[string]string{validator(0): "firm", validator(1): "firm"}
 	if _, err := split.Run(t.Context(), n, b, o); err == nil || !strings.Contains(err.Error(), "part 3 of 3 finds no validator: offers of 2 owners") || len(n.orders) > 0 {
@@ -386,6 +391,7 @@ func TestTooFewOwners(t *testing.T) {
 
 // Validators that are named are taken as they are, unless one owner has two of them.
 func TestNamedValidators(t *testing.T) {
+	t.Parallel()
 	wish := fmt.Sprintf("[%s, %s]", validator(3), validator(1))
 	n, b, o := scene(t, wish, 4)
 	look, err := split.Foresee(t.Context(), n, b, false)
@@ -409,6 +415,7 @@ func TestNamedValidators(t *testing.T) {
 
 // With --again all parts are posted anew; without, none.
 func TestAgain(t *testing.T) {
+	t.Parallel()
 	n, b, o := scene(t, "3", 4)
 	for i, want := range []int{3, 3, 6} {
 		o.Out, o.Again = filepath.Join(o.Home, fmt.Sprint("out", i)), i == 2
@@ -431,6 +438,7 @@ func TestAgain(t *testing.T) {
 
 // Nobody posts a part who cannot pay for all.
 func TestPoorPostNothing(t *testing.T) {
+	t.Parallel()
 	n, b, o := scene(t, "3", 4)
 	n.poor = &consume.PoorError{}
 	if _, err := split.Run(t.Context(), n, b, o); !errors.Is(err, n.poor) || len(n.orders) > 0 {
@@ -440,6 +448,7 @@ func TestPoorPostNothing(t *testing.T) {
 
 // Ctrl-C ends a run at once, with word of how to go on; a second one meanwhile is refused.
 func TestInterruption(t *testing.T) {
+	t.Parallel()
 	n, b, o := scene(t, "3", 4)
 	n.hold = make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())
