@@ -16,11 +16,6 @@ import (
 // follow looks after all parts side by side, until each has ended, or has handed over its files if nobody waits for more. The
 // results of a part are fetched once it is settled: custodians let them go while others go on.
 func (r *run) follow(ctx context.Context) {
-	if r.Again && r.Wait { // what is there is of other orders
-		if err := os.RemoveAll(r.stage); err != nil {
-			r.Tell("remove what was gathered before: %v", err)
-		}
-	}
 	var all sync.WaitGroup
 	for _, p := range r.parts {
 		all.Go(func() { r.followPart(ctx, p) })
@@ -51,11 +46,11 @@ func (r *run) followPart(ctx context.Context, p *part) {
 	case ctx.Err() != nil:
 		p.err = ctx.Err()
 	case errors.Is(err, consume.ErrUnmet) || errors.Is(err, consume.ErrCancelled):
-		p.err, p.again = err, true
+		p.err, p.ended = err, true
 	case err != nil:
 		p.err = err
 	case last.Ended() && last.Lease.Round == 0:
-		p.err, p.again = fmt.Errorf("it ended before all its records had results: %s", last.Lease.Reason), true
+		p.err, p.ended = fmt.Errorf("it ended before all its records had results: %s", last.Lease.Reason), true
 	case r.Wait:
 		p.err = r.fetch(ctx, p)
 	}
@@ -66,7 +61,7 @@ func (r *run) followPart(ctx context.Context, p *part) {
 
 // next says what to do about a part that has failed.
 func next(p *part) string {
-	if !p.again {
+	if !p.ended {
 		return ". The same command takes it up again"
 	}
 	return ". The same command posts this part alone anew, perhaps under another validator; the others are not paid twice"
@@ -88,7 +83,7 @@ func (r *run) see(p *part, now consume.Progress) {
 	}
 	if !r.views {
 		r.views = true
-		r.Tell("%s", strings.TrimSuffix(r.viewers.Views().String(), "\n"))
+		r.Tell("The network has the files of all parts. So far:\n%s", strings.TrimSuffix(r.viewers.Views().String(), "\n"))
 	}
 }
 
@@ -96,12 +91,17 @@ func (r *run) see(p *part, now consume.Progress) {
 func (r *run) interrupted() {
 	var without []string
 	for _, p := range r.parts {
-		if !p.handed && p.err != nil && !p.again {
+		if !p.handed && p.err != nil && !p.ended {
 			without = append(without, fmt.Sprint(p.at+1))
 		}
 	}
 	if len(without) > 0 {
 		r.Tell("The network does NOT have the files of these parts, or nobody could tell: %s. What is matched while you are away ends without a result, and its deposit is lost.", strings.Join(without, ", "))
+	}
+	for _, p := range r.parts {
+		if p.last.Lease == nil && !p.ended {
+			r.Tell("%s waits for an offer. To take it back while it does:\n  tally tx market cancel-order %s --home %s -y", r.name(p), p.id, r.Home)
+		}
 	}
 	r.Tell("Parts that have handed over their files go on without you. The same command takes all of them up where they stand.")
 }

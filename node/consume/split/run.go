@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -18,7 +19,7 @@ import (
 type Options struct {
 	Home   string // directory in which plans are kept
 	Wait   bool   // until all parts are settled, and their results are fetched
-	Again  bool   // post all parts, though they were posted before
+	Again  bool   // post parts, though they were posted before, unless their results are gathered already
 	Out    string // directory of the results; "": called after the order
 	Format string // of the results: one of consume.Formats
 	Force  bool   // overwrite what is there
@@ -49,7 +50,7 @@ type part struct {
 	bundle    string
 	trust     string
 	err       error // why it has no results
-	again     bool  // it may be posted anew
+	ended     bool  // without them: the same command posts it anew
 }
 
 func (r *run) name(p *part) string { return fmt.Sprintf("part %d of %d", p.at+1, len(r.batch.Drafts)) }
@@ -120,7 +121,7 @@ func (r *run) place(ctx context.Context) error {
 		p, d := r.parts[w.part], *r.batch.Drafts[w.part]
 		d.Terms.Validator = p.validator
 		r.Tell("%s, records %v, goes to validator %s", r.name(p), r.batch.Ranges[w.part], p.validator)
-		if p.id, err = r.net.Post(ctx, &d, r.Again); err != nil {
+		if p.id, err = r.net.Post(ctx, &d, r.again(p)); err != nil {
 			return fmt.Errorf("%s: %w", r.name(p), err)
 		}
 	}
@@ -147,7 +148,7 @@ func (r *run) find(ctx context.Context, p *part) (w wanted, err error) {
 		if v == "" || w.only != "" && v != w.only {
 			continue
 		}
-		if e.Resumable && !r.Again {
+		if e.Resumable && !r.again(p) {
 			return w, r.resume(ctx, p, e)
 		}
 		w.failed[v] = w.failed[v] || !e.Resumable
@@ -159,10 +160,16 @@ func (r *run) find(ctx context.Context, p *part) (w wanted, err error) {
 	switch {
 	case w.only != "":
 		p.validator = w.only
-	case !w.failed[planned.Validator] && !r.Again:
+	case !w.failed[planned.Validator] && !r.again(p):
 		p.validator = planned.Validator // it may be posted, and in no block yet
 	}
 	return w, nil
+}
+
+// again reports whether a part is posted anew in any case. One whose results were gathered is paid for, and done.
+func (r *run) again(p *part) bool {
+	_, err := os.Lstat(folder(r.stage, p))
+	return r.Again && err != nil
 }
 
 // resume takes up an order of a part.
@@ -173,6 +180,9 @@ func (r *run) resume(ctx context.Context, p *part, e *consume.EarlierOrder) erro
 	}
 	r.Tell("order %s is %s, under validator %s: taking it up", id, r.name(p), e.Order.Conditions.Validator)
 	p.validator, p.id = e.Order.Conditions.Validator, id
+	if was, is := e.Order.Conditions.MaxPrice, r.batch.Drafts[p.at].Terms.MaxPrice; e.Progress.Lease == nil && was != is {
+		r.Tell("It waits for an offer of at most %v, and would now be posted at %v. To have that, take it back, and give the same command again:\n  tally tx market cancel-order %s --home %s -y", consume.Amount(was), consume.Amount(is), id, r.Home)
+	}
 	return r.net.Keep(ctx, &e.Order, r.batch.Drafts[p.at].Body)
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
@@ -41,6 +42,7 @@ type town struct {
 	stops    map[string]bool // validators whose leases end early
 	fuse     int             // calls until the process dies; below 0: it does not
 	followed map[canon.Hash]bool
+	lost     string        // validator of the part whose results nobody has any more
 	hold     chan struct{} // if there is one, leases wait for it
 	poor     error
 }
@@ -142,6 +144,14 @@ func (n *town) Follow(ctx context.Context, id canon.Hash, done func(consume.Prog
 	if err := n.call(); err != nil {
 		return now, err
 	}
+	if n.hold != nil {
+		done(consume.Progress{Status: marketv1.STATUS_OPEN})
+		select {
+		case <-ctx.Done():
+			return consume.Progress{Status: marketv1.STATUS_OPEN}, ctx.Err()
+		case <-n.hold:
+		}
+	}
 	n.mu.Lock()
 	i := slices.IndexFunc(n.orders, func(p *posted) bool { return p.order.ID() == id })
 	p := n.orders[i]
@@ -160,14 +170,6 @@ func (n *town) Follow(ctx context.Context, id canon.Hash, done func(consume.Prog
 	}
 	now = consume.Progress{Status: p.status, Lease: p.lease, HandedOver: true}
 	n.mu.Unlock()
-	if n.hold != nil {
-		done(consume.Progress{Status: marketv1.STATUS_OPEN})
-		select {
-		case <-ctx.Done():
-			return consume.Progress{Status: marketv1.STATUS_OPEN}, ctx.Err()
-		case <-n.hold:
-		}
-	}
 	done(now)
 	switch now.Status {
 	case marketv1.STATUS_CANCELLED:
@@ -182,6 +184,9 @@ func (n *town) Follow(ctx context.Context, id canon.Hash, done func(consume.Prog
 func (n *town) Deliver(_ context.Context, r desk.DeliveryRequest) (*consume.Results, error) {
 	i := slices.IndexFunc(n.orders, func(p *posted) bool { return p.order.ID() == r.Order })
 	d := n.drafts[n.orders[i].order.Problem.Start]
+	if n.orders[i].order.Conditions.Validator == n.lost {
+		return nil, errors.New("nobody has it")
+	}
 	if err := errors.Join(n.call(), os.MkdirAll(r.Dir, 0o755)); err != nil {
 		return nil, err
 	}
@@ -432,6 +437,51 @@ func TestAgain(t *testing.T) {
 	r, err := split.Run(t.Context(), n, b, o)
 	if err != nil || len(n.orders) != 6 {
 		t.Fatalf("%d orders: %v", len(n.orders), err)
+	}
+	whole(t, n, r, o)
+}
+
+// Where the results of a part are lost, --again posts that part anew, and none of which the results are here.
+func TestLostResults(t *testing.T) {
+	t.Parallel()
+	n, b, o := scene(t, "3", 3)
+	n.lost = validator(1)
+	for range 2 {
+		if r, err := split.Run(t.Context(), n, b, o); err == nil || r.Parts[1].Failed == "" || len(n.orders) != 3 {
+			t.Fatalf("%v, %d orders", err, len(n.orders))
+		}
+	}
+	n.lost, o.Again = "", true
+	r, err := split.Run(t.Context(), n, b, o)
+	if err != nil || len(n.orders) != 4 || n.paid()[b.Drafts[1].Problem.Start] != 2 {
+		t.Fatalf("%v, %v", err, n.paid())
+	}
+	whole(t, n, r, o)
+}
+
+// Another price is no other order: who waits at the old one is told how to have the new one, and once it has ended gets it.
+func TestPriceIsRaised(t *testing.T) {
+	t.Parallel()
+	n, b, o := scene(t, "3", 4)
+	n.hold = make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, stop)
+	if _, err := split.Run(ctx, n, b, o); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	close(n.hold)
+	for _, d := range b.Drafts {
+		d.Terms.MaxPrice *= 2
+	}
+	var told strings.Builder
+	o.Tell = func(format string, arg ...any) { fmt.Fprintf(&told, format+"\n", arg...) }
+	n.orders[1].status = marketv1.STATUS_CANCELLED
+	r, err := split.Run(t.Context(), n, b, o)
+	if err != nil || len(n.orders) != 4 || n.orders[3].order.Conditions.MaxPrice != b.Drafts[1].Terms.MaxPrice {
+		t.Fatalf("%v, %d orders", err, len(n.orders))
+	}
+	if strings.Count(told.String(), "cancel-order") != 2 {
+		t.Error(told.String())
 	}
 	whole(t, n, r, o)
 }
