@@ -31,7 +31,7 @@ type plan struct {
 // plannedPart is what is known of a part.
 type plannedPart struct {
 	Validator string   `json:"validator,omitempty"`
-	Seen      []string `json:"seen,omitempty"` // validators under which earlier orders for it were leased: they have its records
+	Seen      []string `json:"seen,omitempty"` // validators under which orders for it were leased: they have its records
 }
 
 // openPlan reads the plan of an order, or begins one. Nobody else has it open until it is closed.

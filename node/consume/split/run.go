@@ -145,16 +145,19 @@ func (r *run) find(ctx context.Context, p *part) (w wanted, err error) {
 	}
 	for _, e := range earlier {
 		v := e.Order.Conditions.Validator
-		if v == "" || w.only != "" && v != w.only {
+		if v == "" {
+			continue
+		}
+		if e.Progress.Lease != nil && !slices.Contains(planned.Seen, v) {
+			planned.Seen = append(planned.Seen, v)
+		}
+		if w.only != "" && v != w.only {
 			continue
 		}
 		if e.Resumable && !r.again(p) {
 			return w, r.resume(ctx, p, e)
 		}
 		w.failed[v] = w.failed[v] || !e.Resumable
-		if e.Progress.Lease != nil && !slices.Contains(planned.Seen, v) {
-			planned.Seen = append(planned.Seen, v)
-		}
 	}
 	w.order = &o
 	switch {
@@ -226,6 +229,11 @@ func (r *run) assign(ctx context.Context, owners map[string]string, open []wante
 		for j, other := range r.parts[:i] {
 			if r.batch.Wish.Validators != nil && owner(other.validator) == owner(p.validator) {
 				return fmt.Errorf("conditions.split: %s and %s belong to one owner, who would see parts %d and %d: name a validator of another", other.validator, p.validator, j+1, i+1)
+			}
+		}
+		for j, other := range r.plan.Parts {
+			if j != i && slices.ContainsFunc(other.Seen, func(v string) bool { return owner(v) == owner(p.validator) }) {
+				r.Tell("WARNING: %s, to whom part %d goes, has had the records of part %d in an earlier order", p.validator, i+1, j+1)
 			}
 		}
 		r.plan.Parts[i].Validator = p.validator

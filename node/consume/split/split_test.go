@@ -416,6 +416,15 @@ func TestNamedValidators(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	whole(t, n, r, o)
+	// Named otherwise, who has had one part gets another: people are told what that means.
+	_, b, turned := scene(t, fmt.Sprintf("[%s, %s]", validator(1), validator(2)), 0)
+	var told strings.Builder
+	turned.Home, turned.Tell = o.Home, func(format string, arg ...any) { fmt.Fprintf(&told, format+"\n", arg...) }
+	r, err = split.Run(t.Context(), n, b, turned)
+	if err != nil || len(n.orders) != 4 || strings.Count(told.String(), "WARNING: "+validator(1)+", to whom part 1 goes, has had the records of part 2") != 1 || strings.Count(told.String(), "WARNING") != 1 {
+		t.Fatalf("%v, %d orders\n%s", err, len(n.orders), told.String())
+	}
+	whole(t, n, r, turned)
 }
 
 // With --again all parts are posted anew; without, none.
