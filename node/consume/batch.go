@@ -167,7 +167,7 @@ func (s BatchSpec) Draft(ctx context.Context, exec engine.Executor) (*Draft, err
 func (s BatchSpec) Source() string { return s.Problem.Model }
 
 // NewBatchDraft reads the files that a spec names, makes the program, and runs it once: what
-// cannot be computed is found here, before money is locked. A spec that is split is drafted in parts.
+// cannot be computed is found here, before money is locked. It refuses a spec that is split: package split drafts that.
 func NewBatchDraft(ctx context.Context, s BatchSpec, exec engine.Executor) (*Draft, error) {
 	if s.Conditions.Split.Parts() > 0 {
 		return nil, errors.New("conditions.split: it is posted in parts, by tally batch alone: leave it out here")

@@ -12,7 +12,7 @@ type Offer struct {
 	Validator string
 	Owner     string // as declared; the validator itself if it has declared none
 	Price     uint64 // utally, the most that the part can cost there
-	Last      bool   // taken if nothing else can be: an order for the part has failed there
+	Last      bool   // taken only if no other can be: an order for the part has failed there
 }
 
 // ShortError says that too few owners of validators would take parts.
@@ -25,8 +25,8 @@ func (e *ShortError) Error() string {
 	return fmt.Sprintf("part %d of %d finds no validator: offers of %d owners would take parts, and each part wants another owner: write a lower split, conditions that more offers meet, or wait for more of them (tally order validate shows what keeps each offer)", e.Part+1, e.Parts, e.Owners)
 }
 
-// Choose returns an offer for each part, of as many owners as there are parts. offers has what would take each part. Each part in turn
-// gets the cheapest whose owner is free; where there is none, earlier parts make room, if they can go elsewhere.
+// Choose returns an offer for each part, each of another owner. offers has what would take each part. Each part in turn gets
+// the cheapest whose owner is free. Where there is none, earlier parts make room, if they can go elsewhere.
 func Choose(offers [][]Offer) ([]Offer, error) {
 	sorted, owners := make([][]Offer, len(offers)), map[string]bool{}
 	for i, all := range offers {

@@ -1,4 +1,4 @@
-// Package parts cuts a batch into parts, says which validators these go to, and joins what came of them. It knows no
+// Package parts cuts a batch into parts, chooses the validators these go to, and joins what came of them. It knows no
 // network: package split posts and follows.
 //
 // A [Wish] is what a consumer writes. [Cut] gives the records of each part, [Prices] its share of the price and [Choose] its

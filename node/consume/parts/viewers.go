@@ -9,8 +9,8 @@ import (
 
 // Viewers counts who was given what of an order's parts, as their leases name it.
 type Viewers struct {
-	workers, judges, asked map[string]map[int]bool // by account: the parts that it computes or leads, judges, or may ask for
-	owners                 map[string]string
+	workers, judges, askers map[string]map[int]bool // by account: the parts that it computes or leads, judges, or may ask for
+	owners                  map[string]string       // by account, where one is declared
 }
 
 // NewViewers returns viewers of nothing.
@@ -22,7 +22,7 @@ func NewViewers() *Viewers {
 func (v *Viewers) Add(part int, l *job.Lease) {
 	for i, pool := range []job.Pool{l.Providers, l.Auditors} {
 		for _, p := range pool {
-			enter(v.asked, p.Account, part)
+			enter(v.askers, p.Account, part)
 			if p.Owner != "" {
 				v.owners[p.Account] = p.Owner
 			}
@@ -36,7 +36,7 @@ func (v *Viewers) Add(part int, l *job.Lease) {
 	}
 	for _, lead := range l.Leads[:l.LeadIndex+1] {
 		enter(v.workers, lead.Account, part)
-		enter(v.asked, lead.Account, part)
+		enter(v.askers, lead.Account, part)
 	}
 	for _, c := range l.Files.Custodians {
 		enter(v.judges, c.Account, part)
@@ -89,7 +89,7 @@ func (v *Viewers) Views() Views {
 	}
 	out := Views{
 		Workers: len(v.workers), WorkersOfMany: ofMany(v.workers), Judges: len(v.judges),
-		Owners: len(owned), OwnersOfMany: ofMany(owned), AskersOfMany: ofMany(v.asked),
+		Owners: len(owned), OwnersOfMany: ofMany(owned), AskersOfMany: ofMany(v.askers),
 	}
 	for account := range v.judges {
 		if len(sees[account]) > 1 {

@@ -83,8 +83,8 @@ func (b *Batch) order(part int, by consume.Buyer) (job.Order, error) {
 	return o, err
 }
 
-// key names what is computed, and on which conditions, whoever leads it and whatever it may cost: those may change while parts
-// are under way. So may the address of the home's peer.
+// key names what is computed and on which conditions, but not who leads it, what it may cost and when it expires: these may
+// change while parts are under way. So may the addresses of the home's peer.
 func (b *Batch) key(by consume.Buyer) (canon.Hash, error) {
 	var ids []canon.Hash
 	for i := range b.Drafts {

@@ -81,8 +81,8 @@ func (r *run) see(p *part, now consume.Progress) {
 			return
 		}
 	}
-	if !r.views {
-		r.views = true
+	if !r.viewsTold {
+		r.viewsTold = true
 		r.Tell("The network has the files of all parts. So far:\n%s", strings.TrimSuffix(r.viewers.Views().String(), "\n"))
 	}
 }
@@ -124,10 +124,10 @@ func (r *run) fetch(ctx context.Context, p *part) error {
 		return err
 	}
 	r.Tell("%s: fetching its results and their proof", r.name(p))
-	half := to + ".tmp"
-	_, err := r.net.Deliver(ctx, desk.DeliveryRequest{Order: p.id, Dir: half, Format: "safetensors"})
+	partial := to + ".tmp"
+	_, err := r.net.Deliver(ctx, desk.DeliveryRequest{Order: p.id, Dir: partial, Format: "safetensors"})
 	if err == nil {
-		err = os.Rename(half, to)
+		err = os.Rename(partial, to)
 	}
 	return err
 }

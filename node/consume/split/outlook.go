@@ -110,7 +110,7 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.why }
 
-// choose finds an offer for each part that wants one, of so many in all.
+// choose finds an offer for each open part; all is the number of parts of the order.
 func choose(ctx context.Context, m Market, owners map[string]string, open []wanted, all int) ([]parts.Offer, error) {
 	offers, bids := make([][]parts.Offer, len(open)), make([][]marketv1.Bid, len(open))
 	for i, w := range open {

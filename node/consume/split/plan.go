@@ -19,8 +19,8 @@ const (
 	maxPlan  = 64 << 10 // bytes
 )
 
-// plan is which validators an order's parts go to. It is on disk before any part is posted: one that was posted, and is in no block yet when
-// the process ends, is posted by the next one as the very same order, which the chain takes once.
+// plan is which validators an order's parts go to. It is on disk before any part is posted. Suppose that the process ends when
+// a part was posted and is in no block yet. The next process then posts the very same order, which the chain takes once.
 type plan struct {
 	Parts []plannedPart `json:"parts"`
 

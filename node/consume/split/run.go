@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Home   string // directory in which plans are kept
 	Wait   bool   // until all parts are settled, and their results are fetched
-	Again  bool   // post parts, though they were posted before, unless their results are gathered already
+	Again  bool   // post parts that were posted before once more, unless their results are fetched already
 	Out    string // directory of the results; "": called after the order
 	Format string // of the results: one of consume.Formats
 	Force  bool   // overwrite what is there
@@ -35,9 +35,9 @@ type run struct {
 	parts []*part
 	stage string // directory in which results are gathered; beside Out
 
-	mu      sync.Mutex // of what follows, and of the progress of parts
-	viewers *parts.Viewers
-	views   bool // they were told
+	mu        sync.Mutex // of viewers, told, and how far parts have come
+	viewers   *parts.Viewers
+	viewsTold bool // who sees what was told
 }
 
 // part is how far one part has come.
@@ -47,16 +47,14 @@ type part struct {
 	id        canon.Hash
 	last      consume.Progress
 	handed    bool
-	bundle    string
-	trust     string
 	err       error // why it has no results
 	ended     bool  // without them: the same command posts it anew
 }
 
 func (r *run) name(p *part) string { return fmt.Sprintf("part %d of %d", p.at+1, len(r.batch.Drafts)) }
 
-// Run posts the parts of an order that were not posted before, follows all of them, and joins what they gave. It returns a report as soon as
-// all parts have orders, with an error as well if a part has failed or ctx is done.
+// Run posts the parts of an order that were not posted before, follows all of them, and joins what they gave. Once all parts
+// have orders, it returns a report, with an error as well if a part has failed or ctx is done.
 func Run(ctx context.Context, net Network, b *Batch, o Options) (*Report, error) {
 	key, err := b.key(net.Buyer())
 	if err != nil {
@@ -169,7 +167,7 @@ func (r *run) find(ctx context.Context, p *part) (w wanted, err error) {
 	return w, nil
 }
 
-// again reports whether a part is posted anew in any case. One whose results were gathered is paid for, and done.
+// again reports whether a part is posted anew in any case. One whose results were fetched is paid for, and done.
 func (r *run) again(p *part) bool {
 	_, err := os.Lstat(folder(r.stage, p))
 	return r.Again && err != nil
