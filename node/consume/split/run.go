@@ -35,7 +35,7 @@ type run struct {
 	parts []*part
 	stage string // directory in which results are gathered; beside Out
 
-	mu        sync.Mutex // of viewers, told, and how far parts have come
+	mu        sync.Mutex // of viewers, viewsTold, and how far parts have come
 	viewers   *parts.Viewers
 	viewsTold bool // who sees what was told
 }
