@@ -45,8 +45,8 @@ conditions:
   # auction: true            # the next clearing in place of a standing offer: leave out the line of providers,
   #                          # and replicas. maxPrice is a bid then: half of what it leaves above the asks may be paid
   # bid: 3tally              # likewise, where bids are sealed: secret until then, and at most maxPrice
-  # split: 3                 # who computes shall not see all: in parts, each an order under another validator, of other
-  #                          # owners; or split: [tally1…, tally1…]. Judges may see several; all see the model
+  # split: 3                 # nobody who computes sees all: in parts, each an order under another validator, of another
+  #                          # owner; or split: [tally1…, tally1…]. Judges may see several parts; all see the model
   # and as for tally train: expires, validator, regions, tags, tier and what else providers must
   # have, deadline, unitTimeout, unitWindow, window, speculate, credit`
 
@@ -70,9 +70,9 @@ tokenizer does.
 
 Each run of the model is a checkpoint of its own, so that one wrong result can be
 disputed. The same order gives the same bits, and is taken up where it stands, as with
-tally train. Everybody who works on the order sees the model and the records. With split
-who computes one part sees no other: all are followed side by side, their results joined,
-their proofs in part-1, part-2 and so on. The same command posts what has failed anew.
+tally train. Everybody who works on the order sees the model and the records. With split,
+whoever computes one part sees no other. Results are joined, and proofs are in part-1,
+part-2 and so on. The same command posts anew what has failed.
 
 An order file, with paths relative to it:
 
