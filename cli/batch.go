@@ -14,6 +14,7 @@ import (
 
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/split"
 	"github.com/tally-network/tally/node/desk"
 	"github.com/tally-network/tally/node/evidence"
 )
@@ -44,6 +45,8 @@ conditions:
   # auction: true            # the next clearing in place of a standing offer: leave out the line of providers,
   #                          # and replicas. maxPrice is a bid then: half of what it leaves above the asks may be paid
   # bid: 3tally              # likewise, where bids are sealed: secret until then, and at most maxPrice
+  # split: 3                 # nobody who computes sees all: in parts, each an order under another validator, of another
+  #                          # owner; or split: [tally1…, tally1…]. Judges may see several parts; all see the model
   # and as for tally train: expires, validator, regions, tags, tier and what else providers must
   # have, deadline, unitTimeout, unitWindow, window, speculate, credit`
 
@@ -67,12 +70,14 @@ tokenizer does.
 
 Each run of the model is a checkpoint of its own, so that one wrong result can be
 disputed. The same order gives the same bits, and is taken up where it stands, as with
-tally train. Everybody who works on the order sees the model and the records.
+tally train. Everybody who works on the order sees the model and the records. With split,
+whoever computes one part sees no other. Results are joined, and proofs are in part-1,
+part-2 and so on. The same command posts anew what has failed.
 
 An order file, with paths relative to it:
 
 ` + indent(exampleBatch),
-		Example: "  tally batch order.yaml --wait --home tally-devnet/consumer\n  tally batch order.yaml --wait --format jsonl --out results --home tally-devnet/consumer",
+		Example: "  tally batch order.yaml --wait --home tally-devnet/consumer\n  tally batch split.yaml --wait --json --home tally-devnet/consumer # conditions: {split: 3}\n  tally batch order.yaml --wait --format jsonl --out results --home tally-devnet/consumer",
 		Args:    arguments("batch ORDER.yaml"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			s, err := consume.ReadBatchSpec(args[0], allow...)
@@ -137,6 +142,9 @@ type batched struct {
 
 func (b *buyer) batch(ctx context.Context, s consume.BatchSpec, f batchFlags) error {
 	b.tell("trying one run of %s", s.Problem.Model)
+	if split.Splits(s) {
+		return b.inParts(ctx, s, f)
+	}
 	d, err := interruptible(ctx, func() (*consume.Draft, error) { return consume.NewBatchDraft(ctx, s, b.role.Jobs.Exec) })
 	if err != nil {
 		return err
@@ -166,6 +174,22 @@ func (b *buyer) batch(ctx context.Context, s consume.BatchSpec, f batchFlags) er
 		})
 	}
 	return b.gather(ctx, last.Lease, f.target)
+}
+
+// inParts has a batch computed in parts.
+func (b *buyer) inParts(ctx context.Context, s consume.BatchSpec, f batchFlags) error {
+	d, err := interruptible(ctx, func() (*split.Drafted, error) { return split.Read(ctx, s, b.role.Jobs.Exec) })
+	if err != nil {
+		return err
+	}
+	warn(b.tell, d.Whole.NotFinite, d.Whole.Unused(), d.Whole.Problem.Records)
+	defer b.watchNode(ctx)()
+	o := split.Options{Home: b.e.home, Wait: f.wait, Again: f.again, Out: f.out, Format: f.format, Force: f.force, Tell: b.tell}
+	r, err := split.Run(ctx, split.At(b.role, b.desk, b.as, b.place), d.Split, o)
+	if r != nil {
+		err = errors.Join(b.e.show(r, r.Tell), err)
+	}
+	return err
 }
 
 // warn tells of records that are taken, and are hardly meant.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/split"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/market"
 )
@@ -30,7 +30,8 @@ fewer and cheaper providers. Then it asks the same with other assurances: audite
 watched, and computed by two or three. Nothing is posted, and no money is needed.
 
 Of an order with auction: true it tells what a clearing of what is bid now would come to.
-There the maximum price is a bid; for standing offers it does not count.`,
+There the maximum price is a bid; for standing offers it does not count. Of an order with
+split it tells which validators the parts would go to, and what each and all would cost.`,
 		Example: "  tally cost order.yaml --home tally-devnet/consumer\n  tally cost order.yaml --endpoints tally-devnet/endpoints.json --json",
 		Args:    arguments("cost ORDER.yaml"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -43,13 +44,20 @@ There the maximum price is a bid; for standing offers it does not count.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, r.close()) }()
-			d, err := interruptible(ctx, func() (*consume.Draft, error) {
-				return s.Draft(ctx, engine.Bounded(cpu.New(threads), memory<<20))
+			d, err := interruptible(ctx, func() (*split.Drafted, error) {
+				return split.Read(ctx, s, engine.Bounded(cpu.New(threads), memory<<20))
 			})
 			if err != nil {
 				return err
 			}
-			c, err := market.Cost(ctx, r.role, s.Source(), d)
+			if d.Split != nil {
+				o, err := split.Foresee(ctx, split.OnChain{Env: r.role}, d.Split, true)
+				if err != nil {
+					return err
+				}
+				return r.e.show(o, o.Tell)
+			}
+			c, err := market.Cost(ctx, r.role, s.Source(), d.Whole)
 			if err != nil {
 				return err
 			}
@@ -77,7 +85,7 @@ func tellCosts(w io.Writer, c *market.Costs) {
 		case v.Refused != "":
 			fmt.Fprintf(w, "  not possible: %s\n", v.Refused)
 		case v.Auction != nil:
-			tellOutlook(w, v.Auction)
+			v.Auction.Tell(w)
 		case len(v.Offers) == 0:
 			fmt.Fprintln(w, "  no offers: no validator sells computation at present")
 		default:
@@ -108,31 +116,4 @@ func tellAsked(w io.Writer, v *market.Variant) {
 			consume.Amount(o.Fee), consume.Amount(o.Burn), consume.Amount(o.Tax), o.Providers, o.Validator, verdict)
 	}
 	_ = t.Flush()
-}
-
-// tellOutlook says what an order would come to at an auction.
-func tellOutlook(w io.Writer, o *market.Outlook) {
-	if o.Bid == 0 {
-		fmt.Fprintf(w, "  not possible: %s\n", o.Obstacle)
-		return
-	}
-	fmt.Fprintf(w, "  demands   %d units of tier %s at the auction, for at most %d utally each; a unit is 10⁹ operations, or moving some bytes\n", o.Units, o.Tier, o.Bid)
-	fmt.Fprintf(w, "  on sale   %d units by %s\n", o.Offered, several(o.Sellers, "provider"))
-	if o.Ask > 0 {
-		fmt.Fprintf(w, "  asked     %d utally for a unit, by who sells enough, which counts as %d: a maxPrice of %v bids as much\n", o.Ask, o.Counts, consume.Amount(o.Least))
-	}
-	if o.Deposit > 0 {
-		fmt.Fprintf(w, "  deposit   %v besides, for the sealed bid: it comes back once that is revealed, and is burnt if it is not\n", consume.Amount(o.Deposit))
-	}
-	switch {
-	case o.Obstacle != "":
-		fmt.Fprintf(w, "  WARNING   %s\n", o.Obstacle)
-	case o.Sealed:
-		fmt.Fprintln(w, "  price     not known: bids are sealed. What is too low waits for the next clearing")
-	default:
-		fmt.Fprintf(w, "  price     at most %v if it were held now, by rule %s\n", consume.Amount(o.Price), o.Rule)
-	}
-	if o.Rule == auction.Midpoint.String() && o.Price > 2*o.Least {
-		fmt.Fprintln(w, "            half of what maxPrice leaves above the asks goes to the providers: a lower one costs less")
-	}
 }

@@ -58,7 +58,7 @@ conditions:
   expires: 10m               # if no offer meets it
   providers: 2               # at least
   # maxProviders: 8          # the cheapest of those that meet what follows
-  # validator: tally1…       # who alone may lead
+  # validator: tally1…       # who alone may lead; of a batch also split, which tally batch --help tells of
   # onlyProviders: [tally1…] # who alone may compute
   # regions: [DE, FR]        # as providers have declared them; nobody proves where a machine is
   # excludedRegions: [US]
@@ -163,24 +163,28 @@ func (b *buyer) tell(format string, args ...any) {
 	fmt.Fprintf(b.e.progress(), format+"\n", args...)
 }
 
-// watchNode says when the node is gone, and when it answers again, until ctx is done.
-func (b *buyer) watchNode(ctx context.Context) {
-	node, away := b.node, false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(quiet):
+// watchNode says when the node is gone, and when it answers again, until it is stopped.
+func (b *buyer) watchNode(ctx context.Context) (stop func()) {
+	ctx, stop = context.WithCancel(ctx)
+	go func() {
+		node, away := b.node, false
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(quiet):
+			}
+			err := client.Probe(ctx, client.Endpoints{RPC: node.RPC, GRPC: node.GRPC})
+			if gone := err != nil; gone == away || ctx.Err() != nil {
+				continue
+			} else if away = gone; gone {
+				b.tell("waiting for the network at %s", node.RPC)
+			} else {
+				b.tell("the network answers again")
+			}
 		}
-		err := client.Probe(ctx, client.Endpoints{RPC: node.RPC, GRPC: node.GRPC})
-		if gone := err != nil; gone == away || ctx.Err() != nil {
-			continue
-		} else if away = gone; gone {
-			b.tell("waiting for the network at %s", node.RPC)
-		} else {
-			b.tell("the network answers again")
-		}
-	}
+	}()
+	return stop
 }
 
 func (e *env) train() *cobra.Command {
@@ -401,9 +405,7 @@ func (b *buyer) foretell(ctx context.Context, o *job.Order) error {
 
 // follow tells how an order gets on until it ends or until is satisfied.
 func (b *buyer) follow(ctx context.Context, id canon.Hash, until func(consume.Progress) bool) (consume.Progress, error) {
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	go b.watchNode(watching)
+	defer b.watchNode(ctx)()
 	told, round, since := "", -1, int64(0)
 	p, err := consume.Follow(ctx, b.role, id, func(p consume.Progress) bool {
 		if p.Lease != nil && p.HandedOver && p.Lease.Round != round {
@@ -463,8 +465,7 @@ func (b *buyer) deliver(ctx context.Context, l *job.Lease, out string) (*consume
 
 // delivered tells how an order ended.
 func delivered(w io.Writer, t *trained) {
-	self := func(account string) string { return account }
-	outcome(w, &t.Outcome, self)
+	outcome(w, &t.Outcome, func(account string) string { return account })
 	if t.Delivery == nil {
 		return
 	}

@@ -20,6 +20,7 @@ import (
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/split"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/market"
 )
@@ -59,6 +60,7 @@ type answer struct {
 	Best    string          `json:"best_offer,omitempty"`
 	Offers  []bid           `json:"offers,omitempty"`
 	Auction *market.Outlook `json:"auction,omitempty"` // of an order that asks for one, in place of offers
+	Split   *split.Outlook  `json:"split,omitempty"`   // of an order that is posted in parts, likewise
 
 	asked bool // a network
 }
@@ -68,6 +70,8 @@ func (a *answer) met() error {
 	switch {
 	case !a.asked:
 		return nil
+	case a.Split != nil:
+		return a.Split.Met()
 	case a.Auction != nil && a.Auction.Obstacle != "":
 		return fmt.Errorf("at an auction held now it would not win: %s", a.Auction.Obstacle)
 	case a.Auction == nil && a.Best == "":
@@ -141,13 +145,14 @@ what each offer would take, and fails if none meets the order.`,
 			if err != nil {
 				return err
 			}
-			d, err := interruptible(ctx, func() (*consume.Draft, error) {
-				return s.Draft(ctx, engine.Bounded(cpu.New(threads), memory<<20))
+			drafted, err := interruptible(ctx, func() (*split.Drafted, error) {
+				return split.Read(ctx, s, engine.Bounded(cpu.New(threads), memory<<20))
 			})
 			if err != nil {
 				return err
 			}
-			v := newValidated(s.Source(), d)
+			d, v := drafted.Whole, newValidated(s.Source(), drafted.Whole)
+			v.Split = drafted.Split.Outlook()
 			v.asked = home.Exists(e.home) || r.endpoints != "" || r.node.RPC != ""
 			if !v.asked {
 				if err := d.Suits(&job.DefaultParams, dispute.DefaultRules); err != nil {
@@ -158,7 +163,7 @@ what each offer would take, and fails if none meets the order.`,
 					return err
 				}
 				defer func() { err = errors.Join(err, r.close()) }()
-				if err := r.quote(ctx, d, v); err != nil {
+				if err := r.quote(ctx, drafted, v); err != nil {
 					return err
 				}
 			}
@@ -279,7 +284,12 @@ func newOdds(p *job.Problem, c *job.Conditions) Odds {
 }
 
 // quote adds what the offers would take.
-func (r *reader) quote(ctx context.Context, d *consume.Draft, v *validated) (err error) {
+func (r *reader) quote(ctx context.Context, drafted *split.Drafted, v *validated) (err error) {
+	if drafted.Split != nil {
+		v.Split, err = split.Foresee(ctx, split.OnChain{Env: r.role}, drafted.Split, false)
+		return err
+	}
+	d := drafted.Whole
 	if d.Project != 0 {
 		a, err := drillingv1.NewQueryClient(r.role.Chain.Conn).Project(ctx, &drillingv1.QueryProjectRequest{Project: d.Project})
 		switch {
@@ -328,8 +338,10 @@ func (v *validated) tell(w io.Writer) {
 	fmt.Fprintf(w, "  windows   %v\n", v.Windows)
 	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
 	switch {
+	case v.Split != nil:
+		v.Split.Tell(w)
 	case v.Auction != nil:
-		tellOutlook(w, v.Auction)
+		v.Auction.Tell(w)
 	case v.asked && v.Offers == nil:
 		fmt.Fprintln(w, "  offers    none: no validator sells computation at present")
 	case !v.asked:

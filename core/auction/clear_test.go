@@ -245,3 +245,29 @@ func tight(t *rapid.T, kinds int) *Book {
 	}
 	return book(t, tasks, providers)
 }
+
+// Where every task demands one kind, as all orders on the chain do, weights move no task before another of its kind. So nobody can
+// post a clearing that beats the fallback, and whoever posts has nothing to choose.
+func TestOneKindLeavesNothingToChoose(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tasks, providers := market{tasks: 12, providers: 6, kinds: Kinds, extreme: rapid.Bool().Draw(t, "extreme")}.draw(t)
+		for i := range tasks {
+			kind := rapid.IntRange(0, Kinds-1).Draw(t, "kind")
+			units := max(tasks[i].Demand[kind], 1)
+			tasks[i].Demand = [Kinds]uint64{}
+			tasks[i].Demand[kind] = units
+		}
+		b, p := book(t, tasks, providers), Params{Rule: Midpoint}
+		_, own, err := Fallback(b, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, cert, err := Clear(b, p, drawMeasure(t, Midpoint))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cert.Welfare > own.Welfare || cert.Welfare == own.Welfare && cert.Trades < own.Trades {
+			t.Fatalf("%+v beats the fallback, %+v", cert, own)
+		}
+	})
+}

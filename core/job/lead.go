@@ -12,7 +12,7 @@ type Line struct {
 	DueSince  int64    // since when the lead has had something to do; 0 if it has not
 	OpenSince int64    // since when the lead of the moment has had a unit to give
 	BegunAt   int64    // since when units of the round can be given out; 0 before the first
-	StartedAt int64    // since when units of the first round could be
+	StartedAt int64    // since when units of the first round could be given out; 0 before
 }
 
 // Leader is a validator that leads, has led or may take over. It has stake reserved from when it begins

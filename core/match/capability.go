@@ -164,13 +164,13 @@ const (
 	leastTime  = 600 * 1000
 )
 
-// unprobed is the most that ordinary work shows, in FLOP/s: whoever orders from itself may have the results already. No
+// mostUnprobed is the most that ordinary work shows, in FLOP/s: whoever orders from itself may have the results already. No
 // processor without a GPU is faster today.
-const unprobed = 1_000_000_000_000
+const mostUnprobed = 1_000_000_000_000
 
-// waits is how many times as long as it computes a machine may take for ordinary work: it waits for blocks, for files, and
-// for others.
-const waits = 4
+// tolerance is how many times as long a machine may take for ordinary work as its probe says. It waits for blocks, for
+// files, and for others.
+const tolerance = 4
 
 // AddWork enters work that was verified. Its time must be added after it.
 func (p *Pace) AddWork(flops uint64) {
@@ -191,16 +191,16 @@ func (p *Pace) AddTime(ms uint64) {
 // halve forgets half, and rounds the speed down.
 func (p *Pace) halve() { p.Work, p.Time = p.Work/2, p.Time-p.Time/2 }
 
-// Rate returns the speed in FLOP/s, rounded down: what a probe has shown, unless ten minutes of other work show less than a
-// part of it. Who was never probed is as fast as its work, and unprobed at most.
+// Rate returns the speed in FLOP/s, rounded down. It is what a probe has shown, unless ten minutes of other work or more
+// show less than a quarter of that. Without a probe it is what the work shows, and mostUnprobed at most.
 func (p Pace) Rate() uint64 {
 	switch {
 	case p.Probed == 0:
-		return min(Rate(p.Work, max(p.Time, leastTime)), unprobed)
+		return min(Rate(p.Work, max(p.Time, leastTime)), mostUnprobed)
 	case p.Time < leastTime:
 		return p.Probed
 	}
-	return min(money.ScaleClamped(p.Work, 1000*waits, p.Time), p.Probed)
+	return min(money.ScaleClamped(p.Work, 1000*tolerance, p.Time), p.Probed)
 }
 
 // Rate returns how many FLOP/s so many FLOP in so many ms are, rounded down.

@@ -202,7 +202,7 @@ func TestCensusCountsEveryConditionThatSomebodyLacks(t *testing.T) {
 
 func TestPace(t *testing.T) {
 	var p Pace
-	if p.AddWork(math.MaxUint64); p.Rate() != unprobed {
+	if p.AddWork(math.MaxUint64); p.Rate() != mostUnprobed {
 		t.Errorf("no time: %d FLOP/s", p.Rate())
 	}
 	p = Pace{}
@@ -251,7 +251,7 @@ func TestProbesAndWork(t *testing.T) {
 	}{
 		"nothing":                          {Pace{}, 0},
 		"work alone":                       {Pace{Work: 600e9, Time: 10 * minute}, 1e9},
-		"faster work than is believed":     {Pace{Work: 60_000e12, Time: 10 * minute}, unprobed},
+		"faster work than is believed":     {Pace{Work: 60_000e12, Time: 10 * minute}, mostUnprobed},
 		"a probe alone":                    {Pace{Probed: fast}, fast},
 		"a probe, and little other work":   {Pace{Probed: fast, Work: 1, Time: 10*minute - 1}, fast},
 		"a probe, and work at a quarter":   {Pace{Probed: fast, Work: fast / 4 * 600, Time: 10 * minute}, fast},

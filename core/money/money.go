@@ -1,8 +1,9 @@
 // Package money computes with amounts in utally, whole numbers below 2⁶⁴. Begin with [Scale], which
 // takes a share of an amount.
 //
-// Invariants: a result is exact, or rounded up, so that what is owed is never short; what does not
-// fit is [ErrOverflow], never a smaller amount; [ScaleClamped] alone, which is for no payment, has no error.
+// Invariants: a result is exact, or rounded up, so that what is owed is never short; [ScaleDown] and [ScaleClamped] alone
+// round down. What does not fit is [ErrOverflow], never a smaller amount; [ScaleClamped] alone, which is for no payment, has
+// no error.
 //
 // Source: docs/spec/lease.md, Money.
 package money
@@ -38,8 +39,8 @@ func ScaleDown(a, b, c uint64) (uint64, error) {
 	return q, nil
 }
 
-// ScaleClamped returns ⌊a·b/c⌋, or the largest number if that is above it or c is 0. It is for bounds and estimates, where all that
-// is so large is alike; nobody is paid by it.
+// ScaleClamped returns ⌊a·b/c⌋, or the largest number if that is above it or c is 0. It is for bounds and estimates, where
+// what is so large is all one; nobody is paid by it.
 func ScaleClamped(a, b, c uint64) uint64 {
 	q, err := ScaleDown(a, b, c)
 	if err != nil {

@@ -1,14 +1,15 @@
 // Package probe measures how fast a provider is, by work that it cannot have prepared.
 //
-// A provider opens a probe. A seed follows from the value of a later block. The provider orders from itself the batch that belongs
-// to the seed, and computes it. Once that order is settled, it has shown how much it computed between the seed and the
-// last of its receipts.
+// A provider opens a probe. A seed follows from the value of a later block. The provider orders from itself the batch that
+// belongs to the seed, and computes it. Once that order is settled, it has shown how much it computed between the seed and
+// the last of its receipts.
 //
-// The batch is the same for everybody but for its records, [Records]. A run applies [Model] to one of them. The chain knows its
-// program by roots, one for each number of runs. Call [Seed], then [Is] of its order, then [Speed].
+// The batch is the same for everybody but for its records, [Records]. A run applies [Model] to one of them. The chain knows
+// the programs by their roots, one for each number of runs. Call [Seed], then [Is] of its order, then [Computed] of its
+// lease, then [Speed].
 //
-// Invariants: what is measured depends on nothing that is known before the seed. All time from the seed on counts, so a
-// speed is never above the machine's; waiting makes it less.
+// Invariants: what is measured depends on nothing that is known before the seed. All time from the seed on counts. So a
+// speed is never above the machine's, and waiting makes it less.
 //
 // Source: Distribute.AI §3 ("probes"), and docs/spec/market.md, which says where we deviate.
 package probe
@@ -34,7 +35,7 @@ const (
 	Numbers = 4
 )
 
-// Least is the time over which work is spread at least, in ms. A block comes about every second: what is shorter says little.
+// Least is the time over which work is spread at least, in ms. A block comes about every second, so less would measure blocks.
 const Least = 60_000
 
 // MostRuns bounds the runs of a probe. Fewest is the number of runs of the smallest.
@@ -43,7 +44,7 @@ const (
 	MostRuns = 1 << 16
 )
 
-// What a run takes, and its result. It counts as moving all records, of which it reads one.
+// What a run takes, and the bytes of its result. It counts as moving all records, though it reads one.
 const (
 	RunFLOPs    = 68_790_796_296
 	runBytes    = 1_111_540_224
@@ -73,7 +74,7 @@ func Seed(value canon.Hash, account string) canon.Hash {
 	return canon.Sum(canon.DomainProbe, value[:], []byte(account))
 }
 
-// Records returns the records of so many runs: a tensor [runs, 4] of int32 from −2²³ up to 2²³.
+// Records returns the records of so many runs: a tensor [runs, 4] of int32, from −2²³ to 2²³−1.
 func Records(seed canon.Hash, runs int) *graph.State {
 	v := make([]int32, 0, runs*Numbers)
 	for i := range (runs*Numbers + 7) / 8 {
@@ -88,7 +89,7 @@ func Records(seed canon.Hash, runs int) *graph.State {
 	return &graph.State{Slots: []graph.Slot{{Name: Input, Type: t.Type, Shape: t.Shape}}, Tensors: []*tensor.Tensor{t}}
 }
 
-// Runs returns the least number of runs that take so many ms at so many FLOP/s.
+// Runs returns the least number of runs of a probe that take so many ms at so many FLOP/s, or MostRuns if there is none.
 func Runs(speed, ms uint64) int {
 	want := speed / 1000 * min(ms, 10*Least) / RunFLOPs
 	runs := Fewest
@@ -98,8 +99,8 @@ func Runs(speed, ms uint64) int {
 	return runs
 }
 
-// Problem returns what the probe of a seed computes, in units of so many runs each. It takes time with the runs, which are a power of
-// two from Fewest to MostRuns.
+// Problem returns what the probe of a seed computes, in units of so many runs each. The runs are a power of two from Fewest
+// to MostRuns; its time grows with them.
 func Problem(seed canon.Hash, runs, steps int) (job.Problem, error) {
 	i := bits.Len(uint(runs)) - bits.Len(uint(Fewest))
 	if i < 0 || i >= len(programs) || runs != Fewest<<i || steps < 1 || runs%steps != 0 {
@@ -120,7 +121,7 @@ func Problem(seed canon.Hash, runs, steps int) (job.Problem, error) {
 func Known(p *job.Problem) bool { return slices.Contains(programs[:], p.Step.String()) }
 
 // Is reports whether an order is the probe of a seed. An auditor must look at a sixteenth of each unit at least: nobody else is
-// hurt if its results are wrong. It takes time with the runs.
+// hurt if its results are wrong. Its time grows with the runs.
 func Is(o *job.Order, seed canon.Hash) bool {
 	if c := &o.Conditions; !Known(&o.Problem) || c.Auditors == 0 || c.AuditFloor > 0 || c.AuditSegments < Audited(o.Problem.Steps) {
 		return false
@@ -134,8 +135,8 @@ func Is(o *job.Order, seed canon.Hash) bool {
 // Audited returns how many runs of a unit of so many an auditor executes again at least.
 func Audited(steps int) int { return (steps + 15) / 16 }
 
-// Computed returns what a provider computed in the first attempts of a lease of one round, in FLOP, and the protocol time of the last
-// receipt of that, in ms. Units that others shared do not count.
+// Computed returns what a provider computed in the first attempts of a lease of one round, in FLOP, and the protocol time of
+// its last receipt, in ms. Units that others computed as well do not count.
 func Computed(l *job.Lease, provider string) (flops uint64, last int64) {
 	for i := range l.Units {
 		u := &l.Units[i]

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,6 +120,9 @@ func ParseBatchSpec(b []byte) (BatchSpec, error) {
 		}
 	}
 	s.Conditions.Credit = s.Conditions.Credit || s.Project != 0 // all work on a task is credited
+	if s.Project != 0 && s.Conditions.Split.Parts() > 0 {
+		return s, errors.New("conditions.split and project: a task of drilling is one order: leave split out, or the project")
+	}
 	return s, s.Conditions.check()
 }
 
@@ -163,26 +167,48 @@ func (s BatchSpec) Draft(ctx context.Context, exec engine.Executor) (*Draft, err
 func (s BatchSpec) Source() string { return s.Problem.Model }
 
 // NewBatchDraft reads the files that a spec names, makes the program, and runs it once: what
-// cannot be computed is found here, before money is locked.
+// cannot be computed is found here, before money is locked. It refuses a spec that is split: package split drafts that.
 func NewBatchDraft(ctx context.Context, s BatchSpec, exec engine.Executor) (*Draft, error) {
-	given, err := s.readRecords()
+	if s.Conditions.Split.Parts() > 0 {
+		return nil, errors.New("conditions.split: it is posted in parts, by tally batch alone: leave it out here")
+	}
+	out, d, err := s.fit(exec)
 	if err != nil {
 		return nil, err
 	}
-	out := &Draft{Bid: s.Conditions.Bid}
+	return out, out.complete(ctx, d)
+}
+
+// Dataset reads the files that a spec names. A run takes as many records as suit the model, and disputes
+// about a run; of a spec that is split, no more than its smallest part has.
+func (s BatchSpec) Dataset(exec engine.Executor) (replay.Dataset, error) {
+	_, d, err := s.fit(exec)
+	return d, err
+}
+
+// fit reads the files, and finds how many records a run takes.
+func (s *BatchSpec) fit(exec engine.Executor) (*Draft, replay.Dataset, error) {
 	var d replay.Dataset
-	for most := defaultBatch; ; most /= 2 {
+	given, err := s.readRecords()
+	if err != nil {
+		return nil, d, err
+	}
+	out, records := &Draft{Bid: s.Conditions.Bid}, math.MaxInt
+	for _, c := range given {
+		records = min(records, c.Shape()[0])
+	}
+	for most := min(defaultBatch, max(records/max(s.Conditions.Split.Parts(), 1), 1)); ; most /= 2 {
 		if d, err = s.dataset(given, most); err != nil {
-			return nil, err
+			return nil, d, err
 		}
 		if err := s.prepare(out, d, exec); err != nil {
-			return nil, err
+			return nil, d, err
 		}
 		if s.Problem.Batch > 0 || d.Batch < 2 || job.DefaultParams.Replays(out.Problem.StepFLOPs, dispute.DefaultRules) {
 			break
 		}
 	}
-	return out, out.complete(ctx, d)
+	return out, d, nil
 }
 
 // FromDataset makes the draft of a batch whose model and records are in memory. A spec's
@@ -241,7 +267,7 @@ func (s *BatchSpec) prepare(out *Draft, d replay.Dataset, exec engine.Executor) 
 // say, and reads it for that.
 func (s *BatchSpec) dataset(given map[string]column, most int) (d replay.Dataset, err error) {
 	first := error(nil)
-	for _, c := range s.layouts(given, most) {
+	for _, c := range s.layouts(most) {
 		g, err := s.readModel(given, c)
 		if err == nil {
 			d = replay.Dataset{Model: g, Batch: c.batch, Profile: s.Problem.Profile}
@@ -266,17 +292,13 @@ type layout struct {
 }
 
 // layouts returns the ways that come into question, the likeliest first.
-func (s *BatchSpec) layouts(given map[string]column, most int) []layout {
+func (s *BatchSpec) layouts(most int) []layout {
 	if b := s.Problem.Batch; b > 1 {
 		return []layout{{b, true}}
 	} else if b == 1 {
 		return []layout{{1, true}, {1, false}}
 	}
-	records := most
-	for _, t := range given {
-		records = min(records, t.Shape()[0])
-	}
-	return []layout{{records, true}, {1, true}, {1, false}}
+	return []layout{{most, true}, {1, true}, {1, false}}
 }
 
 // readModel reads the model for records that enter it in a layout.

@@ -30,15 +30,9 @@ type EarlierOrder struct {
 // nonce is that of the next order on the same terms: the first that none of them has had. Two postings of
 // one home and address, of which neither saw the other, get the same one, and so are one order.
 func FindEarlier(ctx context.Context, env *role.Env, o *job.Order) (e *EarlierOrder, nonce uint64, err error) {
-	booked, err := Orders(ctx, env.Chain.Conn, o.Consumer, maxFound)
+	booked, all, err := ordersOf(ctx, env, o.Consumer)
 	if err != nil {
 		return nil, 0, err
-	}
-	all := make([]job.Order, len(booked))
-	for i := range booked {
-		if all[i], err = wire.OrderFromProto(&booked[i].Order); err != nil {
-			return nil, 0, fmt.Errorf("order %s: %w", booked[i].Id, err)
-		}
 	}
 	candidates, nonce := earlier(all, o)
 	known := map[canon.Hash]bool{}
@@ -58,11 +52,9 @@ func FindEarlier(ctx context.Context, env *role.Env, o *job.Order) (e *EarlierOr
 	}
 	for _, i := range candidates {
 		_, terms := compareOrders(&all[i], o)
-		x := &EarlierOrder{Order: all[i], Progress: Progress{Status: booked[i].Posting.Status, Absent: booked[i].Posting.Absent}, OwnPeer: bytes.Equal(all[i].Contact.Key, o.Contact.Key)}
-		if s := x.Progress.Status; s != marketv1.STATUS_EXPIRED && s != marketv1.STATUS_CANCELLED {
-			if x.Progress, err = Look(ctx, env, x.Order.ID()); err != nil {
-				return nil, 0, err
-			}
+		x, err := lookEarlier(ctx, env, &booked[i], all[i], o)
+		if err != nil {
+			return nil, 0, err
 		}
 		if x.Resumable = terms && x.Progress.resumable(); x.Resumable {
 			return x, nonce, nil
@@ -72,6 +64,48 @@ func FindEarlier(ctx context.Context, env *role.Env, o *job.Order) (e *EarlierOr
 		}
 	}
 	return e, nonce, nil
+}
+
+// FindSimilar returns the orders of o's consumer that ask for the same as o, newest first, until one that can be resumed.
+// Who may lead it, what it may cost and when it expires do not count: none of that changes what comes of it.
+func FindSimilar(ctx context.Context, env *role.Env, o *job.Order) (out []*EarlierOrder, err error) {
+	booked, all, err := ordersOf(ctx, env, o.Consumer)
+	for i := len(all) - 1; i >= 0 && (len(out) == 0 || !out[len(out)-1].Resumable); i-- {
+		other := all[i]
+		c := &other.Conditions
+		c.Validator, c.MaxPrice, c.Expires = o.Conditions.Validator, o.Conditions.MaxPrice, o.Conditions.Expires
+		if _, similar := compareOrders(&other, o); !similar {
+			continue
+		}
+		x, err := lookEarlier(ctx, env, &booked[i], all[i], o)
+		if err != nil {
+			return nil, err
+		}
+		x.Resumable = x.Progress.resumable()
+		out = append(out, x)
+	}
+	return out, err
+}
+
+// ordersOf returns the orders of a consumer, oldest first, as they are booked and read.
+func ordersOf(ctx context.Context, env *role.Env, consumer string) (booked []marketv1.BookedOrder, all []job.Order, err error) {
+	booked, err = Orders(ctx, env.Chain.Conn, consumer, maxFound)
+	all = make([]job.Order, len(booked))
+	for i := range booked {
+		if all[i], err = wire.OrderFromProto(&booked[i].Order); err != nil {
+			return nil, nil, fmt.Errorf("order %s: %w", booked[i].Id, err)
+		}
+	}
+	return booked, all, err
+}
+
+// lookEarlier asks how an order stands that was found in place of o.
+func lookEarlier(ctx context.Context, env *role.Env, b *marketv1.BookedOrder, found job.Order, o *job.Order) (x *EarlierOrder, err error) {
+	x = &EarlierOrder{Order: found, Progress: Progress{Status: b.Posting.Status, Absent: b.Posting.Absent}, OwnPeer: bytes.Equal(found.Contact.Key, o.Contact.Key)}
+	if s := x.Progress.Status; s != marketv1.STATUS_EXPIRED && s != marketv1.STATUS_CANCELLED {
+		x.Progress, err = Look(ctx, env, found.ID())
+	}
+	return x, err
 }
 
 // earlier returns which of a consumer's orders, oldest first, may be taken up in place of

@@ -16,6 +16,7 @@ import (
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/format/yaml"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/consume/parts"
 )
 
 // Spec is an order as a person writes it, in YAML.
@@ -79,6 +80,7 @@ type SpecConditions struct {
 	Expires     Duration      `json:"expires"`
 	Providers   int           `json:"providers"`
 	Validator   string        `json:"validator,omitempty"`
+	Split       parts.Wish    `json:"split,omitzero"` // a batch in so many orders, each under another validator
 	Assurance   SpecAssurance `json:"assurance"`
 	Custodians  int           `json:"custodians"`
 	CodedBytes  uint64        `json:"codedBytes"` // of a unit's checkpoints, above which each custodian keeps a fragment of them; 0: each keeps all
@@ -178,6 +180,8 @@ func ParseSpec(b []byte) (Spec, error) {
 		return s, errors.New("problem.model and problem.continue: an order starts from one of them")
 	case s.Problem.Text == "":
 		return s, errors.New("problem.text is missing: name a text file to train on")
+	case s.Conditions.Split.Parts() > 0:
+		return s, errors.New("conditions.split: a batch alone is split, for its records do not need one another: leave it out")
 	}
 	return s, s.Conditions.check()
 }
@@ -221,6 +225,9 @@ func (c *SpecConditions) check() error {
 		if _, err := address.Parse(c.Validator); err != nil {
 			return fmt.Errorf("conditions.validator: %w: tally query market offers lists the validators that sell", err)
 		}
+	}
+	if err := c.Split.Check(c.Validator, c.Auction, c.Assurance.Replicas); err != nil {
+		return err
 	}
 	if c.Bid != 0 && (!c.Auction || c.Bid > c.MaxPrice) {
 		return fmt.Errorf("conditions.bid: %v is what an order with auction: true bids in secret, and at most maxPrice, %v", c.Bid, c.MaxPrice)

@@ -2,6 +2,7 @@ package consume
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -274,5 +275,37 @@ func TestAuditTerms(t *testing.T) {
 		if _, err := ParseSpec([]byte(minimal + "conditions: {assurance: {audit: {rate: " + rate + "}}}\n")); err == nil {
 			t.Errorf("an audit rate of %s was taken", rate)
 		}
+	}
+}
+
+// A batch alone is split, and only where no one could see all of it nevertheless.
+func TestSplitsThatAreRefused(t *testing.T) {
+	const batch = "kind: BatchOrder\n%sproblem: {model: m.onnx, grid: {x: [1, 2, 3]}}\nconditions: {%s}\n"
+	a, b := chaintest.Named("v0").String(), chaintest.Named("v1").String()
+	for text, want := range map[string]string{
+		fmt.Sprintf(batch, "", "split: 2"):                             "",
+		fmt.Sprintf(batch, "", "split: ["+a+", "+b+"]"):                "",
+		fmt.Sprintf(batch, "", "split: 2, assurance: {watched: true}"): "",
+		fmt.Sprintf(batch, "", "split: 2, validator: "+a):              "leave validator out",
+		fmt.Sprintf(batch, "", "split: 2, auction: true"):              "leave one of the two out",
+		fmt.Sprintf(batch, "", "split: 2, assurance: {replicas: 2}"):   "watched: true",
+		fmt.Sprintf(batch, "", "split: 1"):                             "write 2 to 64",
+		fmt.Sprintf(batch, "", "split: ["+a+", "+a+"]"):                "twice",
+		fmt.Sprintf(batch, "project: 1\n", "split: 2"):                 "leave split out, or the project",
+	} {
+		if _, err := ParseBatchSpec([]byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	training := "kind: TrainingOrder\nproblem: {model: m.onnx, text: t.txt}\nconditions: {split: 2}\n"
+	if _, err := ParseSpec([]byte(training)); err == nil || !strings.Contains(err.Error(), "a batch alone is split") {
+		t.Errorf("training: %v", err)
+	}
+	s, err := ParseBatchSpec([]byte(fmt.Sprintf(batch, "", "split: 2")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewBatchDraft(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), "tally batch alone") {
+		t.Errorf("posted whole: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"sort"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/seals"
 )
@@ -253,4 +255,35 @@ func priceAt(o *job.Order, unit uint64, t *demand.Terms) (uint64, error) {
 	}
 	q, err := job.NewQuote(&o.Problem, &o.Conditions, r, t.FeeBps, t.Rules.Tariff)
 	return q.Price, err
+}
+
+// Tell says to people what an order would come to at an auction.
+func (o *Outlook) Tell(w io.Writer) {
+	if o.Bid == 0 {
+		fmt.Fprintf(w, "  not possible: %s\n", o.Obstacle)
+		return
+	}
+	sellers := fmt.Sprintf("%d providers", o.Sellers)
+	if o.Sellers == 1 {
+		sellers = "1 provider"
+	}
+	fmt.Fprintf(w, "  demands   %d units of tier %s at the auction, for at most %d utally each; a unit is 10⁹ operations, or moving some bytes\n", o.Units, o.Tier, o.Bid)
+	fmt.Fprintf(w, "  on sale   %d units by %s\n", o.Offered, sellers)
+	if o.Ask > 0 {
+		fmt.Fprintf(w, "  asked     %d utally for a unit, by who sells enough, which counts as %d: a maxPrice of %v bids as much\n", o.Ask, o.Counts, consume.Amount(o.Least))
+	}
+	if o.Deposit > 0 {
+		fmt.Fprintf(w, "  deposit   %v besides, for the sealed bid: it comes back once that is revealed, and is burnt if it is not\n", consume.Amount(o.Deposit))
+	}
+	switch {
+	case o.Obstacle != "":
+		fmt.Fprintf(w, "  WARNING   %s\n", o.Obstacle)
+	case o.Sealed:
+		fmt.Fprintln(w, "  price     not known: bids are sealed. What is too low waits for the next clearing")
+	default:
+		fmt.Fprintf(w, "  price     at most %v if it were held now, by rule %s\n", consume.Amount(o.Price), o.Rule)
+	}
+	if o.Rule == auction.Midpoint.String() && o.Price > 2*o.Least {
+		fmt.Fprintln(w, "            half of what maxPrice leaves above the asks goes to the providers: a lower one costs less")
+	}
 }

@@ -1,11 +1,12 @@
 // Package probe has the chain measure how fast this provider is.
 //
-// [Run] is all of it; node/runner calls it for a provider whose settings ask for it. It opens a probe if the registry knows of none, and goes on
-// with one that somebody has opened by hand. When the probe has its seed, it orders the batch of that seed from
-// itself, under its own validator, and hands over the files. The provider of this home computes it as any other order.
+// [Run] is all of it; node/runner calls it for every provider. If the settings ask for a probe, and the registry knows of
+// none, it opens one. It goes on with one that somebody has opened by hand. When the probe has its seed, it orders the batch
+// of that seed from itself, under its own validator, and hands over the files. The provider of this home computes the batch
+// as any other order.
 //
-// Invariants: at most one order is posted for a seed. Its price is what its own rates come to, and is locked only while the account has
-// it. All state is on the chain, so it goes on after a restart.
+// Invariants: of a seed at most one order waits or is under way. Its price is what its own rates come to. It is posted only
+// if the account can lock that. How far a probe is, the chain knows, so it goes on after a restart.
 //
 // Source: core/probe, docs/spec/market.md.
 package probe
@@ -39,10 +40,11 @@ import (
 const (
 	pause  = 2 * time.Minute // after something failed: each attempt costs fees
 	stale  = 60_000          // ms of protocol time after which a seed without an order is drawn anew
-	orders = 64              // of ours that we look through for that of a seed
+	orders = 64              // of ours that we look through for the order of a seed
 )
 
-// Run has the provider measured over so long, until ctx is done. By zero it only hands over the files of probes that were posted before.
+// Run has the provider measured over so long, until ctx is done. If that is 0, it only hands over the files of probes that
+// were posted before.
 func Run(ctx context.Context, env *role.Env, over time.Duration) error {
 	m := &meter{env: env, over: over, work: env.NewTasks(1)}
 	defer m.work.Wait()
@@ -53,7 +55,7 @@ type meter struct {
 	env   *role.Env
 	over  time.Duration
 	work  *tasks.Set
-	after time.Time // of this machine, before which nothing is tried again
+	after time.Time // by this machine's clock, before which nothing is tried again
 }
 
 // block hands over files of our own orders, and does what is next.
@@ -172,7 +174,7 @@ func (m *meter) draft(ctx context.Context, peer *providerv1.Peer, seed canon.Has
 	if err != nil {
 		return nil, err
 	}
-	begun := time.Now() // what comes first is loaded, and not run alone
+	begun := time.Now() // the run includes loading, so the speed is rather too low
 	if _, err := first.Job.UnitOf(&first.Problem, 1).Play(ctx, first.Job.Start, 0, 1, nil); err != nil {
 		return nil, err
 	}

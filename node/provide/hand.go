@@ -8,17 +8,17 @@ import (
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 )
 
-// byHand knows which tiers somebody has changed by hand while this process runs: what stands there is left as it is. The chain counts
-// how often the account has said what it sells. So what clearings take off is not mistaken for the word of a person.
+// byHand knows which tiers somebody has changed by hand while this process runs: what is on sale there is left as it is. The
+// chain counts how often the account has said what it sells. So what clearings take off is not mistaken for a person's word.
 type byHand struct {
 	mu    sync.Mutex
-	known bool            // said is the count that we know of
-	said  uint64          // how often the account had said what it sells
+	known bool            // whether said is right; it is not at first, or after a transaction that may have failed
+	said  uint64          // how often the account had said what it sells, by the chain's count
 	tiers map[string]bool // that were changed by hand
 }
 
-// look takes in what the chain has on sale, and how often the account has said so. Of what is wanted it returns what is to be on sale,
-// with what is left alone, and tiers that were changed by hand since the last look.
+// look takes in what the chain has on sale, and how often the account has said so. It returns what is to be on sale: what is
+// wanted, but of tiers that are left alone what is there. changed are the tiers that were changed by hand since the last look.
 func (h *byHand) look(on []auctionv1.Lot, said uint64, want []auctionv1.Lot) (sell []auctionv1.Lot, changed []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,7 +55,7 @@ func (h *byHand) differing(on, want []auctionv1.Lot) (changed []string) {
 	return changed
 }
 
-// sent notes that this process has said what it sells. If that failed it may have come through in spite of it.
+// sent notes that this process has said what it sells. If that failed, it may have come through all the same.
 func (h *byHand) sent(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,8 +70,8 @@ func (h *byHand) any() bool {
 	return len(h.tiers) > 0
 }
 
-// left reports whether a tier is left alone.
-func (h *byHand) left(tier string) bool {
+// leftAlone reports whether a tier is left alone.
+func (h *byHand) leftAlone(tier string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.tiers[tier]

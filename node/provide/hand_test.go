@@ -41,7 +41,7 @@ func TestWhatWasChangedByHandIsLeftAlone(t *testing.T) {
 			}
 		}
 		for _, tier := range x.changed {
-			if !h.left(tier) {
+			if !h.leftAlone(tier) {
 				t.Errorf("%s: a bid for tier %s is made", name, tier)
 			}
 		}

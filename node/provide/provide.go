@@ -54,7 +54,7 @@ type provider struct {
 	player      *disputer.Player
 	idle        map[canon.Hash]int64             // protocol time since when an order has given us nothing, ms
 	lots        []auctionv1.Lot                  // on sale at auctions
-	hand        byHand                           // what a person has changed of that
+	hand        byHand                           // which tiers of these a person has changed
 	refused     atomic.Int32                     // how often in a row the chain did not take its lots
 	selling     atomic.Bool                      // something of ours is on sale
 	bound       atomic.Bool                      // we have sold some to orders whose leases have not begun

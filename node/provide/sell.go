@@ -19,18 +19,17 @@ import (
 	"github.com/tally-network/tally/node/leases"
 )
 
-// sellPause is the protocol time, in ms, between two looks at what is on sale. A refusal costs a fee, so each doubles
-// it, up to some hours. What is put on sale by hand may be sold seconds later, and is to be taken on then.
+// Pauses are protocol time, in ms, between two looks at what is on sale.
 const (
 	sellPause    = 10_000
-	handPause    = 1_000
-	maxDoublings = 10
-	maxSales     = 1024 // that we look at
+	handPause    = 1_000 // if the settings sell nothing: what was put on sale by hand may be sold, and to be taken on, seconds later
+	maxDoublings = 10    // of sellPause, one for each refusal, since that costs a fee: up to some hours
+	maxSales     = 1024  // that we look at
 )
 
-// sell keeps on sale at auctions what the settings say. It leaves alone what was put on sale by hand if they say nothing, and each
-// tier that was changed by hand since it runs. Capacity
-// that was sold is on sale again once no lease of an auction is under way: so a machine never owes more than once what it offers.
+// sell keeps on sale at auctions what the settings say. If they say nothing, it leaves alone what was put on sale by hand; so
+// it does with each tier that was changed by hand while it runs. Capacity that was sold is on sale again once no lease of an
+// auction is under way. So a machine never owes more than once what it offers.
 func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease) {
 	busy := slices.ContainsFunc(live, func(l leases.Lease) bool {
 		return l.Order.Conditions.Auction && l.Phase == job.Active && slices.ContainsFunc(l.Providers, func(x job.Party) bool { return x.Account == p.env.Account.Address })
@@ -42,11 +41,11 @@ func (p *provider) sell(ctx context.Context, b client.Block, live []leases.Lease
 	if p.sealedRules.Load() != nil {
 		p.sends.Start(ctx, "bid at auctions", func(ctx context.Context) error { return p.bid(ctx, b.Time, busy) })
 	}
-	byHand := len(p.lots) == 0
-	if b.Time < p.sellAt || busy && !byHand {
+	nothingSet := len(p.lots) == 0
+	if b.Time < p.sellAt || busy && !nothingSet {
 		return
 	}
-	if p.sellAt = b.Time + sellPause<<min(p.refused.Load(), maxDoublings); byHand {
+	if p.sellAt = b.Time + sellPause<<min(p.refused.Load(), maxDoublings); nothingSet {
 		p.sellAt = b.Time + handPause
 	}
 	p.sends.Start(ctx, "sell capacity", p.restock)
@@ -91,7 +90,7 @@ func (p *provider) restock(ctx context.Context) error {
 		return fmt.Errorf("offer capacity at auctions: %w", err)
 	}
 	p.refused.Store(0)
-	text := wire.LotsText(slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.left(l.Tier) }))
+	text := wire.LotsText(slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.leftAlone(l.Tier) }))
 	if rules := p.sealedRules.Load(); rules != nil {
 		text += fmt.Sprintf(", whose price is secret. Each ask locks %d utally beside the stake until it is revealed", rules.Deposit)
 	}
@@ -102,8 +101,8 @@ func (p *provider) restock(ctx context.Context) error {
 // maxTaken is how many orders a transaction takes on.
 const maxTaken = 16
 
-// takeOn says on chain that we are there for the orders that clearings have sold our capacity to. Who does not say so in time
-// loses a bond.
+// takeOn says on chain that we are there for the orders that clearings have sold our capacity to. If it is late, a bond is
+// lost.
 func (p *provider) takeOn(ctx context.Context, now int64) error {
 	me, q := p.env.Account.Address, auctionv1.NewQueryClient(p.env.Chain.Conn)
 	all, err := client.Pages("orders that we sold to", maxSales, func(page *query.PageRequest) ([]auctionv1.SoldTo, *query.PageResponse, error) {
@@ -151,7 +150,8 @@ func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auct
 	return lots, nil
 }
 
-// warnShort says once if the account cannot deposit what a sealed ask takes: else it would learn it from the clearing that it misses.
+// warnShort says once if the account cannot deposit what a sealed ask takes. Else its owner would learn that from a clearing
+// that it misses.
 func (p *provider) warnShort(ctx context.Context) error {
 	rules := p.sealedRules.Load()
 	if rules == nil || p.warned.Load() {
@@ -201,7 +201,7 @@ func (p *provider) bid(ctx context.Context, now int64, busy bool) error {
 		if busy {
 			return "", 0, nil
 		}
-		ours := slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.left(l.Tier) })
+		ours := slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.leftAlone(l.Tier) })
 		if len(ours) == 0 {
 			return "", 0, nil
 		}

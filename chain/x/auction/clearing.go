@@ -197,7 +197,8 @@ func dropUnserved(c *auctionv1.Clearing) {
 	c.Demands = slices.DeleteFunc(c.Demands, func(d auctionv1.Demand) bool { return !onSale[wire.KindOf(c, d.Tier)] })
 }
 
-// takeLots takes into a clearing the cheapest lots of each tier that an order in it wants. Those whose provider may get no work now are off sale.
+// takeLots takes into a clearing the cheapest lots of each tier that an order in it wants. Those whose provider may get no
+// work now are off sale.
 func (k *Keeper) takeLots(ctx context.Context, c *auctionv1.Clearing, tiers []providerv1.Tier) error {
 	sellers, speeds := map[string]*auctionv1.Seller{}, map[string]uint64{}
 	able := func(account sdk.AccAddress) (*auctionv1.Seller, error) {

@@ -12,8 +12,8 @@
 // Then all reveal. The chance in the rule follows from the beacon's value of a later block.
 //
 // Invariants: every open order that asks for auctions has one demand, and no other has; what is sold is taken off; a
-// clearing is stored as long as it is under way; each sale has reserved its bonds of the stakes of its sellers. The module's account holds the deposits of sealed bids that are not
-// revealed, and nothing else: prices are in the escrow of x/market.
+// clearing is stored as long as it is under way; each sale has reserved its bonds of the stakes of its sellers. The module's
+// account holds the deposits of sealed bids that are not revealed, and nothing else: prices are in the escrow of x/market.
 //
 // Call [NewKeeper] and [NewModule].
 //

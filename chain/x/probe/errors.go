@@ -2,5 +2,5 @@ package probe
 
 import errorsmod "cosmossdk.io/errors"
 
-// Errors of the module.
+// ErrProvider says that an account is registered for other roles alone.
 var ErrProvider = errorsmod.Register(Name, 2, "no provider")

@@ -1,13 +1,13 @@
 // Package probe keeps the measurements of providers' speed that are under way.
 //
-// A provider opens a probe ([MsgServer]'s Open). The value of a later block gives it a seed, and its time begins. When an order settles that
-// is the probe of that seed, and that the provider has placed itself, x/work calls [Keeper.Settled]. The speed that it has shown goes
-// to the registry.
+// A provider opens a probe by MsgOpen. The value of a later block gives it a seed, and its time begins. x/work calls
+// [Keeper.Settled] of each lease that settles. If its order is the probe of that seed, and the provider's own, the speed
+// that it has shown goes to the registry.
 //
 // Call [NewKeeper] and [NewModule].
 //
-// Invariants: an account has one probe at most. Only probes without a seed wait, and each gets one from a block after that in which it was opened.
-// Nobody's order but a provider's own says how fast it is.
+// Invariants: an account has one probe at most. Only probes without a seed wait. Each gets its seed from a block after the
+// one in which it was opened. Nobody's order but a provider's own says how fast it is.
 //
 // Source: core/probe, docs/spec/market.md.
 package probe
@@ -79,7 +79,7 @@ func (k *Keeper) draw(ctx context.Context) error {
 	if err != nil || !fresh {
 		return err
 	}
-	var due []probev1.Probe // as many as a block has opened, each for the gas of that
+	var due []probev1.Probe // bounded by the gas of the blocks since the last value, which each cost when it was opened
 	err = k.waiting.Walk(ctx, nil, func(account sdk.AccAddress) (bool, error) {
 		p, err := k.probes.Get(ctx, account)
 		if err == nil && p.Opened < sdk.UnwrapSDKContext(ctx).BlockHeight() {
@@ -107,7 +107,8 @@ func (k *Keeper) begin(ctx context.Context, p *probev1.Probe, value canon.Hash) 
 		module.Emit(ctx, &probev1.EventDrawn{Account: p.Account, Seed: p.Seed}))
 }
 
-// Settled tells of a lease that has settled. If it was the probe of its consumer, what it has shown is that one's speed, and the probe is over.
+// Settled tells of a lease that has settled. If it was its consumer's probe, and something of it was computed, what that
+// shows is the consumer's speed, and the probe is over.
 func (k *Keeper) Settled(ctx context.Context, l *job.Lease) error {
 	if !probe.Known(&l.Order.Problem) {
 		return nil

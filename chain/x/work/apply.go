@@ -102,7 +102,7 @@ func (k *Keeper) applyLoaded(ctx context.Context, id canon.Hash, before *loaded,
 	}
 	if after.Phase == job.Settled {
 		s := after.Settlement()
-		if err := errors.Join(k.record.add(ctx, &s), k.told(ctx, &after)); err != nil {
+		if err := errors.Join(k.record.add(ctx, &s), k.onSettled(ctx, &after)); err != nil {
 			return nil, err
 		}
 	}

@@ -48,15 +48,15 @@ const Name = wire.RecordStore
 
 // Keeper holds the leases.
 type Keeper struct {
-	bank   Bank
-	escrow Escrow
-	stakes Stakes
-	power  Power
-	games  Games                                   // see Tell
-	told   func(context.Context, *job.Lease) error // likewise
-	rules  module.Rules[workv1.Params]
-	leases leaseStore
-	record record
+	bank      Bank
+	escrow    Escrow
+	stakes    Stakes
+	power     Power
+	games     Games                                   // see Tell
+	onSettled func(context.Context, *job.Lease) error // likewise
+	rules     module.Rules[workv1.Params]
+	leases    leaseStore
+	record    record
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -72,9 +72,9 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 	return k
 }
 
-// Tell names who is told of disputes that leases end, which needs this keeper and is made after it, and of leases that settle.
+// Tell names who is told of disputes that leases end, and of leases that settle. They are made after this keeper.
 func (k *Keeper) Tell(g Games, settled func(context.Context, *job.Lease) error) {
-	k.games, k.told = g, settled
+	k.games, k.onSettled = g, settled
 }
 
 // Rules returns the rules for new leases.

@@ -1,0 +1,91 @@
+package split
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/safetensors"
+	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/parts"
+	"github.com/tally-network/tally/node/evidence"
+)
+
+// gather joins the results of all parts, and moves them with the proofs to where they are wanted.
+func (r *run) gather(report *Report) error {
+	var results []map[string]*tensor.Tensor
+	for _, p := range r.parts {
+		all, err := readResults(filepath.Join(folder(r.stage, p), fetched))
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name(p), err)
+		}
+		results = append(results, all)
+	}
+	joined, err := parts.Join(results)
+	if err != nil {
+		return err
+	}
+	files, err := consume.WriteResults(r.stage, r.Format, joined, r.batch.Records())
+	if err != nil {
+		return err
+	}
+	for _, p := range r.parts {
+		t, err := evidence.ReadTrust(filepath.Join(folder(r.stage, p), "trust.json"))
+		if err != nil {
+			return err
+		}
+		if err := evidence.Remember(r.Home, t); err != nil {
+			return err
+		}
+		of := &report.Parts[p.at]
+		of.Bundle, of.Trust = filepath.Join(folder(r.Out, p), proof), t.String()
+	}
+	if err := moveAll(r.stage, r.Out); err != nil {
+		return err
+	}
+	for _, p := range r.parts { // they are in the joined files
+		if err := os.Remove(filepath.Join(folder(r.Out, p), fetched)); err != nil {
+			return err
+		}
+	}
+	report.Outputs = map[string]string{}
+	for output, file := range files {
+		report.Outputs[output] = filepath.Join(r.Out, filepath.Base(file))
+	}
+	return nil
+}
+
+func readResults(file string) (map[string]*tensor.Tensor, error) {
+	f, size, err := bounded.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	all, _, err := safetensors.Read(f, size)
+	return all, errors.Join(err, f.Close())
+}
+
+// moveAll moves a directory to a name: at once where nothing is there, else each of its files in place of what has its name.
+func moveAll(from, to string) error {
+	if err := os.Remove(to); err == nil || errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(from, to)
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := os.RemoveAll(filepath.Join(to, e.Name())); err != nil {
+				return err
+			}
+		}
+		if err := os.Rename(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
+	}
+	return os.Remove(from)
+}
