@@ -168,10 +168,6 @@ const (
 // processor without a GPU is faster today.
 const mostUnprobed = 1_000_000_000_000
 
-// tolerance is how many times as long a machine may take for ordinary work as its probe says. It waits for blocks, for
-// files, and for others.
-const tolerance = 4
-
 // AddWork enters work that was verified. Its time must be added after it.
 func (p *Pace) AddWork(flops uint64) {
 	for flops > math.MaxUint64-p.Work {
@@ -191,16 +187,13 @@ func (p *Pace) AddTime(ms uint64) {
 // halve forgets half, and rounds the speed down.
 func (p *Pace) halve() { p.Work, p.Time = p.Work/2, p.Time-p.Time/2 }
 
-// Rate returns the speed in FLOP/s, rounded down. It is what a probe has shown, unless ten minutes of other work or more
-// show less than a quarter of that. Without a probe it is what the work shows, and mostUnprobed at most.
+// Rate returns the speed in FLOP/s, rounded down. It is what a probe has shown. Without one it is what the work shows, and mostUnprobed
+// at most. Work takes nothing off a probe: whoever computes for several orders is slow for each, and others choose those.
 func (p Pace) Rate() uint64 {
-	switch {
-	case p.Probed == 0:
-		return min(Rate(p.Work, max(p.Time, leastTime)), mostUnprobed)
-	case p.Time < leastTime:
+	if p.Probed > 0 {
 		return p.Probed
 	}
-	return min(money.ScaleClamped(p.Work, 1000*tolerance, p.Time), p.Probed)
+	return min(Rate(p.Work, max(p.Time, leastTime)), mostUnprobed)
 }
 
 // Rate returns how many FLOP/s so many FLOP in so many ms are, rounded down.

@@ -38,6 +38,9 @@ const (
 // Least is the time over which work is spread at least, in ms. A block comes about every second, so less would measure blocks.
 const Least = 60_000
 
+// Stands is for how long what was shown counts, in ms: a month.
+const Stands = 30 * 24 * 3_600_000
+
 // MostRuns bounds the runs of a probe. Fewest is the number of runs of the smallest.
 const (
 	Fewest   = 1 << 4
@@ -124,6 +127,9 @@ func Known(p *job.Problem) bool { return slices.Contains(programs[:], p.Step.Str
 // hurt if its results are wrong. Its time grows with the runs.
 func Is(o *job.Order, seed canon.Hash) bool {
 	if c := &o.Conditions; !Known(&o.Problem) || c.Auditors == 0 || c.AuditFloor > 0 || c.AuditSegments < Audited(o.Problem.Steps) {
+		return false
+	}
+	if o.Problem.Shards*o.Problem.Steps != o.Problem.Records { // that many records have been paid for, before they are made here
 		return false
 	}
 	same, err := *o, error(nil)

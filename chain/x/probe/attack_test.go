@@ -1,7 +1,6 @@
 package probe_test
 
 import (
-	"crypto/ed25519"
 	"slices"
 	"testing"
 	"time"
@@ -97,58 +96,6 @@ func TestCheapWorkTakesNobodysTier(t *testing.T) {
 	}
 }
 
-// A rented machine passed a probe; the own one computes half an hour for each unit. Replicas are never timed, so its tier stays.
-func TestReplicasShowARentedMachine(t *testing.T) {
-	c := network(t)
-	fast(t, c)
-	o := worktest.Order()
-	o.Problem.Rounds, o.Problem.Shards = 1, 2
-	o.Conditions.Replicas, o.Conditions.Auditors, o.Conditions.AuditSegments, o.Conditions.Speculate = 3, 0, 0, job.MaxUnits
-	o.Conditions.UnitTimeout = time.Hour.Milliseconds()
-	worktest.Offer(c, "v1")
-	p := worktest.Begin(t, c, o)
-	mine := 0
-	for unit := range o.Problem.Shards {
-		p.Deliver(p.Lead(), &workv1.MsgAssign{Lead: p.Lease().Lead, Order: p.ID.String(), Units: []workv1.Assignment{{Unit: uint32(unit)}}})
-		c.NextBlock(time.Second)
-		u := p.Unit(unit)
-		c.NextBlock(30 * time.Minute)
-		for _, show := range []bool{false, true} {
-			for _, r := range u.Replicas {
-				p.Queue(worktest.Named(t, r.Provider), say(p, unit, r.Provider, show))
-			}
-			p.Flush()
-		}
-		c.NextBlock(time.Second)
-		p.Attest(unit)
-		c.NextBlock(time.Second)
-		if slices.ContainsFunc(u.Replicas, func(r workv1.Replica) bool { return r.Provider == p0.String() }) {
-			mine++
-		}
-	}
-	p.Deliver(p.Lead(), p.MergeMsg())
-	p.Finish()
-	t.Logf("p0 computed %d units of %d FLOP for 30 minutes each: %+v", mine, o.Problem.UnitFLOPs(), pace(t, c))
-	if got := pace(t, c); mine > 0 && got.TimeMs == 0 {
-		t.Errorf("an hour of slow work is not timed: still %d FLOP/s", rate(t, c))
-	}
-}
-
-// say is what a replica commits to, or shows.
-func say(p *worktest.Play, unit int, who string, show bool) sdk.Msg {
-	r := p.Receipt(unit)
-	r.Provider = who
-	s := job.Reveal{Receipt: r, Salt: canon.Sum("salt", []byte(who)), Signature: ed25519.Sign(worktest.Named(p.T, who).Peer, r.SignBytes())}
-	for i := range p.Order.Problem.Segments() {
-		s.Inner = append(s.Inner, canon.Sum("inner", r.Checkpoints[i+1][:]))
-	}
-	if show {
-		return wire.RevealToProto(&s)
-	}
-	hash := proof.Commitment(r.ID(), s.Inner, s.Salt)
-	return &workv1.MsgCommit{Provider: who, Order: p.ID.String(), Unit: uint32(unit), Attempt: uint32(r.Attempt), Hash: hash[:]}
-}
-
 // Who was convicted of a unit of its probe has no speed of the others.
 func TestNobodyConvictedInAProbeShowsASpeed(t *testing.T) {
 	c := network(t)
@@ -177,21 +124,6 @@ func TestNobodyConvictedInAProbeShowsASpeed(t *testing.T) {
 	p.Finish()
 	if got := pace(t, c); got.Probed != 0 {
 		t.Errorf("p0 was convicted, and is of %d FLOP/s", got.Probed)
-	}
-}
-
-// BenchmarkStrangersBatch is what the settlement of one unit costs all validators if its order only looks like the largest probe.
-func BenchmarkStrangersBatch(b *testing.B) {
-	p, err := probe.Problem(canon.Hash{1}, probe.MostRuns, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
-	p.Shards = 1
-	o := job.Order{Problem: p, Conditions: job.Conditions{Auditors: 1, AuditSegments: 1}}
-	for b.Loop() {
-		if probe.Is(&o, canon.Hash{2}) {
-			b.Fatal("it is a probe")
-		}
 	}
 }
 

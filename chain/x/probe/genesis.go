@@ -29,6 +29,13 @@ func ValidateGenesis(g *probev1.GenesisState) error {
 			return fmt.Errorf("probe genesis: the probe of %s was opened at height %d, and has a seed of %d bytes since %d ms: want a height, and a seed of %d bytes or none", p.Account, p.Opened, len(p.Seed), p.DrawnMs, len(canon.Hash{}))
 		}
 	}
+	stands := map[string]bool{}
+	for i, x := range g.Standing {
+		if _, err := address.Parse(x.Account); err != nil || stands[x.Account] || x.UntilMs < 0 {
+			return fmt.Errorf("probe genesis: speed %d is of %.80q, until %d ms: want an account, once, and a time", i, x.Account, x.UntilMs)
+		}
+		stands[x.Account] = true
+	}
 	return nil
 }
 
@@ -50,6 +57,15 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *probev1.GenesisState) error
 			return err
 		}
 	}
+	for _, x := range g.Standing {
+		account, err := address.Parse(x.Account)
+		if err == nil {
+			_, err = k.registry.Get(ctx, account)
+		}
+		if err := errors.Join(err, k.stand(ctx, account, x.UntilMs)); err != nil {
+			return fmt.Errorf("probe genesis: %s: %w", x.Account, err)
+		}
+	}
 	return nil
 }
 
@@ -60,7 +76,10 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*probev1.GenesisState, erro
 		g.Probes = append(g.Probes, p)
 		return false, nil
 	})
-	return g, err
+	return g, errors.Join(err, k.standing.Walk(ctx, nil, func(account sdk.AccAddress, until int64) (bool, error) {
+		g.Standing = append(g.Standing, probev1.Standing{Account: account.String(), UntilMs: until})
+		return false, nil
+	}))
 }
 
 // Invariant returns an error unless just the probes without a seed wait.

@@ -50,7 +50,9 @@ type Beacon interface {
 // Keeper keeps probes.
 type Keeper struct {
 	probes   collections.Map[sdk.AccAddress, probev1.Probe]
-	waiting  collections.KeySet[sdk.AccAddress] // those without a seed
+	waiting  collections.KeySet[sdk.AccAddress]     // those without a seed
+	standing collections.Map[sdk.AccAddress, int64] // until when the speed that an account has shown stands
+	ends     collections.KeySet[collections.Pair[int64, sdk.AccAddress]]
 	registry Registry
 	beacon   Beacon
 }
@@ -60,8 +62,10 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, registry Registr
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
 		registry: registry, beacon: beacon,
-		probes:  collections.NewMap(sb, collections.NewPrefix(0), "probes", sdk.AccAddressKey, codec.CollValue[probev1.Probe](cdc)),
-		waiting: collections.NewKeySet(sb, collections.NewPrefix(1), "waiting", sdk.AccAddressKey),
+		probes:   collections.NewMap(sb, collections.NewPrefix(0), "probes", sdk.AccAddressKey, codec.CollValue[probev1.Probe](cdc)),
+		waiting:  collections.NewKeySet(sb, collections.NewPrefix(1), "waiting", sdk.AccAddressKey),
+		standing: collections.NewMap(sb, collections.NewPrefix(2), "standing", sdk.AccAddressKey, collections.Int64Value),
+		ends:     collections.NewKeySet(sb, collections.NewPrefix(3), "ends", collections.PairKeyCodec(collections.Int64Key, sdk.AccAddressKey)),
 	}
 	module.Seal(sb)
 	return k
@@ -133,5 +137,35 @@ func (k *Keeper) Settled(ctx context.Context, l *job.Lease) error {
 	}
 	took := uint64(max(last-p.DrawnMs, 0))
 	e := &probev1.EventShown{Account: p.Account, Order: l.Order.ID().String(), Flops: flops, Ms: took, Speed: probe.Speed(flops, took)}
-	return errors.Join(k.registry.Probed(ctx, account, e.Speed), k.probes.Remove(ctx, account), module.Emit(ctx, e))
+	return errors.Join(k.registry.Probed(ctx, account, e.Speed), k.probes.Remove(ctx, account), k.stand(ctx, account, module.Now(ctx)+probe.Stands), module.Emit(ctx, e))
+}
+
+// stand lets the speed of an account stand until a time, in place of one that it has shown before.
+func (k *Keeper) stand(ctx context.Context, account sdk.AccAddress, until int64) error {
+	err := k.end(ctx, account)
+	return errors.Join(err, k.standing.Set(ctx, account, until), k.ends.Set(ctx, collections.Join(until, account)))
+}
+
+// end lets no speed of an account stand any more.
+func (k *Keeper) end(ctx context.Context, account sdk.AccAddress) error {
+	until, err := k.standing.Get(ctx, account)
+	if errors.Is(err, collections.ErrNotFound) {
+		return nil
+	}
+	return errors.Join(err, k.standing.Remove(ctx, account), k.ends.Remove(ctx, collections.Join(until, account)))
+}
+
+// mostEnds bounds the speeds that a block forgets; others wait for the next.
+const mostEnds = 64
+
+// forget takes speeds back that have stood their time: a machine may have been sold, or was never there.
+func (k *Keeper) forget(ctx context.Context) error {
+	now := module.Now(ctx)
+	due, err := module.First(ctx, k.ends, nil, mostEnds)
+	for _, at := range due {
+		if err == nil && at.K1() <= now {
+			err = errors.Join(k.end(ctx, at.K2()), k.registry.Probed(ctx, at.K2(), 0))
+		}
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"errors"
 
 	gateway "github.com/grpc-ecosystem/grpc-gateway/runtime"
 
@@ -34,7 +35,9 @@ func NewModule(k *Keeper) Module {
 func (m Module) Waits(ctx context.Context) (bool, error) { return m.keeper.Waits(ctx) }
 
 // EndBlock implements the SDK's HasEndBlocker.
-func (m Module) EndBlock(ctx context.Context) error { return m.keeper.draw(ctx) }
+func (m Module) EndBlock(ctx context.Context) error {
+	return errors.Join(m.keeper.draw(ctx), m.keeper.forget(ctx))
+}
 
 // RegisterInterfaces implements the SDK's AppModuleBasic.
 func (Module) RegisterInterfaces(r codectypes.InterfaceRegistry) {

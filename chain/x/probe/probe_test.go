@@ -114,6 +114,28 @@ func TestAProbeShowsASpeed(t *testing.T) {
 	}
 }
 
+// What was shown is forgotten after a month, unless it was shown again.
+func TestASpeedStandsForAMonth(t *testing.T) {
+	c := network(t)
+	settled(t, c, p0, order(t, p0, opened(t, c)), 0, "p0")
+	month := probe.Stands * time.Millisecond
+	c.NextBlock(month - time.Hour)
+	o := order(t, p0, opened(t, c))
+	o.Nonce++
+	settled(t, c, p0, o, 0, "p0")
+	c.NextBlock(2 * time.Hour)
+	c.NextBlock(time.Second)
+	if pace(t, c).Probed == 0 {
+		t.Error("it was shown again, and is forgotten")
+	}
+	fork := c.Fork()
+	fork.NextBlock(month)
+	fork.NextBlock(time.Second)
+	if got := pace(t, fork).Probed; got != 0 {
+		t.Errorf("after a month it is still of %d FLOP/s", got)
+	}
+}
+
 // What others have computed does not count, and less than a minute never does.
 func TestOnlyOwnUnitsCount(t *testing.T) {
 	c := network(t)

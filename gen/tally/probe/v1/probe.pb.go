@@ -92,14 +92,68 @@ func (m *Probe) GetDrawnMs() int64 {
 	return 0
 }
 
+// Standing is a speed that a probe has shown.
+type Standing struct {
+	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	UntilMs int64  `protobuf:"varint,2,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`
+}
+
+func (m *Standing) Reset()         { *m = Standing{} }
+func (m *Standing) String() string { return proto.CompactTextString(m) }
+func (*Standing) ProtoMessage()    {}
+func (*Standing) Descriptor() ([]byte, []int) {
+	return fileDescriptor_665f0031c9d634bd, []int{1}
+}
+func (m *Standing) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *Standing) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_Standing.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *Standing) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Standing.Merge(m, src)
+}
+func (m *Standing) XXX_Size() int {
+	return m.Size()
+}
+func (m *Standing) XXX_DiscardUnknown() {
+	xxx_messageInfo_Standing.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_Standing proto.InternalMessageInfo
+
+func (m *Standing) GetAccount() string {
+	if m != nil {
+		return m.Account
+	}
+	return ""
+}
+
+func (m *Standing) GetUntilMs() int64 {
+	if m != nil {
+		return m.UntilMs
+	}
+	return 0
+}
+
 func init() {
 	proto.RegisterType((*Probe)(nil), "tally.probe.v1.Probe")
+	proto.RegisterType((*Standing)(nil), "tally.probe.v1.Standing")
 }
 
 func init() { proto.RegisterFile("tally/probe/v1/probe.proto", fileDescriptor_665f0031c9d634bd) }
 
 var fileDescriptor_665f0031c9d634bd = []byte{
-	// 248 bytes of a gzipped FileDescriptorProto
+	// 280 bytes of a gzipped FileDescriptorProto
 	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xe2, 0x92, 0x2a, 0x49, 0xcc, 0xc9,
 	0xa9, 0xd4, 0x2f, 0x28, 0xca, 0x4f, 0x4a, 0xd5, 0x2f, 0x33, 0x84, 0x30, 0xf4, 0x0a, 0x8a, 0xf2,
 	0x4b, 0xf2, 0x85, 0xf8, 0xc0, 0x72, 0x7a, 0x10, 0xa1, 0x32, 0x43, 0x29, 0xc9, 0xe4, 0xfc, 0xe2,
@@ -110,12 +164,14 @@ var fileDescriptor_665f0031c9d634bd = []byte{
 	0x7e, 0x41, 0x6a, 0x5e, 0x6a, 0x8a, 0x04, 0x93, 0x02, 0xa3, 0x06, 0x73, 0x10, 0x94, 0x27, 0x24,
 	0xc4, 0xc5, 0x52, 0x9c, 0x9a, 0x9a, 0x22, 0xc1, 0xac, 0xc0, 0xa8, 0xc1, 0x13, 0x04, 0x66, 0x0b,
 	0x49, 0x72, 0x71, 0xa4, 0x14, 0x25, 0x96, 0xe7, 0xc5, 0xe7, 0x16, 0x4b, 0xb0, 0x80, 0x55, 0xb3,
-	0x83, 0xf9, 0xbe, 0xc5, 0x4e, 0xc1, 0x27, 0x1e, 0xc9, 0x31, 0x5e, 0x78, 0x24, 0xc7, 0xf8, 0xe0,
-	0x91, 0x1c, 0xe3, 0x84, 0xc7, 0x72, 0x0c, 0x17, 0x1e, 0xcb, 0x31, 0xdc, 0x78, 0x2c, 0xc7, 0x10,
-	0x65, 0x99, 0x9e, 0x59, 0x92, 0x51, 0x9a, 0xa4, 0x97, 0x9c, 0x9f, 0xab, 0x0f, 0xf6, 0x94, 0x6e,
-	0x5e, 0x6a, 0x49, 0x79, 0x7e, 0x51, 0x36, 0x84, 0xa7, 0x9f, 0x9e, 0x9a, 0xa7, 0x8f, 0x1a, 0x10,
-	0xd6, 0x60, 0x46, 0x99, 0x61, 0x12, 0x1b, 0xd8, 0x83, 0xc6, 0x80, 0x00, 0x00, 0x00, 0xff, 0xff,
-	0x34, 0x2e, 0x84, 0xe3, 0x29, 0x01, 0x00, 0x00,
+	0x83, 0xf9, 0xbe, 0xc5, 0x4a, 0x91, 0x5c, 0x1c, 0xc1, 0x25, 0x89, 0x79, 0x29, 0x99, 0x79, 0xe9,
+	0x64, 0x39, 0x43, 0x92, 0x8b, 0xa3, 0x34, 0xaf, 0x24, 0x33, 0x07, 0x64, 0x34, 0xc4, 0x21, 0xec,
+	0x60, 0xbe, 0x6f, 0xb1, 0x53, 0xf0, 0x89, 0x47, 0x72, 0x8c, 0x17, 0x1e, 0xc9, 0x31, 0x3e, 0x78,
+	0x24, 0xc7, 0x38, 0xe1, 0xb1, 0x1c, 0xc3, 0x85, 0xc7, 0x72, 0x0c, 0x37, 0x1e, 0xcb, 0x31, 0x44,
+	0x59, 0xa6, 0x67, 0x96, 0x64, 0x94, 0x26, 0xe9, 0x25, 0xe7, 0xe7, 0xea, 0x83, 0xc3, 0x4b, 0x37,
+	0x2f, 0xb5, 0xa4, 0x3c, 0xbf, 0x28, 0x1b, 0xc2, 0xd3, 0x4f, 0x4f, 0xcd, 0xd3, 0x47, 0x0d, 0x63,
+	0x6b, 0x30, 0xa3, 0xcc, 0x30, 0x89, 0x0d, 0x1c, 0x76, 0xc6, 0x80, 0x00, 0x00, 0x00, 0xff, 0xff,
+	0x8a, 0x8f, 0x02, 0xd9, 0x84, 0x01, 0x00, 0x00,
 }
 
 func (m *Probe) Marshal() (dAtA []byte, err error) {
@@ -165,6 +221,41 @@ func (m *Probe) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+func (m *Standing) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *Standing) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *Standing) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.UntilMs != 0 {
+		i = encodeVarintProbe(dAtA, i, uint64(m.UntilMs))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Account) > 0 {
+		i -= len(m.Account)
+		copy(dAtA[i:], m.Account)
+		i = encodeVarintProbe(dAtA, i, uint64(len(m.Account)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
 func encodeVarintProbe(dAtA []byte, offset int, v uint64) int {
 	offset -= sovProbe(v)
 	base := offset
@@ -195,6 +286,22 @@ func (m *Probe) Size() (n int) {
 	}
 	if m.DrawnMs != 0 {
 		n += 1 + sovProbe(uint64(m.DrawnMs))
+	}
+	return n
+}
+
+func (m *Standing) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Account)
+	if l > 0 {
+		n += 1 + l + sovProbe(uint64(l))
+	}
+	if m.UntilMs != 0 {
+		n += 1 + sovProbe(uint64(m.UntilMs))
 	}
 	return n
 }
@@ -334,6 +441,107 @@ func (m *Probe) Unmarshal(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.DrawnMs |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipProbe(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthProbe
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *Standing) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowProbe
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: Standing: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: Standing: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Account", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowProbe
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthProbe
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthProbe
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Account = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field UntilMs", wireType)
+			}
+			m.UntilMs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowProbe
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.UntilMs |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
