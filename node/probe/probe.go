@@ -20,6 +20,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/cosmos/cosmos-sdk/types/query"
+
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -39,7 +41,8 @@ import (
 const (
 	pause  = 2 * time.Minute // after something failed: each attempt costs fees
 	stale  = 60_000          // ms of protocol time after which a seed without an order is drawn anew
-	orders = 64              // of ours that we look through for that of a seed
+	orders = 64              // of ours, the last, that we look through for that of a seed
+	rarely = 8               // doublings of the pause between probes that show nothing
 )
 
 // Run has the provider measured over so long, until ctx is done. By zero it only hands over the files of probes that were posted before.
@@ -54,6 +57,9 @@ type meter struct {
 	over  time.Duration
 	work  *tasks.Set
 	after time.Time // of this machine, before which nothing is tried again
+
+	opened int       // probes
+	opens  time.Time // of this machine, before which none is opened again: each costs fees
 }
 
 // block hands over files of our own orders, and does what is next.
@@ -106,16 +112,24 @@ func (m *meter) next(ctx context.Context, now int64) (err error) {
 }
 
 func (m *meter) open(ctx context.Context) error {
+	if time.Now().Before(m.opens) {
+		return nil
+	}
+	m.opens = time.Now().Add(pause << min(m.opened, rarely))
+	m.opened++
 	m.env.Emit(events.Event{Kind: events.Probed, Unit: -1, Text: "opens a probe: the chain measures how fast this machine is"})
 	return m.env.Send(ctx, &probev1.MsgOpen{Account: m.env.Account.Address})
 }
 
 // posted reports whether an order of ours for a seed is in the book, or under way.
 func (m *meter) posted(ctx context.Context, seed canon.Hash) (bool, error) {
-	booked, err := consume.Orders(ctx, m.env.Chain.Conn, m.env.Account.Address, orders)
+	r, err := marketv1.NewQueryClient(m.env.Chain.Conn).Orders(ctx, &marketv1.QueryOrdersRequest{
+		Consumer: m.env.Account.Address, Pagination: &query.PageRequest{Limit: orders, Reverse: true}, // the last: older ones are kept for long
+	})
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("ask for our orders: %w", err)
 	}
+	booked := r.Orders
 	for i := range booked {
 		if s := booked[i].Posting.Status; s != marketv1.STATUS_OPEN && s != marketv1.STATUS_LEASED {
 			continue
