@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/cosmos/cosmos-sdk/types/query"
+
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -40,7 +42,8 @@ import (
 const (
 	pause  = 2 * time.Minute // after something failed: each attempt costs fees
 	stale  = 60_000          // ms of protocol time after which a seed without an order is drawn anew
-	orders = 64              // of ours that we look through for the order of a seed
+	orders = 64              // of ours, the last, that we look through for that of a seed
+	rarely = 8               // doublings of the pause between probes that show nothing
 )
 
 // Run has the provider measured over so long, until ctx is done. If that is 0, it only hands over the files of probes that
@@ -56,6 +59,9 @@ type meter struct {
 	over  time.Duration
 	work  *tasks.Set
 	after time.Time // by this machine's clock, before which nothing is tried again
+
+	opened int       // probes
+	opens  time.Time // likewise, before which none is opened: each costs fees
 }
 
 // block hands over files of our own orders, and does what is next.
@@ -69,14 +75,17 @@ func (m *meter) block(ctx context.Context, at client.Block) error {
 			m.env.Blobs.Serve(l)
 		}
 	}
-	if m.over > 0 && time.Now().After(m.after) {
+	if m.over > 0 {
 		m.work.Start(ctx, "measure this machine", func(ctx context.Context) error { return m.next(ctx, at.Time) })
 	}
 	return nil
 }
 
-// next opens a probe, or posts its order.
+// next opens a probe, or posts its order. One task at a time does so.
 func (m *meter) next(ctx context.Context, now int64) (err error) {
+	if time.Now().Before(m.after) {
+		return nil
+	}
 	defer func() {
 		if err != nil {
 			m.after = time.Now().Add(pause)
@@ -93,7 +102,7 @@ func (m *meter) next(ctx context.Context, now int64) (err error) {
 	case status.Code(err) == codes.NotFound && peer.Pace.Probed > 0:
 		return nil
 	case status.Code(err) == codes.NotFound:
-		return m.open(ctx)
+		return m.open(ctx, &peer)
 	case err != nil || len(r.Probe.Seed) != len(canon.Hash{}):
 		return err
 	}
@@ -102,22 +111,34 @@ func (m *meter) next(ctx context.Context, now int64) (err error) {
 	case err != nil || posted:
 		return err
 	case now > r.Probe.DrawnMs+stale:
-		return m.open(ctx) // its time has run too long
+		return m.open(ctx, &peer) // its time has run too long
 	}
 	return m.post(ctx, &peer, seed)
 }
 
-func (m *meter) open(ctx context.Context) error {
+// open opens a probe, if its order could be posted: of whatever seed, for it costs as much.
+func (m *meter) open(ctx context.Context, peer *providerv1.Peer) error {
+	if time.Now().Before(m.opens) {
+		return nil
+	}
+	if _, _, err := m.order(ctx, peer, canon.Hash{}); err != nil {
+		return err
+	}
+	m.opens = time.Now().Add(pause << min(m.opened, rarely))
+	m.opened++
 	m.env.Emit(events.Event{Kind: events.Probed, Unit: -1, Text: "opens a probe: the chain measures how fast this machine is"})
 	return m.env.Send(ctx, &probev1.MsgOpen{Account: m.env.Account.Address})
 }
 
 // posted reports whether an order of ours for a seed is in the book, or under way.
 func (m *meter) posted(ctx context.Context, seed canon.Hash) (bool, error) {
-	booked, err := consume.Orders(ctx, m.env.Chain.Conn, m.env.Account.Address, orders)
+	r, err := marketv1.NewQueryClient(m.env.Chain.Conn).Orders(ctx, &marketv1.QueryOrdersRequest{
+		Consumer: m.env.Account.Address, Pagination: &query.PageRequest{Limit: orders, Reverse: true}, // the last: older ones are kept for long
+	})
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("ask for our orders: %w", err)
 	}
+	booked := r.Orders
 	for i := range booked {
 		if s := booked[i].Posting.Status; s != marketv1.STATUS_OPEN && s != marketv1.STATUS_LEASED {
 			continue
@@ -133,26 +154,36 @@ func (m *meter) posted(ctx context.Context, seed canon.Hash) (bool, error) {
 	return false, nil
 }
 
-// post orders the batch of a seed from ourselves.
-func (m *meter) post(ctx context.Context, peer *providerv1.Peer, seed canon.Hash) error {
+// order returns the order of a seed, which the account can pay.
+func (m *meter) order(ctx context.Context, peer *providerv1.Peer, seed canon.Hash) (*consume.Draft, *job.Order, error) {
 	d, err := m.draft(ctx, peer, seed)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	o, err := d.Order(consume.BuyerOf(m.env))
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
+	o.Nonce = 0 // a seed has one order
 	if err := m.price(ctx, &o); err != nil {
-		return err
+		return nil, nil, err
 	}
 	if err := consume.Afford(ctx, m.env, &o); err != nil {
-		return fmt.Errorf("a probe of %v is an order to oneself, whose price comes back but for wages and taxes: %w", m.over, err)
+		return nil, nil, fmt.Errorf("a probe of %v is an order to oneself, whose price comes back but for wages and taxes: %w", m.over, err)
 	}
-	if err := consume.Keep(m.env, &o, d.Body()); err != nil {
+	return d, &o, nil
+}
+
+// post orders the batch of a seed from ourselves.
+func (m *meter) post(ctx context.Context, peer *providerv1.Peer, seed canon.Hash) error {
+	d, o, err := m.order(ctx, peer, seed)
+	if err != nil {
 		return err
 	}
-	if _, err := consume.Post(ctx, m.env, &o); err != nil {
+	if err := consume.Keep(m.env, o, d.Body()); err != nil {
+		return err
+	}
+	if _, err := consume.Post(ctx, m.env, o); err != nil {
 		return err
 	}
 	m.env.Emit(events.Event{Kind: events.Probed, Order: o.ID(), Unit: -1, Text: fmt.Sprintf("posts a probe of %d runs to itself, for %v at most", o.Problem.Records, consume.Amount(o.Conditions.MaxPrice))})
@@ -209,7 +240,7 @@ func (m *meter) price(ctx context.Context, o *job.Order) error {
 	if b, err = m.quote(ctx, &asked); err != nil {
 		return err
 	}
-	o.Conditions.Custodians, o.Conditions.MaxPrice = asked.Conditions.Custodians, b.Price
+	o.Conditions.Custodians, o.Conditions.MaxPrice = asked.Conditions.Custodians, b.Price+b.Price/10 // what a rule may add meanwhile
 	return nil
 }
 

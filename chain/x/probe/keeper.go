@@ -129,7 +129,7 @@ func (k *Keeper) Settled(ctx context.Context, l *job.Lease) error {
 		return err
 	}
 	flops, last := probe.Computed(l, p.Account)
-	if flops == 0 || !probe.Is(&l.Order, canon.Hash(p.Seed)) {
+	if half := uint64(min(l.Order.Problem.Records, probe.MostRuns)) * probe.RunFLOPs / 2; flops == 0 || flops < half || !probe.Is(&l.Order, canon.Hash(p.Seed)) {
 		return nil
 	}
 	if slices.Contains(l.Barred, p.Account) { // who was convicted has no speed of what is left
