@@ -40,7 +40,7 @@ func ScaleDown(a, b, c uint64) (uint64, error) {
 }
 
 // ScaleClamped returns ⌊a·b/c⌋, or the largest number if that is above it or c is 0. It is for bounds and estimates, where
-// what is so large is all one; nobody is paid by it.
+// all that is so large means the same; nobody is paid by it.
 func ScaleClamped(a, b, c uint64) uint64 {
 	q, err := ScaleDown(a, b, c)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/tally-network/tally/sim"
 )
 
-// A provider that is slow wants to pass for one of a faster tier. Results that it has already show a processor's speed at most, and
-// nobody can have those of a probe. So it forges the runs of a probe for which it has no time, one in each unit. An auditor sees a
-// sixteenth of them. If it is not caught, it works for half an hour in that tier.
+// A provider that is slow wants to pass for one of a faster tier. Results that it has already show a processor's speed at
+// most, and nobody can have those of a probe. So it forges the runs of a probe for which it has no time, one in each unit. An
+// auditor sees a sixteenth of them. If it is not caught, it works for half an hour in that tier.
 
 // What such a provider is paid for 10⁹ FLOP, for how many seconds it works, and the runs of its units.
 const (

@@ -83,7 +83,7 @@ func (k *Keeper) draw(ctx context.Context) error {
 	if err != nil || !fresh {
 		return err
 	}
-	var due []probev1.Probe // bounded by the gas of the blocks since the last value, which each cost when it was opened
+	var due []probev1.Probe // few: to open each took gas of a block since the last value
 	err = k.waiting.Walk(ctx, nil, func(account sdk.AccAddress) (bool, error) {
 		p, err := k.probes.Get(ctx, account)
 		if err == nil && p.Opened < sdk.UnwrapSDKContext(ctx).BlockHeight() {
