@@ -46,7 +46,7 @@ they have worked, so later calls need none.
 	f.StringSliceVar(&prices.Tags, "tag", nil, "rules that you keep, as gdpr; orders may ask for them")
 	f.StringVar(&prices.Privacy, "privacy", "", "what you promise of an order's files: public, discreet or enclosed")
 	f.StringSliceVar(&prices.Sell, "sell", nil, "capacity on sale at auctions: tier, GFLOP, and the least price of one in utally, as C:5000@800")
-	f.Var(within(&prices.Probe, 0, home.MostProbe), "probe", "have the chain measure how fast this machine is, once, over so long, as 1m: tiers above the lowest follow from that")
+	f.Var(within(&prices.Probe, 0, home.MostProbe), "probe", "have the chain measure how fast this machine is, each month, for at least so long, as 1m: tiers above the lowest follow from that")
 	f.StringVar(&prices.Validator, "validator", "", "address of the validator to work under (default the one that takes the smallest fee and has the most providers, of those that tally cluster would advise)")
 	f.Var(within(&nice, 0, 19), "nice", "let other programs go first: 1 to 19")
 	return cmd

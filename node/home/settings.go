@@ -94,7 +94,7 @@ type ProviderSettings struct {
 	Tags      []string      `yaml:"tags,omitempty" doc:"Rules that it keeps, as gdpr: small letters, digits and dashes."`
 	Privacy   string        `yaml:"privacy,omitempty" doc:"What it promises of files: public (nothing), discreet (to show them to nobody, and to delete them after the order) or enclosed (and to compute where its operator cannot read memory)."`
 	Sell      []string      `yaml:"sell,omitempty" doc:"Capacity on sale at auctions, as C:5000@800: tier, GFLOP, and the least price of one in utally. It is on sale again once what was sold of it is computed."`
-	Probe     time.Duration `yaml:"probe,omitempty" doc:"Have the chain measure how fast this machine is, over so long, as 1m; 0 for never. Tiers above the lowest, and what may be sold in them, follow from that. It costs some fees and wages, and locks what it costs at the prices above until it is settled."`
+	Probe     time.Duration `yaml:"probe,omitempty" doc:"Have the chain measure how fast this machine is, each month, for at least so long, as 1m; 0 for never. Tiers above the lowest, and what may be sold in them, follow from that. It costs some fees and wages, and locks what it costs at the prices above until it is settled."`
 	Validator string        `yaml:"validator" doc:"Address of the validator to work under; empty for the one that is advised to who begins (tally cluster), by link, fee and number of providers."`
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/match"
-	"github.com/tally-network/tally/core/proof"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
