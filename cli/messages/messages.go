@@ -34,6 +34,7 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/probe"
 	"github.com/tally-network/tally/p2p"
 )
 
@@ -91,8 +92,12 @@ var All = map[string][]Message{
 	},
 	"probe": {
 		{"open", "Have the chain measure the sender's speed anew; a running provider with --probe orders and computes what it takes", "tally tx probe open --home ~/.tally -y",
-			func(_ context.Context, by Sender, _ []string) (proto.Message, error) {
-				return &probev1.MsgOpen{Account: by.Account}, nil
+			func(ctx context.Context, by Sender, _ []string) (proto.Message, error) {
+				busy, err := probe.UnderWay(ctx, by, by.Account)
+				if busy {
+					err = errors.New("a probe of this account is under way, and would show nothing any more: wait until its order is settled; tally order ls --home shows it, and tally tx market cancel-order takes back one that nobody has taken")
+				}
+				return &probev1.MsgOpen{Account: by.Account}, err
 			}},
 	},
 	"policy": {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -294,8 +295,12 @@ func (c *Client) broadcast(ctx context.Context, tx cmttypes.Tx) (*coretypes.Resu
 	}
 }
 
+// place is where in a program an error was made, as the SDK writes it behind some.
+var place = regexp.MustCompile(` \[[^\[\] ]*\.go:\d+\]$`)
+
 // Refusal returns the error of a module by its code, in the words of the log, which end with the module's own as a rule.
 func Refusal(codespace string, code uint32, log string) error {
+	log = place.ReplaceAllString(log, "")
 	err := errorsmod.ABCIError(codespace, code, log)
 	if known := errors.Unwrap(err); known != nil {
 		return errorsmod.Wrap(known, strings.TrimSuffix(log, ": "+known.Error()))

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -44,6 +45,8 @@ const (
 	stale  = 60_000          // ms of protocol time after which a seed without an order is drawn anew
 	orders = 64              // of ours, the last, that we look through for that of a seed
 	rarely = 8               // doublings of the pause between probes that show nothing
+
+	leastTime = 20 * time.Second // in an order, for blocks, where the rules ask for less
 )
 
 // Run has the provider measured over so long, until ctx is done. If that is 0, it only hands over the files of probes that
@@ -87,16 +90,17 @@ func (m *meter) next(ctx context.Context, now int64) (err error) {
 		return nil
 	}
 	defer func() {
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			m.after = time.Now().Add(pause)
 			m.env.Emit(events.Event{Kind: events.Trouble, Unit: -1, Text: "the probe of this machine: " + err.Error()})
 		}
 	}()
 	me := m.env.Account.Address
-	peer, err := m.env.Peers.Registered(ctx, me)
-	if err != nil || peer.Listing.Validator == "" {
+	at, err := providerv1.NewQueryClient(m.env.Chain.Conn).Peer(ctx, &providerv1.QueryPeerRequest{Account: me}) // as it is now: a probe may just be over
+	if err != nil || at.Peer.Listing.Validator == "" {
 		return err
 	}
+	peer := at.Peer
 	r, err := probev1.NewQueryClient(m.env.Chain.Conn).Probe(ctx, &probev1.QueryProbeRequest{Account: me})
 	switch {
 	case status.Code(err) == codes.NotFound && peer.Pace.Probed > 0:
@@ -132,22 +136,31 @@ func (m *meter) open(ctx context.Context, peer *providerv1.Peer) error {
 
 // posted reports whether an order of ours for a seed is in the book, or under way.
 func (m *meter) posted(ctx context.Context, seed canon.Hash) (bool, error) {
-	r, err := marketv1.NewQueryClient(m.env.Chain.Conn).Orders(ctx, &marketv1.QueryOrdersRequest{
-		Consumer: m.env.Account.Address, Pagination: &query.PageRequest{Limit: orders, Reverse: true}, // the last: older ones are kept for long
+	return under(ctx, m.env.Chain.Conn, m.env.Account.Address, func(o *job.Order) bool { return probe.Is(o, seed) })
+}
+
+// UnderWay reports whether a probe that an account has ordered from itself is in the book, or computed. If it opens another, that one shows nothing.
+func UnderWay(ctx context.Context, conn grpc.ClientConnInterface, account string) (bool, error) {
+	return under(ctx, conn, account, func(o *job.Order) bool { return probe.Known(&o.Problem) })
+}
+
+// under reports whether one of the last orders of an account is of some kind, and not over.
+func under(ctx context.Context, conn grpc.ClientConnInterface, account string, of func(*job.Order) bool) (bool, error) {
+	r, err := marketv1.NewQueryClient(conn).Orders(ctx, &marketv1.QueryOrdersRequest{
+		Consumer: account, Pagination: &query.PageRequest{Limit: orders, Reverse: true}, // older ones are kept for long
 	})
 	if err != nil {
-		return false, fmt.Errorf("ask for our orders: %w", err)
+		return false, fmt.Errorf("ask for the orders of %s: %w", account, err)
 	}
-	booked := r.Orders
-	for i := range booked {
-		if s := booked[i].Posting.Status; s != marketv1.STATUS_OPEN && s != marketv1.STATUS_LEASED {
+	for i := range r.Orders {
+		if s := r.Orders[i].Posting.Status; s != marketv1.STATUS_OPEN && s != marketv1.STATUS_LEASED {
 			continue
 		}
-		o, err := wire.OrderFromProto(&booked[i].Order)
+		o, err := wire.OrderFromProto(&r.Orders[i].Order)
 		if err != nil {
 			return false, err
 		}
-		if probe.Is(&o, seed) {
+		if of(&o) {
 			return true, nil
 		}
 	}
@@ -201,7 +214,7 @@ func (m *meter) draft(ctx context.Context, peer *providerv1.Peer, seed canon.Has
 		return nil, fmt.Errorf("ask for the rules: %w", err)
 	}
 	rules := wire.ParamsFromProto(r.Params)
-	first, err := consume.FromDataset(ctx, m.spec(peer, 1, rules), dataset(probe.Fewest), m.env.Jobs.Exec)
+	first, err := consume.FromDataset(ctx, m.spec(peer, 1, rules, 0), dataset(probe.Fewest), m.env.Jobs.Exec)
 	if err != nil {
 		return nil, err
 	}
@@ -209,18 +222,20 @@ func (m *meter) draft(ctx context.Context, peer *providerv1.Peer, seed canon.Has
 	if _, err := first.Job.UnitOf(&first.Problem, 1).Play(ctx, first.Job.Start, 0, 1, nil); err != nil {
 		return nil, err
 	}
-	speed := float64(probe.RunFLOPs) / max(time.Since(begun).Seconds(), 1e-9)
+	took := time.Since(begun)
+	speed := float64(probe.RunFLOPs) / max(took.Seconds(), 1e-9)
 	runs := probe.Runs(uint64(speed), uint64(m.over.Milliseconds()))
-	return consume.FromDataset(ctx, m.spec(peer, min(max(runs/64, 4), 32), rules), dataset(runs), m.env.Jobs.Exec)
+	return consume.FromDataset(ctx, m.spec(peer, min(max(runs/64, 4), 32), rules, took), dataset(runs), m.env.Jobs.Exec)
 }
 
-// spec says what the order of a probe asks for, in units of so many runs.
-func (m *meter) spec(peer *providerv1.Peer, steps int, rules job.Params) consume.BatchSpec {
+// spec says what the order of a probe asks for, in units of so many runs, of which one takes so long here. The slowest machine that the
+// rules count on may make them in its times, and this one at a quarter of its speed.
+func (m *meter) spec(peer *providerv1.Peer, steps int, rules job.Params, run time.Duration) consume.BatchSpec {
 	s := consume.BatchSpec{Conditions: consume.Default().Conditions}
 	s.Problem.Steps = steps
 	c := &s.Conditions
-	blocks := 2 * time.Duration(rules.Allowance) * time.Millisecond
-	unit := time.Duration(uint64(steps)*probe.RunFLOPs*1000/max(rules.Speed, 1)) * time.Millisecond // on the slowest machine
+	blocks := max(leastTime, 2*time.Duration(rules.Allowance)*time.Millisecond)
+	unit := max(time.Duration(steps)*4*run, time.Duration(uint64(steps)*probe.RunFLOPs*1000/max(rules.Speed, 1))*time.Millisecond)
 	c.UnitTimeout, c.UnitWindow, c.Window = consume.Duration(2*unit+blocks), consume.Duration(blocks), consume.Duration(unit+2*blocks)
 	c.Validator = peer.Listing.Validator
 	c.Providers, c.OnlyProviders = 1, []string{m.env.Account.Address}

@@ -120,7 +120,7 @@ func choose(ctx context.Context, m Market, owners map[string]string, open []want
 		}
 		for _, b := range bids[i] {
 			owner := cmp.Or(owners[b.Validator], b.Validator)
-			if b.Obstacle == "" && !w.closed[owner] && (w.only == "" || w.only == b.Validator) {
+			if b.Obstacle == "" && (w.only == b.Validator || w.only == "" && !w.closed[owner]) {
 				offers[i] = append(offers[i], parts.Offer{Validator: b.Validator, Owner: owner, Price: b.Price, Last: w.failed[b.Validator]})
 			}
 		}

@@ -17,8 +17,9 @@ import (
 type Report struct {
 	Records int               `json:"records"`
 	Parts   []PartReport      `json:"parts"`
-	Price   uint64            `json:"price_utally"` // of all leases
-	Refund  uint64            `json:"refund_utally"`
+	Price   uint64            `json:"price_utally"`   // of all leases
+	Deposit uint64            `json:"deposit_utally"` // likewise
+	Refund  uint64            `json:"refund_utally"`  // of both
 	Views   parts.Views       `json:"views"`
 	Outputs map[string]string `json:"outputs,omitempty"` // by output, the file that has it for all records
 }
@@ -69,7 +70,7 @@ func (r *run) report(ctx context.Context) (*Report, error) {
 				return nil, err
 			}
 			x.Outcome = &o
-			out.Price, out.Refund = out.Price+o.Price, out.Refund+o.Refund
+			out.Price, out.Deposit, out.Refund = out.Price+o.Price, out.Deposit+o.Deposit, out.Refund+o.Refund
 		}
 		out.Parts = append(out.Parts, x)
 	}
@@ -87,14 +88,17 @@ func (o *Report) Tell(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PART\tRECORDS\tORDER\tPRICE\tVALIDATOR\tPROGRESS")
 	for _, p := range o.Parts {
-		price := consume.Amount(0)
+		price := "?"
 		if p.Outcome != nil {
-			price = consume.Amount(p.Outcome.Price)
+			price = consume.Amount(p.Outcome.Price).String()
 		}
 		fmt.Fprintf(t, "%d\t%v\t%s\t%v\t%s\t%s\n", p.Part, p.Range, p.Order, price, p.Validator, p.Progress)
 	}
 	_ = t.Flush()
-	fmt.Fprintf(w, "All leases cost %v, of which %v came back.\n%s", consume.Amount(o.Price), consume.Amount(o.Refund), o.Views)
+	if o.Price > 0 {
+		fmt.Fprintf(w, "Of prices of %v and deposits of %v together %v came back.\n", consume.Amount(o.Price), consume.Amount(o.Deposit), consume.Amount(o.Refund))
+	}
+	fmt.Fprint(w, o.Views)
 	if o.Outputs == nil {
 		fmt.Fprintln(w, "The same command with --wait follows the parts, and joins their results. Custodians keep these for a quarter of an hour.")
 		return

@@ -159,8 +159,7 @@ func (r *run) find(ctx context.Context, p *part) (w wanted, err error) {
 	}
 	w.order = &o
 	switch {
-	case w.only != "":
-		p.validator = w.only
+	case w.only != "" && planned.Validator != w.only: // whether it takes the part is looked at first
 	case !w.failed[planned.Validator] && !r.again(p):
 		p.validator = planned.Validator // it may be posted, and in no block yet
 	}

@@ -394,7 +394,7 @@ func TestTooFewOwners(t *testing.T) {
 	}
 }
 
-// Validators that are named are taken as they are, unless one owner has two of them.
+// Validators that are named are taken if they take the parts, unless one owner has two of them.
 func TestNamedValidators(t *testing.T) {
 	t.Parallel()
 	wish := fmt.Sprintf("[%s, %s]", validator(3), validator(1))
@@ -404,13 +404,17 @@ func TestNamedValidators(t *testing.T) {
 		t.Fatalf("%+v, %v", look, err)
 	}
 	n.owners = map[string]string{validator(3): "firm", validator(1): "firm"}
-	if _, err := split.Run(t.Context(), n, b, o); err == nil || !strings.Contains(err.Error(), "belong to one owner") || len(n.orders) > 0 {
+	if _, err := split.Run(t.Context(), n, b, o); err == nil || !strings.Contains(err.Error(), "name another") || len(n.orders) > 0 {
 		t.Fatalf("%v, %d orders", err, len(n.orders))
 	}
 	if look, err := split.Foresee(t.Context(), n, b, false); err != nil || look.Met() == nil || !strings.Contains(look.Refused, "name another") {
 		t.Fatalf("%+v, %v", look, err)
 	}
 	n.owners = nil
+	_, strange, so := scene(t, fmt.Sprintf("[%s, %s]", validator(3), validator(77)), 4)
+	if _, err := split.Run(t.Context(), n, strange, so); err == nil || !strings.Contains(err.Error(), "part 2 of 2: "+validator(77)) || len(n.orders) > 0 {
+		t.Fatalf("one that offers nothing: %v, %d orders", err, len(n.orders))
+	}
 	r, err := split.Run(t.Context(), n, b, o)
 	if err != nil || r.Parts[0].Validator != validator(3) || r.Parts[1].Validator != validator(1) {
 		t.Fatalf("%+v, %v", r, err)
