@@ -49,9 +49,11 @@ const (
 	leastTime = 20 * time.Second // in an order, for blocks, where the rules ask for less
 )
 
-// Run has the provider measured over so long, until ctx is done. If that is 0, it only hands over the files of probes that
-// were posted before.
+// Run has the provider measured over so long, until ctx is done. If that is 0, it is not measured, and nothing is done.
 func Run(ctx context.Context, env *role.Env, over time.Duration) error {
+	if over == 0 {
+		return nil
+	}
 	m := &meter{env: env, over: over, work: env.NewTasks(1)}
 	defer m.work.Wait()
 	return env.EachBlock(ctx, m.block)
@@ -78,9 +80,7 @@ func (m *meter) block(ctx context.Context, at client.Block) error {
 			m.env.Blobs.Serve(l)
 		}
 	}
-	if m.over > 0 {
-		m.work.Start(ctx, "measure this machine", func(ctx context.Context) error { return m.next(ctx, at.Time) })
-	}
+	m.work.Start(ctx, "measure this machine", func(ctx context.Context) error { return m.next(ctx, at.Time) })
 	return nil
 }
 
