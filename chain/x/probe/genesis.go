@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"cosmossdk.io/collections"
+
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
@@ -82,8 +84,30 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*probev1.GenesisState, erro
 	}))
 }
 
-// Invariant returns an error unless just the probes without a seed wait.
+// Invariant returns an error unless just the probes without a seed wait, and each speed that stands has its end.
 func (k *Keeper) Invariant(ctx context.Context) error {
+	return errors.Join(k.checkWaiting(ctx), k.checkStanding(ctx))
+}
+
+func (k *Keeper) checkStanding(ctx context.Context) error {
+	ends := 0
+	err := k.standing.Walk(ctx, nil, func(account sdk.AccAddress, until int64) (bool, error) {
+		has, err := k.ends.Has(ctx, collections.Join(until, account))
+		if err == nil && !has {
+			err = fmt.Errorf("the speed of %s stands until %d ms, and nothing ends it", account, until)
+		}
+		ends++
+		return false, err
+	})
+	return errors.Join(err, k.ends.Walk(ctx, nil, func(at collections.Pair[int64, sdk.AccAddress]) (bool, error) {
+		if ends--; ends < 0 {
+			return true, fmt.Errorf("the speed of %s ends, and does not stand", at.K2())
+		}
+		return false, nil
+	}))
+}
+
+func (k *Keeper) checkWaiting(ctx context.Context) error {
 	waits := 0
 	err := k.probes.Walk(ctx, nil, func(account sdk.AccAddress, p probev1.Probe) (bool, error) {
 		has, err := k.waiting.Has(ctx, account)

@@ -38,7 +38,7 @@ const Name = "probe"
 // Registry knows providers and how fast they are.
 type Registry interface {
 	Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error)
-	// Probed records the FLOP/s that a provider's probe has shown, in place of all that was measured before.
+	// Probed records the FLOP/s that a provider's probe has shown, in place of all that was measured before. By 0 it forgets that.
 	Probed(ctx context.Context, account sdk.AccAddress, speed uint64) error
 }
 

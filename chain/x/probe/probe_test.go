@@ -129,10 +129,13 @@ func TestASpeedStandsForAMonth(t *testing.T) {
 		t.Error("it was shown again, and is forgotten")
 	}
 	fork := c.Fork()
+	if err := fork.Do(func(ctx sdk.Context) error { return fork.Provider.Time(ctx, p0.Address, 1<<50, 600_000) }); err != nil {
+		t.Fatal(err)
+	}
 	fork.NextBlock(month)
 	fork.NextBlock(time.Second)
-	if got := pace(t, fork).Probed; got != 0 {
-		t.Errorf("after a month it is still of %d FLOP/s", got)
+	if got := pace(t, fork); got.Probed != 0 || got.Work != 1<<50 {
+		t.Errorf("after a month it is still of %d FLOP/s, or what it worked meanwhile is forgotten: %+v", got.Probed, got)
 	}
 }
 

@@ -332,10 +332,14 @@ func (k *Keeper) Time(ctx context.Context, account sdk.AccAddress, flops, ms uin
 	return err
 }
 
-// Probed records the FLOP/s that a peer's probe has shown, in place of all that was measured before.
+// Probed records the FLOP/s that a peer's probe has shown, in place of all that was measured before. By 0 it forgets what the probe has
+// shown, and keeps what the peer has worked since.
 func (k *Keeper) Probed(ctx context.Context, account sdk.AccAddress, speed uint64) error {
 	_, err := edit(ctx, k, account, func(p *providerv1.Peer) bool {
-		p.Pace = providerv1.Pace{Probed: speed}
+		if speed > 0 {
+			p.Pace = providerv1.Pace{}
+		}
+		p.Pace.Probed = speed
 		return true
 	})
 	return err
