@@ -170,14 +170,7 @@ func Serve(ctx context.Context, env *role.Env) error {
 	b := newBidder(env)
 	defer b.tasks.Wait()
 	return env.EachBlock(ctx, func(ctx context.Context, at client.Block) error {
-		unread := b.block(ctx, at) // holds up no files
-		live, err := env.Leases.Live(ctx, env.Account.Address)
-		for _, l := range live {
-			if l.Order.Consumer == env.Account.Address {
-				env.Blobs.Serve(l)
-			}
-		}
-		return errors.Join(unread, err)
+		return errors.Join(b.block(ctx, at), env.ServeOrders(ctx)) // what is unread holds up no files
 	})
 }
 

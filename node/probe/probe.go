@@ -71,17 +71,8 @@ type meter struct {
 
 // block hands over files of our own orders, and does what is next.
 func (m *meter) block(ctx context.Context, at client.Block) error {
-	live, err := m.env.Leases.Live(ctx, m.env.Account.Address)
-	if err != nil {
-		return err
-	}
-	for _, l := range live {
-		if l.Order.Consumer == m.env.Account.Address {
-			m.env.Blobs.Serve(l)
-		}
-	}
 	m.work.Start(ctx, "measure this machine", func(ctx context.Context) error { return m.next(ctx, at.Time) })
-	return nil
+	return m.env.ServeOrders(ctx)
 }
 
 // next opens a probe, or posts its order. One task at a time does so.

@@ -156,6 +156,17 @@ func offered(l *job.Lease, account string) bool {
 	return l.Order.Conditions.Replicas == 0 && slices.ContainsFunc(l.Providers, func(p job.Party) bool { return p.Account == account })
 }
 
+// ServeOrders hands over the files of live orders that the account has posted itself, and what they gave to their parties alone.
+func (e *Env) ServeOrders(ctx context.Context) error {
+	live, err := e.Leases.Live(ctx, e.Account.Address)
+	for _, l := range live {
+		if l.Order.Consumer == e.Account.Address {
+			e.Blobs.Serve(l)
+		}
+	}
+	return err
+}
+
 // NewTasks returns an empty set of tasks, of which so many run at once; 0 stands for no
 // limit.
 func (e *Env) NewTasks(limit int) *tasks.Set { return tasks.New(e.Recorder, limit) }
