@@ -265,6 +265,9 @@ func TestCanDeliverResults(t *testing.T) {
 	if err := CanDeliverResults(dir, false); err != nil {
 		t.Error(err)
 	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "y.npy"), []byte("labels"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -37,23 +37,16 @@ func newDelivery(dir string) *Delivery {
 	}
 }
 
-// CanDeliver returns an error unless a model and its proof can be written to a directory,
-// which is made if it is missing. What is there already is only overwritten if replace says so.
+// CanDeliver returns an error unless a model and its proof can be written to a directory, which may be missing. What is there
+// already is only overwritten if replace says so.
 func CanDeliver(dir string, replace bool) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	d := newDelivery(dir)
 	for _, name := range []string{d.Safetensors, d.ONNX, d.Tokenizer, d.Bundle} {
 		if _, err := os.Lstat(name); err == nil && !replace {
 			return fmt.Errorf("%s is there already: name another directory with --out, or give --force to overwrite it", name)
 		}
 	}
-	probe, err := os.CreateTemp(dir, ".tally-")
-	if err != nil {
-		return err
-	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+	return writable(dir)
 }
 
 // Deliver fetches the model of a settled lease and the proof of it, and writes

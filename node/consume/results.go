@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,16 +39,30 @@ type Results struct {
 // BundleName is the file of a proof, in the directory of a delivery.
 const BundleName = "proof.bundle"
 
-// CanDeliverResults returns an error unless results can be written to a directory, which is made
-// if it is missing. Files are named as the model's outputs are, so one that holds anything is
-// refused unless force says otherwise.
+// CanDeliverResults returns an error unless results can be written to a directory, which may be missing. Files are named as the
+// model's outputs are, so one that holds anything is refused unless force says otherwise.
 func CanDeliverResults(dir string, force bool) error {
+	there, err := os.ReadDir(dir)
+	if err == nil && len(there) > 0 && !force {
+		return fmt.Errorf("%s is not empty: name another directory with --out, or give --force to overwrite what has the name of a result", dir)
+	}
+	return writable(dir)
+}
+
+// writable returns an error unless files can be written to a directory. If it is missing it is made, and removed again.
+func writable(dir string) error {
+	_, err := os.Lstat(dir)
+	made := errors.Is(err, fs.ErrNotExist)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	there, err := os.ReadDir(dir)
-	if err == nil && len(there) > 0 && !force {
-		err = fmt.Errorf("%s is not empty: name another directory with --out, or give --force to overwrite what has the name of a result", dir)
+	probe, err := os.CreateTemp(dir, ".tally-")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	if made {
+		err = errors.Join(err, os.Remove(dir))
 	}
 	return err
 }

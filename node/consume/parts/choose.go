@@ -18,11 +18,15 @@ type Offer struct {
 // ShortError says that too few owners of validators would take parts.
 type ShortError struct {
 	Part, Parts int // the first for which nobody is left, counted from 0
-	Owners      int // of all offers that would take one of the parts
+	Takers      int // owners of offers that would take this part
+	Owners      int // likewise, one of the parts
 }
 
 func (e *ShortError) Error() string {
-	return fmt.Sprintf("part %d of %d finds no validator: offers of %d owners would take parts, and each part wants another owner: write a lower split, conditions that more offers meet, or wait for more of them (tally order validate shows what keeps each offer)", e.Part+1, e.Parts, e.Owners)
+	if e.Takers == 0 {
+		return fmt.Sprintf("part %d of %d finds no validator: no offer would take it as it is", e.Part+1, e.Parts)
+	}
+	return fmt.Sprintf("part %d of %d finds no validator: offers of %d owners would take parts, and each part wants another owner: write conditions that more offers meet, a lower split, or wait for more offers", e.Part+1, e.Parts, e.Owners)
 }
 
 // Choose returns an offer for each part, each of another owner. offers has what would take each part. Each part in turn gets
@@ -41,7 +45,11 @@ func Choose(offers [][]Offer) ([]Offer, error) {
 	c := chooser{sorted, make([]Offer, len(offers)), map[string]int{}}
 	for part := range offers {
 		if !c.place(part, map[string]bool{}) {
-			return nil, &ShortError{part, len(offers), len(owners)}
+			takers := map[string]bool{}
+			for _, o := range offers[part] {
+				takers[o.Owner] = true
+			}
+			return nil, &ShortError{part, len(offers), len(takers), len(owners)}
 		}
 	}
 	return c.chosen, nil

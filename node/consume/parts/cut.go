@@ -3,16 +3,18 @@ package parts
 import (
 	"errors"
 	"fmt"
-	"math/bits"
+	"math"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/money"
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Range is a part's records: from First on, so many.
+// Range is a part's records: from First on, so many, which take so many runs.
 type Range struct {
 	First   int `json:"first"`
 	Records int `json:"records"`
+	Runs    int `json:"runs"`
 }
 
 // String says which records, for people.
@@ -36,7 +38,7 @@ func Cut(records, batch, n int) ([]Range, error) {
 		if i < runs%n {
 			take++
 		}
-		out[i] = Range{at, min(take*batch, records-at)}
+		out[i] = Range{at, min(take*batch, records-at), take}
 		at += out[i].Records
 	}
 	return out, nil
@@ -62,24 +64,42 @@ func (r Range) Of(all *graph.State) (*graph.State, error) {
 	return out, nil
 }
 
-// Prices divides a maximum price by records. The shares add up to it, to the last utally.
+// Prices divides a maximum price by runs, as what offers ask is: a run that records do not fill costs as much. The shares add up
+// to it, to the last utally.
 func Prices(total uint64, of []Range) ([]uint64, error) {
-	all := uint64(0)
-	for _, r := range of {
-		all += uint64(max(r.Records, 0))
-	}
+	all := runs(of)
 	if all == 0 {
-		return nil, errors.New("no records divide a price")
+		return nil, errors.New("no runs divide a price")
 	}
 	out, done, spent := make([]uint64, len(of)), uint64(0), uint64(0)
 	for i, r := range of {
-		done += uint64(max(r.Records, 0))
-		hi, lo := bits.Mul64(total, done)
-		upTo, _ := bits.Div64(hi, lo, all) // done ≤ all, so the quotient is at most total
+		done += uint64(r.Runs)
+		upTo := money.ScaleClamped(total, done, all) // done ≤ all, so it is total at most
 		out[i], spent = upTo-spent, upTo
 		if out[i] == 0 {
 			return nil, fmt.Errorf("conditions.maxPrice: %d utally leave nothing for one of %d parts: write a higher one", total, len(of))
 		}
 	}
 	return out, nil
+}
+
+// Enough returns a maximum price of which each part's share covers its price. None that is lower by more than a utally a part does.
+// It is at most 2⁶⁴ − 1.
+func Enough(prices []uint64, of []Range) (total uint64) {
+	all := runs(of)
+	for i, r := range of {
+		least := money.ScaleClamped(prices[i], all, uint64(r.Runs))
+		if money.ScaleClamped(least, uint64(r.Runs), all) < prices[i] && least < math.MaxUint64 {
+			least++
+		}
+		total = max(total, least)
+	}
+	return total
+}
+
+func runs(of []Range) (n uint64) {
+	for _, r := range of {
+		n += uint64(r.Runs)
+	}
+	return n
 }

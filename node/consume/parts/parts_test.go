@@ -60,20 +60,20 @@ func TestEveryRecordIsInOnePart(t *testing.T) {
 	}
 }
 
-// Shares of a price add up to it, and are as the records are, but for a utally.
+// Shares of a price add up to it, and are as the runs are, but for a utally.
 func TestSharesOfAPriceAddUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		n := 1 + r.IntN(10)
 		cut, all := make([]parts.Range, n), 0
 		for i := range cut {
-			cut[i].Records = 1 + r.IntN(1000)
-			all += cut[i].Records
+			cut[i].Runs = 1 + r.IntN(1000)
+			all += cut[i].Runs
 		}
 		total := r.Uint64() >> r.IntN(44)
 		shares, err := parts.Prices(total, cut)
 		if err != nil {
-			if !slices.ContainsFunc(cut, func(c parts.Range) bool { return float64(total)/float64(all)*float64(c.Records) < 2 }) {
+			if !slices.ContainsFunc(cut, func(c parts.Range) bool { return float64(total)/float64(all)*float64(c.Runs) < 2 }) {
 				t.Fatalf("%d among %v: %v", total, cut, err)
 			}
 			continue
@@ -81,7 +81,7 @@ func TestSharesOfAPriceAddUp(t *testing.T) {
 		sum := uint64(0)
 		for i, s := range shares {
 			sum += s
-			if want := float64(total) * float64(cut[i].Records) / float64(all); math.Abs(float64(s)-want) > 1+want/1e12 {
+			if want := float64(total) * float64(cut[i].Runs) / float64(all); math.Abs(float64(s)-want) > 1+want/1e12 {
 				t.Fatalf("a share of %d, want %g", s, want)
 			}
 		}
@@ -89,11 +89,43 @@ func TestSharesOfAPriceAddUp(t *testing.T) {
 			t.Fatalf("%d is divided into %v", total, shares)
 		}
 	}
-	if _, err := parts.Prices(2, []parts.Range{{Records: 1}, {Records: 1}, {Records: 1}}); err == nil || !strings.Contains(err.Error(), "maxPrice") {
+	if _, err := parts.Prices(2, []parts.Range{{Runs: 1}, {Runs: 1}, {Runs: 1}}); err == nil || !strings.Contains(err.Error(), "maxPrice") {
 		t.Errorf("nothing for a part: %v", err)
 	}
 	if _, err := parts.Prices(2, nil); err == nil {
 		t.Error("a price is divided among nobody")
+	}
+}
+
+// What is enough covers the price of each part, and hardly more: a utally a part less does not.
+func TestWhatIsEnough(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for range 2000 {
+		n := 1 + r.IntN(10)
+		of, prices := make([]parts.Range, n), make([]uint64, n)
+		for i := range of {
+			of[i].Runs, prices[i] = 1+r.IntN(9), 1+r.Uint64()>>(20+r.IntN(44))
+		}
+		covers := func(total uint64) bool {
+			shares, err := parts.Prices(total, of)
+			for i, price := range prices {
+				if err != nil || shares[i] < price {
+					return false
+				}
+			}
+			return true
+		}
+		all := 0
+		for _, x := range of {
+			all += x.Runs
+		}
+		enough := parts.Enough(prices, of)
+		if !covers(enough) || enough > uint64(all) && covers(enough-uint64(all)) {
+			t.Fatalf("%d for prices of %d and parts of %v", enough, prices, of)
+		}
+	}
+	if got := parts.Enough([]uint64{math.MaxUint64, 1}, []parts.Range{{Runs: 1}, {Runs: 9}}); got != math.MaxUint64 {
+		t.Errorf("more than there is: %d", got)
 	}
 }
 
@@ -118,7 +150,7 @@ func TestPartsGoToOwnersOfTheirOwn(t *testing.T) {
 		}
 		var few *parts.ShortError
 		if err != nil {
-			if short++; !errors.As(err, &few) || !strings.Contains(err.Error(), "lower split") {
+			if short++; !errors.As(err, &few) || (few.Takers == 0) == strings.Contains(err.Error(), "lower split") {
 				t.Fatal(err)
 			}
 			continue

@@ -39,7 +39,7 @@ func (r *run) followPart(ctx context.Context, p *part) {
 		r.see(p, now)
 		return !r.Wait && now.HandedOver
 	})
-	if err == nil {
+	if last.Ended() || err == nil {
 		r.see(p, last)
 	}
 	switch {

@@ -19,7 +19,8 @@ import (
 type Outlook struct {
 	Parts    []PartOutlook `json:"parts"`
 	MaxPrice uint64        `json:"max_price_utally"`
-	Price    uint64        `json:"price_utally"` // of all parts, at most; 0 if a part finds no validator
+	Price    uint64        `json:"price_utally"`            // of all parts, at most; 0 if a part finds no validator
+	Enough   uint64        `json:"enough_utally,omitempty"` // a maximum price of which each part's share covers its price
 	Deposit  uint64        `json:"deposit_utally"`
 	Refused  string        `json:"refused,omitempty"` // why the parts cannot all be posted
 }
@@ -78,11 +79,14 @@ func Foresee(ctx context.Context, m Market, b *Batch, anyPrice bool) (*Outlook, 
 	if err != nil {
 		return nil, err
 	}
+	prices := make([]uint64, len(chosen))
 	for i, c := range chosen {
 		p := &out.Parts[i]
 		p.Validator, p.Price, p.Owner = c.Validator, c.Price, owners[c.Validator]
+		prices[i] = c.Price
 		out.Price += c.Price
 	}
+	out.Enough = parts.Enough(prices, b.Ranges)
 	return out, nil
 }
 
@@ -97,15 +101,20 @@ type wanted struct {
 
 // refusal says that not every part finds a validator, and what keeps the offers from it.
 type refusal struct {
-	why  error
-	bids []marketv1.Bid // for the first part that finds none
+	why   error
+	bids  []marketv1.Bid // for the first part that finds none
+	share uint64         // what that part may cost, utally; 0: anything
 }
 
 func (r *refusal) Error() string {
-	if slices.ContainsFunc(r.bids, func(b marketv1.Bid) bool { return b.Obstacle != "" }) || len(r.bids) == 0 {
-		return fmt.Sprintf("%v. What keeps offers from it: %s", r.why, consume.Obstacles(r.bids))
+	if len(r.bids) > 0 && !slices.ContainsFunc(r.bids, func(b marketv1.Bid) bool { return b.Obstacle != "" }) {
+		return r.why.Error()
 	}
-	return r.why.Error()
+	text := fmt.Sprintf("%v. What keeps offers from it: %s", r.why, consume.Obstacles(r.bids))
+	if r.share > 0 {
+		text += fmt.Sprintf(". Its share of conditions.maxPrice is %v; tally cost tells what is enough for all parts", consume.Amount(r.share))
+	}
+	return text
 }
 
 func (r *refusal) Unwrap() error { return r.why }
@@ -131,11 +140,12 @@ func choose(ctx context.Context, m Market, owners map[string]string, open []want
 		return chosen, err
 	}
 	at := short.Part
+	share := open[at].order.Conditions.MaxPrice
 	short.Part, short.Parts = open[at].part, all
 	if w := open[at]; w.only != "" {
-		return nil, &refusal{fmt.Errorf("part %d of %d: %s, which conditions.split names for it, does not take it, or belongs to the owner of another that is named: name another", w.part+1, all, w.only), bids[at]}
+		return nil, &refusal{fmt.Errorf("part %d of %d: %s, which conditions.split names for it, does not take it, or belongs to the owner of another that is named: name another", w.part+1, all, w.only), bids[at], share}
 	}
-	return nil, &refusal{short, bids[at]}
+	return nil, &refusal{short, bids[at], share}
 }
 
 // Met returns an error if a part would find no validator.
@@ -150,17 +160,18 @@ func (o *Outlook) Met() error {
 func (o *Outlook) Tell(w io.Writer) {
 	fmt.Fprintf(w, "In %d parts, each an order of its own under another validator:\n", len(o.Parts))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "  PART\tRECORDS\tPRICE\tAT MOST\tDEPOSIT\tVALIDATOR\t")
+	fmt.Fprintln(t, "  PART\tRECORDS\tRUNS\tPRICE\tAT MOST\tDEPOSIT\tVALIDATOR\t")
 	for _, p := range o.Parts {
 		price := "?"
 		if p.Price > 0 {
 			price = consume.Amount(p.Price).String()
 		}
-		fmt.Fprintf(t, "  %d\t%v\t%s\t%v\t%v\t%s\t\n", p.Part, p.Range, price, consume.Amount(p.MaxPrice), consume.Amount(p.Deposit), cmp.Or(p.Validator, "?"))
+		fmt.Fprintf(t, "  %d\t%v\t%d\t%s\t%v\t%v\t%s\t\n", p.Part, p.Range, p.Runs, price, consume.Amount(p.MaxPrice), consume.Amount(p.Deposit), cmp.Or(p.Validator, "?"))
 	}
 	_ = t.Flush()
 	if o.Price > 0 {
-		fmt.Fprintf(w, "  All parts cost %v, of at most %v, and deposits of %v that come back.\n", consume.Amount(o.Price), consume.Amount(o.MaxPrice), consume.Amount(o.Deposit))
+		fmt.Fprintf(w, "  All parts cost %v, of at most %v, and deposits of %v that come back. Each part may cost its share by runs:\n", consume.Amount(o.Price), consume.Amount(o.MaxPrice), consume.Amount(o.Deposit))
+		fmt.Fprintf(w, "  for these offers write maxPrice: %v or more.\n", consume.Amount(o.Enough))
 	}
 	if o.Refused != "" {
 		fmt.Fprintf(w, "  not possible: %s\n", o.Refused)

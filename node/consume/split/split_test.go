@@ -24,6 +24,7 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/parts"
 	"github.com/tally-network/tally/node/consume/split"
 	"github.com/tally-network/tally/node/desk"
 	"github.com/tally-network/tally/node/evidence"
@@ -346,7 +347,7 @@ func TestFailedPartIsPostedAlone(t *testing.T) {
 		fail(n, validator(1))
 		r, err := split.Run(t.Context(), n, b, o)
 		var failed *split.PartsError
-		if !errors.As(err, &failed) || !slices.Equal(failed.Failed, []int{2}) || r.Parts[1].Failed == "" || r.Outputs != nil || !strings.Contains(told.String(), "posts this part alone anew") {
+		if !errors.As(err, &failed) || !slices.Equal(failed.Failed, []int{2}) || r.Parts[1].Failed == "" || strings.Contains(r.Parts[1].Progress, "waits") || r.Outputs != nil || !strings.Contains(told.String(), "posts this part alone anew") {
 			t.Fatalf("%s: %v, %+v, %s", what, err, r, told.String())
 		}
 		if r, err = split.Run(t.Context(), n, b, o); err != nil {
@@ -391,6 +392,38 @@ func TestTooFewOwners(t *testing.T) {
 	whole(t, n, r, o)
 	if r.Parts[0].Validator != validator(0) || r.Parts[1].Validator != validator(2) || r.Parts[2].Validator != validator(3) {
 		t.Errorf("%+v", r.Parts)
+	}
+}
+
+// A price that is too low for one part is told as such, with what is enough for all. With that, all are taken.
+func TestPriceTooLow(t *testing.T) {
+	t.Parallel()
+	for _, enough := range []bool{false, true} {
+		n, b, o := scene(t, "3", 3)
+		look, err := split.Foresee(t.Context(), n, b, true)
+		if err != nil || look.Met() != nil || look.Price != 1*3+2*2+3*2 || look.Enough != 21 { // of 7 runs the last part's 2 have to give 6
+			t.Fatalf("%+v, %v", look, err)
+		}
+		most := look.Enough
+		if !enough {
+			most = look.Price
+		}
+		prices, err := parts.Prices(most, b.Ranges)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range b.Drafts {
+			d.Terms.MaxPrice = prices[i]
+		}
+		r, err := split.Run(t.Context(), n, b, o)
+		if enough {
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole(t, n, r, o)
+		} else if err == nil || !strings.Contains(err.Error(), "costs more than the order pays") || !strings.Contains(err.Error(), "tally cost tells") || len(n.orders) > 0 {
+			t.Fatalf("%v, %d orders", err, len(n.orders))
+		}
 	}
 }
 
