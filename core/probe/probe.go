@@ -5,7 +5,7 @@
 // the last of its receipts.
 //
 // The batch is the same for everybody but for its records, [Records]. A run applies [Model] to one of them. The chain knows
-// the programs by their roots, one for each number of runs. Call [Seed], then [Is] of its order, then [Computed] of its
+// the programs by their roots, one for each number of runs. Call [Seed], then [ForSeed] of its order, then [Computed] of its
 // lease, then [Speed].
 //
 // Invariants: what is measured depends on nothing that is known before the seed. All time from the seed on counts. So a
@@ -35,11 +35,11 @@ const (
 	Numbers = 4
 )
 
-// Least is the time over which work is spread at least, in ms. A block comes about every second, so less would measure blocks.
-const Least = 60_000
+// LeastMs is the time over which work is spread at least, in ms. A block comes about every second, so less would measure blocks.
+const LeastMs = 60_000
 
-// Stands is for how long what was shown counts, in ms: a month.
-const Stands = 30 * 24 * 3_600_000
+// StandsMs is for how long what was shown counts, in ms: a month.
+const StandsMs = 30 * 24 * 3_600_000
 
 // MostRuns bounds the runs of a probe. Fewest is the number of runs of the smallest.
 const (
@@ -94,7 +94,7 @@ func Records(seed canon.Hash, runs int) *graph.State {
 
 // Runs returns the least number of runs of a probe that take so many ms at so many FLOP/s, or MostRuns if there is none.
 func Runs(speed, ms uint64) int {
-	want := speed / 1000 * min(ms, 10*Least) / RunFLOPs
+	want := speed / 1000 * min(ms, 10*LeastMs) / RunFLOPs
 	runs := Fewest
 	for uint64(runs) < want && runs < MostRuns {
 		runs *= 2
@@ -120,13 +120,13 @@ func Problem(seed canon.Hash, runs, steps int) (job.Problem, error) {
 	}, err
 }
 
-// Known reports whether a problem has the program of a probe, whatever its records are.
-func Known(p *job.Problem) bool { return slices.Contains(programs[:], p.Step.String()) }
+// IsProbe reports whether a problem has the program of a probe, whatever its records are.
+func IsProbe(p *job.Problem) bool { return slices.Contains(programs[:], p.Step.String()) }
 
-// Is reports whether an order is the probe of a seed. An auditor must look at a sixteenth of each unit at least: nobody else is
+// ForSeed reports whether an order is the probe of a seed. An auditor must look at a sixteenth of each unit at least: nobody else is
 // hurt if its results are wrong. Its time grows with the runs.
-func Is(o *job.Order, seed canon.Hash) bool {
-	if c := &o.Conditions; !Known(&o.Problem) || c.Auditors == 0 || c.AuditFloor > 0 || c.AuditSegments < Audited(o.Problem.Steps) {
+func ForSeed(o *job.Order, seed canon.Hash) bool {
+	if c := &o.Conditions; !IsProbe(&o.Problem) || c.Auditors == 0 || c.AuditFloor > 0 || c.AuditSegments < Audited(o.Problem.Steps) {
 		return false
 	}
 	if o.Problem.Shards*o.Problem.Steps != o.Problem.Records { // that many records have been paid for, before they are made here
@@ -155,4 +155,4 @@ func Computed(l *job.Lease, provider string) (flops uint64, last int64) {
 }
 
 // Speed returns how fast a machine is that has computed so many FLOP in so many ms from the seed on, in FLOP/s, rounded down.
-func Speed(flops, ms uint64) uint64 { return match.Rate(flops, max(ms, Least)) }
+func Speed(flops, ms uint64) uint64 { return match.Rate(flops, max(ms, LeastMs)) }

@@ -23,7 +23,7 @@ func order(seed canon.Hash, runs, steps int) job.Order {
 func TestOnlyTheBatchOfASeedIsItsProbe(t *testing.T) {
 	seed := Seed(canon.Hash{1}, "tally1")
 	for runs := Fewest; runs <= 1<<10; runs *= 2 {
-		if o := order(seed, runs, 8); !Is(&o, seed) {
+		if o := order(seed, runs, 8); !ForSeed(&o, seed) {
 			t.Fatalf("the probe of %d runs is not known", runs)
 		}
 	}
@@ -43,7 +43,7 @@ func TestOnlyTheBatchOfASeedIsItsProbe(t *testing.T) {
 		"fewer for a long record":           func(o *job.Order) { o.Conditions.AuditFloor = 1 },
 	} {
 		o := order(seed, 64, 8)
-		if bend(&o); Is(&o, seed) {
+		if bend(&o); ForSeed(&o, seed) {
 			t.Errorf("%s passes for a probe", name)
 		}
 	}
@@ -76,7 +76,7 @@ func TestSpeed(t *testing.T) {
 		if more := rapid.Uint64Min(ms).Draw(t, "more"); Speed(flops, more) > Speed(flops, ms) {
 			t.Fatalf("%d FLOP are faster in %d ms than in %d", flops, more, ms)
 		}
-		if Speed(flops, 0) != Speed(flops, Least) {
+		if Speed(flops, 0) != Speed(flops, LeastMs) {
 			t.Fatal("less than a minute counts")
 		}
 	})

@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +47,10 @@ func TestProviderIsMeasured(t *testing.T) {
 		return speed == 0, err
 	}); err != nil {
 		t.Fatal(err)
+	}
+	told := n.Await("what was shown", func(e events.Event) bool { return e.Kind == events.Probed && strings.Contains(e.Text, "has shown") })
+	if want := fmt.Sprintf("%.4g GFLOP/s: tier C", float64(speed)/1e9); !strings.Contains(told.Text, want) {
+		t.Errorf("%s, want %s", told.Text, want)
 	}
 	if most := probe.Speed(probe.Fewest*probe.RunFLOPs, 0); speed > most || speed < most/4 {
 		t.Errorf("%d FLOP/s were shown by %d runs, which are %d in a minute", speed, probe.Fewest, most)

@@ -131,11 +131,11 @@ func Look(ctx context.Context, env *role.Env, order canon.Hash) (Progress, error
 	return p, nil
 }
 
-// ErrCancelled is returned for an order that its consumer took back.
-var ErrCancelled = errors.New("the order was cancelled by its consumer, and refunded")
-
 // ErrUnmet is returned for an order that ended without a lease.
 var ErrUnmet = errors.New("the order ended without a lease")
+
+// ErrCancelled is the ErrUnmet of an order that its consumer took back.
+var ErrCancelled = fmt.Errorf("%w: its consumer has cancelled it, and was refunded", ErrUnmet)
 
 // Follow looks after an order on every block until done is satisfied or it has ended. While the order waits for a lease, done is
 // told as well, and its answer does not count. Serve hands over the order's files.

@@ -131,7 +131,7 @@ const (
 	MaxMemoryGB = 1 << 14
 	MaxEnded    = 365 * 24 * time.Hour // for which ended orders are kept
 	MaxBlocks   = 1 << 40              // that a node keeps, and states
-	LeastProbe  = probe.Least * time.Millisecond
+	LeastProbe  = probe.LeastMs * time.Millisecond
 	MostProbe   = 10 * LeastProbe
 )
 

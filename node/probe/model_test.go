@@ -72,7 +72,7 @@ func TestAnotherModelIsNoProbe(t *testing.T) {
 			break
 		}
 	}
-	if _, p := batch(t, g, probe.Records(seed, probe.Fewest)); probe.Known(&p) {
+	if _, p := batch(t, g, probe.Records(seed, probe.Fewest)); probe.IsProbe(&p) {
 		t.Error("a model of zeros passes for a probe")
 	}
 }

@@ -67,6 +67,9 @@ type meter struct {
 
 	opened int       // probes
 	opens  time.Time // likewise, before which none is opened: each costs fees
+
+	told     uint64 // FLOP/s that was told to be shown
+	quarters int    // of the probe under way that were told to be done
 }
 
 // block hands over files of our own orders, and does what is next.
@@ -95,6 +98,7 @@ func (m *meter) next(ctx context.Context, now int64) (err error) {
 	r, err := probev1.NewQueryClient(m.env.Chain.Conn).Probe(ctx, &probev1.QueryProbeRequest{Account: me})
 	switch {
 	case status.Code(err) == codes.NotFound && peer.Pace.Probed > 0:
+		m.shown(at)
 		return nil
 	case status.Code(err) == codes.NotFound:
 		return m.open(ctx, &peer)
@@ -103,8 +107,10 @@ func (m *meter) next(ctx context.Context, now int64) (err error) {
 	}
 	seed := canon.Hash(r.Probe.Seed)
 	switch posted, err := m.posted(ctx, seed); {
-	case err != nil || posted:
+	case err != nil:
 		return err
+	case !posted.IsZero():
+		return m.progress(ctx, posted)
 	case now > r.Probe.DrawnMs+stale:
 		return m.open(ctx, &peer) // its time has run too long
 	}
@@ -116,32 +122,70 @@ func (m *meter) open(ctx context.Context, peer *providerv1.Peer) error {
 	if time.Now().Before(m.opens) {
 		return nil
 	}
-	if _, _, err := m.order(ctx, peer, canon.Hash{}); err != nil {
+	_, o, err := m.order(ctx, peer, canon.Hash{})
+	if err != nil {
 		return err
+	}
+	text := "opens a probe"
+	if m.opened > 0 {
+		text = "opens another probe, since the last one has shown nothing"
 	}
 	m.opens = time.Now().Add(pause << min(m.opened, rarely))
 	m.opened++
-	m.env.Emit(events.Event{Kind: events.Probed, Unit: -1, Text: "opens a probe: the chain measures how fast this machine is"})
+	m.quarters = 0
+	m.env.Emit(events.Event{Kind: events.Probed, Unit: -1, Text: fmt.Sprintf("%s: the chain measures how fast this machine is. It is an order of %d runs to itself, for %v at most; what is not burnt, nor paid to others who judge and lead, comes back", text, o.Problem.Records, consume.Amount(o.Conditions.MaxPrice))})
 	return m.env.Send(ctx, &probev1.MsgOpen{Account: m.env.Account.Address})
 }
 
-// posted reports whether an order of ours for a seed is in the book, or under way.
-func (m *meter) posted(ctx context.Context, seed canon.Hash) (bool, error) {
-	return under(ctx, m.env.Chain.Conn, m.env.Account.Address, func(o *job.Order) bool { return probe.Is(o, seed) })
+// progress tells when another quarter of a probe is done.
+func (m *meter) progress(ctx context.Context, order canon.Hash) error {
+	l, err := m.env.Leases.Get(ctx, order)
+	if status.Code(err) == codes.NotFound { // it waits in the book
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	done := 0
+	for i := range l.Units {
+		if l.Units[i].Status == job.Accepted {
+			done++
+		}
+	}
+	if q := 4 * done / max(len(l.Units), 1); q > m.quarters {
+		m.quarters = q
+		m.env.Emit(events.Event{Kind: events.Probed, Order: order, Unit: -1, Text: fmt.Sprintf("its probe: %d of %d units are accepted", done, len(l.Units))})
+	}
+	return nil
+}
+
+// shown tells what a probe has shown, once.
+func (m *meter) shown(at *providerv1.QueryPeerResponse) {
+	if m.told == at.Peer.Pace.Probed {
+		return
+	}
+	m.told = at.Peer.Pace.Probed
+	m.env.Emit(events.Event{Kind: events.Probed, Unit: -1, Text: fmt.Sprintf("its probe has shown %.4g GFLOP/s: tier %s, for %d days from then on", float64(m.told)/1e9, at.Tier, probe.StandsMs/(24*3_600_000))})
+}
+
+// posted returns the order of ours for a seed that is in the book, or under way; zeros if there is none.
+func (m *meter) posted(ctx context.Context, seed canon.Hash) (canon.Hash, error) {
+	return under(ctx, m.env.Chain.Conn, m.env.Account.Address, func(o *job.Order) bool { return probe.ForSeed(o, seed) })
 }
 
 // UnderWay reports whether a probe that an account has ordered from itself is in the book, or computed. If it opens another, that one shows nothing.
 func UnderWay(ctx context.Context, conn grpc.ClientConnInterface, account string) (bool, error) {
-	return under(ctx, conn, account, func(o *job.Order) bool { return probe.Known(&o.Problem) })
+	order, err := under(ctx, conn, account, func(o *job.Order) bool { return probe.IsProbe(&o.Problem) })
+	return !order.IsZero(), err
 }
 
-// under reports whether one of the last orders of an account is of some kind, and not over.
-func under(ctx context.Context, conn grpc.ClientConnInterface, account string, of func(*job.Order) bool) (bool, error) {
+// under returns the last order of an account that is of some kind, and not over; zeros if there is none.
+func under(ctx context.Context, conn grpc.ClientConnInterface, account string, of func(*job.Order) bool) (canon.Hash, error) {
 	r, err := marketv1.NewQueryClient(conn).Orders(ctx, &marketv1.QueryOrdersRequest{
 		Consumer: account, Pagination: &query.PageRequest{Limit: orders, Reverse: true}, // older ones are kept for long
 	})
 	if err != nil {
-		return false, fmt.Errorf("ask for the orders of %s: %w", account, err)
+		return canon.Hash{}, fmt.Errorf("ask for the orders of %s: %w", account, err)
 	}
 	for i := range r.Orders {
 		if s := r.Orders[i].Posting.Status; s != marketv1.STATUS_OPEN && s != marketv1.STATUS_LEASED {
@@ -149,13 +193,13 @@ func under(ctx context.Context, conn grpc.ClientConnInterface, account string, o
 		}
 		o, err := wire.OrderFromProto(&r.Orders[i].Order)
 		if err != nil {
-			return false, err
+			return canon.Hash{}, err
 		}
 		if of(&o) {
-			return true, nil
+			return o.ID(), nil
 		}
 	}
-	return false, nil
+	return canon.Hash{}, nil
 }
 
 // order returns the order of a seed, which the account can pay.

@@ -39,7 +39,7 @@ func falsePremium(speed, tier uint64) (float64, error) {
 
 // forge returns what a machine loses if it is caught, in utally, and the odds that it is not.
 func forge(speed, tier uint64) (lost, missed float64, err error) {
-	runs := probe.Runs(tier, probe.Least)
+	runs := probe.Runs(tier, probe.LeastMs)
 	forged := math.Ceil(float64(runs) * (1 - float64(speed)/float64(tier)))
 	missed = math.Pow(1-float64(probe.Audited(falseSteps))/falseSteps, forged)
 	p := job.Problem{Kind: job.Batch, Rounds: 1, Shards: runs / falseSteps, Steps: falseSteps, Interval: 1, Batch: 1, Records: runs, StepFLOPs: probe.RunFLOPs}

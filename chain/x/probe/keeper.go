@@ -114,7 +114,7 @@ func (k *Keeper) begin(ctx context.Context, p *probev1.Probe, value canon.Hash) 
 // Settled tells of a lease that has settled. If it was its consumer's probe, and something of it was computed, what that
 // shows is the consumer's speed, and the probe is over.
 func (k *Keeper) Settled(ctx context.Context, l *job.Lease) error {
-	if !probe.Known(&l.Order.Problem) {
+	if !probe.IsProbe(&l.Order.Problem) {
 		return nil
 	}
 	account, err := address.Parse(l.Order.Consumer)
@@ -129,7 +129,7 @@ func (k *Keeper) Settled(ctx context.Context, l *job.Lease) error {
 		return err
 	}
 	flops, last := probe.Computed(l, p.Account)
-	if half := uint64(min(l.Order.Problem.Records, probe.MostRuns)) * probe.RunFLOPs / 2; flops == 0 || flops < half || !probe.Is(&l.Order, canon.Hash(p.Seed)) {
+	if half := uint64(min(l.Order.Problem.Records, probe.MostRuns)) * probe.RunFLOPs / 2; flops == 0 || flops < half || !probe.ForSeed(&l.Order, canon.Hash(p.Seed)) {
 		return nil
 	}
 	if slices.Contains(l.Barred, p.Account) { // who was convicted has no speed of what is left
@@ -137,7 +137,7 @@ func (k *Keeper) Settled(ctx context.Context, l *job.Lease) error {
 	}
 	took := uint64(max(last-p.DrawnMs, 0))
 	e := &probev1.EventShown{Account: p.Account, Order: l.Order.ID().String(), Flops: flops, Ms: took, Speed: probe.Speed(flops, took)}
-	return errors.Join(k.registry.Probed(ctx, account, e.Speed), k.probes.Remove(ctx, account), k.stand(ctx, account, module.Now(ctx)+probe.Stands), module.Emit(ctx, e))
+	return errors.Join(k.registry.Probed(ctx, account, e.Speed), k.probes.Remove(ctx, account), k.stand(ctx, account, module.Now(ctx)+probe.StandsMs), module.Emit(ctx, e))
 }
 
 // stand lets the speed of an account stand until a time, in place of one that it has shown before.

@@ -118,7 +118,7 @@ func TestAProbeShowsASpeed(t *testing.T) {
 func TestASpeedStandsForAMonth(t *testing.T) {
 	c := network(t)
 	settled(t, c, p0, order(t, p0, opened(t, c)), 0, "p0")
-	month := probe.Stands * time.Millisecond
+	month := probe.StandsMs * time.Millisecond
 	c.NextBlock(month - time.Hour)
 	o := order(t, p0, opened(t, c))
 	o.Nonce++

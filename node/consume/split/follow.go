@@ -45,7 +45,7 @@ func (r *run) followPart(ctx context.Context, p *part) {
 	switch {
 	case ctx.Err() != nil:
 		p.err = ctx.Err()
-	case errors.Is(err, consume.ErrUnmet) || errors.Is(err, consume.ErrCancelled):
+	case errors.Is(err, consume.ErrUnmet):
 		p.err, p.ended = err, true
 	case err != nil:
 		p.err = err
