@@ -14,6 +14,7 @@ import (
 
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/outputs"
 	"github.com/tally-network/tally/node/consume/split"
 	"github.com/tally-network/tally/node/desk"
 	"github.com/tally-network/tally/node/evidence"
@@ -122,13 +123,13 @@ type target struct {
 
 func (t *target) flags(f *pflag.FlagSet, what string) {
 	f.StringVar(&t.out, "out", "", "directory for "+what+" and proof (default order-ID)")
-	f.StringVar(&t.format, "format", consume.Formats[0], "of the results of a batch: npy, safetensors or jsonl")
+	f.StringVar(&t.format, "format", outputs.Formats[0], "of the results of a batch: npy, safetensors or jsonl")
 	f.BoolVar(&t.force, "force", false, "overwrite the "+what+" and proof that are in the --out directory")
 }
 
 func (t *target) check() error {
-	if !slices.Contains(consume.Formats, t.format) {
-		return fmt.Errorf("--format %q: results are written as one of %v", t.format, consume.Formats)
+	if !slices.Contains(outputs.Formats, t.format) {
+		return fmt.Errorf("--format %q: results are written as one of %v", t.format, outputs.Formats)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/bench"
+	"github.com/tally-network/tally/cli/numbers"
 )
 
 func (e *env) bench() *cobra.Command {
@@ -46,7 +47,7 @@ func (e *env) bench() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.Only, "only", "", "of the engine and of hardening: only rows whose name has this part; of the chain: rounds, pruned, orders, year or blocks; of the market: clearing, welfare or shading")
-	cmd.Flags().Var(within(&o.Records, 0, 1_000_000), "records", "of a batch: how many (default 10,000)")
+	cmd.Flags().Var(numbers.Within(&o.Records, 0, 1_000_000), "records", "of a batch: how many (default 10,000)")
 	cmd.Flags().StringVar(&o.Models, "models", "", "of the engine: also run the models NAME.onnx in this folder")
 	return cmd
 }

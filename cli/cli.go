@@ -31,6 +31,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/client/flags"
 	"github.com/cosmos/cosmos-sdk/version"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/node/evidence"
 )
 
@@ -95,7 +96,7 @@ Check that it was trained right:          tally verify proof.bundle
 Sell the computation of an idle machine:  tally provide`,
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkNumbers(cmd.Flags()); err != nil {
+			if err := numbers.Check(cmd.Flags()); err != nil {
 				return err
 			}
 			e.started = true

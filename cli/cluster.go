@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/cluster"
 	"github.com/tally-network/tally/node/clusters"
 	"github.com/tally-network/tally/node/market"
@@ -49,7 +50,7 @@ seen itself, and of others' links the slower of what both ends say.`,
 		},
 	}
 	r.flags(cmd.Flags())
-	cmd.Flags().Var(within(&most, 1, market.Most), "limit", "lines of a list")
+	cmd.Flags().Var(numbers.Within(&most, 1, market.Most), "limit", "lines of a list")
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/consume"
@@ -66,8 +67,8 @@ split it tells which validators the parts would go to, and what each and all wou
 	}
 	r.flags(cmd.Flags())
 	allowFlag(cmd, &allow)
-	cmd.Flags().Var(within(&threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
-	cmd.Flags().Var(within(&memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
+	cmd.Flags().Var(numbers.Within(&threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
+	cmd.Flags().Var(numbers.Within(&memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
 	return cmd
 }
 

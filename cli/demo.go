@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/cli/board"
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/node/demo"
 	"github.com/tally-network/tally/node/devnet"
 )
@@ -40,7 +41,7 @@ proofs are kept.`,
 	f.StringVar(&o.Dir, "dir", "", "directory of the network and its results (default: a temporary one)")
 	f.StringVar(&o.Data, "data", "", "text file to train on (default: a text that comes with the program)")
 	f.StringVar((*string)(&o.Cheat), "cheat", string(demo.CheatULP), "how one provider of each order cheats: ulp or none")
-	f.Var(within(&o.Threads, 0, devnet.MaxPeers), "threads", "threads of each role that computes (default 1)")
+	f.Var(numbers.Within(&o.Threads, 0, devnet.MaxPeers), "threads", "threads of each role that computes (default 1)")
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/life"
 )
@@ -64,21 +65,21 @@ of all.`,
 	f := cmd.Flags()
 	f.StringVar(&c.Dir, "dir", "tally-devnet", "directory of the network")
 	f.BoolVar(&create, "create", false, "make the homes and the genesis, and start nothing")
-	f.Var(within(&c.Validators, 0, devnet.MaxPeers), "validators", "number of validators (default 4)")
-	f.Var(within(&c.Providers, 0, devnet.MaxPeers), "providers", "number of providers (default 4)")
-	f.Var(within(&c.Challengers, 0, devnet.MaxPeers), "challengers", "number of challengers (default 1)")
-	f.Var(within(&c.Spread, 0, devnet.MaxPeers), "spread", "validators that the providers work under (default 1)")
-	f.Var(within(&c.Threads, 0, devnet.MaxPeers), "threads", "threads of each role that computes (default 1)")
+	f.Var(numbers.Within(&c.Validators, 0, devnet.MaxPeers), "validators", "number of validators (default 4)")
+	f.Var(numbers.Within(&c.Providers, 0, devnet.MaxPeers), "providers", "number of providers (default 4)")
+	f.Var(numbers.Within(&c.Challengers, 0, devnet.MaxPeers), "challengers", "number of challengers (default 1)")
+	f.Var(numbers.Within(&c.Spread, 0, devnet.MaxPeers), "spread", "validators that the providers work under (default 1)")
+	f.Var(numbers.Within(&c.Threads, 0, devnet.MaxPeers), "threads", "threads of each role that computes (default 1)")
 	f.BoolVar(&c.Metrics, "metrics", false, "serve Prometheus metrics of each role")
 	f.Var(&funds, "funds", "what the consumer has at first")
 	f.Lookup("funds").DefValue = "1000000tally"
-	f.Var(within(&c.CommitTimeout, 0, time.Hour), "commit-timeout", "pause after a block (default 200ms)")
-	f.Var(within(&c.EmptyInterval, 0, time.Hour), "empty-interval", "longest time without a block (default 1s)")
+	f.Var(numbers.Within(&c.CommitTimeout, 0, time.Hour), "commit-timeout", "pause after a block (default 200ms)")
+	f.Var(numbers.Within(&c.EmptyInterval, 0, time.Hour), "empty-interval", "longest time without a block (default 1s)")
 	f.BoolVar(&lives, "life", false, "let people live there, and count whether everything adds up")
-	f.Var(within(&people.For, 0, maxLife), "for", "how long they begin anything (default until Ctrl-C)")
-	f.Var(within(&people.Seed, 0, math.MaxUint64), "seed", "of what they intend")
-	f.Var(within(&people.Buyers, 1, life.MaxBuyers), "buyers", "who order; of two or more, the first publishes tasks of a project of drilling")
-	f.Var(within(&people.Guests, 0, life.MaxGuests), "guests", "providers that come and go, beside the others")
+	f.Var(numbers.Within(&people.For, 0, maxLife), "for", "how long they begin anything (default until Ctrl-C)")
+	f.Var(numbers.Within(&people.Seed, 0, math.MaxUint64), "seed", "of what they intend")
+	f.Var(numbers.Within(&people.Buyers, 1, life.MaxBuyers), "buyers", "who order; of two or more, the first publishes tasks of a project of drilling")
+	f.Var(numbers.Within(&people.Guests, 0, life.MaxGuests), "guests", "providers that come and go, beside the others")
 	return cmd
 }
 

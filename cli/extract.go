@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/rows"
@@ -59,7 +60,7 @@ before and after it, too. --without-inputs leaves all inputs out.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var(within(&record, 0, tensor.MaxDim), "record", "the record to prove, counted from 0")
+	f.Var(numbers.Within(&record, 0, tensor.MaxDim), "record", "the record to prove, counted from 0")
 	f.StringVar(&out, "out", "", "file for the proof (default record-N.proof)")
 	f.BoolVar(&without, "without-inputs", false, "show what the record got, and not what it was")
 	return cmd

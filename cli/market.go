@@ -16,6 +16,7 @@ import (
 	"github.com/cosmos/gogoproto/jsonpb"
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/market"
@@ -64,7 +65,7 @@ what the chain finds by itself, and than what others have posted. Anybody may po
 	}
 	r.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&watch, "watch", false, "show it again with every block, until Ctrl-C")
-	cmd.Flags().Var(within(&most, 1, market.Most), "limit", "lines of a list")
+	cmd.Flags().Var(numbers.Within(&most, 1, market.Most), "limit", "lines of a list")
 	cmd.Flags().StringVar(&file, "certificate", "", "look for the best clearing of the auction under way, and write its certificate to this file")
 	return cmd
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/node/evidence"
 )
@@ -42,11 +42,11 @@ func TestEveryNumberOfOursHasBounds(t *testing.T) {
 		switch f.Value.Type() {
 		case "number", "amount":
 		case "duration":
-			if _, ok := f.Value.(*number[time.Duration]); !ok {
-				t.Errorf("%s --%s takes any time: declare it with within", path, f.Name)
+			if _, ok := f.Value.(*numbers.Number[time.Duration]); !ok {
+				t.Errorf("%s --%s takes any time: declare it with numbers.Within", path, f.Name)
 			}
 		default:
-			t.Errorf("%s --%s takes any %s: declare it with within", path, f.Name, f.Value.Type())
+			t.Errorf("%s --%s takes any %s: declare it with numbers.Within", path, f.Name, f.Value.Type())
 		}
 	})
 }
@@ -74,27 +74,6 @@ func TestHostileNumbersAreRefused(t *testing.T) {
 	})
 	if cases < 500 {
 		t.Errorf("only %d cases", cases)
-	}
-}
-
-func TestNumber(t *testing.T) {
-	small, all, pause := 3, uint64(7), time.Second
-	for _, c := range []struct {
-		flag pflag.Value
-		text string
-		ok   bool
-	}{
-		{within(&small, 0, 5), "0", true}, {within(&small, 0, 5), "5", true}, {within(&small, 0, 5), "6", false}, {within(&small, -2, 5), "-2", true},
-		{within(&all, 0, math.MaxUint64), "18446744073709551615", true}, {within(&all, 0, math.MaxUint64), "18446744073709551616", false},
-		{within(new(uint32), 1, math.MaxUint32), "4294967296", false}, {within(new(uint32), 1, math.MaxUint32), "4294967295", true},
-		{within(&pause, 0, time.Hour), "1m", true}, {within(&pause, 0, time.Hour), "60", false}, {within(&pause, 0, time.Hour), "-1s", false}, {within(&pause, 0, time.Hour), "2h", false},
-	} {
-		before := c.flag.String()
-		if err := c.flag.Set(c.text); (err == nil) != c.ok {
-			t.Errorf("%s: %v", c.text, err)
-		} else if err != nil && c.flag.String() != before {
-			t.Errorf("%s was refused and set", c.text)
-		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
@@ -100,7 +101,7 @@ func (e *env) orderLs() *cobra.Command {
 	}
 	r.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&all, "all", false, "orders of everybody")
-	cmd.Flags().Var(within(&most, 1, 1_000_000), "limit", "orders at most")
+	cmd.Flags().Var(numbers.Within(&most, 1, 1_000_000), "limit", "orders at most")
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/internal/bounded"
@@ -55,12 +56,12 @@ the text. Any other ONNX model in the supported operators does as well.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&body, "text", "", "UTF-8 text to train on")
-	f.Var(within(&g.Context, 1, demo.MaxExtent), "context", "characters that the model reads at once")
-	f.Var(within(&g.Width, 1, demo.MaxExtent), "width", "width of the model")
-	f.Var(within(&g.Layers, 0, demo.MaxLayers), "layers", "layers of the model")
-	f.Var(within(&g.Heads, 1, demo.MaxExtent), "heads", "attention heads")
-	f.Var(within(&batch, 1, demo.MaxExtent), "batch", "records of a training step")
-	f.Var(within(&g.Seed, 0, math.MaxUint64), "seed", "of the initial weights")
+	f.Var(numbers.Within(&g.Context, 1, demo.MaxExtent), "context", "characters that the model reads at once")
+	f.Var(numbers.Within(&g.Width, 1, demo.MaxExtent), "width", "width of the model")
+	f.Var(numbers.Within(&g.Layers, 0, demo.MaxLayers), "layers", "layers of the model")
+	f.Var(numbers.Within(&g.Heads, 1, demo.MaxExtent), "heads", "attention heads")
+	f.Var(numbers.Within(&batch, 1, demo.MaxExtent), "batch", "records of a training step")
+	f.Var(numbers.Within(&g.Seed, 0, math.MaxUint64), "seed", "of the initial weights")
 	return cmd
 }
 

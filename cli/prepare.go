@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
@@ -46,7 +47,7 @@ type task struct {
 
 func (t *task) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.dir, "out", "", "directory for the task, made if it is missing")
-	f.Var(within(&t.project, 1, math.MaxUint64), "project", "number of the project, which tally drill project ls shows")
+	f.Var(numbers.Within(&t.project, 1, math.MaxUint64), "project", "number of the project, which tally drill project ls shows")
 }
 
 func (t *task) check() error {
@@ -109,9 +110,9 @@ everybody who works on the task sees.`,
 	}
 	t.flags(cmd.Flags())
 	cmd.Flags().StringVar(&label, "label", "", "column that holds the class (default the last)")
-	cmd.Flags().Var(within(&s.Hidden, 1, search.MaxHidden), "hidden", "most hidden units that a record may use")
-	cmd.Flags().Var(within(&s.Steps, 1, search.MaxSteps), "steps", "steps of gradient descent")
-	cmd.Flags().Var(within(&s.Seeds, 1, search.MaxSeeds), "seeds", "initial weights that a record may choose from")
+	cmd.Flags().Var(numbers.Within(&s.Hidden, 1, search.MaxHidden), "hidden", "most hidden units that a record may use")
+	cmd.Flags().Var(numbers.Within(&s.Steps, 1, search.MaxSteps), "steps", "steps of gradient descent")
+	cmd.Flags().Var(numbers.Within(&s.Seeds, 1, search.MaxSeeds), "seeds", "initial weights that a record may choose from")
 	return cmd
 }
 
@@ -182,7 +183,7 @@ it, all but the model's padding token counts. docs/drilling.md shows the Python 
 	cmd.Flags().StringVar(&folder, "model", "", "folder of the encoder")
 	cmd.Flags().StringVar(&tokens, "tokens", "", ".npy file of token ids, int32 or int64 [texts, tokens]")
 	cmd.Flags().StringVar(&mask, "mask", "", ".npy file of the same shape: 1 for tokens, 0 for padding")
-	cmd.Flags().Var(within(&batch, 1, encoder.MaxBatch), "batch", "texts of a run (default: as many as disputes allow, 32 at most)")
+	cmd.Flags().Var(numbers.Within(&batch, 1, encoder.MaxBatch), "batch", "texts of a run (default: as many as disputes allow, 32 at most)")
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/node/home"
 )
 
@@ -40,14 +41,14 @@ they have worked, so later calls need none.
 	}
 	m.flags(cmd.Flags())
 	f := cmd.Flags()
-	f.Var(within(&prices.UnitPrice, 0, wire.MaxPrice), "price", "price of computation, in utally per GFLOP")
-	f.Var(within(&prices.BytePrice, 0, wire.MaxPrice), "byte-price", "price of data moved, in utally per GB")
+	f.Var(numbers.Within(&prices.UnitPrice, 0, wire.MaxPrice), "price", "price of computation, in utally per GFLOP")
+	f.Var(numbers.Within(&prices.BytePrice, 0, wire.MaxPrice), "byte-price", "price of data moved, in utally per GB")
 	f.StringVar(&prices.Region, "region", "", "country in which this machine computes, as DE; orders may ask for it")
 	f.StringSliceVar(&prices.Tags, "tag", nil, "rules that you keep, as gdpr; orders may ask for them")
 	f.StringVar(&prices.Privacy, "privacy", "", "what you promise of an order's files: public, discreet or enclosed")
 	f.StringSliceVar(&prices.Sell, "sell", nil, "capacity on sale at auctions: tier, GFLOP, and the least price of one in utally, as C:5000@800")
-	f.Var(within(&prices.Probe, 0, home.MostProbe), "probe", "have the chain measure how fast this machine is, each month, for at least so long, as 1m: tiers above the lowest follow from that")
+	f.Var(numbers.Within(&prices.Probe, 0, home.MostProbe), "probe", "have the chain measure how fast this machine is, each month, for at least so long, as 1m: tiers above the lowest follow from that")
 	f.StringVar(&prices.Validator, "validator", "", "address of the validator to work under (default the one that takes the smallest fee and has the most providers, of those that tally cluster would advise)")
-	f.Var(within(&nice, 0, 19), "nice", "let other programs go first: 1 to 19")
+	f.Var(numbers.Within(&nice, 0, 19), "nice", "let other programs go first: 1 to 19")
 	return cmd
 }

@@ -24,6 +24,7 @@ import (
 	authcli "github.com/cosmos/cosmos-sdk/x/auth/client/cli"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/cli/numbers"
 )
 
 // question is a query of a module. Its arguments are the parameters in the path
@@ -261,7 +262,7 @@ func addFlag(set *pflag.FlagSet, f protoreflect.FieldDescriptor) {
 	switch {
 	case f.Message() != nil && f.Message().FullName() == page:
 		limit := uint64(100)
-		set.Var(within(&limit, 1, app.MaxPage), flags.FlagLimit, "entries of a page")
+		set.Var(numbers.Within(&limit, 1, app.MaxPage), flags.FlagLimit, "entries of a page")
 		set.String(flags.FlagPageKey, "", "next_key of the page before")
 	case f.Message() != nil:
 		// Requests by hand hold nothing of the kind.
@@ -272,7 +273,7 @@ func addFlag(set *pflag.FlagSet, f protoreflect.FieldDescriptor) {
 	case f.IsList(), f.Kind() == protoreflect.BytesKind, f.Kind() == protoreflect.StringKind:
 		set.String(name, "", use)
 	default:
-		set.Var(within(new(uint64), 0, math.MaxUint64), name, use)
+		set.Var(numbers.Within(new(uint64), 0, math.MaxUint64), name, use)
 	}
 }
 

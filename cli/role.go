@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/events"
@@ -46,9 +47,9 @@ func (m *member) peer(f *pflag.FlagSet) {
 	f.StringVar(&m.settings.Node.GRPC, "grpc", "", "gRPC of the same node, as host:port")
 	f.StringSliceVar(&m.settings.Listen, "listen", nil, "multiaddrs to listen at, as /ip4/0.0.0.0/tcp/4001 (default a free port of 127.0.0.1)")
 	f.StringSliceVar(&m.settings.Announce, "announce", nil, "multiaddrs at which others reach this machine, as /ip4/203.0.113.7/tcp/4001")
-	f.Var(within(&m.settings.Threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
-	f.Var(within(&m.settings.MemoryGB, 0, home.MaxMemoryGB), "memory-gb", "memory that one program may take, in GB (default 4)")
-	f.Var(within(&m.settings.StoreGB, 0, home.MaxStoreGB), "store-gb", "disk space for blobs in GB (default 10)")
+	f.Var(numbers.Within(&m.settings.Threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
+	f.Var(numbers.Within(&m.settings.MemoryGB, 0, home.MaxMemoryGB), "memory-gb", "memory that one program may take, in GB (default 4)")
+	f.Var(numbers.Within(&m.settings.StoreGB, 0, home.MaxStoreGB), "store-gb", "disk space for blobs in GB (default 10)")
 }
 
 // flags adds those of a registered role.
@@ -56,7 +57,7 @@ func (m *member) flags(f *pflag.FlagSet) {
 	m.peer(f)
 	f.StringVar(&m.settings.Metrics, "metrics", "", "host:port of Prometheus metrics")
 	f.StringVar((*string)(&m.settings.Checkpoints), "checkpoints", "", "what stays here of the checkpoints of accepted units: keep (all), thin (every fourth) or derive (the last)")
-	f.Var(within(&m.settings.KeepEnded, 0, home.MaxEnded), "keep-ended", "for how long files and checkpoints of an order stay here after its end (default 15m)")
+	f.Var(numbers.Within(&m.settings.KeepEnded, 0, home.MaxEnded), "keep-ended", "for how long files and checkpoints of an order stay here after its end (default 15m)")
 	f.StringSliceVar(&m.also, "also", nil, "further roles of the same account and stake: provider, challenger; --also= for none (default as the home says)")
 	f.Var(&m.stake, "stake", "money to bond when registering (default the least that the chain takes)")
 	f.Lookup("stake").DefValue = ""

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
@@ -64,7 +65,7 @@ Who may write to that directory can change results: let nobody else.`,
 	f.BoolVar(&r.explain, "explain", false, "show what ran, by which kernel, and how long it took")
 	f.StringVar(&r.trace, "trace", "", "file for a trace of the run, as trace events in JSON")
 	f.StringVar(&r.packed, "packed", "", "directory for packed weights, which later runs map instead of packing them again")
-	f.Var(within(&r.memory, 1, maxMemoryMB), "memory-mb", "refuse models that need more memory than this")
+	f.Var(numbers.Within(&r.memory, 1, maxMemoryMB), "memory-mb", "refuse models that need more memory than this")
 	return cmd
 }
 

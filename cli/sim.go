@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/sim"
 )
 
@@ -59,8 +60,8 @@ explain the difference between measurement and formula.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var(within(&o.Runs, 1, 1_000_000), "runs", "orders played for each attack and policy")
-	f.Var(within(&o.Seed, 0, math.MaxUint64), "seed", "from which everything follows")
+	f.Var(numbers.Within(&o.Runs, 1, 1_000_000), "runs", "orders played for each attack and policy")
+	f.Var(numbers.Within(&o.Seed, 0, math.MaxUint64), "seed", "from which everything follows")
 	f.StringVar(&only, "only", "", "attacks whose name matches this regular expression")
 	return cmd
 }
@@ -101,8 +102,8 @@ not seen. It fails if something pays.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var(within(&s.Budget, sim.LeastBudget, 1_000_000), "budget", "orders played for each coalition")
-	f.Var(within(&s.Seed, 0, math.MaxUint64), "seed", "from which everything follows")
+	f.Var(numbers.Within(&s.Budget, sim.LeastBudget, 1_000_000), "budget", "orders played for each coalition")
+	f.Var(numbers.Within(&s.Seed, 0, math.MaxUint64), "seed", "from which everything follows")
 	f.StringVar(&only, "only", "", "coalitions whose name matches this regular expression")
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/sim/market"
 )
 
@@ -86,12 +87,12 @@ attacks under the rules of a new chain, and says of each whether it gains or los
 		},
 	}
 	f := cmd.Flags()
-	f.Var(within(&o.Providers, market.LeastProviders, market.MostProviders), "providers", "who computes")
-	f.Var(within(&o.Orders, 0, market.MostOrders), "orders", "orders of a day (default as many as providers)")
-	f.Var(within(&o.Hours, 1, 24*7), "hours", "hours that are played")
-	f.Var(within(&o.BlockMs, 500, 60_000), "block-ms", "protocol time from one block to the next, in ms")
-	f.Var(within(&o.Seed, 0, math.MaxUint64), "seed", "from which everything follows")
-	f.Var(within(&runs, 5, 1_000_000), "runs", "games of each attack")
+	f.Var(numbers.Within(&o.Providers, market.LeastProviders, market.MostProviders), "providers", "who computes")
+	f.Var(numbers.Within(&o.Orders, 0, market.MostOrders), "orders", "orders of a day (default as many as providers)")
+	f.Var(numbers.Within(&o.Hours, 1, 24*7), "hours", "hours that are played")
+	f.Var(numbers.Within(&o.BlockMs, 500, 60_000), "block-ms", "protocol time from one block to the next, in ms")
+	f.Var(numbers.Within(&o.Seed, 0, math.MaxUint64), "seed", "from which everything follows")
+	f.Var(numbers.Within(&runs, 5, 1_000_000), "runs", "games of each attack")
 	f.BoolVar(&attacksAlone, "attacks-only", false, "play the attacks, and no day")
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
@@ -175,8 +176,8 @@ what each offer would take, and fails if none meets the order.`,
 	}
 	r.flags(cmd.Flags())
 	allowFlag(cmd, &allow)
-	cmd.Flags().Var(within(&threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
-	cmd.Flags().Var(within(&memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
+	cmd.Flags().Var(numbers.Within(&threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
+	cmd.Flags().Var(numbers.Within(&memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
 	return cmd
 }
 

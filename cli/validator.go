@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/home"
@@ -54,11 +55,11 @@ A node says when it starts what others name it by: ID@HOST:PORT.`,
 	f.StringVar(&genesis, "genesis", "", "genesis file of the chain, for a new home")
 	f.StringSliceVar(&v.Peers, "peers", nil, "consensus nodes to dial, as id@host:port, or to wait for, as id; of a new home, or in place of those of an old one")
 	f.StringSliceVar(&v.Origins, "origins", nil, "web origins whose pages may ask RPC and REST, as https://host, or * (default none)")
-	f.Var(within(&v.FeeBps, 0, wire.MaxFeeBps), "fee-bps", "fee on the providers' pay, in 1/10000")
-	f.Var(within(&v.MaxLeases, 1, math.MaxUint32), "max-leases", "orders to lead at the same time")
+	f.Var(numbers.Within(&v.FeeBps, 0, wire.MaxFeeBps), "fee-bps", "fee on the providers' pay, in 1/10000")
+	f.Var(numbers.Within(&v.MaxLeases, 1, math.MaxUint32), "max-leases", "orders to lead at the same time")
 	f.StringVar(&v.OfferEnds, "offer-ends", "", "time from which to take no more orders, as 2026-12-31T18:00:00Z (default never)")
-	f.Var(within(&v.KeepBlocks, 0, home.MaxBlocks), "keep-blocks", "newest blocks that the node keeps, beside those in which evidence still counts (default all: new nodes read them)")
-	f.Var(within(&v.KeepStates, 0, home.MaxBlocks), "keep-states", "newest states of the chain that the node can be asked for (default 1000)")
+	f.Var(numbers.Within(&v.KeepBlocks, 0, home.MaxBlocks), "keep-blocks", "newest blocks that the node keeps, beside those in which evidence still counts (default all: new nodes read them)")
+	f.Var(numbers.Within(&v.KeepStates, 0, home.MaxBlocks), "keep-states", "newest states of the chain that the node can be asked for (default 1000)")
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/engine"
@@ -104,12 +105,12 @@ nothing is executed: that tells nothing about the bundle, and exits with 4.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&v.full, "full", false, "execute everything again")
-	f.Var(within(&v.segments, 0, 1_000_000), "segments", "segments to execute again")
+	f.Var(numbers.Within(&v.segments, 0, 1_000_000), "segments", "segments to execute again")
 	f.BoolVar(&v.plausible, "plausibility", false, "judge the checkpoints by the six rules of proof of training")
 	f.StringVar(&v.plots, "plots", "", "SVG file to draw loss, distances and changes in")
 	f.StringVar(&v.trust, "trust", "", "validator set to trust: its hash, of 64 digits, or else a file that notes it")
-	f.Var(within(&v.threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
-	f.Var(within(&v.memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
+	f.Var(numbers.Within(&v.threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
+	f.Var(numbers.Within(&v.memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/auction"
+	"github.com/tally-network/tally/core/match"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 )
 
@@ -49,6 +50,22 @@ func ParseLots(texts []string) (out []auctionv1.Lot, err error) {
 		return nil, fmt.Errorf("%d lots, a provider sells at most %d", len(out), auction.Kinds)
 	}
 	return out, nil
+}
+
+// CheckLot returns an error unless a provider that was measured at so many FLOP/s may have a lot on sale, beside so many units of
+// other lots.
+func CheckLot(l auctionv1.Lot, others, speed uint64, tiers match.Tiers) error {
+	least, err := tiers.Least(l.Tier)
+	if err != nil {
+		return err
+	}
+	if speed < least {
+		return fmt.Errorf("tier %s takes %d GFLOP/s, and the provider was measured at %d: sell in tier %s", l.Tier, least/1e9, speed/1e9, tiers.Of(speed))
+	}
+	if most := auction.Sellable(speed); l.Units > most || others > most-l.Units {
+		return fmt.Errorf("%d units of tier %s, beside %d of others: at the speed that the provider was measured at it may sell %d at once, of all tiers together", l.Units, l.Tier, others, most)
+	}
+	return nil
 }
 
 // LotText is the inverse of ParseLot.

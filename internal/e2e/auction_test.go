@@ -19,7 +19,7 @@ import (
 func TestSellerTakesTheOrderOn(t *testing.T) {
 	t.Parallel()
 	_, draft := batchDraft(t, func(c *consume.SpecConditions) { c.Auction, c.Providers = true, 1 })
-	n := nettest.Start(t, nettest.Options{Draft: draft, Sell: map[string][]string{"provider-0": {"C:1000@1"}}})
+	n := nettest.Start(t, nettest.Options{Draft: draft, Sell: map[string][]string{"provider-0": {"A:7@1", "C:1000@1"}}}) // it was not measured as one of A
 	l := n.Settle(n.Post(nil))
 	if len(l.Providers) != 1 || n.Name(l.Providers[0].Account) != "provider-0" || l.Reason != "" {
 		t.Errorf("%s: %+v", l.Reason, l.Providers)

@@ -19,6 +19,7 @@ import (
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/outputs"
 	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/evidence"
 )
@@ -115,7 +116,7 @@ func TestBatchIsDelivered(t *testing.T) {
 			}
 		}
 	}
-	lines, err := consume.WriteResults(out, "jsonl", r.Tensors, r.Records)
+	lines, err := outputs.Write(out, "jsonl", r.Tensors, r.Records)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/format/npy"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/node/consume/outputs"
 )
 
 // folder writes files for a batch, and returns where.
@@ -230,32 +231,15 @@ func TestResultsOfRuns(t *testing.T) {
 	if want := []float32{66, 210, 24 + 25 + 26 + 3*(27+28+29)}; !together.Shape.Equal(tensor.Shape{3}) || !slices.Equal(tensor.Of[float32](together), want) {
 		t.Errorf("results by run are %v: %v", together.Shape, tensor.Of[float32](together))
 	}
-	if _, err := WriteResults(t.TempDir(), "jsonl", all.out, 10); err == nil || !strings.Contains(err.Error(), "no axis of records") {
+	if _, err := outputs.Write(t.TempDir(), "jsonl", all.out, 10); err == nil || !strings.Contains(err.Error(), "no axis of records") {
 		t.Errorf("a result of runs was written by lines: %v", err)
 	}
-	if _, err := WriteResults(t.TempDir(), "csv", all.out, 10); err == nil {
+	if _, err := outputs.Write(t.TempDir(), "csv", all.out, 10); err == nil {
 		t.Error("an unknown format was written")
 	}
-	files, err := WriteResults(t.TempDir(), "npy", all.out, 10)
+	files, err := outputs.Write(t.TempDir(), "npy", all.out, 10)
 	if err != nil || len(files) != 2 {
 		t.Errorf("%v, %v", files, err)
-	}
-}
-
-// Numbers keep their bits in JSON; what JSON has none for is text.
-func TestLinesOfResults(t *testing.T) {
-	inf := float32(math.Inf(1))
-	out := map[string]*tensor.Tensor{
-		"f": tensor.Must(tensor.From(tensor.Shape{2, 2}, []float32{0.1, -0, inf, 1e-45})),
-		"n": tensor.Must(tensor.From(tensor.Shape{2}, []int64{-3, 1 << 60})),
-	}
-	files, err := WriteResults(t.TempDir(), "jsonl", out, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(files["f"])
-	if want := "{\"f\":[0.1,0],\"n\":-3}\n{\"f\":[\"+Inf\",1e-45],\"n\":1152921504606846976}\n"; err != nil || string(b) != want {
-		t.Errorf("%s, want %s, %v", b, want, err)
 	}
 }
 

@@ -1,30 +1,21 @@
 package consume
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/format/npy"
-	"github.com/tally-network/tally/format/rows"
-	"github.com/tally-network/tally/format/safetensors"
-	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/node/consume/outputs"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 )
-
-// Formats are those in which results of a batch are written, the default first.
-var Formats = []string{"npy", "safetensors", "jsonl"}
 
 // Results is what a consumer gets of a settled batch: files in one directory.
 type Results struct {
@@ -68,7 +59,7 @@ func writable(dir string) error {
 }
 
 // DeliverResults fetches what a settled batch gave and the proof of it, and writes them to a
-// directory, in one of Formats. progress is as of Deliver.
+// directory, in one of outputs.Formats. progress is as of Deliver.
 func DeliverResults(ctx context.Context, env *role.Env, l *job.Lease, dir, format string, progress func(done, all int)) (*Results, error) {
 	r := &Results{Records: l.Order.Problem.Records, Bundle: filepath.Join(dir, BundleName)}
 	var err error
@@ -78,7 +69,7 @@ func DeliverResults(ctx context.Context, env *role.Env, l *job.Lease, dir, forma
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	if r.Outputs, err = WriteResults(dir, format, r.Tensors, r.Records); err != nil {
+	if r.Outputs, err = outputs.Write(dir, format, r.Tensors, r.Records); err != nil {
 		return nil, err
 	}
 	trust, err := evidence.Collect(ctx, env, l, r.Bundle, progress)
@@ -177,76 +168,4 @@ func (g *gathering) add(s *graph.State) {
 		copy(to[min(at, len(to)):], from)
 	}
 	g.at++
-}
-
-// WriteResults writes outputs of so many records to a directory in a format, and returns the file
-// of each.
-func WriteResults(dir, format string, outputs map[string]*tensor.Tensor, records int) (map[string]string, error) {
-	names := sortedNames(outputs)
-	files := map[string]string{}
-	all := func(name string) string {
-		for _, n := range names {
-			files[n] = filepath.Join(dir, name)
-		}
-		return filepath.Join(dir, name)
-	}
-	var b bytes.Buffer
-	switch format {
-	case "safetensors":
-		if err := safetensors.Write(&b, outputs, nil); err != nil {
-			return nil, err
-		}
-		return files, replace.File(all("results.safetensors"), b.Bytes())
-	case "jsonl":
-		if err := writeLines(&b, names, outputs, records); err != nil {
-			return nil, err
-		}
-		return files, replace.File(all("results.jsonl"), b.Bytes())
-	case "npy":
-		for i, file := range npy.FileNames(names) {
-			b.Reset()
-			files[names[i]] = filepath.Join(dir, file)
-			if err := errors.Join(npy.Write(&b, outputs[names[i]]), replace.File(files[names[i]], b.Bytes())); err != nil {
-				return nil, err
-			}
-		}
-		return files, nil
-	}
-	return nil, fmt.Errorf("results are written as one of %v, not as %q", Formats, format)
-}
-
-func sortedNames(outputs map[string]*tensor.Tensor) []string {
-	var names []string
-	for n := range outputs {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// writeLines writes a JSON object for each record, with each output as nested lists.
-func writeLines(b *bytes.Buffer, names []string, outputs map[string]*tensor.Tensor, records int) error {
-	for _, n := range names {
-		if s := outputs[n].Shape; s[0] != records {
-			return fmt.Errorf("output %q has no axis of records, so it cannot be written line by line: choose npy or safetensors", n)
-		}
-	}
-	for record := range records {
-		b.WriteByte('{')
-		for i, n := range names {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			key, err := json.Marshal(n)
-			if err != nil {
-				return err
-			}
-			b.Write(key)
-			b.WriteByte(':')
-			t := outputs[n]
-			b.Write(rows.Append(b.AvailableBuffer(), t, t.Shape[1:], record*t.Shape[1:].Elements()))
-		}
-		b.WriteString("}\n")
-	}
-	return nil
 }

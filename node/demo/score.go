@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/outputs"
 	"github.com/tally-network/tally/node/replay"
 )
 
@@ -91,7 +92,7 @@ func (d *demo) finishScore(ctx context.Context, l *job.Lease) (err error) {
 	if s.Drilled, err = d.drilled(ctx, s.Project); err != nil {
 		return err
 	}
-	if s.Results, err = consume.DeliverResults(ctx, d.env, l, d.results(l), consume.Formats[0], nil); err != nil {
+	if s.Results, err = consume.DeliverResults(ctx, d.env, l, d.results(l), outputs.Formats[0], nil); err != nil {
 		return err
 	}
 	losses := tensor.Of[float32](s.Tensors[ScoreSlot])

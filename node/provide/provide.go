@@ -53,7 +53,9 @@ type provider struct {
 	sends       *tasks.Set // showing forced draws, and asking for units
 	player      *disputer.Player
 	idle        map[canon.Hash]int64             // protocol time since when an order has given us nothing, ms
-	lots        []auctionv1.Lot                  // on sale at auctions
+	lots        []auctionv1.Lot                  // on sale at auctions, by the settings
+	fit         atomic.Pointer[[]auctionv1.Lot]  // those of them that may be; set before sealedRules are
+	unsold      atomic.Pointer[string]           // what was told of the others
 	hand        byHand                           // which tiers of these a person has changed
 	refused     atomic.Int32                     // how often in a row the chain did not take its lots
 	selling     atomic.Bool                      // something of ours is on sale

@@ -13,7 +13,9 @@ import (
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/match"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/leases"
@@ -62,7 +64,7 @@ func (p *provider) restock(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask what is on sale: %w", err)
 	}
-	if len(lots) == 0 { // what its account has put on sale by hand stays so
+	if len(p.lots) == 0 { // what its account has put on sale by hand stays so
 		if on := len(r.Capacity.Lots) > 0; p.selling.Swap(on) != on && on {
 			p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "on sale at auctions, as its account has said: " + wire.LotsText(r.Capacity.Lots) + "; tally tx auction withdraw-capacity takes it off"})
 		}
@@ -76,7 +78,7 @@ func (p *provider) restock(ctx context.Context) error {
 	if len(changed) > 0 {
 		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("tier %s as its account has said by hand, until this role is started anew; on sale now: %s", strings.Join(changed, ", "), wire.LotsText(r.Capacity.Lots))})
 	}
-	if r.Stands || slices.Equal(r.Capacity.Lots, lots) && (r.Capacity.Ends == 0 || p.hand.any()) {
+	if r.Stands || len(lots) == 0 && len(r.Capacity.Lots) == 0 || slices.Equal(r.Capacity.Lots, lots) && (r.Capacity.Ends == 0 || p.hand.any()) {
 		return nil
 	}
 	m := &auctionv1.MsgSell{Provider: me, Lots: lots}
@@ -90,7 +92,7 @@ func (p *provider) restock(ctx context.Context) error {
 		return fmt.Errorf("offer capacity at auctions: %w", err)
 	}
 	p.refused.Store(0)
-	text := wire.LotsText(slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.leftAlone(l.Tier) }))
+	text := wire.LotsText(slices.DeleteFunc(slices.Clone(*p.fit.Load()), func(l auctionv1.Lot) bool { return p.hand.leftAlone(l.Tier) }))
 	if rules := p.sealedRules.Load(); rules != nil {
 		text += fmt.Sprintf(", whose price is secret. Each ask locks %d utally beside the stake until it is revealed", rules.Deposit)
 	}
@@ -132,22 +134,68 @@ func (p *provider) takeOn(ctx context.Context, now int64) error {
 	return nil
 }
 
-// forSale returns the lots of the settings as they are put on sale: where bids are sealed, their prices are told to nobody.
+// forSale returns the lots of the settings that may be on sale, as they are put there: where bids are sealed, their prices are
+// told to nobody.
 func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auctionv1.Lot, error) {
+	if len(p.lots) == 0 {
+		p.sealedRules.Store(nil)
+		return nil, nil
+	}
 	r, err := q.Params(ctx, &auctionv1.QueryParamsRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("ask for the rules of auctions: %w", err)
 	}
-	if !wire.SealedBids(&r.Params) || len(p.lots) == 0 {
+	lots, err := p.sellable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.fit.Store(&lots)
+	if !wire.SealedBids(&r.Params) {
 		p.sealedRules.Store(nil)
-		return p.lots, nil
+		return lots, nil
 	}
 	p.sealedRules.Store(&r.Params)
-	lots := slices.Clone(p.lots)
+	lots = slices.Clone(lots)
 	for i := range lots {
 		lots[i].Ask = 0
 	}
 	return lots, nil
+}
+
+// sellable returns the lots of the settings that the chain would take, and tells of others.
+func (p *provider) sellable(ctx context.Context) ([]auctionv1.Lot, error) {
+	q := providerv1.NewQueryClient(p.env.Chain.Conn)
+	at, err := q.Peer(ctx, &providerv1.QueryPeerRequest{Account: p.env.Account.Address})
+	if err != nil {
+		return nil, fmt.Errorf("ask how fast we were measured: %w", err)
+	}
+	r, err := q.Params(ctx, &providerv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask which tiers there are: %w", err)
+	}
+	lots, refused := sift(p.lots, at.Speed, wire.TiersFromProto(r.Params.Tiers))
+	var texts []string
+	for _, err := range refused {
+		texts = append(texts, err.Error())
+	}
+	text := strings.Join(texts, "; ")
+	if last := p.unsold.Swap(&text); text != "" && (last == nil || *last != text) {
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("%s. Not on sale: %s", wire.LotsText(lots), text)})
+	}
+	return lots, nil
+}
+
+// sift returns the lots that a provider may have on sale which was measured at so many FLOP/s, and why others may not be.
+func sift(all []auctionv1.Lot, speed uint64, tiers match.Tiers) (lots []auctionv1.Lot, refused []error) {
+	others := uint64(0)
+	for _, l := range all {
+		if err := wire.CheckLot(l, others, speed, tiers); err != nil {
+			refused = append(refused, err)
+			continue
+		}
+		lots, others = append(lots, l), others+l.Units
+	}
+	return lots, refused
 }
 
 // warnShort says once if the account cannot deposit what a sealed ask takes. Else its owner would learn that from a clearing
@@ -201,7 +249,7 @@ func (p *provider) bid(ctx context.Context, now int64, busy bool) error {
 		if busy {
 			return "", 0, nil
 		}
-		ours := slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool { return p.hand.leftAlone(l.Tier) })
+		ours := slices.DeleteFunc(slices.Clone(*p.fit.Load()), func(l auctionv1.Lot) bool { return p.hand.leftAlone(l.Tier) })
 		if len(ours) == 0 {
 			return "", 0, nil
 		}

@@ -95,19 +95,12 @@ func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots
 	if !s.registry.Free(ctx, x) {
 		return errorsmod.Wrapf(ErrCapacity, "%s may get no work now: it is jailed or excluded, owes an answer, or its stake is below the minimum", account)
 	}
-	tiers, all := wire.TiersFromProto(registry.Tiers), uint64(0)
+	tiers, others := wire.TiersFromProto(registry.Tiers), uint64(0)
 	for _, l := range lots {
-		all += l.Units // at most 8 of 2⁴⁰
-		least, err := tiers.Least(l.Tier)
-		if err != nil {
+		if err := wire.CheckLot(l, others, x.Speed, tiers); err != nil {
 			return errorsmod.Wrap(ErrCapacity, err.Error())
 		}
-		if most := auction.Sellable(x.Speed); all > most {
-			return errorsmod.Wrapf(ErrCapacity, "%d units up to tier %s: at the speed that you were measured at you may sell %d at once, of all tiers together", all, l.Tier, most)
-		}
-		if x.Speed < least {
-			return errorsmod.Wrapf(ErrCapacity, "tier %s takes %d GFLOP/s, and you were measured at %d: sell in tier %s", l.Tier, least/1e9, x.Speed/1e9, tiers.Of(x.Speed))
-		}
+		others += l.Units // at most 8 of 2⁴⁰
 	}
 	return nil
 }

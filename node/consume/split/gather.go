@@ -10,7 +10,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/safetensors"
 	"github.com/tally-network/tally/internal/bounded"
-	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/outputs"
 	"github.com/tally-network/tally/node/consume/parts"
 	"github.com/tally-network/tally/node/evidence"
 )
@@ -29,7 +29,7 @@ func (r *run) gather(report *Report) error {
 	if err != nil {
 		return err
 	}
-	files, err := consume.WriteResults(r.stage, r.Format, joined, r.batch.Records())
+	files, err := outputs.Write(r.stage, r.Format, joined, r.batch.Records())
 	if err != nil {
 		return err
 	}

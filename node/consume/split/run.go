@@ -21,7 +21,7 @@ type Options struct {
 	Wait   bool   // until all parts are settled, and their results are fetched
 	Again  bool   // post parts that were posted before once more, unless their results are fetched already
 	Out    string // directory of the results; "": called after the order
-	Format string // of the results: one of consume.Formats
+	Format string // of the results: one of outputs.Formats
 	Force  bool   // overwrite what is there
 	Tell   func(format string, arg ...any)
 }

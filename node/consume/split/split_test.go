@@ -24,6 +24,7 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/outputs"
 	"github.com/tally-network/tally/node/consume/parts"
 	"github.com/tally-network/tally/node/consume/split"
 	"github.com/tally-network/tally/node/desk"
@@ -191,7 +192,7 @@ func (n *town) Deliver(_ context.Context, r desk.DeliveryRequest) (*consume.Resu
 	if err := errors.Join(n.call(), os.MkdirAll(r.Dir, 0o755)); err != nil {
 		return nil, err
 	}
-	_, err := consume.WriteResults(r.Dir, r.Format, map[string]*tensor.Tensor{"y": d.Job.Start.Tensors[0]}, d.Problem.Records)
+	_, err := outputs.Write(r.Dir, r.Format, map[string]*tensor.Tensor{"y": d.Job.Start.Tensors[0]}, d.Problem.Records)
 	if err := errors.Join(err, n.call()); err != nil {
 		return nil, err
 	}

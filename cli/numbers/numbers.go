@@ -1,4 +1,7 @@
-package cli
+// Package numbers reads numbers that people give as flags. Declare each with [Within]; [Check] looks at flags of other programs.
+//
+// Invariant: what is no number, or is out of bounds, is refused, and the flag keeps what it had.
+package numbers
 
 import (
 	"fmt"
@@ -9,21 +12,21 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// number is a flag that takes an integer, or a time, within bounds. All numeric
+// Number is a flag that takes an integer, or a time, within bounds. All numeric
 // flags of ours are of this type; a test holds that.
-type number[T ~int | ~int64 | ~uint32 | ~uint64] struct {
+type Number[T ~int | ~int64 | ~uint32 | ~uint64] struct {
 	to          *T
 	least, most T
 }
 
-// within returns the flag for a number between least and most, both included.
+// Within returns the flag for a number between least and most, both included.
 // What to holds is its default.
-func within[T ~int | ~int64 | ~uint32 | ~uint64](to *T, least, most T) pflag.Value {
-	return &number[T]{to, least, most}
+func Within[T ~int | ~int64 | ~uint32 | ~uint64](to *T, least, most T) pflag.Value {
+	return &Number[T]{to, least, most}
 }
 
 // String implements pflag.Value.
-func (n *number[T]) String() string {
+func (n *Number[T]) String() string {
 	if n.to == nil || *n.to == 0 {
 		return "0"
 	}
@@ -31,7 +34,7 @@ func (n *number[T]) String() string {
 }
 
 // Type implements pflag.Value.
-func (n *number[T]) Type() string {
+func (n *Number[T]) Type() string {
 	if _, ok := any(n.least).(time.Duration); ok {
 		return "duration"
 	}
@@ -39,7 +42,7 @@ func (n *number[T]) Type() string {
 }
 
 // Set implements pflag.Value.
-func (n *number[T]) Set(text string) error {
+func (n *Number[T]) Set(text string) error {
 	var v T
 	var err error
 	switch to := any(&v).(type) {
@@ -61,9 +64,9 @@ func (n *number[T]) Set(text string) error {
 	return nil
 }
 
-// checkNumbers refuses numbers below zero, and such that are none, in flags
+// Check refuses numbers below zero, and such that are none, in flags
 // that are not ours: the SDK's commands take any.
-func checkNumbers(f *pflag.FlagSet) (err error) {
+func Check(f *pflag.FlagSet) (err error) {
 	f.Visit(func(x *pflag.Flag) {
 		var v float64
 		switch x.Value.Type() {
