@@ -158,6 +158,7 @@ func (s *share) http(next http.Handler) http.Handler {
 type guarded struct {
 	*grpc.Server
 	share *share
+	app   *turns
 }
 
 // RegisterService implements the interface by which the application registers
@@ -167,7 +168,8 @@ func (g guarded) RegisterService(d *grpc.ServiceDesc, impl any) {
 	limited.Methods = slices.Clone(d.Methods)
 	for i := range limited.Methods {
 		m := &limited.Methods[i]
-		m.Handler = g.guard(m.Handler, "/"+d.ServiceName+"/"+m.MethodName)
+		method := "/" + d.ServiceName + "/" + m.MethodName
+		m.Handler = g.guard(g.app.wholly(m.Handler, method), method)
 	}
 	g.Server.RegisterService(&limited, impl)
 }

@@ -155,7 +155,7 @@ func (n *Node) openComet(ctx context.Context, logger log.Logger, conf *cmtcfg.Co
 	}
 	boundSearches(env, dbs.index)
 	env.Config.MaxSubscriptionClients = maxConns // those of strangers are websockets, which are counted
-	n.queries = queries{n.client, n.app.App, env}
+	n.queries = queries{n.client, n.app, env}
 	if err := n.registry.Register(metrics{n}); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (large) AddressBytesToString(context.Context, *authtypes.AddressBytesToStri
 // A hundred replies on one connection, of which none was read, stayed in memory.
 func TestUnreadRepliesAreBounded(t *testing.T) {
 	s := grpc.NewServer(grpc.ForceServerCodec(codec.NewProtoCodec(codectypes.NewInterfaceRegistry()).GRPCCodec()))
-	authtypes.RegisterQueryServer(guarded{s, newShare()}, large{})
+	authtypes.RegisterQueryServer(guarded{s, newShare(), nil}, large{})
 	r := newReplyBudget()
 	r.max, r.maxOfAddress = 7<<20, 5<<20
 	r.patience = time.Second

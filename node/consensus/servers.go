@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -33,7 +34,6 @@ import (
 	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
-	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
 )
 
@@ -109,7 +109,7 @@ func (n *Node) grpcServer(strangers *share) *grpc.Server {
 		grpc.ForceServerCodec(codec.NewProtoCodec(n.app.Registry).GRPCCodec()),
 		grpc.MaxRecvMsgSize(maxBody), grpc.StreamInterceptor(guardStream),
 	)
-	n.app.RegisterGRPCServerWithSkipCheckHeader(guarded{s, strangers}, false)
+	n.app.RegisterGRPCServerWithSkipCheckHeader(guarded{s, strangers, n.app}, false)
 	gogoreflection.Register(s)
 	return s
 }
@@ -241,7 +241,7 @@ func inTurn[T any](strangers *share, ctx *rpctypes.Context, run func() (T, error
 // consensus runs.
 type queries struct {
 	*local.Local
-	app *app.App
+	app *turns
 	env *core.Environment
 }
 
@@ -278,7 +278,11 @@ func (q queries) ABCIQuery(ctx context.Context, path string, data cmtbytes.HexBy
 
 // ABCIQueryWithOptions implements the client of the RPC.
 func (q queries) ABCIQueryWithOptions(ctx context.Context, path string, data cmtbytes.HexBytes, o rpcclient.ABCIQueryOptions) (*coretypes.ResultABCIQuery, error) {
-	r, err := q.app.Query(ctx, &abci.RequestQuery{Path: path, Data: data, Height: o.Height, Prove: o.Prove})
+	var r *abci.ResponseQuery
+	var err error
+	q.app.whole(reads(path), func(height int64) {
+		r, err = q.app.Query(ctx, &abci.RequestQuery{Path: path, Data: data, Height: cmp.Or(o.Height, height), Prove: o.Prove})
+	})
 	if err != nil {
 		return nil, err
 	}
