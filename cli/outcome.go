@@ -16,7 +16,11 @@ func outcome(w io.Writer, o *consume.Outcome, name func(string) string) {
 	if o.Reason != "" {
 		fmt.Fprintln(w, "  it stopped early:", o.Reason)
 	}
-	fmt.Fprintf(w, "  computed  %d units, %d steps\n", o.Units, o.Steps)
+	if o.Units == o.Ordered {
+		fmt.Fprintf(w, "  computed  %d units, %d steps\n", o.Units, o.Steps)
+	} else {
+		fmt.Fprintf(w, "  computed  %d of %d units, %d steps\n", o.Units, o.Ordered, o.Steps)
+	}
 	fmt.Fprintf(w, "  audits    %d drawn, %d passed, %d failed", o.Audits.Drawn, o.Audits.Passed, o.Audits.Failed)
 	if o.Forces && o.Audits.Failed > 0 {
 		fmt.Fprint(w, "; those of forced attempts are to fail")

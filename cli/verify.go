@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/consume/split"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/plausibility"
@@ -77,6 +79,9 @@ executes some segments and a merge again, picked at random, or with --full
 everything that the trained model rests on. Where the order stopped early it says
 so first: the model is then that of the rounds that were done.
 
+BUNDLE may be the folder that a delivery made. Of an order that was split each part's
+bundle is checked, and --json prints a list.
+
 Of a file that tally order extract wrote it checks the same, and prints the record that
 the file is about: who trusts the validators need not trust who shows it.
 
@@ -128,22 +133,53 @@ type verifier struct {
 }
 
 func (v *verifier) run(ctx context.Context) error {
-	begun := time.Now()
 	believed, from, err := v.trusted()
 	if err != nil {
 		return err
 	}
-	file, size, err := bounded.Open(v.name)
+	names, err := split.BundlesOf(v.name)
 	if err != nil {
 		return err
+	}
+	all := make([]*verified, len(names))
+	for i, name := range names {
+		v.name = name
+		if all[i], err = v.one(ctx, believed, from); err != nil {
+			return err
+		}
+		if all[i] == nil { // a record, which is told of already
+			return nil
+		}
+	}
+	if len(all) == 1 {
+		err = v.e.show(all[0], all[0].tell)
+	} else {
+		err = v.e.show(all, func(w io.Writer) {
+			for _, r := range all {
+				r.tell(w)
+			}
+		})
+	}
+	if err == nil && slices.ContainsFunc(all, func(r *verified) bool { return !r.Anchored }) {
+		return errUnanchored
+	}
+	return err
+}
+
+// one checks a bundle. Of a record it tells, and returns nothing.
+func (v *verifier) one(ctx context.Context, believed func(evidence.Trust) bool, from string) (*verified, error) {
+	begun := time.Now()
+	file, size, err := bounded.Open(v.name)
+	if err != nil {
+		return nil, err
 	}
 	defer file.Close()
 	if evidence.IsExtract(file, size) {
-		return v.record(ctx, file, size, believed, from)
+		return nil, v.record(ctx, file, size, believed, from)
 	}
 	p, err := interruptible(ctx, func() (*evidence.Proof, error) { return v.check(ctx, file, size, believed) })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if from == "" && evidence.Seen(v.e.home, p.Signers) {
 		from = v.e.home
@@ -175,7 +211,7 @@ func (v *verifier) run(ctx context.Context) error {
 	told := begun
 	for i, x := range claims {
 		if err := p.Execute(ctx, x); err != nil {
-			return err
+			return nil, err
 		}
 		r.count(x).Executed++
 		r.Executed = append(r.Executed, x.String())
@@ -187,13 +223,10 @@ func (v *verifier) run(ctx context.Context) error {
 	if r.Plausibility, err = v.judge(ctx, p); errors.Is(err, plausibility.ErrFew) {
 		r.Unjudged = err.Error()
 	} else if err != nil {
-		return err
+		return nil, err
 	}
 	r.Verified, r.Seconds = r.Anchored, float64(time.Since(begun).Milliseconds())/1000
-	if err := v.e.show(r, func(w io.Writer) { r.tell(w) }); err != nil || r.Anchored {
-		return err
-	}
-	return errUnanchored
+	return &r, nil
 }
 
 // unanchored is the first line about a bundle whose validators nobody named.

@@ -17,11 +17,10 @@ import (
 // Outcome is what has come of a matched order. Amounts are in utally, by
 // account.
 type Outcome struct {
-	Order      string            `json:"order"`
-	Status     string            `json:"status"`
-	Reason     string            `json:"reason,omitempty"` // why it ended early
-	Steps      int               `json:"steps"`
-	Units      int               `json:"units"`
+	Order  string `json:"order"`
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"` // why it ended early
+	Computed
 	Price      uint64            `json:"price_utally"`
 	Deposit    uint64            `json:"deposit_utally"` // locked beside the price
 	Paid       map[string]uint64 `json:"paid"`
@@ -37,6 +36,13 @@ type Outcome struct {
 	Audits     Audits            `json:"audits"`
 	Dispute    *Dispute          `json:"dispute"`
 	FinalRoot  string            `json:"final_root"`
+}
+
+// Computed says how much of the work is accepted.
+type Computed struct {
+	Steps   int `json:"steps"` // of accepted units
+	Units   int `json:"units"` // that are accepted
+	Ordered int `json:"units_ordered"`
 }
 
 // Audits counts audits, those of voided work included.
@@ -71,11 +77,11 @@ var InsuranceFund = authtypes.NewModuleAddress(job.Insurance).String()
 
 // NewOutcome asks the chain what has come of a lease.
 func NewOutcome(ctx context.Context, env *role.Env, l *job.Lease) (Outcome, error) {
-	p, m := &l.Order.Problem, &l.Ledger
+	p, m, done := &l.Order.Problem, &l.Ledger, accepted(l)
 	o := Outcome{
 		Order: l.Order.ID().String(), Status: l.Phase.String(), Reason: l.Reason,
-		Units: p.Units(), Steps: p.Units() * p.Steps,
-		Price: l.Quote.Price, Deposit: l.Deposit, Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax, Slashed: m.Slashed, EscrowLeft: m.Escrow,
+		Computed: Computed{done * p.Steps, done, p.Units()},
+		Price:    l.Quote.Price, Deposit: l.Deposit, Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax, Slashed: m.Slashed, EscrowLeft: m.Escrow,
 		Paid: shares(m.Paid), SlashPaid: shares(m.SlashPaid), Prizes: shares(m.Prizes), FinalRoot: l.FinalRoot().String(),
 		Forced: len(m.Prizes) > 0 || len(l.Forced()) > 0, Forces: l.Forces(),
 		Audits: Audits{l.Audits.Drawn, l.Audits.Passed, l.Audits.Failed},
@@ -86,6 +92,17 @@ func NewOutcome(ctx context.Context, env *role.Env, l *job.Lease) (Outcome, erro
 	}
 	o.Dispute = telling(ds)
 	return o, nil
+}
+
+// accepted returns how many units of a lease are accepted: all of the rounds that are merged, and some of the one under way.
+func accepted(l *job.Lease) int {
+	n := l.Round * l.Order.Problem.Shards
+	for _, u := range l.RoundUnits() {
+		if u.Status == job.Accepted {
+			n++
+		}
+	}
+	return n
 }
 
 func shares(in []job.Share) map[string]uint64 {

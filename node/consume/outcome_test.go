@@ -39,6 +39,27 @@ func TestTellingDispute(t *testing.T) {
 	}
 }
 
+// What is under way was told as if all of it had been computed.
+func TestAcceptedUnitsAreCounted(t *testing.T) {
+	l := &job.Lease{Merges: make([]job.Merge, 3), Units: make([]job.Unit, 12)}
+	l.Order.Problem.Rounds, l.Order.Problem.Shards = 3, 4
+	for _, c := range []struct {
+		round    int
+		accepted []int
+		want     int
+	}{{0, nil, 0}, {0, []int{1, 3}, 2}, {1, []int{4, 5, 6}, 7}, {3, nil, 12}} {
+		for i := range l.Units {
+			l.Units[i].Status = 0
+		}
+		for _, i := range c.accepted {
+			l.Units[i].Status = job.Accepted
+		}
+		if l.Round = c.round; accepted(l) != c.want {
+			t.Errorf("round %d with %v: %d units, want %d", c.round, c.accepted, accepted(l), c.want)
+		}
+	}
+}
+
 func TestSharesNameTheInsuranceFund(t *testing.T) {
 	got := shares([]job.Share{{Account: "a", Amount: 1}, {Account: job.Insurance, Amount: 2}, {Account: "a", Amount: 3}})
 	if len(got) != 2 || got["a"] != 4 || got[InsuranceFund] != 2 {

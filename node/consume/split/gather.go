@@ -89,3 +89,27 @@ func moveAll(from, to string) error {
 	}
 	return os.Remove(from)
 }
+
+// BundlesOf returns the bundles that a name stands for: the file itself, or of a folder that a delivery made the bundle in it,
+// or those of its parts.
+func BundlesOf(name string) ([]string, error) {
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		return []string{name}, nil // what is wrong is told once it is opened
+	}
+	whole := filepath.Join(name, proof)
+	if _, err := os.Stat(whole); err == nil {
+		return []string{whole}, nil
+	}
+	var of []string
+	for n := 0; ; n++ {
+		file := filepath.Join(folder(name, &part{at: n}), proof)
+		if _, err := os.Stat(file); err != nil {
+			break
+		}
+		of = append(of, file)
+	}
+	if len(of) == 0 {
+		return nil, fmt.Errorf("%s holds neither %s nor part-1/%s: name a bundle", name, proof, proof)
+	}
+	return of, nil
+}

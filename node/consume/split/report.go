@@ -111,4 +111,5 @@ func (o *Report) Tell(w io.Writer) {
 	for _, p := range o.Parts {
 		fmt.Fprintf(w, "  tally verify %s --trust %s\n", p.Bundle, p.Trust)
 	}
+	fmt.Fprintln(w, "Given the folder, tally verify checks all of them.")
 }
