@@ -83,7 +83,7 @@ func Prices(total uint64, of []Range) ([]uint64, error) {
 	return out, nil
 }
 
-// Enough returns a maximum price of which each part's share covers its price. None that is lower by more than a utally a part does.
+// Enough returns a maximum price of which each part's share covers its price. None that is lower by a utally a run does.
 // It is at most 2⁶⁴ − 1.
 func Enough(prices []uint64, of []Range) (total uint64) {
 	all := runs(of)

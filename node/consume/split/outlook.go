@@ -171,7 +171,7 @@ func (o *Outlook) Tell(w io.Writer) {
 	_ = t.Flush()
 	if o.Price > 0 {
 		fmt.Fprintf(w, "  All parts cost %v, of at most %v, and deposits of %v that come back. Each part may cost its share by runs:\n", consume.Amount(o.Price), consume.Amount(o.MaxPrice), consume.Amount(o.Deposit))
-		fmt.Fprintf(w, "  for these offers write maxPrice: %v or more.\n", consume.Amount(o.Enough))
+		fmt.Fprintf(w, "  for these offers maxPrice: %dutally is enough.\n", o.Enough)
 	}
 	if o.Refused != "" {
 		fmt.Fprintf(w, "  not possible: %s\n", o.Refused)
