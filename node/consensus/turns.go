@@ -53,22 +53,22 @@ func (t *turns) Commit() (*abci.ResponseCommit, error) {
 //
 // IAVL keeps the newest state twice: as a tree, and as a list of keys. While a block is stored the list has it already, and
 // the tree does not. Who iterates then reads some of both. So a query that a block overlaps is asked once more, at the height
-// that was the newest when it came: that is read from the tree alone.
+// before the newest: that is read from the tree alone.
 func (t *turns) whole(query bool, ask func(height int64)) {
 	if !query {
 		ask(0)
 		return
 	}
 	t.storing.RLock()
-	before, newest := t.stored.Load(), t.LastBlockHeight()
+	before := t.stored.Load()
 	t.storing.RUnlock()
 	if ask(0); t.stored.Load() == before {
 		return
 	}
 	t.storing.RLock() // waits until the block is stored
-	newest = min(newest, t.LastBlockHeight())
+	last := t.LastBlockHeight() - 1
 	t.storing.RUnlock()
-	ask(newest)
+	ask(max(last, 0))
 }
 
 // reads reports whether a method of gRPC, or a path of abci_query, only reads the state. Others may send or try transactions.

@@ -164,7 +164,7 @@ func (m *meter) shown(at *providerv1.QueryPeerResponse) {
 	if m.told == at.Peer.Pace.Probed {
 		return
 	}
-	m.told = at.Peer.Pace.Probed
+	m.told, m.opened = at.Peer.Pace.Probed, 0
 	m.env.Emit(events.Event{Kind: events.Probed, Unit: -1, Text: fmt.Sprintf("its probe has shown %.4g GFLOP/s: tier %s, for %d days from then on", float64(m.told)/1e9, at.Tier, probe.StandsMs/(24*3_600_000))})
 }
 

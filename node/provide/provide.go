@@ -54,7 +54,7 @@ type provider struct {
 	player      *disputer.Player
 	idle        map[canon.Hash]int64             // protocol time since when an order has given us nothing, ms
 	lots        []auctionv1.Lot                  // on sale at auctions, by the settings
-	fit         atomic.Pointer[[]auctionv1.Lot]  // those of them that may be; set before sealedRules are
+	fit         atomic.Pointer[[]auctionv1.Lot]  // those of them that the chain would take
 	unsold      atomic.Pointer[string]           // what was told of the others
 	hand        byHand                           // which tiers of these a person has changed
 	refused     atomic.Int32                     // how often in a row the chain did not take its lots
@@ -70,6 +70,7 @@ type provider struct {
 // Run provides until ctx is done.
 func Run(ctx context.Context, env *role.Env, player *disputer.Player, o Options) error {
 	p := &provider{env: env, units: env.NewTasks(max(o.Parallel, 1)), loads: env.NewTasks(16), sends: env.NewTasks(4), player: player, idle: map[canon.Hash]int64{}, lots: o.Lots}
+	p.fit.Store(&p.lots)
 	p.selling.Store(true) // before this start something may have been sold
 	p.bids = seals.Bidder{Dir: env.Seals, Chain: env.Chain.ChainID, Account: env.Account.Address, Query: auctionv1.NewQueryClient(env.Chain.Conn), Send: env.Send}
 	defer p.units.Wait()

@@ -1,6 +1,7 @@
 package provide
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -78,6 +79,9 @@ func (p *provider) restock(ctx context.Context) error {
 	if len(changed) > 0 {
 		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("tier %s as its account has said by hand, until this role is started anew; on sale now: %s", strings.Join(changed, ", "), wire.LotsText(r.Capacity.Lots))})
 	}
+	if lots, err = p.sellable(ctx, lots); err != nil {
+		return err
+	}
 	if r.Stands || len(lots) == 0 && len(r.Capacity.Lots) == 0 || slices.Equal(r.Capacity.Lots, lots) && (r.Capacity.Ends == 0 || p.hand.any()) {
 		return nil
 	}
@@ -134,8 +138,7 @@ func (p *provider) takeOn(ctx context.Context, now int64) error {
 	return nil
 }
 
-// forSale returns the lots of the settings that may be on sale, as they are put there: where bids are sealed, their prices are
-// told to nobody.
+// forSale returns the lots of the settings as they are put on sale: where bids are sealed, their prices are told to nobody.
 func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auctionv1.Lot, error) {
 	if len(p.lots) == 0 {
 		p.sealedRules.Store(nil)
@@ -145,25 +148,20 @@ func (p *provider) forSale(ctx context.Context, q auctionv1.QueryClient) ([]auct
 	if err != nil {
 		return nil, fmt.Errorf("ask for the rules of auctions: %w", err)
 	}
-	lots, err := p.sellable(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p.fit.Store(&lots)
 	if !wire.SealedBids(&r.Params) {
 		p.sealedRules.Store(nil)
-		return lots, nil
+		return p.lots, nil
 	}
 	p.sealedRules.Store(&r.Params)
-	lots = slices.Clone(lots)
+	lots := slices.Clone(p.lots)
 	for i := range lots {
 		lots[i].Ask = 0
 	}
 	return lots, nil
 }
 
-// sellable returns the lots of the settings that the chain would take, and tells of others.
-func (p *provider) sellable(ctx context.Context) ([]auctionv1.Lot, error) {
+// sellable returns the lots that the chain would take, those of a person first, and tells of others.
+func (p *provider) sellable(ctx context.Context, all []auctionv1.Lot) ([]auctionv1.Lot, error) {
 	q := providerv1.NewQueryClient(p.env.Chain.Conn)
 	at, err := q.Peer(ctx, &providerv1.QueryPeerRequest{Account: p.env.Account.Address})
 	if err != nil {
@@ -173,7 +171,22 @@ func (p *provider) sellable(ctx context.Context) ([]auctionv1.Lot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask which tiers there are: %w", err)
 	}
-	lots, refused := sift(p.lots, at.Speed, wire.TiersFromProto(r.Params.Tiers))
+	first := slices.Clone(all)
+	slices.SortStableFunc(first, func(x, y auctionv1.Lot) int {
+		switch a, b := p.hand.leftAlone(x.Tier), p.hand.leftAlone(y.Tier); {
+		case a && !b:
+			return -1
+		case b && !a:
+			return 1
+		}
+		return 0
+	})
+	lots, refused := sift(first, at.Speed, wire.TiersFromProto(r.Params.Tiers))
+	slices.SortFunc(lots, func(x, y auctionv1.Lot) int { return cmp.Compare(x.Tier, y.Tier) })
+	fit := slices.DeleteFunc(slices.Clone(p.lots), func(l auctionv1.Lot) bool {
+		return !slices.ContainsFunc(lots, func(x auctionv1.Lot) bool { return x.Tier == l.Tier })
+	})
+	p.fit.Store(&fit)
 	var texts []string
 	for _, err := range refused {
 		texts = append(texts, err.Error())

@@ -24,7 +24,7 @@ type ShortError struct {
 
 func (e *ShortError) Error() string {
 	if e.Takers == 0 {
-		return fmt.Sprintf("part %d of %d finds no validator: no offer would take it as it is", e.Part+1, e.Parts)
+		return fmt.Sprintf("part %d of %d finds no validator: no offer is left that would take it", e.Part+1, e.Parts)
 	}
 	return fmt.Sprintf("part %d of %d finds no validator: offers of %d owners would take parts, and each part wants another owner: write conditions that more offers meet, a lower split, or wait for more offers", e.Part+1, e.Parts, e.Owners)
 }
