@@ -169,7 +169,7 @@ func (g guarded) RegisterService(d *grpc.ServiceDesc, impl any) {
 	for i := range limited.Methods {
 		m := &limited.Methods[i]
 		method := "/" + d.ServiceName + "/" + m.MethodName
-		m.Handler = g.guard(g.app.wholly(m.Handler, method), method)
+		m.Handler = g.guard(g.app.oneStateHandler(m.Handler, method), method)
 	}
 	g.Server.RegisterService(&limited, impl)
 }

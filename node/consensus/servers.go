@@ -1,7 +1,6 @@
 package consensus
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -278,11 +277,7 @@ func (q queries) ABCIQuery(ctx context.Context, path string, data cmtbytes.HexBy
 
 // ABCIQueryWithOptions implements the client of the RPC.
 func (q queries) ABCIQueryWithOptions(ctx context.Context, path string, data cmtbytes.HexBytes, o rpcclient.ABCIQueryOptions) (*coretypes.ResultABCIQuery, error) {
-	var r *abci.ResponseQuery
-	var err error
-	q.app.whole(reads(path), func(height int64) {
-		r, err = q.app.Query(ctx, &abci.RequestQuery{Path: path, Data: data, Height: cmp.Or(o.Height, height), Prove: o.Prove})
-	})
+	r, err := q.app.Query(ctx, &abci.RequestQuery{Path: path, Data: data, Height: o.Height, Prove: o.Prove})
 	if err != nil {
 		return nil, err
 	}

@@ -48,21 +48,17 @@ func (t *turns) Commit() (*abci.ResponseCommit, error) {
 	return t.App.Commit()
 }
 
-// whole has a query answered from the state of one block. ask is given the height to ask at if the query names none, 0 for the
-// newest. What is no query is asked once.
+// oneState has a query answered from the state of one block. named is the height that it names, 0 if none. ask is given the
+// height to ask at if it names none, 0 for the newest.
 //
 // IAVL keeps the newest state twice: as a tree, and as a list of keys. While a block is stored the list has it already, and
 // the tree does not. Who iterates then reads some of both. So a query that a block overlaps is asked once more, at the height
-// before the newest: that is read from the tree alone.
-func (t *turns) whole(query bool, ask func(height int64)) {
-	if !query {
-		ask(0)
-		return
-	}
+// before the newest: that is read from the tree alone, as every older one is.
+func (t *turns) oneState(ctx context.Context, named int64, ask func(height int64)) {
 	t.storing.RLock()
-	before := t.stored.Load()
+	before, newest := t.stored.Load(), t.LastBlockHeight()
 	t.storing.RUnlock()
-	if ask(0); t.stored.Load() == before {
+	if ask(0); t.stored.Load() == before || named > 0 && named < newest || ctx.Err() != nil {
 		return
 	}
 	t.storing.RLock() // waits until the block is stored
@@ -71,22 +67,37 @@ func (t *turns) whole(query bool, ask func(height int64)) {
 	ask(max(last, 0))
 }
 
-// reads reports whether a method of gRPC, or a path of abci_query, only reads the state. Others may send or try transactions.
-func reads(method string) bool {
-	return strings.Contains(method, ".Query/") || strings.HasPrefix(method, "/store/")
+// isQuery reports whether a method of gRPC, or a path of abci_query, only reads the state. Others may send or try transactions.
+func isQuery(method string) bool {
+	return strings.Contains(method, ".Query/") || strings.HasPrefix(strings.TrimPrefix(method, "/"), "store/")
 }
 
-// wholly returns a handler of gRPC which does as whole.
-func (t *turns) wholly(handle grpc.MethodHandler, method string) grpc.MethodHandler {
-	if !reads(method) || t == nil {
+// Query implements abci.Application.
+func (t *turns) Query(ctx context.Context, req *abci.RequestQuery) (r *abci.ResponseQuery, err error) {
+	if !isQuery(req.Path) {
+		return t.App.Query(ctx, req)
+	}
+	t.oneState(ctx, req.Height, func(height int64) {
+		asked := *req
+		asked.Height = cmp.Or(req.Height, height)
+		r, err = t.App.Query(ctx, &asked)
+	})
+	return r, err
+}
+
+// oneStateHandler returns a handler of gRPC whose queries are answered from the state of one block.
+func (t *turns) oneStateHandler(handle grpc.MethodHandler, method string) grpc.MethodHandler {
+	if !isQuery(method) || t == nil {
 		return handle
 	}
 	return func(srv any, ctx context.Context, read func(any) error, i grpc.UnaryServerInterceptor) (out any, err error) {
 		var text []byte // the request, which can be read once
 		var unread error
 		asked := false
-		t.whole(true, func(height int64) {
-			out, err = handle(srv, at(ctx, height), func(req any) error {
+		var headers *lastHeaders
+		t.oneState(ctx, heightOf(ctx), func(height int64) {
+			headers = &lastHeaders{ServerTransportStream: grpc.ServerTransportStreamFromContext(ctx)}
+			out, err = handle(srv, grpc.NewContextWithServerTransportStream(at(ctx, height), headers), func(req any) error {
 				if !asked {
 					asked = true
 					if unread = read(req); unread == nil {
@@ -97,19 +108,54 @@ func (t *turns) wholly(handle grpc.MethodHandler, method string) grpc.MethodHand
 				return cmp.Or(unread, proto.Unmarshal(text, req.(proto.Message)))
 			}, i)
 		})
-		return out, err
+		if headers.ServerTransportStream == nil {
+			return out, err
+		}
+		return out, cmp.Or(err, headers.send())
 	}
 }
 
+// lastHeaders holds the headers of one answer back, for a query that is asked twice has two, and they name heights.
+type lastHeaders struct {
+	grpc.ServerTransportStream
+	held metadata.MD
+}
+
+// SetHeader implements grpc.ServerTransportStream.
+func (h *lastHeaders) SetHeader(md metadata.MD) error {
+	h.held = metadata.Join(h.held, md)
+	return nil
+}
+
+// SendHeader implements grpc.ServerTransportStream.
+func (h *lastHeaders) SendHeader(md metadata.MD) error { return h.SetHeader(md) }
+
+func (h *lastHeaders) send() error { return h.ServerTransportStream.SetHeader(h.held) }
+
 // at returns the context of a query at a height, unless that is 0 or the query names one.
 func at(ctx context.Context, height int64) context.Context {
-	md, _ := metadata.FromIncomingContext(ctx)
-	if height == 0 || len(md.Get(grpctypes.GRPCBlockHeightHeader)) > 0 {
+	if height == 0 || heightOf(ctx) != 0 {
 		return ctx
 	}
+	md, _ := metadata.FromIncomingContext(ctx)
 	md = md.Copy()
 	md.Set(grpctypes.GRPCBlockHeightHeader, strconv.FormatInt(height, 10))
 	return metadata.NewIncomingContext(ctx, md)
+}
+
+// heightOf returns the height that a query names, 0 if none, below 0 if that is no height. As in the Cosmos SDK, two heights
+// name none.
+func heightOf(ctx context.Context) int64 {
+	md, _ := metadata.FromIncomingContext(ctx)
+	named := md.Get(grpctypes.GRPCBlockHeightHeader)
+	if len(named) != 1 {
+		return 0
+	}
+	height, err := strconv.ParseInt(named[0], 10, 64)
+	if err != nil {
+		return -1
+	}
+	return height
 }
 
 // Simulate tries a transaction. What cannot be decoded takes no turn, so no block waits for it.

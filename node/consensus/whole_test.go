@@ -3,8 +3,11 @@ package consensus
 import (
 	"context"
 	"slices"
+	"strconv"
 	"testing"
+	"time"
 
+	abci "github.com/cometbft/cometbft/abci/types"
 	dbm "github.com/cosmos/cosmos-db"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
 
 // A devnet's count of all leases saw five entries of an index that had six: a block was being stored, and IAVL's iterators read
@@ -36,7 +40,7 @@ func TestQueriesReadOneState(t *testing.T) {
 		{"/cosmos.tx.v1beta1.Service/Simulate", true, 1},
 	} {
 		var asked []uint64
-		handle := turns.wholly(func(_ any, _ context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		handle := turns.oneStateHandler(func(_ any, _ context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 			r := &workv1.QueryChangedRequest{}
 			if err := read(r); err != nil {
 				return nil, err
@@ -69,6 +73,10 @@ func TestHeightOfAQuery(t *testing.T) {
 		{nil, 0, nil},
 		{nil, 12, []string{"12"}},
 		{[]string{"9"}, 12, []string{"9"}},
+		{[]string{"0"}, 12, []string{"12"}},
+		{[]string{"9", "8"}, 12, []string{"12"}},
+		{[]string{"-3"}, 12, []string{"-3"}},
+		{[]string{"newest"}, 12, []string{"newest"}},
 	} {
 		given := metadata.MD{"other": {"x"}}
 		given.Set(grpctypes.GRPCBlockHeightHeader, c.named...)
@@ -79,5 +87,98 @@ func TestHeightOfAQuery(t *testing.T) {
 		if got := given.Get(grpctypes.GRPCBlockHeightHeader); !slices.Equal(got, c.named) {
 			t.Errorf("the query's own words became %v", got)
 		}
+	}
+}
+
+// headers keeps what a handler of gRPC sets.
+type headers struct{ set metadata.MD }
+
+func (h *headers) Method() string               { return "" }
+func (h *headers) SetTrailer(metadata.MD) error { return nil }
+func (h *headers) SetHeader(md metadata.MD) error {
+	h.set = metadata.Join(h.set, md)
+	return nil
+}
+func (h *headers) SendHeader(md metadata.MD) error { return h.SetHeader(md) }
+
+// The reply to a query that was asked twice names the one height that it was answered at.
+func TestReplyNamesOneHeight(t *testing.T) {
+	a, err := app.New(log.NewNopLogger(), dbm.NewMemDB(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns, reply := &turns{App: a}, &headers{}
+	height := 40
+	handle := turns.oneStateHandler(func(_ any, ctx context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		if err := read(&workv1.QueryChangedRequest{}); err != nil {
+			return nil, err
+		}
+		err := grpc.SetHeader(ctx, metadata.Pairs(grpctypes.GRPCBlockHeightHeader, strconv.Itoa(height)))
+		height--
+		turns.stored.Add(1)
+		return nil, err
+	}, "/tally.work.v1.Query/Changed")
+	ctx := grpc.NewContextWithServerTransportStream(t.Context(), reply)
+	if _, err := handle(nil, ctx, func(any) error { return nil }, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := reply.set.Get(grpctypes.GRPCBlockHeightHeader); !slices.Equal(got, []string{"39"}) {
+		t.Errorf("the reply names heights %v", got)
+	}
+}
+
+// storedBlocks returns an application that has stored so many blocks.
+func storedBlocks(t *testing.T, n int64) *app.App {
+	c := chaintest.New(t)
+	for c.App.LastBlockHeight() < n {
+		c.NextBlock(time.Second)
+	}
+	return c.App
+}
+
+// Who is gone, or asks for a state that no block changes now, is asked once.
+func TestAskedOnceForGood(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		text  string
+		ctx   context.Context
+		named int64
+		asked int
+	}{
+		{"the newest state", t.Context(), 0, 2},
+		{"the newest state by its height", t.Context(), 3, 2},
+		{"an older state", t.Context(), 2, 1},
+		{"nobody waits", gone, 0, 1},
+	} {
+		turns, asked := &turns{App: storedBlocks(t, 3)}, 0
+		turns.oneState(c.ctx, c.named, func(int64) { asked++; turns.stored.Add(1) })
+		if asked != c.asked {
+			t.Errorf("%s: asked %d times", c.text, asked)
+		}
+	}
+}
+
+// abci_query with a path of gRPC or of a store, over whichever server, reads one state. What may try transactions is asked once.
+func TestABCIQueriesReadOneState(t *testing.T) {
+	for _, c := range []struct {
+		path  string
+		query bool
+	}{
+		{"/tally.work.v1.Query/Changed", true},
+		{"/store/work/key", true},
+		{"store/work/key", true},
+		{"/app/simulate", false},
+		{"app/version", false},
+		{"/cosmos.tx.v1beta1.Service/Simulate", false},
+	} {
+		if isQuery(c.path) != c.query {
+			t.Errorf("%s: query is %v", c.path, !c.query)
+		}
+	}
+	turns := &turns{App: storedBlocks(t, 3)}
+	r, err := turns.Query(t.Context(), &abci.RequestQuery{Path: "/tally.work.v1.Query/Changed"})
+	if err != nil || r.Code != 0 || r.Height != 3 {
+		t.Errorf("%v, %v", r, err)
 	}
 }
