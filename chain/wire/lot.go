@@ -52,8 +52,8 @@ func ParseLots(texts []string) (out []auctionv1.Lot, err error) {
 	return out, nil
 }
 
-// CheckLot returns an error unless a provider that was measured at so many FLOP/s may have a lot on sale, beside so many units of
-// other lots.
+// CheckLot returns an error unless a provider may have a lot on sale. It was measured at so many FLOP/s, and has so many GFLOP of
+// other lots on sale.
 func CheckLot(l auctionv1.Lot, others, speed uint64, tiers match.Tiers) error {
 	least, err := tiers.Least(l.Tier)
 	if err != nil {
@@ -63,7 +63,7 @@ func CheckLot(l auctionv1.Lot, others, speed uint64, tiers match.Tiers) error {
 		return fmt.Errorf("tier %s takes %d GFLOP/s, and the provider was measured at %d: sell in tier %s", l.Tier, least/1e9, speed/1e9, tiers.Of(speed))
 	}
 	if most := auction.Sellable(speed); l.Units > most || others > most-l.Units {
-		return fmt.Errorf("%d units of tier %s, beside %d of others: at the speed that the provider was measured at it may sell %d at once, of all tiers together", l.Units, l.Tier, others, most)
+		return fmt.Errorf("%d GFLOP of tier %s, beside %d of others: at the speed that the provider was measured at it may sell %d GFLOP at once, of all tiers together", l.Units, l.Tier, others, most)
 	}
 	return nil
 }

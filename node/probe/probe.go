@@ -68,8 +68,9 @@ type meter struct {
 	opened int       // probes
 	opens  time.Time // likewise, before which none is opened: each costs fees
 
-	told     uint64 // FLOP/s that was told to be shown
-	quarters int    // of the probe under way that were told to be done
+	told     uint64     // FLOP/s that was told to be shown
+	counted  canon.Hash // the order whose quarters are counted
+	quarters int        // of it that were told to be done
 }
 
 // block hands over files of our own orders, and does what is next.
@@ -131,10 +132,12 @@ func (m *meter) open(ctx context.Context, peer *providerv1.Peer) error {
 		text = "opens another probe, since the last one has shown nothing"
 	}
 	m.opens = time.Now().Add(pause << min(m.opened, rarely))
+	if err := m.env.Send(ctx, &probev1.MsgOpen{Account: m.env.Account.Address}); err != nil {
+		return err
+	}
 	m.opened++
-	m.quarters = 0
 	m.env.Emit(events.Event{Kind: events.Probed, Unit: -1, Text: fmt.Sprintf("%s: the chain measures how fast this machine is. It is an order of %d runs to itself, for %v at most; what is not burnt, nor paid to others who judge and lead, comes back", text, o.Problem.Records, consume.Amount(o.Conditions.MaxPrice))})
-	return m.env.Send(ctx, &probev1.MsgOpen{Account: m.env.Account.Address})
+	return nil
 }
 
 // progress tells when another quarter of a probe is done.
@@ -145,6 +148,9 @@ func (m *meter) progress(ctx context.Context, order canon.Hash) error {
 	}
 	if err != nil {
 		return err
+	}
+	if order != m.counted {
+		m.counted, m.quarters = order, 0
 	}
 	done := 0
 	for i := range l.Units {

@@ -55,7 +55,7 @@ type provider struct {
 	idle        map[canon.Hash]int64             // protocol time since when an order has given us nothing, ms
 	lots        []auctionv1.Lot                  // on sale at auctions, by the settings
 	fit         atomic.Pointer[[]auctionv1.Lot]  // those of them that the chain would take
-	unsold      atomic.Pointer[string]           // what was told of the others
+	sold        atomic.Pointer[string]           // what may be sold, as it was told last
 	hand        byHand                           // which tiers of these a person has changed
 	refused     atomic.Int32                     // how often in a row the chain did not take its lots
 	selling     atomic.Bool                      // something of ours is on sale

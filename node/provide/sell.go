@@ -71,7 +71,6 @@ func (p *provider) restock(ctx context.Context) error {
 		}
 		return nil
 	}
-	p.selling.Store(true)
 	if err := p.warnShort(ctx); err != nil {
 		return err
 	}
@@ -79,13 +78,16 @@ func (p *provider) restock(ctx context.Context) error {
 	if len(changed) > 0 {
 		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("tier %s as its account has said by hand, until this role is started anew; on sale now: %s", strings.Join(changed, ", "), wire.LotsText(r.Capacity.Lots))})
 	}
-	if lots, err = p.sellable(ctx, lots); err != nil {
+	fit, err := p.sellable(ctx, lots)
+	if err != nil {
 		return err
 	}
-	if r.Stands || len(lots) == 0 && len(r.Capacity.Lots) == 0 || slices.Equal(r.Capacity.Lots, lots) && (r.Capacity.Ends == 0 || p.hand.any()) {
+	on := r.Capacity.Lots
+	p.selling.Store(len(on) > 0 || len(fit) > 0)
+	if r.Stands || !worthSaying(on, lots, fit) && (r.Capacity.Ends == 0 || p.hand.any()) {
 		return nil
 	}
-	m := &auctionv1.MsgSell{Provider: me, Lots: lots}
+	m := &auctionv1.MsgSell{Provider: me, Lots: fit}
 	if p.hand.any() {
 		m.Ends = r.Capacity.Ends
 	}
@@ -102,6 +104,17 @@ func (p *provider) restock(ctx context.Context) error {
 	}
 	p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: "capacity at auctions: " + text})
 	return nil
+}
+
+// worthSaying reports whether what is on sale lacks a lot that may be sold, or has one that nobody wants to sell. A lot that is
+// on sale and may no longer be stays there: a measured speed moves a little all the time, and each word costs a fee.
+func worthSaying(on, wanted, fit []auctionv1.Lot) bool {
+	return !within(fit, on) || !within(on, wanted)
+}
+
+// within reports whether all of some lots are among others.
+func within(lots, others []auctionv1.Lot) bool {
+	return !slices.ContainsFunc(lots, func(l auctionv1.Lot) bool { return !slices.Contains(others, l) })
 }
 
 // maxTaken is how many orders a transaction takes on.
@@ -191,9 +204,9 @@ func (p *provider) sellable(ctx context.Context, all []auctionv1.Lot) ([]auction
 	for _, err := range refused {
 		texts = append(texts, err.Error())
 	}
-	text := strings.Join(texts, "; ")
-	if last := p.unsold.Swap(&text); text != "" && (last == nil || *last != text) {
-		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("%s. Not on sale: %s", wire.LotsText(lots), text)})
+	sold := wire.LotsText(lots)
+	if last := p.sold.Swap(&sold); len(texts) > 0 && (last == nil || *last != sold) { // the texts tell a speed, which moves
+		p.env.Emit(events.Event{Kind: events.Sells, Unit: -1, Text: fmt.Sprintf("%s. Not on sale: %s", sold, strings.Join(texts, "; "))})
 	}
 	return lots, nil
 }

@@ -42,3 +42,32 @@ func TestLotsAreSifted(t *testing.T) {
 		}
 	}
 }
+
+// A lot whose speed is near a bound costs no fee each time that the measured speed crosses it.
+func TestWhatIsWorthSaying(t *testing.T) {
+	lots := func(tiers string) (out []auctionv1.Lot) {
+		for _, tier := range tiers {
+			out = append(out, auctionv1.Lot{Tier: string(tier), Units: 1, Ask: 1})
+		}
+		return out
+	}
+	dear := []auctionv1.Lot{{Tier: "C", Units: 1, Ask: 2}}
+	for _, c := range []struct {
+		text            string
+		on, wanted, fit []auctionv1.Lot
+		want            bool
+	}{
+		{"all is said", lots("BC"), lots("BC"), lots("BC"), false},
+		{"nothing is on sale", nil, lots("BC"), lots("BC"), true},
+		{"nothing may be", nil, lots("BC"), nil, false},
+		{"one was too fast", lots("BC"), lots("BC"), lots("C"), false},
+		{"it is fast enough again", lots("BC"), lots("BC"), lots("BC"), false},
+		{"one may be sold now", lots("C"), lots("BC"), lots("BC"), true},
+		{"one is not wanted", lots("BC"), lots("C"), lots("C"), true},
+		{"another price", lots("C"), dear, dear, true},
+	} {
+		if got := worthSaying(c.on, c.wanted, c.fit); got != c.want {
+			t.Errorf("%s: %v", c.text, got)
+		}
+	}
+}

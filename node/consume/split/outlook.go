@@ -111,7 +111,7 @@ func (r *refusal) Error() string {
 		return r.why.Error()
 	}
 	text := fmt.Sprintf("%v. What keeps offers from it: %s", r.why, consume.Obstacles(r.bids))
-	if r.share > 0 {
+	if slices.ContainsFunc(r.bids, func(b marketv1.Bid) bool { return r.share > 0 && b.Price > r.share }) {
 		text += fmt.Sprintf(". Its share of conditions.maxPrice is %v; tally cost tells what is enough for all parts", consume.Amount(r.share))
 	}
 	return text
