@@ -32,7 +32,8 @@ func (e *env) orderExtract() *cobra.Command {
 		Use: "extract BUNDLE", Short: "Take what proves one record out of a bundle",
 		Long: `Writes a small file that proves, without the rest of the bundle, what a batch gave for
 one record, counted from 0. tally verify checks it as it checks a bundle, and prints
-the record's values; it executes nothing, for the file holds no model.
+the record's values; it executes nothing, for the file holds no model. Each part of an order
+that was split counts its records from 0.
 
 The file shows the record in the tiles that it lies in, and so up to 31 records
 before and after it, too. --without-inputs leaves all inputs out.`,

@@ -19,6 +19,7 @@ import (
 	"github.com/tally-network/tally/cli/messages"
 	"github.com/tally-network/tally/docs/spec"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
+	"github.com/tally-network/tally/node/consume"
 )
 
 func (r *reader) policyOf() *cobra.Command {
@@ -53,6 +54,7 @@ change. To propose: tally tx policy propose RULE=VALUE. To vote: tally tx policy
 type policies struct {
 	Rules     []ruleValue `json:"rules"`
 	Proposals []proposal  `json:"open_proposals"`
+	Deposit   uint64      `json:"next_deposit_utally"` // that a proposal takes now
 }
 
 // ruleValue is a rule with its value on the chain.
@@ -100,9 +102,9 @@ func (r *reader) policy(ctx context.Context, only string) (*policies, error) {
 		names = append(names, name)
 	}
 	if only != "" && now[only] == nil {
-		return nil, fmt.Errorf("%q is no module with rules: want one of %s", only, strings.Join(slices.Sorted(slices.Values(names)), ", "))
+		return nil, fmt.Errorf("%q is no module with rules: want one of %s; tally tx policy propose MODULE.RULE=VALUE proposes a change", only, strings.Join(slices.Sorted(slices.Values(names)), ", "))
 	}
-	out := &policies{Rules: ruleValues(now, only), Proposals: []proposal{}}
+	out := &policies{Rules: ruleValues(now, only), Proposals: []proposal{}, Deposit: votes.NextDeposit}
 	for key := []byte(nil); ; {
 		page, err := q.Proposals(ctx, &policyv1.QueryProposalsRequest{Pagination: &sdkquery.PageRequest{Key: key, Limit: app.MaxPage}})
 		if err != nil {
@@ -186,6 +188,7 @@ func (p *policies) tell(w io.Writer) {
 	if len(p.Proposals) == 0 {
 		fmt.Fprintln(w, "\nNo proposal is open")
 	}
+	fmt.Fprintf(w, "The next one deposits %v, which comes back unless the vote vetoes it or too few take part\n", consume.Amount(p.Deposit))
 	for _, x := range p.Proposals {
 		fmt.Fprintf(w, "\nProposal %d, %s: %q\n", x.ID, x.until(), x.Title)
 		fmt.Fprintf(w, "  yes %s, no %s, veto %s, abstain %s; %s must take part\n", ut(x.Tally.Yes), ut(x.Tally.No), ut(x.Tally.Veto), ut(x.Tally.Abstain), ut(x.Quorum))

@@ -30,8 +30,8 @@ func TestRuleValues(t *testing.T) {
 		t.Errorf("%+v", only)
 	}
 	var b bytes.Buffer
-	(&policies{Rules: got}).tell(&b)
-	if !strings.Contains(b.String(), "801*") || strings.Contains(b.String(), "100*") || !strings.Contains(b.String(), "No proposal is open") {
+	(&policies{Rules: got, Deposit: 2_500_000}).tell(&b)
+	if !strings.Contains(b.String(), "801*") || strings.Contains(b.String(), "100*") || !strings.Contains(b.String(), "No proposal is open") || !strings.Contains(b.String(), "deposits 2.5 TALLY") {
 		t.Error(b.String())
 	}
 }
