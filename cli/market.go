@@ -39,7 +39,7 @@ of which moving a byte counts as some. All other tables count operations alone.
 
 A trade is a match, at the most that the order can cost. A token is one of text
 that is trained on once; an hour is that of a provider at its tier's lower bound.
-With --watch it is shown again with every block, as one line of JSON each with --json.
+With --watch it is shown again with every block; with --json as well, each time as one line.
 
 With --certificate it looks for a clearing of the auction under way that is worth more than
 what the chain finds by itself, and than what others have posted. Anybody may post it.`,
@@ -138,7 +138,7 @@ func tellAuction(w io.Writer, a *market.Auction, now int64, most int) {
 		return
 	}
 	fmt.Fprintln(w, "Last clearings in which something was sold, newest first")
-	table(w, "CLEARING\tTIER\tSOLD UNITS\tOF OFFERED\tPRICE/UNIT\tLEASES\tTIME", len(rows), most, func(i int) string {
+	table(w, "CLEARING\tTIER\tSOLD UNITS\tOF OFFERED\tPRICE/UNIT\tSALES, ALL TIERS\tTIME", len(rows), most, func(i int) string {
 		c, t := rows[i].c, rows[i].t
 		price := fmt.Sprint(t.Low)
 		if t.High > t.Low {
@@ -158,9 +158,9 @@ func auctionState(a *market.Auction, now int64) string {
 	case market.Reveals:
 		return fmt.Sprintf("bids of clearing %d are revealed until %s", a.Clearing, moment(a.Until))
 	case market.Draw:
-		return fmt.Sprintf("clearing %d waits for the beacon's value, from which its lots are drawn", a.Clearing)
+		return fmt.Sprintf("clearing %d waits for the beacon's value, from which its draws follow", a.Clearing)
 	case market.Leases:
-		return fmt.Sprintf("leases of clearing %d begin", a.Clearing)
+		return fmt.Sprintf("what clearing %d sold becomes sales", a.Clearing)
 	}
 	if a.Next <= now {
 		return "the next clearing begins once something is offered and wanted"
@@ -168,8 +168,8 @@ func auctionState(a *market.Auction, now int64) string {
 	return fmt.Sprintf("the next clearing begins once something is offered and wanted, from %s on", moment(a.Next))
 }
 
-// clear empties a terminal's screen.
-const clear = "\x1b[H\x1b[2J"
+// clearScreen empties a terminal's screen.
+const clearScreen = "\x1b[H\x1b[2J"
 
 // watchMarket shows the market with every block, and at most once a second.
 func (r *reader) watchMarket(ctx context.Context, most int) error {
@@ -193,7 +193,7 @@ func (r *reader) watchMarket(ctx context.Context, most int) error {
 		case terminal(w):
 			var all strings.Builder
 			tellMarket(&all, v, most, true)
-			fmt.Fprintf(w, "%sBlock %d, %s; Ctrl-C ends it\n\n%s", clear, b.Height, moment(b.Time), all.String())
+			fmt.Fprintf(w, "%sBlock %d, %s; Ctrl-C ends it\n\n%s", clearScreen, b.Height, moment(b.Time), all.String())
 		default:
 			fmt.Fprintf(w, "Block %d, %s\n", b.Height, moment(b.Time))
 			tellMarket(w, v, most, false)

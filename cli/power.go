@@ -26,15 +26,15 @@ func (r *reader) powerOf() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "power [ACCOUNT]", GroupID: "network",
 		Short: "Show computing power: of an account, and of the network",
-		Long: `Shows how much verified computation counts as computing power. Work that is accepted
-counts 0.6 of its ut (1 ut is 4.32e11 FLOP), half as much a week later, and nothing once its
-account is convicted. ACCOUNT is by default that of the home.
+		Long: `Shows how much verified computation counts as computing power. Accepted work
+counts 0.6 of its ut, and drilling 0.4 (1 ut is 4.32e11 FLOP). It counts half as much a week later,
+and nothing once the account is convicted. ACCOUNT is by default that of the home.
 
 Rewards for work and for blocks are paid out of the reserve once their epoch is over, to who claims
 them: tally tx reserve claim.
 
-In votes on rules founders have what all power lacks of a base. What an account weighs there is
-what its vote on a proposal made now would count.
+If all power is less than a base, founders vote with the difference. An account's votes are what it
+would have on a proposal made now.
 
 It also shows what a third of all power would cost somebody who has none, beside what
 is at stake on the network.`,

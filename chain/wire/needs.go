@@ -64,5 +64,5 @@ func TiersFromProto(all []providerv1.Tier) match.Tiers {
 
 // SpeedOf returns the speed of a peer in FLOP/s, as measured.
 func SpeedOf(p *providerv1.Pace) uint64 {
-	return match.Pace{Work: p.Work, Time: p.TimeMs, Probed: p.Probed}.Rate()
+	return match.Pace{Work: p.Work, Time: p.TimeMs, Probed: p.Probed}.Speed()
 }

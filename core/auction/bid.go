@@ -2,8 +2,8 @@ package auction
 
 // What a chain asks of those who bid, beside what a book takes.
 
-// Handicap returns that of a provider with so many valid units since it last failed: a stranger's asks count for doubt
-// bps more than they are, and those of who has shown that it works for ever less.
+// Handicap returns by how many bps a provider's asks count for more than they are. It is doubt bps for a stranger, and
+// falls with record, the valid units since its last failure.
 func Handicap(doubt uint32, record uint64) uint32 {
 	return uint32(uint64(doubt) / (min(record, 1<<32) + 1))
 }
@@ -11,7 +11,7 @@ func Handicap(doubt uint32, record uint64) uint32 {
 // Score is what an ask of a provider with a handicap in bps counts as, in the order of sellers and against budgets.
 func Score(ask uint64, handicap uint32) uint64 { return ask + (ask*uint64(handicap)+bps-1)/bps }
 
-// Whatever a provider has on sale at once it computes in so many seconds. Who was not measured counts as slow.
+// A provider may have on sale what it computes in saleSeconds. One measured below slow, or not at all, counts as slow.
 const (
 	saleSeconds = 4 * 3600
 	slow        = 100 // units of 10⁹ operations a second
@@ -24,8 +24,8 @@ func Sellable(speed uint64) uint64 { return max(speed/1_000_000_000, slow) * sal
 // maxDoublings is how often the time that a task sits out is doubled.
 const maxDoublings = 10
 
-// SitOut returns for how many ms a task takes no part in clearings that has won in one, could not be served, and had failed so
-// often before. Otherwise it would keep what it wins from others. The period is at most a week, so that this fits.
+// SitOut returns for how many ms a task stays out of clearings after it won and could not be served: else it would keep
+// what it wins from others. period is in ms, at most a week so that this fits; failed counts earlier failures.
 func SitOut(period int64, failed uint32) int64 { return period << min(failed, maxDoublings) }
 
 // leastLeft is the percentage of what was sold to a task that must still be there when it is served.

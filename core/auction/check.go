@@ -30,11 +30,11 @@ func (m Measure) compare(n Measure) int {
 // ErrCertificate is returned for a certificate that is not that of its measure.
 var ErrCertificate = errors.New("the certificate is wrong")
 
-// Checker checks a certificate in slices, and makes up the clearing that follows from it.
+// checker checks a certificate, and works out the clearing that follows from it.
 //
 // An order is checked by comparing neighbours. One that rises strictly, and is as long as what it orders, leaves nothing
 // out and names nothing twice: so nothing is sorted and nothing is marked.
-type Checker struct {
+type checker struct {
 	rank ranker
 	cert *Certificate
 
@@ -42,7 +42,7 @@ type Checker struct {
 	at    int // within the phase
 
 	lastTask   rank
-	lastSeller place
+	lastSeller sellerRank
 
 	stock  stock
 	levels levels
@@ -58,8 +58,8 @@ const (
 	over
 )
 
-// NewChecker begins to check a certificate. It fails for one that cannot be right, whatever its orders are.
-func NewChecker(b *Book, p Params, c *Certificate) (*Checker, error) {
+// newChecker begins to check a certificate. It fails for one that cannot be right, whatever its orders are.
+func newChecker(b *Book, p Params, c *Certificate) (*checker, error) {
 	if err := p.applies(b); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func NewChecker(b *Book, p Params, c *Certificate) (*Checker, error) {
 	if len(c.Tasks) != len(b.Tasks) {
 		return nil, fmt.Errorf("%w: it ranks %d tasks of %d", ErrCertificate, len(c.Tasks), len(b.Tasks))
 	}
-	k := &Checker{rank: ranker{b, p, c.Measure}, cert: c}
+	k := &checker{rank: ranker{b, p, c.Measure}, cert: c}
 	for kind, sellers := range c.Sellers {
 		if len(sellers) != b.sellers[kind] {
 			return nil, fmt.Errorf("%w: %d providers sell kind %d, of %d", ErrCertificate, len(sellers), kind, b.sellers[kind])
@@ -81,7 +81,7 @@ func NewChecker(b *Book, p Params, c *Certificate) (*Checker, error) {
 
 // Check checks a certificate, all at once.
 func Check(b *Book, p Params, cert *Certificate) (*Outcome, error) {
-	c, err := NewChecker(b, p, cert)
+	c, err := newChecker(b, p, cert)
 	if err != nil {
 		return nil, err
 	}
@@ -91,53 +91,37 @@ func Check(b *Book, p Params, cert *Certificate) (*Outcome, error) {
 	return &c.out, nil
 }
 
-// Step goes on by about n steps, each of which takes less than a microsecond. It returns whether all is checked. An error
-// is final: the certificate is refused.
-func (c *Checker) Step(n int) (done bool, err error) {
-	for n > 0 && c.failed == nil && c.phase < over {
-		n -= c.next()
-	}
-	if c.phase == over && c.failed == nil {
-		c.failed = c.claims()
-	}
-	return c.phase == over && c.failed == nil, c.failed
-}
-
 // run goes through all of a certificate whose claims are still to be made.
-func (c *Checker) run() error {
+func (c *checker) run() error {
 	for c.failed == nil && c.phase < over {
 		c.next()
 	}
 	return c.failed
 }
 
-// next does what comes next, and says how many steps that took.
-func (c *Checker) next() (steps int) {
+// next does what comes next.
+func (c *checker) next() {
 	switch {
 	case c.phase == pricing:
-		return c.price()
+		c.price()
 	case c.at == len(c.list()):
 		c.phase, c.at = c.phase+1, 0
 	case c.phase == ranking:
-		return c.task(c.list()[c.at])
+		c.failed = c.task(c.list()[c.at])
 	default:
 		c.failed = c.seller(c.phase, c.list()[c.at])
 	}
-	return 1
 }
 
-// Outcome returns the clearing, once Step has said that it is done.
-func (c *Checker) Outcome() *Outcome { return &c.out }
-
 // list is what the present phase goes through.
-func (c *Checker) list() []uint32 {
+func (c *checker) list() []uint32 {
 	if c.phase == ranking {
 		return c.cert.Tasks
 	}
 	return c.cert.Sellers[c.phase]
 }
 
-func (c *Checker) seller(kind int, j uint32) error {
+func (c *checker) seller(kind int, j uint32) error {
 	if int(j) >= len(c.rank.b.Providers) {
 		return fmt.Errorf("%w: provider %d of kind %d is not there", ErrCertificate, j, kind)
 	}
@@ -155,18 +139,15 @@ func (c *Checker) seller(kind int, j uint32) error {
 }
 
 // task ranks a task, and lets it take what it demands if it can pay for that.
-func (c *Checker) task(i uint32) (steps int) {
+func (c *checker) task(i uint32) error {
 	if int(i) >= len(c.rank.b.Tasks) {
-		c.failed = fmt.Errorf("%w: task %d is not there", ErrCertificate, i)
-		return 1
+		return fmt.Errorf("%w: task %d is not there", ErrCertificate, i)
 	}
 	next := c.rank.task(i)
 	if c.at > 0 && c.lastTask.compare(next) >= 0 {
-		c.failed = fmt.Errorf("%w: task %d stands behind %d", ErrCertificate, i, c.lastTask.task)
-		return 1
+		return fmt.Errorf("%w: task %d stands behind %d", ErrCertificate, i, c.lastTask.task)
 	}
 	c.lastTask = next
-	steps = 1
 	if t := &c.rank.b.Tasks[i]; !c.rank.p.Rule.Single() {
 		take := c.stock.take
 		if c.rank.p.Rule == Literal { // it has the sellers in another order
@@ -174,16 +155,16 @@ func (c *Checker) task(i uint32) (steps int) {
 		}
 		if to, _, ok := take(&c.levels, t, t.net()); ok {
 			from := c.levels
-			steps += c.accept(i, &from, &to)
+			c.accept(i, &from, &to)
 			c.levels = to
 		}
 	}
 	c.at++
-	return steps
+	return nil
 }
 
 // price makes the prices that wait for all winners to be known: those of single units, and the next critical value.
-func (c *Checker) price() (steps int) {
+func (c *checker) price() {
 	switch p := c.rank.p; {
 	case p.Rule.Single():
 		c.single()
@@ -195,13 +176,11 @@ func (c *Checker) price() (steps int) {
 		if least, found := c.critical(t); found {
 			t.share(&c.rank.b.Tasks[t.Task], least)
 			c.at++
-			return 1 + len(t.Fills)
 		}
 	}
-	return 1
 }
 
-func (c *Checker) claims() error {
+func (c *checker) claims() error {
 	if c.out.Welfare != c.cert.Welfare || len(c.out.Trades) != int(c.cert.Trades) {
 		return fmt.Errorf("%w: it claims %d trades that are worth %d utally, and there are %d, worth %d",
 			ErrCertificate, c.cert.Trades, c.cert.Welfare, len(c.out.Trades), c.out.Welfare)

@@ -8,19 +8,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checked returns what a checker says of a certificate, in slices of n steps.
-func checked(b *Book, p Params, c *Certificate, n int) (*Outcome, error) {
-	k, err := NewChecker(b, p, c)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		if done, err := k.Step(n); done || err != nil {
-			return k.Outcome(), err
-		}
-	}
-}
-
 func (c *Certificate) clone() *Certificate {
 	d := *c
 	d.Tasks = slices.Clone(c.Tasks)
@@ -30,7 +17,7 @@ func (c *Certificate) clone() *Certificate {
 	return &d
 }
 
-// What is checked in slices of any length is what was found.
+// What is checked is what was found.
 func TestCheckerAcceptsWhatIsHonest(t *testing.T) {
 	everyRule(t, func(t *rapid.T, m market, p Params) {
 		tasks, providers := m.draw(t)
@@ -39,7 +26,7 @@ func TestCheckerAcceptsWhatIsHonest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := checked(b, p, cert, rapid.IntRange(1, 40).Draw(t, "slice"))
+		again, err := Check(b, p, cert)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +68,7 @@ func TestCheckerRefusesEveryBend(t *testing.T) {
 			if same(bent, cert) {
 				t.Skip("not bent")
 			}
-			if _, err := checked(b, Params{}, bent, 7); !errors.Is(err, ErrCertificate) && !errors.Is(err, ErrMeasure) {
+			if _, err := Check(b, Params{}, bent); !errors.Is(err, ErrCertificate) && !errors.Is(err, ErrMeasure) {
 				t.Fatalf("%+v is accepted: %v", bent, err)
 			}
 		}))
@@ -95,20 +82,6 @@ func set(t *rapid.T, list []uint32, n int) {
 func swap(t *rapid.T, list []uint32) {
 	i, j := rapid.IntRange(0, len(list)-1).Draw(t, "i"), rapid.IntRange(0, len(list)-1).Draw(t, "j")
 	list[i], list[j] = list[j], list[i]
-}
-
-// A refusal is final.
-func TestRefusalsAreFinal(t *testing.T) {
-	b := book(t, []Task{{ID: id(1), Demand: Vector{1}, Budget: 9}, {ID: id(2), Demand: Vector{1}, Budget: 8}}, nil)
-	k, err := NewChecker(b, Params{}, &Certificate{Measure: Standard, Tasks: []uint32{1, 0}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		if done, err := k.Step(99); done || !errors.Is(err, ErrCertificate) {
-			t.Fatal(done, err)
-		}
-	}
 }
 
 func TestBetterIsAnOrder(t *testing.T) {
@@ -137,7 +110,7 @@ func FuzzChecker(f *testing.F) {
 		for i, x := range sellers {
 			c.Sellers[i%2] = append(c.Sellers[i%2], uint32(x))
 		}
-		out, err := checked(b, Params{}, c, 3)
+		out, err := Check(b, Params{}, c)
 		if err != nil {
 			return
 		}

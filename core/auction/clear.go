@@ -27,7 +27,7 @@ func (f *finder) try(m Measure) (better bool, err error) {
 		return false, err
 	}
 	cert := &Certificate{Measure: m, Tasks: ranker{f.b, f.p, m}.tasks(), Sellers: f.sellers}
-	c, err := NewChecker(f.b, f.p, cert)
+	c, err := newChecker(f.b, f.p, cert)
 	if err != nil {
 		return false, err
 	}
@@ -54,8 +54,8 @@ func Clear(b *Book, p Params, m Measure) (*Outcome, *Certificate, error) {
 	return f.out, f.cert, nil
 }
 
-// Fallback clears a book as it is cleared when nobody posts a better certificate: by the standard weights, in whichever
-// shape is best.
+// Fallback clears a book as it is cleared when nobody posts a better certificate: by the standard weights; under
+// Midpoint, in whichever shape is best.
 func Fallback(b *Book, p Params) (*Outcome, *Certificate, error) {
 	f, err := newFinder(b, p)
 	if err != nil {

@@ -15,7 +15,7 @@ type walk struct {
 }
 
 // critical goes on by one place; found is false until the walk is over.
-func (c *Checker) critical(t *Trade) (least uint64, found bool) {
+func (c *checker) critical(t *Trade) (least uint64, found bool) {
 	w, task := &c.walk, &c.rank.b.Tasks[t.Task]
 	if !w.begun {
 		*w = walk{true, t.at + 1, *t.levels, c.rank.b.size(task, c.rank.m)}
@@ -42,12 +42,12 @@ func (c *Checker) critical(t *Trade) (least uint64, found bool) {
 }
 
 // before says whether a task would stand before the one at a place if its net budget were so much.
-func (c *Checker) before(i uint32, net uint64, at int) bool {
+func (c *checker) before(i uint32, net uint64, at int) bool {
 	return c.rank.ranked(i, net, c.walk.size).compare(c.rank.task(c.cert.Tasks[at])) < 0
 }
 
 // outbid is the least net budget with which a task would stand before the one at a place, which it does by its own.
-func (c *Checker) outbid(i uint32, at int) uint64 {
+func (c *checker) outbid(i uint32, at int) uint64 {
 	most := int(c.rank.b.Tasks[i].net())
 	return uint64(sort.Search(most, func(net int) bool { return c.before(i, uint64(net), at) }))
 }

@@ -2,7 +2,7 @@
 // nothing, meet providers that sell units of them.
 //
 // Begin with [NewBook], which checks what is bid. [Clear] clears a book by one [Measure], [Search] looks for a good one,
-// and [Fallback] is what happens if nobody has. Each returns an [Outcome] and its [Certificate], which a [Checker] checks in
+// and [Fallback] is what happens if nobody has. Each returns an [Outcome] and its [Certificate], which a [Check] checks in
 // slices, in linear time. [Params] choose among the rules by which prices are made.
 //
 // Tasks come by density, and each takes the cheapest units that are left, if it can pay for all that it demands. What is

@@ -4,7 +4,7 @@ import "math/bits"
 
 // The seed's densities as it prints them, squared, of values that are divided by the greatest.
 
-// one of the parts of literalTask: nine squares of it stay within 64 bits.
+// literalOne is what 1 is, for parts in literalTask: nine of its squares fit 64 bits.
 const literalOne = 1 << 30
 
 // literalTask is Σ C² + v². It grows with what a task demands.
@@ -30,7 +30,7 @@ func (b *Book) literalProvider(p *Provider) (density uint64) {
 	return density + uint64(p.Ability)*one*one/bps
 }
 
-// part is ⌊x/most · one⌋.
+// part is ⌊one · x / most⌋ for x ≤ most, 0 if most is 0.
 func part(x, most, one uint64) uint64 {
 	if most == 0 {
 		return 0

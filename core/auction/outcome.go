@@ -47,8 +47,8 @@ func (o *Outcome) Scale(b *Book, units func(task uint32) uint64) {
 // fillBlock is for how many fills memory is taken at most at once, where one task does not want more.
 const fillBlock = 1 << 14
 
-// accept adds a task that has taken what lies between two levels. It returns how many sell to it.
-func (c *Checker) accept(i uint32, from, to *levels) int {
+// accept adds a task that has taken what lies between two levels.
+func (c *checker) accept(i uint32, from, to *levels) {
 	t := &c.rank.b.Tasks[i]
 	most := 0
 	for k := range from {
@@ -95,25 +95,19 @@ func (c *Checker) accept(i uint32, from, to *levels) int {
 	}
 	c.out.Trades = append(c.out.Trades, trade)
 	c.out.Welfare += t.net() - trade.Cost
-	return len(trade.Fills)
 }
 
 // share raises what is due for each kind in proportion, from the floor to a total, and divides it by units. What division
 // leaves the buyer keeps.
 func (t *Trade) share(task *Task, total uint64) {
-	part := func(of, x, all uint64) uint64 { // ⌊of · x / all⌋ for x ≤ all
-		hi, lo := bits.Mul64(of, x)
-		q, _ := bits.Div64(hi, lo, all)
-		return q
-	}
 	for k, q := range task.Demand {
 		if q > 0 {
-			t.Due[k] += part(total-t.floor, t.Due[k], t.floor)
+			t.Due[k] += part(t.Due[k], t.floor, total-t.floor)
 		}
 	}
 	for f := range t.Fills {
 		fill := &t.Fills[f]
-		fill.Pay = part(t.Due[fill.Kind], fill.Units, task.Demand[fill.Kind])
+		fill.Pay = part(fill.Units, task.Demand[fill.Kind], t.Due[fill.Kind])
 		t.Price += fill.Pay
 	}
 }

@@ -46,7 +46,7 @@ func (m Measure) check(r Rule) error {
 // wholeSupply is the size of a task that demands all units of one kind, for each 1 that it weighs.
 const wholeSupply = 1 << 44
 
-// size is how much of the supply a task demands, summed over kinds; at least 1, and below 2⁶⁴.
+// size is how much a task demands, in 2⁻⁴⁴ of a kind's supply times its weight, summed over kinds; at least 1, and below 2⁶⁴.
 func (b *Book) size(t *Task, m Measure) (size uint64) {
 	for k, q := range t.Demand {
 		if q == 0 {
@@ -124,24 +124,24 @@ func (r ranker) ranked(i uint32, net, size uint64) rank {
 	return rank{hi, lo, age, i}
 }
 
-// place is where a provider stands among those that sell one kind: smaller ones come first.
-type place struct {
+// sellerRank is where a provider stands among those that sell one kind: smaller ones come first.
+type sellerRank struct {
 	score    uint64
 	provider uint32
 }
 
-func (p place) compare(q place) int {
+func (p sellerRank) compare(q sellerRank) int {
 	if p.score != q.score {
 		return cmp.Compare(p.score, q.score)
 	}
 	return cmp.Compare(p.provider, q.provider)
 }
 
-func (r ranker) provider(kind int, j uint32) place {
+func (r ranker) provider(kind int, j uint32) sellerRank {
 	if r.p.Rule == Literal {
-		return place{^r.b.literalProvider(&r.b.Providers[j]), j}
+		return sellerRank{^r.b.literalProvider(&r.b.Providers[j]), j}
 	}
-	return place{r.b.lots[kind][j].score, j}
+	return sellerRank{r.b.lots[kind][j].score, j}
 }
 
 // tasks returns the places of all tasks, by rank.
@@ -160,13 +160,13 @@ func (r ranker) tasks() []uint32 {
 
 // sellers returns the places of all providers that sell a kind, the cheapest first.
 func (r ranker) sellers(kind int) []uint32 {
-	all := make([]place, 0, r.b.sellers[kind])
+	all := make([]sellerRank, 0, r.b.sellers[kind])
 	for j, lot := range r.b.lots[kind] {
 		if lot.units > 0 {
 			all = append(all, r.provider(kind, uint32(j)))
 		}
 	}
-	slices.SortFunc(all, place.compare)
+	slices.SortFunc(all, sellerRank.compare)
 	out := make([]uint32, len(all))
 	for i, x := range all {
 		out[i] = x.provider

@@ -31,7 +31,7 @@ func (r Rule) String() string {
 // Single says whether a rule is one for single units, each kind by itself.
 func (r Rule) Single() bool { return r == McAfee || r == SBBA || r == Exponential }
 
-// Fewest returns how many must buy and sell a kind at least, so that any trade of it is possible: a pair may only give way to others.
+// Fewest returns how many buyers and sellers a kind needs before a rule can trade any of it.
 func (r Rule) Fewest() (buyers, sellers int) {
 	switch r {
 	case McAfee:

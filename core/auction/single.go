@@ -7,7 +7,7 @@ import (
 )
 
 // single clears a book of single units, each kind by itself.
-func (c *Checker) single() {
+func (c *checker) single() {
 	for kind, n := range c.rank.b.sellers {
 		if n == 0 {
 			continue
@@ -29,7 +29,7 @@ func (c *Checker) single() {
 // singles is a book of single units of a kind: buyers by what they bid, the greatest first, and sellers by what they ask,
 // the least first.
 type singles struct {
-	c       *Checker
+	c       *checker
 	kind    int
 	buyers  []uint32
 	sellers []uint32

@@ -164,8 +164,8 @@ const (
 	leastTime  = 600 * 1000
 )
 
-// mostUnprobed is the most that ordinary work shows, in FLOP/s: whoever orders from itself may have the results already. No
-// processor without a GPU is faster today.
+// mostUnprobed is the most that ordinary work shows, in FLOP/s: whoever orders from itself may have the results already. A
+// larger machine shows its speed by a probe.
 const mostUnprobed = 1_000_000_000_000
 
 // AddWork enters work that was verified. Its time must be added after it.
@@ -187,14 +187,14 @@ func (p *Pace) AddTime(ms uint64) {
 // halve forgets half, and rounds the speed down.
 func (p *Pace) halve() { p.Work, p.Time = p.Work/2, p.Time-p.Time/2 }
 
-// Rate returns the speed in FLOP/s, rounded down. It is what a probe has shown. Without one it is what the work shows, and mostUnprobed
+// Speed returns the speed in FLOP/s, rounded down. It is what a probe has shown. Without one it is what the work shows, and mostUnprobed
 // at most. Work takes nothing off a probe: whoever computes for several orders is slow for each, and others choose those.
-func (p Pace) Rate() uint64 {
+func (p Pace) Speed() uint64 {
 	if p.Probed > 0 {
 		return p.Probed
 	}
-	return min(Rate(p.Work, max(p.Time, leastTime)), mostUnprobed)
+	return min(SpeedOf(p.Work, max(p.Time, leastTime)), mostUnprobed)
 }
 
-// Rate returns how many FLOP/s so many FLOP in so many ms are, rounded down.
-func Rate(flops, ms uint64) uint64 { return money.ScaleClamped(flops, 1000, ms) }
+// SpeedOf returns how many FLOP/s so many FLOP in so many ms are, rounded down.
+func SpeedOf(flops, ms uint64) uint64 { return money.ScaleClamped(flops, 1000, ms) }

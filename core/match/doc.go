@@ -8,11 +8,12 @@
 //
 // [Lapse] is what a lead has lost of that by failing.
 //
-// A part of a capability is [Declared]: nobody has proved it. Its speed is measured, as a [Pace] that only
-// work makes that was verified and paid for.
+// A part of a capability is [Declared]: nobody has proved it. Its speed is measured, as a [Pace]: by a probe
+// (core/probe), or without one by work that was verified and paid for.
 //
 // Invariants: one table of conditions checks, meets and explains. A need more never makes a provider meet
-// what it did not meet. A rate is never above what was computed, spread over ten minutes.
+// what it did not meet. Without a probe, a speed is never above what was computed, spread over ten
+// minutes, nor above 10¹² FLOP/s.
 //
 // Sources: conditions of DKLabs.AI, §7; tiers of DCI; the project's specification is docs/spec/market.md.
 package match

@@ -202,22 +202,22 @@ func TestCensusCountsEveryConditionThatSomebodyLacks(t *testing.T) {
 
 func TestPace(t *testing.T) {
 	var p Pace
-	if p.AddWork(math.MaxUint64); p.Rate() != mostUnprobed {
-		t.Errorf("no time: %d FLOP/s", p.Rate())
+	if p.AddWork(math.MaxUint64); p.Speed() != mostUnprobed {
+		t.Errorf("no time: %d FLOP/s", p.Speed())
 	}
 	p = Pace{}
 	for range 10 * 24 { // ten days of hours at a speed, then two at half of it
 		p.AddWork(3_600_000)
 		p.AddTime(3_600_000)
 	}
-	if r := p.Rate(); r != 999 && r != 1000 || p.Time > remembered {
-		t.Errorf("%+v is %d FLOP/s", p, p.Rate())
+	if r := p.Speed(); r != 999 && r != 1000 || p.Time > remembered {
+		t.Errorf("%+v is %d FLOP/s", p, p.Speed())
 	}
 	for range 2 * 24 {
 		p.AddWork(1_800_000)
 		p.AddTime(3_600_000)
 	}
-	if r := p.Rate(); r < 500 || r > 600 {
+	if r := p.Speed(); r < 500 || r > 600 {
 		t.Errorf("after two days at half the speed %d FLOP/s", r)
 	}
 }
@@ -235,8 +235,8 @@ func TestPaceIsNoFasterThanItsFastestPart(t *testing.T) {
 			fastest = max(fastest, speed)
 			p.AddWork(work)
 			p.AddTime(ms)
-			if p.Rate() > fastest || p.Rate() > p.Work/600 {
-				t.Fatalf("%+v is %d FLOP/s, the fastest part %d", p, p.Rate(), fastest)
+			if p.Speed() > fastest || p.Speed() > p.Work/600 {
+				t.Fatalf("%+v is %d FLOP/s, the fastest part %d", p, p.Speed(), fastest)
 			}
 		}
 	})
@@ -256,7 +256,7 @@ func TestProbesAndWork(t *testing.T) {
 		"a probe, and work at a twentieth": {Pace{Probed: fast, Work: fast / 20 * 600, Time: 10 * minute}, fast},
 		"a slow probe, and faster work":    {Pace{Probed: 1e9, Work: fast * 600, Time: 10 * minute}, 1e9},
 	} {
-		if got := c.pace.Rate(); got != c.want {
+		if got := c.pace.Speed(); got != c.want {
 			t.Errorf("%s: %d FLOP/s, want %d", name, got, c.want)
 		}
 	}

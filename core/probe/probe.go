@@ -47,7 +47,8 @@ const (
 	MostRuns = 1 << 16
 )
 
-// What a run takes, and the bytes of its result. It counts as moving all records, though it reads one.
+// RunFLOPs and runBytes are what a run computes, in FLOP, and moves, in bytes: it counts as moving all records, though it
+// reads one. recordBytes and resultBytes are the sizes of a record and of a result.
 const (
 	RunFLOPs    = 68_790_796_296
 	runBytes    = 1_111_540_224
@@ -92,7 +93,8 @@ func Records(seed canon.Hash, runs int) *graph.State {
 	return &graph.State{Slots: []graph.Slot{{Name: Input, Type: t.Type, Shape: t.Shape}}, Tensors: []*tensor.Tensor{t}}
 }
 
-// Runs returns the least number of runs of a probe that take so many ms at so many FLOP/s, or MostRuns if there is none.
+// Runs returns the least power of two of runs that takes ms at speed (FLOP/s). ms counts up to ten minutes; the result is
+// within Fewest and MostRuns.
 func Runs(speed, ms uint64) int {
 	want := speed / 1000 * min(ms, 10*LeastMs) / RunFLOPs
 	runs := Fewest
@@ -155,4 +157,4 @@ func Computed(l *job.Lease, provider string) (flops uint64, last int64) {
 }
 
 // Speed returns how fast a machine is that has computed so many FLOP in so many ms from the seed on, in FLOP/s, rounded down.
-func Speed(flops, ms uint64) uint64 { return match.Rate(flops, max(ms, LeastMs)) }
+func Speed(flops, ms uint64) uint64 { return match.SpeedOf(flops, max(ms, LeastMs)) }

@@ -28,7 +28,7 @@ type turns struct {
 	mu sync.RWMutex // held for writing by FinalizeBlock and Commit, for reading by trials
 
 	storing sync.RWMutex  // held for writing while a block is stored
-	stored  atomic.Uint64 // blocks that were begun to be stored
+	stored  atomic.Uint64 // blocks whose storing has begun
 }
 
 // FinalizeBlock implements abci.Application.
@@ -115,7 +115,7 @@ func (t *turns) oneStateHandler(handle grpc.MethodHandler, method string) grpc.M
 	}
 }
 
-// lastHeaders holds the headers of one answer back, for a query that is asked twice has two, and they name heights.
+// lastHeaders holds back an answer's headers. A query that is asked twice has two sets, and only the last is sent.
 type lastHeaders struct {
 	grpc.ServerTransportStream
 	held metadata.MD

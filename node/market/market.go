@@ -4,7 +4,7 @@
 // Call [Look] for a [View] of the market as a node tells it, and [Cost] for what an order file would cost now.
 //
 // Invariants: a view is read only from lists that everybody can ask for, and from at most [Most] members of each; offers
-// stand best first, as for an order to which they ask the same else.
+// are sorted as for an order that they would cost nothing but their asks.
 //
 // Source: docs/spec/market.md.
 package market

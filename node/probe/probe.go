@@ -5,8 +5,8 @@
 // of that seed from itself, under its own validator, and hands over the files. The provider of this home computes the batch
 // as any other order.
 //
-// Invariants: of a seed at most one order waits or is under way. Its price is what its own rates come to. It is posted only
-// if the account can lock that. How far a probe is, the chain knows, so it goes on after a restart.
+// Invariants: of a seed at most one order waits or is under way. Its maximum price is what its own rates come to, and a
+// tenth more. It is posted only if the account can lock that. How far a probe is, the chain knows, so it goes on after a restart.
 //
 // Source: core/probe, docs/spec/market.md.
 package probe

@@ -1,5 +1,6 @@
 // Package provide is the role that sells computation: it takes units that leads
-// offer, computes them, keeps their checkpoints and posts its own receipts.
+// offer, computes them, keeps their checkpoints and posts its own receipts. It also keeps lots on
+// sale at auctions, seals bids there, and takes on the orders that it sold to.
 //
 // [Run] is all of it; node/runner calls it.
 //

@@ -25,7 +25,7 @@ import (
 // Pauses are protocol time, in ms, between two looks at what is on sale.
 const (
 	sellPause    = 10_000
-	handPause    = 1_000 // if the settings sell nothing: what was put on sale by hand may be sold, and to be taken on, seconds later
+	handPause    = 1_000 // if the settings sell nothing: what a person put on sale may be sold, and must then be taken on within seconds
 	maxDoublings = 10    // of sellPause, one for each refusal, since that costs a fee: up to some hours
 	maxSales     = 1024  // that we look at
 )

@@ -110,7 +110,7 @@ func (p *people) join(i int32, r *rand.Rand) {
 func (x *provider) setTier() {
 	x.tier = uint8(len(Tiers) - 1)
 	for k, t := range Tiers {
-		if x.pace.Rate() >= t.Speed {
+		if x.pace.Speed() >= t.Speed {
 			x.tier = uint8(k)
 			break
 		}

@@ -153,7 +153,8 @@ func anyOf[K, V any](ctx context.Context, m collections.Map[K, V]) (some bool, e
 // maxLooked is how many demands a clearing looks at for each that it may have.
 const maxLooked = 2
 
-// takeDemands takes demands into a clearing that so many referees suffice: all, or by turns as many as it may have.
+// takeDemands enters demands for which referees independent validators suffice: all, or by turns as many as a clearing may
+// have.
 func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referees int) error {
 	from, err := orNone(k.cursor.Get(ctx))
 	if err != nil {
@@ -308,11 +309,11 @@ func (s msgServer) PostClearing(ctx context.Context, m *auctionv1.MsgPostClearin
 		places += len(list)
 	}
 	module.Charge(ctx, uint64(places)*gasPlace, "certificate")
-	best, any, err := wire.ClaimOf(&p)
+	best, posted, err := wire.ClaimOf(&p)
 	if err != nil {
 		return nil, err
 	}
-	if any && !cert.Better(&best) {
+	if posted && !cert.Better(&best) {
 		return nil, errorsmod.Wrapf(ErrCertificate, "a welfare of %d utally in %d trades is no better than what %s has posted, %d in %d", cert.Welfare, cert.Trades, p.Poster, p.Welfare, p.Trades)
 	}
 	c, err := s.clearing.Get(ctx)
@@ -351,11 +352,11 @@ func (k *Keeper) closeClearing(ctx context.Context, p *auctionv1.Progress) error
 	if err != nil {
 		return err
 	}
-	best, any, err := wire.ClaimOf(p)
+	best, posted, err := wire.ClaimOf(p)
 	if err != nil {
 		return err
 	}
-	if !any || own.Better(&best) {
+	if !posted || own.Better(&best) {
 		p.Measure, p.Welfare, p.Trades, p.Poster = wire.MeasureToProto(own.Measure), own.Welfare, own.Trades, ""
 	}
 	p.Closed = true

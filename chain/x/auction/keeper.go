@@ -134,7 +134,7 @@ func about(ctx context.Context, at int64) string {
 	return fmt.Sprintf("in about %d s, at protocol time %d ms", (left+999)/1000, at)
 }
 
-// MayLeave returns an error while an order is in the clearing under way.
+// MayLeave returns an error while an order is in the clearing under way, or its sellers are waited for.
 func (k *Keeper) MayLeave(ctx context.Context, number uint64) error {
 	d, err := orNone(k.demands.Get(ctx, number))
 	if err != nil {
@@ -146,8 +146,8 @@ func (k *Keeper) MayLeave(ctx context.Context, number uint64) error {
 	return k.mayChange(ctx, "the order", d.Clearing)
 }
 
-// Leave lets go of what an order asked that is open no more, and returns how many sales to it have come to nothing because
-// somebody who had sold was absent.
+// Leave removes the demand of an order that is no longer open. It returns how many sales to it failed because a seller was
+// absent.
 func (k *Keeper) Leave(ctx context.Context, number uint64) (absent uint32, err error) {
 	d, err := orNone(k.demands.Get(ctx, number))
 	if err != nil {

@@ -57,10 +57,9 @@ type Leases interface {
 
 // Market has the orders, and begins their leases.
 type Market interface {
-	// Lends returns what a block begins leases by. lend begins that of an open order, with these providers at their
-	// prices, and bonds of them that it reserves, under the offer with the smallest fee, of at most so many bps; able is false if none of the providers can take a
-	// unit. What the order would cost at the rates that it pays, and does not cost, is burnt. room reports whether the block has
-	// time for another.
+	// Lends returns lend, which begins the lease of an open order with providers who sold to it. It takes the offer with the
+	// smallest fee, at most feeBps, and reserves the bonds. able is false if no provider can take a unit. What the order pays
+	// above its cost is burnt. room reports whether the block has time for another.
 	Lends(ctx context.Context) (lend Lender, room func() bool, err error)
 	// Posted returns the number of an order in the book, and who posted it.
 	Posted(ctx context.Context, order canon.Hash) (number uint64, consumer string, err error)

@@ -23,9 +23,9 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
-// What a clearing has sold is a sale until all who sold it have said on chain that they take the order on, or their time
-// is over. Then its lease begins with those who have, if they sold enough of it; the order waits for the next clearing else.
-// Nobody but a seller can say that it is there, and nobody can say for it that it is not: it is the chain that asks.
+// A sale lasts until all its sellers have taken the order on, or their time is over. If those who did sold enough, the
+// lease begins with them. Otherwise the order waits for the next clearing. The chain asks: only a seller can say that it
+// is there.
 
 // fulfilment is what becomes of the trades of a clearing.
 type fulfilment struct{ *Keeper }

@@ -24,10 +24,9 @@ import (
 // rates that the order pays.
 type lender = func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, bonds []job.Share, feeBps uint32, pays job.Rates) (able bool, err error)
 
-// Lends returns what a block begins leases of auctions by. lend begins that of an open order, with these providers at
-// their prices, under the offer with the smallest fee, of at most so many bps, and reserves bonds of them. It is not able to if none of the providers
-// can take a unit. What the order would cost at the rates that it pays, and does not cost, is burnt. room reports whether the block
-// has time for another.
+// Lends returns lend, which begins the lease of an open order with providers who sold to it. It takes the offer with the
+// smallest fee, at most feeBps, and reserves the bonds. able is false if no provider can take a unit. What the order pays
+// above its cost is burnt. room reports whether the block has time for another.
 func (m Module) Lends(ctx context.Context) (lend lender, room func() bool, err error) {
 	s, err := m.matcher.leadStock(ctx)
 	return func(ctx context.Context, order canon.Hash, sellers []providerv1.Candidate, bonds []job.Share, feeBps uint32, pays job.Rates) (bool, error) {

@@ -22,7 +22,7 @@ const (
 	maxRetries   = 64      // orders that it tries again with the clusters that have improved
 	maxLooks     = 256     // orders that it looks at to find those
 	maxBegins    = 4       // offers that it tries for an order, if a lease cannot begin
-	maxWeighed   = 1 << 17 // providers that it weighs for orders that are due before it begins with none more
+	maxWeighed   = 1 << 17 // providers weighed for due orders, after which a block tries no more
 	maxReweighed = 1 << 15 // providers that it weighs likewise for the others
 	maxImproved  = 64      // clusters that have improved that it looks at
 	maxExpired   = 128     // orders whose time has run out that it refunds, the longest due first

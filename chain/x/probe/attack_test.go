@@ -33,7 +33,7 @@ func fast(t testing.TB, c *chaintest.Chain) {
 // rate returns how fast the chain takes p0 to be.
 func rate(t testing.TB, c *chaintest.Chain) uint64 {
 	p := pace(t, c)
-	return match.Pace{Work: p.Work, Time: p.TimeMs, Probed: p.Probed}.Rate()
+	return match.Pace{Work: p.Work, Time: p.TimeMs, Probed: p.Probed}.Speed()
 }
 
 // Work that is next to nothing says nothing of a machine: it waits for blocks alone. Else a stranger takes a rival's tier for a few tenths of a tally.

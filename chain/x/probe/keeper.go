@@ -111,8 +111,8 @@ func (k *Keeper) begin(ctx context.Context, p *probev1.Probe, value canon.Hash) 
 		module.Emit(ctx, &probev1.EventDrawn{Account: p.Account, Seed: p.Seed}))
 }
 
-// Settled tells of a lease that has settled. If it was its consumer's probe, and something of it was computed, what that
-// shows is the consumer's speed, and the probe is over.
+// Settled tells of a lease that has settled. If its order was its consumer's probe, and at least half of its runs count,
+// the probe is over. It then shows the consumer's speed, unless the lease barred the consumer.
 func (k *Keeper) Settled(ctx context.Context, l *job.Lease) error {
 	if !probe.IsProbe(&l.Order.Problem) {
 		return nil

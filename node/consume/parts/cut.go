@@ -64,8 +64,8 @@ func (r Range) Of(all *graph.State) (*graph.State, error) {
 	return out, nil
 }
 
-// Prices divides a maximum price by runs, as what offers ask is: a run that records do not fill costs as much. The shares add up
-// to it, to the last utally.
+// Prices divides total (utally) by runs, as offers charge: a run that is not full costs as much. The shares add up to total
+// exactly.
 func Prices(total uint64, of []Range) ([]uint64, error) {
 	all := runs(of)
 	if all == 0 {
@@ -83,8 +83,8 @@ func Prices(total uint64, of []Range) ([]uint64, error) {
 	return out, nil
 }
 
-// Enough returns a maximum price of which each part's share covers its price. None that is lower by a utally a run does.
-// It is at most 2⁶⁴ − 1.
+// Enough returns a maximum price (utally) at which each part's share covers its price. A price lower by one utally a run does
+// not suffice. It is at most 2⁶⁴ − 1.
 func Enough(prices []uint64, of []Range) (total uint64) {
 	all := runs(of)
 	for i, r := range of {

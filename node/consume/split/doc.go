@@ -4,9 +4,9 @@
 // Call [Read] for the drafts of an order file, [Foresee] for where its parts would go, and [Run] to post them, follow them
 // and join what they gave. [At] is the network of a consumer's home.
 //
-// Invariants: whenever the process ends, [Run] goes on where it stands. Unless [Options] say so, a part whose order can still
-// have a result is not posted again, and its validator is kept. No part is posted before the validators of all are on disk.
-// Results come into an empty directory whole, or not at all; others are overwritten file by file.
+// Invariants: [Run] goes on where an earlier process ended. A part whose order may still give a result is not posted again,
+// unless [Options].Again. All validators are on disk before any part is posted. An empty output directory gets all results
+// or none; in others files are overwritten one by one.
 //
 // Source: docs/adr/0057-split-orders.md.
 package split

@@ -1,6 +1,7 @@
 package split
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,12 +189,7 @@ func (r *run) resume(ctx context.Context, p *part, e *consume.EarlierOrder) erro
 
 // assign gives each open part a validator, and keeps which.
 func (r *run) assign(ctx context.Context, owners map[string]string, open []wanted) error {
-	owner := func(v string) string {
-		if o := owners[v]; o != "" {
-			return o
-		}
-		return v
-	}
+	owner := func(v string) string { return cmp.Or(owners[v], v) }
 	var without []wanted
 	for _, w := range open {
 		if r.parts[w.part].validator != "" {
