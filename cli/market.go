@@ -151,15 +151,15 @@ func tellAuction(w io.Writer, a *market.Auction, now int64, most int) {
 // auctionState says what the clearing under way does, or when the next one may begin.
 func auctionState(a *market.Auction, now int64) string {
 	switch a.State {
-	case market.Certificates:
+	case market.Open:
 		return fmt.Sprintf("clearing %d takes certificates until %s", a.Clearing, moment(a.Until))
-	case market.Bids:
+	case market.Sealed:
 		return fmt.Sprintf("clearing %d takes sealed bids until %s", a.Clearing, moment(a.Until))
-	case market.Reveals:
+	case market.Revealing:
 		return fmt.Sprintf("bids of clearing %d are revealed until %s", a.Clearing, moment(a.Until))
-	case market.Draw:
+	case market.Waiting:
 		return fmt.Sprintf("clearing %d waits for the beacon's value, from which its draws follow", a.Clearing)
-	case market.Leases:
+	case market.Closed:
 		return fmt.Sprintf("what clearing %d sold becomes sales", a.Clearing)
 	}
 	if a.Next <= now {

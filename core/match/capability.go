@@ -28,7 +28,7 @@ type Declared struct {
 // Check returns an error that says what is wrong with a declaration.
 func (d *Declared) Check() error {
 	if d.Region != "" {
-		if err := CheckRegion(d.Region); err != nil {
+		if err := checkRegion(d.Region); err != nil {
 			return err
 		}
 	}
@@ -38,7 +38,7 @@ func (d *Declared) Check() error {
 	case int(d.Privacy) >= len(privacies):
 		return fmt.Errorf("privacy %v is not known: choose of %s", d.Privacy, strings.Join(privacies[:], ", "))
 	}
-	return checkList("tags", d.Tags, CheckTag)
+	return checkList("tags", d.Tags, checkTag)
 }
 
 // Miss says how many providers do not meet a condition.

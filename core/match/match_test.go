@@ -70,7 +70,7 @@ func TestMeets(t *testing.T) {
 func TestWhatNeedsMayNotSay(t *testing.T) {
 	many := make([]string, MaxListed+1)
 	for i := range many {
-		many[i] = strings.Repeat("a", i%MaxTag+1)
+		many[i] = strings.Repeat("a", i%maxTag+1)
 	}
 	for words, n := range map[string]Needs{
 		"two letters":         {Regions: []string{"Germany"}},
@@ -84,7 +84,7 @@ func TestWhatNeedsMayNotSay(t *testing.T) {
 		"level 3":             {Privacy: 3},
 		"a label has":         {Tier: "tier B"},
 		"is above":            {Memory: maxQuantity + 1},
-		"providers at most":   {Most: MaxTeam + 1},
+		"providers at most":   {Most: maxTeam + 1},
 		"a deadline of -1":    {Deadline: -1},
 	} {
 		if err := n.Check(); err == nil || !strings.Contains(err.Error(), words) {

@@ -11,8 +11,8 @@ import (
 // Limits on what needs and capabilities say.
 const (
 	MaxListed   = 32      // regions, tags or accounts of a list
-	MaxTag      = 32      // bytes of a tag
-	MaxTeam     = 1 << 10 // providers of a lease
+	maxTag      = 32      // bytes of a tag
+	maxTeam     = 1 << 10 // providers of a lease
 	maxAccount  = 128     // bytes
 	maxLabel    = 16      // bytes of a tier's label
 	maxQuantity = 1 << 60 // FLOP/s, bytes or millionths of a ut
@@ -205,7 +205,7 @@ func (n *Needs) Check() error {
 		all  []string
 		one  func(string) error
 	}{
-		{"providers", n.Accounts, checkAccount}, {"regions", n.Regions, CheckRegion}, {"excluded regions", n.Excluded, CheckRegion}, {"tags", n.Tags, CheckTag},
+		{"providers", n.Accounts, checkAccount}, {"regions", n.Regions, checkRegion}, {"excluded regions", n.Excluded, checkRegion}, {"tags", n.Tags, checkTag},
 	} {
 		if err := checkList(l.name, l.all, l.one); err != nil {
 			return err
@@ -221,8 +221,8 @@ func (n *Needs) Check() error {
 		return fmt.Errorf("tier %.40q: a label has at most %d letters", n.Tier, maxLabel)
 	case max(n.Memory, n.Speed, n.Power, n.Throughput) > maxQuantity:
 		return fmt.Errorf("memory, speed, power or throughput is above %d", uint64(maxQuantity))
-	case n.Most < 0 || n.Most > MaxTeam:
-		return fmt.Errorf("%d providers at most, want between 1 and %d", n.Most, MaxTeam)
+	case n.Most < 0 || n.Most > maxTeam:
+		return fmt.Errorf("%d providers at most, want between 1 and %d", n.Most, maxTeam)
 	case n.Deadline < 0 || n.Deadline > maxDeadline:
 		return fmt.Errorf("a deadline of %d ms, want between 1 and %d", n.Deadline, int64(maxDeadline))
 	}
@@ -252,19 +252,19 @@ func checkAccount(a string) error {
 	return nil
 }
 
-// CheckRegion returns an error unless r has the form of a country's code in ISO 3166-1 alpha-2.
-func CheckRegion(r string) error {
+// checkRegion returns an error unless r has the form of a country's code in ISO 3166-1 alpha-2.
+func checkRegion(r string) error {
 	if len(r) != 2 || strings.ContainsFunc(r, func(r rune) bool { return r < 'A' || r > 'Z' }) {
 		return fmt.Errorf("region %.40q: write a country's two letters, as DE or US", r)
 	}
 	return nil
 }
 
-// CheckTag returns an error unless t is a tag.
-func CheckTag(t string) error {
+// checkTag returns an error unless t is a tag.
+func checkTag(t string) error {
 	odd := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }
-	if t == "" || len(t) > MaxTag || strings.ContainsFunc(t, odd) {
-		return fmt.Errorf("tag %.40q: write 1 to %d small letters, digits and dashes, as gdpr", t, MaxTag)
+	if t == "" || len(t) > maxTag || strings.ContainsFunc(t, odd) {
+		return fmt.Errorf("tag %.40q: write 1 to %d small letters, digits and dashes, as gdpr", t, maxTag)
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func (n *Needs) Code(w *canon.Codec) {
 	for _, l := range []struct {
 		all  *[]string
 		size int
-	}{{&n.Accounts, maxAccount}, {&n.Regions, 2}, {&n.Excluded, 2}, {&n.Tags, MaxTag}} {
+	}{{&n.Accounts, maxAccount}, {&n.Regions, 2}, {&n.Excluded, 2}, {&n.Tags, maxTag}} {
 		canon.Seq(w, l.all, MaxListed, 1, func(w *canon.Codec, s *string) { w.String(s, l.size) })
 	}
 	w.U8((*uint8)(&n.Privacy))
@@ -291,7 +291,7 @@ func (n *Needs) Code(w *canon.Codec) {
 	for _, q := range []*uint64{&n.Memory, &n.Speed, &n.Power, &n.Throughput} {
 		w.U64(q)
 	}
-	w.Int(&n.Most, MaxTeam)
+	w.Int(&n.Most, maxTeam)
 	w.I64(&n.Deadline)
 	if n.isZero() {
 		w.Fail("needs of nothing are written out")

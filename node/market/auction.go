@@ -31,11 +31,11 @@ type State string
 
 // States of a clearing, in their order: open bids are cleared by certificates; sealed ones are taken, revealed, and wait for a draw.
 const (
-	Certificates State = "certificates"
-	Bids         State = "bids"
-	Reveals      State = "reveals"
-	Draw         State = "draw"
-	Leases       State = "leases"
+	Open      State = "open"
+	Sealed    State = "sealed"
+	Revealing State = "revealing"
+	Waiting   State = "waiting"
+	Closed    State = "closed"
 )
 
 // TierBook is what is bid for a tier. Units are of 10⁹ floating-point operations, of which a byte that is moved counts as some.
@@ -95,15 +95,15 @@ const lastCleared = 64
 func stateOf(p *auctionv1.Progress, now int64) (State, int64) {
 	switch {
 	case p.Closed:
-		return Leases, 0
+		return Closed, 0
 	case p.RevealsUntil == 0:
-		return Certificates, p.ClosesAt
+		return Open, p.ClosesAt
 	case now < p.ClosesAt:
-		return Bids, p.ClosesAt
+		return Sealed, p.ClosesAt
 	case p.RevealedAt == 0:
-		return Reveals, p.RevealsUntil
+		return Revealing, p.RevealsUntil
 	}
-	return Draw, 0
+	return Waiting, 0
 }
 
 func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []string, rule auction.Rule) []TierBook {

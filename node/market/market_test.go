@@ -104,12 +104,12 @@ func TestClearingsTellWhatTheyDo(t *testing.T) {
 		want  State
 		until int64
 	}{
-		{auctionv1.Progress{ClosesAt: closes}, 50, Certificates, closes},
-		{auctionv1.Progress{ClosesAt: closes, Closed: true}, 150, Leases, 0},
-		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals}, 50, Bids, closes},
-		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals}, 150, Reveals, reveals},
-		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals, RevealedAt: 7}, 150, Draw, 0},
-		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals, RevealedAt: 7, Closed: true}, 250, Leases, 0},
+		{auctionv1.Progress{ClosesAt: closes}, 50, Open, closes},
+		{auctionv1.Progress{ClosesAt: closes, Closed: true}, 150, Closed, 0},
+		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals}, 50, Sealed, closes},
+		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals}, 150, Revealing, reveals},
+		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals, RevealedAt: 7}, 150, Waiting, 0},
+		{auctionv1.Progress{ClosesAt: closes, RevealsUntil: reveals, RevealedAt: 7, Closed: true}, 250, Closed, 0},
 	} {
 		if got, until := stateOf(&x.p, x.now); got != x.want || until != x.until {
 			t.Errorf("%+v at %d: %s until %d, want %s until %d", x.p, x.now, got, until, x.want, x.until)

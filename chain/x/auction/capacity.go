@@ -21,8 +21,8 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
-// CheckCapacity checks what somebody would sell, without the registry.
-func CheckCapacity(c *auctionv1.Capacity) error {
+// checkCapacity checks what somebody would sell, without the registry.
+func checkCapacity(c *auctionv1.Capacity) error {
 	if len(c.Lots) > auction.Kinds || c.Ends < 0 {
 		return errorsmod.Wrapf(ErrCapacity, "%d lots that end at %d: at most %d, and a protocol time in ms, or 0 for no end", len(c.Lots), c.Ends, auction.Kinds)
 	}
@@ -45,7 +45,7 @@ func (s msgServer) Sell(ctx context.Context, m *auctionv1.MsgSell) (*auctionv1.M
 		return nil, err
 	}
 	after := auctionv1.Capacity{Provider: m.Provider, Lots: m.Lots, Ends: m.Ends}
-	if err := CheckCapacity(&after); err != nil {
+	if err := checkCapacity(&after); err != nil {
 		return nil, err
 	}
 	if now := module.Now(ctx); m.Ends != 0 && m.Ends <= now {

@@ -41,7 +41,7 @@ func ValidateGenesis(g *auctionv1.GenesisState) error {
 		}
 	}
 	for i, c := range g.Capacities {
-		if err := CheckCapacity(&c); err != nil {
+		if err := checkCapacity(&c); err != nil {
 			return fmt.Errorf("auction genesis: capacity of %s: %w", c.Provider, err)
 		}
 		if _, err := address.Parse(c.Provider); err != nil || len(c.Lots) == 0 || i > 0 && c.Provider <= g.Capacities[i-1].Provider {
@@ -134,7 +134,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*auctionv1.GenesisState, er
 func (k *Keeper) Invariant(ctx context.Context, market Market) error {
 	lots, ends := 0, 0
 	err := k.capacities.Walk(ctx, nil, func(account sdk.AccAddress, c auctionv1.Capacity) (bool, error) {
-		if err := CheckCapacity(&c); err != nil || len(c.Lots) == 0 || c.Provider != account.String() {
+		if err := checkCapacity(&c); err != nil || len(c.Lots) == 0 || c.Provider != account.String() {
 			return true, errors.Join(err, fmt.Errorf("the capacity of %s is stored as that of %s, with %d lots", account, c.Provider, len(c.Lots)))
 		}
 		for _, l := range c.Lots {

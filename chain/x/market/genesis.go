@@ -29,7 +29,7 @@ func ValidateGenesis(g *marketv1.GenesisState) error {
 		if _, err := address.Parse(o.Validator); err != nil {
 			return fmt.Errorf("market genesis: offer: %w", err)
 		}
-		if err := CheckOffer(o); err != nil {
+		if err := checkOffer(o); err != nil {
 			return fmt.Errorf("market genesis: offer of %s: %w", o.Validator, err)
 		}
 		if seen[o.Validator] {

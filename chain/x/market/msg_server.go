@@ -21,7 +21,7 @@ type msgServer struct{ matcher }
 
 func (s msgServer) PostOffer(ctx context.Context, m *marketv1.MsgPostOffer) (*marketv1.MsgPostOfferResponse, error) {
 	o := marketv1.Offer{Validator: m.Validator, FeeBps: m.FeeBps, MaxLeases: m.MaxLeases, Ends: m.Ends}
-	if err := CheckOffer(o); err != nil {
+	if err := checkOffer(o); err != nil {
 		return nil, err
 	}
 	account, err := address.Parse(m.Validator)
@@ -41,8 +41,8 @@ func (s msgServer) PostOffer(ctx context.Context, m *marketv1.MsgPostOffer) (*ma
 	return &marketv1.MsgPostOfferResponse{}, s.registry.MarkImproved(ctx, account)
 }
 
-// CheckOffer checks an offer without the registry.
-func CheckOffer(o marketv1.Offer) error {
+// checkOffer checks an offer without the registry.
+func checkOffer(o marketv1.Offer) error {
 	switch {
 	case o.FeeBps > wire.MaxFeeBps:
 		return errorsmod.Wrapf(ErrOffer, "fee_bps %d: at most %d", o.FeeBps, wire.MaxFeeBps)
