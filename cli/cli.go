@@ -133,7 +133,7 @@ func group(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		group(sub)
 	}
-	if !cmd.HasSubCommands() {
+	if !cmd.HasSubCommands() || cmd.Runnable() { // CometBFT's query block shows a block, too
 		return
 	}
 	cmd.DisableFlagParsing = false

@@ -50,6 +50,7 @@ var hints = []struct {
 	{is(syscall.EADDRINUSE), "another program listens there: name another address in tally.yaml"},
 	{says("account sequence mismatch"), "wait for the next block: the account's transaction before this one is in none yet"},
 	{says("passphrase attempts"), "give the passphrase that the keyring was made with"},
+	{is(sdkerrors.ErrInsufficientFee), "leave out --fees and --gas-prices, so that it pays what the chain asks for, or give more: tally query block params tells the price"},
 	{is(sdkerrors.ErrInsufficientFunds), "send the account money: tally tx bank send FROM TO AMOUNTutally"},
 	{says("has it ever received money"), "send the account money: tally tx bank send FROM TO AMOUNTutally"},
 	{says(".info: key not found"), "tally keys list shows the keys of this home; --home names another"},

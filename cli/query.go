@@ -38,6 +38,7 @@ const page = "cosmos.base.query.v1beta1.PageRequest"
 // services name the query service of a module.
 var services = map[string]string{
 	"auth":     "cosmos.auth.v1beta1.Query",
+	"block":    "tally.block.v1.Query",
 	"bank":     "cosmos.bank.v1beta1.Query",
 	"provider": "tally.provider.v1.Query",
 	"probe":    "tally.probe.v1.Query",
@@ -55,6 +56,8 @@ var services = map[string]string{
 
 var questions = []question{
 	{"auth", "AccountInfo", "Number and sequence of an account", "tally query auth account-info tally1…"},
+	{"block", "Params", "The rules of blocks: the price of gas, and what a block takes", "tally query block params"},
+	{"block", "Now", "The protocol time of the last block", "tally query block now"},
 	{"bank", "AllBalances", "All money of an account", "tally query bank all-balances tally1…"},
 	{"bank", "Balance", "Money of an account in one denomination", "tally query bank balance tally1… --denom utally"},
 	{"provider", "Peer", "One registered peer", "tally query provider peer tally1…"},
@@ -145,11 +148,12 @@ next_key of one is the --page-key of the next, and there are no totals.`,
 		Example: `  tally query provider peers --home tally-devnet/consumer
   tally query bank all-balances tally1… --node http://203.0.113.7:26657 --json`,
 	}
+	block := server.QueryBlockCmd() // CometBFT's, which has the name of a module
 	cmd.AddCommand(
-		server.QueryBlockCmd(), server.QueryBlocksCmd(), server.QueryBlockResultsCmd(), rpc.ValidatorCommand(),
+		block, server.QueryBlocksCmd(), server.QueryBlockResultsCmd(), rpc.ValidatorCommand(),
 		authcli.QueryTxCmd(), authcli.QueryTxsByEventsCmd(), rpc.WaitTxCmd(),
 	)
-	groups := map[string]*cobra.Command{}
+	groups := map[string]*cobra.Command{"block": block}
 	for _, q := range questions {
 		group := groups[q.module]
 		if group == nil {
@@ -160,7 +164,7 @@ next_key of one is the --page-key of the next, and there are no totals.`,
 		group.AddCommand(q.command())
 	}
 	return adopt(cmd, map[string]string{
-		"block":               "tally query block --type=height 7",
+		"block":               "tally query block --type=height 7\ntally query block params",
 		"blocks":              "tally query blocks --query \"block.height > 7\"",
 		"block-results":       "tally query block-results 7",
 		"comet-validator-set": "tally query comet-validator-set",

@@ -23,6 +23,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
+	nodeclient "github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/home"
 )
 
@@ -50,7 +51,7 @@ func (e *env) prepare(cmd *cobra.Command) error {
 		verb = verb.Parent()
 	}
 	sends := verb.Name() == "tx" || cmd.Annotations[sendsTx] != ""
-	if !sdkVerbs[verb.Name()] && !sends || cmd.HasSubCommands() {
+	if !sdkVerbs[verb.Name()] && !sends || cmd.HasSubCommands() && cmd.Name() != "block" {
 		return nil
 	}
 	enc, err := app.NewEncoding()
@@ -71,6 +72,7 @@ func (e *env) prepare(cmd *cobra.Command) error {
 		WithOutput(e.out).
 		WithHomeDir(e.home).
 		WithCmdContext(cmd.Context())
+	own := uint64(0)
 	if home.Exists(e.home) {
 		s, err := home.LoadSettings(e.home)
 		if err != nil {
@@ -80,6 +82,7 @@ func (e *env) prepare(cmd *cobra.Command) error {
 		if err != nil {
 			return fmt.Errorf("node %s: %w", s.Node.RPC, err)
 		}
+		own = s.GasPrice
 		c = c.WithChainID(s.Chain).WithNodeURI(s.Node.RPC).WithClient(rpc)
 		if from := cmd.Flags().Lookup(flags.FlagFrom); sends && from != nil && !from.Changed {
 			if err := from.Value.Set(home.AccountName); err != nil {
@@ -104,7 +107,30 @@ func (e *env) prepare(cmd *cobra.Command) error {
 	if err := client.SetCmdClientContextHandler(c, cmd); err != nil || !sends {
 		return err
 	}
+	if err := pay(cmd, own); err != nil {
+		return err
+	}
 	return follow(e, cmd)
+}
+
+// pay has a transaction pay what the chain asks for gas, and at least own utally for 10⁶, unless a flag says what it pays.
+func pay(cmd *cobra.Command, own uint64) error {
+	f, c := cmd.Flags(), client.GetClientContextFromCmd(cmd)
+	if prices := f.Lookup(flags.FlagGasPrices); prices == nil || prices.Changed || f.Changed(flags.FlagFees) {
+		return nil
+	}
+	price := max(own, gasPrice)
+	if c.Client != nil && !c.Offline {
+		asked, err := nodeclient.GasPrice(cmd.Context(), c, own)
+		var dear *nodeclient.PriceError
+		switch {
+		case errors.As(err, &dear):
+			return err
+		case err == nil: // else the command says that nobody answers
+			price = asked
+		}
+	}
+	return f.Set(flags.FlagGasPrices, fmt.Sprintf("%d.%06d%s", price/1e6, price%1e6, coin.Denom))
 }
 
 // errUnasked says that nobody can be asked whether to send a transaction.
@@ -135,9 +161,6 @@ func presets(cmd *cobra.Command, json, asks bool) error {
 	if yes := f.Lookup(flags.FlagSkipConfirmation); (json || !asks) && yes != nil && !yes.Changed && !neverAsks[cmd.Name()] && !f.Changed(flags.FlagGenerateOnly) && !f.Changed(flags.FlagDryRun) {
 		return errUnasked
 	}
-	if !f.Changed(flags.FlagFees) {
-		values[flags.FlagGasPrices] = gasPrices
-	}
 	for name, value := range values {
 		if flag := f.Lookup(name); flag == nil || flag.Changed {
 			continue
@@ -151,8 +174,10 @@ func presets(cmd *cobra.Command, json, asks bool) error {
 
 // What the SDK's commands pay if no flag says otherwise.
 const (
-	gasPrices = "0.0001" + coin.Denom // what a chain asks for if its genesis says nothing else
-	gasLimit  = "1000000"
+	gasPrice = 100 // utally for 10⁶ gas, where no node tells: what a new chain asks for
+	gasLimit = "1000000"
+
+	gasAdjustment = "1.5" // of --gas auto: the transaction that is tried has no fee, whose payment takes gas
 )
 
 // adopt makes the SDK's commands a verb of ours: the file keyring and enough gas by
@@ -169,6 +194,10 @@ func adopt(cmd *cobra.Command, examples map[string]string) *cobra.Command {
 		if f := set(flags.FlagGas); f != nil {
 			f.DefValue = gasLimit
 			_ = f.Value.Set(gasLimit)
+		}
+		if f := set(flags.FlagGasAdjustment); f != nil {
+			f.DefValue = gasAdjustment
+			_ = f.Value.Set(gasAdjustment)
 		}
 	}
 	if example := examples[cmd.Name()]; example != "" {

@@ -15,6 +15,8 @@ import (
 	rpctypes "github.com/cometbft/cometbft/rpc/jsonrpc/types"
 	cmttypes "github.com/cometbft/cometbft/types"
 
+	"google.golang.org/grpc"
+
 	errorsmod "cosmossdk.io/errors"
 
 	cryptotypes "github.com/cosmos/cosmos-sdk/crypto/types"
@@ -222,11 +224,7 @@ func (a *Account) signAndBroadcast(ctx context.Context, sequence uint64, sponsor
 // transactions, does not stop it: the gas is then what is enough for any. A node tries
 // on the state that what waits in its mempool leaves.
 func (a *Account) sign(ctx context.Context, sequence uint64, sponsor sdk.AccAddress, msgs []sdk.Msg) (cmttypes.Tx, error) {
-	rules, err := blockv1.NewQueryClient(a.client.Conn).Params(ctx, &blockv1.QueryParamsRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("ask for the price of gas: %w", err)
-	}
-	price, err := a.gasPrice(rules.Params.GasPrice)
+	price, err := GasPrice(ctx, a.client.Conn, a.GasFee)
 	if err != nil {
 		return nil, err
 	}
@@ -256,13 +254,21 @@ func (e *PriceError) Error() string {
 	return fmt.Sprintf("the node asks %d utally for a million gas, and this home pays at most %d: ask another node, or set gas_price in tally.yaml", e.Asked, e.Most)
 }
 
-// gasPrice returns what is paid for 10⁶ gas where a node says that the chain asks for so
-// much.
-func (a *Account) gasPrice(asked uint64) (uint64, error) {
-	if most := max(a.GasFee, maxGasPrice); asked > most {
+// GasPrice asks a node for the chain's price of 10⁶ gas, in utally, and returns at least own, which bounds it if it is
+// above maxGasPrice. It returns a PriceError for a higher one.
+func GasPrice(ctx context.Context, conn grpc.ClientConnInterface, own uint64) (uint64, error) {
+	r, err := blockv1.NewQueryClient(conn).Params(ctx, &blockv1.QueryParamsRequest{})
+	if err != nil {
+		return 0, fmt.Errorf("ask for the price of gas: %w", err)
+	}
+	return boundPrice(r.Params.GasPrice, own)
+}
+
+func boundPrice(asked, own uint64) (uint64, error) {
+	if most := max(own, maxGasPrice); asked > most {
 		return 0, &PriceError{asked, most}
 	}
-	return max(a.GasFee, asked), nil
+	return max(own, asked), nil
 }
 
 // The tries to broadcast a transaction, and the pause after the first.

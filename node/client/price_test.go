@@ -11,8 +11,7 @@ func TestPricesOfANodeAreBounded(t *testing.T) {
 		{0, 100, 100}, {500, 100, 500}, {100, 500, 500}, {0, maxGasPrice, maxGasPrice}, {0, maxGasPrice + 1, 0},
 		{20_000, 20_000, 20_000}, {20_000, 15_000, 20_000}, {20_000, 20_001, 0}, {0, 1 << 63, 0},
 	} {
-		a := &Account{GasFee: c.own}
-		got, err := a.gasPrice(c.asked)
+		got, err := boundPrice(c.asked, c.own)
 		var dear *PriceError
 		if got != c.want || (c.want == 0) != errors.As(err, &dear) {
 			t.Errorf("own %d, asked %d: %d, %v; want %d", c.own, c.asked, got, err, c.want)
