@@ -142,8 +142,8 @@ func TestOrdersOfNothingPayNothing(t *testing.T) {
 	o.Problem.Steps, o.Problem.Records, o.Problem.StepFLOPs = 1, 1, 1
 	c.Deliver(consumer, worktest.Post(o))
 	c.NextBlock(auction.DefaultPeriod)
-	if r := finish(t, c); r.Trades != 0 {
-		t.Errorf("%+v", r)
+	if r := clearing(t, c).Clearing; r != nil {
+		t.Errorf("it is in a clearing: %+v", r)
 	}
 }
 
@@ -374,9 +374,8 @@ func TestOrdersWhoseBondNobodyHas(t *testing.T) {
 	c.Deliver(consumer, worktest.Post(o))
 	for range 2 {
 		c.NextBlock(auction.DefaultPeriod)
-		if r := finish(t, c); r.Leased < int(r.Trades) || capacity(t, c, "p0") != 20_000 {
-			t.Errorf("%d trades, %d leases, %d units are left of 20,000", r.Trades, r.Leased, capacity(t, c, "p0"))
-			c.Deliver(chaintest.Named("p0"), sell("p0", lot(20_000, 1000)))
+		if r := clearing(t, c).Clearing; r != nil || capacity(t, c, "p0") != 20_000 {
+			t.Errorf("it is in a clearing: %+v; %d units are left of 20,000", r, capacity(t, c, "p0"))
 		}
 	}
 	o.Nonce, o.Conditions.AuditSegments = 2, 190 // more is audited, and so less is behind it
@@ -419,5 +418,41 @@ func TestSellersWhoseOwnersHaveToJudge(t *testing.T) {
 		case len(q.Demands) != 1 || q.Demands[0].Failed != 0 || capacity(t, c, "p0") != 0:
 			t.Errorf("%+v, %d units of who may not compute it are on sale", q.Demands, capacity(t, c, "p0"))
 		}
+	}
+}
+
+// An order that costs more than any validator may lead won all that was on sale in each clearing, and was never leased. It lost fees
+// alone: it sat out, and its consumer posted another in its place.
+func TestOrdersThatNobodyMayLead(t *testing.T) {
+	mallory := chaintest.Named("mallory")
+	c := newChain(t, chaintest.Fund(60_000*tally, "mallory"), chaintest.Validator("lead", 1_000*tally))
+	worktest.Offer(c, "lead")
+	c.Deliver(chaintest.Named("p0"), sell("p0", lot(20_000, 1000)))
+	evil := batch(100, 2_000, 30_000*tally)
+	evil.Consumer, evil.Contact.Key = mallory.String(), mallory.PeerKey()
+	c.Deliver(mallory, worktest.PostOf(mallory, evil))
+	honest := batch(1, 1, tally/10)
+	c.Deliver(consumer, worktest.Post(honest))
+	c.NextBlock(auction.DefaultPeriod)
+	if r := finish(t, c); r.Demands != 1 || r.Leased != 1 || posting(t, c, honest).Status != marketv1.STATUS_LEASED {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Orders that cannot pay what is asked took the turns of others, as long as they were in the book. They are in no clearing.
+func TestOrdersThatBidBelowAllAsksTakeNoTurn(t *testing.T) {
+	const most = 4
+	c := newChain(t, auctionRules(func(p *auctionv1.Params) { p.MaxDemands = most }))
+	worktest.Offer(c, "v0")
+	for n := range uint64(3 * most) {
+		c.Queue(consumer, worktest.Post(batch(1000+n, 1, 60_000)))
+	}
+	all(t, c.NextBlock(time.Second))
+	c.Deliver(chaintest.Named("p0"), sell("p0", lot(1_000_000, 20_000)))
+	honest := batch(1, 1, tally)
+	c.Deliver(consumer, worktest.Post(honest))
+	c.NextBlock(auction.DefaultPeriod)
+	if r := finish(t, c); r.Demands != 1 || posting(t, c, honest).Status != marketv1.STATUS_LEASED {
+		t.Errorf("%+v", r)
 	}
 }

@@ -197,7 +197,7 @@ func TestClearingBeginsLeases(t *testing.T) {
 	}
 	c.NextBlock(auction.DefaultPeriod)
 	second := finish(t, c)
-	if second.Demands != 2 || second.Trades != 1 || second.Leased != 1 || second.Poster != "" {
+	if second.Demands != 1 || second.Trades != 1 || second.Leased != 1 || second.Poster != "" {
 		t.Fatalf("%+v", second)
 	}
 	for _, x := range []struct {
@@ -232,7 +232,7 @@ func TestClearingBeginsLeases(t *testing.T) {
 		t.Errorf("%d, %d and %d units are left of 30, 40 and 100, after 80 were sold", p0, p1, q0)
 	}
 	r, err := auctionv1.NewQueryClient(c).Demands(context.Background(), &auctionv1.QueryDemandsRequest{})
-	if id := poor.ID(); err != nil || len(r.Demands) != 1 || string(r.Demands[0].Order) != string(id[:]) || r.Demands[0].Age != 1 {
+	if id := poor.ID(); err != nil || len(r.Demands) != 1 || string(r.Demands[0].Order) != string(id[:]) || r.Demands[0].Age != 0 { // it cannot pay what is asked, and took no part
 		t.Errorf("%+v, %v", r, err)
 	}
 	for clearing(t, c).Clearing != nil {
@@ -321,8 +321,17 @@ func TestPostClearing(t *testing.T) {
 // An order that wins and can have no lease sits out, so that it does not keep what it wins from others.
 func TestOrderThatCannotBeLeasedSitsOut(t *testing.T) {
 	c := newChain(t)
-	c.Deliver(chaintest.Named("p0"), sell("p0", lot(100, 1000))) // nobody offers to lead
-	c.Deliver(consumer, worktest.Post(batch(1, 4, tally)))
+	v0 := chaintest.Named("v0")
+	c.Deliver(v0, &marketv1.MsgPostOffer{Validator: v0.String(), FeeBps: 500, MaxLeases: 1})
+	c.Deliver(chaintest.Named("p0"), sell("p0", lot(110, 1000)))
+	first, long := batch(9, 1, tally), (40 * time.Minute).Milliseconds()
+	first.Conditions.UnitTimeout, first.Conditions.UnitWindow, first.Conditions.Window = long, long, long
+	c.Deliver(consumer, worktest.Post(first))
+	if r := finish(t, c); r.Leased != 1 {
+		t.Fatalf("%+v", r)
+	}
+	c.Deliver(consumer, worktest.Post(batch(1, 4, tally))) // the only lead leads as much as it offers
+	c.NextBlock(auction.DefaultPeriod)
 	for failed := uint32(1); failed < 4; failed++ {
 		if r := finish(t, c); r.Trades != 1 || r.Leased != 0 {
 			t.Fatalf("%+v", r)

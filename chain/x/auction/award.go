@@ -149,7 +149,11 @@ func (k fulfilment) takes(ctx context.Context, c *auctionv1.Clearing, f auction.
 		return nil, err
 	}
 	x := &auctionv1.Sold{Provider: s.Provider, Units: f.Units}
-	if x.Bond, err = bond(&c.Params, price, f.Units); err != nil {
+	registry, err := k.registry.Params(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if x.Bond, err = bond(&c.Params, price, f.Units, registry.MinProviderStake); err != nil {
 		return nil, err
 	}
 	peer, _, err := k.registry.Seller(ctx, account)

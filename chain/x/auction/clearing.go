@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 
 	"cosmossdk.io/collections"
@@ -60,7 +61,7 @@ func (k *Keeper) clear(ctx context.Context, market Market) error {
 	case !under:
 		return k.openClearing(ctx, market)
 	case p.RevealsUntil != 0 && !p.Closed:
-		return commitReveal{k}.unseal(ctx, &p)
+		return commitReveal{k}.unseal(ctx, market, &p)
 	case !p.Closed && module.Now(ctx) >= p.ClosesAt:
 		return k.closeClearing(ctx, &p)
 	case p.Closed:
@@ -105,7 +106,11 @@ func (k *Keeper) openClearing(ctx context.Context, market Market) error {
 	if err != nil {
 		return err
 	}
-	if err := k.takeDemands(ctx, &c, referees); err != nil || len(c.Demands) == 0 {
+	room, err := market.Room(ctx, params.FeeBps)
+	if err != nil {
+		return err
+	}
+	if err := k.takeDemands(ctx, &c, referees, room); err != nil || len(c.Demands) == 0 {
 		return err
 	}
 	if err := k.takeLots(ctx, &c, tiers); err != nil || len(c.Sellers) == 0 {
@@ -151,11 +156,15 @@ func anyOf[K, V any](ctx context.Context, m collections.Map[K, V]) (some bool, e
 }
 
 // maxLooked is how many demands a clearing looks at for each that it may have.
-const maxLooked = 2
+const maxLooked = 8
 
-// takeDemands enters demands for which referees independent validators suffice: all, or by turns as many as a clearing may
-// have.
-func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referees int) error {
+// takeDemands enters demands that could become leases: all, or by turns as many as a clearing may have. referees independent
+// validators suffice for each, some validator has room to lead it, in utally, and it can pay the least ask of its tier.
+func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referees int, room uint64) error {
+	least, err := k.leastAsks(ctx, c)
+	if err != nil {
+		return err
+	}
 	from, err := orNone(k.cursor.Get(ctx))
 	if err != nil {
 		return err
@@ -167,7 +176,8 @@ func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referee
 				next = n
 				return true, nil
 			}
-			if d.Sale == nil && (d.Tier == "" || slices.Contains(c.Tiers, d.Tier)) && d.After <= c.OpenedAt && d.ExpiresAt > c.ClosesAt+wire.WaitAfter(&c.Params) && int(d.Referees) <= referees {
+			if d.Sale == nil && (d.Tier == "" || slices.Contains(c.Tiers, d.Tier)) && d.After <= c.OpenedAt && d.ExpiresAt > c.ClosesAt+wire.WaitAfter(&c.Params) && int(d.Referees) <= referees &&
+				d.Budget <= room && (d.Budget-d.Fee)/d.Units >= least[wire.KindOf(c, d.Tier)] {
 				c.Demands = append(c.Demands, d)
 			}
 			return false, nil
@@ -185,6 +195,23 @@ func (k *Keeper) takeDemands(ctx context.Context, c *auctionv1.Clearing, referee
 		return nil
 	}
 	return k.cursor.Set(ctx, next)
+}
+
+// leastAsks returns the least ask for a unit of each tier of a clearing, more than anybody can pay if there is none.
+func (k *Keeper) leastAsks(ctx context.Context, c *auctionv1.Clearing) (least [auction.Kinds]uint64, err error) {
+	for kind := range least {
+		least[kind] = math.MaxUint64
+	}
+	for kind, tier := range c.Tiers {
+		first, err := module.First(ctx, k.asks, collections.NewPrefixedTripleRange[string, uint64, sdk.AccAddress](tier), 1)
+		if err != nil {
+			return least, err
+		}
+		if len(first) > 0 {
+			least[kind] = first[0].K2()
+		}
+	}
+	return least, nil
 }
 
 // dropUnserved leaves out the orders of tiers of which nothing is on sale: they could only lose, and would have to stand meanwhile.

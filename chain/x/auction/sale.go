@@ -38,9 +38,11 @@ var errAbsent = errors.New("the others' providers did not take it on in time, or
 
 func orderOf(d *auctionv1.Demand) string { return hex.EncodeToString(d.Order) }
 
-// bond returns what a provider loses if it does not take on what it has sold at a price of a unit.
-func bond(p *auctionv1.Params, price, units uint64) (uint64, error) {
-	return money.Scale(price*units, uint64(p.AbsentBps), bps) // no overflow: an order pays at most MaxBudget
+// bond returns what a provider loses if it does not take on what it has sold at a price of a unit. It is at most a tenth of
+// the least stake: else a buyer could sell a provider more than it can put up, and have it taken off sale.
+func bond(p *auctionv1.Params, price, units, leastStake uint64) (uint64, error) {
+	full, err := money.Scale(price*units, uint64(p.AbsentBps), bps) // no overflow: an order pays at most MaxBudget
+	return min(full, leastStake/10), err
 }
 
 const bps = 10_000

@@ -77,7 +77,7 @@ func (k commitReveal) waits(ctx context.Context) (bool, error) {
 
 // unseal goes on with a clearing of sealed bids until it is closed. Reveals end when time is over or all are revealed. The chance
 // comes from a later block: its proposer alone knows its value beforehand, and could reveal accordingly.
-func (k commitReveal) unseal(ctx context.Context, p *auctionv1.Progress) error {
+func (k commitReveal) unseal(ctx context.Context, market Market, p *auctionv1.Progress) error {
 	now, height := module.Now(ctx), sdk.UnwrapSDKContext(ctx).BlockHeight()
 	switch {
 	case p.RevealedAt != 0:
@@ -93,7 +93,11 @@ func (k commitReveal) unseal(ctx context.Context, p *auctionv1.Progress) error {
 	if err != nil {
 		return err
 	}
-	if err := k.takeSeals(ctx, &c, p); err != nil {
+	room, err := market.Room(ctx, c.Params.FeeBps)
+	if err != nil {
+		return err
+	}
+	if err := k.takeSeals(ctx, &c, p, room); err != nil {
 		return err
 	}
 	p.RevealedAt = height
@@ -101,8 +105,8 @@ func (k commitReveal) unseal(ctx context.Context, p *auctionv1.Progress) error {
 }
 
 // takeSeals takes what was revealed into a clearing, in order, and burns the deposits of what was not, or cannot be sold any more. Of
-// asks that take part deposits stay.
-func (k commitReveal) takeSeals(ctx context.Context, c *auctionv1.Clearing, p *auctionv1.Progress) error {
+// asks that take part deposits stay. room is the price of what some validator may lead, in utally.
+func (k commitReveal) takeSeals(ctx context.Context, c *auctionv1.Clearing, p *auctionv1.Progress, room uint64) error {
 	var over []bidKey
 	withheld, burnt := uint32(0), uint64(0)
 	err := k.seals.Walk(ctx, nil, func(at bidKey, x auctionv1.Seal) (stop bool, err error) {
@@ -110,7 +114,7 @@ func (k commitReveal) takeSeals(ctx context.Context, c *auctionv1.Clearing, p *a
 		switch {
 		case !taken:
 		case x.Order != "":
-			err = k.takeBid(ctx, c, &x)
+			err = k.takeBid(ctx, c, &x, room)
 		default:
 			if taken, err = k.takeAsk(ctx, c, at.K2(), &x); !taken {
 				p.Revealed-- // for nothing
@@ -173,10 +177,10 @@ func (k commitReveal) takeAsk(ctx context.Context, c *auctionv1.Clearing, accoun
 	return true, nil
 }
 
-// takeBid takes a revealed bid into a clearing, unless the order has left. What it locked when it was posted is the most.
-func (k commitReveal) takeBid(ctx context.Context, c *auctionv1.Clearing, x *auctionv1.Seal) error {
+// takeBid takes a revealed bid into a clearing, unless the order has left, or no validator has the room to lead it. What it locked when it was posted is the most.
+func (k commitReveal) takeBid(ctx context.Context, c *auctionv1.Clearing, x *auctionv1.Seal, room uint64) error {
 	d, err := orNone(k.demands.Get(ctx, x.Number))
-	if err != nil || d.Number == 0 {
+	if err != nil || d.Number == 0 || d.Budget > room {
 		return err
 	}
 	d.Bid = min(x.Price, (d.Budget-d.Fee)/d.Units)

@@ -98,6 +98,17 @@ func (m Module) Referees(ctx context.Context) (int, error) {
 	return max(len(s.owners)-1, 0), err
 }
 
+// Room returns the highest price, in utally, of an order that some validator may lead now for a fee of at most feeBps.
+func (m Module) Room(ctx context.Context, feeBps uint32) (most uint64, err error) {
+	s, err := m.matcher.leadStock(ctx)
+	for i := range s.clusters {
+		if c := &s.clusters[i]; c.obstacle == nil && c.offer.FeeBps <= feeBps {
+			most = max(most, c.room)
+		}
+	}
+	return most, err
+}
+
 // Auctioned returns how many open orders ask for auctions.
 func (m Module) Auctioned(ctx context.Context) (n int, err error) {
 	err = m.matcher.byStatus.Walk(ctx, opens(), func(at collections.Pair[int32, uint64]) (bool, error) {
