@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/lines"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/life"
@@ -91,7 +92,7 @@ func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config, people *life.Option
 	ctx := cmd.Context()
 	c.LeaveConsumer = true
 	if people == nil { // of many orders at once nobody reads every step
-		c.Observe = e.lines(e.progress()).event
+		c.Observe = lines.To(e.progress()).Event
 	}
 	n, err := devnet.Start(ctx, c)
 	if err != nil {

@@ -346,3 +346,11 @@ func digits(x float64) string {
 	}
 	return strconv.FormatFloat(math.Round(x*unit)/unit, 'f', -1, 64)
 }
+
+// several is a number of things in words.
+func several(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

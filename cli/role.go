@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/cli/lines"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
@@ -252,7 +253,7 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 		more = append(more, n.Metrics())
 		fmt.Fprintf(m.e.progress(), "node of %s listens: RPC %s, REST %s, other nodes at %s; waiting for a block\n", now.Chain, now.RPC, now.REST, now.P2P)
 	}
-	r, err := m.connect(ctx, h, home.Options{Log: log, Observe: m.e.lines(m.e.progress()).event})
+	r, err := m.connect(ctx, h, home.Options{Log: log, Observe: lines.To(m.e.progress()).Event})
 	if err != nil {
 		return err
 	}
@@ -346,7 +347,7 @@ func (m *member) tellIdle(ctx context.Context, r *role.Env, log *slog.Logger) {
 			log.Debug("cannot tell why there is no work", "error", err)
 		} else if why != told {
 			if told = why; why != "" {
-				m.e.lines(m.e.progress()).event(events.Event{Role: r.Name, Kind: "idle", Unit: -1, Text: why})
+				lines.To(m.e.progress()).Event(events.Event{Role: r.Name, Kind: "idle", Unit: -1, Text: why})
 			}
 		}
 		select {

@@ -215,7 +215,7 @@ func (v *verifier) one(ctx context.Context, believed func(evidence.Trust) bool, 
 		}
 		r.count(x).Executed++
 		r.Executed = append(r.Executed, x.String())
-		if last := i == len(claims)-1; last || time.Since(told) > pause {
+		if last := i == len(claims)-1; last || time.Since(told) > 2*time.Second {
 			told = time.Now()
 			fmt.Fprintf(tell, "%d of %d executed again, the last %v: equal\n", i+1, len(claims), x)
 		}

@@ -1,4 +1,11 @@
-package cli
+// Package lines tells what roles do as lines of text, for people who look at no board.
+//
+// Make one [Lines] for all roles of a process with [To], and give its Event to those who observe them.
+//
+// Invariant: of a role that computes it tells at most one step in two seconds, and the last one of each unit.
+//
+// Source: node/events.
+package lines
 
 import (
 	"fmt"
@@ -11,8 +18,8 @@ import (
 	"github.com/tally-network/tally/node/events"
 )
 
-// lines tells events as plain lines.
-type lines struct {
+// Lines tells events, each as a line. Safe for concurrent use.
+type Lines struct {
 	w        io.Writer
 	mu       sync.Mutex
 	computed map[string]time.Time    // when a role last told of its progress
@@ -22,12 +29,13 @@ type lines struct {
 // pause is the least time between two lines about one provider's training.
 const pause = 2 * time.Second
 
-func (e *env) lines(w io.Writer) *lines {
-	return &lines{w: w, computed: map[string]time.Time{}, untold: map[string]events.Event{}}
+// To returns lines that are written to w.
+func To(w io.Writer) *Lines {
+	return &Lines{w: w, computed: map[string]time.Time{}, untold: map[string]events.Event{}}
 }
 
-// event tells one; safe for concurrent use.
-func (l *lines) event(ev events.Event) {
+// Event tells one.
+func (l *Lines) Event(ev events.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -67,12 +75,4 @@ func line(ev events.Event) string {
 		fmt.Fprintf(&b, " %s", ev.Text)
 	}
 	return b.String()
-}
-
-// several is a number of things in words.
-func several(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
