@@ -133,7 +133,7 @@ func group(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		group(sub)
 	}
-	if !cmd.HasSubCommands() || cmd.Runnable() { // CometBFT's query block shows a block, too
+	if !cmd.HasSubCommands() || cmd.Annotations[alsoRuns] != "" {
 		return
 	}
 	cmd.DisableFlagParsing = false

@@ -149,6 +149,7 @@ next_key of one is the --page-key of the next, and there are no totals.`,
   tally query bank all-balances tally1… --node http://203.0.113.7:26657 --json`,
 	}
 	block := server.QueryBlockCmd() // CometBFT's, which has the name of a module
+	block.Annotations = map[string]string{alsoRuns: "yes"}
 	cmd.AddCommand(
 		block, server.QueryBlocksCmd(), server.QueryBlockResultsCmd(), rpc.ValidatorCommand(),
 		authcli.QueryTxCmd(), authcli.QueryTxsByEventsCmd(), rpc.WaitTxCmd(),

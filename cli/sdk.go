@@ -33,6 +33,9 @@ var sdkVerbs = map[string]bool{"keys": true, "tx": true, "query": true}
 // sendsTx marks a command of another verb that sends a transaction as those of tally tx do.
 const sendsTx = "tx"
 
+// alsoRuns marks a command that holds others and does something by itself.
+const alsoRuns = "runs"
+
 // denominations lets the SDK's commands take amounts in tally.
 var denominations = sync.OnceValue(func() error {
 	for i, denom := range []string{coin.Display, coin.Denom} {
@@ -51,7 +54,7 @@ func (e *env) prepare(cmd *cobra.Command) error {
 		verb = verb.Parent()
 	}
 	sends := verb.Name() == "tx" || cmd.Annotations[sendsTx] != ""
-	if !sdkVerbs[verb.Name()] && !sends || cmd.HasSubCommands() && cmd.Name() != "block" {
+	if !sdkVerbs[verb.Name()] && !sends || cmd.HasSubCommands() && cmd.Annotations[alsoRuns] == "" {
 		return nil
 	}
 	enc, err := app.NewEncoding()
