@@ -177,7 +177,8 @@ func (k commitReveal) takeAsk(ctx context.Context, c *auctionv1.Clearing, accoun
 	return true, nil
 }
 
-// takeBid takes a revealed bid into a clearing, unless the order has left, or no validator has the room to lead it. What it locked when it was posted is the most.
+// takeBid takes a revealed bid into a clearing, unless the order has left, or no validator has the room to lead it. What it
+// locked when it was posted is the most.
 func (k commitReveal) takeBid(ctx context.Context, c *auctionv1.Clearing, x *auctionv1.Seal, room uint64) error {
 	d, err := orNone(k.demands.Get(ctx, x.Number))
 	if err != nil || d.Number == 0 || d.Budget > room {
