@@ -118,8 +118,12 @@ func tellAuction(w io.Writer, a *market.Auction, now int64, most int) {
 		return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%s", t.Tier, t.Wanted, t.Orders, t.Offered, t.Sellers, ask)
 	})
 	for i := range a.Tiers {
-		if why := a.Tiers[i].Thin; why != "" {
-			fmt.Fprintln(w, "  WARNING:", why)
+		t := &a.Tiers[i]
+		if t.Idle > 0 {
+			fmt.Fprintf(w, "  WARNING: %s more of tier %s in no clearing: %s\n", several(t.Idle, "lot"), t.Tier, t.Unsold)
+		}
+		if t.Thin != "" {
+			fmt.Fprintln(w, "  WARNING:", t.Thin)
 		}
 	}
 	type row struct {

@@ -27,6 +27,7 @@ import (
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	nodeclient "github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 )
@@ -130,6 +131,8 @@ func tellIncluded(w io.Writer, res *sdk.TxResponse) {
 			fmt.Fprintf(w, "Validators, and who has computing power, vote: tally tx policy vote %s yes -y; tally policy shows how it stands\n", of["proposal"])
 		case x.Type == proto.MessageName(&drillingv1.EventProject{}) && of["status"] == "proposed":
 			fmt.Fprintf(w, "Its deposit is locked until it ends. A vote must admit it before it has tasks: tally drill project admit %s -y proposes that\n", of["project"])
+		case x.Type == proto.MessageName(&providerv1.EventUnbonding{}) && of["lacks"] != consume.Amount(0).String():
+			fmt.Fprintf(w, "It gets no new work any more: its stake lacks %s of the least; tally tx provider deposit %s adds to it\n", of["lacks"], strings.ToLower(strings.ReplaceAll(of["lacks"], " ", "")))
 		case x.Type == proto.MessageName(&auctionv1.EventSealed{}) && of["order"] == "":
 			fmt.Fprintln(w, "Its deposit is burnt unless the ask is revealed, which waits for its time: tally tx auction reveal-ask -y")
 		case x.Type == proto.MessageName(&auctionv1.EventSealed{}):
@@ -143,7 +146,7 @@ func said(key, value string) string {
 	value = strings.Trim(value, `"`)
 	if n, err := strconv.ParseUint(value, 10, 63); err == nil {
 		switch key {
-		case "amount", "bond", "burnt", "deposit", "insurance", "locked", "refund", "reserved", "stake", "welfare":
+		case "amount", "bond", "burnt", "deposit", "insurance", "lacks", "locked", "refund", "reserved", "stake", "welfare":
 			return consume.Amount(n).String()
 		case "price": // of a unit, or of all
 			return value + " utally"

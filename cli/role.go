@@ -224,6 +224,7 @@ type standing struct {
 	Home    string   `json:"home"`
 	Peer    []string `json:"peer"`
 	Stake   uint64   `json:"stake_utally"`
+	Least   uint64   `json:"least_stake_utally"`     // below which it gets no new work
 	Jailed  string   `json:"jailed_until,omitempty"` // it gets no new work before; "forever" if it is excluded
 	RPC     string   `json:"rpc,omitempty"`
 	GRPC    string   `json:"grpc,omitempty"`
@@ -270,34 +271,46 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	if err := m.keep(h); err != nil {
 		return err
 	}
-	p, err := runner.Registered(ctx, r)
-	if err != nil {
+	if err := now.bonded(ctx, h, r); err != nil {
 		return err
 	}
-	if p != nil {
-		now.Stake = p.Stake
-		if p.JailedUntil == wire.Forever {
-			now.Jailed = "forever"
-		} else if p.JailedUntil > r.Chain.Head().Time {
-			now.Jailed = moment(p.JailedUntil)
-		}
-	}
-	err = m.e.show(now, func(w io.Writer) {
-		jailed := ""
-		if now.Jailed == "forever" {
-			jailed = ", excluded for a fraud of it or its owner: it gets nothing new any more"
-		} else if now.Jailed != "" {
-			jailed = fmt.Sprintf(", jailed until %s: it gets nothing new before", now.Jailed)
-		}
-		fmt.Fprintf(w, "%s %s works on %s as %s with a stake of %s%s; Ctrl-C stops it\n", now.Role, now.Name, now.Chain, now.Address, consume.Amount(now.Stake), jailed)
-	})
-	if err != nil {
+	if err := m.e.show(now, now.tell); err != nil {
 		return err
 	}
 	if h.Settings.Is(home.Provider) {
 		go m.tellIdle(ctx, r, log)
 	}
 	return runner.Run(ctx, h, r)
+}
+
+// bonded enters what the chain has of the peer.
+func (s *standing) bonded(ctx context.Context, h *home.Home, r *role.Env) error {
+	p, err := runner.Registered(ctx, r)
+	if err != nil || p == nil {
+		return err
+	}
+	least, err := runner.LeastStake(ctx, h, r)
+	s.Stake, s.Least = p.Stake, least
+	switch {
+	case p.JailedUntil == wire.Forever:
+		s.Jailed = "forever"
+	case p.JailedUntil > r.Chain.Head().Time:
+		s.Jailed = moment(p.JailedUntil)
+	}
+	return err
+}
+
+func (s *standing) tell(w io.Writer) {
+	jailed := ""
+	if s.Jailed == "forever" {
+		jailed = ", excluded for a fraud of it or its owner: it gets nothing new any more"
+	} else if s.Jailed != "" {
+		jailed = fmt.Sprintf(", jailed until %s: it gets nothing new before", s.Jailed)
+	}
+	fmt.Fprintf(w, "%s %s works on %s as %s with a stake of %s%s; Ctrl-C stops it\n", s.Role, s.Name, s.Chain, s.Address, consume.Amount(s.Stake), jailed)
+	if s.Stake == s.Least && s.Least > 0 {
+		fmt.Fprintln(w, "That is the least stake: to lose or withdraw any of it ends new work, so have some more (tally tx provider deposit)")
+	}
 }
 
 // rolesOf names the roles of a home.

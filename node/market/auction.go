@@ -46,7 +46,23 @@ type TierBook struct {
 	Sellers int    `json:"sellers"`
 	Offered uint64 `json:"offered_units"`
 	Ask     uint64 `json:"ask_utally,omitempty"` // the least, for a unit; 0: nobody sells, or asks are sealed
+	Idle    int    `json:"idle_lots,omitempty"`  // that the rule does not sell
 	Thin    string `json:"thin,omitempty"`       // why nothing can be traded, however it is bid; empty: something may be
+	Unsold  string `json:"unsold,omitempty"`     // why the idle lots are not sold
+}
+
+// taken returns how many units of a lot a clearing takes: where bids are sealed, as many of each; where they are open, all that have
+// a price. Of others it says why they are not sold.
+func taken(p *auctionv1.Params, l *auctionv1.Lot) (units uint64, why string) {
+	switch sealed := wire.SealedBids(p); {
+	case sealed && l.Units < p.LotUnits:
+		return 0, fmt.Sprintf("by rule %s a lot has %d units at least, since who sells computes whichever order it gets", p.Rule, p.LotUnits)
+	case sealed:
+		return p.LotUnits, ""
+	case l.Ask == 0:
+		return 0, fmt.Sprintf("by rule %s bids are open, and a lot needs a price: tally tx auction sell", p.Rule)
+	}
+	return l.Units, ""
 }
 
 // thin says why nothing of a tier can be traded by a rule with so many orders and sellers, though there are some.
@@ -76,11 +92,11 @@ func readAuction(ctx context.Context, q auctionv1.QueryClient, tiers []string, n
 	if err != nil {
 		return nil, err
 	}
-	rules, err := wire.ClearingRules(&params.Params)
+	books, err := tierBooks(demands, sold, tiers, &params.Params)
 	if err != nil {
 		return nil, err
 	}
-	a := &Auction{Tiers: tierBooks(demands, sold, tiers, rules.Rule), Next: under.NextAt, Cleared: over.Cleared}
+	a := &Auction{Tiers: books, Next: under.NextAt, Cleared: over.Cleared}
 	if p := under.Progress; p != nil {
 		a.Clearing = p.Number
 		a.State, a.Until = stateOf(p, now)
@@ -106,7 +122,11 @@ func stateOf(p *auctionv1.Progress, now int64) (State, int64) {
 	return Waiting, 0
 }
 
-func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []string, rule auction.Rule) []TierBook {
+func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []string, p *auctionv1.Params) ([]TierBook, error) {
+	rules, err := wire.ClearingRules(p)
+	if err != nil {
+		return nil, err
+	}
 	books := make([]TierBook, len(tiers))
 	for i, t := range tiers {
 		books[i].Tier = t
@@ -129,16 +149,22 @@ func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []st
 	for _, c := range sold {
 		for _, l := range c.Lots {
 			b := of(l.Tier)
+			units, why := taken(p, &l)
+			if units == 0 {
+				b.Idle++
+				b.Unsold = why
+				continue
+			}
 			b.Sellers++
-			b.Offered += l.Units
+			b.Offered += units
 			b.Ask = min(cmp.Or(b.Ask, l.Ask), cmp.Or(l.Ask, b.Ask)) // 0: sealed
 		}
 	}
 	for i := range books {
 		b := &books[i]
-		b.Thin = thin(rule, b.Tier, b.Orders, b.Sellers)
+		b.Thin = thin(rules.Rule, b.Tier, b.Orders, b.Sellers)
 	}
-	return slices.DeleteFunc(books, func(b TierBook) bool { return b.Orders+b.Sellers == 0 })
+	return slices.DeleteFunc(books, func(b TierBook) bool { return b.Orders+b.Sellers+b.Idle == 0 }), nil
 }
 
 // Found is a clearing as somebody may post it, beside what there is without.

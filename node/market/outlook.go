@@ -68,7 +68,14 @@ func Foresee(ctx context.Context, env *role.Env, o *job.Order) (*Outlook, error)
 	if err != nil {
 		return nil, err
 	}
-	s := sale{params: rules.Params, tiers: r.Params.Tiers, demands: demands, sold: sold, records: map[string]uint64{}}
+	now, err := q.Clearing(ctx, &auctionv1.QueryClearingRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask who could lead: %w", err)
+	}
+	s := sale{
+		params: rules.Params, tiers: r.Params.Tiers, demands: demands, sold: sold, records: map[string]uint64{},
+		room: now.Room, referees: now.Referees,
+	}
 	for i := range peers {
 		s.records[peers[i].Account] = peers[i].Record
 	}
@@ -98,6 +105,9 @@ type sale struct {
 	demands []auctionv1.Demand
 	sold    []auctionv1.Capacity
 	records map[string]uint64 // valid units, by provider
+
+	room     uint64 // the highest price in utally that some validator may lead
+	referees uint32 // owners of validators beside a lead's
 }
 
 // outlook clears what is bid, with an order beside it.
@@ -136,6 +146,12 @@ func (s *sale) outlook(o *job.Order, t *demand.Terms) (*Outlook, error) {
 			out.Obstacle = fmt.Sprintf("it bids %d utally for a unit, and who sells enough of tier %s asks %d, which counts as %d: a maxPrice of %d utally would win", out.Bid, out.Tier, out.Ask, out.Counts, out.Least)
 		}
 	}
+	switch {
+	case d.Budget > s.room:
+		out.Obstacle = fmt.Sprintf("no validator may lead an order of %v now, and the largest that one may lead is of %v: lower maxPrice, or wait until leases end", consume.Amount(d.Budget), consume.Amount(s.room))
+	case o.Conditions.Bid().Referees > int(s.referees):
+		out.Obstacle = fmt.Sprintf("it wants %d validators of other owners than its lead's, and there are %d", o.Conditions.Bid().Referees, s.referees)
+	}
 	if wait := wire.LeastWait(&s.params); o.Conditions.Expires < wait {
 		out.Obstacle = fmt.Sprintf("it expires after %d s, and has to wait for %d s at least: write expires", o.Conditions.Expires/1000, (wait+999)/1000)
 	}
@@ -167,8 +183,9 @@ func (s *sale) clearing() *auctionv1.Clearing {
 		}
 		y := auctionv1.Seller{Provider: x.Provider, Account: account, Handicap: auction.Handicap(s.params.DoubtBps, s.records[x.Provider])}
 		for _, l := range x.Lots {
-			if kind := slices.Index(c.Tiers, l.Tier); kind >= 0 && (l.Ask > 0 || wire.SealedBids(&s.params)) { // others are sold by sealed bids alone
-				y.Lots = append(y.Lots, auctionv1.SoldLot{Kind: uint32(kind), Units: l.Units, Ask: l.Ask})
+			units, _ := taken(&s.params, &l)
+			if kind := slices.Index(c.Tiers, l.Tier); kind >= 0 && units > 0 {
+				y.Lots = append(y.Lots, auctionv1.SoldLot{Kind: uint32(kind), Units: units, Ask: l.Ask})
 			}
 		}
 		if len(y.Lots) > 0 {

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	"pgregory.net/rapid"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/demand"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -22,15 +23,20 @@ func wanted(tier string, price uint64) *job.Order {
 	return o
 }
 
-// onSale is an auction at which two sell tier C: 10 units at 100 utally, and 10 at 300.
+// onSale is an auction at which two sell tier C: 10 units at 100 utally, and 10 at 300; where bids are sealed, three lots of 100.
 func onSale(rule string) *sale {
+	size := uint64(10)
+	if wire.SealedBids(&auctionv1.Params{Rule: rule}) {
+		size = 100
+	}
 	seller := func(n byte, units, ask uint64) auctionv1.Capacity {
 		return auctionv1.Capacity{Provider: sdk.AccAddress{19: n}.String(), Lots: []auctionv1.Lot{{Tier: "C", Units: units, Ask: ask}}}
 	}
 	return &sale{
 		params: auctionv1.Params{Rule: rule, PeriodMs: 1, WindowMs: 1, MaxDemands: 10, MaxLots: 10, LotUnits: 100, Epsilon: 1000, GridLeast: 1, GridStep: 1, GridCount: 2},
 		tiers:  []providerv1.Tier{{Label: "B", Speed: 5e12}, {Label: "C"}},
-		sold:   []auctionv1.Capacity{seller(1, 10, 100), seller(2, 10, 300), seller(3, 10, 0)}, // the last by sealed bids alone
+		sold:   []auctionv1.Capacity{seller(1, size, 100), seller(2, size, 300), seller(3, size, 0)}, // the last by sealed bids alone
+		room:   1e9, referees: 3,
 	}
 }
 
@@ -56,7 +62,14 @@ func TestAnOrderForeseesWhatKeepsItFromAnAuction(t *testing.T) {
 		"sealed bids":          {"sbba", wanted("C", 1_000_000), nil, ""},
 		"too much for one lot": {"sbba", wanted("C", 1_000_000), func(s *sale) { s.params.LotUnits = 11 }, "divide it"},
 		"sealed, alone":        {"mcafee", wanted("C", 1_000_000), nil, "before 2 want it and 2 sell it, and 1 and 3 do now"},
-		"one seller":           {"sbba", wanted("C", 1_000_000), func(s *sale) { s.sold = s.sold[:1] }, "before 1 want it and 2 sell it, and 1 and 1 do now"},
+		"lots that are too small": {"sbba", wanted("C", 1_000_000), func(s *sale) {
+			for i := range s.sold {
+				s.sold[i].Lots[0].Units = 99
+			}
+		}, "nobody sells"},
+		"nobody may lead it":    {"midpoint", wanted("C", 1_000_000), func(s *sale) { s.room = 999_999 }, "the largest that one may lead is of 0.999999 TALLY"},
+		"nobody could judge it": {"midpoint", wanted("C", 1_000_000), func(s *sale) { s.referees = 2 }, "it wants 3 validators of other owners"},
+		"one seller":            {"sbba", wanted("C", 1_000_000), func(s *sale) { s.sold = s.sold[:1] }, "before 1 want it and 2 sell it, and 1 and 1 do now"},
 		"two want it": {"mcafee", wanted("C", 1_000_000), func(s *sale) {
 			s.demands = []auctionv1.Demand{{Order: make([]byte, 32), Units: 5}}
 		}, ""},
@@ -102,4 +115,31 @@ func TestAnOrderForeseesItsPrice(t *testing.T) {
 			t.Fatalf("it wins with %d, and the least is %d: %+v", price, out.Least, out)
 		}
 	})
+}
+
+// Lots that the rule does not sell are told apart from what is on sale.
+func TestTheBookCountsWhatTheRuleSells(t *testing.T) {
+	sold := []auctionv1.Capacity{{Lots: []auctionv1.Lot{{Tier: "C", Units: 99, Ask: 5}}}, {Lots: []auctionv1.Lot{{Tier: "C", Units: 250}, {Tier: "B", Units: 7}}}}
+	for _, x := range []struct {
+		rule          string
+		sellers, idle int
+		offered, ask  uint64
+		why           string
+	}{
+		{"midpoint", 1, 1, 99, 5, "needs a price"},
+		{"sbba", 1, 1, 100, 0, "100 units at least"},
+	} {
+		p := onSale(x.rule).params
+		books, err := tierBooks(nil, sold, []string{"A", "B", "C"}, &p)
+		if err != nil || len(books) != 2 {
+			t.Fatalf("%s: %+v, %v", x.rule, books, err)
+		}
+		b, c := books[0], books[1]
+		if c.Sellers != x.sellers || c.Idle != x.idle || c.Offered != x.offered || c.Ask != x.ask || !strings.Contains(c.Unsold, x.why) {
+			t.Errorf("%s: %+v", x.rule, c)
+		}
+		if b.Sellers != 0 || b.Idle != 1 || !strings.Contains(b.Unsold, x.why) {
+			t.Errorf("%s: %+v", x.rule, b)
+		}
+	}
 }

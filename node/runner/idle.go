@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
@@ -110,16 +109,7 @@ func unable(ctx context.Context, env *role.Env, p *providerv1.Peer) (string, err
 	if err != nil {
 		return "", fmt.Errorf("ask for the least stake: %w", err)
 	}
-	switch least := r.Params.MinProviderStake; {
-	case p.Stake < least:
-		return fmt.Sprintf("its stake of %d utally is below the least of %d: tally tx provider deposit adds to it", p.Stake, least), nil
-	case p.JailedUntil == wire.Forever:
-		return "a fraud was proven of it or its owner: it gets nothing new any more. tally tx provider withdraw takes out what is left of its stake", nil
-	case p.JailedUntil > env.Chain.Head().Time:
-		until := time.UnixMilli(p.JailedUntil).UTC().Format(time.RFC3339)
-		return "it did not answer, or passed what was wrong, and gets nothing new before " + until, nil
-	}
-	return "", nil
+	return wire.Unable(p, r.Params.MinProviderStake, env.Chain.Head().Time), nil
 }
 
 // unmet says why an open order does not go to a validator.

@@ -140,20 +140,25 @@ func enter(ctx context.Context, h *home.Home, env *role.Env, roles []providerv1.
 // Stake returns what the peer bonds when it registers: what its settings say,
 // or the least that the chain takes.
 func Stake(ctx context.Context, h *home.Home, env *role.Env) (uint64, error) {
+	least, err := LeastStake(ctx, h, env)
+	if s := h.Settings.Stake; err == nil && s != 0 && s < least {
+		return 0, fmt.Errorf("a stake of %d utally is below the least of %d: run it again with --stake, or raise stake in tally.yaml", s, least)
+	}
+	return max(h.Settings.Stake, least), err
+}
+
+// LeastStake returns the least stake in utally that the chain takes for the roles of a home.
+func LeastStake(ctx context.Context, h *home.Home, env *role.Env) (least uint64, err error) {
 	r, err := providerv1.NewQueryClient(env.Chain.Conn).Params(ctx, &providerv1.QueryParamsRequest{})
 	if err != nil {
 		return 0, fmt.Errorf("ask for the least stake: %w", err)
 	}
-	least := uint64(0)
 	for _, kind := range h.Settings.Roles() {
 		least = max(least, map[home.Role]uint64{
 			home.Provider: r.Params.MinProviderStake, home.Validator: r.Params.MinValidatorStake, home.Challenger: r.Params.MinChallengerStake,
 		}[kind])
 	}
-	if s := h.Settings.Stake; s != 0 && s < least {
-		return 0, fmt.Errorf("a stake of %d utally is below the least of %d: run it again with --stake, or raise stake in tally.yaml", s, least)
-	}
-	return max(h.Settings.Stake, least), nil
+	return least, nil
 }
 
 // FirstNeeds returns how many utally a new peer's account needs, and what for: its stake and first fees, and the deposit of a sealed

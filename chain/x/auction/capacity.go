@@ -93,7 +93,8 @@ func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots
 		return err
 	}
 	if !s.registry.Free(ctx, x) {
-		return errorsmod.Wrapf(ErrCapacity, "%s may get no work now: it is jailed or excluded, owes an answer, or its stake is below the minimum", account)
+		why := cmp.Or(wire.Unable(&peer, registry.MinProviderStake, module.Now(ctx)), "a fraud was proven of its owner")
+		return errorsmod.Wrapf(ErrCapacity, "%s may get no work now: %s", account, why)
 	}
 	tiers, others := wire.TiersFromProto(registry.Tiers), uint64(0)
 	for _, l := range lots {

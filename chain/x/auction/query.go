@@ -62,16 +62,30 @@ func (q queryServer) Demands(ctx context.Context, r *auctionv1.QueryDemandsReque
 }
 
 func (q queryServer) Clearing(ctx context.Context, _ *auctionv1.QueryClearingRequest) (*auctionv1.QueryClearingResponse, error) {
+	params, err := q.rules.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	room, err := q.market.Room(ctx, params.FeeBps)
+	if err != nil {
+		return nil, err
+	}
+	referees, err := q.market.Referees(ctx)
+	if err != nil {
+		return nil, err
+	}
 	next, err := orNone(q.after.Get(ctx))
 	if err != nil {
 		return nil, err
 	}
+	r := &auctionv1.QueryClearingResponse{NextAt: next, Room: room, Referees: uint32(referees)}
 	p, under, err := q.underWay(ctx)
 	if err != nil || !under {
-		return &auctionv1.QueryClearingResponse{NextAt: next}, err
+		return r, err
 	}
 	c, err := q.clearing.Get(ctx)
-	return &auctionv1.QueryClearingResponse{Clearing: &c, Progress: &p, NextAt: next}, err
+	r.Clearing, r.Progress = &c, &p
+	return r, err
 }
 
 func (q queryServer) Seals(ctx context.Context, r *auctionv1.QuerySealsRequest) (*auctionv1.QuerySealsResponse, error) {

@@ -38,14 +38,21 @@ func (k *Keeper) Withdraw(ctx context.Context, account sdk.AccAddress, amount ui
 	if err != nil {
 		return err
 	}
-	if err := k.change(ctx, account, func(p *providerv1.Peer) error { return take(p, 0, amount) }); err != nil {
+	lacks := uint64(0)
+	if err := k.change(ctx, account, func(p *providerv1.Peer) error {
+		err := take(p, 0, amount)
+		if least := minStake(params, p.Roles); p.Stake < least {
+			lacks = least - p.Stake
+		}
+		return err
+	}); err != nil {
 		return err
 	}
 	until := module.Now(ctx) + params.UnbondingMs
 	if err := k.hold(ctx, account, until, amount); err != nil {
 		return err
 	}
-	return module.Emit(ctx, &providerv1.EventUnbonding{Account: account.String(), Amount: amount, Until: until})
+	return module.Emit(ctx, &providerv1.EventUnbonding{Account: account.String(), Amount: amount, Until: until, Lacks: lacks})
 }
 
 // Spare is what a bond leaves in an account, in utally: it must still pay fees.
