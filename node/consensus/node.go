@@ -49,6 +49,10 @@ import (
 const (
 	keepStates = 1_000 // newest ones, where the settings do not say
 	pruneEvery = 100   // blocks
+
+	// cachedNodes is how many nodes of each of some 25 trees stay in memory: some 8 MB of a large one. The SDK's 500,000 let a
+	// validator grow by gigabytes, and keys are read from a list beside the tree.
+	cachedNodes = 20_000
 )
 
 // Node is a running node.
@@ -120,11 +124,12 @@ func (n *Node) openApp(c *Config, logger log.Logger, chainID, dir string) error 
 		baseapp.SetMinGasPrices("0"+coin.Denom),
 		baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(cmp.Or(c.KeepStates, keepStates), pruneEvery)),
 		baseapp.SetMinRetainBlocks(c.KeepBlocks),
+		baseapp.SetIAVLCacheSize(cachedNodes),
 	)
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	n.app = &turns{App: a}
+	n.app = newTurns(a)
 	n.closers = append(n.closers, n.app.Close)
 	return nil
 }

@@ -28,7 +28,7 @@ func TestQueriesReadOneState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turns := &turns{App: a}
+	turns := newTurns(a)
 	for _, c := range []struct {
 		method   string
 		overlaps bool
@@ -107,7 +107,7 @@ func TestReplyNamesOneHeight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turns, reply := &turns{App: a}, &headers{}
+	turns, reply := newTurns(a), &headers{}
 	height := 40
 	handle := turns.oneStateHandler(func(_ any, ctx context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		if err := read(&workv1.QueryChangedRequest{}); err != nil {
@@ -151,7 +151,7 @@ func TestAskedOnceForGood(t *testing.T) {
 		{"an older state", t.Context(), 2, 1},
 		{"nobody waits", gone, 0, 1},
 	} {
-		turns, asked := &turns{App: storedBlocks(t, 3)}, 0
+		turns, asked := newTurns(storedBlocks(t, 3)), 0
 		turns.oneState(c.ctx, c.named, func(int64) { asked++; turns.stored.Add(1) })
 		if asked != c.asked {
 			t.Errorf("%s: asked %d times", c.text, asked)
@@ -176,7 +176,7 @@ func TestABCIQueriesReadOneState(t *testing.T) {
 			t.Errorf("%s: query is %v", c.path, !c.query)
 		}
 	}
-	turns := &turns{App: storedBlocks(t, 3)}
+	turns := newTurns(storedBlocks(t, 3))
 	r, err := turns.Query(t.Context(), &abci.RequestQuery{Path: "/tally.work.v1.Query/Changed"})
 	if err != nil || r.Code != 0 || r.Height != 3 {
 		t.Errorf("%v, %v", r, err)

@@ -6,6 +6,7 @@ import (
 
 	abci "github.com/cometbft/cometbft/abci/types"
 
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
@@ -21,7 +22,28 @@ type turns struct {
 
 	storing sync.RWMutex  // held for writing while a block is stored
 	stored  atomic.Uint64 // blocks whose storing has begun
+	height  atomic.Int64  // of the newest stored block
 }
+
+// newTurns lets an application take turns.
+func newTurns(a *app.App) *turns {
+	t := &turns{App: a}
+	t.height.Store(a.LastBlockHeight())
+	a.SetQueryMultiStore(queried{a.CommitMultiStore(), t})
+	return t
+}
+
+// LastBlockHeight returns the height of the newest stored block.
+func (t *turns) LastBlockHeight() int64 { return t.height.Load() }
+
+// queried is the store as queries read it. To tell the newest height, the store itself hashes all that it has committed.
+type queried struct {
+	storetypes.MultiStore
+	turns *turns
+}
+
+// LatestVersion implements storetypes.MultiStore.
+func (q queried) LatestVersion() int64 { return q.turns.LastBlockHeight() }
 
 // FinalizeBlock implements abci.Application.
 func (t *turns) FinalizeBlock(req *abci.RequestFinalizeBlock) (*abci.ResponseFinalizeBlock, error) {
@@ -37,7 +59,9 @@ func (t *turns) Commit() (*abci.ResponseCommit, error) {
 	t.storing.Lock()
 	defer t.storing.Unlock()
 	t.stored.Add(1)
-	return t.App.Commit()
+	r, err := t.App.Commit()
+	t.height.Store(t.App.LastBlockHeight())
+	return r, err
 }
 
 // Simulate tries a transaction. What cannot be decoded takes no turn, so no block waits for it.
