@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -77,6 +78,7 @@ func tellClusters(w io.Writer, v *clusters.View, most int) {
 }
 
 func tellPlace(w io.Writer, p *clusters.Provider) {
+	const none = "none that is known"
 	tell := func(name string, x *cluster.Place) {
 		if x.Validator == "" {
 			fmt.Fprintf(w, "%s nobody\n", name)
@@ -89,7 +91,7 @@ func tellPlace(w io.Writer, p *clusters.Provider) {
 		}
 		fmt.Fprintf(w, "  link     %v: %s\n", micros(x.Cost.Exchange), link)
 		fmt.Fprintf(w, "  machines %v: others compute %.4g GFLOP/s, it is of tier %s\n", micros(x.Cost.Wait), float64(x.Cluster.Speed)/1e9, p.Tier)
-		fmt.Fprintf(w, "  region   %v: others are in %s, it is in %s\n", micros(x.Cost.Abroad), named(x.Cluster.Region), named(p.Region))
+		fmt.Fprintf(w, "  region   %v: others are in %s, it is in %s\n", micros(x.Cost.Abroad), cmp.Or(x.Cluster.Region, none), cmp.Or(p.Region, none))
 	}
 	tell("under  ", &p.Now)
 	if p.Now.Validator == p.Advised.Validator {
@@ -101,11 +103,3 @@ func tellPlace(w io.Writer, p *clusters.Provider) {
 }
 
 func micros(n uint64) time.Duration { return time.Duration(n) * time.Microsecond }
-
-// named is a region, or that none is known.
-func named(region string) string {
-	if region == "" {
-		return "none that is known"
-	}
-	return region
-}

@@ -90,7 +90,7 @@ func tellCosts(w io.Writer, c *market.Costs) {
 		case len(v.Offers) == 0:
 			fmt.Fprintln(w, "  no offers: no validator sells computation at present")
 		default:
-			tellAsked(w, v)
+			tellAsked(w, v, c.MaxPrice)
 		}
 	}
 	took := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)).Round(time.Second) }
@@ -98,16 +98,18 @@ func tellCosts(w io.Writer, c *market.Costs) {
 		fmt.Fprintf(w, "Time: %v of computing at the best offer, by the measured speed of %s, %.4g GFLOP/s together; windows hold it up for %v at least\n",
 			took(g.Compute), several(g.Measured, "provider"), float64(g.Speed)/1e9, took(g.Windows))
 	} else if c.Variants[0].Auction == nil {
-		fmt.Fprintln(w, "Time: not known, for no provider of the best offer was measured yet")
+		fmt.Fprintln(w, "Time: not known, for no provider of the best offer has worked for ten minutes, or been probed")
 	}
 }
 
-func tellAsked(w io.Writer, v *market.Variant) {
+func tellAsked(w io.Writer, v *market.Variant, most uint64) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  PRICE\tLEAST\tPAY\tWAGES\tFEE\tBURN\tTAX\tPROVIDERS\tVALIDATOR\t")
 	for _, o := range v.Offers {
 		verdict := ""
 		switch {
+		case o.Validator == v.Best && o.Least > most:
+			verdict = "best, above maxPrice"
 		case o.Validator == v.Best:
 			verdict = "best"
 		case o.Obstacle != "":

@@ -10,13 +10,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/cli/messages"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -75,7 +75,7 @@ type taskRow struct {
 
 func newProjectRow(p *drillingv1.Project) projectRow {
 	return projectRow{
-		Project: p.Number, Name: p.Name, Status: strings.ToLower(strings.TrimPrefix(p.Status.String(), "STATUS_")), Partner: p.Partner,
+		Project: p.Number, Name: p.Name, Status: wire.Word(p.Status), Partner: p.Partner,
 		Summary: p.Summary, Contact: p.Contact, Budget: p.Budget, Pending: p.Pending, Drilled: p.Drilled, Deposit: p.Deposit, Tasks: p.Tasks,
 	}
 }

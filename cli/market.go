@@ -37,7 +37,8 @@ open orders bid, so that both are higher; tally cost tells the parts for one ord
 Orders with auction: true are counted with the auction, by units of capacity: 10⁹ operations,
 of which moving a byte counts as some. All other tables count operations alone.
 
-A trade is a match, at the most that the order can cost. A token is one of text
+A trade is a match, at the most that the order can cost. Who is marked "own" ordered from
+itself, as for a probe: that counts in no price. A token is one of text
 that is trained on once; an hour is that of a provider at its tier's lower bound.
 With --watch it is shown again with every block; with --json as well, each time as one line.
 
@@ -297,11 +298,18 @@ func tellTrades(w io.Writer, v *market.View, most int, pictures bool) {
 	fmt.Fprintln(w, "Last trades, newest first")
 	table(w, "PAID/GFLOP\tPRICE\tGFLOP\tKIND\tCOPIES\tPROVIDERS\tTIME\tORDER", len(v.Trades), most, func(i int) string {
 		t := &v.Trades[i]
-		return fmt.Sprintf("%s\t%v\t%s\t%s\t%d\t%d\t%s\t%.16s", digits(market.PerGFLOP(t)), consume.Amount(t.Price), digits(float64(t.Flops)/1e9), t.Kind, t.Copies, t.Providers, moment(t.At), t.Order)
+		kind := t.Kind
+		if t.Own {
+			kind += ", own"
+		}
+		return fmt.Sprintf("%s\t%v\t%s\t%s\t%d\t%d\t%s\t%.16s", digits(market.PerGFLOP(t)), consume.Amount(t.Price), digits(float64(t.Flops)/1e9), kind, t.Copies, t.Providers, moment(t.At), t.Order)
 	})
 	p := &v.Prices
-	fmt.Fprintf(w, "Prices of the last %s\n", several(p.Trades, "trade"))
-	if pictures && len(v.Trades) > 1 {
+	if p.Trades == 0 {
+		return
+	}
+	fmt.Fprintf(w, "Prices of the last %s between strangers\n", several(p.Trades, "trade"))
+	if pictures && p.Trades > 1 {
 		fmt.Fprintf(w, "  GFLOP     %s\n", sparkline(v))
 	}
 	spread := func(name string, q market.Quantiles) {
@@ -321,7 +329,9 @@ func sparkline(v *market.View) string {
 	const heights, width = "▁▂▃▄▅▆▇█", 60
 	var prices []float64
 	for i := min(len(v.Trades), width) - 1; i >= 0; i-- {
-		prices = append(prices, market.PerGFLOP(&v.Trades[i]))
+		if !v.Trades[i].Own {
+			prices = append(prices, market.PerGFLOP(&v.Trades[i]))
+		}
 	}
 	low, high := prices[0], prices[0]
 	for _, p := range prices {

@@ -16,6 +16,7 @@ import (
 	sdkquery "github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/cli/messages"
 	"github.com/tally-network/tally/docs/spec"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
@@ -155,7 +156,7 @@ func ruleValues(now map[string]map[string]any, only string) (out []ruleValue) {
 // newProposal says what a proposal would change of the rules that hold now.
 func newProposal(p *policyv1.Proposal, now map[string]map[string]any) (proposal, error) {
 	out := proposal{
-		ID: p.Id, Title: p.Title, Status: strings.ToLower(strings.TrimPrefix(p.Status.String(), "STATUS_")), EndMs: p.EndMs, ExecuteMs: p.ExecuteMs,
+		ID: p.Id, Title: p.Title, Status: wire.Word(p.Status), EndMs: p.EndMs, ExecuteMs: p.ExecuteMs,
 		Quorum: p.Params.Quorum, Tally: p.Tally, Changes: []change{}, Messages: []string{},
 	}
 	for _, m := range p.Messages {
@@ -185,6 +186,9 @@ func (p *policies) tell(w io.Writer) {
 		fmt.Fprintf(t, "%s.%s\t%s%s\t%s\t%s\t%s\t%s\n", r.Module, r.Name, r.Value, star, r.Default, r.Bounds, r.Unit, r.Why)
 	}
 	_ = t.Flush() // as for all output: a reader who is gone misses nothing
+	if slices.ContainsFunc(p.Rules, func(r ruleValue) bool { return r.Value != r.Default }) {
+		fmt.Fprintln(w, "* differs from the default")
+	}
 	if len(p.Proposals) == 0 {
 		fmt.Fprintln(w, "\nNo proposal is open")
 	}

@@ -335,7 +335,7 @@ func (b *buyer) post(ctx context.Context, o *job.Order, d *consume.Draft) (canon
 	if err := consume.Afford(ctx, b.role, o); err != nil {
 		return canon.Hash{}, err
 	}
-	if err := b.foretell(ctx, o); err != nil {
+	if err := b.foretell(ctx, o, uint64(d.Bid)); err != nil {
 		return canon.Hash{}, err
 	}
 	deposit, err := consume.Deposit(ctx, b.role, o)
@@ -387,14 +387,19 @@ func (b *buyer) warnSealed(ctx context.Context, id canon.Hash) {
 	}
 }
 
-// foretell says what keeps an order from being leased now, if anything does.
-func (b *buyer) foretell(ctx context.Context, o *job.Order) error {
+// foretell says what keeps an order with a secret bid from being leased now, or makes it dear, if anything does.
+func (b *buyer) foretell(ctx context.Context, o *job.Order, bid uint64) error {
 	if o.Conditions.Auction {
-		out, err := market.Foresee(ctx, b.role, o)
-		if err == nil && out.Obstacle != "" {
+		out, err := market.Foresee(ctx, b.role, o, bid)
+		switch {
+		case err != nil:
+			return err
+		case out.Obstacle != "":
 			b.tell("WARNING: at an auction held now it would not win: %s", out.Obstacle)
+		case out.Dear() != "":
+			b.tell("WARNING: %s. tally order cancel takes it back while it waits", out.Dear())
 		}
-		return err
+		return nil
 	}
 	q, err := consume.Quote(ctx, b.role, o)
 	if err == nil && q.Best == "" {

@@ -301,7 +301,7 @@ func (r *reader) quote(ctx context.Context, drafted *split.Drafted, v *validated
 		}
 	}
 	if d.Terms.Auction {
-		v.Auction, err = market.Foresee(ctx, r.role, d.Unsigned())
+		v.Auction, err = market.Foresee(ctx, r.role, d.Unsigned(), uint64(d.Bid))
 		return err
 	}
 	q, err := consume.Quote(ctx, r.role, d.Unsigned())

@@ -63,6 +63,9 @@ func TiersFromProto(all []providerv1.Tier) match.Tiers {
 }
 
 // SpeedOf returns the speed of a peer in FLOP/s, as measured.
-func SpeedOf(p *providerv1.Pace) uint64 {
-	return match.Pace{Work: p.Work, Time: p.TimeMs, Probed: p.Probed}.Speed()
+func SpeedOf(p *providerv1.Pace) uint64 { return PaceFromProto(p).Speed() }
+
+// PaceFromProto returns what was measured of a peer.
+func PaceFromProto(p *providerv1.Pace) match.Pace {
+	return match.Pace{Work: p.Work, Time: p.TimeMs, Probed: p.Probed}
 }

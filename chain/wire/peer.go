@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"time"
 
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -16,7 +15,7 @@ func Unable(p *providerv1.Peer, least uint64, now int64) string {
 	case p.Stake < least:
 		return fmt.Sprintf("its stake of %d utally is below the least of %d: tally tx provider deposit adds to it", p.Stake, least)
 	case p.JailedUntil > now:
-		return "it did not answer, or passed what was wrong, and gets nothing new before " + time.UnixMilli(p.JailedUntil).UTC().Format(time.RFC3339)
+		return "it did not answer, or passed what was wrong, and gets nothing new before " + Moment(p.JailedUntil)
 	case p.Unanswered > 0:
 		return "it owes an answer in a dispute: a running tally provide gives it"
 	}

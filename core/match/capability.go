@@ -196,5 +196,8 @@ func (p Pace) Speed() uint64 {
 	return min(SpeedOf(p.Work, max(p.Time, leastTime)), mostUnprobed)
 }
 
+// Seen reports whether a probe or enough work has shown the speed. Until then it is a lower bound.
+func (p Pace) Seen() bool { return p.Probed > 0 || p.Time >= leastTime }
+
 // SpeedOf returns how many FLOP/s so many FLOP in so many ms are, rounded down.
 func SpeedOf(flops, ms uint64) uint64 { return money.ScaleClamped(flops, 1000, ms) }

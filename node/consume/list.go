@@ -9,6 +9,7 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/client"
@@ -51,7 +52,7 @@ func Find(ctx context.Context, node grpc.ClientConn, consumer, text string) (can
 	}
 	switch len(found) {
 	case 0:
-		return canon.Hash{}, fmt.Errorf("no order begins with %q", text)
+		return canon.Hash{}, fmt.Errorf("no order of this account begins with %q: tally order ls shows those that there are", text)
 	case 1:
 		return canon.ParseHash(found[0])
 	}
@@ -60,5 +61,5 @@ func Find(ctx context.Context, node grpc.ClientConn, consumer, text string) (can
 
 // StatusName is what people call a status.
 func StatusName(s marketv1.Status) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "STATUS_"))
+	return wire.Word(s)
 }

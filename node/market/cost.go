@@ -76,7 +76,7 @@ func Cost(ctx context.Context, env *role.Env, source string, d *consume.Draft) (
 		seen[name] = true
 		o := d.Unsigned()
 		o.Conditions = c
-		v, err := variant(ctx, env, o)
+		v, err := variant(ctx, env, o, uint64(d.Bid))
 		if err != nil {
 			return nil, err
 		}
@@ -89,8 +89,8 @@ func Cost(ctx context.Context, env *role.Env, source string, d *consume.Draft) (
 	return out, err
 }
 
-// variant asks what an order costs.
-func variant(ctx context.Context, env *role.Env, o *job.Order) (*Variant, error) {
+// variant asks what an order costs that bids so much in secret.
+func variant(ctx context.Context, env *role.Env, o *job.Order, bid uint64) (*Variant, error) {
 	v := &Variant{Offers: []Asked{}}
 	err := o.Check()
 	switch {
@@ -98,7 +98,7 @@ func variant(ctx context.Context, env *role.Env, o *job.Order) (*Variant, error)
 		v.Refused = err.Error()
 		return v, nil
 	case o.Conditions.Auction:
-		v.Auction, err = Foresee(ctx, env, o)
+		v.Auction, err = Foresee(ctx, env, o, bid)
 		return v, err
 	}
 	o.Conditions.MaxPrice = 0 // any, with all providers
@@ -164,7 +164,7 @@ func assuranceName(form job.Form, c *job.Conditions) string {
 	return string(form)
 }
 
-// guess tells how long the providers behind an offer would compute, if any of them was measured.
+// guess tells how long the providers behind an offer would compute, if any of them has shown its speed.
 func guess(ctx context.Context, env *role.Env, lead string, d *consume.Draft) (*Guess, error) {
 	behind, err := providers(ctx, providerv1.NewQueryClient(env.Chain.Conn), lead)
 	if err != nil {
@@ -173,8 +173,8 @@ func guess(ctx context.Context, env *role.Env, lead string, d *consume.Draft) (*
 	p := &d.Problem
 	g := &Guess{Windows: float64(d.Terms.Windows(p.Rounds)) / 1000}
 	for i := range behind {
-		if v := wire.SpeedOf(&behind[i].Pace); v > 0 {
-			g.Speed += v
+		if p := wire.PaceFromProto(&behind[i].Pace); p.Seen() && p.Speed() > 0 {
+			g.Speed += p.Speed()
 			g.Measured++
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
@@ -49,10 +50,10 @@ type Offer struct {
 	FeeBps    uint32  `json:"fee_bps"`
 	Ask       float64 `json:"ask_utally_per_gflop"` // of the cheapest provider, with the fee; 0 without providers
 	Dearest   float64 `json:"dearest_utally_per_gflop"`
-	Providers int     `json:"providers"`
-	Leads     int     `json:"leads"`    // orders
-	Free      int     `json:"free"`     // orders that it would lead besides
-	Since     int64   `json:"since_ms"` // protocol time since which it has stood at its terms
+	Providers int     `json:"providers"` // that may get work
+	Leads     int     `json:"leads"`     // orders
+	Free      int     `json:"free"`      // orders that it would lead besides
+	Since     int64   `json:"since_ms"`  // protocol time since which it has stood at its terms
 	Ends      int64   `json:"ends_ms,omitempty"`
 }
 
@@ -73,11 +74,11 @@ type Level struct {
 	Supply int     `json:"supply_leases"` // that offers would begin which ask so much or less
 }
 
-// Prices are those of the last trades.
+// Prices are those of the last trades. What somebody ordered from itself says nothing of prices, and is left out.
 type Prices struct {
-	Trades int       `json:"trades"`
-	GFLOP  Quantiles `json:"gflop"` // of 10⁹ FLOP of a result, with all wages, burn and tax
-	Token  Quantiles `json:"token"` // of a token of text that is trained on once
+	Trades int       `json:"trades"` // that are counted
+	GFLOP  Quantiles `json:"gflop"`  // of 10⁹ FLOP of a result, with all wages, burn and tax
+	Token  Quantiles `json:"token"`  // of a token of text that is trained on once
 	Hours  []Hour    `json:"tier_hours,omitempty"`
 }
 
@@ -104,6 +105,8 @@ type Book struct {
 	Leased []marketv1.BookedOrder
 	Trades []marketv1.Trade
 	Tiers  []providerv1.Tier
+
+	LeastStake uint64 // utally of a provider that may get work
 
 	Auction *Auction
 	Now     int64 // protocol time, ms
@@ -148,7 +151,7 @@ func read(ctx context.Context, node grpc.ClientConn) (b *Book, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for the tiers: %w", err)
 	}
-	b.Tiers = rules.Params.Tiers
+	b.Tiers, b.LeastStake = rules.Params.Tiers, rules.Params.MinProviderStake
 	var labels []string
 	for _, t := range b.Tiers {
 		labels = append(labels, t.Label)
@@ -177,13 +180,16 @@ func providers(ctx context.Context, q providerv1.QueryClient, lead string) ([]pr
 
 // View makes a view of a book.
 func (b *Book) View() *View {
-	v := &View{Offers: []Offer{}, Orders: []Order{}, Trades: b.Trades, Depth: []Level{}, Prices: b.prices(), Auction: b.Auction, Now: b.Now}
+	v := &View{Offers: []Offer{}, Orders: []Order{}, Trades: slices.Concat([]marketv1.Trade{}, b.Trades), Depth: []Level{}, Prices: b.prices(), Auction: b.Auction, Now: b.Now}
 	leads := map[string]int{}
 	for _, o := range b.Leased {
 		leads[o.Posting.Validator]++
 	}
 	rates := map[string][]float64{}
 	for _, p := range b.Peers {
+		if wire.Unable(&p, b.LeastStake, b.Now) != "" {
+			continue
+		}
 		rates[p.Listing.Validator] = append(rates[p.Listing.Validator], float64(p.Listing.UnitPrice))
 	}
 	for _, o := range b.Offers {
@@ -270,8 +276,13 @@ func depth(offers []Offer, orders []Order) (out []Level) {
 // prices tells what the trades were at.
 func (b *Book) prices() Prices {
 	var gflop, token []float64
+	p := Prices{}
 	for i := range b.Trades {
 		t := &b.Trades[i]
+		if t.Own {
+			continue
+		}
+		p.Trades++
 		if p := PerGFLOP(t); p > 0 {
 			gflop = append(gflop, p)
 		}
@@ -279,7 +290,7 @@ func (b *Book) prices() Prices {
 			token = append(token, float64(t.Price)/n)
 		}
 	}
-	p := Prices{Trades: len(b.Trades), GFLOP: quantiles(gflop), Token: quantiles(token)}
+	p.GFLOP, p.Token = quantiles(gflop), quantiles(token)
 	for _, tier := range b.Tiers {
 		if tier.Speed > 0 && p.GFLOP.Of > 0 {
 			p.Hours = append(p.Hours, Hour{tier.Label, tier.Speed, float64(tier.Speed) / 1e9 * 3600 * p.GFLOP.P50})

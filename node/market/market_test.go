@@ -116,3 +116,17 @@ func TestClearingsTellWhatTheyDo(t *testing.T) {
 		}
 	}
 }
+
+// What somebody ordered from itself moves no price, and who may get no work is not counted behind an offer.
+func TestPricesAreOfStrangers(t *testing.T) {
+	trade := func(price uint64, own bool) marketv1.Trade { return marketv1.Trade{Price: price, Flops: 1e9, Own: own} }
+	b := Book{Trades: []marketv1.Trade{trade(100, false), trade(9_000, true), trade(100, false)}}
+	if v := b.View(); v.Prices.Trades != 2 || v.Prices.GFLOP.P90 != 100 || len(v.Trades) != 3 {
+		t.Errorf("%+v", v)
+	}
+	b = Book{Offers: []marketv1.Offer{{Validator: "a", MaxLeases: 1}}, Peers: []providerv1.Peer{provider("a", 5), provider("a", 7)}, LeastStake: 10, Now: 1}
+	b.Peers[1].Stake = 10
+	if o := b.View().Offers[0]; o.Providers != 1 || o.Ask != 7 {
+		t.Errorf("%+v", o)
+	}
+}

@@ -43,8 +43,9 @@ type Outlook struct {
 	Obstacle string `json:"obstacle,omitempty"`
 }
 
-// Foresee asks what an order that asks for auctions would come to at one now. Others may bid until one is held.
-func Foresee(ctx context.Context, env *role.Env, o *job.Order) (*Outlook, error) {
+// Foresee asks what an order that asks for auctions would come to at one now. Others may bid until one is held. bid is what it bids
+// in secret, as a maximum price in utally; 0: its maximum price.
+func Foresee(ctx context.Context, env *role.Env, o *job.Order, bid uint64) (*Outlook, error) {
 	conn := env.Chain.Conn
 	q := auctionv1.NewQueryClient(conn)
 	rules, err := q.Params(ctx, &auctionv1.QueryParamsRequest{})
@@ -79,7 +80,7 @@ func Foresee(ctx context.Context, env *role.Env, o *job.Order) (*Outlook, error)
 	for i := range peers {
 		s.records[peers[i].Account] = peers[i].Record
 	}
-	return s.outlook(o, terms)
+	return s.outlook(o, terms, bid)
 }
 
 // bidsOf reads what orders demand and what is on sale.
@@ -110,8 +111,8 @@ type sale struct {
 	referees uint32 // owners of validators beside a lead's
 }
 
-// outlook clears what is bid, with an order beside it.
-func (s *sale) outlook(o *job.Order, t *demand.Terms) (*Outlook, error) {
+// outlook clears what is bid, with an order beside it. bid is as for Foresee.
+func (s *sale) outlook(o *job.Order, t *demand.Terms, bid uint64) (*Outlook, error) {
 	c := s.clearing()
 	out := &Outlook{Rule: s.params.Rule, Sealed: wire.SealedBids(&s.params), Tier: cmp.Or(o.Conditions.Needs.Tier, c.Tiers[len(c.Tiers)-1])}
 	d, err := t.Of(o)
@@ -131,6 +132,9 @@ func (s *sale) outlook(o *job.Order, t *demand.Terms) (*Outlook, error) {
 		out.Deposit = s.params.Deposit
 	}
 	out.supply(c, kind, s.params.LotUnits)
+	if bid > 0 {
+		out.secret(o, bid, t)
+	}
 	if rules, err := wire.ClearingRules(&s.params); err == nil && out.Obstacle == "" {
 		id, others := o.ID(), 0
 		for _, d := range c.Demands {
@@ -168,6 +172,22 @@ func (s *sale) outlook(o *job.Order, t *demand.Terms) (*Outlook, error) {
 	}
 	out.Price, err = priceAt(o, unit, t)
 	return out, err
+}
+
+// secret enters what an order bids in secret.
+func (o *Outlook) secret(of *job.Order, bid uint64, t *demand.Terms) {
+	if !o.Sealed {
+		o.Obstacle = fmt.Sprintf("it has a bid, and by rule %s bids are open, so that its maxPrice is the bid: leave the line bid out, and lower maxPrice", o.Rule)
+		return
+	}
+	x := *of
+	x.Conditions.MaxPrice = bid
+	d, err := t.Of(&x)
+	if err != nil {
+		o.Obstacle = fmt.Sprintf("a bid of %d utally: %v", bid, err)
+		return
+	}
+	o.Bid = max((d.Budget-d.Fee)/max(d.Units, 1), 1)
 }
 
 // clearing returns one of what is bid, in the slowest tiers if there are more than an auction has.
@@ -300,7 +320,19 @@ func (o *Outlook) Tell(w io.Writer) {
 	default:
 		fmt.Fprintf(w, "  price     at most %v if it were held now, by rule %s\n", consume.Amount(o.Price), o.Rule)
 	}
-	if o.Rule == auction.Midpoint.String() && o.Price > 2*o.Least {
-		fmt.Fprintln(w, "            half of what maxPrice leaves above the asks goes to the providers: a lower one costs less")
+	if dear := o.Dear(); dear != "" {
+		fmt.Fprintf(w, "  WARNING   %s\n", dear)
 	}
 }
+
+// Dear says that an order would pay many times what it needs to, if it would.
+func (o *Outlook) Dear() string {
+	if o.Rule != auction.Midpoint.String() || o.Price <= dear*o.Least {
+		return ""
+	}
+	return fmt.Sprintf("it would pay %v, and a maxPrice of %v would win as well: by rule %s half of what maxPrice leaves above the asks goes to the providers",
+		consume.Amount(o.Price), consume.Amount(o.Least), o.Rule)
+}
+
+// dear is from how many times the least price on a buyer is warned.
+const dear = 2

@@ -79,7 +79,7 @@ func TestAnOrderForeseesWhatKeepsItFromAnAuction(t *testing.T) {
 		if x.change != nil {
 			x.change(s)
 		}
-		out, err := s.outlook(x.order, &terms)
+		out, err := s.outlook(x.order, &terms, 0)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -101,7 +101,7 @@ func TestAnOrderForeseesItsPrice(t *testing.T) {
 		if s.params.Rule == "midpoint" {
 			s.params.DoubtBps = rapid.Uint32Range(0, 10_000).Draw(t, "doubt")
 		}
-		out, err := s.outlook(wanted("C", price), &terms)
+		out, err := s.outlook(wanted("C", price), &terms, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,6 +140,30 @@ func TestTheBookCountsWhatTheRuleSells(t *testing.T) {
 		}
 		if b.Sellers != 0 || b.Idle != 1 || !strings.Contains(b.Unsold, x.why) {
 			t.Errorf("%s: %+v", x.rule, b)
+		}
+	}
+}
+
+// A secret bid is what counts where bids are sealed, and where they are open it is no bid at all.
+func TestASecretBid(t *testing.T) {
+	const most = 1_000_000
+	sealed, err := onSale("sbba").outlook(wanted("C", most), &terms, most/2)
+	all, other := onSale("sbba").outlook(wanted("C", most), &terms, 0)
+	if err != nil || other != nil || sealed.Bid >= all.Bid || sealed.Bid == 0 || sealed.Obstacle != "" {
+		t.Errorf("a bid of half counts as %d, all as %d; %+v, %v", sealed.Bid, all.Bid, sealed, err)
+	}
+	open, err := onSale("midpoint").outlook(wanted("C", most), &terms, most/2)
+	if err != nil || !strings.Contains(open.Obstacle, "leave the line bid out") || open.Price != 0 {
+		t.Errorf("%+v, %v", open, err)
+	}
+}
+
+// Who would pay many times what it needs to is told.
+func TestADearOrderIsWarned(t *testing.T) {
+	for price, want := range map[uint64]bool{5_000_000: true, 12_000: false} {
+		out, err := onSale("midpoint").outlook(wanted("C", price), &terms, 0)
+		if err != nil || out.Price == 0 || (out.Dear() != "") != want {
+			t.Errorf("at most %d: %q, %+v, %v", price, out.Dear(), out, err)
 		}
 	}
 }

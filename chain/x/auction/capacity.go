@@ -49,7 +49,7 @@ func (s msgServer) Sell(ctx context.Context, m *auctionv1.MsgSell) (*auctionv1.M
 		return nil, err
 	}
 	if now := module.Now(ctx); m.Ends != 0 && m.Ends <= now {
-		return nil, errorsmod.Wrapf(ErrCapacity, "it ends at %d ms of protocol time, which is %d now: name a later end, or none", m.Ends, now)
+		return nil, errorsmod.Wrapf(ErrCapacity, "it ends at %s, and it is %s: name a later end, or none", wire.Moment(m.Ends), wire.Moment(now))
 	}
 	if len(m.Lots) > 0 {
 		if err := s.checkSeller(ctx, account, m.Lots); err != nil {

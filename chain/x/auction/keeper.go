@@ -33,6 +33,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 )
 
@@ -131,7 +132,7 @@ func about(ctx context.Context, at int64) string {
 	if left <= 0 {
 		return "within seconds"
 	}
-	return fmt.Sprintf("in about %d s, at protocol time %d ms", (left+999)/1000, at)
+	return fmt.Sprintf("in about %d s, at %s", (left+999)/1000, wire.Moment(at))
 }
 
 // MayLeave returns an error while an order is in the clearing under way, or its sellers are waited for.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/demand"
@@ -105,7 +106,7 @@ func (s msgServer) TakeOn(ctx context.Context, m *auctionv1.MsgTakeOn) (*auction
 	case d.Sale.Sellers[i].Taken:
 		return nil, errorsmod.Wrapf(ErrSale, "you have taken order %s on already: its lease begins once its other sellers have", id)
 	case now >= d.Sale.Until:
-		return nil, errorsmod.Wrapf(ErrSale, "it could be taken on before protocol time %d ms, which is %d now", d.Sale.Until, now)
+		return nil, errorsmod.Wrapf(ErrSale, "it could be taken on before %s, and it is %s", wire.Moment(d.Sale.Until), wire.Moment(now))
 	}
 	err = s.due.Remove(ctx, ends(&d))
 	d.Sale.Sellers[i].Taken = true

@@ -147,7 +147,7 @@ func (s msgServer) sealDemand(ctx context.Context, c *auctionv1.Clearing, p *auc
 	case cannotBid(ctx, &d):
 		return 0, errorsmod.Wrapf(ErrSeal, "its sellers are waited for, or its last lease could not begin: it takes part again %s", about(ctx, d.After))
 	case d.ExpiresAt <= ends:
-		return 0, errorsmod.Wrapf(ErrSeal, "the order waits until protocol time %d ms, and the clearing may take until %d: post it anew, and let it wait longer", d.ExpiresAt, ends)
+		return 0, errorsmod.Wrapf(ErrSeal, "the order waits until %s, and the clearing may take until %s: post it anew, and let it wait longer", wire.Moment(d.ExpiresAt), wire.Moment(ends))
 	}
 	if p.SealedDemands > c.Params.MaxDemands {
 		if err := (commitReveal{s.Keeper}).displace(ctx, p, d.Budget); err != nil {

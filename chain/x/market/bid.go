@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/job"
@@ -24,6 +25,12 @@ type bid struct {
 	team     members
 	misses   []match.Miss // of providers behind the offer, or for replicas behind all offers
 	obstacle error        // nil if the order can be leased to it
+}
+
+// own reports whether an account leads the order or computes all of it, or owns who does.
+func (x *bid) own(account string) bool {
+	others := slices.ContainsFunc(x.team, func(p member) bool { return p.Account != account && ownerOf(p.Candidate) != account })
+	return x.Validator == account || x.owner == account || !others
 }
 
 // wants returns what an order asks of offers; a maximum price of zero stands for

@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 )
@@ -54,7 +55,7 @@ func (k *Keeper) Settle(ctx context.Context, order canon.Hash, refund uint64) er
 		return err
 	}
 	if p.Status != marketv1.STATUS_LEASED {
-		return errorsmod.Wrapf(ErrNotLeased, "order %s is %s", order, p.Status)
+		return errorsmod.Wrapf(ErrNotLeased, "order %s is %s", order, wire.Word(p.Status))
 	}
 	if p.Escrow != refund {
 		return errorsmod.Wrapf(ErrEscrow, "%d utally are left for order %s, %d are to be refunded", p.Escrow, order, refund)
@@ -82,7 +83,7 @@ func (k *Keeper) take(ctx context.Context, order canon.Hash, amount uint64) erro
 		return err
 	}
 	if p.Status != marketv1.STATUS_LEASED {
-		return errorsmod.Wrapf(ErrNotLeased, "order %s is %s", order, p.Status)
+		return errorsmod.Wrapf(ErrNotLeased, "order %s is %s", order, wire.Word(p.Status))
 	}
 	if amount > p.Escrow {
 		return errorsmod.Wrapf(ErrEscrow, "order %s has %d utally, %d are to be paid", order, p.Escrow, amount)

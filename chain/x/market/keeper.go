@@ -43,6 +43,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -239,7 +240,7 @@ func (k *Keeper) Forget(ctx context.Context, id canon.Hash) error {
 		return err
 	}
 	if p.Status != marketv1.STATUS_SETTLED && !leaseless(p.Status) {
-		return fmt.Errorf("order %s is %s: it has not ended", id, p.Status)
+		return fmt.Errorf("order %s is %s: it has not ended", id, wire.Word(p.Status))
 	}
 	consumer, err := address.Parse(o.Consumer)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/book"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -54,7 +55,7 @@ func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sold *sale) 
 		return true, err
 	}
 	if p.Status != marketv1.STATUS_OPEN || p.ExpiresAt <= module.Now(ctx) {
-		return true, fmt.Errorf("the order is %s, and waits until protocol time %d ms", p.Status, p.ExpiresAt)
+		return true, fmt.Errorf("the order is %s, and waits until %s", wire.Word(p.Status), wire.Moment(p.ExpiresAt))
 	}
 	if err := cmp.Or(s.rules.Suits(&o), s.rules.Replayable(&o, s.games)); err != nil { // the rules may have changed
 		return true, err

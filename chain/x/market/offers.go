@@ -13,6 +13,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/book"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 )
@@ -25,7 +26,7 @@ func (k *Keeper) PostOffer(ctx context.Context, o marketv1.Offer) error {
 	}
 	now := module.Now(ctx)
 	if o.Ends != 0 && o.Ends <= now {
-		return errorsmod.Wrapf(ErrOffer, "it ends at %d ms of protocol time, which is %d now: name a later end, or none", o.Ends, now)
+		return errorsmod.Wrapf(ErrOffer, "it ends at %s, and it is %s: name a later end, or none", wire.Moment(o.Ends), wire.Moment(now))
 	}
 	o.Height, o.Since = sdk.UnwrapSDKContext(ctx).BlockHeight(), now
 	switch before, err := k.offers.Get(ctx, account); {

@@ -193,7 +193,7 @@ func TestTradesAreARing(t *testing.T) {
 	o := worktest.Order()
 	for n := range market.MaxTrades + 3 {
 		ctx = ctx.WithBlockTime(ctx.BlockTime().Add(time.Second))
-		if err := k.Record(ctx, &o, v1.String(), 2, uint64(n)); err != nil {
+		if err := k.Record(ctx, &o, v1.String(), 2, uint64(n), false); err != nil {
 			t.Fatal(err)
 		}
 		if n%100 == 0 || n > market.MaxTrades-3 {

@@ -26,9 +26,11 @@ type trades struct {
 	next collections.Sequence
 }
 
-// Record enters a trade: what an order was leased for, to whom, with how many providers.
-func (k *Keeper) Record(ctx context.Context, o *job.Order, lead string, providers int, price uint64) error {
-	return k.trades.add(ctx, newTrade(o, lead, providers, price))
+// Record enters a trade: what an order was leased for, to whom, with how many providers, and whether it was one's own.
+func (k *Keeper) Record(ctx context.Context, o *job.Order, lead string, providers int, price uint64, own bool) error {
+	t := newTrade(o, lead, providers, price)
+	t.Own = own
+	return k.trades.add(ctx, t)
 }
 
 func newTrade(o *job.Order, lead string, providers int, price uint64) marketv1.Trade {

@@ -44,6 +44,9 @@ func (q queryServer) Params(ctx context.Context, _ *policyv1.QueryParamsRequest)
 
 func (q queryServer) Proposal(ctx context.Context, r *policyv1.QueryProposalRequest) (*policyv1.QueryProposalResponse, error) {
 	x, err := q.get(ctx, r.Proposal)
+	if errors.Is(err, ErrNotFound) {
+		return nil, status.Error(codes.NotFound, err.Error())
+	}
 	return &policyv1.QueryProposalResponse{Proposal: x}, err
 }
 

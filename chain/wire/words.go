@@ -1,0 +1,19 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Moment is a protocol time in ms as people read it, in UTC.
+func Moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+
+// Word is a member of an enumeration as people read it: of STATUS_OPEN, open.
+func Word(member fmt.Stringer) string {
+	text := member.String()
+	if _, name, found := strings.Cut(text, "_"); found {
+		text = name
+	}
+	return strings.ReplaceAll(strings.ToLower(text), "_", " ")
+}
