@@ -551,3 +551,23 @@ func TestSealedRulesThatMayNotBeSet(t *testing.T) {
 		}
 	}
 }
+
+// A bid for an order that no validator may lead any more takes no part. It was revealed, so its deposit comes back.
+func TestASealedBidThatNobodyMayLead(t *testing.T) {
+	c, orders := rooms(t, sealedBy("sbba"))
+	v0 := chaintest.Named("v0")
+	c.Deliver(v0, &marketv1.MsgWithdrawOffer{Validator: v0.String()})
+	before := c.Balance(consumer.Address)
+	r, _ := play(t, c, bidsOf(orders))
+	if r.Demands != 0 || r.Trades != 0 || r.Withheld != 0 || r.Burnt != 0 {
+		t.Errorf("%+v", r)
+	}
+	for _, o := range orders {
+		if s := posting(t, c, o).Status; s != marketv1.STATUS_OPEN {
+			t.Errorf("order %d is %s", o.Nonce, s)
+		}
+	}
+	if after := c.Balance(consumer.Address); after+tally <= before {
+		t.Errorf("the consumer had %d utally, and has %d", before, after)
+	}
+}
