@@ -74,7 +74,7 @@ split it tells which validators the parts would go to, and what each and all wou
 
 func tellCosts(w io.Writer, c *market.Costs) {
 	fmt.Fprintf(w, "An order that starts from %s: %s GFLOP, for at most %v as it is written, and a deposit of %v that is returned\n",
-		c.Order, digits(c.FLOPs/1e9), consume.Amount(c.MaxPrice), consume.Amount(c.Deposit))
+		c.Order, numbers.Text(c.FLOPs/1e9), consume.Amount(c.MaxPrice), consume.Amount(c.Deposit))
 	for i := range c.Variants {
 		v := &c.Variants[i]
 		as := ""

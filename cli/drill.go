@@ -75,7 +75,7 @@ type taskRow struct {
 
 func newProjectRow(p *drillingv1.Project) projectRow {
 	return projectRow{
-		Project: p.Number, Name: p.Name, Status: wire.Word(p.Status), Partner: p.Partner,
+		Project: p.Number, Name: p.Name, Status: wire.NameOf(p.Status), Partner: p.Partner,
 		Summary: p.Summary, Contact: p.Contact, Budget: p.Budget, Pending: p.Pending, Drilled: p.Drilled, Deposit: p.Deposit, Tasks: p.Tasks,
 	}
 }

@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/cosmos/gogoproto/jsonpb"
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/cli/numbers"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	"github.com/tally-network/tally/node/consume"
@@ -88,7 +88,7 @@ func (r *reader) writeClearing(ctx context.Context, file string) error {
 }
 
 func tellFound(w io.Writer, f *market.Found, file string) {
-	fmt.Fprintf(w, "Clearing %d: %s, %s; it takes certificates until %s\n", f.Clearing, several(f.Demands, "order"), several(f.Sellers, "seller"), moment(f.Closes))
+	fmt.Fprintf(w, "Clearing %d: %s, %s; it takes certificates until %s\n", f.Clearing, several(f.Demands, "order"), several(f.Sellers, "seller"), wire.Moment(f.Closes))
 	fmt.Fprintf(w, "  found     %v in %s\n", consume.Amount(f.Welfare), several(int(f.Trades), "trade"))
 	fmt.Fprintf(w, "  the chain %v\n", consume.Amount(f.Fallback))
 	if f.Posted > 0 {
@@ -121,7 +121,7 @@ func tellAuction(w io.Writer, a *market.Auction, now int64, most int) {
 	for i := range a.Tiers {
 		t := &a.Tiers[i]
 		if t.Idle > 0 {
-			fmt.Fprintf(w, "  WARNING: %s more of tier %s in no clearing: %s\n", several(t.Idle, "lot"), t.Tier, t.Unsold)
+			fmt.Fprintf(w, "  WARNING: of tier %s no clearing takes %s: %s\n", t.Tier, several(t.Idle, "further lot"), t.Unsold)
 		}
 		if t.Thin != "" {
 			fmt.Fprintln(w, "  WARNING:", t.Thin)
@@ -149,7 +149,7 @@ func tellAuction(w io.Writer, a *market.Auction, now int64, most int) {
 		if t.High > t.Low {
 			price += fmt.Sprintf("–%d", t.High)
 		}
-		return fmt.Sprintf("%d\t%s\t%d\t%d\t%s\t%d\t%s", c.Number, t.Tier, t.Sold, t.Offered, price, c.Sales, moment(c.ClosedAt))
+		return fmt.Sprintf("%d\t%s\t%d\t%d\t%s\t%d\t%s", c.Number, t.Tier, t.Sold, t.Offered, price, c.Sales, wire.Moment(c.ClosedAt))
 	})
 }
 
@@ -157,11 +157,11 @@ func tellAuction(w io.Writer, a *market.Auction, now int64, most int) {
 func auctionState(a *market.Auction, now int64) string {
 	switch a.State {
 	case market.Open:
-		return fmt.Sprintf("clearing %d takes certificates until %s", a.Clearing, moment(a.Until))
+		return fmt.Sprintf("clearing %d takes certificates until %s", a.Clearing, wire.Moment(a.Until))
 	case market.Sealed:
-		return fmt.Sprintf("clearing %d takes sealed bids until %s", a.Clearing, moment(a.Until))
+		return fmt.Sprintf("clearing %d takes sealed bids until %s", a.Clearing, wire.Moment(a.Until))
 	case market.Revealing:
-		return fmt.Sprintf("bids of clearing %d are revealed until %s", a.Clearing, moment(a.Until))
+		return fmt.Sprintf("bids of clearing %d are revealed until %s", a.Clearing, wire.Moment(a.Until))
 	case market.Waiting:
 		return fmt.Sprintf("clearing %d waits for the beacon's value, from which its draws follow", a.Clearing)
 	case market.Closed:
@@ -170,7 +170,7 @@ func auctionState(a *market.Auction, now int64) string {
 	if a.Next <= now {
 		return "the next clearing begins once something is offered and wanted"
 	}
-	return fmt.Sprintf("the next clearing begins once something is offered and wanted, from %s on", moment(a.Next))
+	return fmt.Sprintf("the next clearing begins once something is offered and wanted, from %s on", wire.Moment(a.Next))
 }
 
 // clearScreen empties a terminal's screen.
@@ -198,9 +198,9 @@ func (r *reader) watchMarket(ctx context.Context, most int) error {
 		case terminal(w):
 			var all strings.Builder
 			tellMarket(&all, v, most, true)
-			fmt.Fprintf(w, "%sBlock %d, %s; Ctrl-C ends it\n\n%s", clearScreen, b.Height, moment(b.Time), all.String())
+			fmt.Fprintf(w, "%sBlock %d, %s; Ctrl-C ends it\n\n%s", clearScreen, b.Height, wire.Moment(b.Time), all.String())
 		default:
-			fmt.Fprintf(w, "Block %d, %s\n", b.Height, moment(b.Time))
+			fmt.Fprintf(w, "Block %d, %s\n", b.Height, wire.Moment(b.Time))
 			tellMarket(w, v, most, false)
 		}
 		select {
@@ -243,12 +243,12 @@ func tellOffers(w io.Writer, all []market.Offer, most int) {
 		o := &all[i]
 		ask, dearest, ends := "–", "–", "–"
 		if o.Providers > 0 {
-			ask, dearest = digits(o.Ask), digits(o.Dearest)
+			ask, dearest = numbers.Text(o.Ask), numbers.Text(o.Dearest)
 		}
 		if o.Ends > 0 {
-			ends = moment(o.Ends)
+			ends = wire.Moment(o.Ends)
 		}
-		return fmt.Sprintf("%s\t%s\t%.2f %%\t%d\t%d\t%d\t%s\t%s\t%s", ask, dearest, float64(o.FeeBps)/100, o.Providers, o.Leads, o.Free, moment(o.Since), ends, o.Validator)
+		return fmt.Sprintf("%s\t%s\t%.2f %%\t%d\t%d\t%d\t%s\t%s\t%s", ask, dearest, float64(o.FeeBps)/100, o.Providers, o.Leads, o.Free, wire.Moment(o.Since), ends, o.Validator)
 	})
 }
 
@@ -260,7 +260,7 @@ func tellOpen(w io.Writer, all []market.Order, most int) {
 	fmt.Fprintln(w, "Open orders, the highest bid first")
 	table(w, "BID/GFLOP\tAT MOST\tGFLOP\tKIND\tEXPIRES\tORDER", len(all), most, func(i int) string {
 		o := &all[i]
-		return fmt.Sprintf("%s\t%v\t%s\t%s\t%s\t%.16s", digits(o.Bid), consume.Amount(o.MaxPrice), digits(o.FLOPs/1e9), o.Kind, moment(o.Expires), o.Order)
+		return fmt.Sprintf("%s\t%v\t%s\t%s\t%s\t%.16s", numbers.Text(o.Bid), consume.Amount(o.MaxPrice), numbers.Text(o.FLOPs/1e9), o.Kind, wire.Moment(o.Expires), o.Order)
 	})
 }
 
@@ -279,7 +279,7 @@ func tellDepth(w io.Writer, all []market.Level, pictures bool) {
 		if pictures {
 			bars = [2]string{bar(l.Demand, demand), bar(float64(l.Supply), float64(supply))}
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%d\t%s", digits(l.Price), digits(l.Demand), bars[0], l.Supply, bars[1])
+		return fmt.Sprintf("%s\t%s\t%s\t%d\t%s", numbers.Text(l.Price), numbers.Text(l.Demand), bars[0], l.Supply, bars[1])
 	})
 }
 
@@ -302,25 +302,25 @@ func tellTrades(w io.Writer, v *market.View, most int, pictures bool) {
 		if t.Own {
 			kind += ", own"
 		}
-		return fmt.Sprintf("%s\t%v\t%s\t%s\t%d\t%d\t%s\t%.16s", digits(market.PerGFLOP(t)), consume.Amount(t.Price), digits(float64(t.Flops)/1e9), kind, t.Copies, t.Providers, moment(t.At), t.Order)
+		return fmt.Sprintf("%s\t%v\t%s\t%s\t%d\t%d\t%s\t%.16s", numbers.Text(market.PerGFLOP(t)), consume.Amount(t.Price), numbers.Text(float64(t.Flops)/1e9), kind, t.Copies, t.Providers, wire.Moment(t.At), t.Order)
 	})
 	p := &v.Prices
 	if p.Trades == 0 {
 		return
 	}
-	fmt.Fprintf(w, "Prices of the last %s between strangers\n", several(p.Trades, "trade"))
+	fmt.Fprintf(w, "Prices of the last %s, own ones left out\n", several(p.Trades, "trade"))
 	if pictures && p.Trades > 1 {
 		fmt.Fprintf(w, "  GFLOP     %s\n", sparkline(v))
 	}
 	spread := func(name string, q market.Quantiles) {
 		if q.Of > 0 {
-			fmt.Fprintf(w, "  %-9s %s utally; a tenth paid %s or less, a tenth %s or more\n", name, digits(q.P50), digits(q.P10), digits(q.P90))
+			fmt.Fprintf(w, "  %-9s %s utally; a tenth paid %s or less, a tenth %s or more\n", name, numbers.Text(q.P50), numbers.Text(q.P10), numbers.Text(q.P90))
 		}
 	}
 	spread("GFLOP", p.GFLOP)
 	spread("token", p.Token)
 	for _, h := range p.Hours {
-		fmt.Fprintf(w, "  hour of %s %s TALLY, at %s TFLOP/s\n", h.Tier, digits(h.Price/1e6), digits(float64(h.Speed)/1e12))
+		fmt.Fprintf(w, "  hour of %s %s TALLY, at %s TFLOP/s\n", h.Tier, numbers.Text(h.Price/1e6), numbers.Text(float64(h.Speed)/1e12))
 	}
 }
 
@@ -328,11 +328,15 @@ func tellTrades(w io.Writer, v *market.View, most int, pictures bool) {
 func sparkline(v *market.View) string {
 	const heights, width = "▁▂▃▄▅▆▇█", 60
 	var prices []float64
-	for i := min(len(v.Trades), width) - 1; i >= 0; i-- {
+	for i := 0; i < len(v.Trades) && len(prices) < width; i++ {
 		if !v.Trades[i].Own {
 			prices = append(prices, market.PerGFLOP(&v.Trades[i]))
 		}
 	}
+	if len(prices) == 0 {
+		return ""
+	}
+	slices.Reverse(prices)
 	low, high := prices[0], prices[0]
 	for _, p := range prices {
 		low, high = min(low, p), max(high, p)
@@ -345,20 +349,7 @@ func sparkline(v *market.View) string {
 		}
 		line.WriteRune([]rune(heights)[at])
 	}
-	return line.String() + " to " + digits(prices[len(prices)-1])
-}
-
-// digits writes a number with four digits that count, and no exponent.
-func digits(x float64) string {
-	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
-		return fmt.Sprint(x)
-	}
-	whole := int(math.Floor(math.Log10(math.Abs(x)))) + 1
-	unit := math.Pow(10, float64(4-whole))
-	if whole >= 4 {
-		return strconv.FormatFloat(math.Round(x), 'f', -1, 64)
-	}
-	return strconv.FormatFloat(math.Round(x*unit)/unit, 'f', -1, 64)
+	return line.String() + " to " + numbers.Text(prices[len(prices)-1])
 }
 
 // several is a number of things in words.

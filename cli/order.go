@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,12 +49,10 @@ func newListed(b *marketv1.BookedOrder) (listed, *job.Order, error) {
 		return listed{}, nil, fmt.Errorf("order %s: %w", b.Id, err)
 	}
 	return listed{
-		Order: b.Id, Kind: o.Problem.Kind, Status: consume.StatusName(b.Posting.Status), Consumer: o.Consumer, Units: o.Problem.Units(),
-		MaxPrice: o.Conditions.MaxPrice, Price: b.Posting.Price, Deposit: b.Posting.Deposit, Posted: moment(b.Posting.PostedAt),
+		Order: b.Id, Kind: o.Problem.Kind, Status: wire.NameOf(b.Posting.Status), Consumer: o.Consumer, Units: o.Problem.Units(),
+		MaxPrice: o.Conditions.MaxPrice, Price: b.Posting.Price, Deposit: b.Posting.Deposit, Posted: wire.Moment(b.Posting.PostedAt),
 	}, &o, nil
 }
-
-func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
 func (e *env) orderLs() *cobra.Command {
 	r := &reader{e: e}
@@ -161,7 +158,7 @@ func (r *reader) showOrder(ctx context.Context, text string) (*shown, error) {
 	}
 	p := &o.Problem
 	s := &shown{
-		listed: row, Expires: moment(book.Order.Posting.ExpiresAt), Rounds: p.Rounds, Shards: p.Shards, Steps: p.Steps,
+		listed: row, Expires: wire.Moment(book.Order.Posting.ExpiresAt), Rounds: p.Rounds, Shards: p.Shards, Steps: p.Steps,
 		Batch: p.Batch, Seed: p.Seed, FLOPs: p.UnitFLOPs() * uint64(p.Units()), Needs: o.Conditions.Needs.Describe(),
 	}
 	now, err := consume.Look(ctx, r.role, id)

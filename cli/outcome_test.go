@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/market"
 )
 
 // A dispute about a forced attempt, which nobody loses, was told as one about node 0 of
@@ -31,5 +33,40 @@ func TestOutcomeOfForcedAttempts(t *testing.T) {
 		if !strings.Contains(b.String(), "  dispute   "+c.want+"\n") || strings.Contains(b.String(), "are to fail") != (c.of.Reason == forced) {
 			t.Errorf("%+v:\n%s", c.of, &b)
 		}
+	}
+}
+
+// What takes no arguments said so by a panic.
+func TestArgumentsAreCounted(t *testing.T) {
+	for _, c := range []struct {
+		use  string
+		args []string
+		want string // empty: they fit
+	}{
+		{"claim", nil, ""},
+		{"claim", []string{"x"}, `"x" is too much: want 0 arguments`},
+		{"show ORDER", nil, "ORDER is missing"},
+		{"show ORDER", []string{"a", "b"}, `"b" is too much: want 1 argument`},
+		{"sell LOT...", []string{"a", "b"}, ""},
+	} {
+		err := arguments(c.use)(nil, c.args)
+		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%s with %q: %v", c.use, c.args, err)
+		}
+	}
+}
+
+// Whose last trades are its own has no picture of prices.
+func TestPicturesOfPrices(t *testing.T) {
+	v := &market.View{}
+	for range 60 {
+		v.Trades = append(v.Trades, marketv1.Trade{Price: 1, Flops: 1e9, Own: true})
+	}
+	if got := sparkline(v); got != "" {
+		t.Errorf("%q", got)
+	}
+	v.Trades = append(v.Trades, marketv1.Trade{Price: 9, Flops: 1e9}, marketv1.Trade{Price: 5, Flops: 1e9})
+	if got := sparkline(v); got != "▁█ to 9" {
+		t.Errorf("%q", got)
 	}
 }

@@ -156,7 +156,7 @@ func ruleValues(now map[string]map[string]any, only string) (out []ruleValue) {
 // newProposal says what a proposal would change of the rules that hold now.
 func newProposal(p *policyv1.Proposal, now map[string]map[string]any) (proposal, error) {
 	out := proposal{
-		ID: p.Id, Title: p.Title, Status: wire.Word(p.Status), EndMs: p.EndMs, ExecuteMs: p.ExecuteMs,
+		ID: p.Id, Title: p.Title, Status: wire.NameOf(p.Status), EndMs: p.EndMs, ExecuteMs: p.ExecuteMs,
 		Quorum: p.Params.Quorum, Tally: p.Tally, Changes: []change{}, Messages: []string{},
 	}
 	for _, m := range p.Messages {
@@ -208,7 +208,7 @@ func (p *policies) tell(w io.Writer) {
 // until says what a proposal waits for.
 func (p *proposal) until() string {
 	if p.ExecuteMs > 0 {
-		return "passed, executed at " + moment(p.ExecuteMs)
+		return "passed, executed at " + wire.Moment(p.ExecuteMs)
 	}
-	return "voted on until " + moment(p.EndMs)
+	return "voted on until " + wire.Moment(p.EndMs)
 }

@@ -12,6 +12,7 @@ import (
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/wire"
 	amounts "github.com/tally-network/tally/core/money"
 	"github.com/tally-network/tally/core/policy"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
@@ -209,7 +210,7 @@ func (p *powers) tell(w io.Writer) {
 		fmt.Fprintf(w, "%s has %s of computing power, %.3g %% of the network's\n", a.Account, ut(a.Effective), 100*a.Share)
 		a.tell(w)
 		fmt.Fprintf(w, "  votes     %s, %.3g %% of all that votes; %s of it as a founder\n", ut(p.Votes.Account), p.Votes.percent(p.Votes.Account), ut(p.Votes.Founder))
-		fmt.Fprintf(w, "  rewards   %v to claim, and %v expected at %s\n", consume.Amount(p.Rewards.Due), consume.Amount(p.Rewards.Expected), moment(p.Rewards.Ends))
+		fmt.Fprintf(w, "  rewards   %v to claim, and %v expected at %s\n", consume.Amount(p.Rewards.Due), consume.Amount(p.Rewards.Expected), wire.Moment(p.Rewards.Ends))
 	}
 	fmt.Fprintf(w, "The network has %s\n", ut(p.Network.Effective))
 	p.Network.tell(w)

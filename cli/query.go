@@ -368,8 +368,8 @@ func arguments(use string) cobra.PositionalArgs {
 		if len(args) < len(names) {
 			return fmt.Errorf("%s is missing", names[len(args)])
 		}
-		if len(args) > len(names) && !strings.HasSuffix(names[len(names)-1], "...") {
-			return fmt.Errorf("%q is too much: want %d arguments", args[len(names)], len(names))
+		if len(args) > len(names) && !strings.HasSuffix(use, "...") {
+			return fmt.Errorf("%q is too much: want %s", args[len(names)], several(len(names), "argument"))
 		}
 		return nil
 	}

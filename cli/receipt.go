@@ -131,8 +131,8 @@ func tellIncluded(w io.Writer, res *sdk.TxResponse) {
 			fmt.Fprintf(w, "Validators, and who has computing power, vote: tally tx policy vote %s yes -y; tally policy shows how it stands\n", of["proposal"])
 		case x.Type == proto.MessageName(&drillingv1.EventProject{}) && of["status"] == "proposed":
 			fmt.Fprintf(w, "Its deposit is locked until it ends. A vote must admit it before it has tasks: tally drill project admit %s -y proposes that\n", of["project"])
-		case x.Type == proto.MessageName(&providerv1.EventUnbonding{}) && of["lacks"] != consume.Amount(0).String():
-			fmt.Fprintf(w, "It gets no new work any more: its stake lacks %s of the least; tally tx provider deposit %s adds to it\n", of["lacks"], strings.ToLower(strings.ReplaceAll(of["lacks"], " ", "")))
+		case x.Type == proto.MessageName(&providerv1.EventUnbonding{}) && of["lacks"] != "":
+			fmt.Fprintf(w, "Its stake lacks %s of the least, so it gets no new work; to get some again: tally tx provider deposit %s -y\n", of["lacks"], strings.ToLower(strings.ReplaceAll(of["lacks"], " ", "")))
 		case x.Type == proto.MessageName(&auctionv1.EventSealed{}) && of["order"] == "":
 			fmt.Fprintln(w, "Its deposit is burnt unless the ask is revealed, which waits for its time: tally tx auction reveal-ask -y")
 		case x.Type == proto.MessageName(&auctionv1.EventSealed{}):
@@ -146,20 +146,25 @@ func said(key, value string) string {
 	value = strings.Trim(value, `"`)
 	if n, err := strconv.ParseUint(value, 10, 63); err == nil {
 		switch key {
-		case "amount", "bond", "burnt", "deposit", "insurance", "lacks", "locked", "refund", "reserved", "stake", "welfare":
+		case "lacks":
+			if n == 0 {
+				return ""
+			}
+			return consume.Amount(n).String()
+		case "amount", "bond", "burnt", "deposit", "insurance", "locked", "refund", "reserved", "stake", "welfare":
 			return consume.Amount(n).String()
 		case "price": // of a unit, or of all
 			return value + " utally"
 		case "drilled", "effective", "pending", "total", "weight":
 			return ut(n)
 		case "closes_at", "expires_at", "until":
-			return moment(int64(n))
+			return wire.Moment(int64(n))
 		}
 	}
 	if c := (auctionv1.Capacity{}); key == "capacity" && jsonpb.UnmarshalString(value, &c) == nil {
 		value = "of " + c.Provider + ": " + wire.LotsText(c.Lots)
 		if c.Ends > 0 {
-			value += ", until " + moment(c.Ends)
+			value += ", until " + wire.Moment(c.Ends)
 		}
 		return value
 	}

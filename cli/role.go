@@ -295,7 +295,7 @@ func (s *standing) bonded(ctx context.Context, h *home.Home, r *role.Env) error 
 	case p.JailedUntil == wire.Forever:
 		s.Jailed = "forever"
 	case p.JailedUntil > r.Chain.Head().Time:
-		s.Jailed = moment(p.JailedUntil)
+		s.Jailed = wire.Moment(p.JailedUntil)
 	}
 	return err
 }
@@ -308,7 +308,10 @@ func (s *standing) tell(w io.Writer) {
 		jailed = fmt.Sprintf(", jailed until %s: it gets nothing new before", s.Jailed)
 	}
 	fmt.Fprintf(w, "%s %s works on %s as %s with a stake of %s%s; Ctrl-C stops it\n", s.Role, s.Name, s.Chain, s.Address, consume.Amount(s.Stake), jailed)
-	if s.Stake == s.Least && s.Least > 0 {
+	switch {
+	case s.Stake < s.Least:
+		fmt.Fprintf(w, "It gets no new work: the least stake is %s; tally tx provider deposit adds to it\n", consume.Amount(s.Least))
+	case s.Stake == s.Least && s.Least > 0:
 		fmt.Fprintln(w, "That is the least stake: to lose or withdraw any of it ends new work, so have some more (tally tx provider deposit)")
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	errorsmod "cosmossdk.io/errors"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -383,7 +384,7 @@ func (b *buyer) warnSealed(ctx context.Context, id canon.Hash) {
 	r, err := auctionv1.NewQueryClient(b.role.Chain.Conn).Seal(ctx, &auctionv1.QuerySealRequest{Bidder: b.as.Account, Order: id.String()})
 	if err == nil && r.Seal != nil && r.Seal.Price == 0 {
 		b.tell("A bid for it is sealed: %v are BURNT unless it is revealed before %s. This waits for its time:\n  tally tx auction reveal-bid %s --home %s -y",
-			consume.Amount(r.Seal.Deposit), moment(r.Progress.RevealsUntil), id, b.e.home)
+			consume.Amount(r.Seal.Deposit), wire.Moment(r.Progress.RevealsUntil), id, b.e.home)
 	}
 }
 
@@ -396,8 +397,8 @@ func (b *buyer) foretell(ctx context.Context, o *job.Order, bid uint64) error {
 			return err
 		case out.Obstacle != "":
 			b.tell("WARNING: at an auction held now it would not win: %s", out.Obstacle)
-		case out.Dear() != "":
-			b.tell("WARNING: %s. tally order cancel takes it back while it waits", out.Dear())
+		case out.Dear != "":
+			b.tell("WARNING: %s. While it waits, this takes it back: tally tx market cancel-order %s --home %s -y", out.Dear, o.ID(), b.e.home)
 		}
 		return nil
 	}

@@ -9,11 +9,11 @@ import (
 // Moment is a protocol time in ms as people read it, in UTC.
 func Moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
-// Word is a member of an enumeration as people read it: of STATUS_OPEN, open.
-func Word(member fmt.Stringer) string {
+// NameOf is a member of an enumeration of one word as people read it: of STATUS_NO_QUORUM, no_quorum.
+func NameOf(member fmt.Stringer) string {
 	text := member.String()
 	if _, name, found := strings.Cut(text, "_"); found {
 		text = name
 	}
-	return strings.ReplaceAll(strings.ToLower(text), "_", " ")
+	return strings.ToLower(text)
 }

@@ -1,4 +1,5 @@
-// Package numbers reads numbers that people give as flags. Declare each with [Within]; [Check] looks at flags of other programs.
+// Package numbers reads numbers that people give as flags, and writes numbers for people. Declare each flag with [Within]; [Check]
+// looks at flags of other programs. [Text] writes a number.
 //
 // Invariant: what is no number, or is out of bounds, is refused, and the flag keeps what it had.
 package numbers
@@ -81,4 +82,17 @@ func Check(f *pflag.FlagSet) (err error) {
 		}
 	})
 	return err
+}
+
+// Text writes a number with four digits that count, and no exponent.
+func Text(x float64) string {
+	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
+		return fmt.Sprint(x)
+	}
+	whole := int(math.Floor(math.Log10(math.Abs(x)))) + 1
+	unit := math.Pow(10, float64(4-whole))
+	if whole >= 4 {
+		return strconv.FormatFloat(math.Round(x), 'f', -1, 64)
+	}
+	return strconv.FormatFloat(math.Round(x*unit)/unit, 'f', -1, 64)
 }

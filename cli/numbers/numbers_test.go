@@ -30,3 +30,11 @@ func TestNumber(t *testing.T) {
 		}
 	}
 }
+
+func TestText(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 945: "945", 1.0005e6: "1000500", 12345.6: "12346", 0.187812: "0.1878", 9999.6: "10000", 0.00012345: "0.0001235", 3.14159: "3.142"} {
+		if got := numbers.Text(x); got != want {
+			t.Errorf("%v: %s, want %s", x, got, want)
+		}
+	}
+}

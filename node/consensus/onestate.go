@@ -40,21 +40,28 @@ func isQuery(method string) bool {
 
 // Query implements abci.Application.
 func (t *turns) Query(ctx context.Context, req *abci.RequestQuery) (r *abci.ResponseQuery, err error) {
-	if !isQuery(req.Path) {
-		return t.App.Query(ctx, req)
-	}
-	t.oneState(ctx, req.Height, func(height int64) {
+	ask := func(height int64) {
 		asked := *req
 		asked.Height = cmp.Or(req.Height, height)
 		r, err = t.App.Query(ctx, &asked)
-	})
+	}
+	if isQuery(req.Path) {
+		t.oneState(ctx, req.Height, ask)
+	} else {
+		ask(t.LastBlockHeight()) // it is asked once, and unless it names a height, it fails while a block is being stored
+	}
 	return r, err
 }
 
 // oneStateHandler returns a handler of gRPC whose queries are answered from the state of one block.
 func (t *turns) oneStateHandler(handle grpc.MethodHandler, method string) grpc.MethodHandler {
-	if !isQuery(method) || t == nil {
+	if t == nil {
 		return handle
+	}
+	if !isQuery(method) {
+		return func(srv any, ctx context.Context, read func(any) error, i grpc.UnaryServerInterceptor) (any, error) {
+			return handle(srv, at(ctx, t.LastBlockHeight()), read, i) // as for Query
+		}
 	}
 	return func(srv any, ctx context.Context, read func(any) error, i grpc.UnaryServerInterceptor) (out any, err error) {
 		var text []byte // the request, which can be read once

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,5 +181,24 @@ func TestABCIQueriesReadOneState(t *testing.T) {
 	r, err := turns.Query(t.Context(), &abci.RequestQuery{Path: "/tally.work.v1.Query/Changed"})
 	if err != nil || r.Code != 0 || r.Height != 3 {
 		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// While a block is stored the application may know it already, and what is asked once must not fail for that.
+func TestServicesAnswerWhileABlockIsStored(t *testing.T) {
+	c := chaintest.New(t)
+	c.NextBlock(time.Second)
+	c.NextBlock(time.Second)
+	turns := newTurns(c.App)
+	c.NextBlock(time.Second) // of which turns has not heard
+	r, err := turns.Query(t.Context(), &abci.RequestQuery{Path: "/cosmos.base.node.v1beta1.Service/Status"})
+	if err != nil || strings.Contains(r.Log, "height") {
+		t.Errorf("%+v, %v", r, err)
+	}
+	handle := turns.oneStateHandler(func(_ any, ctx context.Context, _ func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		return heightOf(ctx), nil
+	}, "/cosmos.tx.v1beta1.Service/GetTx")
+	if named, err := handle(nil, t.Context(), nil, nil); err != nil || named != turns.LastBlockHeight() {
+		t.Errorf("asked at %v, %v", named, err)
 	}
 }

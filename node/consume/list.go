@@ -9,7 +9,6 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
-	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/client"
@@ -57,9 +56,4 @@ func Find(ctx context.Context, node grpc.ClientConn, consumer, text string) (can
 		return canon.ParseHash(found[0])
 	}
 	return canon.Hash{}, fmt.Errorf("%d orders begin with %q: give more digits", len(found), text)
-}
-
-// StatusName is what people call a status.
-func StatusName(s marketv1.Status) string {
-	return wire.Word(s)
 }

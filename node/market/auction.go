@@ -14,6 +14,7 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/auction"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
 // Auction is what is bid at auctions, and what the last clearings came to.
@@ -51,8 +52,8 @@ type TierBook struct {
 	Unsold  string `json:"unsold,omitempty"`     // why the idle lots are not sold
 }
 
-// taken returns how many units of a lot a clearing takes: where bids are sealed, as many of each; where they are open, all that have
-// a price. Of others it says why they are not sold.
+// taken returns how many units of a lot a clearing takes. Where bids are sealed, it takes as many of each lot; where they are open,
+// all of those with a price. Of others it says why they are not sold.
 func taken(p *auctionv1.Params, l *auctionv1.Lot) (units uint64, why string) {
 	switch sealed := wire.SealedBids(p); {
 	case sealed && l.Units < p.LotUnits:
@@ -75,8 +76,8 @@ func thin(rule auction.Rule, tier string, orders, sellers int) string {
 }
 
 // readAuction reads what is bid. An order that names no tier is shown with the slowest.
-func readAuction(ctx context.Context, q auctionv1.QueryClient, tiers []string, now int64) (*Auction, error) {
-	demands, sold, err := bidsOf(ctx, q)
+func readAuction(ctx context.Context, q auctionv1.QueryClient, b *Book) (*Auction, error) {
+	demands, sold, err := bidsOf(ctx, q, b.sellers())
 	if err != nil {
 		return nil, err
 	}
@@ -92,14 +93,14 @@ func readAuction(ctx context.Context, q auctionv1.QueryClient, tiers []string, n
 	if err != nil {
 		return nil, err
 	}
-	books, err := tierBooks(demands, sold, tiers, &params.Params)
+	books, err := tierBooks(demands, sold, b.Rules.Tiers, &params.Params)
 	if err != nil {
 		return nil, err
 	}
 	a := &Auction{Tiers: books, Next: under.NextAt, Cleared: over.Cleared}
 	if p := under.Progress; p != nil {
 		a.Clearing = p.Number
-		a.State, a.Until = stateOf(p, now)
+		a.State, a.Until = stateOf(p, b.Now)
 	}
 	return a, nil
 }
@@ -122,17 +123,17 @@ func stateOf(p *auctionv1.Progress, now int64) (State, int64) {
 	return Waiting, 0
 }
 
-func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []string, p *auctionv1.Params) ([]TierBook, error) {
+func tierBooks(demands []auctionv1.Demand, sold []auctionv1.Capacity, tiers []providerv1.Tier, p *auctionv1.Params) ([]TierBook, error) {
 	rules, err := wire.ClearingRules(p)
 	if err != nil {
 		return nil, err
 	}
 	books := make([]TierBook, len(tiers))
 	for i, t := range tiers {
-		books[i].Tier = t
+		books[i].Tier = t.Label
 	}
 	of := func(tier string) *TierBook {
-		i := slices.Index(tiers, tier)
+		i := slices.IndexFunc(tiers, func(t providerv1.Tier) bool { return t.Label == tier })
 		if tier == "" {
 			i = len(tiers) - 1
 		}

@@ -67,7 +67,7 @@ func Cost(ctx context.Context, env *role.Env, source string, d *consume.Draft) (
 		return nil, err
 	}
 	forms := append([]job.Conditions{d.Terms}, consume.Assurances(d.Terms, p.Segments())...)
-	seen := map[string]bool{}
+	seen, on := map[string]bool{}, (*sale)(nil)
 	for i, c := range forms {
 		name := assuranceName(c.Form(p.Segments()), &c)
 		if seen[name] {
@@ -76,7 +76,7 @@ func Cost(ctx context.Context, env *role.Env, source string, d *consume.Draft) (
 		seen[name] = true
 		o := d.Unsigned()
 		o.Conditions = c
-		v, err := variant(ctx, env, o, uint64(d.Bid))
+		v, err := variant(ctx, env, o, uint64(d.Bid), &on)
 		if err != nil {
 			return nil, err
 		}
@@ -89,8 +89,8 @@ func Cost(ctx context.Context, env *role.Env, source string, d *consume.Draft) (
 	return out, err
 }
 
-// variant asks what an order costs that bids so much in secret.
-func variant(ctx context.Context, env *role.Env, o *job.Order, bid uint64) (*Variant, error) {
+// variant asks what an order costs that bids so much in secret. What is on sale is read once.
+func variant(ctx context.Context, env *role.Env, o *job.Order, bid uint64, on **sale) (*Variant, error) {
 	v := &Variant{Offers: []Asked{}}
 	err := o.Check()
 	switch {
@@ -98,7 +98,12 @@ func variant(ctx context.Context, env *role.Env, o *job.Order, bid uint64) (*Var
 		v.Refused = err.Error()
 		return v, nil
 	case o.Conditions.Auction:
-		v.Auction, err = Foresee(ctx, env, o, bid)
+		if *on == nil {
+			if *on, err = lookAtSale(ctx, env); err != nil {
+				return nil, err
+			}
+		}
+		v.Auction, err = (*on).outlook(o, bid)
 		return v, err
 	}
 	o.Conditions.MaxPrice = 0 // any, with all providers

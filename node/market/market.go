@@ -104,9 +104,7 @@ type Book struct {
 	Open   []marketv1.BookedOrder
 	Leased []marketv1.BookedOrder
 	Trades []marketv1.Trade
-	Tiers  []providerv1.Tier
-
-	LeastStake uint64 // utally of a provider that may get work
+	Rules  providerv1.Params
 
 	Auction *Auction
 	Now     int64 // protocol time, ms
@@ -151,17 +149,13 @@ func read(ctx context.Context, node grpc.ClientConn) (b *Book, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for the tiers: %w", err)
 	}
-	b.Tiers, b.LeastStake = rules.Params.Tiers, rules.Params.MinProviderStake
-	var labels []string
-	for _, t := range b.Tiers {
-		labels = append(labels, t.Label)
-	}
+	b.Rules = rules.Params
 	at, err := blockv1.NewQueryClient(node).Now(ctx, &blockv1.QueryNowRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("ask for the time: %w", err)
 	}
 	b.Now = at.TimeMs
-	b.Auction, err = readAuction(ctx, auctionv1.NewQueryClient(node), labels, b.Now)
+	b.Auction, err = readAuction(ctx, auctionv1.NewQueryClient(node), b)
 	return b, err
 }
 
@@ -187,7 +181,7 @@ func (b *Book) View() *View {
 	}
 	rates := map[string][]float64{}
 	for _, p := range b.Peers {
-		if wire.Unable(&p, b.LeastStake, b.Now) != "" {
+		if wire.Unable(&p, &b.Rules, b.Now) != "" {
 			continue
 		}
 		rates[p.Listing.Validator] = append(rates[p.Listing.Validator], float64(p.Listing.UnitPrice))
@@ -291,7 +285,7 @@ func (b *Book) prices() Prices {
 		}
 	}
 	p.GFLOP, p.Token = quantiles(gflop), quantiles(token)
-	for _, tier := range b.Tiers {
+	for _, tier := range b.Rules.Tiers {
 		if tier.Speed > 0 && p.GFLOP.Of > 0 {
 			p.Hours = append(p.Hours, Hour{tier.Label, tier.Speed, float64(tier.Speed) / 1e9 * 3600 * p.GFLOP.P50})
 		}

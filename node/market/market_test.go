@@ -76,7 +76,7 @@ func TestDepth(t *testing.T) {
 }
 
 func TestPrices(t *testing.T) {
-	b := Book{Tiers: []providerv1.Tier{{Label: "A", Speed: 20e12}, {Label: "B", Speed: 5e12}, {Label: "C"}}}
+	b := Book{Rules: providerv1.Params{Tiers: []providerv1.Tier{{Label: "A", Speed: 20e12}, {Label: "B", Speed: 5e12}, {Label: "C"}}}}
 	for n := range uint64(10) { // 100, 200, … utally a GFLOP; tokens of half of them
 		trade := marketv1.Trade{Kind: "batch", Price: 1000 * (n + 1), Flops: 10e9}
 		if n%2 == 0 {
@@ -91,7 +91,7 @@ func TestPrices(t *testing.T) {
 	if len(p.Hours) != 2 || p.Hours[1] != (Hour{"B", 5e12, 5000 * 3600 * 500}) {
 		t.Fatalf("%+v", p.Hours)
 	}
-	if p := (&Book{Tiers: b.Tiers}).View().Prices; p.GFLOP != (Quantiles{}) || p.Hours != nil {
+	if p := (&Book{Rules: b.Rules}).View().Prices; p.GFLOP != (Quantiles{}) || p.Hours != nil {
 		t.Fatalf("%+v of no trades", p)
 	}
 }
@@ -124,8 +124,10 @@ func TestPricesAreOfStrangers(t *testing.T) {
 	if v := b.View(); v.Prices.Trades != 2 || v.Prices.GFLOP.P90 != 100 || len(v.Trades) != 3 {
 		t.Errorf("%+v", v)
 	}
-	b = Book{Offers: []marketv1.Offer{{Validator: "a", MaxLeases: 1}}, Peers: []providerv1.Peer{provider("a", 5), provider("a", 7)}, LeastStake: 10, Now: 1}
-	b.Peers[1].Stake = 10
+	b = Book{Offers: []marketv1.Offer{{Validator: "a", MaxLeases: 1}}, Peers: []providerv1.Peer{provider("a", 5), provider("a", 7)}, Rules: providerv1.Params{MinProviderStake: 10}, Now: 1}
+	for i := range b.Peers {
+		b.Peers[i].Roles, b.Peers[i].Stake = []providerv1.Role{providerv1.ROLE_PROVIDER}, uint64(9+i)
+	}
 	if o := b.View().Offers[0]; o.Providers != 1 || o.Ask != 7 {
 		t.Errorf("%+v", o)
 	}

@@ -23,7 +23,7 @@ func wanted(tier string, price uint64) *job.Order {
 	return o
 }
 
-// onSale is an auction at which two sell tier C: 10 units at 100 utally, and 10 at 300; where bids are sealed, three lots of 100.
+// onSale is an auction of tier C: 10 units at 100 utally, and 10 at 300. Where bids are sealed, there are three lots of 100.
 func onSale(rule string) *sale {
 	size := uint64(10)
 	if wire.SealedBids(&auctionv1.Params{Rule: rule}) {
@@ -33,6 +33,7 @@ func onSale(rule string) *sale {
 		return auctionv1.Capacity{Provider: sdk.AccAddress{19: n}.String(), Lots: []auctionv1.Lot{{Tier: "C", Units: units, Ask: ask}}}
 	}
 	return &sale{
+		terms:  &terms,
 		params: auctionv1.Params{Rule: rule, PeriodMs: 1, WindowMs: 1, MaxDemands: 10, MaxLots: 10, LotUnits: 100, Epsilon: 1000, GridLeast: 1, GridStep: 1, GridCount: 2},
 		tiers:  []providerv1.Tier{{Label: "B", Speed: 5e12}, {Label: "C"}},
 		sold:   []auctionv1.Capacity{seller(1, size, 100), seller(2, size, 300), seller(3, size, 0)}, // the last by sealed bids alone
@@ -67,7 +68,7 @@ func TestAnOrderForeseesWhatKeepsItFromAnAuction(t *testing.T) {
 				s.sold[i].Lots[0].Units = 99
 			}
 		}, "nobody sells"},
-		"nobody may lead it":    {"midpoint", wanted("C", 1_000_000), func(s *sale) { s.room = 999_999 }, "the largest that one may lead is of 0.999999 TALLY"},
+		"nobody may lead it":    {"midpoint", wanted("C", 1_000_000), func(s *sale) { s.room = 999_999 }, "the largest may be of 0.999999 TALLY"},
 		"nobody could judge it": {"midpoint", wanted("C", 1_000_000), func(s *sale) { s.referees = 2 }, "it wants 3 validators of other owners"},
 		"one seller":            {"sbba", wanted("C", 1_000_000), func(s *sale) { s.sold = s.sold[:1] }, "before 1 want it and 2 sell it, and 1 and 1 do now"},
 		"two want it": {"mcafee", wanted("C", 1_000_000), func(s *sale) {
@@ -79,7 +80,7 @@ func TestAnOrderForeseesWhatKeepsItFromAnAuction(t *testing.T) {
 		if x.change != nil {
 			x.change(s)
 		}
-		out, err := s.outlook(x.order, &terms, 0)
+		out, err := s.outlook(x.order, 0)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -101,7 +102,7 @@ func TestAnOrderForeseesItsPrice(t *testing.T) {
 		if s.params.Rule == "midpoint" {
 			s.params.DoubtBps = rapid.Uint32Range(0, 10_000).Draw(t, "doubt")
 		}
-		out, err := s.outlook(wanted("C", price), &terms, 0)
+		out, err := s.outlook(wanted("C", price), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +131,7 @@ func TestTheBookCountsWhatTheRuleSells(t *testing.T) {
 		{"sbba", 1, 1, 100, 0, "100 units at least"},
 	} {
 		p := onSale(x.rule).params
-		books, err := tierBooks(nil, sold, []string{"A", "B", "C"}, &p)
+		books, err := tierBooks(nil, sold, []providerv1.Tier{{Label: "A"}, {Label: "B"}, {Label: "C"}}, &p)
 		if err != nil || len(books) != 2 {
 			t.Fatalf("%s: %+v, %v", x.rule, books, err)
 		}
@@ -147,23 +148,56 @@ func TestTheBookCountsWhatTheRuleSells(t *testing.T) {
 // A secret bid is what counts where bids are sealed, and where they are open it is no bid at all.
 func TestASecretBid(t *testing.T) {
 	const most = 1_000_000
-	sealed, err := onSale("sbba").outlook(wanted("C", most), &terms, most/2)
-	all, other := onSale("sbba").outlook(wanted("C", most), &terms, 0)
+	sealed, err := onSale("sbba").outlook(wanted("C", most), most/2)
+	all, other := onSale("sbba").outlook(wanted("C", most), 0)
 	if err != nil || other != nil || sealed.Bid >= all.Bid || sealed.Bid == 0 || sealed.Obstacle != "" {
 		t.Errorf("a bid of half counts as %d, all as %d; %+v, %v", sealed.Bid, all.Bid, sealed, err)
 	}
-	open, err := onSale("midpoint").outlook(wanted("C", most), &terms, most/2)
+	open, err := onSale("midpoint").outlook(wanted("C", most), most/2)
 	if err != nil || !strings.Contains(open.Obstacle, "leave the line bid out") || open.Price != 0 {
 		t.Errorf("%+v, %v", open, err)
+	}
+}
+
+// The gravest obstacle is told: what no waiting mends comes before what may pass.
+func TestTheGravestObstacleIsTold(t *testing.T) {
+	for name, x := range map[string]struct {
+		rule string
+		bid  uint64
+		bend func(*sale)
+		want string
+	}{
+		"a bid where bids are open, and too low": {"midpoint", 1, func(s *sale) { s.sold = nil }, "leave the line bid out"},
+		"too large, and nobody may lead it":      {"sbba", 0, func(s *sale) { s.params.LotUnits, s.room = 11, 1 }, "divide it"},
+		"no lead, and nothing on sale":           {"midpoint", 0, func(s *sale) { s.sold, s.room = nil, 0 }, "no validator offers now"},
+		"a bid of nearly nothing":                {"sbba", 1, nil, "a bid of 0.000001 TALLY"},
+	} {
+		s := onSale(x.rule)
+		if x.bend != nil {
+			x.bend(s)
+		}
+		if out, err := s.outlook(wanted("C", 1_000_000), x.bid); err != nil || !strings.Contains(out.Obstacle, x.want) {
+			t.Errorf("%s: %+v, %v", name, out, err)
+		}
+	}
+}
+
+// Nobody is told that less would win if others bid more than that.
+func TestARivalMakesAnOrderWorthItsPrice(t *testing.T) {
+	s := onSale("midpoint")
+	s.demands = []auctionv1.Demand{{Order: make([]byte, 32), Units: 12, Budget: 1e6}}
+	out, err := s.outlook(wanted("C", 5_000_000), 0)
+	if err != nil || out.Price <= dear*out.Least || out.Dear != "" {
+		t.Errorf("%+v, %v", out, err)
 	}
 }
 
 // Who would pay many times what it needs to is told.
 func TestADearOrderIsWarned(t *testing.T) {
 	for price, want := range map[uint64]bool{5_000_000: true, 12_000: false} {
-		out, err := onSale("midpoint").outlook(wanted("C", price), &terms, 0)
-		if err != nil || out.Price == 0 || (out.Dear() != "") != want {
-			t.Errorf("at most %d: %q, %+v, %v", price, out.Dear(), out, err)
+		out, err := onSale("midpoint").outlook(wanted("C", price), 0)
+		if err != nil || out.Price == 0 || (out.Dear != "") != want {
+			t.Errorf("at most %d: %q, %+v, %v", price, out.Dear, out, err)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func unable(ctx context.Context, env *role.Env, p *providerv1.Peer) (string, err
 	if err != nil {
 		return "", fmt.Errorf("ask for the least stake: %w", err)
 	}
-	return wire.Unable(p, r.Params.MinProviderStake, env.Chain.Head().Time), nil
+	return wire.Unable(p, &r.Params, env.Chain.Head().Time), nil
 }
 
 // unmet says why an open order does not go to a validator.

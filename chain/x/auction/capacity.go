@@ -93,7 +93,7 @@ func (s msgServer) checkSeller(ctx context.Context, account sdk.AccAddress, lots
 		return err
 	}
 	if !s.registry.Free(ctx, x) {
-		why := cmp.Or(wire.Unable(&peer, registry.MinProviderStake, module.Now(ctx)), "a fraud was proven of its owner")
+		why := cmp.Or(wire.Unable(&peer, &registry, module.Now(ctx)), "its owner is excluded")
 		return errorsmod.Wrapf(ErrCapacity, "%s may get no work now: %s", account, why)
 	}
 	tiers, others := wire.TiersFromProto(registry.Tiers), uint64(0)

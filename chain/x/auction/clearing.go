@@ -102,11 +102,7 @@ func (k *Keeper) openClearing(ctx context.Context, market Market) error {
 	if wire.SealedBids(&params) {
 		return commitReveal{k}.open(ctx, &c)
 	}
-	referees, err := market.Referees(ctx)
-	if err != nil {
-		return err
-	}
-	room, err := market.Room(ctx, params.FeeBps)
+	room, referees, err := market.Leading(ctx, params.FeeBps)
 	if err != nil {
 		return err
 	}

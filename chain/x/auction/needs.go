@@ -65,8 +65,9 @@ type Market interface {
 	Posted(ctx context.Context, order canon.Hash) (number uint64, consumer string, err error)
 	// Referees returns how many owners of active validators an order has beside the lead's, at most.
 	Referees(ctx context.Context) (int, error)
-	// Room returns the highest price, in utally, of an order that some validator may lead now for a fee of at most feeBps.
-	Room(ctx context.Context, feeBps uint32) (uint64, error)
+	// Leading returns the highest price, in utally, of an order that some validator may lead now for a fee of at most feeBps, and as
+	// Referees does.
+	Leading(ctx context.Context, feeBps uint32) (room uint64, referees int, err error)
 	// Auctioned returns how many open orders ask for auctions, and whether the one of a number is this one, and does.
 	Auctioned(ctx context.Context) (int, error)
 	Asks(ctx context.Context, number uint64, order canon.Hash) (bool, error)

@@ -66,11 +66,8 @@ func (q queryServer) Clearing(ctx context.Context, _ *auctionv1.QueryClearingReq
 	if err != nil {
 		return nil, err
 	}
-	room, err := q.market.Room(ctx, params.FeeBps)
-	if err != nil {
-		return nil, err
-	}
-	referees, err := q.market.Referees(ctx)
+	now := sdk.UnwrapSDKContext(ctx)
+	room, referees, err := q.market.Leading(now.WithBlockHeight(now.BlockHeight()+1), params.FeeBps) // of the block that comes
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func (k commitReveal) unseal(ctx context.Context, market Market, p *auctionv1.Pr
 	if err != nil {
 		return err
 	}
-	room, err := market.Room(ctx, c.Params.FeeBps)
+	room, _, err := market.Leading(ctx, c.Params.FeeBps)
 	if err != nil {
 		return err
 	}

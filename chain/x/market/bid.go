@@ -27,10 +27,10 @@ type bid struct {
 	obstacle error        // nil if the order can be leased to it
 }
 
-// own reports whether an account leads the order or computes all of it, or owns who does.
-func (x *bid) own(account string) bool {
-	others := slices.ContainsFunc(x.team, func(p member) bool { return p.Account != account && ownerOf(p.Candidate) != account })
-	return x.Validator == account || x.owner == account || !others
+// ownedBy reports whether an account is all of a team, or owns it.
+func (t members) ownedBy(account string) bool {
+	others := func(p member) bool { return p.Account != account && ownerOf(p.Candidate) != account }
+	return len(t) > 0 && !slices.ContainsFunc(t, others)
 }
 
 // wants returns what an order asks of offers; a maximum price of zero stands for

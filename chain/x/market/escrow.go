@@ -55,7 +55,7 @@ func (k *Keeper) Settle(ctx context.Context, order canon.Hash, refund uint64) er
 		return err
 	}
 	if p.Status != marketv1.STATUS_LEASED {
-		return errorsmod.Wrapf(ErrNotLeased, "order %s is %s", order, wire.Word(p.Status))
+		return errorsmod.Wrapf(ErrNotLeased, "order %s is %s", order, wire.NameOf(p.Status))
 	}
 	if p.Escrow != refund {
 		return errorsmod.Wrapf(ErrEscrow, "%d utally are left for order %s, %d are to be refunded", p.Escrow, order, refund)
@@ -83,7 +83,7 @@ func (k *Keeper) take(ctx context.Context, order canon.Hash, amount uint64) erro
 		return err
 	}
 	if p.Status != marketv1.STATUS_LEASED {
-		return errorsmod.Wrapf(ErrNotLeased, "order %s is %s", order, wire.Word(p.Status))
+		return errorsmod.Wrapf(ErrNotLeased, "order %s is %s", order, wire.NameOf(p.Status))
 	}
 	if amount > p.Escrow {
 		return errorsmod.Wrapf(ErrEscrow, "order %s has %d utally, %d are to be paid", order, p.Escrow, amount)

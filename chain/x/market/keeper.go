@@ -240,7 +240,7 @@ func (k *Keeper) Forget(ctx context.Context, id canon.Hash) error {
 		return err
 	}
 	if p.Status != marketv1.STATUS_SETTLED && !leaseless(p.Status) {
-		return fmt.Errorf("order %s is %s: it has not ended", id, wire.Word(p.Status))
+		return fmt.Errorf("order %s is %s: it has not ended", id, wire.NameOf(p.Status))
 	}
 	consumer, err := address.Parse(o.Consumer)
 	if err != nil {

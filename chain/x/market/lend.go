@@ -55,7 +55,7 @@ func (m matcher) lend(ctx context.Context, s *stock, id canon.Hash, sold *sale) 
 		return true, err
 	}
 	if p.Status != marketv1.STATUS_OPEN || p.ExpiresAt <= module.Now(ctx) {
-		return true, fmt.Errorf("the order is %s, and waits until %s", wire.Word(p.Status), wire.Moment(p.ExpiresAt))
+		return true, fmt.Errorf("the order is %s, and waits until %s", wire.NameOf(p.Status), wire.Moment(p.ExpiresAt))
 	}
 	if err := cmp.Or(s.rules.Suits(&o), s.rules.Replayable(&o, s.games)); err != nil { // the rules may have changed
 		return true, err
@@ -99,15 +99,16 @@ func (m Module) Referees(ctx context.Context) (int, error) {
 	return max(len(s.owners)-1, 0), err
 }
 
-// Room returns the highest price, in utally, of an order that some validator may lead now for a fee of at most feeBps.
-func (m Module) Room(ctx context.Context, feeBps uint32) (most uint64, err error) {
+// Leading returns the highest price, in utally, of an order that some validator may lead now for a fee of at most feeBps, and how
+// many owners of active validators there are beside a lead's, at most.
+func (m Module) Leading(ctx context.Context, feeBps uint32) (most uint64, referees int, err error) {
 	s, err := m.matcher.leadStock(ctx)
 	for i := range s.clusters {
 		if c := &s.clusters[i]; c.obstacle == nil && c.offer.FeeBps <= feeBps {
 			most = max(most, c.room)
 		}
 	}
-	return most, err
+	return most, max(len(s.owners)-1, 0), err
 }
 
 // Auctioned returns how many open orders ask for auctions.

@@ -260,7 +260,7 @@ func (m matcher) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *j
 	if err := m.put(ctx, id, p, after); err != nil {
 		return err
 	}
-	if err := m.Record(ctx, o, x.Validator, len(x.team), quote.Price, x.own(o.Consumer)); err != nil {
+	if err := m.Record(ctx, o, x.Validator, len(x.team), quote.Price, x.team.ownedBy(o.Consumer)); err != nil {
 		return err
 	}
 	return module.Emit(ctx, &marketv1.EventMatched{Order: id.String(), Validator: x.Validator, Price: quote.Price, Refund: surplus})

@@ -157,7 +157,7 @@ func (s msgServer) CancelOrder(ctx context.Context, m *marketv1.MsgCancelOrder) 
 	case o.Consumer != m.Consumer:
 		return nil, errorsmod.Wrapf(ErrConsumer, "order of %s, signed by %s", o.Consumer, m.Consumer)
 	case p.Status != marketv1.STATUS_OPEN:
-		return nil, errorsmod.Wrapf(ErrNotOpen, "order %s is %s", id, wire.Word(p.Status))
+		return nil, errorsmod.Wrapf(ErrNotOpen, "order %s is %s", id, wire.NameOf(p.Status))
 	}
 	if p.Auction {
 		if err := s.auction.MayLeave(ctx, p.Number); err != nil {

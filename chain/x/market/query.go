@@ -85,7 +85,7 @@ func (q queryServer) Explain(ctx context.Context, r *marketv1.QueryExplainReques
 		return nil, err
 	}
 	if p.Status != marketv1.STATUS_OPEN {
-		return nil, status.Errorf(codes.FailedPrecondition, "order %s is %s: only an open order waits for offers", id, wire.Word(p.Status))
+		return nil, status.Errorf(codes.FailedPrecondition, "order %s is %s: only an open order waits for offers", id, wire.NameOf(p.Status))
 	}
 	bids, best, err := q.explain(ctx, &o)
 	return &marketv1.QueryExplainResponse{Bids: bids, Best: best}, err

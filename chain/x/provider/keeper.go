@@ -32,6 +32,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/match"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -230,7 +231,7 @@ func (k *Keeper) Update(ctx context.Context, account sdk.AccAddress, l providerv
 	if err != nil {
 		return err
 	}
-	if least := minStake(params, roles); least > minStake(params, before.Roles) && p.Stake < least {
+	if least := wire.LeastStake(&params, roles); least > wire.LeastStake(&params, before.Roles) && p.Stake < least {
 		return errorsmod.Wrapf(ErrMinStake, "%d utally of stake, %d needed for these roles: deposit more first", p.Stake, least)
 	}
 	if err := k.enlist(ctx, account, p, left, entered); err != nil {
@@ -389,15 +390,5 @@ func edit(ctx context.Context, k *Keeper, account sdk.AccAddress, do func(*provi
 }
 
 func hasStake(params providerv1.Params, p providerv1.Peer) bool {
-	return p.Stake >= minStake(params, p.Roles)
-}
-
-// minStake returns the largest minimum of some roles: one stake stands behind all of them.
-func minStake(p providerv1.Params, roles []providerv1.Role) (least uint64) {
-	for _, r := range roles {
-		least = max(least, map[providerv1.Role]uint64{
-			providerv1.ROLE_PROVIDER: p.MinProviderStake, providerv1.ROLE_VALIDATOR: p.MinValidatorStake, providerv1.ROLE_CHALLENGER: p.MinChallengerStake,
-		}[r])
-	}
-	return least
+	return p.Stake >= wire.LeastStake(&params, p.Roles)
 }

@@ -33,7 +33,7 @@ func (s msgServer) Register(ctx context.Context, m *providerv1.MsgRegister) (*pr
 	if err != nil {
 		return nil, err
 	}
-	if least := minStake(params, p.Roles); m.Stake < least {
+	if least := wire.LeastStake(&params, p.Roles); m.Stake < least {
 		return nil, errorsmod.Wrapf(ErrMinStake, "%d utally offered, %d needed", m.Stake, least)
 	}
 	if err := s.k.Register(ctx, p); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -41,7 +42,7 @@ func (k *Keeper) Withdraw(ctx context.Context, account sdk.AccAddress, amount ui
 	lacks := uint64(0)
 	if err := k.change(ctx, account, func(p *providerv1.Peer) error {
 		err := take(p, 0, amount)
-		if least := minStake(params, p.Roles); p.Stake < least {
+		if least := wire.LeastStake(&params, p.Roles); p.Stake < least && p.JailedUntil != wire.Forever {
 			lacks = least - p.Stake
 		}
 		return err
