@@ -27,7 +27,7 @@ var hints = []struct {
 	{as[*engine.LargeError], "raise --memory-mb, or memory_gb in tally.yaml, as far as this machine has memory"},
 	{is(errNoOffer), "change in the order what the offers above do not meet; it would wait for another until it expires"},
 	{is(consume.ErrCancelled), "the same command orders it anew"},
-	{is(consume.ErrUnmet), "tally order validate shows what each offer asks; change conditions in the order and send it again"},
+	{is(consume.ErrUnmet), "tally order validate shows what offers, or an auction, ask now; change conditions in the order and send it again"},
 	{as[*consume.PoorError], "send the account money: tally tx bank send FROM TO AMOUNTutally"},
 	{as[*bundle.VersionError], "verify it with the tally that wrote it, or ask who gave it to you for one of this version"},
 	{as[*client.PriceError], "name another node in tally.yaml; if the chain really asks for so much, set gas_price there to it"},

@@ -128,11 +128,13 @@ func tellIncluded(w io.Writer, res *sdk.TxResponse) {
 		fmt.Fprintf(w, "  %s: %s\n", strings.TrimPrefix(x.Type[strings.LastIndex(x.Type, ".")+1:], "Event"), strings.Join(fields, ", "))
 		switch {
 		case x.Type == proto.MessageName(&policyv1.EventProposed{}):
-			fmt.Fprintf(w, "Validators, and who has computing power, vote: tally tx policy vote %s yes -y; tally policy shows how it stands\n", of["proposal"])
+			fmt.Fprintf(w, "Its deposit comes back unless the vote vetoes it or too few take part\nValidators, and who has computing power, vote: tally tx policy vote %s yes -y; tally policy shows how it stands\n", of["proposal"])
 		case x.Type == proto.MessageName(&drillingv1.EventProject{}) && of["status"] == "proposed":
 			fmt.Fprintf(w, "Its deposit is locked until it ends. A vote must admit it before it has tasks: tally drill project admit %s -y proposes that\n", of["project"])
 		case x.Type == proto.MessageName(&providerv1.EventUnbonding{}) && of["lacks"] != "":
 			fmt.Fprintf(w, "Its stake lacks %s of the least, so it gets no new work; to get some again: tally tx provider deposit %s -y\n", of["lacks"], strings.ToLower(strings.ReplaceAll(of["lacks"], " ", "")))
+		case x.Type == proto.MessageName(&auctionv1.EventCapacity{}) && !strings.HasSuffix(of["capacity"], ": nothing"):
+			fmt.Fprintln(w, "Clearings of open bids take lots that have a price, those of sealed bids lots that are large enough: tally market shows whether they take these")
 		case x.Type == proto.MessageName(&auctionv1.EventSealed{}) && of["order"] == "":
 			fmt.Fprintln(w, "Its deposit is burnt unless the ask is revealed, which waits for its time: tally tx auction reveal-ask -y")
 		case x.Type == proto.MessageName(&auctionv1.EventSealed{}):
@@ -145,13 +147,11 @@ func tellIncluded(w io.Writer, res *sdk.TxResponse) {
 func said(key, value string) string {
 	value = strings.Trim(value, `"`)
 	if n, err := strconv.ParseUint(value, 10, 63); err == nil {
+		if key == "lacks" && n == 0 {
+			return ""
+		}
 		switch key {
-		case "lacks":
-			if n == 0 {
-				return ""
-			}
-			return consume.Amount(n).String()
-		case "amount", "bond", "burnt", "deposit", "insurance", "locked", "refund", "reserved", "stake", "welfare":
+		case "amount", "bond", "burnt", "deposit", "insurance", "lacks", "locked", "refund", "reserved", "stake", "welfare":
 			return consume.Amount(n).String()
 		case "price": // of a unit, or of all
 			return value + " utally"

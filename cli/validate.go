@@ -123,6 +123,10 @@ func tellBids(w io.Writer, all []bid) {
 		if b.Tax > 0 {
 			tax = fmt.Sprintf(", %v of it at most the tax for forced errors,", consume.Amount(b.Tax))
 		}
+		if b.Price == 0 {
+			fmt.Fprintf(w, "  offer     %s %s\n", b.Validator, verdict)
+			continue
+		}
 		fmt.Fprintf(w, "  offer     %s: %v%s and a deposit of %v, with %d providers; %v are burnt, which credits them with %.4g GFLOP; %s\n",
 			b.Validator, consume.Amount(b.Price), tax, consume.Amount(b.Deposit), b.Providers, consume.Amount(b.Burn), float64(b.Credit)/1e9, verdict)
 	}

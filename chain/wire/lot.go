@@ -13,7 +13,7 @@ import (
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 )
 
-var lotText = regexp.MustCompile(`^([^:@]{1,32}):([0-9]{1,13})@([0-9]{1,13})$`)
+var lotText = regexp.MustCompile(`^([^:@]{1,32}):([0-9]{1,19})@([0-9]{1,19})$`)
 
 // ParseLot reads capacity for sale, written like C:5000@800: tier, GFLOP, and the least price of one in utally, 0
 // if that is sealed.
@@ -23,7 +23,7 @@ func ParseLot(text string) (l auctionv1.Lot, err error) {
 		return l, fmt.Errorf("%.60q sells nothing: write it like C:5000@800, which are tier, GFLOP, and the least price of one in utally", text)
 	}
 	l.Tier = m[1]
-	l.Units, _ = strconv.ParseUint(m[2], 10, 64) // they are short
+	l.Units, _ = strconv.ParseUint(m[2], 10, 64) // 19 digits fit
 	l.Ask, _ = strconv.ParseUint(m[3], 10, 64)
 	if l.Units < 1 || l.Units > auction.MaxUnits || l.Ask > auction.MaxAsk {
 		return l, fmt.Errorf("%q: GFLOP and price are from 1 to %d, or the price is 0 if it is sealed", text, uint64(auction.MaxUnits))

@@ -26,7 +26,7 @@ import (
 func RulesOf(ctx context.Context, node grpc.ClientConn, module string) (map[string]any, error) {
 	in, err := messageOf("tally." + module + ".v1.QueryParamsRequest")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no module %q has rules: tally policy lists them, as block.gas_price", module)
 	}
 	out, err := messageOf("tally." + module + ".v1.QueryParamsResponse")
 	if err != nil {

@@ -181,6 +181,7 @@ func TestProgressInWords(t *testing.T) {
 		"active: 0 of 2 rounds merged; its custodians fetch the order's files":                                                      {Lease: &job.Lease{Phase: job.Active, Merges: make([]job.Merge, 2)}},
 		"in the book: waits for a clearing that sells it capacity; tally market shows what is bid":                                  {Status: marketv1.STATUS_OPEN, Auction: true},
 		"in the book: waits for an offer that meets it":                                                                             {Status: marketv1.STATUS_OPEN},
+		"expired and refunded: no clearing sold it capacity in time; tally market shows what others bid and ask":                    {Status: marketv1.STATUS_EXPIRED, Auction: true},
 		"expired and refunded: no offer met it in time":                                                                             {Status: marketv1.STATUS_EXPIRED},
 		"expired and refunded: who had sold it capacity did not come (2 times), and nobody else sold enough before the order ended": {Status: marketv1.STATUS_EXPIRED, Absent: 2},
 		"active: 1 of 2 rounds merged; units 1 open 1 assigned; audits 1 passed, 1 failed; 1 in dispute":                            {Lease: lease},

@@ -38,6 +38,9 @@ func (p *Progress) String() string {
 	if l == nil && p.Status == marketv1.STATUS_EXPIRED && p.Absent > 0 {
 		return fmt.Sprintf("expired and refunded: who had sold it capacity did not come (%d times), and nobody else sold enough before the order ended", p.Absent)
 	}
+	if l == nil && p.Status == marketv1.STATUS_EXPIRED && p.Auction {
+		return "expired and refunded: no clearing sold it capacity in time; tally market shows what others bid and ask"
+	}
 	if l == nil && p.Status == marketv1.STATUS_OPEN && p.Auction {
 		return "in the book: waits for a clearing that sells it capacity; tally market shows what is bid"
 	}

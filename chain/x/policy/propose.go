@@ -86,7 +86,7 @@ func (k *Keeper) begin(ctx context.Context, m *policyv1.MsgPropose, p policyv1.P
 	return id, errors.Join(
 		k.proposals.Set(ctx, id, x), k.open.Set(ctx, id), k.due.Set(ctx, collections.Join(x.EndMs, id)),
 		k.forget(ctx, id),
-		module.Emit(ctx, &policyv1.EventProposed{Proposal: id, Proposer: m.Proposer}))
+		module.Emit(ctx, &policyv1.EventProposed{Proposal: id, Proposer: m.Proposer, Deposit: m.Deposit}))
 }
 
 // forget removes proposals that are over for long, the oldest first: at most two for a new one.
