@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/consume/outputs"
@@ -196,7 +197,7 @@ func (b *buyer) inParts(ctx context.Context, s consume.BatchSpec, f batchFlags) 
 // warn tells of records that are taken, and are hardly meant.
 func warn(tell func(string, ...any), notFinite, unused, records int) {
 	if notFinite > 0 {
-		tell("WARNING: NaN or infinite elements are in %s, and so mostly in what they give", several(notFinite, "record"))
+		tell("WARNING: NaN or infinite elements are in %s, and so mostly in what they give", numbers.Several(notFinite, "record"))
 	}
 	if unused > records {
 		tell("WARNING: most of what is paid for computes nothing: runs could take %d records, and there are %d. Lower problem.batch", records+unused, records)

@@ -60,7 +60,7 @@ func tellClusters(w io.Writer, v *clusters.View, most int) {
 		fmt.Fprintln(w, "No clusters: no validator offers anything at present")
 		return
 	}
-	fmt.Fprintf(w, "Clusters, by what %d of %s told\n", v.Told, several(v.Asked, "peer"))
+	fmt.Fprintf(w, "Clusters, by what %d of %s told\n", v.Told, numbers.Several(v.Asked, "peer"))
 	table(w, "VALIDATOR\tROOM\tPROVIDERS\tADVISED", len(v.Validators), most, func(i int) string {
 		x := &v.Validators[i]
 		return fmt.Sprintf("%s\t%d\t%d\t%d", x.Account, x.Room, x.Now, x.Advised)

@@ -96,7 +96,7 @@ func tellCosts(w io.Writer, c *market.Costs) {
 	took := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)).Round(time.Second) }
 	if g := c.Time; g != nil {
 		fmt.Fprintf(w, "Time: %v of computing at the best offer, by the measured speed of %s, %.4g GFLOP/s together; windows hold it up for %v at least\n",
-			took(g.Compute), several(g.Measured, "provider"), float64(g.Speed)/1e9, took(g.Windows))
+			took(g.Compute), numbers.Several(g.Measured, "provider"), float64(g.Speed)/1e9, took(g.Windows))
 	} else if c.Variants[0].Auction == nil {
 		fmt.Fprintln(w, "Time: not known, for no provider of the best offer has worked for ten minutes, or been probed")
 	}

@@ -117,7 +117,7 @@ func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config, people *life.Option
 		show = func(_ any, tell func(io.Writer)) error { tell(e.progress()); return nil }
 	}
 	err = show(told, func(w io.Writer) {
-		fmt.Fprintf(w, "network %s is up: %s, %s, %s\n", at.Chain, several(whole.Validators, "validator"), several(whole.Providers, "provider"), several(whole.Challengers, "challenger"))
+		fmt.Fprintf(w, "network %s is up: %s, %s, %s\n", at.Chain, numbers.Several(whole.Validators, "validator"), numbers.Several(whole.Providers, "provider"), numbers.Several(whole.Challengers, "challenger"))
 		fmt.Fprintf(w, "  RPC        %s\n", at.Nodes[0].RPC)
 		fmt.Fprintf(w, "  REST       %s\n", at.Nodes[0].REST)
 		fmt.Fprintf(w, "  gRPC       %s\n", at.Nodes[0].GRPC)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/engine"
 )
 
@@ -21,14 +22,14 @@ func explain(w io.Writer, tasks []engine.Task) {
 		all += int64(tasks[i].Took)
 		flops += int64(tasks[i].FLOPs)
 	}
-	fmt.Fprintf(w, "\n%s in %.1f µs, %.1f GFLOP/s\n", several(len(tasks), "task"), float64(all)/1000, ratio(flops, all))
+	fmt.Fprintf(w, "\n%s in %.1f µs, %.1f GFLOP/s\n", numbers.Several(len(tasks), "task"), float64(all)/1000, ratio(flops, all))
 	fmt.Fprintf(w, "%4s %9s %5s %8s %7s %6s  %s\n", "task", "µs", "%", "GFLOP/s", "GB/s", "node", "operators, and how they run")
 	for i := range tasks {
 		t := &tasks[i]
 		fmt.Fprintf(w, "%4d %9.1f %5.1f %8.1f %7.1f %6d  %s\n", i, float64(t.Took)/1000, 100*ratio(int64(t.Took), all),
 			ratio(int64(t.FLOPs), int64(t.Took)), ratio(int64(t.Bytes), int64(t.Took)), t.Nodes[0], ansi.Truncate(t.Ops, 59, ""))
 		for _, line := range []struct{ what, text string }{
-			{t.Kernel + ":", t.Blocking + fmt.Sprintf("; %s, %d worth a thread", several(t.Blocks, "block"), t.Grain)},
+			{t.Kernel + ":", t.Blocking + fmt.Sprintf("; %s, %d worth a thread", numbers.Several(t.Blocks, "block"), t.Grain)},
 			{"packing:", t.Packing}, {"fused:", t.Fusion}, {"place:", places(t.Outputs)},
 		} {
 			if line.text != "" {

@@ -88,8 +88,8 @@ func (r *reader) writeClearing(ctx context.Context, file string) error {
 }
 
 func tellFound(w io.Writer, f *market.Found, file string) {
-	fmt.Fprintf(w, "Clearing %d: %s, %s; it takes certificates until %s\n", f.Clearing, several(f.Demands, "order"), several(f.Sellers, "seller"), wire.Moment(f.Closes))
-	fmt.Fprintf(w, "  found     %v in %s\n", consume.Amount(f.Welfare), several(int(f.Trades), "trade"))
+	fmt.Fprintf(w, "Clearing %d: %s, %s; it takes certificates until %s\n", f.Clearing, numbers.Several(f.Demands, "order"), numbers.Several(f.Sellers, "seller"), wire.Moment(f.Closes))
+	fmt.Fprintf(w, "  found     %v in %s\n", consume.Amount(f.Welfare), numbers.Several(int(f.Trades), "trade"))
 	fmt.Fprintf(w, "  the chain %v\n", consume.Amount(f.Fallback))
 	if f.Posted > 0 {
 		fmt.Fprintf(w, "  posted    %v\n", consume.Amount(f.Posted))
@@ -121,7 +121,7 @@ func tellAuction(w io.Writer, a *market.Auction, now int64, most int) {
 	for i := range a.Tiers {
 		t := &a.Tiers[i]
 		if t.Idle > 0 {
-			fmt.Fprintf(w, "  WARNING: of tier %s no clearing takes %s: %s\n", t.Tier, several(t.Idle, "further lot"), t.Unsold)
+			fmt.Fprintf(w, "  WARNING: of tier %s no clearing takes %s: %s\n", t.Tier, numbers.Several(t.Idle, "further lot"), t.Unsold)
 		}
 		if t.Thin != "" {
 			fmt.Fprintln(w, "  WARNING:", t.Thin)
@@ -296,7 +296,7 @@ func tellTrades(w io.Writer, v *market.View, most int, pictures bool) {
 		return
 	}
 	fmt.Fprintln(w, "Last trades, newest first")
-	table(w, "PAID/GFLOP\tPRICE\tGFLOP\tKIND\tCOPIES\tPROVIDERS\tTIME\tORDER", len(v.Trades), most, func(i int) string {
+	table(w, "PER GFLOP\tAT MOST\tGFLOP\tKIND\tCOPIES\tPROVIDERS\tTIME\tORDER", len(v.Trades), most, func(i int) string {
 		t := &v.Trades[i]
 		kind := t.Kind
 		if t.Own {
@@ -308,13 +308,16 @@ func tellTrades(w io.Writer, v *market.View, most int, pictures bool) {
 	if p.Trades == 0 {
 		return
 	}
-	fmt.Fprintf(w, "Prices of the last %s, own ones left out\n", several(p.Trades, "trade"))
+	fmt.Fprintf(w, "Prices of the last %s, own ones left out\n", numbers.Several(p.Trades, "trade"))
 	if pictures && p.Trades > 1 {
 		fmt.Fprintf(w, "  GFLOP     %s\n", sparkline(v))
 	}
 	spread := func(name string, q market.Quantiles) {
-		if q.Of > 0 {
-			fmt.Fprintf(w, "  %-9s %s utally; a tenth paid %s or less, a tenth %s or more\n", name, numbers.Text(q.P50), numbers.Text(q.P10), numbers.Text(q.P90))
+		switch {
+		case q.Of >= 10: // fewer have no tenth
+			fmt.Fprintf(w, "  %-9s %s utally; a tenth agreed on %s or less, a tenth on %s or more\n", name, numbers.Text(q.P50), numbers.Text(q.P10), numbers.Text(q.P90))
+		case q.Of > 0:
+			fmt.Fprintf(w, "  %-9s %s utally\n", name, numbers.Text(q.P50))
 		}
 	}
 	spread("GFLOP", p.GFLOP)
@@ -350,12 +353,4 @@ func sparkline(v *market.View) string {
 		line.WriteRune([]rune(heights)[at])
 	}
 	return line.String() + " to " + numbers.Text(prices[len(prices)-1])
-}
-
-// several is a number of things in words.
-func several(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -292,7 +292,7 @@ func (t *task) write(ctx context.Context, g *graph.Graph, problem string, told p
 		return err
 	}
 	return t.e.show(told, func(w io.Writer) {
-		fmt.Fprintf(w, "%s has %s, %d a run; a run takes %.3g FLOP, and the model %d bytes\nEdit it, then\n  tally order validate %s --home HOME\n  tally drill publish %[1]s --home HOME\nwhere HOME is the partner's: tally-devnet/consumer on a devnet\n", told.Task, several(told.Records, "record"), told.Batch, float64(told.FLOPs), told.Bytes, told.Task)
+		fmt.Fprintf(w, "%s has %s, %d a run; a run takes %.3g FLOP, and the model %d bytes\nEdit it, then\n  tally order validate %s --home HOME\n  tally drill publish %[1]s --home HOME\nwhere HOME is the partner's: tally-devnet/consumer on a devnet\n", told.Task, numbers.Several(told.Records, "record"), told.Batch, float64(told.FLOPs), told.Bytes, told.Task)
 	})
 }
 

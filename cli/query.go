@@ -369,7 +369,7 @@ func arguments(use string) cobra.PositionalArgs {
 			return fmt.Errorf("%s is missing", names[len(args)])
 		}
 		if len(args) > len(names) && !strings.HasSuffix(use, "...") {
-			return fmt.Errorf("%q is too much: want %s", args[len(names)], several(len(names), "argument"))
+			return fmt.Errorf("%q is too much: want %s", args[len(names)], numbers.Several(len(names), "argument"))
 		}
 		return nil
 	}

@@ -253,7 +253,7 @@ func (r *onnxRun) write(m *model.Model, out model.Values) (told []ranTensor, err
 }
 
 func (r *ranModel) tell(w io.Writer) {
-	fmt.Fprintf(w, "%s ran in %.3f s: %s, %d FLOP, profile %v, executor %s\n", r.Model, r.Seconds, several(r.Primitives, "primitive"), r.FLOPs, r.Profile, r.Executor)
+	fmt.Fprintf(w, "%s ran in %.3f s: %s, %d FLOP, profile %v, executor %s\n", r.Model, r.Seconds, numbers.Several(r.Primitives, "primitive"), r.FLOPs, r.Profile, r.Executor)
 	for _, t := range r.Inputs {
 		note := ""
 		if t.Fixed {

@@ -338,7 +338,7 @@ func (v *validated) tell(w io.Writer) {
 	if v.Kept.Needed > 1 {
 		what = fmt.Sprintf("a fragment of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
 	}
-	fmt.Fprintf(w, "  kept      by %s, each %s: %.2g times the data\n", several(v.Kept.Custodians, "custodian"), what, v.Kept.Copies)
+	fmt.Fprintf(w, "  kept      by %s, each %s: %.2g times the data\n", numbers.Several(v.Kept.Custodians, "custodian"), what, v.Kept.Copies)
 	v.tellAssurance(w)
 	fmt.Fprintf(w, "  windows   %v\n", v.Windows)
 	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
@@ -376,7 +376,7 @@ func (v *validated) tellAssurance(w io.Writer) {
 		fmt.Fprintf(w, "            who has a share f of the stake has all of them with f^%d; anybody can challenge the result\n", v.Replicas)
 		return
 	}
-	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, several(v.Detected.auditors, "drawn auditor"))
+	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, numbers.Several(v.Detected.auditors, "drawn auditor"))
 	o := v.Detected
 	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)
 	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest challenger finds all\n", 100*o.Tenth)

@@ -1,5 +1,5 @@
 // Package numbers reads numbers that people give as flags, and writes numbers for people. Declare each flag with [Within]; [Check]
-// looks at flags of other programs. [Text] writes a number.
+// looks at flags of other programs. [Text] writes a number, [Several] a number of things.
 //
 // Invariant: what is no number, or is out of bounds, is refused, and the flag keeps what it had.
 package numbers
@@ -95,4 +95,12 @@ func Text(x float64) string {
 		return strconv.FormatFloat(math.Round(x), 'f', -1, 64)
 	}
 	return strconv.FormatFloat(math.Round(x*unit)/unit, 'f', -1, 64)
+}
+
+// Several is a number of things in words.
+func Several(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

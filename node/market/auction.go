@@ -97,7 +97,7 @@ func readAuction(ctx context.Context, q auctionv1.QueryClient, b *Book) (*Auctio
 	if err != nil {
 		return nil, err
 	}
-	a := &Auction{Tiers: books, Next: under.NextAt, Cleared: over.Cleared}
+	a := &Auction{Tiers: books, Next: under.NextAt, Cleared: slices.Concat([]auctionv1.Cleared{}, over.Cleared)}
 	if p := under.Progress; p != nil {
 		a.Clearing = p.Number
 		a.State, a.Until = stateOf(p, b.Now)
