@@ -67,7 +67,13 @@ func Cost(ctx context.Context, env *role.Env, source string, d *consume.Draft) (
 		return nil, err
 	}
 	forms := append([]job.Conditions{d.Terms}, consume.Assurances(d.Terms, p.Segments())...)
-	seen, on := map[string]bool{}, (*sale)(nil)
+	var on *sale
+	if d.Terms.Auction {
+		if on, err = lookAtSale(ctx, env); err != nil {
+			return nil, err
+		}
+	}
+	seen := map[string]bool{}
 	for i, c := range forms {
 		name := assuranceName(c.Form(p.Segments()), &c)
 		if seen[name] {
@@ -76,7 +82,7 @@ func Cost(ctx context.Context, env *role.Env, source string, d *consume.Draft) (
 		seen[name] = true
 		o := d.Unsigned()
 		o.Conditions = c
-		v, err := variant(ctx, env, o, uint64(d.Bid), &on)
+		v, err := variant(ctx, env, o, uint64(d.Bid), on)
 		if err != nil {
 			return nil, err
 		}
@@ -89,8 +95,8 @@ func Cost(ctx context.Context, env *role.Env, source string, d *consume.Draft) (
 	return out, err
 }
 
-// variant asks what an order costs that bids so much in secret. What is on sale is read once.
-func variant(ctx context.Context, env *role.Env, o *job.Order, bid uint64, on **sale) (*Variant, error) {
+// variant asks what an order costs that bids so much in secret; on is what is on sale, if it asks for auctions.
+func variant(ctx context.Context, env *role.Env, o *job.Order, bid uint64, on *sale) (*Variant, error) {
 	v := &Variant{Offers: []Asked{}}
 	err := o.Check()
 	switch {
@@ -98,12 +104,7 @@ func variant(ctx context.Context, env *role.Env, o *job.Order, bid uint64, on **
 		v.Refused = err.Error()
 		return v, nil
 	case o.Conditions.Auction:
-		if *on == nil {
-			if *on, err = lookAtSale(ctx, env); err != nil {
-				return nil, err
-			}
-		}
-		v.Auction, err = (*on).outlook(o, bid)
+		v.Auction, err = on.outlook(o, bid)
 		return v, err
 	}
 	o.Conditions.MaxPrice = 0 // any, with all providers
