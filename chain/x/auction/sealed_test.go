@@ -571,3 +571,31 @@ func TestASealedBidThatNobodyMayLead(t *testing.T) {
 		t.Errorf("the consumer had %d utally, and has %d", before, after)
 	}
 }
+
+// Where the rule can sell nothing no clearing begins, so nobody locks a deposit in vain: a devnet's only seller sealed an ask every
+// seven seconds.
+func TestNothingIsSealedWhereNothingCanBeSold(t *testing.T) {
+	for rule, enough := range map[string][]string{"sbba": {"p0", "p1"}, "exponential": {"p0"}} {
+		c := newChain(t, sealedBy(rule), chaintest.Fund(100*tally, "p0", "p1"))
+		worktest.Offer(c, "v0")
+		c.Deliver(consumer, worktest.Post(batch(1, 1, tally)))
+		c.Deliver(chaintest.Named("p0"), sell("p0", lot(29, 0))) // less than a lot has
+		begins := func(want bool, why string) {
+			t.Helper()
+			for range 3 {
+				c.NextBlock(30 * time.Second)
+			}
+			if p := clearing(t, c).Progress; (p != nil) != want {
+				t.Errorf("%s, %s: %+v", rule, why, p)
+			}
+		}
+		begins(false, "with a lot that is too small")
+		for i, name := range enough {
+			if i > 0 {
+				begins(false, "with one lot")
+			}
+			c.Deliver(chaintest.Named(name), sell(name, lot(30, 0)))
+		}
+		begins(true, "with lots enough")
+	}
+}

@@ -23,13 +23,57 @@ import (
 // commitReveal is what blocks do with sealed bids.
 type commitReveal struct{ *Keeper }
 
-// open opens a clearing with sealed bids. Who seals one takes part.
-func (k commitReveal) open(ctx context.Context, c *auctionv1.Clearing) (err error) {
+// open opens a clearing with sealed bids, if it may come to a trade. Who seals one takes part.
+func (k commitReveal) open(ctx context.Context, c *auctionv1.Clearing) error {
+	if may, err := k.mayTrade(ctx, c); err != nil || !may {
+		return err
+	}
+	var err error
 	if c.Number, err = k.next.Next(ctx); err != nil {
 		return err
 	}
 	p := auctionv1.Progress{Number: c.Number, ClosesAt: c.ClosesAt, RevealsUntil: c.ClosesAt + c.Params.RevealMs}
 	return errors.Join(k.clearing.Set(ctx, *c), k.progress.Set(ctx, p), module.Emit(ctx, &auctionv1.EventClearing{Number: c.Number, ClosesAt: c.ClosesAt}))
+}
+
+// mayTrade reports whether some tier has the orders and the lots without which the rule sells nothing: nobody is to lock a deposit in
+// vain. Where there are more than it looks at, it may.
+func (k commitReveal) mayTrade(ctx context.Context, c *auctionv1.Clearing) (bool, error) {
+	rules, err := wire.ClearingRules(&c.Params)
+	if err != nil {
+		return false, err
+	}
+	ends := c.ClosesAt + c.Params.RevealMs + wire.WaitAfter(&c.Params)
+	var orders, lots [auction.Kinds]int
+	looked, most := 0, int(c.Params.MaxDemands)
+	if err := k.demands.Walk(ctx, nil, func(_ uint64, d auctionv1.Demand) (bool, error) {
+		if known := d.Tier == "" || slices.Contains(c.Tiers, d.Tier); known && !cannotBid(ctx, &d) && d.Units <= c.Params.LotUnits && d.ExpiresAt > ends {
+			orders[wire.KindOf(c, d.Tier)]++
+		}
+		looked++
+		return looked == most, nil
+	}); err != nil || looked == most {
+		return true, err
+	}
+	looked, most = 0, int(c.Params.MaxLots)
+	if err := k.capacities.Walk(ctx, nil, func(_ sdk.AccAddress, x auctionv1.Capacity) (bool, error) {
+		for _, l := range x.Lots {
+			if kind := slices.Index(c.Tiers, l.Tier); kind >= 0 && l.Units >= c.Params.LotUnits {
+				lots[kind]++
+			}
+		}
+		looked++
+		return looked == most, nil
+	}); err != nil || looked == most {
+		return true, err
+	}
+	buyers, sellers := rules.Rule.Fewest()
+	for kind := range c.Tiers {
+		if orders[kind] >= buyers && lots[kind] >= sellers {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // displace makes room in a clearing that is full for an order that has locked so much: the one that has locked least waits for
