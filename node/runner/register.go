@@ -36,6 +36,16 @@ var onChain = map[home.Role]providerv1.Role{
 	home.Challenger: providerv1.ROLE_CHALLENGER,
 }
 
+// rolesOf returns the roles of a home that the chain knows.
+func rolesOf(s *home.Settings) (roles []providerv1.Role) {
+	for _, r := range s.Roles() {
+		if kind, ok := onChain[r]; ok {
+			roles = append(roles, kind)
+		}
+	}
+	return roles
+}
+
 // Registered returns the peer of a home as the chain knows it; nil if it does
 // not.
 func Registered(ctx context.Context, env *role.Env) (*providerv1.Peer, error) {
@@ -53,12 +63,7 @@ func Registered(ctx context.Context, env *role.Env) (*providerv1.Peer, error) {
 // as the settings say. A new peer waits for the money of its stake, and a
 // provider without a validator for an offer.
 func Register(ctx context.Context, h *home.Home, env *role.Env) error {
-	var roles []providerv1.Role
-	for _, r := range h.Settings.Roles() {
-		if kind, ok := onChain[r]; ok {
-			roles = append(roles, kind)
-		}
-	}
+	roles := rolesOf(&h.Settings)
 	if len(roles) == 0 {
 		return nil
 	}
@@ -148,17 +153,12 @@ func Stake(ctx context.Context, h *home.Home, env *role.Env) (uint64, error) {
 }
 
 // LeastStake returns the least stake in utally that the chain takes for the roles of a home.
-func LeastStake(ctx context.Context, h *home.Home, env *role.Env) (least uint64, err error) {
+func LeastStake(ctx context.Context, h *home.Home, env *role.Env) (uint64, error) {
 	r, err := providerv1.NewQueryClient(env.Chain.Conn).Params(ctx, &providerv1.QueryParamsRequest{})
 	if err != nil {
 		return 0, fmt.Errorf("ask for the least stake: %w", err)
 	}
-	for _, kind := range h.Settings.Roles() {
-		least = max(least, map[home.Role]uint64{
-			home.Provider: r.Params.MinProviderStake, home.Validator: r.Params.MinValidatorStake, home.Challenger: r.Params.MinChallengerStake,
-		}[kind])
-	}
-	return least, nil
+	return wire.LeastStake(&r.Params, rolesOf(&h.Settings)), nil
 }
 
 // FirstNeeds returns how many utally a new peer's account needs, and what for: its stake and first fees, and the deposit of a sealed

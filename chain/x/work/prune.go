@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"cosmossdk.io/collections"
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -42,7 +42,7 @@ func (k *Keeper) gone(ctx context.Context, order canon.Hash) error {
 		return err
 	}
 	return errorsmod.Wrapf(ErrPruned, "order %s was settled, and its lease was pruned at %s: a proof bundle proves it still",
-		order, time.UnixMilli(p.Pruned).UTC().Format(time.RFC3339))
+		order, wire.Moment(p.Pruned))
 }
 
 // settlement returns that of an order, and its encoding, or tells why there is none.
