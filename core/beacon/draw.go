@@ -54,6 +54,15 @@ func (l Lots) Below(at, n uint64) uint64 {
 	}
 }
 
+// Fraction returns fraction at of the draw: 256 bits after the binary point, from the highest on. It
+// does not depend on the number of the same place.
+func (l Lots) Fraction(at uint64) canon.Hash {
+	return canon.Sum(canon.DomainDraw, canon.Encode(func(e *canon.Encoder) {
+		e.Blob(l)
+		e.Uint(at)
+	}))
+}
+
 // Pick returns k of the numbers 0…n−1, without replacement, each order equally likely: a
 // Fisher–Yates shuffle. With k ≥ n it returns all of them.
 func (l Lots) Pick(n, k int) []int {

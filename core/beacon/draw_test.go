@@ -32,6 +32,23 @@ func TestPickIsWithoutReplacement(t *testing.T) {
 	})
 }
 
+// A fraction is a number of its own: of no other place, of no other draw, and not that of Below.
+func TestFractionsDiffer(t *testing.T) {
+	seen := map[canon.Hash]bool{}
+	for i := range uint64(20) {
+		for at := range uint64(300) {
+			f := lots(i).Fraction(at)
+			if seen[f] || f != lots(i).Fraction(at) {
+				t.Fatalf("fraction %d of draw %d is that of another", at, i)
+			}
+			seen[f] = true
+			if w := binary.LittleEndian.Uint64(f[:]); w%(1<<63) == lots(i).Below(at, 1<<63) {
+				t.Fatalf("fraction %d of draw %d follows from the number of its place", at, i)
+			}
+		}
+	}
+}
+
 func TestPickIsUniform(t *testing.T) {
 	const n, k, runs = 7, 2, 20000
 	var count [n]int

@@ -64,6 +64,7 @@ var layers = []layer{
 	{folder: "core/match", own: []string{"core/canon", "core/money"}, std: pure},
 	{folder: "core/power", own: []string{"core/money"}, std: append([]string{"math/big"}, pure...)}, // a sum that is exact however long a chain runs
 	{folder: "core/beacon", own: []string{"core/canon"}, std: pure},
+	{folder: "core/sortition", own: []string{"core/beacon", "core/canon", "core/money"}, std: append([]string{"math/big"}, pure...)}, // odds of 256 bits, the same on every machine
 	{folder: "core/erasure", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure},
 	{folder: "core/proof", own: []string{"core/beacon", "core/canon", "core/tensor", "core/graph", "core/erasure"}, std: pure},
 	{folder: "core/dispute", own: []string{"core/canon", "core/tensor", "core/graph", "core/train"}, std: pure},
