@@ -105,7 +105,7 @@ func TestSeatsTrackPower(t *testing.T) {
 	}
 	const members = 4
 	var gained, variance [members]float64
-	powers := beacon.Lots("powers")
+	powers, numbers := beacon.Lots("powers"), beacon.Lots("numbers")
 	for e := range epochs {
 		var power, won [members]uint64
 		var all, seats uint64
@@ -113,7 +113,7 @@ func TestSeatsTrackPower(t *testing.T) {
 			power[i] = 1 + powers.Below(e*members+uint64(i), 1<<(10+10*i))
 			all += power[i]
 		}
-		l := Lottery{Seats: 1 + powers.Below(e, min(40, all/2)), Weight: all}
+		l := Lottery{Seats: 1 + numbers.Below(e, min(40, all/2)), Weight: all}
 		for i, w := range power {
 			won[i] = l.Won(w, lots(e*members+uint64(i)))
 			seats += won[i]

@@ -10,8 +10,8 @@ const (
 )
 
 // Step returns the next set on the way from one to another: the target, or as near to it as Within allows. Sets are
-// ascending by Member, with votes, and so is the result. Whoever steps towards one target arrives: after five steps,
-// unless shares are so small that rounding takes a few more.
+// ascending by Member, with votes, and so is the result. Steps towards one target arrive at it: after five, where nobody
+// is in both sets and neither has more than MaxSeats members.
 //
 // On the way, shares are mixed: 64 − t parts of what they were and t parts of the target, with the largest t that Within
 // allows. Votes then add up to 2²⁰ or less. A set without members is no target, and from one there is no way: then

@@ -62,35 +62,39 @@ func share(set []Seat, chosen map[string]bool) *big.Rat {
 	return new(big.Rat).SetFrac(part, sumOf(set))
 }
 
-// Whoever can sign for the next set, by more than 2/3 of its votes, had more than 1/3 of the set before.
+// leastTrusted returns the least share of a set that anybody had who can sign for the next: by more than 2/3 of its votes.
+func leastTrusted(from, next []Seat) *big.Rat {
+	least, need := big.NewRat(1, 1), big.NewRat(2, 3)
+	for mask := range 1 << len(next) {
+		signers := map[string]bool{}
+		for i, s := range next {
+			signers[s.Member] = mask>>i&1 == 1
+		}
+		if share(next, signers).Cmp(need) > 0 {
+			if old := share(from, signers); old.Cmp(least) < 0 {
+				least = old
+			}
+		}
+	}
+	return least
+}
+
+// Whoever can sign for the next set had more than 1/3 of the set before: 5/12 at least, which some come near to.
 func TestSignersOfTheNextSetAreTrustedInThisOne(t *testing.T) {
-	third, two := big.NewRat(1, 3), big.NewRat(2, 3)
-	tight := false
+	atLeast := big.NewRat(5, 12)
 	rapid.Check(t, func(t *rapid.T) {
 		from, target := sets(10, 1<<40).Draw(t, "from"), sets(10, 1<<40).Draw(t, "target")
 		if len(from) == 0 || len(target) == 0 {
 			t.Skip("nobody")
 		}
 		next := Step(from, target)
-		for mask := range 1 << len(next) {
-			signers := map[string]bool{}
-			for i, s := range next {
-				signers[s.Member] = mask>>i&1 == 1
-			}
-			if share(next, signers).Cmp(two) <= 0 {
-				continue
-			}
-			old := share(from, signers)
-			if old.Cmp(third) <= 0 {
-				t.Fatalf("from %v to %v: %v have two thirds, and had %v before", from, next, signers, old)
-			}
-			if old.Cmp(big.NewRat(1, 2)) < 0 {
-				tight = true
-			}
+		if least := leastTrusted(from, next); least.Cmp(atLeast) <= 0 {
+			t.Fatalf("from %v to %v: some who can sign had %v before", from, next, least)
 		}
 	})
-	if !tight {
-		t.Error("no signers had less than half before: the sets are too much alike to show anything")
+	from := of(57, 43)
+	if least := leastTrusted(from, Step(from, of(0, 1))); least.Cmp(big.NewRat(43, 100)) > 0 {
+		t.Errorf("all who can sign had %v: a step could be longer", least)
 	}
 }
 
