@@ -29,7 +29,6 @@ import (
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/core/canon"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
-	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 )
 
 // Chain is a chain without a network.
@@ -53,7 +52,7 @@ func Genesis(producer string) (app.Genesis, cmted25519.PubKey) {
 	public := prover().Public().(ed25519.PublicKey)
 	return app.Genesis{
 		ChainID: ID, Time: time.Unix(1_800_000_000, 0).UTC(),
-		Validators: []powerv1.Validator{{Account: producer, ConsensusKey: key.Bytes(), Power: 1}},
+		Validators: []app.Validator{{Account: producer, ConsensusKey: key.Bytes(), Votes: 1}},
 		Keys:       []beaconv1.Key{{Account: producer, Key: public}},
 	}, key
 }

@@ -49,6 +49,7 @@ import (
 	"github.com/tally-network/tally/chain/x/probe"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/reserve"
+	"github.com/tally-network/tally/chain/x/seats"
 	"github.com/tally-network/tally/chain/x/supply"
 	"github.com/tally-network/tally/chain/x/work"
 )
@@ -77,6 +78,7 @@ type App struct {
 	Dispute  *dispute.Keeper
 	Policy   *policy.Keeper
 	Reserve  *reserve.Keeper
+	Seats    *seats.Keeper
 
 	modules []Module // ours, in order
 	pool    pool     // what this node's mempool holds

@@ -258,7 +258,7 @@ func TestGenesisRefuses(t *testing.T) {
 		option chaintest.Option
 		words  string
 	}{
-		"no validators":  {func(g *app.Genesis) { g.Validators = nil }, "at least one validator"},
+		"no validators":  {func(g *app.Genesis) { g.Validators = nil }, "nobody has votes"},
 		"twice":          {chaintest.Fund(1, "alice"), "twice"},
 		"bad address":    {func(g *app.Genesis) { g.Accounts[0].Address = "tally1x" }, "address"},
 		"too much money": {chaintest.Fund(coin.MaxSupply, "carol"), "exceed"},
@@ -269,7 +269,7 @@ func TestGenesisRefuses(t *testing.T) {
 			chaintest.Challenger("x", tally)(g)
 			g.Peers[len(g.Peers)-1].PeerKey = g.Peers[0].PeerKey
 		}, "unique"},
-		"power": {func(g *app.Genesis) { g.Validators[0].Power = 0 }, "power 0"},
+		"votes": {func(g *app.Genesis) { g.Validators[0].Votes = -1 }, "votes -1"},
 		"key":   {func(g *app.Genesis) { g.Validators[0].ConsensusKey = make([]byte, 32) }, "consensus_key"},
 	} {
 		_, err := chaintest.NewGenesis(append(network(), c.option)...).Doc()

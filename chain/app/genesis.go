@@ -23,9 +23,9 @@ import (
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/drilling"
 	"github.com/tally-network/tally/chain/x/policy"
-	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/reserve"
+	"github.com/tally-network/tally/chain/x/seats"
 	"github.com/tally-network/tally/chain/x/work"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
@@ -33,9 +33,9 @@ import (
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
-	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -48,28 +48,43 @@ const (
 // Genesis describes the start of a chain.
 type Genesis struct {
 	ChainID    string
-	Time       time.Time           // of the first block
-	Accounts   []Account           // free balances
-	Validators []powerv1.Validator // the set that runs consensus
-	Keys       []beaconv1.Key      // with which they prove the beacon's values
-	Epoch      int64               // blocks of an epoch; 0: the default
-	Peers      []providerv1.Peer   // registered peers; stakes come on top of Accounts
-	Block      blockv1.Params      // rules of blocks; zero: the defaults
-	Params     providerv1.Params   // rules of the registry; zero: the defaults
-	Work       workv1.Params       // rules for leases; zero: the defaults
-	Dispute    disputev1.Params    // rules of disputes; zero: the defaults
-	Policy     policyv1.Params     // rules of votes; zero: the defaults
-	Auction    auctionv1.Params    // rules of auctions; zero: the defaults
-	Reserve    uint64              // utally that rewards are paid out of
-	Rewards    Rewards             // zero: the defaults
-	Drilling   drillingv1.Params   // rules of drilling; zero: the defaults
-	Authority  string              // account that may change these rules; empty: that of the policy, for which votes of power speak
+	Time       time.Time         // of the first block
+	Accounts   []Account         // free balances
+	Validators []Validator       // the set that runs consensus
+	Keys       []beaconv1.Key    // with which they prove the beacon's values
+	Epoch      int64             // blocks of an epoch; 0: the default
+	Peers      []providerv1.Peer // registered peers; stakes come on top of Accounts
+	Block      blockv1.Params    // rules of blocks; zero: the defaults
+	Params     providerv1.Params // rules of the registry; zero: the defaults
+	Work       workv1.Params     // rules for leases; zero: the defaults
+	Dispute    disputev1.Params  // rules of disputes; zero: the defaults
+	Policy     policyv1.Params   // rules of votes; zero: the defaults
+	Auction    auctionv1.Params  // rules of auctions; zero: the defaults
+	Reserve    uint64            // utally that rewards are paid out of
+	Rewards    Rewards           // zero: the defaults
+	Drilling   drillingv1.Params // rules of drilling; zero: the defaults
+	Seats      Seats             // zero: the default rules, and nobody's power counts for another
+	Authority  string            // account that may change these rules; empty: that of the policy, for which votes of power speak
 }
 
 // Account is a balance at genesis.
 type Account struct {
 	Address string // bech32
 	Balance uint64 // utally
+}
+
+// Validator is one of the set that begins, and a founder by its votes. Its bond comes on top of Accounts.
+type Validator struct {
+	Account      string // bech32
+	ConsensusKey []byte // ed25519 public key
+	Votes        int64
+	Bond         uint64 // utally; 0: others may take its seats, and it gets none
+}
+
+// Seats are how a chain gives seats in consensus.
+type Seats struct {
+	Params      seatsv1.Params       // zero: the defaults
+	Delegations []seatsv1.Delegation // besides those of validators to themselves
 }
 
 // Rewards are how a chain pays out of its reserve.
@@ -100,7 +115,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 		banktypes.ModuleName: bank,
 		block.Name:           g.blocks(),
 		beacon.Name:          g.chance(),
-		power.Name:           &powerv1.GenesisState{Validators: g.Validators},
+		seats.Name:           g.members(),
 		provider.Name:        g.registry(),
 		work.Name:            g.leases(),
 		dispute.Name:         g.disputes(),
@@ -189,10 +204,24 @@ func (g Genesis) votes() *policyv1.GenesisState {
 	out := policy.DefaultGenesis()
 	out.Authority, out.Params = g.Authority, cmp.Or(g.Policy, out.Params)
 	for _, v := range g.Validators {
-		if v.Power > 0 { // power's check refuses others
-			out.Founders = append(out.Founders, policyv1.Founder{Account: v.Account, Weight: uint64(v.Power)})
+		if v.Votes > 0 { // the check of seats refuses others below 0
+			out.Founders = append(out.Founders, policyv1.Founder{Account: v.Account, Weight: uint64(v.Votes)})
 		}
 	}
+	return out
+}
+
+// members returns who runs consensus, and for whom power counts: for each validator its own.
+func (g Genesis) members() *seatsv1.GenesisState {
+	out := seats.DefaultGenesis()
+	out.Authority, out.Params = g.Authority, cmp.Or(g.Seats.Params, out.Params)
+	for _, v := range g.Validators {
+		out.Members = append(out.Members, seatsv1.Member{
+			Account: v.Account, ConsensusKey: v.ConsensusKey, Votes: v.Votes, Bond: v.Bond, Status: seatsv1.STATUS_PRESENT,
+		})
+		out.Delegations = append(out.Delegations, seatsv1.Delegation{Account: v.Account, Member: v.Account})
+	}
+	out.Delegations = append(out.Delegations, g.Seats.Delegations...)
 	return out
 }
 
@@ -240,12 +269,13 @@ func (g Genesis) ledger() (*authtypes.GenesisState, *banktypes.GenesisState, err
 			return nil, nil, err
 		}
 	}
+	stakes, bonds := uint64(0), uint64(0)
 	for _, v := range g.Validators {
 		if err := add(v.Account, 0); err != nil {
 			return nil, nil, err
 		}
+		bonds += v.Bond // bounded by the check of the genesis of seats
 	}
-	stakes := uint64(0)
 	for _, p := range g.Peers {
 		if err := add(p.Account, 0); err != nil {
 			return nil, nil, err
@@ -255,9 +285,9 @@ func (g Genesis) ledger() (*authtypes.GenesisState, *banktypes.GenesisState, err
 	for _, x := range []struct {
 		module string
 		holds  uint64
-	}{{provider.Name, stakes}, {reserve.Name, g.Reserve}} {
+	}{{provider.Name, stakes}, {seats.Name, bonds}, {reserve.Name, g.Reserve}} {
 		if x.holds > coin.MaxSupply-total {
-			return nil, nil, fmt.Errorf("genesis: balances, stakes and the reserve exceed %d utally", coin.MaxSupply)
+			return nil, nil, fmt.Errorf("genesis: balances, stakes, bonds and the reserve exceed %d utally", coin.MaxSupply)
 		}
 		if total += x.holds; x.holds > 0 {
 			bank.Balances = append(bank.Balances, banktypes.Balance{Address: authtypes.NewModuleAddress(x.module).String(), Coins: coin.Of(x.holds)})

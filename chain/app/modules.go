@@ -42,6 +42,7 @@ import (
 	"github.com/tally-network/tally/chain/x/probe"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/reserve"
+	"github.com/tally-network/tally/chain/x/seats"
 	"github.com/tally-network/tally/chain/x/supply"
 	"github.com/tally-network/tally/chain/x/work"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -51,6 +52,7 @@ import (
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -60,7 +62,7 @@ import (
 // ours names our modules in the order in which they begin and end a block and
 // are initialised: a module comes after those whose state it reads. Block, which
 // tells the time, comes first.
-var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, probe.Name, drilling.Name, market.Name, work.Name, auction.Name, dispute.Name, policy.Name, reserve.Name}
+var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, probe.Name, drilling.Name, market.Name, work.Name, auction.Name, dispute.Name, policy.Name, reserve.Name, seats.Name}
 
 // accounts are those that no key controls, with what they may do.
 var accounts = []*authv1.ModuleAccountPermission{
@@ -76,12 +78,13 @@ var accounts = []*authv1.ModuleAccountPermission{
 	{Account: dispute.Name},
 	{Account: policy.Name},
 	{Account: reserve.Name},
+	{Account: seats.Name},
 }
 
 // governed are the messages that a vote of computing power can execute. No other is signed by the policy's account.
 var governed = []sdk.Msg{
 	&auctionv1.MsgUpdateParams{}, &blockv1.MsgUpdateParams{}, &disputev1.MsgUpdateParams{}, &drillingv1.MsgUpdateParams{},
-	&policyv1.MsgUpdateParams{}, &providerv1.MsgUpdateParams{}, &reservev1.MsgUpdateParams{}, &workv1.MsgUpdateParams{},
+	&policyv1.MsgUpdateParams{}, &providerv1.MsgUpdateParams{}, &reservev1.MsgUpdateParams{}, &seatsv1.MsgUpdateParams{}, &workv1.MsgUpdateParams{},
 	&drillingv1.MsgAdmitProject{}, &drillingv1.MsgEndProject{},
 }
 
@@ -103,24 +106,26 @@ func (a *App) wire() []Module {
 	a.Supply = supply.NewKeeper(a.store(supply.Name), a.Bank)
 	a.Provider = provider.NewKeeper(a.Codec, a.store(provider.Name), a.Bank)
 	a.Power = power.NewKeeper(a.Codec, a.store(power.Name))
-	a.Beacon = beacon.NewKeeper(a.Codec, a.store(beacon.Name), a.Power)
+	a.Policy = policy.NewKeeper(a.Codec, a.store(policy.Name), policy.Needs{
+		Bank: a.Bank, Burner: a.Supply, Power: a.Power, Router: a.MsgServiceRouter(),
+	}, governed...)
+	a.Seats = seats.NewKeeper(a.Codec, a.store(seats.Name), seats.Needs{Bank: a.Bank, Power: a.Power, Founders: a.Policy}, provider.Insurance)
+	a.Beacon = beacon.NewKeeper(a.Codec, a.store(beacon.Name), a.Seats)
+	a.Seats.Follow(a.Beacon)
 	a.Probe = probe.NewKeeper(a.Codec, a.store(probe.Name), a.Provider, a.Beacon)
 	a.Drilling = drilling.NewKeeper(a.Codec, a.store(drilling.Name), a.Bank, a.Power)
 	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply, a.Drilling)
 	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Drilling)
 	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Provider, a.Work)
-	a.Policy = policy.NewKeeper(a.Codec, a.store(policy.Name), policy.Needs{
-		Bank: a.Bank, Burner: a.Supply, Power: a.Power, Router: a.MsgServiceRouter(),
-	}, governed...)
 	a.Auction = auction.NewKeeper(a.Codec, a.store(auction.Name), auction.Needs{
 		Bank: a.Bank, Burner: a.Supply, Registry: a.Provider, Leases: a.Work, Beacon: a.Beacon,
 	})
 	a.Market.Tell(a.Auction)
 	a.Work.Tell(a.Dispute, a.Probe.Settled)
 	a.Reserve = reserve.NewKeeper(a.Codec, a.store(reserve.Name), reserve.Needs{
-		Bank: a.Bank, Seats: a.Power, Beacon: a.Beacon, Leases: a.Work,
+		Bank: a.Bank, Seats: a.Seats, Beacon: a.Beacon, Leases: a.Work,
 	}, reserve.Pools{Jackpot: work.Jackpot, Insurance: provider.Insurance})
-	a.Power.Tell(a.Policy, a.Reserve)
+	a.Power.Tell(a.Policy, a.Reserve, a.Seats)
 	orders := market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Power)
 	return []Module{
 		block.NewModule(a.Block),
@@ -136,6 +141,7 @@ func (a *App) wire() []Module {
 		dispute.NewModule(a.Dispute),
 		policy.NewModule(a.Policy),
 		reserve.NewModule(a.Reserve),
+		seats.NewModule(a.Seats),
 	}
 }
 

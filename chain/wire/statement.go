@@ -15,3 +15,12 @@ func Statement(chainID string, account sdk.AccAddress) []byte {
 	}))
 	return h[:]
 }
+
+// Possession is what a consensus key signs (ed25519) to be the key of an account on one chain.
+func Possession(chainID string, account sdk.AccAddress) []byte {
+	h := canon.Sum(canon.DomainPossession, canon.Encode(func(e *canon.Encoder) {
+		e.String(chainID)
+		e.Blob(account)
+	}))
+	return h[:]
+}

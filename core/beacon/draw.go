@@ -21,6 +21,7 @@ const (
 	Replicas   Purpose = "replicas"   // providers that compute a unit beside one another
 	Inner      Purpose = "inner"      // the step within a segment to which replicas commit
 	Clearing   Purpose = "clearing"   // what is chance in an auction
+	Seats      Purpose = "seats"      // of a member of consensus
 )
 
 // Lots is the chance from which one draw is made, and all that follows from it. It may also

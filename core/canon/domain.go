@@ -18,6 +18,7 @@ const (
 	DomainPool       Domain = "pool"       // parties that a lease draws from
 	DomainReceipt    Domain = "receipt"    // a provider's signed claim
 	DomainPeer       Domain = "peer"       // statement that binds a peer key to an account
+	DomainPossession Domain = "possession" // statement by which a consensus key is shown to be an account's
 	DomainAccept     Domain = "accept"     // a provider's signed acceptance of a unit
 	DomainAudit      Domain = "audit"      // an auditor's salted digest
 	DomainCommit     Domain = "commit"     // what a replica of a unit says before others have said it

@@ -148,6 +148,25 @@ func (r *Record) Join(other *Record) error {
 	return nil
 }
 
+// Part takes the work of another record out again: what is left counts for as much as without it.
+func (r *Record) Part(other *Record) error {
+	for _, x := range []struct{ own, other *Work }{{&r.Drilling, &other.Drilling}, {&r.Training, &other.Training}} {
+		if x.own.total < x.other.total || x.own.grown.Cmp(&x.other.grown) < 0 {
+			return errors.New("more work leaves than there is")
+		}
+		x.own.total -= x.other.total
+		x.own.grown.Sub(&x.own.grown, &x.other.grown)
+	}
+	return nil
+}
+
+// Copy returns a record that does not change with this one.
+func (r *Record) Copy() *Record {
+	out := &Record{}
+	_ = out.Join(r) // of nothing: it fits
+	return out
+}
+
 // Forfeit takes the effective power of an account away, from its record and from that of all together.
 func (r *Record) Forfeit(all *Record) error {
 	for _, x := range []struct{ own, all *Work }{{&r.Drilling, &all.Drilling}, {&r.Training, &all.Training}} {

@@ -29,10 +29,10 @@ import (
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
+	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/provider"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
-	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/node/client"
@@ -72,7 +72,7 @@ func newChain(t testing.TB, pause time.Duration, more ...chaintest.Option) *chai
 		t.Fatal(err)
 	}
 	g := chaintest.NewGenesis(append(more, chaintest.Fund(1_000_000_000, alice.Name))...)
-	g.Validators = []powerv1.Validator{{Account: chaintest.Named("v").String(), ConsensusKey: id.ConsensusKey, Power: 1}}
+	g.Validators = []app.Validator{{Account: chaintest.Named("v").String(), ConsensusKey: id.ConsensusKey, Votes: 1}}
 	g.Keys = []beaconv1.Key{{Account: chaintest.Named("v").String(), Key: chaintest.Named("v").VRFKey()}}
 	c.config.Provers = []ed25519.PrivateKey{chaintest.Named("v").VRF}
 	g.Time = time.Now()

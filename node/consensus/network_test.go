@@ -21,7 +21,6 @@ import (
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
-	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/node/consensus"
 )
@@ -61,8 +60,8 @@ func newNetwork(t testing.TB, dir string, n int) *network {
 		for j := range net.configs { // which this one dials
 			net.configs[j].Peers = append(net.configs[j].Peers, id.NodeID)
 		}
-		g.Validators = append(g.Validators, powerv1.Validator{
-			Account: chaintest.Named(c.Name).String(), ConsensusKey: id.ConsensusKey, Power: 1,
+		g.Validators = append(g.Validators, app.Validator{
+			Account: chaintest.Named(c.Name).String(), ConsensusKey: id.ConsensusKey, Votes: 1,
 		})
 		c.Provers = []ed25519.PrivateKey{chaintest.Named(c.Name).VRF}
 		g.Keys = append(g.Keys, beaconv1.Key{Account: chaintest.Named(c.Name).String(), Key: chaintest.Named(c.Name).VRFKey()})

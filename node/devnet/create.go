@@ -14,7 +14,6 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
-	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consensus"
@@ -224,7 +223,7 @@ func (n *Network) describe() ([]byte, error) {
 		}
 		h := m.Home
 		g.Accounts = append(g.Accounts, app.Account{Address: h.Address, Balance: change})
-		g.Validators = append(g.Validators, powerv1.Validator{Account: h.Address, ConsensusKey: id.ConsensusKey, Power: 1})
+		g.Validators = append(g.Validators, app.Validator{Account: h.Address, ConsensusKey: id.ConsensusKey, Votes: 1})
 		g.Keys = append(g.Keys, beaconv1.Key{Account: h.Address, Key: h.VRFKey()})
 		g.Peers = append(g.Peers, providerv1.Peer{
 			Account: h.Address, Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: h.PeerKey(), VrfKey: h.VRFKey(),

@@ -86,7 +86,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*beaconv1.GenesisState, err
 	if err != nil {
 		return nil, err
 	}
-	c, err := k.epochs(ctx)
+	c, err := k.Calendar(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if now := sdk.UnwrapSDKContext(ctx).BlockHeight(); s.Height > now {
 		return fmt.Errorf("the beacon has the value of block %d at block %d", s.Height, now)
 	}
-	c, err := k.epochs(ctx)
+	c, err := k.Calendar(ctx)
 	if err != nil {
 		return err
 	}

@@ -17,15 +17,18 @@ package beacon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
+	errorsmod "cosmossdk.io/errors"
 
 	"github.com/cosmos/cosmos-sdk/codec"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
@@ -69,7 +72,7 @@ func (k *Keeper) Whole(ctx context.Context) (canon.Hash, error) {
 	if err != nil {
 		return canon.Hash{}, err
 	}
-	c, err := k.epochs(ctx)
+	c, err := k.Calendar(ctx)
 	return s.Whole(c, sdk.UnwrapSDKContext(ctx).BlockHeight()), err
 }
 
@@ -85,18 +88,54 @@ func (k *Keeper) KeyOf(ctx context.Context, consensus []byte) (account sdk.AccAd
 	if account, err = k.validators.Account(ctx, consensus); err != nil {
 		return nil, nil, err
 	}
+	key, err = k.Key(ctx, account)
+	return account, key, err
+}
+
+// Key returns the key that counts for an account in this block.
+func (k *Keeper) Key(ctx context.Context, account sdk.AccAddress) ([]byte, error) {
 	entry, err := k.keys.Get(ctx, account)
 	if err != nil {
-		return nil, nil, fmt.Errorf("validator %s has no key for the beacon: %w", account, err)
+		return nil, fmt.Errorf("validator %s has no key for the beacon: %w", account, err)
 	}
-	c, err := k.epochs(ctx)
+	c, err := k.Calendar(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if key = current(entry, c.At(sdk.UnwrapSDKContext(ctx).BlockHeight())).Key; len(key) == 0 {
-		return nil, nil, fmt.Errorf("the key of validator %s counts from epoch %d", account, entry.From)
+	key := current(entry, c.At(sdk.UnwrapSDKContext(ctx).BlockHeight())).Key
+	if len(key) == 0 {
+		return nil, fmt.Errorf("the key of validator %s counts from epoch %d", account, entry.From)
 	}
-	return account, key, nil
+	return key, nil
+}
+
+// Register gives an account a key, and returns the epoch from which it counts. Until it counts, another may take its
+// place.
+func (k *Keeper) Register(ctx context.Context, account sdk.AccAddress, key []byte) (uint64, error) {
+	if err := vrf.CheckKey(key); err != nil {
+		return 0, errorsmod.Wrap(ErrKey, err.Error())
+	}
+	c, err := k.Calendar(ctx)
+	if err != nil {
+		return 0, err
+	}
+	epoch := c.At(sdk.UnwrapSDKContext(ctx).BlockHeight())
+	entry, err := k.keys.Get(ctx, account)
+	if err != nil && !errors.Is(err, collections.ErrNotFound) {
+		return 0, err
+	}
+	if len(entry.Next) > 0 && entry.From == epoch+1 { // else its owner could choose between two outputs in that epoch
+		return 0, errorsmod.Wrapf(ErrKey, "another counts from epoch %d: set the next one then", entry.From)
+	}
+	entry = current(entry, epoch)
+	entry.Account, entry.Next, entry.From = account.String(), key, beacon.Counts(epoch)
+	return entry.From, errors.Join(k.keys.Set(ctx, account, entry),
+		module.Emit(ctx, &beaconv1.EventKey{Account: entry.Account, Key: key, From: entry.From}))
+}
+
+// Forget removes the key of an account that validates no more.
+func (k *Keeper) Forget(ctx context.Context, account sdk.AccAddress) error {
+	return k.keys.Remove(ctx, account)
 }
 
 // current returns a key as it stands in an epoch.
@@ -115,7 +154,8 @@ func (k *Keeper) get(ctx context.Context) (beacon.State, error) {
 	return stateFromProto(&s)
 }
 
-func (k *Keeper) epochs(ctx context.Context) (beacon.Calendar, error) {
+// Calendar returns what numbers epochs.
+func (k *Keeper) Calendar(ctx context.Context) (beacon.Calendar, error) {
 	c, err := k.calendar.Get(ctx)
 	return beacon.Calendar{Epoch: c.Epoch, Height: c.Height, Length: c.Blocks}, err
 }

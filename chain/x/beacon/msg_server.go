@@ -13,7 +13,6 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/core/beacon"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 )
 
@@ -60,7 +59,7 @@ func (s msgServer) Prove(ctx context.Context, m *beaconv1.MsgProve) (*beaconv1.M
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.epochs(ctx)
+	c, err := s.Calendar(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -90,11 +89,7 @@ func (s msgServer) countWithheld(ctx context.Context) error {
 	if failed == 0 {
 		return nil
 	}
-	epochs, err := s.epochs(ctx)
-	if err != nil {
-		return err
-	}
-	passed, err := s.validators.Turns(ctx, before-epochs.Height, int(failed))
+	passed, err := s.validators.Turns(ctx, before, int(failed))
 	if err != nil {
 		return err
 	}
@@ -125,23 +120,6 @@ func (s msgServer) SetKey(ctx context.Context, m *beaconv1.MsgSetKey) (*beaconv1
 	} else if !ok {
 		return nil, ErrValidator
 	}
-	if err := vrf.CheckKey(m.Key); err != nil {
-		return nil, errorsmod.Wrap(ErrKey, err.Error())
-	}
-	c, err := s.epochs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	epoch := c.At(sdk.UnwrapSDKContext(ctx).BlockHeight())
-	k, err := s.keys.Get(ctx, account)
-	if err != nil && !errors.Is(err, collections.ErrNotFound) {
-		return nil, err
-	}
-	if len(k.Next) > 0 && k.From == epoch+1 { // else its owner could choose between two outputs in that epoch
-		return nil, errorsmod.Wrapf(ErrKey, "another counts from epoch %d: set the next one then", k.From)
-	}
-	k = current(k, epoch)
-	k.Account, k.Next, k.From = m.Account, m.Key, beacon.Counts(epoch)
-	return &beaconv1.MsgSetKeyResponse{From: k.From},
-		errors.Join(s.keys.Set(ctx, account, k), module.Emit(ctx, &beaconv1.EventKey{Account: m.Account, Key: m.Key, From: k.From}))
+	from, err := s.Register(ctx, account, m.Key)
+	return &beaconv1.MsgSetKeyResponse{From: from}, err
 }

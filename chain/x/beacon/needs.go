@@ -12,8 +12,7 @@ type Validators interface {
 	Account(ctx context.Context, consensus []byte) (sdk.AccAddress, error)
 	// Has reports whether an account is that of a validator.
 	Has(ctx context.Context, account sdk.AccAddress) (bool, error)
-	// Turns returns who proposes in n turns from one on, counted from 0. Each block is a turn after
-	// the one before, and so is each round of a block. There is none if that would take too long to
+	// Turns returns who proposes in the first n rounds of a block. There is none if that would take too long to
 	// find out.
-	Turns(ctx context.Context, from int64, n int) ([]sdk.AccAddress, error)
+	Turns(ctx context.Context, height int64, n int) ([]sdk.AccAddress, error)
 }

@@ -20,7 +20,7 @@ func (q queryServer) Value(ctx context.Context, _ *beaconv1.QueryValueRequest) (
 	if err != nil {
 		return nil, err
 	}
-	c, err := q.k.epochs(ctx)
+	c, err := q.k.Calendar(ctx)
 	if err != nil {
 		return nil, err
 	}

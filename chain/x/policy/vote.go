@@ -23,6 +23,21 @@ func (k *Keeper) get(ctx context.Context, id uint64) (policyv1.Proposal, error) 
 	return x, err
 }
 
+// Founder returns an account's weight among the founders, 0 if it is none.
+func (k *Keeper) Founder(ctx context.Context, account sdk.AccAddress) (uint64, error) {
+	w, err := k.founders.Get(ctx, account)
+	if errors.Is(err, collections.ErrNotFound) {
+		return 0, nil
+	}
+	return w, err
+}
+
+// Base returns the power below which founders have what is missing, in millionths of a ut.
+func (k *Keeper) Base(ctx context.Context) (uint64, error) {
+	p, err := k.rules.Get(ctx)
+	return p.Base, err
+}
+
 // weight returns what an account's vote on an open proposal weighs: its power when the vote began, and what it
 // votes as a founder.
 func (k *Keeper) weight(ctx context.Context, account sdk.AccAddress, x *policyv1.Proposal) (uint64, error) {
@@ -30,11 +45,9 @@ func (k *Keeper) weight(ctx context.Context, account sdk.AccAddress, x *policyv1
 	if err != nil {
 		return 0, err
 	}
-	founder, err := k.founders.Get(ctx, account)
-	if errors.Is(err, collections.ErrNotFound) {
-		return power, nil
-	} else if err != nil {
-		return 0, err
+	founder, err := k.Founder(ctx, account)
+	if err != nil || founder == 0 {
+		return power, err
 	}
 	all, err := k.all.Get(ctx)
 	if err != nil {

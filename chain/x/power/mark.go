@@ -28,7 +28,7 @@ type past struct {
 
 // Mark makes this moment one whose power can be told, until Unmark. It returns the power of all accounts now.
 func (k *Keeper) Mark(ctx context.Context) (mark, total uint64, err error) {
-	h, err := k.hour(ctx)
+	h, err := k.Hour(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -55,13 +55,13 @@ func (k *Keeper) At(ctx context.Context, account sdk.AccAddress, mark uint64) (u
 	if err != nil {
 		return 0, fmt.Errorf("mark %d: %w", mark, err)
 	}
-	own, err := k.record(ctx, account)
+	own, err := k.Of(ctx, account)
 	if err != nil {
 		return 0, err
 	}
 	since := collections.NewPrefixedPairRange[sdk.AccAddress, uint64](account).StartInclusive(mark)
 	err = k.past.earlier.Walk(ctx, since, func(_ collections.Pair[sdk.AccAddress, uint64], r powerv1.Record) (bool, error) {
-		own, err = fromProto(&r)
+		own, err = FromProto(&r)
 		return true, err
 	})
 	return own.Effective(power.Hour(h)), err
@@ -163,7 +163,7 @@ func (p *past) load(ctx context.Context, g *powerv1.GenesisState) error {
 			err = fmt.Errorf("it is as of mark %d, and the last is %d", e.Mark, g.LastMark)
 		}
 		if err == nil {
-			_, err = fromProto(&e.Record)
+			_, err = FromProto(&e.Record)
 		}
 		if err != nil {
 			return fmt.Errorf("power genesis: earlier record %d: %w", i, err)

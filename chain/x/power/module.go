@@ -2,15 +2,11 @@ package power
 
 import (
 	"context"
-	"encoding/json"
 
-	abci "github.com/cometbft/cometbft/abci/types"
 	gateway "github.com/grpc-ecosystem/grpc-gateway/runtime"
 
 	"github.com/cosmos/cosmos-sdk/client"
-	"github.com/cosmos/cosmos-sdk/codec"
 	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
-	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkmodule "github.com/cosmos/cosmos-sdk/types/module"
 
 	"github.com/tally-network/tally/chain/module"
@@ -31,17 +27,6 @@ func NewModule(k *Keeper) Module {
 		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
 		keeper:  k,
 	}
-}
-
-// InitGenesis implements the SDK's HasABCIGenesis: this module, and no other,
-// tells consensus the validator set.
-func (m Module) InitGenesis(ctx sdk.Context, cdc codec.JSONCodec, raw json.RawMessage) []abci.ValidatorUpdate {
-	m.Genesis.InitGenesis(ctx, cdc, raw)
-	updates, err := m.keeper.ValidatorUpdates(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return updates
 }
 
 // EndBlock implements the SDK's HasEndBlocker.

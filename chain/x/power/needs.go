@@ -4,6 +4,8 @@ import (
 	"context"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/core/power"
 )
 
 // Rewards are told of work.
@@ -17,4 +19,10 @@ type Rewards interface {
 type Voters interface {
 	// Convicted takes back what an account has voted with power that it has no more.
 	Convicted(ctx context.Context, account sdk.AccAddress) error
+}
+
+// Seats are told whose record changes.
+type Seats interface {
+	// Moved counts what an account has now in place of what it had.
+	Moved(ctx context.Context, account sdk.AccAddress, had, has *power.Record) error
 }

@@ -20,10 +20,6 @@ var alice, bob = chaintest.Named("alice"), chaintest.Named("bob")
 
 func set() *powerv1.GenesisState {
 	return &powerv1.GenesisState{
-		Validators: []powerv1.Validator{
-			{Account: alice.String(), ConsensusKey: alice.PeerKey(), Power: 3},
-			{Account: bob.String(), ConsensusKey: bob.PeerKey(), Power: 4},
-		},
 		Records: []powerv1.Record{{Account: bob.String(), Drilling: powerv1.Work{Total: 12, Grown: []byte{12, 0, 0, 0, 0}}}},
 	}
 }
@@ -153,12 +149,8 @@ func TestCreditIsRefused(t *testing.T) {
 func TestGenesis(t *testing.T) {
 	k, ctx := newKeeper(t)
 	g, err := k.ExportGenesis(ctx)
-	if err != nil || len(g.Validators) != 2 {
+	if err != nil || len(g.Records) != 1 {
 		t.Fatal(g, err)
-	}
-	updates, err := k.ValidatorUpdates(ctx)
-	if err != nil || len(updates) != 2 || updates[0].Power+updates[1].Power != 7 {
-		t.Fatalf("%v, %v", updates, err)
 	}
 	ctx2, svc, cdc := chaintest.Store(t)
 	again := power.NewKeeper(cdc, svc)
@@ -175,16 +167,8 @@ func TestValidateGenesis(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, bend := range map[string]func(*powerv1.GenesisState){
-		"empty":          func(g *powerv1.GenesisState) { g.Validators = nil },
-		"address":        func(g *powerv1.GenesisState) { g.Validators[0].Account = "x" },
-		"key":            func(g *powerv1.GenesisState) { g.Validators[0].ConsensusKey = []byte{1} },
-		"no power":       func(g *powerv1.GenesisState) { g.Validators[0].Power = 0 },
-		"negative power": func(g *powerv1.GenesisState) { g.Validators[0].Power = -1 },
-		"total":          func(g *powerv1.GenesisState) { g.Validators[0].Power = math.MaxInt64 / 8 },
-		"same account":   func(g *powerv1.GenesisState) { g.Validators[0].Account = g.Validators[1].Account },
-		"same key":       func(g *powerv1.GenesisState) { g.Validators[0].ConsensusKey = g.Validators[1].ConsensusKey },
-		"two records":    func(g *powerv1.GenesisState) { g.Records = append(g.Records, g.Records[0]) },
-		"record of x":    func(g *powerv1.GenesisState) { g.Records[0].Account = "x" },
+		"two records": func(g *powerv1.GenesisState) { g.Records = append(g.Records, g.Records[0]) },
+		"record of x": func(g *powerv1.GenesisState) { g.Records[0].Account = "x" },
 	} {
 		g := set()
 		bend(g)
@@ -207,10 +191,6 @@ func TestQueries(t *testing.T) {
 		t.Fatal(err)
 	}
 	q, ctx := powerv1.NewQueryClient(c), context.Background()
-	v, err := q.Validators(ctx, &powerv1.QueryValidatorsRequest{})
-	if err != nil || len(v.Validators) != 1 || v.Validators[0].Account != chaintest.Named("producer").String() {
-		t.Fatalf("%v, %v", v, err)
-	}
 	e, err := q.Account(ctx, &powerv1.QueryAccountRequest{Account: chaintest.Named("p3").String()})
 	if err != nil || e.Power.TrainingTotal != 3 || e.Power.Effective != 1 {
 		t.Fatalf("%v, %v", e, err)

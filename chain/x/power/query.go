@@ -18,46 +18,40 @@ type queryServer struct{ k *Keeper }
 // NewQueryServer returns what answers the queries of the module.
 func NewQueryServer(k *Keeper) powerv1.QueryServer { return queryServer{k} }
 
-func (q queryServer) Validators(ctx context.Context, r *powerv1.QueryValidatorsRequest) (*powerv1.QueryValidatorsResponse, error) {
-	vs, page, err := query.CollectionPaginate(ctx, q.k.validators, r.Pagination,
-		func(_ []byte, v powerv1.Validator) (powerv1.Validator, error) { return v, nil })
-	return &powerv1.QueryValidatorsResponse{Validators: vs, Pagination: page}, err
-}
-
 func (q queryServer) Account(ctx context.Context, r *powerv1.QueryAccountRequest) (*powerv1.QueryAccountResponse, error) {
 	account, err := address.Parse(r.Account)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	h, err := q.k.hour(ctx)
+	h, err := q.k.Hour(ctx)
 	if err != nil {
 		return nil, err
 	}
-	own, err := q.k.record(ctx, account)
+	own, err := q.k.Of(ctx, account)
 	if err != nil {
 		return nil, err
 	}
-	return &powerv1.QueryAccountResponse{Power: worth(r.Account, own, h)}, nil
+	return &powerv1.QueryAccountResponse{Power: Worth(r.Account, own, h)}, nil
 }
 
 func (q queryServer) Accounts(ctx context.Context, r *powerv1.QueryAccountsRequest) (*powerv1.QueryAccountsResponse, error) {
-	h, err := q.k.hour(ctx)
+	h, err := q.k.Hour(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all, page, err := query.CollectionPaginate(ctx, q.k.records, r.Pagination,
 		func(_ sdk.AccAddress, x powerv1.Record) (powerv1.Power, error) {
-			own, err := fromProto(&x)
+			own, err := FromProto(&x)
 			if err != nil {
 				return powerv1.Power{}, err
 			}
-			return worth(x.Account, own, h), nil
+			return Worth(x.Account, own, h), nil
 		})
 	return &powerv1.QueryAccountsResponse{Powers: all, Pagination: page}, err
 }
 
 func (q queryServer) Total(ctx context.Context, _ *powerv1.QueryTotalRequest) (*powerv1.QueryTotalResponse, error) {
-	h, err := q.k.hour(ctx)
+	h, err := q.k.Hour(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,5 +60,5 @@ func (q queryServer) Total(ctx context.Context, _ *powerv1.QueryTotalRequest) (*
 		return nil, err
 	}
 	third, err := all.Third(h)
-	return &powerv1.QueryTotalResponse{Power: worth("", all, h), Third: third}, err
+	return &powerv1.QueryTotalResponse{Power: Worth("", all, h), Third: third}, err
 }

@@ -76,49 +76,55 @@ func (k *Keeper) Forfeit(ctx context.Context, account sdk.AccAddress) error {
 
 // Effective returns the computing power of an account, in millionths of a ut.
 func (k *Keeper) Effective(ctx context.Context, account sdk.AccAddress) (uint64, error) {
-	own, err := k.record(ctx, account)
+	own, err := k.Of(ctx, account)
 	if err != nil {
 		return 0, err
 	}
-	h, err := k.hour(ctx)
+	h, err := k.Hour(ctx)
 	return own.Effective(h), err
+}
+
+// Of returns the record of an account, empty if it was never credited with anything.
+func (k *Keeper) Of(ctx context.Context, account sdk.AccAddress) (*power.Record, error) {
+	return found(k.records.Get(ctx, account))
 }
 
 // change changes the record of an account, and that of all with it.
 func (k *Keeper) change(ctx context.Context, account sdk.AccAddress, do func(own, all *power.Record, h power.Hour) error) error {
-	h, err := k.hour(ctx)
+	h, err := k.Hour(ctx)
 	if err != nil {
 		return err
 	}
-	own, err := k.record(ctx, account)
+	own, err := k.Of(ctx, account)
 	if err != nil {
 		return err
 	}
-	if err := k.past.keep(ctx, account, toProto(account.String(), own)); err != nil {
+	if err := k.past.keep(ctx, account, ToProto(account.String(), own)); err != nil {
 		return err
 	}
 	all, err := k.together(ctx)
 	if err != nil {
 		return err
 	}
+	had := own.Copy()
 	if err := do(own, all, h); err != nil {
 		return err
 	}
-	return errors.Join(k.records.Set(ctx, account, toProto(account.String(), own)), k.all.Set(ctx, toProto("", all)))
+	if k.seats != nil {
+		if err := k.seats.Moved(ctx, account, had, own); err != nil {
+			return err
+		}
+	}
+	return errors.Join(k.records.Set(ctx, account, ToProto(account.String(), own)), k.all.Set(ctx, ToProto("", all)))
 }
 
-// hour returns the hour of the block.
-func (k *Keeper) hour(ctx context.Context) (power.Hour, error) {
+// Hour returns the hour of the block.
+func (k *Keeper) Hour(ctx context.Context) (power.Hour, error) {
 	origin, err := k.origin.Get(ctx)
 	if err != nil {
 		return 0, err
 	}
 	return power.HourAt(module.Now(ctx), origin)
-}
-
-// record returns that of an account, empty if it was never credited with anything.
-func (k *Keeper) record(ctx context.Context, account sdk.AccAddress) (*power.Record, error) {
-	return found(k.records.Get(ctx, account))
 }
 
 // together returns the record of all accounts.
@@ -132,15 +138,26 @@ func found(r powerv1.Record, err error) (*power.Record, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	return fromProto(&r)
+	return FromProto(&r)
 }
 
-func toProto(account string, r *power.Record) powerv1.Record {
+// Worth is what a record is worth at an hour.
+func Worth(account string, r *power.Record, h power.Hour) powerv1.Power {
+	return powerv1.Power{
+		Account: account, Effective: r.Effective(h),
+		Drilling: r.Drilling.Effective(h), DrillingTotal: r.Drilling.Total(),
+		Training: r.Training.Effective(h), TrainingTotal: r.Training.Total(),
+	}
+}
+
+// ToProto returns a record as the chain stores it.
+func ToProto(account string, r *power.Record) powerv1.Record {
 	work := func(w *power.Work) powerv1.Work { return powerv1.Work{Total: w.Total(), Grown: w.Grown()} }
 	return powerv1.Record{Account: account, Drilling: work(&r.Drilling), Training: work(&r.Training)}
 }
 
-func fromProto(r *powerv1.Record) (out *power.Record, err error) {
+// FromProto reads a record that the chain stores.
+func FromProto(r *powerv1.Record) (out *power.Record, err error) {
 	out = &power.Record{}
 	if out.Drilling, err = power.WorkOf(r.Drilling.Total, r.Drilling.Grown); err != nil {
 		return nil, fmt.Errorf("drilling of %s: %w", r.Account, err)
@@ -149,13 +166,4 @@ func fromProto(r *powerv1.Record) (out *power.Record, err error) {
 		return nil, fmt.Errorf("training of %s: %w", r.Account, err)
 	}
 	return out, nil
-}
-
-// worth is what a record is worth at an hour.
-func worth(account string, r *power.Record, h power.Hour) powerv1.Power {
-	return powerv1.Power{
-		Account: account, Effective: r.Effective(h),
-		Drilling: r.Drilling.Effective(h), DrillingTotal: r.Drilling.Total(),
-		Training: r.Training.Effective(h), TrainingTotal: r.Training.Total(),
-	}
 }

@@ -94,7 +94,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *providerv1.GenesisState) er
 	for _, u := range g.Unbonding {
 		account, err := address.Parse(u.Account)
 		if err == nil {
-			err = k.hold(ctx, account, u.Until, u.Amount)
+			err = k.Unbonding.Hold(ctx, account, u.Until, u.Amount)
 		}
 		if err != nil {
 			return err
@@ -136,7 +136,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*providerv1.GenesisState, e
 	if err != nil {
 		return nil, err
 	}
-	held, err := k.first(ctx, nil, 0)
+	held, err := k.Unbonding.All(ctx)
 	for _, x := range held {
 		g.Unbonding = append(g.Unbonding, providerv1.Unbonding{Account: x.Key.K2().String(), Until: x.Key.K1(), Amount: x.Value})
 	}
@@ -154,7 +154,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unbonding, err := k.check(ctx)
+	unbonding, err := k.Unbonding.Check(ctx)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/cosmos/gogoproto/proto"
+
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
 	errorsmod "cosmossdk.io/errors"
@@ -56,7 +58,7 @@ type Keeper struct {
 	members collections.KeySet[collections.Pair[string, sdk.AccAddress]]
 	candidates
 	fund
-	unbonding
+	Unbonding module.Unbonding
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -72,13 +74,14 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keep
 		members: collections.NewKeySet(sb, collections.NewPrefix(3), "members",
 			collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey)),
 		fund: fund{bank, collections.NewItem(sb, collections.NewPrefix(8), "forfeit", collections.Uint64Value)},
-		unbonding: unbonding{
-			bank: bank,
-			queue: collections.NewMap(sb, collections.NewPrefix(9), "unbonding",
-				collections.PairKeyCodec(collections.Int64Key, sdk.AccAddressKey), collections.Uint64Value),
-			of: collections.NewKeySet(sb, collections.NewPrefix(10), "unbonding_of",
-				collections.PairKeyCodec(sdk.AccAddressKey, collections.Int64Key)),
-		},
+		Unbonding: module.UnbondingOf(sb, 9, 10, bank, Name, module.UnbondingEvents{
+			Paid: func(account string, amount uint64) proto.Message {
+				return &providerv1.EventUnbonded{Account: account, Amount: amount}
+			},
+			Stuck: func(account, reason string) proto.Message {
+				return &providerv1.EventStuck{Account: account, Reason: reason}
+			},
+		}),
 		candidates: candidates{
 			all: collections.NewMap(sb, collections.NewPrefix(5), "candidates",
 				collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey), codec.CollValue[providerv1.Candidate](cdc)),

@@ -49,5 +49,5 @@ func (Module) RegisterGRPCGatewayRoutes(c client.Context, mux *gateway.ServeMux)
 
 // EndBlock moves what the block's slashes have left to the insurance account, and pays back what is unbonded.
 func (m Module) EndBlock(ctx context.Context) error {
-	return errors.Join(m.keeper.collect(ctx), m.keeper.payUnbonded(ctx))
+	return errors.Join(m.keeper.collect(ctx), m.keeper.Unbonding.Pay(ctx))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -103,11 +104,9 @@ func (q queryServer) Unbonding(ctx context.Context, r *providerv1.QueryUnbonding
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	all, page, err := query.CollectionPaginate(ctx, q.k.of, r.Pagination,
-		func(at collections.Pair[sdk.AccAddress, int64], _ collections.NoValue) (providerv1.Unbonding, error) {
-			amount, err := q.k.queue.Get(ctx, collections.Join(at.K2(), account))
-			return providerv1.Unbonding{Account: r.Account, Until: at.K2(), Amount: amount}, err
-		}, query.WithCollectionPaginationPairPrefix[sdk.AccAddress, int64](account))
+	all, page, err := module.UnbondingPage(ctx, q.k.Unbonding, account, r.Pagination, func(until int64, amount uint64) providerv1.Unbonding {
+		return providerv1.Unbonding{Account: r.Account, Until: until, Amount: amount}
+	})
 	return &providerv1.QueryUnbondingResponse{Unbonding: all, Pagination: page}, err
 }
 

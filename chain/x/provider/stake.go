@@ -50,7 +50,7 @@ func (k *Keeper) Withdraw(ctx context.Context, account sdk.AccAddress, amount ui
 		return err
 	}
 	until := module.Now(ctx) + params.UnbondingMs
-	if err := k.hold(ctx, account, until, amount); err != nil {
+	if err := k.Unbonding.Hold(ctx, account, until, amount); err != nil {
 		return err
 	}
 	return module.Emit(ctx, &providerv1.EventUnbonding{Account: account.String(), Amount: amount, Until: until, Lacks: lacks})

@@ -68,7 +68,7 @@ func TestWithdrawalThatCannotBePaid(t *testing.T) {
 		}
 	}
 	end(time.Duration(g.Params.UnbondingMs+1) * time.Millisecond)
-	left, err := k.Unbonding(ctx, alice.Address)
+	left, err := k.Unbonding.Of(ctx, alice.Address)
 	if err != nil || left != 40 || bank.paid[bob.String()] != 40 || bank.paid[alice.String()] != 0 {
 		t.Fatalf("%v were paid; %d wait, %v", bank.paid, left, err)
 	}

@@ -162,7 +162,7 @@ func (p *play) wealth(name string) uint64 {
 	if peer, err := p.Provider.Get(p.ctx, a.Address); err == nil {
 		sum += peer.Stake
 	}
-	withdrawn, err := p.Provider.Unbonding(p.ctx, a.Address)
+	withdrawn, err := p.Provider.Unbonding.Of(p.ctx, a.Address)
 	if err != nil {
 		p.fail("halt", "what %s has withdrawn: %v", name, err)
 	}

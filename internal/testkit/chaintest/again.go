@@ -24,6 +24,7 @@ import (
 	probev1 "github.com/tally-network/tally/gen/tally/probe/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -79,6 +80,14 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&policyv1.MsgPropose{}):           Adds,
 	sdk.MsgTypeURL(&policyv1.MsgVote{}):              State,
 	sdk.MsgTypeURL(&policyv1.MsgUpdateParams{}):      State,
+	sdk.MsgTypeURL(&seatsv1.MsgJoin{}):               Once,
+	sdk.MsgTypeURL(&seatsv1.MsgReturn{}):             Once,
+	sdk.MsgTypeURL(&seatsv1.MsgLeave{}):              Once,
+	sdk.MsgTypeURL(&seatsv1.MsgBond{}):               Adds,
+	sdk.MsgTypeURL(&seatsv1.MsgUnbond{}):             Adds,
+	sdk.MsgTypeURL(&seatsv1.MsgDelegate{}):           State,
+	sdk.MsgTypeURL(&seatsv1.MsgProve{}):              Once,
+	sdk.MsgTypeURL(&seatsv1.MsgUpdateParams{}):       State,
 	sdk.MsgTypeURL(&drillingv1.MsgRegisterProject{}): Adds,
 	sdk.MsgTypeURL(&drillingv1.MsgUpdateParams{}):    State,
 }

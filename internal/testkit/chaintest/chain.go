@@ -48,7 +48,9 @@ const (
 // Chain is an application and the blocks that a test has made for it.
 type Chain struct {
 	*app.App
-	Failed int32 // rounds that the block before failed in, as the next block tells
+	Failed      int32              // rounds that the block before failed in, as the next block tells
+	Signed      []abci.VoteInfo    // who has signed the block before, or not, as each block tells
+	Misbehavior []abci.Misbehavior // that the next block tells of
 
 	t        testing.TB
 	proposer []byte // consensus address
@@ -194,8 +196,10 @@ func (c *Chain) NextBlock(d time.Duration) Block {
 	h.Sum(c.hash[:0])
 	txs := c.begun()
 	res, err := c.FinalizeBlock(&abci.RequestFinalizeBlock{
-		Height: c.height, Time: c.time, Hash: c.hash[:], ProposerAddress: c.proposer, Txs: txs, DecidedLastCommit: abci.CommitInfo{Round: c.Failed},
+		Height: c.height, Time: c.time, Hash: c.hash[:], ProposerAddress: c.proposer, Txs: txs,
+		DecidedLastCommit: abci.CommitInfo{Round: c.Failed, Votes: c.Signed}, Misbehavior: c.Misbehavior,
 	})
+	c.Misbehavior = nil
 	if err != nil {
 		c.t.Fatalf("height %d: %v", c.height, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
-	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -71,8 +70,8 @@ func NewGenesis(options ...Option) app.Genesis {
 		ChainID: ChainID,
 		Time:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		Block:   blockv1.Params{GasPrice: 100, MaxGapMs: math.MaxInt64}, // tests let time jump
-		Validators: []powerv1.Validator{{
-			Account: producer.String(), ConsensusKey: edKey("consensus").Public().(ed25519.PublicKey), Power: 10,
+		Validators: []app.Validator{{
+			Account: producer.String(), ConsensusKey: edKey("consensus").Public().(ed25519.PublicKey), Votes: 10,
 		}},
 		Keys: []beaconv1.Key{{Account: producer.String(), Key: producer.VRFKey()}},
 	}

@@ -31,102 +31,6 @@ var _ = math.Inf
 // proto package needs to be updated.
 const _ = proto.GoGoProtoPackageIsVersion3 // please upgrade the proto package
 
-type QueryValidatorsRequest struct {
-	Pagination *query.PageRequest `protobuf:"bytes,1,opt,name=pagination,proto3" json:"pagination,omitempty"`
-}
-
-func (m *QueryValidatorsRequest) Reset()         { *m = QueryValidatorsRequest{} }
-func (m *QueryValidatorsRequest) String() string { return proto.CompactTextString(m) }
-func (*QueryValidatorsRequest) ProtoMessage()    {}
-func (*QueryValidatorsRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_c60ca8670d5b0145, []int{0}
-}
-func (m *QueryValidatorsRequest) XXX_Unmarshal(b []byte) error {
-	return m.Unmarshal(b)
-}
-func (m *QueryValidatorsRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
-	if deterministic {
-		return xxx_messageInfo_QueryValidatorsRequest.Marshal(b, m, deterministic)
-	} else {
-		b = b[:cap(b)]
-		n, err := m.MarshalToSizedBuffer(b)
-		if err != nil {
-			return nil, err
-		}
-		return b[:n], nil
-	}
-}
-func (m *QueryValidatorsRequest) XXX_Merge(src proto.Message) {
-	xxx_messageInfo_QueryValidatorsRequest.Merge(m, src)
-}
-func (m *QueryValidatorsRequest) XXX_Size() int {
-	return m.Size()
-}
-func (m *QueryValidatorsRequest) XXX_DiscardUnknown() {
-	xxx_messageInfo_QueryValidatorsRequest.DiscardUnknown(m)
-}
-
-var xxx_messageInfo_QueryValidatorsRequest proto.InternalMessageInfo
-
-func (m *QueryValidatorsRequest) GetPagination() *query.PageRequest {
-	if m != nil {
-		return m.Pagination
-	}
-	return nil
-}
-
-type QueryValidatorsResponse struct {
-	Validators []Validator         `protobuf:"bytes,1,rep,name=validators,proto3" json:"validators"`
-	Pagination *query.PageResponse `protobuf:"bytes,2,opt,name=pagination,proto3" json:"pagination,omitempty"`
-}
-
-func (m *QueryValidatorsResponse) Reset()         { *m = QueryValidatorsResponse{} }
-func (m *QueryValidatorsResponse) String() string { return proto.CompactTextString(m) }
-func (*QueryValidatorsResponse) ProtoMessage()    {}
-func (*QueryValidatorsResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_c60ca8670d5b0145, []int{1}
-}
-func (m *QueryValidatorsResponse) XXX_Unmarshal(b []byte) error {
-	return m.Unmarshal(b)
-}
-func (m *QueryValidatorsResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
-	if deterministic {
-		return xxx_messageInfo_QueryValidatorsResponse.Marshal(b, m, deterministic)
-	} else {
-		b = b[:cap(b)]
-		n, err := m.MarshalToSizedBuffer(b)
-		if err != nil {
-			return nil, err
-		}
-		return b[:n], nil
-	}
-}
-func (m *QueryValidatorsResponse) XXX_Merge(src proto.Message) {
-	xxx_messageInfo_QueryValidatorsResponse.Merge(m, src)
-}
-func (m *QueryValidatorsResponse) XXX_Size() int {
-	return m.Size()
-}
-func (m *QueryValidatorsResponse) XXX_DiscardUnknown() {
-	xxx_messageInfo_QueryValidatorsResponse.DiscardUnknown(m)
-}
-
-var xxx_messageInfo_QueryValidatorsResponse proto.InternalMessageInfo
-
-func (m *QueryValidatorsResponse) GetValidators() []Validator {
-	if m != nil {
-		return m.Validators
-	}
-	return nil
-}
-
-func (m *QueryValidatorsResponse) GetPagination() *query.PageResponse {
-	if m != nil {
-		return m.Pagination
-	}
-	return nil
-}
-
 type QueryAccountRequest struct {
 	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
 }
@@ -135,7 +39,7 @@ func (m *QueryAccountRequest) Reset()         { *m = QueryAccountRequest{} }
 func (m *QueryAccountRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryAccountRequest) ProtoMessage()    {}
 func (*QueryAccountRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_c60ca8670d5b0145, []int{2}
+	return fileDescriptor_c60ca8670d5b0145, []int{0}
 }
 func (m *QueryAccountRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -179,7 +83,7 @@ func (m *QueryAccountResponse) Reset()         { *m = QueryAccountResponse{} }
 func (m *QueryAccountResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryAccountResponse) ProtoMessage()    {}
 func (*QueryAccountResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_c60ca8670d5b0145, []int{3}
+	return fileDescriptor_c60ca8670d5b0145, []int{1}
 }
 func (m *QueryAccountResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -223,7 +127,7 @@ func (m *QueryAccountsRequest) Reset()         { *m = QueryAccountsRequest{} }
 func (m *QueryAccountsRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryAccountsRequest) ProtoMessage()    {}
 func (*QueryAccountsRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_c60ca8670d5b0145, []int{4}
+	return fileDescriptor_c60ca8670d5b0145, []int{2}
 }
 func (m *QueryAccountsRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -268,7 +172,7 @@ func (m *QueryAccountsResponse) Reset()         { *m = QueryAccountsResponse{} }
 func (m *QueryAccountsResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryAccountsResponse) ProtoMessage()    {}
 func (*QueryAccountsResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_c60ca8670d5b0145, []int{5}
+	return fileDescriptor_c60ca8670d5b0145, []int{3}
 }
 func (m *QueryAccountsResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -318,7 +222,7 @@ func (m *QueryTotalRequest) Reset()         { *m = QueryTotalRequest{} }
 func (m *QueryTotalRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryTotalRequest) ProtoMessage()    {}
 func (*QueryTotalRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_c60ca8670d5b0145, []int{6}
+	return fileDescriptor_c60ca8670d5b0145, []int{4}
 }
 func (m *QueryTotalRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -356,7 +260,7 @@ func (m *QueryTotalResponse) Reset()         { *m = QueryTotalResponse{} }
 func (m *QueryTotalResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryTotalResponse) ProtoMessage()    {}
 func (*QueryTotalResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_c60ca8670d5b0145, []int{7}
+	return fileDescriptor_c60ca8670d5b0145, []int{5}
 }
 func (m *QueryTotalResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -400,8 +304,6 @@ func (m *QueryTotalResponse) GetThird() uint64 {
 }
 
 func init() {
-	proto.RegisterType((*QueryValidatorsRequest)(nil), "tally.power.v1.QueryValidatorsRequest")
-	proto.RegisterType((*QueryValidatorsResponse)(nil), "tally.power.v1.QueryValidatorsResponse")
 	proto.RegisterType((*QueryAccountRequest)(nil), "tally.power.v1.QueryAccountRequest")
 	proto.RegisterType((*QueryAccountResponse)(nil), "tally.power.v1.QueryAccountResponse")
 	proto.RegisterType((*QueryAccountsRequest)(nil), "tally.power.v1.QueryAccountsRequest")
@@ -413,45 +315,40 @@ func init() {
 func init() { proto.RegisterFile("tally/power/v1/query.proto", fileDescriptor_c60ca8670d5b0145) }
 
 var fileDescriptor_c60ca8670d5b0145 = []byte{
-	// 597 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xac, 0x94, 0xdf, 0x6a, 0x13, 0x4f,
-	0x14, 0xc7, 0x33, 0x6d, 0xd3, 0xfe, 0x7e, 0xa7, 0x20, 0x38, 0x4d, 0x6c, 0xba, 0xd4, 0x35, 0xae,
-	0xb5, 0x2d, 0x85, 0xee, 0xb0, 0xe9, 0x95, 0x78, 0x21, 0xcd, 0x85, 0xd2, 0xbb, 0x9a, 0x8a, 0x17,
-	0x82, 0x7f, 0x26, 0xc9, 0xb0, 0x5d, 0x4c, 0x76, 0xd2, 0x9d, 0x49, 0x4a, 0x10, 0x41, 0x7d, 0x02,
-	0x41, 0x7c, 0x02, 0x5f, 0xc1, 0x87, 0xe8, 0x65, 0xd1, 0x1b, 0xaf, 0x44, 0x12, 0x1f, 0xc2, 0x4b,
-	0xc9, 0xcc, 0x6c, 0xba, 0xbb, 0xc6, 0x04, 0xa4, 0x77, 0xf3, 0xe7, 0x7b, 0xbe, 0xe7, 0x73, 0xce,
-	0x9c, 0x5d, 0xb0, 0x24, 0x6d, 0xb5, 0xfa, 0xa4, 0xc3, 0x4f, 0x59, 0x44, 0x7a, 0x1e, 0x39, 0xe9,
-	0xb2, 0xa8, 0xef, 0x76, 0x22, 0x2e, 0x39, 0xbe, 0xa2, 0xee, 0x5c, 0x75, 0xe7, 0xf6, 0x3c, 0x6b,
-	0xa7, 0xc1, 0x45, 0x9b, 0x0b, 0x52, 0xa7, 0x82, 0x69, 0x21, 0xe9, 0x79, 0x75, 0x26, 0xa9, 0x47,
-	0x3a, 0xd4, 0x0f, 0x42, 0x2a, 0x03, 0x1e, 0xea, 0x58, 0x6b, 0x4d, 0x6b, 0x9f, 0xab, 0x1d, 0xd1,
-	0x1b, 0x73, 0x55, 0xf0, 0xb9, 0xcf, 0xf5, 0xf9, 0x68, 0x65, 0x4e, 0xd7, 0x7d, 0xce, 0xfd, 0x16,
-	0x23, 0xb4, 0x13, 0x10, 0x1a, 0x86, 0x5c, 0x2a, 0xb7, 0x38, 0x26, 0x8b, 0xa9, 0x99, 0xd4, 0x9d,
-	0xf3, 0x02, 0xae, 0x3d, 0x1c, 0xc1, 0x3c, 0xa6, 0xad, 0xa0, 0x49, 0x25, 0x8f, 0x44, 0x8d, 0x9d,
-	0x74, 0x99, 0x90, 0xf8, 0x3e, 0xc0, 0x05, 0x58, 0x09, 0x95, 0xd1, 0xf6, 0x72, 0x65, 0xd3, 0x35,
-	0x30, 0xa3, 0x2a, 0x5c, 0x5d, 0xae, 0xa9, 0xc2, 0x3d, 0xa4, 0x3e, 0x33, 0xb1, 0xb5, 0x44, 0xa4,
-	0xf3, 0x09, 0xc1, 0xea, 0x1f, 0x29, 0x44, 0x87, 0x87, 0x82, 0xe1, 0x7b, 0x00, 0xbd, 0xf1, 0x69,
-	0x09, 0x95, 0xe7, 0xb7, 0x97, 0x2b, 0x6b, 0x6e, 0xba, 0x73, 0xee, 0x38, 0xae, 0xba, 0x70, 0xf6,
-	0xfd, 0x46, 0xae, 0x96, 0x08, 0xc1, 0x0f, 0x52, 0x90, 0x73, 0x0a, 0x72, 0x6b, 0x26, 0xa4, 0xce,
-	0x9e, 0xa2, 0x3c, 0x80, 0x15, 0x05, 0xb9, 0xdf, 0x68, 0xf0, 0x6e, 0x28, 0xe3, 0x26, 0x54, 0x60,
-	0x89, 0xea, 0x13, 0xd5, 0x81, 0xff, 0xab, 0xa5, 0x2f, 0x9f, 0x77, 0x0b, 0xc6, 0x7f, 0xbf, 0xd9,
-	0x8c, 0x98, 0x10, 0x47, 0x32, 0x0a, 0x42, 0xbf, 0x16, 0x0b, 0x9d, 0x03, 0x28, 0xa4, 0xad, 0x4c,
-	0xb1, 0x1e, 0xe4, 0x55, 0x4d, 0xa6, 0x97, 0xc5, 0x6c, 0x9d, 0x87, 0xa3, 0x85, 0xa9, 0x51, 0x2b,
-	0x9d, 0x67, 0x69, 0xab, 0x4b, 0x7f, 0x9b, 0x8f, 0x08, 0x8a, 0x99, 0x04, 0x06, 0x76, 0x0f, 0x16,
-	0x15, 0x42, 0xfc, 0x2a, 0x53, 0x69, 0x8d, 0xf4, 0xf2, 0x5e, 0x63, 0x05, 0xae, 0x2a, 0xac, 0x47,
-	0x5c, 0xd2, 0x96, 0x01, 0x77, 0x9e, 0x02, 0x4e, 0x1e, 0xfe, 0x73, 0x57, 0x71, 0x01, 0xf2, 0xf2,
-	0x38, 0x88, 0x9a, 0x8a, 0x70, 0xa1, 0xa6, 0x37, 0x95, 0x5f, 0xf3, 0x90, 0x57, 0xfe, 0xf8, 0x2d,
-	0x02, 0xb8, 0x18, 0x56, 0xbc, 0x99, 0xb5, 0x9c, 0xfc, 0xc1, 0x58, 0x5b, 0x33, 0x75, 0x1a, 0xd9,
-	0x71, 0xde, 0x7d, 0xfd, 0xf9, 0x61, 0x6e, 0x1d, 0x5b, 0x24, 0xf3, 0x61, 0x26, 0x06, 0xfb, 0x0d,
-	0x82, 0x25, 0xf3, 0x28, 0xf8, 0xd6, 0x44, 0xe3, 0xf4, 0xa4, 0x5a, 0x1b, 0xd3, 0x45, 0x26, 0xf5,
-	0x8e, 0x4a, 0xbd, 0x81, 0x9d, 0x6c, 0x6a, 0x33, 0xbc, 0x82, 0xbc, 0x32, 0xab, 0xd7, 0xb8, 0x0f,
-	0xff, 0xc5, 0x63, 0x81, 0xa7, 0xba, 0x8f, 0x3b, 0x70, 0x7b, 0x86, 0xca, 0x40, 0x94, 0x15, 0x84,
-	0x85, 0x4b, 0x7f, 0x83, 0xc0, 0x6d, 0xc8, 0xab, 0x57, 0xc6, 0x37, 0x27, 0x3a, 0x26, 0xc7, 0xc2,
-	0x72, 0xa6, 0x49, 0x4c, 0xc6, 0xeb, 0x2a, 0xe3, 0x2a, 0x2e, 0x66, 0x33, 0xca, 0x91, 0xac, 0x7a,
-	0x74, 0x36, 0xb0, 0xd1, 0xf9, 0xc0, 0x46, 0x3f, 0x06, 0x36, 0x7a, 0x3f, 0xb4, 0x73, 0xe7, 0x43,
-	0x3b, 0xf7, 0x6d, 0x68, 0xe7, 0x9e, 0xdc, 0xf1, 0x03, 0x79, 0xdc, 0xad, 0xbb, 0x0d, 0xde, 0xd6,
-	0xa1, 0xbb, 0x21, 0x93, 0xa7, 0x3c, 0x7a, 0x69, 0x8c, 0x7c, 0x16, 0x66, 0x2c, 0xef, 0xaa, 0x45,
-	0xcf, 0xab, 0x2f, 0xaa, 0x1f, 0xec, 0xde, 0xef, 0x00, 0x00, 0x00, 0xff, 0xff, 0x12, 0x5a, 0x41,
-	0x81, 0x25, 0x06, 0x00, 0x00,
+	// 518 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x9c, 0x93, 0xdf, 0x6a, 0x13, 0x41,
+	0x14, 0xc6, 0xb3, 0xb1, 0x69, 0x75, 0x04, 0xc1, 0x69, 0x82, 0x71, 0xd1, 0x35, 0xae, 0xf5, 0x0f,
+	0x85, 0xce, 0xb0, 0xe9, 0x95, 0x78, 0xd5, 0x5c, 0x28, 0xbd, 0xab, 0xa9, 0x57, 0x82, 0xca, 0x24,
+	0x19, 0xa6, 0x8b, 0xc9, 0xcc, 0x76, 0x67, 0x92, 0x12, 0x44, 0x10, 0x9f, 0x40, 0x10, 0xdf, 0xc4,
+	0x87, 0xe8, 0x65, 0xd1, 0x1b, 0xaf, 0x44, 0x12, 0x1f, 0xc1, 0x07, 0x90, 0x3d, 0x33, 0x8b, 0xd9,
+	0xa5, 0x26, 0xd0, 0xbb, 0xb3, 0xe7, 0x7c, 0xe7, 0x3b, 0x3f, 0xce, 0x9c, 0x45, 0xbe, 0x61, 0xc3,
+	0xe1, 0x94, 0x26, 0xea, 0x84, 0xa7, 0x74, 0x12, 0xd1, 0xe3, 0x31, 0x4f, 0xa7, 0x24, 0x49, 0x95,
+	0x51, 0xf8, 0x1a, 0xd4, 0x08, 0xd4, 0xc8, 0x24, 0xf2, 0xb7, 0xfb, 0x4a, 0x8f, 0x94, 0xa6, 0x3d,
+	0xa6, 0xb9, 0x15, 0xd2, 0x49, 0xd4, 0xe3, 0x86, 0x45, 0x34, 0x61, 0x22, 0x96, 0xcc, 0xc4, 0x4a,
+	0xda, 0x5e, 0xff, 0xa6, 0xd5, 0xbe, 0x81, 0x2f, 0x6a, 0x3f, 0x5c, 0xa9, 0x2e, 0x94, 0x50, 0x36,
+	0x9f, 0x45, 0x2e, 0x7b, 0x4b, 0x28, 0x25, 0x86, 0x9c, 0xb2, 0x24, 0xa6, 0x4c, 0x4a, 0x65, 0xc0,
+	0x2d, 0xef, 0x29, 0x63, 0x5a, 0x26, 0xa8, 0x85, 0xfb, 0x68, 0xf3, 0x79, 0x06, 0xb3, 0xd7, 0xef,
+	0xab, 0xb1, 0x34, 0x5d, 0x7e, 0x3c, 0xe6, 0xda, 0xe0, 0x36, 0xda, 0x60, 0x36, 0xd3, 0xf4, 0x5a,
+	0xde, 0xa3, 0x2b, 0x9d, 0xe6, 0xb7, 0xaf, 0x3b, 0x75, 0x47, 0xb2, 0x37, 0x18, 0xa4, 0x5c, 0xeb,
+	0x43, 0x93, 0xc6, 0x52, 0x74, 0x73, 0x61, 0xb8, 0x8f, 0xea, 0x45, 0x2b, 0x9d, 0x28, 0xa9, 0x39,
+	0x8e, 0x50, 0x0d, 0x26, 0x82, 0xd3, 0xd5, 0x76, 0x83, 0x14, 0x37, 0x43, 0x0e, 0xb2, 0xa0, 0xb3,
+	0x76, 0xfa, 0xf3, 0x4e, 0xa5, 0x6b, 0x95, 0xe1, 0xeb, 0xa2, 0x95, 0xce, 0xb1, 0x9e, 0x22, 0xf4,
+	0x6f, 0x59, 0xce, 0xef, 0x01, 0x71, 0x58, 0xd9, 0x66, 0x89, 0x7d, 0x02, 0xb7, 0x59, 0x72, 0xc0,
+	0x04, 0x77, 0xbd, 0xdd, 0x85, 0xce, 0xf0, 0x8b, 0x87, 0x1a, 0xa5, 0x01, 0x0e, 0x76, 0x17, 0xad,
+	0x03, 0x82, 0x6e, 0x7a, 0xad, 0x4b, 0xab, 0x68, 0x9d, 0x14, 0x3f, 0x2b, 0x60, 0x55, 0x01, 0xeb,
+	0xe1, 0x4a, 0x2c, 0x3b, 0xb1, 0xc0, 0xb5, 0x89, 0xae, 0x03, 0xd6, 0x0b, 0x65, 0xd8, 0xd0, 0x81,
+	0x87, 0xaf, 0x10, 0x5e, 0x4c, 0x5e, 0x78, 0xab, 0xb8, 0x8e, 0x6a, 0xe6, 0x28, 0x4e, 0x07, 0x40,
+	0xb8, 0xd6, 0xb5, 0x1f, 0xed, 0x3f, 0x55, 0x54, 0x03, 0x7f, 0xfc, 0xc1, 0x43, 0x1b, 0x6e, 0x21,
+	0xf8, 0x5e, 0xd9, 0xef, 0x9c, 0x2b, 0xf1, 0xb7, 0x96, 0x8b, 0x2c, 0x69, 0xb8, 0xfd, 0xf1, 0xfb,
+	0xef, 0xcf, 0xd5, 0x2d, 0x1c, 0xd2, 0xd2, 0x1d, 0xba, 0xc3, 0xd1, 0xf4, 0x9d, 0x8b, 0xde, 0xe3,
+	0x29, 0xba, 0x9c, 0x3f, 0x09, 0x5e, 0xea, 0x9e, 0x9f, 0x84, 0x7f, 0x7f, 0x85, 0xca, 0x41, 0xb4,
+	0x00, 0xc2, 0xc7, 0xcd, 0xff, 0x41, 0xe0, 0x11, 0xaa, 0xc1, 0x86, 0xf1, 0xdd, 0x73, 0x1d, 0x17,
+	0x9f, 0xc4, 0x0f, 0x97, 0x49, 0xdc, 0xc4, 0xdb, 0x30, 0xf1, 0x06, 0x6e, 0x94, 0x27, 0x9a, 0x4c,
+	0xd6, 0x39, 0x3c, 0x9d, 0x05, 0xde, 0xd9, 0x2c, 0xf0, 0x7e, 0xcd, 0x02, 0xef, 0xd3, 0x3c, 0xa8,
+	0x9c, 0xcd, 0x83, 0xca, 0x8f, 0x79, 0x50, 0x79, 0xf9, 0x58, 0xc4, 0xe6, 0x68, 0xdc, 0x23, 0x7d,
+	0x35, 0xb2, 0xad, 0x3b, 0x92, 0x9b, 0x13, 0x95, 0xbe, 0x75, 0x46, 0x82, 0xcb, 0x92, 0xe5, 0x13,
+	0x08, 0x26, 0x51, 0x6f, 0x1d, 0x7e, 0xea, 0xdd, 0xbf, 0x01, 0x00, 0x00, 0xff, 0xff, 0xa0, 0x95,
+	0x67, 0x5c, 0x99, 0x04, 0x00, 0x00,
 }
 
 // Reference imports to suppress errors if they are not otherwise used.
@@ -466,8 +363,6 @@ const _ = grpc.SupportPackageIsVersion4
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://godoc.org/google.golang.org/grpc#ClientConn.NewStream.
 type QueryClient interface {
-	// Validators returns the set in the order of the consensus addresses.
-	Validators(ctx context.Context, in *QueryValidatorsRequest, opts ...grpc.CallOption) (*QueryValidatorsResponse, error)
 	// Account returns the computing power of one account, zero if it has none.
 	Account(ctx context.Context, in *QueryAccountRequest, opts ...grpc.CallOption) (*QueryAccountResponse, error)
 	// Accounts returns every account that was ever credited with work, in account order.
@@ -482,15 +377,6 @@ type queryClient struct {
 
 func NewQueryClient(cc grpc1.ClientConn) QueryClient {
 	return &queryClient{cc}
-}
-
-func (c *queryClient) Validators(ctx context.Context, in *QueryValidatorsRequest, opts ...grpc.CallOption) (*QueryValidatorsResponse, error) {
-	out := new(QueryValidatorsResponse)
-	err := c.cc.Invoke(ctx, "/tally.power.v1.Query/Validators", in, out, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 func (c *queryClient) Account(ctx context.Context, in *QueryAccountRequest, opts ...grpc.CallOption) (*QueryAccountResponse, error) {
@@ -522,8 +408,6 @@ func (c *queryClient) Total(ctx context.Context, in *QueryTotalRequest, opts ...
 
 // QueryServer is the server API for Query service.
 type QueryServer interface {
-	// Validators returns the set in the order of the consensus addresses.
-	Validators(context.Context, *QueryValidatorsRequest) (*QueryValidatorsResponse, error)
 	// Account returns the computing power of one account, zero if it has none.
 	Account(context.Context, *QueryAccountRequest) (*QueryAccountResponse, error)
 	// Accounts returns every account that was ever credited with work, in account order.
@@ -536,9 +420,6 @@ type QueryServer interface {
 type UnimplementedQueryServer struct {
 }
 
-func (*UnimplementedQueryServer) Validators(ctx context.Context, req *QueryValidatorsRequest) (*QueryValidatorsResponse, error) {
-	return nil, status.Errorf(codes.Unimplemented, "method Validators not implemented")
-}
 func (*UnimplementedQueryServer) Account(ctx context.Context, req *QueryAccountRequest) (*QueryAccountResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Account not implemented")
 }
@@ -551,24 +432,6 @@ func (*UnimplementedQueryServer) Total(ctx context.Context, req *QueryTotalReque
 
 func RegisterQueryServer(s grpc1.Server, srv QueryServer) {
 	s.RegisterService(&_Query_serviceDesc, srv)
-}
-
-func _Query_Validators_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(QueryValidatorsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(QueryServer).Validators(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: "/tally.power.v1.Query/Validators",
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(QueryServer).Validators(ctx, req.(*QueryValidatorsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
 }
 
 func _Query_Account_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -631,10 +494,6 @@ var _Query_serviceDesc = grpc.ServiceDesc{
 	HandlerType: (*QueryServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
-			MethodName: "Validators",
-			Handler:    _Query_Validators_Handler,
-		},
-		{
 			MethodName: "Account",
 			Handler:    _Query_Account_Handler,
 		},
@@ -649,90 +508,6 @@ var _Query_serviceDesc = grpc.ServiceDesc{
 	},
 	Streams:  []grpc.StreamDesc{},
 	Metadata: "tally/power/v1/query.proto",
-}
-
-func (m *QueryValidatorsRequest) Marshal() (dAtA []byte, err error) {
-	size := m.Size()
-	dAtA = make([]byte, size)
-	n, err := m.MarshalToSizedBuffer(dAtA[:size])
-	if err != nil {
-		return nil, err
-	}
-	return dAtA[:n], nil
-}
-
-func (m *QueryValidatorsRequest) MarshalTo(dAtA []byte) (int, error) {
-	size := m.Size()
-	return m.MarshalToSizedBuffer(dAtA[:size])
-}
-
-func (m *QueryValidatorsRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
-	i := len(dAtA)
-	_ = i
-	var l int
-	_ = l
-	if m.Pagination != nil {
-		{
-			size, err := m.Pagination.MarshalToSizedBuffer(dAtA[:i])
-			if err != nil {
-				return 0, err
-			}
-			i -= size
-			i = encodeVarintQuery(dAtA, i, uint64(size))
-		}
-		i--
-		dAtA[i] = 0xa
-	}
-	return len(dAtA) - i, nil
-}
-
-func (m *QueryValidatorsResponse) Marshal() (dAtA []byte, err error) {
-	size := m.Size()
-	dAtA = make([]byte, size)
-	n, err := m.MarshalToSizedBuffer(dAtA[:size])
-	if err != nil {
-		return nil, err
-	}
-	return dAtA[:n], nil
-}
-
-func (m *QueryValidatorsResponse) MarshalTo(dAtA []byte) (int, error) {
-	size := m.Size()
-	return m.MarshalToSizedBuffer(dAtA[:size])
-}
-
-func (m *QueryValidatorsResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
-	i := len(dAtA)
-	_ = i
-	var l int
-	_ = l
-	if m.Pagination != nil {
-		{
-			size, err := m.Pagination.MarshalToSizedBuffer(dAtA[:i])
-			if err != nil {
-				return 0, err
-			}
-			i -= size
-			i = encodeVarintQuery(dAtA, i, uint64(size))
-		}
-		i--
-		dAtA[i] = 0x12
-	}
-	if len(m.Validators) > 0 {
-		for iNdEx := len(m.Validators) - 1; iNdEx >= 0; iNdEx-- {
-			{
-				size, err := m.Validators[iNdEx].MarshalToSizedBuffer(dAtA[:i])
-				if err != nil {
-					return 0, err
-				}
-				i -= size
-				i = encodeVarintQuery(dAtA, i, uint64(size))
-			}
-			i--
-			dAtA[i] = 0xa
-		}
-	}
-	return len(dAtA) - i, nil
 }
 
 func (m *QueryAccountRequest) Marshal() (dAtA []byte, err error) {
@@ -954,38 +729,6 @@ func encodeVarintQuery(dAtA []byte, offset int, v uint64) int {
 	dAtA[offset] = uint8(v)
 	return base
 }
-func (m *QueryValidatorsRequest) Size() (n int) {
-	if m == nil {
-		return 0
-	}
-	var l int
-	_ = l
-	if m.Pagination != nil {
-		l = m.Pagination.Size()
-		n += 1 + l + sovQuery(uint64(l))
-	}
-	return n
-}
-
-func (m *QueryValidatorsResponse) Size() (n int) {
-	if m == nil {
-		return 0
-	}
-	var l int
-	_ = l
-	if len(m.Validators) > 0 {
-		for _, e := range m.Validators {
-			l = e.Size()
-			n += 1 + l + sovQuery(uint64(l))
-		}
-	}
-	if m.Pagination != nil {
-		l = m.Pagination.Size()
-		n += 1 + l + sovQuery(uint64(l))
-	}
-	return n
-}
-
 func (m *QueryAccountRequest) Size() (n int) {
 	if m == nil {
 		return 0
@@ -1070,212 +813,6 @@ func sovQuery(x uint64) (n int) {
 }
 func sozQuery(x uint64) (n int) {
 	return sovQuery(uint64((x << 1) ^ uint64((int64(x) >> 63))))
-}
-func (m *QueryValidatorsRequest) Unmarshal(dAtA []byte) error {
-	l := len(dAtA)
-	iNdEx := 0
-	for iNdEx < l {
-		preIndex := iNdEx
-		var wire uint64
-		for shift := uint(0); ; shift += 7 {
-			if shift >= 64 {
-				return ErrIntOverflowQuery
-			}
-			if iNdEx >= l {
-				return io.ErrUnexpectedEOF
-			}
-			b := dAtA[iNdEx]
-			iNdEx++
-			wire |= uint64(b&0x7F) << shift
-			if b < 0x80 {
-				break
-			}
-		}
-		fieldNum := int32(wire >> 3)
-		wireType := int(wire & 0x7)
-		if wireType == 4 {
-			return fmt.Errorf("proto: QueryValidatorsRequest: wiretype end group for non-group")
-		}
-		if fieldNum <= 0 {
-			return fmt.Errorf("proto: QueryValidatorsRequest: illegal tag %d (wire type %d)", fieldNum, wire)
-		}
-		switch fieldNum {
-		case 1:
-			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Pagination", wireType)
-			}
-			var msglen int
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return ErrIntOverflowQuery
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				msglen |= int(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-			if msglen < 0 {
-				return ErrInvalidLengthQuery
-			}
-			postIndex := iNdEx + msglen
-			if postIndex < 0 {
-				return ErrInvalidLengthQuery
-			}
-			if postIndex > l {
-				return io.ErrUnexpectedEOF
-			}
-			if m.Pagination == nil {
-				m.Pagination = &query.PageRequest{}
-			}
-			if err := m.Pagination.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
-				return err
-			}
-			iNdEx = postIndex
-		default:
-			iNdEx = preIndex
-			skippy, err := skipQuery(dAtA[iNdEx:])
-			if err != nil {
-				return err
-			}
-			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return ErrInvalidLengthQuery
-			}
-			if (iNdEx + skippy) > l {
-				return io.ErrUnexpectedEOF
-			}
-			iNdEx += skippy
-		}
-	}
-
-	if iNdEx > l {
-		return io.ErrUnexpectedEOF
-	}
-	return nil
-}
-func (m *QueryValidatorsResponse) Unmarshal(dAtA []byte) error {
-	l := len(dAtA)
-	iNdEx := 0
-	for iNdEx < l {
-		preIndex := iNdEx
-		var wire uint64
-		for shift := uint(0); ; shift += 7 {
-			if shift >= 64 {
-				return ErrIntOverflowQuery
-			}
-			if iNdEx >= l {
-				return io.ErrUnexpectedEOF
-			}
-			b := dAtA[iNdEx]
-			iNdEx++
-			wire |= uint64(b&0x7F) << shift
-			if b < 0x80 {
-				break
-			}
-		}
-		fieldNum := int32(wire >> 3)
-		wireType := int(wire & 0x7)
-		if wireType == 4 {
-			return fmt.Errorf("proto: QueryValidatorsResponse: wiretype end group for non-group")
-		}
-		if fieldNum <= 0 {
-			return fmt.Errorf("proto: QueryValidatorsResponse: illegal tag %d (wire type %d)", fieldNum, wire)
-		}
-		switch fieldNum {
-		case 1:
-			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Validators", wireType)
-			}
-			var msglen int
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return ErrIntOverflowQuery
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				msglen |= int(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-			if msglen < 0 {
-				return ErrInvalidLengthQuery
-			}
-			postIndex := iNdEx + msglen
-			if postIndex < 0 {
-				return ErrInvalidLengthQuery
-			}
-			if postIndex > l {
-				return io.ErrUnexpectedEOF
-			}
-			m.Validators = append(m.Validators, Validator{})
-			if err := m.Validators[len(m.Validators)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
-				return err
-			}
-			iNdEx = postIndex
-		case 2:
-			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Pagination", wireType)
-			}
-			var msglen int
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return ErrIntOverflowQuery
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				msglen |= int(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-			if msglen < 0 {
-				return ErrInvalidLengthQuery
-			}
-			postIndex := iNdEx + msglen
-			if postIndex < 0 {
-				return ErrInvalidLengthQuery
-			}
-			if postIndex > l {
-				return io.ErrUnexpectedEOF
-			}
-			if m.Pagination == nil {
-				m.Pagination = &query.PageResponse{}
-			}
-			if err := m.Pagination.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
-				return err
-			}
-			iNdEx = postIndex
-		default:
-			iNdEx = preIndex
-			skippy, err := skipQuery(dAtA[iNdEx:])
-			if err != nil {
-				return err
-			}
-			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return ErrInvalidLengthQuery
-			}
-			if (iNdEx + skippy) > l {
-				return io.ErrUnexpectedEOF
-			}
-			iNdEx += skippy
-		}
-	}
-
-	if iNdEx > l {
-		return io.ErrUnexpectedEOF
-	}
-	return nil
 }
 func (m *QueryAccountRequest) Unmarshal(dAtA []byte) error {
 	l := len(dAtA)

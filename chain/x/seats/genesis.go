@@ -1,0 +1,265 @@
+package seats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
+	cmttypes "github.com/cometbft/cometbft/types"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/vrf"
+	powermodule "github.com/tally-network/tally/chain/x/power"
+	"github.com/tally-network/tally/core/power"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
+)
+
+// DefaultGenesis has no members, so a chain needs a genesis of its own.
+func DefaultGenesis() *seatsv1.GenesisState { return &seatsv1.GenesisState{Params: DefaultParams()} }
+
+// ValidateGenesis checks a state before import.
+func ValidateGenesis(g *seatsv1.GenesisState) error {
+	err := errors.Join(CheckParams(g.Params), module.CheckAuthority(g.Authority), checkMembers(g.Members))
+	if err != nil {
+		return fmt.Errorf("seats genesis: %w", err)
+	}
+	seen := map[string]bool{}
+	for _, d := range g.Delegations {
+		_, e1 := address.Parse(d.Account)
+		_, e2 := address.Parse(d.Member)
+		if err := errors.Join(e1, e2); err != nil {
+			return fmt.Errorf("seats genesis: delegation of %s: %w", d.Account, err)
+		}
+		if seen[d.Account] {
+			return fmt.Errorf("seats genesis: the power of %s counts twice", d.Account)
+		}
+		seen[d.Account] = true
+	}
+	for i, u := range g.Unbonding {
+		if _, err := address.Parse(u.Account); err != nil {
+			return fmt.Errorf("seats genesis: bond %d that waits to come back: %w", i, err)
+		}
+		if u.Amount == 0 || u.UntilMs < 0 {
+			return fmt.Errorf("seats genesis: a bond of %d utally waits until %d", u.Amount, u.UntilMs)
+		}
+	}
+	return nil
+}
+
+func checkMembers(members []seatsv1.Member) error {
+	votes, bonds, seen := int64(0), uint64(0), map[string]bool{}
+	for i, m := range members {
+		switch _, err := address.Parse(m.Account); {
+		case err != nil:
+			return fmt.Errorf("member %d: %w", i, err)
+		case vrf.CheckKey(m.ConsensusKey) != nil:
+			return fmt.Errorf("member %s: consensus_key: %w", m.Account, vrf.CheckKey(m.ConsensusKey))
+		case m.Votes < 0 || m.Votes > maxTotal-votes:
+			return fmt.Errorf("member %s: votes %d: want none below 0, and at most %d in all", m.Account, m.Votes, int64(maxTotal))
+		case m.Bond > coin.MaxSupply-bonds:
+			return fmt.Errorf("member %s: bonds of more than may exist", m.Account)
+		case m.Status < seatsv1.STATUS_PRESENT || m.Status > seatsv1.STATUS_CONVICTED:
+			return fmt.Errorf("member %s: status %d", m.Account, m.Status)
+		case seen[m.Account] || seen[string(m.ConsensusKey)]:
+			return fmt.Errorf("member %s: account and consensus_key must be unique", m.Account)
+		}
+		votes, bonds = votes+m.Votes, bonds+m.Bond
+		seen[m.Account], seen[string(m.ConsensusKey)] = true, true
+	}
+	if votes == 0 {
+		return errors.New("nobody has votes: name at least one member that has")
+	}
+	return nil
+}
+
+// InitGenesis stores a state. ValidatorUpdates then tells consensus of the set. Records of power and the beacon are
+// there already; the bank's genesis holds the bonds.
+func (k *Keeper) InitGenesis(ctx context.Context, g *seatsv1.GenesisState) error {
+	if err := k.rules.Init(ctx, g.Params, g.Authority); err != nil {
+		return err
+	}
+	set := seatsv1.Set{Height: max(sdk.UnwrapSDKContext(ctx).BlockHeight(), 1)}
+	var comet []*cmttypes.Validator
+	t := seatsv1.Totals{Members: uint64(len(g.Members))}
+	for _, m := range g.Members {
+		account, err := address.Parse(m.Account)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(k.members.Set(ctx, account, m), k.byKey.Set(ctx, consensusAddress(m.ConsensusKey), account)); err != nil {
+			return err
+		}
+		if t.Bonds += m.Bond; m.Votes > 0 {
+			set.Seats = append(set.Seats, seatsv1.Seat{Member: m.Account, Votes: uint64(m.Votes)})
+			comet = append(comet, cmttypes.NewValidator(cmted25519.PubKey(m.ConsensusKey), m.Votes))
+		}
+	}
+	slices.SortFunc(set.Seats, func(a, b seatsv1.Seat) int { return strings.Compare(a.Member, b.Member) })
+	var err error
+	if set.Rotation, err = encode(cmttypes.NewValidatorSet(comet)); err != nil {
+		return err
+	}
+	err = errors.Join(k.sets.Set(ctx, set.Height, set), k.totals.Set(ctx, t), k.drawn.Set(ctx, g.Drawn))
+	for _, u := range g.Unbonding {
+		account, e := address.Parse(u.Account)
+		err = errors.Join(err, e, k.unbonding.Hold(ctx, account, u.UntilMs, u.Amount))
+	}
+	return errors.Join(err, k.loadDelegations(ctx, g.Delegations))
+}
+
+// loadDelegations makes power count from the first epoch on.
+func (k *Keeper) loadDelegations(ctx context.Context, all []seatsv1.Delegation) error {
+	sums := map[string]*power.Record{}
+	for _, d := range all {
+		account, err := address.Parse(d.Account)
+		if err != nil {
+			return err
+		}
+		own, err := k.Of(ctx, account)
+		if err != nil {
+			return err
+		}
+		if sums[d.Member] == nil {
+			sums[d.Member] = &power.Record{}
+		}
+		if err := errors.Join(sums[d.Member].Join(own), k.delegations.Set(ctx, account, d.Member)); err != nil {
+			return err
+		}
+	}
+	for _, d := range all {
+		sum := sums[d.Member]
+		if sum == nil {
+			continue
+		}
+		delete(sums, d.Member)
+		to, err := address.Parse(d.Member)
+		if err != nil {
+			return err
+		}
+		if err := k.sums.Set(ctx, to, seatsv1.Sum{Dated: []seatsv1.Dated{{Power: powermodule.ToProto("", sum)}}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ValidatorUpdates returns the whole set as consensus wants it at genesis.
+func (k *Keeper) ValidatorUpdates(ctx context.Context) (updates []abci.ValidatorUpdate, err error) {
+	err = k.members.Walk(ctx, nil, func(_ sdk.AccAddress, m seatsv1.Member) (bool, error) {
+		if m.Votes > 0 {
+			updates = append(updates, abci.Ed25519ValidatorUpdate(m.ConsensusKey, m.Votes))
+		}
+		return false, nil
+	})
+	return updates, err
+}
+
+// ExportGenesis is what another chain goes on from, without the draw under way.
+func (k *Keeper) ExportGenesis(ctx context.Context) (g *seatsv1.GenesisState, err error) {
+	g = &seatsv1.GenesisState{}
+	if g.Params, err = k.rules.Get(ctx); err != nil {
+		return nil, err
+	}
+	if g.Authority, err = k.rules.Authority(ctx); err != nil {
+		return nil, err
+	}
+	if g.Drawn, err = k.drawn.Get(ctx); err != nil {
+		return nil, err
+	}
+	held, err := k.unbonding.All(ctx)
+	for _, x := range held {
+		g.Unbonding = append(g.Unbonding, seatsv1.Unbonding{Account: x.Key.K2().String(), UntilMs: x.Key.K1(), Amount: x.Value})
+	}
+	return g, errors.Join(err,
+		k.members.Walk(ctx, nil, func(_ sdk.AccAddress, m seatsv1.Member) (bool, error) {
+			g.Members = append(g.Members, m)
+			return false, nil
+		}),
+		k.delegations.Walk(ctx, nil, func(account sdk.AccAddress, member string) (bool, error) {
+			g.Delegations = append(g.Delegations, seatsv1.Delegation{Account: account.String(), Member: member})
+			return false, nil
+		}))
+}
+
+// Invariant: members, keys, bonds and power add up, and the set is that of those who have votes.
+func (k *Keeper) Invariant(ctx context.Context) error {
+	t, set, err := k.addUp(ctx)
+	if err != nil {
+		return err
+	}
+	newest, err := k.current(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(set, func(a, b seatsv1.Seat) int { return strings.Compare(a.Member, b.Member) })
+	if len(set) == 0 || !slices.Equal(set, newest.Seats) {
+		return fmt.Errorf("members have the votes %v, and the set is %v", set, newest.Seats)
+	}
+	if had, err := k.totals.Get(ctx); err != nil || had != t {
+		return errors.Join(err, fmt.Errorf("members add up to %v, not %v", t, had))
+	}
+	held, err := k.unbonding.Check(ctx)
+	if err != nil {
+		return err
+	}
+	has := k.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64()
+	if has != t.Bonds+held {
+		return fmt.Errorf("bonds are %d utally, %d are unbonding, and the account holds %d", t.Bonds, held, has)
+	}
+	return k.checkSums(ctx)
+}
+
+// addUp returns what the members add up to, and who has votes.
+func (k *Keeper) addUp(ctx context.Context) (t seatsv1.Totals, set []seatsv1.Seat, err error) {
+	err = k.members.Walk(ctx, nil, func(a sdk.AccAddress, m seatsv1.Member) (bool, error) {
+		t.Members, t.Bonds = t.Members+1, t.Bonds+m.Bond
+		if m.Votes > 0 {
+			set = append(set, seatsv1.Seat{Member: m.Account, Votes: uint64(m.Votes)})
+		}
+		owner, err := k.byKey.Get(ctx, consensusAddress(m.ConsensusKey))
+		if err == nil && (!a.Equals(sdk.AccAddress(owner)) || m.Account != a.String()) {
+			err = fmt.Errorf("the key of %s is that of %s", a, sdk.AccAddress(owner))
+		}
+		return false, err
+	})
+	return t, set, err
+}
+
+// checkSums returns an error unless the power of each member is that of its delegations.
+func (k *Keeper) checkSums(ctx context.Context) error {
+	sums := map[string]*power.Record{}
+	err := k.delegations.Walk(ctx, nil, func(account sdk.AccAddress, member string) (bool, error) {
+		own, err := k.Of(ctx, account)
+		if err != nil {
+			return true, err
+		}
+		if sums[member] == nil {
+			sums[member] = &power.Record{}
+		}
+		return false, sums[member].Join(own)
+	})
+	if err != nil {
+		return err
+	}
+	return k.sums.Walk(ctx, nil, func(member sdk.AccAddress, s seatsv1.Sum) (bool, error) {
+		want := sums[member.String()]
+		if want == nil {
+			want = &power.Record{}
+		}
+		w := powermodule.ToProto("", want)
+		if n := len(s.Dated); n == 0 || n > math.MaxInt8 || s.Dated[n-1].Power.String() != w.String() {
+			return true, fmt.Errorf("%s has the power %v, and delegations add up to %v", member, s.Dated, w)
+		}
+		return false, nil
+	})
+}

@@ -1,0 +1,173 @@
+package seats
+
+import (
+	"context"
+	"errors"
+
+	"cosmossdk.io/collections"
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/beacon"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
+)
+
+// Join enters an account, whose consensus key has signed. Its own power counts for it, unless it counts for
+// another already.
+func (k *Keeper) Join(ctx context.Context, account sdk.AccAddress, key, beaconKey []byte, bond uint64) (from uint64, err error) {
+	m, err := k.entrant(ctx, account, key)
+	if err != nil {
+		return 0, err
+	}
+	if m.From, err = k.beacon.Register(ctx, account, beaconKey); err != nil {
+		return 0, err
+	}
+	if err := k.members.Set(ctx, account, m); err != nil {
+		return 0, err
+	}
+	if err := k.AddBond(ctx, account, bond); err != nil {
+		return 0, err
+	}
+	switch has, err := k.delegations.Has(ctx, account); {
+	case err != nil:
+		return 0, err
+	case !has:
+		return m.From, k.Delegate(ctx, account, account)
+	}
+	return m.From, nil
+}
+
+// entrant returns the member that an account becomes: a new one, or one that had left and comes back by its key.
+func (k *Keeper) entrant(ctx context.Context, account sdk.AccAddress, key []byte) (seatsv1.Member, error) {
+	owner, err := k.byKey.Get(ctx, consensusAddress(key))
+	if err != nil && !errors.Is(err, collections.ErrNotFound) {
+		return seatsv1.Member{}, err
+	}
+	taken := err == nil
+	m, err := k.members.Get(ctx, account)
+	switch {
+	case errors.Is(err, collections.ErrNotFound) && taken:
+		return m, errorsmod.Wrapf(ErrKey, "it is the key of %s: a node has one of its own", sdk.AccAddress(owner))
+	case errors.Is(err, collections.ErrNotFound):
+		m = seatsv1.Member{Account: account.String(), ConsensusKey: key, Status: seatsv1.STATUS_PRESENT}
+		return m, errors.Join(k.byKey.Set(ctx, consensusAddress(key), account), k.count(ctx, func(t *seatsv1.Totals) { t.Members++ }))
+	case err != nil:
+		return m, err
+	case m.Status == seatsv1.STATUS_CONVICTED:
+		return m, errorsmod.Wrapf(ErrStatus, "%s has signed twice: another account with another key may join", m.Account)
+	case m.Status != seatsv1.STATUS_LEFT:
+		return m, errorsmod.Wrapf(ErrStatus, "%s is a member: tally tx seats bond adds to its bond", m.Account)
+	case string(m.ConsensusKey) != string(key):
+		return m, errorsmod.Wrapf(ErrKey, "%s comes back by the key that it had, or once its bond is back", m.Account)
+	}
+	m.Status = seatsv1.STATUS_PRESENT
+	return m, nil
+}
+
+// AddBond moves amount utally from a member's account to its bond.
+func (k *Keeper) AddBond(ctx context.Context, account sdk.AccAddress, amount uint64) error {
+	m, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	if m.Status != seatsv1.STATUS_PRESENT && m.Status != seatsv1.STATUS_AWAY {
+		return errorsmod.Wrapf(ErrStatus, "%s takes no part: tally seats join enters it", account)
+	}
+	if err := k.SendCoinsFromAccountToModule(ctx, account, Name, coin.Of(amount)); err != nil {
+		return errorsmod.Wrapf(err, "lock a bond of %d utally", amount)
+	}
+	m.Bond += amount // no overflow: it is part of the supply
+	if err := k.checkBond(ctx, m.Bond); err != nil {
+		return err
+	}
+	return errors.Join(k.put(ctx, m), k.count(ctx, func(t *seatsv1.Totals) { t.Bonds += amount }), tell(ctx, &m))
+}
+
+// checkBond returns an error unless a bond suffices for a seat.
+func (k *Keeper) checkBond(ctx context.Context, bond uint64) error {
+	p, err := k.rules.Get(ctx)
+	if err == nil && bond < p.Bond {
+		err = errorsmod.Wrapf(ErrBond, "%d utally, and a seat asks for %d", bond, p.Bond)
+	}
+	return err
+}
+
+// Unbond takes a part of a bond back, after a while.
+func (k *Keeper) Unbond(ctx context.Context, account sdk.AccAddress, amount uint64) error {
+	m, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	if amount == 0 || amount >= m.Bond {
+		return errorsmod.Wrapf(ErrBond, "%d of %d utally: take a part, or leave", amount, m.Bond)
+	}
+	if err := k.checkBond(ctx, m.Bond-amount); err != nil {
+		return err
+	}
+	return k.release(ctx, account, &m, amount)
+}
+
+// Leave gives up all seats from the next draw on, and the bond after a while.
+func (k *Keeper) Leave(ctx context.Context, account sdk.AccAddress) error {
+	m, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	if m.Status != seatsv1.STATUS_PRESENT && m.Status != seatsv1.STATUS_AWAY {
+		return errorsmod.Wrapf(ErrStatus, "%s takes no part already", account)
+	}
+	m.Status = seatsv1.STATUS_LEFT
+	return k.release(ctx, account, &m, m.Bond)
+}
+
+// release holds a part of a bond for the time of unbonding, and stores the member.
+func (k *Keeper) release(ctx context.Context, account sdk.AccAddress, m *seatsv1.Member, amount uint64) error {
+	if full, err := k.unbonding.Full(ctx, account); err != nil {
+		return err
+	} else if full {
+		return errorsmod.Wrapf(ErrBond, "%s waits for too many parts of its bond: wait for the first", account)
+	}
+	p, err := k.rules.Get(ctx)
+	if err != nil {
+		return err
+	}
+	m.Bond -= amount
+	if amount > 0 {
+		err = k.unbonding.Hold(ctx, account, module.Now(ctx)+p.UnbondingMs, amount)
+	}
+	return errors.Join(err, k.put(ctx, *m), tell(ctx, m),
+		k.count(ctx, func(t *seatsv1.Totals) { t.Bonds -= amount }))
+}
+
+// Return makes a member present again that has missed too many blocks.
+func (k *Keeper) Return(ctx context.Context, account sdk.AccAddress) error {
+	m, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	if m.Status != seatsv1.STATUS_AWAY {
+		return errorsmod.Wrapf(ErrStatus, "%s is not away", account)
+	}
+	epoch, err := k.epoch(ctx)
+	if err != nil {
+		return err
+	}
+	m.Status, m.From = seatsv1.STATUS_PRESENT, beacon.Counts(epoch)
+	return errors.Join(k.put(ctx, m), tell(ctx, &m))
+}
+
+// forget removes a member that has left, once it has no votes and its bond is back.
+func (k *Keeper) forget(ctx context.Context, account sdk.AccAddress, m *seatsv1.Member) error {
+	if m.Status != seatsv1.STATUS_LEFT || m.Votes > 0 {
+		return nil
+	}
+	if held, err := k.unbonding.Of(ctx, account); err != nil || held > 0 {
+		return err
+	}
+	return errors.Join(k.members.Remove(ctx, account), k.byKey.Remove(ctx, consensusAddress(m.ConsensusKey)),
+		k.beacon.Forget(ctx, account),
+		k.count(ctx, func(t *seatsv1.Totals) { t.Members-- }))
+}

@@ -1,0 +1,73 @@
+package seats
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
+)
+
+// How seats are given.
+const (
+	Share  = "share"  // to each its share of power
+	Lots   = "lots"   // by lots that follow from the beacon
+	Proofs = "proofs" // by lots that each member's own VRF gives, and which it shows
+)
+
+const (
+	tally = 1_000_000      // utally of a tally
+	day   = 24 * 3_600_000 // ms
+	bps   = 10_000
+)
+
+// Bounds of what a vote may set.
+const (
+	minSeats, maxSeats         = 1_000, 1 << 16 // fewer are a game of chance: docs/spec/seats.md
+	minBond, maxBond           = 1, 1_000_000_000_000
+	minMost, maxMost           = 4, 100
+	minUnbonding, maxUnbonding = day, 90 * day
+	minMissed                  = 1_000
+)
+
+// DefaultParams are the rules that docs/spec/rules.md gives reasons for.
+func DefaultParams() seatsv1.Params {
+	return seatsv1.Params{
+		Seats: 10_000, Giving: Share, Bond: 10 * tally, Most: maxMost, UnbondingMs: 21 * day, MissedBps: 5_000, SlashBps: 5_000,
+	}
+}
+
+// CheckParams returns an error that shows what is wrong with rules.
+func CheckParams(p seatsv1.Params) error {
+	switch {
+	case p.Seats < 1 || p.Seats > maxSeats:
+		return fmt.Errorf("seats = %d: want between 1 and %d", p.Seats, maxSeats)
+	case !slices.Contains([]string{Share, Lots, Proofs}, p.Giving):
+		return fmt.Errorf("giving = %q: want %q, %q or %q", p.Giving, Share, Lots, Proofs)
+	case p.Bond < 1 || p.Bond > coin.MaxSupply/p.Seats:
+		return fmt.Errorf("bond = %d utally a seat: want at least 1, and at most what may exist for all %d seats", p.Bond, p.Seats)
+	case p.Most < 1 || p.Most > maxMost:
+		return fmt.Errorf("most = %d: want between 1 and %d", p.Most, maxMost)
+	case p.UnbondingMs < 1 || p.UnbondingMs > maxUnbonding:
+		return fmt.Errorf("unbonding_ms = %d: want between 1 and %d", p.UnbondingMs, int64(maxUnbonding))
+	case p.MissedBps > bps || p.SlashBps > bps:
+		return fmt.Errorf("missed_bps = %d and slash_bps = %d: want at most %d", p.MissedBps, p.SlashBps, bps)
+	}
+	return nil
+}
+
+// mayReplace returns an error unless rules may take the place of others.
+func mayReplace(old, p seatsv1.Params) error {
+	if err := CheckParams(p); err != nil {
+		return err
+	}
+	return module.Within(
+		module.Bound{Name: "seats", Old: old.Seats, New: p.Seats, Least: minSeats, Most: maxSeats},
+		module.Bound{Name: "bond", Old: old.Bond, New: p.Bond, Least: minBond, Most: maxBond},
+		module.Bound{Name: "most", Old: uint64(old.Most), New: uint64(p.Most), Least: minMost, Most: maxMost},
+		module.Signed("unbonding_ms", old.UnbondingMs, p.UnbondingMs, minUnbonding, maxUnbonding),
+		module.Bound{Name: "missed_bps", Old: uint64(old.MissedBps), New: uint64(p.MissedBps), Least: minMissed, Most: bps},
+		module.Bound{Name: "slash_bps", Old: uint64(old.SlashBps), New: uint64(p.SlashBps), Least: 100, Most: bps},
+	)
+}

@@ -1,0 +1,136 @@
+package seats
+
+import (
+	"context"
+	"errors"
+
+	"cosmossdk.io/collections"
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
+	powermodule "github.com/tally-network/tally/chain/x/power"
+	"github.com/tally-network/tally/core/beacon"
+	"github.com/tally-network/tally/core/power"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
+)
+
+// Delegate makes an account's power count for a member; for nobody if that is nil.
+func (k *Keeper) Delegate(ctx context.Context, account, to sdk.AccAddress) error {
+	if to != nil {
+		if ok, err := k.takesPart(ctx, to); err != nil {
+			return err
+		} else if !ok {
+			return errorsmod.Wrapf(ErrMember, "%s takes no part in consensus: tally seats shows who does", to)
+		}
+	}
+	own, err := k.Of(ctx, account)
+	if err != nil {
+		return err
+	}
+	had, err := k.memberOf(ctx, account)
+	if err != nil || had.Equals(to) {
+		return err
+	}
+	if had != nil {
+		err = k.change(ctx, had, func(sum *power.Record) error { return sum.Part(own) })
+	}
+	if err != nil {
+		return err
+	}
+	if to == nil {
+		err = k.delegations.Remove(ctx, account)
+	} else {
+		err = errors.Join(k.delegations.Set(ctx, account, to.String()),
+			k.change(ctx, to, func(sum *power.Record) error { return sum.Join(own) }))
+	}
+	return errors.Join(err, module.Emit(ctx, &seatsv1.EventDelegated{Account: account.String(), Member: to.String()}))
+}
+
+// takesPart reports whether an account is a member that may have seats.
+func (k *Keeper) takesPart(ctx context.Context, account sdk.AccAddress) (bool, error) {
+	m, err := k.members.Get(ctx, account)
+	if errors.Is(err, collections.ErrNotFound) {
+		return false, nil
+	}
+	return m.Status == seatsv1.STATUS_PRESENT || m.Status == seatsv1.STATUS_AWAY, err
+}
+
+// memberOf returns the member for which an account's power counts, nil if there is none.
+func (k *Keeper) memberOf(ctx context.Context, account sdk.AccAddress) (sdk.AccAddress, error) {
+	to, err := k.delegations.Get(ctx, account)
+	if errors.Is(err, collections.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return address.Parse(to)
+}
+
+// Moved counts what an account has now in place of what it had.
+func (k *Keeper) Moved(ctx context.Context, account sdk.AccAddress, had, has *power.Record) error {
+	to, err := k.memberOf(ctx, account)
+	if err != nil || to == nil {
+		return err
+	}
+	return k.change(ctx, to, func(sum *power.Record) error { return errors.Join(sum.Part(had), sum.Join(has)) })
+}
+
+// change changes the power that counts for a member: from the epoch after the next on.
+func (k *Keeper) change(ctx context.Context, member sdk.AccAddress, do func(*power.Record) error) error {
+	epoch, err := k.epoch(ctx)
+	if err != nil {
+		return err
+	}
+	s, sum, err := k.sum(ctx, member)
+	if err != nil {
+		return err
+	}
+	if err := do(sum); err != nil {
+		return err
+	}
+	from, now := beacon.Counts(epoch), powermodule.ToProto("", sum)
+	if n := len(s.Dated); n > 0 && s.Dated[n-1].From >= from {
+		s.Dated[n-1].Power = now
+	} else {
+		s.Dated = append(s.Dated, seatsv1.Dated{From: from, Power: now})
+	}
+	for len(s.Dated) > 1 && s.Dated[1].From < epoch { // a draw of the epoch before may be under way
+		s.Dated = s.Dated[1:]
+	}
+	return k.sums.Set(ctx, member, s)
+}
+
+// sum returns the power that counts for a member: as it is stored, and the newest.
+func (k *Keeper) sum(ctx context.Context, member sdk.AccAddress) (seatsv1.Sum, *power.Record, error) {
+	s, err := k.sums.Get(ctx, member)
+	if errors.Is(err, collections.ErrNotFound) || err == nil && len(s.Dated) == 0 {
+		return s, &power.Record{}, nil
+	} else if err != nil {
+		return s, nil, err
+	}
+	newest, err := powermodule.FromProto(&s.Dated[len(s.Dated)-1].Power)
+	return s, newest, err
+}
+
+// as returns the power that counts for a member in an epoch, in millionths of a ut at an hour.
+func (k *Keeper) as(ctx context.Context, member sdk.AccAddress, epoch uint64, h power.Hour) (uint64, error) {
+	s, err := k.sums.Get(ctx, member)
+	if errors.Is(err, collections.ErrNotFound) {
+		return 0, nil
+	} else if err != nil {
+		return 0, err
+	}
+	for i := len(s.Dated) - 1; i >= 0; i-- {
+		if s.Dated[i].From <= epoch {
+			r, err := powermodule.FromProto(&s.Dated[i].Power)
+			if err != nil {
+				return 0, err
+			}
+			return r.Effective(h), nil
+		}
+	}
+	return 0, nil
+}
