@@ -60,6 +60,7 @@ ORDER is an order's id, or the beginning of it.`,
 		"policy":              "tally tx policy vote 3 yes -y",
 		"probe":               "tally tx probe open --home ~/.tally -y",
 		"reserve":             "tally tx reserve claim -y",
+		"seats":               "tally tx seats join 1000tally -y",
 		"auction":             "tally tx auction sell C:5000@800 -y",
 		"market":              "tally tx market cancel-order 3f09… -y",
 	})

@@ -129,6 +129,7 @@ var All = map[string][]Message{
 				return &reservev1.MsgClaim{Account: by.Account}, nil
 			}},
 	},
+	"seats": seats,
 	"beacon": {
 		{"set-key FILE", "Prove the beacon's values with another key, which counts two epochs later", "tally tx beacon set-key tally-devnet/validator-0/beacon.pem --home tally-devnet/validator-0 -y # and start it again",
 			func(_ context.Context, by Sender, args []string) (proto.Message, error) {

@@ -46,19 +46,19 @@ const (
 
 var exceptions = map[string]map[string]exception{
 	"files of a package": {
-		"bench": {29, "one file for each group of rows"}, "cli": {41, verbs}, "core/job": {39, lease},
+		"bench": {29, "one file for each group of rows"}, "cli": {42, verbs}, "core/job": {39, lease},
 	},
 	"lines of a package": {
-		"bench": {4690, "one file for each group of rows"}, "cli": {7070, verbs}, "core/job": {8305, lease}, "chain/x/work": {3265, lease},
+		"bench": {4690, "one file for each group of rows"}, "cli": {7225, verbs}, "core/job": {8305, lease}, "chain/x/work": {3265, lease},
 		"format/onnx": {3562, "ONNX's whole schema, read and written"}, "internal/testkit/adversary": {3600, "one file for each kind of message"},
 		"sim": {3490, "one file for each game that is played"},
 	},
 	"fields of a struct": {
-		"chain/app.App":     {24, "one keeper for each module"},
+		"chain/app.App":     {25, "one keeper for each module"},
 		"core/dispute.Game": {31, "the whole course of a game, as it is stored"},
 		"core/job.Lease":    {29, lease}, "core/job.Problem": {21, "an order as it is signed"},
 		"cli.validated": {26, chart}, "engine/cpu/asm.KernelSet": {24, "one for each micro-kernel"},
-		"node/devnet.Config": {28, "what a user may choose"},
+		"node/devnet.Config": {29, "what a user may choose"},
 	},
 	"methods of a type": {
 		"core/job.Lease":          {242, lease},

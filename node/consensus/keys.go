@@ -70,6 +70,21 @@ func loadKeys(conf *cmtcfg.Config) (*p2p.NodeKey, *privval.FilePV, error) {
 	return key, privval.LoadFilePV(keyFile, stateFile), nil
 }
 
+// Sign has the consensus key of the node in dir sign a statement, which no vote can be: it has 32 bytes. It makes no
+// key.
+func Sign(dir string, statement [32]byte) (key ed25519.PublicKey, signature []byte, err error) {
+	file := (&Config{Dir: dir}).comet().PrivValidatorKeyFile()
+	if !exists(file) {
+		return nil, nil, fmt.Errorf("%s has no consensus key: start its node once", dir)
+	}
+	var k privval.FilePVKey
+	if err := readJSON(file, &k); err != nil {
+		return nil, nil, fmt.Errorf("read validator key: %w", err)
+	}
+	signature, err = k.PrivKey.Sign(statement[:])
+	return k.PubKey.Bytes(), signature, err
+}
+
 func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil

@@ -19,12 +19,14 @@ import (
 	"github.com/tally-network/tally/chain/x/auction"
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/seats"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/events"
@@ -55,6 +57,7 @@ type Config struct {
 	Dispute     disputev1.Params  `json:"dispute,omitzero"`
 	Policy      policyv1.Params   `json:"policy,omitzero"`
 	Auction     auctionv1.Params  `json:"auction,omitzero"`
+	Consensus   Consensus         `json:"consensus,omitzero"`
 
 	CommitTimeout time.Duration `json:"commit_timeout,omitzero"`
 	EmptyInterval time.Duration `json:"empty_interval,omitzero"`
@@ -74,9 +77,17 @@ type Config struct {
 	Run func(ctx context.Context, h *home.Home, env *role.Env) error `json:"-"`
 }
 
+// Consensus is how seats follow computing power.
+type Consensus struct {
+	EpochBlocks int64          `json:"epoch_blocks"` // blocks of an epoch, in which there is one draw
+	Bond        uint64         `json:"bond"`         // utally behind the seats of each validator
+	Seats       seatsv1.Params `json:"seats"`
+}
+
 const (
 	tally     = 1_000_000 // utally
 	MaxPeers  = 64        // of each role
+	base      = 500_000   // µut below which the validators stand in for power: about what an hour of small orders computes
 	maxConfig = 64 << 10  // bytes of the file
 )
 
@@ -90,6 +101,9 @@ func Default() Config {
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
 	votes := policy.DefaultParams()
 	votes.Deposit, votes.VotingMs, votes.DelayMs = 100*tally, 30_000, 10_000
+	votes.Base, votes.Quorum = base, base*2/5
+	places := seats.DefaultParams()
+	places.UnbondingMs = tenMinutes
 	sales := auction.DefaultParams()
 	sales.PeriodMs, sales.WindowMs, sales.RevealMs = 6_000, 2_000, 3_000
 	return Config{
@@ -97,6 +111,7 @@ func Default() Config {
 		UnitPrices: []uint64{900, 1_000, 1_100, 1_200}, BytePrice: 100, FeeBps: 500, MaxLeases: 4,
 		Stake: 100_000 * tally, Bond: 50_000 * tally, Funds: 1_000_000 * tally, Reserve: 10_000_000 * tally,
 		Registry: provider.DefaultGenesis().Params, Work: leases, Dispute: disputes, Policy: votes, Auction: sales,
+		Consensus:     Consensus{EpochBlocks: 20, Bond: 100_000 * tally, Seats: places},
 		CommitTimeout: 200 * time.Millisecond, EmptyInterval: time.Second, Threads: 1,
 	}
 }
@@ -112,6 +127,9 @@ func (c *Config) check() error {
 	}
 	if c.Spread < 1 || c.Spread > c.Validators {
 		return fmt.Errorf("providers under %d validators: there are %d", c.Spread, c.Validators)
+	}
+	if c.Consensus.EpochBlocks < 4 {
+		return fmt.Errorf("consensus.epoch_blocks = %d: give at least 4", c.Consensus.EpochBlocks)
 	}
 	if c.EmptyInterval <= 0 || c.CommitTimeout <= 0 {
 		return errors.New("commit_timeout and empty_interval must be positive")

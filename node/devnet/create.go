@@ -15,6 +15,7 @@ import (
 	"github.com/tally-network/tally/chain/app"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/home"
@@ -212,7 +213,7 @@ func (n *Network) describe() ([]byte, error) {
 	c := &n.config
 	g := app.Genesis{
 		ChainID: c.Chain, Time: time.Now(), Params: c.Registry, Work: c.Work, Dispute: c.Dispute,
-		Policy: c.Policy, Auction: c.Auction,
+		Policy: c.Policy, Auction: c.Auction, Epoch: c.Consensus.EpochBlocks, Seats: app.Seats{Params: c.Consensus.Seats},
 		Reserve: c.Reserve, Rewards: app.Rewards{EpochMs: epoch},
 		Accounts: []app.Account{{Address: n.Consumer.Home.Address, Balance: c.Funds}},
 	}
@@ -223,12 +224,16 @@ func (n *Network) describe() ([]byte, error) {
 		}
 		h := m.Home
 		g.Accounts = append(g.Accounts, app.Account{Address: h.Address, Balance: change})
-		g.Validators = append(g.Validators, app.Validator{Account: h.Address, ConsensusKey: id.ConsensusKey, Votes: 1})
+		g.Validators = append(g.Validators, app.Validator{Account: h.Address, ConsensusKey: id.ConsensusKey, Votes: 1, Bond: c.Consensus.Bond})
 		g.Keys = append(g.Keys, beaconv1.Key{Account: h.Address, Key: h.VRFKey()})
 		g.Peers = append(g.Peers, providerv1.Peer{
 			Account: h.Address, Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: h.PeerKey(), VrfKey: h.VRFKey(),
 			Listing: providerv1.Listing{Addrs: h.Settings.Listen}, Stake: c.Stake,
 		})
+	}
+	// What providers compute counts for the validator under which they work.
+	for _, m := range n.Providers {
+		g.Seats.Delegations = append(g.Seats.Delegations, seatsv1.Delegation{Account: m.Home.Address, Member: m.Home.Settings.Provider.Validator})
 	}
 	// They register by themselves, as anybody would.
 	for _, m := range slices.Concat(n.Providers, n.Challengers) {

@@ -74,7 +74,7 @@ func (k *Keeper) AddBond(ctx context.Context, account sdk.AccAddress, amount uin
 		return err
 	}
 	if m.Status != seatsv1.STATUS_PRESENT && m.Status != seatsv1.STATUS_AWAY {
-		return errorsmod.Wrapf(ErrStatus, "%s takes no part: tally seats join enters it", account)
+		return errorsmod.Wrapf(ErrStatus, "%s takes no part: tally tx seats join enters it", account)
 	}
 	if err := k.SendCoinsFromAccountToModule(ctx, account, Name, coin.Of(amount)); err != nil {
 		return errorsmod.Wrapf(err, "lock a bond of %d utally", amount)

@@ -31,7 +31,7 @@ func (s msgServer) Join(ctx context.Context, m *seatsv1.MsgJoin) (*seatsv1.MsgJo
 	}
 	module.Charge(ctx, gasSignature, "signature of the consensus key")
 	if !ed25519.Verify(m.ConsensusKey, wire.Possession(sdk.UnwrapSDKContext(ctx).ChainID(), account), m.Signature) {
-		return nil, errorsmod.Wrapf(ErrKey, "it has not signed for %s on this chain: tally seats join has the node's key sign", m.Account)
+		return nil, errorsmod.Wrapf(ErrKey, "it has not signed for %s on this chain: tally tx seats join has the node's key sign", m.Account)
 	}
 	from, err := s.Keeper.Join(ctx, account, m.ConsensusKey, m.BeaconKey, m.Bond)
 	return &seatsv1.MsgJoinResponse{From: from}, err
