@@ -111,7 +111,7 @@ func TestVerifyTellsWhatItCannot(t *testing.T) {
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	v := verifier{e: &env{out: io.Discard, err: io.Discard}, name: file} // its program fits into the one MB that --memory-mb takes
+	v := verifier{e: &env{home: t.TempDir(), out: io.Discard, err: io.Discard}, name: file} // its program fits into the one MB that --memory-mb takes
 	err = v.run(t.Context())
 	if !errors.Is(err, evidence.ErrUnchecked) || strings.Contains(err.Error(), "proves nothing") || !strings.Contains(hint(err, false), "--memory-mb") {
 		t.Errorf("%v", err)

@@ -55,8 +55,13 @@ func Block(ctx context.Context, chain *client.Client, height int64) (*cmttypes.L
 }
 
 // Newest asks a node for its newest block, and checks that the validators that it names have signed
-// it. Whoever has no reason to trust the node follows to it from a trusted block.
-func Newest(ctx context.Context, chain *client.Client) (*cmttypes.LightBlock, error) {
+// it. Whoever does not trust the node follows the chain by Advance.
+func Newest(ctx context.Context, chain *client.Client) (TrustedBlock, error) {
+	b, err := newest(ctx, chain)
+	return Of(b), err
+}
+
+func newest(ctx context.Context, chain *client.Client) (*cmttypes.LightBlock, error) {
 	height := chain.Head().Height
 	if _, err := chain.Next(ctx, height); err != nil { // its commit is known one block later
 		return nil, err

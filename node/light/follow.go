@@ -159,7 +159,7 @@ func Advance(ctx context.Context, home string, chain *client.Client, progress fu
 	} else if err != nil {
 		return t, w, err
 	}
-	to, err := Newest(ctx, chain)
+	to, err := newest(ctx, chain)
 	if err != nil {
 		return t, w, err
 	}

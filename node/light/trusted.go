@@ -85,13 +85,26 @@ func (t TrustedBlock) Fresh(now time.Time) error {
 // String names the block, for people.
 func (t TrustedBlock) String() string { return fmt.Sprintf("block %d of %s", t.Height, t.Chain) }
 
-// Tell writes the trusted block for people.
-func (t TrustedBlock) Tell(w io.Writer) {
-	until := "until " + t.Time.Add(TrustingPeriod).Format(time.RFC3339)
-	if t.Fresh(time.Now()) != nil {
-		until = "no longer: pin a newer one"
+// Tell writes trusted blocks for people.
+func Tell(w io.Writer, all ...TrustedBlock) {
+	for _, t := range all {
+		until := "until " + t.Time.Add(TrustingPeriod).Format(time.RFC3339)
+		if t.Fresh(time.Now()) != nil {
+			until = "no longer: pin a newer one"
+		}
+		fmt.Fprintf(w, "%v, of %s\n  header      %v\n  validators  %v\n  followed    %s\n", t, t.Time.Format(time.RFC3339), t.Header, t.Validators, until)
 	}
-	fmt.Fprintf(w, "%v, of %s\n  header      %v\n  validators  %v\n  followed    %s\n", t, t.Time.Format(time.RFC3339), t.Header, t.Validators, until)
+}
+
+// Progress returns what tells every two seconds, on w, how far a chain was followed.
+func Progress(w io.Writer) func(headers int, height int64) {
+	told := time.Now()
+	return func(headers int, height int64) {
+		if time.Since(told) > 2*time.Second {
+			told = time.Now()
+			fmt.Fprintf(w, "%d headers fetched, the last of block %d\n", headers, height)
+		}
+	}
 }
 
 const (
