@@ -70,10 +70,7 @@ func (f *Follower) Follow(ctx context.Context, from TrustedBlock, held, to *cmtt
 	case to.Height == from.Height:
 		return Way{}, fmt.Errorf("the node has another block %d than the one that is trusted: one of them is of another chain; ask another node", to.Height)
 	}
-	s := &source{f: f, chain: from.Chain, known: map[int64]*cmttypes.LightBlock{to.Height: to}}
-	if held != nil {
-		s.known[from.Height] = held
-	}
+	s := &source{f: f, ends: map[int64]*cmttypes.LightBlock{from.Height: held, to.Height: to}, chain: from.Chain}
 	// The client wants a witness. One node is all there is, and is not believed: so it is its own.
 	c, err := cmtlight.NewClient(ctx, from.Chain, cmtlight.TrustOptions{Period: TrustingPeriod, Height: from.Height, Hash: from.Header[:]},
 		s, []provider.Provider{s}, db.New(dbm.NewMemDB(), ""), cmtlight.MaxClockDrift(maxDrift))
@@ -89,13 +86,14 @@ func (f *Follower) Follow(ctx context.Context, from TrustedBlock, held, to *cmtt
 	return s.way, err
 }
 
-// source is a node as CometBFT's light client asks it: within bounds, and once for each block.
+// source is a node as CometBFT's light client asks it: within bounds, and once for each end of the way, which
+// the client compares with what its witness says.
 type source struct {
 	f     *Follower
 	chain string
 
-	mu     sync.Mutex // sync: the client asks its witness from another goroutine
-	known  map[int64]*cmttypes.LightBlock
+	mu     sync.Mutex                     // sync: the client asks its witness from another goroutine
+	ends   map[int64]*cmttypes.LightBlock // by height; nil: not there yet
 	way    Way
 	failed error
 }
@@ -113,15 +111,18 @@ func (s *source) LightBlock(ctx context.Context, height int64) (*cmttypes.LightB
 	if s.failed != nil {
 		return nil, s.failed
 	}
-	if b := s.known[height]; b != nil {
-		return b, nil
+	end, is := s.ends[height]
+	if end != nil {
+		return end, nil
 	}
 	b, err := s.fetch(ctx, height)
 	if err != nil {
 		s.failed = err
 		return nil, err
 	}
-	s.known[height] = b
+	if is {
+		s.ends[height] = b
+	}
 	return b, nil
 }
 

@@ -116,11 +116,11 @@ const (
 
 // Pin notes a trusted block in a home, in place of another of its chain. A reader finds one or the
 // other, whenever the process ends.
-func Pin(home string, c TrustedBlock) error {
-	if err := c.Check(); err != nil {
+func Pin(home string, t TrustedBlock) error {
+	if err := t.Check(); err != nil {
 		return err
 	}
-	b, err := json.MarshalIndent(c, "", "  ")
+	b, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -128,42 +128,50 @@ func Pin(home string, c TrustedBlock) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	err = replace.With(filepath.Join(dir, c.Chain+suffix), func(f *os.File) error {
+	err = replace.With(filepath.Join(dir, t.Chain+suffix), func(f *os.File) error {
 		_, err := f.Write(append(b, '\n'))
 		return errors.Join(err, f.Sync())
 	})
 	if err != nil {
-		return fmt.Errorf("pin %v: %w", c, err)
+		return fmt.Errorf("pin %v: %w", t, err)
 	}
 	return nil
 }
 
 // Pinned returns the trusted block of a chain in a home. Where there is none the error is fs.ErrNotExist.
-func Pinned(home, chain string) (c TrustedBlock, err error) {
+func Pinned(home, chain string) (t TrustedBlock, err error) {
 	if !named.MatchString(chain) {
-		return c, fmt.Errorf("chain %.60q: no block can be pinned of it: %w", chain, fs.ErrNotExist)
+		return t, fmt.Errorf("chain %.60q: no block can be pinned of it: %w", chain, fs.ErrNotExist)
 	}
-	if c, err = Read(filepath.Join(home, folder, chain+suffix)); err == nil && c.Chain != chain {
-		err = fmt.Errorf("the trusted block of %s is of chain %s: pin it again with tally trust pin", chain, c.Chain)
+	if t, err = Read(filepath.Join(home, folder, chain+suffix)); err == nil && t.Chain != chain {
+		err = fmt.Errorf("the trusted block of %s is of chain %s: pin it again with tally trust pin", chain, t.Chain)
 	}
-	return c, err
+	return t, err
 }
 
 // Read reads a trusted block from a file.
-func Read(file string) (c TrustedBlock, err error) {
+func Read(file string) (t TrustedBlock, err error) {
 	text, err := bounded.ReadFile(file, maxFile)
 	if err != nil {
-		return c, err
+		return t, err
 	}
+	if t, err = parse(text); err != nil {
+		return t, fmt.Errorf("%s is no trusted block, as tally trust pin --json prints it: %w", file, err)
+	}
+	return t, nil
+}
+
+func parse(text []byte) (t TrustedBlock, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err = d.Decode(&c); err == nil {
-		err = c.Check()
+	if err = d.Decode(&t); err == nil {
+		err = t.Check()
 	}
 	if err != nil {
-		return TrustedBlock{}, fmt.Errorf("%s is no trusted block, as tally trust pin --json prints it: %w", file, err)
+		return TrustedBlock{}, err
 	}
-	return c, nil
+	t.Time = t.Time.UTC() // so that equal blocks are equal
+	return t, nil
 }
 
 // List returns the trusted blocks in a home, in order of their chains.
@@ -177,11 +185,11 @@ func List(home string) (out []TrustedBlock, err error) {
 		if !ok || len(out) == maxFiles {
 			continue
 		}
-		c, err := Pinned(home, chain)
+		t, err := Pinned(home, chain)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, c)
+		out = append(out, t)
 	}
 	return out, err
 }

@@ -73,6 +73,13 @@ func TestFilesThatAreNoTrustedBlocks(t *testing.T) {
 			t.Errorf("%q for %q: %v", change[1], change[0], err)
 		}
 	}
+	abroad := strings.Replace(string(b), "2030-01-01T00:00:42Z", "2030-01-01T02:00:42+02:00", 1)
+	if err := read(abroad); err != nil || abroad == string(b) {
+		t.Fatal(err)
+	}
+	if got, err := light.Read(file); err != nil || got != good {
+		t.Errorf("the same moment elsewhere: %v, %v", got, err)
+	}
 	for _, chain := range []string{"", "..", "../x", "a/b", `a\b`, strings.Repeat("x", 51)} {
 		if _, err := light.Pinned(filepath.Dir(file), chain); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("chain %q: %v", chain, err)
