@@ -2,7 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -30,16 +30,12 @@ How fast links are, peers have seen by what they fetched from each other, and th
 It is advice: nothing on chain follows from it. The home's own account believes what it has
 seen itself, and of others' links the slower of what both ends say.`,
 		Example: "  tally cluster --endpoints tally-devnet/endpoints.json\n  tally cluster tally1… --json | jq .advised.validator\n  tally provide --validator tally1…  # follows it",
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := r.dial(cmd.Context()); err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.close()) }()
+		RunE: r.asks(func(ctx context.Context, args []string) error {
 			who := ""
 			if len(args) > 0 {
 				who = args[0]
 			}
-			v, err := clusters.Look(cmd.Context(), r.role.Chain.Conn, r.account, who)
+			v, err := clusters.Look(ctx, r.role.Chain.Conn, r.account, who)
 			if err != nil {
 				return err
 			}
@@ -48,7 +44,7 @@ seen itself, and of others' links the slower of what both ends say.`,
 			}
 			i := slices.IndexFunc(v.Providers, func(p clusters.Provider) bool { return p.Account == who })
 			return r.e.show(v.Providers[i], func(w io.Writer) { tellPlace(w, &v.Providers[i]) })
-		},
+		}),
 	}
 	r.flags(cmd.Flags())
 	cmd.Flags().Var(numbers.Within(&most, 1, market.Most), "limit", "lines of a list")

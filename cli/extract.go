@@ -75,6 +75,7 @@ type provedRecord struct {
 	Anchored  bool              `json:"anchored"`   // as of a bundle
 	Trust     string            `json:"trust_root"` // as of a bundle
 	TrustFrom string            `json:"trust_from,omitempty"`
+	Block     int64             `json:"anchor_block"` // as of a bundle
 	Verified  bool              `json:"verified"`
 	Program   string            `json:"program_root"`
 	Start     string            `json:"start_root"` // of all records
@@ -110,23 +111,20 @@ func valuesOf(s *graph.State) map[string]values {
 }
 
 // record checks an extract, and tells of it.
-func (v *verifier) record(ctx context.Context, file io.ReaderAt, size int64, believed func(evidence.Trust) bool, from string) error {
+func (v *verifier) record(ctx context.Context, file io.ReaderAt, size int64) error {
 	if v.full || v.plausible || v.plots != "" {
 		return errors.New("the file proves one record, and holds no model to execute again: give the whole bundle for --full and --plausibility")
 	}
-	r, err := interruptible(ctx, func() (*evidence.Record, error) { return evidence.CheckExtract(file, size, believed) })
+	r, err := interruptible(ctx, func() (*evidence.Record, error) { return v.roots.CheckExtract(v.fresh, file, size) })
 	if err != nil {
 		return err
 	}
-	if from == "" && evidence.Seen(v.e.home, r.Signers) {
-		from = v.e.home
-	}
-	if from == "" {
+	if r.By == "" {
 		fmt.Fprintln(v.e.progress(), unanchored)
 	}
 	p := &r.Order.Problem
 	t := provedRecord{
-		Extract: v.name, Order: r.Order.ID().String(), Chain: r.Chain, Anchored: from != "", Trust: r.Signers.String(), TrustFrom: from, Verified: from != "",
+		Extract: v.name, Order: r.Order.ID().String(), Chain: r.Chain, Anchored: r.By != "", Trust: r.Signers.String(), TrustFrom: r.By, Block: r.Anchor.Height, Verified: r.By != "",
 		Program: p.Step.String(), Start: p.Start.String(), FinalRoot: r.Final.String(), Record: r.Index, Records: p.Records,
 		Inputs: valuesOf(r.Inputs), Outputs: valuesOf(r.Outputs),
 	}

@@ -34,7 +34,7 @@ var hints = []struct {
 	{says("its lease was pruned at"), "tally verify checks the bundle, and tally order renew anchors it anew; an order that goes on from its final state needs no parent"},
 	{as[*blobs.FetchError], "if those who kept it have let it go, a quarter of an hour after the order was settled (keep_ended), the same command with --again has it computed again"},
 	{is(bundle.ErrDamaged), "fetch the bundle again: this copy was damaged or changed"},
-	{is(errUnanchored), "name the validator set that you trust with --trust HASH; who runs the chain, or its explorer, can tell it"},
+	{is(errUnanchored), "name the validator set that you trust with --trust HASH; who runs the chain, or its explorer, can tell it; or pin a block: tally trust pin"},
 	{says("trust root"), "give the hash of the validator set that you trust, of 64 hexadecimal digits, or a file as ./trust.json"},
 	{says("digits, want 64"), "tally order show ID --json has the whole id of an order, from its beginning"},
 	{says("by validator set"), "--trust names another chain than the bundle is of, or the bundle is forged"},

@@ -18,6 +18,7 @@ import (
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/light"
 )
 
 func (e *env) order() *cobra.Command {
@@ -63,18 +64,14 @@ func (e *env) orderLs() *cobra.Command {
 		Long:    `Lists the orders of the home's account, or those of everybody, oldest first.`,
 		Example: "  tally order ls --home tally-devnet/consumer\n  tally order ls --all --endpoints tally-devnet/endpoints.json",
 		Args:    arguments("ls"),
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := r.dial(cmd.Context()); err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.close()) }()
+		RunE: r.asks(func(ctx context.Context, _ []string) error {
 			whose := r.account
 			if all {
 				whose = ""
 			} else if whose == "" {
 				return fmt.Errorf("%s: %w, so there are no orders of yours; --all lists those of everybody", e.home, home.ErrNone)
 			}
-			booked, err := consume.Orders(cmd.Context(), r.role.Chain.Conn, whose, most)
+			booked, err := consume.Orders(ctx, r.role.Chain.Conn, whose, most)
 			if err != nil {
 				return err
 			}
@@ -94,7 +91,7 @@ func (e *env) orderLs() *cobra.Command {
 				}
 				_ = t.Flush()
 			})
-		},
+		}),
 	}
 	r.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&all, "all", false, "orders of everybody")
@@ -126,17 +123,13 @@ func (e *env) orderShow() *cobra.Command {
 		Long:    `Shows an order. ORDER is its id, or the beginning of it.`,
 		Example: "  tally order show 3f09a1 --home tally-devnet/consumer\n  tally order show 3f09a1 --json",
 		Args:    arguments("show ORDER"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := r.dial(cmd.Context()); err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.close()) }()
-			s, err := r.showOrder(cmd.Context(), args[0])
+		RunE: r.asks(func(ctx context.Context, args []string) error {
+			s, err := r.showOrder(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			return e.show(s, func(w io.Writer) { s.tell(w) })
-		},
+		}),
 	}
 	r.flags(cmd.Flags())
 	return cmd
@@ -219,25 +212,21 @@ func (r *reader) renew() *cobra.Command {
 from it to the order's settlement. Who trusts today's validators can then check work of
 any age. The rest of the bundle stays as it is; tally verify checks it.
 
-The node may lie, so its header needs the signatures of more than a third of the
-validators that anchored the bundle before. If too few of those are left, --trust names
-today's set, by its hash.`,
+The node may lie, so its header must follow from the block that the home has pinned of
+the chain (tally trust pin), or else from the one that anchored the bundle before. That
+must be less than 16 hours old. Beyond, --trust names today's set, by its hash.`,
 		Example: "  tally order renew proof.bundle --endpoints tally-devnet/endpoints.json\n  tally order renew proof.bundle --rpc http://127.0.0.1:26657 --grpc 127.0.0.1:9090",
 		Args:    arguments("renew BUNDLE"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			believed := evidence.Nobody
-			if trust != "" {
-				t, _, err := readTrust(trust)
-				if err != nil {
-					return err
-				}
-				believed = t.Is
+			roots, err := evidence.NewRoots(r.e.home, trust, "--trust", light.Progress(r.e.err))
+			if err != nil {
+				return err
 			}
 			if err := r.dial(cmd.Context()); err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, r.close()) }()
-			set, err := evidence.Renew(cmd.Context(), r.role.Chain, args[0], cmp.Or(out, args[0]), believed)
+			set, err := evidence.Renew(cmd.Context(), r.role.Chain, args[0], cmp.Or(out, args[0]), roots)
 			if err != nil {
 				return err
 			}

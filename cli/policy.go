@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -35,17 +34,13 @@ It also shows proposals that are voted on or wait to be executed, with the rules
 change. To propose: tally tx policy propose RULE=VALUE. To vote: tally tx policy vote.`,
 		Example: "  tally policy --home tally-devnet/consumer\n  tally policy reserve --endpoints tally-devnet/endpoints.json --json",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := r.dial(cmd.Context()); err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.close()) }()
-			p, err := r.policy(cmd.Context(), strings.Join(args, ""))
+		RunE: r.asks(func(ctx context.Context, args []string) error {
+			p, err := r.policy(ctx, strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
 			return r.e.show(p, func(w io.Writer) { p.tell(w) })
-		},
+		}),
 	}
 	r.flags(cmd.Flags())
 	return cmd

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -41,21 +40,17 @@ It also shows what a third of all power would cost somebody who has none, beside
 is at stake on the network.`,
 		Example: "  tally power --home tally-devnet/provider-0\n  tally power tally1… --endpoints tally-devnet/endpoints.json --json",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := r.dial(cmd.Context()); err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.close()) }()
+		RunE: r.asks(func(ctx context.Context, args []string) error {
 			who := r.account
 			if len(args) > 0 {
 				who = args[0]
 			}
-			p, err := r.power(cmd.Context(), who)
+			p, err := r.power(ctx, who)
 			if err != nil {
 				return err
 			}
 			return r.e.show(p, func(w io.Writer) { p.tell(w) })
-		},
+		}),
 	}
 	r.flags(cmd.Flags())
 	return cmd

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/tally-network/tally/node/client"
@@ -65,6 +67,16 @@ func (r *reader) dial(ctx context.Context) error {
 	}
 	r.role = role.New(role.Parts{Chain: c})
 	return nil
+}
+
+// asks runs do while it is connected to the node.
+func (r *reader) asks(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := r.dial(cmd.Context()); err != nil {
+			return err
+		}
+		return errors.Join(do(cmd.Context(), args), r.close())
+	}
 }
 
 func (r *reader) close() error { return r.role.Chain.Close() }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -24,6 +23,7 @@ import (
 	"github.com/tally-network/tally/node/consume/split"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/light"
 	"github.com/tally-network/tally/node/plausibility"
 )
 
@@ -38,6 +38,7 @@ type verified struct {
 	Anchored  bool     `json:"anchored"`   // to a validator set that somebody trusts
 	Trust     string   `json:"trust_root"` // that set, or else the one that the bundle itself names
 	TrustFrom string   `json:"trust_from,omitempty"`
+	Block     int64    `json:"anchor_block"`     // that they signed
 	Parent    string   `json:"parent,omitempty"` // settled order that this one continues
 	FinalRoot string   `json:"final_root"`
 	Verified  bool     `json:"verified"`         // all that was checked holds, and it is anchored
@@ -68,7 +69,7 @@ type counted struct {
 }
 
 func (e *env) verify() *cobra.Command {
-	v := verifier{segments: 4, memory: defaultMemoryMB}
+	v := verifier{node: reader{e: e}, segments: 4, memory: defaultMemoryMB}
 	cmd := &cobra.Command{
 		Use: "verify BUNDLE", GroupID: "orders",
 		Short: "Check a proof of training, of a batch or of one of its records, without a network",
@@ -91,20 +92,27 @@ invented checkpoints can pass all six. With fewer than 8 checkpoints they cannot
 tell, and nothing is drawn.
 
 Trust is in a validator set, by its hash: --trust names it, or TALLY_TRUST, or
-else the home's own node showed it when the order was followed from there. Without
-any of these nothing anchors the bundle: whoever made it may have invented the
-chain too. It is checked all the same, the first line says so, and it exits with 3.
-A file trust.json beside a bundle was written by who made it: name it if you
-believe them.
+else the home's own node showed it when the order was followed from there, or the
+home has pinned a block of it (tally trust pin). Without any of these nothing anchors the
+bundle: whoever made it may have invented the chain too. It is checked all the same, the
+first line says so, and it exits with 3. Who made it wrote a file trust.json beside it, too.
+
+--refresh asks a node for the newest block, follows to it from what you trust, and
+checks the bundle by it. So a bundle of any age needs no trust in validators that are
+long gone. The bundle stays as it is; tally order renew rewrites it.
 
 What is executed takes the memory that the order's programs need. Above --memory-mb
 nothing is executed: that tells nothing about the bundle, and exits with 4.`,
 		Example: `  tally verify proof.bundle --trust 5B1F…
   tally verify proof.bundle --trust order-3f09/trust.json --full --json
+  tally verify proof.bundle --refresh --home tally-devnet/consumer
   tally verify proof.bundle --trust 5B1F… --plausibility --plots training.svg`,
 		Args: arguments("verify BUNDLE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.e, v.name = e, args[0]
+			if v.refresh {
+				return v.node.asks(func(ctx context.Context, _ []string) error { return v.run(ctx) })(cmd, args)
+			}
 			return v.run(cmd.Context())
 		},
 	}
@@ -114,6 +122,8 @@ nothing is executed: that tells nothing about the bundle, and exits with 4.`,
 	f.BoolVar(&v.plausible, "plausibility", false, "judge the checkpoints by the six rules of proof of training")
 	f.StringVar(&v.plots, "plots", "", "SVG file to draw loss, distances and changes in")
 	f.StringVar(&v.trust, "trust", "", "validator set to trust: its hash, of 64 digits, or else a file that notes it")
+	f.BoolVar(&v.refresh, "refresh", false, "ask a node for the newest block, and check by it")
+	v.node.flags(f)
 	f.Var(numbers.Within(&v.threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
 	f.Var(numbers.Within(&v.memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
 	return cmd
@@ -130,11 +140,15 @@ type verifier struct {
 
 	plausible bool
 	plots     string // SVG file
+
+	refresh bool
+	node    reader
+	roots   *evidence.Roots
+	fresh   *evidence.Fresh // nil: the bundle's own anchor counts
 }
 
-func (v *verifier) run(ctx context.Context) error {
-	believed, from, err := v.trusted()
-	if err != nil {
+func (v *verifier) run(ctx context.Context) (err error) {
+	if v.roots, err = v.trusted(); err != nil {
 		return err
 	}
 	names, err := split.BundlesOf(v.name)
@@ -144,7 +158,7 @@ func (v *verifier) run(ctx context.Context) error {
 	all := make([]*verified, len(names))
 	for i, name := range names {
 		v.name = name
-		if all[i], err = v.one(ctx, believed, from); err != nil {
+		if all[i], err = v.one(ctx); err != nil {
 			return err
 		}
 		if all[i] == nil { // a record, which is told of already
@@ -167,31 +181,32 @@ func (v *verifier) run(ctx context.Context) error {
 }
 
 // one checks a bundle. Of a record it tells, and returns nothing.
-func (v *verifier) one(ctx context.Context, believed func(evidence.Trust) bool, from string) (*verified, error) {
+func (v *verifier) one(ctx context.Context) (*verified, error) {
 	begun := time.Now()
 	file, size, err := bounded.Open(v.name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	if evidence.IsExtract(file, size) {
-		return nil, v.record(ctx, file, size, believed, from)
+	if v.refresh {
+		if v.fresh, err = v.roots.Refresh(ctx, v.node.role.Chain, file, size); err != nil {
+			return nil, err
+		}
 	}
-	p, err := interruptible(ctx, func() (*evidence.Proof, error) { return v.check(ctx, file, size, believed) })
+	if evidence.IsExtract(file, size) {
+		return nil, v.record(ctx, file, size)
+	}
+	p, err := interruptible(ctx, func() (*evidence.Proof, error) { return v.check(ctx, file, size) })
 	if err != nil {
 		return nil, err
 	}
-	if from == "" && evidence.Seen(v.e.home, p.Signers) {
-		from = v.e.home
-	}
-	tell := v.e.progress()
-	if from == "" {
+	tell, l := v.e.progress(), p.Lease
+	if p.By == "" {
 		fmt.Fprintln(tell, unanchored)
 	}
-	l := p.Lease
 	fmt.Fprintf(tell, "order %s on %s, settled: all hashes and signatures hold\n", l.Order.ID().Short(), p.Chain)
 	r := verified{
-		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Anchored: from != "", Trust: p.Signers.String(), TrustFrom: from, Parent: given(l.Order.Problem.Parent), FinalRoot: l.FinalRoot().String(),
+		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Anchored: p.By != "", Trust: p.Signers.String(), TrustFrom: p.By, Block: p.Anchor.Height, Parent: given(l.Order.Problem.Parent), FinalRoot: l.FinalRoot().String(),
 		Executed: []string{}, Complete: l.Reason == "", Reason: l.Reason, Rounds: rounds{l.Round, l.Order.Problem.Rounds},
 	}
 	r.what = "the model with state " + r.FinalRoot
@@ -230,7 +245,7 @@ func (v *verifier) one(ctx context.Context, believed func(evidence.Trust) bool, 
 }
 
 // unanchored is the first line about a bundle whose validators nobody named.
-const unanchored = "NOT ANCHORED: nobody that you trust signed this; whoever made the bundle may have invented its chain. Name the validator set that you trust with --trust HASH."
+const unanchored = "NOT ANCHORED: nobody that you trust signed this; whoever made the bundle may have invented its chain. Name the validator set that you trust with --trust HASH, or pin a block with tally trust pin."
 
 // errUnanchored ends a verification that found nothing wrong and proves nothing.
 var errUnanchored = errors.New("nothing anchors the bundle: it holds in itself, and proves nothing before you name whom you trust")
@@ -240,10 +255,10 @@ var errUnanchored = errors.New("nothing anchors the bundle: it holds in itself, 
 const program = 96 << 20
 
 // check checks all but the execution, in bounded memory.
-func (v *verifier) check(ctx context.Context, file io.ReaderAt, size int64, believed func(evidence.Trust) bool) (*evidence.Proof, error) {
+func (v *verifier) check(ctx context.Context, file io.ReaderAt, size int64) (*evidence.Proof, error) {
 	// What was thrown away is collected before it counts.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(4*size + evidence.Room - program))
-	return evidence.Check(ctx, file, size, believed, v.executor())
+	return v.roots.Check(ctx, v.fresh, file, size, v.executor())
 }
 
 // executor refuses programs that need more memory than it may take.
@@ -312,28 +327,11 @@ func (r *verified) tell(w io.Writer) {
 	fmt.Fprintf(w, "  trust     validator set %s, from %s\n", r.Trust, cmp.Or(r.TrustFrom, "the bundle itself: not anchored"))
 }
 
-// trusted returns which validator sets are believed, and who said so: nobody, if
-// all are.
-func (v *verifier) trusted() (believed func(evidence.Trust) bool, from string, err error) {
-	text, from := v.trust, "--trust"
+// trusted returns what the user trusts: the set that a flag or a variable names, or else what the home knows.
+func (v *verifier) trusted() (*evidence.Roots, error) {
+	text, by := v.trust, "--trust"
 	if text == "" {
-		text, from = os.Getenv(trustVariable), trustVariable
+		text, by = os.Getenv(trustVariable), trustVariable
 	}
-	if text == "" {
-		return evidence.Anybody, "", nil
-	}
-	t, file, err := readTrust(text)
-	return t.Is, cmp.Or(file, from), err
-}
-
-// readTrust reads a validator set's hash, or the file that notes it, and then names that.
-func readTrust(text string) (t evidence.Trust, file string, err error) {
-	if t, err = evidence.ParseTrust(text); err == nil {
-		return t, "", nil
-	}
-	// 64 digits are never a file, whatever lies here.
-	if t, err = evidence.ReadTrust(text); errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("trust root %.80q is neither a hash of 64 hexadecimal digits nor a file", text)
-	}
-	return t, text, err
+	return evidence.NewRoots(v.e.home, text, by, light.Progress(v.e.err))
 }

@@ -8,9 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tally-network/tally/bench"
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/node/evidence"
+	"github.com/tally-network/tally/node/light"
 )
 
 // Who is shown a proof of one round of eight must see that first.
@@ -75,6 +78,7 @@ func TestSelfMadeChainIsNotAnchored(t *testing.T) {
 		}
 		return code, r
 	}
+	_, r := tell()
 	if code, r := tell(); code != exitUnanchored || r.Anchored || r.Verified || r.Trust != signers.String() {
 		t.Errorf("exit %d, %+v", code, r)
 	}
@@ -89,6 +93,24 @@ func TestSelfMadeChainIsNotAnchored(t *testing.T) {
 	}
 	if code, r := tell(); code != 0 || !r.Anchored || !r.Verified || r.TrustFrom != home {
 		t.Errorf("seen by the home's node: exit %d, %+v", code, r)
+	}
+	pins := filepath.Join(dir, "pins")
+	pin := light.TrustedBlock{Chain: r.Chain, Height: 1 << 20, Header: canon.Sum("header"), Validators: canon.Hash(signers), NextValidators: canon.Sum("next"), Time: time.Now()}
+	if err := light.Pin(pins, pin); err != nil {
+		t.Fatal(err)
+	}
+	if code, r := tell("--home", pins); code != 0 || !r.Anchored || !strings.Contains(r.TrustFrom, "pinned in "+pins) {
+		t.Errorf("signed by the set of a pinned block: exit %d, %+v", code, r)
+	}
+	pin.Time = pin.Time.Add(-light.TrustingPeriod)
+	if err := light.Pin(pins, pin); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, _ := run("verify", file, "--home", pins); code != exitUnanchored || !strings.HasPrefix(out, "NOT ANCHORED: ") {
+		t.Errorf("pinned too long ago: exit %d, %s", code, out)
+	}
+	if code, _, errOut := run("verify", file, "--home", pins, "--refresh"); code != exitFailed || !strings.Contains(errOut, "there is no node to ask") {
+		t.Errorf("nobody to ask: exit %d, %s", code, errOut)
 	}
 	_, out, _ = run("verify", file, "--home", home, "--segments", "0")
 	if strings.Contains(out, "proves") || !strings.Contains(out, "no segment was executed again") {
@@ -111,7 +133,7 @@ func TestVerifyTellsWhatItCannot(t *testing.T) {
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	v := verifier{e: &env{out: io.Discard, err: io.Discard}, name: file} // its program fits into the one MB that --memory-mb takes
+	v := verifier{e: &env{home: t.TempDir(), out: io.Discard, err: io.Discard}, name: file} // its program fits into the one MB that --memory-mb takes
 	err = v.run(t.Context())
 	if !errors.Is(err, evidence.ErrUnchecked) || strings.Contains(err.Error(), "proves nothing") || !strings.Contains(hint(err, false), "--memory-mb") {
 		t.Errorf("%v", err)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
 	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
+	rpcclient "github.com/cometbft/cometbft/rpc/jsonrpc/client"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -33,6 +35,27 @@ type Endpoints struct{ RPC, GRPC string }
 // maxReply bounds one answer of a node.
 const maxReply = 64 << 20
 
+// newRPC returns a client of a node's RPC that reads no more than maxReply of an answer.
+func newRPC(at string) (*rpchttp.HTTP, error) {
+	c, err := rpcclient.DefaultHTTPClient(at)
+	if err != nil {
+		return nil, err
+	}
+	c.Transport = boundedTransport{c.Transport}
+	return rpchttp.NewWithClient(at, "/websocket", c)
+}
+
+type boundedTransport struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	a, err := t.RoundTripper.RoundTrip(r)
+	if err == nil {
+		a.Body = http.MaxBytesReader(nil, a.Body, maxReply)
+	}
+	return a, err
+}
+
 // Dial connects to a node and follows its blocks until ctx is done. It waits
 // until the node has made its first block.
 func Dial(ctx context.Context, e Endpoints) (*Client, error) {
@@ -46,7 +69,7 @@ func Dial(ctx context.Context, e Endpoints) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", e.GRPC, err)
 	}
-	rpc, err := rpchttp.New(e.RPC, "/websocket")
+	rpc, err := newRPC(e.RPC)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to %s: %w", e.RPC, err), conn.Close())
 	}
@@ -74,7 +97,7 @@ func Dial(ctx context.Context, e Endpoints) (*Client, error) {
 func Probe(ctx context.Context, e Endpoints) error {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
-	rpc, err := rpchttp.New(e.RPC, "/websocket")
+	rpc, err := newRPC(e.RPC)
 	if err == nil {
 		_, err = rpc.Status(ctx)
 	}

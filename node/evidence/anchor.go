@@ -15,6 +15,7 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/node/light"
 )
 
 // Trust is what a verifier believes in: the hash of a chain's validator set.
@@ -39,8 +40,8 @@ func (t Trust) Is(other Trust) bool { return t == other }
 // whoever wrote the bundle may have invented it all.
 func Anybody(Trust) bool { return true }
 
-// Limits on an anchor, in bytes and, for validators as for signatures, in number:
-// more do not sign blocks of this kind of chain. A member of an empty message
+// Limits on an anchor, in bytes; light.MaxMembers is that of its validators as of its signatures,
+// in number: more do not sign blocks of this kind of chain. A member of an empty message
 // takes a hundred times its two bytes, so numbers are counted before anything is
 // decoded.
 const (
@@ -49,7 +50,6 @@ const (
 	maxPeaks      = 4 << 10           // of the accumulator, and of a path
 	maxProof      = maxPeaks + 64<<10 // which holds the accumulator
 	maxSteps      = 8                 // of a proof, through stores
-	maxMembers    = cmttypes.MaxVotesCount
 )
 
 // anchor is what the validators signed for.
@@ -147,8 +147,8 @@ func readBlock(read func(string, int64) ([]byte, error)) (*cmttypes.LightBlock, 
 		if err != nil {
 			return nil, wrong("block: %v", err)
 		}
-		if n > maxMembers {
-			return nil, wrong("block: %d %s, limit %d", n, list.what, maxMembers)
+		if n > light.MaxMembers {
+			return nil, wrong("block: %d %s, limit %d", n, list.what, light.MaxMembers)
 		}
 	}
 	var m cmtproto.LightBlock

@@ -23,6 +23,7 @@ import (
 	"github.com/tally-network/tally/format/bundle"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/blobs"
+	"github.com/tally-network/tally/node/light"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/store"
 )
@@ -31,7 +32,9 @@ import (
 type Proof struct {
 	Settlement job.Settlement
 	Chain      string
-	Signers    Trust // hash of the validator set that signed for the settlement
+	Signers    Trust              // hash of the validator set that signed for the settlement
+	Anchor     light.TrustedBlock // that they signed
+	By         string             // what that is trusted by, as Roots.Check says; "": nothing
 	Lease      *job.Lease
 	Job        *replay.Job
 
@@ -63,16 +66,20 @@ var ErrUnchecked = errors.New("not checked here")
 // executor should be engine.Bounded: the order's programs are refused if it
 // refuses them. It ends soon after ctx.
 func Check(ctx context.Context, src io.ReaderAt, size int64, believed func(Trust) bool, exec engine.Executor) (*Proof, error) {
+	return check(ctx, src, size, ofBundle(believed), exec)
+}
+
+func check(ctx context.Context, src io.ReaderAt, size int64, anchored func(*bundle.Bundle) (anchor, error), exec engine.Executor) (*Proof, error) {
 	b, err := bundle.Open(stoppable{ctx, src}, size)
 	if err != nil {
 		return nil, err
 	}
 	p := &Proof{bundle: b}
-	a, err := checkAnchor(b.Read, believed)
+	a, err := anchored(b)
 	if err != nil {
 		return nil, err
 	}
-	p.Settlement, p.Chain, p.Signers = a.settlement, a.chain, a.signers
+	p.Settlement, p.Chain, p.Signers, p.Anchor = a.settlement, a.chain, a.signers, light.Of(a.block)
 	if err := p.checkRecord(); err != nil {
 		return nil, err
 	}

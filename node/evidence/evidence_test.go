@@ -154,7 +154,7 @@ func TestRenew(t *testing.T) {
 		t.Fatal(err)
 	}
 	settle()
-	trust, err := evidence.Renew(t.Context(), n.Consumer.Env.Chain, name, name, evidence.Nobody)
+	trust, err := evidence.Renew(t.Context(), n.Consumer.Env.Chain, name, name, &evidence.Roots{Home: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestRenew(t *testing.T) {
 	// What another chain has not settled, it cannot anchor.
 	strange := nettest.Start(t, nettest.Options{})
 	strange.Settle(strange.Post(nil))
-	if _, err := evidence.Renew(t.Context(), strange.Consumer.Env.Chain, name, name, evidence.Anybody); err == nil {
+	if _, err := evidence.Renew(t.Context(), strange.Consumer.Env.Chain, name, name, &evidence.Roots{Named: evidence.Anybody}); err == nil {
 		t.Error("another chain anchored the bundle")
 	}
 	if b, err := os.ReadFile(name); err != nil || !bytes.Equal(b, after) {

@@ -15,6 +15,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/bundle"
 	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/node/light"
 	"github.com/tally-network/tally/node/replay"
 )
 
@@ -193,6 +194,8 @@ type Record struct {
 	Final   canon.Hash // the root over the results of all records
 	Chain   string
 	Signers Trust
+	Anchor  light.TrustedBlock // the block that anchors it
+	By      string             // as of a Proof
 	Index   int
 	Inputs  *graph.State // nil if they were kept back
 	Outputs *graph.State
@@ -212,6 +215,10 @@ func IsExtract(src io.ReaderAt, size int64) bool {
 
 // CheckExtract reads an extract and checks it, as Check does a bundle: the anchor first.
 func CheckExtract(src io.ReaderAt, size int64, believed func(Trust) bool) (*Record, error) {
+	return checkExtract(src, size, ofBundle(believed))
+}
+
+func checkExtract(src io.ReaderAt, size int64, anchored func(*bundle.Bundle) (anchor, error)) (*Record, error) {
 	if size > maxExtractFile {
 		return nil, wrong("an extract of %d bytes, limit %d", size, int64(maxExtractFile))
 	}
@@ -219,7 +226,7 @@ func CheckExtract(src io.ReaderAt, size int64, believed func(Trust) bool) (*Reco
 	if err != nil {
 		return nil, err
 	}
-	a, err := checkAnchor(b.Read, believed)
+	a, err := anchored(b)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +245,7 @@ func CheckExtract(src io.ReaderAt, size int64, believed func(Trust) bool) (*Reco
 	if err := canon.UnmarshalWithin(raw, &x, len(raw)+extractRoom); err != nil {
 		return nil, wrong("extract: %v", err)
 	}
-	r := &Record{Order: o, Final: a.settlement.Final, Chain: a.chain, Signers: a.signers, Index: x.Record}
+	r := &Record{Order: o, Final: a.settlement.Final, Chain: a.chain, Signers: a.signers, Anchor: light.Of(a.block), Index: x.Record}
 	return r, r.read(&x)
 }
 

@@ -11,32 +11,29 @@ import (
 	"slices"
 	"strings"
 
-	cmtmath "github.com/cometbft/cometbft/libs/math"
 	cmtcrypto "github.com/cometbft/cometbft/proto/tendermint/crypto"
 	cmtrpc "github.com/cometbft/cometbft/rpc/client"
-	cmttypes "github.com/cometbft/cometbft/types"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/bundle"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/light"
 )
-
-// Nobody believes no validator set, but those that follow from one that is believed.
-func Nobody(Trust) bool { return false }
 
 // Renew anchors a bundle in the newest block, so that trust in today's validators is enough
 // for it, and writes it to out, which may be the same file. It returns their set.
 //
-// The node may lie. So its header is taken only if believed says so of the validators that
-// signed it, or if more than a third of those that anchored the bundle so far signed it,
-// too. The rest of the bundle stays as it is, and is not checked.
-func Renew(ctx context.Context, chain *client.Client, name, out string, believed func(Trust) bool) (Trust, error) {
+// The node may lie. So its block must follow, by skipping, from one that the user trusts, or else
+// from the one that anchored the bundle so far; or the user has named the set that signed it. The
+// rest of the bundle stays as it is, and is not checked.
+func Renew(ctx context.Context, chain *client.Client, name, out string, roots *Roots) (Trust, error) {
 	file, size, err := bounded.Open(name)
 	if err != nil {
 		return Trust{}, err
@@ -46,48 +43,163 @@ func Renew(ctx context.Context, chain *client.Client, name, out string, believed
 	if err != nil {
 		return Trust{}, err
 	}
-	was, err := checkAnchor(b.Read, Anybody)
+	f, err := roots.fresh(ctx, chain, b, true)
 	if err != nil {
 		return Trust{}, err
 	}
-	held, err := b.Read(entrySettlement, maxSettlement)
-	if err != nil {
-		return Trust{}, err
-	}
-	parts, err := newAnchorage(ctx, chain, was.settlement.Order, held)
-	if err != nil {
-		return Trust{}, err
-	}
-	is, err := checkAnchor(parts.read, Anybody)
-	if err != nil {
-		return Trust{}, fmt.Errorf("what the node gives: %w", err)
-	}
-	if err := was.follows(&is, believed); err != nil {
-		return Trust{}, err
-	}
-	entries := parts.entries()
+	entries := f.parts.entries()
 	for _, e := range b.Entries() {
 		if !strings.HasPrefix(e.Name, anchorPrefix) {
 			entries = append(entries, bundle.Content{Name: e.Name, Open: func() (io.Reader, error) { return b.Open(e), nil }})
 		}
 	}
-	return is.signers, write(out, entries)
+	return Trust(f.Block.Validators), write(out, entries)
 }
 
-// follows returns an error unless anchor b may stand in place of a.
-func (a *anchor) follows(b *anchor, believed func(Trust) bool) error {
+// Fresh is what anchors a bundle, or an extract, in a newer block than it names itself.
+type Fresh struct {
+	By    string             // what the block is trusted by
+	Block light.TrustedBlock // the newest of a node
+	Way   light.Way          // from what is trusted to it
+
+	parts anchorage
+}
+
+// Check is Check by what the user trusts, and by f if it is not nil. The proof says what anchors it.
+func (r *Roots) Check(ctx context.Context, f *Fresh, src io.ReaderAt, size int64, exec engine.Executor) (*Proof, error) {
+	p, err := check(ctx, src, size, r.anchor(f), exec)
+	if err == nil {
+		p.By, err = r.by(f, p.Anchor)
+	}
+	return p, err
+}
+
+// CheckExtract is CheckExtract, as Check.
+func (r *Roots) CheckExtract(f *Fresh, src io.ReaderAt, size int64) (*Record, error) {
+	x, err := checkExtract(src, size, r.anchor(f))
+	if err == nil {
+		x.By, err = r.by(f, x.Anchor)
+	}
+	return x, err
+}
+
+// anchor returns what checks what the validators signed for: by f, or else as a bundle says.
+func (r *Roots) anchor(f *Fresh) func(*bundle.Bundle) (anchor, error) {
+	switch {
+	case f != nil:
+		return func(*bundle.Bundle) (anchor, error) { return checkAnchor(f.parts.read, Trust(f.Block.Validators).Is) }
+	case r.Named != nil:
+		return ofBundle(r.Named)
+	}
+	return ofBundle(Anybody)
+}
+
+func (r *Roots) by(f *Fresh, b light.TrustedBlock) (string, error) {
+	if f != nil {
+		return f.By, nil
+	}
+	return r.Anchors(b)
+}
+
+// ofBundle returns what checks a bundle's own anchor.
+func ofBundle(believed func(Trust) bool) func(*bundle.Bundle) (anchor, error) {
+	return func(b *bundle.Bundle) (anchor, error) { return checkAnchor(b.Read, believed) }
+}
+
+// Refresh anchors a bundle, or an extract, in the newest block of a node, which must follow from what
+// the user trusts: from the block that their home has pinned, or else from that of the bundle.
+// It returns nil if they trust neither. The file stays as it is: who checks a proof leaves it as it
+// was handed over, and Renew rewrites it.
+func (r *Roots) Refresh(ctx context.Context, chain *client.Client, src io.ReaderAt, size int64) (*Fresh, error) {
+	b, err := bundle.Open(stoppable{ctx, src}, size)
+	if err != nil {
+		return nil, err
+	}
+	return r.fresh(ctx, chain, b, false)
+}
+
+// fresh anchors a bundle anew. If asIs, the block that anchors it so far is trusted where no other is.
+func (r *Roots) fresh(ctx context.Context, chain *client.Client, b *bundle.Bundle, asIs bool) (*Fresh, error) {
+	was, err := checkAnchor(b.Read, Anybody)
+	if err != nil {
+		return nil, err
+	}
+	from, by, err := r.begin(&was)
+	if by == "" && asIs && (err == nil || errors.Is(err, light.ErrExpired)) {
+		from, by, err = light.Of(was.block), "the block that anchored the bundle before", nil
+	}
+	if err != nil || by == "" && r.Named == nil {
+		return nil, err
+	}
+	held, err := b.Read(entrySettlement, maxSettlement)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := newAnchorage(ctx, chain, was.settlement.Order, held)
+	if err != nil {
+		return nil, err
+	}
+	is, err := checkAnchor(parts.read, Anybody)
+	if err != nil {
+		return nil, fmt.Errorf("what the node gives: %w", err)
+	}
+	if err := was.replaced(&is); err != nil {
+		return nil, err
+	}
+	f := &Fresh{By: by, Block: light.Of(is.block), parts: parts}
+	switch {
+	case r.Named != nil && r.Named(is.signers):
+		f.By = r.By
+		return f, nil
+	case by == "":
+		return nil, fmt.Errorf("%s names neither validator set %s, which signed the bundle, nor %s, which signed block %d: name either with --trust, if you believe it", r.By, was.signers, is.signers, is.block.Height)
+	}
+	way := light.Through(chain)
+	way.Now, way.Progress = r.now, r.Progress
+	own := was.block
+	if from != light.Of(own) {
+		own = nil
+	}
+	if f.Way, err = way.Follow(ctx, from, own, is.block); err != nil {
+		return nil, err
+	}
+	if pin, err := r.pinned(from.Chain); err != nil || pin != from {
+		return f, err
+	}
+	return f, light.Pin(r.Home, f.Block) // the next way is shorter, and begins in time
+}
+
+// begin returns from which block a bundle's chain is followed, and what that is trusted by, "" if
+// there is none.
+func (r *Roots) begin(was *anchor) (from light.TrustedBlock, by string, err error) {
+	var expired error
+	if r.Named == nil {
+		pin, err := r.pinned(was.chain)
+		if err != nil {
+			return from, "", err
+		}
+		if pin.Height > 0 {
+			if expired = pin.Fresh(r.now()); expired == nil {
+				return pin, r.pinnedBy(pin), nil
+			}
+		}
+	}
+	from = light.Of(was.block)
+	if by, err = r.Anchors(from); by == "" && err == nil {
+		err = expired
+	}
+	return from, by, err
+}
+
+// replaced returns an error unless anchor b is of the same settlement, and no older.
+func (a *anchor) replaced(b *anchor) error {
 	switch {
 	case b.chain != a.chain:
-		return fmt.Errorf("the bundle is of chain %s, the node of %s", a.chain, b.chain)
+		return fmt.Errorf("the bundle is of chain %s, the node of %s: ask a node of %[1]s", a.chain, b.chain)
 	case b.leaf != a.leaf:
 		return fmt.Errorf("chain %s settled order %s otherwise than the bundle says", b.chain, a.settlement.Order.Short())
 	case b.block.Height < a.block.Height:
 		return fmt.Errorf("the bundle is anchored in block %d, and the node is at %d: ask it again later, or another", a.block.Height, b.block.Height)
-	case believed(b.signers):
-		return nil
-	}
-	if err := a.block.ValidatorSet.VerifyCommitLightTrusting(b.chain, b.block.Commit, cmtmath.Fraction{Numerator: 1, Denominator: 3}); err != nil {
-		return fmt.Errorf("block %d is signed by validator set %s, and by too few of those that anchored the bundle: name the set with --trust if you believe it (%w)", b.block.Height, b.signers, err)
 	}
 	return nil
 }
@@ -137,7 +249,7 @@ func newAnchorage(ctx context.Context, chain *client.Client, order canon.Hash, h
 	if _, err := chain.Next(ctx, height); err != nil { // and its commit is known one block later
 		return nil, err
 	}
-	block, err := blockAt(ctx, chain, height)
+	block, err := light.Block(ctx, chain, height)
 	if err != nil {
 		return nil, err
 	}
@@ -185,41 +297,8 @@ func settlementAmong(ctx context.Context, chain *client.Client, order canon.Hash
 	return held, p, nil
 }
 
-const (
-	maxPage  = 100 // validators that a node gives at once
-	maxAhead = 100 // blocks by which a node's proof may be newer than what it told before
-)
-
-// blockAt returns a signed header with the validators that signed it.
-func blockAt(ctx context.Context, chain *client.Client, height int64) (*cmttypes.LightBlock, error) {
-	commit, err := chain.RPC.Commit(ctx, &height)
-	if err != nil {
-		return nil, fmt.Errorf("commit of block %d: %w", height, err)
-	}
-	if commit.Header == nil || commit.Commit == nil {
-		return nil, fmt.Errorf("commit of block %d: the node gives none", height)
-	}
-	var all []*cmttypes.Validator
-	perPage := maxPage
-	for page := 1; ; page++ {
-		r, err := chain.RPC.Validators(ctx, &height, &page, &perPage)
-		if err != nil {
-			return nil, fmt.Errorf("validators of block %d: %w", height, err)
-		}
-		all = append(all, r.Validators...)
-		if len(r.Validators) > maxPage || len(all) > maxMembers {
-			return nil, fmt.Errorf("validators of block %d: the node gives more than %d on a page, or %d in all", height, maxPage, maxMembers)
-		}
-		if len(all) >= r.Total || len(r.Validators) == 0 {
-			break
-		}
-	}
-	set, err := cmttypes.ValidatorSetFromExistingValidators(all)
-	if err != nil {
-		return nil, fmt.Errorf("validators of block %d: %w", height, err)
-	}
-	return &cmttypes.LightBlock{SignedHeader: &commit.SignedHeader, ValidatorSet: set}, nil
-}
+// maxAhead is by how many blocks a node's proof may be newer than what it told before.
+const maxAhead = 100
 
 // write writes a bundle of the entries, whole or not at all.
 func write(name string, entries []bundle.Content) error {

@@ -78,13 +78,15 @@ type node struct {
 	accumulator  []byte
 	proof        *cmtcrypto.ProofOps
 	block        *cmttypes.LightBlock
+	at           func(height int64) *cmttypes.LightBlock // that it gives; nil: block, whatever is asked for
 	noHeader     bool
 	pruned       bool  // it has the settlement's place alone
 	most         int64 // validators that it says there are, more than it has
 	stateOfBlock int64
 }
 
-func newNode(t *testing.T, chain string, by people, settlement []byte, height int64) *node {
+// newState returns a node whose newest block is yet to be made, and the state that this commits to.
+func newState(t *testing.T, chain string, settlement []byte, height int64) (*node, []byte) {
 	t.Helper()
 	s := rootmulti.NewStore(dbm.NewMemDB(), log.NewNopLogger())
 	key := storetypes.NewKVStoreKey(wire.RecordStore)
@@ -102,12 +104,18 @@ func newNode(t *testing.T, chain string, by people, settlement []byte, height in
 		t.Fatal(err)
 	}
 	n.proof = q.ProofOps
+	return n, id.Hash
+}
+
+func newNode(t *testing.T, chain string, by people, settlement []byte, height int64) *node {
+	t.Helper()
+	n, state := newState(t, chain, settlement, height)
 	some := cmtbytes.HexBytes(make([]byte, 32))
 	parts := cmttypes.PartSetHeader{Total: 1, Hash: some}
 	h := &cmttypes.Header{
-		Version: cmtversion.Consensus{Block: version.BlockProtocol}, ChainID: chain, Height: height, Time: time.Unix(1, 0).UTC(),
+		Version: cmtversion.Consensus{Block: version.BlockProtocol}, ChainID: chain, Height: height, Time: time.Unix(height, 0).UTC(),
 		LastBlockID: cmttypes.BlockID{Hash: some, PartSetHeader: parts}, LastCommitHash: some, DataHash: some, ConsensusHash: some,
-		ValidatorsHash: by.set.Hash(), NextValidatorsHash: by.set.Hash(), AppHash: id.Hash, LastResultsHash: some, EvidenceHash: some,
+		ValidatorsHash: by.set.Hash(), NextValidatorsHash: by.set.Hash(), AppHash: state, LastResultsHash: some, EvidenceHash: some,
 		ProposerAddress: by.set.Validators[0].Address,
 	}
 	votes := cmttypes.NewVoteSet(chain, height, 0, 2, by.set)
@@ -140,6 +148,13 @@ func (c *clock) Now(context.Context, *blockv1.QueryNowRequest) (*blockv1.QueryNo
 	return &blockv1.QueryNowResponse{Height: c.of.block.Height + 1, TimeMs: 1}, nil
 }
 
+func (n *node) blockAt(height int64) *cmttypes.LightBlock {
+	if n.at == nil {
+		return n.block
+	}
+	return n.at(height)
+}
+
 // dial serves n on loopback, and returns a client of it.
 func (n *node) dial(t *testing.T) *client.Client {
 	t.Helper()
@@ -151,21 +166,22 @@ func (n *node) dial(t *testing.T) *client.Client {
 		"abci_query": rpcserver.NewRPCFunc(func(_ *rpctypes.Context, _ string, data cmtbytes.HexBytes, _ int64, _ bool) (*ctypes.ResultABCIQuery, error) {
 			return &ctypes.ResultABCIQuery{Response: abci.ResponseQuery{Key: data, Value: n.accumulator, ProofOps: n.proof, Height: n.stateOfBlock}}, nil
 		}, "path,data,height,prove"),
-		"commit": rpcserver.NewRPCFunc(func(*rpctypes.Context, *int64) (*ctypes.ResultCommit, error) {
+		"commit": rpcserver.NewRPCFunc(func(_ *rpctypes.Context, h *int64) (*ctypes.ResultCommit, error) {
 			if n.noHeader {
 				return &ctypes.ResultCommit{}, nil
 			}
-			return ctypes.NewResultCommit(n.block.Header, n.block.Commit, true), nil
+			b := n.blockAt(*h)
+			return ctypes.NewResultCommit(b.Header, b.Commit, true), nil
 		}, "height"),
 		"validators": rpcserver.NewRPCFunc(func(_ *rpctypes.Context, h *int64, _, _ *int) (*ctypes.ResultValidators, error) {
-			all := n.block.ValidatorSet.Validators
+			all := n.blockAt(*h).ValidatorSet.Validators
 			if n.most > 0 {
 				all = nil
-				for range 10 * maxPage {
+				for range 1000 {
 					all = append(all, n.block.ValidatorSet.Validators[0])
 				}
 			}
-			return &ctypes.ResultValidators{BlockHeight: *h, Validators: all, Total: len(n.block.ValidatorSet.Validators) + int(n.most)}, nil
+			return &ctypes.ResultValidators{BlockHeight: *h, Validators: all, Total: len(n.blockAt(*h).ValidatorSet.Validators) + int(n.most)}, nil
 		}, "height,page,per_page"),
 	}, cmtlog.NewNopLogger())
 	web := httptest.NewServer(mux)
@@ -224,14 +240,17 @@ func TestNodesThatLie(t *testing.T) {
 		height   int64
 		bend     func(*node)
 		believed func(Trust) bool
+		now      int64  // seconds; 0: 1000
 		want     string // of the error
 	}{
 		"the same people":        {by: old, height: 200},
 		"the same block":         {by: old, height: 100},
 		"a third and more stay":  {by: old.among(young), height: 200},
 		"a set that is believed": {by: young, height: 200, believed: believe(young)},
-		"an invented chain":      {by: young, height: 200, want: "too few of those that anchored"},
-		"another is believed":    {by: young, height: 200, believed: believe(old), want: "too few of those that anchored"},
+		"an invented chain":      {by: young, height: 200, want: "does not follow from block 100"},
+		"long after":             {by: old, height: 200, now: 100 + 16*3600, want: "tally trust pin"},
+		"long after, believed":   {by: young, height: 200, now: 100 + 16*3600, believed: believe(young)},
+		"another is believed":    {by: young, height: 200, believed: believe(old), want: "does not follow from block 100"},
 		"an older block":         {by: old, height: 5, want: "the node is at 5"},
 		"another chain":          {of: "tally-2", by: old, height: 200, want: "the node of tally-2"},
 		"another settlement":     {by: old, settled: canon.Marshal(&job.Settlement{Price: 8}), height: 200, want: "otherwise than the bundle"},
@@ -253,14 +272,15 @@ func TestNodesThatLie(t *testing.T) {
 			if c.settled == nil {
 				c.settled = settlement
 			}
-			if c.believed == nil {
-				c.believed = Nobody
+			if c.now == 0 {
+				c.now = 1000
 			}
+			roots := &Roots{Named: c.believed, By: "--trust", Home: t.TempDir(), Now: func() time.Time { return time.Unix(c.now, 0) }}
 			n := newNode(t, c.of, c.by, c.settled, c.height)
 			if c.bend != nil {
 				c.bend(n)
 			}
-			got, err := Renew(t.Context(), n.dial(t), file, file, c.believed)
+			got, err := Renew(t.Context(), n.dial(t), file, file, roots)
 			after, also := os.ReadFile(file)
 			if also != nil {
 				t.Fatal(also)

@@ -2,11 +2,15 @@ package evidence
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/light"
 )
 
 // trustFile is where who made a bundle leaves the trust root beside it. It anchors
@@ -42,6 +46,74 @@ func Remember(home string, t Trust) error {
 func Seen(home string, t Trust) bool {
 	info, err := os.Stat(filepath.Join(home, seenDir, t.String()))
 	return err == nil && info.Mode().IsRegular()
+}
+
+// Roots are what a user trusts, and so what anchors bundles for them.
+type Roots struct {
+	Named    func(Trust) bool                // validator sets that the user has named; then nothing else counts. nil: none
+	By       string                          // what named them
+	Home     string                          // which has noted sets, and pinned blocks; "": none
+	Now      func() time.Time                // nil: the clock of this machine
+	Progress func(headers int, height int64) // sees what is fetched; may be nil
+}
+
+// NewRoots returns what the owner of a home trusts, who has named a validator set by its hash, or by the
+// file that notes it, or not at all, as "". by is where they have.
+func NewRoots(home, text, by string, progress func(headers int, height int64)) (*Roots, error) {
+	r := &Roots{By: by, Home: home, Progress: progress}
+	if text == "" {
+		return r, nil
+	}
+	t, err := ParseTrust(text) // 64 digits are never a file, whatever has that name
+	if err != nil {
+		if t, err = ReadTrust(text); errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("trust root %.80q is neither a hash of 64 hexadecimal digits nor a file", text)
+		}
+		r.By = text
+	}
+	r.Named = t.Is
+	return r, err
+}
+
+func (r *Roots) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
+}
+
+// Anchors returns what a block is trusted by, "" if by nothing. A set that signed a pinned block is
+// trusted for as long as the chain may be followed from that; the pinned block itself always.
+func (r *Roots) Anchors(b light.TrustedBlock) (by string, err error) {
+	switch {
+	case r.Named != nil && r.Named(Trust(b.Validators)):
+		return r.By, nil
+	case r.Named != nil:
+		return "", nil
+	case Seen(r.Home, Trust(b.Validators)):
+		return r.Home, nil
+	}
+	pin, err := r.pinned(b.Chain)
+	if err != nil || pin.Height == 0 {
+		return "", err
+	}
+	if pin == b || pin.Fresh(r.now()) == nil && (b.Validators == pin.Validators || b.Validators == pin.NextValidators) {
+		return r.pinnedBy(pin), nil
+	}
+	return "", nil
+}
+
+// pinned returns the block that the home has pinned of a chain, of height 0 if there is none.
+func (r *Roots) pinned(chain string) (light.TrustedBlock, error) {
+	pin, err := light.Pinned(r.Home, chain)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return pin, err
+}
+
+func (r *Roots) pinnedBy(pin light.TrustedBlock) string {
+	return fmt.Sprintf("block %d, pinned in %s", pin.Height, r.Home)
 }
 
 // seenDir holds an empty file for each validator set, called by its hash.
