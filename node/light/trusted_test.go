@@ -39,10 +39,10 @@ func TestTrustedBlocks(t *testing.T) {
 	if all, err := light.List(home); err != nil || len(all) != 2 || all[0] != two || all[1] != one {
 		t.Errorf("%v, %v", all, err)
 	}
-	if err := one.Fresh(begin.Add(15 * time.Hour)); err != nil {
+	if err := one.Fresh(begin.Add(light.TrustingPeriod - time.Hour)); err != nil {
 		t.Error(err)
 	}
-	if err := one.Fresh(begin.Add(17 * time.Hour)); !errors.Is(err, light.ErrExpired) || !strings.Contains(err.Error(), "tally trust pin") {
+	if err := one.Fresh(begin.Add(light.TrustingPeriod + time.Hour)); !errors.Is(err, light.ErrExpired) || !strings.Contains(err.Error(), "tally trust pin") {
 		t.Errorf("%v", err)
 	}
 }

@@ -27,7 +27,7 @@ const (
 	minSeats, maxSeats         = 1_000, 1 << 16 // fewer are a game of chance: docs/spec/seats.md
 	minBond, maxBond           = 1, 1_000_000_000_000
 	minMost, maxMost           = 4, 100
-	minUnbonding, maxUnbonding = day, 90 * day
+	minUnbonding, maxUnbonding = 21 * day, 90 * day
 	minMissed                  = 1_000
 )
 
