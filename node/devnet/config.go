@@ -87,7 +87,7 @@ type Consensus struct {
 const (
 	tally     = 1_000_000 // utally
 	MaxPeers  = 64        // of each role
-	base      = 500_000   // µut below which the validators stand in for power: about what an hour of small orders computes
+	base      = 200_000   // µut below which the validators stand in for power: some hundred small orders compute as much
 	maxConfig = 64 << 10  // bytes of the file
 )
 

@@ -224,7 +224,7 @@ func (n *Network) describe() ([]byte, error) {
 		}
 		h := m.Home
 		g.Accounts = append(g.Accounts, app.Account{Address: h.Address, Balance: change})
-		g.Validators = append(g.Validators, app.Validator{Account: h.Address, ConsensusKey: id.ConsensusKey, Votes: 1, Bond: c.Consensus.Bond})
+		g.Validators = append(g.Validators, app.Validator{Account: h.Address, ConsensusKey: id.ConsensusKey, Votes: int64(max(c.Consensus.Seats.Seats/uint64(c.Validators), 1)), Bond: c.Consensus.Bond})
 		g.Keys = append(g.Keys, beaconv1.Key{Account: h.Address, Key: h.VRFKey()})
 		g.Peers = append(g.Peers, providerv1.Peer{
 			Account: h.Address, Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: h.PeerKey(), VrfKey: h.VRFKey(),
