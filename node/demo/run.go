@@ -185,7 +185,7 @@ func (d *demo) orders(ctx context.Context, body string) error {
 	if err := side.Wait(); err != nil {
 		return err
 	}
-	return d.report.supply(ctx, d.env)
+	return errors.Join(d.report.supply(ctx, d.env), d.report.seats(ctx, d.env))
 }
 
 // memory is what a run remembers for the next one in the same directory: its orders, by name.

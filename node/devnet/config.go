@@ -111,7 +111,7 @@ func Default() Config {
 		UnitPrices: []uint64{900, 1_000, 1_100, 1_200}, BytePrice: 100, FeeBps: 500, MaxLeases: 4,
 		Stake: 100_000 * tally, Bond: 50_000 * tally, Funds: 1_000_000 * tally, Reserve: 10_000_000 * tally,
 		Registry: provider.DefaultGenesis().Params, Work: leases, Dispute: disputes, Policy: votes, Auction: sales,
-		Consensus:     Consensus{EpochBlocks: 20, Bond: 100_000 * tally, Seats: places},
+		Consensus:     Consensus{EpochBlocks: 10, Bond: 100_000 * tally, Seats: places},
 		CommitTimeout: 200 * time.Millisecond, EmptyInterval: time.Second, Threads: 1,
 	}
 }
