@@ -126,6 +126,13 @@ func (r *Record) Effective(h Hour) uint64 {
 
 func tenths(x, n uint64) uint64 { return x/10*n + x%10*n/10 }
 
+// Grown returns ten times the number of which Effective is a part at each hour: shares of power follow from it, at any
+// time.
+func (r *Record) Grown() *big.Int {
+	d := new(big.Int).Mul(&r.Drilling.grown, big.NewInt(drillingWeight))
+	return d.Add(d, new(big.Int).Mul(&r.Training.grown, big.NewInt(trainingWeight)))
+}
+
 // Total returns all that was ever counted, of both kinds, or the most that can be told.
 func (r *Record) Total() uint64 {
 	sum, err := money.Sum(r.Drilling.total, r.Training.total)

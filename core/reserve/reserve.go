@@ -1,7 +1,8 @@
 // Package reserve says what is paid as rewards, out of tokens that a chain has held since its genesis.
 //
 // Begin with [Rules]. Work that is credited, and who has made blocks, is counted in an [Epoch]. [Rules.Close]
-// says what that pays at its end, and each [Pot] is divided by [Pot.Take].
+// says what that pays at its end, and each [Pot] is divided by [Pot.Take]. A [Stream] divides what
+// comes in by and by.
 //
 // Invariants: an epoch pays at most its part of what is held, of which half lasts for [Rules.Halving] epochs or
 // longer. All rewards for a unit of computing power together are at most [Rules.Cap], and so below what was burnt for it. What is
