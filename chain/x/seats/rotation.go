@@ -27,9 +27,6 @@ const (
 
 	// maxTurns bounds what finding a turn costs: turns that are played, times validators.
 	maxTurns = 1 << 20
-
-	// atOnce is how many turns CometBFT is asked to play at once, which takes an int32.
-	atOnce = 1 << 20
 )
 
 // seat makes a set the one that follows in the block after the next, and returns what CometBFT must change.
@@ -149,9 +146,8 @@ func turned(set *seatsv1.Set, height, most int64) (*cmttypes.ValidatorSet, error
 	if turns < 0 || turns > most/int64(len(comet.Validators)) {
 		return nil, nil
 	}
-	for some := min(turns, 1); turns > 0; some = min(turns, atOnce) { // the first evens priorities out, as no other does
-		comet.IncrementProposerPriority(int32(some))
-		turns -= some
+	for range turns { // one by one: at each height CometBFT may even priorities out
+		comet.IncrementProposerPriority(1)
 	}
 	return comet, nil
 }
