@@ -224,6 +224,9 @@ func (c *Chain) NextBlock(d time.Duration) Block {
 	return c.last
 }
 
+// Height returns that of the last block.
+func (c *Chain) Height() int64 { return c.height }
+
 // Last returns what the last block did.
 func (c *Chain) Last() Block { return c.last }
 
