@@ -66,6 +66,9 @@ func (k *Keeper) EndBlock(ctx context.Context) (updates []abci.ValidatorUpdate, 
 
 // keep ends the draw of an epoch, and leaves the set as it is.
 func (k *Keeper) keep(ctx context.Context, epoch uint64, reason string) error {
+	if err := module.Attempt(ctx, k.wind); err != nil { // it stops no block either
+		reason += "; " + err.Error()
+	}
 	return errors.Join(k.drawing.Remove(ctx), module.Emit(ctx, &seatsv1.EventKept{Epoch: epoch, Reason: reason}))
 }
 

@@ -86,6 +86,20 @@ func (k *Keeper) rotate(ctx context.Context, changes []*cmttypes.Validator) (sea
 	return seatsv1.Set{Height: height, Rotation: rotation}, err
 }
 
+// wind plays the turns of the newest set up to now, so that no later block has those of many epochs to play.
+func (k *Keeper) wind(ctx context.Context) error {
+	set, err := k.current(ctx)
+	if err != nil || set.Height > sdk.UnwrapSDKContext(ctx).BlockHeight()+1 {
+		return err
+	}
+	next, err := k.rotate(ctx, nil)
+	if err != nil {
+		return err
+	}
+	set.Height, set.Rotation = next.Height, next.Rotation
+	return errors.Join(k.sets.Set(ctx, set.Height, set), k.dropSets(ctx))
+}
+
 // dropSets removes sets of which no turn is asked for any more: of the block before this one some are.
 func (k *Keeper) dropSets(ctx context.Context) error {
 	var heights []int64
