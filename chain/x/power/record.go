@@ -56,22 +56,28 @@ func (k *Keeper) add(ctx context.Context, account sdk.AccAddress, flops uint64, 
 	return k.rewards.Credited(ctx, account, as.drilling, micro, before)
 }
 
-// Forfeit takes away all that counts of an account's work, now and at any mark. It stays in the totals.
+// Forfeit takes away all that counts of an account's work, now and at any mark. It stays in the totals. Voters are told
+// in any case: a founder may have voted without work.
 func (k *Keeper) Forfeit(ctx context.Context, account sdk.AccAddress) error {
-	if had, err := k.records.Has(ctx, account); err != nil || !had {
-		return err
-	}
-	err := k.change(ctx, account, func(own, all *power.Record, h power.Hour) error {
-		had := own.Effective(h)
-		return errors.Join(own.Forfeit(all), module.Emit(ctx, &powerv1.EventForfeited{Account: account.String(), Effective: had}))
-	})
-	if err == nil {
-		err = k.past.forfeit(ctx, account)
+	had, err := k.records.Has(ctx, account)
+	if had && err == nil {
+		err = k.forfeit(ctx, account)
 	}
 	if err != nil || k.voters == nil {
 		return err
 	}
 	return k.voters.Convicted(ctx, account)
+}
+
+func (k *Keeper) forfeit(ctx context.Context, account sdk.AccAddress) error {
+	err := k.change(ctx, account, func(own, all *power.Record, h power.Hour) error {
+		had := own.Effective(h)
+		return errors.Join(own.Forfeit(all), module.Emit(ctx, &powerv1.EventForfeited{Account: account.String(), Effective: had}))
+	})
+	if err != nil {
+		return err
+	}
+	return k.past.forfeit(ctx, account)
 }
 
 // Effective returns the computing power of an account, in millionths of a ut.

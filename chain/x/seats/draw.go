@@ -58,16 +58,18 @@ func (k *Keeper) EndBlock(ctx context.Context) (updates []abci.ValidatorUpdate, 
 		return err
 	})
 	if err != nil { // it stops no block: the set stays
-		return nil, k.keep(ctx, err.Error())
+		epoch, e := k.epoch(ctx)
+		return nil, errors.Join(e, k.drawn.Set(ctx, epoch), k.keep(ctx, epoch, err.Error()))
 	}
 	return updates, nil
 }
 
-// keep ends the draw of this epoch, and leaves the set as it is.
-func (k *Keeper) keep(ctx context.Context, reason string) error {
-	epoch, err := k.epoch(ctx)
-	return errors.Join(err, k.drawing.Remove(ctx), k.drawn.Set(ctx, epoch),
-		module.Emit(ctx, &seatsv1.EventKept{Epoch: epoch, Reason: reason}))
+// keep ends the draw of an epoch, and leaves the set as it is.
+func (k *Keeper) keep(ctx context.Context, epoch uint64, reason string) error {
+	if err := module.Attempt(ctx, k.wind); err != nil { // it stops no block either
+		reason += "; " + err.Error()
+	}
+	return errors.Join(k.drawing.Remove(ctx), module.Emit(ctx, &seatsv1.EventKept{Epoch: epoch, Reason: reason}))
 }
 
 // draw begins the draw of an epoch in its first block with a value, or goes on with the one under way.
@@ -122,6 +124,17 @@ func (k *Keeper) begin(ctx context.Context, fresh bool) (d seatsv1.Draw, begun b
 	if last, err := k.drawn.Get(ctx); err != nil || epoch <= last {
 		return d, false, err
 	}
+	p, err := k.rules.Get(ctx)
+	if err != nil {
+		return d, false, err
+	}
+	d = seatsv1.Draw{Epoch: epoch, Opens: height}
+	if p.Giving == Proofs {
+		d.Opens += c.Length / 2
+		if c.At(d.Opens-1) != epoch { // a member could choose between this epoch's key and the next one's
+			return d, false, nil
+		}
+	}
 	value, _, err := k.beacon.Value(ctx)
 	if err != nil {
 		return d, false, err
@@ -130,17 +143,13 @@ func (k *Keeper) begin(ctx context.Context, fresh bool) (d seatsv1.Draw, begun b
 	if err != nil {
 		return d, false, err
 	}
-	d = seatsv1.Draw{Epoch: epoch, Value: value[:], Hour: uint64(h), Opens: height}
-	return d, true, errors.Join(k.measure(ctx, &d, c.Length), k.drawn.Set(ctx, epoch))
+	d.Value, d.Hour = value[:], uint64(h)
+	return d, true, errors.Join(k.measure(ctx, &p, &d, c.Length), k.drawn.Set(ctx, epoch))
 }
 
 // measure says how fast a draw goes through the members, and what power a bond stands for.
-func (k *Keeper) measure(ctx context.Context, d *seatsv1.Draw, length int64) error {
+func (k *Keeper) measure(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, length int64) error {
 	t, err := k.totals.Get(ctx)
-	if err != nil {
-		return err
-	}
-	p, err := k.rules.Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,11 +161,8 @@ func (k *Keeper) measure(ctx context.Context, d *seatsv1.Draw, length int64) err
 	if err != nil {
 		return err
 	}
-	d.Quota = uint32(leastQuota + 4*t.Members/uint64(length)) // both times through all of them take half of an epoch
+	d.Quota = uint32(leastQuota + t.Members/max(uint64(length)/4, 1)) // both times through all of them take half of an epoch
 	d.Unit = max(base, set.Weight)/p.Seats + 1
-	if p.Giving == Proofs {
-		d.Opens += length / 2
-	}
 	return nil
 }
 
@@ -197,7 +203,7 @@ func (k *Keeper) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, 
 			return err
 		}
 	}
-	if m.Status != seatsv1.STATUS_PRESENT || m.From > d.Epoch || m.Bond < p.Bond || p.Giving == Proofs && m.OutputIn != d.Epoch {
+	if !stands(p, d, m) {
 		if d.Summed {
 			return k.forget(ctx, account, m)
 		}
@@ -236,6 +242,11 @@ func (k *Keeper) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, 
 	return nil
 }
 
+// stands reports whether a member may have seats of a draw.
+func stands(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member) bool {
+	return m.Status == seatsv1.STATUS_PRESENT && m.From <= d.Epoch && m.Bond >= p.Bond && (p.Giving != Proofs || m.OutputIn == d.Epoch)
+}
+
 // give returns the seats of a member by its weight: at most as many as its bond stands behind.
 func give(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member, weight uint64) (uint64, error) {
 	lottery := sortition.Lottery{Seats: p.Seats, Weight: d.Weight}
@@ -269,15 +280,38 @@ func (k *Keeper) decide(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw)
 	if err != nil {
 		return nil, err
 	}
+	if err := k.review(ctx, p, d); err != nil {
+		return nil, err
+	}
 	if d.Given < p.Seats-p.Seats/4 {
-		return nil, k.keep(ctx, fmt.Sprintf("%d of %d seats would be taken: members have joined with too little bond, or are away", d.Given, p.Seats))
+		return nil, k.keep(ctx, d.Epoch, fmt.Sprintf("%d of %d seats would be taken: members have joined with too little bond, or are away", d.Given, p.Seats))
 	}
 	if n := min(leastMembers, len(set.Seats)); len(d.Best) < n {
-		return nil, k.keep(ctx, fmt.Sprintf("%d members would have seats: want at least %d", len(d.Best), n))
+		return nil, k.keep(ctx, d.Epoch, fmt.Sprintf("%d members would have seats: want at least %d", len(d.Best), n))
 	}
 	from, target := seatsOf(set.Seats), seatsOf(d.Best)
 	slices.SortFunc(target, func(a, b sortition.Seat) int { return strings.Compare(a.Member, b.Member) })
 	return k.seat(ctx, d, from, sortition.Step(from, target))
+}
+
+// review takes seats from those who have left, were convicted or took bond back since they were given seats.
+func (k *Keeper) review(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) error {
+	had := d.Best
+	d.Best = nil
+	for _, s := range had {
+		m, err := k.byName(ctx, s.Member)
+		if err != nil {
+			return err
+		}
+		votes := uint64(0)
+		if stands(p, d, &m) {
+			votes = min(s.Votes, m.Bond/p.Bond)
+		}
+		if d.Given -= s.Votes - votes; votes > 0 {
+			d.Best = append(d.Best, seatsv1.Seat{Member: s.Member, Votes: votes})
+		}
+	}
+	return nil
 }
 
 // Prove takes the output of a member's VRF for the draw under way.

@@ -45,6 +45,10 @@ func ValidateGenesis(g *seatsv1.GenesisState) error {
 		}
 		seen[d.Account] = true
 	}
+	left := uint64(coin.MaxSupply)
+	for i := range g.Members {
+		left -= g.Members[i].Bond // no underflow: checked above
+	}
 	for i, u := range g.Unbonding {
 		if _, err := address.Parse(u.Account); err != nil {
 			return fmt.Errorf("seats genesis: bond %d that waits to come back: %w", i, err)
@@ -52,6 +56,10 @@ func ValidateGenesis(g *seatsv1.GenesisState) error {
 		if u.Amount == 0 || u.UntilMs < 0 {
 			return fmt.Errorf("seats genesis: a bond of %d utally waits until %d", u.Amount, u.UntilMs)
 		}
+		if u.Amount > left {
+			return fmt.Errorf("seats genesis: bonds that wait to come back: with those of members they are more than may exist")
+		}
+		left -= u.Amount
 	}
 	return nil
 }
@@ -70,6 +78,10 @@ func checkMembers(members []seatsv1.Member) error {
 			return fmt.Errorf("member %s: bonds of more than may exist", m.Account)
 		case m.Status < seatsv1.STATUS_PRESENT || m.Status > seatsv1.STATUS_CONVICTED:
 			return fmt.Errorf("member %s: status %d", m.Account, m.Status)
+		case m.Status >= seatsv1.STATUS_LEFT && m.Bond > 0:
+			return fmt.Errorf("member %s: has left or is convicted, and has a bond of %d utally: let it wait to come back", m.Account, m.Bond)
+		case len(m.Output) > 0 && len(m.Output) != len(vrf.Output{}):
+			return fmt.Errorf("member %s: output has %d bytes, want %d", m.Account, len(m.Output), len(vrf.Output{}))
 		case seen[m.Account] || seen[string(m.ConsensusKey)]:
 			return fmt.Errorf("member %s: account and consensus_key must be unique", m.Account)
 		}
@@ -87,6 +99,11 @@ func checkMembers(members []seatsv1.Member) error {
 func (k *Keeper) InitGenesis(ctx context.Context, g *seatsv1.GenesisState) error {
 	if err := k.rules.Init(ctx, g.Params, g.Authority); err != nil {
 		return err
+	}
+	if g.Drawn > 0 { // else no epoch soon would have a draw
+		if epoch, err := k.epoch(ctx); err != nil || g.Drawn > epoch {
+			return errors.Join(err, fmt.Errorf("seats genesis: the draw of epoch %d was held, and this is epoch %d", g.Drawn, epoch))
+		}
 	}
 	set := seatsv1.Set{Height: max(sdk.UnwrapSDKContext(ctx).BlockHeight(), 1)}
 	var comet []*cmttypes.Validator

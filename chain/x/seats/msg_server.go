@@ -3,7 +3,9 @@ package seats
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 
+	"cosmossdk.io/collections"
 	errorsmod "cosmossdk.io/errors"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
@@ -77,9 +79,16 @@ func (s msgServer) Prove(ctx context.Context, m *seatsv1.MsgProve) (*seatsv1.Msg
 	return &seatsv1.MsgProveResponse{}, by(m.Account, func(a sdk.AccAddress) error { return s.Keeper.Prove(ctx, a, m.Epoch, m.Proof) })
 }
 
-// UpdateParams replaces the rules, from the next draw on.
+// UpdateParams replaces the rules. It ends the draw under way: all seats of one follow the same rules.
 func (s msgServer) UpdateParams(ctx context.Context, m *seatsv1.MsgUpdateParams) (*seatsv1.MsgUpdateParamsResponse, error) {
 	if err := s.rules.Replace(ctx, m.Authority, m.Params); err != nil {
+		return nil, err
+	}
+	d, err := s.drawing.Get(ctx)
+	if err == nil {
+		err = s.keep(ctx, d.Epoch, "the rules have changed")
+	}
+	if err != nil && !errors.Is(err, collections.ErrNotFound) {
 		return nil, err
 	}
 	return &seatsv1.MsgUpdateParamsResponse{}, module.Emit(ctx, &seatsv1.EventParams{Params: m.Params})

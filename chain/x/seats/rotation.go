@@ -27,9 +27,6 @@ const (
 
 	// maxTurns bounds what finding a turn costs: turns that are played, times validators.
 	maxTurns = 1 << 20
-
-	// atOnce is how many turns CometBFT is asked to play at once, which takes an int32.
-	atOnce = 1 << 20
 )
 
 // seat makes a set the one that follows in the block after the next, and returns what CometBFT must change.
@@ -87,6 +84,20 @@ func (k *Keeper) rotate(ctx context.Context, changes []*cmttypes.Validator) (sea
 	comet.IncrementProposerPriority(1)
 	rotation, err := encode(comet)
 	return seatsv1.Set{Height: height, Rotation: rotation}, err
+}
+
+// wind plays the turns of the newest set up to now, so that no later block has those of many epochs to play.
+func (k *Keeper) wind(ctx context.Context) error {
+	set, err := k.current(ctx)
+	if err != nil || set.Height > sdk.UnwrapSDKContext(ctx).BlockHeight()+1 {
+		return err
+	}
+	next, err := k.rotate(ctx, nil)
+	if err != nil {
+		return err
+	}
+	set.Height, set.Rotation = next.Height, next.Rotation
+	return errors.Join(k.sets.Set(ctx, set.Height, set), k.dropSets(ctx))
 }
 
 // dropSets removes sets of which no turn is asked for any more: of the block before this one some are.
@@ -149,9 +160,8 @@ func turned(set *seatsv1.Set, height, most int64) (*cmttypes.ValidatorSet, error
 	if turns < 0 || turns > most/int64(len(comet.Validators)) {
 		return nil, nil
 	}
-	for some := min(turns, 1); turns > 0; some = min(turns, atOnce) { // the first evens priorities out, as no other does
-		comet.IncrementProposerPriority(int32(some))
-		turns -= some
+	for range turns { // one by one: at each height CometBFT may even priorities out
+		comet.IncrementProposerPriority(1)
 	}
 	return comet, nil
 }

@@ -80,7 +80,7 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&policyv1.MsgPropose{}):           Adds,
 	sdk.MsgTypeURL(&policyv1.MsgVote{}):              State,
 	sdk.MsgTypeURL(&policyv1.MsgUpdateParams{}):      State,
-	sdk.MsgTypeURL(&seatsv1.MsgJoin{}):               Once,
+	sdk.MsgTypeURL(&seatsv1.MsgJoin{}):               State, // who has left since comes back
 	sdk.MsgTypeURL(&seatsv1.MsgReturn{}):             Once,
 	sdk.MsgTypeURL(&seatsv1.MsgLeave{}):              Once,
 	sdk.MsgTypeURL(&seatsv1.MsgBond{}):               Adds,

@@ -61,6 +61,7 @@ type Chain struct {
 	queued   map[string]uint64 // transactions in the queue by account
 	under    sdk.Context       // of the next block, if Do has begun it
 	executed [][]sdk.Msg       // the newest, oldest first
+	last     Block
 }
 
 // Block is what a block did.
@@ -219,8 +220,15 @@ func (c *Chain) NextBlock(d time.Duration) Block {
 	if err := c.CheckInvariants(c.Ctx()); err != nil {
 		c.t.Fatalf("height %d: %v", c.height, err)
 	}
-	return Block{res, c.height, c.time, c.hash, proof}
+	c.last = Block{res, c.height, c.time, c.hash, proof}
+	return c.last
 }
+
+// Height returns that of the last block.
+func (c *Chain) Height() int64 { return c.height }
+
+// Last returns what the last block did.
+func (c *Chain) Last() Block { return c.last }
 
 // begun returns the transactions of the next block: those of the queue, and before them the proof
 // that they need.

@@ -1,0 +1,230 @@
+package seats_test
+
+import (
+	"crypto/ed25519"
+	"testing"
+	"time"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/chain/x/policy"
+	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/seats"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+)
+
+// accuse makes the next block tell that who has signed twice.
+func accuse(c *chaintest.Chain, kind abci.MisbehaviorType, key []byte) {
+	c.Misbehavior = append(c.Misbehavior, abci.Misbehavior{
+		Type: kind, Validator: abci.Validator{Address: key, Power: 1}, Height: c.Height(), Time: c.Now(), TotalVotingPower: 5,
+	})
+}
+
+func insured(c *chaintest.Chain) uint64 { return c.Balance(address.Module(provider.Insurance)) }
+
+// Whoever signs twice loses half of its bond, and of what waits to come back; its power, and its place for good.
+func TestWhoSignsTwiceIsConvicted(t *testing.T) {
+	for _, kind := range []abci.MisbehaviorType{abci.MisbehaviorType_DUPLICATE_VOTE, abci.MisbehaviorType_LIGHT_CLIENT_ATTACK} {
+		c, alice, carol := chaintest.New(t, network()...), chaintest.Named("alice"), chaintest.Named("carol")
+		credit(t, c, alice, 10)
+		credit(t, c, carol, 10)
+		c.Deliver(alice, join(alice, 100*tally))
+		c.Deliver(carol, &seatsv1.MsgDelegate{Account: carol.String(), Member: alice.String()})
+		c.Deliver(alice, &seatsv1.MsgUnbond{Account: alice.String(), Amount: 40 * tally})
+		pass(t, c, 4)
+		if m := member(t, c, alice).Member; m.Votes != 6 {
+			t.Fatalf("alice has a bond for six seats: %v", m)
+		}
+		before := insured(c)
+		accuse(c, kind, consensus(t, c, alice))
+		accuse(c, kind, consensus(t, c, alice))
+		told := chaintest.Events[*seatsv1.EventSignedTwice](t, busy(c))
+		if len(told) != 1 || told[0].Slashed != 50*tally || told[0].Account != alice.String() {
+			t.Fatalf("convicted once: %v", told)
+		}
+		accuse(c, kind, consensus(t, c, alice))
+		busy(c)
+		m := member(t, c, alice)
+		if m.Member.Status != seatsv1.STATUS_CONVICTED || m.Member.Bond != 0 || m.Unbonding != 50*tally || insured(c) != before+50*tally {
+			t.Fatalf("%v, and the insurance has %d more", m, insured(c)-before)
+		}
+		a, errA := c.Power.Effective(c.Ctx(), alice.Address)
+		d, errC := c.Power.Effective(c.Ctx(), carol.Address)
+		if a != 0 || d != 6_000_000 || errA != nil || errC != nil {
+			t.Fatalf("alice has a power of %d, carol of %d (%v, %v)", a, d, errA, errC)
+		}
+		pass(t, c, 2)
+		if m := member(t, c, alice).Member; m.Votes != 0 {
+			t.Fatalf("two draws later: %v", m)
+		}
+		free := c.Balance(alice.Address)
+		c.NextBlock(22 * 24 * time.Hour)
+		pass(t, c, 2)
+		if got := c.Balance(alice.Address) - free; got != 50*tally {
+			t.Fatalf("%d utally came back", got)
+		}
+		refuseConvict(t, c, alice, carol)
+	}
+}
+
+// refuseConvict checks that a convict takes part no more: not by its account, nor by its key.
+func refuseConvict(t *testing.T, c *chaintest.Chain, convict, other chaintest.Account) {
+	t.Helper()
+	who := convict.String()
+	for _, m := range []sdk.Msg{
+		join(convict, 100*tally), &seatsv1.MsgReturn{Account: who}, &seatsv1.MsgLeave{Account: who}, &seatsv1.MsgBond{Account: who, Amount: 100 * tally},
+	} {
+		t.Log(c.Refuse(seats.ErrStatus, convict, m))
+	}
+	c.Refuse(seats.ErrBond, convict, &seatsv1.MsgUnbond{Account: who, Amount: 1})
+	c.Refuse(seats.ErrMember, other, &seatsv1.MsgDelegate{Account: other.String(), Member: who})
+	again := join(other, 100*tally)
+	again.ConsensusKey = convict.PeerKey()
+	again.Signature = ed25519.Sign(convict.Peer, wire.Possession(chaintest.ChainID, other.Address))
+	t.Log(c.Refuse(seats.ErrKey, other, again))
+	c.Deliver(other, join(other, 100*tally)) // by a key of its own
+}
+
+// A convict's seats fall by a quarter of all at most, as all others change.
+func TestSeatsOfConvictsFallInSteps(t *testing.T) {
+	c, f1 := chaintest.New(t, network(longer)...), chaintest.Named("f1")
+	accuse(c, abci.MisbehaviorType_DUPLICATE_VOTE, consensus(t, c, f1))
+	var had []uint64
+	for _, e := range reach(t, c, 5) {
+		had = append(had, votes(e.Seats, f1)*100/total(e.Seats))
+	}
+	if len(had) != 4 || had[0] < 17 || had[0] > 19 || had[1] != 0 {
+		t.Errorf("of 42 percent it has then %v", had)
+	}
+}
+
+// A conviction takes votes of policy back: those of power, and those of a founder.
+func TestConvictsHaveVotedNothing(t *testing.T) {
+	c, alice, f1 := chaintest.New(t, network()...), chaintest.Named("alice"), chaintest.Named("f1")
+	credit(t, c, alice, 10)
+	c.Deliver(alice, join(alice, 100*tally))
+	p := policy.DefaultParams()
+	p.Base, p.Quorum = 10_000_000_000_000, 4_000_000_000_000
+	change, err := codectypes.NewAnyWithValue(&policyv1.MsgUpdateParams{Authority: address.Policy().String(), Params: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Deliver(alice, &policyv1.MsgPropose{
+		Proposer: alice.String(), Title: "More", Summary: "More.", Deposit: policy.DefaultParams().Deposit, Messages: []*codectypes.Any{change},
+	})
+	open := func() policyv1.Proposal {
+		all, err := policyv1.NewQueryClient(c).Proposals(t.Context(), &policyv1.QueryProposalsRequest{})
+		if err != nil || len(all.Proposals) != 1 {
+			t.Fatal(all, err)
+		}
+		return all.Proposals[0]
+	}
+	for _, who := range []chaintest.Account{alice, f1} {
+		none := open().Tally
+		c.Deliver(who, &policyv1.MsgVote{Voter: who.String(), Proposal: open().Id, Option: policyv1.OPTION_YES})
+		if open().Tally == none {
+			t.Fatalf("%s's vote weighs nothing", who.Name)
+		}
+		accuse(c, abci.MisbehaviorType_DUPLICATE_VOTE, consensus(t, c, who))
+		busy(c)
+		if got := open().Tally; got != none {
+			t.Errorf("%s is convicted, and votes are %v, not %v", who.Name, got, none)
+		}
+	}
+}
+
+// A bond does not hide in many parts that wait to come back.
+func TestManyWithdrawalsHideNoBond(t *testing.T) {
+	c, alice := chaintest.New(t, network()...), chaintest.Named("alice")
+	c.Deliver(alice, join(alice, 1_000*tally))
+	for range 100 {
+		c.Deliver(alice, &seatsv1.MsgUnbond{Account: alice.String(), Amount: 4 * tally})
+	}
+	t.Log(c.Refuse(seats.ErrBond, alice, &seatsv1.MsgUnbond{Account: alice.String(), Amount: 4 * tally}))
+	t.Log(c.Refuse(seats.ErrBond, alice, &seatsv1.MsgLeave{Account: alice.String()}))
+	before := insured(c)
+	accuse(c, abci.MisbehaviorType_DUPLICATE_VOTE, consensus(t, c, alice))
+	busy(c)
+	if got := insured(c) - before; got != 500*tally {
+		t.Errorf("%d utally of a thousand tally are slashed", got)
+	}
+}
+
+// Evidence about who has long left, or never was, does nothing and stops nothing; who has just left answers for it.
+func TestEvidenceAfterLeaving(t *testing.T) {
+	c, alice := chaintest.New(t, network()...), chaintest.Named("alice")
+	c.Deliver(alice, join(alice, 100*tally))
+	key := consensus(t, c, alice)
+	c.Deliver(alice, &seatsv1.MsgLeave{Account: alice.String()})
+	c.NextBlock(22 * 24 * time.Hour)
+	pass(t, c, 2)
+	before := insured(c)
+	accuse(c, abci.MisbehaviorType_DUPLICATE_VOTE, key)
+	accuse(c, abci.MisbehaviorType_UNKNOWN, make([]byte, 20))
+	accuse(c, abci.MisbehaviorType_LIGHT_CLIENT_ATTACK, nil)
+	busy(c)
+	c.Deliver(alice, join(alice, 100*tally))
+	c.Deliver(alice, &seatsv1.MsgLeave{Account: alice.String()})
+	if insured(c) != before {
+		t.Fatal("nobody was slashed")
+	}
+	accuse(c, abci.MisbehaviorType_DUPLICATE_VOTE, key)
+	busy(c)
+	if m := member(t, c, alice); m.Unbonding != 50*tally || m.Member.Status != seatsv1.STATUS_CONVICTED {
+		t.Errorf("left with a bond, and signed twice: %v", m)
+	}
+}
+
+// Who leaves may come back by its key. Once its bond is back and its votes are gone nothing of it is kept.
+func TestLeaveAndComeBack(t *testing.T) {
+	c, alice, carol := chaintest.New(t, network()...), chaintest.Named("alice"), chaintest.Named("carol")
+	credit(t, c, alice, 10)
+	start := c.Balance(alice.Address)
+	c.Deliver(alice, join(alice, 10_000*tally))
+	pass(t, c, 3)
+	c.Deliver(alice, &seatsv1.MsgLeave{Account: alice.String()})
+	c.Refuse(seats.ErrStatus, alice, &seatsv1.MsgLeave{Account: alice.String()})
+	c.Refuse(seats.ErrStatus, alice, &seatsv1.MsgBond{Account: alice.String(), Amount: 10 * tally})
+	other := join(alice, 100*tally)
+	other.ConsensusKey, other.Signature = carol.PeerKey(), ed25519.Sign(carol.Peer, wire.Possession(chaintest.ChainID, alice.Address))
+	t.Log(c.Refuse(seats.ErrKey, alice, other))
+	pass(t, c, 2)
+	c.Deliver(alice, join(alice, 100*tally))
+	now := status(t, c).Epoch
+	if m := member(t, c, alice); m.Member.Bond != 100*tally || m.Unbonding != 10_000*tally || m.Member.From != now+2 || m.Member.Votes != 0 {
+		t.Fatalf("came back in epoch %d: %v", now, m)
+	}
+	for _, e := range pass(t, c, 4) {
+		if got := votes(e.Seats, alice); got > 0 != (e.Epoch >= now+2) || got > 10 {
+			t.Errorf("came back in epoch %d: %d seats in %d", now, got, e.Epoch)
+		}
+	}
+	c.Deliver(alice, &seatsv1.MsgLeave{Account: alice.String()})
+	left := c.Now()
+	c.NextBlock(21*24*time.Hour - time.Millisecond)
+	if got := c.Balance(alice.Address); got != start-100*tally {
+		t.Fatalf("at %v, left at %v: it has %d utally, and had %d", c.Now(), left, got, start)
+	}
+	pass(t, c, 1)
+	if got := c.Balance(alice.Address); got != start {
+		t.Fatalf("it has %d utally back, and had %d", got, start)
+	}
+	pass(t, c, 1)
+	if _, err := seatsv1.NewQueryClient(c).Member(t.Context(), &seatsv1.QueryMemberRequest{Account: alice.String()}); err == nil {
+		t.Fatal("it is not forgotten")
+	}
+	if key, err := c.Beacon.Key(c.Ctx(), alice.Address); err == nil {
+		t.Fatalf("its key is kept: %x", key)
+	}
+	c.Deliver(alice, other)
+	taken := join(carol, 100*tally)
+	taken.ConsensusKey, taken.Signature = alice.PeerKey(), ed25519.Sign(alice.Peer, wire.Possession(chaintest.ChainID, carol.Address))
+	c.Deliver(carol, taken)
+}
