@@ -124,7 +124,7 @@ func (a *App) wire() []Module {
 	a.Work.Tell(a.Dispute, a.Probe.Settled)
 	a.Reserve = reserve.NewKeeper(a.Codec, a.store(reserve.Name), reserve.Needs{
 		Bank: a.Bank, Seats: a.Seats, Beacon: a.Beacon, Leases: a.Work,
-	}, reserve.Pools{Jackpot: work.Jackpot, Insurance: provider.Insurance})
+	}, reserve.Pools{Jackpot: work.Jackpot, Insurance: provider.Insurance, Seats: seats.Name})
 	a.Power.Tell(a.Policy, a.Reserve, a.Seats)
 	orders := market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Power)
 	return []Module{

@@ -63,6 +63,7 @@ var layers = []layer{
 	{folder: "core/auction", own: []string{"core/beacon", "core/canon"}, std: pure, tests: []string{"bench/market"}}, // timed on the books that the figures are of
 	{folder: "core/match", own: []string{"core/canon", "core/money"}, std: pure},
 	{folder: "core/power", own: []string{"core/money"}, std: append([]string{"math/big"}, pure...)}, // a sum that is exact however long a chain runs
+	{folder: "core/reserve", own: []string{"core/money"}, std: append([]string{"math/big"}, pure...)}, // parts of weights that grow without a bound
 	{folder: "core/beacon", own: []string{"core/canon"}, std: pure},
 	{folder: "core/sortition", own: []string{"core/beacon", "core/canon", "core/money"}, std: append([]string{"math/big"}, pure...)}, // odds of 256 bits, the same on every machine
 	{folder: "core/erasure", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure},

@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/reserve"
@@ -113,6 +114,11 @@ func (k *Keeper) settle(ctx context.Context, a *reservev1.Account, now int64) er
 		if err != nil {
 			return err
 		}
+		if kind == int(reserve.Seats) {
+			if pay, err = k.share(ctx, a.Account, pay); err != nil {
+				return err
+			}
+		}
 		a.Due, rounding = a.Due+pay, rounding+rest // no overflow: all of it is held
 	}
 	if p.Left() {
@@ -124,6 +130,22 @@ func (k *Keeper) settle(ctx context.Context, a *reservev1.Account, now int64) er
 		err = errors.Join(err, k.count(ctx, func(t *reservev1.Totals) { t.Rounding += rounding }))
 	}
 	return err
+}
+
+// share passes on what of a reward for seats belongs to those whose power counts for a validator, and returns the rest.
+func (k *Keeper) share(ctx context.Context, validator string, pay uint64) (uint64, error) {
+	account, err := address.Parse(validator)
+	if err != nil || pay == 0 {
+		return 0, err
+	}
+	rest, err := k.Share(ctx, account, pay)
+	if err != nil || rest == pay {
+		return rest, err
+	}
+	if err := k.SendCoinsFromModuleToModule(ctx, Name, k.pools.Seats, coin.Of(pay-rest)); err != nil {
+		return 0, errorsmod.Wrapf(err, "pass on %d utally of rewards", pay-rest)
+	}
+	return rest, k.count(ctx, func(t *reservev1.Totals) { t.Owed, t.Claimed = t.Owed-(pay-rest), t.Claimed+(pay-rest) })
 }
 
 // earn counts weights of an account in the epoch under way, and work.
@@ -223,15 +245,24 @@ func (k *Keeper) Claim(ctx context.Context, account sdk.AccAddress) (uint64, err
 	if err := k.settle(ctx, &a, e.Number); err != nil {
 		return 0, err
 	}
-	if a.Due == 0 {
+	shared, err := k.Take(ctx, account)
+	if err != nil {
+		return 0, err
+	}
+	if a.Due == 0 && shared == 0 {
 		return 0, errorsmod.Wrapf(ErrNothing, "%s has earned nothing in epochs that are over: tally query reserve account shows what it has a part in", account)
 	}
 	pay := a.Due
 	a.Due = 0
-	if err := errors.Join(k.put(ctx, account, a), k.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(pay))); err != nil {
-		return 0, errorsmod.Wrapf(err, "pay %d utally of rewards", pay)
+	if err := k.put(ctx, account, a); err != nil {
+		return 0, err
 	}
-	return pay, errors.Join(
+	if pay > 0 {
+		if err := k.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(pay)); err != nil {
+			return 0, errorsmod.Wrapf(err, "pay %d utally of rewards", pay)
+		}
+	}
+	return pay + shared, errors.Join(
 		k.count(ctx, func(t *reservev1.Totals) { t.Owed, t.Claimed = t.Owed-pay, t.Claimed+pay }),
-		module.Emit(ctx, &reservev1.EventClaimed{Account: account.String(), Amount: pay}))
+		module.Emit(ctx, &reservev1.EventClaimed{Account: account.String(), Amount: pay + shared}))
 }

@@ -33,8 +33,8 @@ import (
 // Name is the module's name, and that of the account that holds the reserve.
 const Name = "reserve"
 
-// Pools are the module accounts that shares of rewards go to.
-type Pools struct{ Jackpot, Insurance string }
+// Pools are the module accounts that shares of rewards go to. Seats has those of who delegates power to validators.
+type Pools struct{ Jackpot, Insurance, Seats string }
 
 // Keeper counts what is rewarded, and what is owed.
 type Keeper struct {

@@ -28,6 +28,11 @@ type Bank interface {
 type Seats interface {
 	// Seat returns the account of the validator with a consensus address, and its votes.
 	Seat(ctx context.Context, consensus []byte) (sdk.AccAddress, uint64, error)
+	// Share takes from a reward for a member's seats what belongs to those whose power counts for it, and returns the rest.
+	Share(ctx context.Context, account sdk.AccAddress, pay uint64) (rest uint64, err error)
+	// Due returns what an account may take of such shares, and Take pays it.
+	Due(ctx context.Context, account sdk.AccAddress) (uint64, error)
+	Take(ctx context.Context, account sdk.AccAddress) (uint64, error)
 }
 
 // Beacon says whether a block gave a value, as all do in which something happens.

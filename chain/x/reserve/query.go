@@ -71,7 +71,11 @@ func (q queryServer) Account(ctx context.Context, r *reservev1.QueryAccountReque
 	if err := q.settle(ctx, &a, e.Number); err != nil {
 		return nil, err
 	}
-	out := &reservev1.QueryAccountResponse{Due: a.Due, Weights: a.Weights, EndsMs: ends}
+	shared, err := q.Due(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	out := &reservev1.QueryAccountResponse{Due: a.Due + shared, Weights: a.Weights, EndsMs: ends}
 	for kind, w := range weightsOf(a.Weights) {
 		pay, _, err := p.Pots[kind].Take(w)
 		if err != nil {

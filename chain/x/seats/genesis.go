@@ -21,6 +21,7 @@ import (
 	"github.com/tally-network/tally/chain/vrf"
 	powermodule "github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/core/power"
+	"github.com/tally-network/tally/core/reserve"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 )
 
@@ -45,6 +46,9 @@ func ValidateGenesis(g *seatsv1.GenesisState) error {
 		}
 		seen[d.Account] = true
 	}
+	if err := checkShares(g); err != nil {
+		return fmt.Errorf("seats genesis: %w", err)
+	}
 	left := uint64(coin.MaxSupply)
 	for i := range g.Members {
 		left -= g.Members[i].Bond // no underflow: checked above
@@ -60,6 +64,28 @@ func ValidateGenesis(g *seatsv1.GenesisState) error {
 			return fmt.Errorf("seats genesis: bonds that wait to come back: with those of members they are more than may exist")
 		}
 		left -= u.Amount
+	}
+	return nil
+}
+
+// checkShares checks what rewards are those of who delegates.
+func checkShares(g *seatsv1.GenesisState) error {
+	if g.Shared > coin.MaxSupply {
+		return fmt.Errorf("%d utally are shared, more than may exist", g.Shared)
+	}
+	for _, x := range g.Incomes {
+		_, e1 := address.Parse(x.Member)
+		_, e2 := reserve.StreamOf(x.Per, x.Shift)
+		if err := errors.Join(e1, e2); err != nil {
+			return fmt.Errorf("income of %s: %w", x.Member, err)
+		}
+	}
+	for _, x := range g.Shares {
+		_, e1 := address.Parse(x.Account)
+		_, e2 := reserve.MarkOf(x.Per, x.Shift)
+		if err := errors.Join(e1, e2); err != nil || x.Due > g.Shared {
+			return errors.Join(fmt.Errorf("share of %s: %d utally of %d", x.Account, x.Due, g.Shared), err)
+		}
 	}
 	return nil
 }
@@ -107,7 +133,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *seatsv1.GenesisState) error
 	}
 	set := seatsv1.Set{Height: max(sdk.UnwrapSDKContext(ctx).BlockHeight(), 1)}
 	var comet []*cmttypes.Validator
-	t := seatsv1.Totals{Members: uint64(len(g.Members))}
+	t := seatsv1.Totals{Members: uint64(len(g.Members)), Shares: g.Shared}
 	for _, m := range g.Members {
 		account, err := address.Parse(m.Account)
 		if err != nil {
@@ -130,6 +156,14 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *seatsv1.GenesisState) error
 	for _, u := range g.Unbonding {
 		account, e := address.Parse(u.Account)
 		err = errors.Join(err, e, k.unbonding.Hold(ctx, account, u.UntilMs, u.Amount))
+	}
+	for _, x := range g.Incomes {
+		member, e := address.Parse(x.Member)
+		err = errors.Join(err, e, k.shares.incomes.Set(ctx, member, x))
+	}
+	for _, x := range g.Shares {
+		account, e := address.Parse(x.Account)
+		err = errors.Join(err, e, k.shares.of.Set(ctx, account, x))
 	}
 	return errors.Join(err, k.loadDelegations(ctx, g.Delegations))
 }
@@ -193,6 +227,11 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (g *seatsv1.GenesisState, er
 	if g.Drawn, err = k.drawn.Get(ctx); err != nil {
 		return nil, err
 	}
+	t, err := k.totals.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g.Shared = t.Shares
 	held, err := k.unbonding.All(ctx)
 	for _, x := range held {
 		g.Unbonding = append(g.Unbonding, seatsv1.Unbonding{Account: x.Key.K2().String(), UntilMs: x.Key.K1(), Amount: x.Value})
@@ -204,6 +243,14 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (g *seatsv1.GenesisState, er
 		}),
 		k.delegations.Walk(ctx, nil, func(account sdk.AccAddress, member string) (bool, error) {
 			g.Delegations = append(g.Delegations, seatsv1.Delegation{Account: account.String(), Member: member})
+			return false, nil
+		}),
+		k.shares.incomes.Walk(ctx, nil, func(_ sdk.AccAddress, x seatsv1.Income) (bool, error) {
+			g.Incomes = append(g.Incomes, x)
+			return false, nil
+		}),
+		k.shares.of.Walk(ctx, nil, func(_ sdk.AccAddress, x seatsv1.Share) (bool, error) {
+			g.Shares = append(g.Shares, x)
 			return false, nil
 		}))
 }
@@ -222,7 +269,8 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if len(set) == 0 || !slices.Equal(set, newest.Seats) {
 		return fmt.Errorf("members have the votes %v, and the set is %v", set, newest.Seats)
 	}
-	if had, err := k.totals.Get(ctx); err != nil || had != t {
+	had, err := k.totals.Get(ctx)
+	if t.Shares = had.Shares; err != nil || had != t {
 		return errors.Join(err, fmt.Errorf("members add up to %v, not %v", t, had))
 	}
 	held, err := k.unbonding.Check(ctx)
@@ -230,10 +278,10 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		return err
 	}
 	has := k.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64()
-	if has != t.Bonds+held {
-		return fmt.Errorf("bonds are %d utally, %d are unbonding, and the account holds %d", t.Bonds, held, has)
+	if has != t.Bonds+held+t.Shares {
+		return fmt.Errorf("bonds are %d utally, %d are unbonding, %d belong to who delegates, and the account holds %d", t.Bonds, held, t.Shares, has)
 	}
-	return k.checkSums(ctx)
+	return errors.Join(k.checkSums(ctx), k.checkShares(ctx, t.Shares))
 }
 
 // addUp returns what the members add up to, and who has votes.
@@ -250,6 +298,25 @@ func (k *Keeper) addUp(ctx context.Context) (t seatsv1.Totals, set []seatsv1.Sea
 		return false, err
 	})
 	return t, set, err
+}
+
+// checkShares returns an error if more is owed of shares than there is. What rounding has left is nobody's.
+func (k *Keeper) checkShares(ctx context.Context, all uint64) error {
+	owed, seen := uint64(0), map[string]bool{}
+	add := func(account sdk.AccAddress) (bool, error) {
+		if seen[string(account)] {
+			return false, nil
+		}
+		seen[string(account)] = true
+		due, err := k.Due(ctx, account)
+		if owed += due; err == nil && owed > all {
+			err = fmt.Errorf("%d utally are owed of %d that are shared", owed, all)
+		}
+		return err != nil, err
+	}
+	return errors.Join(
+		k.shares.of.Walk(ctx, nil, func(a sdk.AccAddress, _ seatsv1.Share) (bool, error) { return add(a) }),
+		k.delegations.Walk(ctx, nil, func(a sdk.AccAddress, _ string) (bool, error) { return add(a) }))
 }
 
 // checkSums returns an error unless the power of each member is that of its delegations.

@@ -50,6 +50,7 @@ type Keeper struct {
 	presence    collections.Item[seatsv1.Presence]
 	totals      collections.Item[seatsv1.Totals]
 	unbonding   module.Unbonding
+	shares      shares
 
 	Needs
 	beacon    Beacon
@@ -80,6 +81,10 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, n Needs, insuran
 				return &seatsv1.EventStuck{Account: account, Reason: reason}
 			},
 		}),
+		shares: shares{
+			incomes: collections.NewMap(sb, collections.NewPrefix(13), "incomes", sdk.AccAddressKey, codec.CollValue[seatsv1.Income](cdc)),
+			of:      collections.NewMap(sb, collections.NewPrefix(14), "shares", sdk.AccAddressKey, codec.CollValue[seatsv1.Share](cdc)),
+		},
 	}
 	module.Seal(sb)
 	return k

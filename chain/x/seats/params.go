@@ -34,7 +34,7 @@ const (
 // DefaultParams are the rules that docs/spec/rules.md gives reasons for.
 func DefaultParams() seatsv1.Params {
 	return seatsv1.Params{
-		Seats: 10_000, Giving: Share, Bond: 10 * tally, Most: maxMost, UnbondingMs: 21 * day, MissedBps: 5_000, SlashBps: 5_000,
+		Seats: 10_000, Giving: Share, Bond: 10 * tally, Most: maxMost, UnbondingMs: 21 * day, MissedBps: 5_000, SlashBps: 5_000, CommissionBps: 1_000,
 	}
 }
 
@@ -51,8 +51,8 @@ func CheckParams(p seatsv1.Params) error {
 		return fmt.Errorf("most = %d: want between 1 and %d", p.Most, maxMost)
 	case p.UnbondingMs < 1 || p.UnbondingMs > maxUnbonding:
 		return fmt.Errorf("unbonding_ms = %d: want between 1 and %d", p.UnbondingMs, int64(maxUnbonding))
-	case p.MissedBps > bps || p.SlashBps > bps:
-		return fmt.Errorf("missed_bps = %d and slash_bps = %d: want at most %d", p.MissedBps, p.SlashBps, bps)
+	case p.MissedBps > bps || p.SlashBps > bps || p.CommissionBps > bps:
+		return fmt.Errorf("missed_bps = %d, slash_bps = %d and commission_bps = %d: want at most %d", p.MissedBps, p.SlashBps, p.CommissionBps, bps)
 	}
 	return nil
 }
@@ -69,5 +69,6 @@ func mayReplace(old, p seatsv1.Params) error {
 		module.Signed("unbonding_ms", old.UnbondingMs, p.UnbondingMs, minUnbonding, maxUnbonding),
 		module.Bound{Name: "missed_bps", Old: uint64(old.MissedBps), New: uint64(p.MissedBps), Least: minMissed, Most: bps},
 		module.Bound{Name: "slash_bps", Old: uint64(old.SlashBps), New: uint64(p.SlashBps), Least: 100, Most: bps},
+		module.Bound{Name: "commission_bps", Old: uint64(old.CommissionBps), New: uint64(p.CommissionBps), Least: 0, Most: 5_000},
 	)
 }

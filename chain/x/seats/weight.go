@@ -34,6 +34,9 @@ func (k *Keeper) Delegate(ctx context.Context, account, to sdk.AccAddress) error
 	if err != nil || had.Equals(to) {
 		return err
 	}
+	if err := k.shares.settle(ctx, account, had, to, own); err != nil {
+		return err
+	}
 	if had != nil {
 		err = k.change(ctx, had, func(sum *power.Record) error { return sum.Part(own) })
 	}
@@ -75,7 +78,8 @@ func (k *Keeper) Moved(ctx context.Context, account sdk.AccAddress, had, has *po
 	if err != nil || to == nil {
 		return err
 	}
-	return k.change(ctx, to, func(sum *power.Record) error { return errors.Join(sum.Part(had), sum.Join(has)) })
+	return errors.Join(k.shares.settle(ctx, account, to, to, had),
+		k.change(ctx, to, func(sum *power.Record) error { return errors.Join(sum.Part(had), sum.Join(has)) }))
 }
 
 // change changes the power that counts for a member: from the epoch after the next on.
