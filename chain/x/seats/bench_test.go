@@ -8,11 +8,18 @@ import (
 	"time"
 
 	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
+	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
 	cmttypes "github.com/cometbft/cometbft/types"
+	dbm "github.com/cosmos/cosmos-db"
 
+	"cosmossdk.io/log/v2"
+
+	"github.com/cosmos/cosmos-sdk/runtime"
+	store "github.com/cosmos/cosmos-sdk/store/v2"
 	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/x/seats"
 	"github.com/tally-network/tally/core/power"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
@@ -59,8 +66,17 @@ func BenchmarkEpochChange(b *testing.B) {
 // multitude returns a keeper with many members, of whom the first hundred have votes and much power.
 func multitude(b *testing.B, giving string, n int) (sdk.Context, *seats.Keeper) {
 	b.Helper()
-	ctx, svc, cdc := chaintest.Store(b)
-	k := seats.NewKeeper(cdc, svc, seats.Needs{
+	_, _, cdc := chaintest.Store(b)
+	key, db := storetypes.NewKVStoreKey(seats.Name), dbm.NewMemDB()
+	cms := store.NewCommitMultiStore(db, log.NewNopLogger()) // which commits, as that of an app does
+	for _, x := range []storetypes.StoreKey{key, module.BlockStore} {
+		cms.MountStoreWithDB(x, storetypes.StoreTypeIAVL, nil)
+	}
+	if err := cms.LoadLatestVersion(); err != nil {
+		b.Fatal(err)
+	}
+	ctx := sdk.NewContext(cms, cmtproto.Header{ChainID: chaintest.ChainID}, false, log.NewNopLogger())
+	k := seats.NewKeeper(cdc, runtime.NewKVStoreService(key), seats.Needs{
 		Bank: chaintest.NewBank(), Founders: nobody{},
 		Power: &powers{of: func(a sdk.AccAddress) *power.Record {
 			r, uts := &power.Record{}, uint64(1)
