@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func BenchmarkTurns(b *testing.B) {
 func BenchmarkEpochChange(b *testing.B) {
 	for _, giving := range []string{seats.Share, seats.Lots} {
 		b.Run(giving, func(b *testing.B) {
-			longest := time.Duration(0)
+			var took [300]time.Duration // of each block of an epoch: the least, which others on this machine disturb least
 			ctx, k := multitude(b, giving, 100_000)
 			for height := int64(301); b.Loop(); height += 300 {
 				for h := range int64(300) {
@@ -53,12 +54,14 @@ func BenchmarkEpochChange(b *testing.B) {
 					if _, err := k.EndBlock(block); err != nil {
 						b.Fatal(err)
 					}
-					longest = max(longest, time.Since(begun))
+					if d := time.Since(begun); took[h] == 0 || d < took[h] {
+						took[h] = d
+					}
 					write()
 					ctx.MultiStore().(storetypes.CommitMultiStore).Commit()
 				}
 			}
-			b.ReportMetric(float64(longest.Microseconds())/1_000, "ms-longest")
+			b.ReportMetric(float64(slices.Max(took[:]).Microseconds())/1_000, "ms-longest")
 		})
 	}
 }
