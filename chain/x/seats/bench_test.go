@@ -4,15 +4,23 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
+	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
 	cmttypes "github.com/cometbft/cometbft/types"
+	dbm "github.com/cosmos/cosmos-db"
 
+	"cosmossdk.io/log/v2"
+
+	"github.com/cosmos/cosmos-sdk/runtime"
+	store "github.com/cosmos/cosmos-sdk/store/v2"
 	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/x/seats"
 	"github.com/tally-network/tally/core/power"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
@@ -37,7 +45,7 @@ func BenchmarkTurns(b *testing.B) {
 func BenchmarkEpochChange(b *testing.B) {
 	for _, giving := range []string{seats.Share, seats.Lots} {
 		b.Run(giving, func(b *testing.B) {
-			longest := time.Duration(0)
+			var took [300]time.Duration // of each block of an epoch: the least, which others on this machine disturb least
 			ctx, k := multitude(b, giving, 100_000)
 			for height := int64(301); b.Loop(); height += 300 {
 				for h := range int64(300) {
@@ -46,12 +54,14 @@ func BenchmarkEpochChange(b *testing.B) {
 					if _, err := k.EndBlock(block); err != nil {
 						b.Fatal(err)
 					}
-					longest = max(longest, time.Since(begun))
+					if d := time.Since(begun); took[h] == 0 || d < took[h] {
+						took[h] = d
+					}
 					write()
 					ctx.MultiStore().(storetypes.CommitMultiStore).Commit()
 				}
 			}
-			b.ReportMetric(float64(longest.Microseconds())/1_000, "ms-longest")
+			b.ReportMetric(float64(slices.Max(took[:]).Microseconds())/1_000, "ms-longest")
 		})
 	}
 }
@@ -59,8 +69,17 @@ func BenchmarkEpochChange(b *testing.B) {
 // multitude returns a keeper with many members, of whom the first hundred have votes and much power.
 func multitude(b *testing.B, giving string, n int) (sdk.Context, *seats.Keeper) {
 	b.Helper()
-	ctx, svc, cdc := chaintest.Store(b)
-	k := seats.NewKeeper(cdc, svc, seats.Needs{
+	_, _, cdc := chaintest.Store(b)
+	key, db := storetypes.NewKVStoreKey(seats.Name), dbm.NewMemDB()
+	cms := store.NewCommitMultiStore(db, log.NewNopLogger()) // which commits, as that of an app does
+	for _, x := range []storetypes.StoreKey{key, module.BlockStore} {
+		cms.MountStoreWithDB(x, storetypes.StoreTypeIAVL, nil)
+	}
+	if err := cms.LoadLatestVersion(); err != nil {
+		b.Fatal(err)
+	}
+	ctx := sdk.NewContext(cms, cmtproto.Header{ChainID: chaintest.ChainID}, false, log.NewNopLogger())
+	k := seats.NewKeeper(cdc, runtime.NewKVStoreService(key), seats.Needs{
 		Bank: chaintest.NewBank(), Founders: nobody{},
 		Power: &powers{of: func(a sdk.AccAddress) *power.Record {
 			r, uts := &power.Record{}, uint64(1)
