@@ -35,6 +35,9 @@ const (
 	gasVRF = 3_000
 )
 
+// draws is what the keeper does to give seats.
+type draws struct{ *Keeper }
+
 // EndBlock pays bonds back, and moves the set on.
 func (k *Keeper) EndBlock(ctx context.Context) (updates []abci.ValidatorUpdate, err error) {
 	if err := k.unbonding.Pay(ctx); err != nil {
@@ -50,22 +53,22 @@ func (k *Keeper) EndBlock(ctx context.Context) (updates []abci.ValidatorUpdate, 
 	}
 	err = module.Attempt(ctx, func(ctx context.Context) (err error) {
 		if fresh {
-			if err := k.notice(ctx); err != nil {
+			if err := (attendance{k}).notice(ctx); err != nil {
 				return err
 			}
 		}
-		updates, err = k.draw(ctx, fresh)
+		updates, err = draws{k}.draw(ctx, fresh)
 		return err
 	})
 	if err != nil { // it stops no block: the set stays
 		epoch, e := k.epoch(ctx)
-		return nil, errors.Join(e, k.drawn.Set(ctx, epoch), k.keep(ctx, epoch, err.Error()))
+		return nil, errors.Join(e, k.drawn.Set(ctx, epoch), draws{k}.keep(ctx, epoch, err.Error()))
 	}
 	return updates, nil
 }
 
 // keep ends the draw of an epoch, and leaves the set as it is.
-func (k *Keeper) keep(ctx context.Context, epoch uint64, reason string) error {
+func (k draws) keep(ctx context.Context, epoch uint64, reason string) error {
 	if err := module.Attempt(ctx, k.wind); err != nil { // it stops no block either
 		reason += "; " + err.Error()
 	}
@@ -73,7 +76,7 @@ func (k *Keeper) keep(ctx context.Context, epoch uint64, reason string) error {
 }
 
 // draw begins the draw of an epoch in its first block with a value, or goes on with the one under way.
-func (k *Keeper) draw(ctx context.Context, fresh bool) ([]abci.ValidatorUpdate, error) {
+func (k draws) draw(ctx context.Context, fresh bool) ([]abci.ValidatorUpdate, error) {
 	d, err := k.drawing.Get(ctx)
 	if errors.Is(err, collections.ErrNotFound) {
 		var begun bool
@@ -111,7 +114,7 @@ func (k *Keeper) draw(ctx context.Context, fresh bool) ([]abci.ValidatorUpdate, 
 }
 
 // begin begins the draw of an epoch that had none.
-func (k *Keeper) begin(ctx context.Context, fresh bool) (d seatsv1.Draw, begun bool, err error) {
+func (k draws) begin(ctx context.Context, fresh bool) (d seatsv1.Draw, begun bool, err error) {
 	if !fresh {
 		return d, false, nil
 	}
@@ -148,7 +151,7 @@ func (k *Keeper) begin(ctx context.Context, fresh bool) (d seatsv1.Draw, begun b
 }
 
 // measure says how fast a draw goes through the members, and what power a bond stands for.
-func (k *Keeper) measure(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, length int64) error {
+func (k draws) measure(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, length int64) error {
 	t, err := k.totals.Get(ctx)
 	if err != nil {
 		return err
@@ -167,7 +170,7 @@ func (k *Keeper) measure(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw
 }
 
 // walk goes through the next members, and reports whether these were the last.
-func (k *Keeper) walk(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) (over bool, err error) {
+func (k draws) walk(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) (over bool, err error) {
 	from := new(collections.Range[sdk.AccAddress])
 	if len(d.Next) > 0 {
 		from = from.StartInclusive(d.Next)
@@ -193,13 +196,13 @@ func (k *Keeper) walk(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) (
 }
 
 // visit adds up a member's power, or gives it its seats.
-func (k *Keeper) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member, best *sortition.Ranking) error {
+func (k draws) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member, best *sortition.Ranking) error {
 	account, err := address.Parse(m.Account)
 	if err != nil {
 		return err
 	}
 	if !d.Summed {
-		if err := k.judge(ctx, m, d.Epoch); err != nil {
+		if err := (attendance{k.Keeper}).judge(ctx, m, d.Epoch); err != nil {
 			return err
 		}
 	}
@@ -216,6 +219,9 @@ func (k *Keeper) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, 
 	// Power without a bond would leave seats empty, and so could keep the set as it is.
 	if worth, err := money.Times(d.Unit, int(m.Bond/p.Bond)); err == nil {
 		weight = min(weight, worth)
+	}
+	if p.Giving == Share && weight < d.Unit { // it would have no seat: crumbs of power would leave seats empty
+		weight = 0
 	}
 	founder, err := k.Founder(ctx, account)
 	if err != nil {
@@ -275,7 +281,7 @@ func give(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member, weight uint64) 
 }
 
 // decide moves the set towards what a draw has given.
-func (k *Keeper) decide(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) ([]abci.ValidatorUpdate, error) {
+func (k draws) decide(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) ([]abci.ValidatorUpdate, error) {
 	set, err := k.current(ctx)
 	if err != nil {
 		return nil, err
@@ -295,7 +301,7 @@ func (k *Keeper) decide(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw)
 }
 
 // review takes seats from those who have left, were convicted or took bond back since they were given seats.
-func (k *Keeper) review(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) error {
+func (k draws) review(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) error {
 	had := d.Best
 	d.Best = nil
 	for _, s := range had {

@@ -46,7 +46,7 @@ func ValidateGenesis(g *seatsv1.GenesisState) error {
 		}
 		seen[d.Account] = true
 	}
-	if err := checkShares(g); err != nil {
+	if err := checkShared(g); err != nil {
 		return fmt.Errorf("seats genesis: %w", err)
 	}
 	left := uint64(coin.MaxSupply)
@@ -68,8 +68,8 @@ func ValidateGenesis(g *seatsv1.GenesisState) error {
 	return nil
 }
 
-// checkShares checks what rewards are those of who delegates.
-func checkShares(g *seatsv1.GenesisState) error {
+// checkShared checks what rewards are those of who delegates.
+func checkShared(g *seatsv1.GenesisState) error {
 	if g.Shared > coin.MaxSupply {
 		return fmt.Errorf("%d utally are shared, more than may exist", g.Shared)
 	}
@@ -165,11 +165,11 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *seatsv1.GenesisState) error
 		account, e := address.Parse(x.Account)
 		err = errors.Join(err, e, k.shares.of.Set(ctx, account, x))
 	}
-	return errors.Join(err, k.loadDelegations(ctx, g.Delegations))
+	return errors.Join(err, loadDelegations(ctx, k, g.Delegations))
 }
 
 // loadDelegations makes power count from the first epoch on.
-func (k *Keeper) loadDelegations(ctx context.Context, all []seatsv1.Delegation) error {
+func loadDelegations(ctx context.Context, k *Keeper, all []seatsv1.Delegation) error {
 	sums := map[string]*power.Record{}
 	for _, d := range all {
 		account, err := address.Parse(d.Account)
@@ -257,7 +257,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (g *seatsv1.GenesisState, er
 
 // Invariant: members, keys, bonds and power add up, and the set is that of those who have votes.
 func (k *Keeper) Invariant(ctx context.Context) error {
-	t, set, err := k.addUp(ctx)
+	t, set, err := addUp(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -281,11 +281,11 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if has != t.Bonds+held+t.Shares {
 		return fmt.Errorf("bonds are %d utally, %d are unbonding, %d belong to who delegates, and the account holds %d", t.Bonds, held, t.Shares, has)
 	}
-	return errors.Join(k.checkSums(ctx), k.checkShares(ctx, t.Shares))
+	return errors.Join(checkSums(ctx, k), checkShares(ctx, k, t.Shares))
 }
 
 // addUp returns what the members add up to, and who has votes.
-func (k *Keeper) addUp(ctx context.Context) (t seatsv1.Totals, set []seatsv1.Seat, err error) {
+func addUp(ctx context.Context, k *Keeper) (t seatsv1.Totals, set []seatsv1.Seat, err error) {
 	err = k.members.Walk(ctx, nil, func(a sdk.AccAddress, m seatsv1.Member) (bool, error) {
 		t.Members, t.Bonds = t.Members+1, t.Bonds+m.Bond
 		if m.Votes > 0 {
@@ -301,7 +301,7 @@ func (k *Keeper) addUp(ctx context.Context) (t seatsv1.Totals, set []seatsv1.Sea
 }
 
 // checkShares returns an error if more is owed of shares than there is. What rounding has left is nobody's.
-func (k *Keeper) checkShares(ctx context.Context, all uint64) error {
+func checkShares(ctx context.Context, k *Keeper, all uint64) error {
 	owed, seen := uint64(0), map[string]bool{}
 	add := func(account sdk.AccAddress) (bool, error) {
 		if seen[string(account)] {
@@ -320,7 +320,7 @@ func (k *Keeper) checkShares(ctx context.Context, all uint64) error {
 }
 
 // checkSums returns an error unless the power of each member is that of its delegations.
-func (k *Keeper) checkSums(ctx context.Context) error {
+func checkSums(ctx context.Context, k *Keeper) error {
 	sums := map[string]*power.Record{}
 	err := k.delegations.Walk(ctx, nil, func(account sdk.AccAddress, member string) (bool, error) {
 		own, err := k.Of(ctx, account)

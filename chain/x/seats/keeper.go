@@ -39,18 +39,17 @@ const Name = "seats"
 
 // Keeper holds the members, their power, and the set.
 type Keeper struct {
-	rules       module.Rules[seatsv1.Params]
-	members     collections.Map[sdk.AccAddress, seatsv1.Member]
-	byKey       collections.Map[[]byte, []byte] // consensus address → account
-	delegations collections.Map[sdk.AccAddress, string]
-	sums        collections.Map[sdk.AccAddress, seatsv1.Sum] // of power, by member
-	sets        collections.Map[int64, seatsv1.Set]          // the newest, by the height from which they hold
-	drawing     collections.Item[seatsv1.Draw]
-	drawn       collections.Item[uint64] // the last epoch that had a draw
-	presence    collections.Item[seatsv1.Presence]
-	totals      collections.Item[seatsv1.Totals]
-	unbonding   module.Unbonding
-	shares      shares
+	rules   module.Rules[seatsv1.Params]
+	members collections.Map[sdk.AccAddress, seatsv1.Member]
+	byKey   collections.Map[[]byte, []byte] // consensus address → account
+	weights
+	rotation
+	drawing   collections.Item[seatsv1.Draw]
+	drawn     collections.Item[uint64] // the last epoch that had a draw
+	presence  collections.Item[seatsv1.Presence]
+	totals    collections.Item[seatsv1.Totals]
+	unbonding module.Unbonding
+	shares    shares
 
 	Needs
 	beacon    Beacon
@@ -65,14 +64,16 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, n Needs, insuran
 		rules: module.RulesOf(sb, 0, 1, codec.CollValue[seatsv1.Params](cdc), mayReplace),
 		members: collections.NewMap(sb, collections.NewPrefix(2), "members", sdk.AccAddressKey,
 			codec.CollValue[seatsv1.Member](cdc)),
-		byKey:       collections.NewMap(sb, collections.NewPrefix(3), "by_key", collections.BytesKey, collections.BytesValue),
-		delegations: collections.NewMap(sb, collections.NewPrefix(4), "delegations", sdk.AccAddressKey, collections.StringValue),
-		sums:        collections.NewMap(sb, collections.NewPrefix(5), "sums", sdk.AccAddressKey, codec.CollValue[seatsv1.Sum](cdc)),
-		sets:        collections.NewMap(sb, collections.NewPrefix(6), "sets", collections.Int64Key, codec.CollValue[seatsv1.Set](cdc)),
-		drawing:     collections.NewItem(sb, collections.NewPrefix(7), "drawing", codec.CollValue[seatsv1.Draw](cdc)),
-		drawn:       collections.NewItem(sb, collections.NewPrefix(8), "drawn", collections.Uint64Value),
-		presence:    collections.NewItem(sb, collections.NewPrefix(9), "presence", codec.CollValue[seatsv1.Presence](cdc)),
-		totals:      collections.NewItem(sb, collections.NewPrefix(10), "totals", codec.CollValue[seatsv1.Totals](cdc)),
+		byKey: collections.NewMap(sb, collections.NewPrefix(3), "by_key", collections.BytesKey, collections.BytesValue),
+		weights: weights{
+			delegations: collections.NewMap(sb, collections.NewPrefix(4), "delegations", sdk.AccAddressKey, collections.StringValue),
+			sums:        collections.NewMap(sb, collections.NewPrefix(5), "sums", sdk.AccAddressKey, codec.CollValue[seatsv1.Sum](cdc)),
+		},
+		rotation: rotation{collections.NewMap(sb, collections.NewPrefix(6), "sets", collections.Int64Key, codec.CollValue[seatsv1.Set](cdc))},
+		drawing:  collections.NewItem(sb, collections.NewPrefix(7), "drawing", codec.CollValue[seatsv1.Draw](cdc)),
+		drawn:    collections.NewItem(sb, collections.NewPrefix(8), "drawn", collections.Uint64Value),
+		presence: collections.NewItem(sb, collections.NewPrefix(9), "presence", codec.CollValue[seatsv1.Presence](cdc)),
+		totals:   collections.NewItem(sb, collections.NewPrefix(10), "totals", codec.CollValue[seatsv1.Totals](cdc)),
 		unbonding: module.UnbondingOf(sb, 11, 12, n.Bank, Name, module.UnbondingEvents{
 			Paid: func(account string, amount uint64) proto.Message {
 				return &seatsv1.EventUnbonded{Account: account, Amount: amount}
@@ -102,13 +103,18 @@ func (k *Keeper) Get(ctx context.Context, account sdk.AccAddress) (seatsv1.Membe
 	return m, err
 }
 
-// Has reports whether an account is a member that may have seats.
+// Has reports whether an account is a member that may have seats, or still has some.
 func (k *Keeper) Has(ctx context.Context, account sdk.AccAddress) (bool, error) {
 	m, err := k.members.Get(ctx, account)
 	if errors.Is(err, collections.ErrNotFound) {
 		return false, nil
 	}
-	return m.Status == seatsv1.STATUS_PRESENT || m.Status == seatsv1.STATUS_AWAY || m.Votes > 0, err
+	return takesPart(&m) || m.Votes > 0, err
+}
+
+// takesPart reports whether a member may have seats.
+func takesPart(m *seatsv1.Member) bool {
+	return m.Status == seatsv1.STATUS_PRESENT || m.Status == seatsv1.STATUS_AWAY
 }
 
 // Account returns the account of the validator with a consensus address.
@@ -128,15 +134,6 @@ func (k *Keeper) Seat(ctx context.Context, consensus []byte) (sdk.AccAddress, ui
 	}
 	m, err := k.Get(ctx, account)
 	return account, uint64(m.Votes), err // never below 0
-}
-
-// current returns the newest set. Its first block may be the one after the next.
-func (k *Keeper) current(ctx context.Context) (set seatsv1.Set, err error) {
-	err = k.sets.Walk(ctx, new(collections.Range[int64]).Descending(), func(_ int64, s seatsv1.Set) (bool, error) {
-		set = s
-		return true, nil
-	})
-	return set, err
 }
 
 // epoch returns that of the block.

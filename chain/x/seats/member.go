@@ -160,7 +160,7 @@ func (k *Keeper) Return(ctx context.Context, account sdk.AccAddress) error {
 }
 
 // forget removes a member that has left, once it has no votes and its bond is back.
-func (k *Keeper) forget(ctx context.Context, account sdk.AccAddress, m *seatsv1.Member) error {
+func (k draws) forget(ctx context.Context, account sdk.AccAddress, m *seatsv1.Member) error {
 	if m.Status != seatsv1.STATUS_LEFT || m.Votes > 0 {
 		return nil
 	}

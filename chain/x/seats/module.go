@@ -45,7 +45,7 @@ func (m Module) InitGenesis(ctx sdk.Context, cdc codec.JSONCodec, raw json.RawMe
 }
 
 // BeginBlock implements the SDK's HasBeginBlocker.
-func (m Module) BeginBlock(ctx context.Context) error { return m.keeper.convict(ctx) }
+func (m Module) BeginBlock(ctx context.Context) error { return attendance{m.keeper}.convict(ctx) }
 
 // EndBlock implements the SDK's HasABCIEndBlock.
 func (m Module) EndBlock(ctx context.Context) ([]abci.ValidatorUpdate, error) {

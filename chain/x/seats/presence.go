@@ -17,8 +17,11 @@ import (
 // leastCounted is how many blocks of an epoch must be counted for anybody to have missed too many.
 const leastCounted = 10
 
+// attendance is what the keeper does about who signs blocks: not at all, or twice.
+type attendance struct{ *Keeper }
+
 // convict slashes whoever CometBFT has proved to have signed twice.
-func (k *Keeper) convict(ctx context.Context) error {
+func (k attendance) convict(ctx context.Context) error {
 	info := sdk.UnwrapSDKContext(ctx).CometInfo()
 	if info == nil || info.GetEvidence() == nil {
 		return nil
@@ -39,7 +42,7 @@ func (k *Keeper) convict(ctx context.Context) error {
 }
 
 // slash takes a part of a member's bond, all of its power, and its seats from the next draw on.
-func (k *Keeper) slash(ctx context.Context, account sdk.AccAddress, height int64) error {
+func (k attendance) slash(ctx context.Context, account sdk.AccAddress, height int64) error {
 	m, err := k.Get(ctx, account)
 	if err != nil || m.Status == seatsv1.STATUS_CONVICTED {
 		return err
@@ -67,7 +70,7 @@ func (k *Keeper) slash(ctx context.Context, account sdk.AccAddress, height int64
 }
 
 // notice counts who has not signed the block before, in a block in which something happens.
-func (k *Keeper) notice(ctx context.Context) error {
+func (k attendance) notice(ctx context.Context) error {
 	epoch, err := k.epoch(ctx)
 	if err != nil {
 		return err
@@ -103,7 +106,7 @@ func (k *Keeper) notice(ctx context.Context) error {
 }
 
 // miss counts a block that a validator has not signed.
-func (k *Keeper) miss(ctx context.Context, consensus []byte, epoch uint64) error {
+func (k attendance) miss(ctx context.Context, consensus []byte, epoch uint64) error {
 	account, err := k.Account(ctx, consensus)
 	if err != nil {
 		return err
@@ -132,7 +135,7 @@ func missedIn(m *seatsv1.Member, epoch uint64) uint32 {
 }
 
 // judge makes a member away that missed too many blocks of the epoch before.
-func (k *Keeper) judge(ctx context.Context, m *seatsv1.Member, epoch uint64) error {
+func (k attendance) judge(ctx context.Context, m *seatsv1.Member, epoch uint64) error {
 	missed := missedIn(m, epoch-1)
 	if m.Status != seatsv1.STATUS_PRESENT || missed == 0 {
 		return nil

@@ -30,7 +30,7 @@ const (
 )
 
 // seat makes a set the one that follows in the block after the next, and returns what CometBFT must change.
-func (k *Keeper) seat(ctx context.Context, d *seatsv1.Draw, from, to []sortition.Seat) (updates []abci.ValidatorUpdate, err error) {
+func (k draws) seat(ctx context.Context, d *seatsv1.Draw, from, to []sortition.Seat) (updates []abci.ValidatorUpdate, err error) {
 	var changes []*cmttypes.Validator
 	change := func(account string, votes uint64) error {
 		m, err := k.byName(ctx, account)
@@ -67,8 +67,22 @@ func (k *Keeper) seat(ctx context.Context, d *seatsv1.Draw, from, to []sortition
 		module.Emit(ctx, &seatsv1.EventSeated{Epoch: d.Epoch, Seats: next.Seats, Weight: d.Weight, Missing: d.Missing}))
 }
 
+// rotation is who has votes, and whose turn it is to propose.
+type rotation struct {
+	sets collections.Map[int64, seatsv1.Set] // the newest, by the height from which they hold
+}
+
+// current returns the newest set. Its first block may be the one after the next.
+func (k rotation) current(ctx context.Context) (set seatsv1.Set, err error) {
+	err = k.sets.Walk(ctx, new(collections.Range[int64]).Descending(), func(_ int64, s seatsv1.Set) (bool, error) {
+		set = s
+		return true, nil
+	})
+	return set, err
+}
+
 // rotate returns the set that CometBFT makes of the newest one and of changes, at the height from which it holds.
-func (k *Keeper) rotate(ctx context.Context, changes []*cmttypes.Validator) (seatsv1.Set, error) {
+func (k rotation) rotate(ctx context.Context, changes []*cmttypes.Validator) (seatsv1.Set, error) {
 	set, err := k.current(ctx)
 	if err != nil {
 		return set, err
@@ -87,7 +101,7 @@ func (k *Keeper) rotate(ctx context.Context, changes []*cmttypes.Validator) (sea
 }
 
 // wind plays the turns of the newest set up to now, so that no later block has those of many epochs to play.
-func (k *Keeper) wind(ctx context.Context) error {
+func (k rotation) wind(ctx context.Context) error {
 	set, err := k.current(ctx)
 	if err != nil || set.Height > sdk.UnwrapSDKContext(ctx).BlockHeight()+1 {
 		return err
@@ -101,7 +115,7 @@ func (k *Keeper) wind(ctx context.Context) error {
 }
 
 // dropSets removes sets of which no turn is asked for any more: of the block before this one some are.
-func (k *Keeper) dropSets(ctx context.Context) error {
+func (k rotation) dropSets(ctx context.Context) error {
 	var heights []int64
 	err := k.sets.Walk(ctx, nil, func(h int64, _ seatsv1.Set) (bool, error) {
 		heights = append(heights, h)

@@ -17,12 +17,20 @@ import (
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 )
 
+// weights is for whom power counts, and how much.
+type weights struct {
+	delegations collections.Map[sdk.AccAddress, string]
+	sums        collections.Map[sdk.AccAddress, seatsv1.Sum] // by member
+}
+
 // Delegate makes an account's power count for a member; for nobody if that is nil.
 func (k *Keeper) Delegate(ctx context.Context, account, to sdk.AccAddress) error {
 	if to != nil {
-		if ok, err := k.takesPart(ctx, to); err != nil {
+		m, err := k.members.Get(ctx, to)
+		if err != nil && !errors.Is(err, collections.ErrNotFound) {
 			return err
-		} else if !ok {
+		}
+		if !takesPart(&m) {
 			return errorsmod.Wrapf(ErrMember, "%s takes no part in consensus: tally seats shows who does", to)
 		}
 	}
@@ -34,11 +42,15 @@ func (k *Keeper) Delegate(ctx context.Context, account, to sdk.AccAddress) error
 	if err != nil || had.Equals(to) {
 		return err
 	}
+	epoch, err := k.epoch(ctx)
+	if err != nil {
+		return err
+	}
 	if err := k.shares.settle(ctx, account, had, to, own); err != nil {
 		return err
 	}
 	if had != nil {
-		err = k.change(ctx, had, func(sum *power.Record) error { return sum.Part(own) })
+		err = k.change(ctx, had, epoch, func(sum *power.Record) error { return sum.Part(own) })
 	}
 	if err != nil {
 		return err
@@ -47,22 +59,13 @@ func (k *Keeper) Delegate(ctx context.Context, account, to sdk.AccAddress) error
 		err = k.delegations.Remove(ctx, account)
 	} else {
 		err = errors.Join(k.delegations.Set(ctx, account, to.String()),
-			k.change(ctx, to, func(sum *power.Record) error { return sum.Join(own) }))
+			k.change(ctx, to, epoch, func(sum *power.Record) error { return sum.Join(own) }))
 	}
 	return errors.Join(err, module.Emit(ctx, &seatsv1.EventDelegated{Account: account.String(), Member: to.String()}))
 }
 
-// takesPart reports whether an account is a member that may have seats.
-func (k *Keeper) takesPart(ctx context.Context, account sdk.AccAddress) (bool, error) {
-	m, err := k.members.Get(ctx, account)
-	if errors.Is(err, collections.ErrNotFound) {
-		return false, nil
-	}
-	return m.Status == seatsv1.STATUS_PRESENT || m.Status == seatsv1.STATUS_AWAY, err
-}
-
 // memberOf returns the member for which an account's power counts, nil if there is none.
-func (k *Keeper) memberOf(ctx context.Context, account sdk.AccAddress) (sdk.AccAddress, error) {
+func (k weights) memberOf(ctx context.Context, account sdk.AccAddress) (sdk.AccAddress, error) {
 	to, err := k.delegations.Get(ctx, account)
 	if errors.Is(err, collections.ErrNotFound) {
 		return nil, nil
@@ -78,16 +81,16 @@ func (k *Keeper) Moved(ctx context.Context, account sdk.AccAddress, had, has *po
 	if err != nil || to == nil {
 		return err
 	}
-	return errors.Join(k.shares.settle(ctx, account, to, to, had),
-		k.change(ctx, to, func(sum *power.Record) error { return errors.Join(sum.Part(had), sum.Join(has)) }))
-}
-
-// change changes the power that counts for a member: from the epoch after the next on.
-func (k *Keeper) change(ctx context.Context, member sdk.AccAddress, do func(*power.Record) error) error {
 	epoch, err := k.epoch(ctx)
 	if err != nil {
 		return err
 	}
+	return errors.Join(k.shares.settle(ctx, account, to, to, had),
+		k.change(ctx, to, epoch, func(sum *power.Record) error { return errors.Join(sum.Part(had), sum.Join(has)) }))
+}
+
+// change changes the power that counts for a member: from the epoch after the next on.
+func (k weights) change(ctx context.Context, member sdk.AccAddress, epoch uint64, do func(*power.Record) error) error {
 	s, sum, err := k.sum(ctx, member)
 	if err != nil {
 		return err
@@ -108,7 +111,7 @@ func (k *Keeper) change(ctx context.Context, member sdk.AccAddress, do func(*pow
 }
 
 // sum returns the power that counts for a member: as it is stored, and the newest.
-func (k *Keeper) sum(ctx context.Context, member sdk.AccAddress) (seatsv1.Sum, *power.Record, error) {
+func (k weights) sum(ctx context.Context, member sdk.AccAddress) (seatsv1.Sum, *power.Record, error) {
 	s, err := k.sums.Get(ctx, member)
 	if errors.Is(err, collections.ErrNotFound) || err == nil && len(s.Dated) == 0 {
 		return s, &power.Record{}, nil
@@ -120,7 +123,7 @@ func (k *Keeper) sum(ctx context.Context, member sdk.AccAddress) (seatsv1.Sum, *
 }
 
 // as returns the power that counts for a member in an epoch, in millionths of a ut at an hour.
-func (k *Keeper) as(ctx context.Context, member sdk.AccAddress, epoch uint64, h power.Hour) (uint64, error) {
+func (k weights) as(ctx context.Context, member sdk.AccAddress, epoch uint64, h power.Hour) (uint64, error) {
 	s, err := k.sums.Get(ctx, member)
 	if errors.Is(err, collections.ErrNotFound) {
 		return 0, nil
