@@ -64,7 +64,7 @@ func TestWhoComputedProposesBlocks(t *testing.T) {
 		t.Fatalf("seats by the draw of epoch %d, it is drawn from %d on: %v", status.GetSet().Epoch, from, err)
 	}
 	height := awaitProposal(t, n, h.Address, m.ConsensusKey)
-	t.Logf("%d µut of %d gave %d seats; it proposed block %d", power.Power.Effective, seatsBase, m.Votes, height)
+	t.Logf("%d µut of %d gave %d votes; it proposed block %d", power.Power.Effective, seatsBase, m.Votes, height)
 
 	send(t, env, &seatsv1.MsgLeave{Account: h.Address})
 	awaitMember(t, n, h.Address, "no seats", func(m *seatsv1.Member) bool { return m.Votes == 0 && m.Status == seatsv1.STATUS_LEFT })
