@@ -23,9 +23,10 @@ func (r *reader) seats() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "seats", GroupID: "network", Args: cobra.NoArgs,
 		Short: "Show who runs consensus, and by what computing power",
-		Long: `Shows who takes part in consensus: the seats that each member has, its computing power
+		Long: `Shows who takes part in consensus: the votes that each member has, its computing power
 with that of whoever delegates to it, and its bond. A draw in each epoch gives seats by
-power. The set moves there by a quarter of its votes in an epoch at most.
+power. The set moves there by a quarter of its votes in an epoch at most. A vote is a
+seat; on the way, votes are finer: they add up to 2^20, so look at the share.
 
 Until the members' power reaches a base, what is missing of it belongs to the founders.
 
@@ -122,7 +123,7 @@ func (v *seating) tell(w io.Writer) {
 		fmt.Fprintln(w, "The set is that of the genesis")
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\nmember\tseats\tshare\tpower\tbond\t")
+	fmt.Fprintln(t, "\nmember\tvotes\tshare\tpower\tbond\t")
 	for _, m := range v.Members {
 		note := ""
 		if m.Founder {

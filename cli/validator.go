@@ -28,7 +28,8 @@ func (e *env) validator() *cobra.Command {
 		Long: `Runs a consensus node and the work of a validator: it offers to lead orders with
 the providers registered under it, and audits those that others lead. A home
 comes from tally devnet --create, or is made with --genesis and --peers; such a
-node follows the chain, and has a vote in consensus only if the genesis says so.
+node follows the chain. It gets a vote in consensus by tally tx seats join, a bond,
+and computing power that counts for it: docs/validate.md shows the way.
 A node says when it starts what others name it by: ID@HOST:PORT.`,
 		Example: `  tally devnet --create --dir net && tally validator --home net/validator-0
   tally validator --home ~/.tally-validator --genesis genesis.json --peers ID@203.0.113.7:26656`,

@@ -53,6 +53,9 @@ var seats = []Message{
 
 // join has the keys of the home sign, if its node follows the chain.
 func join(ctx context.Context, by Sender, bond uint64) (proto.Message, error) {
+	if !home.Exists(by.HomeDir) {
+		return nil, fmt.Errorf("%s: %w: tally validator makes one, with a node that can take part", by.HomeDir, home.ErrNone)
+	}
 	account, err := chainaddress.Parse(by.Account)
 	if err != nil {
 		return nil, err

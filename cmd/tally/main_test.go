@@ -114,15 +114,22 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// settle asks the chain until it answers, and leaves the answer as standard
+// settle asks the chain until it answers, and until the answer is as wanted, which it leaves as standard
 // output.
 //
-//	settle ARGUMENTS-OF-TALLY-QUERY
+//	settle [-until REGEXP] ARGUMENTS-OF-TALLY-QUERY
 func settle(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) == 0 {
-		ts.Fatalf("usage: settle ARGUMENTS-OF-TALLY-QUERY")
+	want := regexp.MustCompile("")
+	if len(args) > 1 && args[0] == "-until" {
+		want, args = regexp.MustCompile(args[1]), args[2:]
 	}
-	for deadline := time.Now().Add(time.Minute); ts.Exec("tally", append([]string{"query"}, args...)...) != nil; time.Sleep(50 * time.Millisecond) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: settle [-until REGEXP] ARGUMENTS-OF-TALLY-QUERY")
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if ts.Exec("tally", append([]string{"query"}, args...)...) == nil && want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
 		if time.Now().After(deadline) {
 			ts.Fatalf("after a minute: no answer")
 		}

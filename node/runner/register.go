@@ -60,9 +60,13 @@ func Registered(ctx context.Context, env *role.Env) (*providerv1.Peer, error) {
 }
 
 // Register makes sure that the chain knows the peer, its listing and its offer
-// as the settings say. A new peer waits for the money of its stake, and a
-// provider without a validator for an offer.
+// as the settings say. A new peer waits for the money of its stake, a provider without a
+// validator for an offer, and all for a node that follows the chain.
 func Register(ctx context.Context, h *home.Home, env *role.Env) error {
+	return onceCaughtUp(ctx, env.Log, func() error { return register(ctx, h, env) })
+}
+
+func register(ctx context.Context, h *home.Home, env *role.Env) error {
 	roles := rolesOf(&h.Settings)
 	if len(roles) == 0 {
 		return nil

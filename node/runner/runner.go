@@ -57,7 +57,7 @@ func worksOf(r home.Role, s *home.Settings) []work {
 
 // Run registers a home's peer and works until ctx is done, which is no error.
 func Run(ctx context.Context, h *home.Home, env *role.Env) error {
-	err := onceCaughtUp(ctx, env.Log, func() error { return Register(ctx, h, env) })
+	err := Register(ctx, h, env)
 	if ctx.Err() != nil {
 		return nil
 	} else if err != nil {

@@ -98,7 +98,7 @@ func (k *Keeper) Follow(b Beacon) { k.beacon = b }
 func (k *Keeper) Get(ctx context.Context, account sdk.AccAddress) (seatsv1.Member, error) {
 	m, err := k.members.Get(ctx, account)
 	if errors.Is(err, collections.ErrNotFound) {
-		return m, errorsmod.Wrapf(ErrMember, "%s: tally tx seats join enters it", account)
+		return m, errorsmod.Wrapf(ErrMember, "%s takes no part in consensus: tally tx seats join enters it", account)
 	}
 	return m, err
 }

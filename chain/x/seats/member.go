@@ -59,7 +59,7 @@ func (k *Keeper) entrant(ctx context.Context, account sdk.AccAddress, key []byte
 	case m.Status == seatsv1.STATUS_CONVICTED:
 		return m, errorsmod.Wrapf(ErrStatus, "%s has signed twice: another account with another key may join", m.Account)
 	case m.Status != seatsv1.STATUS_LEFT:
-		return m, errorsmod.Wrapf(ErrStatus, "%s is a member: tally tx seats bond adds to its bond", m.Account)
+		return m, errorsmod.Wrapf(ErrStatus, "%s is a member already: tally tx seats bond adds to its bond", m.Account)
 	case string(m.ConsensusKey) != string(key):
 		return m, errorsmod.Wrapf(ErrKey, "%s comes back by the key that it had, or once its bond is back", m.Account)
 	}
@@ -90,7 +90,7 @@ func (k *Keeper) AddBond(ctx context.Context, account sdk.AccAddress, amount uin
 func (k *Keeper) checkBond(ctx context.Context, bond uint64) error {
 	p, err := k.rules.Get(ctx)
 	if err == nil && bond < p.Bond {
-		err = errorsmod.Wrapf(ErrBond, "%d utally, and a seat asks for %d", bond, p.Bond)
+		err = errorsmod.Wrapf(ErrBond, "%d utally suffice for no seat, which takes %d", bond, p.Bond)
 	}
 	return err
 }
@@ -102,7 +102,7 @@ func (k *Keeper) Unbond(ctx context.Context, account sdk.AccAddress, amount uint
 		return err
 	}
 	if amount == 0 || amount >= m.Bond {
-		return errorsmod.Wrapf(ErrBond, "%d of %d utally: take a part, or leave", amount, m.Bond)
+		return errorsmod.Wrapf(ErrBond, "%d of a bond of %d utally: take back a part, or all of it by tally tx seats leave", amount, m.Bond)
 	}
 	if err := k.checkBond(ctx, m.Bond-amount); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (k *Keeper) Return(ctx context.Context, account sdk.AccAddress) error {
 		return err
 	}
 	if m.Status != seatsv1.STATUS_AWAY {
-		return errorsmod.Wrapf(ErrStatus, "%s is not away", account)
+		return errorsmod.Wrapf(ErrStatus, "%s is not away: it has nothing to return from", account)
 	}
 	epoch, err := k.epoch(ctx)
 	if err != nil {
