@@ -62,7 +62,7 @@ var layers = []layer{
 	{folder: "core/book", std: pure},
 	{folder: "core/auction", own: []string{"core/beacon", "core/canon"}, std: pure, tests: []string{"bench/market"}}, // timed on the books that the figures are of
 	{folder: "core/match", own: []string{"core/canon", "core/money"}, std: pure},
-	{folder: "core/power", own: []string{"core/money"}, std: append([]string{"math/big"}, pure...)}, // a sum that is exact however long a chain runs
+	{folder: "core/power", own: []string{"core/money"}, std: append([]string{"math/big"}, pure...)},   // a sum that is exact however long a chain runs
 	{folder: "core/reserve", own: []string{"core/money"}, std: append([]string{"math/big"}, pure...)}, // parts of weights that grow without a bound
 	{folder: "core/beacon", own: []string{"core/canon"}, std: pure},
 	{folder: "core/sortition", own: []string{"core/beacon", "core/canon", "core/money"}, std: append([]string{"math/big"}, pure...)}, // odds of 256 bits, the same on every machine
@@ -105,8 +105,8 @@ var layers = []layer{
 
 	// Roles speak to the chain by messages, and need none of its modules.
 	{folder: "node/devnet", own: append([]string{"chain/x/auction", "chain/x/policy", "chain/x/provider", "chain/x/seats"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}}, // begins with the modules' rules
-	{folder: "node/runner", own: append([]string{"chain/x/provider"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                      // tells one of its errors from others
-	{folder: "node/desk", own: append([]string{"chain/x/market"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                          // tells one of its errors from others
+	{folder: "node/runner", own: append([]string{"chain/x/provider"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                       // tells one of its errors from others
+	{folder: "node/desk", own: append([]string{"chain/x/market"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                           // tells one of its errors from others
 	{folder: "node", own: ofNode, foreign: []string{"*"}, tests: []string{"chain"}},
 	{folder: "bench", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "sim", "internal/bounded", "internal/cputime", "internal/testkit/adversary", "internal/testkit/barehost", "internal/testkit/spam"}, foreign: []string{"*"}},
 	{folder: "sim", own: []string{"core", "engine", "node/replay"}},

@@ -79,9 +79,9 @@ type Config struct {
 
 // Consensus is how seats follow computing power.
 type Consensus struct {
-	EpochBlocks int64          `json:"epoch_blocks"` // blocks of an epoch, in which there is one draw
-	Bond        uint64         `json:"bond"`         // utally behind the seats of each validator
-	Seats       seatsv1.Params `json:"seats"`
+	EpochBlocks int64          `json:"epoch_blocks,omitzero"` // blocks of an epoch, in which there is one draw
+	Bond        uint64         `json:"bond,omitzero"`         // utally behind the seats of each validator
+	Seats       seatsv1.Params `json:"seats,omitzero"`
 }
 
 const (

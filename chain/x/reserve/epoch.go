@@ -219,14 +219,14 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 	return k.attempt(ctx, account, func(ctx context.Context) error { return k.made(ctx, account, votes) })
 }
 
-// made counts a block of a validator with so many votes.
+// made counts a block of a validator with such a part of the votes.
 func (k *Keeper) made(ctx context.Context, account sdk.AccAddress, votes uint64) error {
 	e, err := k.enter(ctx)
 	if err != nil {
 		return err
 	}
 	a, err := k.get(ctx, account)
-	if err != nil || a.Epoch == e.Number && a.Weights.Seats > 0 {
+	if err != nil || votes == 0 || a.Epoch == e.Number && a.Weights.Seats > 0 {
 		return err
 	}
 	return k.earn(ctx, account, e, 0, [reserve.Kinds]uint64{reserve.Seats: votes})

@@ -26,7 +26,7 @@ type Bank interface {
 
 // Seats is the set that runs consensus.
 type Seats interface {
-	// Seat returns the account of the validator with a consensus address, and its votes.
+	// Seat returns the account of the validator with a consensus address, and its part of all votes, of whatever scale.
 	Seat(ctx context.Context, consensus []byte) (sdk.AccAddress, uint64, error)
 	// Share takes from a reward for a member's seats what belongs to those whose power counts for it, and returns the rest.
 	Share(ctx context.Context, account sdk.AccAddress, pay uint64) (rest uint64, err error)

@@ -31,6 +31,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/money"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 )
 
@@ -126,14 +127,27 @@ func (k *Keeper) Account(ctx context.Context, consensus []byte) (sdk.AccAddress,
 	return account, nil
 }
 
-// Seat returns the account of the validator with a consensus address, and its votes.
+// parts is how many parts a set's votes are counted in: sets that follow one another may have votes of another scale.
+const parts = 1 << 20
+
+// Seat returns the account of the validator with a consensus address, and its part of the newest set's votes, in 2⁻²⁰.
 func (k *Keeper) Seat(ctx context.Context, consensus []byte) (sdk.AccAddress, uint64, error) {
 	account, err := k.Account(ctx, consensus)
 	if err != nil {
 		return nil, 0, err
 	}
-	m, err := k.Get(ctx, account)
-	return account, uint64(m.Votes), err // never below 0
+	set, err := k.current(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	own, all := uint64(0), uint64(0)
+	for _, s := range set.Seats {
+		if all += s.Votes; s.Member == account.String() {
+			own = s.Votes
+		}
+	}
+	part, err := money.ScaleDown(own, parts, max(all, 1))
+	return account, part, err
 }
 
 // epoch returns that of the block.

@@ -1,0 +1,130 @@
+package seats_test
+
+import (
+	"testing"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/x/seats"
+	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+)
+
+// paying is a network whose reserve pays seats alone, every second.
+func paying(g *app.Genesis) {
+	g.Reserve = 1_000_000_000 * tally
+	g.Rewards = app.Rewards{EpochMs: 1_000, Params: reservev1.Params{HalvingEpochs: 35_064, Cap: 800, SeatsBps: 10_000, JoiningUt: 1}}
+}
+
+// earn has the network compute, so that validators are paid for it, and lets epochs of rewards pass.
+func earn(t *testing.T, c *chaintest.Chain, by chaintest.Account, uts uint64) {
+	t.Helper()
+	credit(t, c, by, uts)
+	for range 4 {
+		busy(c)
+	}
+}
+
+func due(t *testing.T, c *chaintest.Chain, who chaintest.Account) uint64 {
+	t.Helper()
+	r, err := reservev1.NewQueryClient(c).Account(t.Context(), &reservev1.QueryAccountRequest{Account: who.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Due
+}
+
+// A member keeps its commission, and those whose power counts for it have the rest, each by its power when it came.
+func TestRewardsAreSharedByPower(t *testing.T) {
+	c := chaintest.New(t, network(paying)...)
+	producer, alice, carol, bob := chaintest.Named("producer"), chaintest.Named("alice"), chaintest.Named("carol"), chaintest.Named("bob")
+	for _, a := range []chaintest.Account{alice, carol} {
+		c.Deliver(a, &seatsv1.MsgDelegate{Account: a.String(), Member: producer.String()})
+	}
+	credit(t, c, alice, 1)
+	credit(t, c, carol, 3)
+	earn(t, c, bob, 10) // whose power counts for nobody
+	a, b, own := due(t, c, alice), due(t, c, carol), due(t, c, producer)
+	if a == 0 || b < 3*a-3 || b > 3*a+3 {
+		t.Fatalf("alice is due %d utally by 1 ut, and carol %d by 3", a, b)
+	}
+	if all := a + b + own; own < all/10 || own > all/10+3 {
+		t.Errorf("the member keeps %d of %d", own, all)
+	}
+	// Who leaves keeps what it has earned, and earns no more.
+	c.Deliver(carol, &seatsv1.MsgDelegate{Account: carol.String()})
+	b = due(t, c, carol)
+	earn(t, c, bob, 10)
+	if got := due(t, c, carol); got != b {
+		t.Errorf("carol left with %d, and is due %d", b, got)
+	}
+	if got := due(t, c, alice); got <= a {
+		t.Errorf("alice is due %d, as before", got)
+	}
+	for _, who := range []chaintest.Account{carol, alice, producer} {
+		before, want := c.Balance(who.Address), due(t, c, who)
+		c.Queue(who, &reservev1.MsgClaim{Account: who.String()})
+		if r := c.NextBlock(0).TxResults[0]; r.Code != 0 {
+			t.Fatal(r.Log)
+		}
+		if got := c.Balance(who.Address) - before; got < want {
+			t.Errorf("%s claimed %d utally of %d", who.Name, got, want)
+		}
+	}
+	if got := due(t, c, carol); got != 0 {
+		t.Errorf("carol has claimed, and is due %d", got)
+	}
+}
+
+// Whose power is gone keeps what it has earned before.
+func TestRewardsOfTheConvicted(t *testing.T) {
+	c := chaintest.New(t, network(paying)...)
+	producer, alice, bob := chaintest.Named("producer"), chaintest.Named("alice"), chaintest.Named("bob")
+	c.Deliver(alice, &seatsv1.MsgDelegate{Account: alice.String(), Member: producer.String()})
+	credit(t, c, alice, 1)
+	earn(t, c, bob, 10)
+	had := due(t, c, alice)
+	if err := c.Do(func(ctx sdk.Context) error { return c.Power.Forfeit(ctx, alice.Address) }); err != nil {
+		t.Fatal(err)
+	}
+	had = max(had, due(t, c, alice))
+	earn(t, c, bob, 10)
+	if got := due(t, c, alice); had == 0 || got != had {
+		t.Errorf("due %d before, %d after", had, got)
+	}
+}
+
+// What is shared goes on in another chain, to the utally.
+func TestSharesAreExported(t *testing.T) {
+	c := chaintest.New(t, network(paying)...)
+	producer, alice, bob := chaintest.Named("producer"), chaintest.Named("alice"), chaintest.Named("bob")
+	c.Deliver(alice, &seatsv1.MsgDelegate{Account: alice.String(), Member: producer.String()})
+	credit(t, c, alice, 1)
+	earn(t, c, bob, 10)
+	credit(t, c, alice, 1) // her share is reckoned before it counts
+	g, err := c.Seats.ExportGenesis(c.Ctx())
+	if err != nil || len(g.Incomes) != 1 || len(g.Shares) == 0 || g.Shared == 0 {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	if err := seats.ValidateGenesis(g); err != nil {
+		t.Fatal(err)
+	}
+	for name, bend := range map[string]func(*seatsv1.GenesisState){
+		"income of nobody":       func(g *seatsv1.GenesisState) { g.Incomes[0].Member = "x" },
+		"an income too far":      func(g *seatsv1.GenesisState) { g.Incomes[0].Shift = 1 << 20 },
+		"a share beyond all":     func(g *seatsv1.GenesisState) { g.Shares[0].Due = g.Shared + 1 },
+		"more than may exist":    func(g *seatsv1.GenesisState) { g.Shared = 1 << 63 },
+		"the share of nobody":    func(g *seatsv1.GenesisState) { g.Shares[0].Account = "x" },
+		"a mark that is no mark": func(g *seatsv1.GenesisState) { g.Shares[0].Shift = 1 << 20 },
+	} {
+		h, err := c.Seats.ExportGenesis(c.Ctx())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bend(h); seats.ValidateGenesis(h) == nil {
+			t.Errorf("%s: was taken", name)
+		}
+	}
+}
