@@ -1,22 +1,16 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/cosmos/cosmos-sdk/types/query"
-
-	"github.com/tally-network/tally/chain/wire"
-	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
-	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/seat"
 )
 
 func (r *reader) seats() *cobra.Command {
@@ -38,84 +32,18 @@ seats delegate.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, r.close()) }()
-			v, err := r.seating(cmd.Context())
+			v, err := seat.Look(cmd.Context(), r.role.Chain.Conn)
 			if err != nil {
 				return err
 			}
-			return r.e.show(v, func(w io.Writer) { v.tell(w) })
+			return r.e.show(v, func(w io.Writer) { tellSeats(w, v) })
 		},
 	}
 	r.flags(cmd.Flags())
 	return cmd
 }
 
-// seating is what tally seats tells.
-type seating struct {
-	Epoch   uint64   `json:"epoch"`
-	Drawn   uint64   `json:"drawn_epoch"` // the last that had a draw
-	Votes   uint64   `json:"votes"`
-	Weight  uint64   `json:"weight_micro_ut"`   // that the newest set followed from
-	Missing uint64   `json:"founders_micro_ut"` // of it
-	Base    uint64   `json:"base_micro_ut"`
-	Members []seated `json:"members"`
-}
-
-// seated is a member of consensus.
-type seated struct {
-	Account string  `json:"account"`
-	Votes   int64   `json:"votes"`
-	Share   float64 `json:"share"` // of all votes
-	Power   uint64  `json:"power_micro_ut"`
-	Bond    uint64  `json:"bond_utally"`
-	Founder bool    `json:"founder,omitempty"`
-	Status  string  `json:"status"`
-	From    uint64  `json:"from_epoch"`
-}
-
-// mostMembers is how many members are shown.
-const mostMembers = 1_000
-
-// seating asks for the set and all members, those with most votes first.
-func (r *reader) seating(ctx context.Context) (*seating, error) {
-	q := seatsv1.NewQueryClient(r.role.Chain.Conn)
-	s, err := q.Status(ctx, &seatsv1.QueryStatusRequest{})
-	if err != nil {
-		return nil, err
-	}
-	rules, err := policyv1.NewQueryClient(r.role.Chain.Conn).Params(ctx, &policyv1.QueryParamsRequest{})
-	if err != nil {
-		return nil, err
-	}
-	v := &seating{Epoch: s.Epoch, Drawn: s.Drawn, Weight: s.Set.Weight, Missing: s.Set.Missing, Base: rules.Params.Base, Members: []seated{}}
-	for _, x := range s.Set.Seats {
-		v.Votes += x.Votes
-	}
-	page := &query.PageRequest{Limit: 100}
-	for len(v.Members) < mostMembers {
-		all, err := q.Members(ctx, &seatsv1.QueryMembersRequest{Pagination: page})
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range all.Members {
-			own, err := q.Member(ctx, &seatsv1.QueryMemberRequest{Account: m.Account})
-			if err != nil {
-				return nil, err
-			}
-			v.Members = append(v.Members, seated{
-				Account: m.Account, Votes: m.Votes, Share: float64(m.Votes) / float64(max(v.Votes, 1)), Power: own.Power.Effective, Bond: m.Bond,
-				Founder: slices.ContainsFunc(rules.Founders, func(f policyv1.Founder) bool { return f.Account == m.Account }),
-				Status:  wire.NameOf(m.Status), From: m.From,
-			})
-		}
-		if page.Key = all.Pagination.NextKey; page.Key == nil {
-			break
-		}
-	}
-	slices.SortStableFunc(v.Members, func(a, b seated) int { return int(b.Votes - a.Votes) })
-	return v, nil
-}
-
-func (v *seating) tell(w io.Writer) {
+func tellSeats(w io.Writer, v *seat.View) {
 	fmt.Fprintf(w, "Epoch %d; the last draw was in epoch %d\n", v.Epoch, v.Drawn)
 	if v.Weight > 0 {
 		fmt.Fprintf(w, "The set follows from %s, of which founders have %s: what members' power lacks of a base of %s\n", ut(v.Weight), ut(v.Missing), ut(v.Base))
@@ -138,4 +66,11 @@ func (v *seating) tell(w io.Writer) {
 		fmt.Fprintf(t, "%s\t%d\t%.1f %%\t%s\t%v\t%s\n", m.Account, m.Votes, 100*m.Share, ut(m.Power), consume.Amount(m.Bond), note)
 	}
 	_ = t.Flush()
+	c := &v.Third
+	fmt.Fprintf(w, "\nA third of the votes takes bonds of %v and %s of training, for which %v are burnt, at least. ", consume.Amount(c.Bond), ut(c.Training), consume.Amount(c.Burn))
+	if c.Escrow == 0 {
+		fmt.Fprintln(w, "Nothing is in escrow")
+		return
+	}
+	fmt.Fprintf(w, "In escrow are %v: %.3g times less\n", consume.Amount(c.Escrow), c.Times)
 }

@@ -24,3 +24,12 @@ func Possession(chainID string, account sdk.AccAddress) []byte {
 	}))
 	return h[:]
 }
+
+// SeatInput is what a member of consensus evaluates its VRF on, for the draw of an epoch that has a value.
+func SeatInput(value []byte, epoch uint64) []byte {
+	return canon.Encode(func(e *canon.Encoder) {
+		e.String("seats")
+		e.Blob(value)
+		e.Uint(epoch)
+	})
+}

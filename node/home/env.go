@@ -55,7 +55,7 @@ func (h *Home) Env(ctx context.Context, o Options) (_ *role.Env, err error) {
 	}
 	log := o.Log.With("role", s.Name)
 	parts := role.Parts{
-		Name: s.Name, Dir: filepath.Join(h.Dir, notesDir), Seals: seals.In(h.Dir), Keys: role.Keys{Peer: h.Peer, VRF: h.VRF},
+		Name: s.Name, Dir: filepath.Join(h.Dir, notesDir), Seals: seals.In(h.Dir), Keys: role.Keys{Peer: h.Peer, VRF: h.VRF, Provers: h.provers()},
 		Exec: s.Exec(), Threads: s.threads(), Checkpoints: s.Checkpoints, KeepEnded: s.KeepEnded, Log: log, Observe: o.Observe,
 	}
 	if parts.Store, err = store.Open(filepath.Join(h.Dir, storeDir), s.StoreGB*gigabyte); err != nil {

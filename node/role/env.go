@@ -18,6 +18,7 @@ package role
 
 import (
 	"context"
+	"crypto/ed25519"
 	"log/slog"
 	"slices"
 	"time"
@@ -61,8 +62,9 @@ type Parts struct {
 
 // Keys are the keys that a role signs with beside its account's.
 type Keys struct {
-	Peer []byte // ed25519 private key, registered on chain
-	VRF  []byte // ed25519 private key for draws; validators and providers only
+	Peer    []byte               // ed25519 private key, registered on chain
+	VRF     []byte               // ed25519 private key for draws; validators and providers only
+	Provers []ed25519.PrivateKey // with which a validator may prove the beacon's values, and its seats
 }
 
 // Env is what a role works with. Make one with New.

@@ -29,6 +29,7 @@ import (
 	"github.com/tally-network/tally/node/probe"
 	"github.com/tally-network/tally/node/provide"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/seat"
 	"github.com/tally-network/tally/node/watch"
 )
 
@@ -38,7 +39,7 @@ type work = func(context.Context, *role.Env, *disputer.Player) error
 func worksOf(r home.Role, s *home.Settings) []work {
 	switch r {
 	case home.Validator:
-		return []work{func(ctx context.Context, env *role.Env, _ *disputer.Player) error { return lead.Run(ctx, env) }, audit.Run}
+		return []work{func(ctx context.Context, env *role.Env, _ *disputer.Player) error { return lead.Run(ctx, env) }, audit.Run, func(ctx context.Context, env *role.Env, _ *disputer.Player) error { return seat.Run(ctx, env) }}
 	case home.Provider:
 		return []work{func(ctx context.Context, env *role.Env, player *disputer.Player) error {
 			lots, err := s.Provider.Lots()

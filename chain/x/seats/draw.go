@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/money"
@@ -345,21 +346,12 @@ func (k *Keeper) Prove(ctx context.Context, account sdk.AccAddress, epoch uint64
 		return errorsmod.Wrap(ErrDraw, err.Error())
 	}
 	module.Charge(ctx, gasVRF, "vrf")
-	output, err := vrf.Verify(key, Input(d.Value, epoch), proof)
+	output, err := vrf.Verify(key, wire.SeatInput(d.Value, epoch), proof)
 	if err != nil {
 		return errorsmod.Wrap(ErrDraw, err.Error())
 	}
 	m.Output, m.OutputIn = output[:], epoch
 	return k.put(ctx, m)
-}
-
-// Input is what a member evaluates its VRF on, for the draw of an epoch that has a value.
-func Input(value []byte, epoch uint64) []byte {
-	return canon.Encode(func(e *canon.Encoder) {
-		e.String("seats")
-		e.Blob(value)
-		e.Uint(epoch)
-	})
 }
 
 func seatsOf(list []seatsv1.Seat) []sortition.Seat {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/seats"
 	"github.com/tally-network/tally/core/power"
 	"github.com/tally-network/tally/core/sortition"
@@ -52,7 +53,7 @@ func crowd(n int, seats uint64) chaintest.Option {
 // proof returns what a member shows for a draw, by a key.
 func proof(t *testing.T, who chaintest.Account, by chaintest.Account, value []byte, epoch uint64) *seatsv1.MsgProve {
 	t.Helper()
-	_, pi, err := vrf.Prove(by.VRF, seats.Input(value, epoch))
+	_, pi, err := vrf.Prove(by.VRF, wire.SeatInput(value, epoch))
 	if err != nil {
 		t.Fatal(err)
 	}
