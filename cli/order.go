@@ -214,7 +214,7 @@ any age. The rest of the bundle stays as it is; tally verify checks it.
 
 The node may lie, so its header must follow from the block that the home has pinned of
 the chain (tally trust pin), or else from the one that anchored the bundle before. That
-must be less than 14 days old. Beyond, --trust names today's set, by its hash.`,
+must be less than 16 hours old. Beyond, --trust names today's set, by its hash.`,
 		Example: "  tally order renew proof.bundle --endpoints tally-devnet/endpoints.json\n  tally order renew proof.bundle --rpc http://127.0.0.1:26657 --grpc 127.0.0.1:9090",
 		Args:    arguments("renew BUNDLE"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

@@ -72,5 +72,5 @@ func tellSeats(w io.Writer, v *seat.View) {
 		fmt.Fprintln(w, "Nothing is in escrow")
 		return
 	}
-	fmt.Fprintf(w, "In escrow are %v: %.3g times less\n", consume.Amount(c.Escrow), c.Times)
+	fmt.Fprintf(w, "Orders hold %v in escrow: a third costs %.3g times that\n", consume.Amount(c.Escrow), c.Times)
 }

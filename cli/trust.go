@@ -65,7 +65,7 @@ func (r *reader) follow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "follow", Short: "Follow a chain from its pinned block to the newest, and pin that",
 		Long: `Follows the chain from the block that the home has pinned of it, which must be less than
-14 days old, and pins the newest. The node may lie: each step is signed by more than a
+16 hours old, and pins the newest. The node may lie: each step is signed by more than a
 third of the validators that are trusted before it.`,
 		Example: "  tally trust follow --endpoints tally-devnet/endpoints.json", Args: arguments("follow"),
 		RunE: r.asks(func(ctx context.Context, _ []string) error {

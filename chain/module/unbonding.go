@@ -14,6 +14,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/core/money"
 )
 
 // Payer sends what a module's account holds.
@@ -29,6 +30,7 @@ type Unbonding struct {
 	queue  collections.Map[collections.Pair[int64, sdk.AccAddress], uint64] // by the end of its time
 	of     collections.KeySet[collections.Pair[sdk.AccAddress, int64]]
 	told   UnbondingEvents
+	May    func(ctx context.Context, account sdk.AccAddress) error // nil, or why an account's has to wait longer
 }
 
 // UnbondingEvents are what a module tells of stake that comes back, or cannot.
@@ -103,6 +105,11 @@ func (u Unbonding) forget(ctx context.Context, account sdk.AccAddress, until int
 }
 
 func (u Unbonding) pay(ctx context.Context, account sdk.AccAddress, until int64, amount uint64) error {
+	if u.May != nil {
+		if err := u.May(ctx, account); err != nil {
+			return err
+		}
+	}
 	if err := u.bank.SendCoinsFromModuleToAccount(ctx, u.module, account, coin.Of(amount)); err != nil {
 		return errorsmod.Wrapf(err, "pay back %d utally of stake to %s", amount, account)
 	}
@@ -138,7 +145,7 @@ func (u Unbonding) Slash(ctx context.Context, account sdk.AccAddress, bps uint32
 		if err = errors.Join(err, e); err != nil {
 			return 0, err
 		}
-		taken := amount/10_000*uint64(bps) + amount%10_000*uint64(bps)/10_000
+		taken := money.Part(amount, bps)
 		if sum += taken; taken == amount {
 			err = u.forget(ctx, account, at.K2())
 		} else {

@@ -1,7 +1,7 @@
 // Package money computes with amounts in utally, whole numbers below 2⁶⁴. Begin with [Scale], which
 // takes a share of an amount.
 //
-// Invariants: a result is exact, or rounded up, so that what is owed is never short; [ScaleDown] and [ScaleClamped] alone
+// Invariants: a result is exact, or rounded up, so that what is owed is never short; [ScaleDown], [ScaleClamped] and [Part] alone
 // round down. What does not fit is [ErrOverflow], never a smaller amount; [ScaleClamped] alone, which is for no payment, has
 // no error.
 //
@@ -48,6 +48,12 @@ func ScaleClamped(a, b, c uint64) uint64 {
 	}
 	return q
 }
+
+// Bps is how many basis points a whole has.
+const Bps = 10_000
+
+// Part returns ⌊x·bps/10⁴⌋ without intermediate overflow, for bps of at most 10⁴.
+func Part(x uint64, bps uint32) uint64 { return x/Bps*uint64(bps) + x%Bps*uint64(bps)/Bps }
 
 // Sum adds amounts.
 func Sum(xs ...uint64) (uint64, error) {

@@ -81,6 +81,9 @@ func Sign(dir string, statement [32]byte) (key ed25519.PublicKey, signature []by
 	if err := readJSON(file, &k); err != nil {
 		return nil, nil, fmt.Errorf("read validator key: %w", err)
 	}
+	if k.PrivKey == nil || k.PubKey == nil {
+		return nil, nil, fmt.Errorf("%s holds no key", file)
+	}
 	signature, err = k.PrivKey.Sign(statement[:])
 	return k.PubKey.Bytes(), signature, err
 }

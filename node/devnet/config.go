@@ -103,7 +103,7 @@ func Default() Config {
 	votes.Deposit, votes.VotingMs, votes.DelayMs = 100*tally, 30_000, 10_000
 	votes.Base, votes.Quorum = base, base*2/5
 	places := seats.DefaultParams()
-	places.UnbondingMs = tenMinutes
+	places.UnbondingMs, places.RedelegateMs = tenMinutes, epoch
 	sales := auction.DefaultParams()
 	sales.PeriodMs, sales.WindowMs, sales.RevealMs = 6_000, 2_000, 3_000
 	return Config{

@@ -105,8 +105,8 @@ func TestNodesThatLie(t *testing.T) {
 	}{
 		"the truth":                   {most: 120},
 		"another history":             {chain: func(c *headers.Chain) { c.Forged, c.Colluders = 2, 1e6 }, most: 40, want: "does not follow"},
-		"an expired trusted block":    {now: 300_000, want: "tally trust pin"},
-		"colluders after they left":   {chain: func(c *headers.Chain) { c.Forged, c.Colluders = 3900, 0 }, now: 300_000, want: "may be followed from for 14 days"},
+		"an expired trusted block":    {now: 20_000, want: "tally trust pin"},
+		"colluders after they left":   {chain: func(c *headers.Chain) { c.Forged, c.Colluders = 3900, 0 }, now: 20_000, want: "may be followed from for 16 hours"},
 		"colluders with stakes still": {chain: func(c *headers.Chain) { c.Forged, c.Colluders = 3900, 0 }, most: 1},
 		"a header of the future":      {now: 3000, most: 120, want: "from the future"},
 		"a block before it":           {from: 5000, now: 5000, want: "before the trusted block"},

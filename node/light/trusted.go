@@ -20,10 +20,9 @@ import (
 	"github.com/tally-network/tally/internal/replace"
 )
 
-// TrustingPeriod is how long after its time a block may be followed from. Validators that have
-// left risk nothing once their bond is paid back, three weeks after at the earliest (seats.unbonding_ms).
-// Two thirds of that leave the rest for a fraud to be shown and punished.
-const TrustingPeriod = 14 * 24 * time.Hour
+// TrustingPeriod is how long a block is trusted after its time. CometBFT takes evidence of two signatures for 48 hours,
+// and bonds are held for longer (seats.unbonding_ms). Two thirds of it are left for a fraud to be shown and punished.
+const TrustingPeriod = 16 * time.Hour
 
 // TrustedBlock is what somebody trusts in a block: its header, and so who signed it and who signs next.
 type TrustedBlock struct {
@@ -78,8 +77,8 @@ func (t TrustedBlock) Fresh(now time.Time) error {
 	if now.Before(t.Time.Add(TrustingPeriod)) {
 		return nil
 	}
-	return fmt.Errorf("block %d of %s is from %s, and may be followed from for %d days: %w",
-		t.Height, t.Chain, t.Time.Format(time.RFC3339), int(TrustingPeriod.Hours()/24), ErrExpired)
+	return fmt.Errorf("block %d of %s is from %s, and may be followed from for %d hours: %w",
+		t.Height, t.Chain, t.Time.Format(time.RFC3339), int(TrustingPeriod.Hours()), ErrExpired)
 }
 
 // String names the block, for people.

@@ -1,6 +1,8 @@
 package light_test
 
 import (
+	cmttypes "github.com/cometbft/cometbft/types"
+
 	"bufio"
 	"encoding/json"
 	"errors"
@@ -39,10 +41,10 @@ func TestTrustedBlocks(t *testing.T) {
 	if all, err := light.List(home); err != nil || len(all) != 2 || all[0] != two || all[1] != one {
 		t.Errorf("%v, %v", all, err)
 	}
-	if err := one.Fresh(begin.Add(light.TrustingPeriod - time.Hour)); err != nil {
+	if err := one.Fresh(begin.Add(15 * time.Hour)); err != nil {
 		t.Error(err)
 	}
-	if err := one.Fresh(begin.Add(light.TrustingPeriod + time.Hour)); !errors.Is(err, light.ErrExpired) || !strings.Contains(err.Error(), "tally trust pin") {
+	if err := one.Fresh(begin.Add(17 * time.Hour)); !errors.Is(err, light.ErrExpired) || !strings.Contains(err.Error(), "tally trust pin") {
 		t.Errorf("%v", err)
 	}
 }
@@ -131,5 +133,12 @@ func TestKilledWhilePinning(t *testing.T) {
 		if list, err := light.List(home); err != nil || len(list) != 1 {
 			t.Fatalf("%v, %v", list, err)
 		}
+	}
+}
+
+// Evidence of two signatures still counts when nobody trusts the block any more.
+func TestEvidenceOutlivesTrust(t *testing.T) {
+	if age := cmttypes.DefaultEvidenceParams().MaxAgeDuration; age < 2*light.TrustingPeriod {
+		t.Errorf("evidence counts for %s, and a block is trusted for %s", age, light.TrustingPeriod)
 	}
 }

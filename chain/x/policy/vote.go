@@ -23,13 +23,15 @@ func (k *Keeper) get(ctx context.Context, id uint64) (policyv1.Proposal, error) 
 	return x, err
 }
 
-// Founder returns an account's weight among the founders, 0 if it is none.
-func (k *Keeper) Founder(ctx context.Context, account sdk.AccAddress) (uint64, error) {
-	w, err := k.founders.Get(ctx, account)
-	if errors.Is(err, collections.ErrNotFound) {
-		return 0, nil
+// Founder returns an account's weight among the founders, 0 if it is none, and that of all together.
+func (k *Keeper) Founder(ctx context.Context, account sdk.AccAddress) (own, all uint64, err error) {
+	if own, err = k.founders.Get(ctx, account); errors.Is(err, collections.ErrNotFound) {
+		return 0, 0, nil
+	} else if err != nil {
+		return 0, 0, err
 	}
-	return w, err
+	all, err = k.all.Get(ctx)
+	return own, all, err
 }
 
 // Base returns the power below which founders have what is missing, in millionths of a ut.
@@ -45,13 +47,9 @@ func (k *Keeper) weight(ctx context.Context, account sdk.AccAddress, x *policyv1
 	if err != nil {
 		return 0, err
 	}
-	founder, err := k.Founder(ctx, account)
+	founder, all, err := k.Founder(ctx, account)
 	if err != nil || founder == 0 {
 		return power, err
-	}
-	all, err := k.all.Get(ctx)
-	if err != nil {
-		return 0, err
 	}
 	share, err := policy.Share(x.Missing, founder, all)
 	return power + share, err // at most the base, or all power

@@ -60,7 +60,7 @@ func (*powers) Forfeit(context.Context, sdk.AccAddress) error { return nil }
 type nobody struct{}
 
 // Founder implements seats.Founders.
-func (nobody) Founder(context.Context, sdk.AccAddress) (uint64, error) { return 0, nil }
+func (nobody) Founder(context.Context, sdk.AccAddress) (own, all uint64, err error) { return 0, 0, nil }
 
 // Base implements seats.Founders.
 func (nobody) Base(context.Context) (uint64, error) { return 1_000_000, nil }

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/provider"
@@ -208,7 +209,8 @@ func TestLeaveAndComeBack(t *testing.T) {
 	}
 	c.Deliver(alice, &seatsv1.MsgLeave{Account: alice.String()})
 	left := c.Now()
-	c.NextBlock(21*24*time.Hour - time.Millisecond)
+	pass(t, c, 2)
+	c.NextBlock(left.Add(21*24*time.Hour).Sub(c.Now()) - time.Millisecond)
 	if got := c.Balance(alice.Address); got != start-100*tally {
 		t.Fatalf("at %v, left at %v: it has %d utally, and had %d", c.Now(), left, got, start)
 	}
@@ -227,4 +229,77 @@ func TestLeaveAndComeBack(t *testing.T) {
 	taken := join(carol, 100*tally)
 	taken.ConsensusKey, taken.Signature = alice.PeerKey(), ed25519.Sign(alice.Peer, wire.Possession(chaintest.ChainID, carol.Address))
 	c.Deliver(carol, taken)
+}
+
+// A bond stays until the votes that it stands behind are gone, however long that takes.
+func TestBondsWaitForVotes(t *testing.T) {
+	c, alice := chaintest.New(t, network()...), chaintest.Named("alice")
+	credit(t, c, alice, 10)
+	start := c.Balance(alice.Address)
+	c.Deliver(alice, join(alice, 10_000*tally))
+	pass(t, c, 4)
+	c.Deliver(alice, &seatsv1.MsgLeave{Account: alice.String()})
+	c.NextBlock(22 * 24 * time.Hour)
+	if got := member(t, c, alice); got.Member.Votes == 0 || got.Unbonding != 10_000*tally || c.Balance(alice.Address) != start-10_000*tally {
+		t.Fatalf("it has votes, and its bond back: %v", got)
+	}
+	pass(t, c, 2)
+	c.NextBlock(2 * time.Hour)
+	if got := c.Balance(alice.Address); got != start {
+		t.Errorf("it has %d utally back, of %d", got, start)
+	}
+}
+
+// Whoever has left or was convicted loses its votes though what is left lacks seats.
+func TestThoseWhoLeftLoseTheirVotes(t *testing.T) {
+	c := chaintest.New(t, network(func(g *app.Genesis) {
+		for i := range g.Validators {
+			g.Validators[i].Bond = 14_000 * tally // 7,000 of 10,000 seats
+		}
+	})...)
+	f4 := chaintest.Named("f4")
+	pass(t, c, 2)
+	c.Deliver(f4, &seatsv1.MsgLeave{Account: f4.String()})
+	pass(t, c, 3)
+	if got := member(t, c, f4).Member.Votes; got != 0 {
+		t.Errorf("it has left, and has %d votes", got)
+	}
+	if got := status(t, c).Set.Seats; len(got) != 4 {
+		t.Errorf("the others have %v", got)
+	}
+}
+
+// A bond that comes while a draw goes on counts in none before the next epoch.
+func TestBondsOfTheSameEpochDoNotCount(t *testing.T) {
+	c, alice := chaintest.New(t, network()...), chaintest.Named("alice")
+	credit(t, c, alice, 20)
+	c.Deliver(alice, join(alice, 10*tally))
+	pass(t, c, 3)
+	for status(t, c).Draw == nil { // as soon as one begins
+		busy(c)
+	}
+	drawn := status(t, c).Draw.Epoch
+	c.Deliver(alice, &seatsv1.MsgBond{Account: alice.String(), Amount: 100_000 * tally})
+	for _, e := range pass(t, c, 2) {
+		if got := votes(e.Seats, alice); e.Epoch <= drawn && got > 1 {
+			t.Errorf("epoch %d: %d seats by a bond of that epoch", e.Epoch, got)
+		}
+	}
+}
+
+// A delegation stands for a while, also one to nobody: nobody hops from member to member where rewards come next.
+func TestDelegationsStand(t *testing.T) {
+	c := chaintest.New(t, network(func(g *app.Genesis) { g.Seats.Params.RedelegateMs = 3_600_000 })...)
+	alice, f1 := chaintest.Named("alice"), chaintest.Named("f1")
+	to := func(member string) *seatsv1.MsgDelegate {
+		return &seatsv1.MsgDelegate{Account: alice.String(), Member: member}
+	}
+	c.Deliver(alice, to(f1.String()))
+	c.Deliver(alice, to(f1.String())) // as it is
+	c.Refuse(seats.ErrDelegation, alice, to(""))
+	c.NextBlock(time.Hour)
+	c.Deliver(alice, to(""))
+	c.Refuse(seats.ErrDelegation, alice, to(f1.String()))
+	c.NextBlock(time.Hour)
+	c.Deliver(alice, to(chaintest.Named("f2").String()))
 }

@@ -218,15 +218,19 @@ func (k draws) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, m 
 		return err
 	}
 	// Power without a bond would leave seats empty, and so could keep the set as it is.
-	if worth, err := money.Times(d.Unit, int(m.Bond/p.Bond)); err == nil {
+	backed := bonded(m, d.Epoch) / p.Bond
+	if worth, err := money.Times(d.Unit, int(backed)); err == nil {
 		weight = min(weight, worth)
 	}
 	if p.Giving == Share && weight < d.Unit { // it would have no seat: crumbs of power would leave seats empty
 		weight = 0
 	}
-	founder, err := k.Founder(ctx, account)
+	founder, all, err := k.Founder(ctx, account)
 	if err != nil {
 		return err
+	}
+	if founder > 0 { // it counts by its part of all seats, as far as its bond stands behind that
+		founder = min(money.ScaleClamped(p.Seats, founder, all), backed)
 	}
 	if !d.Summed {
 		d.Weight += weight // no overflow: less than all that was ever credited
@@ -251,7 +255,7 @@ func (k draws) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, m 
 
 // stands reports whether a member may have seats of a draw.
 func stands(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member) bool {
-	return m.Status == seatsv1.STATUS_PRESENT && m.From <= d.Epoch && m.Bond >= p.Bond && (p.Giving != Proofs || m.OutputIn == d.Epoch)
+	return m.Status == seatsv1.STATUS_PRESENT && m.From <= d.Epoch && bonded(m, d.Epoch) >= p.Bond && (p.Giving != Proofs || m.OutputIn == d.Epoch)
 }
 
 // give returns the seats of a member by its weight: at most as many as its bond stands behind.
@@ -278,7 +282,7 @@ func give(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member, weight uint64) 
 		})
 		seats = lottery.Won(weight, beacon.Draw(value, beacon.Seats, subject))
 	}
-	return min(seats, m.Bond/p.Bond), nil
+	return min(seats, bonded(m, d.Epoch)/p.Bond), nil
 }
 
 // decide moves the set towards what a draw has given.
@@ -290,15 +294,47 @@ func (k draws) decide(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) (
 	if err := k.review(ctx, p, d); err != nil {
 		return nil, err
 	}
-	if d.Given < p.Seats-p.Seats/4 {
-		return nil, k.keep(ctx, d.Epoch, fmt.Sprintf("%d of %d seats would be taken: members have joined with too little bond, or are away", d.Given, p.Seats))
+	from := seatsOf(set.Seats)
+	if reason := lacking(p, d, len(from)); reason != "" {
+		stay, err := k.standing(ctx, from)
+		if err != nil || len(stay) == len(from) || len(stay) < min(leastMembers, len(from)) {
+			return nil, errors.Join(err, k.keep(ctx, d.Epoch, reason))
+		}
+		return k.seat(ctx, d, from, sortition.Step(from, stay))
 	}
-	if n := min(leastMembers, len(set.Seats)); len(d.Best) < n {
-		return nil, k.keep(ctx, d.Epoch, fmt.Sprintf("%d members would have seats: want at least %d", len(d.Best), n))
-	}
-	from, target := seatsOf(set.Seats), seatsOf(d.Best)
+	target := seatsOf(d.Best)
 	slices.SortFunc(target, func(a, b sortition.Seat) int { return strings.Compare(a.Member, b.Member) })
 	return k.seat(ctx, d, from, sortition.Step(from, target))
+}
+
+// lacking says why a draw is not what the set moves to, if it is not.
+func lacking(p *seatsv1.Params, d *seatsv1.Draw, members int) string {
+	taken := uint64(0)
+	for _, s := range d.Best {
+		taken += s.Votes
+	}
+	switch least := min(leastMembers, members); {
+	case taken < p.Seats-p.Seats/4:
+		return fmt.Sprintf("%d of %d seats would be taken: bonds are too small, power is spread too thin and should be delegated, or members are away", taken, p.Seats)
+	case len(d.Best) < least:
+		return fmt.Sprintf("%d members would have seats: want at least %d", len(d.Best), least)
+	}
+	return ""
+}
+
+// standing returns those of a set who take part, with the votes that they have: whoever has left, is away or convicted
+// loses its votes even where a draw lacks seats.
+func (k draws) standing(ctx context.Context, set []sortition.Seat) (out []sortition.Seat, err error) {
+	for _, s := range set {
+		m, err := k.byName(ctx, s.Member)
+		if err != nil {
+			return nil, err
+		}
+		if m.Status == seatsv1.STATUS_PRESENT {
+			out = append(out, s)
+		}
+	}
+	return out, nil
 }
 
 // review takes seats from those who have left, were convicted or took bond back since they were given seats.
@@ -312,7 +348,7 @@ func (k draws) review(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) e
 		}
 		votes := uint64(0)
 		if stands(p, d, &m) {
-			votes = min(s.Votes, m.Bond/p.Bond)
+			votes = min(s.Votes, bonded(&m, d.Epoch)/p.Bond)
 		}
 		if d.Given -= s.Votes - votes; votes > 0 {
 			d.Best = append(d.Best, seatsv1.Seat{Member: s.Member, Votes: votes})

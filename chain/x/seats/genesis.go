@@ -37,7 +37,10 @@ func ValidateGenesis(g *seatsv1.GenesisState) error {
 	seen := map[string]bool{}
 	for _, d := range g.Delegations {
 		_, e1 := address.Parse(d.Account)
-		_, e2 := address.Parse(d.Member)
+		var e2 error
+		if d.Member != "" { // else it counts for nobody, and may move later
+			_, e2 = address.Parse(d.Member)
+		}
 		if err := errors.Join(e1, e2); err != nil {
 			return fmt.Errorf("seats genesis: delegation of %s: %w", d.Account, err)
 		}
@@ -49,9 +52,12 @@ func ValidateGenesis(g *seatsv1.GenesisState) error {
 	if err := checkShared(g); err != nil {
 		return fmt.Errorf("seats genesis: %w", err)
 	}
-	left := uint64(coin.MaxSupply)
+	left := coin.MaxSupply - g.Shared
 	for i := range g.Members {
-		left -= g.Members[i].Bond // no underflow: checked above
+		if g.Members[i].Bond > left {
+			return errors.New("seats genesis: bonds and shares of rewards are more than may exist")
+		}
+		left -= g.Members[i].Bond
 	}
 	for i, u := range g.Unbonding {
 		if _, err := address.Parse(u.Account); err != nil {
@@ -73,7 +79,12 @@ func checkShared(g *seatsv1.GenesisState) error {
 	if g.Shared > coin.MaxSupply {
 		return fmt.Errorf("%d utally are shared, more than may exist", g.Shared)
 	}
+	seen := map[string]bool{}
 	for _, x := range g.Incomes {
+		if seen["income of "+x.Member] {
+			return fmt.Errorf("%s has two incomes", x.Member)
+		}
+		seen["income of "+x.Member] = true
 		_, e1 := address.Parse(x.Member)
 		_, e2 := reserve.StreamOf(x.Per, x.Shift)
 		if err := errors.Join(e1, e2); err != nil {
@@ -81,6 +92,10 @@ func checkShared(g *seatsv1.GenesisState) error {
 		}
 	}
 	for _, x := range g.Shares {
+		if seen[x.Account] {
+			return fmt.Errorf("%s has two shares", x.Account)
+		}
+		seen[x.Account] = true
 		_, e1 := address.Parse(x.Account)
 		_, e2 := reserve.MarkOf(x.Per, x.Shift)
 		if err := errors.Join(e1, e2); err != nil || x.Due > g.Shared {
@@ -183,13 +198,13 @@ func loadDelegations(ctx context.Context, k *Keeper, all []seatsv1.Delegation) e
 		if sums[d.Member] == nil {
 			sums[d.Member] = &power.Record{}
 		}
-		if err := errors.Join(sums[d.Member].Join(own), k.delegations.Set(ctx, account, d.Member)); err != nil {
+		if err := errors.Join(sums[d.Member].Join(own), k.delegations.Set(ctx, account, d)); err != nil {
 			return err
 		}
 	}
 	for _, d := range all {
 		sum := sums[d.Member]
-		if sum == nil {
+		if sum == nil || d.Member == "" {
 			continue
 		}
 		delete(sums, d.Member)
@@ -241,8 +256,8 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (g *seatsv1.GenesisState, er
 			g.Members = append(g.Members, m)
 			return false, nil
 		}),
-		k.delegations.Walk(ctx, nil, func(account sdk.AccAddress, member string) (bool, error) {
-			g.Delegations = append(g.Delegations, seatsv1.Delegation{Account: account.String(), Member: member})
+		k.delegations.Walk(ctx, nil, func(_ sdk.AccAddress, d seatsv1.Delegation) (bool, error) {
+			g.Delegations = append(g.Delegations, d)
 			return false, nil
 		}),
 		k.shares.incomes.Walk(ctx, nil, func(_ sdk.AccAddress, x seatsv1.Income) (bool, error) {
@@ -316,13 +331,14 @@ func checkShares(ctx context.Context, k *Keeper, all uint64) error {
 	}
 	return errors.Join(
 		k.shares.of.Walk(ctx, nil, func(a sdk.AccAddress, _ seatsv1.Share) (bool, error) { return add(a) }),
-		k.delegations.Walk(ctx, nil, func(a sdk.AccAddress, _ string) (bool, error) { return add(a) }))
+		k.delegations.Walk(ctx, nil, func(a sdk.AccAddress, _ seatsv1.Delegation) (bool, error) { return add(a) }))
 }
 
 // checkSums returns an error unless the power of each member is that of its delegations.
 func checkSums(ctx context.Context, k *Keeper) error {
 	sums := map[string]*power.Record{}
-	err := k.delegations.Walk(ctx, nil, func(account sdk.AccAddress, member string) (bool, error) {
+	err := k.delegations.Walk(ctx, nil, func(account sdk.AccAddress, d seatsv1.Delegation) (bool, error) {
+		member := d.Member
 		own, err := k.Of(ctx, account)
 		if err != nil {
 			return true, err

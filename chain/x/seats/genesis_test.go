@@ -59,7 +59,6 @@ func TestGenesisRefusesContradictions(t *testing.T) {
 			g.Delegations = append(g.Delegations, seatsv1.Delegation{Account: g.Delegations[0].Account, Member: g.Members[2].Account})
 		},
 		"power of nobody":                func(g *seatsv1.GenesisState) { g.Delegations[0].Account = "" },
-		"power that counts for nobody":   func(g *seatsv1.GenesisState) { g.Delegations[0].Member = "" },
 		"nothing waits to come back":     func(g *seatsv1.GenesisState) { g.Unbonding[0].Amount = 0 },
 		"it comes back to nobody":        func(g *seatsv1.GenesisState) { g.Unbonding[0].Account = "x" },
 		"it comes back before time":      func(g *seatsv1.GenesisState) { g.Unbonding[0].UntilMs = -1 },

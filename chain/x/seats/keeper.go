@@ -4,12 +4,13 @@
 // An account joins with a consensus key. Its own power counts for it, and that of whoever delegates to it. In each
 // epoch a draw gives seats, and the set of CometBFT moves towards it.
 //
-// Call [NewKeeper] and [NewModule]. x/power tells [Keeper.Moved] of every change. [Keeper.Account] tells who a
-// validator of CometBFT is, and [Keeper.Turns] when it proposes.
+// Call [NewKeeper], give it the beacon by [Keeper.Follow], then [NewModule]. x/power tells [Keeper.Moved] of every change.
+// [Keeper.Account] names the account of a CometBFT validator, and [Keeper.Turns] the next proposers. x/reserve pays by
+// [Keeper.Seat] and [Keeper.Share].
 //
-// Invariants: the set is never empty, and at most a quarter of its votes change hands in an epoch. What counts in an
-// epoch was there two epochs before. Bonds and what is unbonding add up to the balance of the module's account. What a
-// block does is bounded, and an idle block writes nothing unless a draw is under way.
+// Invariants: the set is never empty, and a step changes at most a quarter of its votes. What counts in an epoch was
+// there two epochs before. The module's account holds bonds, what is unbonding, and rewards that nobody has claimed
+// yet, and nothing else. What a block does is bounded, and an idle block writes nothing unless a draw is under way.
 //
 // Source: docs/spec/seats.md.
 package seats
@@ -35,7 +36,7 @@ import (
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 )
 
-// Name is the module's name, and that of the account that holds the bonds.
+// Name is the module's name, and that of the account that holds bonds and unclaimed rewards.
 const Name = "seats"
 
 // Keeper holds the members, their power, and the set.
@@ -67,7 +68,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, n Needs, insuran
 			codec.CollValue[seatsv1.Member](cdc)),
 		byKey: collections.NewMap(sb, collections.NewPrefix(3), "by_key", collections.BytesKey, collections.BytesValue),
 		weights: weights{
-			delegations: collections.NewMap(sb, collections.NewPrefix(4), "delegations", sdk.AccAddressKey, collections.StringValue),
+			delegations: collections.NewMap(sb, collections.NewPrefix(4), "delegations", sdk.AccAddressKey, codec.CollValue[seatsv1.Delegation](cdc)),
 			sums:        collections.NewMap(sb, collections.NewPrefix(5), "sums", sdk.AccAddressKey, codec.CollValue[seatsv1.Sum](cdc)),
 		},
 		rotation: rotation{collections.NewMap(sb, collections.NewPrefix(6), "sets", collections.Int64Key, codec.CollValue[seatsv1.Set](cdc))},
@@ -88,6 +89,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, n Needs, insuran
 			of:      collections.NewMap(sb, collections.NewPrefix(14), "shares", sdk.AccAddressKey, codec.CollValue[seatsv1.Share](cdc)),
 		},
 	}
+	k.unbonding.May = func(ctx context.Context, account sdk.AccAddress) error { return mayHave(ctx, k, account) }
 	module.Seal(sb)
 	return k
 }

@@ -79,11 +79,43 @@ func (k *Keeper) AddBond(ctx context.Context, account sdk.AccAddress, amount uin
 	if err := k.SendCoinsFromAccountToModule(ctx, account, Name, coin.Of(amount)); err != nil {
 		return errorsmod.Wrapf(err, "lock a bond of %d utally", amount)
 	}
-	m.Bond += amount // no overflow: it is part of the supply
+	if err := changeBond(ctx, k, &m, m.Bond+amount); err != nil { // no overflow: it is part of the supply
+		return err
+	}
 	if err := k.checkBond(ctx, m.Bond); err != nil {
 		return err
 	}
 	return errors.Join(k.put(ctx, m), k.count(ctx, func(t *seatsv1.Totals) { t.Bonds += amount }), tell(ctx, &m))
+}
+
+// changeBond changes a bond, and keeps what it was before this epoch: a draw counts no bond that came while it went on.
+func changeBond(ctx context.Context, k *Keeper, m *seatsv1.Member, to uint64) error {
+	epoch, err := k.epoch(ctx)
+	if m.BondIn != epoch {
+		m.BondIn, m.BondBefore = epoch, m.Bond
+	}
+	m.Bond = to
+	return err
+}
+
+// bonded returns the bond of a member that a draw of an epoch counts.
+func bonded(m *seatsv1.Member, epoch uint64) uint64 {
+	if m.BondIn >= epoch {
+		return min(m.Bond, m.BondBefore)
+	}
+	return m.Bond
+}
+
+// mayHave returns an error while the bond of an account that has left still stands behind votes.
+func mayHave(ctx context.Context, k *Keeper, account sdk.AccAddress) error {
+	m, err := k.members.Get(ctx, account)
+	if errors.Is(err, collections.ErrNotFound) {
+		return nil
+	}
+	if err == nil && !takesPart(&m) && m.Votes > 0 {
+		err = errorsmod.Wrapf(ErrBond, "%s has left, and still has votes", account)
+	}
+	return err
 }
 
 // checkBond returns an error unless a bond suffices for a seat.
@@ -134,7 +166,9 @@ func (k *Keeper) release(ctx context.Context, account sdk.AccAddress, m *seatsv1
 	if err != nil {
 		return err
 	}
-	m.Bond -= amount
+	if err := changeBond(ctx, k, m, m.Bond-amount); err != nil {
+		return err
+	}
 	if amount > 0 {
 		err = k.unbonding.Hold(ctx, account, module.Now(ctx)+p.UnbondingMs, amount)
 	}

@@ -28,10 +28,10 @@ func (s msgServer) Join(ctx context.Context, m *seatsv1.MsgJoin) (*seatsv1.MsgJo
 	if err != nil {
 		return nil, err
 	}
+	module.Charge(ctx, gasSignature, "keys, and the signature of one")
 	if err := vrf.CheckKey(m.ConsensusKey); err != nil {
 		return nil, errorsmod.Wrap(ErrKey, err.Error())
 	}
-	module.Charge(ctx, gasSignature, "signature of the consensus key")
 	if !ed25519.Verify(m.ConsensusKey, wire.Possession(sdk.UnwrapSDKContext(ctx).ChainID(), account), m.Signature) {
 		return nil, errorsmod.Wrapf(ErrKey, "it has not signed for %s on this chain: tally tx seats join has the node's key sign", m.Account)
 	}

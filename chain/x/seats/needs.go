@@ -34,8 +34,8 @@ type Power interface {
 
 // Founders are the genesis set, and the power that it stands in for.
 type Founders interface {
-	// Founder returns an account's weight among the founders, 0 if it is none.
-	Founder(ctx context.Context, account sdk.AccAddress) (uint64, error)
+	// Founder returns an account's weight among the founders, 0 if it is none, and that of all together.
+	Founder(ctx context.Context, account sdk.AccAddress) (own, all uint64, err error)
 	// Base returns the power below which founders have what is missing, in millionths of a ut.
 	Base(ctx context.Context) (uint64, error)
 }

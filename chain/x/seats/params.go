@@ -34,7 +34,7 @@ const (
 // DefaultParams are the rules that docs/spec/rules.md gives reasons for.
 func DefaultParams() seatsv1.Params {
 	return seatsv1.Params{
-		Seats: 10_000, Giving: Share, Bond: 10 * tally, Most: maxMost, UnbondingMs: 21 * day, MissedBps: 5_000, SlashBps: 5_000, CommissionBps: 1_000,
+		Seats: 10_000, Giving: Share, Bond: 10 * tally, Most: maxMost, UnbondingMs: 21 * day, MissedBps: 5_000, SlashBps: 5_000, CommissionBps: 1_000, RedelegateMs: day,
 	}
 }
 
@@ -51,6 +51,8 @@ func CheckParams(p seatsv1.Params) error {
 		return fmt.Errorf("most = %d: want between 1 and %d", p.Most, maxMost)
 	case p.UnbondingMs < 1 || p.UnbondingMs > maxUnbonding:
 		return fmt.Errorf("unbonding_ms = %d: want between 1 and %d", p.UnbondingMs, int64(maxUnbonding))
+	case p.RedelegateMs < 0 || p.RedelegateMs > maxUnbonding:
+		return fmt.Errorf("redelegate_ms = %d: want between 0 and %d", p.RedelegateMs, int64(maxUnbonding))
 	case p.MissedBps > bps || p.SlashBps > bps || p.CommissionBps > bps:
 		return fmt.Errorf("missed_bps = %d, slash_bps = %d and commission_bps = %d: want at most %d", p.MissedBps, p.SlashBps, p.CommissionBps, bps)
 	}
@@ -67,6 +69,7 @@ func mayReplace(old, p seatsv1.Params) error {
 		module.Bound{Name: "bond", Old: old.Bond, New: p.Bond, Least: minBond, Most: maxBond},
 		module.Bound{Name: "most", Old: uint64(old.Most), New: uint64(p.Most), Least: minMost, Most: maxMost},
 		module.Signed("unbonding_ms", old.UnbondingMs, p.UnbondingMs, minUnbonding, maxUnbonding),
+		module.Signed("redelegate_ms", old.RedelegateMs, p.RedelegateMs, day, 30*day),
 		module.Bound{Name: "missed_bps", Old: uint64(old.MissedBps), New: uint64(p.MissedBps), Least: minMissed, Most: bps},
 		module.Bound{Name: "slash_bps", Old: uint64(old.SlashBps), New: uint64(p.SlashBps), Least: 100, Most: bps},
 		module.Bound{Name: "commission_bps", Old: uint64(old.CommissionBps), New: uint64(p.CommissionBps), Least: 0, Most: 5_000},

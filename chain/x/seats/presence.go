@@ -11,6 +11,7 @@ import (
 
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/money"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 )
 
@@ -55,7 +56,7 @@ func (k attendance) slash(ctx context.Context, account sdk.AccAddress, height in
 	if err != nil {
 		return err
 	}
-	bond := m.Bond/bps*uint64(p.SlashBps) + m.Bond%bps*uint64(p.SlashBps)/bps
+	bond := money.Part(m.Bond, p.SlashBps)
 	if sum := bond + held; sum > 0 {
 		err = k.SendCoinsFromModuleToModule(ctx, Name, k.insurance, coin.Of(sum))
 	}
@@ -63,7 +64,8 @@ func (k attendance) slash(ctx context.Context, account sdk.AccAddress, height in
 	if rest > 0 {
 		err = errors.Join(err, k.unbonding.Hold(ctx, account, module.Now(ctx)+p.UnbondingMs, rest))
 	}
-	m.Bond, m.Status = 0, seatsv1.STATUS_CONVICTED
+	m.Status = seatsv1.STATUS_CONVICTED
+	err = errors.Join(err, changeBond(ctx, k.Keeper, &m, 0))
 	return errors.Join(err, k.put(ctx, m), tell(ctx, &m), k.Forfeit(ctx, account),
 		k.count(ctx, func(t *seatsv1.Totals) { t.Bonds -= bond + rest }),
 		module.Emit(ctx, &seatsv1.EventSignedTwice{Account: m.Account, Height: height, Slashed: bond + held}))

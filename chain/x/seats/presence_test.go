@@ -132,7 +132,7 @@ func TestTheAwayReturn(t *testing.T) {
 			t.Errorf("returned in epoch %d, and has %d seats in %d", at, got, e.Epoch)
 		}
 	}
-	if got := member(t, c, f1).Member.Votes; got != 4_285 {
+	if got := member(t, c, f1).Member.Votes; got != 4_286 {
 		t.Errorf("it has %d of 10,000 seats back, by three votes of seven", got)
 	}
 }

@@ -30,6 +30,8 @@ func network(options ...chaintest.Option) []chaintest.Option {
 		chaintest.Fund(1_000_000*tally, "alice", "bob", "carol"),
 		func(g *app.Genesis) {
 			g.Epoch = epoch
+			g.Seats.Params = seats.DefaultParams()
+			g.Seats.Params.RedelegateMs = 0 // tests do not wait for a day
 			g.Policy = policy.DefaultParams()
 			g.Policy.Base, g.Policy.Quorum = base*1_000_000, base*300_000
 			g.Validators[0].Votes, g.Validators[0].Bond = 1, 100_000*tally

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/core/money"
 	"github.com/tally-network/tally/core/power"
 	"github.com/tally-network/tally/core/reserve"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
@@ -109,7 +110,7 @@ func (k *Keeper) Share(ctx context.Context, account sdk.AccAddress, pay uint64) 
 	if err != nil {
 		return 0, err
 	}
-	shared := pay/bps*uint64(bps-p.CommissionBps) + pay%bps*uint64(bps-p.CommissionBps)/bps
+	shared := pay - money.Part(pay, p.CommissionBps)
 	if shared == 0 || sum.Grown().Sign() == 0 { // nobody's power counts for it
 		return pay, nil
 	}

@@ -3,6 +3,7 @@ package seats
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"cosmossdk.io/collections"
 	errorsmod "cosmossdk.io/errors"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	powermodule "github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/power"
@@ -19,7 +21,7 @@ import (
 
 // weights is for whom power counts, and how much.
 type weights struct {
-	delegations collections.Map[sdk.AccAddress, string]
+	delegations collections.Map[sdk.AccAddress, seatsv1.Delegation]
 	sums        collections.Map[sdk.AccAddress, seatsv1.Sum] // by member
 }
 
@@ -42,6 +44,9 @@ func (k *Keeper) Delegate(ctx context.Context, account, to sdk.AccAddress) error
 	if err != nil || had.Equals(to) {
 		return err
 	}
+	if err := mayMove(ctx, k, account); err != nil {
+		return err
+	}
 	epoch, err := k.epoch(ctx)
 	if err != nil {
 		return err
@@ -55,24 +60,38 @@ func (k *Keeper) Delegate(ctx context.Context, account, to sdk.AccAddress) error
 	if err != nil {
 		return err
 	}
-	if to == nil {
-		err = k.delegations.Remove(ctx, account)
-	} else {
-		err = errors.Join(k.delegations.Set(ctx, account, to.String()),
-			k.change(ctx, to, epoch, func(sum *power.Record) error { return sum.Join(own) }))
+	// One that counts for nobody is kept as well: else the next could come at once.
+	err = k.delegations.Set(ctx, account, seatsv1.Delegation{Account: account.String(), Member: to.String(), SinceMs: module.Now(ctx)})
+	if err == nil && to != nil {
+		err = k.change(ctx, to, epoch, func(sum *power.Record) error { return sum.Join(own) })
 	}
 	return errors.Join(err, module.Emit(ctx, &seatsv1.EventDelegated{Account: account.String(), Member: to.String()}))
 }
 
+// mayMove returns an error while an account's last delegation still stands.
+func mayMove(ctx context.Context, k *Keeper, account sdk.AccAddress) error {
+	d, err := k.delegations.Get(ctx, account)
+	if errors.Is(err, collections.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	p, err := k.rules.Get(ctx)
+	if err == nil && d.SinceMs > 0 && module.Now(ctx) < d.SinceMs+p.RedelegateMs {
+		err = errorsmod.Wrapf(ErrDelegation, "%s has moved its power: it may again at %s", account, wire.Moment(d.SinceMs+p.RedelegateMs))
+	}
+	return err
+}
+
 // memberOf returns the member for which an account's power counts, nil if there is none.
 func (k weights) memberOf(ctx context.Context, account sdk.AccAddress) (sdk.AccAddress, error) {
-	to, err := k.delegations.Get(ctx, account)
-	if errors.Is(err, collections.ErrNotFound) {
+	d, err := k.delegations.Get(ctx, account)
+	if errors.Is(err, collections.ErrNotFound) || err == nil && d.Member == "" {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	return address.Parse(to)
+	return address.Parse(d.Member)
 }
 
 // Moved counts what an account has now in place of what it had.
@@ -138,6 +157,9 @@ func (k weights) as(ctx context.Context, member sdk.AccAddress, epoch uint64, h 
 			}
 			return r.Effective(h), nil
 		}
+	}
+	if n := len(s.Dated); n > 0 && s.Dated[0].From > beacon.Counts(epoch) { // a draw that is older than what is kept
+		return 0, fmt.Errorf("the power of %s as of epoch %d is not kept any more", member, epoch)
 	}
 	return 0, nil
 }
