@@ -86,7 +86,7 @@ func (s msgServer) UpdateParams(ctx context.Context, m *seatsv1.MsgUpdateParams)
 	}
 	d, err := s.drawing.Get(ctx)
 	if err == nil {
-		err = draws{s.Keeper}.keep(ctx, d.Epoch, "the rules have changed")
+		err = draws(s).keep(ctx, d.Epoch, "the rules have changed")
 	}
 	if err != nil && !errors.Is(err, collections.ErrNotFound) {
 		return nil, err
