@@ -203,7 +203,7 @@ func (k draws) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, m 
 		return err
 	}
 	if !d.Summed {
-		if err := (attendance(k)).judge(ctx, m, d.Epoch); err != nil {
+		if err := attendance(k).judge(ctx, m, d.Epoch); err != nil {
 			return err
 		}
 	}
