@@ -176,7 +176,7 @@ func TestServers(t *testing.T) {
 	key := url.QueryEscape(base64.StdEncoding.EncodeToString(challenger.PeerKey()))
 	for _, x := range []struct{ name, method, url, body, want string }{
 		{"rpc", "GET", at.RPC + "/status", "", `"network":"tally-test"`},
-		{"rest: our module", "GET", at.REST + "/tally/power/v1/validators", "", `"power":"1"`},
+		{"rest: our module", "GET", at.REST + "/tally/seats/v1/members", "", `"votes":"1"`},
 		{"rest: our parameters", "GET", at.REST + "/tally/provider/v1/params", "", `"min_provider_stake":"100000000"`},
 		{"rest: peers", "GET", at.REST + "/tally/provider/v1/peers?role=3", "", challenger.String()},
 		{"rest: peer", "GET", at.REST + "/tally/provider/v1/peers/" + challenger.String(), "", `"stake":"100000000"`},
