@@ -10,7 +10,6 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
-
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/coin"
@@ -22,8 +21,8 @@ type Payer interface {
 	SendCoinsFromModuleToAccount(ctx context.Context, from string, to sdk.AccAddress, coins sdk.Coins) error
 }
 
-// Unbonding is stake that was withdrawn from a module. It weighs in no draw, backs nothing new, and comes back once
-// its time is over. So nobody is drawn by stake that it has for a block.
+// Unbonding is stake or bond that was withdrawn from a module. It counts in no draw, can still be slashed where a module
+// does so, and comes back once its time is over. So nobody is drawn by stake that it has for a block.
 type Unbonding struct {
 	bank   Payer
 	module string                                                           // whose account holds it
@@ -50,13 +49,10 @@ func UnbondingOf(sb *collections.SchemaBuilder, queue, of int, bank Payer, modul
 	}
 }
 
-// maxUnbonded is how many withdrawals a block pays back, and laterMs after how long one that could not be
-// is tried again.
-// A slash reaches maxSlashed withdrawals of an account, the oldest.
 const (
-	maxUnbonded = 100
-	laterMs     = 3_600_000
-	maxSlashed  = 100
+	maxUnbonded = 100       // withdrawals that a block pays back
+	laterMs     = 3_600_000 // until one that could not be is tried again
+	maxSlashed  = 100       // withdrawals of an account that a slash reaches, the oldest
 )
 
 // Hold keeps amount utally of an account until a protocol time.
@@ -111,7 +107,7 @@ func (u Unbonding) pay(ctx context.Context, account sdk.AccAddress, until int64,
 		}
 	}
 	if err := u.bank.SendCoinsFromModuleToAccount(ctx, u.module, account, coin.Of(amount)); err != nil {
-		return errorsmod.Wrapf(err, "pay back %d utally of stake to %s", amount, account)
+		return errorsmod.Wrapf(err, "pay back %d utally to %s", amount, account)
 	}
 	return errors.Join(u.forget(ctx, account, until),
 		Emit(ctx, u.told.Paid(account.String(), amount)))
@@ -122,7 +118,7 @@ func (u Unbonding) All(ctx context.Context) ([]collections.KeyValue[collections.
 	return u.first(ctx, nil, 0)
 }
 
-// Page returns a page of what an account's stake waits for, each as told makes it of its time and amount.
+// UnbondingPage returns a page of an account's withdrawals, each as told makes it of its time and amount.
 func UnbondingPage[T any](ctx context.Context, u Unbonding, account sdk.AccAddress, asked *query.PageRequest, told func(until int64, amount uint64) T) ([]T, *query.PageResponse, error) {
 	return query.CollectionPaginate(ctx, u.of, asked,
 		func(at collections.Pair[sdk.AccAddress, int64], _ collections.NoValue) (T, error) {

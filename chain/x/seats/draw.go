@@ -248,7 +248,6 @@ func (k draws) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, m 
 	if err != nil {
 		return err
 	}
-	d.Given += seats
 	best.Offer(sortition.Seat{Member: m.Account, Votes: seats})
 	return nil
 }
@@ -303,7 +302,7 @@ func (k draws) decide(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) (
 		return k.seat(ctx, d, from, sortition.Step(from, stay))
 	}
 	target := seatsOf(d.Best)
-	slices.SortFunc(target, func(a, b sortition.Seat) int { return strings.Compare(a.Member, b.Member) })
+	slices.SortFunc(target, func(a, b sortition.Seat) int { return strings.Compare(a.Member, b.Member) }) // as sets are
 	return k.seat(ctx, d, from, sortition.Step(from, target))
 }
 
@@ -350,7 +349,7 @@ func (k draws) review(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) e
 		if stands(p, d, &m) {
 			votes = min(s.Votes, bonded(&m, d.Epoch)/p.Bond)
 		}
-		if d.Given -= s.Votes - votes; votes > 0 {
+		if votes > 0 {
 			d.Best = append(d.Best, seatsv1.Seat{Member: s.Member, Votes: votes})
 		}
 	}

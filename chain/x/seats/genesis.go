@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -162,7 +161,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *seatsv1.GenesisState) error
 			comet = append(comet, cmttypes.NewValidator(cmted25519.PubKey(m.ConsensusKey), m.Votes))
 		}
 	}
-	slices.SortFunc(set.Seats, func(a, b seatsv1.Seat) int { return strings.Compare(a.Member, b.Member) })
+	byMember(set.Seats)
 	var err error
 	if set.Rotation, err = encode(cmttypes.NewValidatorSet(comet)); err != nil {
 		return err
@@ -280,7 +279,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(set, func(a, b seatsv1.Seat) int { return strings.Compare(a.Member, b.Member) })
+	byMember(set)
 	if len(set) == 0 || !slices.Equal(set, newest.Seats) {
 		return fmt.Errorf("members have the votes %v, and the set is %v", set, newest.Seats)
 	}
@@ -297,6 +296,11 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		return fmt.Errorf("bonds are %d utally, %d are unbonding, %d belong to who delegates, and the account holds %d", t.Bonds, held, t.Shares, has)
 	}
 	return errors.Join(checkSums(ctx, k), checkShares(ctx, k, t.Shares))
+}
+
+// byMember sorts seats as sets have them.
+func byMember(seats []seatsv1.Seat) {
+	slices.SortFunc(seats, func(a, b seatsv1.Seat) int { return strings.Compare(a.Member, b.Member) })
 }
 
 // addUp returns what the members add up to, and who has votes.
@@ -357,7 +361,7 @@ func checkSums(ctx context.Context, k *Keeper) error {
 			want = &power.Record{}
 		}
 		w := powermodule.ToProto("", want)
-		if n := len(s.Dated); n == 0 || n > math.MaxInt8 || s.Dated[n-1].Power.String() != w.String() {
+		if n := len(s.Dated); n == 0 || n > maxDated || s.Dated[n-1].Power.String() != w.String() {
 			return true, fmt.Errorf("%s has the power %v, and delegations add up to %v", member, s.Dated, w)
 		}
 		return false, nil

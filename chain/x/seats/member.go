@@ -73,7 +73,7 @@ func (k *Keeper) AddBond(ctx context.Context, account sdk.AccAddress, amount uin
 	if err != nil {
 		return err
 	}
-	if m.Status != seatsv1.STATUS_PRESENT && m.Status != seatsv1.STATUS_AWAY {
+	if !takesPart(&m) {
 		return errorsmod.Wrapf(ErrStatus, "%s takes no part: tally tx seats join enters it", account)
 	}
 	if err := k.SendCoinsFromAccountToModule(ctx, account, Name, coin.Of(amount)); err != nil {
@@ -148,7 +148,7 @@ func (k *Keeper) Leave(ctx context.Context, account sdk.AccAddress) error {
 	if err != nil {
 		return err
 	}
-	if m.Status != seatsv1.STATUS_PRESENT && m.Status != seatsv1.STATUS_AWAY {
+	if !takesPart(&m) {
 		return errorsmod.Wrapf(ErrStatus, "%s takes no part already", account)
 	}
 	m.Status = seatsv1.STATUS_LEFT

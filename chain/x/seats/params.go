@@ -6,6 +6,8 @@ import (
 
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/money"
+	"github.com/tally-network/tally/core/sortition"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 )
 
@@ -19,12 +21,12 @@ const (
 const (
 	tally = 1_000_000      // utally of a tally
 	day   = 24 * 3_600_000 // ms
-	bps   = 10_000
+	bps   = money.Bps
 )
 
 // Bounds of what a vote may set.
 const (
-	minSeats, maxSeats         = 1_000, 1 << 16 // fewer are a game of chance: docs/spec/seats.md
+	minSeats, maxSeats         = 1_000, sortition.MaxSeats // fewer are a game of chance: docs/spec/seats.md
 	minBond, maxBond           = 1, 1_000_000_000_000
 	minMost, maxMost           = 4, 100
 	minUnbonding, maxUnbonding = 21 * day, 90 * day

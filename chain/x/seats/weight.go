@@ -108,6 +108,9 @@ func (k *Keeper) Moved(ctx context.Context, account sdk.AccAddress, had, has *po
 		k.change(ctx, to, epoch, func(sum *power.Record) error { return errors.Join(sum.Part(had), sum.Join(has)) }))
 }
 
+// maxDated is how many sums are kept of a member: those of changes in this epoch and the two before, and what held earlier.
+const maxDated = 4
+
 // change changes the power that counts for a member: from the epoch after the next on.
 func (k weights) change(ctx context.Context, member sdk.AccAddress, epoch uint64, do func(*power.Record) error) error {
 	s, sum, err := k.sum(ctx, member)
