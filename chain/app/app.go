@@ -80,11 +80,14 @@ type App struct {
 	Reserve  *reserve.Keeper
 	Seats    *seats.Keeper
 
-	modules []Module // ours, in order
-	pool    pool     // what this node's mempool holds
-	load    load     // what the block under way holds of moves
-	failed  failures // on their way into the mempool, since the last block
-	leftOut failures // of the proposal under way
+	modules  []Module // ours, in order
+	upgrades *upgrades
+	pool     pool // what this node's mempool holds
+	load     load // what the block under way holds of moves
+	failed   struct {
+		arriving failures // on their way into the mempool, since the last block
+		proposed failures // left out of the proposal under way
+	}
 
 	provers []ed25519.PrivateKey // with which this node proves the beacon's values
 }
@@ -103,6 +106,11 @@ var wiring sync.Mutex // sync: several nodes may live in one process
 
 // New opens the application of a chain over db, at its last block.
 func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.BaseApp)) (*App, error) {
+	return NewWith(Upgrades, logger, db, chainID, opts...)
+}
+
+// NewWith is New for a version with other upgrades, as who rehearses one has it.
+func NewWith(known []Upgrade, logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.BaseApp)) (*App, error) {
 	wiring.Lock()
 	defer wiring.Unlock()
 	a := &App{}
@@ -120,6 +128,9 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 		}
 		a.modules = append(a.modules, m)
 	}
+	if a.upgrades, err = a.newUpgrades(known); err != nil {
+		return nil, err
+	}
 	a.forget()
 	a.Tx = newTxConfig(a.Tx, a.Registry)
 	a.SetTxDecoder(a.Tx.TxDecoder())
@@ -131,6 +142,7 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 	a.SetPrepareProposal(a.prepareProposal)
 	a.SetProcessProposal(a.processProposal)
 	a.SetInitChainer(a.initChain)
+	a.SetStoreLoader(a.upgrades.load)
 	if err := a.Load(true); err != nil {
 		return nil, fmt.Errorf("load the app's state: %w", err)
 	}
@@ -140,7 +152,7 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 // forget begins to count anew what the mempool holds, and what fails there.
 func (a *App) forget() {
 	a.pool.reset()
-	a.failed.reset()
+	a.failed.arriving.reset()
 }
 
 // NewEncoding returns the encoding of the application, without its state.

@@ -104,10 +104,10 @@ func (x execute) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.
 // try executes a transaction, unless too much has failed. Accounts answer for what is
 // new alone: what has waited may fail because of others.
 func (x execute) try(ctx sdk.Context, e entry) error {
-	counts, accounts := &x.failed, []string(nil)
+	counts, accounts := &x.failed.arriving, []string(nil)
 	switch ctx.ExecMode() {
 	case sdk.ExecModePrepareProposal:
-		counts = &x.leftOut
+		counts = &x.failed.proposed
 	case sdk.ExecModeCheck:
 		accounts = e.by
 	}

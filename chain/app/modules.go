@@ -28,6 +28,7 @@ import (
 	consensustypes "github.com/cosmos/cosmos-sdk/x/consensus/types"
 	"github.com/cosmos/cosmos-sdk/x/feegrant"
 	_ "github.com/cosmos/cosmos-sdk/x/feegrant/module" // register with depinject
+	upgradetypes "github.com/cosmos/cosmos-sdk/x/upgrade/types"
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
@@ -86,10 +87,11 @@ var governed = []sdk.Msg{
 	&auctionv1.MsgUpdateParams{}, &blockv1.MsgUpdateParams{}, &disputev1.MsgUpdateParams{}, &drillingv1.MsgUpdateParams{},
 	&policyv1.MsgUpdateParams{}, &providerv1.MsgUpdateParams{}, &reservev1.MsgUpdateParams{}, &seatsv1.MsgUpdateParams{}, &workv1.MsgUpdateParams{},
 	&drillingv1.MsgAdmitProject{}, &drillingv1.MsgEndProject{},
+	&upgradetypes.MsgSoftwareUpgrade{}, &upgradetypes.MsgCancelUpgrade{},
 }
 
 var (
-	initOrder = append([]string{authtypes.ModuleName, banktypes.ModuleName, feegrant.ModuleName}, ours...)
+	initOrder = append([]string{authtypes.ModuleName, banktypes.ModuleName, feegrant.ModuleName, upgradetypes.ModuleName}, ours...)
 	// The SDK wants the bank first. The registry comes last: it gathers what the others slashed.
 	endOrder = append([]string{banktypes.ModuleName, feegrant.ModuleName}, last(ours, provider.Name)...)
 )
@@ -175,7 +177,7 @@ func sdkConfig() depinject.Config {
 	return appconfig.Compose(&appv1.Config{Modules: []*appv1.ModuleConfig{
 		{Name: runtime.ModuleName, Config: appconfig.WrapAny(&runtimev1.Module{
 			AppName:           Name,
-			PreBlockers:       []string{authtypes.ModuleName},
+			PreBlockers:       []string{upgradetypes.ModuleName, authtypes.ModuleName},
 			BeginBlockers:     ours,
 			EndBlockers:       endOrder,
 			InitGenesis:       initOrder,

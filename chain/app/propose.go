@@ -47,7 +47,7 @@ func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal)
 			general = append(general, e)
 		}
 	}
-	a.leftOut.reset()
+	a.failed.proposed.reset()
 	taken, txs := fill{}.with(proof), [][]byte{proof.raw}
 	known := map[[sha256.Size]byte]bool{}
 	for _, e := range slices.Concat(inTurn(parties), inTurn(strangers), inTurn(general)) {

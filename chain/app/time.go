@@ -48,9 +48,7 @@ func (a *App) countTime(ctx sdk.Context) error {
 	if a.LastBlockHeight() == 0 {
 		return nil
 	}
-	commits, ok := a.CommitMultiStore().(interface {
-		GetCommitInfo(height int64) (*storetypes.CommitInfo, error)
-	})
+	commits, ok := a.CommitMultiStore().(commitInfos)
 	if !ok {
 		return fmt.Errorf("the store %T does not know the time of its commits", a.CommitMultiStore())
 	}

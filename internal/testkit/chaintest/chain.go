@@ -31,6 +31,7 @@ import (
 	errorsmod "cosmossdk.io/errors"
 	"cosmossdk.io/log/v2"
 
+	"github.com/cosmos/cosmos-sdk/baseapp"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
@@ -329,7 +330,13 @@ func Events[M proto.Message](t testing.TB, b Block) []M {
 // between two blocks.
 func (c *Chain) Restart(db dbm.DB) {
 	c.t.Helper()
-	a, err := app.New(log.NewNopLogger(), db, ChainID)
+	c.RestartAs(app.Upgrades, db)
+}
+
+// RestartAs is Restart by a version of the software that has other upgrades.
+func (c *Chain) RestartAs(known []app.Upgrade, db dbm.DB, opts ...func(*baseapp.BaseApp)) {
+	c.t.Helper()
+	a, err := app.NewWith(known, log.NewNopLogger(), db, ChainID, opts...)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -1,0 +1,220 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	gateway "github.com/grpc-ecosystem/grpc-gateway/runtime"
+
+	"cosmossdk.io/core/appmodule"
+
+	"github.com/cosmos/cosmos-sdk/baseapp"
+	"github.com/cosmos/cosmos-sdk/client"
+	"github.com/cosmos/cosmos-sdk/codec"
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkmodule "github.com/cosmos/cosmos-sdk/types/module"
+	upgradekeeper "github.com/cosmos/cosmos-sdk/x/upgrade/keeper"
+	upgradetypes "github.com/cosmos/cosmos-sdk/x/upgrade/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
+)
+
+// Upgrade is a step from an earlier version of this software to a later one, at a height that a vote sets: the earlier one
+// makes no block from there on, and the later one none before.
+type Upgrade struct {
+	Name string // as in the plan that the vote decides
+	// Stores come with it, or go.
+	Stores storetypes.StoreUpgrades
+	// Migrate changes the state before modules with a later version migrate theirs, and new ones begin with their default
+	// genesis. It may be nil.
+	Migrate func(context.Context, *App) error
+}
+
+// Upgrades are all that this version has made, the earliest first, and the one that it is for. A chain whose last upgrade
+// is missing here needs a later version.
+var Upgrades []Upgrade
+
+// UpgradeError says that the chain needs another version of this software.
+type UpgradeError struct {
+	Plan  upgradetypes.Plan
+	Early bool // this version is too late rather than too early: it is for the upgrade that is to come
+}
+
+// Error implements error.
+func (e *UpgradeError) Error() string {
+	if e.Early {
+		return fmt.Sprintf("this version is for the upgrade %q, which comes at height %d: run the version before it until then", e.Plan.Name, e.Plan.Height)
+	}
+	info := ""
+	if e.Plan.Info != "" {
+		info = fmt.Sprintf(" (%q)", e.Plan.Info)
+	}
+	return fmt.Sprintf("from height %d on the chain needs the version with the upgrade %q%s: install it and start again; nothing is lost", e.Plan.Height, e.Plan.Name, info)
+}
+
+// upgrades is the module of x/upgrade, with rules of our own for when a version may make a block. The SDK's writes a file for
+// the version after it, and needs it there; here the state and the list of upgrades suffice. It fetches binaries too, for which
+// it links the libraries of three clouds.
+type upgrades struct {
+	module.Base
+	keeper   *upgradekeeper.Keeper
+	known    []Upgrade
+	versions func() sdkmodule.VersionMap // of all modules of this version
+
+	added string // the upgrade whose stores were added when the state was loaded
+}
+
+// newUpgrades wires x/upgrade, whose plans the votes of policy decide.
+func (a *App) newUpgrades(known []Upgrade) (*upgrades, error) {
+	// The version in headers stays: who syncs a state expects the one of the genesis.
+	k := upgradekeeper.NewKeeper(nil, a.store(upgradetypes.StoreKey), a.Codec, "", nil, address.Policy().String())
+	u := &upgrades{Base: module.Named(upgradetypes.ModuleName, func(context.Context) error { return nil }), keeper: k, known: known, versions: a.ModuleManager.GetVersionMap}
+	for _, one := range known {
+		if k.HasHandler(one.Name) {
+			return nil, fmt.Errorf("two upgrades are called %q", one.Name)
+		}
+		k.SetUpgradeHandler(one.Name, func(ctx context.Context, _ upgradetypes.Plan, from sdkmodule.VersionMap) (sdkmodule.VersionMap, error) {
+			if one.Migrate != nil {
+				if err := one.Migrate(ctx, a); err != nil {
+					return nil, err
+				}
+			}
+			return a.ModuleManager.RunMigrations(ctx, a.Configurator(), from)
+		})
+	}
+	return u, a.RegisterModules(u)
+}
+
+// load opens the stores at the last block. Those of an upgrade that the block does not have yet are added.
+func (u *upgrades) load(ms storetypes.CommitMultiStore) error {
+	last := ms.LastCommitID().Version
+	if last == 0 {
+		return baseapp.DefaultStoreLoader(ms)
+	}
+	commits, ok := ms.(commitInfos)
+	if !ok {
+		return fmt.Errorf("the store %T does not tell which stores it has", ms)
+	}
+	info, err := commits.GetCommitInfo(last)
+	if err != nil {
+		return fmt.Errorf("stores of block %d: %w", last, err)
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(info.StoreInfos, func(s storetypes.StoreInfo) bool { return s.Name == name })
+	}
+	for _, one := range slices.Backward(u.known) {
+		changes := one.Stores
+		if slices.ContainsFunc(changes.Added, has) || !slices.ContainsFunc(changes.Deleted, has) && len(changes.Added) == 0 {
+			continue
+		}
+		u.added = one.Name
+		return ms.LoadLatestVersionAndUpgrade(&changes)
+	}
+	return baseapp.DefaultStoreLoader(ms)
+}
+
+// commitInfos is a store that tells what each of its commits had.
+type commitInfos interface {
+	GetCommitInfo(height int64) (*storetypes.CommitInfo, error)
+}
+
+// PreBlock implements appmodule.HasPreBlocker. It makes an upgrade at its height, and returns an [UpgradeError] if the block
+// is another version's.
+func (u *upgrades) PreBlock(ctx context.Context) (appmodule.ResponsePreBlock, error) {
+	height := sdk.UnwrapSDKContext(ctx).BlockHeight()
+	plan, err := u.check(ctx, height)
+	if err != nil || plan == nil || plan.Height > height {
+		return &sdk.ResponsePreBlock{}, err
+	}
+	u.added = ""
+	return &sdk.ResponsePreBlock{ConsensusParamsChanged: true}, u.keeper.ApplyUpgrade(ctx, *plan)
+}
+
+// check returns the plan that the chain has, if any, or an error if this version may not make the block at a height.
+func (u *upgrades) check(ctx context.Context, height int64) (*upgradetypes.Plan, error) {
+	plan, err := u.keeper.GetUpgradePlan(ctx)
+	if errors.Is(err, upgradetypes.ErrNoUpgradePlanFound) {
+		return nil, u.made(ctx)
+	}
+	switch has := u.keeper.HasHandler(plan.Name); {
+	case err != nil:
+		return nil, err
+	case plan.Height <= height && !has:
+		return nil, &UpgradeError{Plan: plan}
+	case plan.Height > height && has:
+		return nil, &UpgradeError{Plan: plan, Early: true}
+	case plan.Height > height:
+		return &plan, u.made(ctx)
+	}
+	return &plan, nil
+}
+
+// made returns an error unless this version has the last upgrade of the chain, and has added no stores without one.
+func (u *upgrades) made(ctx context.Context) error {
+	if u.added != "" {
+		return fmt.Errorf("this version begins with the upgrade %q, which the chain does not make here: run the version before it", u.added)
+	}
+	name, height, err := u.keeper.GetLastCompletedUpgrade(ctx)
+	if err == nil && name != "" && !u.keeper.HasHandler(name) {
+		return &UpgradeError{Plan: upgradetypes.Plan{Name: name, Height: height}}
+	}
+	return err
+}
+
+// ConsensusVersion implements the SDK's HasConsensusVersion: that of its module.
+func (*upgrades) ConsensusVersion() uint64 { return 2 }
+
+// RegisterInterfaces implements the SDK's AppModuleBasic.
+func (*upgrades) RegisterInterfaces(r codectypes.InterfaceRegistry) {
+	upgradetypes.RegisterInterfaces(r)
+}
+
+// RegisterServices implements the SDK's HasServices.
+func (u *upgrades) RegisterServices(c sdkmodule.Configurator) {
+	upgradetypes.RegisterMsgServer(c.MsgServer(), upgradekeeper.NewMsgServerImpl(u.keeper))
+	upgradetypes.RegisterQueryServer(c.QueryServer(), u.keeper)
+}
+
+// RegisterGRPCGatewayRoutes implements the SDK's AppModuleBasic.
+func (*upgrades) RegisterGRPCGatewayRoutes(c client.Context, mux *gateway.ServeMux) {
+	_ = upgradetypes.RegisterQueryHandlerClient(context.Background(), mux, upgradetypes.NewQueryClient(c))
+}
+
+// DefaultGenesis implements the SDK's HasGenesisBasics.
+func (*upgrades) DefaultGenesis(codec.JSONCodec) json.RawMessage { return []byte("{}") }
+
+// ValidateGenesis implements the SDK's HasGenesisBasics.
+func (*upgrades) ValidateGenesis(_ codec.JSONCodec, _ client.TxEncodingConfig, raw json.RawMessage) error {
+	var none struct{}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	return d.Decode(&none)
+}
+
+// InitGenesis implements the SDK's HasGenesis: a chain begins with the versions of its modules, and without a plan.
+func (u *upgrades) InitGenesis(ctx sdk.Context, _ codec.JSONCodec, _ json.RawMessage) {
+	if err := u.keeper.SetModuleVersionMap(ctx, u.versions()); err != nil {
+		panic(err) // a broken store, which the SDK has no way to return
+	}
+}
+
+// ExportGenesis implements the SDK's HasGenesis. Heights of plans are those of one chain alone.
+func (u *upgrades) ExportGenesis(_ sdk.Context, cdc codec.JSONCodec) json.RawMessage {
+	return u.DefaultGenesis(cdc)
+}
+
+// Upgrade returns the upgrade that votes have planned, nil if none is.
+func (a *App) Upgrade(ctx context.Context) (*upgradetypes.Plan, error) {
+	plan, err := a.upgrades.keeper.GetUpgradePlan(ctx)
+	if errors.Is(err, upgradetypes.ErrNoUpgradePlanFound) {
+		return nil, nil
+	}
+	return &plan, err
+}

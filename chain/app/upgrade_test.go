@@ -1,0 +1,196 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	dbm "github.com/cosmos/cosmos-db"
+
+	"cosmossdk.io/log/v2"
+
+	"github.com/cosmos/cosmos-sdk/baseapp"
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	upgradetypes "github.com/cosmos/cosmos-sdk/x/upgrade/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/x/policy"
+	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+)
+
+// dearer is the version that is rehearsed: gas costs thrice as much, and a store comes with it.
+type dearer struct{ key *storetypes.KVStoreKey }
+
+func newDearer() dearer { return dearer{storetypes.NewKVStoreKey("later")} }
+
+func (d dearer) upgrades() []app.Upgrade {
+	return []app.Upgrade{{
+		Name: "dearer", Stores: storetypes.StoreUpgrades{Added: []string{d.key.Name()}},
+		Migrate: func(ctx context.Context, a *app.App) error {
+			sdk.UnwrapSDKContext(ctx).KVStore(d.key).Set([]byte("begun"), []byte{1})
+			p, err := a.Block.Params(ctx)
+			if err != nil {
+				return err
+			}
+			p.GasPrice *= 3
+			_, err = a.MsgServiceRouter().Handler(&blockv1.MsgUpdateParams{})(sdk.UnwrapSDKContext(ctx), &blockv1.MsgUpdateParams{Authority: address.Policy().String(), Params: p})
+			return err
+		},
+	}}
+}
+
+func (d dearer) mount(a *baseapp.BaseApp) { a.MountStores(d.key) }
+
+// restart opens the state as the version that is rehearsed.
+func (d dearer) restart(c *chaintest.Chain, db dbm.DB) { c.RestartAs(d.upgrades(), db, d.mount) }
+
+// voted returns a chain of which the founders have decided a plan, a height ahead of now.
+func voted(t *testing.T, db dbm.DB, ahead int64) (*chaintest.Chain, int64) {
+	t.Helper()
+	c := chaintest.Open(t, db, append(network(), func(g *app.Genesis) {
+		g.Policy = policy.DefaultGenesis().Params
+		g.Policy.VotingMs, g.Policy.DelayMs = time.Hour.Milliseconds(), time.Hour.Milliseconds()
+	})...)
+	founder, alice := chaintest.Named("producer"), chaintest.Named("alice")
+	height := c.Height() + 4 + ahead // of the proposal, of the vote, of its end, of its execution
+	plan := &upgradetypes.MsgSoftwareUpgrade{Authority: address.Policy().String(), Plan: upgradetypes.Plan{Name: "dearer", Height: height, Info: "tally 2"}}
+	packed, err := codectypes.NewAnyWithValue(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Deliver(alice, &policyv1.MsgPropose{
+		Proposer: alice.String(), Title: "Upgrade", Summary: "Gas costs more.", Deposit: policy.DefaultGenesis().Params.Deposit, Messages: []*codectypes.Any{packed},
+	})
+	c.Deliver(founder, &policyv1.MsgVote{Voter: founder.String(), Proposal: 0, Option: policyv1.OPTION_YES})
+	c.NextBlock(time.Hour)
+	c.NextBlock(time.Hour)
+	if got, err := c.Upgrade(c.Ctx()); err != nil || got == nil || got.Height != height {
+		t.Fatalf("plan %v, %v", got, err)
+	}
+	return c, height
+}
+
+// refused returns why the chain's version makes no next block.
+func refused(t *testing.T, c *chaintest.Chain) *app.UpgradeError {
+	t.Helper()
+	_, err := c.FinalizeBlock(&abci.RequestFinalizeBlock{Height: c.Height() + 1, Time: c.Now(), Hash: make([]byte, 32), ProposerAddress: c.Proposer()})
+	var why *app.UpgradeError
+	if !errors.As(err, &why) {
+		t.Fatalf("height %d: %v", c.Height()+1, err)
+	}
+	return why
+}
+
+func gasPrice(t *testing.T, c *chaintest.Chain) uint64 {
+	t.Helper()
+	p, err := c.Block.Params(c.Ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.GasPrice
+}
+
+// A vote sets the height. The version of before makes blocks until then and none after, the one of after none before.
+func TestUpgradeByAVote(t *testing.T) {
+	db, later := dbm.NewMemDB(), newDearer()
+	c, height := voted(t, db, 3)
+	before := gasPrice(t, c)
+	later.restart(c, db)
+	if why := refused(t, c); !why.Early || why.Plan.Height != height {
+		t.Errorf("the later version before its height: %v", why)
+	}
+	c.Restart(db)
+	for c.Height() < height-1 {
+		c.NextBlock(time.Second)
+	}
+	for range 2 { // as often as it is tried
+		if why := refused(t, c); why.Early || !strings.Contains(why.Error(), `"dearer" ("tally 2")`) {
+			t.Errorf("the earlier version at the height: %v", why)
+		}
+		c.Restart(db)
+	}
+	later.restart(c, db)
+	c.NextBlock(time.Second)
+	if got := gasPrice(t, c); got != 3*before {
+		t.Errorf("gas costs %d after the upgrade, %d before", got, before)
+	}
+	if plan, err := c.Upgrade(c.Ctx()); err != nil || plan != nil {
+		t.Errorf("the plan is still there: %v, %v", plan, err)
+	}
+	later.restart(c, db)
+	c.Deliver(chaintest.Named("alice"), send(chaintest.Named("alice"), chaintest.Named("bob"), 1))
+	if got := sdk.UnwrapSDKContext(c.Ctx()).KVStore(later.key).Get([]byte("begun")); !bytes.Equal(got, []byte{1}) {
+		t.Errorf("the new store has %x", got)
+	}
+	if _, err := app.New(log.NewNopLogger(), db, chaintest.ChainID); err != nil {
+		t.Fatal(err) // it can be looked at
+	}
+	c.Restart(db)
+	if why := refused(t, c); why.Early || why.Plan.Height != height {
+		t.Errorf("the earlier version after the height: %v", why)
+	}
+}
+
+// However a node came to the height, and how often it was killed there, it has the state of the others.
+func TestUpgradesEndInOneState(t *testing.T) {
+	var want []byte
+	for _, kills := range []int{0, 1, 3} {
+		db, later := dbm.NewMemDB(), newDearer()
+		c, height := voted(t, db, 1)
+		for c.Height() < height-1 {
+			c.NextBlock(time.Second)
+		}
+		later.restart(c, db)
+		for range kills {
+			if _, err := c.FinalizeBlock(&abci.RequestFinalizeBlock{Height: height, Time: c.Now(), Hash: make([]byte, 32), ProposerAddress: c.Proposer()}); err != nil {
+				t.Fatal(err)
+			}
+			later.restart(c, db) // before it was stored
+		}
+		got := c.NextBlock(time.Second).AppHash
+		if want == nil {
+			want = got
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("with %d kills the app hash is %X, without %X", kills, got, want)
+		}
+	}
+}
+
+// Whoever runs the version with a new store where nobody voted for it has another state than the others, so it must not begin.
+func TestUpgradeWithoutAVote(t *testing.T) {
+	db, later := dbm.NewMemDB(), newDearer()
+	c := chaintest.Open(t, db, network()...)
+	later.restart(c, db)
+	_, err := c.FinalizeBlock(&abci.RequestFinalizeBlock{Height: c.Height() + 1, Time: c.Now(), Hash: make([]byte, 32), ProposerAddress: c.Proposer()})
+	if err == nil || !strings.Contains(err.Error(), "run the version before it") {
+		t.Errorf("%v", err)
+	}
+	c.Restart(db)
+	c.NextBlock(time.Second) // nothing was lost
+}
+
+// Nobody but a vote plans an upgrade, or ends a plan.
+func TestWhoPlansUpgrades(t *testing.T) {
+	c := chaintest.New(t, network()...)
+	alice := chaintest.Named("alice")
+	for _, m := range []sdk.Msg{
+		&upgradetypes.MsgSoftwareUpgrade{Authority: alice.String(), Plan: upgradetypes.Plan{Name: "mine", Height: 1000}},
+		&upgradetypes.MsgCancelUpgrade{Authority: alice.String()},
+	} {
+		c.Queue(alice, m)
+		b := c.NextBlock(time.Second)
+		if r := b.TxResults[len(b.TxResults)-1]; !strings.Contains(r.Log, "invalid authority") {
+			t.Errorf("%T: %q", m, r.Log)
+		}
+	}
+}
