@@ -19,8 +19,8 @@ import (
 )
 
 func (e *env) validator() *cobra.Command {
-	v := &home.ValidatorSettings{FeeBps: 500, MaxLeases: 4, CommitTimeout: 200 * time.Millisecond, EmptyInterval: time.Second}
-	m := &member{e: e, settings: home.Settings{Role: home.Validator, Validator: v}}
+	v := newValidatorSettings()
+	m := &member{e: e, settings: home.Settings{Role: home.Validator, Validator: &v}}
 	var genesis string
 	cmd := &cobra.Command{
 		Use: "validator", GroupID: "network", Args: cobra.NoArgs,
@@ -64,7 +64,12 @@ A node says when it starts what others name it by: ID@HOST:PORT.`,
 	return cmd
 }
 
-// take makes a new validator's home with the genesis of its chain. A home that is there
+// newValidatorSettings are those of a validator that says nothing else.
+func newValidatorSettings() home.ValidatorSettings {
+	return home.ValidatorSettings{FeeBps: 500, MaxLeases: 4, CommitTimeout: 200 * time.Millisecond, EmptyInterval: time.Second}
+}
+
+// take makes a new validator's home with the genesis of its chain. A home that has one
 // keeps its own.
 func (m *member) take(genesis string) error {
 	text, err := bounded.ReadFile(genesis, consensus.MaxGenesis)
@@ -75,11 +80,17 @@ func (m *member) take(genesis string) error {
 	if err != nil {
 		return err
 	}
-	if home.Exists(m.e.home) {
+	if home.HasGenesis(m.e.home) {
 		if own, err := home.Genesis(m.e.home); err != nil || !bytes.Equal(own, text) {
 			return errors.Join(fmt.Errorf("%s has another genesis already, and keeps it: name another --home", m.e.home), err)
 		}
 		return nil
+	}
+	if home.Exists(m.e.home) { // a founder's
+		s, err := home.LoadSettings(m.e.home)
+		if err != nil || s.Chain != doc.ChainID {
+			return errors.Join(fmt.Errorf("it is of chain %q, and the home %s of %q", doc.ChainID, m.e.home, s.Chain), err)
+		}
 	}
 	m.settings.Chain = doc.ChainID
 	if err := os.MkdirAll(m.e.home, 0o700); err != nil {

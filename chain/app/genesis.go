@@ -7,16 +7,12 @@ import (
 	"time"
 
 	cmttypes "github.com/cometbft/cometbft/types"
-	dbm "github.com/cosmos/cosmos-db"
 	"github.com/cosmos/gogoproto/proto"
-
-	"cosmossdk.io/log/v2"
 
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/address"
-	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/auction"
 	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
@@ -96,10 +92,34 @@ type Rewards struct {
 // Doc returns the genesis as CometBFT reads it. Equal descriptions give equal
 // bytes.
 func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
-	a, err := New(log.NewNopLogger(), dbm.NewMemDB(), g.ChainID)
+	d, err := g.Draft()
 	if err != nil {
 		return nil, err
 	}
+	if err := d.app.checkGenesis(d.state); err != nil {
+		return nil, err
+	}
+	if d.doc.AppState, err = json.Marshal(d.state); err != nil {
+		return nil, err
+	}
+	return d.doc, d.doc.ValidateAndComplete()
+}
+
+// header returns the genesis without the state.
+func (g Genesis) header() *cmttypes.GenesisDoc {
+	doc := &cmttypes.GenesisDoc{
+		ChainID:         g.ChainID,
+		GenesisTime:     g.Time.UTC().Truncate(time.Millisecond),
+		ConsensusParams: cmttypes.DefaultConsensusParams(),
+		InitialHeight:   1,
+	}
+	doc.ConsensusParams.Block.MaxBytes = maxBlockBytes
+	doc.ConsensusParams.Block.MaxGas = maxBlockGas
+	return doc
+}
+
+// parts returns the state of each module.
+func (g Genesis) parts(a *App) (map[string]json.RawMessage, error) {
 	g.Authority = cmp.Or(g.Authority, address.Policy().String())
 	auth, bank, err := g.ledger()
 	if err != nil {
@@ -128,21 +148,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 			return nil, fmt.Errorf("write genesis of %s: %w", name, err)
 		}
 	}
-	if err := a.checkGenesis(state); err != nil {
-		return nil, err
-	}
-	doc := &cmttypes.GenesisDoc{
-		ChainID:         g.ChainID,
-		GenesisTime:     g.Time.UTC().Truncate(time.Millisecond),
-		ConsensusParams: cmttypes.DefaultConsensusParams(),
-		InitialHeight:   1,
-	}
-	doc.ConsensusParams.Block.MaxBytes = maxBlockBytes
-	doc.ConsensusParams.Block.MaxGas = maxBlockGas
-	if doc.AppState, err = json.Marshal(state); err != nil {
-		return nil, err
-	}
-	return doc, doc.ValidateAndComplete()
+	return state, nil
 }
 
 // blocks returns the rules of blocks.
@@ -235,49 +241,24 @@ func (g Genesis) projects() *drillingv1.GenesisState {
 // ledger returns the accounts and balances: those described, an account for
 // each peer and operator, and the stakes in the account of the registry.
 func (g Genesis) ledger() (*authtypes.GenesisState, *banktypes.GenesisState, error) {
-	bank := banktypes.DefaultGenesisState()
-	bank.DenomMetadata = []banktypes.Metadata{{
-		Base: coin.Denom, Display: coin.Display, Name: "Tally", Symbol: "TALLY",
-		Description: "pays for checked computation",
-		DenomUnits:  []*banktypes.DenomUnit{{Denom: coin.Denom}, {Denom: coin.Display, Exponent: coin.Exponent}},
-	}}
-	var accounts authtypes.GenesisAccounts
-	known, total := map[string]bool{}, uint64(0)
-	add := func(text string, balance uint64) error {
-		account, err := address.Parse(text)
-		if err != nil {
-			return err
-		}
-		if balance > coin.MaxSupply-total {
-			return fmt.Errorf("genesis: balances exceed %d utally", coin.MaxSupply)
-		}
-		total += balance
-		if balance > 0 {
-			bank.Balances = append(bank.Balances, banktypes.Balance{Address: text, Coins: coin.Of(balance)})
-		}
-		if !known[text] {
-			known[text] = true
-			accounts = append(accounts, authtypes.NewBaseAccountWithAddress(account))
-		}
-		return nil
-	}
+	l := newLedger()
 	for _, a := range g.Accounts {
-		if known[a.Address] {
+		if l.known[a.Address] {
 			return nil, nil, fmt.Errorf("genesis: account %s occurs twice", a.Address)
 		}
-		if err := add(a.Address, a.Balance); err != nil {
+		if err := l.add(a.Address, a.Balance); err != nil {
 			return nil, nil, err
 		}
 	}
 	stakes, bonds := uint64(0), uint64(0)
 	for _, v := range g.Validators {
-		if err := add(v.Account, 0); err != nil {
+		if err := l.add(v.Account, 0); err != nil {
 			return nil, nil, err
 		}
 		bonds += v.Bond // bounded by the check of the genesis of seats
 	}
 	for _, p := range g.Peers {
-		if err := add(p.Account, 0); err != nil {
+		if err := l.add(p.Account, 0); err != nil {
 			return nil, nil, err
 		}
 		stakes += p.Stake // bounded by the check of the registry's genesis
@@ -286,19 +267,9 @@ func (g Genesis) ledger() (*authtypes.GenesisState, *banktypes.GenesisState, err
 		module string
 		holds  uint64
 	}{{provider.Name, stakes}, {seats.Name, bonds}, {reserve.Name, g.Reserve}} {
-		if x.holds > coin.MaxSupply-total {
-			return nil, nil, fmt.Errorf("genesis: balances, stakes, bonds and the reserve exceed %d utally", coin.MaxSupply)
-		}
-		if total += x.holds; x.holds > 0 {
-			bank.Balances = append(bank.Balances, banktypes.Balance{Address: authtypes.NewModuleAddress(x.module).String(), Coins: coin.Of(x.holds)})
+		if err := l.hold(x.module, x.holds); err != nil {
+			return nil, nil, err
 		}
 	}
-	bank.Balances = banktypes.SanitizeGenesisBalances(bank.Balances)
-	packed, err := authtypes.PackAccounts(authtypes.SanitizeGenesisAccounts(accounts))
-	if err != nil {
-		return nil, nil, err
-	}
-	auth := authtypes.DefaultGenesisState()
-	auth.Accounts = packed
-	return auth, bank, nil
+	return l.states()
 }

@@ -148,6 +148,9 @@ func SetGenesis(dir string, text []byte) error {
 	return WriteFile(filepath.Join(dir, genesisFile), text, 0o600)
 }
 
+// HasGenesis reports whether a validator's home has the genesis of its chain. That of a founder has none at first.
+func HasGenesis(dir string) bool { return exists(filepath.Join(dir, genesisFile)) }
+
 // Genesis returns the genesis that a validator's home has.
 func Genesis(dir string) ([]byte, error) {
 	return bounded.ReadFile(filepath.Join(dir, genesisFile), consensus.MaxGenesis)

@@ -1,0 +1,300 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	cmtjson "github.com/cometbft/cometbft/libs/json"
+	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
+	cmttypes "github.com/cometbft/cometbft/types"
+	dbm "github.com/cosmos/cosmos-db"
+	"github.com/cosmos/gogoproto/proto"
+
+	"cosmossdk.io/log/v2"
+
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
+
+	"github.com/tally-network/tally/chain/x/beacon"
+	"github.com/tally-network/tally/chain/x/policy"
+	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/reserve"
+	"github.com/tally-network/tally/chain/x/seats"
+	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
+	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
+)
+
+// Draft is a genesis that founders and accounts are added to, and of which rules are changed.
+type Draft struct {
+	doc   *cmttypes.GenesisDoc
+	app   *App
+	state map[string]json.RawMessage // by module
+}
+
+// Founder is a validator of the set that begins, and a peer that may lead. Its bond and stake come on top of its balance.
+type Founder struct {
+	Validator
+	BeaconKey []byte // ECVRF public key
+	Peer      providerv1.Peer
+	Balance   uint64 // utally
+}
+
+// Draft returns a draft of the described genesis. It may lack founders, whom [Draft.Found] adds.
+func (g Genesis) Draft() (*Draft, error) {
+	a, err := New(log.NewNopLogger(), dbm.NewMemDB(), g.ChainID)
+	if err != nil {
+		return nil, err
+	}
+	state, err := g.parts(a)
+	return &Draft{doc: g.header(), app: a, state: state}, err
+}
+
+// ChainID returns the chain's.
+func (d *Draft) ChainID() string { return d.doc.ChainID }
+
+// ReadDraft reads a genesis file.
+func ReadDraft(text []byte) (*Draft, error) {
+	doc, err := cmttypes.GenesisDocFromJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("read genesis: %w", err)
+	}
+	d := &Draft{doc: doc}
+	if err := json.Unmarshal(doc.AppState, &d.state); err != nil {
+		return nil, fmt.Errorf("read genesis: app_state: %w", err)
+	}
+	if d.app, err = New(log.NewNopLogger(), dbm.NewMemDB(), doc.ChainID); err != nil {
+		return nil, err
+	}
+	return d, d.app.checkGenesis(d.state)
+}
+
+// edit changes the part of a module, which is read into m.
+func edit[M proto.Message](d *Draft, module string, m M, change func() error) error {
+	if err := d.app.Codec.UnmarshalJSON(d.state[module], m); err != nil {
+		return fmt.Errorf("genesis of %s: %w", module, err)
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	text, err := d.app.Codec.MarshalJSON(m)
+	if err != nil {
+		return fmt.Errorf("genesis of %s: %w", module, err)
+	}
+	d.state[module] = text
+	return nil
+}
+
+// pay changes the ledger.
+func (d *Draft) pay(change func(l *ledger) error) error {
+	auth, bank := &authtypes.GenesisState{}, &banktypes.GenesisState{}
+	return edit(d, authtypes.ModuleName, auth, func() error {
+		return edit(d, banktypes.ModuleName, bank, func() error {
+			l, err := ledgerOf(auth, bank)
+			if err != nil {
+				return err
+			}
+			if err := change(l); err != nil {
+				return err
+			}
+			a, b, err := l.states()
+			if err != nil {
+				return err
+			}
+			*auth, *bank = *a, *b
+			return nil
+		})
+	})
+}
+
+// Pay gives accounts what they have at first, on top of what they have in the draft.
+func (d *Draft) Pay(accounts ...Account) error {
+	return d.pay(func(l *ledger) error {
+		for _, a := range accounts {
+			if err := l.add(a.Address, a.Balance); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Found adds a founder.
+func (d *Draft) Found(f Founder) error {
+	of := Genesis{Validators: []Validator{f.Validator}}
+	members, votes := of.members(), of.votes()
+	err := d.pay(func(l *ledger) error {
+		return errors.Join(l.add(f.Account, f.Balance), l.hold(seats.Name, f.Bond), l.hold(provider.Name, f.Peer.Stake))
+	})
+	if err != nil {
+		return err
+	}
+	s, p, r, b := &seatsv1.GenesisState{}, &policyv1.GenesisState{}, &providerv1.GenesisState{}, &beaconv1.GenesisState{}
+	return errors.Join(
+		edit(d, seats.Name, s, func() error {
+			s.Members, s.Delegations = append(s.Members, members.Members...), append(s.Delegations, members.Delegations...)
+			return nil
+		}),
+		edit(d, policy.Name, p, func() error { p.Founders = append(p.Founders, votes.Founders...); return nil }),
+		edit(d, provider.Name, r, func() error { r.Peers = append(r.Peers, f.Peer); return nil }),
+		edit(d, beacon.Name, b, func() error {
+			b.Keys = append(b.Keys, beaconv1.Key{Account: f.Account, Key: f.BeaconKey})
+			return nil
+		}),
+	)
+}
+
+// SetRule sets a rule of a module. The check of the genesis tells whether it may have that value.
+func (d *Draft) SetRule(module, rule, value string) error {
+	var part struct {
+		Params map[string]json.RawMessage `json:"params"`
+	}
+	fields := map[string]json.RawMessage{}
+	if err := errors.Join(json.Unmarshal(d.state[module], &part), json.Unmarshal(d.state[module], &fields)); err != nil || part.Params == nil {
+		return fmt.Errorf("%q is no module with rules: tally policy lists them, as block.gas_price", module)
+	}
+	was, ok := part.Params[rule]
+	if !ok {
+		return fmt.Errorf("%s has no rule %q, only %s", module, rule, strings.Join(slices.Sorted(maps.Keys(part.Params)), ", "))
+	}
+	if part.Params[rule] = json.RawMessage(value); bytes.HasPrefix(was, []byte(`"`)) { // 64 bits are text in JSON
+		text, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		part.Params[rule] = text
+	}
+	params, err := json.Marshal(part.Params)
+	if err != nil {
+		return fmt.Errorf("%s.%s=%s: want a number, or true or false", module, rule, value)
+	}
+	fields["params"] = params
+	d.state[module], err = json.Marshal(fields)
+	return err
+}
+
+// Doc returns the genesis, of which a chain has begun once in memory, and all invariants held.
+func (d *Draft) Doc() (*cmttypes.GenesisDoc, error) {
+	state, err := json.Marshal(d.state)
+	if err != nil {
+		return nil, err
+	}
+	doc := *d.doc
+	doc.AppState = state
+	if err := doc.ValidateAndComplete(); err != nil {
+		return nil, err
+	}
+	a, err := New(log.NewNopLogger(), dbm.NewMemDB(), doc.ChainID)
+	if err != nil {
+		return nil, err
+	}
+	params := doc.ConsensusParams.ToProto()
+	if _, err := a.InitChain(&abci.RequestInitChain{
+		ChainId: doc.ChainID, Time: doc.GenesisTime, InitialHeight: doc.InitialHeight, ConsensusParams: &params, AppStateBytes: doc.AppState,
+	}); err != nil {
+		return nil, err
+	}
+	if _, err := a.FinalizeBlock(&abci.RequestFinalizeBlock{Height: doc.InitialHeight, Time: doc.GenesisTime, Hash: make([]byte, 32)}); err != nil {
+		return nil, err
+	}
+	if _, err := a.Commit(); err != nil {
+		return nil, err
+	}
+	header := cmtproto.Header{ChainID: doc.ChainID, Height: doc.InitialHeight, Time: doc.GenesisTime}
+	return &doc, a.CheckInvariants(a.NewNextBlockContext(header))
+}
+
+// Beginning is what a chain begins with.
+type Beginning struct {
+	ChainID  string     `json:"chain_id"`
+	Time     time.Time  `json:"time"`
+	Supply   uint64     `json:"supply_utally"`
+	Reserve  uint64     `json:"reserve_utally"`
+	Locked   uint64     `json:"locked_utally"` // bonds and stakes
+	Accounts int        `json:"accounts"`
+	Founders []Beginner `json:"founders"`
+	Rules    []string   `json:"rules"` // that are not the default, as MODULE.RULE=VALUE
+}
+
+// Beginner is a founder as a genesis has it.
+type Beginner struct {
+	Account      string `json:"account"`
+	ConsensusKey []byte `json:"consensus_key"`
+	BeaconKey    []byte `json:"beacon_key"`
+	Votes        int64  `json:"votes"`
+	Bond         uint64 `json:"bond_utally"`
+	Stake        uint64 `json:"stake_utally"`
+}
+
+// Beginning returns what a chain would begin with.
+func (d *Draft) Beginning() (b Beginning, err error) {
+	b = Beginning{ChainID: d.doc.ChainID, Time: d.doc.GenesisTime, Rules: d.rules()}
+	s, r, k := &seatsv1.GenesisState{}, &providerv1.GenesisState{}, &beaconv1.GenesisState{}
+	err = errors.Join(
+		d.pay(func(l *ledger) error {
+			b.Supply, b.Accounts, b.Reserve = l.total, len(l.accounts), l.held(reserve.Name)
+			b.Locked = l.held(seats.Name) + l.held(provider.Name) // less than the supply
+			return nil
+		}),
+		d.app.Codec.UnmarshalJSON(d.state[seats.Name], s),
+		d.app.Codec.UnmarshalJSON(d.state[provider.Name], r),
+		d.app.Codec.UnmarshalJSON(d.state[beacon.Name], k),
+	)
+	for _, m := range s.Members {
+		f := Beginner{Account: m.Account, ConsensusKey: m.ConsensusKey, Votes: m.Votes, Bond: m.Bond}
+		for _, p := range r.Peers {
+			if p.Account == m.Account {
+				f.Stake = p.Stake
+			}
+		}
+		for _, key := range k.Keys {
+			if key.Account == m.Account {
+				f.BeaconKey = key.Key
+			}
+		}
+		b.Founders = append(b.Founders, f)
+	}
+	return b, err
+}
+
+// rules returns those that are not the default, module by module.
+func (d *Draft) rules() []string {
+	standard, out := d.app.DefaultGenesis(), []string{}
+	for _, module := range slices.Sorted(maps.Keys(d.state)) {
+		var is, was struct {
+			Params map[string]json.RawMessage `json:"params"`
+		}
+		if json.Unmarshal(d.state[module], &is) != nil || json.Unmarshal(standard[module], &was) != nil {
+			continue // the SDK's
+		}
+		for _, rule := range slices.Sorted(maps.Keys(is.Params)) {
+			if value := compact(is.Params[rule]); value != compact(was.Params[rule]) {
+				out = append(out, fmt.Sprintf("%s.%s=%s", module, rule, strings.Trim(value, `"`)))
+			}
+		}
+	}
+	return out
+}
+
+// compact returns JSON without what a file has for its readers.
+func compact(value json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, value) != nil {
+		return string(value)
+	}
+	return b.String()
+}
+
+// Text returns a genesis as its file has it.
+func Text(doc *cmttypes.GenesisDoc) ([]byte, error) {
+	text, err := cmtjson.MarshalIndent(doc, "", "  ")
+	return append(text, '\n'), err
+}

@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cosmos/cosmos-sdk/client/flags"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/cli/numbers"
+	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/consensus"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/founding"
+	"github.com/tally-network/tally/node/home"
+)
+
+// genesis is tally genesis: the start of a chain.
+func genesis(e *env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "genesis", GroupID: "network", Short: "Put a new chain's genesis together",
+		Long: `Puts the genesis of a new chain together, in four steps:
+
+  1. each founder writes a file:       tally genesis founder --chain ID --home V > v.json
+  2. one of them makes the genesis:    tally genesis new genesis.json --chain ID v.json w.json
+  3. money and further founders:       tally genesis add genesis.json tally1…=1000tally
+  4. each founder compares the hash:   tally genesis check genesis.json --home V
+
+Then each begins: tally validator --home V --genesis genesis.json --peers ID@HOST:PORT`,
+		Example: "  tally genesis check genesis.json --json",
+	}
+	cmd.AddCommand(genesisFounder(e), genesisNew(e), genesisAdd(e), genesisCheck(e))
+	return cmd
+}
+
+func genesisFounder(e *env) *cobra.Command {
+	var chain, reach string
+	cmd := &cobra.Command{
+		Use: "founder", Short: "Write what a founder's home tells of its keys",
+		Long: `Writes to standard output what a genesis needs of a validator's home: public keys, signed
+for one chain, and addresses. A home that is missing is made. Set in its tally.yaml where
+its node listens for others (p2p), and where its peer listens, before you send the file.`,
+		Example: "  tally genesis founder --chain tally-1 --reach 203.0.113.7:26656 --home ~/.tally-validator > founder.json",
+		Args:    arguments("founder"),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if chain == "" && !home.Exists(e.home) {
+				return errors.New("--chain is missing: name the chain that is to be")
+			}
+			v := newValidatorSettings()
+			m := &member{e: e, settings: home.Settings{Role: home.Validator, Chain: chain, Validator: &v}}
+			h, err := m.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, h.Close()) }()
+			if chain != "" && chain != h.Settings.Chain {
+				return fmt.Errorf("%s is of chain %q: name another --home", e.home, h.Settings.Chain)
+			}
+			f, err := h.Found(reach)
+			if err != nil {
+				return err
+			}
+			text, err := json.MarshalIndent(f, "", "  ")
+			if err != nil {
+				return err
+			}
+			return e.show(f, func(w io.Writer) { fmt.Fprintf(w, "%s\n", text) })
+		},
+	}
+	cmd.Flags().StringVar(&chain, "chain", "", "id of the chain")
+	cmd.Flags().StringVar(&reach, "reach", "", "host:port at which other nodes reach this one (default p2p of tally.yaml)")
+	return cmd
+}
+
+// grant adds the flags of what founders get that are added, and of rules.
+func grant(to *pflag.FlagSet, g *founding.Grant, rules *[]string) {
+	*g = founding.Standard
+	to.Var(numbers.Within(&g.Votes, 1, 1<<40), "votes", "of each founder that is added, in consensus and about rules")
+	to.Var((*money)(&g.Bond), "bond", "of each founder that is added: without, others take its seats and it gets none")
+	to.Var((*money)(&g.Stake), "stake", "of each founder that is added, as a peer that leads")
+	to.Var((*money)(&g.Balance), "balance", "of each founder that is added, beside bond and stake, for fees")
+	to.StringArrayVar(rules, "set", nil, "a rule, as block.gas_price=200; docs/spec/rules.md lists them")
+}
+
+func genesisNew(e *env) *cobra.Command {
+	var f founding.Grant
+	var rules []string
+	g := app.Genesis{}
+	var begins string
+	var reserve money
+	cmd := &cobra.Command{
+		Use: "new FILE FOUNDER...", Short: "Make a genesis with its first founders",
+		Long: `Makes the genesis of a chain, with one founder at least. The rules are the defaults,
+but for those that --set names. Whoever does it with the same arguments gets the same file.`,
+		Example: "  tally genesis new genesis.json --chain tally-1 --time 2026-12-01T12:00:00Z founder.json other.json\n  tally genesis new genesis.json --chain tally-1 founder.json tally1…=1000tally --set block.gas_price=200",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if g.ChainID == "" {
+				return errors.New("--chain is missing: name the chain that is to be")
+			}
+			g.Time, g.Reserve = time.Now(), uint64(reserve)
+			if begins != "" {
+				at, err := time.Parse(time.RFC3339, begins)
+				if err != nil {
+					return fmt.Errorf("--time: write it as 2026-12-01T12:00:00Z: %w", err)
+				}
+				g.Time = at
+			}
+			if _, err := os.Stat(args[0]); err == nil {
+				return fmt.Errorf("%s is there already: tally genesis add adds to it", args[0])
+			}
+			d, err := g.Draft()
+			if err != nil {
+				return err
+			}
+			return writeGenesis(e, args[0], d, f, rules, args[1:])
+		},
+	}
+	grant(cmd.Flags(), &f, &rules)
+	cmd.Flags().StringVar(&g.ChainID, "chain", "", "id of the chain, as tally-1")
+	cmd.Flags().StringVar(&begins, "time", "", "when the first block may be, as 2026-12-01T12:00:00Z (default now)")
+	cmd.Flags().Var(numbers.Within(&g.Epoch, 0, math.MaxInt64), "epoch-blocks", "blocks between two draws of seats (default 1200)")
+	cmd.Flags().Var(&reserve, "reserve", "what rewards are paid out of (default nothing: there are none)")
+	return cmd
+}
+
+func genesisAdd(e *env) *cobra.Command {
+	var f founding.Grant
+	var rules []string
+	cmd := &cobra.Command{
+		Use: "add FILE FOUNDER|ADDRESS=AMOUNT...", Short: "Add founders or money to a genesis, or set its rules",
+		Long: `Adds to a genesis founders, by the files that tally genesis founder wrote, and money of
+accounts: ADDRESS=AMOUNT, on top of what they have. With --set it sets rules. The file stays
+as it was unless a chain could begin with what comes of it.`,
+		Example: "  tally genesis add genesis.json third.json --votes 50\n  tally genesis add genesis.json tally1…=1000tally\n  tally genesis add genesis.json --set seats.seats=100",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := readDraft(args[0])
+			if err != nil {
+				return err
+			}
+			return writeGenesis(e, args[0], d, f, rules, args[1:])
+		},
+	}
+	grant(cmd.Flags(), &f, &rules)
+	return cmd
+}
+
+func readDraft(file string) (*app.Draft, error) {
+	text, err := bounded.ReadFile(file, consensus.MaxGenesis)
+	if err != nil {
+		return nil, err
+	}
+	d, err := app.ReadDraft(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return d, nil
+}
+
+// writeGenesis adds to a draft, and writes it if a chain could begin with it.
+func writeGenesis(e *env, file string, d *app.Draft, g founding.Grant, rules, args []string) error {
+	nodes, err := founding.Add(d, g, args)
+	if err == nil {
+		err = founding.Set(d, rules)
+	}
+	if err != nil {
+		return err
+	}
+	doc, err := d.Doc()
+	if err != nil {
+		return err
+	}
+	text, err := app.Text(doc)
+	if err != nil {
+		return err
+	}
+	if err := home.WriteFile(file, text, 0o644); err != nil {
+		return err
+	}
+	b, err := founding.Look(file, d, text)
+	if err != nil {
+		return err
+	}
+	b.Nodes = nodes
+	return e.show(b, func(w io.Writer) { tellGenesis(w, b) })
+}
+
+func genesisCheck(e *env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "check FILE", Short: "Check a genesis, and show what begins with it",
+		Long: `Begins the chain of a genesis once, in memory, and shows who would run it and what there
+would be. All founders must see the same hash. With the --home of a founder it also says
+whether that is among them, with the keys that the home has.`,
+		Example: "  tally genesis check genesis.json --home ~/.tally-validator",
+		Args:    arguments("check FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := bounded.ReadFile(args[0], consensus.MaxGenesis)
+			if err != nil {
+				return err
+			}
+			d, err := readDraft(args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := interruptible(cmd.Context(), d.Doc); err != nil {
+				return fmt.Errorf("%s: no chain could begin with it: %w", args[0], err)
+			}
+			b, err := founding.Look(args[0], d, text)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed(flags.FlagHome) {
+				if b.Mine, err = founding.Mine(e.home, &b.Beginning); err != nil {
+					return err
+				}
+			}
+			return e.show(b, func(w io.Writer) { tellGenesis(w, b) })
+		},
+	}
+	return cmd
+}
+
+func tellGenesis(w io.Writer, b *founding.View) {
+	fmt.Fprintf(w, "%s: chain %s, from %s on\n", b.File, b.ChainID, b.Time.Format(time.RFC3339))
+	fmt.Fprintf(w, "sha256 %s\n", b.Hash)
+	fmt.Fprintf(w, "%v exist: %v are held for rewards, %v are bonds and stakes, the rest is that of %s\n",
+		consume.Amount(b.Supply), consume.Amount(b.Reserve), consume.Amount(b.Locked), numbers.Several(b.Accounts, "account"))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nfounder\tvotes\tbond\tstake\t")
+	for _, f := range b.Founders {
+		note := ""
+		if f.Account == b.Mine {
+			note = "this home"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%v\t%v\t%s\n", f.Account, f.Votes, consume.Amount(f.Bond), consume.Amount(f.Stake), note)
+	}
+	_ = t.Flush()
+	if len(b.Rules) > 0 {
+		fmt.Fprintln(w, "\nRules that are not the default:")
+		for _, r := range b.Rules {
+			fmt.Fprintf(w, "  %s\n", r)
+		}
+	}
+	if len(b.Nodes) > 0 {
+		fmt.Fprintf(w, "\nNodes of those that were added: --peers %s\n", strings.Join(b.Nodes, ","))
+	}
+}

@@ -1,0 +1,133 @@
+// Package founding puts a new chain's genesis together, out of what its founders' homes tell.
+//
+// Call [Add] on a draft (chain/app), then [Look] at what a chain would begin with; [Mine] says whether a home is among the
+// founders.
+//
+// Invariant: keys enter a genesis only for the account and chain for which they signed.
+package founding
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/home"
+)
+
+// maxFounder bounds a founder's file, in bytes.
+const maxFounder = 64 << 10
+
+// Grant is what a genesis gives each founder that is added, in utally.
+type Grant struct {
+	Votes                uint64 // in consensus, and about rules
+	Bond, Stake, Balance uint64
+}
+
+// Standard is the grant of a founder of whom nothing else is said: its bond stands behind a thousand seats.
+var Standard = Grant{Votes: 100, Bond: 10_000_000_000, Stake: 1_000_000_000, Balance: 100_000_000}
+
+// Add adds founders' files and ADDRESS=AMOUNT to a draft, and returns the nodes of those founders, as id@host:port.
+func Add(d *app.Draft, g Grant, args []string) (nodes []string, err error) {
+	for _, arg := range args {
+		if account, amount, ok := strings.Cut(arg, "="); ok {
+			n, err := consume.ParseAmount(amount)
+			if err == nil {
+				err = d.Pay(app.Account{Address: account, Balance: uint64(n)})
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", arg, err)
+			}
+			continue
+		}
+		f, err := read(arg)
+		if err != nil {
+			return nil, err
+		}
+		founder, err := f.Of(d.ChainID(), int64(g.Votes), g.Bond, g.Stake, g.Balance)
+		if err == nil {
+			err = d.Found(founder)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", arg, err)
+		}
+		nodes = append(nodes, f.Node)
+	}
+	return nodes, nil
+}
+
+func read(file string) (f home.Founder, err error) {
+	text, err := bounded.ReadFile(file, maxFounder)
+	if err != nil {
+		return f, err
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&f); err != nil {
+		return f, fmt.Errorf("%s is no founder's file: %w", file, err)
+	}
+	return f, nil
+}
+
+// Set sets rules, as MODULE.RULE=VALUE.
+func Set(d *app.Draft, rules []string) error {
+	for _, rule := range rules {
+		name, value, ok := strings.Cut(rule, "=")
+		module, name, dotted := strings.Cut(name, ".")
+		if !ok || !dotted {
+			return fmt.Errorf("--set %s: write MODULE.RULE=VALUE, as block.gas_price=200", rule)
+		}
+		if err := d.SetRule(module, name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// View is a genesis file as people look at it.
+type View struct {
+	File string `json:"file"`
+	Hash string `json:"sha256"`
+	app.Beginning
+	Mine  string   `json:"mine,omitempty"`  // the founder whose keys the home has
+	Nodes []string `json:"nodes,omitempty"` // of the founders that were added
+}
+
+// Look returns the view of a file.
+func Look(file string, d *app.Draft, text []byte) (*View, error) {
+	b, err := d.Beginning()
+	sum := sha256.Sum256(text)
+	return &View{File: file, Hash: hex.EncodeToString(sum[:]), Beginning: b}, err
+}
+
+// Mine returns the account of a home if its keys are a founder's, or what is wrong. Another process may have the home.
+func Mine(dir string, b *app.Beginning) (string, error) {
+	h, err := home.Peek(dir)
+	if err != nil {
+		return "", err
+	}
+	account, err := address.Parse(h.Address)
+	if err != nil {
+		return "", err
+	}
+	p, err := home.Possess(dir, b.ChainID, account)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range b.Founders {
+		switch {
+		case f.Account != h.Address:
+			continue
+		case !bytes.Equal(f.ConsensusKey, p.ConsensusKey) || !bytes.Equal(f.BeaconKey, p.BeaconKey):
+			return "", fmt.Errorf("%s has %s with other keys than its home %s: send its file anew", b.ChainID, h.Address, dir)
+		}
+		return h.Address, nil
+	}
+	return "", fmt.Errorf("%s, of the home %s, is no founder of this genesis", h.Address, dir)
+}
