@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -39,7 +42,7 @@ func genesis(e *env) *cobra.Command {
 Then each begins: tally validator --home V --genesis genesis.json --peers ID@HOST:PORT`,
 		Example: "  tally genesis check genesis.json --json",
 	}
-	cmd.AddCommand(genesisFounder(e), genesisNew(e), genesisAdd(e), genesisCheck(e))
+	cmd.AddCommand(genesisFounder(e), genesisNew(e), genesisAdd(e), genesisCheck(e), genesisListings(e))
 	return cmd
 }
 
@@ -255,4 +258,54 @@ func tellGenesis(w io.Writer, b *founding.View) {
 	if len(b.Nodes) > 0 {
 		fmt.Fprintf(w, "\nNodes of those that were added: --peers %s\n", strings.Join(b.Nodes, ","))
 	}
+}
+
+func genesisListings(e *env) *cobra.Command {
+	var p founding.Place
+	var out string
+	cmd := &cobra.Command{
+		Use: "listings FILE", Short: "Write what chain registries, wallets and explorers read",
+		Long: `Writes the files that make a chain known: chain.json and assetlist.json for the Cosmos
+chain registry, keplr.json for wallets (suggestChain), explorer.json for ping.pub's explorer.`,
+		Example: "  tally genesis listings genesis.json --out listings --name tally --rpc https://rpc.example.org --rest https://rest.example.org",
+		Args:    arguments("listings FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := readDraft(args[0])
+			if err != nil {
+				return err
+			}
+			b, err := d.Beginning()
+			if err != nil {
+				return err
+			}
+			files, err := founding.Listings(&b, p)
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(out, 0o755); err != nil {
+				return err
+			}
+			names := slices.Sorted(maps.Keys(files))
+			for _, name := range names {
+				if err := home.WriteFile(filepath.Join(out, name), files[name], 0o644); err != nil {
+					return err
+				}
+			}
+			return e.show(map[string]any{"dir": out, "files": names}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s: %s\n", out, strings.Join(names, ", "))
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&out, "out", "listings", "directory for the files")
+	f.StringVar(&p.Name, "name", "tally", "the chain's name in the registry: small letters and digits")
+	f.StringVar(&p.Network, "network", "mainnet", "mainnet, testnet or devnet")
+	f.StringSliceVar(&p.RPC, "rpc", nil, "public RPC, as https://host")
+	f.StringSliceVar(&p.REST, "rest", nil, "public REST, as https://host")
+	f.StringSliceVar(&p.GRPC, "grpc", nil, "public gRPC, as host:port")
+	f.StringSliceVar(&p.Peers, "peers", nil, "nodes to dial, as ID@HOST:PORT")
+	f.StringVar(&p.Genesis, "genesis-url", "", "where the genesis file is")
+	f.StringVar(&p.Site, "website", "", "the project's site")
+	f.StringVar(&p.Explorer, "explorer", "", "the chain's page at an explorer")
+	return cmd
 }

@@ -23,11 +23,13 @@ import (
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/x/beacon"
+	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/reserve"
 	"github.com/tally-network/tally/chain/x/seats"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
+	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
@@ -220,6 +222,7 @@ type Beginning struct {
 	Reserve  uint64     `json:"reserve_utally"`
 	Locked   uint64     `json:"locked_utally"` // bonds and stakes
 	Accounts int        `json:"accounts"`
+	GasPrice uint64     `json:"gas_price"` // utally for 10⁶ gas
 	Founders []Beginner `json:"founders"`
 	Rules    []string   `json:"rules"` // that are not the default, as MODULE.RULE=VALUE
 }
@@ -237,7 +240,7 @@ type Beginner struct {
 // Beginning returns what a chain would begin with.
 func (d *Draft) Beginning() (b Beginning, err error) {
 	b = Beginning{ChainID: d.doc.ChainID, Time: d.doc.GenesisTime, Rules: d.rules()}
-	s, r, k := &seatsv1.GenesisState{}, &providerv1.GenesisState{}, &beaconv1.GenesisState{}
+	s, r, k, x := &seatsv1.GenesisState{}, &providerv1.GenesisState{}, &beaconv1.GenesisState{}, &blockv1.GenesisState{}
 	err = errors.Join(
 		d.pay(func(l *ledger) error {
 			b.Supply, b.Accounts, b.Reserve = l.total, len(l.accounts), l.held(reserve.Name)
@@ -247,7 +250,9 @@ func (d *Draft) Beginning() (b Beginning, err error) {
 		d.app.Codec.UnmarshalJSON(d.state[seats.Name], s),
 		d.app.Codec.UnmarshalJSON(d.state[provider.Name], r),
 		d.app.Codec.UnmarshalJSON(d.state[beacon.Name], k),
+		d.app.Codec.UnmarshalJSON(d.state[block.Name], x),
 	)
+	b.GasPrice = x.Params.GasPrice
 	for _, m := range s.Members {
 		f := Beginner{Account: m.Account, ConsensusKey: m.ConsensusKey, Votes: m.Votes, Bond: m.Bond}
 		for _, p := range r.Peers {
