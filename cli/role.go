@@ -22,6 +22,7 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/cli/lines"
 	"github.com/tally-network/tally/cli/numbers"
+	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/events"
@@ -233,6 +234,25 @@ type standing struct {
 	Metrics string   `json:"metrics,omitempty"`
 }
 
+// untilFailed returns a context that also ends when consensus has ended at a node, and what then says so.
+func untilFailed(ctx context.Context, n *consensus.Node) (context.Context, func(error) error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case err := <-n.Failed():
+			stop(err)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func(err error) error {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+			err = cause
+		}
+		stop(nil)
+		return err
+	}
+}
+
 // run runs the home's role until ctx is done.
 func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	defer func() { err = errors.Join(err, h.Close()) }()
@@ -249,6 +269,9 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 		if err != nil {
 			return err
 		}
+		var end func(error) error
+		ctx, end = untilFailed(ctx, n)
+		defer func() { err = end(err) }()
 		at := n.Addrs()
 		now.RPC, now.GRPC, now.REST, now.P2P = "http://"+at.RPC, at.GRPC, "http://"+at.REST, at.P2P
 		more = append(more, n.Metrics())
