@@ -243,12 +243,13 @@ func follow(ctx context.Context, chain *headers.Chain, from, to int64) (f follow
 // The networks whose blocks are timed.
 const (
 	watched     = 40 * time.Second // in each state
-	flooders    = 8                // accounts, each with two thousand transfers
+	flooders    = 8                // accounts, of which each may have eight transactions waiting
 	flooderGas  = 100_000
 	flooderPays = 100_000 // utally: fees, and more
 )
 
-// intervalRows are the intervals between blocks on devnets, which do nothing or have more transfers than fit.
+// intervalRows are the intervals between blocks on devnets, which do nothing, or get more transfers than a few
+// accounts may make.
 func intervalRows(ctx context.Context, o Options) (rows []Row, err error) {
 	for _, validators := range []int{4, 20} {
 		more, err := blocksOf(ctx, o, validators)
@@ -280,8 +281,8 @@ func blocksOf(ctx context.Context, o Options, validators int) (rows []Row, err e
 		return nil, err
 	}
 	var all []*spam.Spammer
-	for range flooders {
-		s, err := spam.New(ctx, n.Consumer.Env.Chain, n.Consumer.Env.Account, flooderPays, flooderGas)
+	for i := range flooders {
+		s, err := spam.New(ctx, n.Validators[i%validators].Env.Chain, n.Consumer.Env.Account, flooderPays, flooderGas)
 		if err != nil {
 			return nil, err
 		}
