@@ -22,7 +22,6 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/cli/lines"
 	"github.com/tally-network/tally/cli/numbers"
-	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/events"
@@ -234,12 +233,12 @@ type standing struct {
 	Metrics string   `json:"metrics,omitempty"`
 }
 
-// untilFailed returns a context that also ends when consensus has ended at a node, and what then says so.
-func untilFailed(ctx context.Context, n *consensus.Node) (context.Context, func(error) error) {
+// untilFailed returns a context that also ends with the first failure, and what then makes that the error.
+func untilFailed(ctx context.Context, failed <-chan error) (context.Context, func(error) error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	go func() {
 		select {
-		case err := <-n.Failed():
+		case err := <-failed:
 			stop(err)
 		case <-ctx.Done():
 		}
@@ -264,14 +263,14 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 		Name: h.Settings.Name, Role: rolesOf(&h.Settings), Chain: h.Settings.Chain, Address: h.Address, Home: h.Dir,
 	}
 	var more []prometheus.Gatherer
+	end := func(err error) error { return err }
+	defer func() { err = end(err) }()
 	if h.Settings.Role == home.Validator {
 		n, err := h.StartNode(ctx, log)
 		if err != nil {
 			return err
 		}
-		var end func(error) error
-		ctx, end = untilFailed(ctx, n)
-		defer func() { err = end(err) }()
+		ctx, end = untilFailed(ctx, n.Failed())
 		at := n.Addrs()
 		now.RPC, now.GRPC, now.REST, now.P2P = "http://"+at.RPC, at.GRPC, "http://"+at.REST, at.P2P
 		more = append(more, n.Metrics())
