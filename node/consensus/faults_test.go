@@ -2,7 +2,6 @@ package consensus_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,7 +101,12 @@ func (s scarce) room() error {
 }
 
 // Set implements cmtdb.DB.
-func (s scarce) Set(k, v []byte) error { return errors.Join(s.room(), s.DB.Set(k, v)) }
+func (s scarce) Set(k, v []byte) error {
+	if err := s.room(); err != nil {
+		return err
+	}
+	return s.DB.Set(k, v)
+}
 
 // SetSync implements cmtdb.DB.
 func (s scarce) SetSync(k, v []byte) error {
