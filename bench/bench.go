@@ -16,7 +16,7 @@ type Benchmark struct {
 // Options say what is measured.
 type Options struct {
 	Tell   func(format string, a ...any) // of what it does
-	Only   string                        // of the engine and of hardening: part of the rows' names; of the chain and the market: of a group's
+	Only   string                        // of the engine and of hardening: part of the rows' names; of the chain, the market and consensus: of a group's
 	Models string                        // of the engine: folder of ONNX models to run
 
 	Records int // of a batch; 0: as many as the figure is about
@@ -31,6 +31,7 @@ var All = []Benchmark{
 	{"batch", "an encoder applied to 10⁴ records on a devnet, beside the engine alone", batches},
 	{"market", "the auction: time and memory of clearings and their checks, welfare, what lying gains", marketRows},
 	{"hardening", "what attackers can do, beside what they may", hardening},
+	{"consensus", "epochs of many members, following sets that change, blocks of 4 and 20 validators", consensusRows},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
 }
 

@@ -233,6 +233,25 @@ type standing struct {
 	Metrics string   `json:"metrics,omitempty"`
 }
 
+// untilFailed returns a context that also ends with the first failure, and what then makes that the error.
+func untilFailed(ctx context.Context, failed <-chan error) (context.Context, func(error) error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case err := <-failed:
+			stop(err)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func(err error) error {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+			err = cause
+		}
+		stop(nil)
+		return err
+	}
+}
+
 // run runs the home's role until ctx is done.
 func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	defer func() { err = errors.Join(err, h.Close()) }()
@@ -244,11 +263,14 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 		Name: h.Settings.Name, Role: rolesOf(&h.Settings), Chain: h.Settings.Chain, Address: h.Address, Home: h.Dir,
 	}
 	var more []prometheus.Gatherer
+	end := func(err error) error { return err }
+	defer func() { err = end(err) }()
 	if h.Settings.Role == home.Validator {
 		n, err := h.StartNode(ctx, log)
 		if err != nil {
 			return err
 		}
+		ctx, end = untilFailed(ctx, n.Failed())
 		at := n.Addrs()
 		now.RPC, now.GRPC, now.REST, now.P2P = "http://"+at.RPC, at.GRPC, "http://"+at.REST, at.P2P
 		more = append(more, n.Metrics())

@@ -108,7 +108,7 @@ var layers = []layer{
 	{folder: "node/runner", own: append([]string{"chain/x/provider"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                       // tells one of its errors from others
 	{folder: "node/desk", own: append([]string{"chain/x/market"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                           // tells one of its errors from others
 	{folder: "node", own: ofNode, foreign: []string{"*"}, tests: []string{"chain"}},
-	{folder: "bench", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "sim", "internal/bounded", "internal/cputime", "internal/testkit/adversary", "internal/testkit/barehost", "internal/testkit/spam"}, foreign: []string{"*"}},
+	{folder: "bench", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "sim", "internal/bounded", "internal/cputime", "internal/testkit/adversary", "internal/testkit/barehost", "internal/testkit/headers", "internal/testkit/spam"}, foreign: []string{"*"}},
 	{folder: "sim", own: []string{"core", "engine", "node/replay"}},
 	{folder: "docs/spec"},
 	{folder: "cli", own: []string{"docs/spec", "core", "engine", "format", "model", "store", "p2p", "gen", "chain/app", "chain/wire", "chain/address", "chain/coin", "node", "bench", "sim", "internal/bounded"}, foreign: []string{"*"}},

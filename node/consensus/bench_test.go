@@ -25,10 +25,16 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle measures what four validators cost while nothing happens: the
-// share of one core, and resident memory.
+// BenchmarkIdle measures what validators cost while nothing happens: the share of one
+// core, and resident memory.
 func BenchmarkIdle(b *testing.B) {
-	net := newNetwork(b, b.TempDir(), 4)
+	for _, validators := range []int{4, 20} {
+		b.Run(strconv.Itoa(validators), func(b *testing.B) { idle(b, validators) })
+	}
+}
+
+func idle(b *testing.B, validators int) {
+	net := newNetwork(b, b.TempDir(), validators)
 	for i := range net.configs {
 		net.configs[i].CommitTimeout = 500 * time.Millisecond
 		net.configs[i].EmptyInterval = time.Second

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	cmtdb "github.com/cometbft/cometbft-db"
+	abci "github.com/cometbft/cometbft/abci/types"
 	cmtcfg "github.com/cometbft/cometbft/config"
 	cmtjson "github.com/cometbft/cometbft/libs/json"
 	cmttypes "github.com/cometbft/cometbft/types"
@@ -55,6 +57,23 @@ type Config struct {
 	// none.
 	Origins []string
 	Logger  *slog.Logger // nil: no logs
+
+	bent bent
+}
+
+// bent is what tests put in place of parts of a node, to see what others bear; nil: the node's own.
+type bent struct {
+	signer func(cmttypes.PrivValidator) cmttypes.PrivValidator
+	app    func(abci.Application) abci.Application
+	store  func(cmtdb.DB) cmtdb.DB
+}
+
+// bend returns a part as f has it.
+func bend[T any](part T, f func(T) T) T {
+	if f == nil {
+		return part
+	}
+	return f(part)
 }
 
 // complete fills in what is empty.

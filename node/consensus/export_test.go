@@ -4,6 +4,9 @@ import (
 	"net"
 	"strings"
 
+	cmtdb "github.com/cometbft/cometbft-db"
+	abci "github.com/cometbft/cometbft/abci/types"
+	cmttypes "github.com/cometbft/cometbft/types"
 	"github.com/cosmos/gogoproto/proto"
 	"google.golang.org/genproto/googleapis/api/annotations"
 	protov2 "google.golang.org/protobuf/proto"
@@ -57,3 +60,12 @@ func (n *Node) BeginBlock() (end func()) {
 	n.app.mu.Lock()
 	return n.app.mu.Unlock
 }
+
+// SignBy lets f change what signs a node's votes and proposals.
+func (c *Config) SignBy(f func(cmttypes.PrivValidator) cmttypes.PrivValidator) { c.bent.signer = f }
+
+// AnswerBy lets f change what CometBFT asks.
+func (c *Config) AnswerBy(f func(abci.Application) abci.Application) { c.bent.app = f }
+
+// StoreBy lets f change CometBFT's databases.
+func (c *Config) StoreBy(f func(cmtdb.DB) cmtdb.DB) { c.bent.store = f }

@@ -35,8 +35,8 @@ type network struct {
 	nodes   []*consensus.Node
 }
 
-// newNetwork describes n validators in dir; alice and bob have money.
-func newNetwork(t testing.TB, dir string, n int) *network {
+// newNetwork describes n validators in dir; alice and bob have money. The options see a genesis that has the validators.
+func newNetwork(t testing.TB, dir string, n int, options ...chaintest.Option) *network {
 	t.Helper()
 	g := chaintest.NewGenesis(chaintest.Fund(1_000*tally, alice.Name, bob.Name), chaintest.Challenger("challenger", 100*tally))
 	g.Validators, g.Keys = nil, nil
@@ -66,6 +66,9 @@ func newNetwork(t testing.TB, dir string, n int) *network {
 		c.Provers = []ed25519.PrivateKey{chaintest.Named(c.Name).VRF}
 		g.Keys = append(g.Keys, beaconv1.Key{Account: chaintest.Named(c.Name).String(), Key: chaintest.Named(c.Name).VRFKey()})
 		net.configs = append(net.configs, c)
+	}
+	for _, o := range options {
+		o(&g)
 	}
 	if _, err := os.Stat(filepath.Join(net.configs[0].Dir, "config", "genesis.json")); err != nil {
 		doc, err := g.Doc()
@@ -117,9 +120,15 @@ func (net *network) stop(t testing.TB) {
 // until waits for a condition that the network must reach.
 func until(t testing.TB, what string, reached func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !reached(); time.Sleep(10 * time.Millisecond) {
+	within(t, time.Minute, what, reached)
+}
+
+// within is until for what must happen sooner.
+func within(t testing.TB, most time.Duration, what string, reached func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(most); !reached(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after a minute: no %s", what)
+			t.Fatalf("after %s: no %s", most, what)
 		}
 	}
 }

@@ -25,7 +25,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	cmtcfg "github.com/cometbft/cometbft/config"
 	cmtnode "github.com/cometbft/cometbft/node"
 	cmtp2p "github.com/cometbft/cometbft/p2p"
 	"github.com/cometbft/cometbft/proxy"
@@ -64,6 +63,7 @@ type Node struct {
 	queries  queries
 	addrs    Addrs
 	registry *prometheus.Registry
+	failed   chan error     // of one place: why consensus has ended by itself
 	closers  []func() error // in the order of opening
 }
 
@@ -73,7 +73,7 @@ type Addrs struct{ P2P, RPC, GRPC, REST string }
 // Start starts a node and returns when its servers listen. ctx bounds the
 // start alone.
 func Start(ctx context.Context, c Config) (_ *Node, err error) {
-	n := &Node{registry: prometheus.NewRegistry()}
+	n := &Node{registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start node in %s: %w", c.Dir, err), n.Stop())
@@ -106,7 +106,7 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 		return nil, err
 	}
 	n.app.ProveWith(c.Provers...)
-	if err := n.openComet(ctx, logger, conf, genesis); err != nil {
+	if err := n.openComet(ctx, &c, logger, genesis); err != nil {
 		return nil, err
 	}
 	n.keepPeers(c.Peers, c.Logger)
@@ -136,19 +136,20 @@ func (n *Node) openApp(c *Config, logger log.Logger, chainID, dir string) error 
 }
 
 // openComet brings the application to the last block and starts consensus.
-func (n *Node) openComet(ctx context.Context, logger log.Logger, conf *cmtcfg.Config, genesis *cmttypes.GenesisDoc) error {
+func (n *Node) openComet(ctx context.Context, c *Config, logger log.Logger, genesis *cmttypes.GenesisDoc) error {
+	conf := c.comet()
 	key, validator, err := loadKeys(conf)
 	if err != nil {
 		return err
 	}
-	dbs := &databases{}
+	dbs := &databases{bent: c.bent.store}
 	n.closers = append(n.closers, dbs.Close)
-	n.comet, err = cmtnode.NewNodeWithContext(ctx, conf, validator, key,
-		proxy.NewLocalClientCreator(server.NewCometABCIWrapper(n.app)),
+	n.comet, err = cmtnode.NewNodeWithContext(ctx, conf, bend[cmttypes.PrivValidator](validator, c.bent.signer), key,
+		proxy.NewLocalClientCreator(bend(server.NewCometABCIWrapper(n.app), c.bent.app)),
 		func() (*cmttypes.GenesisDoc, error) { return genesis, nil },
 		dbs.open,
 		cmtnode.DefaultMetricsProvider(conf.Instrumentation), // none: see metrics
-		serverlog.CometLoggerWrapper{Logger: logger},
+		alarm{serverlog.CometLoggerWrapper{Logger: logger}, n.failed},
 		cmtnode.CustomReactors(map[string]cmtp2p.Reactor{"PLACES": newPlaces()}),
 	)
 	if err != nil {
@@ -198,6 +199,10 @@ func (n *Node) Stop() error {
 
 // Addrs returns where the node listens.
 func (n *Node) Addrs() Addrs { return n.addrs }
+
+// Failed receives why consensus has ended by itself, as on a full disk. Whoever runs the node then stops it: it makes and
+// follows no more blocks, and goes on where it was once it is started again.
+func (n *Node) Failed() <-chan error { return n.failed }
 
 // Client returns CometBFT's RPC without the network between.
 func (n *Node) Client() *local.Local { return n.client }

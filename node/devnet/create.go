@@ -164,12 +164,15 @@ func (n *Network) wire() (err error) {
 		if err != nil {
 			return err
 		}
-		v.Peers = slices.Clone(peers)
-		peers = append(peers, id.NodeID+"@"+v.P2P)
-		for _, earlier := range n.Validators[:i] { // which this one dials
-			p := &earlier.Home.Settings.Validator.Peers
-			*p = append(*p, id.NodeID)
+		v.Peers = nil
+		for j, earlier := range n.Validators[:i] {
+			if linked(i - j) {
+				v.Peers = append(v.Peers, peers[j])
+				p := &earlier.Home.Settings.Validator.Peers
+				*p = append(*p, id.NodeID)
+			}
 		}
+		peers = append(peers, id.NodeID+"@"+v.P2P)
 	}
 	for i, m := range slices.Concat(n.Providers, n.Challengers, []*Member{n.Consumer}) {
 		at := n.node(i)
@@ -188,6 +191,11 @@ func (n *Network) wire() (err error) {
 	}
 	return nil
 }
+
+// linked reports whether validators so far apart in the order of their names are connected. Up to five all are. Of
+// more, each has its neighbours and those two, four, eight … further, for every link costs both ends: 20 at rest
+// take 40 % of a core, and 65 % if all are connected.
+func linked(apart int) bool { return apart <= 3 || apart&(apart-1) == 0 }
 
 // genesis writes the genesis of the chain once, and gives it to the validators.
 func (n *Network) genesis() error {

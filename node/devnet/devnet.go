@@ -102,6 +102,9 @@ func try(ctx context.Context, c Config) (n *Network, err error) {
 	if err := n.startNodes(ctx); err != nil {
 		return n, err
 	}
+	for _, m := range n.Validators {
+		go n.watch(m)
+	}
 	if err := n.startEnvs(); err != nil {
 		return n, err
 	}
@@ -132,6 +135,15 @@ func (n *Network) startNodes(ctx context.Context) error {
 		})
 	}
 	return group.Wait()
+}
+
+// watch tells of a node whose consensus has ended.
+func (n *Network) watch(m *Member) {
+	select {
+	case err := <-m.Node.Failed():
+		n.fail(fmt.Errorf("%s: %w", m.Home.Settings.Name, err))
+	case <-n.ctx.Done():
+	}
 }
 
 func (n *Network) startEnvs() error {

@@ -379,3 +379,18 @@ func TestNoPortIsGivenTwice(t *testing.T) {
 		}
 	}
 }
+
+// A node that can write no more ends the network, with the reason.
+func TestAFailedNodeIsTold(t *testing.T) {
+	n := start(t, small(t.TempDir()))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	data := filepath.Join(n.Validators[0].Home.Dir, "chain", "data")
+	if err := os.Rename(data, data+" is gone"); err != nil {
+		t.Fatal(err)
+	}
+	err := n.Wait(ctx)
+	if err == nil || !strings.Contains(err.Error(), "validator-0: consensus has ended") || !strings.Contains(err.Error(), "start the node again") {
+		t.Errorf("without a place to write: %v", err)
+	}
+}

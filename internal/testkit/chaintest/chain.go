@@ -113,8 +113,11 @@ func Open(t testing.TB, db dbm.DB, options ...Option) *Chain {
 // Now returns the time of the last block.
 func (c *Chain) Now() time.Time { return c.time }
 
-// Proposer returns the consensus address of who proposes all blocks.
+// Proposer returns the consensus address of who proposes the blocks.
 func (c *Chain) Proposer() []byte { return c.proposer }
+
+// ProposedBy lets another propose the blocks from now on, by its consensus address.
+func (c *Chain) ProposedBy(consensus []byte) { c.proposer = consensus }
 
 // Ctx returns a context to read the state after the last block. Writes are lost.
 func (c *Chain) Ctx() sdk.Context {
