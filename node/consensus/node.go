@@ -44,6 +44,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/node/statesync"
 )
 
 const (
@@ -102,6 +103,9 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 		return nil, err
 	}
 	logger := sdkslog.NewCustomLogger(c.Logger.With("node", c.Name))
+	if err := c.beginState(ctx, conf, genesis, logger); err != nil {
+		return nil, err
+	}
 	if err := n.openApp(&c, logger, genesis.ChainID, conf.DBDir()); err != nil {
 		return nil, err
 	}
@@ -121,18 +125,34 @@ func (n *Node) openApp(c *Config, logger log.Logger, chainID, dir string) error 
 	if err != nil {
 		return fmt.Errorf("open the application's database (is another process using it?): %w", err)
 	}
-	a, err := app.New(logger, db, chainID,
-		baseapp.SetMinGasPrices("0"+coin.Denom),
-		baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(cmp.Or(c.KeepStates, keepStates), pruneEvery)),
-		baseapp.SetMinRetainBlocks(c.KeepBlocks),
-		baseapp.SetIAVLCacheSize(cachedNodes),
-	)
+	if c.SnapshotInterval > 0 {
+		statesync.Prepare(db, c.pruning())
+	}
+	a, err := c.openState(logger, chainID, db)
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
 	n.app = newTurns(a)
 	n.closers = append(n.closers, n.app.Close)
+	if n.app.snapshots, err = statesync.Open(dir, c.SnapshotInterval, a.CommitMultiStore(), logger); err != nil {
+		return err
+	}
+	n.closers = append(n.closers, n.app.snapshots.Close)
 	return nil
+}
+
+// openState opens the application at its last block.
+func (c *Config) openState(logger log.Logger, chainID string, db dbm.DB) (*app.App, error) {
+	return app.New(logger, db, chainID,
+		baseapp.SetMinGasPrices("0"+coin.Denom),
+		baseapp.SetPruning(c.pruning()),
+		baseapp.SetMinRetainBlocks(c.KeepBlocks),
+		baseapp.SetIAVLCacheSize(cachedNodes),
+	)
+}
+
+func (c *Config) pruning() pruningtypes.PruningOptions {
+	return pruningtypes.NewCustomPruningOptions(cmp.Or(c.KeepStates, keepStates), pruneEvery)
 }
 
 // openComet brings the application to the last block and starts consensus.
