@@ -85,3 +85,6 @@ func (n *Node) Export(t testing.TB, height int64) string {
 	}
 	return string(state)
 }
+
+// Stored returns the height of the newest state.
+func (n *Node) Stored() int64 { return n.app.LastBlockHeight() }
