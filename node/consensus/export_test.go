@@ -2,11 +2,9 @@ package consensus
 
 import (
 	"net"
-	"slices"
 	"strings"
 	"testing"
 
-	abci "github.com/cometbft/cometbft/abci/types"
 	"github.com/cosmos/gogoproto/proto"
 	"google.golang.org/genproto/googleapis/api/annotations"
 	protov2 "google.golang.org/protobuf/proto"
@@ -63,15 +61,6 @@ func (n *Node) BeginBlock() (end func()) {
 
 // Base returns the height of the first block that the node has.
 func (n *Node) Base() int64 { return n.comet.BlockStore().Base() }
-
-// Offers reports whether the node gives others the snapshot of a height.
-func (n *Node) Offers(t testing.TB, height int64) bool {
-	r, err := n.app.ListSnapshots(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.ContainsFunc(r.Snapshots, func(s *abci.Snapshot) bool { return int64(s.Height) == height })
-}
 
 // Export returns the state after a block, as text.
 func (n *Node) Export(t testing.TB, height int64) string {

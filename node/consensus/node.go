@@ -231,5 +231,18 @@ func (n *Node) Height() int64 { return n.comet.BlockStore().Height() }
 // Peers returns how many nodes are connected to this one.
 func (n *Node) Peers() int { return n.comet.Switch().Peers().Size() }
 
+// Snapshots returns the heights of the states that the node gives to new ones, the newest first.
+func (n *Node) Snapshots() ([]int64, error) {
+	r, err := n.app.snapshots.List()
+	if err != nil {
+		return nil, err
+	}
+	var heights []int64
+	for _, s := range r.Snapshots {
+		heights = append(heights, int64(s.Height))
+	}
+	return heights, nil
+}
+
 // Metrics returns the node's own metrics.
 func (n *Node) Metrics() *prometheus.Registry { return n.registry }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,8 +63,8 @@ func (net *network) chain() string { return net.configs[0].Genesis.ChainID }
 func (net *network) snapshots(t *testing.T, i int, height int64) {
 	t.Helper()
 	until(t, fmt.Sprintf("snapshot %d at node %d", height, i), func() bool {
-		all, err := filepath.Glob(filepath.Join(net.configs[i].Dir, "data", "snapshots", fmt.Sprint(height), "*", "*"))
-		return err == nil && len(all) > 0 && net.nodes[i].Offers(t, height)
+		given, err := net.nodes[i].Snapshots()
+		return err == nil && slices.Contains(given, height)
 	})
 }
 
@@ -96,7 +97,10 @@ func (net *network) source(t *testing.T, servers ...int) *statesync.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &statesync.Source{Height: one, Hash: b.Header.Hash(), Tell: func(format string, args ...any) { t.Logf(format, args...) }}
+	s := &statesync.Source{
+		Trusted: func() (int64, []byte, error) { return one, b.Header.Hash(), nil },
+		Tell:    func(format string, args ...any) { t.Logf(format, args...) },
+	}
 	for _, i := range servers {
 		s.Servers = append(s.Servers, "http://"+net.nodes[i].Addrs().RPC)
 	}
@@ -301,7 +305,7 @@ func TestNoSnapshot(t *testing.T) {
 			t.Fatalf("%v, want %q", err, want)
 		}
 	}
-	c.StateSync.Hash = bytes.Repeat([]byte{1}, 32)
+	c.StateSync.Trusted = func() (int64, []byte, error) { return 1, bytes.Repeat([]byte{1}, 32), nil }
 	refused("another trusted block")
 	c.StateSync = net.source(t, 0)
 	c.StateSync.Servers = []string{"http://127.0.0.1:1"}

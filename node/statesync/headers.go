@@ -26,9 +26,8 @@ import (
 
 // Source says by whom the headers of the chain are told, and from which block they are believed.
 type Source struct {
-	Servers []string // RPC, as http://host:port; of one alone nobody checks what it leaves out
-	Height  int64    // of a trusted block
-	Hash    []byte   // of its header
+	Servers []string                                        // RPC, as http://host:port; of one alone nobody checks what it leaves out
+	Trusted func() (height int64, header []byte, err error) // is asked for a block that is trusted, if the node has none itself
 	// Patience is how long nothing may happen before the node gives up; 0: 5 minutes.
 	Patience time.Duration
 	Tell     func(format string, args ...any) // what happens, for people; nil: nobody
@@ -70,12 +69,15 @@ func newHeaders(ctx context.Context, genesis *cmttypes.GenesisDoc, s *Source, lo
 		s.Tell("%s alone tells the headers: nobody checks whether it shows another fork that validators signed; name a second node", s.Servers[0])
 		all = append(all, all[0]) // the light client wants a witness
 	}
-	var err error
-	h.client, err = cmtlight.NewClient(ctx, genesis.ChainID, cmtlight.TrustOptions{Period: light.TrustingPeriod, Height: s.Height, Hash: s.Hash},
+	height, header, err := s.Trusted()
+	if err != nil {
+		return nil, err
+	}
+	h.client, err = cmtlight.NewClient(ctx, genesis.ChainID, cmtlight.TrustOptions{Period: light.TrustingPeriod, Height: height, Hash: header},
 		all[0], all[1:], lightdb.New(cmtdb.NewMemDB(), ""), cmtlight.Logger(logger), cmtlight.MaxRetryAttempts(5))
 	if err != nil {
 		return nil, fmt.Errorf("the trusted block %d, of hash %X, is not what %v tell: see that they answer, or name others, or another trusted block: %w",
-			s.Height, s.Hash, s.Servers, err)
+			height, header, s.Servers, err)
 	}
 	return h, nil
 }

@@ -48,8 +48,8 @@ func Resume(conf *cmtcfg.Config) (height int64, err error) {
 	return height, err
 }
 
-// bootstrap gives CometBFT a state without a block, with the commit of the last one.
-func bootstrap(conf *cmtcfg.Config, state sm.State, commit *cmttypes.Commit) error {
+// Bootstrap gives CometBFT a state without a block, with the commit of the last one.
+func Bootstrap(conf *cmtcfg.Config, state sm.State, commit *cmttypes.Commit) error {
 	return withStores(conf, func(states sm.Store, blocks *store.BlockStore) error {
 		return errors.Join(states.Bootstrap(state), blocks.SaveSeenCommit(state.LastBlockHeight, commit), states.SetOfflineStateSyncHeight(state.LastBlockHeight))
 	})

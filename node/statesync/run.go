@@ -108,7 +108,7 @@ func (n *Node) restore(ctx context.Context, heads *headers, from *Source) (err e
 		return err
 	}
 	from.Tell("restored the state of block %d", o.state.LastBlockHeight)
-	return bootstrap(n.Comet, o.state, o.commit)
+	return Bootstrap(n.Comet, o.state, o.commit)
 }
 
 // await waits for the outcome while something happens.
