@@ -24,7 +24,7 @@ import (
 const (
 	syncBatch = 1_000              // orders that are under way together
 	townLasts = 7 * 24 * time.Hour // more than the orders take of the town's time
-	follows   = 2 * time.Minute    // in which a node must reach the newest block
+	follows   = 2 * time.Minute    // in which a node must take a snapshot, or reach the newest block
 )
 
 // StateSync measures how long a new node takes to begin at the state of a chain with so many settled
@@ -49,13 +49,12 @@ func StateSync(ctx context.Context, orders int, tell func(format string, a ...an
 	snapshot := int64(first.SnapshotInterval)
 	tell("waiting for the snapshot of block %d", snapshot)
 	begun := time.Now()
-	for given := []int64(nil); len(given) == 0 || serving.Height() < snapshot+2; {
-		if err := pauseFor(ctx, 100*time.Millisecond); err != nil {
-			return nil, err
-		}
-		if given, err = serving.Snapshots(); err != nil {
-			return nil, err
-		}
+	err = until(ctx, func() (bool, error) {
+		given, err := serving.Snapshots()
+		return len(given) > 0 && serving.Height() >= snapshot+2, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	taking := time.Since(begun)
 	offered, err := solo.OnDisk(filepath.Join(first.Dir, "data", "snapshots", fmt.Sprint(snapshot)))
@@ -80,13 +79,8 @@ func StateSync(ctx context.Context, orders int, tell func(format string, a ...an
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, node.Stop()) }()
-	for node.Height() < serving.Height() {
-		if time.Since(begun) > follows {
-			return nil, fmt.Errorf("the node is at block %d of %d after %v", node.Height(), serving.Height(), follows)
-		}
-		if err := pauseFor(ctx, 20*time.Millisecond); err != nil {
-			return nil, err
-		}
+	if err := until(ctx, func() (bool, error) { return node.Height() >= serving.Height(), nil }); err != nil {
+		return nil, err
 	}
 	took := time.Since(begun)
 	files, err := solo.OnDisk(second.Dir)
@@ -167,7 +161,8 @@ func settleFor(ctx context.Context, c *consensus.Config, orders int, tell func(f
 	named := canon.Sum(canon.Domain("bench/sync"), app)
 	state.LastBlockHeight, state.LastBlockTime, state.AppHash, state.LastResultsHash = height, at, app, named[:]
 	state.LastBlockID = cmttypes.BlockID{Hash: named[:], PartSetHeader: cmttypes.PartSetHeader{Total: 1, Hash: named[:]}}
-	state.LastValidators = state.Validators.Copy()
+	state.Validators = cmttypes.NewValidatorSet([]*cmttypes.Validator{cmttypes.NewValidator(solo.Producer().PubKey(), 1)})
+	state.LastValidators, state.NextValidators = state.Validators.Copy(), state.Validators.CopyIncrementProposerPriority(1)
 	state.LastHeightValidatorsChanged, state.LastHeightConsensusParamsChanged = height+1, height+1
 	commit, err := signed(&state)
 	if err != nil {
@@ -202,11 +197,18 @@ func settleAll(ctx context.Context, t *town.Town, orders int, tell func(format s
 	return all, nil
 }
 
-func pauseFor(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
+// until waits for what a node must reach soon.
+func until(ctx context.Context, reached func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, follows)
+	defer cancel()
+	for {
+		if is, err := reached(); is || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 }
