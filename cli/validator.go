@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net/url"
 	"os"
@@ -134,6 +135,8 @@ func (m *member) begin(h *home.Home) *statesync.Source {
 			t, err := light.Pinned(h.Dir, h.Settings.Chain)
 			if err == nil {
 				err = t.Fresh(time.Now())
+			} else if errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("no block of %s is pinned in the home", h.Settings.Chain)
 			}
 			if err != nil {
 				return 0, nil, fmt.Errorf("%w: name a block that you trust by --trust HEIGHT:HASH, as somebody whom you believe reads them from his node, at /commit of its RPC; or pin one by tally trust pin --home %s", err, h.Dir)
