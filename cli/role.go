@@ -39,6 +39,7 @@ type member struct {
 	also      []string
 	stake     money
 	changed   bool // flags say something else than tally.yaml
+	sync      syncing
 }
 
 // peer adds the flags of everybody who is a peer on the network.
@@ -147,33 +148,34 @@ func (m *member) change(f *pflag.FlagSet, now *home.Settings) error {
 		m.changed, now.Node = m.changed || now.Node != at, at
 	}
 	for name, set := range map[string]func(){
-		"rpc":         func() { now.Node.RPC = s.Node.RPC },
-		"grpc":        func() { now.Node.GRPC = s.Node.GRPC },
-		"listen":      func() { now.Listen = s.Listen },
-		"announce":    func() { now.Announce = s.Announce },
-		"metrics":     func() { now.Metrics = s.Metrics },
-		"threads":     func() { now.Threads = s.Threads },
-		"store-gb":    func() { now.StoreGB = s.StoreGB },
-		"checkpoints": func() { now.Checkpoints = s.Checkpoints },
-		"keep-ended":  func() { now.KeepEnded = s.KeepEnded },
-		"stake":       func() { now.Stake = uint64(m.stake) },
-		"also":        func() { now.SetAlso(m.further()) },
-		"memory-gb":   func() { now.MemoryGB = s.MemoryGB },
-		"region":      func() { now.Provider.Region = s.Provider.Region },
-		"tag":         func() { now.Provider.Tags = s.Provider.Tags },
-		"privacy":     func() { now.Provider.Privacy = s.Provider.Privacy },
-		"price":       func() { now.Provider.UnitPrice = s.Provider.UnitPrice },
-		"byte-price":  func() { now.Provider.BytePrice = s.Provider.BytePrice },
-		"sell":        func() { now.Provider.Sell = s.Provider.Sell },
-		"probe":       func() { now.Provider.Probe = s.Provider.Probe },
-		"validator":   func() { now.Provider.Validator = s.Provider.Validator },
-		"keep-blocks": func() { now.Validator.KeepBlocks = s.Validator.KeepBlocks },
-		"keep-states": func() { now.Validator.KeepStates = s.Validator.KeepStates },
-		"fee-bps":     func() { now.Validator.FeeBps = s.Validator.FeeBps },
-		"peers":       func() { now.Validator.Peers = s.Validator.Peers },
-		"origins":     func() { now.Validator.Origins = s.Validator.Origins },
-		"offer-ends":  func() { now.Validator.OfferEnds = s.Validator.OfferEnds },
-		"max-leases":  func() { now.Validator.MaxLeases = s.Validator.MaxLeases },
+		"rpc":               func() { now.Node.RPC = s.Node.RPC },
+		"grpc":              func() { now.Node.GRPC = s.Node.GRPC },
+		"listen":            func() { now.Listen = s.Listen },
+		"announce":          func() { now.Announce = s.Announce },
+		"metrics":           func() { now.Metrics = s.Metrics },
+		"threads":           func() { now.Threads = s.Threads },
+		"store-gb":          func() { now.StoreGB = s.StoreGB },
+		"checkpoints":       func() { now.Checkpoints = s.Checkpoints },
+		"keep-ended":        func() { now.KeepEnded = s.KeepEnded },
+		"stake":             func() { now.Stake = uint64(m.stake) },
+		"also":              func() { now.SetAlso(m.further()) },
+		"memory-gb":         func() { now.MemoryGB = s.MemoryGB },
+		"region":            func() { now.Provider.Region = s.Provider.Region },
+		"tag":               func() { now.Provider.Tags = s.Provider.Tags },
+		"privacy":           func() { now.Provider.Privacy = s.Provider.Privacy },
+		"price":             func() { now.Provider.UnitPrice = s.Provider.UnitPrice },
+		"byte-price":        func() { now.Provider.BytePrice = s.Provider.BytePrice },
+		"sell":              func() { now.Provider.Sell = s.Provider.Sell },
+		"probe":             func() { now.Provider.Probe = s.Provider.Probe },
+		"validator":         func() { now.Provider.Validator = s.Provider.Validator },
+		"keep-blocks":       func() { now.Validator.KeepBlocks = s.Validator.KeepBlocks },
+		"keep-states":       func() { now.Validator.KeepStates = s.Validator.KeepStates },
+		"snapshot-interval": func() { now.Validator.Snapshots = s.Validator.Snapshots },
+		"fee-bps":           func() { now.Validator.FeeBps = s.Validator.FeeBps },
+		"peers":             func() { now.Validator.Peers = s.Validator.Peers },
+		"origins":           func() { now.Validator.Origins = s.Validator.Origins },
+		"offer-ends":        func() { now.Validator.OfferEnds = s.Validator.OfferEnds },
+		"max-leases":        func() { now.Validator.MaxLeases = s.Validator.MaxLeases },
 	} {
 		if f.Changed(name) {
 			set()
@@ -266,6 +268,7 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	end := func(err error) error { return err }
 	defer func() { err = end(err) }()
 	if h.Settings.Role == home.Validator {
+		h.StateSync = m.begin(h)
 		n, err := h.StartNode(ctx, log)
 		if err != nil {
 			return err

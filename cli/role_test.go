@@ -108,3 +108,21 @@ func TestHiddenPeers(t *testing.T) {
 		}
 	}
 }
+
+// What --sync-from and --trust cannot mean is refused before a home is made.
+func TestSyncFlags(t *testing.T) {
+	hash := strings.Repeat("ab", 32)
+	node := []string{"http://203.0.113.7:26657"}
+	for _, x := range []struct {
+		s    syncing
+		want bool
+	}{
+		{syncing{}, true}, {syncing{from: node}, true}, {syncing{node, "7:" + hash}, true},
+		{syncing{nil, "7:" + hash}, false}, {syncing{node, hash}, false}, {syncing{node, "0:" + hash}, false},
+		{syncing{node, "7:" + hash[2:]}, false}, {syncing{from: []string{"203.0.113.7:26657"}}, false},
+	} {
+		if err := x.s.check(); (err == nil) != x.want {
+			t.Errorf("%+v: %v", x.s, err)
+		}
+	}
+}

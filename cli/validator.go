@@ -2,10 +2,16 @@ package cli
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"net/url"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	cmttypes "github.com/cometbft/cometbft/types"
@@ -16,12 +22,16 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/light"
+	"github.com/tally-network/tally/node/statesync"
 )
 
 func (e *env) validator() *cobra.Command {
 	v := newValidatorSettings()
 	m := &member{e: e, settings: home.Settings{Role: home.Validator, Validator: &v}}
 	var genesis string
+	interval := home.SnapshotInterval
+	v.Snapshots = &interval
 	cmd := &cobra.Command{
 		Use: "validator", GroupID: "network", Args: cobra.NoArgs,
 		Short: "Run a node of the chain that leads and audits",
@@ -30,15 +40,25 @@ the providers registered under it, and audits those that others lead. A home
 comes from tally devnet --create, or is made with --genesis and --peers; such a
 node follows the chain. It gets a vote in consensus by tally tx seats join, a bond,
 and computing power that counts for it: docs/validate.md shows the way.
-A node says when it starts what others name it by: ID@HOST:PORT.`,
+A node says when it starts what others name it by: ID@HOST:PORT.
+
+A new node reads all blocks of the chain from its peers. With --sync-from it begins at
+the newest snapshot of the state that they have, and reads the blocks after it. The
+named nodes tell the headers that prove the snapshot, from a block that you trust: less
+than 16 hours old, given by --trust or pinned in the home by tally trust pin.`,
 		Example: `  tally devnet --create --dir net && tally validator --home net/validator-0
-  tally validator --home ~/.tally-validator --genesis genesis.json --peers ID@203.0.113.7:26656`,
+  tally validator --home ~/.tally-validator --genesis genesis.json --peers ID@203.0.113.7:26656
+  tally validator --home ~/.tally-validator --genesis genesis.json --peers ID@203.0.113.7:26656 \
+    --sync-from http://203.0.113.7:26657,http://198.51.100.9:26657 --trust 120000:3F6A…`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !home.Exists(e.home) && (genesis == "" || len(v.Peers) == 0) {
 				return fmt.Errorf("%s: %w: a new one needs --genesis and --peers", e.home, home.ErrNone)
 			}
 			if err := consensus.CheckPeers(v.Peers); err != nil {
 				return fmt.Errorf("--peers: %w", err)
+			}
+			if err := m.sync.check(); err != nil {
+				return err
 			}
 			if genesis != "" {
 				if err := m.take(genesis); err != nil {
@@ -59,14 +79,76 @@ A node says when it starts what others name it by: ID@HOST:PORT.`,
 	f.Var(numbers.Within(&v.FeeBps, 0, wire.MaxFeeBps), "fee-bps", "fee on the providers' pay, in 1/10000")
 	f.Var(numbers.Within(&v.MaxLeases, 1, math.MaxUint32), "max-leases", "orders to lead at the same time")
 	f.StringVar(&v.OfferEnds, "offer-ends", "", "time from which to take no more orders, as 2026-12-31T18:00:00Z (default never)")
-	f.Var(numbers.Within(&v.KeepBlocks, 0, home.MaxBlocks), "keep-blocks", "newest blocks that the node keeps, beside those in which evidence still counts (default all: new nodes read them)")
+	f.Var(numbers.Within(&v.KeepBlocks, 0, home.MaxBlocks), "keep-blocks", "newest blocks that the node keeps, beside those in which evidence still counts (default all)")
 	f.Var(numbers.Within(&v.KeepStates, 0, home.MaxBlocks), "keep-states", "newest states of the chain that the node can be asked for (default 1000)")
+	f.Var(numbers.Within(&interval, 0, home.MaxBlocks), "snapshot-interval", "blocks between snapshots of the state, at which new nodes can begin; 0 for none")
+	f.StringSliceVar(&m.sync.from, "sync-from", nil, "RPC of two nodes or more, as http://host:port: a node without blocks begins at the newest snapshot of its peers")
+	f.StringVar(&m.sync.trust, "trust", "", "block that is trusted for --sync-from, as HEIGHT:HASH of its header (default the one that the home has pinned)")
 	return cmd
 }
 
 // newValidatorSettings are those of a validator that says nothing else.
 func newValidatorSettings() home.ValidatorSettings {
 	return home.ValidatorSettings{FeeBps: 500, MaxLeases: 4, CommitTimeout: 200 * time.Millisecond, EmptyInterval: time.Second}
+}
+
+// syncing is by whom a new node begins at a snapshot.
+type syncing struct {
+	from  []string
+	trust string
+}
+
+func (s *syncing) check() error {
+	if len(s.from) == 0 && s.trust != "" {
+		return errors.New("--trust is for --sync-from: name nodes there, as http://host:port")
+	}
+	for _, at := range s.from {
+		if u, err := url.Parse(at); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
+			return fmt.Errorf("--sync-from: %.80q is not http://host:port", at)
+		}
+	}
+	_, _, err := s.given()
+	return err
+}
+
+// given reads --trust.
+func (s *syncing) given() (height int64, header []byte, err error) {
+	if s.trust == "" {
+		return 0, nil, nil
+	}
+	a, b, _ := strings.Cut(s.trust, ":")
+	height, errA := strconv.ParseInt(a, 10, 64)
+	header, errB := hex.DecodeString(b)
+	if errA != nil || errB != nil || height < 1 || len(header) != sha256.Size {
+		return 0, nil, fmt.Errorf("--trust: %.80q is not HEIGHT:HASH, of a hash of %d digits", s.trust, 2*sha256.Size)
+	}
+	return height, header, nil
+}
+
+// begin returns by whom the home's node begins at a snapshot, if it is to.
+func (m *member) begin(h *home.Home) *statesync.Source {
+	if len(m.sync.from) == 0 {
+		return nil
+	}
+	return &statesync.Source{
+		Servers: m.sync.from,
+		Tell:    func(format string, args ...any) { fmt.Fprintf(m.e.progress(), format+"\n", args...) },
+		Trusted: func() (int64, []byte, error) {
+			if m.sync.trust != "" {
+				return m.sync.given()
+			}
+			t, err := light.Pinned(h.Dir, h.Settings.Chain)
+			if err == nil {
+				err = t.Fresh(time.Now())
+			} else if errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("no block of %s is pinned in the home", h.Settings.Chain)
+			}
+			if err != nil {
+				return 0, nil, fmt.Errorf("%w: name a block that you trust by --trust HEIGHT:HASH, as somebody whom you believe reads them from his node, at /commit of its RPC; or pin one by tally trust pin --home %s", err, h.Dir)
+			}
+			return t.Height, t.Header[:], nil
+		},
+	}
 }
 
 // take makes a new validator's home with the genesis of its chain. A home that has one

@@ -16,6 +16,7 @@ import (
 	abci "github.com/cometbft/cometbft/abci/types"
 	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
 	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
+	cmttypes "github.com/cometbft/cometbft/types"
 	dbm "github.com/cosmos/cosmos-db"
 
 	"cosmossdk.io/log/v2"
@@ -34,6 +35,7 @@ import (
 // Chain is a chain without a network.
 type Chain struct {
 	*app.App
+	Doc      *cmttypes.GenesisDoc
 	producer []byte
 	height   int64
 	time     time.Time
@@ -48,8 +50,8 @@ const (
 
 // Genesis is one whose consensus is an account's, with the key of its producer.
 func Genesis(producer string) (app.Genesis, cmted25519.PubKey) {
-	key := cmted25519.GenPrivKeyFromSecret([]byte("producer")).PubKey().(cmted25519.PubKey)
-	public := prover().Public().(ed25519.PublicKey)
+	key := Producer().PubKey().(cmted25519.PubKey)
+	public := Prover().Public().(ed25519.PublicKey)
 	return app.Genesis{
 		ChainID: ID, Time: time.Unix(1_800_000_000, 0).UTC(),
 		Validators: []app.Validator{{Account: producer, ConsensusKey: key.Bytes(), Votes: 1}},
@@ -57,8 +59,11 @@ func Genesis(producer string) (app.Genesis, cmted25519.PubKey) {
 	}, key
 }
 
-// prover is the key with which the producer proves the beacon's values.
-func prover() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) }
+// Producer is the key of the producer.
+func Producer() cmted25519.PrivKey { return cmted25519.GenPrivKeyFromSecret([]byte("producer")) }
+
+// Prover is the key with which the producer proves the beacon's values.
+func Prover() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) }
 
 // New begins a chain on a database. bend, if any, may change the state of its modules.
 func New(db dbm.DB, g app.Genesis, producer cmted25519.PubKey, bend func(a *app.App, state map[string]json.RawMessage) error) (*Chain, error) {
@@ -66,11 +71,11 @@ func New(db dbm.DB, g app.Genesis, producer cmted25519.PubKey, bend func(a *app.
 	if err != nil {
 		return nil, err
 	}
-	s := &Chain{producer: producer.Address(), time: g.Time}
+	s := &Chain{Doc: doc, producer: producer.Address(), time: g.Time}
 	if s.App, err = app.New(log.NewNopLogger(), db, ID, baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(10, 10))); err != nil {
 		return nil, err
 	}
-	s.ProveWith(prover())
+	s.ProveWith(Prover())
 	if bend != nil {
 		var state map[string]json.RawMessage
 		if err := json.Unmarshal(doc.AppState, &state); err != nil {
@@ -124,6 +129,9 @@ func (s *Chain) Make(after time.Duration, txs ...[]byte) ([]*abci.ExecTxResult, 
 	}
 	return r.TxResults[len(begun)-len(txs):], nil
 }
+
+// Last returns the height and the time of the last block.
+func (s *Chain) Last() (int64, time.Time) { return s.height, s.time }
 
 // Message is one that generated code encodes.
 type Message interface {

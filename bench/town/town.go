@@ -92,7 +92,10 @@ type duty struct {
 }
 
 // New begins a town whose chain lies in a folder.
-func New(dir string) (*Town, error) {
+func New(dir string) (*Town, error) { return At(dir, time.Time{}) }
+
+// At is New with the time of the genesis, unless that is zero.
+func At(dir string, begin time.Time) (*Town, error) {
 	t := &Town{people: map[string]person{}, orders: map[canon.Hash]job.Order{}}
 	add := func(name string) person {
 		p := personOf(name)
@@ -101,6 +104,9 @@ func New(dir string) (*Town, error) {
 	}
 	consumer := add("town consumer")
 	genesis, producer := solo.Genesis(consumer.address())
+	if !begin.IsZero() {
+		genesis.Time = begin
+	}
 	register := func(p person, role providerv1.Role, stake uint64, l providerv1.Listing) {
 		genesis.Peers = append(genesis.Peers, providerv1.Peer{
 			Account: p.address(), Roles: []providerv1.Role{role}, Stake: stake, Listing: l,

@@ -56,5 +56,8 @@ func (a *App) countTime(ctx sdk.Context) error {
 	if err != nil {
 		return fmt.Errorf("time of block %d: %w", a.LastBlockHeight(), err)
 	}
+	if last.Timestamp.IsZero() { // a wrong pause would change the app hash
+		return fmt.Errorf("the state of block %d is there without its time: restore it again", a.LastBlockHeight())
+	}
 	return a.Block.Pass(ctx, ctx.BlockTime().UnixMilli()-last.Timestamp.UnixMilli())
 }

@@ -1,5 +1,6 @@
 // Package replace writes files that are there whole or not at all, whenever a process
-// ends. [File] does it for bytes in memory, and [With] for what is too large for that.
+// ends. [File] does it for bytes in memory, and [With] for what is too large for that. [Flush] makes
+// it durable.
 //
 // Invariant: a reader finds the old file or the new one, and no part of either. A power cut
 // may bring the old one back.
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // File replaces a file by one with the given contents, which only its owner can read.
@@ -33,4 +35,16 @@ func With(name string, fill func(f *os.File) error) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// Flush makes the names in a folder durable, those that are gone too.
+func Flush(folder string) error {
+	if runtime.GOOS == "windows" {
+		return nil // folders cannot be flushed
+	}
+	d, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

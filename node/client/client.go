@@ -35,8 +35,8 @@ type Endpoints struct{ RPC, GRPC string }
 // maxReply bounds one answer of a node.
 const maxReply = 64 << 20
 
-// newRPC returns a client of a node's RPC that reads no more than maxReply of an answer.
-func newRPC(at string) (*rpchttp.HTTP, error) {
+// NewRPC returns a client of a node's RPC that reads no more than maxReply of an answer.
+func NewRPC(at string) (*rpchttp.HTTP, error) {
 	c, err := rpcclient.DefaultHTTPClient(at)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func Dial(ctx context.Context, e Endpoints) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", e.GRPC, err)
 	}
-	rpc, err := newRPC(e.RPC)
+	rpc, err := NewRPC(e.RPC)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to %s: %w", e.RPC, err), conn.Close())
 	}
@@ -97,7 +97,7 @@ func Dial(ctx context.Context, e Endpoints) (*Client, error) {
 func Probe(ctx context.Context, e Endpoints) error {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
-	rpc, err := newRPC(e.RPC)
+	rpc, err := NewRPC(e.RPC)
 	if err == nil {
 		_, err = rpc.Status(ctx)
 	}

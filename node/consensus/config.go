@@ -21,6 +21,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/statesync"
 )
 
 // gossipPause is how long a node rests when it has nothing for a peer. CometBFT's
@@ -53,6 +54,10 @@ type Config struct {
 	// KeepBlocks are the newest blocks that stay, beside those in which evidence still counts; 0: all.
 	// KeepStates are the newest states that can be asked for; 0: 1000.
 	KeepBlocks, KeepStates uint64
+	// SnapshotInterval is how many blocks lie between snapshots of the state, from which new nodes can begin; 0: none is taken.
+	SnapshotInterval uint64
+	// StateSync has a node that has no block begin at a snapshot of its peers; nil: at the genesis.
+	StateSync *statesync.Source
 	// Origins are the web origins that may call RPC and REST, "*" for all; empty:
 	// none.
 	Origins []string

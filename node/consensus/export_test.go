@@ -3,6 +3,7 @@ package consensus
 import (
 	"net"
 	"strings"
+	"testing"
 
 	cmtdb "github.com/cometbft/cometbft-db"
 	abci "github.com/cometbft/cometbft/abci/types"
@@ -69,3 +70,22 @@ func (c *Config) AnswerBy(f func(abci.Application) abci.Application) { c.bent.ap
 
 // StoreBy lets f change CometBFT's databases.
 func (c *Config) StoreBy(f func(cmtdb.DB) cmtdb.DB) { c.bent.store = f }
+
+// Base returns the height of the first block that the node has.
+func (n *Node) Base() int64 { return n.comet.BlockStore().Base() }
+
+// Export returns the state after a block, as text.
+func (n *Node) Export(t testing.TB, height int64) string {
+	ctx, err := n.app.CreateQueryContext(height, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := n.app.Export(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(state)
+}
+
+// Stored returns the height of the newest state.
+func (n *Node) Stored() int64 { return n.app.LastBlockHeight() }

@@ -43,6 +43,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/node/statesync"
 )
 
 const (
@@ -102,6 +103,9 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 		return nil, err
 	}
 	logger := sdkslog.NewCustomLogger(c.Logger.With("node", c.Name))
+	if err := c.beginState(ctx, conf, genesis, logger); err != nil {
+		return nil, err
+	}
 	if err := n.openApp(&c, logger, genesis.ChainID, conf.DBDir()); err != nil {
 		return nil, err
 	}
@@ -121,18 +125,34 @@ func (n *Node) openApp(c *Config, logger log.Logger, chainID, dir string) error 
 	if err != nil {
 		return fmt.Errorf("open the application's database (is another process using it?): %w", err)
 	}
-	a, err := app.New(logger, db, chainID,
-		baseapp.SetMinGasPrices("0"+coin.Denom),
-		baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(cmp.Or(c.KeepStates, keepStates), pruneEvery)),
-		baseapp.SetMinRetainBlocks(c.KeepBlocks),
-		baseapp.SetIAVLCacheSize(cachedNodes),
-	)
+	if c.SnapshotInterval > 0 {
+		statesync.Prepare(db, c.pruning())
+	}
+	a, err := c.openState(logger, chainID, db)
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
 	n.app = newTurns(a)
 	n.closers = append(n.closers, n.app.Close)
+	if n.app.snapshots, err = statesync.Open(dir, c.SnapshotInterval, a.CommitMultiStore(), logger); err != nil {
+		return err
+	}
+	n.closers = append(n.closers, n.app.snapshots.Close)
 	return nil
+}
+
+// openState opens the application at its last block.
+func (c *Config) openState(logger log.Logger, chainID string, db dbm.DB) (*app.App, error) {
+	return app.New(logger, db, chainID,
+		baseapp.SetMinGasPrices("0"+coin.Denom),
+		baseapp.SetPruning(c.pruning()),
+		baseapp.SetMinRetainBlocks(c.KeepBlocks),
+		baseapp.SetIAVLCacheSize(cachedNodes),
+	)
+}
+
+func (c *Config) pruning() pruningtypes.PruningOptions {
+	return pruningtypes.NewCustomPruningOptions(cmp.Or(c.KeepStates, keepStates), pruneEvery)
 }
 
 // openComet brings the application to the last block and starts consensus.
@@ -215,6 +235,19 @@ func (n *Node) Height() int64 { return n.comet.BlockStore().Height() }
 
 // Peers returns how many nodes are connected to this one.
 func (n *Node) Peers() int { return n.comet.Switch().Peers().Size() }
+
+// Snapshots returns the heights of the states that the node gives to new ones, the newest first.
+func (n *Node) Snapshots() ([]int64, error) {
+	r, err := n.app.snapshots.List()
+	if err != nil {
+		return nil, err
+	}
+	var heights []int64
+	for _, s := range r.Snapshots {
+		heights = append(heights, int64(s.Height))
+	}
+	return heights, nil
+}
 
 // Metrics returns the node's own metrics.
 func (n *Node) Metrics() *prometheus.Registry { return n.registry }

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/node/statesync"
 )
 
 // turns is the application, with trials of transactions and blocks taking turns: a trial
@@ -23,6 +24,8 @@ type turns struct {
 	storing sync.RWMutex  // held for writing while a block is stored
 	stored  atomic.Uint64 // blocks whose storing has begun
 	height  atomic.Int64  // of the newest stored block
+
+	snapshots *statesync.Snapshots
 }
 
 // newTurns lets an application take turns.
@@ -54,6 +57,27 @@ func (t *turns) FinalizeBlock(req *abci.RequestFinalizeBlock) (*abci.ResponseFin
 
 // Commit implements abci.Application.
 func (t *turns) Commit() (*abci.ResponseCommit, error) {
+	r, err := t.commit()
+	if err != nil {
+		return r, err
+	}
+	height := t.LastBlockHeight()
+	r.RetainHeight = t.snapshots.Retain(height, r.RetainHeight)
+	t.snapshots.Take(height)
+	return r, nil
+}
+
+// ListSnapshots implements abci.Application.
+func (t *turns) ListSnapshots(*abci.RequestListSnapshots) (*abci.ResponseListSnapshots, error) {
+	return t.snapshots.List()
+}
+
+// LoadSnapshotChunk implements abci.Application.
+func (t *turns) LoadSnapshotChunk(req *abci.RequestLoadSnapshotChunk) (*abci.ResponseLoadSnapshotChunk, error) {
+	return t.snapshots.Load(req)
+}
+
+func (t *turns) commit() (*abci.ResponseCommit, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.storing.Lock()

@@ -123,7 +123,10 @@ func (h *Home) StartNode(ctx context.Context, log *slog.Logger) (*consensus.Node
 		Listen:  consensus.Addrs{P2P: v.P2P, RPC: v.RPC, GRPC: v.GRPC, REST: v.REST},
 		Provers: h.provers(),
 		Peers:   v.Peers, Origins: v.Origins, CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval,
-		KeepBlocks: v.KeepBlocks, KeepStates: v.KeepStates,
+		KeepBlocks: v.KeepBlocks, KeepStates: v.KeepStates, SnapshotInterval: SnapshotInterval, StateSync: h.StateSync,
+	}
+	if v.Snapshots != nil {
+		c.SnapshotInterval = *v.Snapshots
 	}
 	stopping := &atomic.Bool{}
 	if log != nil {

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
+
+	"github.com/tally-network/tally/internal/replace"
 )
 
 // WriteFile replaces a file whole, or not at all, and durably.
@@ -26,14 +27,7 @@ func rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	if runtime.GOOS == "windows" {
-		return nil // directories cannot be flushed
-	}
-	d, err := os.Open(filepath.Dir(to))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return replace.Flush(filepath.Dir(to))
 }
 
 func exists(path string) bool {

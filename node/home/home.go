@@ -33,6 +33,7 @@ import (
 	cryptotypes "github.com/cosmos/cosmos-sdk/crypto/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/node/statesync"
 	"github.com/tally-network/tally/p2p"
 )
 
@@ -60,6 +61,9 @@ type Home struct {
 	VRF      ed25519.PrivateKey // validators and providers only
 	beacon   ed25519.PrivateKey // of a validator that has changed its key for the beacon
 	Metrics  *prometheus.Registry
+
+	// StateSync is by whom a validator's node begins at a snapshot, if it has no block; nil: it begins at the genesis.
+	StateSync *statesync.Source
 
 	account cryptotypes.PrivKey
 	lock    *Lock

@@ -111,8 +111,9 @@ type ValidatorSettings struct {
 	Origins       []string      `yaml:"origins" doc:"Web origins whose pages may ask RPC and REST, as https://host; * for all, empty for none."`
 	CommitTimeout time.Duration `yaml:"commit_timeout" doc:"Pause after a block. The same for all validators."`
 	EmptyInterval time.Duration `yaml:"empty_interval" doc:"Longest time without a block. The same for all validators."`
-	KeepBlocks    uint64        `yaml:"keep_blocks,omitempty" doc:"Newest blocks that its node keeps, and those in which evidence still counts; 0 for all. New nodes read all blocks from others, so some must keep them."`
+	KeepBlocks    uint64        `yaml:"keep_blocks,omitempty" doc:"Newest blocks that its node keeps, and those in which evidence still counts; 0 for all."`
 	KeepStates    uint64        `yaml:"keep_states,omitempty" doc:"Newest states of the chain that its node can be asked for; 0 for 1000."`
+	Snapshots     *uint64       `yaml:"snapshot_interval,omitempty" doc:"Blocks between snapshots of the state, at which new nodes can begin; 0 for none. The last two are kept, with the blocks after them."`
 }
 
 // The prices of a provider that names none: in utally per GFLOP, and per GB.
@@ -123,6 +124,9 @@ const (
 
 // MemoryGB is what one program may take of a role whose settings do not say, in GB.
 const MemoryGB = 4
+
+// SnapshotInterval is how many blocks lie between snapshots of a node whose settings do not say.
+const SnapshotInterval uint64 = 1000
 
 // Limits on settings.
 const (
@@ -349,6 +353,9 @@ func (v *ValidatorSettings) check(f *faults) {
 	f.hostPort("validator.rest", v.REST)
 	if v.KeepBlocks > MaxBlocks || v.KeepStates > MaxBlocks {
 		f.add("validator", "keep_blocks and keep_states are at most %d", MaxBlocks)
+	}
+	if v.Snapshots != nil && *v.Snapshots > MaxBlocks {
+		f.add("validator.snapshot_interval", "%d is above %d", *v.Snapshots, MaxBlocks)
 	}
 	if v.KeepStates == 1 {
 		f.add("validator", "keep_states is 1, and a node needs 2 at least: write 2, or 0 for the default")

@@ -1,0 +1,155 @@
+package statesync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	cmtdb "github.com/cometbft/cometbft-db"
+	cmtlog "github.com/cometbft/cometbft/libs/log"
+	cmtlight "github.com/cometbft/cometbft/light"
+	"github.com/cometbft/cometbft/light/provider"
+	lighthttp "github.com/cometbft/cometbft/light/provider/http"
+	lightrpc "github.com/cometbft/cometbft/light/rpc"
+	lightdb "github.com/cometbft/cometbft/light/store/db"
+	cmtstate "github.com/cometbft/cometbft/proto/tendermint/state"
+	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
+	sm "github.com/cometbft/cometbft/state"
+	cmttypes "github.com/cometbft/cometbft/types"
+	"github.com/cometbft/cometbft/version"
+
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/light"
+)
+
+// Source says by whom the headers of the chain are told, and from which block they are believed.
+type Source struct {
+	Servers []string                                        // RPC, as http://host:port; of one alone nobody checks what it leaves out
+	Trusted func() (height int64, header []byte, err error) // is asked for a block that is trusted, if the node has none itself
+	// Patience is how long nothing may happen before the node gives up; 0: 5 minutes.
+	Patience time.Duration
+	Tell     func(format string, args ...any) // what happens, for people; nil: nobody
+}
+
+// A state needs the headers of the two blocks after it, which an idle chain makes late.
+const (
+	headerTries = 4
+	headerPause = time.Second
+)
+
+// headers gives what the light client has verified. It is CometBFT's StateProvider, with bounded
+// answers, and ends with its context.
+type headers struct {
+	ctx     context.Context // of all that is asked
+	initial int64           // height of the chain
+	nodes   map[provider.Provider]*rpchttp.HTTP
+
+	mu     sync.Mutex // sync: the light client is for one at a time
+	client *cmtlight.Client
+}
+
+// newHeaders asks the servers for the trusted block.
+func newHeaders(ctx context.Context, genesis *cmttypes.GenesisDoc, s *Source, logger cmtlog.Logger) (*headers, error) {
+	h := &headers{ctx: ctx, initial: max(genesis.InitialHeight, 1), nodes: map[provider.Provider]*rpchttp.HTTP{}}
+	var all []provider.Provider
+	for _, at := range s.Servers {
+		rpc, err := client.NewRPC(at)
+		if err != nil {
+			return nil, fmt.Errorf("RPC %s: %w", at, err)
+		}
+		p := lighthttp.NewWithClient(genesis.ChainID, rpc)
+		h.nodes[p], all = rpc, append(all, p)
+	}
+	switch len(all) {
+	case 0:
+		return nil, errors.New("name the RPC of a node of the chain, as http://host:port")
+	case 1:
+		s.Tell("%s alone tells the headers: nobody checks whether it shows another fork that validators signed; name a second node", s.Servers[0])
+		all = append(all, all[0]) // the light client wants a witness
+	}
+	height, header, err := s.Trusted()
+	if err != nil {
+		return nil, err
+	}
+	h.client, err = cmtlight.NewClient(ctx, genesis.ChainID, cmtlight.TrustOptions{Period: light.TrustingPeriod, Height: height, Hash: header},
+		all[0], all[1:], lightdb.New(cmtdb.NewMemDB(), ""), cmtlight.Logger(logger), cmtlight.MaxRetryAttempts(5))
+	if err != nil {
+		return nil, fmt.Errorf("the trusted block %d, of hash %X, is not what %v tell: see that they answer, or name others, or another trusted block: %w",
+			height, header, s.Servers, err)
+	}
+	return h, nil
+}
+
+// block returns a verified block.
+func (h *headers) block(ctx context.Context, height int64) (b *cmttypes.LightBlock, err error) {
+	for range headerTries {
+		if b, err = h.client.VerifyLightBlockAtHeight(ctx, height, time.Now()); !errors.Is(err, provider.ErrHeightTooHigh) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-h.ctx.Done():
+		case <-time.After(headerPause):
+		}
+	}
+	if h.ctx.Err() != nil {
+		return nil, cmtlight.ErrNoWitnesses // at which CometBFT ends, instead of trying the next snapshot
+	}
+	return b, err
+}
+
+// AppHash implements statesync.StateProvider.
+func (h *headers) AppHash(ctx context.Context, height uint64) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, err := h.block(ctx, int64(height)+2); err != nil { // State needs it
+		return nil, err
+	}
+	next, err := h.block(ctx, int64(height)+1)
+	if err != nil {
+		return nil, err
+	}
+	return next.AppHash, nil
+}
+
+// Commit implements statesync.StateProvider.
+func (h *headers) Commit(ctx context.Context, height uint64) (*cmttypes.Commit, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, err := h.block(ctx, int64(height))
+	if err != nil {
+		return nil, err
+	}
+	return b.Commit, nil
+}
+
+// State implements statesync.StateProvider: the state after a block, as CometBFT's own has it.
+func (h *headers) State(ctx context.Context, height uint64) (s sm.State, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var b [3]*cmttypes.LightBlock // the block, and the two after it
+	for i := range b {
+		if b[i], err = h.block(ctx, int64(height)+int64(i)); err != nil {
+			return s, err
+		}
+	}
+	rpc := h.nodes[h.client.Primary()]
+	if rpc == nil {
+		return s, cmtlight.ErrNoWitnesses
+	}
+	params, err := lightrpc.NewClient(rpc, h.client).ConsensusParams(ctx, &b[1].Height)
+	if err != nil {
+		return s, fmt.Errorf("consensus parameters of block %d: %w", b[1].Height, err)
+	}
+	return sm.State{
+		ChainID: h.client.ChainID(), InitialHeight: h.initial,
+		Version:         cmtstate.Version{Consensus: b[1].Version, Software: version.TMCoreSemVer},
+		LastBlockHeight: b[0].Height, LastBlockTime: b[0].Time, LastBlockID: b[0].Commit.BlockID,
+		AppHash: b[1].AppHash, LastResultsHash: b[1].LastResultsHash,
+		LastValidators: b[0].ValidatorSet, Validators: b[1].ValidatorSet, NextValidators: b[2].ValidatorSet,
+		LastHeightValidatorsChanged: b[2].Height,
+		ConsensusParams:             params.ConsensusParams, LastHeightConsensusParamsChanged: b[1].Height,
+	}, nil
+}

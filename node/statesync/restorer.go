@@ -1,0 +1,313 @@
+package statesync
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	dbm "github.com/cosmos/cosmos-db"
+
+	"github.com/cosmos/cosmos-sdk/store/v2/snapshots"
+	snapshottypes "github.com/cosmos/cosmos-sdk/store/v2/snapshots/types"
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/internal/bounded"
+)
+
+// Bounds on what is offered. The SDK's chunks have 10 MB, so a snapshot has 10 GB.
+const (
+	maxChunks  = 1024
+	maxChunk   = 10_000_000 // bytes
+	hashOfItem = 2 + sha256.Size
+	// maxExpansion is how many times the bytes of its chunks a snapshot may hold. States expand three- to fivefold.
+	maxExpansion = 32
+)
+
+// restorer is the application as CometBFT's state sync knows it: it restores a snapshot that
+// strangers offer. Unlike the SDK's, which reads chunks as they come, it begins when all are
+// there: so it can leave one for another at any time. What fails leaves an empty database.
+type restorer struct {
+	dir  string // of data
+	open func(dbm.DB) (*app.App, error)
+	tell func(format string, args ...any)
+
+	mu       sync.Mutex // sync: CometBFT may go on when nobody waits for it any more
+	closed   bool
+	offer    snapshottypes.Snapshot // under way; of no chunks: none
+	appHash  []byte
+	next     uint32 // chunk
+	bytes    int64
+	advanced time.Time // when a chunk came last
+	told     time.Time
+
+	db  dbm.DB // of app
+	app *app.App
+}
+
+// OfferSnapshot implements abci.Application.
+func (r *restorer) OfferSnapshot(_ context.Context, req *abci.RequestOfferSnapshot) (*abci.ResponseOfferSnapshot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return &abci.ResponseOfferSnapshot{Result: abci.ResponseOfferSnapshot_ABORT}, nil
+	}
+	r.offer = snapshottypes.Snapshot{}
+	if s := req.Snapshot; s != nil && s.Format != snapshottypes.CurrentFormat {
+		return &abci.ResponseOfferSnapshot{Result: abci.ResponseOfferSnapshot_REJECT_FORMAT}, nil
+	}
+	s, err := checkOffer(req.Snapshot)
+	if err != nil {
+		r.tell("a snapshot is refused: %v", err)
+		return &abci.ResponseOfferSnapshot{Result: abci.ResponseOfferSnapshot_REJECT}, nil
+	}
+	if err := r.empty(); err != nil {
+		return nil, err
+	}
+	r.offer, r.appHash, r.next, r.bytes = s, req.AppHash, 0, 0
+	r.tell("fetching the snapshot of block %d, in %d chunks", s.Height, s.Chunks)
+	return &abci.ResponseOfferSnapshot{Result: abci.ResponseOfferSnapshot_ACCEPT}, nil
+}
+
+// checkOffer compares what is claimed before it is read.
+func checkOffer(o *abci.Snapshot) (s snapshottypes.Snapshot, err error) {
+	switch {
+	case o == nil || o.Height == 0 || o.Height > math.MaxInt64/2:
+		return s, errors.New("it is of no block")
+	case o.Chunks == 0 || o.Chunks > maxChunks:
+		return s, fmt.Errorf("it has %d chunks, want 1 to %d", o.Chunks, maxChunks)
+	case len(o.Metadata) != int(o.Chunks)*hashOfItem:
+		return s, fmt.Errorf("%d bytes are not the hashes of %d chunks", len(o.Metadata), o.Chunks)
+	}
+	if s, err = snapshottypes.SnapshotFromABCI(o); err != nil {
+		return s, err
+	}
+	if len(s.Metadata.ChunkHashes) != int(s.Chunks) {
+		return s, fmt.Errorf("%d hashes of %d chunks", len(s.Metadata.ChunkHashes), s.Chunks)
+	}
+	return s, nil
+}
+
+// ApplySnapshotChunk implements abci.Application.
+func (r *restorer) ApplySnapshotChunk(_ context.Context, req *abci.RequestApplySnapshotChunk) (*abci.ResponseApplySnapshotChunk, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		return &abci.ResponseApplySnapshotChunk{Result: abci.ResponseApplySnapshotChunk_ABORT}, nil
+	case req.Index != r.next || r.next >= r.offer.Chunks:
+		return &abci.ResponseApplySnapshotChunk{Result: abci.ResponseApplySnapshotChunk_REJECT_SNAPSHOT}, nil
+	}
+	if hash := sha256.Sum256(req.Chunk); len(req.Chunk) > maxChunk || !bytes.Equal(hash[:], r.offer.Metadata.ChunkHashes[r.next]) {
+		return &abci.ResponseApplySnapshotChunk{
+			Result: abci.ResponseApplySnapshotChunk_RETRY, RefetchChunks: []uint32{req.Index}, RejectSenders: []string{req.Sender},
+		}, nil
+	}
+	if err := os.WriteFile(r.chunk(r.next), req.Chunk, 0o600); err != nil {
+		return nil, err
+	}
+	r.next, r.bytes, r.advanced = r.next+1, r.bytes+int64(len(req.Chunk)), time.Now()
+	if r.next < r.offer.Chunks {
+		if time.Since(r.told) > tellEvery {
+			r.told = time.Now()
+			r.tell("fetched %d of %d chunks, %d MB", r.next, r.offer.Chunks, r.bytes/1e6)
+		}
+		return &abci.ResponseApplySnapshotChunk{Result: abci.ResponseApplySnapshotChunk_ACCEPT}, nil
+	}
+	r.tell("restoring the state of block %d from %.1f MB", r.offer.Height, float64(r.bytes)/1e6)
+	if err := r.restore(); err != nil {
+		r.tell("the snapshot of block %d cannot be used, and another is looked for: %v", r.offer.Height, err)
+		if err := r.empty(); err != nil {
+			return nil, err
+		}
+		return &abci.ResponseApplySnapshotChunk{Result: abci.ResponseApplySnapshotChunk_REJECT_SNAPSHOT, RejectSenders: []string{req.Sender}}, nil
+	}
+	r.advanced = time.Now()
+	return &abci.ResponseApplySnapshotChunk{Result: abci.ResponseApplySnapshotChunk_ACCEPT}, nil
+}
+
+// restore puts the chunks together.
+func (r *restorer) restore() (err error) {
+	if r.db, err = dbm.NewGoLevelDB(applicationDB, r.dir, nil); err != nil {
+		return err
+	}
+	if r.app, err = r.open(r.db); err != nil {
+		return errors.Join(err, r.db.Close())
+	}
+	if err := r.read(); err != nil {
+		return err
+	}
+	is := r.app.CommitMultiStore().LastCommitID()
+	if is.Version != int64(r.offer.Height) || !bytes.Equal(is.Hash, r.appHash) {
+		return fmt.Errorf("its state has the hash %X, and that of the block is %X", is.Hash, r.appHash)
+	}
+	return nil
+}
+
+func (r *restorer) read() (err error) {
+	defer func() { // stores of the SDK panic where they cannot write
+		if p := recover(); p != nil {
+			err = fmt.Errorf("restore: %v", p)
+		}
+	}()
+	stream, err := snapshots.NewStreamReader(r.chunks())
+	if err != nil {
+		return err
+	}
+	checked := &items{Reader: stream, height: int64(r.offer.Height), left: maxExpansion * (r.bytes + maxChunk)}
+	_, err = r.app.CommitMultiStore().Restore(r.offer.Height, r.offer.Format, checked)
+	return errors.Join(err, stream.Close())
+}
+
+// chunks returns the files of all chunks, in order.
+func (r *restorer) chunks() <-chan io.ReadCloser {
+	all := make(chan io.ReadCloser, r.offer.Chunks)
+	for i := range r.offer.Chunks {
+		all <- &chunkFile{name: r.chunk(i)}
+	}
+	close(all)
+	return all
+}
+
+// chunkFile is a file that is opened when it is read.
+type chunkFile struct {
+	name string
+	f    *os.File
+}
+
+// Read implements io.Reader.
+func (c *chunkFile) Read(p []byte) (n int, err error) {
+	if c.f == nil {
+		if c.f, _, err = bounded.Open(c.name); err != nil {
+			return 0, err
+		}
+	}
+	return c.f.Read(p)
+}
+
+// Close implements io.Closer.
+func (c *chunkFile) Close() error {
+	if c.f == nil {
+		return nil
+	}
+	return c.f.Close()
+}
+
+func (r *restorer) chunk(i uint32) string {
+	return filepath.Join(r.dir, chunkDir, strconv.FormatUint(uint64(i), 10))
+}
+
+// empty removes what was restored, and all chunks.
+func (r *restorer) empty() error {
+	chunks := filepath.Join(r.dir, chunkDir)
+	return errors.Join(r.shut(), os.RemoveAll(filepath.Join(r.dir, applicationDB+".db")), os.RemoveAll(chunks), os.MkdirAll(chunks, 0o700))
+}
+
+func (r *restorer) shut() error {
+	if r.app == nil {
+		return nil
+	}
+	r.offer = snapshottypes.Snapshot{}
+	err := r.app.Close()
+	r.app, r.db = nil, nil
+	return err
+}
+
+// close has nothing restored any more.
+func (r *restorer) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	return r.shut()
+}
+
+// progress returns when a chunk came last.
+func (r *restorer) progress() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.advanced
+}
+
+// finish notes the time of the block whose state was restored, which the light client has verified:
+// a snapshot has none, and the pause until the next block counts from it. The snapshot itself
+// stays, so that others can have it from here.
+func (r *restorer) finish(at time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	commits, ok := r.app.CommitMultiStore().(interface {
+		GetCommitInfo(height int64) (*storetypes.CommitInfo, error)
+	})
+	if !ok {
+		return fmt.Errorf("the store %T does not know its commits", r.app.CommitMultiStore())
+	}
+	height := int64(r.offer.Height)
+	info, err := commits.GetCommitInfo(height)
+	if err != nil {
+		return err
+	}
+	info.Timestamp = at
+	text, err := info.Marshal()
+	if err != nil {
+		return err
+	}
+	if err := r.db.SetSync(fmt.Appendf(nil, "s/%d", height), text); err != nil { // as rootmulti writes it
+		return err
+	}
+	if info, err = commits.GetCommitInfo(height); err != nil || !info.Timestamp.Equal(at) {
+		return errors.Join(fmt.Errorf("the time of block %d is not kept", height), err)
+	}
+	return r.keep()
+}
+
+// keep makes the snapshot one of this node.
+func (r *restorer) keep() error {
+	store, closeIt, err := openStore(filepath.Join(r.dir, snapshotDir))
+	if err != nil {
+		return err
+	}
+	_, err = store.Save(r.offer.Height, r.offer.Format, r.chunks())
+	return errors.Join(err, closeIt())
+}
+
+// Info implements abci.Application.
+func (r *restorer) Info(_ context.Context, req *abci.RequestInfo) (*abci.ResponseInfo, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.app == nil {
+		return &abci.ResponseInfo{}, nil
+	}
+	return r.app.Info(req)
+}
+
+// ListSnapshots implements abci.Application: there is none to give.
+func (*restorer) ListSnapshots(context.Context, *abci.RequestListSnapshots) (*abci.ResponseListSnapshots, error) {
+	return &abci.ResponseListSnapshots{}, nil
+}
+
+// LoadSnapshotChunk implements abci.Application.
+func (*restorer) LoadSnapshotChunk(context.Context, *abci.RequestLoadSnapshotChunk) (*abci.ResponseLoadSnapshotChunk, error) {
+	return &abci.ResponseLoadSnapshotChunk{}, nil
+}
+
+// Query implements abci.Application: nobody asks.
+func (*restorer) Query(context.Context, *abci.RequestQuery) (*abci.ResponseQuery, error) {
+	return &abci.ResponseQuery{}, nil
+}
+
+// Echo implements proxy.AppConnQuery.
+func (*restorer) Echo(_ context.Context, text string) (*abci.ResponseEcho, error) {
+	return &abci.ResponseEcho{Message: text}, nil
+}
+
+// Error implements proxy.AppConnQuery: there is no connection to fail.
+func (*restorer) Error() error { return nil }

@@ -1,0 +1,97 @@
+package statesync
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	cmtdb "github.com/cometbft/cometbft-db"
+	cmtcfg "github.com/cometbft/cometbft/config"
+	sm "github.com/cometbft/cometbft/state"
+	"github.com/cometbft/cometbft/store"
+	cmttypes "github.com/cometbft/cometbft/types"
+
+	"github.com/tally-network/tally/internal/replace"
+)
+
+// What lies in a node's directory of data.
+const (
+	applicationDB = "application"
+	snapshotDir   = "snapshots"
+	chunkDir      = "snapshot-under-way" // chunks that have come
+	marker        = "restoring"          // there while a snapshot is restored
+)
+
+// Resume returns the height of a node's last block, or of the state that it has restored. A
+// restoring that was not finished is undone first.
+func Resume(conf *cmtcfg.Config) (height int64, err error) {
+	dir := conf.DBDir()
+	if _, err := os.Stat(filepath.Join(dir, marker)); err == nil {
+		if err := Clear(dir); err != nil {
+			return 0, err
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return 0, err
+	}
+	err = withStores(conf, func(states sm.Store, blocks *store.BlockStore) error {
+		state, err := states.Load()
+		if err != nil {
+			return err
+		}
+		if height = max(state.LastBlockHeight, blocks.Height()); blocks.Height() > 0 || height == 0 {
+			return nil
+		}
+		// CometBFT forgets at each start that it may have a state without a block.
+		return states.SetOfflineStateSyncHeight(height)
+	})
+	return height, err
+}
+
+// Bootstrap gives CometBFT a state without a block, with the commit of the last one.
+func Bootstrap(conf *cmtcfg.Config, state sm.State, commit *cmttypes.Commit) error {
+	return withStores(conf, func(states sm.Store, blocks *store.BlockStore) error {
+		return errors.Join(states.Bootstrap(state), blocks.SaveSeenCommit(state.LastBlockHeight, commit), states.SetOfflineStateSyncHeight(state.LastBlockHeight))
+	})
+}
+
+// withStores opens CometBFT's stores of states and blocks, which must be nobody else's meanwhile.
+func withStores(conf *cmtcfg.Config, do func(sm.Store, *store.BlockStore) error) (err error) {
+	var dbs [2]cmtdb.DB
+	for i, name := range []string{"state", "blockstore"} {
+		if dbs[i], err = cmtcfg.DefaultDBProvider(&cmtcfg.DBContext{ID: name, Config: conf}); err != nil {
+			return fmt.Errorf("open database %s (is another process using it?): %w", name, err)
+		}
+		defer func() { err = errors.Join(err, dbs[i].Close()) }()
+	}
+	return do(sm.NewStore(dbs[0], sm.StoreOptions{}), store.NewBlockStore(dbs[1]))
+}
+
+// mark says that what is in the directory is of no use from now on, and removes it.
+func mark(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, marker), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close(), replace.Flush(dir)); err != nil {
+		return err
+	}
+	return wipe(dir)
+}
+
+// Clear makes a node one that has nothing but its keys.
+func Clear(dir string) error { return errors.Join(wipe(dir), unmark(dir)) }
+
+// wipe removes databases and snapshots. What the validator signed last lies beside them, and stays.
+func wipe(dir string) error {
+	all, err := filepath.Glob(filepath.Join(dir, "*.db"))
+	for _, name := range append(all, filepath.Join(dir, "cs.wal"), filepath.Join(dir, snapshotDir), filepath.Join(dir, chunkDir)) {
+		err = errors.Join(err, os.RemoveAll(name))
+	}
+	return errors.Join(err, replace.Flush(dir))
+}
+
+// unmark says that what is in the directory counts.
+func unmark(dir string) error {
+	return errors.Join(os.RemoveAll(filepath.Join(dir, chunkDir)), replace.Flush(dir), os.Remove(filepath.Join(dir, marker)), replace.Flush(dir))
+}

@@ -1,0 +1,189 @@
+package statesync
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"time"
+
+	cmtcfg "github.com/cometbft/cometbft/config"
+	cmtlog "github.com/cometbft/cometbft/libs/log"
+	"github.com/cometbft/cometbft/p2p"
+	cmtsync "github.com/cometbft/cometbft/proto/tendermint/statesync"
+	sm "github.com/cometbft/cometbft/state"
+	cmtstatesync "github.com/cometbft/cometbft/statesync"
+	cmttypes "github.com/cometbft/cometbft/types"
+	"github.com/cometbft/cometbft/version"
+	dbm "github.com/cosmos/cosmos-db"
+
+	"github.com/tally-network/tally/chain/app"
+)
+
+const (
+	discovery = 5 * time.Second // CometBFT's least, after which it chooses among snapshots
+	patience  = 5 * time.Minute // two of CometBFT's waits for a chunk, and what lies between
+	tellEvery = 2 * time.Second
+	tellIdle  = 15 * time.Second
+)
+
+// Node is one that has no block yet.
+type Node struct {
+	Comet   *cmtcfg.Config
+	Key     *p2p.NodeKey
+	Genesis *cmttypes.GenesisDoc
+	Open    func(dbm.DB) (*app.App, error)     // opens the application
+	Keep    func(context.Context, *p2p.Switch) // keeps the node connected to its peers until ctx ends
+	Logger  cmtlog.Logger
+}
+
+// Run restores the newest snapshot that the node's peers offer. Whatever it returns, or wherever
+// it is killed, the node can be started again.
+func Run(ctx context.Context, n Node, from Source) error {
+	if from.Tell == nil {
+		from.Tell = func(string, ...any) {}
+	}
+	from.Patience = cmp.Or(from.Patience, patience)
+	dir := n.Comet.DBDir()
+	if err := mark(dir); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	heads, err := newHeaders(ctx, n.Genesis, &from, n.Logger)
+	if err == nil {
+		err = n.restore(ctx, heads, &from)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("begin at a snapshot: %w", err), Clear(dir))
+	}
+	return unmark(dir)
+}
+
+// outcome is what CometBFT returns of a sync.
+type outcome struct {
+	state  sm.State
+	commit *cmttypes.Commit
+	err    error
+}
+
+func (n *Node) restore(ctx context.Context, heads *headers, from *Source) (err error) {
+	r := &restorer{dir: n.Comet.DBDir(), open: n.Open, tell: from.Tell, advanced: time.Now()}
+	defer func() { err = errors.Join(err, r.close()) }()
+	conf := *n.Comet.StateSync
+	conf.TempDir = filepath.Join(r.dir, chunkDir)
+	conf.MaxSnapshotChunks = maxChunks
+	if err := r.empty(); err != nil {
+		return err
+	}
+	reactor := cmtstatesync.NewReactor(conf, r, r, cmtstatesync.NopMetrics())
+	reactor.SetLogger(n.Logger.With("module", "statesync"))
+	sw, stop, err := n.connect(reactor)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	keeping, cancel := context.WithCancel(ctx)
+	kept := make(chan struct{})
+	go func() { defer close(kept); n.Keep(keeping, sw) }()
+	defer func() { cancel(); <-kept }()
+
+	done := make(chan outcome, 1)
+	go func() {
+		state, commit, err := reactor.Sync(heads, discovery)
+		done <- outcome{state, commit, err}
+	}()
+	o, err := n.await(ctx, done, sw, r, from)
+	if err != nil {
+		giveUp(reactor)
+		return err
+	}
+	if o.err != nil {
+		return fmt.Errorf("%w: start the node again, or without --sync-from, so that it reads all blocks", o.err)
+	}
+	if err := r.finish(o.state.LastBlockTime); err != nil {
+		return err
+	}
+	from.Tell("restored the state of block %d", o.state.LastBlockHeight)
+	return Bootstrap(n.Comet, o.state, o.commit)
+}
+
+// await waits for the outcome while something happens.
+func (n *Node) await(ctx context.Context, done <-chan outcome, sw *p2p.Switch, r *restorer, from *Source) (outcome, error) {
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	for told := time.Now(); ; {
+		select {
+		case o := <-done:
+			return o, nil
+		case <-ctx.Done():
+			return outcome{}, ctx.Err()
+		case <-tick.C:
+		}
+		idle := time.Since(r.progress())
+		if idle > from.Patience {
+			return outcome{}, fmt.Errorf("for %v none of %d peers has given a snapshot that could be restored: name --peers that take them (snapshot_interval), or leave out --sync-from, so that the node reads all blocks",
+				from.Patience, sw.Peers().Size())
+		}
+		if idle > tellIdle && time.Since(told) > tellIdle {
+			told = time.Now()
+			from.Tell("waiting for a snapshot of %d peers", sw.Peers().Size())
+		}
+	}
+}
+
+// connect has the node listen, and speak about snapshots alone.
+func (n *Node) connect(reactor *cmtstatesync.Reactor) (*p2p.Switch, func() error, error) {
+	conf := n.Comet.P2P
+	listen := strings.TrimPrefix(conf.ListenAddress, "tcp://")
+	info := p2p.DefaultNodeInfo{
+		ProtocolVersion: p2p.NewProtocolVersion(version.P2PProtocol, version.BlockProtocol, 0),
+		DefaultNodeID:   n.Key.ID(), Network: n.Genesis.ChainID, Version: version.TMCoreSemVer,
+		Channels: []byte{cmtstatesync.SnapshotChannel, cmtstatesync.ChunkChannel},
+		Moniker:  n.Comet.Moniker, ListenAddr: conf.ListenAddress,
+		Other: p2p.DefaultNodeInfoOther{TxIndex: "off"},
+	}
+	if err := info.Validate(); err != nil {
+		return nil, nil, err
+	}
+	at, err := p2p.NewNetAddressString(p2p.IDAddressString(n.Key.ID(), listen))
+	if err != nil {
+		return nil, nil, err
+	}
+	named := strings.FieldsFunc(conf.UnconditionalPeerIDs, func(r rune) bool { return r == ',' })
+	transport := p2p.NewMultiplexTransport(info, *n.Key, p2p.MConnConfig(conf))
+	p2p.MultiplexTransportMaxIncomingConnections(conf.MaxNumInboundPeers + len(named))(transport)
+	sw := p2p.NewSwitch(conf, transport)
+	sw.SetLogger(n.Logger.With("module", "p2p"))
+	sw.AddReactor("STATESYNC", reactor)
+	sw.SetNodeInfo(info)
+	sw.SetNodeKey(n.Key)
+	if err := sw.AddUnconditionalPeerIDs(named); err != nil {
+		return nil, nil, err
+	}
+	if err := transport.Listen(*at); err != nil {
+		return nil, nil, fmt.Errorf("listen at %s: %w", listen, err)
+	}
+	if err := sw.Start(); err != nil {
+		return nil, nil, errors.Join(err, transport.Close())
+	}
+	return sw, func() error { return errors.Join(sw.Stop(), transport.Close()) }, nil
+}
+
+// giveUp ends CometBFT's search for a snapshot. It has no other end than to find one, so it finds one,
+// and headers, whose context has ended, ends it.
+func giveUp(reactor *cmtstatesync.Reactor) {
+	reactor.Receive(p2p.Envelope{
+		Src: nobody{}, ChannelID: cmtstatesync.SnapshotChannel,
+		Message: &cmtsync.SnapshotsResponse{Height: math.MaxInt32, Chunks: 1, Hash: []byte{0}},
+	})
+}
+
+// nobody is a peer that can only be named.
+type nobody struct{ p2p.Peer }
+
+// ID implements p2p.Peer.
+func (nobody) ID() p2p.ID { return "" }
