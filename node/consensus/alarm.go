@@ -17,6 +17,9 @@ const consensusFailure = "CONSENSUS FAILURE!!!"
 
 // Error implements cmtlog.Logger.
 func (a alarm) Error(msg string, keyvals ...any) {
+	if msg == consensusFailure && len(a.failed) > 0 {
+		return // the reason is told already
+	}
 	a.Logger.Error(msg, keyvals...)
 	if msg != consensusFailure {
 		return

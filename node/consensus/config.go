@@ -45,6 +45,9 @@ type Config struct {
 	// will count. Without the one that counts, it proposes no transactions.
 	Provers []ed25519.PrivateKey
 
+	// Upgrades are those of the version that runs; nil: of this one. Who rehearses an upgrade sets them.
+	Upgrades []app.Upgrade
+
 	// CommitTimeout is the pause after a block; 500 ms if zero.
 	CommitTimeout time.Duration
 	// EmptyInterval is the longest time without a block, at most half of what the
@@ -91,6 +94,9 @@ func (c *Config) complete() error {
 	}
 	if c.CommitTimeout == 0 {
 		c.CommitTimeout = 500 * time.Millisecond
+	}
+	if c.Upgrades == nil {
+		c.Upgrades = app.Upgrades
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	cmtnode "github.com/cometbft/cometbft/node"
@@ -110,6 +111,7 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 		return nil, err
 	}
 	n.app.ProveWith(c.Provers...)
+	n.app.other = n.makeWay
 	if err := n.openComet(ctx, &c, logger, genesis); err != nil {
 		return nil, err
 	}
@@ -143,7 +145,7 @@ func (n *Node) openApp(c *Config, logger log.Logger, chainID, dir string) error 
 
 // openState opens the application at its last block.
 func (c *Config) openState(logger log.Logger, chainID string, db dbm.DB) (*app.App, error) {
-	return app.New(logger, db, chainID,
+	return app.NewWith(c.Upgrades, logger, db, chainID,
 		baseapp.SetMinGasPrices("0"+coin.Denom),
 		baseapp.SetPruning(c.pruning()),
 		baseapp.SetMinRetainBlocks(c.KeepBlocks),
@@ -194,6 +196,18 @@ func (n *Node) openComet(ctx context.Context, c *Config, logger log.Logger, gene
 	})
 	n.addrs.P2P = string(key.ID()) + "@" + trimScheme(conf.P2P.ListenAddress)
 	return nil
+}
+
+// makeWay ends the node for another version of this software. While blocks of others are fetched, CometBFT ends the process if
+// one cannot be applied; so that goroutine ends here.
+func (n *Node) makeWay(why error) {
+	select {
+	case n.failed <- why:
+	default:
+	}
+	if env := n.queries.env; env != nil && env.ConsensusReactor.WaitSync() {
+		runtime.Goexit()
+	}
 }
 
 // keepPeers keeps the peers from now until the node stops.

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -20,6 +21,8 @@ import (
 type turns struct {
 	*app.App
 	mu sync.RWMutex // held for writing by FinalizeBlock and Commit, for reading by trials
+
+	other func(error) // is told that a block is for another version of this software
 
 	storing sync.RWMutex  // held for writing while a block is stored
 	stored  atomic.Uint64 // blocks whose storing has begun
@@ -52,7 +55,11 @@ func (q queried) LatestVersion() int64 { return q.turns.LastBlockHeight() }
 func (t *turns) FinalizeBlock(req *abci.RequestFinalizeBlock) (*abci.ResponseFinalizeBlock, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.App.FinalizeBlock(req)
+	r, err := t.App.FinalizeBlock(req)
+	if why := (*app.UpgradeError)(nil); errors.As(err, &why) {
+		t.other(why)
+	}
+	return r, err
 }
 
 // Commit implements abci.Application.
