@@ -41,7 +41,7 @@ var consensusParts = []struct {
 	name string
 	rows func(context.Context, Options) ([]Row, error)
 }{
-	{"seats", seatRows}, {"follow", followRows}, {"blocks", intervalRows},
+	{"seats", seatRows}, {"follow", followRows}, {"blocks", intervalRows}, {"sync", syncRows},
 }
 
 func consensusRows(ctx context.Context, o Options) (rows []Row, err error) {
@@ -56,7 +56,7 @@ func consensusRows(ctx context.Context, o Options) (rows []Row, err error) {
 		rows = append(rows, more...)
 	}
 	if rows == nil {
-		return nil, fmt.Errorf("--only %q: give seats, follow or blocks", o.Only)
+		return nil, fmt.Errorf("--only %q: give seats, follow, blocks or sync", o.Only)
 	}
 	return rows, nil
 }

@@ -75,6 +75,7 @@ than 16 hours old, given by --trust or pinned in the home by tally trust pin.`,
 	}
 	f.StringVar(&genesis, "genesis", "", "genesis file of the chain, for a new home")
 	f.StringSliceVar(&v.Peers, "peers", nil, "consensus nodes to dial, as id@host:port, or to wait for, as id; of a new home, or in place of those of an old one")
+	f.StringVar(&v.Signer, "signer", "", "where a signer that has the consensus key dials the node, as tcp://host:port or unix://path")
 	f.StringSliceVar(&v.Origins, "origins", nil, "web origins whose pages may ask RPC and REST, as https://host, or * (default none)")
 	f.Var(numbers.Within(&v.FeeBps, 0, wire.MaxFeeBps), "fee-bps", "fee on the providers' pay, in 1/10000")
 	f.Var(numbers.Within(&v.MaxLeases, 1, math.MaxUint32), "max-leases", "orders to lead at the same time")

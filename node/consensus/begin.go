@@ -28,7 +28,7 @@ func (c *Config) beginState(ctx context.Context, conf *cmtcfg.Config, genesis *c
 		}
 		return nil
 	}
-	key, _, err := loadKeys(conf)
+	key, err := loadNodeKey(conf)
 	if err != nil {
 		return err
 	}

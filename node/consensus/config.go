@@ -45,6 +45,9 @@ type Config struct {
 	// will count. Without the one that counts, it proposes no transactions.
 	Provers []ed25519.PrivateKey
 
+	// Signer is where a signer that has the consensus key dials this node, by CometBFT's protocol: tcp://host:port or
+	// unix://path; empty: the key lies in Dir.
+	Signer string
 	// Upgrades are those of the version that runs; nil: of this one. Who rehearses an upgrade sets them.
 	Upgrades []app.Upgrade
 

@@ -25,49 +25,60 @@ type Identity struct {
 // there are none.
 func LoadIdentity(dir string) (Identity, error) {
 	conf := (&Config{Dir: dir}).comet()
-	key, validator, err := loadKeys(conf)
+	key, err := loadNodeKey(conf)
+	if err != nil {
+		return Identity{}, err
+	}
+	validator, err := loadValidator(conf)
 	if err != nil {
 		return Identity{}, err
 	}
 	return Identity{string(key.ID()), validator.Key.PubKey.Bytes()}, nil
 }
 
-// loadKeys returns the P2P key and the validator key with the record of what it
-// signed last, and makes them if there are none. CometBFT's own loaders end the
+// loadNodeKey returns the P2P key, and makes it if there is none. CometBFT's own loaders end the
 // process over a damaged or half-made file; here that is an error, and a file
 // is there whole or not at all.
-func loadKeys(conf *cmtcfg.Config) (*p2p.NodeKey, *privval.FilePV, error) {
-	for _, file := range []string{conf.NodeKeyFile(), conf.PrivValidatorStateFile()} {
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return nil, nil, err
-		}
+func loadNodeKey(conf *cmtcfg.Config) (*p2p.NodeKey, error) {
+	if err := os.MkdirAll(filepath.Dir(conf.NodeKeyFile()), 0o700); err != nil {
+		return nil, err
 	}
 	if !exists(conf.NodeKeyFile()) {
 		key, err := cmtjson.Marshal(p2p.NodeKey{PrivKey: cmted25519.GenPrivKey()})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if err := writeFile(conf.NodeKeyFile(), key); err != nil {
-			return nil, nil, fmt.Errorf("write node key: %w", err)
+			return nil, fmt.Errorf("write node key: %w", err)
 		}
 	}
 	key, err := p2p.LoadNodeKey(conf.NodeKeyFile())
 	if err != nil {
-		return nil, nil, fmt.Errorf("read node key: %w", err)
+		return nil, fmt.Errorf("read node key: %w", err)
 	}
+	return key, nil
+}
+
+// loadValidator returns the validator key with the record of what it signed last, and makes them if there are none.
+func loadValidator(conf *cmtcfg.Config) (*privval.FilePV, error) {
 	keyFile, stateFile := conf.PrivValidatorKeyFile(), conf.PrivValidatorStateFile()
+	for _, file := range []string{keyFile, stateFile} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return nil, err
+		}
+	}
 	if !exists(keyFile) {
 		fresh := privval.GenFilePV(keyFile, stateFile)
 		fresh.LastSignState.Save() // first: a key without its record must not be
 		fresh.Key.Save()
 	}
 	if err := readJSON(keyFile, &privval.FilePVKey{}); err != nil {
-		return nil, nil, fmt.Errorf("read validator key: %w", err)
+		return nil, fmt.Errorf("read validator key: %w", err)
 	}
 	if err := readJSON(stateFile, &privval.FilePVLastSignState{}); err != nil {
-		return nil, nil, fmt.Errorf("read what the validator signed last, without which it might sign twice: %w", err)
+		return nil, fmt.Errorf("read what the validator signed last, without which it might sign twice: %w", err)
 	}
-	return key, privval.LoadFilePV(keyFile, stateFile), nil
+	return privval.LoadFilePV(keyFile, stateFile), nil
 }
 
 // Sign has the consensus key of the node in dir sign a statement, which no vote can be: it has 32 bytes. It makes no

@@ -160,13 +160,17 @@ func (c *Config) pruning() pruningtypes.PruningOptions {
 // openComet brings the application to the last block and starts consensus.
 func (n *Node) openComet(ctx context.Context, c *Config, logger log.Logger, genesis *cmttypes.GenesisDoc) error {
 	conf := c.comet()
-	key, validator, err := loadKeys(conf)
+	key, err := loadNodeKey(conf)
+	if err != nil {
+		return err
+	}
+	validator, err := n.validator(ctx, c, genesis.ChainID, key, serverlog.CometLoggerWrapper{Logger: logger})
 	if err != nil {
 		return err
 	}
 	dbs := &databases{bent: c.bent.store}
 	n.closers = append(n.closers, dbs.Close)
-	n.comet, err = cmtnode.NewNodeWithContext(ctx, conf, bend[cmttypes.PrivValidator](validator, c.bent.signer), key,
+	n.comet, err = cmtnode.NewNodeWithContext(ctx, conf, bend(validator, c.bent.signer), key,
 		proxy.NewLocalClientCreator(bend(server.NewCometABCIWrapper(n.app), c.bent.app)),
 		func() (*cmttypes.GenesisDoc, error) { return genesis, nil },
 		dbs.open,

@@ -122,7 +122,7 @@ func (h *Home) StartNode(ctx context.Context, log *slog.Logger) (*consensus.Node
 		Dir: filepath.Join(h.Dir, chainDir), Genesis: genesis, Name: h.Settings.Name,
 		Listen:  consensus.Addrs{P2P: v.P2P, RPC: v.RPC, GRPC: v.GRPC, REST: v.REST},
 		Provers: h.provers(),
-		Peers:   v.Peers, Origins: v.Origins, CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval,
+		Peers:   v.Peers, Signer: v.Signer, Origins: v.Origins, CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval,
 		KeepBlocks: v.KeepBlocks, KeepStates: v.KeepStates, SnapshotInterval: SnapshotInterval, StateSync: h.StateSync,
 	}
 	if v.Snapshots != nil {

@@ -42,7 +42,10 @@ func (h *Home) Found(reach string) (f Founder, err error) {
 	if _, _, err := net.SplitHostPort(reach); err != nil {
 		return f, fmt.Errorf("where others reach the node: %w", err)
 	}
-	id, err := h.Identity()
+	if v.Signer != "" {
+		return f, fmt.Errorf("the consensus key of %s is with the signer at %s: write the founder's file before you move it there", h.Dir, v.Signer)
+	}
+	id, err := h.Identity() // makes the keys
 	if err != nil {
 		return f, err
 	}

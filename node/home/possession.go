@@ -32,6 +32,9 @@ func Possess(dir, chain string, account sdk.AccAddress) (p Possession, err error
 	if s.Chain != chain {
 		return p, fmt.Errorf("%s is of chain %q, and the node that was asked of %q", dir, s.Chain, chain)
 	}
+	if s.Validator.Signer != "" {
+		return p, fmt.Errorf("the consensus key of %s is with the signer at %s: it signs votes alone, so join before you move it there", dir, s.Validator.Signer)
+	}
 	p.ConsensusKey, p.Signature, err = consensus.Sign(filepath.Join(dir, chainDir), [32]byte(wire.Possession(chain, account)))
 	if err != nil {
 		return p, err

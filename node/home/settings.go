@@ -108,6 +108,7 @@ type ValidatorSettings struct {
 	GRPC          string        `yaml:"grpc" doc:"host:port of gRPC."`
 	REST          string        `yaml:"rest" doc:"host:port of REST."`
 	Peers         []string      `yaml:"peers" doc:"Consensus nodes that are let in however many strangers there are: to dial, as id@host:port, or to wait for, as id alone. Of two nodes one dials the other, and both should name each other."`
+	Signer        string        `yaml:"signer,omitempty" doc:"Where a signer that has the consensus key dials the node, as tcp://host:port or unix://path; empty if the key lies in this home."`
 	Origins       []string      `yaml:"origins" doc:"Web origins whose pages may ask RPC and REST, as https://host; * for all, empty for none."`
 	CommitTimeout time.Duration `yaml:"commit_timeout" doc:"Pause after a block. The same for all validators."`
 	EmptyInterval time.Duration `yaml:"empty_interval" doc:"Longest time without a block. The same for all validators."`
@@ -338,6 +339,11 @@ func (p *ProviderSettings) Declared(memoryGB int64) (match.Declared, error) {
 }
 
 func (v *ValidatorSettings) check(f *faults) {
+	if v.Signer != "" {
+		if err := consensus.CheckSigner(v.Signer); err != nil {
+			f.add("validator.signer", "%v", err)
+		}
+	}
 	if v.FeeBps > wire.MaxFeeBps {
 		f.add("validator.fee_bps", "%d is above %d", v.FeeBps, wire.MaxFeeBps)
 	}
