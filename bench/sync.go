@@ -27,16 +27,16 @@ const (
 	follows   = 2 * time.Minute    // in which a node must take a snapshot, or reach the newest block
 )
 
-// settledOrders are as many as the target for a new node says.
-const settledOrders = 10_000
+// ordersBefore are as many as the target for a new node says.
+const ordersBefore = 10_000
 
 // syncRows measures what new nodes, and those that prune, take. It settles twice as many orders, for a quarter of an hour.
 func syncRows(ctx context.Context, o Options) ([]Row, error) {
-	began, err := StateSync(ctx, settledOrders, o.Tell)
+	began, err := StateSync(ctx, ordersBefore, o.Tell)
 	if err != nil {
 		return nil, err
 	}
-	kept, err := Disk(ctx, settledOrders, o.Tell)
+	kept, err := Disk(ctx, ordersBefore, o.Tell)
 	return append(began, kept...), err
 }
 
