@@ -128,7 +128,7 @@ func NewWith(known []Upgrade, logger log.Logger, db dbm.DB, chainID string, opts
 		}
 		a.modules = append(a.modules, m)
 	}
-	if a.upgrades, err = a.newUpgrades(known); err != nil {
+	if a.upgrades, err = a.newUpgrades(known, db); err != nil {
 		return nil, err
 	}
 	a.forget()

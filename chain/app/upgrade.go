@@ -3,14 +3,17 @@ package app
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	dbm "github.com/cosmos/cosmos-db"
 	gateway "github.com/grpc-ecosystem/grpc-gateway/runtime"
 
 	"cosmossdk.io/core/appmodule"
+	"cosmossdk.io/core/store"
 
 	"github.com/cosmos/cosmos-sdk/baseapp"
 	"github.com/cosmos/cosmos-sdk/client"
@@ -65,6 +68,8 @@ func (e *UpgradeError) Error() string {
 type upgrades struct {
 	module.Base
 	keeper   *upgradekeeper.Keeper
+	store    store.KVStoreService
+	db       dbm.DB
 	known    []Upgrade
 	versions func() sdkmodule.VersionMap // of all modules of this version
 
@@ -72,10 +77,11 @@ type upgrades struct {
 }
 
 // newUpgrades wires x/upgrade, whose plans the votes of policy decide.
-func (a *App) newUpgrades(known []Upgrade) (*upgrades, error) {
+func (a *App) newUpgrades(known []Upgrade, db dbm.DB) (*upgrades, error) {
+	service := a.store(upgradetypes.StoreKey)
 	// The version in headers stays: who syncs a state expects the one of the genesis.
-	k := upgradekeeper.NewKeeper(nil, a.store(upgradetypes.StoreKey), a.Codec, "", nil, address.Policy().String())
-	u := &upgrades{Base: module.Named(upgradetypes.ModuleName, func(context.Context) error { return nil }), keeper: k, known: known, versions: a.ModuleManager.GetVersionMap}
+	k := upgradekeeper.NewKeeper(nil, service, a.Codec, "", nil, address.Policy().String())
+	u := &upgrades{Base: module.Named(upgradetypes.ModuleName, func(context.Context) error { return nil }), keeper: k, store: service, db: db, known: known, versions: a.ModuleManager.GetVersionMap}
 	for _, one := range known {
 		if k.HasHandler(one.Name) {
 			return nil, fmt.Errorf("two upgrades are called %q", one.Name)
@@ -115,9 +121,37 @@ func (u *upgrades) load(ms storetypes.CommitMultiStore) error {
 			continue
 		}
 		u.added = one.Name
+		for _, name := range changes.Added {
+			if err := u.discard(name); err != nil {
+				return err
+			}
+		}
 		return ms.LoadLatestVersionAndUpgrade(&changes)
 	}
 	return baseapp.DefaultStoreLoader(ms)
+}
+
+// discard removes what a kill has left of a store that is added: part of it may be stored before the block is.
+func (u *upgrades) discard(name string) error {
+	from := []byte("s/k:" + name + "/") // as the SDK's store names it
+	it, err := u.db.Iterator(from, storetypes.PrefixEndBytes(from))
+	if err != nil {
+		return err
+	}
+	var keys [][]byte
+	for ; it.Valid(); it.Next() {
+		keys = append(keys, bytes.Clone(it.Key()))
+	}
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return err
+	}
+	b := u.db.NewBatch()
+	for _, key := range keys {
+		if err := b.Delete(key); err != nil {
+			return errors.Join(err, b.Close())
+		}
+	}
+	return errors.Join(b.WriteSync(), b.Close())
 }
 
 // commitInfos is a store that tells what each of its commits had.
@@ -133,6 +167,9 @@ func (u *upgrades) PreBlock(ctx context.Context) (appmodule.ResponsePreBlock, er
 	if err != nil || plan == nil || plan.Height > height {
 		return &sdk.ResponsePreBlock{}, err
 	}
+	if u.added != "" && u.added != plan.Name {
+		return nil, fmt.Errorf("this version begins with the stores of the upgrade %q, and the chain makes %q here: run the version between", u.added, plan.Name)
+	}
 	u.added = ""
 	return &sdk.ResponsePreBlock{ConsensusParamsChanged: true}, u.keeper.ApplyUpgrade(ctx, *plan)
 }
@@ -141,7 +178,7 @@ func (u *upgrades) PreBlock(ctx context.Context) (appmodule.ResponsePreBlock, er
 func (u *upgrades) check(ctx context.Context, height int64) (*upgradetypes.Plan, error) {
 	plan, err := u.keeper.GetUpgradePlan(ctx)
 	if errors.Is(err, upgradetypes.ErrNoUpgradePlanFound) {
-		return nil, u.made(ctx)
+		return nil, u.checkApplied(ctx)
 	}
 	switch has := u.keeper.HasHandler(plan.Name); {
 	case err != nil:
@@ -151,19 +188,27 @@ func (u *upgrades) check(ctx context.Context, height int64) (*upgradetypes.Plan,
 	case plan.Height > height && has:
 		return nil, &UpgradeError{Plan: plan, Early: true}
 	case plan.Height > height:
-		return &plan, u.made(ctx)
+		return &plan, u.checkApplied(ctx)
 	}
 	return &plan, nil
 }
 
-// made returns an error unless this version has the last upgrade of the chain, and has added no stores without one.
-func (u *upgrades) made(ctx context.Context) error {
-	if u.added != "" {
-		return fmt.Errorf("this version begins with the upgrade %q, which the chain does not make here: run the version before it", u.added)
-	}
+// checkApplied returns an error unless this version knows the last upgrade that the chain has applied, and the chain has applied
+// the last that this version knows.
+func (u *upgrades) checkApplied(ctx context.Context) error {
 	name, height, err := u.keeper.GetLastCompletedUpgrade(ctx)
-	if err == nil && name != "" && !u.keeper.HasHandler(name) {
+	if err != nil {
+		return err
+	}
+	if name != "" && !u.keeper.HasHandler(name) {
 		return &UpgradeError{Plan: upgradetypes.Plan{Name: name, Height: height}}
+	}
+	if len(u.known) == 0 {
+		return nil
+	}
+	last := u.known[len(u.known)-1].Name
+	if height, err = u.keeper.GetDoneHeight(ctx, last); err == nil && height == 0 {
+		err = fmt.Errorf("this version begins with the upgrade %q, which the chain does not make here: run the version before it", last)
 	}
 	return err
 }
@@ -198,9 +243,16 @@ func (*upgrades) ValidateGenesis(_ codec.JSONCodec, _ client.TxEncodingConfig, r
 	return d.Decode(&none)
 }
 
-// InitGenesis implements the SDK's HasGenesis: a chain begins with the versions of its modules, and without a plan.
+// InitGenesis implements the SDK's HasGenesis: a chain begins with the versions of its modules, without a plan, and as if it had
+// applied all upgrades that this version knows.
 func (u *upgrades) InitGenesis(ctx sdk.Context, _ codec.JSONCodec, _ json.RawMessage) {
-	if err := u.keeper.SetModuleVersionMap(ctx, u.versions()); err != nil {
+	err := u.keeper.SetModuleVersionMap(ctx, u.versions())
+	store := u.store.OpenKVStore(ctx)
+	for _, one := range u.known { // as the keeper itself notes them
+		key := binary.BigEndian.AppendUint64([]byte{upgradetypes.DoneByte}, uint64(max(ctx.BlockHeight(), 1)))
+		err = errors.Join(err, store.Set(append(key, one.Name...), []byte{1}))
+	}
+	if err != nil {
 		panic(err) // a broken store, which the SDK has no way to return
 	}
 }

@@ -30,6 +30,17 @@ func (r *Ranking) Offer(s Seat) {
 	r.Best = slices.Insert(r.Best, at, s)
 }
 
+// Take removes a member, and returns the votes that it had; 0 if it is not among the best.
+func (r *Ranking) Take(member string) (votes uint64) {
+	r.Best = slices.DeleteFunc(r.Best, func(s Seat) bool {
+		if s.Member == member {
+			votes = s.Votes
+		}
+		return s.Member == member
+	})
+	return votes
+}
+
 func ranked(a, b Seat) int {
 	return cmp.Or(cmp.Compare(b.Votes, a.Votes), cmp.Compare(a.Member, b.Member))
 }

@@ -2,6 +2,8 @@ package seats_test
 
 import (
 	"crypto/ed25519"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/seats"
+	"github.com/tally-network/tally/core/power"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -302,4 +305,60 @@ func TestDelegationsStand(t *testing.T) {
 	c.Refuse(seats.ErrDelegation, alice, to(f1.String()))
 	c.NextBlock(time.Hour)
 	c.Deliver(alice, to(chaintest.Named("f2").String()))
+}
+
+// Power that is spread over many names leaves no seats empty, and so does not keep the set as it is; nor does power that has
+// grown at once. Whoever is not among the members with the most has no seat, and takes none from the others.
+func TestSpreadPowerKeepsNoSet(t *testing.T) {
+	const big, small = 4, 400
+	c := chaintest.New(t, network(crowd(big+small, 2_000), func(g *app.Genesis) { g.Epoch = 12 })...)
+	err := c.Do(func(ctx sdk.Context) error {
+		var err error
+		for i := range big + small {
+			uts := uint64(1)
+			if i < big {
+				uts = 150
+			}
+			err = errors.Join(err, c.Power.Credit(ctx, chaintest.Named(fmt.Sprint("m", i)).Address, uts*power.UT))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status(t, c).Epoch < 10 {
+		for _, e := range kept(t, busy(c)) {
+			t.Fatalf("epoch %d: %s", e.Epoch, e.Reason)
+		}
+	}
+	set := status(t, c).Set
+	if n := len(set.Seats); n != 100 {
+		t.Errorf("%d members have seats", n)
+	}
+	for i := range big {
+		got := float64(votes(set.Seats, chaintest.Named(fmt.Sprint("m", i)))) / float64(total(set.Seats))
+		if want := 150.0 / (big*150 + 96); got < 0.95*want || got > 1.05*want {
+			t.Errorf("m%d has %.3f of the votes, and %.3f of the power that counts", i, got, want)
+		}
+	}
+	if v := votes(set.Seats, chaintest.Named("f1")); v != 0 {
+		t.Errorf("a founder has %d votes, and nothing is missing of the base", v)
+	}
+}
+
+// Where bonds stand behind fewer seats than there are, power counts nevertheless: what a seat's bond stands for follows the
+// power that there is, and does not fall to the base. Else whoever has a bond would have seats for next to no power.
+func TestSmallBondsLeavePowerCounting(t *testing.T) {
+	alice := chaintest.Named("alice")
+	c := chaintest.New(t, network(crowd(8, 1_000))...)
+	empower(t, c, 8, 5_000)
+	credit(t, c, alice, base/5)
+	c.Deliver(alice, join(alice, 20_000*tally))
+	for status(t, c).Epoch < 25 {
+		busy(c)
+	}
+	set := status(t, c).Set.Seats
+	if got := float64(votes(set, alice)) / float64(total(set)); got > 0.01 {
+		t.Errorf("a five-hundredth of the power has %.3f of the votes", got)
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/chain/wire"
@@ -93,21 +94,19 @@ func (k draws) draw(ctx context.Context, fresh bool) ([]abci.ValidatorUpdate, er
 	if err != nil {
 		return nil, err
 	}
-	over, err := k.walk(ctx, &p, &d)
-	if err != nil || !over {
-		return nil, errors.Join(err, k.drawing.Set(ctx, d))
-	}
-	if !d.Summed {
-		base, err := k.Base(ctx)
-		if err != nil {
+	if !d.Weighed {
+		if d.Weighed, err = k.walk(ctx, &p, &d); err != nil {
 			return nil, err
 		}
-		d.Summed, d.Next = true, nil
-		d.Missing = base - min(base, d.Weight)
-		d.Weight += d.Missing // no overflow: the base, or what it was
 		return nil, k.drawing.Set(ctx, d)
 	}
 	if err := k.drawing.Remove(ctx); err != nil {
+		return nil, err
+	}
+	if err := k.count(ctx, func(t *seatsv1.Totals) { t.Counted = d.Counted }); err != nil {
+		return nil, err
+	}
+	if err := k.give(ctx, &p, &d); err != nil {
 		return nil, err
 	}
 	return k.decide(ctx, &p, &d)
@@ -160,12 +159,8 @@ func (k draws) measure(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, 
 	if err != nil {
 		return err
 	}
-	set, err := k.current(ctx)
-	if err != nil {
-		return err
-	}
-	d.Quota = uint32(leastQuota + t.Members/max(uint64(length)/4, 1)) // both times through all of them take half of an epoch
-	d.Unit = max(base, set.Weight)/p.Seats + 1
+	d.Quota = uint32(leastQuota + t.Members/max(uint64(length)/4, 1)) // going through all of them takes a quarter of an epoch
+	d.Unit = max(base, t.Counted)/p.Seats + 1                         // by what there was: were it what bonds had stood behind, it could only fall
 	return nil
 }
 
@@ -186,7 +181,7 @@ func (k draws) walk(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) (ov
 		accounts, members = append(accounts, account), append(members, m)
 		return false, nil
 	})
-	best := sortition.Ranking{Most: int(p.Most), Best: seatsOf(d.Best)}
+	best := sortition.Ranking{Most: most(p), Best: seatsOf(d.Best)}
 	for i := range members {
 		if err == nil {
 			err = k.visit(ctx, p, d, accounts[i], &members[i], &best)
@@ -196,30 +191,17 @@ func (k draws) walk(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) (ov
 	return over, err
 }
 
-// visit adds up a member's power, or gives it its seats.
+// visit adds up a member's power, and keeps it among those with the most.
 func (k draws) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, account sdk.AccAddress, m *seatsv1.Member, best *sortition.Ranking) error {
-	if !d.Summed {
-		if err := attendance(k).judge(ctx, m, d.Epoch); err != nil {
-			return err
-		}
-	}
-	if !stands(p, d, m) {
-		if d.Summed {
-			return k.forget(ctx, account, m)
-		}
-		return nil
-	}
-	weight, err := k.as(ctx, account, d.Epoch, power.Hour(d.Hour))
-	if err != nil {
+	if err := attendance(k).judge(ctx, m, d.Epoch); err != nil {
 		return err
 	}
-	// Power without a bond would leave seats empty, and so could keep the set as it is.
-	backed := bonded(m, d.Epoch) / p.Bond
-	if worth, err := money.Times(d.Unit, int(backed)); err == nil {
-		weight = min(weight, worth)
+	if !stands(p, d, m) {
+		return k.forget(ctx, account, m)
 	}
-	if p.Giving == Share && weight < d.Unit { // it would have no seat: crumbs of power would leave seats empty
-		weight = 0
+	counted, weight, backed, err := k.weigh(ctx, p, d, account, m)
+	if err != nil {
+		return err
 	}
 	founder, all, err := k.Founder(ctx, account)
 	if err != nil {
@@ -227,25 +209,99 @@ func (k draws) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, ac
 	}
 	if founder > 0 { // it counts by its part of all seats, as far as its bond stands behind that
 		founder = min(money.ScaleClamped(p.Seats, founder, all), backed)
+		d.Founding = append(d.Founding, seatsv1.Seat{Member: m.Account, Votes: founder})
 	}
-	if !d.Summed {
-		d.Weight += weight // no overflow: less than all that was ever credited
-		d.Founders += founder
-		return nil
+	d.Counted += counted // no overflow: less than all that was ever credited
+	d.Weight += weight
+	d.Founders += founder
+	best.Offer(sortition.Seat{Member: m.Account, Votes: weight})
+	return nil
+}
+
+// most returns how many members may have seats. Rounding takes less than a seat from each, so it leaves no more than a quarter empty.
+func most(p *seatsv1.Params) int { return int(min(uint64(p.Most), max(p.Seats/4, leastMembers))) }
+
+// weigh returns the power that counts for a member, what of it has a bond behind it, and the seats that the bond stands behind.
+// Power without a bond would leave seats empty, and so could keep the set as it is.
+func (k draws) weigh(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, account sdk.AccAddress, m *seatsv1.Member) (counted, weight, backed uint64, err error) {
+	counted, err = k.as(ctx, account, d.Epoch, power.Hour(d.Hour))
+	weight, backed = counted, bonded(m, d.Epoch)/p.Bond
+	if worth, err := money.Times(d.Unit, int(backed)); err == nil {
+		weight = min(weight, worth)
 	}
-	if founder > 0 && founder <= d.Founders {
-		share, err := policy.Share(d.Missing, founder, d.Founders)
-		if err != nil {
-			return err
-		}
-		weight += share
-	}
-	seats, err := give(p, d, m, weight)
+	return counted, weight, backed, err
+}
+
+// give gives seats to the members with the most weight, founders with their part of what is missing among them. Power of others
+// counts for nobody: else whoever spreads it over enough names would leave seats empty, and keep the set as it is.
+func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) error {
+	base, err := k.Base(ctx)
 	if err != nil {
 		return err
 	}
-	best.Offer(sortition.Seat{Member: m.Account, Votes: seats})
+	d.Missing = base - min(base, d.Weight)
+	best := sortition.Ranking{Most: most(p), Best: seatsOf(d.Best)}
+	for _, f := range d.Founding {
+		if f.Votes == 0 {
+			continue
+		}
+		part, err := policy.Share(d.Missing, f.Votes, d.Founders)
+		if err != nil {
+			return err
+		}
+		own := best.Take(f.Member)
+		if own == 0 { // it is not among the best by what it has without
+			if own, err = k.own(ctx, p, d, f.Member); err != nil {
+				return err
+			}
+		}
+		best.Offer(sortition.Seat{Member: f.Member, Votes: own + part})
+	}
+	d.Weight = 0
+	if d.Founders == 0 { // nobody has what is missing, and nobody shall
+		d.Weight = d.Missing
+	}
+	for _, s := range best.Best {
+		d.Weight += s.Votes // no overflow: the base, or less than all that was ever credited
+	}
+	if p.Giving == Share { // crumbs of power would leave seats empty
+		for last := len(best.Best) - 1; last >= 0 && money.ScaleClamped(p.Seats, best.Best[last].Votes, d.Weight) == 0; last-- {
+			d.Weight -= best.Best[last].Votes
+			best.Best = best.Best[:last]
+		}
+	}
+	d.Best = nil
+	for _, s := range best.Best {
+		m, err := k.byName(ctx, s.Member)
+		if err != nil {
+			return err
+		}
+		if !stands(p, d, &m) { // it has left, was convicted or took its bond back since it was weighed
+			continue
+		}
+		votes, err := won(p, d, &m, s.Votes)
+		if err != nil {
+			return err
+		}
+		if votes > 0 {
+			d.Best = append(d.Best, seatsv1.Seat{Member: s.Member, Votes: votes})
+		}
+	}
 	return nil
+}
+
+// own returns what counts for a founder without its part of what is missing.
+func (k draws) own(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, name string) (uint64, error) {
+	m, err := k.byName(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	account, err := address.Parse(name)
+	if err != nil {
+		return 0, err
+	}
+	_, weight, _, err := k.weigh(ctx, p, d, account, &m)
+	return weight, err
 }
 
 // stands reports whether a member may have seats of a draw.
@@ -253,8 +309,8 @@ func stands(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member) bool {
 	return m.Status == seatsv1.STATUS_PRESENT && m.From <= d.Epoch && bonded(m, d.Epoch) >= p.Bond && (p.Giving != Proofs || m.OutputIn == d.Epoch)
 }
 
-// give returns the seats of a member by its weight: at most as many as its bond stands behind.
-func give(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member, weight uint64) (uint64, error) {
+// won returns the seats of a member by its weight: at most as many as its bond stands behind.
+func won(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member, weight uint64) (uint64, error) {
 	lottery := sortition.Lottery{Seats: p.Seats, Weight: d.Weight}
 	if err := lottery.Check(); err != nil {
 		return 0, err
@@ -284,9 +340,6 @@ func give(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member, weight uint64) 
 func (k draws) decide(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) ([]abci.ValidatorUpdate, error) {
 	set, err := k.current(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if err := k.review(ctx, p, d); err != nil {
 		return nil, err
 	}
 	from := seatsOf(set.Seats)
@@ -330,26 +383,6 @@ func (k draws) standing(ctx context.Context, set []sortition.Seat) (out []sortit
 		}
 	}
 	return out, nil
-}
-
-// review takes seats from those who have left, were convicted or took bond back since they were given seats.
-func (k draws) review(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) error {
-	had := d.Best
-	d.Best = nil
-	for _, s := range had {
-		m, err := k.byName(ctx, s.Member)
-		if err != nil {
-			return err
-		}
-		votes := uint64(0)
-		if stands(p, d, &m) {
-			votes = min(s.Votes, bonded(&m, d.Epoch)/p.Bond)
-		}
-		if votes > 0 {
-			d.Best = append(d.Best, seatsv1.Seat{Member: s.Member, Votes: votes})
-		}
-	}
-	return nil
 }
 
 // Prove takes the output of a member's VRF for the draw under way.

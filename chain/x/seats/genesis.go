@@ -284,7 +284,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		return fmt.Errorf("members have the votes %v, and the set is %v", set, newest.Seats)
 	}
 	had, err := k.totals.Get(ctx)
-	if t.Shares = had.Shares; err != nil || had != t {
+	if t.Shares, t.Counted = had.Shares, had.Counted; err != nil || had != t {
 		return errors.Join(err, fmt.Errorf("members add up to %v, not %v", t, had))
 	}
 	held, err := k.unbonding.Check(ctx)
