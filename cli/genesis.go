@@ -51,8 +51,9 @@ func genesisFounder(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "founder", Short: "Write what a founder's home tells of its keys",
 		Long: `Writes to standard output what a genesis needs of a validator's home: public keys, signed
-for one chain, and addresses. A home that is missing is made. Set in its tally.yaml where
-its node listens for others (p2p), and where its peer listens, before you send the file.`,
+for one chain, and addresses as tally.yaml has them now: where the node (p2p) and the peer
+(listen, announce) are reached. A home that is missing is made; so set these, and write
+the file again, before you send it.`,
 		Example: "  tally genesis founder --chain tally-1 --reach 203.0.113.7:26656 --home ~/.tally-validator > founder.json",
 		Args:    arguments("founder"),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -145,10 +146,10 @@ func genesisAdd(e *env) *cobra.Command {
 		Long: `Adds to a genesis founders, by the files that tally genesis founder wrote, and money of
 accounts: ADDRESS=AMOUNT, on top of what they have. With --set it sets rules. The file stays
 as it was unless a chain could begin with what comes of it.`,
-		Example: "  tally genesis add genesis.json third.json --votes 50\n  tally genesis add genesis.json tally1…=1000tally\n  tally genesis add genesis.json --set seats.seats=100",
+		Example: "  tally genesis add genesis.json third.json --votes 50\n  tally genesis add genesis.json tally1…=1000tally\n  tally genesis add genesis.json --set seats.seats=20000",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := readDraft(args[0])
+			d, _, err := readDraft(args[0])
 			if err != nil {
 				return err
 			}
@@ -159,16 +160,14 @@ as it was unless a chain could begin with what comes of it.`,
 	return cmd
 }
 
-func readDraft(file string) (*app.Draft, error) {
-	text, err := bounded.ReadFile(file, consensus.MaxGenesis)
-	if err != nil {
-		return nil, err
+func readDraft(file string) (d *app.Draft, text []byte, err error) {
+	if text, err = bounded.ReadFile(file, consensus.MaxGenesis); err != nil {
+		return nil, nil, err
 	}
-	d, err := app.ReadDraft(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	if d, err = app.ReadDraft(text); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return d, nil
+	return d, text, nil
 }
 
 // writeGenesis adds to a draft, and writes it if a chain could begin with it.
@@ -208,11 +207,7 @@ whether that is among them, with the keys that the home has.`,
 		Example: "  tally genesis check genesis.json --home ~/.tally-validator",
 		Args:    arguments("check FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := bounded.ReadFile(args[0], consensus.MaxGenesis)
-			if err != nil {
-				return err
-			}
-			d, err := readDraft(args[0])
+			d, text, err := readDraft(args[0])
 			if err != nil {
 				return err
 			}
@@ -255,6 +250,9 @@ func tellGenesis(w io.Writer, b *founding.View) {
 			fmt.Fprintf(w, "  %s\n", r)
 		}
 	}
+	if len(b.Others) > 0 {
+		fmt.Fprintf(w, "\nLook at these parts of the file too, which are not the default: %s\n", strings.Join(b.Others, ", "))
+	}
 	if len(b.Nodes) > 0 {
 		fmt.Fprintf(w, "\nNodes of those that were added: --peers %s\n", strings.Join(b.Nodes, ","))
 	}
@@ -270,7 +268,7 @@ chain registry, keplr.json for wallets (suggestChain), explorer.json for ping.pu
 		Example: "  tally genesis listings genesis.json --out listings --name tally --rpc https://rpc.example.org --rest https://rest.example.org",
 		Args:    arguments("listings FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := readDraft(args[0])
+			d, _, err := readDraft(args[0])
 			if err != nil {
 				return err
 			}

@@ -53,6 +53,7 @@ var services = map[string]string{
 	"reserve":  "tally.reserve.v1.Query",
 	"seats":    "tally.seats.v1.Query",
 	"supply":   "tally.supply.v1.Query",
+	"upgrade":  "cosmos.upgrade.v1beta1.Query",
 }
 
 var questions = []question{
@@ -120,6 +121,7 @@ var questions = []question{
 	{"beacon", "Keys", "What validators prove values with, and how often each gave none", "tally query beacon keys"},
 	{"supply", "Supply", "Minted, burnt and existing money", "tally query supply supply"},
 	{"supply", "Check", "Whether every ledger adds up", "tally query supply check"},
+	{"upgrade", "CurrentPlan", "The upgrade that votes have planned", "tally query upgrade current-plan"},
 }
 
 // fieldUse says what the fields of requests are for that are no enums and no pages.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -161,7 +162,7 @@ func (d *Draft) SetRule(module, rule, value string) error {
 	}
 	fields := map[string]json.RawMessage{}
 	if err := errors.Join(json.Unmarshal(d.state[module], &part), json.Unmarshal(d.state[module], &fields)); err != nil || part.Params == nil {
-		return fmt.Errorf("%q is no module with rules: tally policy lists them, as block.gas_price", module)
+		return fmt.Errorf("%q is no module with rules: docs/spec/rules.md lists them, as block.gas_price", module)
 	}
 	was, ok := part.Params[rule]
 	if !ok {
@@ -224,7 +225,8 @@ type Beginning struct {
 	Accounts int        `json:"accounts"`
 	GasPrice uint64     `json:"gas_price"` // utally for 10⁶ gas
 	Founders []Beginner `json:"founders"`
-	Rules    []string   `json:"rules"` // that are not the default, as MODULE.RULE=VALUE
+	Rules    []string   `json:"rules"`  // that are not the default, as MODULE.RULE=VALUE
+	Others   []string   `json:"others"` // parts of the genesis that differ from the default and are not told above
 }
 
 // Beginner is a founder as a genesis has it.
@@ -267,6 +269,10 @@ func (d *Draft) Beginning() (b Beginning, err error) {
 		}
 		b.Founders = append(b.Founders, f)
 	}
+	if err != nil {
+		return b, err
+	}
+	b.Others, err = d.others(&b)
 	return b, err
 }
 
@@ -287,6 +293,63 @@ func (d *Draft) rules() []string {
 		}
 	}
 	return out
+}
+
+// told are the parts of modules that a Beginning tells, besides rules.
+var told = map[string][]string{
+	authtypes.ModuleName: {"accounts"}, banktypes.ModuleName: {"balances"}, seats.Name: {"members"}, policy.Name: {"founders"}, beacon.Name: {"keys"},
+}
+
+// others returns what differs from the default and is not told otherwise: a proposal that has passed, power, or delegations
+// would begin with the chain, and nobody would see them.
+func (d *Draft) others(b *Beginning) (out []string, err error) {
+	plain, err := Genesis{ChainID: d.doc.ChainID}.parts(d.app)
+	if err != nil {
+		return nil, err
+	}
+	for _, module := range slices.Sorted(maps.Keys(d.state)) {
+		var is, was map[string]any
+		if err := errors.Join(json.Unmarshal(d.state[module], &is), json.Unmarshal(plain[module], &was)); err != nil {
+			return nil, fmt.Errorf("genesis of %s: %w", module, err)
+		}
+		for _, field := range slices.Sorted(maps.Keys(is)) {
+			if (field != "params" || !slices.Contains(ours, module)) && !slices.Contains(told[module], field) && !d.foundersAlone(b, module, field) && !reflect.DeepEqual(is[field], was[field]) {
+				out = append(out, module+"."+field)
+			}
+		}
+	}
+	if d.doc.InitialHeight != 1 {
+		out = append(out, "initial_height")
+	}
+	is, e1 := cmtjson.Marshal(d.doc.ConsensusParams)
+	was, e2 := cmtjson.Marshal(Genesis{}.header().ConsensusParams)
+	if err := errors.Join(e1, e2); err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(is, was) {
+		out = append(out, "consensus.params")
+	}
+	return out, nil
+}
+
+// foundersAlone reports whether a part is of founders alone, who are told: their peers, and their power, which counts for themselves.
+func (d *Draft) foundersAlone(b *Beginning, module, field string) bool {
+	known := func(account string) bool {
+		return slices.ContainsFunc(b.Founders, func(f Beginner) bool { return f.Account == account })
+	}
+	switch module + "." + field {
+	case provider.Name + ".peers":
+		var r providerv1.GenesisState
+		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Peers, func(p providerv1.Peer) bool {
+			return !known(p.Account) || p.Reserved > 0 || p.Record > 0 || p.Owner != "" || p.JailedUntil != 0
+		})
+	case seats.Name + ".delegations":
+		var r seatsv1.GenesisState
+		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Delegations, func(x seatsv1.Delegation) bool {
+			return !known(x.Account) || x.Member != x.Account
+		})
+	}
+	return false
 }
 
 // compact returns JSON without what a file has for its readers.

@@ -164,7 +164,7 @@ func (n *Node) openComet(ctx context.Context, c *Config, logger log.Logger, gene
 	if err != nil {
 		return err
 	}
-	validator, err := n.validator(ctx, c, genesis.ChainID, key, serverlog.CometLoggerWrapper{Logger: logger})
+	validator, err := n.privValidator(ctx, c, genesis.ChainID, key, serverlog.CometLoggerWrapper{Logger: logger})
 	if err != nil {
 		return err
 	}

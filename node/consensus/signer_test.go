@@ -74,6 +74,14 @@ func TestNoSigner(t *testing.T) {
 	if _, err := consensus.Start(ctx, c); err == nil || !strings.Contains(err.Error(), "no signer at") {
 		t.Errorf("%v", err)
 	}
+	file := filepath.Join(t.TempDir(), "key.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Signer = "unix://" + file
+	if _, err := consensus.Start(t.Context(), c); err == nil || !strings.Contains(err.Error(), "another file is there") {
+		t.Errorf("%v", err)
+	}
 	for _, bad := range []string{"127.0.0.1:1", "http://x:1", "tcp://nowhere", "unix://"} {
 		if err := consensus.CheckSigner(bad); err == nil {
 			t.Errorf("%q is taken", bad)

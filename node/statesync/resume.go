@@ -80,7 +80,12 @@ func mark(dir string) error {
 }
 
 // Clear makes a node one that has nothing but its keys.
-func Clear(dir string) error { return errors.Join(wipe(dir), unmark(dir)) }
+func Clear(dir string) error {
+	if err := wipe(dir); err != nil {
+		return err // the marker stays
+	}
+	return unmark(dir)
+}
 
 // wipe removes databases and snapshots. What the validator signed last lies beside them, and stays.
 func wipe(dir string) error {

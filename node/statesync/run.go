@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,7 +157,13 @@ func (n *Node) connect(reactor *cmtstatesync.Reactor) (*p2p.Switch, func() error
 	named := strings.FieldsFunc(conf.UnconditionalPeerIDs, func(r rune) bool { return r == ',' })
 	transport := p2p.NewMultiplexTransport(info, *n.Key, p2p.MConnConfig(conf))
 	p2p.MultiplexTransportMaxIncomingConnections(conf.MaxNumInboundPeers + len(named))(transport)
-	sw := p2p.NewSwitch(conf, transport)
+	// Of strangers nobody is believed, and each could offer what takes minutes to find wrong.
+	sw := p2p.NewSwitch(conf, transport, p2p.SwitchPeerFilters(func(_ p2p.IPeerSet, peer p2p.Peer) error {
+		if !slices.Contains(named, string(peer.ID())) {
+			return fmt.Errorf("%s is not among the named peers", peer.ID())
+		}
+		return nil
+	}))
 	sw.SetLogger(n.Logger.With("module", "p2p"))
 	sw.AddReactor("STATESYNC", reactor)
 	sw.SetNodeInfo(info)

@@ -13,6 +13,7 @@ import (
 	dbm "github.com/cosmos/cosmos-db"
 	protoio "github.com/cosmos/gogoproto/io"
 	"github.com/cosmos/gogoproto/proto"
+	"golang.org/x/time/rate"
 
 	"cosmossdk.io/log/v2"
 
@@ -34,7 +35,14 @@ type Snapshots struct {
 	log      log.Logger
 	stopping atomic.Bool
 	taking   sync.WaitGroup
+	given    *rate.Limiter // chunks, of 10 MB
 }
+
+// Chunks that a node gives: strangers who ask for more wait, and take neither its line nor its memory.
+const (
+	chunksPerSecond = 2
+	chunksAtOnce    = 8
+)
 
 // Prepare lets an application's states be pruned beside snapshots, before it is opened. The SDK
 // prunes nothing above a snapshot that is missing, and those before now are: other intervals may
@@ -62,7 +70,7 @@ func Open(dir string, interval uint64, of storetypes.CommitMultiStore, logger lo
 	if err := discardHalf(store, dir); err != nil {
 		return nil, errors.Join(err, closeIt())
 	}
-	s := &Snapshots{interval: interval, log: logger}
+	s := &Snapshots{interval: interval, log: logger, given: rate.NewLimiter(chunksPerSecond, chunksAtOnce)}
 	of.SetSnapshotInterval(interval)
 	s.manager = snapshots.NewManager(store, snapshottypes.NewSnapshotOptions(interval, kept), source{of, announcer, &s.stopping}, nil, logger)
 	return s, nil
@@ -148,6 +156,9 @@ func (s *Snapshots) Load(req *abci.RequestLoadSnapshotChunk) (*abci.ResponseLoad
 	r := &abci.ResponseLoadSnapshotChunk{}
 	if s == nil {
 		return r, nil
+	}
+	if !s.given.Allow() {
+		return r, nil // whoever asked asks again, or somebody else
 	}
 	var err error
 	r.Chunk, err = s.manager.LoadChunk(req.Height, req.Format, req.Chunk)

@@ -147,7 +147,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *seatsv1.GenesisState) error
 	}
 	set := seatsv1.Set{Height: max(sdk.UnwrapSDKContext(ctx).BlockHeight(), 1)}
 	var comet []*cmttypes.Validator
-	t := seatsv1.Totals{Members: uint64(len(g.Members)), Shares: g.Shared}
+	t := seatsv1.Totals{Members: uint64(len(g.Members)), Shares: g.Shared, Counted: g.Counted}
 	for _, m := range g.Members {
 		account, err := address.Parse(m.Account)
 		if err != nil {
@@ -245,7 +245,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (g *seatsv1.GenesisState, er
 	if err != nil {
 		return nil, err
 	}
-	g.Shared = t.Shares
+	g.Shared, g.Counted = t.Shares, t.Counted
 	held, err := k.unbonding.All(ctx)
 	for _, x := range held {
 		g.Unbonding = append(g.Unbonding, seatsv1.Unbonding{Account: x.Key.K2().String(), UntilMs: x.Key.K1(), Amount: x.Value})
