@@ -48,6 +48,8 @@ var repeats = map[string]Repeats{
 	"/cosmos.bank.v1beta1.MsgSetSendEnabled":         State,
 	"/cosmos.consensus.v1.MsgUpdateParams":           State,
 	"/cosmos.feegrant.v1beta1.MsgPruneAllowances":    State,
+	"/cosmos.upgrade.v1beta1.MsgSoftwareUpgrade":     State,
+	"/cosmos.upgrade.v1beta1.MsgCancelUpgrade":       State,
 	sdk.MsgTypeURL(&banktypes.MsgSend{}):             Adds,
 	sdk.MsgTypeURL(&banktypes.MsgMultiSend{}):        Adds,
 	sdk.MsgTypeURL(&providerv1.MsgDeposit{}):         Adds,
