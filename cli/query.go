@@ -195,6 +195,7 @@ next_key of one is the --page-key of the next, and there are no totals.`,
 		"seats":               "tally query seats status",
 		"beacon":              "tally query beacon value",
 		"supply":              "tally query supply check",
+		"upgrade":             "tally query upgrade current-plan",
 	})
 }
 
