@@ -23,6 +23,7 @@ import (
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/policy"
@@ -297,7 +298,7 @@ func (d *Draft) rules() []string {
 
 // told are the parts of modules that a Beginning tells, besides rules.
 var told = map[string][]string{
-	authtypes.ModuleName: {"accounts"}, banktypes.ModuleName: {"balances"}, seats.Name: {"members"}, policy.Name: {"founders"}, beacon.Name: {"keys"},
+	authtypes.ModuleName: {"accounts"}, seats.Name: {"members"},
 }
 
 // others returns what differs from the default and is not told otherwise: a proposal that has passed, power, or delegations
@@ -332,12 +333,28 @@ func (d *Draft) others(b *Beginning) (out []string, err error) {
 	return out, nil
 }
 
-// foundersAlone reports whether a part is of founders alone, who are told: their peers, and their power, which counts for themselves.
+// foundersAlone reports whether a part is of founders alone, who are told: their votes, keys and peers, and their power, which
+// counts for themselves; or whether it is money, of which the sum is told, and no other currency.
 func (d *Draft) foundersAlone(b *Beginning, module, field string) bool {
 	known := func(account string) bool {
 		return slices.ContainsFunc(b.Founders, func(f Beginner) bool { return f.Account == account })
 	}
 	switch module + "." + field {
+	case banktypes.ModuleName + ".balances":
+		var r banktypes.GenesisState
+		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Balances, func(x banktypes.Balance) bool {
+			return len(x.Coins) != 1 || x.Coins[0].Denom != coin.Denom
+		})
+	case policy.Name + ".founders":
+		var r policyv1.GenesisState
+		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Founders, func(x policyv1.Founder) bool {
+			return !slices.ContainsFunc(b.Founders, func(f Beginner) bool { return f.Account == x.Account && uint64(f.Votes) == x.Weight })
+		})
+	case beacon.Name + ".keys":
+		var r beaconv1.GenesisState
+		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Keys, func(x beaconv1.Key) bool {
+			return !known(x.Account) || len(x.Next) > 0 || x.Withheld > 0
+		})
 	case provider.Name + ".peers":
 		var r providerv1.GenesisState
 		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Peers, func(p providerv1.Peer) bool {

@@ -2,10 +2,13 @@ package app_test
 
 import (
 	"bytes"
+	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -119,6 +122,45 @@ func TestDraftsAreRefused(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), add.says) {
 			t.Errorf("%s: %v, want %q", name, err, add.says)
+		}
+	}
+}
+
+// What begins with a chain and is not told of founders, money and rules is named, however it came into the file.
+func TestDraftsHideNothing(t *testing.T) {
+	others := func(text []byte) []string {
+		t.Helper()
+		d, err := app.ReadDraft(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := d.Beginning()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Others
+	}
+	plain := text(t, draft(t))
+	if got := others(plain); len(got) > 0 {
+		t.Errorf("nothing was added, and %q differ", got)
+	}
+	stranger := chaintest.Named("cat").String()
+	for part, x := range map[string]struct{ old, new string }{
+		"policy.founders":   {`"founders": [`, `"founders": [{"account": "` + stranger + `", "weight": "900"},`},
+		"auction.authority": {`"authority": "` + address.Policy().String() + `"`, `"authority": "` + stranger + `"`}, // the first in the file
+		"seats.delegations": {`"delegations": [`, `"delegations": [{"account": "` + stranger + `", "member": "` + chaintest.Named("ann").String() + `"},`},
+		"beacon.keys":       {`"keys": [`, `"keys": [{"account": "` + stranger + `", "key": "` + base64.StdEncoding.EncodeToString(chaintest.Named("cat").VRFKey()) + `"},`},
+		"bank.balances":     {`"denom": "utally"`, `"denom": "ugold", "amount": "5"}, {"denom": "utally"`},
+		"initial_height":    {`"initial_height": "1"`, `"initial_height": "9"`},
+		"consensus.params":  {`"max_age_num_blocks": "100000"`, `"max_age_num_blocks": "1"`},
+	} {
+		bent := strings.Replace(string(plain), x.old, x.new, 1)
+		if bent == string(plain) {
+			t.Errorf("%s: the file has no %q", part, x.old)
+			continue
+		}
+		if got := others([]byte(bent)); !slices.Contains(got, part) {
+			t.Errorf("%s was bent, and %q are named", part, got)
 		}
 	}
 }
