@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tally-network/tally/bench/market"
@@ -12,29 +11,11 @@ import (
 )
 
 // marketParts are the groups of rows about the auction.
-var marketParts = []struct {
-	name string
-	rows func(context.Context, Options) ([]Row, error)
-}{
+var marketParts = []part{
 	{"clearing", clearingRows}, {"welfare", welfareRows}, {"shading", shadingRows},
 }
 
-func marketRows(ctx context.Context, o Options) (rows []Row, err error) {
-	for _, part := range marketParts {
-		if !strings.Contains(part.name, o.Only) {
-			continue
-		}
-		more, err := part.rows(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, more...)
-	}
-	if rows == nil {
-		return nil, fmt.Errorf("--only %q: give clearing, welfare or shading", o.Only)
-	}
-	return rows, nil
-}
+func marketRows(ctx context.Context, o Options) ([]Row, error) { return rowsOf(ctx, marketParts, o) }
 
 // crowds are how many tasks a book has, and as many providers, with how often it is cleared.
 var crowds = []struct{ size, runs int }{{1_000, 21}, {10_000, 9}, {100_000, 7}, {1_000_000, 1}}

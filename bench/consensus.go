@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	cmttypes "github.com/cometbft/cometbft/types"
@@ -37,28 +36,12 @@ import (
 )
 
 // consensusParts are the groups of rows about consensus.
-var consensusParts = []struct {
-	name string
-	rows func(context.Context, Options) ([]Row, error)
-}{
+var consensusParts = []part{
 	{"seats", seatRows}, {"follow", followRows}, {"blocks", intervalRows}, {"sync", syncRows},
 }
 
-func consensusRows(ctx context.Context, o Options) (rows []Row, err error) {
-	for _, part := range consensusParts {
-		if !strings.Contains(part.name, o.Only) {
-			continue
-		}
-		more, err := part.rows(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, more...)
-	}
-	if rows == nil {
-		return nil, fmt.Errorf("--only %q: give seats, follow, blocks or sync", o.Only)
-	}
-	return rows, nil
+func consensusRows(ctx context.Context, o Options) ([]Row, error) {
+	return rowsOf(ctx, consensusParts, o)
 }
 
 // The chain on which epochs change.

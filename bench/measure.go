@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tally-network/tally/core/graph"
@@ -100,4 +101,29 @@ func alone(p *tensor.Primitive, change bool, args []*tensor.Tensor) (*graph.Prog
 	keep("corner", tensor.Must(tensor.New(p.Type, nil)), graph.Ref{Kind: graph.RefNode, Index: 1})
 	s.Slots = prog.Slots
 	return prog, graph.Inputs{States: []*graph.State{s}}
+}
+
+// part is a group of rows, which --only names by a part of its name.
+type part struct {
+	name string
+	rows func(context.Context, Options) ([]Row, error)
+}
+
+// rowsOf returns the rows of the parts that are asked for.
+func rowsOf(ctx context.Context, parts []part, o Options) (rows []Row, err error) {
+	var names []string
+	for _, p := range parts {
+		if names = append(names, p.name); !strings.Contains(p.name, o.Only) {
+			continue
+		}
+		more, err := p.rows(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+	}
+	if rows == nil {
+		return nil, fmt.Errorf("--only %q: give one of %s", o.Only, strings.Join(names, ", "))
+	}
+	return rows, nil
 }
