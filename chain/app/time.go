@@ -48,11 +48,7 @@ func (a *App) countTime(ctx sdk.Context) error {
 	if a.LastBlockHeight() == 0 {
 		return nil
 	}
-	commits, ok := a.CommitMultiStore().(commitInfos)
-	if !ok {
-		return fmt.Errorf("the store %T does not know the time of its commits", a.CommitMultiStore())
-	}
-	last, err := commits.GetCommitInfo(a.LastBlockHeight())
+	last, err := CommitInfo(a.CommitMultiStore(), a.LastBlockHeight())
 	if err != nil {
 		return fmt.Errorf("time of block %d: %w", a.LastBlockHeight(), err)
 	}

@@ -40,14 +40,14 @@ type Upgrade struct {
 	Migrate func(context.Context, *App) error
 }
 
-// Upgrades are all that this version has made, the earliest first, and the one that it is for. A chain whose last upgrade
-// is missing here needs a later version.
+// Upgrades are all that the chain may have applied, the earliest first; the last is the one that this version was released
+// for. None is removed: a chain whose last upgrade is not listed needs a later version.
 var Upgrades []Upgrade
 
 // UpgradeError says that the chain needs another version of this software.
 type UpgradeError struct {
 	Plan  upgradetypes.Plan
-	Early bool // this version is too late rather than too early: it is for the upgrade that is to come
+	Early bool // this version is for the upgrade, whose height has not come
 }
 
 // Error implements error.
@@ -104,11 +104,7 @@ func (u *upgrades) load(ms storetypes.CommitMultiStore) error {
 	if last == 0 {
 		return baseapp.DefaultStoreLoader(ms)
 	}
-	commits, ok := ms.(commitInfos)
-	if !ok {
-		return fmt.Errorf("the store %T does not tell which stores it has", ms)
-	}
-	info, err := commits.GetCommitInfo(last)
+	info, err := CommitInfo(ms, last)
 	if err != nil {
 		return fmt.Errorf("stores of block %d: %w", last, err)
 	}
@@ -154,9 +150,15 @@ func (u *upgrades) discard(name string) error {
 	return errors.Join(b.WriteSync(), b.Close())
 }
 
-// commitInfos is a store that tells what each of its commits had.
-type commitInfos interface {
-	GetCommitInfo(height int64) (*storetypes.CommitInfo, error)
+// CommitInfo returns what a store has committed at a height: which stores there were, and when.
+func CommitInfo(ms storetypes.MultiStore, height int64) (*storetypes.CommitInfo, error) {
+	commits, ok := ms.(interface {
+		GetCommitInfo(height int64) (*storetypes.CommitInfo, error)
+	})
+	if !ok {
+		return nil, fmt.Errorf("the store %T does not know its commits", ms)
+	}
+	return commits.GetCommitInfo(height)
 }
 
 // PreBlock implements appmodule.HasPreBlocker. It makes an upgrade at its height, and returns an [UpgradeError] if the block
@@ -260,13 +262,4 @@ func (u *upgrades) InitGenesis(ctx sdk.Context, _ codec.JSONCodec, _ json.RawMes
 // ExportGenesis implements the SDK's HasGenesis. Heights of plans are those of one chain alone.
 func (u *upgrades) ExportGenesis(_ sdk.Context, cdc codec.JSONCodec) json.RawMessage {
 	return u.DefaultGenesis(cdc)
-}
-
-// Upgrade returns the upgrade that votes have planned, nil if none is.
-func (a *App) Upgrade(ctx context.Context) (*upgradetypes.Plan, error) {
-	plan, err := a.upgrades.keeper.GetUpgradePlan(ctx)
-	if errors.Is(err, upgradetypes.ErrNoUpgradePlanFound) {
-		return nil, nil
-	}
-	return &plan, err
 }

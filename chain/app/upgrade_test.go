@@ -73,7 +73,7 @@ func voted(t *testing.T, db dbm.DB, ahead int64) (*chaintest.Chain, int64) {
 	c.Deliver(founder, &policyv1.MsgVote{Voter: founder.String(), Proposal: 0, Option: policyv1.OPTION_YES})
 	c.NextBlock(time.Hour)
 	c.NextBlock(time.Hour)
-	if got, err := c.Upgrade(c.Ctx()); err != nil || got == nil || got.Height != height {
+	if got, err := c.Plan(c.Ctx()); err != nil || got.Height != height {
 		t.Fatalf("plan %v, %v", got, err)
 	}
 	return c, height
@@ -123,7 +123,7 @@ func TestUpgradeByAVote(t *testing.T) {
 	if got := gasPrice(t, c); got != 3*before {
 		t.Errorf("gas costs %d after the upgrade, %d before", got, before)
 	}
-	if plan, err := c.Upgrade(c.Ctx()); err != nil || plan != nil {
+	if plan, err := c.Plan(c.Ctx()); !errors.Is(err, upgradetypes.ErrNoUpgradePlanFound) {
 		t.Errorf("the plan is still there: %v, %v", plan, err)
 	}
 	later.restart(c, db)

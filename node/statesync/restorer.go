@@ -19,7 +19,6 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/store/v2/snapshots"
 	snapshottypes "github.com/cosmos/cosmos-sdk/store/v2/snapshots/types"
-	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/internal/bounded"
@@ -244,14 +243,8 @@ func (r *restorer) progress() time.Time {
 func (r *restorer) finish(at time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	commits, ok := r.app.CommitMultiStore().(interface {
-		GetCommitInfo(height int64) (*storetypes.CommitInfo, error)
-	})
-	if !ok {
-		return fmt.Errorf("the store %T does not know its commits", r.app.CommitMultiStore())
-	}
 	height := int64(r.offer.Height)
-	info, err := commits.GetCommitInfo(height)
+	info, err := app.CommitInfo(r.app.CommitMultiStore(), height)
 	if err != nil {
 		return err
 	}
@@ -263,7 +256,7 @@ func (r *restorer) finish(at time.Time) error {
 	if err := r.db.SetSync(fmt.Appendf(nil, "s/%d", height), text); err != nil { // as rootmulti writes it
 		return err
 	}
-	if info, err = commits.GetCommitInfo(height); err != nil || !info.Timestamp.Equal(at) {
+	if info, err = app.CommitInfo(r.app.CommitMultiStore(), height); err != nil || !info.Timestamp.Equal(at) {
 		return errors.Join(fmt.Errorf("the time of block %d is not kept", height), err)
 	}
 	return r.keep()
