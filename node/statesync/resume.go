@@ -28,7 +28,7 @@ const (
 func Resume(conf *cmtcfg.Config) (height int64, err error) {
 	dir := conf.DBDir()
 	if _, err := os.Stat(filepath.Join(dir, marker)); err == nil {
-		if err := Clear(dir); err != nil {
+		if err := discard(dir); err != nil {
 			return 0, err
 		}
 	} else if !errors.Is(err, os.ErrNotExist) {
@@ -79,8 +79,8 @@ func mark(dir string) error {
 	return wipe(dir)
 }
 
-// Clear makes a node one that has nothing but its keys.
-func Clear(dir string) error {
+// discard makes a node one that has nothing but its keys.
+func discard(dir string) error {
 	if err := wipe(dir); err != nil {
 		return err // the marker stays
 	}

@@ -59,7 +59,7 @@ func Run(ctx context.Context, n Node, from Source) error {
 		err = n.restore(ctx, heads, &from)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("begin at a snapshot: %w", err), Clear(dir))
+		return errors.Join(fmt.Errorf("begin at a snapshot: %w", err), discard(dir))
 	}
 	return unmark(dir)
 }

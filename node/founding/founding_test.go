@@ -1,0 +1,151 @@
+package founding_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/node/founding"
+	"github.com/tally-network/tally/node/home"
+)
+
+const chain = "tally-9"
+
+// founder makes a validator's home, and the file that it sends.
+func founder(t *testing.T) (dir, file string, f home.Founder) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "v")
+	if _, err := home.Create(dir, home.Settings{Role: home.Validator, Chain: chain, Validator: &home.ValidatorSettings{MaxLeases: 1, CommitTimeout: time.Second, EmptyInterval: time.Second}}); err != nil {
+		t.Fatal(err)
+	}
+	h, err := home.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	if f, err = h.Found("203.0.113.7:26656"); err != nil {
+		t.Fatal(err)
+	}
+	return dir, write(t, f), f
+}
+
+func write(t *testing.T, f home.Founder) string {
+	t.Helper()
+	text, err := json.Marshal(f)
+	file := filepath.Join(t.TempDir(), "founder.json")
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func draft(t *testing.T, args ...string) (*app.Draft, error) {
+	t.Helper()
+	d, err := app.Genesis{ChainID: chain, Time: time.Unix(1_800_000_000, 0)}.Draft()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := founding.Add(d, founding.Standard, args)
+	if err == nil && len(nodes) != len(args) {
+		t.Errorf("nodes %q", nodes)
+	}
+	return d, err
+}
+
+// A founder is in the genesis with the keys of its home, and a chain could begin.
+func TestFoundersAreTheirHomes(t *testing.T) {
+	dir, file, f := founder(t)
+	d, err := draft(t, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Doc(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := d.Beginning()
+	if err != nil || len(b.Others) > 0 {
+		t.Fatalf("%v, %q are not told", err, b.Others)
+	}
+	if got, err := founding.Mine(dir, &b); err != nil || got != f.Account {
+		t.Errorf("%q, %v", got, err)
+	}
+	other, _, _ := founder(t)
+	if _, err := founding.Mine(other, &b); err == nil || !strings.Contains(err.Error(), "no founder") {
+		t.Errorf("another home: %v", err)
+	}
+	b.Founders[0].BeaconKey = make([]byte, 32)
+	if _, err := founding.Mine(dir, &b); err == nil || !strings.Contains(err.Error(), "other keys") {
+		t.Errorf("another key: %v", err)
+	}
+}
+
+// Keys enter a genesis only for the account and chain for which they signed.
+func TestForgedFounders(t *testing.T) {
+	_, _, mine := founder(t)
+	_, _, theirs := founder(t)
+	for name, forge := range map[string]func(*home.Founder){
+		"another account":       func(f *home.Founder) { f.Account = theirs.Account },
+		"another chain":         func(f *home.Founder) { f.Chain = "tally-8" },
+		"another consensus key": func(f *home.Founder) { f.ConsensusKey = theirs.ConsensusKey },
+		"another peer key":      func(f *home.Founder) { f.PeerKey = theirs.PeerKey },
+		"no beacon key":         func(f *home.Founder) { f.BeaconKey = nil },
+		"no node":               func(f *home.Founder) { f.Node = "here" },
+	} {
+		f := mine
+		forge(&f)
+		if _, err := draft(t, write(t, f)); err == nil {
+			t.Errorf("%s: the file was taken", name)
+		}
+	}
+}
+
+// Listings are JSON that names the chain as it is, and hostile places are refused.
+func TestListings(t *testing.T) {
+	b := &app.Beginning{ChainID: chain, GasPrice: 200}
+	good := founding.Place{
+		Name: "tally", Network: "testnet", RPC: []string{"https://rpc.example.org"}, REST: []string{"https://rest.example.org"},
+		Peers: []string{"0123456789abcdef0123456789abcdef01234567@203.0.113.7:26656"},
+	}
+	files, err := founding.Listings(b, good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		"chain.json":     {`"chain_id":"tally-9"`, `"low_gas_price":0.0002`, `"slip44":118`, `"address":"203.0.113.7:26656"`, `"$schema":"../../chain.schema.json"`},
+		"assetlist.json": {`"base":"utally"`, `"symbol":"TALLY"`},
+		"keplr.json":     {`"chainId":"tally-9"`, `"rpc":"https://rpc.example.org"`, `"average":0.0003`, `"bech32PrefixAccAddr":"tally"`},
+		"explorer.json":  {`"addr_prefix":"tally"`, `"coin_type":"118"`},
+	} {
+		var value any
+		if err := json.Unmarshal(files[name], &value); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		text, err := json.Marshal(value)
+		for _, part := range want {
+			if err != nil || !strings.Contains(string(text), part) {
+				t.Errorf("%s has no %s", name, part)
+			}
+		}
+	}
+	for name, spoil := range map[string]func(*founding.Place){
+		"a name with dashes": func(p *founding.Place) { p.Name = "tally-1" },
+		"no network":         func(p *founding.Place) { p.Network = "prod" },
+		"no RPC":             func(p *founding.Place) { p.RPC = nil },
+		"a script":           func(p *founding.Place) { p.Site = "javascript:alert(1)" },
+		"a peer without id":  func(p *founding.Place) { p.Peers = []string{"203.0.113.7:26656"} },
+		"gRPC without port":  func(p *founding.Place) { p.GRPC = []string{"host"} },
+	} {
+		p := good
+		spoil(&p)
+		if _, err := founding.Listings(b, p); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
