@@ -136,7 +136,6 @@ func nodeOf(endpoints string) (chain string, at home.Node, err error) {
 
 // change lets flags that were given override the settings of the home.
 func (m *member) change(f *pflag.FlagSet, now *home.Settings) error {
-	s := &m.settings
 	if m.endpoints != "" {
 		chain, at, err := nodeOf(m.endpoints)
 		if err == nil && chain != now.Chain {
@@ -147,7 +146,19 @@ func (m *member) change(f *pflag.FlagSet, now *home.Settings) error {
 		}
 		m.changed, now.Node = m.changed || now.Node != at, at
 	}
-	for name, set := range map[string]func(){
+	for name, set := range m.changes(now) {
+		if f.Changed(name) {
+			set()
+			m.changed = true
+		}
+	}
+	return now.Check()
+}
+
+// changes are what flags change in settings, by name.
+func (m *member) changes(now *home.Settings) map[string]func() {
+	s := &m.settings
+	return map[string]func(){
 		"rpc":               func() { now.Node.RPC = s.Node.RPC },
 		"grpc":              func() { now.Node.GRPC = s.Node.GRPC },
 		"listen":            func() { now.Listen = s.Listen },
@@ -173,16 +184,11 @@ func (m *member) change(f *pflag.FlagSet, now *home.Settings) error {
 		"snapshot-interval": func() { now.Validator.Snapshots = s.Validator.Snapshots },
 		"fee-bps":           func() { now.Validator.FeeBps = s.Validator.FeeBps },
 		"peers":             func() { now.Validator.Peers = s.Validator.Peers },
+		"signer":            func() { now.Validator.Signer = s.Validator.Signer },
 		"origins":           func() { now.Validator.Origins = s.Validator.Origins },
 		"offer-ends":        func() { now.Validator.OfferEnds = s.Validator.OfferEnds },
 		"max-leases":        func() { now.Validator.MaxLeases = s.Validator.MaxLeases },
-	} {
-		if f.Changed(name) {
-			set()
-			m.changed = true
-		}
 	}
-	return now.Check()
 }
 
 // further returns the roles that --also names.

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/tally-network/tally/node/home"
@@ -68,6 +70,19 @@ func TestPeersChangeAnOldHome(t *testing.T) {
 	_ = m.change(f, &h.Settings) // other settings are missing
 	if got := h.Settings.Validator.Peers; len(got) != 1 || got[0] != "right" || !m.changed {
 		t.Errorf("%v", got)
+	}
+}
+
+// Flags of roles had no effect on a home that was there: --peers, --sell, --signer. Each changes it, or is of one run.
+func TestFlagsChangeAnOldHome(t *testing.T) {
+	ofOneRun := []string{"endpoints", "nice", "genesis", "sync-from", "trust", "help"}
+	e, known := &env{}, (&member{}).changes(&home.Settings{})
+	for _, verb := range []*cobra.Command{e.validator(), e.provide(), e.watch()} {
+		verb.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if known[f.Name] == nil && !slices.Contains(ofOneRun, f.Name) {
+				t.Errorf("tally %s --%s changes nothing in a home that is there", verb.Name(), f.Name)
+			}
+		})
 	}
 }
 

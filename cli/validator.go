@@ -82,7 +82,7 @@ than 16 hours old, given by --trust or pinned in the home by tally trust pin.`,
 	f.StringVar(&v.OfferEnds, "offer-ends", "", "time from which to take no more orders, as 2026-12-31T18:00:00Z (default never)")
 	f.Var(numbers.Within(&v.KeepBlocks, 0, home.MaxBlocks), "keep-blocks", "newest blocks that the node keeps, beside those in which evidence still counts (default all)")
 	f.Var(numbers.Within(&v.KeepStates, 0, home.MaxBlocks), "keep-states", "newest states of the chain that the node can be asked for (default 1000)")
-	f.Var(numbers.Within(&interval, 0, home.MaxBlocks), "snapshot-interval", "blocks between snapshots of the state, at which new nodes can begin; 0 for none")
+	f.Var(numbers.Within(&interval, 0, home.MaxBlocks), "snapshot-interval", "blocks between snapshots of the state, from which new nodes can begin; 0 for none")
 	f.StringSliceVar(&m.sync.from, "sync-from", nil, "RPC of two nodes or more, as http://host:port: a node without blocks begins at the newest snapshot of its peers")
 	f.StringVar(&m.sync.trust, "trust", "", "block that is trusted for --sync-from, as HEIGHT:HASH of its header (default the one that the home has pinned)")
 	return cmd
@@ -145,7 +145,7 @@ func (m *member) begin(h *home.Home) *statesync.Source {
 				err = fmt.Errorf("no block of %s is pinned in the home", h.Settings.Chain)
 			}
 			if err != nil {
-				return 0, nil, fmt.Errorf("%w: name a block that you trust by --trust HEIGHT:HASH, as somebody whom you believe reads them from his node, at /commit of its RPC; or pin one by tally trust pin --home %s", err, h.Dir)
+				return 0, nil, fmt.Errorf("%w: name a block that you trust by --trust HEIGHT:HASH, as somebody whom you believe reads them from their node, at /commit of its RPC; or pin one by tally trust pin --home %s", err, h.Dir)
 			}
 			return t.Height, t.Header[:], nil
 		},
