@@ -2,15 +2,12 @@ package cli
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -108,22 +105,11 @@ func (s *syncing) check() error {
 			return fmt.Errorf("--sync-from: %.80q is not http://host:port", at)
 		}
 	}
-	_, _, err := s.given()
-	return err
-}
-
-// given reads --trust.
-func (s *syncing) given() (height int64, header []byte, err error) {
 	if s.trust == "" {
-		return 0, nil, nil
+		return nil
 	}
-	a, b, _ := strings.Cut(s.trust, ":")
-	height, errA := strconv.ParseInt(a, 10, 64)
-	header, errB := hex.DecodeString(b)
-	if errA != nil || errB != nil || height < 1 || len(header) != sha256.Size {
-		return 0, nil, fmt.Errorf("--trust: %.80q is not HEIGHT:HASH, of a hash of %d digits", s.trust, 2*sha256.Size)
-	}
-	return height, header, nil
+	_, _, err := statesync.ParseBlock(s.trust)
+	return err
 }
 
 // begin returns by whom the home's node begins at a snapshot, if it is to.
@@ -136,7 +122,7 @@ func (m *member) begin(h *home.Home) *statesync.Source {
 		Tell:    func(format string, args ...any) { fmt.Fprintf(m.e.progress(), format+"\n", args...) },
 		Trusted: func() (int64, []byte, error) {
 			if m.sync.trust != "" {
-				return m.sync.given()
+				return statesync.ParseBlock(m.sync.trust)
 			}
 			t, err := light.Pinned(h.Dir, h.Settings.Chain)
 			if err == nil {

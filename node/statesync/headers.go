@@ -2,8 +2,12 @@ package statesync
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -152,4 +156,15 @@ func (h *headers) State(ctx context.Context, height uint64) (s sm.State, err err
 		LastHeightValidatorsChanged: b[2].Height,
 		ConsensusParams:             params.ConsensusParams, LastHeightConsensusParamsChanged: b[1].Height,
 	}, nil
+}
+
+// ParseBlock reads HEIGHT:HASH, of the header of a block that is trusted.
+func ParseBlock(text string) (height int64, header []byte, err error) {
+	a, b, _ := strings.Cut(text, ":")
+	height, errA := strconv.ParseInt(a, 10, 64)
+	header, errB := hex.DecodeString(b)
+	if errA != nil || errB != nil || height < 1 || len(header) != sha256.Size {
+		return 0, nil, fmt.Errorf("--trust: %.80q is not HEIGHT:HASH, of a hash of %d digits", text, 2*sha256.Size)
+	}
+	return height, header, nil
 }
