@@ -37,7 +37,7 @@ var hints = []struct {
 	{is(errUnanchored), "name the validator set that you trust with --trust HASH; who runs the chain, or its explorer, can tell it; or pin a block: tally trust pin"},
 	{says("trust root"), "give the hash of the validator set that you trust, of 64 hexadecimal digits, or a file as ./trust.json"},
 	{says("digits, want 64"), "tally order show ID --json has the whole id of an order, from its beginning"},
-	{says("by validator set"), "--trust names another chain than the bundle is of, or the bundle is forged"},
+	{says("by validator set"), "--trust names the validators of another time or chain, or the bundle is forged; a pinned block is followed to any time: tally trust pin"},
 	{says("is no registered provider"), "tally cluster lists those that may move, and tally query provider peers --role provider all"},
 	{says("there is no node to ask"), "name a home with --home, or a node: --endpoints DIR/endpoints.json of a devnet, or --rpc and --grpc"},
 	{says("needs --genesis and --peers"), "give both, or name with --home one that tally devnet --create made"},

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/tally-network/tally/internal/bounded"
@@ -19,13 +20,18 @@ import (
 const trustFile = "trust.json"
 
 type trustNote struct {
-	Chain      string `json:"chain"`
-	Validators string `json:"validators"` // hash of the set, hexadecimal
+	Chain         string   `json:"chain"`
+	ValidatorSets []string `json:"validator_sets"` // their hashes, hexadecimal
 }
 
-// WriteTrust notes the trust root of a chain in a directory.
-func WriteTrust(dir, chain string, t Trust) error {
-	b, err := json.MarshalIndent(trustNote{chain, t.String()}, "", "  ")
+// WriteTrust notes in a directory the validator sets of a chain that signed the bundles there. Bundles of
+// several orders may have been signed by several, since a set changes.
+func WriteTrust(dir, chain string, sets ...Trust) error {
+	n := trustNote{Chain: chain}
+	for _, t := range sets {
+		n.ValidatorSets = append(n.ValidatorSets, t.String())
+	}
+	b, err := json.MarshalIndent(n, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -57,21 +63,22 @@ type Roots struct {
 	Progress func(headers int, height int64) // sees what is fetched; may be nil
 }
 
-// NewRoots returns what the owner of a home trusts, who has named a validator set by its hash, or by the
-// file that notes it, or not at all, as "". by is where they have.
+// NewRoots returns what the owner of a home trusts, who has named a validator set by its hash, or sets by the
+// file that notes them, or nothing, as "". by is where they have.
 func NewRoots(home, text, by string, progress func(headers int, height int64)) (*Roots, error) {
 	r := &Roots{By: by, Home: home, Progress: progress}
 	if text == "" {
 		return r, nil
 	}
 	t, err := ParseTrust(text) // 64 digits are never a file, whatever has that name
+	sets := []Trust{t}
 	if err != nil {
-		if t, err = ReadTrust(text); errors.Is(err, fs.ErrNotExist) {
+		if sets, err = ReadTrust(text); errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("trust root %.80q is neither a hash of 64 hexadecimal digits nor a file", text)
 		}
 		r.By = text
 	}
-	r.Named = t.Is
+	r.Named = func(t Trust) bool { return slices.Contains(sets, t) }
 	return r, err
 }
 
@@ -119,20 +126,28 @@ func (r *Roots) pinnedBy(pin light.TrustedBlock) string {
 // seenDir holds an empty file for each validator set, called by its hash.
 const seenDir = "validator-sets"
 
-// ReadTrust reads a trust root that WriteTrust noted.
-func ReadTrust(file string) (t Trust, err error) {
+// ReadTrust reads the validator sets that WriteTrust noted.
+func ReadTrust(file string) ([]Trust, error) {
 	text, err := bounded.ReadFile(file, maxTrust)
 	if err != nil {
-		return t, err
+		return nil, err
 	}
 	var n trustNote
 	if err := json.Unmarshal(text, &n); err != nil {
-		return t, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if t, err = ParseTrust(n.Validators); err != nil {
-		return t, fmt.Errorf("%s: %w", file, err)
+	if len(n.ValidatorSets) == 0 {
+		return nil, fmt.Errorf("%s names no validator_sets", file)
 	}
-	return t, nil
+	var sets []Trust
+	for _, s := range n.ValidatorSets {
+		t, err := ParseTrust(s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		sets = append(sets, t)
+	}
+	return sets, nil
 }
 
-const maxTrust = 1 << 12 // bytes
+const maxTrust = 1 << 20 // bytes

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/safetensors"
@@ -33,16 +34,12 @@ func (r *run) gather(report *Report) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range r.parts {
-		t, err := evidence.ReadTrust(filepath.Join(folder(r.stage, p), "trust.json"))
-		if err != nil {
-			return err
-		}
-		if err := evidence.Remember(r.Home, t); err != nil {
-			return err
-		}
-		of := &report.Parts[p.at]
-		of.Bundle, of.Trust = filepath.Join(folder(r.Out, p), proof), t.String()
+	signers, err := r.signers(report)
+	if err != nil {
+		return err
+	}
+	if err := evidence.WriteTrust(r.stage, r.net.Buyer().Chain, signers...); err != nil {
+		return err
 	}
 	if err := moveAll(r.stage, r.Out); err != nil {
 		return err
@@ -57,6 +54,27 @@ func (r *run) gather(report *Report) error {
 		report.Outputs[output] = filepath.Join(r.Out, filepath.Base(file))
 	}
 	return nil
+}
+
+// signers returns the validator sets under which the parts were settled, each once, and reports and remembers them.
+func (r *run) signers(report *Report) (all []evidence.Trust, err error) {
+	for _, p := range r.parts {
+		sets, err := evidence.ReadTrust(filepath.Join(folder(r.stage, p), "trust.json"))
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range sets {
+			if err := evidence.Remember(r.Home, t); err != nil {
+				return nil, err
+			}
+			if !slices.Contains(all, t) {
+				all = append(all, t)
+			}
+		}
+		of := &report.Parts[p.at]
+		of.Bundle, of.Trust = filepath.Join(folder(r.Out, p), proof), sets[0].String()
+	}
+	return all, nil
 }
 
 func readResults(file string) (map[string]*tensor.Tensor, error) {
