@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cometbft/cometbft/privval"
+	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
+	cmttypes "github.com/cometbft/cometbft/types"
 	dbm "github.com/cosmos/cosmos-db"
 
 	"github.com/cosmos/cosmos-sdk/store/v2/snapshots"
@@ -149,14 +152,63 @@ func TestNodeBeginsAtASnapshot(t *testing.T) {
 		t.Fatalf("state %d differs:\n%s\n%s", same, a, b)
 	}
 
+	net.accuse(t, 1, every) // of what the new node was not there for
+	net.advance(t, joined, 3*every+4)
+
 	// Those that were there go, as far as others are needed for blocks, and the new one gives its snapshot.
 	net.snapshots(t, joined, 3*every)
 	net.restart(t, joined)
 	net.follows(t, joined)
-	net.advance(t, joined, 3*every+4)
+	net.advance(t, joined, net.nodes[0].Height()+2)
 	if a, b := balance(t, net.nodes[0], bob.Address), balance(t, net.nodes[joined], bob.Address); a != b || a <= 1_000*tally {
 		t.Fatalf("bob has %d and %d", a, b)
 	}
+}
+
+// accuse shows that validator i signed two blocks of a height, and waits until a block holds the evidence.
+func (net *network) accuse(t *testing.T, i int, height int64) {
+	t.Helper()
+	dir, ctx := net.configs[i].Dir, context.Background()
+	key := privval.LoadFilePVEmptyState(filepath.Join(dir, "config", "priv_validator_key.json"), "").Key
+	b, err := net.nodes[0].Client().Block(ctx, &height)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := net.nodes[0].Client().Validators(ctx, &height, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := cmttypes.NewValidatorSet(r.Validators)
+	at, _ := set.GetByAddress(key.Address)
+	var votes []*cmttypes.Vote
+	for x := range byte(2) {
+		v := &cmttypes.Vote{
+			Type: cmtproto.PrecommitType, Height: height, ValidatorAddress: key.Address, ValidatorIndex: at, Timestamp: b.Block.Time,
+			BlockID: cmttypes.BlockID{Hash: bytes.Repeat([]byte{x + 1}, 32), PartSetHeader: cmttypes.PartSetHeader{Total: 1, Hash: make([]byte, 32)}},
+		}
+		if v.Signature, err = key.PrivKey.Sign(cmttypes.VoteSignBytes(net.chain(), v.ToProto())); err != nil {
+			t.Fatal(err)
+		}
+		votes = append(votes, v)
+	}
+	e, err := cmttypes.NewDuplicateVoteEvidence(votes[0], votes[1], b.Block.Time, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := net.nodes[0].Height()
+	if _, err := net.nodes[0].Client().BroadcastEvidence(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	net.advance(t, 0, before+2)
+	for h := before + 1; h <= net.nodes[0].Height(); h++ {
+		if b, err = net.nodes[0].Client().Block(ctx, &h); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Block.Evidence.Evidence) == 1 {
+			return
+		}
+	}
+	t.Fatal("no block holds the evidence")
 }
 
 // Whoever gives garbage, or the state of another block, is left for somebody else. One node alone

@@ -16,10 +16,9 @@ import (
 	cmtlight "github.com/cometbft/cometbft/light"
 	"github.com/cometbft/cometbft/light/provider"
 	lighthttp "github.com/cometbft/cometbft/light/provider/http"
-	lightrpc "github.com/cometbft/cometbft/light/rpc"
 	lightdb "github.com/cometbft/cometbft/light/store/db"
 	cmtstate "github.com/cometbft/cometbft/proto/tendermint/state"
-	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
+	coretypes "github.com/cometbft/cometbft/rpc/core/types"
 	sm "github.com/cometbft/cometbft/state"
 	cmttypes "github.com/cometbft/cometbft/types"
 	"github.com/cometbft/cometbft/version"
@@ -48,15 +47,26 @@ const (
 type headers struct {
 	ctx     context.Context // of all that is asked
 	initial int64           // height of the chain
-	nodes   map[provider.Provider]*rpchttp.HTTP
+	servers []server
 
 	mu     sync.Mutex // sync: the light client is for one at a time
 	client *cmtlight.Client
 }
 
+// server is a node that tells headers.
+type server struct {
+	provider.Provider
+	commits
+}
+
+// commits is how CometBFT's RPC tells headers and commits.
+type commits interface {
+	Commit(ctx context.Context, height *int64) (*coretypes.ResultCommit, error)
+}
+
 // newHeaders asks the servers for the trusted block.
 func newHeaders(ctx context.Context, genesis *cmttypes.GenesisDoc, s *Source, logger cmtlog.Logger) (*headers, error) {
-	h := &headers{ctx: ctx, initial: max(genesis.InitialHeight, 1), nodes: map[provider.Provider]*rpchttp.HTTP{}}
+	h := &headers{ctx: ctx, initial: max(genesis.InitialHeight, 1)}
 	var all []provider.Provider
 	for _, at := range s.Servers {
 		rpc, err := client.NewRPC(at)
@@ -64,7 +74,7 @@ func newHeaders(ctx context.Context, genesis *cmttypes.GenesisDoc, s *Source, lo
 			return nil, fmt.Errorf("RPC %s: %w", at, err)
 		}
 		p := lighthttp.NewWithClient(genesis.ChainID, rpc)
-		h.nodes[p], all = rpc, append(all, p)
+		h.servers, all = append(h.servers, server{p, rpc}), append(all, p)
 	}
 	switch len(all) {
 	case 0:
@@ -129,7 +139,8 @@ func (h *headers) Commit(ctx context.Context, height uint64) (*cmttypes.Commit, 
 	return b.Commit, nil
 }
 
-// State implements statesync.StateProvider: the state after a block, as CometBFT's own has it.
+// State implements statesync.StateProvider: the state after a block, as CometBFT's own has it, but for the
+// consensus parameters. No header holds all of them; the application does.
 func (h *headers) State(ctx context.Context, height uint64) (s sm.State, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,23 +150,26 @@ func (h *headers) State(ctx context.Context, height uint64) (s sm.State, err err
 			return s, err
 		}
 	}
-	rpc := h.nodes[h.client.Primary()]
-	if rpc == nil {
-		return s, cmtlight.ErrNoWitnesses
-	}
-	params, err := lightrpc.NewClient(rpc, h.client).ConsensusParams(ctx, &b[1].Height)
-	if err != nil {
-		return s, fmt.Errorf("consensus parameters of block %d: %w", b[1].Height, err)
-	}
 	return sm.State{
 		ChainID: h.client.ChainID(), InitialHeight: h.initial,
 		Version:         cmtstate.Version{Consensus: b[1].Version, Software: version.TMCoreSemVer},
 		LastBlockHeight: b[0].Height, LastBlockTime: b[0].Time, LastBlockID: b[0].Commit.BlockID,
 		AppHash: b[1].AppHash, LastResultsHash: b[1].LastResultsHash,
 		LastValidators: b[0].ValidatorSet, Validators: b[1].ValidatorSet, NextValidators: b[2].ValidatorSet,
-		LastHeightValidatorsChanged: b[2].Height,
-		ConsensusParams:             params.ConsensusParams, LastHeightConsensusParamsChanged: b[1].Height,
+		LastHeightValidatorsChanged:      b[2].Height,
+		LastHeightConsensusParamsChanged: b[1].Height,
 	}, nil
+}
+
+// after returns the verified header after a block.
+func (h *headers) after(ctx context.Context, height int64) (*cmttypes.Header, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, err := h.block(ctx, height+1)
+	if err != nil {
+		return nil, err
+	}
+	return b.Header, nil
 }
 
 // ParseBlock reads HEIGHT:HASH, of the header of a block that is trusted.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 
 	protoio "github.com/cosmos/gogoproto/io"
 	"github.com/cosmos/gogoproto/proto"
@@ -21,12 +22,14 @@ const maxPending = 128
 // hash, and finds nothing.
 type items struct {
 	protoio.Reader
-	height int64 // of the state
-	left   int64 // bytes that may still come
+	came   func() error // is called for each item, and may end it
+	height int64        // of the state
+	left   int64        // bytes that may still come
 
 	begun   bool      // a tree
 	pending []subtree // that wait for their parents
 	last    []byte    // key of the last leaf
+	ended   bool      // nothing follows
 }
 
 // subtree is what its parent must agree with.
@@ -37,7 +40,11 @@ type subtree struct {
 
 // ReadMsg implements protoio.Reader.
 func (r *items) ReadMsg(m proto.Message) error {
+	if err := r.came(); err != nil {
+		return err
+	}
 	if err := r.Reader.ReadMsg(m); err != nil {
+		r.ended = errors.Is(err, io.EOF)
 		return err
 	}
 	item, ok := m.(*snapshottypes.SnapshotItem)

@@ -12,9 +12,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	abci "github.com/cometbft/cometbft/abci/types"
+	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
+	sm "github.com/cometbft/cometbft/state"
+	cmttypes "github.com/cometbft/cometbft/types"
 	dbm "github.com/cosmos/cosmos-db"
 
 	"github.com/cosmos/cosmos-sdk/store/v2/snapshots"
@@ -41,14 +45,15 @@ type restorer struct {
 	open func(dbm.DB) (*app.App, error)
 	tell func(format string, args ...any)
 
-	mu       sync.Mutex // sync: CometBFT may go on when nobody waits for it any more
-	closed   bool
-	offer    snapshottypes.Snapshot // under way; of no chunks: none
-	appHash  []byte
-	next     uint32 // chunk
-	bytes    int64
-	advanced time.Time // when a chunk came last
-	told     time.Time
+	closed   atomic.Bool
+	advanced atomic.Int64 // when a chunk came, or some of it was restored, last; ns
+
+	mu      sync.Mutex             // sync: CometBFT may go on when nobody waits for it any more
+	offer   snapshottypes.Snapshot // under way; of no chunks: none
+	appHash []byte
+	next    uint32 // chunk
+	bytes   int64
+	told    time.Time
 
 	db  dbm.DB // of app
 	app *app.App
@@ -58,7 +63,7 @@ type restorer struct {
 func (r *restorer) OfferSnapshot(_ context.Context, req *abci.RequestOfferSnapshot) (*abci.ResponseOfferSnapshot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
+	if r.closed.Load() {
 		return &abci.ResponseOfferSnapshot{Result: abci.ResponseOfferSnapshot_ABORT}, nil
 	}
 	r.offer = snapshottypes.Snapshot{}
@@ -102,7 +107,7 @@ func (r *restorer) ApplySnapshotChunk(_ context.Context, req *abci.RequestApplyS
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.closed:
+	case r.closed.Load():
 		return &abci.ResponseApplySnapshotChunk{Result: abci.ResponseApplySnapshotChunk_ABORT}, nil
 	case req.Index != r.next || r.next >= r.offer.Chunks:
 		return &abci.ResponseApplySnapshotChunk{Result: abci.ResponseApplySnapshotChunk_REJECT_SNAPSHOT}, nil
@@ -115,7 +120,8 @@ func (r *restorer) ApplySnapshotChunk(_ context.Context, req *abci.RequestApplyS
 	if err := os.WriteFile(r.chunk(r.next), req.Chunk, 0o600); err != nil {
 		return nil, err
 	}
-	r.next, r.bytes, r.advanced = r.next+1, r.bytes+int64(len(req.Chunk)), time.Now()
+	r.next, r.bytes = r.next+1, r.bytes+int64(len(req.Chunk))
+	r.advance()
 	if r.next < r.offer.Chunks {
 		if time.Since(r.told) > tellEvery {
 			r.told = time.Now()
@@ -131,7 +137,6 @@ func (r *restorer) ApplySnapshotChunk(_ context.Context, req *abci.RequestApplyS
 		}
 		return &abci.ResponseApplySnapshotChunk{Result: abci.ResponseApplySnapshotChunk_REJECT_SNAPSHOT, RejectSenders: []string{req.Sender}}, nil
 	}
-	r.advanced = time.Now()
 	return &abci.ResponseApplySnapshotChunk{Result: abci.ResponseApplySnapshotChunk_ACCEPT}, nil
 }
 
@@ -159,13 +164,29 @@ func (r *restorer) read() (err error) {
 			err = fmt.Errorf("restore: %v", p)
 		}
 	}()
-	stream, err := snapshots.NewStreamReader(r.chunks())
+	chunks := r.chunks()
+	stream, err := snapshots.NewStreamReader(chunks)
 	if err != nil {
 		return err
 	}
-	checked := &items{Reader: stream, height: int64(r.offer.Height), left: maxExpansion * (r.bytes + maxChunk)}
+	checked := &items{Reader: stream, came: r.came, height: int64(r.offer.Height), left: maxExpansion * (r.bytes + maxChunk)}
 	_, err = r.app.CommitMultiStore().Restore(r.offer.Height, r.offer.Format, checked)
+	if err == nil && !checked.ended {
+		err = errors.New("there is more than the state in it")
+	}
+	if err == nil && len(chunks) > 0 {
+		err = fmt.Errorf("%d of its chunks hold nothing", len(chunks))
+	}
 	return errors.Join(err, stream.Close())
+}
+
+// came counts a node of the state as progress, and ends the restoring once nobody waits for it.
+func (r *restorer) came() error {
+	if r.closed.Load() {
+		return context.Canceled
+	}
+	r.advance()
+	return nil
 }
 
 // chunks returns the files of all chunks, in order.
@@ -224,26 +245,29 @@ func (r *restorer) shut() error {
 
 // close has nothing restored any more.
 func (r *restorer) close() error {
+	r.closed.Store(true)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.closed = true
 	return r.shut()
 }
 
-// progress returns when a chunk came last.
-func (r *restorer) progress() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.advanced
-}
+func (r *restorer) advance() { r.advanced.Store(time.Now().UnixNano()) }
+
+// idle returns for how long nothing has come.
+func (r *restorer) idle() time.Duration { return time.Since(time.Unix(0, r.advanced.Load())) }
 
 // finish notes the time of the block whose state was restored, which the light client has verified:
-// a snapshot has none, and the pause until the next block counts from it. The snapshot itself
-// stays, so that others can have it from here.
-func (r *restorer) finish(at time.Time) error {
+// a snapshot has none, and the pause until the next block counts from it. What the state says of
+// consensus goes to CometBFT's. The snapshot itself stays, so that others can have it from here.
+func (r *restorer) finish(s *sm.State) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	height := int64(r.offer.Height)
+	height, at := int64(r.offer.Height), s.LastBlockTime
+	s.ConsensusParams = cmttypes.ConsensusParamsFromProto(r.app.GetConsensusParams(r.app.NewUncachedContext(false, cmtproto.Header{ChainID: s.ChainID, Height: height})))
+	s.ConsensusParams.Version.App = s.Version.Consensus.App
+	if err := s.ConsensusParams.ValidateBasic(); err != nil {
+		return err
+	}
 	info, err := app.CommitInfo(r.app.CommitMultiStore(), height)
 	if err != nil {
 		return err

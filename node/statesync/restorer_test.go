@@ -7,11 +7,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	abci "github.com/cometbft/cometbft/abci/types"
+	sm "github.com/cometbft/cometbft/state"
+	cmttypes "github.com/cometbft/cometbft/types"
 	dbm "github.com/cosmos/cosmos-db"
 
 	"cosmossdk.io/log/v2"
@@ -262,7 +266,8 @@ func TestLiesLeaveNothing(t *testing.T) {
 			}
 			return []*snapshottypes.SnapshotItem{i}
 		}),
-		"no store": truth.bent(t, func(i *snapshottypes.SnapshotItem) []*snapshottypes.SnapshotItem { return nil }),
+		"no store":             truth.bent(t, func(i *snapshottypes.SnapshotItem) []*snapshottypes.SnapshotItem { return nil }),
+		"chunks after its end": truth.of(t, append(slices.Clone(truth.chunks), []byte("more"), []byte("and more"))...),
 		"an extension": truth.bent(t, func(i *snapshottypes.SnapshotItem) []*snapshottypes.SnapshotItem {
 			return []*snapshottypes.SnapshotItem{i, {Item: &snapshottypes.SnapshotItem_Extension{Extension: &snapshottypes.SnapshotExtensionMeta{Name: "wasm"}}}}
 		}),
@@ -313,6 +318,19 @@ func TestLeavesWithoutParents(t *testing.T) {
 	}
 }
 
+// What is being restored is given up as soon as nobody waits for it.
+func TestRestoringEndsWhenItIsGivenUp(t *testing.T) {
+	r, told := node(t)
+	truth := take(t, chain(t))
+	r.open = func(db dbm.DB) (*app.App, error) {
+		r.closed.Store(true)
+		return app.New(log.NewNopLogger(), db, chaintest.ChainID)
+	}
+	if got := r.restored(t, truth); got != reject || !strings.Contains((*told)[len(*told)-1], "cannot be used") {
+		t.Fatal(got, *told)
+	}
+}
+
 // A wrong chunk is fetched again from another; one that is out of turn ends the snapshot. A
 // snapshot that stops coming leaves room for another.
 func TestChunks(t *testing.T) {
@@ -354,8 +372,12 @@ func TestTimeGoesOnAfterASnapshot(t *testing.T) {
 	if _, err := r.app.FinalizeBlock(block); err == nil || !strings.Contains(err.Error(), "without its time") {
 		t.Fatalf("a block after a state without a time: %v", err)
 	}
-	if err := r.finish(last); err != nil {
+	state := sm.State{LastBlockTime: last, ChainID: chaintest.ChainID}
+	if err := r.finish(&state); err != nil {
 		t.Fatal(err)
+	}
+	if want := cmttypes.ConsensusParamsFromProto(c.GetConsensusParams(c.Ctx())); want.Block.MaxGas == 0 || !reflect.DeepEqual(state.ConsensusParams, want) {
+		t.Fatalf("CometBFT is told %+v, want %+v", state.ConsensusParams, want)
 	}
 	if err := r.shut(); err != nil {
 		t.Fatal(err)

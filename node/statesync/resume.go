@@ -34,29 +34,32 @@ func Resume(conf *cmtcfg.Config) (height int64, err error) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return 0, err
 	}
-	err = withStores(conf, func(states sm.Store, blocks *store.BlockStore) error {
-		state, err := states.Load()
+	return height, withDatabases(conf, func(states, blocks cmtdb.DB) error {
+		stored, known := store.NewBlockStore(blocks), sm.NewStore(states, sm.StoreOptions{})
+		state, err := known.Load()
 		if err != nil {
 			return err
 		}
-		if height = max(state.LastBlockHeight, blocks.Height()); blocks.Height() > 0 || height == 0 {
+		if height = max(state.LastBlockHeight, stored.Height()); stored.Height() > 0 || height == 0 {
 			return nil
 		}
 		// CometBFT forgets at each start that it may have a state without a block.
-		return states.SetOfflineStateSyncHeight(height)
-	})
-	return height, err
-}
-
-// Bootstrap gives CometBFT a state without a block, with the commit of the last one.
-func Bootstrap(conf *cmtcfg.Config, state sm.State, commit *cmttypes.Commit) error {
-	return withStores(conf, func(states sm.Store, blocks *store.BlockStore) error {
-		return errors.Join(states.Bootstrap(state), blocks.SaveSeenCommit(state.LastBlockHeight, commit), states.SetOfflineStateSyncHeight(state.LastBlockHeight))
+		return known.SetOfflineStateSyncHeight(height)
 	})
 }
 
-// withStores opens CometBFT's stores of states and blocks, which must be nobody else's meanwhile.
-func withStores(conf *cmtcfg.Config, do func(sm.Store, *store.BlockStore) error) (err error) {
+// bootstrap gives CometBFT a state without a block, with the commit of the last one. All of it is on the disk when it returns.
+func bootstrap(states, blocks cmtdb.DB, state sm.State, commit *cmttypes.Commit) error {
+	known := sm.NewStore(states, sm.StoreOptions{})
+	if err := errors.Join(store.NewBlockStore(blocks).SaveSeenCommit(state.LastBlockHeight, commit), known.SetOfflineStateSyncHeight(state.LastBlockHeight), known.Bootstrap(state)); err != nil {
+		return err
+	}
+	flush := blocks.NewBatch()
+	return errors.Join(flush.WriteSync(), flush.Close())
+}
+
+// withDatabases opens CometBFT's databases of states and blocks, which must be nobody else's meanwhile.
+func withDatabases(conf *cmtcfg.Config, do func(states, blocks cmtdb.DB) error) (err error) {
 	var dbs [2]cmtdb.DB
 	for i, name := range []string{"state", "blockstore"} {
 		if dbs[i], err = cmtcfg.DefaultDBProvider(&cmtcfg.DBContext{ID: name, Config: conf}); err != nil {
@@ -64,7 +67,7 @@ func withStores(conf *cmtcfg.Config, do func(sm.Store, *store.BlockStore) error)
 		}
 		defer func() { err = errors.Join(err, dbs[i].Close()) }()
 	}
-	return do(sm.NewStore(dbs[0], sm.StoreOptions{}), store.NewBlockStore(dbs[1]))
+	return do(dbs[0], dbs[1])
 }
 
 // mark says that what is in the directory is of no use from now on, and removes it.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	cmtdb "github.com/cometbft/cometbft-db"
 	cmtcfg "github.com/cometbft/cometbft/config"
 	cmtlog "github.com/cometbft/cometbft/libs/log"
 	"github.com/cometbft/cometbft/p2p"
@@ -72,7 +73,8 @@ type outcome struct {
 }
 
 func (n *Node) restore(ctx context.Context, heads *headers, from *Source) (err error) {
-	r := &restorer{dir: n.Comet.DBDir(), open: n.Open, tell: from.Tell, advanced: time.Now()}
+	r := &restorer{dir: n.Comet.DBDir(), open: n.Open, tell: from.Tell}
+	r.advance()
 	defer func() { err = errors.Join(err, r.close()) }()
 	conf := *n.Comet.StateSync
 	conf.TempDir = filepath.Join(r.dir, chunkDir)
@@ -105,11 +107,21 @@ func (n *Node) restore(ctx context.Context, heads *headers, from *Source) (err e
 	if o.err != nil {
 		return fmt.Errorf("%w: start the node again, or without --sync-from, so that it reads all blocks", o.err)
 	}
-	if err := r.finish(o.state.LastBlockTime); err != nil {
+	if err := r.finish(&o.state); err != nil {
 		return err
 	}
 	from.Tell("restored the state of block %d", o.state.LastBlockHeight)
-	return Bootstrap(n.Comet, o.state, o.commit)
+	above, err := heads.after(ctx, o.state.LastBlockHeight)
+	if err != nil {
+		return err
+	}
+	return withDatabases(n.Comet, func(states, blocks cmtdb.DB) error {
+		if err := bootstrap(states, blocks, o.state, o.commit); err != nil {
+			return err
+		}
+		b := backfill{headers: heads, state: o.state, above: above, tell: from.Tell, blocks: blocks, states: states}
+		return b.run(ctx)
+	})
 }
 
 // await waits for the outcome while something happens.
@@ -124,7 +136,7 @@ func (n *Node) await(ctx context.Context, done <-chan outcome, sw *p2p.Switch, r
 			return outcome{}, ctx.Err()
 		case <-tick.C:
 		}
-		idle := time.Since(r.progress())
+		idle := r.idle()
 		if idle > from.Patience {
 			return outcome{}, fmt.Errorf("for %v none of %d peers has given a snapshot that could be restored: name --peers that take them (snapshot_interval), or leave out --sync-from, so that the node reads all blocks",
 				from.Patience, sw.Peers().Size())
