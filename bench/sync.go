@@ -181,7 +181,7 @@ func settleFor(ctx context.Context, c *consensus.Config, orders int, tell func(f
 	if err != nil {
 		return spent, err
 	}
-	return spent, statesync.Bootstrap(conf, state, commit)
+	return spent, statesync.Bootstrap(conf, state, commit, nil)
 }
 
 // signed is the commit of the last block, which no network has seen, by the producer.

@@ -70,7 +70,7 @@ the file again, before you send it.`,
 			if chain != "" && chain != h.Settings.Chain {
 				return fmt.Errorf("%s is of chain %q: name another --home", e.home, h.Settings.Chain)
 			}
-			f, err := h.Found(reach)
+			f, err := founding.Write(h, reach)
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ const (
 	DomainReceipt    Domain = "receipt"    // a provider's signed claim
 	DomainPeer       Domain = "peer"       // statement that binds a peer key to an account
 	DomainPossession Domain = "possession" // statement by which a consensus key is shown to be an account's
+	DomainFounder    Domain = "founder"    // what a founder of a chain tells of itself
 	DomainAccept     Domain = "accept"     // a provider's signed acceptance of a unit
 	DomainAudit      Domain = "audit"      // an auditor's salted digest
 	DomainCommit     Domain = "commit"     // what a replica of a unit says before others have said it

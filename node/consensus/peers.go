@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/cometbft/cometbft/p2p"
 )
@@ -70,12 +72,20 @@ func peerIDs(peers []string) (ids []string) {
 	return ids
 }
 
+// notOfHost is what no name, number or port of a host has. Peers are printed as commands to be run.
+func notOfHost(r rune) bool {
+	return !(r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) || strings.ContainsRune(".-_:[]%", r))
+}
+
 // CheckPeers refuses what is neither id@host:port nor an id. A host that is not known
 // now may be later.
 func CheckPeers(peers []string) error {
 	for _, peer := range peers {
 		if id, err := hex.DecodeString(peer); err == nil && len(id) == p2p.IDByteLength {
 			continue
+		}
+		if _, at, ok := strings.Cut(peer, "@"); !ok || strings.IndexFunc(at, notOfHost) >= 0 {
+			return fmt.Errorf("peer %q is neither id@host:port nor an id", peer)
 		}
 		var unknown p2p.ErrNetAddressLookup
 		if _, err := p2p.NewNetAddressString(peer); err != nil && !errors.As(err, &unknown) {

@@ -1,28 +1,23 @@
 // Package founding puts a new chain's genesis together, out of what its founders' homes tell.
 //
-// Call [Add] on a draft (chain/app), then [Look] at what a chain would begin with; [Mine] says whether a home is among the
+// Call [Write] for a home's file, and [Add] with all founders' on a draft (chain/app), then [Look] at what a chain would begin with; [Mine] says whether a home is among the
 // founders.
 //
-// Invariant: keys enter a genesis only for the account and chain for which they signed.
+// Invariant: keys enter a genesis only for the account and chain for which they signed, with what that account signed.
 package founding
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/app"
-	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/home"
 )
-
-// maxFounder bounds a founder's file, in bytes.
-const maxFounder = 64 << 10
 
 // Grant is what a genesis gives each founder that is added, in utally.
 type Grant struct {
@@ -50,7 +45,7 @@ func Add(d *app.Draft, g Grant, args []string) (nodes []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		founder, err := f.Of(d.ChainID(), int64(g.Votes), g.Bond, g.Stake, g.Balance)
+		founder, err := f.founder(d.ChainID(), g)
 		if err == nil {
 			err = d.Found(founder)
 		}
@@ -60,19 +55,6 @@ func Add(d *app.Draft, g Grant, args []string) (nodes []string, err error) {
 		nodes = append(nodes, f.Node)
 	}
 	return nodes, nil
-}
-
-func read(file string) (f home.Founder, err error) {
-	text, err := bounded.ReadFile(file, maxFounder)
-	if err != nil {
-		return f, err
-	}
-	in := json.NewDecoder(bytes.NewReader(text))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&f); err != nil {
-		return f, fmt.Errorf("%s is no founder's file: %w", file, err)
-	}
-	return f, nil
 }
 
 // Set sets rules, as MODULE.RULE=VALUE.

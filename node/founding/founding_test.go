@@ -16,7 +16,7 @@ import (
 const chain = "tally-9"
 
 // founder makes a validator's home, and the file that it sends.
-func founder(t *testing.T) (dir, file string, f home.Founder) {
+func founder(t *testing.T) (dir, file string, f founding.File) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "v")
 	if _, err := home.Create(dir, home.Settings{Role: home.Validator, Chain: chain, Validator: &home.ValidatorSettings{MaxLeases: 1, CommitTimeout: time.Second, EmptyInterval: time.Second}}); err != nil {
@@ -27,13 +27,13 @@ func founder(t *testing.T) (dir, file string, f home.Founder) {
 		t.Fatal(err)
 	}
 	defer func() { _ = h.Close() }()
-	if f, err = h.Found("203.0.113.7:26656"); err != nil {
+	if f, err = founding.Write(h, "203.0.113.7:26656"); err != nil {
 		t.Fatal(err)
 	}
 	return dir, write(t, f), f
 }
 
-func write(t *testing.T, f home.Founder) string {
+func write(t *testing.T, f founding.File) string {
 	t.Helper()
 	text, err := json.Marshal(f)
 	file := filepath.Join(t.TempDir(), "founder.json")
@@ -90,18 +90,45 @@ func TestFoundersAreTheirHomes(t *testing.T) {
 func TestForgedFounders(t *testing.T) {
 	_, _, mine := founder(t)
 	_, _, theirs := founder(t)
-	for name, forge := range map[string]func(*home.Founder){
-		"another account":       func(f *home.Founder) { f.Account = theirs.Account },
-		"another chain":         func(f *home.Founder) { f.Chain = "tally-8" },
-		"another consensus key": func(f *home.Founder) { f.ConsensusKey = theirs.ConsensusKey },
-		"another peer key":      func(f *home.Founder) { f.PeerKey = theirs.PeerKey },
-		"no beacon key":         func(f *home.Founder) { f.BeaconKey = nil },
-		"no node":               func(f *home.Founder) { f.Node = "here" },
+	for name, forge := range map[string]func(*founding.File){
+		"another account":       func(f *founding.File) { f.Account = theirs.Account },
+		"another chain":         func(f *founding.File) { f.Chain = "tally-8" },
+		"another consensus key": func(f *founding.File) { f.ConsensusKey = theirs.ConsensusKey },
+		"another peer key":      func(f *founding.File) { f.PeerKey = theirs.PeerKey },
+		"no beacon key":         func(f *founding.File) { f.BeaconKey = nil },
+		"no node":               func(f *founding.File) { f.Node = "here" },
+		"another node":          func(f *founding.File) { f.Node = theirs.Node },
+		"another VRF key":       func(f *founding.File) { f.VRFKey = theirs.VRFKey },
+		"another beacon key":    func(f *founding.File) { f.BeaconKey = theirs.BeaconKey },
+		"other addresses":       func(f *founding.File) { f.Addrs = append(f.Addrs, "/ip4/203.0.113.8/tcp/1") },
+		"another's signature":   func(f *founding.File) { f.AccountKey, f.Signature = theirs.AccountKey, theirs.Signature },
+		"no account key":        func(f *founding.File) { f.AccountKey = nil },
+		"no signature":          func(f *founding.File) { f.Signature = nil },
 	} {
 		f := mine
 		forge(&f)
 		if _, err := draft(t, write(t, f)); err == nil {
 			t.Errorf("%s: the file was taken", name)
+		}
+	}
+}
+
+// Nobody writes a file whose node is a command to whoever copies it.
+func TestNodesAreHosts(t *testing.T) {
+	dir, _, _ := founder(t)
+	h, err := home.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	for _, reach := range []string{"$(id):26656", "a b:26656", "host';id;':26656", "\x1b[2J:26656", "здесь:26656"} {
+		if _, err := founding.Write(h, reach); err == nil {
+			t.Errorf("%q: taken", reach)
+		}
+	}
+	for _, reach := range []string{"node.example.org:26656", "[2001:db8::1]:26656", "203.0.113.7:26656"} {
+		if _, err := founding.Write(h, reach); err != nil {
+			t.Errorf("%s: %v", reach, err)
 		}
 	}
 }

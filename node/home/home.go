@@ -170,6 +170,12 @@ func (r Role) draws() bool { return r != Consumer }
 // PeerKey returns the public half of the peer key.
 func (h *Home) PeerKey() ed25519.PublicKey { return h.Peer.Public().(ed25519.PublicKey) }
 
+// Attest signs a statement with the account's key (secp256k1), whose public half it returns, too.
+func (h *Home) Attest(statement []byte) (key, signature []byte, err error) {
+	signature, err = h.account.Sign(statement)
+	return h.account.PubKey().Bytes(), signature, err
+}
+
 // VRFKey returns the public half of the VRF key; nil if there is none.
 func (h *Home) VRFKey() ed25519.PublicKey {
 	if h.VRF == nil {

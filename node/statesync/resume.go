@@ -48,14 +48,21 @@ func Resume(conf *cmtcfg.Config) (height int64, err error) {
 	})
 }
 
-// bootstrap gives CometBFT a state without a block, with the commit of the last one. All of it is on the disk when it returns.
-func bootstrap(states, blocks cmtdb.DB, state sm.State, commit *cmttypes.Commit) error {
-	known := sm.NewStore(states, sm.StoreOptions{})
-	if err := errors.Join(store.NewBlockStore(blocks).SaveSeenCommit(state.LastBlockHeight, commit), known.SetOfflineStateSyncHeight(state.LastBlockHeight), known.Bootstrap(state)); err != nil {
-		return err
-	}
-	flush := blocks.NewBatch()
-	return errors.Join(flush.WriteSync(), flush.Close())
+// Bootstrap gives the CometBFT of a node that has no block a state, with the commit of the last block. more, which may
+// be nil, adds to its databases of states and blocks. All of it is on the disk when it returns.
+func Bootstrap(conf *cmtcfg.Config, state sm.State, commit *cmttypes.Commit, more func(states, blocks cmtdb.DB) error) error {
+	return withDatabases(conf, func(states, blocks cmtdb.DB) error {
+		known := sm.NewStore(states, sm.StoreOptions{})
+		err := errors.Join(store.NewBlockStore(blocks).SaveSeenCommit(state.LastBlockHeight, commit), known.SetOfflineStateSyncHeight(state.LastBlockHeight))
+		if err == nil && more != nil {
+			err = more(states, blocks)
+		}
+		if err != nil {
+			return err
+		}
+		flush := blocks.NewBatch()
+		return errors.Join(flush.WriteSync(), flush.Close(), known.Bootstrap(state))
+	})
 }
 
 // withDatabases opens CometBFT's databases of states and blocks, which must be nobody else's meanwhile.

@@ -115,10 +115,7 @@ func (n *Node) restore(ctx context.Context, heads *headers, from *Source) (err e
 	if err != nil {
 		return err
 	}
-	return withDatabases(n.Comet, func(states, blocks cmtdb.DB) error {
-		if err := bootstrap(states, blocks, o.state, o.commit); err != nil {
-			return err
-		}
+	return Bootstrap(n.Comet, o.state, o.commit, func(states, blocks cmtdb.DB) error {
 		b := backfill{headers: heads, state: o.state, above: above, tell: from.Tell, blocks: blocks, states: states}
 		return b.run(ctx)
 	})

@@ -1,22 +1,32 @@
-package home
+package founding
 
 import (
+	"bytes"
 	"crypto/ed25519"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+
+	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/canon"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consensus"
+	"github.com/tally-network/tally/node/home"
 )
 
-// Founder is what a validator's home tells whoever puts a genesis together. Its keys sign for one chain and account, so
-// nobody can found with those of another.
-type Founder struct {
+// maxFile bounds a founder's file, in bytes.
+const maxFile = 64 << 10
+
+// File is what a validator's home tells whoever puts a genesis together. Its keys sign for one chain and account, so
+// nobody can found with those of another; the account signs all of it.
+type File struct {
 	Chain        string   `json:"chain_id"`
 	Account      string   `json:"account"`
 	ConsensusKey []byte   `json:"consensus_key"`
@@ -27,11 +37,13 @@ type Founder struct {
 	Statement    []byte   `json:"peer_signature"`
 	Addrs        []string `json:"addrs"` // libp2p, of the peer
 	Node         string   `json:"node"`  // id@host:port of its consensus node, as others name it
+	AccountKey   []byte   `json:"account_key"`
+	Signature    []byte   `json:"account_signature"` // of what stands above
 }
 
-// Found returns what a validator's home tells, and makes its consensus keys if it has none. Others reach its node at
+// Write returns what a validator's home tells, and makes its consensus keys if it has none. Others reach its node at
 // host:port; empty: where it listens.
-func (h *Home) Found(reach string) (f Founder, err error) {
+func Write(h *home.Home, reach string) (f File, err error) {
 	v := h.Settings.Validator
 	if v == nil {
 		return f, fmt.Errorf("%s is the home of a %s: only validators found a chain", h.Dir, h.Settings.Role)
@@ -53,29 +65,68 @@ func (h *Home) Found(reach string) (f Founder, err error) {
 	if err != nil {
 		return f, err
 	}
-	p, err := Possess(h.Dir, h.Settings.Chain, account)
+	p, err := home.Possess(h.Dir, h.Settings.Chain, account)
 	if err != nil {
 		return f, err
 	}
-	addrs := h.Settings.Announce
-	if len(addrs) == 0 {
-		addrs = h.Settings.Listen
-	}
-	return Founder{
+	f = File{
 		Chain: h.Settings.Chain, Account: h.Address, ConsensusKey: p.ConsensusKey, Possession: p.Signature, BeaconKey: p.BeaconKey, VRFKey: h.VRFKey(),
 		PeerKey: h.PeerKey(), Statement: ed25519.Sign(h.Peer, wire.Statement(h.Settings.Chain, account)),
-		Addrs: addrs, Node: id.NodeID + "@" + reach,
-	}, nil
+		Addrs: h.Settings.Announce, Node: id.NodeID + "@" + reach,
+	}
+	if len(f.Addrs) == 0 {
+		f.Addrs = h.Settings.Listen
+	}
+	if f.AccountKey, f.Signature, err = h.Attest(f.signed()); err != nil {
+		return f, err
+	}
+	_, err = f.founder(f.Chain, Grant{}) // as those who read it will
+	return f, err
 }
 
-// Of returns the founder as a chain's genesis has it, with what the genesis gives it. Keys that did not sign are refused.
-func (f *Founder) Of(chain string, votes int64, bond, stake, balance uint64) (app.Founder, error) {
+// signed returns what the account signs.
+func (f *File) signed() []byte {
+	h := canon.Sum(canon.DomainFounder, canon.Encode(func(e *canon.Encoder) {
+		e.String(f.Chain)
+		e.String(f.Account)
+		for _, b := range [][]byte{f.ConsensusKey, f.Possession, f.BeaconKey, f.VRFKey, f.PeerKey, f.Statement} {
+			e.Blob(b)
+		}
+		e.Uint(uint64(len(f.Addrs)))
+		for _, a := range f.Addrs {
+			e.String(a)
+		}
+		e.String(f.Node)
+	}))
+	return h[:]
+}
+
+// read reads a founder's file, in which nothing may stand that is not understood.
+func read(name string) (f File, err error) {
+	text, err := bounded.ReadFile(name, maxFile)
+	if err != nil {
+		return f, err
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&f); err != nil {
+		return f, fmt.Errorf("%s is no founder's file: %w", name, err)
+	}
+	return f, nil
+}
+
+// founder returns the founder as a chain's genesis has it. Files that its account, or keys that it names, did not sign
+// are refused.
+func (f *File) founder(chain string, g Grant) (app.Founder, error) {
 	account, err := address.Parse(f.Account)
+	key := secp256k1.PubKey{Key: f.AccountKey}
 	switch {
 	case err != nil:
 		return app.Founder{}, err
 	case f.Chain != chain:
 		return app.Founder{}, fmt.Errorf("%s founds chain %q, and the genesis is of %q", f.Account, f.Chain, chain)
+	case len(key.Key) != secp256k1.PubKeySize || !bytes.Equal(key.Address(), account) || !key.VerifySignature(f.signed(), f.Signature):
+		return app.Founder{}, fmt.Errorf("%s did not sign this file: have its owner write it anew", f.Account)
 	case vrf.CheckKey(f.ConsensusKey) != nil || !ed25519.Verify(f.ConsensusKey, wire.Possession(chain, account), f.Possession):
 		return app.Founder{}, fmt.Errorf("consensus key of %s: it did not sign for this account and chain", f.Account)
 	case vrf.CheckKey(f.PeerKey) != nil || !ed25519.Verify(f.PeerKey, wire.Statement(chain, account), f.Statement):
@@ -85,11 +136,11 @@ func (f *Founder) Of(chain string, votes int64, bond, stake, balance uint64) (ap
 		return app.Founder{}, fmt.Errorf("founder %s: %w", f.Account, err)
 	}
 	return app.Founder{
-		Validator: app.Validator{Account: f.Account, ConsensusKey: f.ConsensusKey, Votes: votes, Bond: bond},
-		BeaconKey: f.BeaconKey, Balance: balance,
+		Validator: app.Validator{Account: f.Account, ConsensusKey: f.ConsensusKey, Votes: int64(g.Votes), Bond: g.Bond},
+		BeaconKey: f.BeaconKey, Balance: g.Balance,
 		Peer: providerv1.Peer{
 			Account: f.Account, Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: f.PeerKey, VrfKey: f.VRFKey,
-			Listing: providerv1.Listing{Addrs: f.Addrs}, Stake: stake,
+			Listing: providerv1.Listing{Addrs: f.Addrs}, Stake: g.Stake,
 		},
 	}, nil
 }
