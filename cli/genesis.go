@@ -88,7 +88,7 @@ the file again, before you send it.`,
 
 // grant adds the flags of what founders get that are added, and of rules.
 func grant(to *pflag.FlagSet, g *founding.Grant, rules *[]string) {
-	*g = founding.Standard
+	*g = founding.DefaultGrant
 	to.Var(numbers.Within(&g.Votes, 1, 1<<40), "votes", "of each founder that is added, in consensus and about rules")
 	to.Var((*money)(&g.Bond), "bond", "of each founder that is added: without, others take its seats and it gets none")
 	to.Var((*money)(&g.Stake), "stake", "of each founder that is added, as a peer that leads")
@@ -174,7 +174,7 @@ func readDraft(file string) (d *app.Draft, text []byte, err error) {
 func writeGenesis(e *env, file string, d *app.Draft, g founding.Grant, rules, args []string) error {
 	nodes, err := founding.Add(d, g, args)
 	if err == nil {
-		err = founding.Set(d, rules)
+		err = founding.SetRules(d, rules)
 	}
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func writeGenesis(e *env, file string, d *app.Draft, g founding.Grant, rules, ar
 	if err := home.WriteFile(file, text, 0o644); err != nil {
 		return err
 	}
-	b, err := founding.Look(file, d, text)
+	b, err := founding.NewView(file, d, text)
 	if err != nil {
 		return err
 	}
@@ -214,12 +214,12 @@ whether that is among them, with the keys that the home has.`,
 			if _, err := interruptible(cmd.Context(), d.Doc); err != nil {
 				return fmt.Errorf("%s: no chain could begin with it: %w", args[0], err)
 			}
-			b, err := founding.Look(args[0], d, text)
+			b, err := founding.NewView(args[0], d, text)
 			if err != nil {
 				return err
 			}
 			if cmd.Flags().Changed(flags.FlagHome) {
-				if b.Mine, err = founding.Mine(e.home, &b.Beginning); err != nil {
+				if b.Mine, err = founding.FounderOf(e.home, &b.Summary); err != nil {
 					return err
 				}
 			}
@@ -259,7 +259,7 @@ func tellGenesis(w io.Writer, b *founding.View) {
 }
 
 func genesisListings(e *env) *cobra.Command {
-	var p founding.Place
+	var p founding.PublicChain
 	var out string
 	cmd := &cobra.Command{
 		Use: "listings FILE", Short: "Write what chain registries, wallets and explorers read",
@@ -272,7 +272,7 @@ chain registry, keplr.json for wallets (suggestChain), explorer.json for ping.pu
 			if err != nil {
 				return err
 			}
-			b, err := d.Beginning()
+			b, err := d.Summary()
 			if err != nil {
 				return err
 			}

@@ -119,8 +119,8 @@ func (d *Draft) pay(change func(l *ledger) error) error {
 	})
 }
 
-// Pay gives accounts what they have at first, on top of what they have in the draft.
-func (d *Draft) Pay(accounts ...Account) error {
+// AddBalances gives accounts what they have at first, on top of what they have in the draft.
+func (d *Draft) AddBalances(accounts ...Account) error {
 	return d.pay(func(l *ledger) error {
 		for _, a := range accounts {
 			if err := l.add(a.Address, a.Balance); err != nil {
@@ -131,8 +131,8 @@ func (d *Draft) Pay(accounts ...Account) error {
 	})
 }
 
-// Found adds a founder.
-func (d *Draft) Found(f Founder) error {
+// AddFounder adds a founder.
+func (d *Draft) AddFounder(f Founder) error {
 	of := Genesis{Validators: []Validator{f.Validator}}
 	members, votes := of.members(), of.votes()
 	err := d.pay(func(l *ledger) error {
@@ -216,8 +216,8 @@ func (d *Draft) Doc() (*cmttypes.GenesisDoc, error) {
 	return &doc, a.CheckInvariants(a.NewNextBlockContext(header))
 }
 
-// Beginning is what a chain begins with.
-type Beginning struct {
+// Summary is what a chain begins with.
+type Summary struct {
 	ChainID  string     `json:"chain_id"`
 	Time     time.Time  `json:"time"`
 	Supply   uint64     `json:"supply_utally"`
@@ -225,13 +225,13 @@ type Beginning struct {
 	Locked   uint64     `json:"locked_utally"` // bonds and stakes
 	Accounts int        `json:"accounts"`
 	GasPrice uint64     `json:"gas_price"` // utally for 10⁶ gas
-	Founders []Beginner `json:"founders"`
+	Founders []FounderSummary `json:"founders"`
 	Rules    []string   `json:"rules"`  // that are not the default, as MODULE.RULE=VALUE
 	Others   []string   `json:"others"` // parts of the genesis that differ from the default and are not told above
 }
 
-// Beginner is a founder as a genesis has it.
-type Beginner struct {
+// FounderSummary is a founder as a genesis has it.
+type FounderSummary struct {
 	Account      string `json:"account"`
 	ConsensusKey []byte `json:"consensus_key"`
 	BeaconKey    []byte `json:"beacon_key"`
@@ -240,9 +240,9 @@ type Beginner struct {
 	Stake        uint64 `json:"stake_utally"`
 }
 
-// Beginning returns what a chain would begin with.
-func (d *Draft) Beginning() (b Beginning, err error) {
-	b = Beginning{ChainID: d.doc.ChainID, Time: d.doc.GenesisTime, Rules: d.rules()}
+// Summary returns what a chain would begin with.
+func (d *Draft) Summary() (b Summary, err error) {
+	b = Summary{ChainID: d.doc.ChainID, Time: d.doc.GenesisTime, Rules: d.rules()}
 	s, r, k, x := &seatsv1.GenesisState{}, &providerv1.GenesisState{}, &beaconv1.GenesisState{}, &blockv1.GenesisState{}
 	err = errors.Join(
 		d.pay(func(l *ledger) error {
@@ -257,7 +257,7 @@ func (d *Draft) Beginning() (b Beginning, err error) {
 	)
 	b.GasPrice = x.Params.GasPrice
 	for _, m := range s.Members {
-		f := Beginner{Account: m.Account, ConsensusKey: m.ConsensusKey, Votes: m.Votes, Bond: m.Bond}
+		f := FounderSummary{Account: m.Account, ConsensusKey: m.ConsensusKey, Votes: m.Votes, Bond: m.Bond}
 		for _, p := range r.Peers {
 			if p.Account == m.Account {
 				f.Stake = p.Stake
@@ -296,14 +296,14 @@ func (d *Draft) rules() []string {
 	return out
 }
 
-// told are the parts of modules that a Beginning tells, besides rules.
+// told are the parts of modules that a Summary tells, besides rules.
 var told = map[string][]string{
 	authtypes.ModuleName: {"accounts"}, seats.Name: {"members"},
 }
 
 // others returns what differs from the default and is not told otherwise: a proposal that has passed, power, or delegations
 // would begin with the chain, and nobody would see them.
-func (d *Draft) others(b *Beginning) (out []string, err error) {
+func (d *Draft) others(b *Summary) (out []string, err error) {
 	plain, err := Genesis{ChainID: d.doc.ChainID}.parts(d.app)
 	if err != nil {
 		return nil, err
@@ -335,9 +335,9 @@ func (d *Draft) others(b *Beginning) (out []string, err error) {
 
 // foundersAlone reports whether a part is of founders alone, who are told: their votes, keys and peers, and their power, which
 // counts for themselves; or whether it is money, of which the sum is told, and no other currency.
-func (d *Draft) foundersAlone(b *Beginning, module, field string) bool {
+func (d *Draft) foundersAlone(b *Summary, module, field string) bool {
 	known := func(account string) bool {
-		return slices.ContainsFunc(b.Founders, func(f Beginner) bool { return f.Account == account })
+		return slices.ContainsFunc(b.Founders, func(f FounderSummary) bool { return f.Account == account })
 	}
 	switch module + "." + field {
 	case banktypes.ModuleName + ".balances":
@@ -348,7 +348,7 @@ func (d *Draft) foundersAlone(b *Beginning, module, field string) bool {
 	case policy.Name + ".founders":
 		var r policyv1.GenesisState
 		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Founders, func(x policyv1.Founder) bool {
-			return !slices.ContainsFunc(b.Founders, func(f Beginner) bool { return f.Account == x.Account && uint64(f.Votes) == x.Weight })
+			return !slices.ContainsFunc(b.Founders, func(f FounderSummary) bool { return f.Account == x.Account && uint64(f.Votes) == x.Weight })
 		})
 	case beacon.Name + ".keys":
 		var r beaconv1.GenesisState

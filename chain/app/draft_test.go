@@ -29,7 +29,7 @@ func draft(t *testing.T) *app.Draft {
 	t.Helper()
 	d, err := app.Genesis{ChainID: "tally-9", Time: time.Unix(1_800_000_000, 0), Reserve: 500 * tally}.Draft()
 	if err == nil {
-		err = d.Found(founder("ann", 100))
+		err = d.AddFounder(founder("ann", 100))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -58,8 +58,8 @@ func TestDraftsAddUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, err := range []error{
-			d.Found(founder("ben", 50)),
-			d.Pay(app.Account{Address: chaintest.Named("cat").String(), Balance: 3 * tally}, app.Account{Address: chaintest.Named("ann").String(), Balance: tally}),
+			d.AddFounder(founder("ben", 50)),
+			d.AddBalances(app.Account{Address: chaintest.Named("cat").String(), Balance: 3 * tally}, app.Account{Address: chaintest.Named("ann").String(), Balance: tally}),
 			d.SetRule("block", "gas_price", "200"),
 		} {
 			if err != nil {
@@ -76,7 +76,7 @@ func TestDraftsAddUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := d.Beginning()
+	b, err := d.Summary()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,17 +98,17 @@ func TestDraftsAreRefused(t *testing.T) {
 		says   string
 	}{
 		"nobody":           {func(d *app.Draft) error { nobody, err := app.Genesis{ChainID: "x"}.Draft(); *d = *nobody; return err }, "nobody has votes"},
-		"the same founder": {func(d *app.Draft) error { return d.Found(founder("ann", 1)) }, "two keys"},
+		"the same founder": {func(d *app.Draft) error { return d.AddFounder(founder("ann", 1)) }, "two keys"},
 		"a key of another": {func(d *app.Draft) error {
 			f := founder("ben", 1)
 			f.ConsensusKey = founder("ann", 1).ConsensusKey
-			return d.Found(f)
+			return d.AddFounder(f)
 		}, "unique"},
-		"no votes": {func(d *app.Draft) error { return d.Found(founder("ben", -1)) }, "votes"},
+		"no votes": {func(d *app.Draft) error { return d.AddFounder(founder("ben", -1)) }, "votes"},
 		"more than may exist": {func(d *app.Draft) error {
-			return d.Pay(app.Account{Address: chaintest.Named("cat").String(), Balance: coin.MaxSupply})
+			return d.AddBalances(app.Account{Address: chaintest.Named("cat").String(), Balance: coin.MaxSupply})
 		}, "exceed"},
-		"no address":     {func(d *app.Draft) error { return d.Pay(app.Account{Address: "cat", Balance: 1}) }, "cat"},
+		"no address":     {func(d *app.Draft) error { return d.AddBalances(app.Account{Address: "cat", Balance: 1}) }, "cat"},
 		"no such rule":   {func(d *app.Draft) error { return d.SetRule("block", "colour", "1") }, "only gas_price"},
 		"no such module": {func(d *app.Draft) error { return d.SetRule("blocks", "gas_price", "1") }, "no module with rules"},
 		"no number":      {func(d *app.Draft) error { return d.SetRule("block", "gas_price", `1","x":"2`) }, "block"},
@@ -134,7 +134,7 @@ func TestDraftsHideNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := d.Beginning()
+		b, err := d.Summary()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestDraftsHideNothing(t *testing.T) {
 func FuzzReadDraft(f *testing.F) {
 	d, err := app.Genesis{ChainID: "tally-9", Time: time.Unix(1_800_000_000, 0)}.Draft()
 	if err == nil {
-		err = d.Found(founder("ann", 100))
+		err = d.AddFounder(founder("ann", 100))
 	}
 	if err != nil {
 		f.Fatal(err)
@@ -185,7 +185,7 @@ func FuzzReadDraft(f *testing.F) {
 	f.Add([]byte(`{"chain_id":"x","app_state":{}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if d, err := app.ReadDraft(text); err == nil {
-			_, _ = d.Beginning()
+			_, _ = d.Summary()
 			_ = d.SetRule("block", "gas_price", "7")
 			_, _ = d.Doc() // none may panic
 		}

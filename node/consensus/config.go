@@ -69,18 +69,18 @@ type Config struct {
 	Origins []string
 	Logger  *slog.Logger // nil: no logs
 
-	bent bent
+	overrides overrides
 }
 
-// bent is what tests put in place of parts of a node, to see what others bear; nil: the node's own.
-type bent struct {
+// overrides are what tests put in place of parts of a node, to see what others bear; nil: the node's own.
+type overrides struct {
 	signer func(cmttypes.PrivValidator) cmttypes.PrivValidator
 	app    func(abci.Application) abci.Application
 	store  func(cmtdb.DB) cmtdb.DB
 }
 
-// bend returns a part as f has it.
-func bend[T any](part T, f func(T) T) T {
+// override returns a part as f has it.
+func override[T any](part T, f func(T) T) T {
 	if f == nil {
 		return part
 	}

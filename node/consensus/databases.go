@@ -19,7 +19,7 @@ type databases struct {
 	all   []cmtdb.DB
 	index cmtdb.DB // of transactions and blocks, by events
 
-	bent func(cmtdb.DB) cmtdb.DB
+	override func(cmtdb.DB) cmtdb.DB
 }
 
 func (d *databases) open(ctx *cmtcfg.DBContext) (cmtdb.DB, error) {
@@ -28,7 +28,7 @@ func (d *databases) open(ctx *cmtcfg.DBContext) (cmtdb.DB, error) {
 		return nil, fmt.Errorf("open database %s (is another process using it?): %w", ctx.ID, err)
 	}
 	d.all = append(d.all, db)
-	db = bend(db, d.bent)
+	db = override(db, d.override)
 	if ctx.ID == "tx_index" {
 		d.index = calm{db}
 	}

@@ -63,13 +63,13 @@ func (n *Node) BeginBlock() (end func()) {
 }
 
 // SignBy lets f change what signs a node's votes and proposals.
-func (c *Config) SignBy(f func(cmttypes.PrivValidator) cmttypes.PrivValidator) { c.bent.signer = f }
+func (c *Config) SignBy(f func(cmttypes.PrivValidator) cmttypes.PrivValidator) { c.overrides.signer = f }
 
 // AnswerBy lets f change what CometBFT asks.
-func (c *Config) AnswerBy(f func(abci.Application) abci.Application) { c.bent.app = f }
+func (c *Config) AnswerBy(f func(abci.Application) abci.Application) { c.overrides.app = f }
 
 // StoreBy lets f change CometBFT's databases.
-func (c *Config) StoreBy(f func(cmtdb.DB) cmtdb.DB) { c.bent.store = f }
+func (c *Config) StoreBy(f func(cmtdb.DB) cmtdb.DB) { c.overrides.store = f }
 
 // Base returns the height of the first block that the node has.
 func (n *Node) Base() int64 { return n.comet.BlockStore().Base() }

@@ -168,14 +168,14 @@ func (n *Node) openComet(ctx context.Context, c *Config, logger log.Logger, gene
 	if err != nil {
 		return err
 	}
-	dbs := &databases{bent: c.bent.store}
+	dbs := &databases{override: c.overrides.store}
 	n.closers = append(n.closers, dbs.Close)
-	n.comet, err = cmtnode.NewNodeWithContext(ctx, conf, bend(validator, c.bent.signer), key,
-		proxy.NewLocalClientCreator(bend(server.NewCometABCIWrapper(n.app), c.bent.app)),
+	n.comet, err = cmtnode.NewNodeWithContext(ctx, conf, override(validator, c.overrides.signer), key,
+		proxy.NewLocalClientCreator(override(server.NewCometABCIWrapper(n.app), c.overrides.app)),
 		func() (*cmttypes.GenesisDoc, error) { return genesis, nil },
 		dbs.open,
 		cmtnode.DefaultMetricsProvider(conf.Instrumentation), // none: see metrics
-		alarm{serverlog.CometLoggerWrapper{Logger: logger}, n.failed},
+		failureLogger{serverlog.CometLoggerWrapper{Logger: logger}, n.failed},
 		cmtnode.CustomReactors(map[string]cmtp2p.Reactor{"PLACES": newPlaces()}),
 	)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package founding puts a new chain's genesis together, out of what its founders' homes tell.
 //
-// Call [Write] for a home's file, and [Add] with all founders' on a draft (chain/app), then [Look] at what a chain would begin with; [Mine] says whether a home is among the
-// founders.
+// Call [Write] for a home's file, and [Add] with all founders' files on a draft (chain/app). [NewView] tells what a chain
+// would begin with, and [FounderOf] whether a home is among the founders.
 //
 // Invariant: keys enter a genesis only for the account and chain for which they signed, with what that account signed.
 package founding
@@ -25,8 +25,8 @@ type Grant struct {
 	Bond, Stake, Balance uint64
 }
 
-// Standard is the grant of a founder of whom nothing else is said: its bond stands behind a thousand seats.
-var Standard = Grant{Votes: 100, Bond: 10_000_000_000, Stake: 1_000_000_000, Balance: 100_000_000}
+// DefaultGrant is the grant of a founder of whom nothing else is said: its bond stands behind a thousand seats.
+var DefaultGrant = Grant{Votes: 100, Bond: 10_000_000_000, Stake: 1_000_000_000, Balance: 100_000_000}
 
 // Add adds founders' files and ADDRESS=AMOUNT to a draft, and returns the nodes of those founders, as id@host:port.
 func Add(d *app.Draft, g Grant, args []string) (nodes []string, err error) {
@@ -34,7 +34,7 @@ func Add(d *app.Draft, g Grant, args []string) (nodes []string, err error) {
 		if account, amount, ok := strings.Cut(arg, "="); ok {
 			n, err := consume.ParseAmount(amount)
 			if err == nil {
-				err = d.Pay(app.Account{Address: account, Balance: uint64(n)})
+				err = d.AddBalances(app.Account{Address: account, Balance: uint64(n)})
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", arg, err)
@@ -47,7 +47,7 @@ func Add(d *app.Draft, g Grant, args []string) (nodes []string, err error) {
 		}
 		founder, err := f.founder(d.ChainID(), g)
 		if err == nil {
-			err = d.Found(founder)
+			err = d.AddFounder(founder)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", arg, err)
@@ -57,8 +57,8 @@ func Add(d *app.Draft, g Grant, args []string) (nodes []string, err error) {
 	return nodes, nil
 }
 
-// Set sets rules, as MODULE.RULE=VALUE.
-func Set(d *app.Draft, rules []string) error {
+// SetRules sets rules, as MODULE.RULE=VALUE.
+func SetRules(d *app.Draft, rules []string) error {
 	for _, rule := range rules {
 		name, value, ok := strings.Cut(rule, "=")
 		module, name, dotted := strings.Cut(name, ".")
@@ -76,20 +76,20 @@ func Set(d *app.Draft, rules []string) error {
 type View struct {
 	File string `json:"file"`
 	Hash string `json:"sha256"`
-	app.Beginning
+	app.Summary
 	Mine  string   `json:"mine,omitempty"`  // the founder whose keys the home has
 	Nodes []string `json:"nodes,omitempty"` // of the founders that were added
 }
 
-// Look returns the view of a file.
-func Look(file string, d *app.Draft, text []byte) (*View, error) {
-	b, err := d.Beginning()
+// NewView returns the view of a file.
+func NewView(file string, d *app.Draft, text []byte) (*View, error) {
+	b, err := d.Summary()
 	sum := sha256.Sum256(text)
-	return &View{File: file, Hash: hex.EncodeToString(sum[:]), Beginning: b}, err
+	return &View{File: file, Hash: hex.EncodeToString(sum[:]), Summary: b}, err
 }
 
-// Mine returns the account of a home if its keys are a founder's, or what is wrong. Another process may have the home.
-func Mine(dir string, b *app.Beginning) (string, error) {
+// FounderOf returns the account of a home if its keys are a founder's, or what is wrong. Another process may have the home.
+func FounderOf(dir string, b *app.Summary) (string, error) {
 	h, err := home.Peek(dir)
 	if err != nil {
 		return "", err

@@ -52,7 +52,7 @@ func draft(t *testing.T, args ...string) (*app.Draft, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, err := founding.Add(d, founding.Standard, args)
+	nodes, err := founding.Add(d, founding.DefaultGrant, args)
 	if err == nil && len(nodes) != len(args) {
 		t.Errorf("nodes %q", nodes)
 	}
@@ -69,19 +69,19 @@ func TestFoundersAreTheirHomes(t *testing.T) {
 	if _, err := d.Doc(); err != nil {
 		t.Fatal(err)
 	}
-	b, err := d.Beginning()
+	b, err := d.Summary()
 	if err != nil || len(b.Others) > 0 {
 		t.Fatalf("%v, %q are not told", err, b.Others)
 	}
-	if got, err := founding.Mine(dir, &b); err != nil || got != f.Account {
+	if got, err := founding.FounderOf(dir, &b); err != nil || got != f.Account {
 		t.Errorf("%q, %v", got, err)
 	}
 	other, _, _ := founder(t)
-	if _, err := founding.Mine(other, &b); err == nil || !strings.Contains(err.Error(), "no founder") {
+	if _, err := founding.FounderOf(other, &b); err == nil || !strings.Contains(err.Error(), "no founder") {
 		t.Errorf("another home: %v", err)
 	}
 	b.Founders[0].BeaconKey = make([]byte, 32)
-	if _, err := founding.Mine(dir, &b); err == nil || !strings.Contains(err.Error(), "other keys") {
+	if _, err := founding.FounderOf(dir, &b); err == nil || !strings.Contains(err.Error(), "other keys") {
 		t.Errorf("another key: %v", err)
 	}
 }
@@ -135,8 +135,8 @@ func TestNodesAreHosts(t *testing.T) {
 
 // Listings are JSON that names the chain as it is, and hostile places are refused.
 func TestListings(t *testing.T) {
-	b := &app.Beginning{ChainID: chain, GasPrice: 200}
-	good := founding.Place{
+	b := &app.Summary{ChainID: chain, GasPrice: 200}
+	good := founding.PublicChain{
 		Name: "tally", Network: "testnet", RPC: []string{"https://rpc.example.org"}, REST: []string{"https://rest.example.org"},
 		Peers: []string{"0123456789abcdef0123456789abcdef01234567@203.0.113.7:26656"},
 	}
@@ -161,13 +161,13 @@ func TestListings(t *testing.T) {
 			}
 		}
 	}
-	for name, spoil := range map[string]func(*founding.Place){
-		"a name with dashes": func(p *founding.Place) { p.Name = "tally-1" },
-		"no network":         func(p *founding.Place) { p.Network = "prod" },
-		"no RPC":             func(p *founding.Place) { p.RPC = nil },
-		"a script":           func(p *founding.Place) { p.Site = "javascript:alert(1)" },
-		"a peer without id":  func(p *founding.Place) { p.Peers = []string{"203.0.113.7:26656"} },
-		"gRPC without port":  func(p *founding.Place) { p.GRPC = []string{"host"} },
+	for name, spoil := range map[string]func(*founding.PublicChain){
+		"a name with dashes": func(p *founding.PublicChain) { p.Name = "tally-1" },
+		"no network":         func(p *founding.PublicChain) { p.Network = "prod" },
+		"no RPC":             func(p *founding.PublicChain) { p.RPC = nil },
+		"a script":           func(p *founding.PublicChain) { p.Site = "javascript:alert(1)" },
+		"a peer without id":  func(p *founding.PublicChain) { p.Peers = []string{"203.0.113.7:26656"} },
+		"gRPC without port":  func(p *founding.PublicChain) { p.GRPC = []string{"host"} },
 	} {
 		p := good
 		spoil(&p)

@@ -17,8 +17,8 @@ import (
 	"github.com/tally-network/tally/node/consensus"
 )
 
-// Place is a chain as registries, wallets and explorers name it, and where they reach it.
-type Place struct {
+// PublicChain is a chain as registries, wallets and explorers name it, and where they reach it.
+type PublicChain struct {
 	Name           string // in small letters and digits
 	Network        string // mainnet, testnet or devnet
 	RPC, REST      []string
@@ -33,7 +33,7 @@ const slip44 = 118
 var chainName = regexp.MustCompile(`^[a-z0-9]{1,40}$`)
 
 // Check refuses what the readers of listings would.
-func (p *Place) Check() error {
+func (p *PublicChain) Check() error {
 	if !chainName.MatchString(p.Name) {
 		return fmt.Errorf("--name %q: a registry wants small letters and digits alone", p.Name)
 	}
@@ -68,7 +68,7 @@ type object = map[string]any
 // keplr.json for wallets (Keplr's and Leap's suggestChain), explorer.json for ping.pub's explorer.
 //
 // Source: the schemas of cosmos/chain-registry; Keplr's ChainInfo; ping-pub/explorer's chains.
-func Listings(b *app.Beginning, p Place) (map[string][]byte, error) {
+func Listings(b *app.Summary, p PublicChain) (map[string][]byte, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}

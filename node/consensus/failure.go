@@ -6,8 +6,8 @@ import (
 	cmtlog "github.com/cometbft/cometbft/libs/log"
 )
 
-// alarm hears that consensus has ended. CometBFT says so in its log alone, and the process would go on without it.
-type alarm struct {
+// failureLogger hears that consensus has ended. CometBFT says so in its log alone, and the process would go on without it.
+type failureLogger struct {
 	cmtlog.Logger
 	failed chan<- error
 }
@@ -16,11 +16,11 @@ type alarm struct {
 const consensusFailure = "CONSENSUS FAILURE!!!"
 
 // Error implements cmtlog.Logger.
-func (a alarm) Error(msg string, keyvals ...any) {
-	if msg == consensusFailure && len(a.failed) > 0 {
+func (l failureLogger) Error(msg string, keyvals ...any) {
+	if msg == consensusFailure && len(l.failed) > 0 {
 		return // the reason is told already
 	}
-	a.Logger.Error(msg, keyvals...)
+	l.Logger.Error(msg, keyvals...)
 	if msg != consensusFailure {
 		return
 	}
@@ -31,10 +31,10 @@ func (a alarm) Error(msg string, keyvals ...any) {
 		}
 	}
 	select {
-	case a.failed <- fmt.Errorf("consensus has ended: %v: see to that, then start the node again, which goes on where it was", why):
+	case l.failed <- fmt.Errorf("consensus has ended: %v: see to that, then start the node again, which goes on where it was", why):
 	default: // the first reason is told
 	}
 }
 
 // With implements cmtlog.Logger.
-func (a alarm) With(keyvals ...any) cmtlog.Logger { return alarm{a.Logger.With(keyvals...), a.failed} }
+func (l failureLogger) With(keyvals ...any) cmtlog.Logger { return failureLogger{l.Logger.With(keyvals...), l.failed} }
