@@ -70,7 +70,7 @@ func (l *Live) send(o Op) {
 		return
 	}
 	signers, _, err := l.Codec.GetMsgV1Signers(m)
-	if err != nil {
+	if err != nil || len(signers) == 0 {
 		return
 	}
 	var by []chaintest.Account

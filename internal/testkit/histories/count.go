@@ -20,7 +20,7 @@ import (
 // Counts says what histories came to.
 type Counts struct {
 	Blocks, Epochs, Txs, Refused int
-	Settled, Disputes, Votes     int            // leases that ended, and disputes and votes that were decided
+	Settled, Disputes, Votes     int            // leases and disputes that ended, and votes that changed something
 	Sets                         int            // of who runs consensus
 	Sent, Executed               map[string]int // transactions with a message of a type
 }
@@ -55,7 +55,11 @@ func (h *History) Count(tb testing.TB) Counts {
 			}
 		}
 		c.Disputes += len(chaintest.Events[*disputev1.EventClosed](tb, b))
-		c.Votes += len(chaintest.Events[*policyv1.EventDecided](tb, b))
+		for _, e := range chaintest.Events[*policyv1.EventDecided](tb, b) {
+			if e.Status == policyv1.STATUS_EXECUTED {
+				c.Votes++
+			}
+		}
 		c.Sets += len(chaintest.Events[*seatsv1.EventSeated](tb, b))
 	}
 	return c
@@ -80,7 +84,7 @@ func sum(a, b map[string]int) map[string]int {
 
 // String describes the counts in a line.
 func (c Counts) String() string {
-	return fmt.Sprintf("%d blocks in %d epochs, %d transactions, of them %d refused; messages of %d types, of them %d executed; %d leases settled, %d disputes and %d votes decided, %d sets of members",
+	return fmt.Sprintf("%d blocks in %d epochs, %d transactions, of them %d refused; messages of %d types, of them %d executed; %d leases settled, %d disputes decided, %d votes executed, %d sets of members",
 		c.Blocks, c.Epochs, c.Txs, c.Refused, len(c.Sent), len(c.Executed), c.Settled, c.Disputes, c.Votes, c.Sets)
 }
 

@@ -2,6 +2,7 @@ package histories
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -87,23 +88,48 @@ func (n *Node) imported(state json.RawMessage) *Node {
 	return o
 }
 
-// unequal says what a block has done otherwise than in the history, "" if nothing.
+// unequal says what a block has done otherwise than in the history, "" if nothing. Gas may differ: it counts the bytes of what is
+// read, and heights from which something counts are others in an imported state.
 func unequal(want chaintest.Block, got *abci.ResponseFinalizeBlock) string {
 	results := want.Results()
 	if len(results) != len(got.TxResults) {
 		return fmt.Sprintf("%d transactions, and not %d", len(got.TxResults), len(results))
 	}
 	for i, r := range results {
-		if !proto.Equal(r, got.TxResults[i]) {
-			return fmt.Sprintf("transaction %d: %v, and not %v", i, got.TxResults[i], r)
+		x := got.TxResults[i]
+		a, b := &abci.ExecTxResult{Code: r.Code, Codespace: r.Codespace, Log: r.Log, Data: r.Data}, &abci.ExecTxResult{Code: x.Code, Codespace: x.Codespace, Log: x.Log, Data: x.Data}
+		if d := cmp.Or(otherwise("the result", a, b), otherEvent(r.Events, x.Events)); d != "" {
+			return fmt.Sprintf("transaction %d: %s", i, d)
 		}
 	}
-	a := &abci.ResponseFinalizeBlock{Events: want.Events, ValidatorUpdates: want.ValidatorUpdates, ConsensusParamUpdates: want.ConsensusParamUpdates}
-	b := &abci.ResponseFinalizeBlock{Events: got.Events, ValidatorUpdates: got.ValidatorUpdates, ConsensusParamUpdates: got.ConsensusParamUpdates}
-	if !proto.Equal(a, b) {
-		return fmt.Sprintf("%v, and not %v", b, a)
+	if d := otherEvent(want.Events, got.Events); d != "" {
+		return d
+	}
+	a := &abci.ResponseFinalizeBlock{ValidatorUpdates: want.ValidatorUpdates, ConsensusParamUpdates: want.ConsensusParamUpdates}
+	b := &abci.ResponseFinalizeBlock{ValidatorUpdates: got.ValidatorUpdates, ConsensusParamUpdates: got.ConsensusParamUpdates}
+	return otherwise("what consensus is told", a, b)
+}
+
+// otherEvent says which event is another.
+func otherEvent(want, got []abci.Event) string {
+	for i := range min(len(want), len(got)) {
+		if d := otherwise(fmt.Sprint("event ", i), &want[i], &got[i]); d != "" {
+			return d
+		}
+	}
+	if len(want) != len(got) {
+		longer := slices.MaxFunc([][]abci.Event{want, got}, func(a, b []abci.Event) int { return cmp.Compare(len(a), len(b)) })
+		return fmt.Sprintf("%d events, and not %d: %v", len(got), len(want), longer[min(len(want), len(got)):])
 	}
 	return ""
+}
+
+// otherwise says how two values differ, "" if they do not.
+func otherwise(what string, want, got proto.Message) string {
+	if proto.Equal(want, got) {
+		return ""
+	}
+	return fmt.Sprintf("%s is %v, and not %v", what, got, want)
 }
 
 // difference shows in which modules two states differ, and where.

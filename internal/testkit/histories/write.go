@@ -127,7 +127,7 @@ func (w *writer) with(besides func()) chaintest.Block {
 	w.consensus()
 	return w.live.Next(func() {
 		besides()
-		for range w.IntN(4) {
+		for range w.IntN(8) {
 			w.act()
 		}
 	})
