@@ -14,6 +14,8 @@ import (
 	dbm "github.com/cosmos/cosmos-db"
 	"github.com/cosmos/gogoproto/proto"
 
+	"github.com/tally-network/tally/chain/module"
+	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
@@ -41,7 +43,10 @@ func (h *History) Imported(tb testing.TB) (blocks int64) {
 		tb.Fatalf("seed %d, height %d: what is imported is exported otherwise: %s", h.Seed, n.height, difference(state, back))
 	}
 	begun := n.height
-	end := min(((begun-1)/h.epoch+1)*h.epoch, h.Last())
+	end := begun
+	for end < min(((begun-1)/h.epoch+1)*h.epoch, h.Last()) && h.At(end+1).Request.DecidedLastCommit.Round == 0 {
+		end++
+	}
 	for o.height < end {
 		res := o.next()
 		if d := unequal(h.At(o.height), res); d != "" {
@@ -56,23 +61,30 @@ func (h *History) Imported(tb testing.TB) (blocks int64) {
 }
 
 // mayLeave reports whether all that counts of a node's state is in a genesis. These are not: a planned upgrade, for its height is one
-// of this chain alone; a draw of seats under way; and when the last block was, which tells whether the next pause counts in full.
+// of this chain alone; a draw of seats, or a clearing, that is under way, and when the next clearing may open; and when the last block
+// was, which tells whether the next pause counts in full.
 func (n *Node) mayLeave() bool {
 	if n.height == n.h.Last() || n.height >= n.h.Planned && n.height < n.h.Upgrade {
 		return false
 	}
-	if n.h.At(n.height+1).Time.Sub(n.h.At(n.height).Time) > gap {
-		return false
-	}
-	var r seatsv1.QueryStatusResponse
-	res, err := n.GRPCQueryRouter().Route("/tally.seats.v1.Query/Status")(n.ctx(), &abci.RequestQuery{})
+	pause := n.h.At(n.height + 1).Time.Sub(n.h.At(n.height).Time)
+	var s seatsv1.QueryStatusResponse
+	var c auctionv1.QueryClearingResponse
+	n.query("/tally.seats.v1.Query/Status", &s)
+	n.query("/tally.auction.v1.Query/Clearing", &c)
+	return pause <= gap && s.Draw == nil && c.Clearing == nil && c.NextAt <= module.Now(n.ctx())+pause.Milliseconds()
+}
+
+// query asks the state what needs no more than the method's name.
+func (n *Node) query(method string, reply proto.Message) {
+	n.tb.Helper()
+	res, err := n.GRPCQueryRouter().Route(method)(n.ctx(), &abci.RequestQuery{})
 	if err == nil {
-		err = proto.Unmarshal(res.Value, &r)
+		err = proto.Unmarshal(res.Value, reply)
 	}
 	if err != nil {
 		n.tb.Fatal(err)
 	}
-	return r.Draw == nil
 }
 
 // imported is a node of a chain that begins with a state, at the height after this node's.

@@ -2,6 +2,7 @@ package histories
 
 import (
 	"crypto/ed25519"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/x/auction"
 	"github.com/tally-network/tally/chain/x/policy"
 	"github.com/tally-network/tally/chain/x/seats"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
@@ -36,7 +38,7 @@ const (
 // People beside those of the adversary's world.
 var (
 	folk     = []string{"alice", "bob", "carol", "dave"}
-	founders = []string{"producer", "f1", "f2", "f3"}
+	founders = []string{"producer", "f1", "f2", "f3", "f4", "f5"}
 )
 
 // History is one that was written, and what who plays it again must know.
@@ -94,6 +96,8 @@ func rules(r *rand.Rand, epoch int64) chaintest.Option {
 		chaintest.MaxGap(gap)(g)
 		g.Authority, g.Epoch, g.Reserve = "", epoch, purse
 		g.Rewards.EpochMs = (40 * time.Second).Milliseconds()
+		g.Auction = auction.DefaultParams()
+		g.Auction.PeriodMs, g.Auction.WindowMs = 4_000, 1_000
 		g.Seats.Params = seats.DefaultParams()
 		g.Seats.Params.Giving = giving
 		g.Seats.Params.RedelegateMs, g.Seats.Params.UnbondingMs = 5_000, 60_000
@@ -127,6 +131,7 @@ func (w *writer) with(besides func()) chaintest.Block {
 	w.consensus()
 	return w.live.Next(func() {
 		besides()
+		w.proveSeats()
 		for range w.IntN(8) {
 			w.act()
 		}
@@ -179,27 +184,9 @@ func (w *writer) members() []seatsv1.Member {
 
 // plan has the upgrade voted in, while life goes on.
 func (w *writer) plan(h *History) {
-	alice := chaintest.Named(folk[0])
-	id, proposed := uint64(0), false
-	for !proposed { // others may have proposed so much that it is refused
-		h.Upgrade = w.Height() + ahead
-		m := w.proposal(alice, &upgradetypes.MsgSoftwareUpgrade{
-			Authority: address.Policy().String(), Plan: upgradetypes.Plan{Name: h.Dearer.Name(), Height: h.Upgrade, Info: "tally 2"},
-		})
-		w.with(func() { w.Queue(alice, m) })
-		for _, p := range w.proposals() {
-			if p.Title == m.Title && p.Proposer == m.Proposer {
-				id, proposed = p.Id, true
-			}
-		}
+	w.decided = math.MaxUint64
+	for !w.upgrade(h) {
 	}
-	w.decided = id + 1
-	w.with(func() {
-		for _, name := range founders {
-			v := chaintest.Named(name)
-			w.Queue(v, &policyv1.MsgVote{Voter: v.String(), Proposal: id, Option: policyv1.OPTION_YES})
-		}
-	})
 	for w.Height() < h.Upgrade-1 {
 		if w.next(); w.planned() {
 			h.Planned = w.Height()
@@ -207,6 +194,33 @@ func (w *writer) plan(h *History) {
 		}
 	}
 	w.tb.Fatalf("nothing is planned at height %d: %v", w.Height(), w.proposals())
+}
+
+// upgrade has the upgrade proposed, and the founders vote for it in the same block: the next may come when the vote is over. It
+// reports whether that block has executed all of it: others may propose something before.
+func (w *writer) upgrade(h *History) bool {
+	alice, id := chaintest.Named(folk[0]), uint64(0)
+	for _, p := range w.proposals() {
+		id = p.Id + 1
+	}
+	h.Upgrade = w.Height() + ahead
+	m := w.proposal(alice, &upgradetypes.MsgSoftwareUpgrade{
+		Authority: address.Policy().String(), Plan: upgradetypes.Plan{Name: h.Dearer.Name(), Height: h.Upgrade, Info: "tally 2"},
+	})
+	w.with(func() {
+		w.Queue(alice, m)
+		for _, name := range founders {
+			v := chaintest.Named(name)
+			w.Queue(v, &policyv1.MsgVote{Voter: v.String(), Proposal: id, Option: policyv1.OPTION_YES})
+		}
+	})
+	for _, p := range w.proposals() {
+		if p.Id == id && p.Title == m.Title && p.Tally.Yes >= p.Params.Quorum {
+			w.decided = id + 1
+			return true
+		}
+	}
+	return false
 }
 
 // planned reports whether a vote has planned an upgrade.
