@@ -1,10 +1,10 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before book coalitions soak siege race bench bench-peers bench-pair kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before histories book coalitions soak siege race bench bench-peers bench-pair kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
-# adversary; orders of each coalition; conformance cases for each
+# adversary; histories; orders of each coalition; conformance cases for each
 # function; random disputes; kills in each soak loop, and orders at once; parts of runs that
 # are recomputed alone.
 ARGS     ?=
@@ -18,6 +18,7 @@ SEED     ?= 0
 SOAK     ?= 20
 ORDERS   ?= 200
 BLOCKS   ?= 4000000
+HISTORIES ?= 50
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
@@ -94,6 +95,9 @@ adversary: ## Let an adversary write attacks for ADVERSARY, from SEED on, and sh
 
 adversary-before: ## Let the adversary find what the commit before the first fix was open to; TALLY_SEEDS=from:to searches
 	sh internal/testkit/adversary/testdata/before/play.sh
+
+histories: ## Have nodes come to the ends of HISTORIES random histories, from SEED on, in every way there is
+	TALLY_HISTORIES=$(HISTORIES) TALLY_SEED=$(SEED) go test -count=1 -timeout 2h -v -run '^TestHistories' ./chain/app ./node/statesync
 
 book: ## Play a million events on a market of a hundred thousand entries, against a slow one
 	TALLY_BOOK=100000:1000000 go test -count=1 -timeout 2h -v -run TestBookAgainstASlowOne ./chain/x/market

@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	"cosmossdk.io/log/v2"
 
-	"github.com/cosmos/cosmos-sdk/baseapp"
 	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
@@ -22,36 +20,9 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/x/policy"
-	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
-
-// dearer is the version that is rehearsed: gas costs thrice as much, and a store comes with it.
-type dearer struct{ key *storetypes.KVStoreKey }
-
-func newDearer() dearer { return dearer{storetypes.NewKVStoreKey("later")} }
-
-func (d dearer) upgrades() []app.Upgrade {
-	return []app.Upgrade{{
-		Name: "dearer", Stores: storetypes.StoreUpgrades{Added: []string{d.key.Name()}},
-		Migrate: func(ctx context.Context, a *app.App) error {
-			sdk.UnwrapSDKContext(ctx).KVStore(d.key).Set([]byte("begun"), []byte{1})
-			p, err := a.Block.Params(ctx)
-			if err != nil {
-				return err
-			}
-			p.GasPrice *= 3
-			_, err = a.MsgServiceRouter().Handler(&blockv1.MsgUpdateParams{})(sdk.UnwrapSDKContext(ctx), &blockv1.MsgUpdateParams{Authority: address.Policy().String(), Params: p})
-			return err
-		},
-	}}
-}
-
-func (d dearer) mount(a *baseapp.BaseApp) { a.MountStores(d.key) }
-
-// restart opens the state as the version that is rehearsed.
-func (d dearer) restart(c *chaintest.Chain, db dbm.DB) { c.RestartAs(d.upgrades(), db, d.mount) }
 
 // voted returns a chain of which the founders have decided a plan, a height ahead of now.
 func voted(t *testing.T, db dbm.DB, ahead int64) (*chaintest.Chain, int64) {
@@ -101,10 +72,10 @@ func gasPrice(t *testing.T, c *chaintest.Chain) uint64 {
 
 // A vote sets the height. The version of before makes blocks until then and none after, the one of after none before.
 func TestUpgradeByAVote(t *testing.T) {
-	db, later := dbm.NewMemDB(), newDearer()
+	db, later := dbm.NewMemDB(), chaintest.NewDearer()
 	c, height := voted(t, db, 3)
 	before := gasPrice(t, c)
-	later.restart(c, db)
+	later.Restart(c, db)
 	if why := refused(t, c); !why.Early || why.Plan.Height != height {
 		t.Errorf("the later version before its height: %v", why)
 	}
@@ -118,7 +89,7 @@ func TestUpgradeByAVote(t *testing.T) {
 		}
 		c.Restart(db)
 	}
-	later.restart(c, db)
+	later.Restart(c, db)
 	c.NextBlock(time.Second)
 	if got := gasPrice(t, c); got != 3*before {
 		t.Errorf("gas costs %d after the upgrade, %d before", got, before)
@@ -126,9 +97,9 @@ func TestUpgradeByAVote(t *testing.T) {
 	if plan, err := c.Plan(c.Ctx()); !errors.Is(err, upgradetypes.ErrNoUpgradePlanFound) {
 		t.Errorf("the plan is still there: %v, %v", plan, err)
 	}
-	later.restart(c, db)
+	later.Restart(c, db)
 	c.Deliver(chaintest.Named("alice"), send(chaintest.Named("alice"), chaintest.Named("bob"), 1))
-	if got := sdk.UnwrapSDKContext(c.Ctx()).KVStore(later.key).Get([]byte("begun")); !bytes.Equal(got, []byte{1}) {
+	if got := sdk.UnwrapSDKContext(c.Ctx()).KVStore(later.Key).Get([]byte("begun")); !bytes.Equal(got, []byte{1}) {
 		t.Errorf("the new store has %x", got)
 	}
 	if _, err := app.New(log.NewNopLogger(), db, chaintest.ChainID); err != nil {
@@ -141,7 +112,7 @@ func TestUpgradeByAVote(t *testing.T) {
 }
 
 // leave leaves in db what a kill does that comes after the new store is stored, and before the block is.
-func (d dearer) leave(t *testing.T, c *chaintest.Chain, db dbm.DB) {
+func leave(t *testing.T, d chaintest.Dearer, c *chaintest.Chain, db dbm.DB) {
 	t.Helper()
 	other := dbm.NewMemDB()
 	all, err := db.Iterator(nil, nil)
@@ -153,14 +124,14 @@ func (d dearer) leave(t *testing.T, c *chaintest.Chain, db dbm.DB) {
 			t.Fatal(err)
 		}
 	}
-	a, err := app.NewWith(d.upgrades(), log.NewNopLogger(), other, chaintest.ChainID, d.mount)
+	a, err := d.Open(other)
 	if err == nil {
 		_, err = a.FinalizeBlock(&abci.RequestFinalizeBlock{Height: c.Height() + 1, Time: c.Now(), Hash: make([]byte, 32), ProposerAddress: c.Proposer()})
 	}
 	if err == nil {
 		_, err = a.Commit()
 	}
-	prefix := []byte("s/k:" + d.key.Name() + "/")
+	prefix := []byte("s/k:" + d.Key.Name() + "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,20 +155,20 @@ func (d dearer) leave(t *testing.T, c *chaintest.Chain, db dbm.DB) {
 func TestUpgradesEndInOneState(t *testing.T) {
 	var want []byte
 	for _, kills := range []int{0, 1, 3} {
-		db, later := dbm.NewMemDB(), newDearer()
+		db, later := dbm.NewMemDB(), chaintest.NewDearer()
 		c, height := voted(t, db, 1)
 		for c.Height() < height-1 {
 			c.NextBlock(time.Second)
 		}
 		if kills > 1 {
-			later.leave(t, c, db)
+			leave(t, later, c, db)
 		}
-		later.restart(c, db)
+		later.Restart(c, db)
 		for range kills {
 			if _, err := c.FinalizeBlock(&abci.RequestFinalizeBlock{Height: height, Time: c.Now(), Hash: make([]byte, 32), ProposerAddress: c.Proposer()}); err != nil {
 				t.Fatal(err)
 			}
-			later.restart(c, db) // before it was stored
+			later.Restart(c, db) // before it was stored
 		}
 		got := c.NextBlock(time.Second).AppHash
 		if want == nil {
@@ -212,10 +183,10 @@ func TestUpgradesEndInOneState(t *testing.T) {
 // Whoever runs the later version where nobody voted for it computes something else than the others, with a new store or without.
 // So it must not begin.
 func TestUpgradeWithoutAVote(t *testing.T) {
-	db, later := dbm.NewMemDB(), newDearer()
+	db, later := dbm.NewMemDB(), chaintest.NewDearer()
 	c := chaintest.Open(t, db, network()...)
 	for _, begin := range []func(){
-		func() { later.restart(c, db) },
+		func() { later.Restart(c, db) },
 		func() { c.RestartAs([]app.Upgrade{{Name: "later"}}, db) },
 	} {
 		begin()

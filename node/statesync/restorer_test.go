@@ -48,19 +48,21 @@ type taken struct {
 }
 
 // take has the chain take a snapshot of its newest state.
-func take(t *testing.T, c *chaintest.Chain) taken {
+func take(t *testing.T, c *chaintest.Chain) taken { return takeOf(t, c.App) }
+
+func takeOf(t *testing.T, a *app.App) taken {
 	t.Helper()
-	s, err := Open(t.TempDir(), 1, c.CommitMultiStore(), log.NewTestLogger(t))
+	s, err := Open(t.TempDir(), 1, a.CommitMultiStore(), log.NewTestLogger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Take(c.Height())
+	s.Take(a.LastBlockHeight())
 	s.taking.Wait()
 	r, err := s.List()
 	if err != nil || len(r.Snapshots) != 1 {
 		t.Fatal(r, err)
 	}
-	out := taken{Snapshot: r.Snapshots[0], appHash: c.LastCommitID().Hash}
+	out := taken{Snapshot: r.Snapshots[0], appHash: a.LastCommitID().Hash}
 	for i := range out.Chunks {
 		x, err := s.Load(&abci.RequestLoadSnapshotChunk{Height: out.Height, Format: out.Format, Chunk: i})
 		if err != nil {

@@ -62,17 +62,8 @@ func posting(t testing.TB, c *chaintest.Chain, o job.Order) marketv1.Posting {
 	return r.Order.Posting
 }
 
-// batch is an order of auctions: units of 10 · 10⁹ operations each, which move nothing.
 func batch(nonce uint64, units int, price uint64) job.Order {
-	o := worktest.Order()
-	o.Nonce = nonce
-	p, c := &o.Problem, &o.Conditions
-	*p = job.Problem{
-		Kind: job.Batch, Profile: "fp32", Step: p.Step, Start: p.Start, Rounds: 1, Shards: units, Steps: 2, Interval: 1,
-		Batch: 1, Records: 2 * units, StepFLOPs: 5e9, Files: p.Files,
-	}
-	c.Auction, c.MinProviders, c.MaxPrice, c.Expires = true, 1, price, (10 * time.Minute).Milliseconds()
-	return o
+	return worktest.Auctioned(nonce, units, price)
 }
 
 func sell(name string, lots ...auctionv1.Lot) *auctionv1.MsgSell {

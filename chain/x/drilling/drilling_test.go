@@ -16,7 +16,6 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/core/power"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -55,17 +54,7 @@ func admitted(t testing.TB, c *chaintest.Chain, ut uint64) uint64 {
 	return n
 }
 
-// task is an order of a project: two units of two runs, which comes to 1 ut.
-func task(project uint64) job.Order {
-	o := worktest.Order()
-	o.Project = project
-	p := &o.Problem
-	p.Kind, p.Merge, p.Data, p.Seed, p.MergeFLOPs, p.MergeBytes = job.Batch, canon.Hash{}, canon.Hash{}, 0, 0, 0
-	p.Rounds, p.Shards, p.Steps, p.Interval, p.Batch, p.Records = 1, 2, 2, 1, 1, 4
-	p.StepFLOPs = power.UT / 4
-	o.Conditions.Credit, o.Conditions.MaxPrice, o.Conditions.Window = true, 10*worktest.Tally, 2*worktest.Window.Milliseconds()
-	return o
-}
+func task(project uint64) job.Order { return worktest.Task(project) }
 
 func get(t *testing.T, c *chaintest.Chain, n uint64) drillingv1.Project {
 	t.Helper()

@@ -26,7 +26,7 @@
 //
 // Files: attack.go writes the history of a seed, play.go plays a script, judge.go
 // judges it, shrink.go makes it smaller. replica.go is all about units that several
-// providers compute. search.go and spend.go serve tally bench.
+// providers compute. live.go plays on a chain itself. search.go and spend.go serve tally bench.
 //
 // Invariants: a script and a world determine all that happens; nothing is drawn but
 // when a script is written.

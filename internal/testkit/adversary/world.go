@@ -65,9 +65,8 @@ type World struct {
 	Trace   func(format string, args ...any) // what happens, if not nil
 }
 
-// NewWorld prepares a world: everybody is registered, both leads have an offer.
-func NewWorld(tb testing.TB, kind Kind) *World {
-	tb.Helper()
+// Options are the people and the rules of a kind of world: everybody is registered.
+func Options(kind Kind) []chaintest.Option {
 	options := []chaintest.Option{
 		chaintest.Fund(purse, everybody...),
 		worktest.Rules(func(p *job.Params) {
@@ -94,11 +93,24 @@ func NewWorld(tb testing.TB, kind Kind) *World {
 	for _, q := range house1 {
 		options = append(options, chaintest.Provider(q, "v1", 10_000*worktest.Tally, 2*price))
 	}
-	w := &World{Chain: chaintest.New(tb, options...), Kind: kind, tb: tb, minds: map[int]*mind{}}
-	worktest.Offer(w.Chain, "v0")
-	worktest.Offer(w.Chain, "v1")
+	return options
+}
+
+// NewWorld prepares a world.
+func NewWorld(tb testing.TB, kind Kind) *World {
+	tb.Helper()
+	w := worldOf(tb, chaintest.New(tb, Options(kind)...), kind)
 	if kind == Forced {
 		w.fillPool()
+	}
+	return w
+}
+
+// worldOf is a world on a chain, on which both leads have an offer.
+func worldOf(tb testing.TB, c *chaintest.Chain, kind Kind) *World {
+	w := &World{Chain: c, Kind: kind, tb: tb, minds: map[int]*mind{}}
+	for _, v := range leads {
+		worktest.Offer(c, v)
 	}
 	return w
 }

@@ -17,6 +17,7 @@
 package chaintest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"testing"
@@ -63,15 +64,18 @@ type Chain struct {
 	under    sdk.Context       // of the next block, if Do has begun it
 	executed [][]sdk.Msg       // the newest, oldest first
 	last     Block
+	genesis  *abci.RequestInitChain
+	record   *History // nil: blocks are not kept
 }
 
 // Block is what a block did.
 type Block struct {
 	*abci.ResponseFinalizeBlock
-	Height int64
-	Time   time.Time
-	Hash   [32]byte
-	Proof  *abci.ExecTxResult // of the beacon's value; nil: the block has none
+	Request *abci.RequestFinalizeBlock
+	Height  int64
+	Time    time.Time
+	Hash    [32]byte
+	Proof   *abci.ExecTxResult // of the beacon's value; nil: the block has none
 }
 
 // New starts a chain whose genesis the options describe, at height 0.
@@ -96,14 +100,15 @@ func Open(t testing.TB, db dbm.DB, options ...Option) *Chain {
 		t.Fatal(err)
 	}
 	params := doc.ConsensusParams.ToProto()
-	if _, err := a.InitChain(&abci.RequestInitChain{
+	genesis := &abci.RequestInitChain{
 		ChainId: ChainID, Time: doc.GenesisTime, InitialHeight: 1, ConsensusParams: &params, AppStateBytes: doc.AppState,
-	}); err != nil {
+	}
+	if _, err := a.InitChain(genesis); err != nil {
 		t.Fatal(err)
 	}
 	a.ProveWith(producer.VRF)
 	c := &Chain{
-		App: a, t: t, time: doc.GenesisTime, queued: map[string]uint64{},
+		App: a, t: t, genesis: genesis, time: doc.GenesisTime, queued: map[string]uint64{},
 		proposer: cmted25519.PubKey(g.Validators[0].ConsensusKey).Address(),
 	}
 	c.NextBlock(0) // so that there is a committed state to read
@@ -200,10 +205,11 @@ func (c *Chain) NextBlock(d time.Duration) Block {
 	}
 	h.Sum(c.hash[:0])
 	txs := c.begun()
-	res, err := c.FinalizeBlock(&abci.RequestFinalizeBlock{
-		Height: c.height, Time: c.time, Hash: c.hash[:], ProposerAddress: c.proposer, Txs: txs,
+	req := &abci.RequestFinalizeBlock{
+		Height: c.height, Time: c.time, Hash: bytes.Clone(c.hash[:]), ProposerAddress: c.proposer, Txs: txs,
 		DecidedLastCommit: abci.CommitInfo{Round: c.Failed, Votes: c.Signed}, Misbehavior: c.Misbehavior,
-	})
+	}
+	res, err := c.FinalizeBlock(req)
 	c.Misbehavior = nil
 	if err != nil {
 		c.t.Fatalf("height %d: %v", c.height, err)
@@ -224,7 +230,10 @@ func (c *Chain) NextBlock(d time.Duration) Block {
 	if err := c.CheckInvariants(c.Ctx()); err != nil {
 		c.t.Fatalf("height %d: %v", c.height, err)
 	}
-	c.last = Block{res, c.height, c.time, c.hash, proof}
+	c.last = Block{res, req, c.height, c.time, c.hash, proof}
+	if c.record != nil {
+		c.record.Blocks = append(c.record.Blocks, c.last)
+	}
 	return c.last
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/power"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
 
@@ -89,4 +90,29 @@ func Order() job.Order {
 			UnitTimeout: UnitTimeout.Milliseconds(), UnitWindow: UnitWindow.Milliseconds(), Window: Window.Milliseconds(),
 		},
 	}
+}
+
+// Task is an order of a project of drilling: two units of two runs, which comes to 1 ut.
+func Task(project uint64) job.Order {
+	o := Order()
+	o.Project = project
+	p := &o.Problem
+	p.Kind, p.Merge, p.Data, p.Seed, p.MergeFLOPs, p.MergeBytes = job.Batch, canon.Hash{}, canon.Hash{}, 0, 0, 0
+	p.Rounds, p.Shards, p.Steps, p.Interval, p.Batch, p.Records = 1, 2, 2, 1, 1, 4
+	p.StepFLOPs = power.UT / 4
+	o.Conditions.Credit, o.Conditions.MaxPrice, o.Conditions.Window = true, 10*Tally, 2*Window.Milliseconds()
+	return o
+}
+
+// Auctioned is an order of auctions: units of 10 · 10⁹ operations each, which move nothing.
+func Auctioned(nonce uint64, units int, price uint64) job.Order {
+	o := Order()
+	o.Nonce = nonce
+	p, c := &o.Problem, &o.Conditions
+	*p = job.Problem{
+		Kind: job.Batch, Profile: "fp32", Step: p.Step, Start: p.Start, Rounds: 1, Shards: units, Steps: 2, Interval: 1,
+		Batch: 1, Records: 2 * units, StepFLOPs: 5e9, Files: p.Files,
+	}
+	c.Auction, c.MinProviders, c.MaxPrice, c.Expires = true, 1, price, (10 * time.Minute).Milliseconds()
+	return o
 }

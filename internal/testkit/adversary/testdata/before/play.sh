@@ -23,5 +23,5 @@ git apply "$top/$here/testdata/before/adapt.patch" || {
 }
 cp "$top/$here/testdata/before/before_test.go.txt" $here/before_test.go
 cp "$top/$here/testdata/before/replica.go.txt" $here/replica.go
-rm $here/replica_test.go
+rm $here/replica_test.go $here/live.go
 go test -count=1 -timeout 3h -v -run TestBefore ./$here
