@@ -1,0 +1,4 @@
+package thirds
+
+// order plays a real order.
+func (w *World) order() {}
