@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before book coalitions soak siege race bench bench-peers bench-pair kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before thirds book coalitions soak siege race bench bench-peers bench-pair kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
@@ -93,6 +93,9 @@ adversary: ## Let an adversary write attacks for ADVERSARY, from SEED on, and sh
 
 adversary-before: ## Let the adversary find what the commit before the first fix was open to; TALLY_SEEDS=from:to searches
 	sh internal/testkit/adversary/testdata/before/play.sh
+
+thirds: ## Let a third of the power of a hundred thousand accounts cheat in every way at once, for a hundred epochs
+	TALLY_THIRDS=1 go test -count=1 -timeout 2h -v -run '^TestThird$$' ./internal/testkit/thirds
 
 book: ## Play a million events on a market of a hundred thousand entries, against a slow one
 	TALLY_BOOK=100000:1000000 go test -count=1 -timeout 2h -v -run TestBookAgainstASlowOne ./chain/x/market

@@ -31,15 +31,16 @@ type comet struct {
 	told  []abci.Misbehavior // that the next block tells of
 
 	round, failed int32 // in which the next block is decided, and the one before was
-	left          int   // votes that the next block leaves out
-	passed, out   int   // turns that were let pass, and votes that were left out, in all
+	epoch         func(height int64) uint64
+	look          func(chaintest.Block)
+	left          int // votes that the next block leaves out
+	passed, out   int // turns that were let pass, and votes that were left out, in all
 }
 
-// habit is what a validator does in consensus.
+// habit is what a validator of the adversary's does in consensus, beside what all of them do: they let every second turn pass, and
+// leave votes that they have seen out of their blocks.
 type habit struct {
-	absent   func(height int64) bool // it does not sign
-	passes   bool                    // it lets every second turn pass
-	leaveOut bool                    // its blocks leave out votes that it has seen
+	absent func(epoch uint64) bool // it does not sign
 }
 
 // follow begins with the set that a chain has after its first block.
@@ -70,7 +71,8 @@ func (x *comet) Before(c *chaintest.Chain) {
 // letsPass reports whether a validator lets its turn pass. With its key it would look at the value; a hash decides as well.
 func (x *comet) letsPass(consensus []byte, height int64) bool {
 	h := sha256.Sum256(fmt.Appendf(nil, "%x %d", consensus, height))
-	return x.habits[string(consensus)].passes && h[0]%2 == 0
+	_, theirs := x.habits[string(consensus)]
+	return theirs && h[0]%2 == 0
 }
 
 // votes returns how the set of a block has signed it, as the next proposer has it. Without two thirds there would be no next block.
@@ -79,7 +81,7 @@ func (x *comet) votes(height int64, proposer []byte) (out []abci.VoteInfo) {
 	missing := int64(0)
 	for _, v := range set.Validators {
 		flag := cmtproto.BlockIDFlagCommit
-		if absent := x.habits[string(v.Address)].absent; absent != nil && absent(height) {
+		if absent := x.habits[string(v.Address)].absent; absent != nil && absent(x.epoch(height)) {
 			flag = cmtproto.BlockIDFlagAbsent
 			missing += v.VotingPower
 		}
@@ -88,9 +90,10 @@ func (x *comet) votes(height int64, proposer []byte) (out []abci.VoteInfo) {
 	if 3*missing >= set.TotalVotingPower() {
 		x.t.Fatalf("height %d: the chain halts: %d of %d votes are missing", height, missing, set.TotalVotingPower())
 	}
+	_, theirs := x.habits[string(proposer)]
 	x.left = 0
 	for i, v := range out {
-		if x.habits[string(proposer)].leaveOut && x.prey[string(v.Validator.Address)] && 3*(missing+v.Validator.Power) < set.TotalVotingPower() {
+		if theirs && x.prey[string(v.Validator.Address)] && 3*(missing+v.Validator.Power) < set.TotalVotingPower() {
 			out[i].BlockIdFlag = cmtproto.BlockIDFlagAbsent
 			missing += v.Validator.Power
 			x.left++
@@ -113,6 +116,9 @@ func (x *comet) After(b chaintest.Block) {
 	x.sets, x.times[b.Height] = append(x.sets, next), b.Time
 	x.failed, x.told = x.round, nil
 	x.passed, x.out = x.passed+int(x.round), x.out+x.left
+	if x.look != nil {
+		x.look(b)
+	}
 }
 
 // ballot is a vote for a block, signed by some key in the name of a validator.

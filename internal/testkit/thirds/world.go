@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
 	cmttypes "github.com/cometbft/cometbft/types"
-	dbm "github.com/cosmos/cosmos-db"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
@@ -28,6 +28,7 @@ import (
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/internal/testkit/worktest"
+	"github.com/tally-network/tally/node/seat"
 )
 
 // Scale is how large a network is, and how long it is played.
@@ -38,18 +39,19 @@ type Scale struct {
 	Puppets  int // accounts that delegate to them, of each team
 	Spares   int // names of each team that wait to join
 	Epochs   int
-	Blocks   int64 // of an epoch
+	Blocks   int64 // of an epoch: some six for each of the adversary's members, or their turns may fill half of one
 	OrdersIn int   // epochs between real orders
 }
 
 // Small is played by go test, Whole by make thirds.
 var (
-	Small = Scale{Crowd: 300, Honest: 24, Members: 2, Puppets: 2, Spares: 3, Epochs: 10, Blocks: 12, OrdersIn: 5}
-	Whole = Scale{Crowd: 100_000, Honest: 60, Members: 4, Puppets: 12, Spares: 30, Epochs: 100, Blocks: 24, OrdersIn: 20}
+	Small = Scale{Crowd: 300, Honest: 16, Members: 1, Puppets: 2, Spares: 3, Epochs: 10, Blocks: 60, OrdersIn: 5}
+	Whole = Scale{Crowd: 100_000, Honest: 60, Members: 2, Puppets: 12, Spares: 34, Epochs: 100, Blocks: 80, OrdersIn: 20}
 )
 
 const (
 	tally    = worktest.Tally
+	busy     = 12                 // places of an epoch in which attacks send messages, beside the last
 	own      = 100                // ut that each of the crowd begins with
 	idle     = 7                  // one in so many of the crowd delegates to nobody
 	epochs   = 6 * time.Hour      // each
@@ -97,6 +99,8 @@ type World struct {
 	last     []sortition.Seat // the newest set
 	judge    judge
 	orders   int // real ones that were played
+	fouled   []outcome
+	third    seat.Capture // what a third of the votes took while the last of them was under way
 }
 
 // queued is a message that the next block has.
@@ -118,17 +122,9 @@ const (
 func Begin(t testing.TB, s Scale) *World {
 	t.Helper()
 	w := &World{t: t, scale: s, byName: map[string]*person{}, guilty: map[string]bool{}}
-	w.judge = judge{ends: map[uint64]*power.Record{}, kept: map[string]int{}, least: 1}
+	w.judge = judge{World: w, ends: map[uint64]*power.Record{}, kept: map[string]int{}, least: 10}
 	w.people()
-	db := dbm.DB(dbm.NewMemDB())
-	if s.Crowd > 10_000 { // all that a hundred epochs write is more than memory should hold
-		var err error
-		if db, err = dbm.NewGoLevelDB("thirds", t.TempDir(), nil); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-	}
-	w.Chain = chaintest.Open(t, db, w.genesis()...)
+	w.Chain = chaintest.New(t, w.genesis()...)
 	w.Unchecked = true
 	var first []*cmttypes.Validator
 	all, err := seatsv1.NewQueryClient(w).Members(t.Context(), &seatsv1.QueryMembersRequest{})
@@ -139,6 +135,7 @@ func Begin(t testing.TB, s Scale) *World {
 		first = append(first, cmttypes.NewValidator(cmted25519.PubKey(m.ConsensusKey), m.Votes))
 		w.last = append(w.last, sortition.Seat{Member: m.Account, Votes: uint64(m.Votes)})
 	}
+	slices.SortFunc(w.last, func(a, b sortition.Seat) int { return strings.Compare(a.Member, b.Member) }) // as sets are
 	w.comet = follow(t, w.Chain, first)
 	var keys []ed25519.PrivateKey
 	for _, p := range w.byName {
@@ -150,14 +147,17 @@ func Begin(t testing.TB, s Scale) *World {
 	for _, team := range w.teams {
 		for _, p := range team.all {
 			w.comet.habits[string(consensus(p.Peer))] = team.habit
+			w.comet.habits[string(consensus(second(p)))] = team.habit
 		}
 	}
 	for _, p := range w.honest[:len(w.honest)/8+1] {
 		w.comet.prey[string(consensus(p.Peer))] = true
 	}
+	w.comet.look = w.judge.look
 	if w.calendar, err = w.Beacon.Calendar(w.Ctx()); err != nil {
 		t.Fatal(err)
 	}
+	w.comet.epoch = w.calendar.At
 	w.fund()
 	return w
 }
@@ -230,7 +230,7 @@ func (w *World) genesis() []chaintest.Option {
 			sum += p.uts
 		}
 	}
-	return worktest.Network(chaintest.Fund(purse, names...), func(g *app.Genesis) {
+	return worktest.Network(chaintest.Fund(purse, append(names, mallory.Name)...), func(g *app.Genesis) {
 		g.Epoch = w.scale.Blocks
 		g.Seats.Params = seats.DefaultParams()
 		g.Policy = policy.DefaultParams()
@@ -277,7 +277,9 @@ func (w *World) fund() {
 	for _, p := range w.everybody() {
 		p.first = w.wealth(p)
 		if p.had = p.first; p.team != nil {
-			p.team.had += p.had
+			p.team.had += p.first
+		} else if p.to == p {
+			p.had = w.safe(p)
 		}
 	}
 }
@@ -338,16 +340,17 @@ func (w *World) Play() {
 		switch at := (height - w.calendar.Height) % w.calendar.Length; at {
 		case 0:
 			w.compute(w.epoch())
-			w.look()
 		default:
 			for _, t := range w.teams {
-				t.play(w, t, int(at))
+				if at < busy || at == w.calendar.Length-1 {
+					t.play(w, t, int(at))
+				}
 			}
 			w.live(int(at))
 			w.block()
 			if at == w.calendar.Length-1 {
-				w.check()
-				w.progress(begun)
+				w.judge.check()
+				w.judge.progress(begun)
 			}
 			if int(w.epoch()) >= next && at == w.calendar.Length/2 {
 				next += w.scale.OrdersIn
@@ -355,7 +358,7 @@ func (w *World) Play() {
 			}
 		}
 	}
-	w.checkAll()
+	w.judge.checkAll()
 }
 
 // epoch returns that of the last block.
@@ -367,7 +370,7 @@ func (w *World) live(at int) {
 	w.send(nil, p, always, banktypes.NewMsgSend(p.Address, p.Address, coin.Of(1)))
 	switch at {
 	case 4:
-		w.send(nil, p, always, claim(p))
+		w.send(nil, p, may, claim(p)) // if there is something
 	case 5:
 		w.send(nil, p, always, &seatsv1.MsgBond{Account: p.String(), Amount: tally})
 	case 7:
@@ -400,7 +403,6 @@ func (w *World) block() {
 		}
 	}
 	w.queued = nil
-	w.look()
 }
 
 // join returns the message by which an account joins with a consensus key.
