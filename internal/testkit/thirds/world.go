@@ -260,7 +260,7 @@ func (w *World) fund() {
 	from := w.honest[0]
 	err := w.Do(func(ctx sdk.Context) error {
 		for _, p := range w.crowd {
-			if err := w.Bank.SendCoins(ctx, from.Address, p.Address, coin.Of(tally)); err != nil {
+			if err := w.Bank.SendCoins(ctx, from.Address, p.Address, coin.Of(purse/(2*uint64(len(w.crowd))))); err != nil {
 				return err
 			}
 		}
