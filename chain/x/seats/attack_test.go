@@ -362,3 +362,27 @@ func TestSmallBondsLeavePowerCounting(t *testing.T) {
 		t.Errorf("a five-hundredth of the power has %.3f of the votes", got)
 	}
 }
+
+// Bound: what counts is a third of the power of the members with the most, not of all. Where honest power is spread over more
+// members than there are places, a ninth of it in names that are a little larger has a third of the votes.
+func TestPowerBelowTheLastPlaceCountsForNobody(t *testing.T) {
+	const honest, theirs = 300, 34
+	c := chaintest.New(t, network(crowd(honest+theirs, 2_000), func(g *app.Genesis) { g.Epoch = 12 })...)
+	empower(t, c, honest+theirs, 10)
+	empower(t, c, theirs, 1)
+	for status(t, c).Epoch < 10 {
+		busy(c)
+	}
+	set := status(t, c).Set
+	part := uint64(0)
+	for i := range theirs {
+		part += votes(set.Seats, chaintest.Named(fmt.Sprint("m", i)))
+	}
+	got, want := float64(part)/float64(total(set.Seats)), 1.1*theirs/(1.1*theirs+66)
+	if n := len(set.Seats); n != 100 || got < want-0.01 || got > want+0.01 {
+		t.Errorf("%d members: a ninth of the power has %.3f of the votes, want %.3f", n, got, want)
+	}
+	if w := float64(set.Weight); w > 0.6*(1.1*theirs+66)*1_000_000 {
+		t.Errorf("they follow from %.0f µut: what a third costs is said too high", w)
+	}
+}

@@ -12,8 +12,8 @@
 // A sponsor pays the fees of all accounts that the genesis names, so balances show
 // what modules moved. QueueWithFee lets the sender pay.
 //
-// After every block the invariants of all modules are checked. What was executed is tried
-// again, in a state that is thrown away: it must be refused, or change nothing.
+// After every block the invariants of all modules are checked, unless the chain is Unchecked. What was executed is
+// tried again, in a state that is thrown away: it must be refused, or change nothing.
 package chaintest
 
 import (
@@ -53,6 +53,8 @@ type Chain struct {
 	Failed      int32              // rounds that the block before failed in, as the next block tells
 	Signed      []abci.VoteInfo    // who has signed the block before, or not, as each block tells
 	Misbehavior []abci.Misbehavior // that the next block tells of
+	Comet       Comet              // tells all of this, if not nil
+	Unchecked   bool               // blocks are not checked, nor tried again: whoever makes them checks some states
 
 	t        testing.TB
 	proposer []byte // consensus address
@@ -66,6 +68,12 @@ type Chain struct {
 	last     Block
 	genesis  *abci.RequestInitChain
 	record   *History // nil: blocks are not kept
+}
+
+// Comet is CometBFT around a chain's blocks: who proposes them, who has signed them, and who has signed twice.
+type Comet interface {
+	Before(c *Chain) // the next block: it may be asked twice
+	After(b Block)
 }
 
 // Block is what a block did.
@@ -195,6 +203,7 @@ func (c *Chain) put(from []Account, payer sdk.AccAddress, fee uint64, msgs []sdk
 // invariants.
 func (c *Chain) NextBlock(d time.Duration) Block {
 	c.t.Helper()
+	c.ask()
 	c.height++
 	c.time = c.time.Add(d)
 	h := sha256.New()
@@ -226,15 +235,27 @@ func (c *Chain) NextBlock(d time.Duration) Block {
 	}
 	c.queue = nil
 	clear(c.queued)
-	c.tryAgain(txs, func(i int) bool { return res.TxResults[i].Code == 0 })
-	if err := c.CheckInvariants(c.Ctx()); err != nil {
-		c.t.Fatalf("height %d: %v", c.height, err)
+	if !c.Unchecked {
+		c.tryAgain(txs, func(i int) bool { return res.TxResults[i].Code == 0 })
+		if err := c.CheckInvariants(c.Ctx()); err != nil {
+			c.t.Fatalf("height %d: %v", c.height, err)
+		}
 	}
 	c.last = Block{res, req, c.height, c.time, c.hash, proof}
 	if c.record != nil {
 		c.record.Blocks = append(c.record.Blocks, c.last)
 	}
+	if c.Comet != nil {
+		c.Comet.After(c.last)
+	}
 	return c.last
+}
+
+// ask has Comet tell of the next block.
+func (c *Chain) ask() {
+	if c.Comet != nil {
+		c.Comet.Before(c)
+	}
 }
 
 // Height returns that of the last block.
@@ -307,6 +328,7 @@ func (c *Chain) Do(f func(sdk.Context) error) error {
 	if len(c.queue) > 0 {
 		c.t.Fatal("make a block of the queue first")
 	}
+	c.ask()
 	h := c.header()
 	h.Height++
 	c.under = c.NewNextBlockContext(h)
