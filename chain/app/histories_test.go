@@ -32,6 +32,5 @@ func TestHistories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("executed: %s", histories.Brief(all.Executed))
-	t.Logf("never executed: %v", all.Missing(types))
+	t.Logf("executed: %s\nnever: %v", histories.Brief(all.Executed), all.Missing(types))
 }

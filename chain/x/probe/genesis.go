@@ -75,9 +75,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *probev1.GenesisState) error
 func (k *Keeper) ExportGenesis(ctx context.Context) (*probev1.GenesisState, error) {
 	g := DefaultGenesis()
 	err := k.probes.Walk(ctx, nil, func(_ sdk.AccAddress, p probev1.Probe) (bool, error) {
-		if len(p.Seed) == 0 {
-			p.Opened = 0
-		}
+		p.Opened = 0
 		g.Probes = append(g.Probes, p)
 		return false, nil
 	})

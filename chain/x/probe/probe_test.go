@@ -139,6 +139,23 @@ func TestASpeedStandsForAMonth(t *testing.T) {
 	}
 }
 
+// A probe is exported as it is loaded: the height at which it was opened is one of this chain alone.
+func TestAProbeIsExportedAsItIsLoaded(t *testing.T) {
+	c := network(t)
+	c.Deliver(p0, &probev1.MsgOpen{Account: p0.String()})
+	g, err := c.Probe.ExportGenesis(c.Ctx())
+	if err != nil || len(g.Probes) != 1 || len(g.Probes[0].Seed) > 0 {
+		t.Fatal(g, err)
+	}
+	ctx := c.Ctx()
+	if err := c.Probe.InitGenesis(ctx, g); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.Probe.ExportGenesis(ctx); err != nil || again.String() != g.String() {
+		t.Errorf("%v becomes %v, %v", g, again, err)
+	}
+}
+
 // What others have computed does not count, and less than a minute never does.
 func TestOnlyOwnUnitsCount(t *testing.T) {
 	c := network(t)

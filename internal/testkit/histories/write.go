@@ -97,7 +97,7 @@ func rules(r *rand.Rand, epoch int64) chaintest.Option {
 		g.Authority, g.Epoch, g.Reserve = "", epoch, purse
 		g.Rewards.EpochMs = (40 * time.Second).Milliseconds()
 		g.Auction = auction.DefaultParams()
-		g.Auction.PeriodMs, g.Auction.WindowMs = 4_000, 1_000
+		g.Auction.PeriodMs, g.Auction.WindowMs, g.Auction.RevealMs = 4_000, 1_000, 1_000
 		g.Seats.Params = seats.DefaultParams()
 		g.Seats.Params.Giving = giving
 		g.Seats.Params.RedelegateMs, g.Seats.Params.UnbondingMs = 5_000, 60_000
