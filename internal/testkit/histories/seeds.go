@@ -7,7 +7,7 @@ import (
 )
 
 // few are the histories that each test plays unless it is asked for more.
-const few = 2
+const few = 1
 
 // Seeds are the first seed to play, and how many: TALLY_SEED and TALLY_HISTORIES ask for others.
 func Seeds(tb testing.TB) (first, n uint64) {
