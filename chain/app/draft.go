@@ -218,16 +218,16 @@ func (d *Draft) Doc() (*cmttypes.GenesisDoc, error) {
 
 // Summary is what a chain begins with.
 type Summary struct {
-	ChainID  string     `json:"chain_id"`
-	Time     time.Time  `json:"time"`
-	Supply   uint64     `json:"supply_utally"`
-	Reserve  uint64     `json:"reserve_utally"`
-	Locked   uint64     `json:"locked_utally"` // bonds and stakes
-	Accounts int        `json:"accounts"`
-	GasPrice uint64     `json:"gas_price"` // utally for 10⁶ gas
+	ChainID  string           `json:"chain_id"`
+	Time     time.Time        `json:"time"`
+	Supply   uint64           `json:"supply_utally"`
+	Reserve  uint64           `json:"reserve_utally"`
+	Locked   uint64           `json:"locked_utally"` // bonds and stakes
+	Accounts int              `json:"accounts"`
+	GasPrice uint64           `json:"gas_price"` // utally for 10⁶ gas
 	Founders []FounderSummary `json:"founders"`
-	Rules    []string   `json:"rules"`  // that are not the default, as MODULE.RULE=VALUE
-	Others   []string   `json:"others"` // parts of the genesis that differ from the default and are not told above
+	Rules    []string         `json:"rules"`  // that are not the default, as MODULE.RULE=VALUE
+	Others   []string         `json:"others"` // parts of the genesis that differ from the default and are not told above
 }
 
 // FounderSummary is a founder as a genesis has it.

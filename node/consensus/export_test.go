@@ -63,7 +63,9 @@ func (n *Node) BeginBlock() (end func()) {
 }
 
 // SignBy lets f change what signs a node's votes and proposals.
-func (c *Config) SignBy(f func(cmttypes.PrivValidator) cmttypes.PrivValidator) { c.overrides.signer = f }
+func (c *Config) SignBy(f func(cmttypes.PrivValidator) cmttypes.PrivValidator) {
+	c.overrides.signer = f
+}
 
 // AnswerBy lets f change what CometBFT asks.
 func (c *Config) AnswerBy(f func(abci.Application) abci.Application) { c.overrides.app = f }

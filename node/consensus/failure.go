@@ -37,4 +37,6 @@ func (l failureLogger) Error(msg string, keyvals ...any) {
 }
 
 // With implements cmtlog.Logger.
-func (l failureLogger) With(keyvals ...any) cmtlog.Logger { return failureLogger{l.Logger.With(keyvals...), l.failed} }
+func (l failureLogger) With(keyvals ...any) cmtlog.Logger {
+	return failureLogger{l.Logger.With(keyvals...), l.failed}
+}

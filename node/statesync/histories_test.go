@@ -5,9 +5,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	sm "github.com/cometbft/cometbft/state"
 	dbm "github.com/cosmos/cosmos-db"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/internal/testkit/histories"
 )
 
@@ -25,7 +27,7 @@ func TestHistoriesAfterASnapshot(t *testing.T) {
 			if got := r.restored(t, takeOf(t, from.App)); got != accept {
 				t.Fatal(got, *told)
 			}
-			if err := r.finish(h.At(at).Time); err != nil {
+			if err := r.finish(&sm.State{ChainID: chaintest.ChainID, LastBlockTime: h.At(at).Time}); err != nil {
 				t.Fatal(err)
 			}
 			if err := r.shut(); err != nil {
