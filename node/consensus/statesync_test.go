@@ -160,6 +160,8 @@ func TestNodeBeginsAtASnapshot(t *testing.T) {
 	net.restart(t, joined)
 	net.follows(t, joined)
 	net.advance(t, joined, net.nodes[0].Height()+2)
+	height := net.nodes[joined].Height()
+	until(t, "the same block at node 0", func() bool { return net.nodes[0].Stored() >= height })
 	if a, b := balance(t, net.nodes[0], bob.Address), balance(t, net.nodes[joined], bob.Address); a != b || a <= 1_000*tally {
 		t.Fatalf("bob has %d and %d", a, b)
 	}
