@@ -50,6 +50,7 @@ func (b *backfill) run(ctx context.Context) error {
 			size /= 4
 			continue
 		}
+		size = min(4*size, window) // again: a node may have been away for a moment
 		if err != nil {
 			b.tell("block %d and those before are told by no node that you named; evidence from there would stop this node, so give it no votes for %v: %v",
 				top, b.state.ConsensusParams.Evidence.MaxAgeDuration, err)
