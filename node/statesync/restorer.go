@@ -23,6 +23,7 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/store/v2/snapshots"
 	snapshottypes "github.com/cosmos/cosmos-sdk/store/v2/snapshots/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/internal/bounded"
@@ -263,7 +264,8 @@ func (r *restorer) finish(s *sm.State) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	height, at := int64(r.offer.Height), s.LastBlockTime
-	s.ConsensusParams = cmttypes.ConsensusParamsFromProto(r.app.GetConsensusParams(r.app.NewUncachedContext(false, cmtproto.Header{ChainID: s.ChainID, Height: height})))
+	ctx := sdk.NewContext(r.app.CommitMultiStore(), cmtproto.Header{ChainID: s.ChainID, Height: height}, false, r.app.Logger())
+	s.ConsensusParams = cmttypes.ConsensusParamsFromProto(r.app.GetConsensusParams(ctx))
 	s.ConsensusParams.Version.App = s.Version.Consensus.App
 	if err := s.ConsensusParams.ValidateBasic(); err != nil {
 		return err
