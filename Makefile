@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before histories thirds book coalitions soak siege race bench bench-peers bench-pair kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before histories byzantine book coalitions soak siege race bench bench-peers bench-pair kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
@@ -96,11 +96,11 @@ adversary: ## Let an adversary write attacks for ADVERSARY, from SEED on, and sh
 adversary-before: ## Let the adversary find what the commit before the first fix was open to; TALLY_SEEDS=from:to searches
 	sh internal/testkit/adversary/testdata/before/play.sh
 
-histories: ## Have nodes come to the ends of HISTORIES random histories, from SEED on, in every way there is
+histories: ## Replay, kill and restore nodes over HISTORIES random histories, from SEED on
 	TALLY_HISTORIES=$(HISTORIES) TALLY_SEED=$(SEED) go test -count=1 -timeout 2h -v -run '^TestHistories' ./chain/app ./node/statesync
 
-thirds: ## Let a third of the power of a hundred thousand accounts cheat in every way at once, for a hundred epochs
-	TALLY_THIRDS=1 go test -count=1 -timeout 2h -v -run '^TestThird$$' ./internal/testkit/thirds
+byzantine: ## Let a third of the power of a hundred thousand accounts cheat in every way at once, for a hundred epochs
+	TALLY_BYZANTINE=1 go test -count=1 -timeout 2h -v -run '^TestAThirdCheats$$' ./internal/testkit/byzantine
 
 book: ## Play a million events on a market of a hundred thousand entries, against a slow one
 	TALLY_BOOK=100000:1000000 go test -count=1 -timeout 2h -v -run TestBookAgainstASlowOne ./chain/x/market

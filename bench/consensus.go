@@ -54,13 +54,13 @@ const (
 )
 
 func seatRows(ctx context.Context, o Options) (rows []Row, err error) {
-	for _, giving := range []string{seats.Share, seats.Lots} {
-		o.Tell("plays %d epochs of %d members, %d of them seated, by %s", epochsPlayed, allMembers, seatedMembers, giving)
-		ends, whole, err := epochChange(ctx, giving)
+	for _, allocation := range []string{seats.Share, seats.Lots} {
+		o.Tell("plays %d epochs of %d members, %d of them seated, by %s", epochsPlayed, allMembers, seatedMembers, allocation)
+		ends, whole, err := epochChange(ctx, allocation)
 		if err != nil {
 			return nil, err
 		}
-		name := fmt.Sprintf("epoch of %d members, %d seated, by %s: longest ", allMembers, seatedMembers, giving)
+		name := fmt.Sprintf("epoch of %d members, %d seated, by %s: longest ", allMembers, seatedMembers, allocation)
 		rows = append(rows, row(name+"EndBlock", "ms", ends).atMost(20), row(name+"block, state committed", "ms", whole))
 	}
 	key, value := solo.Seeded("member"), make([]byte, 32)
@@ -77,9 +77,9 @@ func seatRows(ctx context.Context, o Options) (rows []Row, err error) {
 
 // epochChange returns what the longest block of an epoch takes, and the longest end of one, in ms. Of each block that is
 // the least of all epochs, which others on this machine disturb least.
-func epochChange(ctx context.Context, giving string) (end, whole float64, err error) {
+func epochChange(ctx context.Context, allocation string) (end, whole float64, err error) {
 	measured := solo.MeasureEnds()
-	s, key, err := newCrowd(giving)
+	s, key, err := newCrowd(allocation)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -121,14 +121,14 @@ func epochChange(ctx context.Context, giving string) (end, whole float64, err er
 }
 
 // newCrowd begins a chain of many members with power. The first of them have the seats, and one has the key.
-func newCrowd(giving string) (*solo.Chain, *secp256k1.PrivKey, error) {
+func newCrowd(allocation string) (*solo.Chain, *secp256k1.PrivKey, error) {
 	key := secp256k1.GenPrivKeyFromSecret([]byte("member"))
 	account := sdk.AccAddress(key.PubKey().Address())
 	genesis, producer := solo.Genesis(account.String())
 	genesis.Accounts = []app.Account{{Address: account.String(), Balance: manyPurse}}
 	genesis.Epoch = epochBlocks
 	genesis.Seats.Params = seats.DefaultParams()
-	genesis.Seats.Params.Giving = giving
+	genesis.Seats.Params.Allocation = allocation
 	genesis.Policy = policy.DefaultParams()
 	genesis.Policy.Base = (seatedMembers*seatedPower + allMembers) * ut // so that power alone gives seats
 	genesis.Policy.Quorum = genesis.Policy.Base / 2
@@ -199,7 +199,7 @@ func followRows(ctx context.Context, o Options) ([]Row, error) {
 
 // followed is what a way took.
 type followed struct {
-	light.Way
+	light.Stats
 	seconds float64
 }
 
@@ -211,14 +211,14 @@ func follow(ctx context.Context, chain *headers.Chain, from, to int64) (f follow
 		defer func() { invented += time.Since(begun) }()
 		return chain.Block(height)
 	}
-	trusted, newest := light.Of(block(from)), block(to)
+	trusted, newest := light.FromLightBlock(block(from)), block(to)
 	invented = 0
 	way := light.Follower{
 		Block: func(_ context.Context, height int64) (*cmttypes.LightBlock, error) { return block(height), nil },
 		Now:   func() time.Time { return chain.Time(to + 1) },
 	}
 	begun := time.Now()
-	f.Way, err = way.Follow(ctx, trusted, nil, newest)
+	f.Stats, err = way.Follow(ctx, trusted, nil, newest)
 	f.seconds = (time.Since(begun) - invented).Seconds()
 	return f, err
 }

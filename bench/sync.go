@@ -135,13 +135,13 @@ func Disk(ctx context.Context, orders int, tell func(format string, a ...any)) (
 			return nil, err
 		}
 	}
-	const year = 100_000
+	const ordersOfAYear = 100_000 // the target's
 	each := float64(files[1]-files[0]) / float64(orders-orders/len(files))
 	return []Row{
 		row("settled orders, pruned", "", float64(orders)),
 		row("files of the state, with the versions that are kept", "MB", float64(files[1])/1e6),
 		row("for good, of an order", "B", each),
-		row("so after 10⁵ orders", "MB", (float64(files[1])+each*float64(year-orders))/1e6).atMost(500),
+		row("so after 10⁵ orders", "MB", (float64(files[1])+each*float64(ordersOfAYear-orders))/1e6).atMost(500),
 	}, nil
 }
 

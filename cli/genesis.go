@@ -89,11 +89,11 @@ the file again, before you send it.`,
 // grant adds the flags of what founders get that are added, and of rules.
 func grant(to *pflag.FlagSet, g *founding.Grant, rules *[]string) {
 	*g = founding.DefaultGrant
-	to.Var(numbers.Within(&g.Votes, 1, 1<<40), "votes", "of each founder that is added, in consensus and about rules")
-	to.Var((*money)(&g.Bond), "bond", "of each founder that is added: without, others take its seats and it gets none")
-	to.Var((*money)(&g.Stake), "stake", "of each founder that is added, as a peer that leads")
-	to.Var((*money)(&g.Balance), "balance", "of each founder that is added, beside bond and stake, for fees")
-	to.StringArrayVar(rules, "set", nil, "a rule, as block.gas_price=200; docs/spec/rules.md lists them")
+	to.Var(numbers.Within(&g.Votes, 1, 1<<40), "votes", "of each added founder, in consensus and on rules")
+	to.Var((*money)(&g.Bond), "bond", "of each added founder; without one it gets no seats, and other founders get its part")
+	to.Var((*money)(&g.Stake), "stake", "of each added founder, as a peer that leads orders")
+	to.Var((*money)(&g.Balance), "balance", "free money of each added founder, beside bond and stake")
+	to.StringArrayVar(rules, "set", nil, "set a rule, as block.gas_price=200; docs/spec/rules.md lists them")
 }
 
 func genesisNew(e *env) *cobra.Command {

@@ -46,7 +46,7 @@ seats delegate.`,
 func tellSeats(w io.Writer, v *seat.View) {
 	fmt.Fprintf(w, "Epoch %d; the last draw was in epoch %d\n", v.Epoch, v.Drawn)
 	if v.Weight > 0 {
-		fmt.Fprintf(w, "The set follows from %s, of which founders have %s: what members' power lacks of a base of %s\n", ut(v.Weight), ut(v.Missing), ut(v.Base))
+		fmt.Fprintf(w, "The set follows from %s, of which %s are missing of a base of %s and belong to the founders that are eligible\n", ut(v.Weight), ut(v.Missing), ut(v.Base))
 	} else {
 		fmt.Fprintln(w, "The set is that of the genesis")
 	}
@@ -58,7 +58,7 @@ func tellSeats(w io.Writer, v *seat.View) {
 			note = "founder"
 		}
 		switch {
-		case m.Status != "present":
+		case m.Status != "active":
 			note = strings.TrimSpace(note + " " + m.Status)
 		case m.From > v.Epoch:
 			note = fmt.Sprintf("drawn from epoch %d on", m.From)

@@ -69,7 +69,7 @@ func (r *reader) follow() *cobra.Command {
 third of the validators that are trusted before it.`,
 		Example: "  tally trust follow --endpoints tally-devnet/endpoints.json", Args: arguments("follow"),
 		RunE: r.asks(func(ctx context.Context, _ []string) error {
-			t, _, err := light.Advance(ctx, r.e.home, r.role.Chain, light.Progress(r.e.err))
+			t, _, err := light.FollowPinned(ctx, r.e.home, r.role.Chain, light.Progress(r.e.err))
 			if err != nil {
 				return err
 			}

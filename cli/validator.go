@@ -108,7 +108,7 @@ func (s *syncing) check() error {
 	if s.trust == "" {
 		return nil
 	}
-	_, _, err := statesync.ParseBlock(s.trust)
+	_, _, err := statesync.ParseTrustedBlock(s.trust)
 	return err
 }
 
@@ -122,11 +122,11 @@ func (m *member) begin(h *home.Home) *statesync.Source {
 		Tell:    func(format string, args ...any) { fmt.Fprintf(m.e.progress(), format+"\n", args...) },
 		Trusted: func() (int64, []byte, error) {
 			if m.sync.trust != "" {
-				return statesync.ParseBlock(m.sync.trust)
+				return statesync.ParseTrustedBlock(m.sync.trust)
 			}
 			t, err := light.Pinned(h.Dir, h.Settings.Chain)
 			if err == nil {
-				err = t.Fresh(time.Now())
+				err = t.CheckAge(time.Now())
 			} else if errors.Is(err, fs.ErrNotExist) {
 				err = fmt.Errorf("no block of %s is pinned in the home", h.Settings.Chain)
 			}

@@ -52,7 +52,7 @@ type Founder struct {
 	Balance   uint64 // utally
 }
 
-// Draft returns a draft of the described genesis. It may lack founders, whom [Draft.Found] adds.
+// Draft returns a draft of the described genesis. It may lack founders: [Draft.AddFounder] adds them.
 func (g Genesis) Draft() (*Draft, error) {
 	a, err := New(log.NewNopLogger(), dbm.NewMemDB(), g.ChainID)
 	if err != nil {
@@ -185,7 +185,7 @@ func (d *Draft) SetRule(module, rule, value string) error {
 	return err
 }
 
-// Doc returns the genesis, of which a chain has begun once in memory, and all invariants held.
+// Doc returns the genesis. It first begins a chain with it in memory, and checks all invariants.
 func (d *Draft) Doc() (*cmttypes.GenesisDoc, error) {
 	state, err := json.Marshal(d.state)
 	if err != nil {

@@ -223,7 +223,7 @@ func (g Genesis) members() *seatsv1.GenesisState {
 	out.Authority, out.Params = g.Authority, cmp.Or(g.Seats.Params, out.Params)
 	for _, v := range g.Validators {
 		out.Members = append(out.Members, seatsv1.Member{
-			Account: v.Account, ConsensusKey: v.ConsensusKey, Votes: v.Votes, Bond: v.Bond, Status: seatsv1.STATUS_PRESENT,
+			Account: v.Account, ConsensusKey: v.ConsensusKey, Votes: v.Votes, Bond: v.Bond, Status: seatsv1.STATUS_ACTIVE,
 		})
 		out.Delegations = append(out.Delegations, seatsv1.Delegation{Account: v.Account, Member: v.Account})
 	}

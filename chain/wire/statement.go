@@ -16,8 +16,8 @@ func Statement(chainID string, account sdk.AccAddress) []byte {
 	return h[:]
 }
 
-// Possession is what a consensus key signs (ed25519) to be the key of an account on one chain.
-func Possession(chainID string, account sdk.AccAddress) []byte {
+// ProofOfPossession is what a consensus key signs (ed25519) to be the key of an account on one chain.
+func ProofOfPossession(chainID string, account sdk.AccAddress) []byte {
 	h := canon.Sum(canon.DomainPossession, canon.Encode(func(e *canon.Encoder) {
 		e.String(chainID)
 		e.Blob(account)

@@ -15,7 +15,7 @@ import (
 
 // seats are the messages of consensus: who takes part, and for whom power counts.
 var seats = []Message{
-	{"join BOND", "Have the node of this home take part in consensus, with a bond: it is drawn from the epoch after the next on", "tally tx seats join 1000tally --home ~/.tally-validator -y",
+	{"join BOND", "Have the node of this home take part in consensus, with a bond; draws count it two epochs later", "tally tx seats join 1000tally --home ~/.tally-validator -y",
 		func(ctx context.Context, by Sender, args []string) (proto.Message, error) {
 			n, err := consume.ParseAmount(args[0])
 			if err != nil {
@@ -37,11 +37,11 @@ var seats = []Message{
 		func(_ context.Context, by Sender, _ []string) (proto.Message, error) {
 			return &seatsv1.MsgLeave{Account: by.Account}, nil
 		}},
-	{"return", "Take part again after the node missed too many blocks", "tally tx seats return --home ~/.tally-validator -y",
+	{"unjail", "Take part again after the node missed too many blocks", "tally tx seats unjail --home ~/.tally-validator -y",
 		func(_ context.Context, by Sender, _ []string) (proto.Message, error) {
-			return &seatsv1.MsgReturn{Account: by.Account}, nil
+			return &seatsv1.MsgUnjail{Account: by.Account}, nil
 		}},
-	{"delegate MEMBER", "Have the sender's computing power count for a member of consensus, from the epoch after the next on; none for nobody", "tally tx seats delegate tally1… --home ~/.tally -y",
+	{"delegate MEMBER", "Have the sender's computing power count for a member of consensus, two epochs later; none for nobody", "tally tx seats delegate tally1… --home ~/.tally -y",
 		func(_ context.Context, by Sender, args []string) (proto.Message, error) {
 			if args[0] == "none" {
 				return &seatsv1.MsgDelegate{Account: by.Account}, nil
@@ -60,7 +60,7 @@ func join(ctx context.Context, by Sender, bond uint64) (proto.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := home.Possess(by.HomeDir, by.ChainID, account)
+	p, err := home.ProvePossession(by.HomeDir, by.ChainID, account)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +78,6 @@ func join(ctx context.Context, by Sender, bond uint64) (proto.Message, error) {
 		return nil, fmt.Errorf("the node is at height %d and still catching up: join once it has the newest blocks", status.SyncInfo.LatestBlockHeight)
 	}
 	return &seatsv1.MsgJoin{
-		Account: by.Account, ConsensusKey: p.ConsensusKey, Signature: p.Signature, BeaconKey: p.BeaconKey, Bond: bond,
+		Account: by.Account, ConsensusKey: p.ConsensusKey, ProofOfPossession: p.Signature, BeaconKey: p.BeaconKey, Bond: bond,
 	}, nil
 }

@@ -1,8 +1,8 @@
-// Package sortition says who has a seat: by lot or by share of a weight, so that nobody gains by going under many
-// names. It also says how far a set of members may change at once.
+// Package sortition turns weights into seats, by lot or by share, so that splitting a weight over many names gains
+// nothing. It also bounds how far a validator set may change at once.
 //
-// Begin with a [Lottery]. [Lottery.Won] draws the seats that a weight wins, [Lottery.Share] counts those that it
-// has without chance. A [Ranking] keeps the best of all members, and [Step] leads from one set to the next.
+// Begin with a [Lottery]: [Lottery.Won] draws the seats that a weight wins, and [Lottery.Share] gives its seats without
+// chance. A [Ranking] keeps the members with the most. [Step] returns the next set on the way to a target.
 //
 // Invariants: what is won by a weight is distributed as what its parts win together. A share never exceeds the part of
 // the weight, and parts never have more than the whole. Between a set and the next [Step] there is always [Within].

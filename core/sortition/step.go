@@ -37,8 +37,8 @@ func Step(from, target []Seat) []Seat {
 // Σ max(0, toⱼ/B − fromⱼ/A) ≤ 1/4, with A and B the sums of votes. A set without members is within itself alone.
 //
 // A quarter, because a header is signed by more than 2/3 of the new votes. These signers had more than 2/3 − 1/4 = 5/12 of
-// the old ones, which is more than 1/3. So a light client that trusts the old set may go to the new one at once. Two
-// steps at once it may not take: 2/3 − 2/4 is less than 1/3.
+// the old ones, which is more than 1/3. So a light client that trusts the old set may go to the new one at once. Over
+// two steps the overlap may be too small: 2/3 − 2/4 is less than 1/3.
 func Within(from, to []Seat) bool {
 	if len(from) == 0 || len(to) == 0 {
 		return len(from) == len(to)
@@ -79,8 +79,8 @@ func paired(from, to []Seat) []pair {
 	return out
 }
 
-// mixed returns the set that has t parts of 64 of the target, whose votes add up to b, and the other parts of what is, whose
-// votes add up to a: ⌊2²⁰ · (from · b · (64 − t) + to · a · t) / (64 · a · b)⌋ for each member.
+// mixed returns the set whose shares are (64 − t)/64 of the old ones and t/64 of the target's. a and b are the sums of votes of
+// both. Each member has ⌊2²⁰ · (from · b · (64 − t) + to · a · t) / (64 · a · b)⌋.
 func mixed(both []pair, a, b *big.Int, t int64) []Seat {
 	stay, come := new(big.Int).Mul(b, big.NewInt(steps-t)), new(big.Int).Mul(a, big.NewInt(t))
 	whole := new(big.Int).Mul(a, b)

@@ -164,11 +164,11 @@ func joinConsensus(t *testing.T, h *home.Home, env *role.Env) (from uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := home.Possess(h.Dir, env.Chain.ChainID, account)
+	p, err := home.ProvePossession(h.Dir, env.Chain.ChainID, account)
 	if err != nil {
 		t.Fatal(err)
 	}
-	send(t, env, &seatsv1.MsgJoin{Account: h.Address, ConsensusKey: p.ConsensusKey, Signature: p.Signature, BeaconKey: p.BeaconKey, Bond: newBond})
+	send(t, env, &seatsv1.MsgJoin{Account: h.Address, ConsensusKey: p.ConsensusKey, ProofOfPossession: p.Signature, BeaconKey: p.BeaconKey, Bond: newBond})
 	r, err := seatsv1.NewQueryClient(env.Chain.Conn).Member(ctx, &seatsv1.QueryMemberRequest{Account: h.Address})
 	if err != nil || r.Member.Bond != newBond || r.Member.Votes != 0 {
 		t.Fatalf("%+v, %v", r, err)

@@ -27,13 +27,13 @@ import (
 )
 
 const (
-	promise = 30 * time.Second // within which a network goes on after healing
-	maxGap  = time.Second      // what a pause counts
-	crank   = 6                // the node with faults of its own: 7 of 28 votes
+	recoveryTimeout = 30 * time.Second // within which a network goes on after healing
+	maxGap          = time.Second      // what a pause counts
+	faulty          = 6                // the node with faults of its own: 7 of 28 votes
 )
 
-// vices are the faults of a node. It has those that are set.
-type vices struct {
+// faults are the faults of a node. It has those that are set.
+type faults struct {
 	skew      atomic.Int64 // of its clock, in ns
 	contrary  atomic.Bool  // it finds every proposal wrong
 	proofless atomic.Bool  // it leaves the proof of the beacon's value out of its proposals
@@ -41,17 +41,17 @@ type vices struct {
 	full      atomic.Bool  // its disk
 }
 
-// bend gives a node its vices.
-func (v *vices) bend(c *consensus.Config) {
+// inject gives a node its faults.
+func (v *faults) inject(c *consensus.Config) {
 	c.SignBy(func(pv cmttypes.PrivValidator) cmttypes.PrivValidator { return skewed{pv, v} })
-	c.AnswerBy(func(a abci.Application) abci.Application { return perverse{a, v} })
-	c.StoreBy(func(db cmtdb.DB) cmtdb.DB { return scarce{db, v} })
+	c.AnswerBy(func(a abci.Application) abci.Application { return faultyApp{a, v} })
+	c.StoreBy(func(db cmtdb.DB) cmtdb.DB { return fullDisk{db, v} })
 }
 
 // skewed signs by a clock that goes wrong.
 type skewed struct {
 	cmttypes.PrivValidator
-	v *vices
+	v *faults
 }
 
 // SignVote implements cmttypes.PrivValidator.
@@ -60,14 +60,14 @@ func (s skewed) SignVote(chainID string, vote *cmtproto.Vote) error {
 	return s.PrivValidator.SignVote(chainID, vote)
 }
 
-// perverse judges and makes proposals as no honest node does.
-type perverse struct {
+// faultyApp judges and makes proposals as no honest node does.
+type faultyApp struct {
 	abci.Application
-	v *vices
+	v *faults
 }
 
 // ProcessProposal implements abci.Application.
-func (p perverse) ProcessProposal(ctx context.Context, r *abci.RequestProcessProposal) (*abci.ResponseProcessProposal, error) {
+func (p faultyApp) ProcessProposal(ctx context.Context, r *abci.RequestProcessProposal) (*abci.ResponseProcessProposal, error) {
 	if p.v.contrary.Load() {
 		return &abci.ResponseProcessProposal{Status: abci.ResponseProcessProposal_REJECT}, nil
 	}
@@ -78,7 +78,7 @@ func (p perverse) ProcessProposal(ctx context.Context, r *abci.RequestProcessPro
 }
 
 // PrepareProposal implements abci.Application.
-func (p perverse) PrepareProposal(ctx context.Context, r *abci.RequestPrepareProposal) (*abci.ResponsePrepareProposal, error) {
+func (p faultyApp) PrepareProposal(ctx context.Context, r *abci.RequestPrepareProposal) (*abci.ResponsePrepareProposal, error) {
 	made, err := p.Application.PrepareProposal(ctx, r)
 	if err == nil && p.v.proofless.Load() && len(made.Txs) > 0 {
 		made.Txs = made.Txs[1:]
@@ -87,13 +87,13 @@ func (p perverse) PrepareProposal(ctx context.Context, r *abci.RequestPreparePro
 	return made, err
 }
 
-// scarce is a database on a disk that may be full.
-type scarce struct {
+// fullDisk is a database on a disk that may be full.
+type fullDisk struct {
 	cmtdb.DB
-	v *vices
+	v *faults
 }
 
-func (s scarce) room() error {
+func (s fullDisk) room() error {
 	if s.v.full.Load() {
 		return &os.PathError{Op: "write", Path: "000001.log", Err: syscall.ENOSPC}
 	}
@@ -101,7 +101,7 @@ func (s scarce) room() error {
 }
 
 // Set implements cmtdb.DB.
-func (s scarce) Set(k, v []byte) error {
+func (s fullDisk) Set(k, v []byte) error {
 	if err := s.room(); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (s scarce) Set(k, v []byte) error {
 }
 
 // SetSync implements cmtdb.DB.
-func (s scarce) SetSync(k, v []byte) error {
+func (s fullDisk) SetSync(k, v []byte) error {
 	if err := s.room(); err != nil {
 		return err
 	}
@@ -117,15 +117,15 @@ func (s scarce) SetSync(k, v []byte) error {
 }
 
 // NewBatch implements cmtdb.DB.
-func (s scarce) NewBatch() cmtdb.Batch { return scarceBatch{s.DB.NewBatch(), s} }
+func (s fullDisk) NewBatch() cmtdb.Batch { return fullDiskBatch{s.DB.NewBatch(), s} }
 
-type scarceBatch struct {
+type fullDiskBatch struct {
 	cmtdb.Batch
-	s scarce
+	s fullDisk
 }
 
 // Write implements cmtdb.Batch.
-func (b scarceBatch) Write() error {
+func (b fullDiskBatch) Write() error {
 	if err := b.s.room(); err != nil {
 		return err
 	}
@@ -133,23 +133,23 @@ func (b scarceBatch) Write() error {
 }
 
 // WriteSync implements cmtdb.Batch.
-func (b scarceBatch) WriteSync() error {
+func (b fullDiskBatch) WriteSync() error {
 	if err := b.s.room(); err != nil {
 		return err
 	}
 	return b.Batch.WriteSync()
 }
 
-// hard is a network of seven validators with 1 to 7 votes, to which things happen.
-type hard struct {
+// faultNetwork is a network of seven validators with 1 to 7 votes, to which things happen.
+type faultNetwork struct {
 	*network
 	*testing.T
-	wires wires
-	crank *vices
+	wires  wires
+	faulty *faults
 }
 
-func newHard(t *testing.T) *hard {
-	h := &hard{T: t, crank: &vices{}, network: newNetwork(t, t.TempDir(), crank+1, func(g *app.Genesis) {
+func newFaultNetwork(t *testing.T) *faultNetwork {
+	h := &faultNetwork{T: t, faulty: &faults{}, network: newNetwork(t, t.TempDir(), faulty+1, func(g *app.Genesis) {
 		g.Block.MaxGapMs = maxGap.Milliseconds()
 		g.Epoch, g.Seats.Params, g.Policy = 6, seats.DefaultParams(), policy.DefaultParams()
 		for i := range g.Validators {
@@ -160,14 +160,14 @@ func newHard(t *testing.T) *hard {
 		h.configs[i].CommitTimeout = 20 * time.Millisecond
 	}
 	h.wires = h.lay(t)
-	h.crank.bend(&h.configs[crank])
+	h.faulty.inject(&h.configs[faulty])
 	h.start(t)
 	h.waitHeight(t, 2)
 	return h
 }
 
 // down stops nodes, as a kill does but for what they hold in memory.
-func (h *hard) down(nodes ...int) {
+func (h *faultNetwork) down(nodes ...int) {
 	h.Helper()
 	for _, i := range nodes {
 		if err := h.nodes[i].Stop(); err != nil {
@@ -178,7 +178,7 @@ func (h *hard) down(nodes ...int) {
 }
 
 // up starts the nodes that do not run.
-func (h *hard) up() {
+func (h *faultNetwork) up() {
 	h.Helper()
 	for i, n := range h.nodes {
 		if n != nil {
@@ -193,7 +193,7 @@ func (h *hard) up() {
 }
 
 // height returns that of the highest of nodes.
-func (h *hard) height(nodes ...int) (top int64) {
+func (h *faultNetwork) height(nodes ...int) (top int64) {
 	for _, i := range nodes {
 		top = max(top, h.nodes[i].Height())
 	}
@@ -201,7 +201,7 @@ func (h *hard) height(nodes ...int) (top int64) {
 }
 
 // running returns the nodes that run, but some.
-func (h *hard) running(but ...int) (out []int) {
+func (h *faultNetwork) running(but ...int) (out []int) {
 	for i, n := range h.nodes {
 		if n != nil && !slices.Contains(but, i) {
 			out = append(out, i)
@@ -211,18 +211,18 @@ func (h *hard) running(but ...int) (out []int) {
 }
 
 // goesOn waits until nodes have three blocks more than any of them has now.
-func (h *hard) goesOn(nodes ...int) {
+func (h *faultNetwork) goesOn(nodes ...int) {
 	h.Helper()
 	want := h.height(nodes...) + 3
 	for _, i := range nodes {
-		within(h.T, promise, "new blocks", func() bool { return h.nodes[i].Height() >= want })
+		within(h.T, recoveryTimeout, "new blocks", func() bool { return h.nodes[i].Height() >= want })
 	}
 }
 
 // halts waits until nodes have made no block for longer than a pause counts.
-func (h *hard) halts(nodes ...int) {
+func (h *faultNetwork) halts(nodes ...int) {
 	h.Helper()
-	within(h.T, promise, "halt", func() bool {
+	within(h.T, recoveryTimeout, "halt", func() bool {
 		for _, i := range nodes {
 			if s, err := h.nodes[i].Client().Status(h.Context()); err != nil || time.Since(s.SyncInfo.LatestBlockTime) < 4*maxGap {
 				return false
@@ -233,7 +233,7 @@ func (h *hard) halts(nodes ...int) {
 }
 
 // block returns a block of a node.
-func (h *hard) block(node int, height int64) *cmttypes.Block {
+func (h *faultNetwork) block(node int, height int64) *cmttypes.Block {
 	h.Helper()
 	b, err := h.nodes[node].Client().Block(h.Context(), &height)
 	if err != nil || b.Block == nil {
@@ -243,7 +243,7 @@ func (h *hard) block(node int, height int64) *cmttypes.Block {
 }
 
 // agrees compares all blocks of all nodes from a height on. A block names the app's state after the one before.
-func (h *hard) agrees(from int64) {
+func (h *faultNetwork) agrees(from int64) {
 	h.Helper()
 	nodes := h.running()
 	for _, i := range nodes[1:] {
@@ -256,7 +256,7 @@ func (h *hard) agrees(from int64) {
 }
 
 // clocks checks that protocol time has lost what pauses were longer than may count, and nothing else.
-func (h *hard) clocks() (lost int64) {
+func (h *faultNetwork) clocks() (lost int64) {
 	h.Helper()
 	now, err := blockv1.NewQueryClient(dial(h.T, h.nodes[0])).Now(h.Context(), &blockv1.QueryNowRequest{})
 	if err != nil {
@@ -277,45 +277,45 @@ func (h *hard) clocks() (lost int64) {
 	return lost
 }
 
-// transfers sends transfers by a node until done is reached: an idle chain draws nothing, and needs no proof.
-func (h *hard) transfers(node int, what string, done func() bool) {
+// transferUntil sends transferUntil by a node until done is reached: an idle chain draws nothing, and needs no proof.
+func (h *faultNetwork) transferUntil(node int, what string, done func() bool) {
 	h.Helper()
-	within(h.T, 2*promise, what, func() bool {
+	within(h.T, 2*recoveryTimeout, what, func() bool {
 		tx := transfer(h.T, h.nodes[node], chaintest.ChainID, alice, bob, 1)
 		_, _ = h.nodes[node].Client().BroadcastTxSync(h.Context(), tx) // the one before may wait still
 		height := h.nodes[node].Height()
-		within(h.T, promise, "block", func() bool { return h.nodes[node].Height() > height })
+		within(h.T, recoveryTimeout, "block", func() bool { return h.nodes[node].Height() > height })
 		return done()
 	})
 }
 
 // Whatever happens to a network, no two nodes have different blocks, and it goes on soon after it is mended.
-func TestHardTimes(t *testing.T) {
-	h := newHard(t)
-	few, many := []int{1, crank}, []int{1, crank, 0} // 9 and 10 of 28 votes: less and more than a third
+func TestNetworkRecoversFromFaults(t *testing.T) {
+	h := newFaultNetwork(t)
+	few, many := []int{1, faulty}, []int{1, faulty, 0} // 9 and 10 of 28 votes: less and more than a third
 	for _, fault := range []struct {
 		name  string
-		harm  func(h *hard)
-		mend  func(h *hard)
-		after func(h *hard)
+		harm  func(h *faultNetwork)
+		mend  func(h *faultNetwork)
+		after func(h *faultNetwork)
 	}{
-		{"less than a third is down", func(h *hard) { h.down(few...); h.goesOn(h.running()...) }, (*hard).up, nil},
-		{"more than a third is down", func(h *hard) { h.down(many...); h.halts(h.running()...) }, (*hard).up, func(h *hard) {
+		{"less than a third is down", func(h *faultNetwork) { h.down(few...); h.goesOn(h.running()...) }, (*faultNetwork).up, nil},
+		{"more than a third is down", func(h *faultNetwork) { h.down(many...); h.halts(h.running()...) }, (*faultNetwork).up, func(h *faultNetwork) {
 			if lost := h.clocks(); lost < 2*maxGap.Milliseconds() {
 				h.Errorf("a halt took %d ms from no clock", lost)
 			}
 		}},
-		{"two halves, cut apart", func(h *hard) { h.wires.split(cut, 0, 1, 2, 4, 5); h.halts(h.running()...) }, (*hard).heal, nil},
-		{"two halves, silent", func(h *hard) { h.wires.split(silent, 0, 1, 2, 4, 5); h.halts(h.running()...) }, (*hard).heal, nil},
-		{"one is cut off", func(h *hard) { h.wires.split(cut, crank); h.halts(crank); h.goesOn(h.running(crank)...) }, (*hard).heal, nil},
+		{"two halves, cut apart", func(h *faultNetwork) { h.wires.split(cut, 0, 1, 2, 4, 5); h.halts(h.running()...) }, (*faultNetwork).heal, nil},
+		{"two halves, silent", func(h *faultNetwork) { h.wires.split(silent, 0, 1, 2, 4, 5); h.halts(h.running()...) }, (*faultNetwork).heal, nil},
+		{"one is cut off", func(h *faultNetwork) { h.wires.split(cut, faulty); h.halts(faulty); h.goesOn(h.running(faulty)...) }, (*faultNetwork).heal, nil},
 		{"a clock ahead", skew(time.Minute), skew(0), nil},
 		{"a clock behind", skew(-time.Minute), skew(0), nil},
-		{"votes for nil", func(h *hard) { h.crank.contrary.Store(true); h.goesOn(h.running()...) }, func(h *hard) { h.crank.contrary.Store(false) }, nil},
-		{"proposals without a proof", (*hard).proofless, func(h *hard) { h.crank.proofless.Store(false) }, nil},
-		{"a full disk", (*hard).fill, (*hard).empty, nil},
+		{"votes for nil", func(h *faultNetwork) { h.faulty.contrary.Store(true); h.goesOn(h.running()...) }, func(h *faultNetwork) { h.faulty.contrary.Store(false) }, nil},
+		{"proposals without a proof", (*faultNetwork).proofless, func(h *faultNetwork) { h.faulty.proofless.Store(false) }, nil},
+		{"a full disk", (*faultNetwork).fill, (*faultNetwork).empty, nil},
 	} {
 		if !t.Run(fault.name, func(t *testing.T) {
-			h := &hard{h.network, t, h.wires, h.crank}
+			h := &faultNetwork{h.network, t, h.wires, h.faulty}
 			from := h.height(h.running()...)
 			fault.harm(h)
 			fault.mend(h)
@@ -328,18 +328,18 @@ func TestHardTimes(t *testing.T) {
 			return
 		}
 	}
-	t.Run("one signs twice", func(t *testing.T) { (&hard{h.network, t, h.wires, h.crank}).twins() })
+	t.Run("one signs twice", func(t *testing.T) { (&faultNetwork{h.network, t, h.wires, h.faulty}).equivocate() })
 	h.agrees(1)
 	h.clocks()
 }
 
 // heal makes all wires whole.
-func (h *hard) heal() { h.wires.mend() }
+func (h *faultNetwork) heal() { h.wires.mend() }
 
-// skew makes the crank's clock go wrong by d, and checks that the time of blocks stays right.
-func skew(d time.Duration) func(*hard) {
-	return func(h *hard) {
-		h.crank.skew.Store(int64(d))
+// skew makes the faulty node's clock go wrong by d, and checks that the time of blocks stays right.
+func skew(d time.Duration) func(*faultNetwork) {
+	return func(h *faultNetwork) {
+		h.faulty.skew.Store(int64(d))
 		from := h.height(h.running()...) + 2
 		h.goesOn(h.running()...)
 		if at := h.block(0, from).Time; time.Since(at).Abs() > time.Minute/2 {
@@ -348,22 +348,22 @@ func skew(d time.Duration) func(*hard) {
 	}
 }
 
-// proofless has the crank leave out the proof, and checks that nobody takes such a block.
-func (h *hard) proofless() {
-	h.crank.proofless.Store(true)
-	h.transfers(0, "proposal without a proof", func() bool {
-		at := h.crank.spoilt.Load()
+// proofless has the faulty node leave out the proof, and checks that nobody takes such a block.
+func (h *faultNetwork) proofless() {
+	h.faulty.proofless.Store(true)
+	h.transferUntil(0, "proposal without a proof", func() bool {
+		at := h.faulty.spoilt.Load()
 		return at > 0 && h.nodes[0].Height() >= at
 	})
-	at := h.crank.spoilt.Load()
-	within(h.T, promise, "block in its place", func() bool { return h.nodes[0].Height() >= at })
-	if by := h.block(0, at).ProposerAddress; by.String() == h.address(crank) {
+	at := h.faulty.spoilt.Load()
+	within(h.T, recoveryTimeout, "block in its place", func() bool { return h.nodes[0].Height() >= at })
+	if by := h.block(0, at).ProposerAddress; by.String() == h.address(faulty) {
 		h.Errorf("block %d, without its proof, was taken", at)
 	}
 }
 
 // address returns the consensus address of a node, as text.
-func (h *hard) address(node int) string {
+func (h *faultNetwork) address(node int) string {
 	h.Helper()
 	id, err := consensus.LoadIdentity(h.configs[node].Dir)
 	if err != nil {
@@ -372,42 +372,42 @@ func (h *hard) address(node int) string {
 	return cmted25519.PubKey(id.ConsensusKey).Address().String()
 }
 
-// fill fills the crank's disk. It says why it has ended, and the others go on.
-func (h *hard) fill() {
-	h.crank.full.Store(true)
+// fill fills the faulty node's disk. It says why it has ended, and the others go on.
+func (h *faultNetwork) fill() {
+	h.faulty.full.Store(true)
 	select {
-	case err := <-h.nodes[crank].Failed():
+	case err := <-h.nodes[faulty].Failed():
 		if !strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
 			h.Errorf("it does not say why it has ended: %v", err)
 		}
 		h.Log(err)
-	case <-time.After(promise):
+	case <-time.After(recoveryTimeout):
 		h.Fatal("its disk is full, and it does not end")
 	}
-	h.goesOn(h.running(crank)...)
+	h.goesOn(h.running(faulty)...)
 }
 
-// empty makes room on the crank's disk, and starts it again.
-func (h *hard) empty() {
-	h.down(crank)
-	h.crank.full.Store(false)
+// empty makes room on the faulty node's disk, and starts it again.
+func (h *faultNetwork) empty() {
+	h.down(faulty)
+	h.faulty.full.Store(false)
 	h.up()
 }
 
-// twins runs a second node with the crank's key, which votes otherwise. The crank is convicted and loses its votes.
-func (h *hard) twins() {
-	c, v := h.configs[crank], &vices{}
+// equivocate runs a second node with the faulty node's key, which votes otherwise. The faulty node is convicted and loses its votes.
+func (h *faultNetwork) equivocate() {
+	c, v := h.configs[faulty], &faults{}
 	file := filepath.Join("config", "priv_validator_key.json")
 	c.Dir, c.Name, c.Listen, c.Peers = h.TempDir(), "twin", consensus.Addrs{}, nil
-	for _, n := range h.nodes[:crank] {
+	for _, n := range h.nodes[:faulty] {
 		c.Peers = append(c.Peers, n.Addrs().P2P)
 	}
 	v.contrary.Store(true)
-	v.bend(&c)
+	v.inject(&c)
 	if _, err := consensus.LoadIdentity(c.Dir); err != nil { // makes what it has signed so far: nothing
 		h.Fatal(err)
 	}
-	key, err := os.ReadFile(filepath.Join(h.configs[crank].Dir, file))
+	key, err := os.ReadFile(filepath.Join(h.configs[faulty].Dir, file))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(c.Dir, file), key, 0o600)
 	}
@@ -420,7 +420,7 @@ func (h *hard) twins() {
 	}
 	defer func() { _ = twin.Stop() }()
 	from, shown := h.height(0), int64(0)
-	h.transfers(0, "conviction of who signs twice", func() bool {
+	h.transferUntil(0, "conviction of who signs twice", func() bool {
 		for ; shown == 0 && from <= h.nodes[0].Height(); from++ {
 			if len(h.block(0, from).Evidence.Evidence) > 0 {
 				shown = from
@@ -431,19 +431,19 @@ func (h *hard) twins() {
 	h.Logf("evidence in block %d, no votes by block %d", shown, h.nodes[0].Height())
 	h.goesOn(h.running()...)
 	height := h.height(0)
-	within(h.T, promise, "blocks at the twin, which follows", func() bool { return twin.Height() >= height })
+	within(h.T, recoveryTimeout, "blocks at the twin, which follows", func() bool { return twin.Height() >= height })
 }
 
-// unseated reports whether the crank is convicted, has lost its bond and has no votes any more.
-func (h *hard) unseated() bool {
+// unseated reports whether the faulty node is convicted, has lost its bond and has no votes any more.
+func (h *faultNetwork) unseated() bool {
 	h.Helper()
-	r, err := seatsv1.NewQueryClient(dial(h.T, h.nodes[0])).Member(h.Context(), &seatsv1.QueryMemberRequest{Account: chaintest.Named(h.configs[crank].Name).String()})
+	r, err := seatsv1.NewQueryClient(dial(h.T, h.nodes[0])).Member(h.Context(), &seatsv1.QueryMemberRequest{Account: chaintest.Named(h.configs[faulty].Name).String()})
 	if err != nil {
 		h.Fatal(err)
 	}
-	if m := r.Member; m.Status != seatsv1.STATUS_CONVICTED || m.Bond > 0 || m.Votes > 0 {
+	if m := r.Member; m.Status != seatsv1.STATUS_TOMBSTONED || m.Bond > 0 || m.Votes > 0 {
 		return false
 	}
 	set, err := h.nodes[0].Client().Validators(h.Context(), nil, nil, nil)
-	return err == nil && len(set.Validators) == crank && !slices.ContainsFunc(set.Validators, func(v *cmttypes.Validator) bool { return v.Address.String() == h.address(crank) })
+	return err == nil && len(set.Validators) == faulty && !slices.ContainsFunc(set.Validators, func(v *cmttypes.Validator) bool { return v.Address.String() == h.address(faulty) })
 }

@@ -128,7 +128,7 @@ func (n *Node) openApp(c *Config, logger log.Logger, chainID, dir string) error 
 		return fmt.Errorf("open the application's database (is another process using it?): %w", err)
 	}
 	if c.SnapshotInterval > 0 {
-		statesync.Prepare(db, c.pruning())
+		statesync.AllowPruning(db, c.pruning())
 	}
 	a, err := c.openState(logger, chainID, db)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // beginState gives a node that has no block the state of a snapshot, if it is to have one.
 func (c *Config) beginState(ctx context.Context, conf *cmtcfg.Config, genesis *cmttypes.GenesisDoc, logger log.Logger) error {
-	height, err := statesync.Resume(conf)
+	height, err := statesync.Recover(conf)
 	if err != nil || c.StateSync == nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (c *Config) beginState(ctx context.Context, conf *cmtcfg.Config, genesis *c
 	}
 	return statesync.Run(ctx, statesync.Node{
 		Comet: conf, Key: key, Genesis: genesis, Logger: serverlog.CometLoggerWrapper{Logger: logger},
-		Open: func(db dbm.DB) (*app.App, error) { return c.openState(logger, genesis.ChainID, db) },
-		Keep: func(ctx context.Context, sw *cmtp2p.Switch) { keepPeers(ctx, sw, c.Peers, c.Logger) },
+		Open:          func(db dbm.DB) (*app.App, error) { return c.openState(logger, genesis.ChainID, db) },
+		KeepConnected: func(ctx context.Context, sw *cmtp2p.Switch) { keepPeers(ctx, sw, c.Peers, c.Logger) },
 	}, *c.StateSync)
 }

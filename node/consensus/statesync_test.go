@@ -371,7 +371,7 @@ func TestNoSnapshot(t *testing.T) {
 	c.StateSync.Servers = []string{"http://127.0.0.1:1"}
 	refused("see that they answer")
 	c.StateSync = net.source(t, 0)
-	c.StateSync.Patience = time.Millisecond
+	c.StateSync.StallTimeout = time.Millisecond
 	refused("snapshot_interval")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -79,7 +79,7 @@ func check(ctx context.Context, src io.ReaderAt, size int64, anchored func(*bund
 	if err != nil {
 		return nil, err
 	}
-	p.Settlement, p.Chain, p.Signers, p.Anchor = a.settlement, a.chain, a.signers, light.Of(a.block)
+	p.Settlement, p.Chain, p.Signers, p.Anchor = a.settlement, a.chain, a.signers, light.FromLightBlock(a.block)
 	if err := p.checkRecord(); err != nil {
 		return nil, err
 	}

@@ -245,7 +245,7 @@ func checkExtract(src io.ReaderAt, size int64, anchored func(*bundle.Bundle) (an
 	if err := canon.UnmarshalWithin(raw, &x, len(raw)+extractRoom); err != nil {
 		return nil, wrong("extract: %v", err)
 	}
-	r := &Record{Order: o, Final: a.settlement.Final, Chain: a.chain, Signers: a.signers, Anchor: light.Of(a.block), Index: x.Record}
+	r := &Record{Order: o, Final: a.settlement.Final, Chain: a.chain, Signers: a.signers, Anchor: light.FromLightBlock(a.block), Index: x.Record}
 	return r, r.read(&x)
 }
 

@@ -61,7 +61,7 @@ func TestRefreshAfterThousandChanges(t *testing.T) {
 	}
 	for _, after := range []int64{0, changes} {
 		n, c := rotating(t, settlement, 60+after*100)
-		pin := light.Of(c.Block(max(1, n.block.Height-150)))
+		pin := light.FromLightBlock(c.Block(max(1, n.block.Height-150)))
 		roots := &Roots{Home: t.TempDir(), Now: func() time.Time { return c.Time(n.block.Height + 1) }}
 		if err := light.Pin(roots.Home, pin); err != nil {
 			t.Fatal(err)
@@ -69,16 +69,16 @@ func TestRefreshAfterThousandChanges(t *testing.T) {
 		begun := time.Now()
 		f, err := refresh(t, n, file, roots)
 		took := time.Since(begun)
-		if err != nil || f == nil || f.Block != light.Of(n.block) || !strings.Contains(f.By, "pinned") {
+		if err != nil || f == nil || f.Block != light.FromLightBlock(n.block) || !strings.Contains(f.By, "pinned") {
 			t.Fatalf("%+v, %v", f, err)
 		}
 		if got, err := light.Pinned(roots.Home, "tally-1"); err != nil || got != f.Block {
 			t.Errorf("the home has pinned %v, %v", got, err)
 		}
-		if more := f.Way.Bytes; after > 0 && more+int64(f.parts.size()) > 64<<10 {
+		if more := f.Stats.Bytes; after > 0 && more+int64(f.parts.size()) > 64<<10 {
 			t.Errorf("it took %d bytes to follow, and %d are the anchor", more, f.parts.size())
 		}
-		t.Logf("after %d changes: %d headers of %d bytes to follow, an anchor of %d bytes, %v", after, f.Way.Headers, f.Way.Bytes, f.parts.size(), took.Round(time.Millisecond))
+		t.Logf("after %d changes: %d headers of %d bytes to follow, an anchor of %d bytes, %v", after, f.Stats.Headers, f.Stats.Bytes, f.parts.size(), took.Round(time.Millisecond))
 	}
 	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("checking a bundle changed it: %v", err)
@@ -134,7 +134,7 @@ func TestRefresh(t *testing.T) {
 					_, of = rotating(t, []byte("another"), now)
 					of.Forged, of.Colluders = 1, 1e6
 				}
-				if err := light.Pin(roots.Home, light.Of(of.Block(x.pin))); err != nil {
+				if err := light.Pin(roots.Home, light.FromLightBlock(of.Block(x.pin))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -179,7 +179,7 @@ func TestPinsAnchor(t *testing.T) {
 	home := t.TempDir()
 	when := c.Time(100)
 	roots := &Roots{Home: home, Now: func() time.Time { return when }}
-	pin := light.Of(c.Block(99)) // the last of its epoch
+	pin := light.FromLightBlock(c.Block(99)) // the last of its epoch
 	if err := light.Pin(home, pin); err != nil {
 		t.Fatal(err)
 	}
@@ -189,8 +189,8 @@ func TestPinsAnchor(t *testing.T) {
 		block           light.TrustedBlock
 		soon, afterward bool
 	}{
-		{pin, true, true}, {light.Of(c.Block(50)), true, false}, {light.Of(c.Block(150)), true, false},
-		{light.Of(c.Block(250)), false, false}, {light.Of(other.Block(99)), false, false}, {light.TrustedBlock{}, false, false},
+		{pin, true, true}, {light.FromLightBlock(c.Block(50)), true, false}, {light.FromLightBlock(c.Block(150)), true, false},
+		{light.FromLightBlock(c.Block(250)), false, false}, {light.FromLightBlock(other.Block(99)), false, false}, {light.TrustedBlock{}, false, false},
 	} {
 		when = c.Time(100)
 		soon, err := roots.Anchors(x.block)

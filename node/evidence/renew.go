@@ -60,7 +60,7 @@ func Renew(ctx context.Context, chain *client.Client, name, out string, roots *R
 type Fresh struct {
 	By    string             // what the block is trusted by
 	Block light.TrustedBlock // the newest of a node
-	Way   light.Way          // from what is trusted to it
+	Stats light.Stats        // from what is trusted to it
 
 	parts anchorage
 }
@@ -126,7 +126,7 @@ func (r *Roots) fresh(ctx context.Context, chain *client.Client, b *bundle.Bundl
 	}
 	from, by, err := r.begin(&was)
 	if by == "" && asIs && (err == nil || errors.Is(err, light.ErrExpired)) {
-		from, by, err = light.Of(was.block), "the block that anchored the bundle before", nil
+		from, by, err = light.FromLightBlock(was.block), "the block that anchored the bundle before", nil
 	}
 	if err != nil || by == "" && r.Named == nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (r *Roots) fresh(ctx context.Context, chain *client.Client, b *bundle.Bundl
 	if err := was.replaced(&is); err != nil {
 		return nil, err
 	}
-	f := &Fresh{By: by, Block: light.Of(is.block), parts: parts}
+	f := &Fresh{By: by, Block: light.FromLightBlock(is.block), parts: parts}
 	switch {
 	case r.Named != nil && r.Named(is.signers):
 		f.By = r.By
@@ -154,13 +154,13 @@ func (r *Roots) fresh(ctx context.Context, chain *client.Client, b *bundle.Bundl
 	case by == "":
 		return nil, fmt.Errorf("%s names neither validator set %s, which signed the bundle, nor %s, which signed block %d: name either with --trust, if you believe it", r.By, was.signers, is.signers, is.block.Height)
 	}
-	way := light.Through(chain)
+	way := light.NewFollower(chain)
 	way.Now, way.Progress = r.now, r.Progress
 	own := was.block
-	if from != light.Of(own) {
+	if from != light.FromLightBlock(own) {
 		own = nil
 	}
-	if f.Way, err = way.Follow(ctx, from, own, is.block); err != nil {
+	if f.Stats, err = way.Follow(ctx, from, own, is.block); err != nil {
 		return nil, err
 	}
 	if pin, err := r.pinned(from.Chain); err != nil || pin != from {
@@ -179,12 +179,12 @@ func (r *Roots) begin(was *anchor) (from light.TrustedBlock, by string, err erro
 			return from, "", err
 		}
 		if pin.Height > 0 {
-			if expired = pin.Fresh(r.now()); expired == nil {
+			if expired = pin.CheckAge(r.now()); expired == nil {
 				return pin, r.pinnedBy(pin), nil
 			}
 		}
 	}
-	from = light.Of(was.block)
+	from = light.FromLightBlock(was.block)
 	if by, err = r.Anchors(from); by == "" && err == nil {
 		err = expired
 	}

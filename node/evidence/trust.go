@@ -104,7 +104,7 @@ func (r *Roots) Anchors(b light.TrustedBlock) (by string, err error) {
 	if err != nil || pin.Height == 0 {
 		return "", err
 	}
-	if pin == b || pin.Fresh(r.now()) == nil && (b.Validators == pin.Validators || b.Validators == pin.NextValidators) {
+	if pin == b || pin.CheckAge(r.now()) == nil && (b.Validators == pin.Validators || b.Validators == pin.NextValidators) {
 		return r.pinnedBy(pin), nil
 	}
 	return "", nil

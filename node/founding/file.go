@@ -65,7 +65,7 @@ func Write(h *home.Home, reach string) (f File, err error) {
 	if err != nil {
 		return f, err
 	}
-	p, err := home.Possess(h.Dir, h.Settings.Chain, account)
+	p, err := home.ProvePossession(h.Dir, h.Settings.Chain, account)
 	if err != nil {
 		return f, err
 	}
@@ -127,7 +127,7 @@ func (f *File) founder(chain string, g Grant) (app.Founder, error) {
 		return app.Founder{}, fmt.Errorf("%s founds chain %q, and the genesis is of %q", f.Account, f.Chain, chain)
 	case len(key.Key) != secp256k1.PubKeySize || !bytes.Equal(key.Address(), account) || !key.VerifySignature(f.signed(), f.Signature):
 		return app.Founder{}, fmt.Errorf("%s did not sign this file: have its owner write it anew", f.Account)
-	case vrf.CheckKey(f.ConsensusKey) != nil || !ed25519.Verify(f.ConsensusKey, wire.Possession(chain, account), f.Possession):
+	case vrf.CheckKey(f.ConsensusKey) != nil || !ed25519.Verify(f.ConsensusKey, wire.ProofOfPossession(chain, account), f.Possession):
 		return app.Founder{}, fmt.Errorf("consensus key of %s: it did not sign for this account and chain", f.Account)
 	case vrf.CheckKey(f.PeerKey) != nil || !ed25519.Verify(f.PeerKey, wire.Statement(chain, account), f.Statement):
 		return app.Founder{}, fmt.Errorf("peer key of %s: it did not sign for this account and chain", f.Account)

@@ -98,7 +98,7 @@ func FounderOf(dir string, b *app.Summary) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p, err := home.Possess(dir, b.ChainID, account)
+	p, err := home.ProvePossession(dir, b.ChainID, account)
 	if err != nil {
 		return "", err
 	}

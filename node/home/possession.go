@@ -16,12 +16,12 @@ import (
 
 // Possession is what a validator's home shows of its keys, to have a seat in consensus.
 type Possession struct {
-	ConsensusKey, Signature []byte // the signature is over wire.Possession
+	ConsensusKey, Signature []byte // the signature is over wire.ProofOfPossession
 	BeaconKey               ed25519.PublicKey
 }
 
-// Possess has the keys of a validator's home speak for its account on a chain. Another process may have the home.
-func Possess(dir, chain string, account sdk.AccAddress) (p Possession, err error) {
+// ProvePossession has the keys of a validator's home speak for its account on a chain. Another process may have the home.
+func ProvePossession(dir, chain string, account sdk.AccAddress) (p Possession, err error) {
 	s, err := LoadSettings(dir)
 	if err != nil {
 		return p, err
@@ -35,7 +35,7 @@ func Possess(dir, chain string, account sdk.AccAddress) (p Possession, err error
 	if s.Validator.Signer != "" {
 		return p, fmt.Errorf("the consensus key of %s is with the signer at %s: it signs votes alone, so join before you move it there", dir, s.Validator.Signer)
 	}
-	p.ConsensusKey, p.Signature, err = consensus.Sign(filepath.Join(dir, chainDir), [32]byte(wire.Possession(chain, account)))
+	p.ConsensusKey, p.Signature, err = consensus.Sign(filepath.Join(dir, chainDir), [32]byte(wire.ProofOfPossession(chain, account)))
 	if err != nil {
 		return p, err
 	}

@@ -55,10 +55,10 @@ func Block(ctx context.Context, chain *client.Client, height int64) (*cmttypes.L
 }
 
 // Newest asks a node for its newest block, and checks that the validators that it names have signed
-// it. Whoever does not trust the node follows the chain by Advance.
+// it. Whoever does not trust the node follows the chain by FollowPinned.
 func Newest(ctx context.Context, chain *client.Client) (TrustedBlock, error) {
 	b, err := newest(ctx, chain)
-	return Of(b), err
+	return FromLightBlock(b), err
 }
 
 func newest(ctx context.Context, chain *client.Client) (*cmttypes.LightBlock, error) {

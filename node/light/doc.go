@@ -3,7 +3,7 @@
 //
 // [Pin] notes a [TrustedBlock] in a home, and [Pinned] reads it. [Follower.Follow] goes from
 // one to a later block by skipping: it jumps as far as more than a third of the validators
-// that it trusts have signed, and looks between where they have not. [Advance] does both.
+// that it trusts have signed, and looks between where they have not. [FollowPinned] does both.
 //
 // Invariants: nothing that a node says is believed, but what follows from the trusted block.
 // Nothing is followed from a block that is older than [TrustingPeriod]. What is fetched is

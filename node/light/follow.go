@@ -18,10 +18,10 @@ import (
 	"github.com/tally-network/tally/node/client"
 )
 
-// Bounds on what one way takes. Sets change by a quarter each epoch of ten minutes, so two epochs
-// at least are one step, and a whole trusting period takes 48 of them. The blocks between which
-// they are looked for are two or three times as many (TestThousandChanges). Of 100 validators
-// a block has 20 KiB.
+// Bounds on what one call fetches. A set changes by at most a quarter in an epoch of ten minutes. If
+// all validators sign, a jump spans two epochs: 48 jumps in a trusting period. If a third does not
+// sign, it may span only one: 96 jumps. The client bisects, so a jump costs two or three blocks
+// (TestThousandChanges). A block of 100 validators has 20 KiB.
 const (
 	maxHeaders = 2048
 	maxBytes   = 64 << 20
@@ -36,39 +36,39 @@ type Follower struct {
 	Progress func(headers int, height int64)                                       // sees each block that is fetched; may be nil
 }
 
-// Through returns what follows a chain by asking a node.
-func Through(chain *client.Client) *Follower {
+// NewFollower returns what follows a chain by asking a node.
+func NewFollower(chain *client.Client) *Follower {
 	return &Follower{Block: func(ctx context.Context, height int64) (*cmttypes.LightBlock, error) {
 		return Block(ctx, chain, height)
 	}}
 }
 
-// Way says what following took.
-type Way struct {
+// Stats says what following took.
+type Stats struct {
 	Headers int   `json:"headers"` // that were fetched
 	Bytes   int64 `json:"bytes"`   // of them, with their validators
 }
 
 // Follow returns an error unless a block follows from a trusted block. held is the block that from
 // is of, if the caller has it, or else nil.
-func (f *Follower) Follow(ctx context.Context, from TrustedBlock, held, to *cmttypes.LightBlock) (Way, error) {
+func (f *Follower) Follow(ctx context.Context, from TrustedBlock, held, to *cmttypes.LightBlock) (Stats, error) {
 	now := time.Now
 	if f.Now != nil {
 		now = f.Now
 	}
-	if err := errors.Join(from.Check(), from.Fresh(now())); err != nil {
-		return Way{}, err
+	if err := errors.Join(from.Check(), from.CheckAge(now())); err != nil {
+		return Stats{}, err
 	}
-	if err := check(to, from.Chain, Of(to).Height); err != nil {
-		return Way{}, err
+	if err := check(to, from.Chain, FromLightBlock(to).Height); err != nil {
+		return Stats{}, err
 	}
 	switch {
 	case to.Height < from.Height:
-		return Way{}, fmt.Errorf("the node is at block %d, before the trusted block %d: ask it again later, or another", to.Height, from.Height)
+		return Stats{}, fmt.Errorf("the node is at block %d, before the trusted block %d: ask it again later, or another", to.Height, from.Height)
 	case to.Height == from.Height && bytes.Equal(to.Hash(), from.Header[:]):
-		return Way{}, nil
+		return Stats{}, nil
 	case to.Height == from.Height:
-		return Way{}, fmt.Errorf("the node has another block %d than the one that is trusted: one of them is of another chain; ask another node", to.Height)
+		return Stats{}, fmt.Errorf("the node has another block %d than the one that is trusted: one of them is of another chain; ask another node", to.Height)
 	}
 	s := &source{f: f, ends: map[int64]*cmttypes.LightBlock{from.Height: held, to.Height: to}, chain: from.Chain}
 	// The client wants a witness. One node is all there is, and is not believed: so it is its own.
@@ -83,7 +83,7 @@ func (f *Follower) Follow(ctx context.Context, from TrustedBlock, held, to *cmtt
 	if err != nil {
 		err = fmt.Errorf("block %d does not follow from %v, by what the node says: ask another node, or pin a newer block that you trust with tally trust pin (%w)", to.Height, from, err)
 	}
-	return s.way, err
+	return s.stats, err
 }
 
 // source is a node as CometBFT's light client asks it: within bounds, and once for each end of the way, which
@@ -94,7 +94,7 @@ type source struct {
 
 	mu     sync.Mutex                     // sync: the client asks its witness from another goroutine
 	ends   map[int64]*cmttypes.LightBlock // by height; nil: not there yet
-	way    Way
+	stats  Stats
 	failed error
 }
 
@@ -130,8 +130,8 @@ func (s *source) fetch(ctx context.Context, height int64) (*cmttypes.LightBlock,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s.way.Headers == maxHeaders || s.way.Bytes >= maxBytes {
-		return nil, fmt.Errorf("%d headers of %d bytes were not enough, limits %d and %d", s.way.Headers, s.way.Bytes, maxHeaders, maxBytes)
+	if s.stats.Headers == maxHeaders || s.stats.Bytes >= maxBytes {
+		return nil, fmt.Errorf("%d headers of %d bytes were not enough, limits %d and %d", s.stats.Headers, s.stats.Bytes, maxHeaders, maxBytes)
 	}
 	b, err := s.f.Block(ctx, height)
 	if err != nil {
@@ -144,16 +144,16 @@ func (s *source) fetch(ctx context.Context, height int64) (*cmttypes.LightBlock,
 	if err != nil {
 		return nil, err
 	}
-	s.way.Headers++
-	s.way.Bytes += int64(m.Size())
+	s.stats.Headers++
+	s.stats.Bytes += int64(m.Size())
 	if s.f.Progress != nil {
-		s.f.Progress(s.way.Headers, height)
+		s.f.Progress(s.stats.Headers, height)
 	}
 	return b, nil
 }
 
-// Advance follows from a home's trusted block of a node's chain to the node's newest block, and pins that.
-func Advance(ctx context.Context, home string, chain *client.Client, progress func(headers int, height int64)) (t TrustedBlock, w Way, err error) {
+// FollowPinned follows from a home's trusted block of a node's chain to the node's newest block, and pins that.
+func FollowPinned(ctx context.Context, home string, chain *client.Client, progress func(headers int, height int64)) (t TrustedBlock, w Stats, err error) {
 	from, err := Pinned(home, chain.ChainID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, w, fmt.Errorf("no block of %s is pinned in %s: pin one with tally trust pin, from a node or a file that you trust", chain.ChainID, home)
@@ -164,11 +164,11 @@ func Advance(ctx context.Context, home string, chain *client.Client, progress fu
 	if err != nil {
 		return t, w, err
 	}
-	f := Through(chain)
+	f := NewFollower(chain)
 	f.Progress = progress
 	if w, err = f.Follow(ctx, from, nil, to); err != nil {
 		return t, w, err
 	}
-	t = Of(to)
+	t = FromLightBlock(to)
 	return t, w, Pin(home, t)
 }

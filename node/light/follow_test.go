@@ -31,8 +31,8 @@ func TestThousandChanges(t *testing.T) {
 	const changes = 1000
 	c := headers.New("tally-1", 100, 25, begin)
 	last := (changes + 1) * c.Blocks
-	pin := light.Of(c.Block(1))
-	var sum light.Way
+	pin := light.FromLightBlock(c.Block(1))
+	var sum light.Stats
 	var took time.Duration
 	steps := 0
 	for pin.Height < last {
@@ -53,7 +53,7 @@ func TestThousandChanges(t *testing.T) {
 		}
 		took += time.Since(begun) - made
 		sum.Headers, sum.Bytes = sum.Headers+w.Headers, sum.Bytes+w.Bytes
-		pin, steps = light.Of(to), steps+1
+		pin, steps = light.FromLightBlock(to), steps+1
 		if w.Headers > 250 {
 			t.Errorf("90 changes took %d headers", w.Headers)
 		}
@@ -64,12 +64,12 @@ func TestThousandChanges(t *testing.T) {
 	from := c.Block(last - c.Blocks)
 	to := c.Block(last)
 	begun := time.Now()
-	w, err := at(c, last).Follow(t.Context(), light.Of(from), from, to)
+	w, err := at(c, last).Follow(t.Context(), light.FromLightBlock(from), from, to)
 	if err != nil || w.Headers != 0 {
 		t.Fatalf("%+v, %v", w, err)
 	}
 	t.Logf("one jump from a block that is there: %v", time.Since(begun).Round(time.Microsecond))
-	w, err = at(c, last).Follow(t.Context(), light.Of(from), nil, to)
+	w, err = at(c, last).Follow(t.Context(), light.FromLightBlock(from), nil, to)
 	if err != nil || w.Headers != 1 || w.Bytes > 64<<10 {
 		t.Fatalf("%+v, %v", w, err)
 	}
@@ -84,7 +84,7 @@ func TestOneWayOfManyChanges(t *testing.T) {
 	seen := 0
 	f := at(c, last)
 	f.Progress = func(headers int, _ int64) { seen = headers }
-	w, err := f.Follow(t.Context(), light.Of(c.Block(1)), nil, c.Block(last))
+	w, err := f.Follow(t.Context(), light.FromLightBlock(c.Block(1)), nil, c.Block(last))
 	if err != nil || w.Headers != seen {
 		t.Fatalf("%+v of %d, %v", w, seen, err)
 	}
@@ -164,7 +164,7 @@ func TestNodesThatLie(t *testing.T) {
 					return lie.bend(node, h, node.Block(h))
 				}
 			}
-			w, err := f.Follow(t.Context(), light.Of(honest.Block(from)), nil, node.Block(last))
+			w, err := f.Follow(t.Context(), light.FromLightBlock(honest.Block(from)), nil, node.Block(last))
 			if w.Headers > lie.most {
 				t.Errorf("it took %d headers, more than %d", w.Headers, lie.most)
 			}
@@ -183,7 +183,7 @@ func TestSameHeight(t *testing.T) {
 	c, other := headers.New("tally-1", 4, 1, begin), headers.New("tally-1", 4, 1, begin)
 	other.State = make([]byte, 32)
 	other.State[0] = 1
-	from := light.Of(c.Block(7))
+	from := light.FromLightBlock(c.Block(7))
 	if w, err := at(c, 7).Follow(t.Context(), from, nil, c.Block(7)); err != nil || w.Headers != 0 {
 		t.Errorf("its own block: %+v, %v", w, err)
 	}
@@ -202,7 +202,7 @@ func TestSameHeight(t *testing.T) {
 func TestBounds(t *testing.T) {
 	c := headers.New("tally-1", 4, 4, begin) // nobody stays
 	c.Blocks, c.Epoch = 1, time.Millisecond
-	w, err := at(c, 1e6).Follow(t.Context(), light.Of(c.Block(1)), nil, c.Block(1e6))
+	w, err := at(c, 1e6).Follow(t.Context(), light.FromLightBlock(c.Block(1)), nil, c.Block(1e6))
 	if err == nil || !strings.Contains(err.Error(), "were not enough") || w.Headers > 2048 {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -219,7 +219,7 @@ func TestBounds(t *testing.T) {
 		b.SignedHeader = &cmttypes.SignedHeader{Header: &header, Commit: &commit}
 		return &b, nil
 	}
-	w, err = f.Follow(t.Context(), light.Of(large.Block(1)), large.Block(1), large.Block(math.MaxInt32))
+	w, err = f.Follow(t.Context(), light.FromLightBlock(large.Block(1)), large.Block(1), large.Block(math.MaxInt32))
 	if err == nil || w.Bytes > 66<<20 {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -230,7 +230,7 @@ func TestBounds(t *testing.T) {
 			stop()
 		}
 	}
-	w, err = f.Follow(ctx, light.Of(c.Block(1)), nil, c.Block(1e6))
+	w, err = f.Follow(ctx, light.FromLightBlock(c.Block(1)), nil, c.Block(1e6))
 	if !errors.Is(err, context.Canceled) || w.Headers != 10 {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -250,8 +250,8 @@ func BenchmarkFollow(b *testing.B) {
 				}
 				return blocks[h], nil
 			}
-			from, to := light.Of(c.Block(1)), c.Block(last)
-			var w light.Way
+			from, to := light.FromLightBlock(c.Block(1)), c.Block(last)
+			var w light.Stats
 			var err error
 			for b.Loop() {
 				if w, err = f.Follow(b.Context(), from, nil, to); err != nil {

@@ -34,8 +34,8 @@ type TrustedBlock struct {
 	Time           time.Time  `json:"time"`
 }
 
-// Of returns what there is to trust in a block. Of one that is not well-formed, Check refuses it.
-func Of(b *cmttypes.LightBlock) (t TrustedBlock) {
+// FromLightBlock returns what there is to trust in a block. That of one that is not well-formed, Check refuses.
+func FromLightBlock(b *cmttypes.LightBlock) (t TrustedBlock) {
 	if b == nil || b.SignedHeader == nil || b.Header == nil {
 		return t
 	}
@@ -51,13 +51,13 @@ func Of(b *cmttypes.LightBlock) (t TrustedBlock) {
 	return t
 }
 
-// Chains are named as files are on every machine.
-var named = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$`)
+// Chain IDs become file names, so only characters that every file system takes.
+var chainIDPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$`)
 
 // Check returns an error unless t may be of a block.
 func (t TrustedBlock) Check() error {
 	switch {
-	case !named.MatchString(t.Chain):
+	case !chainIDPattern.MatchString(t.Chain):
 		return fmt.Errorf("trusted block: chain %.60q: want at most 50 letters, digits, dots, dashes and underscores", t.Chain)
 	case t.Height < 1:
 		return fmt.Errorf("trusted block: block %d of %s: want a height of at least 1", t.Height, t.Chain)
@@ -72,8 +72,8 @@ func (t TrustedBlock) Check() error {
 // ErrExpired says that a block is too old to be followed from.
 var ErrExpired = errors.New("the validators that signed it may have taken their stakes out since: pin a newer block with tally trust pin, from a node or a file that you trust")
 
-// Fresh returns an error unless the chain may be followed from t at a time.
-func (t TrustedBlock) Fresh(now time.Time) error {
+// CheckAge returns an error unless the chain may be followed from t at a time.
+func (t TrustedBlock) CheckAge(now time.Time) error {
 	if now.Before(t.Time.Add(TrustingPeriod)) {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (t TrustedBlock) String() string { return fmt.Sprintf("block %d of %s", t.H
 func Tell(w io.Writer, all ...TrustedBlock) {
 	for _, t := range all {
 		until := "until " + t.Time.Add(TrustingPeriod).Format(time.RFC3339)
-		if t.Fresh(time.Now()) != nil {
+		if t.CheckAge(time.Now()) != nil {
 			until = "no longer: pin a newer one"
 		}
 		fmt.Fprintf(w, "%v, of %s\n  header      %v\n  validators  %v\n  followed    %s\n", t, t.Time.Format(time.RFC3339), t.Header, t.Validators, until)
@@ -139,7 +139,7 @@ func Pin(home string, t TrustedBlock) error {
 
 // Pinned returns the trusted block of a chain in a home. Where there is none the error is fs.ErrNotExist.
 func Pinned(home, chain string) (t TrustedBlock, err error) {
-	if !named.MatchString(chain) {
+	if !chainIDPattern.MatchString(chain) {
 		return t, fmt.Errorf("chain %.60q: no block can be pinned of it: %w", chain, fs.ErrNotExist)
 	}
 	if t, err = Read(filepath.Join(home, folder, chain+suffix)); err == nil && t.Chain != chain {

@@ -26,7 +26,7 @@ func TestTrustedBlocks(t *testing.T) {
 	if all, err := light.List(home); len(all) != 0 || err != nil {
 		t.Errorf("%v, %v", all, err)
 	}
-	one, two := light.Of(headers.New("tally-1", 4, 1, begin).Block(99)), light.Of(headers.New("a.b_c-2", 4, 1, begin).Block(7))
+	one, two := light.FromLightBlock(headers.New("tally-1", 4, 1, begin).Block(99)), light.FromLightBlock(headers.New("a.b_c-2", 4, 1, begin).Block(7))
 	if one.NextValidators == one.Validators {
 		t.Error("the set changes after block 99, and the trusted block does not say so")
 	}
@@ -41,17 +41,17 @@ func TestTrustedBlocks(t *testing.T) {
 	if all, err := light.List(home); err != nil || len(all) != 2 || all[0] != two || all[1] != one {
 		t.Errorf("%v, %v", all, err)
 	}
-	if err := one.Fresh(begin.Add(15 * time.Hour)); err != nil {
+	if err := one.CheckAge(begin.Add(15 * time.Hour)); err != nil {
 		t.Error(err)
 	}
-	if err := one.Fresh(begin.Add(17 * time.Hour)); !errors.Is(err, light.ErrExpired) || !strings.Contains(err.Error(), "tally trust pin") {
+	if err := one.CheckAge(begin.Add(17 * time.Hour)); !errors.Is(err, light.ErrExpired) || !strings.Contains(err.Error(), "tally trust pin") {
 		t.Errorf("%v", err)
 	}
 }
 
 // A file that somebody gave is read as a trusted block, or refused with what to do.
 func TestFilesThatAreNoTrustedBlocks(t *testing.T) {
-	good := light.Of(headers.New("tally-1", 4, 1, begin).Block(7))
+	good := light.FromLightBlock(headers.New("tally-1", 4, 1, begin).Block(7))
 	b, err := json.Marshal(good)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ const pinsForEver = "TALLY_TEST_PINS"
 // Whoever is killed while it pins leaves one trusted block or the other.
 func TestKilledWhilePinning(t *testing.T) {
 	c := headers.New("tally-1", 4, 1, begin)
-	all := [2]light.TrustedBlock{light.Of(c.Block(1)), light.Of(c.Block(2))}
+	all := [2]light.TrustedBlock{light.FromLightBlock(c.Block(1)), light.FromLightBlock(c.Block(2))}
 	if home := os.Getenv(pinsForEver); home != "" {
 		for i := 0; ; i++ {
 			if err := light.Pin(home, all[i%2]); err != nil {

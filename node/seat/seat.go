@@ -29,7 +29,7 @@ import (
 func Run(ctx context.Context, env *role.Env) error {
 	return env.EachBlock(ctx, func(ctx context.Context, b client.Block) error {
 		s, err := seatsv1.NewQueryClient(env.Chain.Conn).Status(ctx, &seatsv1.QueryStatusRequest{})
-		if err != nil || s.Draw == nil || s.Draw.Opens <= b.Height+1 { // the next block takes it no more
+		if err != nil || s.Draw == nil || s.Draw.WalkHeight <= b.Height+1 { // the next block takes it no more
 			return err
 		}
 		return answer(ctx, env, s.Draw)
@@ -46,7 +46,7 @@ func answer(ctx context.Context, env *role.Env, d *seatsv1.Draw) error {
 		return err
 	}
 	m := &r.Member
-	if m.Status != seatsv1.STATUS_PRESENT || m.From > d.Epoch || m.OutputIn == d.Epoch {
+	if m.Status != seatsv1.STATUS_ACTIVE || m.FromEpoch > d.Epoch || m.OutputEpoch == d.Epoch {
 		return nil
 	}
 	var refused error

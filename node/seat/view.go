@@ -23,8 +23,8 @@ type View struct {
 	Epoch   uint64   `json:"epoch"`
 	Drawn   uint64   `json:"drawn_epoch"` // the last that had a draw
 	Votes   uint64   `json:"votes"`
-	Weight  uint64   `json:"weight_micro_ut"`   // that the newest set followed from
-	Missing uint64   `json:"founders_micro_ut"` // of it
+	Weight  uint64   `json:"weight_micro_ut"`  // that the newest set followed from
+	Missing uint64   `json:"missing_micro_ut"` // of it; eligible founders have it
 	Base    uint64   `json:"base_micro_ut"`
 	Members []Seated `json:"members"`
 	Third   Capture  `json:"third"`
@@ -65,7 +65,7 @@ func Look(ctx context.Context, conn grpc.ClientConnInterface) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &View{Epoch: s.Epoch, Drawn: s.Drawn, Weight: s.Set.Weight, Missing: s.Set.Missing, Base: rules.Params.Base, Members: []Seated{}}
+	v := &View{Epoch: s.Epoch, Drawn: s.LastDrawEpoch, Weight: s.Set.Weight, Missing: s.Set.Missing, Base: rules.Params.Base, Members: []Seated{}}
 	for _, x := range s.Set.Seats {
 		v.Votes += x.Votes
 	}
@@ -83,7 +83,7 @@ func Look(ctx context.Context, conn grpc.ClientConnInterface) (*View, error) {
 			v.Members = append(v.Members, Seated{
 				Account: m.Account, Votes: m.Votes, Share: float64(m.Votes) / float64(max(v.Votes, 1)), Power: own.Power.Effective, Bond: m.Bond,
 				Founder: slices.ContainsFunc(rules.Founders, func(f policyv1.Founder) bool { return f.Account == m.Account }),
-				Status:  wire.NameOf(m.Status), From: m.From,
+				Status:  wire.NameOf(m.Status), From: m.FromEpoch,
 			})
 		}
 		if page.Key = all.Pagination.NextKey; page.Key == nil {
@@ -108,7 +108,7 @@ func capture(ctx context.Context, conn grpc.ClientConnInterface, weight uint64) 
 	if err != nil {
 		return c, err
 	}
-	c.Bond = seats.Params.Seats / 4 * seats.Params.Bond
+	c.Bond = seats.Params.Seats / 4 * seats.Params.BondPerSeat
 	if c.Training, err = money.Scale(weight/4, 10, 6); err != nil {
 		return c, err
 	}

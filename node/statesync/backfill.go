@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	window     = 64      // blocks that are read before they are kept
-	askAtOnce  = 4       // of them
-	checkpoint = 100_000 // CometBFT keeps a validator set again at multiples of it
+	batchBlocks = 64      // blocks that are read before they are kept
+	askAtOnce   = 4       // of them
+	checkpoint  = 100_000 // CometBFT keeps a validator set again at multiples of it
 )
 
 // backfill gives a restored node the headers, commits and validator sets of the blocks before its
@@ -27,7 +27,7 @@ const (
 // would stop the node. It goes back from a verified block, by hashes and signatures, so it may
 // read them from anybody.
 type backfill struct {
-	headers *headers
+	headers *stateProvider
 	state   sm.State
 	above   *cmttypes.Header // of the block after the next one to be read
 	tell    func(format string, args ...any)
@@ -39,7 +39,7 @@ type backfill struct {
 
 // run reads until evidence no longer counts, or as far as anybody tells.
 func (b *backfill) run(ctx context.Context) error {
-	told, size := time.Now(), int64(window)
+	told, size := time.Now(), int64(batchBlocks)
 	for b.above.Height > b.headers.initial {
 		top := b.above.Height - 1
 		all, err := b.ask(ctx, max(b.headers.initial, top-size+1), top)
@@ -50,7 +50,7 @@ func (b *backfill) run(ctx context.Context) error {
 			size /= 4
 			continue
 		}
-		size = min(4*size, window) // again: a node may have been away for a moment
+		size = min(4*size, batchBlocks) // again: a node may have been away for a moment
 		if err != nil {
 			b.tell("block %d and those before are told by no node that you named; evidence from there would stop this node, so give it no votes for %v: %v",
 				top, b.state.ConsensusParams.Evidence.MaxAgeDuration, err)
@@ -89,7 +89,7 @@ func (b *backfill) ask(ctx context.Context, least, top int64) (all []*cmttypes.L
 // read returns the blocks from top down to least, which it has checked.
 func (b *backfill) read(ctx context.Context, s server, least, top int64) ([]*cmttypes.LightBlock, error) {
 	all := make([]*cmttypes.LightBlock, top-least+1)
-	err := each(ctx, len(all), func(ctx context.Context, i int) error {
+	err := parallel(ctx, len(all), func(ctx context.Context, i int) error {
 		height := top - int64(i)
 		r, err := s.Commit(ctx, &height)
 		if err == nil {
@@ -117,14 +117,14 @@ func (b *backfill) read(ctx context.Context, s server, least, top int64) ([]*cmt
 		}
 		x.ValidatorSet, above = set, x.Header
 	}
-	return all, each(ctx, len(all), func(_ context.Context, i int) error { // the round stands in no hash
+	return all, parallel(ctx, len(all), func(_ context.Context, i int) error { // the round stands in no hash
 		x := all[i]
 		return x.ValidatorSet.VerifyCommitLight(b.state.ChainID, x.Commit.BlockID, x.Height, x.Commit)
 	})
 }
 
-// each does something n times, some at once, until one fails.
-func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+// parallel does something n times, some at once, until one fails.
+func parallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(askAtOnce)
 	for i := range n {

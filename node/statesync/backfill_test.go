@@ -54,7 +54,7 @@ func (n *teller) Commit(ctx context.Context, height *int64) (*coretypes.ResultCo
 func restored(c *chainheaders.Chain, initial, height int64, from ...*teller) (*backfill, *[]string) {
 	told := &[]string{}
 	b := &backfill{
-		headers: &headers{initial: initial}, state: sm.State{ChainID: c.ID, LastBlockHeight: height, LastBlockTime: c.Time(height), ConsensusParams: *cmttypes.DefaultConsensusParams()},
+		headers: &stateProvider{initial: initial}, state: sm.State{ChainID: c.ID, LastBlockHeight: height, LastBlockTime: c.Time(height), ConsensusParams: *cmttypes.DefaultConsensusParams()},
 		blocks: cmtdb.NewMemDB(), states: cmtdb.NewMemDB(), tell: func(format string, args ...any) { *told = append(*told, fmt.Sprintf(format, args...)) },
 	}
 	for _, n := range from {

@@ -27,13 +27,13 @@ import (
 	"github.com/tally-network/tally/node/light"
 )
 
-// Source says by whom the headers of the chain are told, and from which block they are believed.
+// Source names the nodes that tell the chain's headers, and the block from which these are believed.
 type Source struct {
 	Servers []string                                        // RPC, as http://host:port; of one alone nobody checks what it leaves out
 	Trusted func() (height int64, header []byte, err error) // is asked for a block that is trusted, if the node has none itself
-	// Patience is how long nothing may happen before the node gives up; 0: 5 minutes.
-	Patience time.Duration
-	Tell     func(format string, args ...any) // what happens, for people; nil: nobody
+	// StallTimeout is how long nothing may happen before the node gives up; 0: 5 minutes.
+	StallTimeout time.Duration
+	Tell         func(format string, args ...any) // what happens, for people; nil: nobody
 }
 
 // A state needs the headers of the two blocks after it, which an idle chain makes late.
@@ -42,9 +42,9 @@ const (
 	headerPause = time.Second
 )
 
-// headers gives what the light client has verified. It is CometBFT's StateProvider, with bounded
+// stateProvider gives what the light client has verified. It is CometBFT's StateProvider, with bounded
 // answers, and ends with its context.
-type headers struct {
+type stateProvider struct {
 	ctx     context.Context // of all that is asked
 	initial int64           // height of the chain
 	servers []server
@@ -64,9 +64,9 @@ type commits interface {
 	Commit(ctx context.Context, height *int64) (*coretypes.ResultCommit, error)
 }
 
-// newHeaders asks the servers for the trusted block.
-func newHeaders(ctx context.Context, genesis *cmttypes.GenesisDoc, s *Source, logger cmtlog.Logger) (*headers, error) {
-	h := &headers{ctx: ctx, initial: max(genesis.InitialHeight, 1)}
+// newStateProvider asks the servers for the trusted block.
+func newStateProvider(ctx context.Context, genesis *cmttypes.GenesisDoc, s *Source, logger cmtlog.Logger) (*stateProvider, error) {
+	h := &stateProvider{ctx: ctx, initial: max(genesis.InitialHeight, 1)}
 	var all []provider.Provider
 	for _, at := range s.Servers {
 		rpc, err := client.NewRPC(at)
@@ -97,7 +97,7 @@ func newHeaders(ctx context.Context, genesis *cmttypes.GenesisDoc, s *Source, lo
 }
 
 // block returns a verified block.
-func (h *headers) block(ctx context.Context, height int64) (b *cmttypes.LightBlock, err error) {
+func (h *stateProvider) block(ctx context.Context, height int64) (b *cmttypes.LightBlock, err error) {
 	for range headerTries {
 		if b, err = h.client.VerifyLightBlockAtHeight(ctx, height, time.Now()); !errors.Is(err, provider.ErrHeightTooHigh) {
 			break
@@ -115,7 +115,7 @@ func (h *headers) block(ctx context.Context, height int64) (b *cmttypes.LightBlo
 }
 
 // AppHash implements statesync.StateProvider.
-func (h *headers) AppHash(ctx context.Context, height uint64) ([]byte, error) {
+func (h *stateProvider) AppHash(ctx context.Context, height uint64) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, err := h.block(ctx, int64(height)+2); err != nil { // State needs it
@@ -129,7 +129,7 @@ func (h *headers) AppHash(ctx context.Context, height uint64) ([]byte, error) {
 }
 
 // Commit implements statesync.StateProvider.
-func (h *headers) Commit(ctx context.Context, height uint64) (*cmttypes.Commit, error) {
+func (h *stateProvider) Commit(ctx context.Context, height uint64) (*cmttypes.Commit, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	b, err := h.block(ctx, int64(height))
@@ -141,7 +141,7 @@ func (h *headers) Commit(ctx context.Context, height uint64) (*cmttypes.Commit, 
 
 // State implements statesync.StateProvider: the state after a block, as CometBFT's own has it, but for the
 // consensus parameters. No header holds all of them; the application does.
-func (h *headers) State(ctx context.Context, height uint64) (s sm.State, err error) {
+func (h *stateProvider) State(ctx context.Context, height uint64) (s sm.State, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var b [3]*cmttypes.LightBlock // the block, and the two after it
@@ -162,7 +162,7 @@ func (h *headers) State(ctx context.Context, height uint64) (s sm.State, err err
 }
 
 // after returns the verified header after a block.
-func (h *headers) after(ctx context.Context, height int64) (*cmttypes.Header, error) {
+func (h *stateProvider) after(ctx context.Context, height int64) (*cmttypes.Header, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	b, err := h.block(ctx, height+1)
@@ -172,8 +172,8 @@ func (h *headers) after(ctx context.Context, height int64) (*cmttypes.Header, er
 	return b.Header, nil
 }
 
-// ParseBlock reads HEIGHT:HASH, of the header of a block that is trusted.
-func ParseBlock(text string) (height int64, header []byte, err error) {
+// ParseTrustedBlock reads HEIGHT:HASH, of the header of a block that is trusted.
+func ParseTrustedBlock(text string) (height int64, header []byte, err error) {
 	a, b, _ := strings.Cut(text, ":")
 	height, errA := strconv.ParseInt(a, 10, 64)
 	header, errB := hex.DecodeString(b)

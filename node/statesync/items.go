@@ -22,7 +22,7 @@ const maxPending = 128
 // hash, and finds nothing.
 type items struct {
 	protoio.Reader
-	came   func() error // is called for each item, and may end it
+	onItem func() error // is called for each item, and may end it
 	height int64        // of the state
 	left   int64        // bytes that may still come
 
@@ -40,7 +40,7 @@ type subtree struct {
 
 // ReadMsg implements protoio.Reader.
 func (r *items) ReadMsg(m proto.Message) error {
-	if err := r.came(); err != nil {
+	if err := r.onItem(); err != nil {
 		return err
 	}
 	if err := r.Reader.ReadMsg(m); err != nil {

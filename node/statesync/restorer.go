@@ -38,9 +38,9 @@ const (
 	maxExpansion = 32
 )
 
-// restorer is the application as CometBFT's state sync knows it: it restores a snapshot that
-// strangers offer. Unlike the SDK's, which reads chunks as they come, it begins when all are
-// there: so it can leave one for another at any time. What fails leaves an empty database.
+// restorer is the application as CometBFT's state sync knows it: it restores a snapshot that named
+// peers offer. The SDK's reads chunks as they come. This one begins once all are there, so it can
+// drop one snapshot for another at any time. A failure leaves an empty database.
 type restorer struct {
 	dir  string // of data
 	open func(dbm.DB) (*app.App, error)
@@ -170,7 +170,7 @@ func (r *restorer) read() (err error) {
 	if err != nil {
 		return err
 	}
-	checked := &items{Reader: stream, came: r.came, height: int64(r.offer.Height), left: maxExpansion * (r.bytes + maxChunk)}
+	checked := &items{Reader: stream, onItem: r.came, height: int64(r.offer.Height), left: maxExpansion * (r.bytes + maxChunk)}
 	_, err = r.app.CommitMultiStore().Restore(r.offer.Height, r.offer.Format, checked)
 	if err == nil && !checked.ended {
 		err = errors.New("there is more than the state in it")

@@ -411,7 +411,7 @@ func TestSnapshotsAndPruning(t *testing.T) {
 		pay(c)
 	}
 	pruned := pruningtypes.NewCustomPruningOptions(2, 1)
-	Prepare(db, pruned) // as after a restore, or where snapshots begin late
+	AllowPruning(db, pruned) // as after a restore, or where snapshots begin late
 	c.Restart(db)
 	cms := c.CommitMultiStore()
 	cms.SetPruning(pruned)

@@ -26,20 +26,20 @@ import (
 )
 
 const (
-	discovery = 5 * time.Second // CometBFT's least, after which it chooses among snapshots
-	patience  = 5 * time.Minute // two of CometBFT's waits for a chunk, and what lies between
-	tellEvery = 2 * time.Second
-	tellIdle  = 15 * time.Second
+	discovery    = 5 * time.Second // CometBFT's least, after which it chooses among snapshots
+	stallTimeout = 5 * time.Minute // two of CometBFT's waits for a chunk, and what lies between
+	tellEvery    = 2 * time.Second
+	tellIdle     = 15 * time.Second
 )
 
 // Node is one that has no block yet.
 type Node struct {
-	Comet   *cmtcfg.Config
-	Key     *p2p.NodeKey
-	Genesis *cmttypes.GenesisDoc
-	Open    func(dbm.DB) (*app.App, error)     // opens the application
-	Keep    func(context.Context, *p2p.Switch) // keeps the node connected to its peers until ctx ends
-	Logger  cmtlog.Logger
+	Comet         *cmtcfg.Config
+	Key           *p2p.NodeKey
+	Genesis       *cmttypes.GenesisDoc
+	Open          func(dbm.DB) (*app.App, error)     // opens the application
+	KeepConnected func(context.Context, *p2p.Switch) // keeps the node connected to its peers until ctx ends
+	Logger        cmtlog.Logger
 }
 
 // Run restores the newest snapshot that the node's peers offer. Whatever it returns, or wherever
@@ -48,14 +48,14 @@ func Run(ctx context.Context, n Node, from Source) error {
 	if from.Tell == nil {
 		from.Tell = func(string, ...any) {}
 	}
-	from.Patience = cmp.Or(from.Patience, patience)
+	from.StallTimeout = cmp.Or(from.StallTimeout, stallTimeout)
 	dir := n.Comet.DBDir()
 	if err := mark(dir); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	heads, err := newHeaders(ctx, n.Genesis, &from, n.Logger)
+	heads, err := newStateProvider(ctx, n.Genesis, &from, n.Logger)
 	if err == nil {
 		err = n.restore(ctx, heads, &from)
 	}
@@ -72,7 +72,7 @@ type outcome struct {
 	err    error
 }
 
-func (n *Node) restore(ctx context.Context, heads *headers, from *Source) (err error) {
+func (n *Node) restore(ctx context.Context, heads *stateProvider, from *Source) (err error) {
 	r := &restorer{dir: n.Comet.DBDir(), open: n.Open, tell: from.Tell}
 	r.advance()
 	defer func() { err = errors.Join(err, r.close()) }()
@@ -91,7 +91,7 @@ func (n *Node) restore(ctx context.Context, heads *headers, from *Source) (err e
 	defer func() { err = errors.Join(err, stop()) }()
 	keeping, cancel := context.WithCancel(ctx)
 	kept := make(chan struct{})
-	go func() { defer close(kept); n.Keep(keeping, sw) }()
+	go func() { defer close(kept); n.KeepConnected(keeping, sw) }()
 	defer func() { cancel(); <-kept }()
 
 	done := make(chan outcome, 1)
@@ -134,9 +134,9 @@ func (n *Node) await(ctx context.Context, done <-chan outcome, sw *p2p.Switch, r
 		case <-tick.C:
 		}
 		idle := r.idle()
-		if idle > from.Patience {
+		if idle > from.StallTimeout {
 			return outcome{}, fmt.Errorf("for %v none of %d peers has given a snapshot that could be restored: name --peers that take them (snapshot_interval), or leave out --sync-from, so that the node reads all blocks",
-				from.Patience, sw.Peers().Size())
+				from.StallTimeout, sw.Peers().Size())
 		}
 		if idle > tellIdle && time.Since(told) > tellIdle {
 			told = time.Now()

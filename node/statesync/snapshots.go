@@ -38,16 +38,17 @@ type Snapshots struct {
 	given    *rate.Limiter // chunks, of 10 MB
 }
 
-// Chunks that a node gives: strangers who ask for more wait, and take neither its line nor its memory.
+// Rate at which a node serves chunks to all peers together. Above it a request gets an empty
+// answer, and the peer asks again or asks another node.
 const (
 	chunksPerSecond = 2
 	chunksAtOnce    = 8
 )
 
-// Prepare lets an application's states be pruned beside snapshots, before it is opened. The SDK
+// AllowPruning lets an application's states be pruned beside snapshots, before it is opened. The SDK
 // prunes nothing above a snapshot that is missing, and those before now are: other intervals may
 // have applied, or the state was restored.
-func Prepare(db dbm.DB, o pruningtypes.PruningOptions) {
+func AllowPruning(db dbm.DB, o pruningtypes.PruningOptions) {
 	m := pruning.NewManager(db, log.NewNopLogger())
 	m.SetOptions(o)
 	m.HandleSnapshotHeight(rootmulti.GetLatestVersion(db))
@@ -72,7 +73,7 @@ func Open(dir string, interval uint64, of storetypes.CommitMultiStore, logger lo
 	}
 	s := &Snapshots{interval: interval, log: logger, given: rate.NewLimiter(chunksPerSecond, chunksAtOnce)}
 	of.SetSnapshotInterval(interval)
-	s.manager = snapshots.NewManager(store, snapshottypes.NewSnapshotOptions(interval, kept), source{of, announcer, &s.stopping}, nil, logger)
+	s.manager = snapshots.NewManager(store, snapshottypes.NewSnapshotOptions(interval, kept), stoppableStore{of, announcer, &s.stopping}, nil, logger)
 	return s, nil
 }
 
@@ -187,20 +188,20 @@ func (s *Snapshots) Close() error {
 	return s.manager.Close()
 }
 
-// source is the application's store as snapshots are taken of it, until the node stops.
-type source struct {
+// stoppableStore is the application's store as snapshots are taken of it, until the node stops.
+type stoppableStore struct {
 	snapshottypes.Snapshotter
 	snapshottypes.SnapshotAnnouncer
 	stopping *atomic.Bool
 }
 
 // Snapshot implements snapshottypes.Snapshotter.
-func (s source) Snapshot(height uint64, w protoio.Writer) error {
-	return s.Snapshotter.Snapshot(height, until{w, s.stopping})
+func (s stoppableStore) Snapshot(height uint64, w protoio.Writer) error {
+	return s.Snapshotter.Snapshot(height, stoppableWriter{w, s.stopping})
 }
 
-// until is a writer that ends when the node stops.
-type until struct {
+// stoppableWriter is a writer that ends when the node stops.
+type stoppableWriter struct {
 	protoio.Writer
 	stopping *atomic.Bool
 }
@@ -208,7 +209,7 @@ type until struct {
 var errStopping = errors.New("the node stops")
 
 // WriteMsg implements protoio.Writer.
-func (w until) WriteMsg(m proto.Message) error {
+func (w stoppableWriter) WriteMsg(m proto.Message) error {
 	if w.stopping.Load() {
 		return errStopping
 	}

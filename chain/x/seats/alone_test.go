@@ -72,7 +72,7 @@ func TestABrokenDrawStopsNoBlock(t *testing.T) {
 	k := seats.NewKeeper(cdc, svc, seats.Needs{Bank: chaintest.NewBank(), Power: p, Founders: nobody{}}, "insurance")
 	k.Follow(chance{length: 10})
 	g := genesis()
-	g.Unbonding, g.Drawn = nil, 0
+	g.Unbonding, g.LastDrawEpoch = nil, 0
 	if err := k.InitGenesis(ctx, g); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestABrokenDrawStopsNoBlock(t *testing.T) {
 		if err != nil || len(updates) > 0 {
 			t.Fatalf("height %d: %v (%v)", h, updates, err)
 		}
-		told, err := event.Of[*seatsv1.EventKept](c.EventManager().ABCIEvents())
+		told, err := event.Of[*seatsv1.EventDrawAbandoned](c.EventManager().ABCIEvents())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,14 +49,14 @@ func TestWhoSignsTwiceIsConvicted(t *testing.T) {
 		before := insured(c)
 		accuse(c, kind, consensus(t, c, alice))
 		accuse(c, kind, consensus(t, c, alice))
-		told := chaintest.Events[*seatsv1.EventSignedTwice](t, busy(c))
+		told := chaintest.Events[*seatsv1.EventEquivocation](t, busy(c))
 		if len(told) != 1 || told[0].Slashed != 50*tally || told[0].Account != alice.String() {
 			t.Fatalf("convicted once: %v", told)
 		}
 		accuse(c, kind, consensus(t, c, alice))
 		busy(c)
 		m := member(t, c, alice)
-		if m.Member.Status != seatsv1.STATUS_CONVICTED || m.Member.Bond != 0 || m.Unbonding != 50*tally || insured(c) != before+50*tally {
+		if m.Member.Status != seatsv1.STATUS_TOMBSTONED || m.Member.Bond != 0 || m.Unbonding != 50*tally || insured(c) != before+50*tally {
 			t.Fatalf("%v, and the insurance has %d more", m, insured(c)-before)
 		}
 		a, errA := c.Power.Effective(c.Ctx(), alice.Address)
@@ -83,7 +83,7 @@ func refuseConvict(t *testing.T, c *chaintest.Chain, convict, other chaintest.Ac
 	t.Helper()
 	who := convict.String()
 	for _, m := range []sdk.Msg{
-		join(convict, 100*tally), &seatsv1.MsgReturn{Account: who}, &seatsv1.MsgLeave{Account: who}, &seatsv1.MsgBond{Account: who, Amount: 100 * tally},
+		join(convict, 100*tally), &seatsv1.MsgUnjail{Account: who}, &seatsv1.MsgLeave{Account: who}, &seatsv1.MsgBond{Account: who, Amount: 100 * tally},
 	} {
 		t.Log(c.Refuse(seats.ErrStatus, convict, m))
 	}
@@ -91,7 +91,7 @@ func refuseConvict(t *testing.T, c *chaintest.Chain, convict, other chaintest.Ac
 	c.Refuse(seats.ErrMember, other, &seatsv1.MsgDelegate{Account: other.String(), Member: who})
 	again := join(other, 100*tally)
 	again.ConsensusKey = convict.PeerKey()
-	again.Signature = ed25519.Sign(convict.Peer, wire.Possession(chaintest.ChainID, other.Address))
+	again.ProofOfPossession = ed25519.Sign(convict.Peer, wire.ProofOfPossession(chaintest.ChainID, other.Address))
 	t.Log(c.Refuse(seats.ErrKey, other, again))
 	c.Deliver(other, join(other, 100*tally)) // by a key of its own
 }
@@ -181,7 +181,7 @@ func TestEvidenceAfterLeaving(t *testing.T) {
 	}
 	accuse(c, abci.MisbehaviorType_DUPLICATE_VOTE, key)
 	busy(c)
-	if m := member(t, c, alice); m.Unbonding != 50*tally || m.Member.Status != seatsv1.STATUS_CONVICTED {
+	if m := member(t, c, alice); m.Unbonding != 50*tally || m.Member.Status != seatsv1.STATUS_TOMBSTONED {
 		t.Errorf("left with a bond, and signed twice: %v", m)
 	}
 }
@@ -197,12 +197,12 @@ func TestLeaveAndComeBack(t *testing.T) {
 	c.Refuse(seats.ErrStatus, alice, &seatsv1.MsgLeave{Account: alice.String()})
 	c.Refuse(seats.ErrStatus, alice, &seatsv1.MsgBond{Account: alice.String(), Amount: 10 * tally})
 	other := join(alice, 100*tally)
-	other.ConsensusKey, other.Signature = carol.PeerKey(), ed25519.Sign(carol.Peer, wire.Possession(chaintest.ChainID, alice.Address))
+	other.ConsensusKey, other.ProofOfPossession = carol.PeerKey(), ed25519.Sign(carol.Peer, wire.ProofOfPossession(chaintest.ChainID, alice.Address))
 	t.Log(c.Refuse(seats.ErrKey, alice, other))
 	pass(t, c, 2)
 	c.Deliver(alice, join(alice, 100*tally))
 	now := status(t, c).Epoch
-	if m := member(t, c, alice); m.Member.Bond != 100*tally || m.Unbonding != 10_000*tally || m.Member.From != now+2 || m.Member.Votes != 0 {
+	if m := member(t, c, alice); m.Member.Bond != 100*tally || m.Unbonding != 10_000*tally || m.Member.FromEpoch != now+2 || m.Member.Votes != 0 {
 		t.Fatalf("came back in epoch %d: %v", now, m)
 	}
 	for _, e := range pass(t, c, 4) {
@@ -230,7 +230,7 @@ func TestLeaveAndComeBack(t *testing.T) {
 	}
 	c.Deliver(alice, other)
 	taken := join(carol, 100*tally)
-	taken.ConsensusKey, taken.Signature = alice.PeerKey(), ed25519.Sign(alice.Peer, wire.Possession(chaintest.ChainID, carol.Address))
+	taken.ConsensusKey, taken.ProofOfPossession = alice.PeerKey(), ed25519.Sign(alice.Peer, wire.ProofOfPossession(chaintest.ChainID, carol.Address))
 	c.Deliver(carol, taken)
 }
 

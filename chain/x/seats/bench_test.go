@@ -43,10 +43,10 @@ func BenchmarkTurns(b *testing.B) {
 
 // BenchmarkEpochChange draws among a hundred thousand members, of whom a hundred have votes. It tells the longest block.
 func BenchmarkEpochChange(b *testing.B) {
-	for _, giving := range []string{seats.Share, seats.Lots} {
-		b.Run(giving, func(b *testing.B) {
+	for _, allocation := range []string{seats.Share, seats.Lots} {
+		b.Run(allocation, func(b *testing.B) {
 			var took [300]time.Duration // of each block of an epoch: the least, which others on this machine disturb least
-			ctx, k := multitude(b, giving, 100_000)
+			ctx, k := multitude(b, allocation, 100_000)
 			for height := int64(301); b.Loop(); height += 300 {
 				for h := range int64(300) {
 					block, write := ctx.WithBlockHeight(height + h).CacheContext()
@@ -67,7 +67,7 @@ func BenchmarkEpochChange(b *testing.B) {
 }
 
 // multitude returns a keeper with many members, of whom the first hundred have votes and much power.
-func multitude(b *testing.B, giving string, n int) (sdk.Context, *seats.Keeper) {
+func multitude(b *testing.B, allocation string, n int) (sdk.Context, *seats.Keeper) {
 	b.Helper()
 	_, _, cdc := chaintest.Store(b)
 	key, db := storetypes.NewKVStoreKey(seats.Name), dbm.NewMemDB()
@@ -94,12 +94,12 @@ func multitude(b *testing.B, giving string, n int) (sdk.Context, *seats.Keeper) 
 	}, "insurance")
 	k.Follow(chance{length: 300})
 	g := &seatsv1.GenesisState{Params: seats.DefaultParams()}
-	g.Params.Giving = giving
+	g.Params.Allocation = allocation
 	for i := range n {
 		account := make(sdk.AccAddress, 20)
 		binary.BigEndian.PutUint32(account, uint32(i))
 		key := sha256.Sum256(account)
-		m := seatsv1.Member{Account: account.String(), ConsensusKey: key[:], Bond: 10_000 * tally, Status: seatsv1.STATUS_PRESENT}
+		m := seatsv1.Member{Account: account.String(), ConsensusKey: key[:], Bond: 10_000 * tally, Status: seatsv1.STATUS_ACTIVE}
 		if i < 100 {
 			m.Votes = 100
 		}

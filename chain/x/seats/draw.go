@@ -63,17 +63,17 @@ func (k *Keeper) EndBlock(ctx context.Context) (updates []abci.ValidatorUpdate, 
 	})
 	if err != nil { // it stops no block: the set stays
 		epoch, e := k.epoch(ctx)
-		return nil, errors.Join(e, k.drawn.Set(ctx, epoch), draws{k}.keep(ctx, epoch, err.Error()))
+		return nil, errors.Join(e, k.drawn.Set(ctx, epoch), draws{k}.abandon(ctx, epoch, err.Error()))
 	}
 	return updates, nil
 }
 
 // keep ends the draw of an epoch, and leaves the set as it is.
-func (k draws) keep(ctx context.Context, epoch uint64, reason string) error {
+func (k draws) abandon(ctx context.Context, epoch uint64, reason string) error {
 	if err := module.Attempt(ctx, k.wind); err != nil { // it stops no block either
 		reason += "; " + err.Error()
 	}
-	return errors.Join(k.drawing.Remove(ctx), module.Emit(ctx, &seatsv1.EventKept{Epoch: epoch, Reason: reason}))
+	return errors.Join(k.drawing.Remove(ctx), module.Emit(ctx, &seatsv1.EventDrawAbandoned{Epoch: epoch, Reason: reason}))
 }
 
 // draw begins the draw of an epoch in its first block with a value, or goes on with the one under way.
@@ -87,7 +87,7 @@ func (k draws) draw(ctx context.Context, fresh bool) ([]abci.ValidatorUpdate, er
 	} else if err != nil {
 		return nil, err
 	}
-	if sdk.UnwrapSDKContext(ctx).BlockHeight() < d.Opens {
+	if sdk.UnwrapSDKContext(ctx).BlockHeight() < d.WalkHeight {
 		return nil, k.drawing.Set(ctx, d)
 	}
 	p, err := k.rules.Get(ctx)
@@ -103,7 +103,7 @@ func (k draws) draw(ctx context.Context, fresh bool) ([]abci.ValidatorUpdate, er
 	if err := k.drawing.Remove(ctx); err != nil {
 		return nil, err
 	}
-	if err := k.count(ctx, func(t *seatsv1.Totals) { t.Counted = d.Counted }); err != nil {
+	if err := k.count(ctx, func(t *seatsv1.Totals) { t.CountedPower = d.CountedPower }); err != nil {
 		return nil, err
 	}
 	if err := k.give(ctx, &p, &d); err != nil {
@@ -130,10 +130,10 @@ func (k draws) begin(ctx context.Context, fresh bool) (d seatsv1.Draw, begun boo
 	if err != nil {
 		return d, false, err
 	}
-	d = seatsv1.Draw{Epoch: epoch, Opens: height}
-	if p.Giving == Proofs {
-		d.Opens += c.Length / 2
-		if c.At(d.Opens-1) != epoch { // a member could choose between this epoch's key and the next one's
+	d = seatsv1.Draw{Epoch: epoch, WalkHeight: height}
+	if p.Allocation == Proofs {
+		d.WalkHeight += c.Length / 2
+		if c.At(d.WalkHeight-1) != epoch { // a member could choose between this epoch's key and the next one's
 			return d, false, nil
 		}
 	}
@@ -160,7 +160,7 @@ func (k draws) measure(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, 
 		return err
 	}
 	d.Quota = uint32(leastQuota + t.Members/max(uint64(length)/4, 1)) // going through all of them takes a quarter of an epoch
-	d.Unit = max(base, t.Counted)/p.Seats + 1                         // by what there was: were it what bonds had stood behind, it could only fall
+	d.PowerPerSeat = max(base, t.CountedPower)/p.Seats + 1            // C' of docs/spec/seats.md: all counted power; backed power alone could only fall
 	return nil
 }
 
@@ -209,24 +209,24 @@ func (k draws) visit(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, ac
 	}
 	if founder > 0 { // it counts by its part of all seats, as far as its bond stands behind that
 		founder = min(money.ScaleClamped(p.Seats, founder, all), backed)
-		d.Founding = append(d.Founding, seatsv1.Seat{Member: m.Account, Votes: founder})
+		d.Founders = append(d.Founders, seatsv1.Seat{Member: m.Account, Votes: founder})
 	}
-	d.Counted += counted // no overflow: less than all that was ever credited
+	d.CountedPower += counted // no overflow: less than all that was ever credited
 	d.Weight += weight
-	d.Founders += founder
+	d.FounderSeats += founder
 	best.Offer(sortition.Seat{Member: m.Account, Votes: weight})
 	return nil
 }
 
 // most returns how many members may have seats. Rounding takes less than a seat from each, so it leaves no more than a quarter empty.
-func most(p *seatsv1.Params) int { return int(min(uint64(p.Most), max(p.Seats/4, leastMembers))) }
+func most(p *seatsv1.Params) int { return int(min(uint64(p.MaxMembers), max(p.Seats/4, leastMembers))) }
 
 // weigh returns the power that counts for a member, what of it has a bond behind it, and the seats that the bond stands behind.
 // Power without a bond would leave seats empty, and so could keep the set as it is.
 func (k draws) weigh(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, account sdk.AccAddress, m *seatsv1.Member) (counted, weight, backed uint64, err error) {
 	counted, err = k.as(ctx, account, d.Epoch, power.Hour(d.Hour))
-	weight, backed = counted, bonded(m, d.Epoch)/p.Bond
-	if worth, err := money.Times(d.Unit, int(backed)); err == nil {
+	weight, backed = counted, bonded(m, d.Epoch)/p.BondPerSeat
+	if worth, err := money.Times(d.PowerPerSeat, int(backed)); err == nil {
 		weight = min(weight, worth)
 	}
 	return counted, weight, backed, err
@@ -241,11 +241,11 @@ func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) err
 	}
 	d.Missing = base - min(base, d.Weight)
 	best := sortition.Ranking{Most: most(p), Best: seatsOf(d.Best)}
-	for _, f := range d.Founding {
+	for _, f := range d.Founders {
 		if f.Votes == 0 {
 			continue
 		}
-		part, err := policy.Share(d.Missing, f.Votes, d.Founders)
+		part, err := policy.Share(d.Missing, f.Votes, d.FounderSeats)
 		if err != nil {
 			return err
 		}
@@ -258,13 +258,13 @@ func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) err
 		best.Offer(sortition.Seat{Member: f.Member, Votes: own + part})
 	}
 	d.Weight = 0
-	if d.Founders == 0 { // nobody has what is missing, and nobody shall
+	if d.FounderSeats == 0 { // nobody has what is missing, and nobody shall
 		d.Weight = d.Missing
 	}
 	for _, s := range best.Best {
 		d.Weight += s.Votes // no overflow: the base, or less than all that was ever credited
 	}
-	if p.Giving == Share { // crumbs of power would leave seats empty
+	if p.Allocation == Share { // crumbs of power would leave seats empty
 		for last := len(best.Best) - 1; last >= 0 && money.ScaleClamped(p.Seats, best.Best[last].Votes, d.Weight) == 0; last-- {
 			d.Weight -= best.Best[last].Votes
 			best.Best = best.Best[:last]
@@ -306,7 +306,7 @@ func (k draws) own(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, name
 
 // stands reports whether a member may have seats of a draw.
 func stands(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member) bool {
-	return m.Status == seatsv1.STATUS_PRESENT && m.From <= d.Epoch && bonded(m, d.Epoch) >= p.Bond && (p.Giving != Proofs || m.OutputIn == d.Epoch)
+	return m.Status == seatsv1.STATUS_ACTIVE && m.FromEpoch <= d.Epoch && bonded(m, d.Epoch) >= p.BondPerSeat && (p.Allocation != Proofs || m.OutputEpoch == d.Epoch)
 }
 
 // won returns the seats of a member by its weight: at most as many as its bond stands behind.
@@ -316,7 +316,7 @@ func won(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member, weight uint64) (
 		return 0, err
 	}
 	var seats uint64
-	switch p.Giving {
+	switch p.Allocation {
 	case Share:
 		seats = lottery.Share(weight)
 	default:
@@ -327,13 +327,13 @@ func won(p *seatsv1.Params, d *seatsv1.Draw, m *seatsv1.Member, weight uint64) (
 		// The account tells members apart that prove with the same key.
 		subject := canon.Encode(func(e *canon.Encoder) {
 			e.String(m.Account)
-			if p.Giving == Proofs {
+			if p.Allocation == Proofs {
 				e.Blob(m.Output)
 			}
 		})
 		seats = lottery.Won(weight, beacon.Draw(value, beacon.Seats, subject))
 	}
-	return min(seats, bonded(m, d.Epoch)/p.Bond), nil
+	return min(seats, bonded(m, d.Epoch)/p.BondPerSeat), nil
 }
 
 // decide moves the set towards what a draw has given.
@@ -346,7 +346,7 @@ func (k draws) decide(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) (
 	if reason := lacking(p, d, len(from)); reason != "" {
 		stay, err := k.standing(ctx, from)
 		if err != nil || len(stay) == len(from) || len(stay) < min(leastMembers, len(from)) {
-			return nil, errors.Join(err, k.keep(ctx, d.Epoch, reason))
+			return nil, errors.Join(err, k.abandon(ctx, d.Epoch, reason))
 		}
 		return k.seat(ctx, d, from, sortition.Step(from, stay))
 	}
@@ -363,14 +363,14 @@ func lacking(p *seatsv1.Params, d *seatsv1.Draw, members int) string {
 	}
 	switch least := min(leastMembers, members); {
 	case taken < p.Seats-p.Seats/4:
-		return fmt.Sprintf("%d of %d seats would be taken: bonds are too small, power is spread too thin and should be delegated, or members are away", taken, p.Seats)
+		return fmt.Sprintf("%d of %d seats would be taken: bonds are too small, members are jailed, or power is below three quarters of the base and no founder is eligible", taken, p.Seats)
 	case len(d.Best) < least:
 		return fmt.Sprintf("%d members would have seats: want at least %d", len(d.Best), least)
 	}
 	return ""
 }
 
-// standing returns those of a set who take part, with the votes that they have: whoever has left, is away or convicted
+// standing returns those of a set who take part, with the votes that they have: whoever has left, is jailed or tombstoned
 // loses its votes even where a draw lacks seats.
 func (k draws) standing(ctx context.Context, set []sortition.Seat) (out []sortition.Seat, err error) {
 	for _, s := range set {
@@ -378,7 +378,7 @@ func (k draws) standing(ctx context.Context, set []sortition.Seat) (out []sortit
 		if err != nil {
 			return nil, err
 		}
-		if m.Status == seatsv1.STATUS_PRESENT {
+		if m.Status == seatsv1.STATUS_ACTIVE {
 			out = append(out, s)
 		}
 	}
@@ -395,14 +395,14 @@ func (k *Keeper) Prove(ctx context.Context, account sdk.AccAddress, epoch uint64
 	if e != nil {
 		return e
 	}
-	if err != nil || d.Epoch != epoch || p.Giving != Proofs || sdk.UnwrapSDKContext(ctx).BlockHeight() >= d.Opens {
+	if err != nil || d.Epoch != epoch || p.Allocation != Proofs || sdk.UnwrapSDKContext(ctx).BlockHeight() >= d.WalkHeight {
 		return errorsmod.Wrapf(ErrDraw, "none waits for proofs in epoch %d", epoch)
 	}
 	m, err := k.Get(ctx, account)
 	if err != nil {
 		return err
 	}
-	if m.OutputIn == epoch || m.From > epoch || m.Status != seatsv1.STATUS_PRESENT {
+	if m.OutputEpoch == epoch || m.FromEpoch > epoch || m.Status != seatsv1.STATUS_ACTIVE {
 		return errorsmod.Wrapf(ErrDraw, "%s has proved in it, or is not drawn", account)
 	}
 	key, err := k.beacon.Key(ctx, account)
@@ -414,7 +414,7 @@ func (k *Keeper) Prove(ctx context.Context, account sdk.AccAddress, epoch uint64
 	if err != nil {
 		return errorsmod.Wrap(ErrDraw, err.Error())
 	}
-	m.Output, m.OutputIn = output[:], epoch
+	m.Output, m.OutputEpoch = output[:], epoch
 	return k.put(ctx, m)
 }
 

@@ -33,7 +33,7 @@ func rules(change func(*seatsv1.Params)) chaintest.Option {
 
 // proving makes members prove, in epochs that have time for it. All founders have keys.
 func proving(g *app.Genesis) {
-	rules(func(p *seatsv1.Params) { p.Giving = seats.Proofs })(g)
+	rules(func(p *seatsv1.Params) { p.Allocation = seats.Proofs })(g)
 	g.Epoch = long
 	for _, n := range founders[1:] {
 		g.Keys = append(g.Keys, beaconv1.Key{Account: chaintest.Named(n).String(), Key: chaintest.Named(n).VRFKey()})
@@ -60,9 +60,9 @@ func proof(t *testing.T, who chaintest.Account, by chaintest.Account, value []by
 	return &seatsv1.MsgProve{Account: who.String(), Epoch: epoch, Proof: pi}
 }
 
-func kept(t *testing.T, b chaintest.Block) []*seatsv1.EventKept {
+func kept(t *testing.T, b chaintest.Block) []*seatsv1.EventDrawAbandoned {
 	t.Helper()
-	return chaintest.Events[*seatsv1.EventKept](t, b)
+	return chaintest.Events[*seatsv1.EventDrawAbandoned](t, b)
 }
 
 // Where members prove, who does not has no seats. A proof is for one draw, of one member and one key, until it opens.
@@ -92,7 +92,7 @@ func TestWhoProvesIsDrawn(t *testing.T) {
 	for status(t, c).Epoch == 1 {
 		b := busy(c)
 		got = append(got, chaintest.Events[*seatsv1.EventSeated](t, b)...)
-		if status(t, c).Draw != nil && status(t, c).Draw.Opens < b.Height {
+		if status(t, c).Draw != nil && status(t, c).Draw.WalkHeight < b.Height {
 			c.Refuse(seats.ErrDraw, f(4), proof(t, f(4), f(4), value, 1))
 		}
 	}
@@ -135,7 +135,7 @@ func TestNoChoiceBetweenKeys(t *testing.T) {
 // Lots are fair: over many draws seats are distributed as binomial numbers are.
 func TestLotsAreFair(t *testing.T) {
 	c := chaintest.New(t, network(func(g *app.Genesis) {
-		rules(func(p *seatsv1.Params) { p.Giving = seats.Lots })(g)
+		rules(func(p *seatsv1.Params) { p.Allocation = seats.Lots })(g)
 		g.Epoch = 2
 		for i := range g.Validators {
 			g.Validators[i].Votes = int64(10 + i)
@@ -371,7 +371,7 @@ func TestRulesChangeBetweenDraws(t *testing.T) {
 		func(g *app.Genesis) { g.Epoch = 40 })...)
 	reach(t, c, 1)
 	p := seats.DefaultParams()
-	p.Giving = seats.Lots
+	p.Allocation = seats.Lots
 	b := c.Deliver(senate, &seatsv1.MsgUpdateParams{Authority: senate.String(), Params: p})
 	if told := kept(t, b); len(told) != 1 || told[0].Epoch != 1 || status(t, c).Draw != nil {
 		t.Fatalf("the draw under way goes on: %v", told)
@@ -403,7 +403,7 @@ func TestIdleChainsWriteNothing(t *testing.T) {
 	})...)
 	for range 4 * epoch {
 		b := busy(c)
-		if s := status(t, c); s.Draw != nil || s.Drawn != 0 || len(kept(t, b)) > 0 || len(b.ValidatorUpdates) > 0 {
+		if s := status(t, c); s.Draw != nil || s.LastDrawEpoch != 0 || len(kept(t, b)) > 0 || len(b.ValidatorUpdates) > 0 {
 			t.Fatalf("nobody has a bond, and a draw is held: %v", s)
 		}
 	}

@@ -51,7 +51,7 @@ func ValidateGenesis(g *seatsv1.GenesisState) error {
 	if err := checkShared(g); err != nil {
 		return fmt.Errorf("seats genesis: %w", err)
 	}
-	left := coin.MaxSupply - g.Shared
+	left := coin.MaxSupply - g.UnclaimedRewards
 	for i := range g.Members {
 		if g.Members[i].Bond > left {
 			return errors.New("seats genesis: bonds and shares of rewards are more than may exist")
@@ -75,30 +75,30 @@ func ValidateGenesis(g *seatsv1.GenesisState) error {
 
 // checkShared checks what rewards are those of who delegates.
 func checkShared(g *seatsv1.GenesisState) error {
-	if g.Shared > coin.MaxSupply {
-		return fmt.Errorf("%d utally are shared, more than may exist", g.Shared)
+	if g.UnclaimedRewards > coin.MaxSupply {
+		return fmt.Errorf("%d utally are shared, more than may exist", g.UnclaimedRewards)
 	}
 	seen := map[string]bool{}
-	for _, x := range g.Incomes {
+	for _, x := range g.CumulativeRewards {
 		if seen["income of "+x.Member] {
 			return fmt.Errorf("%s has two incomes", x.Member)
 		}
 		seen["income of "+x.Member] = true
 		_, e1 := address.Parse(x.Member)
-		_, e2 := reserve.StreamOf(x.Per, x.Shift)
+		_, e2 := reserve.StreamOf(x.PerPower, x.Shift)
 		if err := errors.Join(e1, e2); err != nil {
 			return fmt.Errorf("income of %s: %w", x.Member, err)
 		}
 	}
-	for _, x := range g.Shares {
+	for _, x := range g.Rewards {
 		if seen[x.Account] {
 			return fmt.Errorf("%s has two shares", x.Account)
 		}
 		seen[x.Account] = true
 		_, e1 := address.Parse(x.Account)
-		_, e2 := reserve.MarkOf(x.Per, x.Shift)
-		if err := errors.Join(e1, e2); err != nil || x.Due > g.Shared {
-			return errors.Join(fmt.Errorf("share of %s: %d utally of %d", x.Account, x.Due, g.Shared), err)
+		_, e2 := reserve.MarkOf(x.PerPower, x.Shift)
+		if err := errors.Join(e1, e2); err != nil || x.Due > g.UnclaimedRewards {
+			return errors.Join(fmt.Errorf("share of %s: %d utally of %d", x.Account, x.Due, g.UnclaimedRewards), err)
 		}
 	}
 	return nil
@@ -116,7 +116,7 @@ func checkMembers(members []seatsv1.Member) error {
 			return fmt.Errorf("member %s: votes %d: want none below 0, and at most %d in all", m.Account, m.Votes, int64(maxTotal))
 		case m.Bond > coin.MaxSupply-bonds:
 			return fmt.Errorf("member %s: bonds of more than may exist", m.Account)
-		case m.Status < seatsv1.STATUS_PRESENT || m.Status > seatsv1.STATUS_CONVICTED:
+		case m.Status < seatsv1.STATUS_ACTIVE || m.Status > seatsv1.STATUS_TOMBSTONED:
 			return fmt.Errorf("member %s: status %d", m.Account, m.Status)
 		case m.Status >= seatsv1.STATUS_LEFT && m.Bond > 0:
 			return fmt.Errorf("member %s: has left or is convicted, and has a bond of %d utally: let it wait to come back", m.Account, m.Bond)
@@ -140,14 +140,14 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *seatsv1.GenesisState) error
 	if err := k.rules.Init(ctx, g.Params, g.Authority); err != nil {
 		return err
 	}
-	if g.Drawn > 0 { // else no epoch soon would have a draw
-		if epoch, err := k.epoch(ctx); err != nil || g.Drawn > epoch {
-			return errors.Join(err, fmt.Errorf("seats genesis: the draw of epoch %d was held, and this is epoch %d", g.Drawn, epoch))
+	if g.LastDrawEpoch > 0 { // else no epoch soon would have a draw
+		if epoch, err := k.epoch(ctx); err != nil || g.LastDrawEpoch > epoch {
+			return errors.Join(err, fmt.Errorf("seats genesis: the draw of epoch %d was held, and this is epoch %d", g.LastDrawEpoch, epoch))
 		}
 	}
 	set := seatsv1.Set{Height: max(sdk.UnwrapSDKContext(ctx).BlockHeight(), 1)}
 	var comet []*cmttypes.Validator
-	t := seatsv1.Totals{Members: uint64(len(g.Members)), Shares: g.Shared, Counted: g.Counted}
+	t := seatsv1.Totals{Members: uint64(len(g.Members)), UnclaimedRewards: g.UnclaimedRewards, CountedPower: g.CountedPower}
 	for _, m := range g.Members {
 		account, err := address.Parse(m.Account)
 		if err != nil {
@@ -166,16 +166,16 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *seatsv1.GenesisState) error
 	if set.Rotation, err = encode(cmttypes.NewValidatorSet(comet)); err != nil {
 		return err
 	}
-	err = errors.Join(k.sets.Set(ctx, set.Height, set), k.totals.Set(ctx, t), k.drawn.Set(ctx, g.Drawn))
+	err = errors.Join(k.sets.Set(ctx, set.Height, set), k.totals.Set(ctx, t), k.drawn.Set(ctx, g.LastDrawEpoch))
 	for _, u := range g.Unbonding {
 		account, e := address.Parse(u.Account)
 		err = errors.Join(err, e, k.unbonding.Hold(ctx, account, u.UntilMs, u.Amount))
 	}
-	for _, x := range g.Incomes {
+	for _, x := range g.CumulativeRewards {
 		member, e := address.Parse(x.Member)
 		err = errors.Join(err, e, k.shares.incomes.Set(ctx, member, x))
 	}
-	for _, x := range g.Shares {
+	for _, x := range g.Rewards {
 		account, e := address.Parse(x.Account)
 		err = errors.Join(err, e, k.shares.of.Set(ctx, account, x))
 	}
@@ -238,14 +238,14 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (g *seatsv1.GenesisState, er
 	if g.Authority, err = k.rules.Authority(ctx); err != nil {
 		return nil, err
 	}
-	if g.Drawn, err = k.drawn.Get(ctx); err != nil {
+	if g.LastDrawEpoch, err = k.drawn.Get(ctx); err != nil {
 		return nil, err
 	}
 	t, err := k.totals.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	g.Shared, g.Counted = t.Shares, t.Counted
+	g.UnclaimedRewards, g.CountedPower = t.UnclaimedRewards, t.CountedPower
 	held, err := k.unbonding.All(ctx)
 	for _, x := range held {
 		g.Unbonding = append(g.Unbonding, seatsv1.Unbonding{Account: x.Key.K2().String(), UntilMs: x.Key.K1(), Amount: x.Value})
@@ -259,12 +259,12 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (g *seatsv1.GenesisState, er
 			g.Delegations = append(g.Delegations, d)
 			return false, nil
 		}),
-		k.shares.incomes.Walk(ctx, nil, func(_ sdk.AccAddress, x seatsv1.Income) (bool, error) {
-			g.Incomes = append(g.Incomes, x)
+		k.shares.incomes.Walk(ctx, nil, func(_ sdk.AccAddress, x seatsv1.CumulativeReward) (bool, error) {
+			g.CumulativeRewards = append(g.CumulativeRewards, x)
 			return false, nil
 		}),
-		k.shares.of.Walk(ctx, nil, func(_ sdk.AccAddress, x seatsv1.Share) (bool, error) {
-			g.Shares = append(g.Shares, x)
+		k.shares.of.Walk(ctx, nil, func(_ sdk.AccAddress, x seatsv1.Rewards) (bool, error) {
+			g.Rewards = append(g.Rewards, x)
 			return false, nil
 		}))
 }
@@ -284,7 +284,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		return fmt.Errorf("members have the votes %v, and the set is %v", set, newest.Seats)
 	}
 	had, err := k.totals.Get(ctx)
-	if t.Shares, t.Counted = had.Shares, had.Counted; err != nil || had != t {
+	if t.UnclaimedRewards, t.CountedPower = had.UnclaimedRewards, had.CountedPower; err != nil || had != t {
 		return errors.Join(err, fmt.Errorf("members add up to %v, not %v", t, had))
 	}
 	held, err := k.unbonding.Check(ctx)
@@ -292,10 +292,10 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		return err
 	}
 	has := k.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64()
-	if has != t.Bonds+held+t.Shares {
-		return fmt.Errorf("bonds are %d utally, %d are unbonding, %d belong to who delegates, and the account holds %d", t.Bonds, held, t.Shares, has)
+	if has != t.Bonds+held+t.UnclaimedRewards {
+		return fmt.Errorf("bonds are %d utally, %d are unbonding, %d belong to who delegates, and the account holds %d", t.Bonds, held, t.UnclaimedRewards, has)
 	}
-	return errors.Join(checkSums(ctx, k), checkShares(ctx, k, t.Shares))
+	return errors.Join(checkSums(ctx, k), checkRewards(ctx, k, t.UnclaimedRewards))
 }
 
 // byMember sorts seats as sets have them.
@@ -319,8 +319,8 @@ func addUp(ctx context.Context, k *Keeper) (t seatsv1.Totals, set []seatsv1.Seat
 	return t, set, err
 }
 
-// checkShares returns an error if more is owed of shares than there is. What rounding has left is nobody's.
-func checkShares(ctx context.Context, k *Keeper, all uint64) error {
+// checkRewards returns an error if more is owed than there is. What rounding has left is nobody's.
+func checkRewards(ctx context.Context, k *Keeper, all uint64) error {
 	owed, seen := uint64(0), map[string]bool{}
 	add := func(account sdk.AccAddress) (bool, error) {
 		if seen[string(account)] {
@@ -334,7 +334,7 @@ func checkShares(ctx context.Context, k *Keeper, all uint64) error {
 		return err != nil, err
 	}
 	return errors.Join(
-		k.shares.of.Walk(ctx, nil, func(a sdk.AccAddress, _ seatsv1.Share) (bool, error) { return add(a) }),
+		k.shares.of.Walk(ctx, nil, func(a sdk.AccAddress, _ seatsv1.Rewards) (bool, error) { return add(a) }),
 		k.delegations.Walk(ctx, nil, func(a sdk.AccAddress, _ seatsv1.Delegation) (bool, error) { return add(a) }))
 }
 

@@ -21,14 +21,14 @@ func genesis() *seatsv1.GenesisState {
 	return &seatsv1.GenesisState{
 		Params: seats.DefaultParams(), Authority: a.String(),
 		Members: []seatsv1.Member{
-			m("a", 5, 10*tally, seatsv1.STATUS_PRESENT), m("b", 1, 0, seatsv1.STATUS_LEFT),
-			m("c", 0, 10*tally, seatsv1.STATUS_AWAY), m("d", 0, 0, seatsv1.STATUS_CONVICTED),
+			m("a", 5, 10*tally, seatsv1.STATUS_ACTIVE), m("b", 1, 0, seatsv1.STATUS_LEFT),
+			m("c", 0, 10*tally, seatsv1.STATUS_JAILED), m("d", 0, 0, seatsv1.STATUS_TOMBSTONED),
 		},
 		Delegations: []seatsv1.Delegation{{Account: b.String(), Member: a.String()}, {Account: d.String(), Member: c.String()}},
 		Unbonding: []seatsv1.Unbonding{
 			{Account: b.String(), UntilMs: 5, Amount: 7}, {Account: b.String(), UntilMs: 6, Amount: 7}, {Account: d.String(), UntilMs: 5, Amount: 7},
 		},
-		Drawn: 3,
+		LastDrawEpoch: 3,
 	}
 }
 
@@ -82,7 +82,7 @@ func TestGenesisRefusesDrawsToCome(t *testing.T) {
 		k := seats.NewKeeper(cdc, svc, seats.Needs{Power: &powers{}}, "insurance")
 		k.Follow(chance{first: 3, length: 10})
 		g := genesis()
-		g.Drawn = drawn
+		g.LastDrawEpoch = drawn
 		if err := k.InitGenesis(ctx, g); (err == nil) != ok {
 			t.Errorf("in epoch 3, drawn in %d: %v", drawn, err)
 		}
@@ -120,7 +120,7 @@ func TestExportGoesOn(t *testing.T) {
 		}
 	}
 	a, b := status(t, c), status(t, fork)
-	if a.Epoch != b.Epoch || a.Totals != b.Totals || a.Drawn != b.Drawn || b.Draw != nil {
+	if a.Epoch != b.Epoch || a.Totals != b.Totals || a.LastDrawEpoch != b.LastDrawEpoch || b.Draw != nil {
 		t.Errorf("%v, and imported %v", a, b)
 	}
 	r, before := follow(t, fork), votes(b.Set.Seats, alice)

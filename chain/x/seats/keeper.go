@@ -85,8 +85,8 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, n Needs, insuran
 			},
 		}),
 		shares: shares{
-			incomes: collections.NewMap(sb, collections.NewPrefix(13), "incomes", sdk.AccAddressKey, codec.CollValue[seatsv1.Income](cdc)),
-			of:      collections.NewMap(sb, collections.NewPrefix(14), "shares", sdk.AccAddressKey, codec.CollValue[seatsv1.Share](cdc)),
+			incomes: collections.NewMap(sb, collections.NewPrefix(13), "incomes", sdk.AccAddressKey, codec.CollValue[seatsv1.CumulativeReward](cdc)),
+			of:      collections.NewMap(sb, collections.NewPrefix(14), "shares", sdk.AccAddressKey, codec.CollValue[seatsv1.Rewards](cdc)),
 		},
 	}
 	k.unbonding.May = func(ctx context.Context, account sdk.AccAddress) error { return mayHave(ctx, k, account) }
@@ -117,7 +117,7 @@ func (k *Keeper) Has(ctx context.Context, account sdk.AccAddress) (bool, error) 
 
 // takesPart reports whether a member may have seats.
 func takesPart(m *seatsv1.Member) bool {
-	return m.Status == seatsv1.STATUS_PRESENT || m.Status == seatsv1.STATUS_AWAY
+	return m.Status == seatsv1.STATUS_ACTIVE || m.Status == seatsv1.STATUS_JAILED
 }
 
 // Account returns the account of the validator with a consensus address.
@@ -182,5 +182,5 @@ func consensusAddress(key []byte) []byte { return cmted25519.PubKey(key).Address
 
 // tell emits how a member stands.
 func tell(ctx context.Context, m *seatsv1.Member) error {
-	return module.Emit(ctx, &seatsv1.EventMember{Account: m.Account, Status: m.Status, Bond: m.Bond, From: m.From})
+	return module.Emit(ctx, &seatsv1.EventMember{Account: m.Account, Status: m.Status, Bond: m.Bond, FromEpoch: m.FromEpoch})
 }

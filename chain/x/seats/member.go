@@ -22,7 +22,7 @@ func (k *Keeper) Join(ctx context.Context, account sdk.AccAddress, key, beaconKe
 	if err != nil {
 		return 0, err
 	}
-	if m.From, err = k.beacon.Register(ctx, account, beaconKey); err != nil {
+	if m.FromEpoch, err = k.beacon.Register(ctx, account, beaconKey); err != nil {
 		return 0, err
 	}
 	if err := k.members.Set(ctx, account, m); err != nil {
@@ -35,9 +35,9 @@ func (k *Keeper) Join(ctx context.Context, account sdk.AccAddress, key, beaconKe
 	case err != nil:
 		return 0, err
 	case !has:
-		return m.From, k.Delegate(ctx, account, account)
+		return m.FromEpoch, k.Delegate(ctx, account, account)
 	}
-	return m.From, nil
+	return m.FromEpoch, nil
 }
 
 // entrant returns the member that an account becomes: a new one, or one that had left and comes back by its key.
@@ -52,18 +52,18 @@ func (k *Keeper) entrant(ctx context.Context, account sdk.AccAddress, key []byte
 	case errors.Is(err, collections.ErrNotFound) && taken:
 		return m, errorsmod.Wrapf(ErrKey, "it is the key of %s: a node has one of its own", sdk.AccAddress(owner))
 	case errors.Is(err, collections.ErrNotFound):
-		m = seatsv1.Member{Account: account.String(), ConsensusKey: key, Status: seatsv1.STATUS_PRESENT}
+		m = seatsv1.Member{Account: account.String(), ConsensusKey: key, Status: seatsv1.STATUS_ACTIVE}
 		return m, errors.Join(k.byKey.Set(ctx, consensusAddress(key), account), k.count(ctx, func(t *seatsv1.Totals) { t.Members++ }))
 	case err != nil:
 		return m, err
-	case m.Status == seatsv1.STATUS_CONVICTED:
+	case m.Status == seatsv1.STATUS_TOMBSTONED:
 		return m, errorsmod.Wrapf(ErrStatus, "%s has signed twice: another account with another key may join", m.Account)
 	case m.Status != seatsv1.STATUS_LEFT:
 		return m, errorsmod.Wrapf(ErrStatus, "%s is a member already: tally tx seats bond adds to its bond", m.Account)
 	case string(m.ConsensusKey) != string(key):
 		return m, errorsmod.Wrapf(ErrKey, "%s comes back by the key that it had, or once its bond is back", m.Account)
 	}
-	m.Status = seatsv1.STATUS_PRESENT
+	m.Status = seatsv1.STATUS_ACTIVE
 	return m, nil
 }
 
@@ -91,8 +91,8 @@ func (k *Keeper) AddBond(ctx context.Context, account sdk.AccAddress, amount uin
 // changeBond changes a bond, and keeps what it was before this epoch: a draw counts no bond that came while it went on.
 func changeBond(ctx context.Context, k *Keeper, m *seatsv1.Member, to uint64) error {
 	epoch, err := k.epoch(ctx)
-	if m.BondIn != epoch {
-		m.BondIn, m.BondBefore = epoch, m.Bond
+	if m.BondEpoch != epoch {
+		m.BondEpoch, m.BondBefore = epoch, m.Bond
 	}
 	m.Bond = to
 	return err
@@ -100,7 +100,7 @@ func changeBond(ctx context.Context, k *Keeper, m *seatsv1.Member, to uint64) er
 
 // bonded returns the bond of a member that a draw of an epoch counts.
 func bonded(m *seatsv1.Member, epoch uint64) uint64 {
-	if m.BondIn >= epoch {
+	if m.BondEpoch >= epoch {
 		return min(m.Bond, m.BondBefore)
 	}
 	return m.Bond
@@ -121,8 +121,8 @@ func mayHave(ctx context.Context, k *Keeper, account sdk.AccAddress) error {
 // checkBond returns an error unless a bond suffices for a seat.
 func (k *Keeper) checkBond(ctx context.Context, bond uint64) error {
 	p, err := k.rules.Get(ctx)
-	if err == nil && bond < p.Bond {
-		err = errorsmod.Wrapf(ErrBond, "%d utally suffice for no seat, which takes %d", bond, p.Bond)
+	if err == nil && bond < p.BondPerSeat {
+		err = errorsmod.Wrapf(ErrBond, "%d utally suffice for no seat, which takes %d", bond, p.BondPerSeat)
 	}
 	return err
 }
@@ -176,20 +176,20 @@ func (k *Keeper) release(ctx context.Context, account sdk.AccAddress, m *seatsv1
 		k.count(ctx, func(t *seatsv1.Totals) { t.Bonds -= amount }))
 }
 
-// Return makes a member present again that has missed too many blocks.
-func (k *Keeper) Return(ctx context.Context, account sdk.AccAddress) error {
+// Unjail makes a member active again that has missed too many blocks.
+func (k *Keeper) Unjail(ctx context.Context, account sdk.AccAddress) error {
 	m, err := k.Get(ctx, account)
 	if err != nil {
 		return err
 	}
-	if m.Status != seatsv1.STATUS_AWAY {
+	if m.Status != seatsv1.STATUS_JAILED {
 		return errorsmod.Wrapf(ErrStatus, "%s is not away: it has nothing to return from", account)
 	}
 	epoch, err := k.epoch(ctx)
 	if err != nil {
 		return err
 	}
-	m.Status, m.From = seatsv1.STATUS_PRESENT, beacon.Counts(epoch)
+	m.Status, m.FromEpoch = seatsv1.STATUS_ACTIVE, beacon.Counts(epoch)
 	return errors.Join(k.put(ctx, m), tell(ctx, &m))
 }
 

@@ -37,8 +37,8 @@ var people = []string{"alice", "carol", "bob", "f1", "f2", "f3", "f4"} // the pr
 // joins in an epoch has no votes of the draws before the epoch after the next.
 func TestRandomHistories(t *testing.T) {
 	rapid.Check(few(t, 4), func(rt *rapid.T) {
-		giving := rapid.SampledFrom([]string{seats.Share, seats.Lots}).Draw(rt, "giving")
-		c := chaintest.New(t, network(crowd(20, 500), rules(func(p *seatsv1.Params) { p.Giving = giving }), func(g *app.Genesis) {
+		allocation := rapid.SampledFrom([]string{seats.Share, seats.Lots}).Draw(rt, "allocation")
+		c := chaintest.New(t, network(crowd(20, 500), rules(func(p *seatsv1.Params) { p.Allocation = allocation }), func(g *app.Genesis) {
 			g.Epoch = rapid.Int64Range(3, 13).Draw(rt, "epoch") // absence is judged in some
 			for i := range 5 {
 				g.Validators[i].Votes = rapid.Int64Range(1, 30).Draw(rt, "votes")
@@ -76,7 +76,7 @@ func (h *history) act(rt *rapid.T) {
 	case 4:
 		m = &seatsv1.MsgDelegate{Account: who.String(), Member: to.String()}
 	case 5:
-		m = &seatsv1.MsgReturn{Account: who.String()}
+		m = &seatsv1.MsgUnjail{Account: who.String()}
 	case 6:
 		if rapid.IntRange(0, 2).Draw(rt, "leaves") == 0 {
 			m = &seatsv1.MsgLeave{Account: who.String()}
@@ -109,8 +109,8 @@ func (h *history) act(rt *rapid.T) {
 	c.Queue(who, m)
 	b := c.NextBlock(time.Second)
 	after := member0(h.t, c, who)
-	if b.TxResults[0].Code == 0 && after.From != before.From {
-		if h.from[who.String()] = after.From; after.From != status(h.t, c).Epoch+2 {
+	if b.TxResults[0].Code == 0 && after.FromEpoch != before.FromEpoch {
+		if h.from[who.String()] = after.FromEpoch; after.FromEpoch != status(h.t, c).Epoch+2 {
 			h.t.Fatalf("%v in epoch %d: %v", m, status(h.t, c).Epoch, after)
 		}
 	}

@@ -32,16 +32,16 @@ func (s msgServer) Join(ctx context.Context, m *seatsv1.MsgJoin) (*seatsv1.MsgJo
 	if err := vrf.CheckKey(m.ConsensusKey); err != nil {
 		return nil, errorsmod.Wrap(ErrKey, err.Error())
 	}
-	if !ed25519.Verify(m.ConsensusKey, wire.Possession(sdk.UnwrapSDKContext(ctx).ChainID(), account), m.Signature) {
+	if !ed25519.Verify(m.ConsensusKey, wire.ProofOfPossession(sdk.UnwrapSDKContext(ctx).ChainID(), account), m.ProofOfPossession) {
 		return nil, errorsmod.Wrapf(ErrKey, "it has not signed for %s on this chain: tally tx seats join has the node's key sign", m.Account)
 	}
 	from, err := s.Keeper.Join(ctx, account, m.ConsensusKey, m.BeaconKey, m.Bond)
-	return &seatsv1.MsgJoinResponse{From: from}, err
+	return &seatsv1.MsgJoinResponse{FromEpoch: from}, err
 }
 
-// Return makes the signer present again.
-func (s msgServer) Return(ctx context.Context, m *seatsv1.MsgReturn) (*seatsv1.MsgReturnResponse, error) {
-	return &seatsv1.MsgReturnResponse{}, by(m.Account, func(a sdk.AccAddress) error { return s.Keeper.Return(ctx, a) })
+// Unjail makes the signer active again.
+func (s msgServer) Unjail(ctx context.Context, m *seatsv1.MsgUnjail) (*seatsv1.MsgUnjailResponse, error) {
+	return &seatsv1.MsgUnjailResponse{}, by(m.Account, func(a sdk.AccAddress) error { return s.Keeper.Unjail(ctx, a) })
 }
 
 // Leave gives up the signer's seats.
@@ -86,7 +86,7 @@ func (s msgServer) UpdateParams(ctx context.Context, m *seatsv1.MsgUpdateParams)
 	}
 	d, err := s.drawing.Get(ctx)
 	if err == nil {
-		err = draws(s).keep(ctx, d.Epoch, "the rules have changed")
+		err = draws(s).abandon(ctx, d.Epoch, "the rules have changed")
 	}
 	if err != nil && !errors.Is(err, collections.ErrNotFound) {
 		return nil, err

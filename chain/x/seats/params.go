@@ -26,9 +26,9 @@ const (
 
 // Bounds of what a vote may set.
 const (
-	minSeats, maxSeats         = 1_000, sortition.MaxSeats // fewer are a game of chance: docs/spec/seats.md
+	minSeats, maxSeats         = 1_000, sortition.MaxSeats // with fewer, lots may give a minority a third (docs/spec/seats.md)
 	minBond, maxBond           = 1, 1_000_000_000_000
-	minMost, maxMost           = 4, 100
+	minMembers, maxMembers     = 4, 100
 	minUnbonding, maxUnbonding = 21 * day, 90 * day
 	minMissed                  = 1_000
 )
@@ -36,7 +36,7 @@ const (
 // DefaultParams are the rules that docs/spec/rules.md gives reasons for.
 func DefaultParams() seatsv1.Params {
 	return seatsv1.Params{
-		Seats: 10_000, Giving: Share, Bond: 10 * tally, Most: maxMost, UnbondingMs: 21 * day, MissedBps: 5_000, SlashBps: 5_000, CommissionBps: 1_000, RedelegateMs: day,
+		Seats: 10_000, Allocation: Share, BondPerSeat: 10 * tally, MaxMembers: maxMembers, UnbondingMs: 21 * day, MaxMissedBps: 5_000, SlashBps: 5_000, CommissionBps: 1_000, RedelegateMs: day,
 	}
 }
 
@@ -45,18 +45,18 @@ func CheckParams(p seatsv1.Params) error {
 	switch {
 	case p.Seats < 1 || p.Seats > maxSeats:
 		return fmt.Errorf("seats = %d: want between 1 and %d", p.Seats, maxSeats)
-	case !slices.Contains([]string{Share, Lots, Proofs}, p.Giving):
-		return fmt.Errorf("giving = %q: want %q, %q or %q", p.Giving, Share, Lots, Proofs)
-	case p.Bond < 1 || p.Bond > coin.MaxSupply/p.Seats:
-		return fmt.Errorf("bond = %d utally a seat: want at least 1, and at most what may exist for all %d seats", p.Bond, p.Seats)
-	case p.Most < 1 || p.Most > maxMost:
-		return fmt.Errorf("most = %d: want between 1 and %d", p.Most, maxMost)
+	case !slices.Contains([]string{Share, Lots, Proofs}, p.Allocation):
+		return fmt.Errorf("allocation = %q: want %q, %q or %q", p.Allocation, Share, Lots, Proofs)
+	case p.BondPerSeat < 1 || p.BondPerSeat > coin.MaxSupply/p.Seats:
+		return fmt.Errorf("bond = %d utally a seat: want at least 1, and at most what may exist for all %d seats", p.BondPerSeat, p.Seats)
+	case p.MaxMembers < 1 || p.MaxMembers > maxMembers:
+		return fmt.Errorf("most = %d: want between 1 and %d", p.MaxMembers, maxMembers)
 	case p.UnbondingMs < 1 || p.UnbondingMs > maxUnbonding:
 		return fmt.Errorf("unbonding_ms = %d: want between 1 and %d", p.UnbondingMs, int64(maxUnbonding))
 	case p.RedelegateMs < 0 || p.RedelegateMs > maxUnbonding:
 		return fmt.Errorf("redelegate_ms = %d: want between 0 and %d", p.RedelegateMs, int64(maxUnbonding))
-	case p.MissedBps > bps || p.SlashBps > bps || p.CommissionBps > bps:
-		return fmt.Errorf("missed_bps = %d, slash_bps = %d and commission_bps = %d: want at most %d", p.MissedBps, p.SlashBps, p.CommissionBps, bps)
+	case p.MaxMissedBps > bps || p.SlashBps > bps || p.CommissionBps > bps:
+		return fmt.Errorf("max_missed_bps = %d, slash_bps = %d and commission_bps = %d: want at most %d", p.MaxMissedBps, p.SlashBps, p.CommissionBps, bps)
 	}
 	return nil
 }
@@ -68,11 +68,11 @@ func mayReplace(old, p seatsv1.Params) error {
 	}
 	return module.Within(
 		module.Bound{Name: "seats", Old: old.Seats, New: p.Seats, Least: minSeats, Most: maxSeats},
-		module.Bound{Name: "bond", Old: old.Bond, New: p.Bond, Least: minBond, Most: maxBond},
-		module.Bound{Name: "most", Old: uint64(old.Most), New: uint64(p.Most), Least: minMost, Most: maxMost},
+		module.Bound{Name: "bond_per_seat", Old: old.BondPerSeat, New: p.BondPerSeat, Least: minBond, Most: maxBond},
+		module.Bound{Name: "max_members", Old: uint64(old.MaxMembers), New: uint64(p.MaxMembers), Least: minMembers, Most: maxMembers},
 		module.Signed("unbonding_ms", old.UnbondingMs, p.UnbondingMs, minUnbonding, maxUnbonding),
 		module.Signed("redelegate_ms", old.RedelegateMs, p.RedelegateMs, day, 30*day),
-		module.Bound{Name: "missed_bps", Old: uint64(old.MissedBps), New: uint64(p.MissedBps), Least: minMissed, Most: bps},
+		module.Bound{Name: "max_missed_bps", Old: uint64(old.MaxMissedBps), New: uint64(p.MaxMissedBps), Least: minMissed, Most: bps},
 		module.Bound{Name: "slash_bps", Old: uint64(old.SlashBps), New: uint64(p.SlashBps), Least: 100, Most: bps},
 		module.Bound{Name: "commission_bps", Old: uint64(old.CommissionBps), New: uint64(p.CommissionBps), Least: 0, Most: 5_000},
 	)

@@ -45,7 +45,7 @@ func (k attendance) convict(ctx context.Context) error {
 // slash takes a part of a member's bond, all of its power, and its seats from the next draw on.
 func (k attendance) slash(ctx context.Context, account sdk.AccAddress, height int64) error {
 	m, err := k.Get(ctx, account)
-	if err != nil || m.Status == seatsv1.STATUS_CONVICTED {
+	if err != nil || m.Status == seatsv1.STATUS_TOMBSTONED {
 		return err
 	}
 	p, err := k.rules.Get(ctx)
@@ -64,11 +64,11 @@ func (k attendance) slash(ctx context.Context, account sdk.AccAddress, height in
 	if rest > 0 {
 		err = errors.Join(err, k.unbonding.Hold(ctx, account, module.Now(ctx)+p.UnbondingMs, rest))
 	}
-	m.Status = seatsv1.STATUS_CONVICTED
+	m.Status = seatsv1.STATUS_TOMBSTONED
 	err = errors.Join(err, changeBond(ctx, k.Keeper, &m, 0))
 	return errors.Join(err, k.put(ctx, m), tell(ctx, &m), k.Forfeit(ctx, account),
 		k.count(ctx, func(t *seatsv1.Totals) { t.Bonds -= bond + rest }),
-		module.Emit(ctx, &seatsv1.EventSignedTwice{Account: m.Account, Height: height, Slashed: bond + held}))
+		module.Emit(ctx, &seatsv1.EventEquivocation{Account: m.Account, Height: height, Slashed: bond + held}))
 }
 
 // notice counts who has not signed the block before, in a block in which something happens.
@@ -84,11 +84,11 @@ func (k attendance) notice(ctx context.Context) error {
 	if p.Epoch != epoch {
 		before := uint32(0)
 		if p.Epoch+1 == epoch {
-			before = p.Counted
+			before = p.Blocks
 		}
-		p = seatsv1.Presence{Epoch: epoch, Before: before}
+		p = seatsv1.Presence{Epoch: epoch, BlocksBefore: before}
 	}
-	p.Counted++
+	p.Blocks++
 	if err := k.presence.Set(ctx, p); err != nil {
 		return err
 	}
@@ -117,9 +117,9 @@ func (k attendance) miss(ctx context.Context, consensus []byte, epoch uint64) er
 	if err != nil {
 		return err
 	}
-	if m.MissedIn != epoch {
+	if m.MissedEpoch != epoch {
 		m.MissedBefore = missedIn(&m, epoch-1)
-		m.Missed, m.MissedIn = 0, epoch
+		m.Missed, m.MissedEpoch = 0, epoch
 	}
 	m.Missed++
 	return k.put(ctx, m)
@@ -128,9 +128,9 @@ func (k attendance) miss(ctx context.Context, consensus []byte, epoch uint64) er
 // missedIn returns how many blocks a member has missed in an epoch, of the last two in which it missed any.
 func missedIn(m *seatsv1.Member, epoch uint64) uint32 {
 	switch epoch {
-	case m.MissedIn:
+	case m.MissedEpoch:
 		return m.Missed
-	case m.MissedIn - 1:
+	case m.MissedEpoch - 1:
 		return m.MissedBefore
 	}
 	return 0
@@ -139,17 +139,17 @@ func missedIn(m *seatsv1.Member, epoch uint64) uint32 {
 // judge makes a member away that missed too many blocks of the epoch before.
 func (k attendance) judge(ctx context.Context, m *seatsv1.Member, epoch uint64) error {
 	missed := missedIn(m, epoch-1)
-	if m.Status != seatsv1.STATUS_PRESENT || missed == 0 {
+	if m.Status != seatsv1.STATUS_ACTIVE || missed == 0 {
 		return nil
 	}
 	p, err := k.presence.Get(ctx)
-	if err != nil || p.Epoch != epoch || p.Before < leastCounted {
+	if err != nil || p.Epoch != epoch || p.BlocksBefore < leastCounted {
 		return err
 	}
 	rules, err := k.rules.Get(ctx)
-	if err != nil || uint64(missed)*bps <= uint64(p.Before)*uint64(rules.MissedBps) {
+	if err != nil || uint64(missed)*bps <= uint64(p.BlocksBefore)*uint64(rules.MaxMissedBps) {
 		return err
 	}
-	m.Status = seatsv1.STATUS_AWAY
+	m.Status = seatsv1.STATUS_JAILED
 	return errors.Join(k.put(ctx, *m), tell(ctx, m))
 }

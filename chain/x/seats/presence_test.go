@@ -70,14 +70,14 @@ func TestWhoMissesTooManyBlocksIsAway(t *testing.T) {
 		after           int // missed in the next
 		want            seatsv1.Status
 	}{
-		"all":                      {cmtproto.BlockIDFlagAbsent, 12, 12, 0, seatsv1.STATUS_AWAY},
-		"one more than half":       {cmtproto.BlockIDFlagAbsent, 7, 12, 0, seatsv1.STATUS_AWAY},
-		"half":                     {cmtproto.BlockIDFlagAbsent, 6, 12, 0, seatsv1.STATUS_PRESENT},
-		"half, and the next block": {cmtproto.BlockIDFlagAbsent, 6, 12, 1, seatsv1.STATUS_PRESENT},
-		"and goes on missing":      {cmtproto.BlockIDFlagAbsent, 7, 12, 1, seatsv1.STATUS_AWAY},
-		"for nil":                  {cmtproto.BlockIDFlagNil, 12, 12, 0, seatsv1.STATUS_PRESENT},
-		"of ten":                   {cmtproto.BlockIDFlagAbsent, 6, 10, 0, seatsv1.STATUS_AWAY},
-		"of nine":                  {cmtproto.BlockIDFlagAbsent, 9, 9, 0, seatsv1.STATUS_PRESENT},
+		"all":                      {cmtproto.BlockIDFlagAbsent, 12, 12, 0, seatsv1.STATUS_JAILED},
+		"one more than half":       {cmtproto.BlockIDFlagAbsent, 7, 12, 0, seatsv1.STATUS_JAILED},
+		"half":                     {cmtproto.BlockIDFlagAbsent, 6, 12, 0, seatsv1.STATUS_ACTIVE},
+		"half, and the next block": {cmtproto.BlockIDFlagAbsent, 6, 12, 1, seatsv1.STATUS_ACTIVE},
+		"and goes on missing":      {cmtproto.BlockIDFlagAbsent, 7, 12, 1, seatsv1.STATUS_JAILED},
+		"for nil":                  {cmtproto.BlockIDFlagNil, 12, 12, 0, seatsv1.STATUS_ACTIVE},
+		"of ten":                   {cmtproto.BlockIDFlagAbsent, 6, 10, 0, seatsv1.STATUS_JAILED},
+		"of nine":                  {cmtproto.BlockIDFlagAbsent, 9, 9, 0, seatsv1.STATUS_ACTIVE},
 	} {
 		c := chaintest.New(t, network(longer)...)
 		for c.Height() < long { // epoch 1 begins with the next block
@@ -103,12 +103,12 @@ func TestWhoMissesTooManyBlocksIsAway(t *testing.T) {
 // Who is away loses its seats step by step and keeps its bond. It returns for the draws of the epoch after the next.
 func TestTheAwayReturn(t *testing.T) {
 	c, f1 := chaintest.New(t, network(longer)...), chaintest.Named("f1")
-	c.Refuse(seats.ErrStatus, f1, &seatsv1.MsgReturn{Account: f1.String()})
+	c.Refuse(seats.ErrStatus, f1, &seatsv1.MsgUnjail{Account: f1.String()})
 	signed(t, c, cmtproto.BlockIDFlagAbsent, "f1")
 	seated := reach(t, c, 1) // it has signed nothing in epoch 0
 	signed(t, c, cmtproto.BlockIDFlagAbsent)
 	before := member(t, c, f1).Member
-	if before.Status != seatsv1.STATUS_AWAY {
+	if before.Status != seatsv1.STATUS_JAILED {
 		t.Fatalf("after an epoch in which it signed nothing: %v", before)
 	}
 	fell := 0
@@ -121,10 +121,10 @@ func TestTheAwayReturn(t *testing.T) {
 	if before.Votes != 3 || now.Votes != 0 || fell != 1 || now.Bond != 100_000*tally {
 		t.Fatalf("from %d votes in %d steps: %v", before.Votes, fell+1, now)
 	}
-	c.Deliver(f1, &seatsv1.MsgReturn{Account: f1.String()})
-	c.Refuse(seats.ErrStatus, f1, &seatsv1.MsgReturn{Account: f1.String()})
+	c.Deliver(f1, &seatsv1.MsgUnjail{Account: f1.String()})
+	c.Refuse(seats.ErrStatus, f1, &seatsv1.MsgUnjail{Account: f1.String()})
 	at := status(t, c).Epoch
-	if m := member(t, c, f1).Member; m.Status != seatsv1.STATUS_PRESENT || m.From != at+2 {
+	if m := member(t, c, f1).Member; m.Status != seatsv1.STATUS_ACTIVE || m.FromEpoch != at+2 {
 		t.Fatalf("returned in epoch %d: %v", at, m)
 	}
 	for _, e := range reach(t, c, at+6) {

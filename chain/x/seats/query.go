@@ -36,7 +36,7 @@ func (q queryServer) Status(ctx context.Context, _ *seatsv1.QueryStatusRequest) 
 	if out.Epoch, err = q.epoch(ctx); err != nil {
 		return nil, err
 	}
-	if out.Drawn, err = q.drawn.Get(ctx); err != nil {
+	if out.LastDrawEpoch, err = q.drawn.Get(ctx); err != nil {
 		return nil, err
 	}
 	if out.Totals, err = q.totals.Get(ctx); err != nil {

@@ -146,7 +146,7 @@ func alone(t rapid.TB, votes []int64) (sdk.Context, *seats.Keeper, *seatsv1.Gene
 	g := &seatsv1.GenesisState{Params: seats.DefaultParams()}
 	for i, n := range votes {
 		v := chaintest.Named(fmt.Sprint("v", i))
-		g.Members = append(g.Members, seatsv1.Member{Account: v.String(), ConsensusKey: v.PeerKey(), Votes: n, Status: seatsv1.STATUS_PRESENT})
+		g.Members = append(g.Members, seatsv1.Member{Account: v.String(), ConsensusKey: v.PeerKey(), Votes: n, Status: seatsv1.STATUS_ACTIVE})
 	}
 	ctx, svc, cdc := chaintest.Store(discard{})
 	k := seats.NewKeeper(cdc, svc, seats.Needs{}, "insurance")

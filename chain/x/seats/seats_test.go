@@ -64,7 +64,7 @@ func busy(c *chaintest.Chain) chaintest.Block {
 func join(who chaintest.Account, bond uint64) *seatsv1.MsgJoin {
 	return &seatsv1.MsgJoin{
 		Account: who.String(), ConsensusKey: who.PeerKey(), BeaconKey: who.VRFKey(), Bond: bond,
-		Signature: ed25519.Sign(who.Peer, wire.Possession(chaintest.ChainID, who.Address)),
+		ProofOfPossession: ed25519.Sign(who.Peer, wire.ProofOfPossession(chaintest.ChainID, who.Address)),
 	}
 }
 
@@ -114,7 +114,7 @@ func TestSeatsFollowPower(t *testing.T) {
 	c, alice := chaintest.New(t, network()...), chaintest.Named("alice")
 	credit(t, c, alice, 20) // 12 ut that count, of 40
 	joined := c.Deliver(alice, join(alice, 100_000*tally))
-	from := member(t, c, alice).Member.From
+	from := member(t, c, alice).Member.FromEpoch
 	if now := status(t, c).Epoch; from != now+2 {
 		t.Fatalf("joined in epoch %d, drawn from %d", now, from)
 	}
@@ -198,11 +198,13 @@ func TestJoinAsksForPossession(t *testing.T) {
 	c := chaintest.New(t, network()...)
 	alice, carol, f1 := chaintest.Named("alice"), chaintest.Named("carol"), chaintest.Named("f1")
 	for name, bend := range map[string]func(*seatsv1.MsgJoin){
-		"of nobody":           func(m *seatsv1.MsgJoin) { m.Signature = nil },
+		"of nobody":           func(m *seatsv1.MsgJoin) { m.ProofOfPossession = nil },
 		"for another account": func(m *seatsv1.MsgJoin) { m.Account = carol.String() },
-		"on another chain":    func(m *seatsv1.MsgJoin) { m.Signature = ed25519.Sign(alice.Peer, wire.Possession("x", alice.Address)) },
+		"on another chain": func(m *seatsv1.MsgJoin) {
+			m.ProofOfPossession = ed25519.Sign(alice.Peer, wire.ProofOfPossession("x", alice.Address))
+		},
 		"as a peer": func(m *seatsv1.MsgJoin) {
-			m.Signature = ed25519.Sign(alice.Peer, wire.Statement(chaintest.ChainID, alice.Address))
+			m.ProofOfPossession = ed25519.Sign(alice.Peer, wire.Statement(chaintest.ChainID, alice.Address))
 		},
 		"with another's key":    func(m *seatsv1.MsgJoin) { m.ConsensusKey = f1.PeerKey() },
 		"with a key of no size": func(m *seatsv1.MsgJoin) { m.ConsensusKey = m.ConsensusKey[:31] },
@@ -217,7 +219,7 @@ func TestJoinAsksForPossession(t *testing.T) {
 		t.Log(name, c.Refuse(seats.ErrKey, by, m))
 	}
 	taken := join(alice, 100*tally)
-	taken.ConsensusKey, taken.Signature = f1.PeerKey(), ed25519.Sign(f1.Peer, wire.Possession(chaintest.ChainID, alice.Address))
+	taken.ConsensusKey, taken.ProofOfPossession = f1.PeerKey(), ed25519.Sign(f1.Peer, wire.ProofOfPossession(chaintest.ChainID, alice.Address))
 	t.Log(c.Refuse(seats.ErrKey, alice, taken))
 	c.Deliver(alice, join(alice, 100*tally))
 	t.Log(c.Refuse(seats.ErrStatus, alice, join(alice, 100*tally)))

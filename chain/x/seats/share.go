@@ -19,8 +19,8 @@ import (
 // shares are rewards for a member's seats that belong to those whose power counts for it. Each account's part is
 // reckoned before its power or its member changes, and when it is claimed.
 type shares struct {
-	incomes collections.Map[sdk.AccAddress, seatsv1.Income] // by member
-	of      collections.Map[sdk.AccAddress, seatsv1.Share]  // by account
+	incomes collections.Map[sdk.AccAddress, seatsv1.CumulativeReward] // by member
+	of      collections.Map[sdk.AccAddress, seatsv1.Rewards]          // by account
 }
 
 // income returns what has come in for a member.
@@ -31,7 +31,7 @@ func (s shares) income(ctx context.Context, member sdk.AccAddress) (reserve.Stre
 	} else if err != nil {
 		return reserve.Stream{}, err
 	}
-	return reserve.StreamOf(x.Per, x.Shift)
+	return reserve.StreamOf(x.PerPower, x.Shift)
 }
 
 // pour adds a reward for a member, of which all power that counts for it has a part.
@@ -43,17 +43,17 @@ func (s shares) pour(ctx context.Context, member sdk.AccAddress, pay uint64, sum
 	if err := stream.Pour(pay, sum.Grown()); err != nil {
 		return err
 	}
-	x := seatsv1.Income{Member: member.String()}
-	x.Per, x.Shift = stream.Bytes()
+	x := seatsv1.CumulativeReward{Member: member.String()}
+	x.PerPower, x.Shift = stream.Bytes()
 	return s.incomes.Set(ctx, member, x)
 }
 
 // due returns an account's share with what it has had of its member's income: by a record that counted for it
 // since, of member, or of nobody.
-func (s shares) due(ctx context.Context, account, member sdk.AccAddress, own *power.Record) (seatsv1.Share, error) {
+func (s shares) due(ctx context.Context, account, member sdk.AccAddress, own *power.Record) (seatsv1.Rewards, error) {
 	x, err := s.of.Get(ctx, account)
 	if errors.Is(err, collections.ErrNotFound) {
-		x = seatsv1.Share{Account: account.String()}
+		x = seatsv1.Rewards{Account: account.String()}
 	} else if err != nil {
 		return x, err
 	}
@@ -64,7 +64,7 @@ func (s shares) due(ctx context.Context, account, member sdk.AccAddress, own *po
 	if err != nil {
 		return x, err
 	}
-	mark, err := reserve.MarkOf(x.Per, x.Shift)
+	mark, err := reserve.MarkOf(x.PerPower, x.Shift)
 	if err != nil {
 		return x, err
 	}
@@ -83,15 +83,15 @@ func (s shares) settle(ctx context.Context, account, member, next sdk.AccAddress
 }
 
 // put stores a share that counts for a member from now on. Without due and income it is none.
-func (s shares) put(ctx context.Context, account, member sdk.AccAddress, x seatsv1.Share) error {
-	x.Per, x.Shift = nil, 0
+func (s shares) put(ctx context.Context, account, member sdk.AccAddress, x seatsv1.Rewards) error {
+	x.PerPower, x.Shift = nil, 0
 	if member != nil {
 		stream, err := s.income(ctx, member)
 		if err != nil {
 			return err
 		}
 		mark := stream.Mark()
-		x.Per, x.Shift = mark.Bytes()
+		x.PerPower, x.Shift = mark.Bytes()
 	}
 	if x.Due == 0 && x.Shift == 0 {
 		return s.of.Remove(ctx, account)
@@ -114,7 +114,7 @@ func (k *Keeper) Share(ctx context.Context, account sdk.AccAddress, pay uint64) 
 	if shared == 0 || sum.Grown().Sign() == 0 { // nobody's power counts for it
 		return pay, nil
 	}
-	return pay - shared, errors.Join(k.shares.pour(ctx, account, shared, sum), k.count(ctx, func(t *seatsv1.Totals) { t.Shares += shared }))
+	return pay - shared, errors.Join(k.shares.pour(ctx, account, shared, sum), k.count(ctx, func(t *seatsv1.Totals) { t.UnclaimedRewards += shared }))
 }
 
 // Due returns what an account may take of rewards for seats.
@@ -142,7 +142,7 @@ func (k *Keeper) Take(ctx context.Context, account sdk.AccAddress) (uint64, erro
 		return 0, errorsmod.Wrapf(err, "pay %d utally of rewards for seats", pay)
 	}
 	x.Due = 0
-	return pay, errors.Join(k.shares.put(ctx, account, member, x), k.count(ctx, func(t *seatsv1.Totals) { t.Shares -= pay }))
+	return pay, errors.Join(k.shares.put(ctx, account, member, x), k.count(ctx, func(t *seatsv1.Totals) { t.UnclaimedRewards -= pay }))
 }
 
 // counting returns the member for which an account's power counts, and that power.

@@ -105,19 +105,19 @@ func TestSharesAreExported(t *testing.T) {
 	earn(t, c, bob, 10)
 	credit(t, c, alice, 1) // her share is reckoned before it counts
 	g, err := c.Seats.ExportGenesis(c.Ctx())
-	if err != nil || len(g.Incomes) != 1 || len(g.Shares) == 0 || g.Shared == 0 {
+	if err != nil || len(g.CumulativeRewards) != 1 || len(g.Rewards) == 0 || g.UnclaimedRewards == 0 {
 		t.Fatalf("%+v, %v", g, err)
 	}
 	if err := seats.ValidateGenesis(g); err != nil {
 		t.Fatal(err)
 	}
 	for name, bend := range map[string]func(*seatsv1.GenesisState){
-		"income of nobody":       func(g *seatsv1.GenesisState) { g.Incomes[0].Member = "x" },
-		"an income too far":      func(g *seatsv1.GenesisState) { g.Incomes[0].Shift = 1 << 20 },
-		"a share beyond all":     func(g *seatsv1.GenesisState) { g.Shares[0].Due = g.Shared + 1 },
-		"more than may exist":    func(g *seatsv1.GenesisState) { g.Shared = 1 << 63 },
-		"the share of nobody":    func(g *seatsv1.GenesisState) { g.Shares[0].Account = "x" },
-		"a mark that is no mark": func(g *seatsv1.GenesisState) { g.Shares[0].Shift = 1 << 20 },
+		"income of nobody":       func(g *seatsv1.GenesisState) { g.CumulativeRewards[0].Member = "x" },
+		"an income too far":      func(g *seatsv1.GenesisState) { g.CumulativeRewards[0].Shift = 1 << 20 },
+		"a share beyond all":     func(g *seatsv1.GenesisState) { g.Rewards[0].Due = g.UnclaimedRewards + 1 },
+		"more than may exist":    func(g *seatsv1.GenesisState) { g.UnclaimedRewards = 1 << 63 },
+		"the share of nobody":    func(g *seatsv1.GenesisState) { g.Rewards[0].Account = "x" },
+		"a mark that is no mark": func(g *seatsv1.GenesisState) { g.Rewards[0].Shift = 1 << 20 },
 	} {
 		h, err := c.Seats.ExportGenesis(c.Ctx())
 		if err != nil {

@@ -111,7 +111,7 @@ func (k *Keeper) Moved(ctx context.Context, account sdk.AccAddress, had, has *po
 // maxDated is how many sums are kept of a member: those of changes in this epoch and the two before, and what held earlier.
 const maxDated = 4
 
-// change changes the power that counts for a member: from the epoch after the next on.
+// change changes the power that counts for a member: draws count it two epochs later.
 func (k weights) change(ctx context.Context, member sdk.AccAddress, epoch uint64, do func(*power.Record) error) error {
 	s, sum, err := k.sum(ctx, member)
 	if err != nil {
@@ -121,12 +121,12 @@ func (k weights) change(ctx context.Context, member sdk.AccAddress, epoch uint64
 		return err
 	}
 	from, now := beacon.Counts(epoch), powermodule.ToProto("", sum)
-	if n := len(s.Dated); n > 0 && s.Dated[n-1].From >= from {
+	if n := len(s.Dated); n > 0 && s.Dated[n-1].FromEpoch >= from {
 		s.Dated[n-1].Power = now
 	} else {
-		s.Dated = append(s.Dated, seatsv1.Dated{From: from, Power: now})
+		s.Dated = append(s.Dated, seatsv1.Dated{FromEpoch: from, Power: now})
 	}
-	for len(s.Dated) > 1 && s.Dated[1].From < epoch { // a draw of the epoch before may be under way
+	for len(s.Dated) > 1 && s.Dated[1].FromEpoch < epoch { // a draw of the epoch before may be under way
 		s.Dated = s.Dated[1:]
 	}
 	return k.sums.Set(ctx, member, s)
@@ -153,7 +153,7 @@ func (k weights) as(ctx context.Context, member sdk.AccAddress, epoch uint64, h 
 		return 0, err
 	}
 	for i := len(s.Dated) - 1; i >= 0; i-- {
-		if s.Dated[i].From <= epoch {
+		if s.Dated[i].FromEpoch <= epoch {
 			r, err := powermodule.FromProto(&s.Dated[i].Power)
 			if err != nil {
 				return 0, err
@@ -161,7 +161,7 @@ func (k weights) as(ctx context.Context, member sdk.AccAddress, epoch uint64, h 
 			return r.Effective(h), nil
 		}
 	}
-	if n := len(s.Dated); n > 0 && s.Dated[0].From > beacon.Counts(epoch) { // a draw that is older than what is kept
+	if n := len(s.Dated); n > 0 && s.Dated[0].FromEpoch > beacon.Counts(epoch) { // a draw that is older than what is kept
 		return 0, fmt.Errorf("the power of %s as of epoch %d is not kept any more", member, epoch)
 	}
 	return 0, nil

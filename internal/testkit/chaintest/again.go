@@ -83,7 +83,7 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&policyv1.MsgVote{}):              State,
 	sdk.MsgTypeURL(&policyv1.MsgUpdateParams{}):      State,
 	sdk.MsgTypeURL(&seatsv1.MsgJoin{}):               State, // who has left since comes back
-	sdk.MsgTypeURL(&seatsv1.MsgReturn{}):             State, // who was away again since returns again
+	sdk.MsgTypeURL(&seatsv1.MsgUnjail{}):             State, // who was away again since returns again
 	sdk.MsgTypeURL(&seatsv1.MsgLeave{}):              State, // who has joined again leaves again
 	sdk.MsgTypeURL(&seatsv1.MsgBond{}):               Adds,
 	sdk.MsgTypeURL(&seatsv1.MsgUnbond{}):             Adds,

@@ -1,4 +1,5 @@
-// Package histories writes random histories of the whole chain, and has other nodes come to their ends in every way that there is.
+// Package histories writes random histories of the whole chain. It then checks that replayed, killed and restored nodes reach the same
+// app hash at every height, and that an imported chain goes on alike.
 //
 //	h := histories.Write(t, seed)       // real blocks of signed transactions, with an upgrade in the middle
 //	h.Replayed(t); h.Killed(t)          // each has the same app hash at every height

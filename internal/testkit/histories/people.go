@@ -262,7 +262,7 @@ func ofSeats() []func(*writer) (chaintest.Account, sdk.Msg) {
 			who := w.one(guests...)
 			return who, &seatsv1.MsgJoin{
 				Account: who.String(), ConsensusKey: who.PeerKey(), BeaconKey: who.VRFKey(), Bond: 50 * w.amount(),
-				Signature: ed25519.Sign(who.Peer, wire.Possession(chaintest.ChainID, who.Address)),
+				ProofOfPossession: ed25519.Sign(who.Peer, wire.ProofOfPossession(chaintest.ChainID, who.Address)),
 			}
 		},
 		func(w *writer) (chaintest.Account, sdk.Msg) {
@@ -279,7 +279,7 @@ func ofSeats() []func(*writer) (chaintest.Account, sdk.Msg) {
 		},
 		func(w *writer) (chaintest.Account, sdk.Msg) {
 			who := w.one(guests...)
-			return who, &seatsv1.MsgReturn{Account: who.String()}
+			return who, &seatsv1.MsgUnjail{Account: who.String()}
 		},
 		func(w *writer) (chaintest.Account, sdk.Msg) {
 			who := w.one(guests...)

@@ -89,7 +89,7 @@ func Write(tb testing.TB, seed uint64) *History {
 
 // rules are those of a chain whose founders decide by votes, in short epochs.
 func rules(r *rand.Rand, epoch int64) chaintest.Option {
-	giving := []string{seats.Share, seats.Lots, seats.Proofs}[r.IntN(3)]
+	allocation := []string{seats.Share, seats.Lots, seats.Proofs}[r.IntN(3)]
 	return func(g *app.Genesis) {
 		chaintest.Fund(purse, folk...)(g)
 		chaintest.Fund(purse, founders...)(g)
@@ -99,7 +99,7 @@ func rules(r *rand.Rand, epoch int64) chaintest.Option {
 		g.Auction = auction.DefaultParams()
 		g.Auction.PeriodMs, g.Auction.WindowMs, g.Auction.RevealMs = 4_000, 1_000, 1_000
 		g.Seats.Params = seats.DefaultParams()
-		g.Seats.Params.Giving = giving
+		g.Seats.Params.Allocation = allocation
 		g.Seats.Params.RedelegateMs, g.Seats.Params.UnbondingMs = 5_000, 60_000
 		g.Policy = policy.DefaultParams()
 		g.Policy.Base, g.Policy.Quorum, g.Policy.Deposit = 40_000_000, 12_000_000, 10*tally

@@ -30,26 +30,26 @@ type Status int32
 
 const (
 	STATUS_UNSPECIFIED Status = 0
-	STATUS_PRESENT     Status = 1
-	STATUS_AWAY        Status = 2
+	STATUS_ACTIVE      Status = 1
+	STATUS_JAILED      Status = 2
 	STATUS_LEFT        Status = 3
-	STATUS_CONVICTED   Status = 4
+	STATUS_TOMBSTONED  Status = 4
 )
 
 var Status_name = map[int32]string{
 	0: "STATUS_UNSPECIFIED",
-	1: "STATUS_PRESENT",
-	2: "STATUS_AWAY",
+	1: "STATUS_ACTIVE",
+	2: "STATUS_JAILED",
 	3: "STATUS_LEFT",
-	4: "STATUS_CONVICTED",
+	4: "STATUS_TOMBSTONED",
 }
 
 var Status_value = map[string]int32{
 	"STATUS_UNSPECIFIED": 0,
-	"STATUS_PRESENT":     1,
-	"STATUS_AWAY":        2,
+	"STATUS_ACTIVE":      1,
+	"STATUS_JAILED":      2,
 	"STATUS_LEFT":        3,
-	"STATUS_CONVICTED":   4,
+	"STATUS_TOMBSTONED":  4,
 }
 
 func (x Status) String() string {
@@ -63,14 +63,14 @@ func (Status) EnumDescriptor() ([]byte, []int) {
 // Params are the rules of seats.
 type Params struct {
 	Seats         uint64 `protobuf:"varint,1,opt,name=seats,proto3" json:"seats,omitempty"`
-	Giving        string `protobuf:"bytes,2,opt,name=giving,proto3" json:"giving,omitempty"`
-	Bond          uint64 `protobuf:"varint,3,opt,name=bond,proto3" json:"bond,omitempty"`
-	Most          uint32 `protobuf:"varint,4,opt,name=most,proto3" json:"most,omitempty"`
+	Allocation    string `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	BondPerSeat   uint64 `protobuf:"varint,3,opt,name=bond_per_seat,json=bondPerSeat,proto3" json:"bond_per_seat,omitempty"`
+	MaxMembers    uint32 `protobuf:"varint,4,opt,name=max_members,json=maxMembers,proto3" json:"max_members,omitempty"`
 	UnbondingMs   int64  `protobuf:"varint,5,opt,name=unbonding_ms,json=unbondingMs,proto3" json:"unbonding_ms,omitempty"`
-	MissedBps     uint32 `protobuf:"varint,6,opt,name=missed_bps,json=missedBps,proto3" json:"missed_bps,omitempty"`
+	MaxMissedBps  uint32 `protobuf:"varint,6,opt,name=max_missed_bps,json=maxMissedBps,proto3" json:"max_missed_bps,omitempty"`
 	SlashBps      uint32 `protobuf:"varint,7,opt,name=slash_bps,json=slashBps,proto3" json:"slash_bps,omitempty"`
-	RedelegateMs  int64  `protobuf:"varint,9,opt,name=redelegate_ms,json=redelegateMs,proto3" json:"redelegate_ms,omitempty"`
 	CommissionBps uint32 `protobuf:"varint,8,opt,name=commission_bps,json=commissionBps,proto3" json:"commission_bps,omitempty"`
+	RedelegateMs  int64  `protobuf:"varint,9,opt,name=redelegate_ms,json=redelegateMs,proto3" json:"redelegate_ms,omitempty"`
 }
 
 func (m *Params) Reset()         { *m = Params{} }
@@ -113,23 +113,23 @@ func (m *Params) GetSeats() uint64 {
 	return 0
 }
 
-func (m *Params) GetGiving() string {
+func (m *Params) GetAllocation() string {
 	if m != nil {
-		return m.Giving
+		return m.Allocation
 	}
 	return ""
 }
 
-func (m *Params) GetBond() uint64 {
+func (m *Params) GetBondPerSeat() uint64 {
 	if m != nil {
-		return m.Bond
+		return m.BondPerSeat
 	}
 	return 0
 }
 
-func (m *Params) GetMost() uint32 {
+func (m *Params) GetMaxMembers() uint32 {
 	if m != nil {
-		return m.Most
+		return m.MaxMembers
 	}
 	return 0
 }
@@ -141,9 +141,9 @@ func (m *Params) GetUnbondingMs() int64 {
 	return 0
 }
 
-func (m *Params) GetMissedBps() uint32 {
+func (m *Params) GetMaxMissedBps() uint32 {
 	if m != nil {
-		return m.MissedBps
+		return m.MaxMissedBps
 	}
 	return 0
 }
@@ -155,16 +155,16 @@ func (m *Params) GetSlashBps() uint32 {
 	return 0
 }
 
-func (m *Params) GetRedelegateMs() int64 {
+func (m *Params) GetCommissionBps() uint32 {
 	if m != nil {
-		return m.RedelegateMs
+		return m.CommissionBps
 	}
 	return 0
 }
 
-func (m *Params) GetCommissionBps() uint32 {
+func (m *Params) GetRedelegateMs() int64 {
 	if m != nil {
-		return m.CommissionBps
+		return m.RedelegateMs
 	}
 	return 0
 }
@@ -175,14 +175,14 @@ type Member struct {
 	ConsensusKey []byte `protobuf:"bytes,2,opt,name=consensus_key,json=consensusKey,proto3" json:"consensus_key,omitempty"`
 	Votes        int64  `protobuf:"varint,3,opt,name=votes,proto3" json:"votes,omitempty"`
 	Bond         uint64 `protobuf:"varint,4,opt,name=bond,proto3" json:"bond,omitempty"`
-	From         uint64 `protobuf:"varint,5,opt,name=from,proto3" json:"from,omitempty"`
+	FromEpoch    uint64 `protobuf:"varint,5,opt,name=from_epoch,json=fromEpoch,proto3" json:"from_epoch,omitempty"`
 	Status       Status `protobuf:"varint,6,opt,name=status,proto3,enum=tally.seats.v1.Status" json:"status,omitempty"`
 	Missed       uint32 `protobuf:"varint,7,opt,name=missed,proto3" json:"missed,omitempty"`
-	MissedIn     uint64 `protobuf:"varint,8,opt,name=missed_in,json=missedIn,proto3" json:"missed_in,omitempty"`
+	MissedEpoch  uint64 `protobuf:"varint,8,opt,name=missed_epoch,json=missedEpoch,proto3" json:"missed_epoch,omitempty"`
 	MissedBefore uint32 `protobuf:"varint,9,opt,name=missed_before,json=missedBefore,proto3" json:"missed_before,omitempty"`
 	Output       []byte `protobuf:"bytes,10,opt,name=output,proto3" json:"output,omitempty"`
-	OutputIn     uint64 `protobuf:"varint,11,opt,name=output_in,json=outputIn,proto3" json:"output_in,omitempty"`
-	BondIn       uint64 `protobuf:"varint,12,opt,name=bond_in,json=bondIn,proto3" json:"bond_in,omitempty"`
+	OutputEpoch  uint64 `protobuf:"varint,11,opt,name=output_epoch,json=outputEpoch,proto3" json:"output_epoch,omitempty"`
+	BondEpoch    uint64 `protobuf:"varint,12,opt,name=bond_epoch,json=bondEpoch,proto3" json:"bond_epoch,omitempty"`
 	BondBefore   uint64 `protobuf:"varint,13,opt,name=bond_before,json=bondBefore,proto3" json:"bond_before,omitempty"`
 }
 
@@ -247,9 +247,9 @@ func (m *Member) GetBond() uint64 {
 	return 0
 }
 
-func (m *Member) GetFrom() uint64 {
+func (m *Member) GetFromEpoch() uint64 {
 	if m != nil {
-		return m.From
+		return m.FromEpoch
 	}
 	return 0
 }
@@ -268,9 +268,9 @@ func (m *Member) GetMissed() uint32 {
 	return 0
 }
 
-func (m *Member) GetMissedIn() uint64 {
+func (m *Member) GetMissedEpoch() uint64 {
 	if m != nil {
-		return m.MissedIn
+		return m.MissedEpoch
 	}
 	return 0
 }
@@ -289,16 +289,16 @@ func (m *Member) GetOutput() []byte {
 	return nil
 }
 
-func (m *Member) GetOutputIn() uint64 {
+func (m *Member) GetOutputEpoch() uint64 {
 	if m != nil {
-		return m.OutputIn
+		return m.OutputEpoch
 	}
 	return 0
 }
 
-func (m *Member) GetBondIn() uint64 {
+func (m *Member) GetBondEpoch() uint64 {
 	if m != nil {
-		return m.BondIn
+		return m.BondEpoch
 	}
 	return 0
 }
@@ -418,8 +418,8 @@ func (m *Sum) GetDated() []Dated {
 
 // Dated is a sum that counts from an epoch on.
 type Dated struct {
-	From  uint64    `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
-	Power v1.Record `protobuf:"bytes,2,opt,name=power,proto3" json:"power"`
+	FromEpoch uint64    `protobuf:"varint,1,opt,name=from_epoch,json=fromEpoch,proto3" json:"from_epoch,omitempty"`
+	Power     v1.Record `protobuf:"bytes,2,opt,name=power,proto3" json:"power"`
 }
 
 func (m *Dated) Reset()         { *m = Dated{} }
@@ -455,9 +455,9 @@ func (m *Dated) XXX_DiscardUnknown() {
 
 var xxx_messageInfo_Dated proto.InternalMessageInfo
 
-func (m *Dated) GetFrom() uint64 {
+func (m *Dated) GetFromEpoch() uint64 {
 	if m != nil {
-		return m.From
+		return m.FromEpoch
 	}
 	return 0
 }
@@ -607,22 +607,22 @@ func (m *Seat) GetVotes() uint64 {
 	return 0
 }
 
-// Draw is one that is under way. It goes through all members twice: to add up their power, and to give seats.
+// Draw is a draw under way. It goes through all members once, keeps those with the most weight, and then gives them seats.
 type Draw struct {
-	Epoch    uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Value    []byte `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	Hour     uint64 `protobuf:"varint,3,opt,name=hour,proto3" json:"hour,omitempty"`
-	Opens    int64  `protobuf:"varint,4,opt,name=opens,proto3" json:"opens,omitempty"`
-	Next     []byte `protobuf:"bytes,5,opt,name=next,proto3" json:"next,omitempty"`
-	Weighed  bool   `protobuf:"varint,6,opt,name=weighed,proto3" json:"weighed,omitempty"`
-	Weight   uint64 `protobuf:"varint,7,opt,name=weight,proto3" json:"weight,omitempty"`
-	Missing  uint64 `protobuf:"varint,8,opt,name=missing,proto3" json:"missing,omitempty"`
-	Founders uint64 `protobuf:"varint,9,opt,name=founders,proto3" json:"founders,omitempty"`
-	Quota    uint32 `protobuf:"varint,10,opt,name=quota,proto3" json:"quota,omitempty"`
-	Unit     uint64 `protobuf:"varint,11,opt,name=unit,proto3" json:"unit,omitempty"`
-	Best     []Seat `protobuf:"bytes,12,rep,name=best,proto3" json:"best"`
-	Counted  uint64 `protobuf:"varint,14,opt,name=counted,proto3" json:"counted,omitempty"`
-	Founding []Seat `protobuf:"bytes,13,rep,name=founding,proto3" json:"founding"`
+	Epoch        uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Value        []byte `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	Hour         uint64 `protobuf:"varint,3,opt,name=hour,proto3" json:"hour,omitempty"`
+	WalkHeight   int64  `protobuf:"varint,4,opt,name=walk_height,json=walkHeight,proto3" json:"walk_height,omitempty"`
+	Next         []byte `protobuf:"bytes,5,opt,name=next,proto3" json:"next,omitempty"`
+	Weighed      bool   `protobuf:"varint,6,opt,name=weighed,proto3" json:"weighed,omitempty"`
+	Weight       uint64 `protobuf:"varint,7,opt,name=weight,proto3" json:"weight,omitempty"`
+	Missing      uint64 `protobuf:"varint,8,opt,name=missing,proto3" json:"missing,omitempty"`
+	FounderSeats uint64 `protobuf:"varint,9,opt,name=founder_seats,json=founderSeats,proto3" json:"founder_seats,omitempty"`
+	Quota        uint32 `protobuf:"varint,10,opt,name=quota,proto3" json:"quota,omitempty"`
+	PowerPerSeat uint64 `protobuf:"varint,11,opt,name=power_per_seat,json=powerPerSeat,proto3" json:"power_per_seat,omitempty"`
+	Best         []Seat `protobuf:"bytes,12,rep,name=best,proto3" json:"best"`
+	Founders     []Seat `protobuf:"bytes,13,rep,name=founders,proto3" json:"founders"`
+	CountedPower uint64 `protobuf:"varint,14,opt,name=counted_power,json=countedPower,proto3" json:"counted_power,omitempty"`
 }
 
 func (m *Draw) Reset()         { *m = Draw{} }
@@ -679,9 +679,9 @@ func (m *Draw) GetHour() uint64 {
 	return 0
 }
 
-func (m *Draw) GetOpens() int64 {
+func (m *Draw) GetWalkHeight() int64 {
 	if m != nil {
-		return m.Opens
+		return m.WalkHeight
 	}
 	return 0
 }
@@ -714,9 +714,9 @@ func (m *Draw) GetMissing() uint64 {
 	return 0
 }
 
-func (m *Draw) GetFounders() uint64 {
+func (m *Draw) GetFounderSeats() uint64 {
 	if m != nil {
-		return m.Founders
+		return m.FounderSeats
 	}
 	return 0
 }
@@ -728,9 +728,9 @@ func (m *Draw) GetQuota() uint32 {
 	return 0
 }
 
-func (m *Draw) GetUnit() uint64 {
+func (m *Draw) GetPowerPerSeat() uint64 {
 	if m != nil {
-		return m.Unit
+		return m.PowerPerSeat
 	}
 	return 0
 }
@@ -742,25 +742,25 @@ func (m *Draw) GetBest() []Seat {
 	return nil
 }
 
-func (m *Draw) GetCounted() uint64 {
+func (m *Draw) GetFounders() []Seat {
 	if m != nil {
-		return m.Counted
-	}
-	return 0
-}
-
-func (m *Draw) GetFounding() []Seat {
-	if m != nil {
-		return m.Founding
+		return m.Founders
 	}
 	return nil
 }
 
+func (m *Draw) GetCountedPower() uint64 {
+	if m != nil {
+		return m.CountedPower
+	}
+	return 0
+}
+
 // Presence is how many blocks of an epoch were counted.
 type Presence struct {
-	Epoch   uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Counted uint32 `protobuf:"varint,2,opt,name=counted,proto3" json:"counted,omitempty"`
-	Before  uint32 `protobuf:"varint,3,opt,name=before,proto3" json:"before,omitempty"`
+	Epoch        uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Blocks       uint32 `protobuf:"varint,2,opt,name=blocks,proto3" json:"blocks,omitempty"`
+	BlocksBefore uint32 `protobuf:"varint,3,opt,name=blocks_before,json=blocksBefore,proto3" json:"blocks_before,omitempty"`
 }
 
 func (m *Presence) Reset()         { *m = Presence{} }
@@ -803,26 +803,26 @@ func (m *Presence) GetEpoch() uint64 {
 	return 0
 }
 
-func (m *Presence) GetCounted() uint32 {
+func (m *Presence) GetBlocks() uint32 {
 	if m != nil {
-		return m.Counted
+		return m.Blocks
 	}
 	return 0
 }
 
-func (m *Presence) GetBefore() uint32 {
+func (m *Presence) GetBlocksBefore() uint32 {
 	if m != nil {
-		return m.Before
+		return m.BlocksBefore
 	}
 	return 0
 }
 
 // Totals are kept of all members together.
 type Totals struct {
-	Members uint64 `protobuf:"varint,1,opt,name=members,proto3" json:"members,omitempty"`
-	Bonds   uint64 `protobuf:"varint,2,opt,name=bonds,proto3" json:"bonds,omitempty"`
-	Shares  uint64 `protobuf:"varint,3,opt,name=shares,proto3" json:"shares,omitempty"`
-	Counted uint64 `protobuf:"varint,4,opt,name=counted,proto3" json:"counted,omitempty"`
+	Members          uint64 `protobuf:"varint,1,opt,name=members,proto3" json:"members,omitempty"`
+	Bonds            uint64 `protobuf:"varint,2,opt,name=bonds,proto3" json:"bonds,omitempty"`
+	UnclaimedRewards uint64 `protobuf:"varint,3,opt,name=unclaimed_rewards,json=unclaimedRewards,proto3" json:"unclaimed_rewards,omitempty"`
+	CountedPower     uint64 `protobuf:"varint,4,opt,name=counted_power,json=countedPower,proto3" json:"counted_power,omitempty"`
 }
 
 func (m *Totals) Reset()         { *m = Totals{} }
@@ -872,16 +872,16 @@ func (m *Totals) GetBonds() uint64 {
 	return 0
 }
 
-func (m *Totals) GetShares() uint64 {
+func (m *Totals) GetUnclaimedRewards() uint64 {
 	if m != nil {
-		return m.Shares
+		return m.UnclaimedRewards
 	}
 	return 0
 }
 
-func (m *Totals) GetCounted() uint64 {
+func (m *Totals) GetCountedPower() uint64 {
 	if m != nil {
-		return m.Counted
+		return m.CountedPower
 	}
 	return 0
 }
@@ -947,25 +947,25 @@ func (m *Unbonding) GetAmount() uint64 {
 	return 0
 }
 
-// Income is what a member's seats have earned for those whose power counts for it: a stream of core/reserve.
-type Income struct {
-	Member string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
-	Per    []byte `protobuf:"bytes,2,opt,name=per,proto3" json:"per,omitempty"`
-	Shift  uint32 `protobuf:"varint,3,opt,name=shift,proto3" json:"shift,omitempty"`
+// CumulativeReward is what a member's seats have earned per power that counts for it, of core/reserve.
+type CumulativeReward struct {
+	Member   string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	PerPower []byte `protobuf:"bytes,2,opt,name=per_power,json=perPower,proto3" json:"per_power,omitempty"`
+	Shift    uint32 `protobuf:"varint,3,opt,name=shift,proto3" json:"shift,omitempty"`
 }
 
-func (m *Income) Reset()         { *m = Income{} }
-func (m *Income) String() string { return proto.CompactTextString(m) }
-func (*Income) ProtoMessage()    {}
-func (*Income) Descriptor() ([]byte, []int) {
+func (m *CumulativeReward) Reset()         { *m = CumulativeReward{} }
+func (m *CumulativeReward) String() string { return proto.CompactTextString(m) }
+func (*CumulativeReward) ProtoMessage()    {}
+func (*CumulativeReward) Descriptor() ([]byte, []int) {
 	return fileDescriptor_b0ff46e8a23d6a55, []int{11}
 }
-func (m *Income) XXX_Unmarshal(b []byte) error {
+func (m *CumulativeReward) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
 }
-func (m *Income) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+func (m *CumulativeReward) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
 	if deterministic {
-		return xxx_messageInfo_Income.Marshal(b, m, deterministic)
+		return xxx_messageInfo_CumulativeReward.Marshal(b, m, deterministic)
 	} else {
 		b = b[:cap(b)]
 		n, err := m.MarshalToSizedBuffer(b)
@@ -975,59 +975,59 @@ func (m *Income) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
 		return b[:n], nil
 	}
 }
-func (m *Income) XXX_Merge(src proto.Message) {
-	xxx_messageInfo_Income.Merge(m, src)
+func (m *CumulativeReward) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_CumulativeReward.Merge(m, src)
 }
-func (m *Income) XXX_Size() int {
+func (m *CumulativeReward) XXX_Size() int {
 	return m.Size()
 }
-func (m *Income) XXX_DiscardUnknown() {
-	xxx_messageInfo_Income.DiscardUnknown(m)
+func (m *CumulativeReward) XXX_DiscardUnknown() {
+	xxx_messageInfo_CumulativeReward.DiscardUnknown(m)
 }
 
-var xxx_messageInfo_Income proto.InternalMessageInfo
+var xxx_messageInfo_CumulativeReward proto.InternalMessageInfo
 
-func (m *Income) GetMember() string {
+func (m *CumulativeReward) GetMember() string {
 	if m != nil {
 		return m.Member
 	}
 	return ""
 }
 
-func (m *Income) GetPer() []byte {
+func (m *CumulativeReward) GetPerPower() []byte {
 	if m != nil {
-		return m.Per
+		return m.PerPower
 	}
 	return nil
 }
 
-func (m *Income) GetShift() uint32 {
+func (m *CumulativeReward) GetShift() uint32 {
 	if m != nil {
 		return m.Shift
 	}
 	return 0
 }
 
-// Share is what of it is an account's.
-type Share struct {
-	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
-	Due     uint64 `protobuf:"varint,2,opt,name=due,proto3" json:"due,omitempty"`
-	Per     []byte `protobuf:"bytes,3,opt,name=per,proto3" json:"per,omitempty"`
-	Shift   uint32 `protobuf:"varint,4,opt,name=shift,proto3" json:"shift,omitempty"`
+// Rewards are what of it is an account's.
+type Rewards struct {
+	Account  string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	Due      uint64 `protobuf:"varint,2,opt,name=due,proto3" json:"due,omitempty"`
+	PerPower []byte `protobuf:"bytes,3,opt,name=per_power,json=perPower,proto3" json:"per_power,omitempty"`
+	Shift    uint32 `protobuf:"varint,4,opt,name=shift,proto3" json:"shift,omitempty"`
 }
 
-func (m *Share) Reset()         { *m = Share{} }
-func (m *Share) String() string { return proto.CompactTextString(m) }
-func (*Share) ProtoMessage()    {}
-func (*Share) Descriptor() ([]byte, []int) {
+func (m *Rewards) Reset()         { *m = Rewards{} }
+func (m *Rewards) String() string { return proto.CompactTextString(m) }
+func (*Rewards) ProtoMessage()    {}
+func (*Rewards) Descriptor() ([]byte, []int) {
 	return fileDescriptor_b0ff46e8a23d6a55, []int{12}
 }
-func (m *Share) XXX_Unmarshal(b []byte) error {
+func (m *Rewards) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
 }
-func (m *Share) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+func (m *Rewards) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
 	if deterministic {
-		return xxx_messageInfo_Share.Marshal(b, m, deterministic)
+		return xxx_messageInfo_Rewards.Marshal(b, m, deterministic)
 	} else {
 		b = b[:cap(b)]
 		n, err := m.MarshalToSizedBuffer(b)
@@ -1037,40 +1037,40 @@ func (m *Share) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
 		return b[:n], nil
 	}
 }
-func (m *Share) XXX_Merge(src proto.Message) {
-	xxx_messageInfo_Share.Merge(m, src)
+func (m *Rewards) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Rewards.Merge(m, src)
 }
-func (m *Share) XXX_Size() int {
+func (m *Rewards) XXX_Size() int {
 	return m.Size()
 }
-func (m *Share) XXX_DiscardUnknown() {
-	xxx_messageInfo_Share.DiscardUnknown(m)
+func (m *Rewards) XXX_DiscardUnknown() {
+	xxx_messageInfo_Rewards.DiscardUnknown(m)
 }
 
-var xxx_messageInfo_Share proto.InternalMessageInfo
+var xxx_messageInfo_Rewards proto.InternalMessageInfo
 
-func (m *Share) GetAccount() string {
+func (m *Rewards) GetAccount() string {
 	if m != nil {
 		return m.Account
 	}
 	return ""
 }
 
-func (m *Share) GetDue() uint64 {
+func (m *Rewards) GetDue() uint64 {
 	if m != nil {
 		return m.Due
 	}
 	return 0
 }
 
-func (m *Share) GetPer() []byte {
+func (m *Rewards) GetPerPower() []byte {
 	if m != nil {
-		return m.Per
+		return m.PerPower
 	}
 	return nil
 }
 
-func (m *Share) GetShift() uint32 {
+func (m *Rewards) GetShift() uint32 {
 	if m != nil {
 		return m.Shift
 	}
@@ -1090,84 +1090,90 @@ func init() {
 	proto.RegisterType((*Presence)(nil), "tally.seats.v1.Presence")
 	proto.RegisterType((*Totals)(nil), "tally.seats.v1.Totals")
 	proto.RegisterType((*Unbonding)(nil), "tally.seats.v1.Unbonding")
-	proto.RegisterType((*Income)(nil), "tally.seats.v1.Income")
-	proto.RegisterType((*Share)(nil), "tally.seats.v1.Share")
+	proto.RegisterType((*CumulativeReward)(nil), "tally.seats.v1.CumulativeReward")
+	proto.RegisterType((*Rewards)(nil), "tally.seats.v1.Rewards")
 }
 
 func init() { proto.RegisterFile("tally/seats/v1/seats.proto", fileDescriptor_b0ff46e8a23d6a55) }
 
 var fileDescriptor_b0ff46e8a23d6a55 = []byte{
-	// 1113 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x9c, 0x56, 0xcf, 0x6e, 0x23, 0x45,
-	0x13, 0xf7, 0x78, 0xc6, 0x63, 0xbb, 0x6c, 0xe7, 0xb3, 0x5a, 0xf9, 0xc2, 0x6c, 0x10, 0xde, 0x30,
-	0x08, 0x29, 0x42, 0x5a, 0x7b, 0x13, 0x24, 0x04, 0xe2, 0x94, 0x6c, 0xbc, 0x92, 0x05, 0xc9, 0x46,
-	0x6d, 0x2f, 0x08, 0x2e, 0xd1, 0xd8, 0xee, 0xd8, 0xc3, 0x7a, 0xba, 0xcd, 0x74, 0x8f, 0x43, 0xee,
-	0x1c, 0xe0, 0x80, 0xc4, 0x91, 0x3b, 0x8f, 0x00, 0x0f, 0xb1, 0xc7, 0x15, 0x27, 0x4e, 0x08, 0x25,
-	0x2f, 0x82, 0xba, 0xba, 0x67, 0xe2, 0x00, 0xcb, 0xae, 0x72, 0xab, 0x5f, 0x55, 0xb9, 0xfe, 0xfc,
-	0xaa, 0xaa, 0xc7, 0xb0, 0xad, 0xa2, 0xc5, 0xe2, 0xb2, 0x27, 0x59, 0xa4, 0x64, 0x6f, 0xb5, 0x67,
-	0x84, 0xee, 0x32, 0x15, 0x4a, 0x90, 0x0d, 0xb4, 0x75, 0x8d, 0x6a, 0xb5, 0xb7, 0x7d, 0x6f, 0x22,
-	0x64, 0x22, 0xe4, 0x19, 0x5a, 0x7b, 0x06, 0x18, 0xd7, 0xed, 0xcd, 0x99, 0x98, 0x09, 0xa3, 0xd7,
-	0x92, 0xd5, 0xda, 0xe0, 0x4b, 0x71, 0xc1, 0x52, 0x1d, 0x1c, 0x05, 0x63, 0x0b, 0xbf, 0x2f, 0x83,
-	0x7f, 0x1a, 0xa5, 0x51, 0x22, 0xc9, 0x26, 0x54, 0x30, 0x47, 0xe0, 0xec, 0x38, 0xbb, 0x1e, 0x35,
-	0x80, 0x6c, 0x81, 0x3f, 0x8b, 0x57, 0x31, 0x9f, 0x05, 0xe5, 0x1d, 0x67, 0xb7, 0x4e, 0x2d, 0x22,
-	0x04, 0xbc, 0xb1, 0xe0, 0xd3, 0xc0, 0x45, 0x67, 0x94, 0xb5, 0x2e, 0x11, 0x52, 0x05, 0xde, 0x8e,
-	0xb3, 0xdb, 0xa2, 0x28, 0x93, 0xb7, 0xa1, 0x99, 0x71, 0x6d, 0x8d, 0xf9, 0xec, 0x2c, 0x91, 0x41,
-	0x65, 0xc7, 0xd9, 0x75, 0x69, 0xa3, 0xd0, 0x1d, 0x4b, 0xf2, 0x16, 0x40, 0x12, 0x4b, 0xc9, 0xa6,
-	0x67, 0xe3, 0xa5, 0x0c, 0x7c, 0xfc, 0x71, 0xdd, 0x68, 0x0e, 0x97, 0x92, 0xbc, 0x09, 0x75, 0xb9,
-	0x88, 0xe4, 0x1c, 0xad, 0x55, 0xb4, 0xd6, 0x50, 0xa1, 0x8d, 0xef, 0x40, 0x2b, 0x65, 0x53, 0xb6,
-	0x60, 0xb3, 0x48, 0x31, 0x1d, 0xbf, 0x8e, 0xf1, 0x9b, 0x37, 0xca, 0x63, 0x49, 0xde, 0x85, 0x8d,
-	0x89, 0x48, 0x74, 0xc4, 0x58, 0x70, 0x0c, 0x53, 0xc3, 0x30, 0xad, 0x1b, 0xed, 0xe1, 0x52, 0x86,
-	0x3f, 0xb9, 0xe0, 0x1f, 0xb3, 0x64, 0xcc, 0x52, 0xb2, 0x0f, 0xd5, 0x68, 0x32, 0x11, 0x19, 0x57,
-	0xc8, 0x46, 0xfd, 0x30, 0xf8, 0xed, 0xd7, 0x07, 0x9b, 0x96, 0xeb, 0x83, 0xe9, 0x34, 0x65, 0x52,
-	0x0e, 0x55, 0x1a, 0xf3, 0x19, 0xcd, 0x1d, 0x75, 0x29, 0x13, 0xc1, 0x25, 0xe3, 0x32, 0x93, 0x67,
-	0xcf, 0xd8, 0x25, 0x12, 0xd6, 0xa4, 0xcd, 0x42, 0xf9, 0x09, 0xbb, 0xd4, 0x24, 0xaf, 0x84, 0x62,
-	0x12, 0x79, 0x73, 0xa9, 0x01, 0x05, 0x99, 0xde, 0x6d, 0x32, 0xcf, 0x53, 0x91, 0x20, 0x61, 0x1e,
-	0x45, 0x99, 0x74, 0xc1, 0x97, 0x2a, 0x52, 0x99, 0x61, 0x69, 0x63, 0x7f, 0xab, 0x7b, 0x7b, 0x37,
-	0xba, 0x43, 0xb4, 0x52, 0xeb, 0xa5, 0x87, 0x67, 0x78, 0xb4, 0xbc, 0x59, 0xa4, 0x29, 0xb5, 0x8c,
-	0xc7, 0x1c, 0xb9, 0xf0, 0x68, 0xcd, 0x28, 0x06, 0x5c, 0xf7, 0x91, 0x8f, 0x83, 0x9d, 0x8b, 0x94,
-	0x21, 0xa5, 0x2d, 0xda, 0xb4, 0x13, 0x41, 0x9d, 0x8e, 0x2c, 0x32, 0xb5, 0xcc, 0x54, 0x00, 0xd8,
-	0xa5, 0x45, 0x3a, 0xb2, 0x91, 0x74, 0xe4, 0x86, 0x89, 0x6c, 0x14, 0x03, 0x4e, 0xde, 0x80, 0xaa,
-	0x6e, 0x4d, 0x9b, 0x9a, 0x68, 0xf2, 0x35, 0x1c, 0x70, 0x72, 0x1f, 0x1a, 0x68, 0xb0, 0x09, 0x5b,
-	0x68, 0x04, 0xad, 0x32, 0xe9, 0xc2, 0x1f, 0x1c, 0x80, 0x23, 0x33, 0xd0, 0x58, 0xf0, 0x3b, 0x8d,
-	0xe7, 0x21, 0xf8, 0x09, 0x0e, 0xd7, 0x2c, 0xf2, 0x7f, 0xfc, 0xc4, 0xfa, 0x91, 0x7b, 0x50, 0x93,
-	0x31, 0x9f, 0xe0, 0x5a, 0x99, 0x71, 0x55, 0x11, 0x1f, 0xcb, 0xf0, 0x43, 0x70, 0x87, 0x59, 0x42,
-	0xf6, 0xa0, 0x32, 0x8d, 0x14, 0x9b, 0x06, 0xce, 0x8e, 0xbb, 0xdb, 0xd8, 0xff, 0xff, 0xdf, 0xc7,
-	0x71, 0xa4, 0x8d, 0x87, 0xde, 0xf3, 0x3f, 0xee, 0x97, 0xa8, 0xf1, 0x0c, 0x9f, 0x40, 0x05, 0xb5,
-	0xc5, 0x7c, 0x9d, 0xb5, 0xf9, 0xee, 0x43, 0x05, 0x8f, 0x13, 0x4b, 0x6c, 0x14, 0xe3, 0x35, 0x07,
-	0xbb, 0xda, 0xeb, 0x52, 0x36, 0x11, 0x69, 0x11, 0x10, 0xd5, 0xe1, 0x2f, 0x0e, 0xb8, 0x43, 0xa6,
-	0xf4, 0x44, 0xe6, 0x2c, 0x9e, 0xcd, 0x0d, 0x25, 0x2e, 0xb5, 0x88, 0x3c, 0xcc, 0xcf, 0xba, 0x8c,
-	0x35, 0x6e, 0xfe, 0x63, 0x65, 0x58, 0xa4, 0xf2, 0x88, 0xe6, 0xe4, 0xb7, 0xa1, 0x96, 0x0a, 0x85,
-	0x4c, 0x63, 0xdf, 0x4d, 0x5a, 0x60, 0xbd, 0xbf, 0x6c, 0x29, 0x26, 0x73, 0xbb, 0xaa, 0x06, 0xe8,
-	0xdc, 0x17, 0x26, 0xb7, 0xd9, 0x56, 0x8b, 0x48, 0x00, 0x55, 0xbc, 0x2f, 0x3e, 0xc3, 0x85, 0xf5,
-	0x68, 0x0e, 0xc3, 0x13, 0xf0, 0x74, 0xe2, 0xb5, 0xa9, 0x38, 0xaf, 0x39, 0x95, 0xe2, 0x82, 0xca,
-	0xa6, 0x02, 0x04, 0xe1, 0xb7, 0x2e, 0x78, 0x47, 0x69, 0x74, 0x71, 0x53, 0xa0, 0xb3, 0x5e, 0xa0,
-	0xfe, 0x51, 0xb4, 0xc8, 0x98, 0xbd, 0x49, 0x03, 0xf4, 0x08, 0xe6, 0x22, 0x4b, 0xf3, 0x37, 0x4c,
-	0xcb, 0xda, 0x53, 0x2c, 0x19, 0x97, 0xd8, 0xa0, 0x4b, 0x0d, 0xd0, 0x9e, 0x9c, 0x7d, 0x63, 0xda,
-	0x6b, 0x52, 0x94, 0x75, 0x73, 0xd8, 0x26, 0x9b, 0x62, 0x73, 0x35, 0x9a, 0xc3, 0x35, 0x3a, 0xaa,
-	0x2f, 0xa3, 0xa3, 0x76, 0x8b, 0x0e, 0x4d, 0xf9, 0xb9, 0xc8, 0xf8, 0x94, 0xa5, 0xe6, 0x05, 0xf3,
-	0x68, 0x81, 0x75, 0x45, 0x5f, 0x67, 0x42, 0x45, 0x78, 0x69, 0x2d, 0x6a, 0x80, 0xae, 0x28, 0xe3,
-	0xb1, 0xb2, 0x37, 0x86, 0x32, 0xe9, 0x82, 0x37, 0x66, 0x52, 0x05, 0xcd, 0x57, 0x4e, 0x1a, 0xfd,
-	0x74, 0x3d, 0x78, 0x1b, 0x6c, 0x1a, 0x6c, 0x98, 0x7a, 0x2c, 0x24, 0x1f, 0xd8, 0x7a, 0x74, 0xa9,
-	0xad, 0x57, 0x46, 0x2b, 0x7c, 0x43, 0x0a, 0xb5, 0xd3, 0x94, 0x49, 0xc6, 0x27, 0xec, 0x25, 0x93,
-	0x58, 0xcb, 0x59, 0xc6, 0x7e, 0x8a, 0x9c, 0x5b, 0xe0, 0xdb, 0xfb, 0x77, 0xcd, 0x63, 0x65, 0x50,
-	0xf8, 0x15, 0xf8, 0x23, 0xa1, 0xa2, 0x85, 0x44, 0xfe, 0x70, 0x09, 0xf2, 0x6f, 0x54, 0x0e, 0x75,
-	0x2e, 0xfd, 0x5a, 0x14, 0x4b, 0x81, 0x40, 0x47, 0x94, 0xf3, 0x28, 0xb5, 0xaf, 0xad, 0x47, 0x2d,
-	0x5a, 0xaf, 0xc1, 0xbb, 0xd5, 0x77, 0x98, 0x42, 0xfd, 0x69, 0xfe, 0x65, 0xd2, 0xf7, 0x9f, 0x71,
-	0x15, 0x2f, 0xf4, 0xfd, 0x9b, 0x9b, 0xaa, 0x22, 0x3e, 0x96, 0xeb, 0x0f, 0x50, 0xf9, 0x75, 0x1f,
-	0xa0, 0x2d, 0xf0, 0xa3, 0x04, 0x7f, 0x62, 0xab, 0x31, 0x28, 0x1c, 0x83, 0x3f, 0xe0, 0x13, 0x91,
-	0xb0, 0x3b, 0x1c, 0x43, 0x1b, 0xdc, 0xa5, 0x7d, 0x2e, 0x9a, 0x54, 0x8b, 0xf8, 0x15, 0x9f, 0xc7,
-	0xe7, 0xca, 0x92, 0x68, 0x40, 0x98, 0x41, 0x65, 0xa8, 0x7b, 0xbf, 0xd3, 0xcb, 0xd9, 0x06, 0x77,
-	0x6a, 0x4f, 0xc7, 0xa3, 0x5a, 0xcc, 0xd3, 0xba, 0xff, 0x92, 0xd6, 0x5b, 0x4b, 0xfb, 0x5e, 0x0a,
-	0xfe, 0x30, 0xff, 0x12, 0x91, 0xe1, 0xe8, 0x60, 0xf4, 0x74, 0x78, 0xf6, 0xf4, 0x64, 0x78, 0xda,
-	0x7f, 0x34, 0x78, 0x3c, 0xe8, 0x1f, 0xb5, 0x4b, 0x84, 0xc0, 0x86, 0xd5, 0x9f, 0xd2, 0xfe, 0xb0,
-	0x7f, 0x32, 0x6a, 0x3b, 0xe4, 0x7f, 0xd0, 0xb0, 0xba, 0x83, 0xcf, 0x0f, 0xbe, 0x68, 0x97, 0xd7,
-	0x14, 0x9f, 0xf6, 0x1f, 0x8f, 0xda, 0x2e, 0xd9, 0x84, 0xb6, 0x55, 0x3c, 0x7a, 0x72, 0xf2, 0xd9,
-	0xe0, 0xd1, 0xa8, 0x7f, 0xd4, 0xf6, 0xb6, 0xbd, 0xef, 0x7e, 0xee, 0x94, 0x0e, 0x87, 0xcf, 0xaf,
-	0x3a, 0xce, 0x8b, 0xab, 0x8e, 0xf3, 0xe7, 0x55, 0xc7, 0xf9, 0xf1, 0xba, 0x53, 0x7a, 0x71, 0xdd,
-	0x29, 0xfd, 0x7e, 0xdd, 0x29, 0x7d, 0xf9, 0xd1, 0x2c, 0x56, 0xf3, 0x6c, 0xdc, 0x9d, 0x88, 0xa4,
-	0x87, 0xcb, 0xfc, 0x80, 0x33, 0x75, 0x21, 0xd2, 0x67, 0x06, 0xf5, 0x66, 0x8c, 0xf7, 0x6e, 0xff,
-	0x0f, 0xfb, 0x18, 0x85, 0xd5, 0xde, 0xd8, 0xc7, 0x7f, 0x4b, 0xef, 0xff, 0x15, 0x00, 0x00, 0xff,
-	0xff, 0x9e, 0x72, 0x28, 0xc3, 0xa8, 0x09, 0x00, 0x00,
+	// 1211 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x9c, 0x56, 0x5f, 0x6f, 0x1b, 0x45,
+	0x10, 0xcf, 0xe5, 0xce, 0xff, 0xc6, 0x76, 0x70, 0x57, 0x69, 0xe4, 0xa6, 0xaa, 0x1b, 0x5c, 0x90,
+	0x22, 0x50, 0x9d, 0x26, 0x48, 0x08, 0xc4, 0x53, 0xd2, 0xb8, 0x22, 0xd0, 0xb4, 0xd1, 0xd9, 0xe5,
+	0xa1, 0x12, 0xb2, 0xd6, 0x77, 0x1b, 0xfb, 0x94, 0xbb, 0x5b, 0x73, 0xbb, 0x17, 0xb7, 0xaf, 0x3c,
+	0x21, 0x24, 0x24, 0xbe, 0x03, 0x1f, 0x01, 0xfa, 0x1d, 0xfa, 0x58, 0xf1, 0xc4, 0x13, 0x42, 0xed,
+	0x17, 0x41, 0x3b, 0xb3, 0xe7, 0x24, 0x2d, 0xa5, 0x55, 0xde, 0x76, 0x7e, 0x3b, 0x3b, 0x3b, 0x3b,
+	0xbf, 0x99, 0xdf, 0x1d, 0xac, 0x6b, 0x1e, 0xc7, 0x4f, 0xb7, 0x94, 0xe0, 0x5a, 0x6d, 0x9d, 0x6e,
+	0xd3, 0xa2, 0x37, 0xcb, 0xa4, 0x96, 0x6c, 0x05, 0xf7, 0x7a, 0x04, 0x9d, 0x6e, 0xaf, 0x5f, 0x0b,
+	0xa4, 0x4a, 0xa4, 0x1a, 0xe1, 0xee, 0x16, 0x19, 0xe4, 0xba, 0xbe, 0x3a, 0x91, 0x13, 0x49, 0xb8,
+	0x59, 0x59, 0xd4, 0x06, 0x9f, 0xc9, 0xb9, 0xc8, 0x4c, 0x70, 0x5c, 0xd0, 0x5e, 0xf7, 0xd9, 0x32,
+	0x94, 0x8f, 0x78, 0xc6, 0x13, 0xc5, 0x56, 0xa1, 0x84, 0x77, 0xb4, 0x9d, 0x0d, 0x67, 0xd3, 0xf3,
+	0xc9, 0x60, 0x1d, 0x00, 0x1e, 0xc7, 0x32, 0xe0, 0x3a, 0x92, 0x69, 0x7b, 0x79, 0xc3, 0xd9, 0xac,
+	0xf9, 0xe7, 0x10, 0xd6, 0x85, 0xe6, 0x58, 0xa6, 0xe1, 0x68, 0x26, 0xb2, 0x91, 0x39, 0xd1, 0x76,
+	0xf1, 0x74, 0xdd, 0x80, 0x47, 0x22, 0x1b, 0x08, 0xae, 0xd9, 0x4d, 0xa8, 0x27, 0xfc, 0xc9, 0x28,
+	0x11, 0xc9, 0x58, 0x64, 0xaa, 0xed, 0x6d, 0x38, 0x9b, 0x4d, 0x1f, 0x12, 0xfe, 0xe4, 0x90, 0x10,
+	0xf6, 0x21, 0x34, 0xf2, 0xd4, 0x9c, 0x88, 0xd2, 0xc9, 0x28, 0x51, 0xed, 0xd2, 0x86, 0xb3, 0xe9,
+	0xfa, 0xf5, 0x05, 0x76, 0xa8, 0xd8, 0x47, 0xb0, 0x82, 0x31, 0x22, 0xa5, 0x44, 0x38, 0x1a, 0xcf,
+	0x54, 0xbb, 0x8c, 0x61, 0x1a, 0x26, 0x0c, 0x82, 0x7b, 0x33, 0xc5, 0xae, 0x43, 0x4d, 0xc5, 0x5c,
+	0x4d, 0xd1, 0xa1, 0x82, 0x0e, 0x55, 0x04, 0xcc, 0xe6, 0xc7, 0xb0, 0x12, 0xc8, 0xc4, 0x44, 0x88,
+	0x64, 0x8a, 0x1e, 0x55, 0xf4, 0x68, 0x9e, 0xa1, 0xc6, 0xed, 0x16, 0x34, 0x33, 0x11, 0x8a, 0x58,
+	0x4c, 0xb8, 0x16, 0x26, 0x9b, 0x1a, 0x66, 0xd3, 0x38, 0x03, 0x0f, 0x55, 0xf7, 0x99, 0x0b, 0x65,
+	0xca, 0x9e, 0xed, 0x40, 0x85, 0x07, 0x81, 0xcc, 0x53, 0x8d, 0x95, 0xab, 0xed, 0xb5, 0xff, 0xfc,
+	0xe3, 0xf6, 0xaa, 0xe5, 0x65, 0x37, 0x0c, 0x33, 0xa1, 0xd4, 0x40, 0x67, 0x51, 0x3a, 0xf1, 0x0b,
+	0x47, 0x73, 0x47, 0x20, 0x53, 0x25, 0x52, 0x95, 0xab, 0xd1, 0x89, 0x78, 0x8a, 0x85, 0x6d, 0xf8,
+	0x8d, 0x05, 0xf8, 0xad, 0x78, 0x6a, 0x08, 0x39, 0x95, 0x5a, 0x28, 0x2c, 0xa9, 0xeb, 0x93, 0xc1,
+	0x18, 0x78, 0xa6, 0x2a, 0x58, 0x45, 0xcf, 0xc7, 0x35, 0xbb, 0x01, 0x70, 0x9c, 0xc9, 0x64, 0x24,
+	0x66, 0x32, 0x98, 0x62, 0xf5, 0x3c, 0xbf, 0x66, 0x90, 0xbe, 0x01, 0x58, 0x0f, 0xca, 0x4a, 0x73,
+	0x9d, 0x53, 0xcd, 0x56, 0x76, 0xd6, 0x7a, 0x17, 0x5b, 0xaa, 0x37, 0xc0, 0x5d, 0xdf, 0x7a, 0xb1,
+	0x35, 0x28, 0x53, 0x9d, 0x6d, 0x09, 0xad, 0x65, 0x68, 0xb2, 0xf5, 0xa7, 0x8b, 0xaa, 0x44, 0x35,
+	0x61, 0x74, 0xd5, 0x2d, 0x68, 0x16, 0x14, 0x89, 0x63, 0x99, 0x09, 0x2c, 0x9e, 0x61, 0x89, 0x28,
+	0x42, 0xcc, 0xc4, 0x97, 0xb9, 0x9e, 0xe5, 0xba, 0x0d, 0xf8, 0x6c, 0x6b, 0x99, 0xf8, 0xb4, 0xb2,
+	0xf1, 0xeb, 0x14, 0x9f, 0x30, 0x8a, 0x7f, 0x03, 0x00, 0xdb, 0x8d, 0x1c, 0x1a, 0xf4, 0x52, 0x83,
+	0xd0, 0xf6, 0x4d, 0xc0, 0xc6, 0x2b, 0x2e, 0x6f, 0xe2, 0x3e, 0x9e, 0xa0, 0xab, 0xbb, 0xbf, 0x38,
+	0x00, 0xfb, 0x44, 0xa3, 0xe9, 0xde, 0xcb, 0x70, 0x77, 0x07, 0xca, 0xd4, 0xc9, 0x34, 0x0d, 0xff,
+	0x73, 0xc4, 0xfa, 0xb1, 0x6b, 0x50, 0x55, 0x51, 0x1a, 0x60, 0x33, 0x11, 0x97, 0x15, 0xb4, 0x0f,
+	0x55, 0xf7, 0x0b, 0x70, 0x07, 0x79, 0xc2, 0xb6, 0xa1, 0x14, 0x72, 0x2d, 0xc2, 0xb6, 0xb3, 0xe1,
+	0x6e, 0xd6, 0x77, 0xae, 0xbe, 0x4e, 0xd0, 0xbe, 0xd9, 0xdc, 0xf3, 0x9e, 0xff, 0x7d, 0x73, 0xc9,
+	0x27, 0xcf, 0xee, 0x63, 0x28, 0x21, 0xfa, 0x1a, 0xf9, 0xce, 0xeb, 0xe4, 0xef, 0x40, 0x09, 0x07,
+	0x1e, 0xb3, 0xad, 0x2f, 0xb8, 0x27, 0x11, 0x38, 0xdd, 0xee, 0xf9, 0x22, 0x90, 0xd9, 0x22, 0x36,
+	0xc2, 0xdd, 0xdf, 0x1d, 0x70, 0x07, 0x42, 0x1b, 0xa2, 0xa6, 0x22, 0x9a, 0x4c, 0xa9, 0x3a, 0xae,
+	0x6f, 0x2d, 0x76, 0xa7, 0x90, 0x8a, 0x65, 0x4c, 0x77, 0xf5, 0x8d, 0x7e, 0x12, 0x5c, 0x17, 0x11,
+	0x49, 0x46, 0xd6, 0xa1, 0x9a, 0x49, 0x4d, 0x22, 0xe2, 0x22, 0xe9, 0x0b, 0xdb, 0xf4, 0x39, 0xe5,
+	0x4e, 0x2d, 0x4d, 0x86, 0xb9, 0x7b, 0x4e, 0x77, 0x53, 0x3f, 0x5b, 0x8b, 0xb5, 0xa1, 0x82, 0xc3,
+	0x9a, 0x4e, 0xb0, 0x9b, 0x3d, 0xbf, 0x30, 0xbb, 0x0f, 0xc0, 0x43, 0xb9, 0x39, 0x23, 0xc8, 0x79,
+	0x4f, 0x82, 0x16, 0x93, 0xb6, 0x4c, 0x19, 0xa0, 0x61, 0x66, 0xdc, 0xdb, 0xcf, 0xf8, 0xfc, 0x2c,
+	0x41, 0xe7, 0x7c, 0x82, 0xe6, 0x10, 0x8f, 0x73, 0x61, 0x67, 0x97, 0x0c, 0x33, 0x9e, 0x53, 0x99,
+	0x67, 0x56, 0x06, 0x71, 0x6d, 0xba, 0x72, 0xce, 0xe3, 0x93, 0x91, 0xad, 0xa5, 0x87, 0xb5, 0x04,
+	0x03, 0x7d, 0x4d, 0x6f, 0x62, 0xe0, 0xa5, 0xe2, 0x09, 0xbd, 0xb4, 0xe1, 0xe3, 0xda, 0xbc, 0x13,
+	0x5f, 0x2c, 0x42, 0x7c, 0x67, 0xd5, 0x2f, 0xcc, 0x73, 0x95, 0xa9, 0xbc, 0xad, 0x32, 0xd5, 0x0b,
+	0x95, 0x31, 0x53, 0x79, 0x2c, 0xf3, 0x34, 0xb4, 0x1a, 0x4d, 0x92, 0xe6, 0xf9, 0x0d, 0x0b, 0x0e,
+	0x90, 0xa2, 0x55, 0x28, 0xfd, 0x90, 0x4b, 0xcd, 0x71, 0x28, 0x9b, 0x3e, 0x19, 0x46, 0x77, 0xb1,
+	0x27, 0xce, 0x04, 0x9e, 0xa6, 0xb2, 0x81, 0x68, 0xa1, 0xf0, 0x3d, 0xf0, 0xc6, 0x42, 0xe9, 0x76,
+	0xe3, 0x9d, 0xfd, 0x80, 0x7e, 0xec, 0x73, 0xa8, 0xda, 0xbb, 0x55, 0xbb, 0xf9, 0xce, 0x33, 0x0b,
+	0x5f, 0xd2, 0xcd, 0x3c, 0xd5, 0x22, 0x1c, 0x51, 0x53, 0xaf, 0x50, 0x32, 0x16, 0x3c, 0xc2, 0xee,
+	0xfd, 0x1e, 0xaa, 0x47, 0x99, 0x50, 0x22, 0x0d, 0xc4, 0x5b, 0xa8, 0x5b, 0x83, 0xf2, 0x38, 0x96,
+	0xc1, 0x09, 0x11, 0xde, 0xf4, 0xad, 0x65, 0xc2, 0xd3, 0xaa, 0x10, 0x10, 0x97, 0xd4, 0x8b, 0x40,
+	0x2b, 0x21, 0x3f, 0x3b, 0x50, 0x1e, 0x4a, 0xcd, 0x63, 0x85, 0x15, 0xb7, 0x1f, 0x35, 0xc7, 0x56,
+	0xdc, 0x7e, 0xd1, 0x56, 0xa1, 0x64, 0x54, 0x67, 0xd1, 0x51, 0x68, 0xb0, 0x4f, 0xe1, 0x4a, 0x9e,
+	0x06, 0x31, 0x8f, 0x12, 0x11, 0x8e, 0x32, 0x31, 0xe7, 0x59, 0xa8, 0x6c, 0xa7, 0xb4, 0x16, 0x1b,
+	0x3e, 0xe1, 0x6f, 0xbe, 0xd5, 0xfb, 0x8f, 0xb7, 0x66, 0x50, 0x7b, 0x54, 0x7c, 0x25, 0x8d, 0xce,
+	0xe4, 0xa9, 0x8e, 0x62, 0xa3, 0x33, 0x34, 0xb0, 0x15, 0xb4, 0x0f, 0xd5, 0x79, 0xa1, 0x5b, 0x7e,
+	0x5f, 0xa1, 0x5b, 0x83, 0x32, 0x4f, 0xf0, 0x08, 0xa5, 0x68, 0xad, 0xee, 0x1c, 0x5a, 0x77, 0xf3,
+	0x24, 0x8f, 0xb9, 0x8e, 0x4e, 0x05, 0x65, 0x7b, 0x89, 0x99, 0xbb, 0x0e, 0x35, 0xd3, 0x52, 0x67,
+	0xda, 0xd4, 0xf0, 0xab, 0x33, 0x91, 0xe1, 0xb3, 0xf0, 0x5f, 0x64, 0x1a, 0x1d, 0x6b, 0x4b, 0x00,
+	0x19, 0xdd, 0x1f, 0x1d, 0xa8, 0x14, 0xd5, 0xb9, 0x8c, 0x72, 0xb7, 0xc0, 0x0d, 0xed, 0xbc, 0x7a,
+	0xbe, 0x59, 0x5e, 0x4c, 0xc2, 0x7d, 0x5b, 0x12, 0xde, 0xb9, 0x24, 0x3e, 0xd1, 0x50, 0x1e, 0x14,
+	0x9f, 0x49, 0x36, 0x18, 0xee, 0x0e, 0x1f, 0x0d, 0x46, 0x8f, 0x1e, 0x0c, 0x8e, 0xfa, 0x77, 0x0f,
+	0xee, 0x1d, 0xf4, 0xf7, 0x5b, 0x4b, 0xec, 0x0a, 0x34, 0x2d, 0xbe, 0x7b, 0x77, 0x78, 0xf0, 0x5d,
+	0xbf, 0xe5, 0x9c, 0x83, 0xbe, 0xd9, 0x3d, 0xb8, 0xdf, 0xdf, 0x6f, 0x2d, 0xb3, 0x0f, 0xa0, 0x6e,
+	0xa1, 0xfb, 0xfd, 0x7b, 0xc3, 0x96, 0xcb, 0xae, 0xc2, 0x15, 0x0b, 0x0c, 0x1f, 0x1e, 0xee, 0x0d,
+	0x86, 0x0f, 0x1f, 0xf4, 0xf7, 0x5b, 0xde, 0xba, 0xf7, 0xd3, 0x6f, 0x9d, 0xa5, 0xbd, 0xc1, 0xf3,
+	0x97, 0x1d, 0xe7, 0xc5, 0xcb, 0x8e, 0xf3, 0xcf, 0xcb, 0x8e, 0xf3, 0xeb, 0xab, 0xce, 0xd2, 0x8b,
+	0x57, 0x9d, 0xa5, 0xbf, 0x5e, 0x75, 0x96, 0x1e, 0x7f, 0x39, 0x89, 0xf4, 0x34, 0x1f, 0xf7, 0x02,
+	0x99, 0x6c, 0xe1, 0x08, 0xdd, 0x4e, 0x85, 0x9e, 0xcb, 0xec, 0x84, 0xac, 0xad, 0x89, 0x48, 0xb7,
+	0x2e, 0xfe, 0x5d, 0x7e, 0x85, 0x8b, 0xd3, 0xed, 0x71, 0x19, 0xff, 0x01, 0x3f, 0xfb, 0x37, 0x00,
+	0x00, 0xff, 0xff, 0x5c, 0x49, 0xd2, 0x0a, 0x7e, 0x0a, 0x00, 0x00,
 }
 
 func (m *Params) Marshal() (dAtA []byte, err error) {
@@ -1205,8 +1211,8 @@ func (m *Params) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x38
 	}
-	if m.MissedBps != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.MissedBps))
+	if m.MaxMissedBps != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.MaxMissedBps))
 		i--
 		dAtA[i] = 0x30
 	}
@@ -1215,20 +1221,20 @@ func (m *Params) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x28
 	}
-	if m.Most != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.Most))
+	if m.MaxMembers != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.MaxMembers))
 		i--
 		dAtA[i] = 0x20
 	}
-	if m.Bond != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.Bond))
+	if m.BondPerSeat != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.BondPerSeat))
 		i--
 		dAtA[i] = 0x18
 	}
-	if len(m.Giving) > 0 {
-		i -= len(m.Giving)
-		copy(dAtA[i:], m.Giving)
-		i = encodeVarintSeats(dAtA, i, uint64(len(m.Giving)))
+	if len(m.Allocation) > 0 {
+		i -= len(m.Allocation)
+		copy(dAtA[i:], m.Allocation)
+		i = encodeVarintSeats(dAtA, i, uint64(len(m.Allocation)))
 		i--
 		dAtA[i] = 0x12
 	}
@@ -1265,13 +1271,13 @@ func (m *Member) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x68
 	}
-	if m.BondIn != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.BondIn))
+	if m.BondEpoch != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.BondEpoch))
 		i--
 		dAtA[i] = 0x60
 	}
-	if m.OutputIn != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.OutputIn))
+	if m.OutputEpoch != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.OutputEpoch))
 		i--
 		dAtA[i] = 0x58
 	}
@@ -1287,8 +1293,8 @@ func (m *Member) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x48
 	}
-	if m.MissedIn != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.MissedIn))
+	if m.MissedEpoch != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.MissedEpoch))
 		i--
 		dAtA[i] = 0x40
 	}
@@ -1302,8 +1308,8 @@ func (m *Member) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x30
 	}
-	if m.From != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.From))
+	if m.FromEpoch != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.FromEpoch))
 		i--
 		dAtA[i] = 0x28
 	}
@@ -1443,8 +1449,8 @@ func (m *Dated) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	}
 	i--
 	dAtA[i] = 0x12
-	if m.From != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.From))
+	if m.FromEpoch != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.FromEpoch))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -1570,15 +1576,15 @@ func (m *Draw) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
-	if m.Counted != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.Counted))
+	if m.CountedPower != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.CountedPower))
 		i--
 		dAtA[i] = 0x70
 	}
-	if len(m.Founding) > 0 {
-		for iNdEx := len(m.Founding) - 1; iNdEx >= 0; iNdEx-- {
+	if len(m.Founders) > 0 {
+		for iNdEx := len(m.Founders) - 1; iNdEx >= 0; iNdEx-- {
 			{
-				size, err := m.Founding[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				size, err := m.Founders[iNdEx].MarshalToSizedBuffer(dAtA[:i])
 				if err != nil {
 					return 0, err
 				}
@@ -1603,8 +1609,8 @@ func (m *Draw) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 			dAtA[i] = 0x62
 		}
 	}
-	if m.Unit != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.Unit))
+	if m.PowerPerSeat != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.PowerPerSeat))
 		i--
 		dAtA[i] = 0x58
 	}
@@ -1613,8 +1619,8 @@ func (m *Draw) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x50
 	}
-	if m.Founders != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.Founders))
+	if m.FounderSeats != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.FounderSeats))
 		i--
 		dAtA[i] = 0x48
 	}
@@ -1645,8 +1651,8 @@ func (m *Draw) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x2a
 	}
-	if m.Opens != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.Opens))
+	if m.WalkHeight != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.WalkHeight))
 		i--
 		dAtA[i] = 0x20
 	}
@@ -1690,13 +1696,13 @@ func (m *Presence) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
-	if m.Before != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.Before))
+	if m.BlocksBefore != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.BlocksBefore))
 		i--
 		dAtA[i] = 0x18
 	}
-	if m.Counted != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.Counted))
+	if m.Blocks != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.Blocks))
 		i--
 		dAtA[i] = 0x10
 	}
@@ -1728,13 +1734,13 @@ func (m *Totals) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
-	if m.Counted != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.Counted))
+	if m.CountedPower != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.CountedPower))
 		i--
 		dAtA[i] = 0x20
 	}
-	if m.Shares != 0 {
-		i = encodeVarintSeats(dAtA, i, uint64(m.Shares))
+	if m.UnclaimedRewards != 0 {
+		i = encodeVarintSeats(dAtA, i, uint64(m.UnclaimedRewards))
 		i--
 		dAtA[i] = 0x18
 	}
@@ -1791,7 +1797,7 @@ func (m *Unbonding) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *Income) Marshal() (dAtA []byte, err error) {
+func (m *CumulativeReward) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
 	n, err := m.MarshalToSizedBuffer(dAtA[:size])
@@ -1801,12 +1807,12 @@ func (m *Income) Marshal() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *Income) MarshalTo(dAtA []byte) (int, error) {
+func (m *CumulativeReward) MarshalTo(dAtA []byte) (int, error) {
 	size := m.Size()
 	return m.MarshalToSizedBuffer(dAtA[:size])
 }
 
-func (m *Income) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+func (m *CumulativeReward) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	i := len(dAtA)
 	_ = i
 	var l int
@@ -1816,10 +1822,10 @@ func (m *Income) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x18
 	}
-	if len(m.Per) > 0 {
-		i -= len(m.Per)
-		copy(dAtA[i:], m.Per)
-		i = encodeVarintSeats(dAtA, i, uint64(len(m.Per)))
+	if len(m.PerPower) > 0 {
+		i -= len(m.PerPower)
+		copy(dAtA[i:], m.PerPower)
+		i = encodeVarintSeats(dAtA, i, uint64(len(m.PerPower)))
 		i--
 		dAtA[i] = 0x12
 	}
@@ -1833,7 +1839,7 @@ func (m *Income) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *Share) Marshal() (dAtA []byte, err error) {
+func (m *Rewards) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
 	n, err := m.MarshalToSizedBuffer(dAtA[:size])
@@ -1843,12 +1849,12 @@ func (m *Share) Marshal() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *Share) MarshalTo(dAtA []byte) (int, error) {
+func (m *Rewards) MarshalTo(dAtA []byte) (int, error) {
 	size := m.Size()
 	return m.MarshalToSizedBuffer(dAtA[:size])
 }
 
-func (m *Share) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+func (m *Rewards) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	i := len(dAtA)
 	_ = i
 	var l int
@@ -1858,10 +1864,10 @@ func (m *Share) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x20
 	}
-	if len(m.Per) > 0 {
-		i -= len(m.Per)
-		copy(dAtA[i:], m.Per)
-		i = encodeVarintSeats(dAtA, i, uint64(len(m.Per)))
+	if len(m.PerPower) > 0 {
+		i -= len(m.PerPower)
+		copy(dAtA[i:], m.PerPower)
+		i = encodeVarintSeats(dAtA, i, uint64(len(m.PerPower)))
 		i--
 		dAtA[i] = 0x1a
 	}
@@ -1900,21 +1906,21 @@ func (m *Params) Size() (n int) {
 	if m.Seats != 0 {
 		n += 1 + sovSeats(uint64(m.Seats))
 	}
-	l = len(m.Giving)
+	l = len(m.Allocation)
 	if l > 0 {
 		n += 1 + l + sovSeats(uint64(l))
 	}
-	if m.Bond != 0 {
-		n += 1 + sovSeats(uint64(m.Bond))
+	if m.BondPerSeat != 0 {
+		n += 1 + sovSeats(uint64(m.BondPerSeat))
 	}
-	if m.Most != 0 {
-		n += 1 + sovSeats(uint64(m.Most))
+	if m.MaxMembers != 0 {
+		n += 1 + sovSeats(uint64(m.MaxMembers))
 	}
 	if m.UnbondingMs != 0 {
 		n += 1 + sovSeats(uint64(m.UnbondingMs))
 	}
-	if m.MissedBps != 0 {
-		n += 1 + sovSeats(uint64(m.MissedBps))
+	if m.MaxMissedBps != 0 {
+		n += 1 + sovSeats(uint64(m.MaxMissedBps))
 	}
 	if m.SlashBps != 0 {
 		n += 1 + sovSeats(uint64(m.SlashBps))
@@ -1948,8 +1954,8 @@ func (m *Member) Size() (n int) {
 	if m.Bond != 0 {
 		n += 1 + sovSeats(uint64(m.Bond))
 	}
-	if m.From != 0 {
-		n += 1 + sovSeats(uint64(m.From))
+	if m.FromEpoch != 0 {
+		n += 1 + sovSeats(uint64(m.FromEpoch))
 	}
 	if m.Status != 0 {
 		n += 1 + sovSeats(uint64(m.Status))
@@ -1957,8 +1963,8 @@ func (m *Member) Size() (n int) {
 	if m.Missed != 0 {
 		n += 1 + sovSeats(uint64(m.Missed))
 	}
-	if m.MissedIn != 0 {
-		n += 1 + sovSeats(uint64(m.MissedIn))
+	if m.MissedEpoch != 0 {
+		n += 1 + sovSeats(uint64(m.MissedEpoch))
 	}
 	if m.MissedBefore != 0 {
 		n += 1 + sovSeats(uint64(m.MissedBefore))
@@ -1967,11 +1973,11 @@ func (m *Member) Size() (n int) {
 	if l > 0 {
 		n += 1 + l + sovSeats(uint64(l))
 	}
-	if m.OutputIn != 0 {
-		n += 1 + sovSeats(uint64(m.OutputIn))
+	if m.OutputEpoch != 0 {
+		n += 1 + sovSeats(uint64(m.OutputEpoch))
 	}
-	if m.BondIn != 0 {
-		n += 1 + sovSeats(uint64(m.BondIn))
+	if m.BondEpoch != 0 {
+		n += 1 + sovSeats(uint64(m.BondEpoch))
 	}
 	if m.BondBefore != 0 {
 		n += 1 + sovSeats(uint64(m.BondBefore))
@@ -2020,8 +2026,8 @@ func (m *Dated) Size() (n int) {
 	}
 	var l int
 	_ = l
-	if m.From != 0 {
-		n += 1 + sovSeats(uint64(m.From))
+	if m.FromEpoch != 0 {
+		n += 1 + sovSeats(uint64(m.FromEpoch))
 	}
 	l = m.Power.Size()
 	n += 1 + l + sovSeats(uint64(l))
@@ -2091,8 +2097,8 @@ func (m *Draw) Size() (n int) {
 	if m.Hour != 0 {
 		n += 1 + sovSeats(uint64(m.Hour))
 	}
-	if m.Opens != 0 {
-		n += 1 + sovSeats(uint64(m.Opens))
+	if m.WalkHeight != 0 {
+		n += 1 + sovSeats(uint64(m.WalkHeight))
 	}
 	l = len(m.Next)
 	if l > 0 {
@@ -2107,14 +2113,14 @@ func (m *Draw) Size() (n int) {
 	if m.Missing != 0 {
 		n += 1 + sovSeats(uint64(m.Missing))
 	}
-	if m.Founders != 0 {
-		n += 1 + sovSeats(uint64(m.Founders))
+	if m.FounderSeats != 0 {
+		n += 1 + sovSeats(uint64(m.FounderSeats))
 	}
 	if m.Quota != 0 {
 		n += 1 + sovSeats(uint64(m.Quota))
 	}
-	if m.Unit != 0 {
-		n += 1 + sovSeats(uint64(m.Unit))
+	if m.PowerPerSeat != 0 {
+		n += 1 + sovSeats(uint64(m.PowerPerSeat))
 	}
 	if len(m.Best) > 0 {
 		for _, e := range m.Best {
@@ -2122,14 +2128,14 @@ func (m *Draw) Size() (n int) {
 			n += 1 + l + sovSeats(uint64(l))
 		}
 	}
-	if len(m.Founding) > 0 {
-		for _, e := range m.Founding {
+	if len(m.Founders) > 0 {
+		for _, e := range m.Founders {
 			l = e.Size()
 			n += 1 + l + sovSeats(uint64(l))
 		}
 	}
-	if m.Counted != 0 {
-		n += 1 + sovSeats(uint64(m.Counted))
+	if m.CountedPower != 0 {
+		n += 1 + sovSeats(uint64(m.CountedPower))
 	}
 	return n
 }
@@ -2143,11 +2149,11 @@ func (m *Presence) Size() (n int) {
 	if m.Epoch != 0 {
 		n += 1 + sovSeats(uint64(m.Epoch))
 	}
-	if m.Counted != 0 {
-		n += 1 + sovSeats(uint64(m.Counted))
+	if m.Blocks != 0 {
+		n += 1 + sovSeats(uint64(m.Blocks))
 	}
-	if m.Before != 0 {
-		n += 1 + sovSeats(uint64(m.Before))
+	if m.BlocksBefore != 0 {
+		n += 1 + sovSeats(uint64(m.BlocksBefore))
 	}
 	return n
 }
@@ -2164,11 +2170,11 @@ func (m *Totals) Size() (n int) {
 	if m.Bonds != 0 {
 		n += 1 + sovSeats(uint64(m.Bonds))
 	}
-	if m.Shares != 0 {
-		n += 1 + sovSeats(uint64(m.Shares))
+	if m.UnclaimedRewards != 0 {
+		n += 1 + sovSeats(uint64(m.UnclaimedRewards))
 	}
-	if m.Counted != 0 {
-		n += 1 + sovSeats(uint64(m.Counted))
+	if m.CountedPower != 0 {
+		n += 1 + sovSeats(uint64(m.CountedPower))
 	}
 	return n
 }
@@ -2192,7 +2198,7 @@ func (m *Unbonding) Size() (n int) {
 	return n
 }
 
-func (m *Income) Size() (n int) {
+func (m *CumulativeReward) Size() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -2202,7 +2208,7 @@ func (m *Income) Size() (n int) {
 	if l > 0 {
 		n += 1 + l + sovSeats(uint64(l))
 	}
-	l = len(m.Per)
+	l = len(m.PerPower)
 	if l > 0 {
 		n += 1 + l + sovSeats(uint64(l))
 	}
@@ -2212,7 +2218,7 @@ func (m *Income) Size() (n int) {
 	return n
 }
 
-func (m *Share) Size() (n int) {
+func (m *Rewards) Size() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -2225,7 +2231,7 @@ func (m *Share) Size() (n int) {
 	if m.Due != 0 {
 		n += 1 + sovSeats(uint64(m.Due))
 	}
-	l = len(m.Per)
+	l = len(m.PerPower)
 	if l > 0 {
 		n += 1 + l + sovSeats(uint64(l))
 	}
@@ -2291,7 +2297,7 @@ func (m *Params) Unmarshal(dAtA []byte) error {
 			}
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Giving", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Allocation", wireType)
 			}
 			var stringLen uint64
 			for shift := uint(0); ; shift += 7 {
@@ -2319,13 +2325,13 @@ func (m *Params) Unmarshal(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Giving = string(dAtA[iNdEx:postIndex])
+			m.Allocation = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Bond", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field BondPerSeat", wireType)
 			}
-			m.Bond = 0
+			m.BondPerSeat = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -2335,16 +2341,16 @@ func (m *Params) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Bond |= uint64(b&0x7F) << shift
+				m.BondPerSeat |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
 			}
 		case 4:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Most", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxMembers", wireType)
 			}
-			m.Most = 0
+			m.MaxMembers = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -2354,7 +2360,7 @@ func (m *Params) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Most |= uint32(b&0x7F) << shift
+				m.MaxMembers |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -2380,9 +2386,9 @@ func (m *Params) Unmarshal(dAtA []byte) error {
 			}
 		case 6:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field MissedBps", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxMissedBps", wireType)
 			}
-			m.MissedBps = 0
+			m.MaxMissedBps = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -2392,7 +2398,7 @@ func (m *Params) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.MissedBps |= uint32(b&0x7F) << shift
+				m.MaxMissedBps |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -2610,9 +2616,9 @@ func (m *Member) Unmarshal(dAtA []byte) error {
 			}
 		case 5:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field From", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field FromEpoch", wireType)
 			}
-			m.From = 0
+			m.FromEpoch = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -2622,7 +2628,7 @@ func (m *Member) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.From |= uint64(b&0x7F) << shift
+				m.FromEpoch |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -2667,9 +2673,9 @@ func (m *Member) Unmarshal(dAtA []byte) error {
 			}
 		case 8:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field MissedIn", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field MissedEpoch", wireType)
 			}
-			m.MissedIn = 0
+			m.MissedEpoch = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -2679,7 +2685,7 @@ func (m *Member) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.MissedIn |= uint64(b&0x7F) << shift
+				m.MissedEpoch |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -2739,9 +2745,9 @@ func (m *Member) Unmarshal(dAtA []byte) error {
 			iNdEx = postIndex
 		case 11:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field OutputIn", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field OutputEpoch", wireType)
 			}
-			m.OutputIn = 0
+			m.OutputEpoch = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -2751,16 +2757,16 @@ func (m *Member) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.OutputIn |= uint64(b&0x7F) << shift
+				m.OutputEpoch |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
 			}
 		case 12:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field BondIn", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field BondEpoch", wireType)
 			}
-			m.BondIn = 0
+			m.BondEpoch = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -2770,7 +2776,7 @@ func (m *Member) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.BondIn |= uint64(b&0x7F) << shift
+				m.BondEpoch |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -3063,9 +3069,9 @@ func (m *Dated) Unmarshal(dAtA []byte) error {
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field From", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field FromEpoch", wireType)
 			}
-			m.From = 0
+			m.FromEpoch = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -3075,7 +3081,7 @@ func (m *Dated) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.From |= uint64(b&0x7F) << shift
+				m.FromEpoch |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -3532,9 +3538,9 @@ func (m *Draw) Unmarshal(dAtA []byte) error {
 			}
 		case 4:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Opens", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field WalkHeight", wireType)
 			}
-			m.Opens = 0
+			m.WalkHeight = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -3544,7 +3550,7 @@ func (m *Draw) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Opens |= int64(b&0x7F) << shift
+				m.WalkHeight |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -3643,9 +3649,9 @@ func (m *Draw) Unmarshal(dAtA []byte) error {
 			}
 		case 9:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Founders", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field FounderSeats", wireType)
 			}
-			m.Founders = 0
+			m.FounderSeats = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -3655,7 +3661,7 @@ func (m *Draw) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Founders |= uint64(b&0x7F) << shift
+				m.FounderSeats |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -3681,9 +3687,9 @@ func (m *Draw) Unmarshal(dAtA []byte) error {
 			}
 		case 11:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Unit", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field PowerPerSeat", wireType)
 			}
-			m.Unit = 0
+			m.PowerPerSeat = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -3693,7 +3699,7 @@ func (m *Draw) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Unit |= uint64(b&0x7F) << shift
+				m.PowerPerSeat |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -3734,7 +3740,7 @@ func (m *Draw) Unmarshal(dAtA []byte) error {
 			iNdEx = postIndex
 		case 13:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Founding", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Founders", wireType)
 			}
 			var msglen int
 			for shift := uint(0); ; shift += 7 {
@@ -3761,16 +3767,16 @@ func (m *Draw) Unmarshal(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Founding = append(m.Founding, Seat{})
-			if err := m.Founding[len(m.Founding)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+			m.Founders = append(m.Founders, Seat{})
+			if err := m.Founders[len(m.Founders)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
 		case 14:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Counted", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field CountedPower", wireType)
 			}
-			m.Counted = 0
+			m.CountedPower = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -3780,7 +3786,7 @@ func (m *Draw) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Counted |= uint64(b&0x7F) << shift
+				m.CountedPower |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -3856,9 +3862,9 @@ func (m *Presence) Unmarshal(dAtA []byte) error {
 			}
 		case 2:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Counted", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Blocks", wireType)
 			}
-			m.Counted = 0
+			m.Blocks = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -3868,16 +3874,16 @@ func (m *Presence) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Counted |= uint32(b&0x7F) << shift
+				m.Blocks |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
 			}
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Before", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field BlocksBefore", wireType)
 			}
-			m.Before = 0
+			m.BlocksBefore = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -3887,7 +3893,7 @@ func (m *Presence) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Before |= uint32(b&0x7F) << shift
+				m.BlocksBefore |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -3982,9 +3988,9 @@ func (m *Totals) Unmarshal(dAtA []byte) error {
 			}
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Shares", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field UnclaimedRewards", wireType)
 			}
-			m.Shares = 0
+			m.UnclaimedRewards = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -3994,16 +4000,16 @@ func (m *Totals) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Shares |= uint64(b&0x7F) << shift
+				m.UnclaimedRewards |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
 			}
 		case 4:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Counted", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field CountedPower", wireType)
 			}
-			m.Counted = 0
+			m.CountedPower = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowSeats
@@ -4013,7 +4019,7 @@ func (m *Totals) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Counted |= uint64(b&0x7F) << shift
+				m.CountedPower |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -4159,7 +4165,7 @@ func (m *Unbonding) Unmarshal(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *Income) Unmarshal(dAtA []byte) error {
+func (m *CumulativeReward) Unmarshal(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -4182,10 +4188,10 @@ func (m *Income) Unmarshal(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Income: wiretype end group for non-group")
+			return fmt.Errorf("proto: CumulativeReward: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Income: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: CumulativeReward: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
@@ -4222,7 +4228,7 @@ func (m *Income) Unmarshal(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Per", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field PerPower", wireType)
 			}
 			var byteLen int
 			for shift := uint(0); ; shift += 7 {
@@ -4249,9 +4255,9 @@ func (m *Income) Unmarshal(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Per = append(m.Per[:0], dAtA[iNdEx:postIndex]...)
-			if m.Per == nil {
-				m.Per = []byte{}
+			m.PerPower = append(m.PerPower[:0], dAtA[iNdEx:postIndex]...)
+			if m.PerPower == nil {
+				m.PerPower = []byte{}
 			}
 			iNdEx = postIndex
 		case 3:
@@ -4294,7 +4300,7 @@ func (m *Income) Unmarshal(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *Share) Unmarshal(dAtA []byte) error {
+func (m *Rewards) Unmarshal(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -4317,10 +4323,10 @@ func (m *Share) Unmarshal(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Share: wiretype end group for non-group")
+			return fmt.Errorf("proto: Rewards: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Share: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: Rewards: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
@@ -4376,7 +4382,7 @@ func (m *Share) Unmarshal(dAtA []byte) error {
 			}
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Per", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field PerPower", wireType)
 			}
 			var byteLen int
 			for shift := uint(0); ; shift += 7 {
@@ -4403,9 +4409,9 @@ func (m *Share) Unmarshal(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Per = append(m.Per[:0], dAtA[iNdEx:postIndex]...)
-			if m.Per == nil {
-				m.Per = []byte{}
+			m.PerPower = append(m.PerPower[:0], dAtA[iNdEx:postIndex]...)
+			if m.PerPower == nil {
+				m.PerPower = []byte{}
 			}
 			iNdEx = postIndex
 		case 4:

@@ -1,4 +1,4 @@
-package thirds
+package byzantine
 
 import (
 	"math/big"
@@ -16,19 +16,22 @@ import (
 	"github.com/tally-network/tally/node/seat"
 )
 
-// The people of orders: a house of the adversary's, a forger in an honest house, a challenger, and everybody else, who is honest.
+// The people of orders: peers of the adversary's, a forger among those of an honest owner, a challenger, and everybody else, who is honest.
 var (
-	mallory = chaintest.Named("mallory")
-	house   = []string{"v1", "q0", "q1"}
-	forger  = "p0"
-	upright = []string{"v0", "v2", "v3", "p1", "p2"}
+	mallory        = chaintest.Named("mallory")
+	adversaryPeers = []string{"v1", "q0", "q1"}
+	forger         = "p0"
+	honestPeers    = []string{"v0", "v2", "v3", "p1", "p2"}
 )
 
-// fouls are what is done in orders, one in each by turns.
-var fouls = []struct {
+// orderAttack is what is done in an order.
+type orderAttack struct {
 	name string
 	play func(w *World, o job.Order) *worktest.Play
-}{
+}
+
+// orderAttacks are done one in each order, by turns.
+var orderAttacks = []orderAttack{
 	{"forge, and lose the dispute", forge},
 	{"order from oneself", wash},
 	{"challenge honest work", misjudge},
@@ -36,21 +39,20 @@ var fouls = []struct {
 }
 
 // order plays the next real order, in which somebody cheats. Whoever is honest loses nothing by it, but what it buys.
-func (w *World) order() {
-	foul := fouls[w.orders%len(fouls)]
+func (w *World) order(attack orderAttack) {
 	w.orders++
 	o := worktest.Order()
 	o.Nonce = uint64(w.orders)
 	before := map[string]uint64{}
-	for _, name := range upright {
+	for _, name := range honestPeers {
 		before[name] = w.owns(name)
 	}
 	buyer, theirs := w.owns(worktest.Consumer.Name), w.theirs()
-	p := foul.play(w, o)
+	p := attack.play(w, o)
 	s := p.Finish()
-	for _, name := range upright {
+	for _, name := range honestPeers {
 		if has := w.owns(name); has < before[name] {
-			w.t.Errorf("%s: %s, who is honest, has %d utally, and had %d", foul.name, name, has, before[name])
+			w.t.Errorf("%s: %s, who is honest, has %d utally, and had %d", attack.name, name, has, before[name])
 		}
 	}
 	paid := uint64(0)
@@ -61,15 +63,15 @@ func (w *World) order() {
 		}
 	}
 	if has := w.owns(worktest.Consumer.Name); has+paid < buyer {
-		w.t.Errorf("%s: the consumer paid %d utally, and lost %d", foul.name, paid, buyer-has)
+		w.t.Errorf("%s: the consumer paid %d utally, and lost %d", attack.name, paid, buyer-has)
 	}
-	w.fouled = append(w.fouled, outcome{foul.name, new(big.Int).Sub(w.theirs(), theirs)})
+	w.outcomes = append(w.outcomes, outcome{attack.name, new(big.Int).Sub(w.theirs(), theirs)})
 }
 
 // outcome is what the adversary's people gained by an order.
 type outcome struct {
-	foul string
-	gain *big.Int
+	attack string
+	gain   *big.Int
 }
 
 // owns returns what somebody of an order has, staked or free.
@@ -93,7 +95,7 @@ func (w *World) owns(name string) uint64 {
 // theirs returns what the adversary's people of orders have.
 func (w *World) theirs() *big.Int {
 	sum := new(big.Int)
-	for _, name := range slices.Concat(house, []string{forger, mallory.Name, worktest.Challenger.Name}) {
+	for _, name := range slices.Concat(adversaryPeers, []string{forger, mallory.Name, worktest.Challenger.Name}) {
 		sum.Add(sum, new(big.Int).SetUint64(w.owns(name)))
 	}
 	return sum
@@ -153,7 +155,7 @@ func forge(w *World, o job.Order) *worktest.Play {
 	return p
 }
 
-// wash has the adversary order from its own house, and be credited for it.
+// wash has the adversary order from its own peers, and be credited for it.
 func wash(w *World, o job.Order) *worktest.Play {
 	o.Conditions.Credit, o.Conditions.MaxPrice = true, 1_000*tally
 	p := w.begin(o, mallory, "v1")

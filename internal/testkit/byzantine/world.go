@@ -1,4 +1,4 @@
-package thirds
+package byzantine
 
 import (
 	"crypto/ed25519"
@@ -12,6 +12,7 @@ import (
 	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
 	cmttypes "github.com/cometbft/cometbft/types"
 
+	pruning "github.com/cosmos/cosmos-sdk/store/v2/pruning/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
@@ -33,20 +34,20 @@ import (
 
 // Scale is how large a network is, and how long it is played.
 type Scale struct {
-	Crowd    int // honest providers without a bond
-	Honest   int // honest members
-	Members  int // of each team
-	Puppets  int // accounts that delegate to them, of each team
-	Spares   int // names of each team that wait to join
-	Epochs   int
-	Blocks   int64 // of an epoch: some six for each of the adversary's members, or their turns may fill half of one
-	OrdersIn int   // epochs between real orders
+	Crowd      int // honest providers without a bond
+	Honest     int // honest members
+	Members    int // of each team
+	Delegators int // accounts that delegate to them, of each team
+	Spares     int // names of each team that wait to join
+	Epochs     int
+	Blocks     int64 // of an epoch: some six for each of the adversary's members, or their turns may fill half of one
+	OrdersIn   int   // epochs between real orders
 }
 
-// Small is played by go test, Whole by make thirds.
+// Small is played by go test, Whole by make byzantine.
 var (
-	Small = Scale{Crowd: 300, Honest: 16, Members: 1, Puppets: 2, Spares: 3, Epochs: 10, Blocks: 60, OrdersIn: 5}
-	Whole = Scale{Crowd: 100_000, Honest: 60, Members: 2, Puppets: 12, Spares: 34, Epochs: 100, Blocks: 80, OrdersIn: 20}
+	Small = Scale{Crowd: 300, Honest: 16, Members: 1, Delegators: 2, Spares: 3, Epochs: 10, Blocks: 60, OrdersIn: 2}
+	Whole = Scale{Crowd: 100_000, Honest: 60, Members: 2, Delegators: 12, Spares: 34, Epochs: 100, Blocks: 80, OrdersIn: 20}
 )
 
 const (
@@ -74,11 +75,11 @@ type person struct {
 // team are the accounts that play an attack.
 type team struct {
 	attack
-	members, puppets, spares []*person
-	all                      []*person
-	sent, taken              int
-	had                      uint64 // utally of all of them at first
-	convicted                int
+	members, delegators, spares []*person
+	all                         []*person
+	sent, taken                 int
+	had                         uint64 // utally of all of them at first
+	convicted                   int
 }
 
 // World is a network under attack.
@@ -94,12 +95,13 @@ type World struct {
 	byName map[string]*person // by address
 	guilty map[string]bool    // addresses of those who have signed twice, or lost a dispute
 
+	base     uint64 // power below which founders have the rest
 	calendar beacon.Calendar
 	queued   []queued
 	last     []sortition.Seat // the newest set
 	judge    judge
 	orders   int // real ones that were played
-	fouled   []outcome
+	outcomes []outcome
 	third    seat.Capture // what a third of the votes took while the last of them was under way
 }
 
@@ -122,10 +124,11 @@ const (
 func Begin(t testing.TB, s Scale) *World {
 	t.Helper()
 	w := &World{t: t, scale: s, byName: map[string]*person{}, guilty: map[string]bool{}}
-	w.judge = judge{World: w, ends: map[uint64]*power.Record{}, kept: map[string]int{}, least: 10}
+	w.judge = judge{World: w, ends: map[uint64]*counts{}, kept: map[string]int{}, least: 10}
 	w.people()
 	w.Chain = chaintest.New(t, w.genesis()...)
 	w.Unchecked = true
+	w.CommitMultiStore().SetPruning(pruning.NewCustomPruningOptions(2, 10)) // else states of all blocks are kept in memory
 	var first []*cmttypes.Validator
 	all, err := seatsv1.NewQueryClient(w).Members(t.Context(), &seatsv1.QueryMembersRequest{})
 	if err != nil {
@@ -146,12 +149,12 @@ func Begin(t testing.TB, s Scale) *World {
 	w.ProveWith(keys...)
 	for _, team := range w.teams {
 		for _, p := range team.all {
-			w.comet.habits[string(consensus(p.Peer))] = team.habit
-			w.comet.habits[string(consensus(second(p)))] = team.habit
+			w.comet.behaviours[string(consensus(p.Peer))] = team.behaviour
+			w.comet.behaviours[string(consensus(second(p)))] = team.behaviour
 		}
 	}
 	for _, p := range w.honest[:len(w.honest)/8+1] {
-		w.comet.prey[string(consensus(p.Peer))] = true
+		w.comet.censored[string(consensus(p.Peer))] = true
 	}
 	w.comet.look = w.judge.look
 	if w.calendar, err = w.Beacon.Calendar(w.Ctx()); err != nil {
@@ -176,16 +179,16 @@ func (w *World) people() {
 		w.crowd, w.byName[a.String()] = append(w.crowd, p), p
 	}
 	counted := uint64(own * (s.Honest + s.Crowd - (s.Crowd+idle-1)/idle))
-	each := counted * 49 / 100 / uint64(len(Attacks)*(s.Members+s.Puppets)) // 0.49 / 1.49 is a third
+	each := counted * 49 / 100 / uint64(len(Attacks)*(s.Members+s.Delegators)) // 0.49 / 1.49 is a third
 	for _, a := range Attacks {
 		t := &team{attack: a}
 		t.members = w.make(t, a.name+" m", s.Members, each)
-		t.puppets = w.make(t, a.name+" p", s.Puppets, each)
+		t.delegators = w.make(t, a.name+" p", s.Delegators, each)
 		t.spares = w.make(t, a.name+" s", s.Spares, 0)
-		for i, p := range t.puppets {
+		for i, p := range t.delegators {
 			p.to = t.members[i%len(t.members)]
 		}
-		t.all = slices.Concat(t.members, t.puppets, t.spares)
+		t.all = slices.Concat(t.members, t.delegators, t.spares)
 		w.teams = append(w.teams, t)
 	}
 }
@@ -234,8 +237,8 @@ func (w *World) genesis() []chaintest.Option {
 		g.Epoch = w.scale.Blocks
 		g.Seats.Params = seats.DefaultParams()
 		g.Policy = policy.DefaultParams()
-		g.Policy.Base = sum * 600_000 // what counts of training
-		g.Policy.Quorum = g.Policy.Base * 4 / 10
+		w.base = sum * 600_000 // what counts of training
+		g.Policy.Base, g.Policy.Quorum = w.base, w.base*4/10
 		g.Reserve, g.Rewards = held, app.Rewards{Params: reserve.DefaultParams(), EpochMs: epochs.Milliseconds()}
 		g.Validators, g.Keys = nil, nil
 		for _, p := range founders {
@@ -248,7 +251,7 @@ func (w *World) genesis() []chaintest.Option {
 			}
 		}
 		for _, t := range w.teams {
-			for _, p := range t.puppets {
+			for _, p := range t.delegators {
 				g.Seats.Delegations = append(g.Seats.Delegations, seatsv1.Delegation{Account: p.String(), Member: p.to.String()})
 			}
 		}
@@ -354,7 +357,7 @@ func (w *World) Play() {
 			}
 			if int(w.epoch()) >= next && at == w.calendar.Length/2 {
 				next += w.scale.OrdersIn
-				w.order()
+				w.order(orderAttacks[w.orders%len(orderAttacks)])
 			}
 		}
 	}
@@ -409,7 +412,7 @@ func (w *World) block() {
 func join(p *person, key ed25519.PrivateKey, bond uint64) *seatsv1.MsgJoin {
 	return &seatsv1.MsgJoin{
 		Account: p.String(), ConsensusKey: key.Public().(ed25519.PublicKey), BeaconKey: p.VRFKey(), Bond: bond,
-		Signature: ed25519.Sign(key, wire.Possession(chaintest.ChainID, p.Address)),
+		ProofOfPossession: ed25519.Sign(key, wire.ProofOfPossession(chaintest.ChainID, p.Address)),
 	}
 }
 

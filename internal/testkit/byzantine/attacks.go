@@ -1,4 +1,4 @@
-package thirds
+package byzantine
 
 import (
 	"crypto/ed25519"
@@ -20,25 +20,25 @@ import (
 
 // attack is a row of docs/spec/attacks.md, or of docs/spec/seats.md, that a team plays in each epoch.
 type attack struct {
-	name  string
-	habit habit
-	play  func(w *World, t *team, at int) // before the block at a place of the epoch, from 1 on
+	name      string
+	behaviour behaviour
+	play      func(w *World, t *team, at int) // before the block at a place of the epoch, from 1 on
 }
 
 // Attacks are those that messages, votes and turns can make. Left out is what needs a network (mempools, peers, light clients) or
 // another way of giving seats (lots, proofs of members); orders.go plays those on orders.
 var Attacks = []attack{
-	{"sign twice", habit{}, signTwice},
-	{"absent", habit{absent: func(epoch uint64) bool { return epoch%3 == 1 }}, comeBack},
-	{"withhold", habit{}, nothing}, // and leave votes out: so do all others
-	{"leave and join", habit{}, leaveAndJoin},
-	{"circle", habit{}, circle},
-	{"crumbs", habit{}, crumbs},
-	{"bond at the edges", habit{}, edges},
-	{"flood", habit{}, flood},
-	{"change keys", habit{}, changeKeys},
-	{"accuse", habit{}, accuse},
-	{"vote", habit{}, vote},
+	{"sign twice", behaviour{}, signTwice},
+	{"absent", behaviour{absent: func(epoch uint64) bool { return epoch%3 == 1 }}, comeBack},
+	{"only withhold", behaviour{}, nothing}, // and leave votes out: so do all others
+	{"leave and join", behaviour{}, leaveAndJoin},
+	{"cycle delegations", behaviour{}, cycleDelegations},
+	{"Sybil split", behaviour{}, sybilSplit},
+	{"time bonds", behaviour{}, timeBonds},
+	{"flood", behaviour{}, flood},
+	{"change keys", behaviour{}, changeKeys},
+	{"forge evidence", behaviour{}, forgeEvidence},
+	{"vote", behaviour{}, vote},
 }
 
 func nothing(*World, *team, int) {}
@@ -51,7 +51,7 @@ func signTwice(w *World, t *team, at int) {
 	switch {
 	case at == 1 && i >= 0 && flees:
 		p, other := t.members[i], t.members[(i+1)%len(t.members)]
-		for _, d := range t.puppets {
+		for _, d := range t.delegators {
 			w.send(t, d, may, &seatsv1.MsgDelegate{Account: d.String(), Member: other.String()})
 		}
 		for range 3 {
@@ -76,11 +76,11 @@ func signTwice(w *World, t *team, at int) {
 		t.spares, t.members = t.spares[1:], append([]*person{p}, t.members...)
 		w.send(t, p, always, join(p, p.Peer, 500*tally))
 	case at == 7 && len(t.members) > 0:
-		for _, d := range t.puppets {
+		for _, d := range t.delegators {
 			w.send(t, d, may, &seatsv1.MsgDelegate{Account: d.String(), Member: t.members[0].String()})
 		}
 	case at == 8 && len(t.members) > 1 && w.guilty[t.members[len(t.members)-1].String()]:
-		t.puppets, t.members = append(t.puppets, t.members[len(t.members)-1]), t.members[:len(t.members)-1] // it still has money
+		t.delegators, t.members = append(t.delegators, t.members[len(t.members)-1]), t.members[:len(t.members)-1] // it still has money
 	}
 }
 
@@ -88,7 +88,7 @@ func signTwice(w *World, t *team, at int) {
 func tryAgain(w *World, t *team, p *person) {
 	who := p.String()
 	for _, m := range []sdk.Msg{
-		join(p, p.Peer, 100*tally), join(p, second(p), 100*tally), &seatsv1.MsgReturn{Account: who}, &seatsv1.MsgLeave{Account: who},
+		join(p, p.Peer, 100*tally), join(p, second(p), 100*tally), &seatsv1.MsgUnjail{Account: who}, &seatsv1.MsgLeave{Account: who},
 		&seatsv1.MsgBond{Account: who, Amount: 100 * tally}, &seatsv1.MsgUnbond{Account: who, Amount: 1},
 	} {
 		w.send(t, p, never, m)
@@ -96,7 +96,7 @@ func tryAgain(w *World, t *team, p *person) {
 	if len(t.spares) > 0 {
 		w.send(t, t.spares[0], never, join(t.spares[0], p.Peer, 100*tally))
 	}
-	w.send(t, t.puppets[0], never, &seatsv1.MsgDelegate{Account: t.puppets[0].String(), Member: who})
+	w.send(t, t.delegators[0], never, &seatsv1.MsgDelegate{Account: t.delegators[0].String(), Member: who})
 }
 
 // testify reports two votes. Only those of a validator by its own key, on two blocks of a height that it could sign, are evidence.
@@ -117,10 +117,10 @@ func comeBack(w *World, t *team, at int) {
 	for _, p := range t.members {
 		if m, ok := w.member(p); ok && at == 2 {
 			must := never
-			if m.Status == seatsv1.STATUS_AWAY {
+			if m.Status == seatsv1.STATUS_JAILED {
 				must = always
 			}
-			w.send(t, p, must, &seatsv1.MsgReturn{Account: p.String()})
+			w.send(t, p, must, &seatsv1.MsgUnjail{Account: p.String()})
 		}
 	}
 }
@@ -140,26 +140,26 @@ func leaveAndJoin(w *World, t *team, at int) {
 	}
 }
 
-// circle has power go round among members, and to whom it cannot go.
-func circle(w *World, t *team, at int) {
+// cycleDelegations has power go round among members, and to whom it cannot go.
+func cycleDelegations(w *World, t *team, at int) {
 	if at != 2 {
 		return
 	}
-	for i, p := range t.puppets {
+	for i, p := range t.delegators {
 		to := t.members[(i+int(w.epoch()))%len(t.members)]
 		w.send(t, p, may, &seatsv1.MsgDelegate{Account: p.String(), Member: to.String()})
 		w.send(t, p, may, &seatsv1.MsgDelegate{Account: p.String(), Member: ""}) // of two at once one stands
 		w.send(t, p, never, &seatsv1.MsgDelegate{Account: p.String(), Member: w.crowd[0].String()})
-		w.send(t, p, never, &seatsv1.MsgDelegate{Account: p.String(), Member: t.puppets[0].String()})
+		w.send(t, p, never, &seatsv1.MsgDelegate{Account: p.String(), Member: t.delegators[0].String()})
 	}
 }
 
-// crumbs splits power over as many names as there are, each with the bond of a seat, and puts it together again.
-func crumbs(w *World, t *team, at int) {
+// sybilSplit splits power over as many names as there are, each with the bond of a seat, and puts it together again.
+func sybilSplit(w *World, t *team, at int) {
 	if at != 2 {
 		return
 	}
-	for i, p := range t.puppets {
+	for i, p := range t.delegators {
 		switch m, ok := w.member(p); w.epoch() % 12 {
 		case 0:
 			if !ok || m.Status == seatsv1.STATUS_LEFT {
@@ -175,8 +175,8 @@ func crumbs(w *World, t *team, at int) {
 	}
 }
 
-// edges has bonds come before a draw and in the middle of it, and go right after.
-func edges(w *World, t *team, at int) {
+// timeBonds has bonds come before a draw and in the middle of it, and go right after.
+func timeBonds(w *World, t *team, at int) {
 	for _, p := range t.members {
 		switch at {
 		case 1, int(w.scale.Blocks) - 1:
@@ -189,14 +189,14 @@ func edges(w *World, t *team, at int) {
 
 // flood sends what must be refused, in every block.
 func flood(w *World, t *team, at int) {
-	p, d, h := t.members[at%len(t.members)], t.puppets[at%len(t.puppets)], w.honest[at%len(w.honest)]
+	p, d, h := t.members[at%len(t.members)], t.delegators[at%len(t.delegators)], w.honest[at%len(w.honest)]
 	theirs := join(d, d.Peer, 100*tally)
 	theirs.ConsensusKey = h.PeerKey()
 	forged := join(d, d.Peer, 100*tally)
-	forged.Signature = ed25519.Sign(p.Peer, []byte("possession"))
+	forged.ProofOfPossession = ed25519.Sign(p.Peer, []byte("possession"))
 	all := []sdk.Msg{
 		theirs, forged, join(d, d.Peer, tally),
-		&seatsv1.MsgReturn{Account: d.String()}, &seatsv1.MsgUnbond{Account: d.String(), Amount: 1}, &seatsv1.MsgBond{Account: d.String()},
+		&seatsv1.MsgUnjail{Account: d.String()}, &seatsv1.MsgUnbond{Account: d.String(), Amount: 1}, &seatsv1.MsgBond{Account: d.String()},
 		&seatsv1.MsgProve{Account: d.String(), Epoch: w.epoch()}, &beaconv1.MsgSetKey{Account: d.String(), Key: d.VRFKey()},
 		&seatsv1.MsgUpdateParams{Authority: d.String(), Params: seats.DefaultParams()},
 		&seatsv1.MsgDelegate{Account: d.String(), Member: w.crowd[0].String()},
@@ -223,8 +223,8 @@ func changeKeys(w *World, t *team, at int) {
 	}
 }
 
-// accuse reports honest members by votes that they have not signed, or that are no evidence.
-func accuse(w *World, t *team, at int) {
+// forgeEvidence reports honest members by votes that they have not signed, or that are no evidence.
+func forgeEvidence(w *World, t *team, at int) {
 	h, p := w.honest[at%len(w.honest)], t.members[at%len(t.members)]
 	of, height := consensus(h.Peer), w.Height()
 	for _, pair := range [][2]*cmttypes.Vote{
@@ -251,7 +251,7 @@ func vote(w *World, t *team, at int) {
 	switch {
 	case at == 3 && open < 0:
 		rules := seats.DefaultParams()
-		rules.SlashBps, rules.Bond = 100, 1
+		rules.SlashBps, rules.BondPerSeat = 100, 1
 		change, err := codectypes.NewAnyWithValue(&seatsv1.MsgUpdateParams{Authority: address.Policy().String(), Params: rules})
 		if err != nil {
 			w.t.Fatal(err)
@@ -261,7 +261,7 @@ func vote(w *World, t *team, at int) {
 		})
 	case at == 5 && open >= 0:
 		for _, team := range w.teams {
-			for _, p := range slices.Concat(team.members, team.puppets) {
+			for _, p := range slices.Concat(team.members, team.delegators) {
 				w.send(t, p, may, &policyv1.MsgVote{Voter: p.String(), Proposal: all.Proposals[open].Id, Option: policyv1.OPTION_YES})
 			}
 		}

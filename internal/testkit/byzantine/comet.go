@@ -1,4 +1,4 @@
-package thirds
+package byzantine
 
 import (
 	"crypto/ed25519"
@@ -22,9 +22,9 @@ const mostRounds = 8
 
 // comet is CometBFT without its network: its sets, its turns, its votes, and its check of evidence.
 type comet struct {
-	t      testing.TB
-	habits map[string]habit // by consensus address
-	prey   map[string]bool  // consensus addresses of those whose votes are left out
+	t          testing.TB
+	behaviours map[string]behaviour // by consensus address
+	censored   map[string]bool      // consensus addresses of those whose votes are left out
 
 	sets  []*cmttypes.ValidatorSet // by height; those of the next two heights are known
 	times map[int64]time.Time
@@ -37,9 +37,9 @@ type comet struct {
 	passed, out   int // turns that were let pass, and votes that were left out, in all
 }
 
-// habit is what a validator of the adversary's does in consensus, beside what all of them do: they let every second turn pass, and
+// behaviour is what a validator of the adversary's does in consensus, beside what all of them do: they let every second turn pass, and
 // leave votes that they have seen out of their blocks.
-type habit struct {
+type behaviour struct {
 	absent func(epoch uint64) bool // it does not sign
 }
 
@@ -48,7 +48,7 @@ func follow(t testing.TB, c *chaintest.Chain, first []*cmttypes.Validator) *come
 	genesis := cmttypes.NewValidatorSet(first)
 	second := genesis.CopyIncrementProposerPriority(1)
 	x := &comet{
-		t: t, habits: map[string]habit{}, prey: map[string]bool{}, times: map[int64]time.Time{c.Height(): c.Now()},
+		t: t, behaviours: map[string]behaviour{}, censored: map[string]bool{}, times: map[int64]time.Time{c.Height(): c.Now()},
 		sets: []*cmttypes.ValidatorSet{nil, genesis, second, second.CopyIncrementProposerPriority(1)},
 	}
 	c.Comet = x
@@ -71,7 +71,7 @@ func (x *comet) Before(c *chaintest.Chain) {
 // letsPass reports whether a validator lets its turn pass. With its key it would look at the value; a hash decides as well.
 func (x *comet) letsPass(consensus []byte, height int64) bool {
 	h := sha256.Sum256(fmt.Appendf(nil, "%x %d", consensus, height))
-	_, theirs := x.habits[string(consensus)]
+	_, theirs := x.behaviours[string(consensus)]
 	return theirs && h[0]%2 == 0
 }
 
@@ -81,7 +81,7 @@ func (x *comet) votes(height int64, proposer []byte) (out []abci.VoteInfo) {
 	missing := int64(0)
 	for _, v := range set.Validators {
 		flag := cmtproto.BlockIDFlagCommit
-		if absent := x.habits[string(v.Address)].absent; absent != nil && absent(x.epoch(height)) {
+		if absent := x.behaviours[string(v.Address)].absent; absent != nil && absent(x.epoch(height)) {
 			flag = cmtproto.BlockIDFlagAbsent
 			missing += v.VotingPower
 		}
@@ -90,10 +90,10 @@ func (x *comet) votes(height int64, proposer []byte) (out []abci.VoteInfo) {
 	if 3*missing >= set.TotalVotingPower() {
 		x.t.Fatalf("height %d: the chain halts: %d of %d votes are missing", height, missing, set.TotalVotingPower())
 	}
-	_, theirs := x.habits[string(proposer)]
+	_, theirs := x.behaviours[string(proposer)]
 	x.left = 0
 	for i, v := range out {
-		if theirs && x.prey[string(v.Validator.Address)] && 3*(missing+v.Validator.Power) < set.TotalVotingPower() {
+		if theirs && x.censored[string(v.Validator.Address)] && 3*(missing+v.Validator.Power) < set.TotalVotingPower() {
 			out[i].BlockIdFlag = cmtproto.BlockIDFlagAbsent
 			missing += v.Validator.Power
 			x.left++

@@ -1,7 +1,7 @@
-// Package thirds plays a network in which a third of the power cheats in every way that messages and votes allow, all at once,
+// Package byzantine plays a network in which a third of the power cheats in every way that messages and votes allow, all at once,
 // epoch after epoch, against the real application.
 //
-//	w := thirds.Begin(t, thirds.Small)
+//	w := byzantine.Begin(t, byzantine.Small)
 //	w.Play()             // all its epochs; what must never be fails the test
 //	t.Log(w.Report())    // what each attack tried, and what it has earned
 //
@@ -15,4 +15,4 @@
 // of the votes; a message taken that must be refused; a profit of the adversary.
 //
 // Invariants: a scale determines all that happens; nothing is drawn.
-package thirds
+package byzantine

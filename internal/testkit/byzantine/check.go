@@ -1,4 +1,4 @@
-package thirds
+package byzantine
 
 import (
 	"fmt"
@@ -21,35 +21,48 @@ import (
 	"github.com/tally-network/tally/internal/testkit/worktest"
 )
 
+// draws is the part of the votes up to which a step has arrived at its draw: others move a quarter, but for a 64th part.
+const draws = 0.2
+
 // judge is what the checks have seen.
 type judge struct {
 	*World
-	ends   map[uint64]*power.Record // by epoch: what counted for honest members at its end
-	next   int                      // of the crowd: whom the next check begins with
+	ends   map[uint64]*counts // by epoch: what counted at its end
+	next   int                // of the crowd: whom the next check begins with
 	seated int
 	kept   map[string]int // draws that were kept, by reason
 	most   float64        // largest part of the votes that a step has moved
 	theirs float64        // largest part of the votes that the adversary had
-	least  float64        // least part of the votes that honest members had, of what they should have
+	least  float64        // least part of the votes that an honest member had, of what it should have
 	away   int            // times that the adversary's were found away
 
 	earned, uts uint64 // of honest accounts whose power counts, at the end
+}
+
+// counts is what counts at the end of an epoch.
+type counts struct {
+	honest map[string]*power.Record // of members, by address: their own, and that of those who delegate to them
+	theirs *power.Record            // all that the adversary was credited with
 }
 
 // look checks what the last block tells of.
 func (j *judge) look(b chaintest.Block) {
 	for _, e := range chaintest.Events[*seatsv1.EventMember](j.t, b) {
 		p := j.byName[e.Account]
-		if e.Status == seatsv1.STATUS_AWAY && p.team != nil {
+		if e.Status == seatsv1.STATUS_JAILED && p.team != nil {
 			j.away++
 		}
-		if p.team == nil && e.Status != seatsv1.STATUS_PRESENT {
+		if p.team == nil && e.Status != seatsv1.STATUS_ACTIVE {
 			j.t.Errorf("height %d: %s, who is honest, is %v", b.Height, p.Name, e.Status)
 		}
 	}
-	for _, e := range chaintest.Events[*seatsv1.EventSignedTwice](j.t, b) {
-		if j.byName[e.Account].team.convicted++; !j.guilty[e.Account] {
-			j.t.Errorf("height %d: %s is convicted, and has not signed twice", b.Height, j.byName[e.Account].Name)
+	for _, e := range chaintest.Events[*seatsv1.EventEquivocation](j.t, b) {
+		p := j.byName[e.Account]
+		if p.team != nil {
+			p.team.convicted++
+		}
+		if !j.guilty[e.Account] {
+			j.t.Errorf("height %d: %s is convicted, and has not signed twice", b.Height, p.Name)
 		}
 	}
 	for _, e := range chaintest.Events[*powerv1.EventForfeited](j.t, b) {
@@ -57,7 +70,7 @@ func (j *judge) look(b chaintest.Block) {
 			j.t.Errorf("height %d: %s has lost its power, and neither signed twice nor lost a dispute", b.Height, e.Account)
 		}
 	}
-	for _, e := range chaintest.Events[*seatsv1.EventKept](j.t, b) {
+	for _, e := range chaintest.Events[*seatsv1.EventDrawAbandoned](j.t, b) {
 		reason, _, _ := strings.Cut(e.Reason, ":")
 		j.kept[strings.TrimLeft(reason, "0123456789 ")]++
 		if !strings.Contains(e.Reason, "would") {
@@ -69,26 +82,34 @@ func (j *judge) look(b chaintest.Block) {
 	}
 	if j.calendar.At(b.Height+1) != j.calendar.At(b.Height) {
 		j.ends[j.epoch()] = j.counting()
+		delete(j.ends, j.epoch()-4)
 	}
 }
 
-// counting returns what counts for honest members: the sum of their own records and of those that delegate to them.
-func (j *judge) counting() *power.Record {
-	sum := &power.Record{}
-	for _, p := range slices.Concat(j.honest, j.crowd) {
-		if p.to == nil {
+// counting returns what counts now.
+func (j *judge) counting() *counts {
+	out := &counts{map[string]*power.Record{}, &power.Record{}}
+	for _, p := range j.everybody() {
+		sum := out.theirs
+		switch {
+		case p.team == nil && p.to == nil:
 			continue
+		case p.team == nil:
+			if sum = out.honest[p.to.String()]; sum == nil {
+				sum = &power.Record{}
+				out.honest[p.to.String()] = sum
+			}
 		}
 		if err := sum.Join(p.sum); err != nil {
 			j.t.Fatal(err)
 		}
 	}
-	return sum
+	return out
 }
 
-// stepped checks a step of the set. In the draw honest members have ⌊seats · weight / all⌋ each, so all together less than a seat
-// for each of them less than their part of the weight. A step has no less than the lesser of this and the set before, but
-// for a part in 2²⁰ of each member.
+// stepped checks a step of the set. A draw gives a member ⌊seats · weight / all⌋. A step that moves less than a quarter is a draw, and
+// others are mixed: they have no less than the lesser of it and the set before, but for rounding. All is no more than the base, or what was credited to
+// honest members and to the adversary.
 func (j *judge) stepped(e *seatsv1.EventSeated) {
 	var set []sortition.Seat
 	for _, s := range e.Seats {
@@ -97,50 +118,63 @@ func (j *judge) stepped(e *seatsv1.EventSeated) {
 	if !sortition.Within(j.last, set) {
 		j.t.Errorf("epoch %d: more than a quarter of the votes moves", e.Epoch)
 	}
-	had, has := j.share(j.last), j.share(set)
-	j.theirs = max(j.theirs, 1-has)
-	j.most = max(j.most, moved(j.last, set))
+	before, after, moves := parts(j.last), parts(set), moved(j.last, set)
+	j.theirs, j.most = max(j.theirs, 1-j.share(set)), max(j.most, moves)
 	j.seated++
 	j.last = set
-	counted := j.ends[e.Epoch-2]
-	if e.Epoch < 2 || counted == nil {
+	if e.Epoch < 2 || j.ends[e.Epoch-2] == nil {
 		return
 	}
+	counted := j.ends[e.Epoch-2]
 	h, err := j.Power.Hour(j.Ctx())
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	due := float64(counted.Effective(h)) / float64(e.Weight)
-	rounding := float64(len(j.honest))/10_000 + float64(len(set))/(1<<20)
-	j.least = min(j.least, has/due)
-	if has < min(had, due-rounding)-float64(len(set))/(1<<20) {
-		j.t.Errorf("epoch %d: honest members have %.5f of the votes by %.5f of what counts, and had %.5f", e.Epoch, has, due, had)
+	all := counted.theirs.Effective(h)
+	for _, sum := range counted.honest {
+		all += sum.Effective(h)
+	}
+	all = max(all, j.base)
+	for _, p := range j.honest {
+		name := p.String()
+		had, has, due := before[name], after[name], float64(counted.honest[name].Effective(h))/float64(all)
+		j.least = min(j.least, has/due)
+		if moves > draws {
+			due = min(had, due)
+		}
+		if has < due-2.0/10_000 {
+			j.t.Errorf("epoch %d: %s, who is honest, has %.5f of the votes by %.5f of what counts, and had %.5f; the step moves %.3f", e.Epoch, p.Name, has, due, had, moves)
+		}
 	}
 }
 
-// share returns the part of a set's votes that honest members have.
-func (w *World) share(set []sortition.Seat) float64 {
-	honest, all := uint64(0), uint64(0)
+// parts returns what part of a set's votes each member has.
+func parts(set []sortition.Seat) map[string]float64 {
+	all, out := 0.0, map[string]float64{}
 	for _, s := range set {
-		if all += s.Votes; w.byName[s.Member].team == nil {
-			honest += s.Votes
+		all += float64(s.Votes)
+	}
+	for _, s := range set {
+		out[s.Member] = float64(s.Votes) / all
+	}
+	return out
+}
+
+// share returns the part of a set's votes that honest members have.
+func (w *World) share(set []sortition.Seat) (sum float64) {
+	for name, part := range parts(set) {
+		if w.byName[name].team == nil {
+			sum += part
 		}
 	}
-	return float64(honest) / float64(all)
+	return sum
 }
 
 // moved returns what part of the votes moves between two sets.
 func moved(from, to []sortition.Seat) (sum float64) {
-	a, b, had := 0.0, 0.0, map[string]float64{}
-	for _, s := range from {
-		a += float64(s.Votes)
-		had[s.Member] = float64(s.Votes)
-	}
-	for _, s := range to {
-		b += float64(s.Votes)
-	}
-	for _, s := range to {
-		sum += max(0, float64(s.Votes)/b-had[s.Member]/a)
+	had := parts(from)
+	for name, part := range parts(to) {
+		sum += max(0, part-had[name])
 	}
 	return sum
 }
@@ -166,13 +200,28 @@ func (j *judge) check() {
 	}
 }
 
-// checkAll checks everybody, and that the adversary has gained nothing.
+// checkAll checks everybody: honest accounts have earned their part of what the reserve paid, each about the same for its power, and
+// the adversary has gained nothing.
 func (j *judge) checkAll() {
+	earned := map[*person]uint64{}
 	for _, p := range slices.Concat(j.honest, j.crowd) {
 		j.checkOne(p)
 		if p.to != nil {
-			j.earned, j.uts = j.earned+j.wealth(p)-p.first, j.uts+p.uts
+			earned[p] = j.wealth(p) - min(p.first, j.wealth(p))
+			j.earned, j.uts = j.earned+earned[p], j.uts+p.uts
 		}
+	}
+	for _, p := range slices.Concat(j.honest, j.crowd) {
+		if fair := money.ScaleClamped(j.earned, p.uts, j.uts); p.to != nil && earned[p] < fair/2 {
+			j.t.Errorf("%s, who is honest, has earned %d utally, and %d are its part", p.Name, earned[p], fair)
+		}
+	}
+	reserve, err := reservev1.NewQueryClient(j).Status(j.t.Context(), &reservev1.QueryStatusRequest{})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	if paid := held - min(held, reserve.Held); j.earned < paid/10*6 {
+		j.t.Errorf("the reserve has paid %d utally, and %d to honest accounts", paid, j.earned)
 	}
 	if profit := j.profit(j.teams...); profit.Sign() >= 0 {
 		j.t.Errorf("the adversary has gained %v utally by cheating", profit)
@@ -280,11 +329,11 @@ func (w *World) Report() string {
 	fmt.Fprintf(&b, "%-18s %8s %8s %9s %14s %14s\n", "all", "", "", "", "", amount(w.profit(w.teams...)))
 	j := &w.judge
 	fmt.Fprintf(&b, "%d sets, the largest step %.4f of the votes; draws kept: %v\n", j.seated, j.most, j.kept)
-	fmt.Fprintf(&b, "the adversary had %.4f of the votes at most; honest members had %.5f of their part of what counts at least; %d times somebody was away\n",
+	fmt.Fprintf(&b, "the adversary had %.4f of the votes at most; an honest member had %.5f of its part of what counts at least; %d times somebody was away\n",
 		j.theirs, j.least, j.away)
 	fmt.Fprintf(&b, "%d turns let pass, %d votes left out\n", w.comet.passed, w.comet.out)
-	for _, x := range w.fouled {
-		fmt.Fprintf(&b, "an order to %s: %s TALLY gained\n", x.foul, amount(x.gain))
+	for _, x := range w.outcomes {
+		fmt.Fprintf(&b, "an order to %s: %s TALLY gained\n", x.attack, amount(x.gain))
 	}
 	fmt.Fprintf(&b, "a third of the votes cost %.0f TALLY of bonds and %.0f burnt for power; an order held %.3f in escrow: k = %.3g\n",
 		float64(w.third.Bond)/tally, float64(w.third.Burn)/tally, float64(w.third.Escrow)/tally, w.third.Times)

@@ -23,9 +23,9 @@ const (
 	marker        = "restoring"          // there while a snapshot is restored
 )
 
-// Resume returns the height of a node's last block, or of the state that it has restored. A
+// Recover returns the height of a node's last block, or of the state that it has restored. A
 // restoring that was not finished is undone first.
-func Resume(conf *cmtcfg.Config) (height int64, err error) {
+func Recover(conf *cmtcfg.Config) (height int64, err error) {
 	dir := conf.DBDir()
 	if _, err := os.Stat(filepath.Join(dir, marker)); err == nil {
 		if err := discard(dir); err != nil {

@@ -1,4 +1,4 @@
-package thirds
+package byzantine
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
 
-// A third of the power cheats in every way at once, and nobody honest loses. make thirds plays a hundred thousand accounts.
-func TestThird(t *testing.T) {
+// A third of the power cheats in every way at once, and nobody honest loses. make byzantine plays a hundred thousand accounts.
+func TestAThirdCheats(t *testing.T) {
 	s := Small
-	if os.Getenv("TALLY_THIRDS") != "" {
+	if os.Getenv("TALLY_BYZANTINE") != "" {
 		s = Whole
 	}
 	w := Begin(t, s)
