@@ -10,13 +10,14 @@ import (
 
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 )
 
 // A transaction is a move if clocks or windows wait for what it does: all that drives
-// leases and disputes, what reveals a sealed bid, and what takes on an order. All others are general: nobody loses a
+// leases and disputes, what reveals a sealed bid, what takes on an order, and what proves for a draw of seats. All others are general: nobody loses a
 // bond because they come a block later.
 var (
-	movePrefixes = []string{"/tally.work.v1.", "/tally.dispute.v1.", "/tally.auction.v1.MsgReveal", "/tally.auction.v1.MsgTakeOn"}
+	movePrefixes = []string{"/tally.work.v1.", "/tally.dispute.v1.", "/tally.auction.v1.MsgReveal", "/tally.auction.v1.MsgTakeOn", "/tally.seats.v1.MsgProve"}
 	// No clock waits for these messages of the same packages.
 	notMoves = []string{"/tally.work.v1.MsgAsk", "/tally.work.v1.MsgUpdateParams", "/tally.dispute.v1.MsgUpdateParams"}
 )
@@ -47,7 +48,7 @@ func entryOf(tx sdk.Tx, raw []byte) entry {
 }
 
 // known tells of a move whether it is a party's: of somebody who has a stake, as all who
-// take part in leases do, or whose turn it is in a game, or to reveal a bid. Challengers need no stake,
+// take part in leases do, or whose turn it is in a game, or to reveal a bid, or to prove for a draw. Challengers need no stake,
 // and their openings are a stranger's moves; then they have a bond to lose.
 func (a *App) known(ctx sdk.Context, e entry) entry {
 	free := ctx.WithGasMeter(storetypes.NewInfiniteGasMeter())
@@ -55,8 +56,8 @@ func (a *App) known(ctx sdk.Context, e entry) entry {
 	return e
 }
 
-// plays reports whether a transaction is one move in a game, of whoever has the turn, or reveals a bid, of whoever has sealed
-// one. It is asked before signatures are looked at, so it reads one game or one bid.
+// plays reports whether a transaction is one move in a game, of whoever has the turn, reveals a bid, of whoever has sealed
+// one, or proves for a draw, of a member that has not. It is asked before signatures are looked at, so it reads one game, bid or member.
 func (a *App) plays(ctx sdk.Context, msgs []sdk.Msg) bool {
 	if len(msgs) != 1 {
 		return false
@@ -66,6 +67,8 @@ func (a *App) plays(ctx sdk.Context, msgs []sdk.Msg) bool {
 		return a.Dispute.HasTurn(ctx, m.Player, m.Dispute)
 	case *auctionv1.MsgReveal:
 		return a.Auction.HasSealed(ctx, m)
+	case *seatsv1.MsgProve:
+		return a.Seats.HasToProve(ctx, m.Account, m.Epoch)
 	}
 	return false
 }

@@ -20,16 +20,20 @@ type Mark struct {
 
 const (
 	spare    = 64      // bits beyond those of a weight: a stream loses less than a utally in 2⁶⁴ of them
-	maxShift = 1 << 16 // of a weight as none will ever be
+	maxShift = 1 << 16 // bits: bounds weights, and what a stored value may take
 )
 
-// ErrWeight is returned for a weight that nothing can be divided by.
-var ErrWeight = errors.New("nothing weighs anything, or more than can be")
+// Errors of streams.
+var (
+	ErrWeight   = errors.New("the weight is zero, negative or too large")
+	ErrEncoding = errors.New("not a stored stream")
+	ErrMark     = errors.New("the mark is ahead of the stream")
+)
 
 // StreamOf returns a stream by what Bytes gave.
 func StreamOf(per []byte, shift uint32) (s Stream, err error) {
 	if shift > maxShift || len(per) > maxShift/8 {
-		return s, ErrWeight
+		return s, ErrEncoding
 	}
 	s.per.SetBytes(per)
 	s.shift = uint(shift)
@@ -73,13 +77,16 @@ func (s *Stream) Pour(pay uint64, weight *big.Int) error {
 // Since returns what a part of a weight has had since a mark, in utally and rounded down.
 func (s *Stream) Since(m *Mark, weight *big.Int) (uint64, error) {
 	was := new(big.Int).Set(&m.per)
-	if m.shift > s.shift || weight.Sign() < 0 {
+	switch {
+	case weight.Sign() < 0:
 		return 0, ErrWeight
+	case m.shift > s.shift:
+		return 0, ErrMark
 	}
 	was.Lsh(was, s.shift-m.shift)
 	gain := new(big.Int).Sub(&s.per, was)
 	if gain.Sign() < 0 {
-		return 0, ErrWeight
+		return 0, ErrMark
 	}
 	gain.Mul(gain, weight)
 	if gain.Rsh(gain, s.shift); !gain.IsUint64() {

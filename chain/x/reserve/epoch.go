@@ -132,6 +132,19 @@ func (k *Keeper) settle(ctx context.Context, a *reservev1.Account, now int64) er
 	return err
 }
 
+// settleMember reckons what the member has earned for which an account's power counts. It may have gone, or make no more blocks.
+func (k *Keeper) settleMember(ctx context.Context, account sdk.AccAddress, now int64) error {
+	member, err := k.MemberOf(ctx, account)
+	if err != nil || member == nil || member.Equals(account) {
+		return err
+	}
+	m, err := k.get(ctx, member)
+	if err != nil {
+		return err
+	}
+	return errors.Join(k.settle(ctx, &m, now), k.put(ctx, member, m))
+}
+
 // share passes on what of a reward for seats belongs to those whose power counts for a validator, and returns the rest.
 func (k *Keeper) share(ctx context.Context, validator string, pay uint64) (uint64, error) {
 	account, err := address.Parse(validator)
@@ -214,7 +227,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 	}
 	account, votes, err := k.Seat(ctx, sdk.UnwrapSDKContext(ctx).BlockHeader().ProposerAddress)
 	if err != nil {
-		return err
+		return err // no block has a proposer that is no validator
 	}
 	return k.attempt(ctx, account, func(ctx context.Context) error { return k.made(ctx, account, votes) })
 }
@@ -243,6 +256,9 @@ func (k *Keeper) Claim(ctx context.Context, account sdk.AccAddress) (uint64, err
 		return 0, err
 	}
 	if err := k.settle(ctx, &a, e.Number); err != nil {
+		return 0, err
+	}
+	if err := k.settleMember(ctx, account, e.Number); err != nil {
 		return 0, err
 	}
 	shared, err := k.Take(ctx, account)

@@ -33,6 +33,8 @@ type Seats interface {
 	// Due returns what an account may take of such shares, and Take pays it.
 	Due(ctx context.Context, account sdk.AccAddress) (uint64, error)
 	Take(ctx context.Context, account sdk.AccAddress) (uint64, error)
+	// MemberOf returns the member for which an account's power counts, nil if there is none.
+	MemberOf(ctx context.Context, account sdk.AccAddress) (sdk.AccAddress, error)
 }
 
 // Beacon says whether a block gave a value, as all do in which something happens.

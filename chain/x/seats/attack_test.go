@@ -1,6 +1,7 @@
 package seats_test
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -247,9 +248,116 @@ func TestBondsWaitForVotes(t *testing.T) {
 		t.Fatalf("it has votes, and its bond back: %v", got)
 	}
 	pass(t, c, 2)
+	c.NextBlock(47 * time.Hour)
+	if got := c.Balance(alice.Address); got != start-10_000*tally {
+		t.Errorf("it has %d utally back, of %d, and evidence of its last votes may still come", got, start)
+	}
 	c.NextBlock(2 * time.Hour)
 	if got := c.Balance(alice.Address); got != start {
 		t.Errorf("it has %d utally back, of %d", got, start)
+	}
+}
+
+// Neither does a part of a bond come back while votes stand that are more than those of the rest; nor all of one, by coming back with
+// the bond of a seat.
+func TestBondsCoverVotes(t *testing.T) {
+	for name, after := range map[string]func(c *chaintest.Chain, alice chaintest.Account) (held uint64){
+		"unbond": func(c *chaintest.Chain, alice chaintest.Account) uint64 {
+			c.Deliver(alice, &seatsv1.MsgUnbond{Account: alice.String(), Amount: 9_990 * tally})
+			c.NextBlock(22 * 24 * time.Hour)
+			return 9_990 * tally
+		},
+		"leave and join": func(c *chaintest.Chain, alice chaintest.Account) uint64 {
+			c.Deliver(alice, &seatsv1.MsgLeave{Account: alice.String()})
+			c.NextBlock(20 * 24 * time.Hour)
+			c.Deliver(alice, join(alice, 10*tally))
+			c.NextBlock(2 * 24 * time.Hour)
+			return 10_000 * tally
+		},
+	} {
+		c, alice := chaintest.New(t, network()...), chaintest.Named("alice")
+		credit(t, c, alice, 10)
+		c.Deliver(alice, join(alice, 10_000*tally))
+		for status(t, c).Draw != nil || member(t, c, alice).Member.Votes == 0 {
+			busy(c)
+		}
+		held := after(c, alice)
+		if got := member(t, c, alice); got.Member.Votes < 100 || got.Unbonding != held {
+			t.Errorf("%s: %d votes by a bond of %d utally, and %d of %d wait", name, got.Member.Votes, got.Member.Bond, got.Unbonding, held)
+		}
+		pass(t, c, 3) // its votes fall
+		c.NextBlock(47 * time.Hour)
+		if got := member(t, c, alice); got.Unbonding != held {
+			t.Errorf("%s: %d of %d wait, and evidence of its last votes may still come", name, got.Unbonding, held)
+		}
+		c.NextBlock(2 * time.Hour)
+		if got := member(t, c, alice); got.Unbonding != 0 {
+			t.Errorf("%s: %d of %d wait, though the bond covers %d votes", name, got.Unbonding, held, got.Member.Votes)
+		}
+	}
+}
+
+// A convict that has votes yet and signs twice again loses the same part again, once in an epoch.
+func TestConvictsAreSlashedAgain(t *testing.T) {
+	c, alice := chaintest.New(t, network()...), chaintest.Named("alice")
+	credit(t, c, alice, 40)
+	c.Deliver(alice, join(alice, 100_000*tally))
+	pass(t, c, 5)
+	for status(t, c).Draw != nil {
+		busy(c)
+	}
+	key := consensus(t, c, alice)
+	for _, want := range []uint64{50_000 * tally, 25_000 * tally} {
+		before := insured(c)
+		if got := member(t, c, alice).Member.Votes; got == 0 {
+			t.Fatal("it has no votes to sign with")
+		}
+		for range 3 { // of one epoch
+			accuse(c, abci.MisbehaviorType_DUPLICATE_VOTE, key)
+		}
+		told := chaintest.Events[*seatsv1.EventEquivocation](t, busy(c))
+		if len(told) != 1 || told[0].Slashed != want || insured(c) != before+want {
+			t.Fatalf("slashed %v, want %d", told, want)
+		}
+		pass(t, c, 1)
+	}
+	if got := member(t, c, alice); got.Unbonding != 25_000*tally {
+		t.Errorf("%v", got)
+	}
+}
+
+// Whoever first delegates to a member does not break a draw that is under way since the epoch before.
+func TestFirstDelegationsBreakNoDraw(t *testing.T) {
+	c := chaintest.New(t, network(crowd(60, 1), func(g *app.Genesis) { g.Epoch = 24 })...)
+	last := chaintest.Named("alice")
+	for _, name := range []string{"bob", "carol"} {
+		if a := chaintest.Named(name); bytes.Compare(a.Address, last.Address) > 0 {
+			last = a
+		}
+	}
+	c.Deliver(last, &seatsv1.MsgDelegate{Account: last.String()}) // to nobody, so that joining delegates nothing
+	c.Deliver(last, &seatsv1.MsgDelegate{Account: last.String(), Member: chaintest.Named("f1").String()})
+	c.Deliver(last, join(last, 100*tally))
+	for status(t, c).Epoch < 4 {
+		busy(c)
+	}
+	for e := status(t, c).Epoch; status(t, c).Epoch == e; { // until one begins in the last block of an epoch
+		c.NextBlock(time.Second)
+	}
+	for range 22 {
+		c.NextBlock(time.Second)
+	}
+	was := status(t, c).Epoch
+	b := busy(c)
+	d := status(t, c).Draw
+	if d == nil || d.Epoch != was || d.Weighed || bytes.Compare(d.Next, last.Address) > 0 {
+		t.Fatalf("block %d: the draw of epoch %d: %v", b.Height, was, d)
+	}
+	for range 4 {
+		b = c.Deliver(chaintest.Named("f2"), &seatsv1.MsgDelegate{Account: chaintest.Named("f2").String(), Member: last.String()})
+		if told := kept(t, b); len(told) > 0 {
+			t.Fatalf("block %d: %v", b.Height, told)
+		}
 	}
 }
 

@@ -10,14 +10,11 @@ import (
 	abci "github.com/cometbft/cometbft/abci/types"
 
 	"cosmossdk.io/collections"
-	errorsmod "cosmossdk.io/errors"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
-	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/beacon"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/money"
@@ -68,7 +65,7 @@ func (k *Keeper) EndBlock(ctx context.Context) (updates []abci.ValidatorUpdate, 
 	return updates, nil
 }
 
-// keep ends the draw of an epoch, and leaves the set as it is.
+// abandon ends the draw of an epoch, and leaves the set as it is.
 func (k draws) abandon(ctx context.Context, epoch uint64, reason string) error {
 	if err := module.Attempt(ctx, k.wind); err != nil { // it stops no block either
 		reason += "; " + err.Error()
@@ -240,7 +237,7 @@ func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) err
 		return err
 	}
 	d.Missing = base - min(base, d.Weight)
-	best := sortition.Ranking{Most: most(p), Best: seatsOf(d.Best)}
+	best, granted := sortition.Ranking{Most: most(p), Best: seatsOf(d.Best)}, map[string]uint64{}
 	for _, f := range d.Founders {
 		if f.Votes == 0 {
 			continue
@@ -256,6 +253,7 @@ func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) err
 			}
 		}
 		best.Offer(sortition.Seat{Member: f.Member, Votes: own + part})
+		granted[f.Member] = part
 	}
 	d.Weight = 0
 	if d.FounderSeats == 0 { // nobody has what is missing, and nobody shall
@@ -278,6 +276,12 @@ func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) err
 		}
 		if !stands(p, d, &m) { // it has left, was convicted or took its bond back since it was weighed
 			continue
+		}
+		if earned := uint32(money.ScaleClamped(bps, s.Votes-granted[s.Member], s.Votes)); earned != m.EarnedBps {
+			m.EarnedBps = earned
+			if err := k.put(ctx, m); err != nil {
+				return err
+			}
 		}
 		votes, err := won(p, d, &m, s.Votes)
 		if err != nil {
@@ -348,11 +352,11 @@ func (k draws) decide(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) (
 		if err != nil || len(stay) == len(from) || len(stay) < min(leastMembers, len(from)) {
 			return nil, errors.Join(err, k.abandon(ctx, d.Epoch, reason))
 		}
-		return k.seat(ctx, d, from, sortition.Step(from, stay))
+		return k.seat(ctx, d, from, sortition.Step(from, stay), reason)
 	}
 	target := seatsOf(d.Best)
 	slices.SortFunc(target, func(a, b sortition.Seat) int { return strings.Compare(a.Member, b.Member) }) // as sets are
-	return k.seat(ctx, d, from, sortition.Step(from, target))
+	return k.seat(ctx, d, from, sortition.Step(from, target), "")
 }
 
 // lacking says why a draw is not what the set moves to, if it is not.
@@ -383,39 +387,6 @@ func (k draws) standing(ctx context.Context, set []sortition.Seat) (out []sortit
 		}
 	}
 	return out, nil
-}
-
-// Prove takes the output of a member's VRF for the draw under way.
-func (k *Keeper) Prove(ctx context.Context, account sdk.AccAddress, epoch uint64, proof []byte) error {
-	d, err := k.drawing.Get(ctx)
-	if err != nil && !errors.Is(err, collections.ErrNotFound) {
-		return err
-	}
-	p, e := k.rules.Get(ctx)
-	if e != nil {
-		return e
-	}
-	if err != nil || d.Epoch != epoch || p.Allocation != Proofs || sdk.UnwrapSDKContext(ctx).BlockHeight() >= d.WalkHeight {
-		return errorsmod.Wrapf(ErrDraw, "none waits for proofs in epoch %d", epoch)
-	}
-	m, err := k.Get(ctx, account)
-	if err != nil {
-		return err
-	}
-	if m.OutputEpoch == epoch || m.FromEpoch > epoch || m.Status != seatsv1.STATUS_ACTIVE {
-		return errorsmod.Wrapf(ErrDraw, "%s has proved in it, or is not drawn", account)
-	}
-	key, err := k.beacon.Key(ctx, account)
-	if err != nil {
-		return errorsmod.Wrap(ErrDraw, err.Error())
-	}
-	module.Charge(ctx, gasVRF, "vrf")
-	output, err := vrf.Verify(key, wire.SeatInput(d.Value, epoch), proof)
-	if err != nil {
-		return errorsmod.Wrap(ErrDraw, err.Error())
-	}
-	m.Output, m.OutputEpoch = output[:], epoch
-	return k.put(ctx, m)
 }
 
 func seatsOf(list []seatsv1.Seat) []sortition.Seat {

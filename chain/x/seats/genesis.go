@@ -90,16 +90,18 @@ func checkShared(g *seatsv1.GenesisState) error {
 			return fmt.Errorf("income of %s: %w", x.Member, err)
 		}
 	}
+	owed := uint64(0)
 	for _, x := range g.Rewards {
 		if seen[x.Account] {
-			return fmt.Errorf("%s has two shares", x.Account)
+			return fmt.Errorf("%s has two rewards", x.Account)
 		}
 		seen[x.Account] = true
 		_, e1 := address.Parse(x.Account)
 		_, e2 := reserve.MarkOf(x.PerPower, x.Shift)
-		if err := errors.Join(e1, e2); err != nil || x.Due > g.UnclaimedRewards {
-			return errors.Join(fmt.Errorf("share of %s: %d utally of %d", x.Account, x.Due, g.UnclaimedRewards), err)
+		if err := errors.Join(e1, e2); err != nil || x.Due > g.UnclaimedRewards-owed {
+			return errors.Join(fmt.Errorf("rewards of %s: %d utally, and %d of %d are those of others", x.Account, x.Due, owed, g.UnclaimedRewards), err)
 		}
+		owed += x.Due
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, n Needs, insuran
 			of:      collections.NewMap(sb, collections.NewPrefix(14), "shares", sdk.AccAddressKey, codec.CollValue[seatsv1.Rewards](cdc)),
 		},
 	}
-	k.unbonding.May = func(ctx context.Context, account sdk.AccAddress) error { return mayHave(ctx, k, account) }
+	k.unbonding.May = func(ctx context.Context, account sdk.AccAddress) error { return mayWithdraw(ctx, k, account) }
 	module.Seal(sb)
 	return k
 }

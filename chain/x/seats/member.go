@@ -11,7 +11,9 @@ import (
 
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/beacon"
+	"github.com/tally-network/tally/core/money"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 )
 
@@ -106,16 +108,47 @@ func bonded(m *seatsv1.Member, epoch uint64) uint64 {
 	return m.Bond
 }
 
-// mayHave returns an error while the bond of an account that has left still stands behind votes.
-func mayHave(ctx context.Context, k *Keeper, account sdk.AccAddress) error {
+// mayWithdraw returns an error while what an account has unbonded still stands behind votes: behind those that it has, beyond its
+// bond, or behind some that it had, of which there may still be evidence.
+func mayWithdraw(ctx context.Context, k *Keeper, account sdk.AccAddress) error {
 	m, err := k.members.Get(ctx, account)
 	if errors.Is(err, collections.ErrNotFound) {
 		return nil
+	} else if err != nil {
+		return err
 	}
-	if err == nil && !takesPart(&m) && m.Votes > 0 {
-		err = errorsmod.Wrapf(ErrBond, "%s has left, and still has votes", account)
+	p, err := k.rules.Get(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	set, err := k.current(ctx)
+	if err != nil {
+		return err
+	}
+	switch until := m.UncoveredMs + evidenceAge(ctx); {
+	case !covered(&p, &m, set.Seats):
+		return errorsmod.Wrapf(ErrBond, "%s has votes for which its bond does not stand", account)
+	case m.UncoveredMs > 0 && module.Now(ctx) < until:
+		return errorsmod.Wrapf(ErrBond, "%s had such votes, and may still be found to have signed twice by them until %s", account, wire.Moment(until))
+	}
+	return nil
+}
+
+// covered reports whether a member's bond stands for as many seats as its part of a set's votes is.
+func covered(p *seatsv1.Params, m *seatsv1.Member, set []seatsv1.Seat) bool {
+	all := uint64(0)
+	for _, s := range set {
+		all += s.Votes // no overflow: CometBFT bounds the sum
+	}
+	return m.Votes == 0 || m.Bond/p.BondPerSeat >= money.ScaleClamped(p.Seats, uint64(m.Votes), all)
+}
+
+// evidenceAge returns for how long CometBFT takes evidence, in milliseconds.
+func evidenceAge(ctx context.Context) int64 {
+	if e := sdk.UnwrapSDKContext(ctx).ConsensusParams().Evidence; e != nil {
+		return e.MaxAgeDuration.Milliseconds()
+	}
+	return 0
 }
 
 // checkBond returns an error unless a bond suffices for a seat.
@@ -183,13 +216,14 @@ func (k *Keeper) Unjail(ctx context.Context, account sdk.AccAddress) error {
 		return err
 	}
 	if m.Status != seatsv1.STATUS_JAILED {
-		return errorsmod.Wrapf(ErrStatus, "%s is not away: it has nothing to return from", account)
+		return errorsmod.Wrapf(ErrStatus, "%s is not jailed", account)
 	}
 	epoch, err := k.epoch(ctx)
 	if err != nil {
 		return err
 	}
 	m.Status, m.FromEpoch = seatsv1.STATUS_ACTIVE, beacon.Counts(epoch)
+	m.Missed, m.MissedBefore = 0, 0 // what it was jailed for: else the next draw could jail it for the same blocks
 	return errors.Join(k.put(ctx, m), tell(ctx, &m))
 }
 

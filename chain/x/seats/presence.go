@@ -42,11 +42,18 @@ func (k attendance) convict(ctx context.Context) error {
 	return nil
 }
 
-// slash takes a part of a member's bond, all of its power, and its seats from the next draw on.
+// slash takes a part of a member's bond, all of its power, and its seats from the next draw on. As long as it has votes it may do
+// so again: each epoch in which there is new evidence takes the same part of what is left.
 func (k attendance) slash(ctx context.Context, account sdk.AccAddress, height int64) error {
 	m, err := k.Get(ctx, account)
-	if err != nil || m.Status == seatsv1.STATUS_TOMBSTONED {
+	if err != nil {
 		return err
+	}
+	if m.Status == seatsv1.STATUS_TOMBSTONED {
+		epoch, err := k.epoch(ctx)
+		if err != nil || epoch <= m.BondEpoch {
+			return err
+		}
 	}
 	p, err := k.rules.Get(ctx)
 	if err != nil {

@@ -62,8 +62,8 @@ func blocks(c *chaintest.Chain, n int) {
 	}
 }
 
-// Who misses more than half of an epoch's counted blocks is away from the next draw on.
-func TestWhoMissesTooManyBlocksIsAway(t *testing.T) {
+// Who misses more than half of an epoch's counted blocks is jailed from the next draw on.
+func TestWhoMissesTooManyBlocksIsJailed(t *testing.T) {
 	for name, x := range map[string]struct {
 		flag            cmtproto.BlockIDFlag
 		missed, counted int // of an epoch
@@ -100,8 +100,28 @@ func TestWhoMissesTooManyBlocksIsAway(t *testing.T) {
 	}
 }
 
-// Who is away loses its seats step by step and keeps its bond. It returns for the draws of the epoch after the next.
-func TestTheAwayReturn(t *testing.T) {
+// Whoever is unjailed is not jailed again for blocks from before.
+func TestUnjailForgives(t *testing.T) {
+	c, f1 := chaintest.New(t, network(longer)...), chaintest.Named("f1")
+	signed(t, c, cmtproto.BlockIDFlagAbsent, "f1")
+	reach(t, c, 1) // jailed for epoch 0
+	calendar, err := c.Beacon.Calendar(c.Ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for calendar.At(c.Height()+1) == calendar.At(c.Height()) { // it misses these as well
+		busy(c)
+	}
+	signed(t, c, cmtproto.BlockIDFlagAbsent)
+	c.Deliver(f1, &seatsv1.MsgUnjail{Account: f1.String()}) // before the draw of the next epoch goes through members
+	blocks(c, 3)
+	if m := member(t, c, f1).Member; m.Status != seatsv1.STATUS_ACTIVE {
+		t.Errorf("in epoch %d, at block %d: %v", status(t, c).Epoch, c.Height(), m)
+	}
+}
+
+// Who is jailed loses its seats step by step and keeps its bond. Draws count it two epochs after it is unjailed.
+func TestTheJailedReturn(t *testing.T) {
 	c, f1 := chaintest.New(t, network(longer)...), chaintest.Named("f1")
 	c.Refuse(seats.ErrStatus, f1, &seatsv1.MsgUnjail{Account: f1.String()})
 	signed(t, c, cmtproto.BlockIDFlagAbsent, "f1")

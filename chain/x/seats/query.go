@@ -82,6 +82,6 @@ func (q queryServer) Delegation(ctx context.Context, r *seatsv1.QueryDelegationR
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	to, err := q.memberOf(ctx, account)
+	to, err := q.MemberOf(ctx, account)
 	return &seatsv1.QueryDelegationResponse{Member: to.String()}, err
 }

@@ -29,13 +29,22 @@ const (
 	maxTurns = 1 << 20
 )
 
-// seat makes a set the one that follows in the block after the next, and returns what CometBFT must change.
-func (k draws) seat(ctx context.Context, d *seatsv1.Draw, from, to []sortition.Seat) (updates []abci.ValidatorUpdate, err error) {
+// seat makes a set the one that follows in the block after the next, and returns what CometBFT must change. A reason, if there
+// is one, tells why it is not on the way to the draw.
+func (k draws) seat(ctx context.Context, d *seatsv1.Draw, from, to []sortition.Seat, reason string) (updates []abci.ValidatorUpdate, err error) {
+	p, err := k.rules.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	was := seatsToProto(from)
 	var changes []*cmttypes.Validator
 	change := func(account string, votes uint64) error {
 		m, err := k.byName(ctx, account)
 		if err != nil || m.Votes == int64(votes) {
 			return err
+		}
+		if int64(votes) < m.Votes && !covered(&p, &m, was) {
+			m.UncoveredMs = module.Now(ctx)
 		}
 		m.Votes = int64(votes)
 		changes = append(changes, cmttypes.NewValidator(cmted25519.PubKey(m.ConsensusKey), m.Votes))
@@ -63,7 +72,10 @@ func (k draws) seat(ctx context.Context, d *seatsv1.Draw, from, to []sortition.S
 		return nil, err
 	}
 	next.Seats, next.Epoch, next.Weight, next.Missing = seatsToProto(to), d.Epoch, d.Weight, d.Missing
-	return updates, errors.Join(k.sets.Set(ctx, next.Height, next), k.dropSets(ctx),
+	if reason != "" {
+		err = module.Emit(ctx, &seatsv1.EventDrawAbandoned{Epoch: d.Epoch, Reason: reason})
+	}
+	return updates, errors.Join(err, k.sets.Set(ctx, next.Height, next), k.dropSets(ctx),
 		module.Emit(ctx, &seatsv1.EventSeated{Epoch: d.Epoch, Seats: next.Seats, Weight: d.Weight, Missing: d.Missing}))
 }
 

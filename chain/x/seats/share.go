@@ -99,8 +99,9 @@ func (s shares) put(ctx context.Context, account, member sdk.AccAddress, x seats
 	return s.of.Set(ctx, account, x)
 }
 
-// Share takes from a reward for a member's seats what belongs to those whose power counts for it. It returns the rest,
-// which is the member's own. The caller sends what was taken to the module's account.
+// Share takes from a reward for a member's seats what belongs to those whose power counts for it: of the part that power has
+// earned, all but a commission. It returns the rest, which is the member's own. The caller sends what was taken to the
+// module's account.
 func (k *Keeper) Share(ctx context.Context, account sdk.AccAddress, pay uint64) (rest uint64, err error) {
 	p, err := k.rules.Get(ctx)
 	if err != nil {
@@ -110,7 +111,12 @@ func (k *Keeper) Share(ctx context.Context, account sdk.AccAddress, pay uint64) 
 	if err != nil {
 		return 0, err
 	}
-	shared := pay - money.Part(pay, p.CommissionBps)
+	m, err := k.members.Get(ctx, account)
+	if err != nil && !errors.Is(err, collections.ErrNotFound) { // it has left, and is forgotten: nobody earned anything for it
+		return 0, err
+	}
+	shared := money.Part(pay, m.EarnedBps)
+	shared -= money.Part(shared, p.CommissionBps)
 	if shared == 0 || sum.Grown().Sign() == 0 { // nobody's power counts for it
 		return pay, nil
 	}
@@ -147,7 +153,7 @@ func (k *Keeper) Take(ctx context.Context, account sdk.AccAddress) (uint64, erro
 
 // counting returns the member for which an account's power counts, and that power.
 func (k *Keeper) counting(ctx context.Context, account sdk.AccAddress) (sdk.AccAddress, *power.Record, error) {
-	member, err := k.memberOf(ctx, account)
+	member, err := k.MemberOf(ctx, account)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -40,11 +40,11 @@ func (k *Keeper) Delegate(ctx context.Context, account, to sdk.AccAddress) error
 	if err != nil {
 		return err
 	}
-	had, err := k.memberOf(ctx, account)
+	had, err := k.MemberOf(ctx, account)
 	if err != nil || had.Equals(to) {
 		return err
 	}
-	if err := mayMove(ctx, k, account); err != nil {
+	if err := mayRedelegate(ctx, k, account); err != nil {
 		return err
 	}
 	epoch, err := k.epoch(ctx)
@@ -68,8 +68,8 @@ func (k *Keeper) Delegate(ctx context.Context, account, to sdk.AccAddress) error
 	return errors.Join(err, module.Emit(ctx, &seatsv1.EventDelegated{Account: account.String(), Member: to.String()}))
 }
 
-// mayMove returns an error while an account's last delegation still stands.
-func mayMove(ctx context.Context, k *Keeper, account sdk.AccAddress) error {
+// mayRedelegate returns an error while an account's last delegation still stands.
+func mayRedelegate(ctx context.Context, k *Keeper, account sdk.AccAddress) error {
 	d, err := k.delegations.Get(ctx, account)
 	if errors.Is(err, collections.ErrNotFound) {
 		return nil
@@ -83,8 +83,8 @@ func mayMove(ctx context.Context, k *Keeper, account sdk.AccAddress) error {
 	return err
 }
 
-// memberOf returns the member for which an account's power counts, nil if there is none.
-func (k weights) memberOf(ctx context.Context, account sdk.AccAddress) (sdk.AccAddress, error) {
+// MemberOf returns the member for which an account's power counts, nil if there is none.
+func (k weights) MemberOf(ctx context.Context, account sdk.AccAddress) (sdk.AccAddress, error) {
 	d, err := k.delegations.Get(ctx, account)
 	if errors.Is(err, collections.ErrNotFound) || err == nil && d.Member == "" {
 		return nil, nil
@@ -96,7 +96,7 @@ func (k weights) memberOf(ctx context.Context, account sdk.AccAddress) (sdk.AccA
 
 // Moved counts what an account has now in place of what it had.
 func (k *Keeper) Moved(ctx context.Context, account sdk.AccAddress, had, has *power.Record) error {
-	to, err := k.memberOf(ctx, account)
+	to, err := k.MemberOf(ctx, account)
 	if err != nil || to == nil {
 		return err
 	}
@@ -119,6 +119,9 @@ func (k weights) change(ctx context.Context, member sdk.AccAddress, epoch uint64
 	}
 	if err := do(sum); err != nil {
 		return err
+	}
+	if len(s.Dated) == 0 { // a draw may be under way for which nothing counted
+		s.Dated = []seatsv1.Dated{{Power: powermodule.ToProto("", &power.Record{})}}
 	}
 	from, now := beacon.Counts(epoch), powermodule.ToProto("", sum)
 	if n := len(s.Dated); n > 0 && s.Dated[n-1].FromEpoch >= from {
