@@ -486,3 +486,10 @@ func TestRevealsAreMoves(t *testing.T) {
 		t.Error("reveals, and words of who has sold, are the moves of auctions")
 	}
 }
+
+// Whoever does not prove for a draw has no seats of it: so blocks keep room for proofs. They are a member's that has to prove.
+func TestProofsAreMoves(t *testing.T) {
+	if !app.AreMoves([]sdk.Msg{&seatsv1.MsgProve{}}) || app.AreMoves([]sdk.Msg{&seatsv1.MsgDelegate{}}) {
+		t.Error("of the messages of seats proofs alone are moves")
+	}
+}

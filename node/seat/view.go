@@ -20,14 +20,14 @@ import (
 
 // View is who runs consensus, as people look at it. JSON names of amounts say their units.
 type View struct {
-	Epoch   uint64   `json:"epoch"`
-	Drawn   uint64   `json:"drawn_epoch"` // the last that had a draw
-	Votes   uint64   `json:"votes"`
-	Weight  uint64   `json:"weight_micro_ut"`  // that the newest set followed from
-	Missing uint64   `json:"missing_micro_ut"` // of it; eligible founders have it
-	Base    uint64   `json:"base_micro_ut"`
-	Members []Seated `json:"members"`
-	Third   Capture  `json:"third"`
+	Epoch   uint64       `json:"epoch"`
+	Drawn   uint64       `json:"drawn_epoch"` // the last that had a draw
+	Votes   uint64       `json:"votes"`
+	Weight  uint64       `json:"weight_micro_ut"`  // that the newest set followed from
+	Missing uint64       `json:"missing_micro_ut"` // of it; eligible founders have it
+	Base    uint64       `json:"base_micro_ut"`
+	Members []MemberView `json:"members"`
+	Third   Capture      `json:"third"`
 }
 
 // Capture is what a third of the votes takes of somebody who has none, at least, beside what orders have locked.
@@ -39,8 +39,8 @@ type Capture struct {
 	Times    float64 `json:"times_escrow"` // bond and burn of what is in escrow; 0: nothing is
 }
 
-// Seated is a member of consensus.
-type Seated struct {
+// MemberView is a member of consensus.
+type MemberView struct {
 	Account string  `json:"account"`
 	Votes   int64   `json:"votes"`
 	Share   float64 `json:"share"` // of all votes
@@ -51,8 +51,8 @@ type Seated struct {
 	From    uint64  `json:"from_epoch"`
 }
 
-// mostMembers is how many members are shown.
-const mostMembers = 1_000
+// maxShown is how many members are shown, those with seats first.
+const maxShown = 1_000
 
 // Look asks a node for the set and the members, those with most votes first.
 func Look(ctx context.Context, conn grpc.ClientConnInterface) (*View, error) {
@@ -65,26 +65,40 @@ func Look(ctx context.Context, conn grpc.ClientConnInterface) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &View{Epoch: s.Epoch, Drawn: s.LastDrawEpoch, Weight: s.Set.Weight, Missing: s.Set.Missing, Base: rules.Params.Base, Members: []Seated{}}
+	v := &View{Epoch: s.Epoch, Drawn: s.LastDrawEpoch, Weight: s.Set.Weight, Missing: s.Set.Missing, Base: rules.Params.Base, Members: []MemberView{}}
 	for _, x := range s.Set.Seats {
 		v.Votes += x.Votes
 	}
-	page := &query.PageRequest{Limit: 100}
-	for len(v.Members) < mostMembers {
+	add := func(account string) error {
+		own, err := q.Member(ctx, &seatsv1.QueryMemberRequest{Account: account})
+		if err != nil {
+			return err
+		}
+		m := &own.Member
+		v.Members = append(v.Members, MemberView{
+			Account: m.Account, Votes: m.Votes, Share: float64(m.Votes) / float64(max(v.Votes, 1)), Power: own.Power.Effective, Bond: m.Bond,
+			Founder: slices.ContainsFunc(rules.Founders, func(f policyv1.Founder) bool { return f.Account == m.Account }),
+			Status:  wire.NameOf(m.Status), From: m.FromEpoch,
+		})
+		return nil
+	}
+	for _, x := range s.Set.Seats {
+		if err := add(x.Member); err != nil {
+			return nil, err
+		}
+	}
+	for page := (&query.PageRequest{Limit: 100}); len(v.Members) < maxShown; {
 		all, err := q.Members(ctx, &seatsv1.QueryMembersRequest{Pagination: page})
 		if err != nil {
 			return nil, err
 		}
 		for _, m := range all.Members {
-			own, err := q.Member(ctx, &seatsv1.QueryMemberRequest{Account: m.Account})
-			if err != nil {
+			if m.Votes > 0 {
+				continue // it is there
+			}
+			if err := add(m.Account); err != nil {
 				return nil, err
 			}
-			v.Members = append(v.Members, Seated{
-				Account: m.Account, Votes: m.Votes, Share: float64(m.Votes) / float64(max(v.Votes, 1)), Power: own.Power.Effective, Bond: m.Bond,
-				Founder: slices.ContainsFunc(rules.Founders, func(f policyv1.Founder) bool { return f.Account == m.Account }),
-				Status:  wire.NameOf(m.Status), From: m.FromEpoch,
-			})
 		}
 		if page.Key = all.Pagination.NextKey; page.Key == nil {
 			break
@@ -93,7 +107,7 @@ func Look(ctx context.Context, conn grpc.ClientConnInterface) (*View, error) {
 	if v.Third, err = capture(ctx, conn, max(v.Weight, v.Base)); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(v.Members, func(a, b Seated) int { return int(b.Votes - a.Votes) })
+	slices.SortStableFunc(v.Members, func(a, b MemberView) int { return int(b.Votes - a.Votes) })
 	return v, nil
 }
 

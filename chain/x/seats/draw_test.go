@@ -83,10 +83,17 @@ func TestWhoProvesIsDrawn(t *testing.T) {
 		t.Log(name, c.Refuse(seats.ErrDraw, f(1), m))
 	}
 	c.Refuse(seats.ErrMember, alice, proof(t, alice, alice, value, 1))
+	has := func(who chaintest.Account) bool { return c.Seats.HasToProve(c.Ctx(), who.String(), 1) }
+	if !has(f(3)) || has(alice) || c.Seats.HasToProve(c.Ctx(), f(3).String(), 2) || c.Seats.HasToProve(c.Ctx(), "f3", 1) {
+		t.Error("f3 alone of these has to prove")
+	}
 	for i := range 4 {
 		c.Queue(f(i), proof(t, f(i), f(i), value, 1))
 	}
 	c.NextBlock(time.Second)
+	if has(f(3)) || !has(f(4)) {
+		t.Error("f3 has proved, and f4 has not")
+	}
 	c.Refuse(seats.ErrDraw, f(3), proof(t, f(3), f(3), value, 1))
 	var got []*seatsv1.EventSeated
 	for status(t, c).Epoch == 1 {
