@@ -21,6 +21,7 @@ import (
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/internal/testkit/worktest"
