@@ -33,7 +33,9 @@ func (n *neighbours) Seat(_ context.Context, at []byte) (sdk.AccAddress, uint64,
 func (n *neighbours) Share(_ context.Context, _ sdk.AccAddress, pay uint64) (uint64, error) {
 	return pay, nil
 }
-func (n *neighbours) MemberOf(context.Context, sdk.AccAddress) (sdk.AccAddress, error) { return nil, nil }
+func (n *neighbours) MemberOf(context.Context, sdk.AccAddress) (sdk.AccAddress, error) {
+	return nil, nil
+}
 func (n *neighbours) Due(context.Context, sdk.AccAddress) (uint64, error)  { return 0, nil }
 func (n *neighbours) Take(context.Context, sdk.AccAddress) (uint64, error) { return 0, nil }
 func (n *neighbours) Value(context.Context) (canon.Hash, bool, error) {

@@ -169,9 +169,9 @@ func TestSharesAreExported(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, bend := range map[string]func(*seatsv1.GenesisState){
-		"income of nobody":       func(g *seatsv1.GenesisState) { g.CumulativeRewards[0].Member = "x" },
-		"an income too far":      func(g *seatsv1.GenesisState) { g.CumulativeRewards[0].Shift = 1 << 20 },
-		"a share beyond all":     func(g *seatsv1.GenesisState) { g.Rewards[0].Due = g.UnclaimedRewards + 1 },
+		"income of nobody":   func(g *seatsv1.GenesisState) { g.CumulativeRewards[0].Member = "x" },
+		"an income too far":  func(g *seatsv1.GenesisState) { g.CumulativeRewards[0].Shift = 1 << 20 },
+		"a share beyond all": func(g *seatsv1.GenesisState) { g.Rewards[0].Due = g.UnclaimedRewards + 1 },
 		"shares beyond all": func(g *seatsv1.GenesisState) {
 			g.Rewards[0].Due = g.UnclaimedRewards
 			g.Rewards = append(g.Rewards, seatsv1.Rewards{Account: chaintest.Named("carol").String(), Due: 1})

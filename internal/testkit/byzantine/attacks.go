@@ -132,7 +132,11 @@ func leaveAndJoin(w *World, t *team, at int) {
 	switch left := ok && m.Status == seatsv1.STATUS_LEFT; {
 	case at == 2 && left:
 		w.send(t, p, never, join(p, second(p), 100*tally)) // while its votes or its bond are there
-		w.send(t, p, always, join(p, p.Peer, w.bond(p)))
+		must := always
+		if m.FromEpoch > w.epoch() { // its key of the last time does not count yet
+			must = may
+		}
+		w.send(t, p, must, join(p, p.Peer, w.bond(p)))
 	case at == 2 && !ok:
 		w.send(t, p, always, join(p, second(p), w.bond(p)))
 	case at == 4 && ok && !left && int(w.epoch())/len(t.members)%2 == 1:

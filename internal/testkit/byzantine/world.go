@@ -55,6 +55,7 @@ const (
 	busy     = 12                 // places of an epoch in which attacks send messages, beside the last
 	own      = 100                // ut that each of the crowd begins with
 	idle     = 7                  // one in so many of the crowd delegates to nobody
+	drawn    = 3                  // epoch of which a draw has counted the power that people begin with
 	epochs   = 6 * time.Hour      // each
 	purse    = 100_000 * tally    // of each member and spare
 	held     = 10_000_000 * tally // by the reserve
@@ -64,12 +65,13 @@ const (
 // person is an account of some weight. Its peer key is also that of its consensus node.
 type person struct {
 	chaintest.Account
-	team  *team         // nil: it is honest
-	uts   uint64        // that it begins with
-	sum   *power.Record // what it was credited with
-	had   uint64        // utally, when it was last looked at
-	first uint64        // utally at first
-	to    *person       // for whom its power counts at first
+	team    *team         // nil: it is honest
+	uts     uint64        // that it begins with
+	sum     *power.Record // what it was credited with
+	had     uint64        // utally, when it was last looked at
+	first   uint64        // utally at first
+	counted uint64        // utally when draws first counted its power
+	to      *person       // for whom its power counts at first
 }
 
 // team are the accounts that play an attack.
@@ -342,7 +344,9 @@ func (w *World) Play() {
 		height := w.Height() + 1
 		switch at := (height - w.calendar.Height) % w.calendar.Length; at {
 		case 0:
-			w.compute(w.epoch())
+			if w.compute(w.epoch()); w.epoch() == drawn {
+				w.judge.count()
+			}
 		default:
 			for _, t := range w.teams {
 				if at < busy || at == w.calendar.Length-1 {
