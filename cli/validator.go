@@ -28,7 +28,7 @@ func (e *env) validator() *cobra.Command {
 	m := &member{e: e, settings: home.Settings{Role: home.Validator, Validator: &v}}
 	var genesis string
 	interval := home.SnapshotInterval
-	v.Snapshots = &interval
+	v.SnapshotInterval = &interval
 	cmd := &cobra.Command{
 		Use: "validator", GroupID: "network", Args: cobra.NoArgs,
 		Short: "Run a node of the chain that leads and audits",
