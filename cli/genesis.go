@@ -199,7 +199,7 @@ func writeGenesis(e *env, file string, d *app.Draft, g founding.Grant, rules, ar
 }
 
 func genesisCheck(e *env) *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "check FILE", Short: "Check a genesis, and show what begins with it",
 		Long: `Begins the chain of a genesis once, in memory, and shows who would run it and what there
 would be. All founders must see the same hash. With the --home of a founder it also says
@@ -226,7 +226,6 @@ whether that is among them, with the keys that the home has.`,
 			return e.show(b, func(w io.Writer) { tellGenesis(w, b) })
 		},
 	}
-	return cmd
 }
 
 func tellGenesis(w io.Writer, b *founding.View) {

@@ -119,7 +119,9 @@ func (m *member) begin(h *home.Home) *statesync.Source {
 	}
 	return &statesync.Source{
 		Servers: m.sync.from,
-		Tell:    func(format string, args ...any) { fmt.Fprintf(m.e.progress(), format+"\n", args...) },
+		Tell: func(format string, args ...any) {
+			fmt.Fprintln(m.e.progress(), printable(fmt.Sprintf(format, args...)))
+		},
 		Trusted: func() (int64, []byte, error) {
 			if m.sync.trusted != "" {
 				return statesync.ParseTrustedBlock(m.sync.trusted)
