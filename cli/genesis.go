@@ -179,7 +179,7 @@ func writeGenesis(e *env, file string, d *app.Draft, g founding.Grant, rules, ar
 	if err != nil {
 		return err
 	}
-	doc, err := d.Doc()
+	doc, err := d.Verify()
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ whether that is among them, with the keys that the home has.`,
 			if err != nil {
 				return err
 			}
-			if _, err := interruptible(cmd.Context(), d.Doc); err != nil {
+			if _, err := interruptible(cmd.Context(), d.Verify); err != nil {
 				return fmt.Errorf("%s: no chain could begin with it: %w", args[0], err)
 			}
 			b, err := founding.NewView(args[0], d, text)

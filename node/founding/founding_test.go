@@ -66,7 +66,7 @@ func TestFoundersAreTheirHomes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Doc(); err != nil {
+	if _, err := d.Verify(); err != nil {
 		t.Fatal(err)
 	}
 	b, err := d.Summary()
