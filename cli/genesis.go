@@ -42,19 +42,19 @@ func genesis(e *env) *cobra.Command {
 Then each begins: tally validator --home V --genesis genesis.json --peers ID@HOST:PORT`,
 		Example: "  tally genesis check genesis.json --json",
 	}
-	cmd.AddCommand(genesisFounder(e), genesisNew(e), genesisAdd(e), genesisCheck(e), genesisListings(e))
+	cmd.AddCommand(genesisFounder(e), genesisNew(e), genesisAdd(e), genesisCheck(e), genesisRegistry(e))
 	return cmd
 }
 
 func genesisFounder(e *env) *cobra.Command {
-	var chain, reach string
+	var chain, external string
 	cmd := &cobra.Command{
 		Use: "founder", Short: "Write what a founder's home tells of its keys",
 		Long: `Writes to standard output what a genesis needs of a validator's home: public keys, signed
 for one chain, and addresses as tally.yaml has them now: where the node (p2p) and the peer
 (listen, announce) are reached. A home that is missing is made; so set these, and write
 the file again, before you send it.`,
-		Example: "  tally genesis founder --chain tally-1 --reach 203.0.113.7:26656 --home ~/.tally-validator > founder.json",
+		Example: "  tally genesis founder --chain tally-1 --external-address 203.0.113.7:26656 --home ~/.tally-validator > founder.json",
 		Args:    arguments("founder"),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if chain == "" && !home.Exists(e.home) {
@@ -70,7 +70,7 @@ the file again, before you send it.`,
 			if chain != "" && chain != h.Settings.Chain {
 				return fmt.Errorf("%s is of chain %q: name another --home", e.home, h.Settings.Chain)
 			}
-			f, err := founding.Write(h, reach)
+			f, err := founding.NewFile(h, external)
 			if err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ the file again, before you send it.`,
 		},
 	}
 	cmd.Flags().StringVar(&chain, "chain", "", "id of the chain")
-	cmd.Flags().StringVar(&reach, "reach", "", "host:port at which other nodes reach this one (default p2p of tally.yaml)")
+	cmd.Flags().StringVar(&external, "external-address", "", "host:port at which other nodes reach this one (default p2p of tally.yaml)")
 	return cmd
 }
 
@@ -257,15 +257,15 @@ func tellGenesis(w io.Writer, b *founding.View) {
 	}
 }
 
-func genesisListings(e *env) *cobra.Command {
+func genesisRegistry(e *env) *cobra.Command {
 	var p founding.PublicChain
 	var out string
 	cmd := &cobra.Command{
-		Use: "listings FILE", Short: "Write what chain registries, wallets and explorers read",
+		Use: "registry FILE", Short: "Write what chain registries, wallets and explorers read",
 		Long: `Writes the files that make a chain known: chain.json and assetlist.json for the Cosmos
 chain registry, keplr.json for wallets (suggestChain), explorer.json for ping.pub's explorer.`,
-		Example: "  tally genesis listings genesis.json --out listings --name tally --rpc https://rpc.example.org --rest https://rest.example.org",
-		Args:    arguments("listings FILE"),
+		Example: "  tally genesis registry genesis.json --out registry --name tally --rpc https://rpc.example.org --rest https://rest.example.org",
+		Args:    arguments("registry FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			d, _, err := readDraft(args[0])
 			if err != nil {
@@ -275,7 +275,7 @@ chain registry, keplr.json for wallets (suggestChain), explorer.json for ping.pu
 			if err != nil {
 				return err
 			}
-			files, err := founding.Listings(&b, p)
+			files, err := founding.RegistryFiles(&b, p)
 			if err != nil {
 				return err
 			}
@@ -294,7 +294,7 @@ chain registry, keplr.json for wallets (suggestChain), explorer.json for ping.pu
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&out, "out", "listings", "directory for the files")
+	f.StringVar(&out, "out", "registry", "directory for the files")
 	f.StringVar(&p.Name, "name", "tally", "the chain's name in the registry: small letters and digits")
 	f.StringVar(&p.Network, "network", "mainnet", "mainnet, testnet or devnet")
 	f.StringSliceVar(&p.RPC, "rpc", nil, "public RPC, as https://host")
