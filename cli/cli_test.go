@@ -167,6 +167,20 @@ func TestPlainErrorsNameNoSource(t *testing.T) {
 	}
 }
 
+// Strangers' words command no terminal, whether they come in an error or in what a node tells of its start.
+func TestWordsOfStrangersAreText(t *testing.T) {
+	const words = "no\x1b[2Jblo\u009bck\x00\u202e yet\n\tat all"
+	const want = "no[2Jblock yet\n\tat all"
+	if got := plain(errors.New(words)); got != want {
+		t.Errorf("%q", got)
+	}
+	var out bytes.Buffer
+	m := &member{e: &env{out: &out}, sync: syncing{from: []string{"http://203.0.113.7:26657"}}}
+	if m.begin(&home.Home{}).Tell("%s", words); out.String() != want+"\n" {
+		t.Errorf("%q", out.String())
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

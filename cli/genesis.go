@@ -42,19 +42,19 @@ func genesis(e *env) *cobra.Command {
 Then each begins: tally validator --home V --genesis genesis.json --peers ID@HOST:PORT`,
 		Example: "  tally genesis check genesis.json --json",
 	}
-	cmd.AddCommand(genesisFounder(e), genesisNew(e), genesisAdd(e), genesisCheck(e), genesisListings(e))
+	cmd.AddCommand(genesisFounder(e), genesisNew(e), genesisAdd(e), genesisCheck(e), genesisRegistry(e))
 	return cmd
 }
 
 func genesisFounder(e *env) *cobra.Command {
-	var chain, reach string
+	var chain, external string
 	cmd := &cobra.Command{
 		Use: "founder", Short: "Write what a founder's home tells of its keys",
 		Long: `Writes to standard output what a genesis needs of a validator's home: public keys, signed
 for one chain, and addresses as tally.yaml has them now: where the node (p2p) and the peer
 (listen, announce) are reached. A home that is missing is made; so set these, and write
 the file again, before you send it.`,
-		Example: "  tally genesis founder --chain tally-1 --reach 203.0.113.7:26656 --home ~/.tally-validator > founder.json",
+		Example: "  tally genesis founder --chain tally-1 --external-address 203.0.113.7:26656 --home ~/.tally-validator > founder.json",
 		Args:    arguments("founder"),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if chain == "" && !home.Exists(e.home) {
@@ -70,7 +70,7 @@ the file again, before you send it.`,
 			if chain != "" && chain != h.Settings.Chain {
 				return fmt.Errorf("%s is of chain %q: name another --home", e.home, h.Settings.Chain)
 			}
-			f, err := founding.Write(h, reach)
+			f, err := founding.NewFile(h, external)
 			if err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ the file again, before you send it.`,
 		},
 	}
 	cmd.Flags().StringVar(&chain, "chain", "", "id of the chain")
-	cmd.Flags().StringVar(&reach, "reach", "", "host:port at which other nodes reach this one (default p2p of tally.yaml)")
+	cmd.Flags().StringVar(&external, "external-address", "", "host:port at which other nodes reach this one (default p2p of tally.yaml)")
 	return cmd
 }
 
@@ -179,7 +179,7 @@ func writeGenesis(e *env, file string, d *app.Draft, g founding.Grant, rules, ar
 	if err != nil {
 		return err
 	}
-	doc, err := d.Doc()
+	doc, err := d.Verify()
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func writeGenesis(e *env, file string, d *app.Draft, g founding.Grant, rules, ar
 }
 
 func genesisCheck(e *env) *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "check FILE", Short: "Check a genesis, and show what begins with it",
 		Long: `Begins the chain of a genesis once, in memory, and shows who would run it and what there
 would be. All founders must see the same hash. With the --home of a founder it also says
@@ -211,7 +211,7 @@ whether that is among them, with the keys that the home has.`,
 			if err != nil {
 				return err
 			}
-			if _, err := interruptible(cmd.Context(), d.Doc); err != nil {
+			if _, err := interruptible(cmd.Context(), d.Verify); err != nil {
 				return fmt.Errorf("%s: no chain could begin with it: %w", args[0], err)
 			}
 			b, err := founding.NewView(args[0], d, text)
@@ -226,7 +226,6 @@ whether that is among them, with the keys that the home has.`,
 			return e.show(b, func(w io.Writer) { tellGenesis(w, b) })
 		},
 	}
-	return cmd
 }
 
 func tellGenesis(w io.Writer, b *founding.View) {
@@ -258,15 +257,15 @@ func tellGenesis(w io.Writer, b *founding.View) {
 	}
 }
 
-func genesisListings(e *env) *cobra.Command {
+func genesisRegistry(e *env) *cobra.Command {
 	var p founding.PublicChain
 	var out string
 	cmd := &cobra.Command{
-		Use: "listings FILE", Short: "Write what chain registries, wallets and explorers read",
+		Use: "registry FILE", Short: "Write what chain registries, wallets and explorers read",
 		Long: `Writes the files that make a chain known: chain.json and assetlist.json for the Cosmos
 chain registry, keplr.json for wallets (suggestChain), explorer.json for ping.pub's explorer.`,
-		Example: "  tally genesis listings genesis.json --out listings --name tally --rpc https://rpc.example.org --rest https://rest.example.org",
-		Args:    arguments("listings FILE"),
+		Example: "  tally genesis registry genesis.json --out registry --name tally --rpc https://rpc.example.org --rest https://rest.example.org",
+		Args:    arguments("registry FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			d, _, err := readDraft(args[0])
 			if err != nil {
@@ -276,7 +275,7 @@ chain registry, keplr.json for wallets (suggestChain), explorer.json for ping.pu
 			if err != nil {
 				return err
 			}
-			files, err := founding.Listings(&b, p)
+			files, err := founding.RegistryFiles(&b, p)
 			if err != nil {
 				return err
 			}
@@ -295,7 +294,7 @@ chain registry, keplr.json for wallets (suggestChain), explorer.json for ping.pu
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&out, "out", "listings", "directory for the files")
+	f.StringVar(&out, "out", "registry", "directory for the files")
 	f.StringVar(&p.Name, "name", "tally", "the chain's name in the registry: small letters and digits")
 	f.StringVar(&p.Network, "network", "mainnet", "mainnet, testnet or devnet")
 	f.StringSliceVar(&p.RPC, "rpc", nil, "public RPC, as https://host")

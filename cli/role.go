@@ -181,7 +181,7 @@ func (m *member) changes(now *home.Settings) map[string]func() {
 		"validator":         func() { now.Provider.Validator = s.Provider.Validator },
 		"keep-blocks":       func() { now.Validator.KeepBlocks = s.Validator.KeepBlocks },
 		"keep-states":       func() { now.Validator.KeepStates = s.Validator.KeepStates },
-		"snapshot-interval": func() { now.Validator.Snapshots = s.Validator.Snapshots },
+		"snapshot-interval": func() { now.Validator.SnapshotInterval = s.Validator.SnapshotInterval },
 		"fee-bps":           func() { now.Validator.FeeBps = s.Validator.FeeBps },
 		"peers":             func() { now.Validator.Peers = s.Validator.Peers },
 		"signer":            func() { now.Validator.Signer = s.Validator.Signer },
@@ -366,17 +366,14 @@ func hidden(s *home.Settings) bool {
 		ip := net.ParseIP(host)
 		return host == "localhost" || ip != nil && ip.IsLoopback()
 	}
-	at, announced := "", s.Announce
+	at := ""
 	if u, err := url.Parse(s.Node.RPC); err == nil {
 		at = u.Hostname()
 	}
 	if s.Validator != nil {
 		at, _, _ = net.SplitHostPort(s.Validator.P2P)
 	}
-	if len(announced) == 0 {
-		announced = s.Listen
-	}
-	return !local(at) && !slices.ContainsFunc(announced, func(text string) bool {
+	return !local(at) && !slices.ContainsFunc(s.Addrs(), func(text string) bool {
 		a, err := ma.NewMultiaddr(text)
 		return err != nil || !manet.IsIPLoopback(a)
 	})

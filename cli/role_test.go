@@ -75,7 +75,7 @@ func TestPeersChangeAnOldHome(t *testing.T) {
 
 // Flags of roles had no effect on a home that was there: --peers, --sell, --signer. Each changes it, or is of one run.
 func TestFlagsChangeAnOldHome(t *testing.T) {
-	ofOneRun := []string{"endpoints", "nice", "genesis", "sync-from", "trust", "help"}
+	ofOneRun := []string{"endpoints", "nice", "genesis", "sync-from", "trusted-block", "help"}
 	e, known := &env{}, (&member{}).changes(&home.Settings{})
 	for _, verb := range []*cobra.Command{e.validator(), e.provide(), e.watch()} {
 		verb.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -124,7 +124,7 @@ func TestHiddenPeers(t *testing.T) {
 	}
 }
 
-// What --sync-from and --trust cannot mean is refused before a home is made.
+// What --sync-from and --trusted-block cannot mean is refused before a home is made.
 func TestSyncFlags(t *testing.T) {
 	hash := strings.Repeat("ab", 32)
 	node := []string{"http://203.0.113.7:26657"}

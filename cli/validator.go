@@ -28,7 +28,7 @@ func (e *env) validator() *cobra.Command {
 	m := &member{e: e, settings: home.Settings{Role: home.Validator, Validator: &v}}
 	var genesis string
 	interval := home.SnapshotInterval
-	v.Snapshots = &interval
+	v.SnapshotInterval = &interval
 	cmd := &cobra.Command{
 		Use: "validator", GroupID: "network", Args: cobra.NoArgs,
 		Short: "Run a node of the chain that leads and audits",
@@ -42,11 +42,11 @@ A node says when it starts what others name it by: ID@HOST:PORT.
 A new node reads all blocks of the chain from its peers. With --sync-from it begins at
 the newest snapshot of the state that they have, and reads the blocks after it. The
 named nodes tell the headers that prove the snapshot, from a block that you trust: less
-than 16 hours old, given by --trust or pinned in the home by tally trust pin.`,
+than 16 hours old, given by --trusted-block or pinned in the home by tally trust pin.`,
 		Example: `  tally devnet --create --dir net && tally validator --home net/validator-0
   tally validator --home ~/.tally-validator --genesis genesis.json --peers ID@203.0.113.7:26656
   tally validator --home ~/.tally-validator --genesis genesis.json --peers ID@203.0.113.7:26656 \
-    --sync-from http://203.0.113.7:26657,http://198.51.100.9:26657 --trust 120000:3F6A…`,
+    --sync-from http://203.0.113.7:26657,http://198.51.100.9:26657 --trusted-block 120000:3F6A…`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !home.Exists(e.home) && (genesis == "" || len(v.Peers) == 0) {
 				return fmt.Errorf("%s: %w: a new one needs --genesis and --peers", e.home, home.ErrNone)
@@ -81,7 +81,7 @@ than 16 hours old, given by --trust or pinned in the home by tally trust pin.`,
 	f.Var(numbers.Within(&v.KeepStates, 0, home.MaxBlocks), "keep-states", "newest states of the chain that the node can be asked for (default 1000)")
 	f.Var(numbers.Within(&interval, 0, home.MaxBlocks), "snapshot-interval", "blocks between snapshots of the state, from which new nodes can begin; 0 for none")
 	f.StringSliceVar(&m.sync.from, "sync-from", nil, "RPC of two nodes or more, as http://host:port: a node without blocks begins at the newest snapshot of its peers")
-	f.StringVar(&m.sync.trust, "trust", "", "block that is trusted for --sync-from, as HEIGHT:HASH of its header (default the one that the home has pinned)")
+	f.StringVar(&m.sync.trusted, "trusted-block", "", "block that is trusted for --sync-from, as HEIGHT:HASH of its header (default the one that the home has pinned)")
 	return cmd
 }
 
@@ -92,23 +92,23 @@ func newValidatorSettings() home.ValidatorSettings {
 
 // syncing is by whom a new node begins at a snapshot.
 type syncing struct {
-	from  []string
-	trust string
+	from    []string
+	trusted string
 }
 
 func (s *syncing) check() error {
-	if len(s.from) == 0 && s.trust != "" {
-		return errors.New("--trust is for --sync-from: name nodes there, as http://host:port")
+	if len(s.from) == 0 && s.trusted != "" {
+		return errors.New("--trusted-block is for --sync-from: name nodes there, as http://host:port")
 	}
 	for _, at := range s.from {
 		if u, err := url.Parse(at); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
 			return fmt.Errorf("--sync-from: %.80q is not http://host:port", at)
 		}
 	}
-	if s.trust == "" {
+	if s.trusted == "" {
 		return nil
 	}
-	_, _, err := statesync.ParseTrustedBlock(s.trust)
+	_, _, err := statesync.ParseTrustedBlock(s.trusted)
 	return err
 }
 
@@ -119,10 +119,12 @@ func (m *member) begin(h *home.Home) *statesync.Source {
 	}
 	return &statesync.Source{
 		Servers: m.sync.from,
-		Tell:    func(format string, args ...any) { fmt.Fprintf(m.e.progress(), format+"\n", args...) },
+		Tell: func(format string, args ...any) {
+			fmt.Fprintln(m.e.progress(), printable(fmt.Sprintf(format, args...)))
+		},
 		Trusted: func() (int64, []byte, error) {
-			if m.sync.trust != "" {
-				return statesync.ParseTrustedBlock(m.sync.trust)
+			if m.sync.trusted != "" {
+				return statesync.ParseTrustedBlock(m.sync.trusted)
 			}
 			t, err := light.Pinned(h.Dir, h.Settings.Chain)
 			if err == nil {
@@ -131,7 +133,7 @@ func (m *member) begin(h *home.Home) *statesync.Source {
 				err = fmt.Errorf("no block of %s is pinned in the home", h.Settings.Chain)
 			}
 			if err != nil {
-				return 0, nil, fmt.Errorf("%w: name a block that you trust by --trust HEIGHT:HASH, as somebody whom you believe reads them from their node, at /commit of its RPC; or pin one by tally trust pin --home %s", err, h.Dir)
+				return 0, nil, fmt.Errorf("%w: name a block that you trust by --trusted-block HEIGHT:HASH, as somebody whom you believe reads them from their node, at /commit of its RPC; or pin one by tally trust pin --home %s", err, h.Dir)
 			}
 			return t.Height, t.Header[:], nil
 		},

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -52,43 +52,65 @@ type Founder struct {
 	Balance   uint64 // utally
 }
 
+// chainID is what every file system takes as a name, and every terminal as text.
+var chainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$`)
+
+func newDraft(doc *cmttypes.GenesisDoc) (*Draft, error) {
+	if !chainID.MatchString(doc.ChainID) {
+		return nil, fmt.Errorf("chain id %.60q: want at most 50 letters, digits, dots, dashes and underscores", doc.ChainID)
+	}
+	a, err := New(log.NewNopLogger(), dbm.NewMemDB(), doc.ChainID)
+	return &Draft{doc: doc, app: a}, err
+}
+
 // Draft returns a draft of the described genesis. It may lack founders: [Draft.AddFounder] adds them.
 func (g Genesis) Draft() (*Draft, error) {
-	a, err := New(log.NewNopLogger(), dbm.NewMemDB(), g.ChainID)
+	d, err := newDraft(g.header())
 	if err != nil {
 		return nil, err
 	}
-	state, err := g.parts(a)
-	return &Draft{doc: g.header(), app: a, state: state}, err
+	d.state, err = g.parts(d.app)
+	return d, err
 }
 
 // ChainID returns the chain's.
 func (d *Draft) ChainID() string { return d.doc.ChainID }
 
-// ReadDraft reads a genesis file.
+// ReadDraft reads a genesis file. What each machine would complete by itself must be there.
 func ReadDraft(text []byte) (*Draft, error) {
-	doc, err := cmttypes.GenesisDocFromJSON(text)
+	doc := &cmttypes.GenesisDoc{}
+	if err := cmtjson.Unmarshal(text, doc); err != nil {
+		return nil, fmt.Errorf("read genesis: %w", err)
+	}
+	if doc.GenesisTime.IsZero() {
+		return nil, errors.New("read genesis: genesis_time is missing: give it, or each machine takes its own")
+	}
+	if len(doc.Validators) > 0 {
+		return nil, errors.New("read genesis: it has validators beside app_state: take them out, for app_state.seats says who begins")
+	}
+	d, err := newDraft(doc)
+	if err == nil {
+		err = doc.ValidateAndComplete()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read genesis: %w", err)
 	}
-	d := &Draft{doc: doc}
 	if err := json.Unmarshal(doc.AppState, &d.state); err != nil {
 		return nil, fmt.Errorf("read genesis: app_state: %w", err)
-	}
-	if d.app, err = New(log.NewNopLogger(), dbm.NewMemDB(), doc.ChainID); err != nil {
-		return nil, err
 	}
 	return d, d.app.checkGenesis(d.state)
 }
 
-// edit changes the part of a module, which is read into m.
-func edit[M proto.Message](d *Draft, module string, m M, change func() error) error {
+// read reads the part of a module into m.
+func (d *Draft) read(module string, m proto.Message) error {
 	if err := d.app.Codec.UnmarshalJSON(d.state[module], m); err != nil {
 		return fmt.Errorf("genesis of %s: %w", module, err)
 	}
-	if err := change(); err != nil {
-		return err
-	}
+	return nil
+}
+
+// write makes m the part of a module.
+func (d *Draft) write(module string, m proto.Message) error {
 	text, err := d.app.Codec.MarshalJSON(m)
 	if err != nil {
 		return fmt.Errorf("genesis of %s: %w", module, err)
@@ -97,26 +119,38 @@ func edit[M proto.Message](d *Draft, module string, m M, change func() error) er
 	return nil
 }
 
-// pay changes the ledger.
-func (d *Draft) pay(change func(l *ledger) error) error {
+// edit changes the part of a module, which is read into m.
+func (d *Draft) edit(module string, m proto.Message, change func()) error {
+	if err := d.read(module, m); err != nil {
+		return err
+	}
+	change()
+	return d.write(module, m)
+}
+
+// ledger reads accounts and balances.
+func (d *Draft) ledger() (*ledger, error) {
 	auth, bank := &authtypes.GenesisState{}, &banktypes.GenesisState{}
-	return edit(d, authtypes.ModuleName, auth, func() error {
-		return edit(d, banktypes.ModuleName, bank, func() error {
-			l, err := ledgerOf(auth, bank)
-			if err != nil {
-				return err
-			}
-			if err := change(l); err != nil {
-				return err
-			}
-			a, b, err := l.states()
-			if err != nil {
-				return err
-			}
-			*auth, *bank = *a, *b
-			return nil
-		})
-	})
+	if err := errors.Join(d.read(authtypes.ModuleName, auth), d.read(banktypes.ModuleName, bank)); err != nil {
+		return nil, err
+	}
+	return ledgerOf(auth, bank)
+}
+
+// pay changes accounts and balances.
+func (d *Draft) pay(change func(l *ledger) error) error {
+	l, err := d.ledger()
+	if err != nil {
+		return err
+	}
+	if err := change(l); err != nil {
+		return err
+	}
+	auth, bank, err := l.states()
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.write(authtypes.ModuleName, auth), d.write(banktypes.ModuleName, bank))
 }
 
 // AddBalances gives accounts what they have at first, on top of what they have in the draft.
@@ -143,50 +177,44 @@ func (d *Draft) AddFounder(f Founder) error {
 	}
 	s, p, r, b := &seatsv1.GenesisState{}, &policyv1.GenesisState{}, &providerv1.GenesisState{}, &beaconv1.GenesisState{}
 	return errors.Join(
-		edit(d, seats.Name, s, func() error {
+		d.edit(seats.Name, s, func() {
 			s.Members, s.Delegations = append(s.Members, members.Members...), append(s.Delegations, members.Delegations...)
-			return nil
 		}),
-		edit(d, policy.Name, p, func() error { p.Founders = append(p.Founders, votes.Founders...); return nil }),
-		edit(d, provider.Name, r, func() error { r.Peers = append(r.Peers, f.Peer); return nil }),
-		edit(d, beacon.Name, b, func() error {
-			b.Keys = append(b.Keys, beaconv1.Key{Account: f.Account, Key: f.BeaconKey})
-			return nil
-		}),
+		d.edit(policy.Name, p, func() { p.Founders = append(p.Founders, votes.Founders...) }),
+		d.edit(provider.Name, r, func() { r.Peers = append(r.Peers, f.Peer) }),
+		d.edit(beacon.Name, b, func() { b.Keys = append(b.Keys, beaconv1.Key{Account: f.Account, Key: f.BeaconKey}) }),
 	)
 }
 
 // SetRule sets a rule of a module. The check of the genesis tells whether it may have that value.
 func (d *Draft) SetRule(module, rule, value string) error {
-	var part struct {
-		Params map[string]json.RawMessage `json:"params"`
-	}
-	fields := map[string]json.RawMessage{}
-	if err := errors.Join(json.Unmarshal(d.state[module], &part), json.Unmarshal(d.state[module], &fields)); err != nil || part.Params == nil {
+	part := fields(d.state[module])
+	rules := fields(part["params"])
+	if len(rules) == 0 {
 		return fmt.Errorf("%q is no module with rules: docs/spec/rules.md lists them, as block.gas_price", module)
 	}
-	was, ok := part.Params[rule]
+	was, ok := rules[rule]
 	if !ok {
-		return fmt.Errorf("%s has no rule %q, only %s", module, rule, strings.Join(slices.Sorted(maps.Keys(part.Params)), ", "))
+		return fmt.Errorf("%s has no rule %q, only %s", module, rule, strings.Join(slices.Sorted(maps.Keys(rules)), ", "))
 	}
-	if part.Params[rule] = json.RawMessage(value); bytes.HasPrefix(was, []byte(`"`)) { // 64 bits are text in JSON
+	if rules[rule] = json.RawMessage(value); bytes.HasPrefix(was, []byte(`"`)) { // 64 bits are text in JSON
 		text, err := json.Marshal(value)
 		if err != nil {
 			return err
 		}
-		part.Params[rule] = text
+		rules[rule] = text
 	}
-	params, err := json.Marshal(part.Params)
+	params, err := json.Marshal(rules)
 	if err != nil {
 		return fmt.Errorf("%s.%s=%s: want a number, or true or false", module, rule, value)
 	}
-	fields["params"] = params
-	d.state[module], err = json.Marshal(fields)
+	part["params"] = params
+	d.state[module], err = json.Marshal(part)
 	return err
 }
 
-// Doc returns the genesis. It first begins a chain with it in memory, and checks all invariants.
-func (d *Draft) Doc() (*cmttypes.GenesisDoc, error) {
+// Verify begins a chain with the draft in memory, checks all invariants, and returns the genesis.
+func (d *Draft) Verify() (*cmttypes.GenesisDoc, error) {
 	state, err := json.Marshal(d.state)
 	if err != nil {
 		return nil, err
@@ -232,95 +260,108 @@ type Summary struct {
 
 // FounderSummary is a founder as a genesis has it.
 type FounderSummary struct {
-	Account      string `json:"account"`
-	ConsensusKey []byte `json:"consensus_key"`
-	BeaconKey    []byte `json:"beacon_key"`
-	Votes        int64  `json:"votes"`
-	Bond         uint64 `json:"bond_utally"`
-	Stake        uint64 `json:"stake_utally"`
+	Account      string   `json:"account"`
+	ConsensusKey []byte   `json:"consensus_key"`
+	BeaconKey    []byte   `json:"beacon_key"`
+	PeerKey      []byte   `json:"peer_key"` // of its peer, as what follows; missing if it has none
+	VRFKey       []byte   `json:"vrf_key"`
+	Addrs        []string `json:"addrs"`
+	Votes        int64    `json:"votes"`
+	Bond         uint64   `json:"bond_utally"`
+	Stake        uint64   `json:"stake_utally"`
 }
 
 // Summary returns what a chain would begin with.
 func (d *Draft) Summary() (b Summary, err error) {
 	b = Summary{ChainID: d.doc.ChainID, Time: d.doc.GenesisTime, Rules: d.rules()}
-	s, r, k, x := &seatsv1.GenesisState{}, &providerv1.GenesisState{}, &beaconv1.GenesisState{}, &blockv1.GenesisState{}
-	err = errors.Join(
-		d.pay(func(l *ledger) error {
-			b.Supply, b.Accounts, b.Reserve = l.total, len(l.accounts), l.held(reserve.Name)
-			b.Locked = l.held(seats.Name) + l.held(provider.Name) // less than the supply
-			return nil
-		}),
-		d.app.Codec.UnmarshalJSON(d.state[seats.Name], s),
-		d.app.Codec.UnmarshalJSON(d.state[provider.Name], r),
-		d.app.Codec.UnmarshalJSON(d.state[beacon.Name], k),
-		d.app.Codec.UnmarshalJSON(d.state[block.Name], x),
-	)
-	b.GasPrice = x.Params.GasPrice
-	for _, m := range s.Members {
-		f := FounderSummary{Account: m.Account, ConsensusKey: m.ConsensusKey, Votes: m.Votes, Bond: m.Bond}
-		for _, p := range r.Peers {
-			if p.Account == m.Account {
-				f.Stake = p.Stake
-			}
-		}
-		for _, key := range k.Keys {
-			if key.Account == m.Account {
-				f.BeaconKey = key.Key
-			}
-		}
-		b.Founders = append(b.Founders, f)
-	}
+	l, err := d.ledger()
 	if err != nil {
 		return b, err
 	}
-	b.Others, err = d.others(&b)
+	b.Supply, b.Accounts, b.Reserve = l.total, len(l.accounts), l.held(reserve.Name)
+	b.Locked = l.held(seats.Name) + l.held(provider.Name) // less than the supply
+	x := &blockv1.GenesisState{}
+	if err := d.read(block.Name, x); err != nil {
+		return b, err
+	}
+	b.GasPrice = x.Params.GasPrice
+	if b.Founders, err = d.founders(); err != nil {
+		return b, err
+	}
+	b.Others, err = d.others(b.Founders)
 	return b, err
 }
 
-// rules returns those that are not the default, module by module.
+// founders returns the members, with their keys and peers.
+func (d *Draft) founders() (out []FounderSummary, err error) {
+	s, r, k := &seatsv1.GenesisState{}, &providerv1.GenesisState{}, &beaconv1.GenesisState{}
+	if err := errors.Join(d.read(seats.Name, s), d.read(provider.Name, r), d.read(beacon.Name, k)); err != nil {
+		return nil, err
+	}
+	peers, keys := map[string]providerv1.Peer{}, map[string][]byte{}
+	for _, p := range r.Peers {
+		peers[p.Account] = p
+	}
+	for _, key := range k.Keys {
+		keys[key.Account] = key.Key
+	}
+	for _, m := range s.Members {
+		p := peers[m.Account]
+		out = append(out, FounderSummary{
+			Account: m.Account, ConsensusKey: m.ConsensusKey, BeaconKey: keys[m.Account], PeerKey: p.PeerKey, VRFKey: p.VrfKey, Addrs: p.Listing.Addrs,
+			Votes: m.Votes, Bond: m.Bond, Stake: p.Stake,
+		})
+	}
+	return out, nil
+}
+
+// rules returns those that are not the default, module by module. One that a file leaves out is read as 0.
 func (d *Draft) rules() []string {
 	standard, out := d.app.DefaultGenesis(), []string{}
 	for _, module := range slices.Sorted(maps.Keys(d.state)) {
-		var is, was struct {
-			Params map[string]json.RawMessage `json:"params"`
-		}
-		if json.Unmarshal(d.state[module], &is) != nil || json.Unmarshal(standard[module], &was) != nil {
-			continue // the SDK's
-		}
-		for _, rule := range slices.Sorted(maps.Keys(is.Params)) {
-			if value := compact(is.Params[rule]); value != compact(was.Params[rule]) {
-				out = append(out, fmt.Sprintf("%s.%s=%s", module, rule, strings.Trim(value, `"`)))
+		is, was := fields(fields(d.state[module])["params"]), fields(fields(standard[module])["params"])
+		for _, rule := range names(is, was) {
+			if value, ok := is[rule]; !ok {
+				out = append(out, fmt.Sprintf("%s.%s= (missing, so 0)", module, rule))
+			} else if text := compact(value); text != compact(was[rule]) {
+				out = append(out, fmt.Sprintf("%s.%s=%s", module, rule, strings.Trim(text, `"`)))
 			}
 		}
 	}
 	return out
 }
 
-// told are the parts of modules that a Summary tells, besides rules.
-var told = map[string][]string{
-	authtypes.ModuleName: {"accounts"}, seats.Name: {"members"},
-}
-
-// others returns what differs from the default and is not told otherwise: a proposal that has passed, power, or delegations
-// would begin with the chain, and nobody would see them.
-func (d *Draft) others(b *Summary) (out []string, err error) {
-	plain, err := Genesis{ChainID: d.doc.ChainID}.parts(d.app)
+// others returns the parts that differ from what the founders alone would begin with, and are not told otherwise. A
+// proposal that has passed, a member that is never drawn, or power would begin with the chain, and nobody would see it.
+func (d *Draft) others(founders []FounderSummary) (out []string, err error) {
+	alone := Genesis{ChainID: d.doc.ChainID}
+	for _, f := range founders {
+		alone.Validators = append(alone.Validators, Validator{Account: f.Account, ConsensusKey: f.ConsensusKey, Votes: f.Votes, Bond: f.Bond})
+		alone.Keys = append(alone.Keys, beaconv1.Key{Account: f.Account, Key: f.BeaconKey})
+		if len(f.PeerKey) > 0 {
+			alone.Peers = append(alone.Peers, providerv1.Peer{
+				Account: f.Account, Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: f.PeerKey, VrfKey: f.VRFKey,
+				Listing: providerv1.Listing{Addrs: f.Addrs}, Stake: f.Stake,
+			})
+		}
+	}
+	parts, err := alone.parts(d.app)
 	if err != nil {
 		return nil, err
 	}
-	for _, module := range slices.Sorted(maps.Keys(d.state)) {
-		var is, was map[string]any
-		if err := errors.Join(json.Unmarshal(d.state[module], &is), json.Unmarshal(plain[module], &was)); err != nil {
-			return nil, fmt.Errorf("genesis of %s: %w", module, err)
-		}
-		for _, field := range slices.Sorted(maps.Keys(is)) {
-			if (field != "params" || !slices.Contains(ours, module)) && !slices.Contains(told[module], field) && !d.foundersAlone(b, module, field) && !reflect.DeepEqual(is[field], was[field]) {
+	for _, module := range names(d.state, parts) {
+		is, want := fields(d.state[module]), fields(parts[module])
+		for _, field := range names(is, want) {
+			if !d.told(module, field) && !slices.Equal(elements(is[field]), elements(want[field])) {
 				out = append(out, module+"."+field)
 			}
 		}
 	}
 	if d.doc.InitialHeight != 1 {
 		out = append(out, "initial_height")
+	}
+	if len(d.doc.AppHash) > 0 {
+		out = append(out, "app_hash")
 	}
 	is, e1 := cmtjson.Marshal(d.doc.ConsensusParams)
 	was, e2 := cmtjson.Marshal(Genesis{}.header().ConsensusParams)
@@ -333,40 +374,52 @@ func (d *Draft) others(b *Summary) (out []string, err error) {
 	return out, nil
 }
 
-// foundersAlone reports whether a part is of founders alone, who are told: their votes, keys and peers, and their power, which
-// counts for themselves; or whether it is money, of which the sum is told, and no other currency.
-func (d *Draft) foundersAlone(b *Summary, module, field string) bool {
-	known := func(account string) bool {
-		return slices.ContainsFunc(b.Founders, func(f FounderSummary) bool { return f.Account == account })
-	}
+// told reports whether a [Summary] tells a part otherwise: our rules one by one, accounts by their number, and money by
+// its sums, if all of it is of one currency.
+func (d *Draft) told(module, field string) bool {
 	switch module + "." + field {
+	case authtypes.ModuleName + ".accounts":
+		return true
 	case banktypes.ModuleName + ".balances":
-		var r banktypes.GenesisState
-		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Balances, func(x banktypes.Balance) bool {
+		var bank banktypes.GenesisState
+		return d.read(module, &bank) == nil && !slices.ContainsFunc(bank.Balances, func(x banktypes.Balance) bool {
 			return len(x.Coins) != 1 || x.Coins[0].Denom != coin.Denom
 		})
-	case policy.Name + ".founders":
-		var r policyv1.GenesisState
-		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Founders, func(x policyv1.Founder) bool {
-			return !slices.ContainsFunc(b.Founders, func(f FounderSummary) bool { return f.Account == x.Account && uint64(f.Votes) == x.Weight })
-		})
-	case beacon.Name + ".keys":
-		var r beaconv1.GenesisState
-		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Keys, func(x beaconv1.Key) bool {
-			return !known(x.Account) || len(x.Next) > 0 || x.Withheld > 0
-		})
-	case provider.Name + ".peers":
-		var r providerv1.GenesisState
-		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Peers, func(p providerv1.Peer) bool {
-			return !known(p.Account) || p.Reserved > 0 || p.Record > 0 || p.Owner != "" || p.JailedUntil != 0
-		})
-	case seats.Name + ".delegations":
-		var r seatsv1.GenesisState
-		return d.app.Codec.UnmarshalJSON(d.state[module], &r) == nil && !slices.ContainsFunc(r.Delegations, func(x seatsv1.Delegation) bool {
-			return !known(x.Account) || x.Member != x.Account
-		})
 	}
-	return false
+	return field == "params" && slices.Contains(ours, module)
+}
+
+// fields returns those of a JSON object, as the codec reads them: of two with one name the last.
+func fields(text json.RawMessage) (out map[string]json.RawMessage) {
+	if json.Unmarshal(text, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// names returns those in either of two objects, sorted.
+func names(a, b map[string]json.RawMessage) []string {
+	return slices.Compact(slices.Sorted(slices.Values(append(slices.Sorted(maps.Keys(a)), slices.Sorted(maps.Keys(b))...))))
+}
+
+// elements returns those of a JSON array, sorted and in one form. What is no array is one.
+func elements(text json.RawMessage) (out []string) {
+	var all []json.RawMessage
+	if text == nil {
+		return nil
+	}
+	if json.Unmarshal(text, &all) != nil || all == nil { // null
+		all = []json.RawMessage{text}
+	}
+	for _, x := range all {
+		var value any
+		if json.Unmarshal(x, &value) == nil {
+			x, _ = json.Marshal(value) // it was read from JSON
+		}
+		out = append(out, string(x))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // compact returns JSON without what a file has for its readers.

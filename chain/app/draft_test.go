@@ -3,6 +3,7 @@ package app_test
 import (
 	"bytes"
 	"encoding/base64"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func draft(t *testing.T) *app.Draft {
 
 func text(t *testing.T, d *app.Draft) []byte {
 	t.Helper()
-	doc, err := d.Doc()
+	doc, err := d.Verify()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func TestDraftsAreRefused(t *testing.T) {
 		d := draft(t)
 		err := add.change(d)
 		if err == nil {
-			_, err = d.Doc()
+			_, err = d.Verify()
 		}
 		if err == nil || !strings.Contains(err.Error(), add.says) {
 			t.Errorf("%s: %v, want %q", name, err, add.says)
@@ -126,41 +127,89 @@ func TestDraftsAreRefused(t *testing.T) {
 	}
 }
 
+// bent returns a file in which what the pattern finds first is something else: $1 is its first group.
+func bent(t *testing.T, plain []byte, pattern, by string) []byte {
+	t.Helper()
+	find := regexp.MustCompile(pattern)
+	at := find.FindSubmatchIndex(plain)
+	if at == nil {
+		t.Fatalf("the file has no %q", pattern)
+	}
+	return slices.Concat(find.Expand(slices.Clone(plain[:at[0]]), []byte(by), plain, at), plain[at[1]:])
+}
+
 // What begins with a chain and is not told of founders, money and rules is named, however it came into the file.
 func TestDraftsHideNothing(t *testing.T) {
-	others := func(text []byte) []string {
-		t.Helper()
+	told := func(text []byte) []string {
 		d, err := app.ReadDraft(text)
 		if err != nil {
-			t.Fatal(err)
+			return []string{err.Error()}
 		}
 		b, err := d.Summary()
 		if err != nil {
-			t.Fatal(err)
+			return []string{err.Error()}
 		}
-		return b.Others
+		return append(b.Others, b.Rules...)
 	}
-	plain := text(t, draft(t))
-	if got := others(plain); len(got) > 0 {
+	d := draft(t)
+	if err := d.AddFounder(founder("ben", 50)); err != nil {
+		t.Fatal(err)
+	}
+	plain := text(t, d)
+	ann, stranger, policy := chaintest.Named("ann").String(), chaintest.Named("cat").String(), address.Policy().String()
+	if got := told(plain); len(got) > 0 {
 		t.Errorf("nothing was added, and %q differ", got)
 	}
-	stranger := chaintest.Named("cat").String()
-	for part, x := range map[string]struct{ old, new string }{
-		"policy.founders":   {`"founders": [`, `"founders": [{"account": "` + stranger + `", "weight": "900"},`},
-		"auction.authority": {`"authority": "` + address.Policy().String() + `"`, `"authority": "` + stranger + `"`}, // the first in the file
-		"seats.delegations": {`"delegations": [`, `"delegations": [{"account": "` + stranger + `", "member": "` + chaintest.Named("ann").String() + `"},`},
-		"beacon.keys":       {`"keys": [`, `"keys": [{"account": "` + stranger + `", "key": "` + base64.StdEncoding.EncodeToString(chaintest.Named("cat").VRFKey()) + `"},`},
-		"bank.balances":     {`"denom": "utally"`, `"denom": "ugold", "amount": "5"}, {"denom": "utally"`},
-		"initial_height":    {`"initial_height": "1"`, `"initial_height": "9"`},
-		"consensus.params":  {`"max_age_num_blocks": "100000"`, `"max_age_num_blocks": "1"`},
+	if got := told(bent(t, plain, `(?s)(\{[^{}]*"weight": "100"\s*\}),(\s*\{[^{}]*"weight": "50"\s*\})`, "$2, $1")); len(got) > 0 {
+		t.Errorf("founders stand in another order, and %q differ", got)
+	}
+	for name, x := range map[string]struct{ pattern, by, told string }{
+		"a stranger among the founders":    {`"founders": \[`, `"founders": [{"account": "` + stranger + `", "weight": "900"},`, "policy.founders"},
+		"a founder who does not vote":      {`(?s)\{[^{}]*"weight": "100"\s*\},`, ``, "policy.founders"},
+		"a founder with another weight":    {`"weight": "100"`, `"weight": "99"`, "policy.founders"},
+		"rules of a stranger":              {`"authority": "` + policy + `"`, `"authority": "` + stranger + `"`, "auction.authority"}, // the first in the file
+		"rules of nobody":                  {`"authority": "` + policy + `",`, ``, "auction.authority"},
+		"a founder who is never drawn":     {`"from_epoch": "0"`, `"from_epoch": "9999999999"`, "seats.members"},
+		"a founder's other name for it":    {`"from_epoch": "0"`, `"from_epoch": "0", "fromEpoch": "9999999999"`, "seats.members"},
+		"a founder without a seat":         {`"status": "STATUS_ACTIVE"`, `"status": "STATUS_JAILED"`, "seats.members"},
+		"a bond that does not count":       {`"bond_epoch": "0"`, `"bond_epoch": "9999999999"`, "seats.members"},
+		"a stranger's power for a founder": {`"delegations": \[`, `"delegations": [{"account": "` + stranger + `", "member": "` + ann + `"},`, "seats.delegations"},
+		"a founder's power for nobody":     {`(?s)\{[^{}]*"member": "` + ann + `"[^{}]*\},`, ``, "seats.delegations"},
+		"a stranger's beacon key":          {`"keys": \[`, `"keys": [{"account": "` + stranger + `", "key": "` + base64.StdEncoding.EncodeToString(chaintest.Named("cat").VRFKey()) + `"},`, "beacon.keys"},
+		"a founder's peer without work":    {`"unanswered": 0`, `"unanswered": 1`, "provider.peers"},
+		"a founder's peer that leads less": {`"lapsed": 0`, `"lapsed": 5`, "provider.peers"},
+		"a founder's peer of another role": {`"ROLE_VALIDATOR"`, `"ROLE_VALIDATOR", "ROLE_CHALLENGER"`, "provider.peers"},
+		"another currency":                 {`"denom": "utally"`, `"denom": "ugold", "amount": "5"}, {"denom": "utally"`, "bank.balances"},
+		"another height":                   {`"initial_height": "1"`, `"initial_height": "9"`, "initial_height"},
+		"another hash":                     {`"app_hash": ""`, `"app_hash": "AB"`, "app_hash"},
+		"another age of evidence":          {`"max_age_num_blocks": "100000"`, `"max_age_num_blocks": "1"`, "consensus.params"},
+		"another rule":                     {`"slash_bps": \d+`, `"slash_bps": 1`, "seats.slash_bps=1"},
+		"a rule that is missing":           {`"slash_bps": \d+,`, ``, "seats.slash_bps= (missing, so 0)"},
+		"a rule by its other name":         {`"slash_bps": (\d+)`, `"slash_bps": 5000, "slashBps": 1`, "seats.slashBps=1"},
+		"rules that stand there twice":     {`(?s)("params": \{[^{}]*)("slash_bps": \d+,)([^{}]*\})`, `$1$2$3, $1$3`, "seats.slash_bps= (missing, so 0)"},
 	} {
-		bent := strings.Replace(string(plain), x.old, x.new, 1)
-		if bent == string(plain) {
-			t.Errorf("%s: the file has no %q", part, x.old)
-			continue
+		if got := told(bent(t, plain, x.pattern, x.by)); !slices.Contains(got, x.told) {
+			t.Errorf("%s: %q are told, want %s", name, got, x.told)
 		}
-		if got := others([]byte(bent)); !slices.Contains(got, part) {
-			t.Errorf("%s was bent, and %q are named", part, got)
+	}
+}
+
+// A file says all that each machine would otherwise say by itself, and nothing that a terminal would obey.
+func TestFilesOfDraftsAreRefused(t *testing.T) {
+	plain := text(t, draft(t))
+	for name, x := range map[string]struct{ pattern, by, says string }{
+		"no time":                  {`"genesis_time": "[^"]*",`, ``, "genesis_time"},
+		"time zero":                {`"genesis_time": "[^"]*"`, `"genesis_time": "0001-01-01T00:00:00Z"`, "genesis_time"},
+		"another set":              {`"app_hash"`, `"validators": [{"pub_key": {"type": "tendermint/PubKeyEd25519", "value": "` + base64.StdEncoding.EncodeToString(chaintest.Named("cat").PeerKey()) + `"}, "power": "9"}], "app_hash"`, "validators"},
+		"a chain that commands":    {`"chain_id": "tally-9"`, `"chain_id": "tally-9\u001b[2J"`, "chain id"},
+		"a chain that is a path":   {`"chain_id": "tally-9"`, `"chain_id": "../tally-9"`, "chain id"},
+		"a chain without a name":   {`"chain_id": "tally-9"`, `"chain_id": ""`, "chain id"},
+		"a chain of a long name":   {`"chain_id": "tally-9"`, `"chain_id": "` + strings.Repeat("x", 51) + `"`, "chain id"},
+		"the state of no module":   {`"auction": \{`, `"auctions": {}, "auction": {`, "auctions"},
+		"a state with one lacking": {`"auction": \{`, `"beacon": {`, "auction"},
+	} {
+		if _, err := app.ReadDraft(bent(t, plain, x.pattern, x.by)); err == nil || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("%s: %v, want %q", name, err, x.says)
 		}
 	}
 }
@@ -173,7 +222,7 @@ func FuzzReadDraft(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	doc, err := d.Doc()
+	doc, err := d.Verify()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -187,7 +236,7 @@ func FuzzReadDraft(f *testing.F) {
 		if d, err := app.ReadDraft(text); err == nil {
 			_, _ = d.Summary()
 			_ = d.SetRule("block", "gas_price", "7")
-			_, _ = d.Doc() // none may panic
+			_, _ = d.Verify() // none may panic
 		}
 	})
 }

@@ -2,7 +2,9 @@ package consensus
 
 import (
 	"crypto/ed25519"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -24,16 +26,24 @@ type Identity struct {
 // LoadIdentity returns the identity of the node in dir, and makes its keys if
 // there are none.
 func LoadIdentity(dir string) (Identity, error) {
-	conf := (&Config{Dir: dir}).comet()
-	key, err := loadNodeKey(conf)
+	id, err := LoadNodeID(dir)
 	if err != nil {
 		return Identity{}, err
 	}
-	validator, err := loadValidator(conf)
+	validator, err := loadValidator((&Config{Dir: dir}).comet())
 	if err != nil {
 		return Identity{}, err
 	}
-	return Identity{string(key.ID()), validator.Key.PubKey.Bytes()}, nil
+	return Identity{id, validator.Key.PubKey.Bytes()}, nil
+}
+
+// LoadNodeID returns the ID of the node in dir, and makes its P2P key if there is none.
+func LoadNodeID(dir string) (string, error) {
+	key, err := loadNodeKey((&Config{Dir: dir}).comet())
+	if err != nil {
+		return "", err
+	}
+	return string(key.ID()), nil
 }
 
 // loadNodeKey returns the P2P key, and makes it if there is none. CometBFT's own loaders end the
@@ -68,6 +78,10 @@ func loadValidator(conf *cmtcfg.Config) (*privval.FilePV, error) {
 		}
 	}
 	if !exists(keyFile) {
+		var last privval.FilePVLastSignState // of the key that is missing
+		if err := readJSON(stateFile, &last); err != nil && !errors.Is(err, fs.ErrNotExist) || last.Height > 0 {
+			return nil, errors.Join(fmt.Errorf("%s is missing, though its key may have signed blocks: put it back; or, to begin with another key, move %s away", keyFile, stateFile), err)
+		}
 		fresh := privval.GenFilePV(keyFile, stateFile)
 		fresh.LastSignState.Save() // first: a key without its record must not be
 		fresh.Key.Save()

@@ -278,16 +278,20 @@ func TestStartRefuses(t *testing.T) {
 		bend   func(dir string)
 		words  string
 	}{
-		"no directory":     {consensus.Config{}, nil, "name a data directory"},
-		"no genesis":       {consensus.Config{Dir: t.TempDir()}, nil, "give the genesis"},
-		"used directory":   {consensus.Config{Dir: running.configs[0].Dir}, nil, "another process"},
-		"used port":        {consensus.Config{Dir: t.TempDir(), Genesis: doc, Listen: consensus.Addrs{REST: running.nodes[0].Addrs().REST}}, nil, "address already in use"},
-		"used P2P port":    {consensus.Config{Dir: t.TempDir(), Genesis: doc, Listen: consensus.Addrs{P2P: running.configs[0].Listen.P2P}}, nil, "address already in use"},
-		"idle too long":    {consensus.Config{Dir: t.TempDir(), Genesis: short, EmptyInterval: time.Minute}, nil, "the chain counts pauses of 30s"},
-		"bad peer":         {consensus.Config{Dir: t.TempDir(), Genesis: doc, Peers: []string{"nobody"}}, nil, "nobody"},
-		"damaged key":      {consensus.Config{Dir: t.TempDir(), Genesis: doc}, bend("config/priv_validator_key.json"), "validator key"},
-		"damaged state":    {consensus.Config{Dir: t.TempDir(), Genesis: doc}, bend("data/priv_validator_state.json"), "sign twice"},
-		"lost state":       {consensus.Config{Dir: t.TempDir(), Genesis: doc}, func(dir string) { _ = os.Remove(filepath.Join(dir, "data/priv_validator_state.json")) }, "sign twice"},
+		"no directory":   {consensus.Config{}, nil, "name a data directory"},
+		"no genesis":     {consensus.Config{Dir: t.TempDir()}, nil, "give the genesis"},
+		"used directory": {consensus.Config{Dir: running.configs[0].Dir}, nil, "another process"},
+		"used port":      {consensus.Config{Dir: t.TempDir(), Genesis: doc, Listen: consensus.Addrs{REST: running.nodes[0].Addrs().REST}}, nil, "address already in use"},
+		"used P2P port":  {consensus.Config{Dir: t.TempDir(), Genesis: doc, Listen: consensus.Addrs{P2P: running.configs[0].Listen.P2P}}, nil, "address already in use"},
+		"idle too long":  {consensus.Config{Dir: t.TempDir(), Genesis: short, EmptyInterval: time.Minute}, nil, "the chain counts pauses of 30s"},
+		"bad peer":       {consensus.Config{Dir: t.TempDir(), Genesis: doc, Peers: []string{"nobody"}}, nil, "nobody"},
+		"damaged key":    {consensus.Config{Dir: t.TempDir(), Genesis: doc}, bend("config/priv_validator_key.json"), "validator key"},
+		"damaged state":  {consensus.Config{Dir: t.TempDir(), Genesis: doc}, bend("data/priv_validator_state.json"), "sign twice"},
+		"lost state":     {consensus.Config{Dir: t.TempDir(), Genesis: doc}, func(dir string) { _ = os.Remove(filepath.Join(dir, "data/priv_validator_state.json")) }, "sign twice"},
+		"lost key": {consensus.Config{Dir: t.TempDir(), Genesis: doc}, func(dir string) {
+			_ = os.Remove(filepath.Join(dir, "config/priv_validator_key.json"))
+			_ = os.WriteFile(filepath.Join(dir, "data/priv_validator_state.json"), []byte(`{"height": "7", "round": 0, "step": 3}`), 0o600)
+		}, "put it back"},
 		"damaged node key": {consensus.Config{Dir: t.TempDir(), Genesis: doc}, bend("config/node_key.json"), "node key"},
 		"damaged genesis":  {consensus.Config{Dir: t.TempDir()}, bend("config/genesis.json"), "read genesis"},
 		"genesis of another": {consensus.Config{Dir: t.TempDir(), Genesis: newNetwork(t, t.TempDir(), 1).configs[0].Genesis}, func(dir string) {

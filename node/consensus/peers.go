@@ -2,11 +2,11 @@ package consensus
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -77,15 +77,19 @@ func notOfHost(r rune) bool {
 	return !(r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) || strings.ContainsRune(".-_:[]%", r))
 }
 
+// nodeID is how nodes write theirs.
+var nodeID = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
 // CheckPeers refuses what is neither id@host:port nor an id. A host that is not known
-// now may be later.
+// now may be later. CometBFT would skip all that stands before "://".
 func CheckPeers(peers []string) error {
 	for _, peer := range peers {
-		if id, err := hex.DecodeString(peer); err == nil && len(id) == p2p.IDByteLength {
-			continue
+		id, at, dialled := strings.Cut(peer, "@")
+		if !nodeID.MatchString(id) || strings.ContainsFunc(at, notOfHost) {
+			return fmt.Errorf("peer %q is neither id@host:port nor an id of 40 hexadecimal digits (0-9, a-f)", peer)
 		}
-		if _, at, ok := strings.Cut(peer, "@"); !ok || strings.IndexFunc(at, notOfHost) >= 0 {
-			return fmt.Errorf("peer %q is neither id@host:port nor an id", peer)
+		if !dialled {
+			continue
 		}
 		var unknown p2p.ErrNetAddressLookup
 		if _, err := p2p.NewNetAddressString(peer); err != nil && !errors.As(err, &unknown) {

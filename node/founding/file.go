@@ -30,7 +30,7 @@ type File struct {
 	Chain        string   `json:"chain_id"`
 	Account      string   `json:"account"`
 	ConsensusKey []byte   `json:"consensus_key"`
-	Possession   []byte   `json:"consensus_signature"`
+	Possession   []byte   `json:"proof_of_possession"`
 	BeaconKey    []byte   `json:"beacon_key"`
 	VRFKey       []byte   `json:"vrf_key"` // of the peer
 	PeerKey      []byte   `json:"peer_key"`
@@ -41,18 +41,18 @@ type File struct {
 	Signature    []byte   `json:"account_signature"` // of what stands above
 }
 
-// Write returns what a validator's home tells, and makes its consensus keys if it has none. Others reach its node at
-// host:port; empty: where it listens.
-func Write(h *home.Home, reach string) (f File, err error) {
+// NewFile returns what a validator's home tells, and makes its consensus keys if it has none. Others reach its node at
+// the external address, as host:port; empty: where it listens.
+func NewFile(h *home.Home, external string) (f File, err error) {
 	v := h.Settings.Validator
 	if v == nil {
 		return f, fmt.Errorf("%s is the home of a %s: only validators found a chain", h.Dir, h.Settings.Role)
 	}
-	if reach == "" {
-		reach = v.P2P
+	if external == "" {
+		external = v.P2P
 	}
-	if _, _, err := net.SplitHostPort(reach); err != nil {
-		return f, fmt.Errorf("where others reach the node: %w", err)
+	if _, _, err := net.SplitHostPort(external); err != nil {
+		return f, fmt.Errorf("external address of the node: write host:port: %w", err)
 	}
 	if v.Signer != "" {
 		return f, fmt.Errorf("the consensus key of %s is with the signer at %s: write the founder's file before you move it there", h.Dir, v.Signer)
@@ -72,10 +72,7 @@ func Write(h *home.Home, reach string) (f File, err error) {
 	f = File{
 		Chain: h.Settings.Chain, Account: h.Address, ConsensusKey: p.ConsensusKey, Possession: p.Signature, BeaconKey: p.BeaconKey, VRFKey: h.VRFKey(),
 		PeerKey: h.PeerKey(), Statement: ed25519.Sign(h.Peer, wire.Statement(h.Settings.Chain, account)),
-		Addrs: h.Settings.Announce, Node: id.NodeID + "@" + reach,
-	}
-	if len(f.Addrs) == 0 {
-		f.Addrs = h.Settings.Listen
+		Addrs: h.Settings.Addrs(), Node: id.NodeID + "@" + external,
 	}
 	if f.AccountKey, f.Signature, err = h.Attest(f.signed()); err != nil {
 		return f, err
@@ -101,8 +98,8 @@ func (f *File) signed() []byte {
 	return h[:]
 }
 
-// read reads a founder's file, in which nothing may stand that is not understood.
-func read(name string) (f File, err error) {
+// readFile reads a founder's file, in which nothing may stand that is not understood.
+func readFile(name string) (f File, err error) {
 	text, err := bounded.ReadFile(name, maxFile)
 	if err != nil {
 		return f, err

@@ -1,6 +1,6 @@
 // Package founding puts a new chain's genesis together, out of what its founders' homes tell.
 //
-// Call [Write] for a home's file, and [Add] with all founders' files on a draft (chain/app). [NewView] tells what a chain
+// Call [NewFile] for a home's file, and [Add] with all founders' files on a draft (chain/app). [NewView] tells what a chain
 // would begin with, and [FounderOf] whether a home is among the founders.
 //
 // Invariant: keys enter a genesis only for the account and chain for which they signed, with what that account signed.
@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tally-network/tally/chain/address"
@@ -41,7 +42,7 @@ func Add(d *app.Draft, g Grant, args []string) (nodes []string, err error) {
 			}
 			continue
 		}
-		f, err := read(arg)
+		f, err := readFile(arg)
 		if err != nil {
 			return nil, err
 		}
@@ -103,11 +104,21 @@ func FounderOf(dir string, b *app.Summary) (string, error) {
 		return "", err
 	}
 	for _, f := range b.Founders {
-		switch {
-		case f.Account != h.Address:
+		if f.Account != h.Address {
 			continue
-		case !bytes.Equal(f.ConsensusKey, p.ConsensusKey) || !bytes.Equal(f.BeaconKey, p.BeaconKey):
-			return "", fmt.Errorf("%s has %s with other keys than its home %s: send its file anew", b.ChainID, h.Address, dir)
+		}
+		for _, key := range []struct {
+			name     string
+			is, want []byte
+		}{
+			{"consensus", f.ConsensusKey, p.ConsensusKey}, {"beacon", f.BeaconKey, p.BeaconKey}, {"peer", f.PeerKey, h.PeerKey()}, {"VRF", f.VRFKey, h.VRFKey()},
+		} {
+			if !bytes.Equal(key.is, key.want) {
+				return "", fmt.Errorf("%s has %s with another %s key than its home %s: send its file anew", b.ChainID, h.Address, key.name, dir)
+			}
+		}
+		if !slices.Equal(f.Addrs, h.Settings.Addrs()) {
+			return "", fmt.Errorf("%s has %s at %q, and its home %s says %q (listen, announce): send its file anew", b.ChainID, h.Address, f.Addrs, dir, h.Settings.Addrs())
 		}
 		return h.Address, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func founder(t *testing.T) (dir, file string, f founding.File) {
 		t.Fatal(err)
 	}
 	defer func() { _ = h.Close() }()
-	if f, err = founding.Write(h, "203.0.113.7:26656"); err != nil {
+	if f, err = founding.NewFile(h, "203.0.113.7:26656"); err != nil {
 		t.Fatal(err)
 	}
 	return dir, write(t, f), f
@@ -66,7 +67,7 @@ func TestFoundersAreTheirHomes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Doc(); err != nil {
+	if _, err := d.Verify(); err != nil {
 		t.Fatal(err)
 	}
 	b, err := d.Summary()
@@ -80,9 +81,19 @@ func TestFoundersAreTheirHomes(t *testing.T) {
 	if _, err := founding.FounderOf(other, &b); err == nil || !strings.Contains(err.Error(), "no founder") {
 		t.Errorf("another home: %v", err)
 	}
-	b.Founders[0].BeaconKey = make([]byte, 32)
-	if _, err := founding.FounderOf(dir, &b); err == nil || !strings.Contains(err.Error(), "other keys") {
-		t.Errorf("another key: %v", err)
+	for says, bend := range map[string]func(*app.FounderSummary){
+		"another consensus key": func(f *app.FounderSummary) { f.ConsensusKey = make([]byte, 32) },
+		"another beacon key":    func(f *app.FounderSummary) { f.BeaconKey = make([]byte, 32) },
+		"another peer key":      func(f *app.FounderSummary) { f.PeerKey = make([]byte, 32) },
+		"another VRF key":       func(f *app.FounderSummary) { f.VRFKey = make([]byte, 32) },
+		"listen, announce":      func(f *app.FounderSummary) { f.Addrs = []string{"/ip4/203.0.113.8/tcp/1"} },
+	} {
+		bent := b
+		bent.Founders = slices.Clone(b.Founders)
+		bend(&bent.Founders[0])
+		if _, err := founding.FounderOf(dir, &bent); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
 	}
 }
 
@@ -121,26 +132,39 @@ func TestNodesAreHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = h.Close() }()
-	for _, reach := range []string{"$(id):26656", "a b:26656", "host';id;':26656", "\x1b[2J:26656", "здесь:26656"} {
-		if _, err := founding.Write(h, reach); err == nil {
-			t.Errorf("%q: taken", reach)
+	for _, at := range []string{"$(id):26656", "a b:26656", "host';id;':26656", "\x1b[2J:26656", "здесь:26656"} {
+		if _, err := founding.NewFile(h, at); err == nil {
+			t.Errorf("%q: taken", at)
 		}
 	}
-	for _, reach := range []string{"node.example.org:26656", "[2001:db8::1]:26656", "203.0.113.7:26656"} {
-		if _, err := founding.Write(h, reach); err != nil {
-			t.Errorf("%s: %v", reach, err)
+	for _, at := range []string{"node.example.org:26656", "[2001:db8::1]:26656", "203.0.113.7:26656"} {
+		if _, err := founding.NewFile(h, at); err != nil {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	id := strings.Repeat("0a", 20)
+	for _, node := range []string{"$(id)://" + id + "@203.0.113.7:1", "'" + id + "@203.0.113.7:1", strings.ToUpper(id) + "@203.0.113.7:1", id + "@203.0.113.7:1@"} {
+		f, err := founding.NewFile(h, "203.0.113.7:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Node = node; founding.Sign(h, &f) != nil {
+			t.Fatal("the account signs nothing")
+		}
+		if _, err := draft(t, write(t, f)); err == nil || !strings.Contains(err.Error(), "neither id@host:port") {
+			t.Errorf("%q in a file that its account signed: %v", node, err)
 		}
 	}
 }
 
-// Listings are JSON that names the chain as it is, and hostile places are refused.
-func TestListings(t *testing.T) {
+// Registry files are JSON that names the chain as it is, and hostile places are refused.
+func TestRegistryFiles(t *testing.T) {
 	b := &app.Summary{ChainID: chain, GasPrice: 200}
 	good := founding.PublicChain{
 		Name: "tally", Network: "testnet", RPC: []string{"https://rpc.example.org"}, REST: []string{"https://rest.example.org"},
 		Peers: []string{"0123456789abcdef0123456789abcdef01234567@203.0.113.7:26656"},
 	}
-	files, err := founding.Listings(b, good)
+	files, err := founding.RegistryFiles(b, good)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +195,7 @@ func TestListings(t *testing.T) {
 	} {
 		p := good
 		spoil(&p)
-		if _, err := founding.Listings(b, p); err == nil {
+		if _, err := founding.RegistryFiles(b, p); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}

@@ -125,8 +125,8 @@ func (h *Home) StartNode(ctx context.Context, log *slog.Logger) (*consensus.Node
 		Peers:   v.Peers, Signer: v.Signer, Origins: v.Origins, CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval,
 		KeepBlocks: v.KeepBlocks, KeepStates: v.KeepStates, SnapshotInterval: SnapshotInterval, StateSync: h.StateSync,
 	}
-	if v.Snapshots != nil {
-		c.SnapshotInterval = *v.Snapshots
+	if v.SnapshotInterval != nil {
+		c.SnapshotInterval = *v.SnapshotInterval
 	}
 	stopping := &atomic.Bool{}
 	if log != nil {
@@ -141,9 +141,14 @@ func (h *Home) StartNode(ctx context.Context, log *slog.Logger) (*consensus.Node
 }
 
 // Identity returns how other nodes know the node of a validator, which need not
-// run.
-func (h *Home) Identity() (consensus.Identity, error) {
-	return consensus.LoadIdentity(filepath.Join(h.Dir, chainDir))
+// run. The consensus key is missing if a signer has it.
+func (h *Home) Identity() (id consensus.Identity, err error) {
+	dir := filepath.Join(h.Dir, chainDir)
+	if v := h.Settings.Validator; v != nil && v.Signer != "" {
+		id.NodeID, err = consensus.LoadNodeID(dir)
+		return id, err
+	}
+	return consensus.LoadIdentity(dir)
 }
 
 // SetGenesis gives a validator's home the genesis of its chain.

@@ -121,12 +121,22 @@ func Open(dir string) (_ *Home, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Home{Dir: dir, lock: lock, Metrics: prometheus.NewRegistry()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("open home %s: %w", dir, err), lock.Release())
 		}
 	}()
+	h, err := Peek(dir)
+	if err != nil {
+		return nil, err
+	}
+	h.lock, h.Metrics = lock, prometheus.NewRegistry()
+	return h, h.Metrics.Register(collectors.NewBuildInfoCollector())
+}
+
+// Peek returns a home's settings, address and keys, while another process has it. Nothing can be opened of it.
+func Peek(dir string) (_ *Home, err error) {
+	h := &Home{Dir: dir}
 	if h.Settings, err = LoadSettings(dir); err != nil {
 		return nil, err
 	}
@@ -146,19 +156,7 @@ func Open(dir string) (_ *Home, err error) {
 			return nil, fmt.Errorf("key for the beacon: %w", err)
 		}
 	}
-	return h, h.Metrics.Register(collectors.NewBuildInfoCollector())
-}
-
-// Peek returns what a home says of itself, its settings and address, while another process
-// has it. Nothing can be opened of it.
-func Peek(dir string) (*Home, error) {
-	s, err := LoadSettings(dir)
-	if err != nil {
-		return nil, err
-	}
-	h := &Home{Dir: dir, Settings: s}
-	h.Address, err = Address(dir)
-	return h, err
+	return h, nil
 }
 
 // Held reports whether this process has the home, and may write its settings.

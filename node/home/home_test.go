@@ -122,6 +122,26 @@ func contents(t *testing.T, dir string) map[string]string {
 	return files
 }
 
+// A home whose key a signer has makes no other, which nobody would know.
+func TestIdentityWithASigner(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "v")
+	create(t, dir, Validator)
+	h, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	h.Settings.Validator.Signer = "tcp://127.0.0.1:1"
+	id, err := h.Identity()
+	if err != nil || id.NodeID == "" || id.ConsensusKey != nil || exists(filepath.Join(dir, chainDir, "config", "priv_validator_key.json")) {
+		t.Errorf("%+v, %v", id, err)
+	}
+	h.Settings.Validator.Signer = ""
+	if own, err := h.Identity(); err != nil || own.NodeID != id.NodeID || own.ConsensusKey == nil {
+		t.Errorf("%+v, %v", own, err)
+	}
+}
+
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	create(t, dir, Challenger)

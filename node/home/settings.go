@@ -80,6 +80,14 @@ type Settings struct {
 	Validator *ValidatorSettings `yaml:"validator,omitempty" doc:"What a validator runs and offers."`
 }
 
+// Addrs returns where others reach the peer.
+func (s *Settings) Addrs() []string {
+	if len(s.Announce) == 0 {
+		return s.Listen
+	}
+	return s.Announce
+}
+
 // Node says where a node of the chain answers.
 type Node struct {
 	RPC  string `yaml:"rpc" doc:"CometBFT RPC, as http://host:port."`
@@ -100,21 +108,21 @@ type ProviderSettings struct {
 
 // ValidatorSettings are a validator's.
 type ValidatorSettings struct {
-	FeeBps        uint32        `yaml:"fee_bps" doc:"Fee on the providers' pay, in 1/10000."`
-	MaxLeases     uint32        `yaml:"max_leases" doc:"Orders that it leads at the same time."`
-	OfferEnds     string        `yaml:"offer_ends,omitempty" doc:"Time from which it takes no more orders, as 2026-12-31T18:00:00Z; empty for no end."`
-	P2P           string        `yaml:"p2p" doc:"host:port at which other consensus nodes reach this one."`
-	RPC           string        `yaml:"rpc" doc:"host:port of CometBFT RPC."`
-	GRPC          string        `yaml:"grpc" doc:"host:port of gRPC."`
-	REST          string        `yaml:"rest" doc:"host:port of REST."`
-	Peers         []string      `yaml:"peers" doc:"Consensus nodes that are let in however many strangers there are: to dial, as id@host:port, or to wait for, as id alone. Of two nodes one dials the other, and both should name each other."`
-	Signer        string        `yaml:"signer,omitempty" doc:"Where a signer that has the consensus key dials the node, as tcp://host:port or unix://path; empty if the key lies in this home."`
-	Origins       []string      `yaml:"origins" doc:"Web origins whose pages may ask RPC and REST, as https://host; * for all, empty for none."`
-	CommitTimeout time.Duration `yaml:"commit_timeout" doc:"Pause after a block. The same for all validators."`
-	EmptyInterval time.Duration `yaml:"empty_interval" doc:"Longest time without a block. The same for all validators."`
-	KeepBlocks    uint64        `yaml:"keep_blocks,omitempty" doc:"Newest blocks that its node keeps, and those in which evidence still counts; 0 for all."`
-	KeepStates    uint64        `yaml:"keep_states,omitempty" doc:"Newest states of the chain that its node can be asked for; 0 for 1000."`
-	Snapshots     *uint64       `yaml:"snapshot_interval,omitempty" doc:"Blocks between snapshots of the state, at which new nodes can begin; 0 for none. The last two are kept, with the blocks after them."`
+	FeeBps           uint32        `yaml:"fee_bps" doc:"Fee on the providers' pay, in 1/10000."`
+	MaxLeases        uint32        `yaml:"max_leases" doc:"Orders that it leads at the same time."`
+	OfferEnds        string        `yaml:"offer_ends,omitempty" doc:"Time from which it takes no more orders, as 2026-12-31T18:00:00Z; empty for no end."`
+	P2P              string        `yaml:"p2p" doc:"host:port at which other consensus nodes reach this one."`
+	RPC              string        `yaml:"rpc" doc:"host:port of CometBFT RPC."`
+	GRPC             string        `yaml:"grpc" doc:"host:port of gRPC."`
+	REST             string        `yaml:"rest" doc:"host:port of REST."`
+	Peers            []string      `yaml:"peers" doc:"Consensus nodes that are let in however many strangers there are: to dial, as id@host:port, or to wait for, as id alone. Of two nodes one dials the other, and both should name each other."`
+	Signer           string        `yaml:"signer,omitempty" doc:"Where a signer that has the consensus key dials the node, as tcp://host:port or unix://path; empty if the key lies in this home."`
+	Origins          []string      `yaml:"origins" doc:"Web origins whose pages may ask RPC and REST, as https://host; * for all, empty for none."`
+	CommitTimeout    time.Duration `yaml:"commit_timeout" doc:"Pause after a block. The same for all validators."`
+	EmptyInterval    time.Duration `yaml:"empty_interval" doc:"Longest time without a block. The same for all validators."`
+	KeepBlocks       uint64        `yaml:"keep_blocks,omitempty" doc:"Newest blocks that its node keeps, and those in which evidence still counts; 0 for all."`
+	KeepStates       uint64        `yaml:"keep_states,omitempty" doc:"Newest states of the chain that its node can be asked for; 0 for 1000."`
+	SnapshotInterval *uint64       `yaml:"snapshot_interval,omitempty" doc:"Blocks between snapshots of the state, at which new nodes can begin; 0 for none. The last two are kept, with the blocks after them."`
 }
 
 // The prices of a provider that names none: in utally per GFLOP, and per GB.
@@ -360,8 +368,8 @@ func (v *ValidatorSettings) check(f *faults) {
 	if v.KeepBlocks > MaxBlocks || v.KeepStates > MaxBlocks {
 		f.add("validator", "keep_blocks and keep_states are at most %d", MaxBlocks)
 	}
-	if v.Snapshots != nil && *v.Snapshots > MaxBlocks {
-		f.add("validator.snapshot_interval", "%d is above %d", *v.Snapshots, MaxBlocks)
+	if v.SnapshotInterval != nil && *v.SnapshotInterval > MaxBlocks {
+		f.add("validator.snapshot_interval", "%d is above %d", *v.SnapshotInterval, MaxBlocks)
 	}
 	if v.KeepStates == 1 {
 		f.add("validator", "keep_states is 1, and a node needs 2 at least: write 2, or 0 for the default")

@@ -19,7 +19,7 @@ func full(t testing.TB) Settings {
 		Role: Validator, Name: "v", Chain: "c", Metrics: "127.0.0.1:0", Threads: 2, StoreGB: 3, Checkpoints: states.KeepAll, KeepEnded: time.Hour, MemoryGB: 5, Stake: 4,
 		Validator: &ValidatorSettings{
 			FeeBps: 5, MaxLeases: 6, Peers: []string{"a@127.0.0.1:7"}, Origins: []string{"https://a.example"},
-			CommitTimeout: time.Second, EmptyInterval: time.Minute, KeepBlocks: 7, KeepStates: 8, Snapshots: &snapshots,
+			CommitTimeout: time.Second, EmptyInterval: time.Minute, KeepBlocks: 7, KeepStates: 8, SnapshotInterval: &snapshots,
 		},
 	}
 	if err := s.complete("v"); err != nil {

@@ -32,7 +32,7 @@ const slip44 = 118
 
 var chainName = regexp.MustCompile(`^[a-z0-9]{1,40}$`)
 
-// Check refuses what the readers of listings would.
+// Check refuses what the readers of these files would.
 func (p *PublicChain) Check() error {
 	if !chainName.MatchString(p.Name) {
 		return fmt.Errorf("--name %q: a registry wants small letters and digits alone", p.Name)
@@ -64,11 +64,11 @@ func (p *PublicChain) Check() error {
 // object is JSON whose fields readers take in any order.
 type object = map[string]any
 
-// Listings returns the files that make a chain known, by name: chain.json and assetlist.json for the Cosmos chain registry,
+// RegistryFiles returns the files that make a chain known, by name: chain.json and assetlist.json for the Cosmos chain registry,
 // keplr.json for wallets (Keplr's and Leap's suggestChain), explorer.json for ping.pub's explorer.
 //
 // Source: the schemas of cosmos/chain-registry; Keplr's ChainInfo; ping-pub/explorer's chains.
-func Listings(b *app.Summary, p PublicChain) (map[string][]byte, error) {
+func RegistryFiles(b *app.Summary, p PublicChain) (map[string][]byte, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
