@@ -173,7 +173,7 @@ func joinConsensus(t *testing.T, h *home.Home, env *role.Env) (from uint64) {
 	if err != nil || r.Member.Bond != newBond || r.Member.Votes != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	return r.Member.From
+	return r.Member.FromEpoch
 }
 
 // awaitMember waits until a member of consensus is as wanted.
