@@ -108,8 +108,10 @@ func (s *syncing) check() error {
 	if s.trust == "" {
 		return nil
 	}
-	_, _, err := statesync.ParseTrustedBlock(s.trust)
-	return err
+	if _, _, err := statesync.ParseTrustedBlock(s.trust); err != nil {
+		return fmt.Errorf("--trust: %w", err)
+	}
+	return nil
 }
 
 // begin returns by whom the home's node begins at a snapshot, if it is to.
