@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +21,7 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/cli/lines"
 	"github.com/tally-network/tally/cli/numbers"
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/events"
@@ -113,7 +113,7 @@ func (m *member) join(ctx context.Context, s *home.Settings) error {
 	if s.Node.RPC == "" || s.Node.GRPC == "" {
 		return fmt.Errorf("%s is no home yet, and there is no node to join by", m.e.home)
 	}
-	rpc, err := rpchttp.New(s.Node.RPC, "/websocket")
+	rpc, err := client.NewRPC(s.Node.RPC)
 	if err != nil {
 		return fmt.Errorf("--rpc %s: %w", s.Node.RPC, err)
 	}

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,8 +139,30 @@ func TestSyncFlags(t *testing.T) {
 		{syncing{nil, "7:" + hash}, false}, {syncing{node, hash}, false}, {syncing{node, "0:" + hash}, false},
 		{syncing{node, "7:" + hash[2:]}, false}, {syncing{from: []string{"203.0.113.7:26657"}}, false},
 	} {
-		if err := x.s.check(); (err == nil) != x.want {
+		err := x.s.check()
+		if (err == nil) != x.want {
 			t.Errorf("%+v: %v", x.s, err)
 		}
+		if err != nil && !strings.HasPrefix(err.Error(), "--") {
+			t.Errorf("%v names no flag", err)
+		}
+	}
+}
+
+// A node that a role is to join by, and whose answer does not end, is read so far and no further.
+func TestJoiningByANodeWithoutEnd(t *testing.T) {
+	sent := 0
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for spaces := bytes.Repeat([]byte(" "), 1<<20); sent < 256<<20; sent += len(spaces) {
+			if _, err := w.Write(spaces); err != nil {
+				return
+			}
+		}
+	}))
+	m := &member{e: &env{home: t.TempDir()}}
+	err := m.join(t.Context(), &home.Settings{Node: home.Node{RPC: endless.URL, GRPC: "127.0.0.1:2"}})
+	endless.Close()
+	if err == nil || !strings.Contains(err.Error(), "too large") || sent > 128<<20 {
+		t.Errorf("after %d MiB: %v", sent>>20, err)
 	}
 }

@@ -108,8 +108,10 @@ func (s *syncing) check() error {
 	if s.trusted == "" {
 		return nil
 	}
-	_, _, err := statesync.ParseTrustedBlock(s.trusted)
-	return err
+	if _, _, err := statesync.ParseTrustedBlock(s.trusted); err != nil {
+		return fmt.Errorf("--trusted-block: %w", err)
+	}
+	return nil
 }
 
 // begin returns by whom the home's node begins at a snapshot, if it is to.

@@ -24,6 +24,7 @@ import (
 type Client struct {
 	Conn    *grpc.ClientConn // for the modules' query clients
 	RPC     *rpchttp.HTTP
+	Headers *rpchttp.HTTP // the same, of which no more is believed than a header takes
 	ChainID string
 	enc     app.Encoding
 	head    head
@@ -32,26 +33,38 @@ type Client struct {
 // Endpoints are where a node answers: RPC as http://host:port, GRPC as host:port.
 type Endpoints struct{ RPC, GRPC string }
 
-// maxReply bounds one answer of a node.
-const maxReply = 64 << 20
+// Bounds on one answer of a node. Decoded, a list of empty signatures takes fifty times its bytes. The commit of 10,000
+// validators has 3 MB.
+const (
+	maxReply  = 64 << 20
+	maxHeader = 4 << 20
+)
 
-// NewRPC returns a client of a node's RPC that reads no more than maxReply of an answer.
-func NewRPC(at string) (*rpchttp.HTTP, error) {
+// NewRPC returns a client of a node's RPC that reads no more than 64 MiB of an answer.
+func NewRPC(at string) (*rpchttp.HTTP, error) { return newRPC(at, maxReply) }
+
+// NewHeaders returns a client of a node's RPC for what a light client asks: it reads no more than 4 MiB of an answer.
+func NewHeaders(at string) (*rpchttp.HTTP, error) { return newRPC(at, maxHeader) }
+
+func newRPC(at string, most int64) (*rpchttp.HTTP, error) {
 	c, err := rpcclient.DefaultHTTPClient(at)
 	if err != nil {
 		return nil, err
 	}
-	c.Transport = boundedTransport{c.Transport}
+	c.Transport = boundedTransport{c.Transport, most}
 	return rpchttp.NewWithClient(at, "/websocket", c)
 }
 
-type boundedTransport struct{ http.RoundTripper }
+type boundedTransport struct {
+	http.RoundTripper
+	most int64 // bytes of an answer
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	a, err := t.RoundTripper.RoundTrip(r)
 	if err == nil {
-		a.Body = http.MaxBytesReader(nil, a.Body, maxReply)
+		a.Body = http.MaxBytesReader(nil, a.Body, t.most)
 	}
 	return a, err
 }
@@ -70,10 +83,11 @@ func Dial(ctx context.Context, e Endpoints) (*Client, error) {
 		return nil, fmt.Errorf("connect to %s: %w", e.GRPC, err)
 	}
 	rpc, err := NewRPC(e.RPC)
-	if err != nil {
+	headers, errHeaders := NewHeaders(e.RPC)
+	if err := errors.Join(err, errHeaders); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to %s: %w", e.RPC, err), conn.Close())
 	}
-	c := &Client{Conn: conn, RPC: rpc, enc: enc, head: head{changed: make(chan struct{})}}
+	c := &Client{Conn: conn, RPC: rpc, Headers: headers, enc: enc, head: head{changed: make(chan struct{})}}
 	go c.follow(ctx)
 	if _, err := c.head.after(ctx, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("no block from %s: %w", e.RPC, err), c.Close())

@@ -91,3 +91,12 @@ func (n *Node) Export(t testing.TB, height int64) string {
 
 // Stored returns the height of the newest state.
 func (n *Node) Stored() int64 { return n.app.LastBlockHeight() }
+
+// Capacity returns how many bytes a message of a peer may have, by the reactor that takes it.
+func (n *Node) Capacity(reactor string) (most int) {
+	r, _ := n.comet.Switch().Reactor(reactor)
+	for _, c := range r.GetChannels() {
+		most = max(most, c.RecvMessageCapacity)
+	}
+	return most
+}

@@ -181,6 +181,9 @@ func (n *Node) openComet(ctx context.Context, c *Config, logger log.Logger, gene
 	if err != nil {
 		return err
 	}
+	if err := boundMessages(n.comet.Switch(), n.app.snapshots); err != nil {
+		return err
+	}
 	n.client = local.New(n.comet)
 	env, err := n.comet.ConfigureRPC()
 	if err != nil {

@@ -157,7 +157,12 @@ func TestNodeBeginsAtASnapshot(t *testing.T) {
 		t.Fatalf("state %d differs:\n%s\n%s", same, a, b)
 	}
 
+	if a, b := net.turns(t, 0, same), net.turns(t, joined, same); a != b {
+		t.Fatalf("block %d: the turns of proposers are %s and %s", same, a, b)
+	}
+
 	net.accuse(t, 1, every) // of what the new node was not there for
+	net.follows(t, joined)  // it knows what alice has sent
 	net.advance(t, joined, 3*every+4)
 
 	// Those that were there go, as far as others are needed for blocks, and the new one gives its snapshot.
@@ -170,6 +175,16 @@ func TestNodeBeginsAtASnapshot(t *testing.T) {
 	if a, b := balance(t, net.nodes[0], bob.Address), balance(t, net.nodes[joined], bob.Address); a != b || a <= 1_000*tally {
 		t.Fatalf("bob has %d and %d", a, b)
 	}
+}
+
+// turns returns the priorities with which validators propose a block, as node i has them.
+func (net *network) turns(t *testing.T, i int, height int64) string {
+	t.Helper()
+	r, err := net.nodes[i].Client().Validators(context.Background(), &height, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(r.Validators)
 }
 
 // accuse shows that validator i signed two blocks of a height, and waits until a block holds the evidence.

@@ -80,6 +80,17 @@ func TestStrangersOfOneNetworkLeavePlaces(t *testing.T) {
 	until(t, "blocks of one who follows", func() bool { return follower.Height() >= n.nodes[0].Height() && follower.Height() > 2 })
 }
 
+// Strangers that begin messages and never end them: a node kept 100 MB of each for each of them.
+func TestMessagesOfStrangersAreBounded(t *testing.T) {
+	n := newNetwork(t, t.TempDir(), 1)
+	n.start(t)
+	for reactor, most := range map[string]int{"BLOCKSYNC": 8 << 20, "STATESYNC": 1 << 10, "CONSENSUS": 1 << 20, "MEMPOOL": 1 << 20, "EVIDENCE": 1 << 20} {
+		if got := n.nodes[0].Capacity(reactor); got > most {
+			t.Errorf("%s takes %d bytes, want %d at most", reactor, got, most)
+		}
+	}
+}
+
 // follow starts a node that no validator names.
 func (net *network) follow(t *testing.T) *consensus.Node {
 	c := net.configs[0]

@@ -17,7 +17,7 @@ const (
 
 // Block asks a node for a signed header, with the validators that signed it. It is not checked.
 func Block(ctx context.Context, chain *client.Client, height int64) (*cmttypes.LightBlock, error) {
-	commit, err := chain.RPC.Commit(ctx, &height)
+	commit, err := chain.Headers.Commit(ctx, &height)
 	if err != nil {
 		return nil, fmt.Errorf("commit of block %d: %w", height, err)
 	}
@@ -30,7 +30,7 @@ func Block(ctx context.Context, chain *client.Client, height int64) (*cmttypes.L
 	var all []*cmttypes.Validator
 	perPage := maxPage
 	for page := 1; page <= MaxMembers/maxPage; page++ {
-		r, err := chain.RPC.Validators(ctx, &height, &page, &perPage)
+		r, err := chain.Headers.Validators(ctx, &height, &page, &perPage)
 		if err != nil {
 			return nil, fmt.Errorf("validators of block %d: %w", height, err)
 		}

@@ -87,7 +87,7 @@ func (b *backfill) ask(ctx context.Context, least, top int64) (all []*cmttypes.L
 }
 
 // read returns the blocks from top down to least, which it has checked.
-func (b *backfill) read(ctx context.Context, s server, least, top int64) ([]*cmttypes.LightBlock, error) {
+func (b *backfill) read(ctx context.Context, s *server, least, top int64) ([]*cmttypes.LightBlock, error) {
 	all := make([]*cmttypes.LightBlock, top-least+1)
 	err := parallel(ctx, len(all), func(ctx context.Context, i int) error {
 		height := top - int64(i)
@@ -105,6 +105,9 @@ func (b *backfill) read(ctx context.Context, s server, least, top int64) ([]*cmt
 	for _, x := range all {
 		if x.Height != above.Height-1 || !x.Commit.BlockID.Equals(above.LastBlockID) {
 			return nil, fmt.Errorf("block %d has the hash %X, and the next one follows %X", x.Height, x.Commit.BlockID.Hash, above.LastBlockID.Hash)
+		}
+		if !bytes.Equal(x.Commit.Hash(), above.LastCommitHash) { // which holds the votes for nil too, and who was absent
+			return nil, fmt.Errorf("the votes for block %d are not those that the next one holds", x.Height)
 		}
 		if set == nil || !bytes.Equal(set.Hash(), x.ValidatorsHash) {
 			full, err := s.LightBlock(ctx, x.Height)
@@ -163,7 +166,9 @@ func (b *backfill) keep(all []*cmttypes.LightBlock) (old bool, err error) {
 }
 
 // keepSets writes the validator set of the blocks from first to b.last, each of which has a row that
-// says where the whole set stands.
+// says where the whole set stands. Its proposers' priorities are nobody's: no hash holds them, and the application knows none of
+// the past. Evidence is checked by keys and votes. Of these blocks this node's RPC tells other priorities than nodes that
+// made them, which [server] does not look at.
 func (b *backfill) keepSets(first int64) (err error) {
 	set, err := b.set.ToProto()
 	if err != nil {

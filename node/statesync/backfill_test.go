@@ -2,9 +2,11 @@ package statesync
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,13 +29,24 @@ type teller struct {
 	lie    func(*cmttypes.LightBlock)
 }
 
+// ChainID implements provider.Provider.
+func (n *teller) ChainID() string { return n.blocks[0].ChainID }
+
 // LightBlock implements provider.Provider.
 func (n *teller) LightBlock(_ context.Context, height int64) (*cmttypes.LightBlock, error) {
-	if height < n.first || height-n.first >= int64(len(n.blocks)) {
-		return nil, fmt.Errorf("block %d is not here", height)
+	last := n.first + int64(len(n.blocks)) - 1
+	switch {
+	case height == 0:
+		height = last
+	case height < n.first:
+		return nil, provider.ErrLightBlockNotFound
+	case height > last:
+		return nil, provider.ErrHeightTooHigh
 	}
 	x := n.blocks[height-n.first]
-	header, commit := *x.Header, x.Commit.Clone()
+	header, commit := *x.Header, &cmttypes.Commit{ // whose hash nobody has made yet
+		Height: height, Round: x.Commit.Round, BlockID: x.Commit.BlockID, Signatures: slices.Clone(x.Commit.Signatures),
+	}
 	told := &cmttypes.LightBlock{SignedHeader: &cmttypes.SignedHeader{Header: &header, Commit: commit}, ValidatorSet: x.ValidatorSet.Copy()}
 	if n.lie != nil {
 		n.lie(told)
@@ -43,7 +56,7 @@ func (n *teller) LightBlock(_ context.Context, height int64) (*cmttypes.LightBlo
 
 // Commit implements commits.
 func (n *teller) Commit(ctx context.Context, height *int64) (*coretypes.ResultCommit, error) {
-	x, err := n.LightBlock(ctx, *height)
+	x, err := n.LightBlock(ctx, *cmp.Or(height, new(int64)))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +71,7 @@ func restored(c *chainheaders.Chain, initial, height int64, from ...*teller) (*b
 		blocks: cmtdb.NewMemDB(), states: cmtdb.NewMemDB(), tell: func(format string, args ...any) { *told = append(*told, fmt.Sprintf(format, args...)) },
 	}
 	for _, n := range from {
-		b.headers.servers = append(b.headers.servers, server{n, n})
+		b.headers.servers = append(b.headers.servers, &server{Provider: n, commits: n, patience: patience})
 	}
 	return b, told
 }
@@ -130,6 +143,10 @@ func TestBackfillFromLiars(t *testing.T) {
 		"a block of another chain": func(x *cmttypes.LightBlock) { *x = *other.Block(x.Height) },
 		"another round":            func(x *cmttypes.LightBlock) { x.Commit.Round = 1 },
 		"another signature":        func(x *cmttypes.LightBlock) { x.Commit.Signatures[0].Signature = make([]byte, 64) },
+		"a signature past two thirds": func(x *cmttypes.LightBlock) {
+			x.Commit.Signatures[3].Signature = make([]byte, 64)
+		},
+		"one absent who was there": func(x *cmttypes.LightBlock) { x.Commit.Signatures[3] = cmttypes.NewCommitSigAbsent() },
 		"few signatures": func(x *cmttypes.LightBlock) {
 			x.Commit.Signatures[0], x.Commit.Signatures[1] = cmttypes.NewCommitSigAbsent(), cmttypes.NewCommitSigAbsent()
 		},

@@ -1,11 +1,13 @@
 package statesync
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +20,6 @@ import (
 	lighthttp "github.com/cometbft/cometbft/light/provider/http"
 	lightdb "github.com/cometbft/cometbft/light/store/db"
 	cmtstate "github.com/cometbft/cometbft/proto/tendermint/state"
-	coretypes "github.com/cometbft/cometbft/rpc/core/types"
 	sm "github.com/cometbft/cometbft/state"
 	cmttypes "github.com/cometbft/cometbft/types"
 	"github.com/cometbft/cometbft/version"
@@ -34,6 +35,8 @@ type Source struct {
 	// StallTimeout is how long nothing may happen before the node gives up; 0: 5 minutes.
 	StallTimeout time.Duration
 	Tell         func(format string, args ...any) // what happens, for people; nil: nobody
+
+	patience time.Duration // with one answer of a server; 0: the usual
 }
 
 // A state needs the headers of the two blocks after it, which an idle chain makes late.
@@ -46,35 +49,32 @@ const (
 // answers, and ends with its context.
 type stateProvider struct {
 	ctx     context.Context // of all that is asked
+	end     func()          // ends ctx
 	initial int64           // height of the chain
-	servers []server
+	servers []*server
 
 	mu     sync.Mutex // sync: the light client is for one at a time
 	client *cmtlight.Client
 }
 
-// server is a node that tells headers.
-type server struct {
-	provider.Provider
-	commits
-}
+// final is an error at which CometBFT ends, instead of trying the next snapshot.
+type final struct{ error }
 
-// commits is how CometBFT's RPC tells headers and commits.
-type commits interface {
-	Commit(ctx context.Context, height *int64) (*coretypes.ResultCommit, error)
-}
+// Is lets CometBFT know it.
+func (final) Is(target error) bool { return target == cmtlight.ErrNoWitnesses }
 
 // newStateProvider asks the servers for the trusted block.
 func newStateProvider(ctx context.Context, genesis *cmttypes.GenesisDoc, s *Source, logger cmtlog.Logger) (*stateProvider, error) {
-	h := &stateProvider{ctx: ctx, initial: max(genesis.InitialHeight, 1)}
+	h := &stateProvider{initial: max(genesis.InitialHeight, 1)}
+	h.ctx, h.end = context.WithCancel(ctx)
 	var all []provider.Provider
 	for _, at := range s.Servers {
-		rpc, err := client.NewRPC(at)
+		rpc, err := client.NewHeaders(at)
 		if err != nil {
 			return nil, fmt.Errorf("RPC %s: %w", at, err)
 		}
-		p := lighthttp.NewWithClient(genesis.ChainID, rpc)
-		h.servers, all = append(h.servers, server{p, rpc}), append(all, p)
+		n := &server{Provider: lighthttp.NewWithClient(genesis.ChainID, rpc), commits: rpc, patience: cmp.Or(s.patience, patience)}
+		h.servers, all = append(h.servers, n), append(all, n)
 	}
 	switch len(all) {
 	case 0:
@@ -99,7 +99,8 @@ func newStateProvider(ctx context.Context, genesis *cmttypes.GenesisDoc, s *Sour
 // block returns a verified block.
 func (h *stateProvider) block(ctx context.Context, height int64) (b *cmttypes.LightBlock, err error) {
 	for range headerTries {
-		if b, err = h.client.VerifyLightBlockAtHeight(ctx, height, time.Now()); !errors.Is(err, provider.ErrHeightTooHigh) {
+		b, err = h.client.VerifyLightBlockAtHeight(ctx, height, time.Now())
+		if !errors.Is(err, provider.ErrHeightTooHigh) && !errors.Is(err, cmtlight.ErrFailedHeaderCrossReferencing) {
 			break
 		}
 		select {
@@ -108,16 +109,37 @@ func (h *stateProvider) block(ctx context.Context, height int64) (b *cmttypes.Li
 		case <-time.After(headerPause):
 		}
 	}
-	if h.ctx.Err() != nil {
-		return nil, cmtlight.ErrNoWitnesses // at which CometBFT ends, instead of trying the next snapshot
+	switch {
+	case h.ctx.Err() != nil:
+		return nil, final{h.ctx.Err()}
+	case errors.Is(err, cmtlight.ErrFailedHeaderCrossReferencing):
+		return nil, final{fmt.Errorf("block %d is told by one server alone, and no other confirms it: name others that answer (%w)", height, err)}
 	}
 	return b, err
+}
+
+// newest returns the height of the newest block that a server tells.
+func (h *stateProvider) newest(ctx context.Context) uint64 {
+	heights := make([]int64, len(h.servers))
+	_ = parallel(ctx, len(heights), func(ctx context.Context, i int) error {
+		if r, err := h.servers[i].Commit(ctx, nil); err == nil && r.Header != nil {
+			heights[i] = r.Header.Height
+		}
+		return nil // others may answer
+	})
+	return uint64(max(0, slices.Max(heights)))
 }
 
 // AppHash implements statesync.StateProvider.
 func (h *stateProvider) AppHash(ctx context.Context, height uint64) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.ctx.Err() != nil {
+		return nil, final{h.ctx.Err()}
+	}
+	if last := h.newest(ctx); height > last { // what waits for a header would wait for each such offer
+		return nil, fmt.Errorf("block %d is offered, and the newest is %d", height, last)
+	}
 	if _, err := h.block(ctx, int64(height)+2); err != nil { // State needs it
 		return nil, err
 	}
@@ -128,7 +150,7 @@ func (h *stateProvider) AppHash(ctx context.Context, height uint64) ([]byte, err
 	return next.AppHash, nil
 }
 
-// Commit implements statesync.StateProvider.
+// Commit implements statesync.StateProvider: the first commit that a server tells with which CometBFT will start.
 func (h *stateProvider) Commit(ctx context.Context, height uint64) (*cmttypes.Commit, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,7 +158,37 @@ func (h *stateProvider) Commit(ctx context.Context, height uint64) (*cmttypes.Co
 	if err != nil {
 		return nil, err
 	}
-	return b.Commit, nil
+	commit, err := b.Commit, checkVotes(b, b.Commit)
+	for _, s := range h.servers {
+		if err == nil {
+			return commit, nil
+		}
+		r, e := s.Commit(ctx, &b.Height)
+		if e == nil {
+			commit, e = r.Commit, checkVotes(b, r.Commit)
+		}
+		if err = errors.Join(err, e); e == nil {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, final{fmt.Errorf("no server tells a commit of block %d with which a node starts: name another (%w)", height, err)}
+	}
+	return commit, nil
+}
+
+// checkVotes returns an error unless CometBFT can make votes of a block's commit, as it does at each start. It panics over
+// one that is wrong. The light client looks at two thirds of them, and at none for nil.
+func checkVotes(b *cmttypes.LightBlock, c *cmttypes.Commit) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a vote in the commit is wrong: %v", p)
+		}
+	}()
+	if id, ok := c.ToVoteSet(b.ChainID, b.ValidatorSet).TwoThirdsMajority(); !ok || !id.Equals(b.Commit.BlockID) || c.Height != b.Height {
+		return errors.New("the commit is of another block")
+	}
+	return nil
 }
 
 // State implements statesync.StateProvider: the state after a block, as CometBFT's own has it, but for the
@@ -178,7 +230,7 @@ func ParseTrustedBlock(text string) (height int64, header []byte, err error) {
 	height, errA := strconv.ParseInt(a, 10, 64)
 	header, errB := hex.DecodeString(b)
 	if errA != nil || errB != nil || height < 1 || len(header) != sha256.Size {
-		return 0, nil, fmt.Errorf("--trust: %.80q is not HEIGHT:HASH, of a hash of %d digits", text, 2*sha256.Size)
+		return 0, nil, fmt.Errorf("%.80q is not HEIGHT:HASH, of a hash of %d digits", text, 2*sha256.Size)
 	}
 	return height, header, nil
 }

@@ -19,7 +19,7 @@ import (
 const (
 	applicationDB = "application"
 	snapshotDir   = "snapshots"
-	chunkDir      = "snapshot-under-way" // chunks that have come
+	chunkDir      = "snapshot-under-way" // chunks that are restored
 	marker        = "restoring"          // there while a snapshot is restored
 )
 

@@ -26,6 +26,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	"github.com/tally-network/tally/internal/bounded"
 )
 
@@ -54,6 +55,7 @@ type restorer struct {
 	appHash []byte
 	next    uint32 // chunk
 	bytes   int64
+	most    int64 // bytes of any snapshot
 	told    time.Time
 
 	db  dbm.DB // of app
@@ -121,8 +123,10 @@ func (r *restorer) ApplySnapshotChunk(_ context.Context, req *abci.RequestApplyS
 	if err := os.WriteFile(r.chunk(r.next), req.Chunk, 0o600); err != nil {
 		return nil, err
 	}
-	r.next, r.bytes = r.next+1, r.bytes+int64(len(req.Chunk))
-	r.advance()
+	if r.next, r.bytes = r.next+1, r.bytes+int64(len(req.Chunk)); r.bytes > r.most { // whoever begins again does not advance
+		r.most = r.bytes
+		r.advance()
+	}
 	if r.next < r.offer.Chunks {
 		if time.Since(r.told) > tellEvery {
 			r.told = time.Now()
@@ -286,6 +290,39 @@ func (r *restorer) finish(s *sm.State) error {
 		return errors.Join(fmt.Errorf("the time of block %d is not kept", height), err)
 	}
 	return r.keep()
+}
+
+// rank gives a state the proposers' priorities that the application has, whose hash is verified. What servers tell of them
+// stands in no hash. A set that was drawn in the last block holds from the block after the next. The next one is made, so its
+// priorities do not count.
+func (r *restorer) rank(ctx context.Context, s *sm.State) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := int64(r.offer.Height)
+	q, err := r.app.Query(ctx, &abci.RequestQuery{Path: "/tally.seats.v1.Query/Status", Height: last})
+	if err != nil {
+		return err
+	}
+	var status seatsv1.QueryStatusResponse
+	var rotation cmtproto.ValidatorSet
+	if err := errors.Join(status.Unmarshal(q.Value), rotation.Unmarshal(status.Set.Rotation)); err != nil || q.Code != 0 {
+		return errors.Join(fmt.Errorf("whose turn it is cannot be read: %s", q.Log), err)
+	}
+	set, err := cmttypes.ValidatorSetFromProto(&rotation)
+	if err != nil {
+		return err
+	}
+	for h := status.Set.Height; h < last+2; h++ {
+		if h == last+1 && bytes.Equal(set.Hash(), s.Validators.Hash()) {
+			s.Validators = set.Copy()
+		}
+		set.IncrementProposerPriority(1) // at each height, as CometBFT does
+	}
+	if !bytes.Equal(set.Hash(), s.NextValidators.Hash()) {
+		return fmt.Errorf("the validators of block %d are others in the state than in the headers", last+2)
+	}
+	s.NextValidators = set
+	return nil
 }
 
 // keep makes the snapshot one of this node.

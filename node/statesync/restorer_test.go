@@ -14,6 +14,7 @@ import (
 	"time"
 
 	abci "github.com/cometbft/cometbft/abci/types"
+	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
 	sm "github.com/cometbft/cometbft/state"
 	cmttypes "github.com/cometbft/cometbft/types"
 	dbm "github.com/cosmos/cosmos-db"
@@ -27,7 +28,9 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
+	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
+	chainheaders "github.com/tally-network/tally/internal/testkit/headers"
 )
 
 var alice, bob = chaintest.Named("alice"), chaintest.Named("bob")
@@ -357,6 +360,71 @@ func TestChunks(t *testing.T) {
 	same(t, c, r)
 	if a := r.applied(t, 2, nil); a.Result != reject {
 		t.Fatal(a)
+	}
+}
+
+// Whoever gives the beginning of one snapshot after the other does not advance.
+func TestBeginningAnewIsNoProgress(t *testing.T) {
+	truth := take(t, chain(t))
+	half := len(truth.chunks[0]) / 2
+	halves := truth.of(t, truth.chunks[0][:half], truth.chunks[0][half:])
+	r, _ := node(t)
+	for i, advances := range []bool{true, false, false} {
+		r.advanced.Store(0)
+		r.offered(t, halves)
+		r.applied(t, 0, halves.chunks[0])
+		if got := r.advanced.Load() > 0; got != advances {
+			t.Errorf("beginning %d advances: %v", i, got)
+		}
+	}
+	if got := r.applied(t, 1, halves.chunks[1]).Result; got != accept || r.advanced.Load() == 0 {
+		t.Errorf("the rest: %v", got)
+	}
+}
+
+// A restored node knows from the application whose turn it is, whatever servers have told.
+func TestTurnsOfTheApplication(t *testing.T) {
+	c := chain(t)
+	for range 5 {
+		pay(c)
+	}
+	r, _ := node(t)
+	if got := r.restored(t, take(t, c)); got != accept {
+		t.Fatal(got)
+	}
+	status, err := seatsv1.NewQueryClient(c).Status(t.Context(), &seatsv1.QueryStatusRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p cmtproto.ValidatorSet
+	if err := p.Unmarshal(status.Set.Rotation); err != nil {
+		t.Fatal(err)
+	}
+	set, err := cmttypes.ValidatorSetFromProto(&p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unrank(set)
+	s := sm.State{ChainID: chaintest.ChainID, Validators: set.Copy(), NextValidators: set.Copy()}
+	if err := r.rank(t.Context(), &s); err != nil {
+		t.Fatal(err)
+	}
+	for i, set := range []*cmttypes.ValidatorSet{s.Validators, s.NextValidators} {
+		const rounds = 20
+		want, err := c.Seats.Turns(c.Ctx(), c.Height()+1+int64(i), rounds)
+		if err != nil || len(want) != rounds {
+			t.Fatal(want, err)
+		}
+		for round, account := range want {
+			if got, err := c.Seats.Account(c.Ctx(), set.GetProposer().Address); err != nil || !got.Equals(account) {
+				t.Fatalf("block %d, round %d: %v, want %v: %v", i, round, got, account, err)
+			}
+			set.IncrementProposerPriority(1)
+		}
+	}
+	s.NextValidators = chainheaders.New("c", 4, 1, time.Now()).Set(1)
+	if err := r.rank(t.Context(), &s); err == nil || !strings.Contains(err.Error(), "others in the state") {
+		t.Fatal(err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +56,7 @@ func Run(ctx context.Context, n Node, from Source) error {
 	defer cancel()
 	heads, err := newStateProvider(ctx, n.Genesis, &from, n.Logger)
 	if err == nil {
+		defer heads.end()
 		err = n.restore(ctx, heads, &from)
 	}
 	if err != nil {
@@ -76,13 +76,13 @@ func (n *Node) restore(ctx context.Context, heads *stateProvider, from *Source) 
 	r := &restorer{dir: n.Comet.DBDir(), open: n.Open, tell: from.Tell}
 	r.advance()
 	defer func() { err = errors.Join(err, r.close()) }()
+	// CometBFT ignores TempDir: a copy of each chunk lies in the system's folder for temporary files, and stays there after a kill.
 	conf := *n.Comet.StateSync
-	conf.TempDir = filepath.Join(r.dir, chunkDir)
 	conf.MaxSnapshotChunks = maxChunks
 	if err := r.empty(); err != nil {
 		return err
 	}
-	reactor := cmtstatesync.NewReactor(conf, r, r, cmtstatesync.NopMetrics())
+	reactor := newOffers(cmtstatesync.NewReactor(conf, r, r, cmtstatesync.NopMetrics()))
 	reactor.SetLogger(n.Logger.With("module", "statesync"))
 	sw, stop, err := n.connect(reactor)
 	if err != nil {
@@ -101,13 +101,14 @@ func (n *Node) restore(ctx context.Context, heads *stateProvider, from *Source) 
 	}()
 	o, err := n.await(ctx, done, sw, r, from)
 	if err != nil {
-		giveUp(reactor)
+		heads.end()
+		giveUp(reactor.Reactor)
 		return err
 	}
 	if o.err != nil {
-		return fmt.Errorf("%w: start the node again, or without --sync-from, so that it reads all blocks", o.err)
+		return fmt.Errorf("%w: start the node again, or let it read all blocks", o.err)
 	}
-	if err := r.finish(&o.state); err != nil {
+	if err := errors.Join(r.finish(&o.state), r.rank(ctx, &o.state)); err != nil {
 		return err
 	}
 	from.Tell("restored the state of block %d", o.state.LastBlockHeight)
@@ -135,7 +136,7 @@ func (n *Node) await(ctx context.Context, done <-chan outcome, sw *p2p.Switch, r
 		}
 		idle := r.idle()
 		if idle > from.StallTimeout {
-			return outcome{}, fmt.Errorf("for %v none of %d peers has given a snapshot that could be restored: name --peers that take them (snapshot_interval), or leave out --sync-from, so that the node reads all blocks",
+			return outcome{}, fmt.Errorf("for %v none of %d peers has given a snapshot that could be restored: name peers that take them (snapshot_interval), or let the node read all blocks",
 				from.StallTimeout, sw.Peers().Size())
 		}
 		if idle > tellIdle && time.Since(told) > tellIdle {
@@ -146,7 +147,7 @@ func (n *Node) await(ctx context.Context, done <-chan outcome, sw *p2p.Switch, r
 }
 
 // connect has the node listen, and speak about snapshots alone.
-func (n *Node) connect(reactor *cmtstatesync.Reactor) (*p2p.Switch, func() error, error) {
+func (n *Node) connect(reactor p2p.Reactor) (*p2p.Switch, func() error, error) {
 	conf := n.Comet.P2P
 	listen := strings.TrimPrefix(conf.ListenAddress, "tcp://")
 	info := p2p.DefaultNodeInfo{

@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 
 	abci "github.com/cometbft/cometbft/abci/types"
+	cmtsync "github.com/cometbft/cometbft/proto/tendermint/statesync"
 	dbm "github.com/cosmos/cosmos-db"
 	protoio "github.com/cosmos/gogoproto/io"
 	"github.com/cosmos/gogoproto/proto"
-	"golang.org/x/time/rate"
 
 	"cosmossdk.io/log/v2"
 
@@ -35,15 +36,7 @@ type Snapshots struct {
 	log      log.Logger
 	stopping atomic.Bool
 	taking   sync.WaitGroup
-	given    *rate.Limiter // chunks, of 10 MB
 }
-
-// Rate at which a node serves chunks to all peers together. Above it a request gets an empty
-// answer, and the peer asks again or asks another node.
-const (
-	chunksPerSecond = 2
-	chunksAtOnce    = 8
-)
 
 // AllowPruning lets an application's states be pruned beside snapshots, before it is opened. The SDK
 // prunes nothing above a snapshot that is missing, and those before now are: other intervals may
@@ -71,7 +64,7 @@ func Open(dir string, interval uint64, of storetypes.CommitMultiStore, logger lo
 	if err := discardHalf(store, dir); err != nil {
 		return nil, errors.Join(err, closeIt())
 	}
-	s := &Snapshots{interval: interval, log: logger, given: rate.NewLimiter(chunksPerSecond, chunksAtOnce)}
+	s := &Snapshots{interval: interval, log: logger}
 	of.SetSnapshotInterval(interval)
 	s.manager = snapshots.NewManager(store, snapshottypes.NewSnapshotOptions(interval, kept), stoppableStore{of, announcer, &s.stopping}, nil, logger)
 	return s, nil
@@ -158,12 +151,20 @@ func (s *Snapshots) Load(req *abci.RequestLoadSnapshotChunk) (*abci.ResponseLoad
 	if s == nil {
 		return r, nil
 	}
-	if !s.given.Allow() {
-		return r, nil // whoever asked asks again, or somebody else
-	}
 	var err error
 	r.Chunk, err = s.manager.LoadChunk(req.Height, req.Format, req.Chunk)
 	return r, err
+}
+
+// has reports whether there is a chunk.
+func (s *Snapshots) has(m *cmtsync.ChunkRequest) bool {
+	if s == nil {
+		return false
+	}
+	all, err := s.manager.List()
+	return err == nil && slices.ContainsFunc(all, func(x *snapshottypes.Snapshot) bool {
+		return x.Height == m.Height && x.Format == m.Format && m.Index < x.Chunks
+	})
 }
 
 // Retain returns the first block that must stay when a block was made, of those from which

@@ -72,14 +72,15 @@ func (c *Chain) Set(height int64) *cmttypes.ValidatorSet {
 // Block returns the block at a height, signed by all of its validators. It names none that it follows.
 func (c *Chain) Block(height int64) *cmttypes.LightBlock {
 	some := some(height)
-	return c.after(cmttypes.BlockID{Hash: some, PartSetHeader: cmttypes.PartSetHeader{Total: 1, Hash: some}}, height)
+	return c.after(cmttypes.BlockID{Hash: some, PartSetHeader: cmttypes.PartSetHeader{Total: 1, Hash: some}}, some, height)
 }
 
-// History returns the blocks from one height to another, in order. Each names the one that it follows.
+// History returns the blocks from one height to another, in order. Each names the one that it follows, and its commit.
 func (c *Chain) History(from, to int64) []*cmttypes.LightBlock {
 	all := []*cmttypes.LightBlock{c.Block(from)}
 	for h := from + 1; h <= to; h++ {
-		all = append(all, c.after(all[len(all)-1].Commit.BlockID, h))
+		last := all[len(all)-1].Commit
+		all = append(all, c.after(last.BlockID, last.Hash(), h))
 	}
 	return all
 }
@@ -88,12 +89,12 @@ func some(height int64) cmtbytes.HexBytes {
 	return tmhash.Sum(binary.BigEndian.AppendUint64(nil, uint64(height)))
 }
 
-func (c *Chain) after(last cmttypes.BlockID, height int64) *cmttypes.LightBlock {
+func (c *Chain) after(last cmttypes.BlockID, lastCommit cmtbytes.HexBytes, height int64) *cmttypes.LightBlock {
 	set, next, some := c.Set(height), c.Set(height+1), some(height)
 	parts := cmttypes.PartSetHeader{Total: 1, Hash: some}
 	h := &cmttypes.Header{
 		Version: cmtversion.Consensus{Block: version.BlockProtocol}, ChainID: c.ID, Height: height, Time: c.Time(height),
-		LastBlockID: last, LastCommitHash: some, DataHash: some, ConsensusHash: some,
+		LastBlockID: last, LastCommitHash: lastCommit, DataHash: some, ConsensusHash: some,
 		ValidatorsHash: set.Hash(), NextValidatorsHash: next.Hash(), AppHash: c.State, LastResultsHash: some, EvidenceHash: some,
 		ProposerAddress: set.Validators[0].Address,
 	}
