@@ -105,10 +105,7 @@ func (s *syncing) check() error {
 			return fmt.Errorf("--sync-from: %.80q is not http://host:port", at)
 		}
 	}
-	if s.trusted == "" {
-		return nil
-	}
-	if _, _, err := statesync.ParseTrustedBlock(s.trusted); err != nil {
+	if _, _, err := statesync.ParseTrustedBlock(s.trusted); s.trusted != "" && err != nil {
 		return fmt.Errorf("--trusted-block: %w", err)
 	}
 	return nil

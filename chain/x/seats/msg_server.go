@@ -76,7 +76,7 @@ func (s msgServer) Delegate(ctx context.Context, m *seatsv1.MsgDelegate) (*seats
 
 // Prove shows the output of the signer's VRF.
 func (s msgServer) Prove(ctx context.Context, m *seatsv1.MsgProve) (*seatsv1.MsgProveResponse, error) {
-	return &seatsv1.MsgProveResponse{}, by(m.Account, func(a sdk.AccAddress) error { return s.Keeper.Prove(ctx, a, m.Epoch, m.Proof) })
+	return &seatsv1.MsgProveResponse{}, by(m.Account, func(a sdk.AccAddress) error { return draws(s).prove(ctx, a, m.Epoch, m.Proof) })
 }
 
 // UpdateParams replaces the rules. It ends the draw under way: all seats of one follow the same rules.

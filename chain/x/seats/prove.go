@@ -16,8 +16,8 @@ import (
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 )
 
-// Prove takes the output of a member's VRF for the draw under way.
-func (k *Keeper) Prove(ctx context.Context, account sdk.AccAddress, epoch uint64, proof []byte) error {
+// prove takes the output of a member's VRF for the draw under way.
+func (k draws) prove(ctx context.Context, account sdk.AccAddress, epoch uint64, proof []byte) error {
 	d, m, err := k.prover(ctx, account, epoch)
 	if err != nil {
 		return err
@@ -39,13 +39,13 @@ func (k *Keeper) Prove(ctx context.Context, account sdk.AccAddress, epoch uint64
 func (k *Keeper) HasToProve(ctx context.Context, account string, epoch uint64) bool {
 	a, err := address.Parse(account)
 	if err == nil {
-		_, _, err = k.prover(ctx, a, epoch)
+		_, _, err = draws{k}.prover(ctx, a, epoch)
 	}
 	return err == nil
 }
 
 // prover returns the draw under way and a member that has to prove for it, or why nothing is to be proved.
-func (k *Keeper) prover(ctx context.Context, account sdk.AccAddress, epoch uint64) (d seatsv1.Draw, m seatsv1.Member, err error) {
+func (k draws) prover(ctx context.Context, account sdk.AccAddress, epoch uint64) (d seatsv1.Draw, m seatsv1.Member, err error) {
 	p, err := k.rules.Get(ctx)
 	if err != nil {
 		return d, m, err

@@ -223,7 +223,7 @@ func (j *judge) checkAll() {
 		}
 	}
 	for _, p := range slices.Concat(j.honest, j.crowd) {
-		if fair := money.ScaleClamped(all, p.uts, j.uts); p.to != nil && since[p] < fair/2 {
+		if fair := money.ScaleClamped(all, p.uts, j.uts); p.to != nil && since[p] < fair/3 {
 			j.t.Errorf("%s, who is honest, has earned %d utally, and %d are its part", p.Name, since[p], fair)
 		}
 	}
