@@ -9,7 +9,8 @@
 // Invariants: a node that begins has the state whose hash the chain's validators have signed, or
 // none. Headers from before it are the chain's, whoever told them. What peers offer is bounded in
 // number, in bytes and in depth before it is read. A marker file exists from before the first
-// write of a restore until after the last. A node that was killed in between begins anew. Keys, and what a validator signed last, are never touched.
+// write of a restore until after the last. A node that was killed in between begins anew. Keys, and
+// what a validator signed last, are never touched.
 //
 // Source: CometBFT's state sync and light client; the Cosmos SDK's snapshots, of which it reads
 // and writes format 3.

@@ -143,7 +143,7 @@ func missedIn(m *seatsv1.Member, epoch uint64) uint32 {
 	return 0
 }
 
-// judge makes a member away that missed too many blocks of the epoch before.
+// judge jails a member that missed too many blocks of the epoch before.
 func (k attendance) judge(ctx context.Context, m *seatsv1.Member, epoch uint64) error {
 	missed := missedIn(m, epoch-1)
 	if m.Status != seatsv1.STATUS_ACTIVE || missed == 0 {
