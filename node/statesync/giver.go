@@ -13,6 +13,7 @@ import (
 const (
 	chunksPerSecond = 2
 	chunksAtOnce    = 8
+	longestWait     = 20 * time.Second // for as many peers as a node has. Who comes and goes would else fill the line for hours
 )
 
 // maxRequest bounds what is sent to a node that gives snapshots, in bytes: requests alone.
@@ -58,10 +59,15 @@ func (g *giver) Receive(e p2p.Envelope) {
 	g.Reactor.Receive(e)
 }
 
-// wait returns once a chunk may be given, false if the node stops before.
+// wait returns once a chunk may be given, false if the line is too long or the node stops before.
 func (g *giver) wait() bool {
+	turn := g.turns.Reserve()
+	if turn.Delay() > longestWait {
+		turn.Cancel()
+		return false
+	}
 	select {
-	case <-time.After(g.turns.Reserve().Delay()):
+	case <-time.After(turn.Delay()):
 		return true
 	case <-g.Quit():
 		return false
