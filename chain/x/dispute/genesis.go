@@ -2,6 +2,7 @@ package dispute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"cosmossdk.io/collections"
@@ -45,6 +46,9 @@ func ValidateGenesis(g *disputev1.GenesisState) error {
 			return fmt.Errorf("dispute genesis: dispute %d: %w", d.Id, err)
 		}
 		if game.Stage == dispute.Over {
+			if d.Dropped != "" {
+				return fmt.Errorf("dispute genesis: dispute %d is over, and shall end", d.Id)
+			}
 			continue
 		}
 		for _, b := range bonds(d.Parties) {
@@ -95,6 +99,11 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *disputev1.GenesisState) err
 		if err := k.put(ctx, d.Id, d.Parties, d.Parties, nil, &game); err != nil {
 			return err
 		}
+		if d.Dropped != "" {
+			if err := k.Drop(ctx, d.Id, d.Dropped); err != nil {
+				return err
+			}
+		}
 		if game.Stage != dispute.Over && game.Waiting { // its turn may have come
 			if err := k.freed.Set(ctx, d.Parties.Defender); err != nil {
 				return err
@@ -116,7 +125,14 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*disputev1.GenesisState, er
 	}
 	err = k.parties.Walk(ctx, nil, func(id uint64, p disputev1.Parties) (bool, error) {
 		b, err := k.games.Get(ctx, id)
-		g.Disputes = append(g.Disputes, disputev1.GenesisDispute{Id: id, Parties: p, Game: b})
+		if err != nil {
+			return true, err
+		}
+		why, err := k.dropped.Get(ctx, id)
+		if errors.Is(err, collections.ErrNotFound) {
+			err = nil
+		}
+		g.Disputes = append(g.Disputes, disputev1.GenesisDispute{Id: id, Parties: p, Game: b, Dropped: why})
 		return false, err
 	})
 	if err != nil {

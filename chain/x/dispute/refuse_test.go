@@ -314,6 +314,35 @@ func TestDisputeThatCannotEnd(t *testing.T) {
 	}
 }
 
+// A dispute that its lease has ended in the last block ends in another chain as in this one: nobody has lost it.
+func TestDroppedDisputesSurviveExport(t *testing.T) {
+	w := &claims{claim: game.Claim{Inputs: []canon.Hash{{3}}, Steps: 1}, err: errors.New("the lease has no such dispute")}
+	k, bank, ctx := alone(t, w)
+	id, err := k.Open(ctx, worktest.Challenger.Address, canon.Hash{9}, job.UnitTarget(0), 0, game.Opening{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Drop(ctx, id, "it is gone"); err != nil {
+		t.Fatal(err)
+	}
+	g, err := k.ExportGenesis(ctx)
+	if err != nil || dispute.ValidateGenesis(g) != nil {
+		t.Fatal(err, dispute.ValidateGenesis(g))
+	}
+	ctx, svc, cdc := chaintest.Store(t)
+	k = dispute.NewKeeper(cdc, svc, bank.Clone(), strangers{}, w)
+	if err := k.InitGenesis(ctx, g); err != nil {
+		t.Fatal(err)
+	}
+	later := ctx.WithBlockTime(ctx.BlockTime().Add(time.Hour))
+	if err := k.EndBlock(later); err != nil {
+		t.Fatal(err)
+	}
+	if over, _, err := k.Game(later, id); err != nil || over.Stage != game.Over || over.Reason != "it is gone" || over.Loser != game.Nobody {
+		t.Errorf("%+v, %v", over, err)
+	}
+}
+
 // What a verdict takes, with the transaction around it.
 func BenchmarkVerdict(b *testing.B) {
 	a := newAffair(b)
