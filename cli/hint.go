@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"unicode"
 
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 
+	"github.com/tally-network/tally/cli/lines"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/bundle"
 	"github.com/tally-network/tally/node/blobs"
@@ -73,17 +73,7 @@ func hint(err error, usage bool) string {
 
 // plain takes out of a message what only programs want to know.
 func plain(err error) string {
-	return printable(machinery.ReplaceAllString(err.Error(), ""))
-}
-
-// printable takes out of a text what is no letter or sign: in a stranger's words it may command the terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsGraphic(r) || r == '\n' || r == '\t' {
-			return r
-		}
-		return -1
-	}, text)
+	return lines.Printable(machinery.ReplaceAllString(err.Error(), ""))
 }
 
 var machinery = regexp.MustCompile(`rpc error: code = \w+ desc = |failed to execute message; message index: 0: |: (invalid request|key not found)$| \[[^\]]*\.go:\d+\]`)

@@ -26,8 +26,15 @@ type reader struct {
 
 func (r *reader) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.endpoints, "endpoints", "", "endpoints.json of a devnet to ask (default the node of the home)")
-	f.StringVar(&r.node.RPC, "rpc", "", "CometBFT RPC of a node to ask, as http://host:port")
-	f.StringVar(&r.node.GRPC, "grpc", "", "gRPC of the same node, as host:port")
+	nodeFlags(f, &r.node, "ask")
+}
+
+// nodeFlags adds the flags that name a node. Half of them would leave the other half to another node.
+func nodeFlags(f *pflag.FlagSet, n *home.Node, to string) {
+	f.StringVar(&n.RPC, "rpc", "", "CometBFT RPC of a node to "+to+", as http://host:port")
+	f.StringVar(&n.GRPC, "grpc", "", "gRPC of the same node, as host:port")
+	_ = f.SetAnnotation("rpc", "cobra_annotation_required_if_others_set", []string{"rpc grpc"})
+	_ = f.SetAnnotation("grpc", "cobra_annotation_required_if_others_set", []string{"rpc grpc"})
 }
 
 // dial connects to the node. The caller closes the connection.

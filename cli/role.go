@@ -45,8 +45,7 @@ type member struct {
 // peer adds the flags of everybody who is a peer on the network.
 func (m *member) peer(f *pflag.FlagSet) {
 	f.StringVar(&m.endpoints, "endpoints", "", "endpoints.json of a devnet to join")
-	f.StringVar(&m.settings.Node.RPC, "rpc", "", "CometBFT RPC of a node to join by, as http://host:port")
-	f.StringVar(&m.settings.Node.GRPC, "grpc", "", "gRPC of the same node, as host:port")
+	nodeFlags(f, &m.settings.Node, "join by")
 	f.StringSliceVar(&m.settings.Listen, "listen", nil, "multiaddrs to listen at, as /ip4/0.0.0.0/tcp/4001 (default a free port of 127.0.0.1)")
 	f.StringSliceVar(&m.settings.Announce, "announce", nil, "multiaddrs at which others reach this machine, as /ip4/203.0.113.7/tcp/4001")
 	f.Var(numbers.Within(&m.settings.Threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
@@ -274,7 +273,7 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	end := func(err error) error { return err }
 	defer func() { err = end(err) }()
 	if h.Settings.Role == home.Validator {
-		h.StateSync = m.begin(h)
+		h.StateSync, h.Tell = m.begin(h), m.tell
 		n, err := h.StartNode(ctx, log)
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/cli/lines"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consensus"
@@ -111,6 +112,11 @@ func (s *syncing) check() error {
 	return nil
 }
 
+// tell tells people what the node waits for, also in words of strangers.
+func (m *member) tell(format string, args ...any) {
+	fmt.Fprintln(m.e.progress(), lines.Printable(fmt.Sprintf(format, args...)))
+}
+
 // begin returns by whom the home's node begins at a snapshot, if it is to.
 func (m *member) begin(h *home.Home) *statesync.Source {
 	if len(m.sync.from) == 0 {
@@ -118,9 +124,7 @@ func (m *member) begin(h *home.Home) *statesync.Source {
 	}
 	return &statesync.Source{
 		Servers: m.sync.from,
-		Tell: func(format string, args ...any) {
-			fmt.Fprintln(m.e.progress(), printable(fmt.Sprintf(format, args...)))
-		},
+		Tell:    m.tell,
 		Trusted: func() (int64, []byte, error) {
 			if m.sync.trusted != "" {
 				return statesync.ParseTrustedBlock(m.sync.trusted)

@@ -13,6 +13,7 @@ import (
 	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+	authsigning "github.com/cosmos/cosmos-sdk/x/auth/signing"
 )
 
 // maxNesting bounds how deep messages of a transaction are nested. Seven levels suffice for
@@ -55,8 +56,48 @@ func (c txConfig) TxDecoder() sdk.TxDecoder {
 		if c.txTooDeep(raw) {
 			return nil, errorsmod.Wrapf(sdkerrors.ErrTxDecode, "messages nested more than %d deep: send them side by side, in one body", maxNesting)
 		}
-		return decode(raw)
+		tx, err := decode(raw)
+		if err == nil {
+			err = whole(tx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return tx, nil
 	}
+}
+
+// whole returns an error unless all that the SDK asks a transaction for is there. Its ante handlers would panic, which
+// is kept from the chain, and log the stack of each: twelve kilobytes, for nothing.
+func whole(tx sdk.Tx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errorsmod.Wrapf(sdkerrors.ErrTxDecode, "auth_info is not whole: %.200v", p)
+		}
+	}()
+	if t, ok := tx.(sdk.FeeTx); ok {
+		t.GetGas()
+		t.GetFee()
+		t.FeePayer()
+		t.FeeGranter()
+	}
+	t, ok := tx.(authsigning.SigVerifiableTx)
+	if !ok {
+		return nil
+	}
+	keys, err := t.GetPubKeys()
+	if err != nil {
+		return errorsmod.Wrap(sdkerrors.ErrInvalidPubKey, err.Error())
+	}
+	for _, key := range keys {
+		if key != nil {
+			key.Address()
+		}
+	}
+	if _, err := t.GetSignaturesV2(); err != nil {
+		return errorsmod.Wrap(sdkerrors.ErrTxDecode, err.Error())
+	}
+	return nil
 }
 
 // txTooDeep reports whether messages in a transaction's body or signers are nested too deep.

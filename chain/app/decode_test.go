@@ -3,12 +3,15 @@ package app_test
 import (
 	"bytes"
 	"runtime"
+	"strings"
 	"testing"
 
 	abci "github.com/cometbft/cometbft/abci/types"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
+	"github.com/cosmos/cosmos-sdk/types/tx/signing"
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -41,6 +44,38 @@ const (
 	allowance = "/cosmos.feegrant.v1beta1.AllowedMsgAllowance"
 	multisig  = "/cosmos.crypto.multisig.LegacyAminoPubKey"
 )
+
+// Transactions at which the SDK's ante handlers would panic are refused in few words.
+func TestTransactionsThatAreNotWhole(t *testing.T) {
+	a := chaintest.New(t)
+	body, err := (&txtypes.TxBody{}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(url string, size int) *codectypes.Any {
+		return &codectypes.Any{TypeUrl: url, Value: field(1, make([]byte, size))}
+	}
+	direct := &txtypes.ModeInfo{Sum: &txtypes.ModeInfo_Single_{Single: &txtypes.ModeInfo_Single{Mode: signing.SignMode_SIGN_MODE_DIRECT}}}
+	fee := &txtypes.Fee{GasLimit: 1}
+	for name, auth := range map[string]*txtypes.AuthInfo{
+		"no fee":             {},
+		"a mode of nothing":  {Fee: fee, SignerInfos: []*txtypes.SignerInfo{{ModeInfo: &txtypes.ModeInfo{}}}},
+		"a short key":        {Fee: fee, SignerInfos: []*txtypes.SignerInfo{{PublicKey: key("/cosmos.crypto.secp256k1.PubKey", 3), ModeInfo: direct}}},
+		"a short ed25519":    {Fee: fee, SignerInfos: []*txtypes.SignerInfo{{PublicKey: key("/cosmos.crypto.ed25519.PubKey", 3), ModeInfo: direct}}},
+		"a granter of chalk": {Fee: &txtypes.Fee{GasLimit: 1, Granter: "chalk"}},
+	} {
+		text, err := auth.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := rawTx(t, body, text)
+		_, err = a.Tx.TxDecoder()(raw)
+		check, other := a.CheckTx(&abci.RequestCheckTx{Tx: raw, Type: abci.CheckTxType_New})
+		if err == nil || other != nil || check.Code == 0 || len(check.Log) > 500 || strings.Contains(check.Log, "goroutine") {
+			t.Errorf("%s: %v, %v, %+v", name, err, other, check)
+		}
+	}
+}
 
 // The SDK's decoder takes memory of depth times size: 250 levels of a transaction of 4 MB
 // took a gigabyte, before anything was checked or paid.

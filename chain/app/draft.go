@@ -76,11 +76,17 @@ func (g Genesis) Draft() (*Draft, error) {
 // ChainID returns the chain's.
 func (d *Draft) ChainID() string { return d.doc.ChainID }
 
+// maxInitialHeight bounds the first block: CometBFT spins without end once heights overflow.
+const maxInitialHeight = 1_000_000_000_000
+
 // ReadDraft reads a genesis file. What each machine would complete by itself must be there.
 func ReadDraft(text []byte) (*Draft, error) {
 	doc := &cmttypes.GenesisDoc{}
 	if err := cmtjson.Unmarshal(text, doc); err != nil {
 		return nil, fmt.Errorf("read genesis: %w", err)
+	}
+	if doc.InitialHeight > maxInitialHeight {
+		return nil, fmt.Errorf("read genesis: initial_height %d: want %d at most", doc.InitialHeight, int64(maxInitialHeight))
 	}
 	if doc.GenesisTime.IsZero() {
 		return nil, errors.New("read genesis: genesis_time is missing: give it, or each machine takes its own")

@@ -205,6 +205,7 @@ func TestFilesOfDraftsAreRefused(t *testing.T) {
 		"a chain that is a path":   {`"chain_id": "tally-9"`, `"chain_id": "../tally-9"`, "chain id"},
 		"a chain without a name":   {`"chain_id": "tally-9"`, `"chain_id": ""`, "chain id"},
 		"a chain of a long name":   {`"chain_id": "tally-9"`, `"chain_id": "` + strings.Repeat("x", 51) + `"`, "chain id"},
+		"a height out of reach":    {`"initial_height": "1"`, `"initial_height": "9223372036854775805"`, "initial_height"},
 		"the state of no module":   {`"auction": \{`, `"auctions": {}, "auction": {`, "auctions"},
 		"a state with one lacking": {`"auction": \{`, `"beacon": {`, "auction"},
 	} {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/node/events"
@@ -75,4 +76,14 @@ func line(ev events.Event) string {
 		fmt.Fprintf(&b, " %s", ev.Text)
 	}
 	return b.String()
+}
+
+// Printable takes out of a text what is no letter or sign: in a stranger's words it may command the terminal.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsGraphic(r) || r == '\n' || r == '\t' {
+			return r
+		}
+		return -1
+	}, text)
 }

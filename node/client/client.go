@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
@@ -28,6 +29,9 @@ type Client struct {
 	ChainID string
 	enc     app.Encoding
 	head    head
+
+	events   atomic.Bool  // the connection for events is there
+	starting <-chan error // ends when it is, or is not; nil: nobody connects. follow's own
 }
 
 // Endpoints are where a node answers: RPC as http://host:port, GRPC as host:port.
@@ -123,7 +127,7 @@ func Probe(ctx context.Context, e Endpoints) error {
 
 // Close hangs up.
 func (c *Client) Close() error {
-	if c.RPC.IsRunning() {
+	if c.events.Load() && c.RPC.IsRunning() {
 		_ = c.RPC.Stop()
 	}
 	return c.Conn.Close()
@@ -153,8 +157,8 @@ const (
 // follow keeps the head up to date: by events, and by asking where events fail.
 func (c *Client) follow(ctx context.Context) {
 	for ctx.Err() == nil {
-		_ = c.listen(ctx) // what it missed, asking finds
 		c.ask(ctx)
+		_ = c.listen(ctx) // what it missed, asking finds
 		select {
 		case <-ctx.Done():
 		case <-time.After(retryAfter):
@@ -162,11 +166,36 @@ func (c *Client) follow(ctx context.Context) {
 	}
 }
 
+// startEvents connects for events, unless it has. CometBFT waits without end for a node that says nothing, and panics if it is
+// stopped meanwhile.
+func (c *Client) startEvents(ctx context.Context) error {
+	if c.events.Load() && c.RPC.IsRunning() {
+		return nil
+	}
+	if c.starting == nil {
+		starting := make(chan error, 1)
+		c.starting = starting
+		c.events.Store(false)
+		go func() {
+			err := c.RPC.Start()
+			c.events.Store(err == nil)
+			starting <- err
+		}()
+	}
+	select {
+	case err := <-c.starting:
+		c.starting = nil
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(silence):
+		return errors.New("the node tells no events")
+	}
+}
+
 func (c *Client) listen(ctx context.Context) error {
-	if !c.RPC.IsRunning() {
-		if err := c.RPC.Start(); err != nil {
-			return err
-		}
+	if err := c.startEvents(ctx); err != nil {
+		return err
 	}
 	events, err := c.RPC.Subscribe(ctx, subscription, newHeader, 16)
 	if err != nil {

@@ -64,6 +64,7 @@ type Config struct {
 	SnapshotInterval uint64
 	// StateSync has a node that has no block begin at a snapshot of its peers; nil: at the genesis.
 	StateSync *statesync.Source
+	Tell      func(format string, args ...any) // what a start waits for, for people; nil: nobody
 	// Origins are the web origins that may call RPC and REST, "*" for all; empty:
 	// none.
 	Origins []string
@@ -100,6 +101,9 @@ func (c *Config) complete() error {
 	}
 	if c.Upgrades == nil {
 		c.Upgrades = app.Upgrades
+	}
+	if c.Tell == nil {
+		c.Tell = func(string, ...any) {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -25,6 +25,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	cmtnode "github.com/cometbft/cometbft/node"
 	cmtp2p "github.com/cometbft/cometbft/p2p"
@@ -103,6 +104,9 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 	if err := c.checkPause(genesis); err != nil {
 		return nil, err
 	}
+	if err := c.awaitGenesis(ctx, genesis.GenesisTime); err != nil {
+		return nil, err
+	}
 	logger := sdkslog.NewCustomLogger(c.Logger.With("node", c.Name))
 	if err := c.beginState(ctx, conf, genesis, logger); err != nil {
 		return nil, err
@@ -120,6 +124,21 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// awaitGenesis waits until the chain begins. CometBFT would too, and could not be stopped meanwhile.
+func (c *Config) awaitGenesis(ctx context.Context, at time.Time) error {
+	wait := time.Until(at)
+	if wait <= 0 {
+		return nil
+	}
+	c.Tell("the chain begins at %s, in %v: this node waits", at.Format(time.RFC3339), wait.Round(time.Second))
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(wait):
+		return nil
+	}
 }
 
 func (n *Node) openApp(c *Config, logger log.Logger, chainID, dir string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
 
+	"github.com/tally-network/tally/chain/app"
 	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/node/consensus"
@@ -261,7 +263,22 @@ func TestMetricsArePerNode(t *testing.T) {
 	}
 }
 
+// waitsForGenesis checks that a node which is started before its chain begins says so, and ends at once.
+func waitsForGenesis(t *testing.T) {
+	net := newNetwork(t, t.TempDir(), 1, func(g *app.Genesis) { g.Time = time.Now().Add(time.Hour) })
+	ctx, cancel := context.WithCancel(t.Context())
+	told := ""
+	net.configs[0].Tell = func(format string, args ...any) {
+		told = fmt.Sprintf(format, args...)
+		cancel()
+	}
+	if _, err := consensus.Start(ctx, net.configs[0]); !errors.Is(err, context.Canceled) || !strings.Contains(told, "this node waits") {
+		t.Errorf("%v, and it told %q", err, told)
+	}
+}
+
 func TestStartRefuses(t *testing.T) {
+	t.Run("waits for the genesis", waitsForGenesis)
 	ctx := context.Background()
 	running := newNetwork(t, t.TempDir(), 1)
 	running.start(t)

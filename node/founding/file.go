@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 
 	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
@@ -108,6 +109,9 @@ func readFile(name string) (f File, err error) {
 	in.DisallowUnknownFields()
 	if err := in.Decode(&f); err != nil {
 		return f, fmt.Errorf("%s is no founder's file: %w", name, err)
+	}
+	if _, err := in.Token(); err != io.EOF {
+		return f, fmt.Errorf("%s is no founder's file: something follows it", name)
 	}
 	return f, nil
 }

@@ -122,6 +122,17 @@ func TestForgedFounders(t *testing.T) {
 			t.Errorf("%s: the file was taken", name)
 		}
 	}
+	file := write(t, mine)
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, append(text, text...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := draft(t, file); err == nil || !strings.Contains(err.Error(), "something follows it") {
+		t.Errorf("two in one file: %v", err)
+	}
 }
 
 // Nobody writes a file whose node is a command to whoever copies it.

@@ -123,7 +123,7 @@ func (h *Home) StartNode(ctx context.Context, log *slog.Logger) (*consensus.Node
 		Listen:  consensus.Addrs{P2P: v.P2P, RPC: v.RPC, GRPC: v.GRPC, REST: v.REST},
 		Provers: h.provers(),
 		Peers:   v.Peers, Signer: v.Signer, Origins: v.Origins, CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval,
-		KeepBlocks: v.KeepBlocks, KeepStates: v.KeepStates, SnapshotInterval: SnapshotInterval, StateSync: h.StateSync,
+		KeepBlocks: v.KeepBlocks, KeepStates: v.KeepStates, SnapshotInterval: SnapshotInterval, StateSync: h.StateSync, Tell: h.Tell,
 	}
 	if v.SnapshotInterval != nil {
 		c.SnapshotInterval = *v.SnapshotInterval

@@ -64,6 +64,7 @@ type Home struct {
 
 	// StateSync is by whom a validator's node begins at a snapshot, if it has no block; nil: it begins at the genesis.
 	StateSync *statesync.Source
+	Tell      func(format string, args ...any) // what the start of a node waits for, for people; nil: nobody
 
 	account cryptotypes.PrivKey
 	lock    *Lock

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/cometbft/cometbft/crypto/ed25519"
 	cmttypes "github.com/cometbft/cometbft/types"
 
 	"github.com/tally-network/tally/node/client"
@@ -42,14 +43,16 @@ func Block(ctx context.Context, chain *client.Client, height int64) (*cmttypes.L
 			break
 		}
 	}
+	names := map[string]bool{} // CometBFT panics at keys of another length, and at one validator twice
 	for _, v := range all {
-		if v == nil {
-			return nil, fmt.Errorf("validators of block %d: the node leaves one empty: ask another", height)
+		if v == nil || v.PubKey == nil || v.PubKey.Type() != ed25519.KeyType || len(v.PubKey.Bytes()) != ed25519.PubKeySize || names[string(v.PubKey.Bytes())] {
+			return nil, fmt.Errorf("validators of block %d: the node leaves one empty, tells it twice or with no ed25519 key: ask another", height)
 		}
+		names[string(v.PubKey.Bytes())] = true
 	}
 	set, err := cmttypes.ValidatorSetFromExistingValidators(all)
 	if err != nil {
-		return nil, fmt.Errorf("validators of block %d: %w", height, err)
+		return nil, fmt.Errorf("validators of block %d: ask another node (%w)", height, err)
 	}
 	return &cmttypes.LightBlock{SignedHeader: &commit.SignedHeader, ValidatorSet: set}, nil
 }

@@ -63,14 +63,18 @@ func (f *Follower) Follow(ctx context.Context, from TrustedBlock, held, to *cmtt
 		return Stats{}, err
 	}
 	switch {
+	case held != nil && bytes.Equal(held.Hash(), from.Header[:]) && FromLightBlock(held) != from:
+		return Stats{}, errBent(from)
 	case to.Height < from.Height:
 		return Stats{}, fmt.Errorf("the node is at block %d, before the trusted block %d: ask it again later, or another", to.Height, from.Height)
+	case to.Height == from.Height && bytes.Equal(to.Hash(), from.Header[:]) && FromLightBlock(to) != from:
+		return Stats{}, errBent(from)
 	case to.Height == from.Height && bytes.Equal(to.Hash(), from.Header[:]):
 		return Stats{}, nil
 	case to.Height == from.Height:
 		return Stats{}, fmt.Errorf("the node has another block %d than the one that is trusted: one of them is of another chain; ask another node", to.Height)
 	}
-	s := &source{f: f, ends: map[int64]*cmttypes.LightBlock{from.Height: held, to.Height: to}, chain: from.Chain}
+	s := &source{f: f, ends: map[int64]*cmttypes.LightBlock{from.Height: held, to.Height: to}, from: from, chain: from.Chain}
 	// The client wants a witness. One node is all there is, and is not believed: so it is its own.
 	c, err := cmtlight.NewClient(ctx, from.Chain, cmtlight.TrustOptions{Period: TrustingPeriod, Height: from.Height, Hash: from.Header[:]},
 		s, []provider.Provider{s}, db.New(dbm.NewMemDB(), ""), cmtlight.MaxClockDrift(maxDrift))
@@ -86,10 +90,16 @@ func (f *Follower) Follow(ctx context.Context, from TrustedBlock, held, to *cmtt
 	return s.stats, err
 }
 
+// errBent says that a trusted block names its header, and another time or other sets than that has.
+func errBent(t TrustedBlock) error {
+	return fmt.Errorf("%v is trusted with another time or other validators than its header has: pin it anew with tally trust pin", t)
+}
+
 // source is a node as CometBFT's light client asks it: within bounds, and once for each end of the way, which
 // the client compares with what its witness says.
 type source struct {
 	f     *Follower
+	from  TrustedBlock
 	chain string
 
 	mu     sync.Mutex                     // sync: the client asks its witness from another goroutine
@@ -121,6 +131,10 @@ func (s *source) LightBlock(ctx context.Context, height int64) (*cmttypes.LightB
 		return nil, err
 	}
 	if is {
+		if height == s.from.Height && bytes.Equal(b.Hash(), s.from.Header[:]) && FromLightBlock(b) != s.from {
+			s.failed = errBent(s.from)
+			return nil, s.failed
+		}
 		s.ends[height] = b
 	}
 	return b, nil

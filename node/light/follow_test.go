@@ -178,6 +178,31 @@ func TestNodesThatLie(t *testing.T) {
 	}
 }
 
+// A trusted block tells no other time and no other sets than its header, however it came to be trusted.
+func TestTrustedBlocksAreTheirHeaders(t *testing.T) {
+	c := headers.New("tally-1", 4, 1, begin)
+	own := light.FromLightBlock(c.Block(7))
+	for name, change := range map[string]func(b *light.TrustedBlock){
+		"a later time": func(b *light.TrustedBlock) { b.Time = b.Time.Add(time.Second) },
+		"another set":  func(b *light.TrustedBlock) { b.Validators[0]++ },
+		"another next": func(b *light.TrustedBlock) { b.NextValidators[0]++ },
+	} {
+		from := own
+		change(&from)
+		for _, held := range []*cmttypes.LightBlock{nil, c.Block(7)} {
+			for _, to := range []int64{7, 9} {
+				if _, err := at(c, 9).Follow(t.Context(), from, held, c.Block(to)); err == nil || !strings.Contains(err.Error(), "pin it anew") {
+					t.Errorf("%s, to %d: %v", name, to, err)
+				}
+			}
+		}
+	}
+	own.Time = own.Time.Add(1000 * time.Hour)
+	if _, err := at(c, 9).Follow(t.Context(), own, nil, c.Block(9)); err == nil || !strings.Contains(err.Error(), "is to come") {
+		t.Errorf("of a time to come: %v", err)
+	}
+}
+
 // Nothing stands for the block that is trusted but itself.
 func TestSameHeight(t *testing.T) {
 	c, other := headers.New("tally-1", 4, 1, begin), headers.New("tally-1", 4, 1, begin)

@@ -74,6 +74,9 @@ var ErrExpired = errors.New("the validators that signed it may have taken their 
 
 // CheckAge returns an error unless the chain may be followed from t at a time.
 func (t TrustedBlock) CheckAge(now time.Time) error {
+	if t.Time.After(now.Add(maxDrift)) {
+		return fmt.Errorf("block %d of %s is from %s, which is to come: set this machine's clock, or pin another block", t.Height, t.Chain, t.Time.Format(time.RFC3339))
+	}
 	if now.Before(t.Time.Add(TrustingPeriod)) {
 		return nil
 	}
@@ -165,6 +168,9 @@ func parse(text []byte) (t TrustedBlock, err error) {
 	d.DisallowUnknownFields()
 	if err = d.Decode(&t); err == nil {
 		err = t.Check()
+	}
+	if _, end := d.Token(); err == nil && end != io.EOF {
+		err = errors.New("something follows it")
 	}
 	if err != nil {
 		return TrustedBlock{}, err

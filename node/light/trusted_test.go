@@ -69,7 +69,7 @@ func TestFilesThatAreNoTrustedBlocks(t *testing.T) {
 	}
 	for _, change := range [][2]string{
 		{"tally-1", "../tally-1"}, {"tally-1", ""}, {"tally-1", strings.Repeat("x", 51)}, {`"height":7`, `"height":0`}, {good.Header.String(), strings.Repeat("0", 64)},
-		{good.Validators.String(), "ab"}, {"2030-01-01", "0001-01-01T00:00:00Z"}, {"{", "["}, {`"chain"`, `"chains"`}, {"}", strings.Repeat(" ", 5000) + "}"},
+		{good.Validators.String(), "ab"}, {"2030-01-01", "0001-01-01T00:00:00Z"}, {"{", "["}, {`"chain"`, `"chains"`}, {"}", strings.Repeat(" ", 5000) + "}"}, {"}", "}{}"}, {"}", "}\x1b"},
 	} {
 		if err := read(strings.ReplaceAll(string(b), change[0], change[1])); err == nil || len(err.Error()) > 400 {
 			t.Errorf("%q for %q: %v", change[1], change[0], err)

@@ -3,6 +3,7 @@ package statesync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -67,7 +68,7 @@ func (s *server) ask(ctx context.Context, question func(context.Context) error) 
 	}
 	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	err := question(limited)
+	err := whole(func() error { return question(limited) })
 	switch {
 	case err == nil:
 		return nil
@@ -78,6 +79,16 @@ func (s *server) ask(ctx context.Context, question func(context.Context) error) 
 		return provider.ErrNoResponse
 	}
 	return err
+}
+
+// whole asks, and finds an answer bad at which CometBFT's provider panics: it takes headers, keys and sets for whole.
+func whole(ask func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = provider.ErrBadLightBlock{Reason: fmt.Errorf("%v", p)}
+		}
+	}()
+	return ask()
 }
 
 // unrank takes the proposers' priorities out of a set. They stand in no hash, so a server may tell any.

@@ -40,6 +40,24 @@ func (s *silent) Commit(ctx context.Context, _ *int64) (*coretypes.ResultCommit,
 	return nil, err
 }
 
+// broken is a server at whose answers CometBFT's provider panics.
+type broken struct{ provider.Provider }
+
+// LightBlock implements provider.Provider.
+func (broken) LightBlock(context.Context, int64) (*cmttypes.LightBlock, error) {
+	var none *cmttypes.SignedHeader
+	return &cmttypes.LightBlock{SignedHeader: none}, errors.New(none.ChainID)
+}
+
+// An answer at which CometBFT's provider panics is a bad one.
+func TestAnswersAtWhichTheProviderPanics(t *testing.T) {
+	s := &server{Provider: broken{}, patience: time.Second}
+	bad := provider.ErrBadLightBlock{}
+	if _, err := s.LightBlock(t.Context(), 1); !errors.As(err, &bad) {
+		t.Error(err)
+	}
+}
+
 // A server that accepts and says nothing costs its patience once, and others are asked.
 func TestSilentServers(t *testing.T) {
 	none := &silent{}
