@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	cmttypes "github.com/cometbft/cometbft/types"
+
 	"github.com/cosmos/cosmos-sdk/client/flags"
 
 	"github.com/tally-network/tally/chain/app"
@@ -42,7 +44,7 @@ func genesis(e *env) *cobra.Command {
 Then each begins: tally validator --home V --genesis genesis.json --peers ID@HOST:PORT`,
 		Example: "  tally genesis check genesis.json --json",
 	}
-	cmd.AddCommand(genesisFounder(e), genesisNew(e), genesisAdd(e), genesisCheck(e), genesisRegistry(e))
+	cmd.AddCommand(genesisFounder(e), genesisNew(e), genesisAdd(e), genesisCheck(e), genesisExport(e), genesisRegistry(e))
 	return cmd
 }
 
@@ -226,6 +228,45 @@ whether that is among them, with the keys that the home has.`,
 			return e.show(b, func(w io.Writer) { tellGenesis(w, b) })
 		},
 	}
+}
+
+func genesisExport(e *env) *cobra.Command {
+	var height int64
+	var chain string
+	cmd := &cobra.Command{
+		Use: "export FILE", Short: "Write the genesis with which a chain goes on from a node's state",
+		Long: `Writes a genesis from the state of a validator's node, which must not run: accounts, orders,
+leases, disputes, power and seats. A chain that begins with it goes on with the next block,
+in new homes. Upgrades need no export: they go on with the same chain.`,
+		Example: "  tally genesis export genesis.json --chain tally-2 --home ~/.tally-validator",
+		Args:    arguments("export FILE"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if _, err := os.Stat(args[0]); err == nil {
+				return fmt.Errorf("%s is there already: name another file", args[0])
+			}
+			h, err := home.Open(e.home)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, h.Close()) }()
+			doc, err := interruptible(cmd.Context(), func() (*cmttypes.GenesisDoc, error) { return h.Export(height, chain) })
+			if err != nil {
+				return err
+			}
+			text, err := app.Text(doc)
+			if err != nil {
+				return err
+			}
+			d, err := app.ReadDraft(text)
+			if err != nil {
+				return err
+			}
+			return writeGenesis(e, args[0], d, founding.Grant{}, nil, nil)
+		},
+	}
+	cmd.Flags().Var(numbers.Within(&height, 0, math.MaxInt64), "height", "block after which the state is (default the newest)")
+	cmd.Flags().StringVar(&chain, "chain", "", "id of the chain that begins (default that of the home)")
+	return cmd
 }
 
 func tellGenesis(w io.Writer, b *founding.View) {

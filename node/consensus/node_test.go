@@ -343,3 +343,69 @@ func TestStartAfterFailure(t *testing.T) {
 	net.start(t)
 	net.waitHeight(t, 2)
 }
+
+// A chain begins with the state of another and goes on with the next block: the same accounts, the same validators.
+func TestAnotherChainGoesOn(t *testing.T) {
+	dir, next := t.TempDir(), t.TempDir()
+	net := newNetwork(t, dir, 2)
+	net.start(t)
+	net.advance(t, 0, 4)
+	v0 := net.configs[0].Dir
+	if _, err := consensus.Export(v0, 0, ""); err == nil {
+		t.Error("the node runs, and its state was taken")
+	}
+	net.stop(t)
+	for _, x := range []struct {
+		dir    string
+		height int64
+		says   string
+	}{{next, 0, "start its node once"}, {v0, 99_999, "up to"}, {v0, -1, "up to"}} {
+		if _, err := consensus.Export(x.dir, x.height, ""); err == nil || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("block %d: %v, want %q", x.height, err, x.says)
+		}
+	}
+	if doc, err := consensus.Export(v0, 3, ""); err != nil || doc.InitialHeight != 4 || doc.ChainID != net.chain() {
+		t.Fatalf("%+v, %v", doc, err)
+	}
+	doc, err := consensus.Export(v0, 0, "tally-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := app.Text(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draft, err := app.ReadDraft(text)
+	if err == nil {
+		_, err = draft.Verify()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []string{"v0", "v1"} {
+		for _, file := range []string{"config/priv_validator_key.json", "config/node_key.json", "data/priv_validator_state.json"} {
+			text, err := os.ReadFile(filepath.Join(dir, v, file))
+			if err == nil {
+				err = os.MkdirAll(filepath.Dir(filepath.Join(next, v, file)), 0o700)
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(next, v, file), text, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	other := newNetwork(t, next, 2)
+	for i := range other.configs {
+		other.configs[i].Genesis = doc
+	}
+	other.start(t)
+	other.advance(t, 1, doc.InitialHeight+2)
+	if got := other.nodes[0].Base(); got != doc.InitialHeight {
+		t.Errorf("its first block is %d, want %d", got, doc.InitialHeight)
+	}
+	if a, b := other.nodes[0].Export(t, doc.InitialHeight+1), other.nodes[1].Export(t, doc.InitialHeight+1); a != b {
+		t.Error("two validators have other states")
+	}
+}

@@ -164,6 +164,15 @@ func Genesis(dir string) ([]byte, error) {
 	return bounded.ReadFile(filepath.Join(dir, genesisFile), consensus.MaxGenesis)
 }
 
+// Export returns the genesis with which a chain goes on from the state that a validator's node has after a block; 0: its newest.
+// An empty chain is that of the home. The node must not run.
+func (h *Home) Export(height int64, chain string) (*cmttypes.GenesisDoc, error) {
+	if h.Settings.Validator == nil {
+		return nil, fmt.Errorf("%s is the home of a %s: only a validator's node has the state", h.Dir, h.Settings.Role)
+	}
+	return consensus.Export(filepath.Join(h.Dir, chainDir), height, chain)
+}
+
 func (h *Home) genesis() (*cmttypes.GenesisDoc, error) {
 	path := filepath.Join(h.Dir, genesisFile)
 	text, err := Genesis(h.Dir)
