@@ -111,7 +111,7 @@ func TestRefresh(t *testing.T) {
 		"an expired pin, a set seen":   {pin: 1, seen: true, at: 9_620, by: "home"},
 		"the set seen, long ago":       {seen: true, at: 20_000, want: "may be followed from for 16 hours"},
 		"a pin of another chain":       {pin: 1950, forged: true, want: "does not follow"},
-		"a pin that is yet to come":    {pin: 2060, want: "before the trusted block"},
+		"a pin that is yet to come":    {pin: 2060, want: "is to come"},
 		"a chain that others continue": {pin: 1, bend: func(n *node, c *headers.Chain) { c.Forged, c.Colluders = 2, 1e6; n.block = c.Block(now) }, want: "does not follow"},
 		"a block that is not signed": {pin: 1950, bend: func(n *node, _ *headers.Chain) {
 			for i := range n.block.Commit.Signatures {
