@@ -306,7 +306,7 @@ func TestConvictsAreSlashedAgain(t *testing.T) {
 	for status(t, c).Draw != nil {
 		busy(c)
 	}
-	key := consensus(t, c, alice)
+	key, signed := consensus(t, c, alice), c.Height()
 	for _, want := range []uint64{50_000 * tally, 25_000 * tally} {
 		before := insured(c)
 		if got := member(t, c, alice).Member.Votes; got == 0 {
@@ -318,6 +318,16 @@ func TestConvictsAreSlashedAgain(t *testing.T) {
 		told := chaintest.Events[*seatsv1.EventEquivocation](t, busy(c))
 		if len(told) != 1 || told[0].Slashed != want || insured(c) != before+want {
 			t.Fatalf("slashed %v, want %d", told, want)
+		}
+		pass(t, c, 1)
+	}
+	// What it signed before, and is told of epoch by epoch, is the same offence: who reports it does not choose how much it costs.
+	for range 3 {
+		c.Misbehavior = append(c.Misbehavior, abci.Misbehavior{
+			Type: abci.MisbehaviorType_DUPLICATE_VOTE, Validator: abci.Validator{Address: key, Power: 1}, Height: signed, Time: c.Now(), TotalVotingPower: 5,
+		})
+		if told := chaintest.Events[*seatsv1.EventEquivocation](t, busy(c)); len(told) > 0 {
+			t.Errorf("slashed again for block %d: %v", signed, told)
 		}
 		pass(t, c, 1)
 	}

@@ -42,16 +42,17 @@ func (k attendance) convict(ctx context.Context) error {
 	return nil
 }
 
-// slash takes a part of a member's bond, all of its power, and its seats from the next draw on. As long as it has votes it may do
-// so again: each epoch in which there is new evidence takes the same part of what is left.
+// slash takes a part of a member's bond, all of its power, and its seats from the next draw on. As long as a convict has votes it
+// may sign twice again: what it signs in an epoch after the last slash takes the same part of what is left. Whoever reports older
+// offences one by one takes nothing.
 func (k attendance) slash(ctx context.Context, account sdk.AccAddress, height int64) error {
 	m, err := k.Get(ctx, account)
 	if err != nil {
 		return err
 	}
 	if m.Status == seatsv1.STATUS_TOMBSTONED {
-		epoch, err := k.epoch(ctx)
-		if err != nil || epoch <= m.BondEpoch {
+		c, err := k.beacon.Calendar(ctx)
+		if err != nil || c.At(height) <= m.BondEpoch { // in which the last slash changed its bond
 			return err
 		}
 	}
