@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +23,7 @@ import (
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/beacon"
 	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/policy"
@@ -52,12 +52,9 @@ type Founder struct {
 	Balance   uint64 // utally
 }
 
-// chainID is what every file system takes as a name, and every terminal as text.
-var chainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$`)
-
 func newDraft(doc *cmttypes.GenesisDoc) (*Draft, error) {
-	if !chainID.MatchString(doc.ChainID) {
-		return nil, fmt.Errorf("chain id %.60q: want at most 50 letters, digits, dots, dashes and underscores", doc.ChainID)
+	if err := wire.CheckChainID(doc.ChainID); err != nil {
+		return nil, err
 	}
 	a, err := New(log.NewNopLogger(), dbm.NewMemDB(), doc.ChainID)
 	return &Draft{doc: doc, app: a}, err
@@ -277,6 +274,14 @@ type FounderSummary struct {
 	Stake        uint64   `json:"stake_utally"`
 }
 
+// Peer returns the peer with which a founder begins: a validator, of which nothing is known but its keys and addresses.
+func (f *FounderSummary) Peer() providerv1.Peer {
+	return providerv1.Peer{
+		Account: f.Account, Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: f.PeerKey, VrfKey: f.VRFKey,
+		Listing: providerv1.Listing{Addrs: f.Addrs}, Stake: f.Stake,
+	}
+}
+
 // Summary returns what a chain would begin with.
 func (d *Draft) Summary() (b Summary, err error) {
 	b = Summary{ChainID: d.doc.ChainID, Time: d.doc.GenesisTime, Rules: d.rules()}
@@ -345,10 +350,7 @@ func (d *Draft) others(founders []FounderSummary) (out []string, err error) {
 		alone.Validators = append(alone.Validators, Validator{Account: f.Account, ConsensusKey: f.ConsensusKey, Votes: f.Votes, Bond: f.Bond})
 		alone.Keys = append(alone.Keys, beaconv1.Key{Account: f.Account, Key: f.BeaconKey})
 		if len(f.PeerKey) > 0 {
-			alone.Peers = append(alone.Peers, providerv1.Peer{
-				Account: f.Account, Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: f.PeerKey, VrfKey: f.VRFKey,
-				Listing: providerv1.Listing{Addrs: f.Addrs}, Stake: f.Stake,
-			})
+			alone.Peers = append(alone.Peers, f.Peer())
 		}
 	}
 	parts, err := alone.parts(d.app)

@@ -263,8 +263,8 @@ func TestMetricsArePerNode(t *testing.T) {
 	}
 }
 
-// waitsForGenesis checks that a node which is started before its chain begins says so, and ends at once.
-func waitsForGenesis(t *testing.T) {
+// A node that is started before its chain begins says so, and ends at once.
+func TestStartWaitsForTheGenesis(t *testing.T) {
 	net := newNetwork(t, t.TempDir(), 1, func(g *app.Genesis) { g.Time = time.Now().Add(time.Hour) })
 	ctx, cancel := context.WithCancel(t.Context())
 	told := ""
@@ -278,7 +278,6 @@ func waitsForGenesis(t *testing.T) {
 }
 
 func TestStartRefuses(t *testing.T) {
-	t.Run("waits for the genesis", waitsForGenesis)
 	ctx := context.Background()
 	running := newNetwork(t, t.TempDir(), 1)
 	running.start(t)

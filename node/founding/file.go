@@ -16,7 +16,6 @@ import (
 	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
-	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/home"
@@ -139,9 +138,6 @@ func (f *File) founder(chain string, g Grant) (app.Founder, error) {
 	return app.Founder{
 		Validator: app.Validator{Account: f.Account, ConsensusKey: f.ConsensusKey, Votes: int64(g.Votes), Bond: g.Bond},
 		BeaconKey: f.BeaconKey, Balance: g.Balance,
-		Peer: providerv1.Peer{
-			Account: f.Account, Roles: []providerv1.Role{providerv1.ROLE_VALIDATOR}, PeerKey: f.PeerKey, VrfKey: f.VRFKey,
-			Listing: providerv1.Listing{Addrs: f.Addrs}, Stake: g.Stake,
-		},
+		Peer: (&app.FounderSummary{Account: f.Account, PeerKey: f.PeerKey, VRFKey: f.VRFKey, Addrs: f.Addrs, Stake: g.Stake}).Peer(),
 	}, nil
 }

@@ -9,12 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	cmttypes "github.com/cometbft/cometbft/types"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/replace"
@@ -51,14 +51,12 @@ func FromLightBlock(b *cmttypes.LightBlock) (t TrustedBlock) {
 	return t
 }
 
-// Chain IDs become file names, so only characters that every file system takes.
-var chainIDPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$`)
-
 // Check returns an error unless t may be of a block.
 func (t TrustedBlock) Check() error {
+	if err := wire.CheckChainID(t.Chain); err != nil {
+		return fmt.Errorf("trusted block: %w", err)
+	}
 	switch {
-	case !chainIDPattern.MatchString(t.Chain):
-		return fmt.Errorf("trusted block: chain %.60q: want at most 50 letters, digits, dots, dashes and underscores", t.Chain)
 	case t.Height < 1:
 		return fmt.Errorf("trusted block: block %d of %s: want a height of at least 1", t.Height, t.Chain)
 	case t.Header.IsZero() || t.Validators.IsZero() || t.NextValidators.IsZero():
@@ -142,7 +140,7 @@ func Pin(home string, t TrustedBlock) error {
 
 // Pinned returns the trusted block of a chain in a home. Where there is none the error is fs.ErrNotExist.
 func Pinned(home, chain string) (t TrustedBlock, err error) {
-	if !chainIDPattern.MatchString(chain) {
+	if wire.CheckChainID(chain) != nil {
 		return t, fmt.Errorf("chain %.60q: no block can be pinned of it: %w", chain, fs.ErrNotExist)
 	}
 	if t, err = Read(filepath.Join(home, folder, chain+suffix)); err == nil && t.Chain != chain {

@@ -365,7 +365,7 @@ func TestFirstDelegationsBreakNoDraw(t *testing.T) {
 	}
 	for range 4 {
 		b = c.Deliver(chaintest.Named("f2"), &seatsv1.MsgDelegate{Account: chaintest.Named("f2").String(), Member: last.String()})
-		if told := kept(t, b); len(told) > 0 {
+		if told := abandoned(t, b); len(told) > 0 {
 			t.Fatalf("block %d: %v", b.Height, told)
 		}
 	}
@@ -445,7 +445,7 @@ func TestSpreadPowerKeepsNoSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for status(t, c).Epoch < 10 {
-		for _, e := range kept(t, busy(c)) {
+		for _, e := range abandoned(t, busy(c)) {
 			t.Fatalf("epoch %d: %s", e.Epoch, e.Reason)
 		}
 	}

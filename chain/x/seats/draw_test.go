@@ -60,7 +60,7 @@ func proof(t *testing.T, who chaintest.Account, by chaintest.Account, value []by
 	return &seatsv1.MsgProve{Account: who.String(), Epoch: epoch, Proof: pi}
 }
 
-func kept(t *testing.T, b chaintest.Block) []*seatsv1.EventDrawAbandoned {
+func abandoned(t *testing.T, b chaintest.Block) []*seatsv1.EventDrawAbandoned {
 	t.Helper()
 	return chaintest.Events[*seatsv1.EventDrawAbandoned](t, b)
 }
@@ -197,7 +197,7 @@ func TestSetsAreKept(t *testing.T) {
 			b := busy(c)
 			r.after(t, b)
 			r.compare(t, c, b.Height)
-			for _, e := range kept(t, b) {
+			for _, e := range abandoned(t, b) {
 				told[e.Epoch] = e.Reason
 			}
 		}
@@ -362,7 +362,7 @@ func TestDrawsFollowOneAnother(t *testing.T) {
 	}
 	var told []uint64
 	for range 30 {
-		for _, e := range kept(t, busy(c)) {
+		for _, e := range abandoned(t, busy(c)) {
 			told = append(told, e.Epoch)
 		}
 	}
@@ -380,7 +380,7 @@ func TestRulesChangeBetweenDraws(t *testing.T) {
 	p := seats.DefaultParams()
 	p.Allocation = seats.Lots
 	b := c.Deliver(senate, &seatsv1.MsgUpdateParams{Authority: senate.String(), Params: p})
-	if told := kept(t, b); len(told) != 1 || told[0].Epoch != 1 || status(t, c).Draw != nil {
+	if told := abandoned(t, b); len(told) != 1 || told[0].Epoch != 1 || status(t, c).Draw != nil {
 		t.Fatalf("the draw under way goes on: %v", told)
 	}
 	for _, e := range reach(t, c, 3) {
@@ -410,7 +410,7 @@ func TestIdleChainsWriteNothing(t *testing.T) {
 	})...)
 	for range 4 * epoch {
 		b := busy(c)
-		if s := status(t, c); s.Draw != nil || s.LastDrawEpoch != 0 || len(kept(t, b)) > 0 || len(b.ValidatorUpdates) > 0 {
+		if s := status(t, c); s.Draw != nil || s.LastDrawEpoch != 0 || len(abandoned(t, b)) > 0 || len(b.ValidatorUpdates) > 0 {
 			t.Fatalf("nobody has a bond, and a draw is held: %v", s)
 		}
 	}

@@ -139,7 +139,7 @@ func (h *history) check(b chaintest.Block) {
 	h.t.Helper()
 	h.sets.after(h.t, b)
 	h.sets.compare(h.t, h.c, b.Height)
-	for _, e := range kept(h.t, b) {
+	for _, e := range abandoned(h.t, b) {
 		if !strings.Contains(e.Reason, "would") {
 			h.t.Fatalf("a draw breaks: %v", e)
 		}

@@ -27,14 +27,14 @@ const draws = 0.2
 // judge is what the checks have seen.
 type judge struct {
 	*World
-	ends   map[uint64]*counts // by epoch: what counted at its end
-	next   int                // of the crowd: whom the next check begins with
-	seated int
-	kept   map[string]int // draws that were kept, by reason
-	most   float64        // largest part of the votes that a step has moved
-	theirs float64        // largest part of the votes that the adversary had
-	least  float64        // least part of the votes that an honest member had, of what it should have
-	away   int            // times that the adversary's were found away
+	ends      map[uint64]*counts // by epoch: what counted at its end
+	next      int                // of the crowd: whom the next check begins with
+	seated    int
+	abandoned map[string]int // draws, by reason
+	most      float64        // largest part of the votes that a step has moved
+	theirs    float64        // largest part of the votes that the adversary had
+	least     float64        // least part of the votes that an honest member had, of what it should have
+	away      int            // times that the adversary's were found away
 
 	paid        uint64 // utally of the reserve, for seats
 	earned, uts uint64 // of honest accounts whose power counts, at the end
@@ -73,7 +73,7 @@ func (j *judge) look(b chaintest.Block) {
 	}
 	for _, e := range chaintest.Events[*seatsv1.EventDrawAbandoned](j.t, b) {
 		reason, _, _ := strings.Cut(e.Reason, ":")
-		j.kept[strings.TrimLeft(reason, "0123456789 ")]++
+		j.abandoned[strings.TrimLeft(reason, "0123456789 ")]++
 		if !strings.Contains(e.Reason, "would") {
 			j.t.Errorf("height %d: a draw breaks: %s", b.Height, e.Reason)
 		}
@@ -335,7 +335,7 @@ func (w *World) Report() string {
 	}
 	fmt.Fprintf(&b, "%-18s %8s %8s %9s %14s %14s\n", "all", "", "", "", "", amount(w.profit(w.teams...)))
 	j := &w.judge
-	fmt.Fprintf(&b, "%d sets, the largest step %.4f of the votes; draws kept: %v\n", j.seated, j.most, j.kept)
+	fmt.Fprintf(&b, "%d sets, the largest step %.4f of the votes; draws abandoned: %v\n", j.seated, j.most, j.abandoned)
 	fmt.Fprintf(&b, "the adversary had %.4f of the votes at most; an honest member had %.5f of its part of what counts at least; %d times somebody was away\n",
 		j.theirs, j.least, j.away)
 	fmt.Fprintf(&b, "%d turns let pass, %d votes left out\n", w.comet.passed, w.comet.out)

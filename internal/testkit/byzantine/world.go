@@ -126,7 +126,7 @@ const (
 func Begin(t testing.TB, s Scale) *World {
 	t.Helper()
 	w := &World{t: t, scale: s, byName: map[string]*person{}, guilty: map[string]bool{}}
-	w.judge = judge{World: w, ends: map[uint64]*counts{}, kept: map[string]int{}, least: 10}
+	w.judge = judge{World: w, ends: map[uint64]*counts{}, abandoned: map[string]int{}, least: 10}
 	w.people()
 	w.Chain = chaintest.New(t, w.genesis()...)
 	w.Unchecked = true
