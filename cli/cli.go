@@ -103,6 +103,9 @@ Sell the computation of an idle machine:  tally provide`,
 			return e.prepare(cmd)
 		},
 	}
+	b := readBuild()
+	root.Version = b.Version + " " + b.Commit
+	root.SetVersionTemplate("tally {{.Version}}\n")
 	root.SetIn(e.in)
 	root.SetOut(e.out)
 	root.SetErr(e.err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/cli/board"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/node/demo"
@@ -140,11 +141,11 @@ func settlement(w io.Writer, r *demo.Report) {
 	fmt.Fprintf(w, "\nBatch %s %s\n", b.Order[:8], b.Status)
 	outcome(w, &b.Outcome, r.Name)
 	fmt.Fprintf(w, "  loss      %.3f over %d held-out records, before the training\n", b.Loss, b.Records)
-	fmt.Fprintf(w, "  drilled   %s, as a task of project %d\n", ut(b.Drilled), b.Project)
+	fmt.Fprintf(w, "  drilled   %s, as a task of project %d\n", wire.UtText(b.Drilled), b.Project)
 	fmt.Fprintf(w, "  results   %s\n  proof     tally verify %s --trust %s\n", b.Outputs[demo.ScoreSlot], b.Bundle, b.Trust)
 	fmt.Fprintf(w, "\nSeats in consensus, by the power of epoch %d; each of %d began with an equal part\n", r.Seats.Drawn-min(r.Seats.Drawn, 2), len(r.Seats.Members))
 	for _, m := range r.Seats.Members {
-		fmt.Fprintf(w, "  %-16s %.2f %% of the votes; %s count for it now\n", r.Name(m.Account), 100*m.Share, ut(m.Power))
+		fmt.Fprintf(w, "  %-16s %.2f %% of the votes; %s count for it now\n", r.Name(m.Account), 100*m.Share, wire.UtText(m.Power))
 	}
 	fmt.Fprintf(w, "\nThe model writes:\n  %s\n", strings.ReplaceAll(strings.TrimSpace(r.Sample), "\n", "\n  "))
 	files(w, &r.Delivery)

@@ -101,7 +101,7 @@ func (r *reader) projectLs() *cobra.Command {
 				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				fmt.Fprintln(t, "PROJECT\tSTATUS\tTASKS\tDRILLED\tBUDGET\tNAME")
 				for _, p := range rows {
-					fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\t%s\n", p.Project, p.Status, p.Tasks, ut(p.Drilled), ut(p.Budget), p.Name)
+					fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\t%s\n", p.Project, p.Status, p.Tasks, wire.UtText(p.Drilled), wire.UtText(p.Budget), p.Name)
 				}
 				_ = t.Flush()
 			})
@@ -142,9 +142,9 @@ func (r *reader) projectShow() *cobra.Command {
 
 func (p *projectRow) tell(w io.Writer) {
 	fmt.Fprintf(w, "project %d, %s: %s\n  %s\n  partner   %s, %s\n", p.Project, p.Status, p.Name, p.Summary, p.Partner, p.Contact)
-	fmt.Fprintf(w, "  drilled   %s of %s; tasks in the market may come to %s\n  deposit   %v\n", ut(p.Drilled), ut(p.Budget), ut(p.Pending), consume.Amount(p.Deposit))
+	fmt.Fprintf(w, "  drilled   %s of %s; tasks in the market may come to %s\n  deposit   %v\n", wire.UtText(p.Drilled), wire.UtText(p.Budget), wire.UtText(p.Pending), consume.Amount(p.Deposit))
 	for _, t := range p.Orders {
-		fmt.Fprintf(w, "  task %-4d order %s, %s\n", t.Task, t.Order, ut(t.Drilled))
+		fmt.Fprintf(w, "  task %-4d order %s, %s\n", t.Task, t.Order, wire.UtText(t.Drilled))
 	}
 }
 
@@ -271,7 +271,7 @@ func (b *buyer) collectAll(ctx context.Context, tasks []taskRow, dir string) err
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "TASK\tSTATUS\tROWS\tDRILLED\tFILE")
 		for _, r := range all {
-			fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\n", r.Task, r.Status, len(r.Rows), ut(r.Drilled), r.File)
+			fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\n", r.Task, r.Status, len(r.Rows), wire.UtText(r.Drilled), r.File)
 		}
 		_ = t.Flush()
 	})

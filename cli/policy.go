@@ -190,7 +190,7 @@ func (p *policies) tell(w io.Writer) {
 	fmt.Fprintf(w, "The next one deposits %v, which comes back unless the vote vetoes it or too few take part\n", consume.Amount(p.Deposit))
 	for _, x := range p.Proposals {
 		fmt.Fprintf(w, "\nProposal %d, %s: %q\n", x.ID, x.until(), x.Title)
-		fmt.Fprintf(w, "  yes %s, no %s, veto %s, abstain %s; %s must take part\n", ut(x.Tally.Yes), ut(x.Tally.No), ut(x.Tally.Veto), ut(x.Tally.Abstain), ut(x.Quorum))
+		fmt.Fprintf(w, "  yes %s, no %s, veto %s, abstain %s; %s must take part\n", wire.UtText(x.Tally.Yes), wire.UtText(x.Tally.No), wire.UtText(x.Tally.Veto), wire.UtText(x.Tally.Abstain), wire.UtText(x.Quorum))
 		for _, c := range x.Changes {
 			fmt.Fprintf(w, "  %s from %s to %s\n", c.Rule, c.From, c.To)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -202,16 +201,16 @@ func newVotes(r *policyv1.QueryParamsResponse, all uint64, a *worth) (v votes, e
 
 func (p *powers) tell(w io.Writer) {
 	if a := p.Account; a != nil {
-		fmt.Fprintf(w, "%s has %s of computing power, %.3g %% of the network's\n", a.Account, ut(a.Effective), 100*a.Share)
+		fmt.Fprintf(w, "%s has %s of computing power, %.3g %% of the network's\n", a.Account, wire.UtText(a.Effective), 100*a.Share)
 		a.tell(w)
-		fmt.Fprintf(w, "  votes     %s, %.3g %% of all that votes; %s of it as a founder\n", ut(p.Votes.Account), p.Votes.percent(p.Votes.Account), ut(p.Votes.Founder))
+		fmt.Fprintf(w, "  votes     %s, %.3g %% of all that votes; %s of it as a founder\n", wire.UtText(p.Votes.Account), p.Votes.percent(p.Votes.Account), wire.UtText(p.Votes.Founder))
 		fmt.Fprintf(w, "  rewards   %v to claim, and %v expected at %s\n", consume.Amount(p.Rewards.Due), consume.Amount(p.Rewards.Expected), wire.Moment(p.Rewards.Ends))
 	}
-	fmt.Fprintf(w, "The network has %s\n", ut(p.Network.Effective))
+	fmt.Fprintf(w, "The network has %s\n", wire.UtText(p.Network.Effective))
 	p.Network.tell(w)
-	fmt.Fprintf(w, "  votes     %s, of which founders have %s, %.3g %%: what power lacks of a base of %s\n", ut(p.Votes.All), ut(p.Votes.Founders), p.Votes.percent(p.Votes.Founders), ut(p.Votes.Base))
+	fmt.Fprintf(w, "  votes     %s, of which founders have %s, %.3g %%: what power lacks of a base of %s\n", wire.UtText(p.Votes.All), wire.UtText(p.Votes.Founders), p.Votes.percent(p.Votes.Founders), wire.UtText(p.Votes.Base))
 	fmt.Fprintf(w, "A third of it takes %s of training, for which %v are burnt. At stake are %v, and %v in escrow\n",
-		ut(p.Third.Training), consume.Amount(p.Third.Burn), consume.Amount(p.AtStake.Stake), consume.Amount(p.AtStake.Escrow))
+		wire.UtText(p.Third.Training), consume.Amount(p.Third.Burn), consume.Amount(p.AtStake.Stake), consume.Amount(p.AtStake.Escrow))
 	fmt.Fprintf(w, "The reserve holds %v for rewards\n", consume.Amount(p.Rewards.Held))
 }
 
@@ -219,13 +218,8 @@ func (p *powers) tell(w io.Writer) {
 func (v *votes) percent(part uint64) float64 { return 100 * float64(part) / float64(max(v.All, 1)) }
 
 func (x *worth) tell(w io.Writer) {
-	fmt.Fprintf(w, "  training  %s count, of %s ever\n", ut(x.Training), ut(x.TrainingTotal))
+	fmt.Fprintf(w, "  training  %s count, of %s ever\n", wire.UtText(x.Training), wire.UtText(x.TrainingTotal))
 	if x.DrillingTotal > 0 {
-		fmt.Fprintf(w, "  drilling  %s count, of %s ever\n", ut(x.Drilling), ut(x.DrillingTotal))
+		fmt.Fprintf(w, "  drilling  %s count, of %s ever\n", wire.UtText(x.Drilling), wire.UtText(x.DrillingTotal))
 	}
-}
-
-// ut writes millionths of a ut.
-func ut(micro uint64) string {
-	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%06d", micro/1_000_000, micro%1_000_000), "0"), ".") + " ut"
 }

@@ -156,7 +156,7 @@ func said(key, value string) string {
 		case "price": // of a unit, or of all
 			return value + " utally"
 		case "drilled", "effective", "pending", "total", "weight":
-			return ut(n)
+			return wire.UtText(n)
 		case "closes_at", "expires_at", "until":
 			return wire.Moment(int64(n))
 		}

@@ -28,6 +28,7 @@ import (
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/runner"
+	"github.com/tally-network/tally/node/seat"
 )
 
 // member is a verb that runs one role from its home.
@@ -238,6 +239,9 @@ type standing struct {
 	REST    string   `json:"rest,omitempty"`
 	P2P     string   `json:"p2p,omitempty"` // by which other nodes name it in --peers
 	Metrics string   `json:"metrics,omitempty"`
+	Warning string   `json:"warning,omitempty"` // of a consensus key that is not the chain's
+
+	consensusKey []byte // of the own node
 }
 
 // untilFailed returns a context that also ends with the first failure, and what then makes that the error.
@@ -274,11 +278,19 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	defer func() { err = end(err) }()
 	if h.Settings.Role == home.Validator {
 		h.StateSync, h.Tell = m.begin(h), m.tell
+		if h.Settings.Validator.Signer != "" { // a start that forgot it would vote with a key of the home
+			if err := m.keep(h); err != nil {
+				return err
+			}
+		}
 		n, err := h.StartNode(ctx, log)
 		if err != nil {
 			return err
 		}
 		ctx, end = untilFailed(ctx, n.Failed())
+		if now.consensusKey, err = n.ConsensusKey(); err != nil {
+			return err
+		}
 		at := n.Addrs()
 		now.RPC, now.GRPC, now.REST, now.P2P = "http://"+at.RPC, at.GRPC, "http://"+at.REST, at.P2P
 		more = append(more, n.Metrics())
@@ -319,6 +331,11 @@ func (s *standing) bonded(ctx context.Context, h *home.Home, r *role.Env) error 
 	if err != nil || p == nil {
 		return err
 	}
+	if s.consensusKey != nil {
+		if s.Warning, err = seat.OtherKey(ctx, r.Chain.Conn, h.Address, s.consensusKey); err != nil {
+			return err
+		}
+	}
 	least, err := runner.LeastStake(ctx, h, r)
 	s.Stake, s.Least = p.Stake, least
 	switch {
@@ -338,6 +355,9 @@ func (s *standing) tell(w io.Writer) {
 		jailed = fmt.Sprintf(", jailed until %s: it gets nothing new before", s.Jailed)
 	}
 	fmt.Fprintf(w, "%s %s works on %s as %s with a stake of %s%s; Ctrl-C stops it\n", s.Role, s.Name, s.Chain, s.Address, consume.Amount(s.Stake), jailed)
+	if s.Warning != "" {
+		fmt.Fprintf(w, "WARNING: %s\n", s.Warning)
+	}
 	switch {
 	case s.Stake < s.Least:
 		fmt.Fprintf(w, "It gets no new work: the least stake is %s; tally tx provider deposit adds to it\n", consume.Amount(s.Least))

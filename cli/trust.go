@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,11 @@ func trust(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return e.show(append([]light.TrustedBlock{}, all...), func(w io.Writer) { light.Tell(w, all...) })
+			return e.show(append([]light.TrustedBlock{}, all...), func(w io.Writer) {
+				if light.Tell(w, all...); len(all) == 0 {
+					fmt.Fprintf(w, "%s has pinned no block: tally trust pin pins one of your own node, or of a file\n", e.home)
+				}
+			})
 		},
 		Args: unknown, Annotations: map[string]string{alsoRuns: "yes"},
 	}

@@ -136,7 +136,7 @@ func (m *member) begin(h *home.Home) *statesync.Source {
 				err = fmt.Errorf("no block of %s is pinned in the home", h.Settings.Chain)
 			}
 			if err != nil {
-				return 0, nil, fmt.Errorf("%w: name a block that you trust by --trusted-block HEIGHT:HASH, as somebody whom you believe reads them from their node, at /commit of its RPC; or pin one by tally trust pin --home %s", err, h.Dir)
+				return 0, nil, fmt.Errorf("%w: name a block that you trust by --trusted-block HEIGHT:HASH, as somebody whom you believe reads them from their node, at /commit of its RPC; or pin theirs by tally trust pin --file BLOCK.json --home %s", err, h.Dir)
 			}
 			return t.Height, t.Header[:], nil
 		},

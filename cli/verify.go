@@ -203,6 +203,9 @@ func (v *verifier) one(ctx context.Context) (*verified, error) {
 	tell, l := v.e.progress(), p.Lease
 	if p.By == "" {
 		fmt.Fprintln(tell, unanchored)
+		if v.refresh {
+			fmt.Fprintln(tell, "--refresh asked nobody: it follows a chain from what you trust, and there is nothing.")
+		}
 	}
 	fmt.Fprintf(tell, "order %s on %s, settled: all hashes and signatures hold\n", l.Order.ID().Short(), p.Chain)
 	r := verified{

@@ -179,14 +179,20 @@ func (d *Draft) AddFounder(f Founder) error {
 		return err
 	}
 	s, p, r, b := &seatsv1.GenesisState{}, &policyv1.GenesisState{}, &providerv1.GenesisState{}, &beaconv1.GenesisState{}
-	return errors.Join(
+	known := false
+	err = errors.Join(
 		d.edit(seats.Name, s, func() {
+			known = slices.ContainsFunc(s.Members, func(m seatsv1.Member) bool { return m.Account == f.Account })
 			s.Members, s.Delegations = append(s.Members, members.Members...), append(s.Delegations, members.Delegations...)
 		}),
 		d.edit(policy.Name, p, func() { p.Founders = append(p.Founders, votes.Founders...) }),
 		d.edit(provider.Name, r, func() { r.Peers = append(r.Peers, f.Peer) }),
 		d.edit(beacon.Name, b, func() { b.Keys = append(b.Keys, beaconv1.Key{Account: f.Account, Key: f.BeaconKey}) }),
 	)
+	if known {
+		return fmt.Errorf("%s is a founder of this genesis already", f.Account)
+	}
+	return err
 }
 
 // SetRule sets a rule of a module. The check of the genesis tells whether it may have that value.

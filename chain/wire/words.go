@@ -17,3 +17,8 @@ func NameOf(member fmt.Stringer) string {
 	}
 	return strings.ToLower(text)
 }
+
+// UtText writes computing power, in 10⁻⁶ ut, for people.
+func UtText(micro uint64) string {
+	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%06d", micro/1_000_000, micro%1_000_000), "0"), ".") + " ut"
+}

@@ -270,6 +270,15 @@ func (n *Node) Client() *local.Local { return n.client }
 // Encoding returns the encoding of the chain's transactions.
 func (n *Node) Encoding() app.Encoding { return n.app.Encoding }
 
+// ConsensusKey returns the public key with which the node votes.
+func (n *Node) ConsensusKey() ([]byte, error) {
+	key, err := n.comet.PrivValidator().GetPubKey()
+	if err != nil {
+		return nil, err
+	}
+	return key.Bytes(), nil
+}
+
 // Height returns the height of the last block.
 func (n *Node) Height() int64 { return n.comet.BlockStore().Height() }
 

@@ -26,8 +26,9 @@ type Grant struct {
 	Bond, Stake, Balance uint64
 }
 
-// DefaultGrant is the grant of a founder of whom nothing else is said: its bond stands behind a thousand seats.
-var DefaultGrant = Grant{Votes: 100, Bond: 10_000_000_000, Stake: 1_000_000_000, Balance: 100_000_000}
+// DefaultGrant is the grant of a founder of whom nothing else is said: its bond stands behind a thousand seats, and its stake is
+// twice the least with which it may lead.
+var DefaultGrant = Grant{Votes: 100, Bond: 10_000_000_000, Stake: 2_000_000_000, Balance: 100_000_000}
 
 // Add adds founders' files and ADDRESS=AMOUNT to a draft, and returns the nodes of those founders, as id@host:port.
 func Add(d *app.Draft, g Grant, args []string) (nodes []string, err error) {

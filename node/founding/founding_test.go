@@ -77,6 +77,9 @@ func TestFoundersAreTheirHomes(t *testing.T) {
 	if got, err := founding.FounderOf(dir, &b); err != nil || got != f.Account {
 		t.Errorf("%q, %v", got, err)
 	}
+	if _, err := draft(t, file, file); err == nil || !strings.Contains(err.Error(), "a founder of this genesis already") {
+		t.Errorf("twice: %v", err)
+	}
 	other, _, _ := founder(t)
 	if _, err := founding.FounderOf(other, &b); err == nil || !strings.Contains(err.Error(), "no founder") {
 		t.Errorf("another home: %v", err)

@@ -30,7 +30,7 @@ func ProvePossession(dir, chain string, account sdk.AccAddress) (p Possession, e
 		return p, fmt.Errorf("%s is the home of a %s: a seat in consensus needs a node, which tally validator runs", dir, s.Role)
 	}
 	if s.Chain != chain {
-		return p, fmt.Errorf("%s is of chain %q, and the node that was asked of %q", dir, s.Chain, chain)
+		return p, fmt.Errorf("%s is the home of a node of chain %q, and not of %q", dir, s.Chain, chain)
 	}
 	if s.Validator.Signer != "" {
 		return p, fmt.Errorf("the consensus key of %s is with the signer at %s: it signs votes alone, so join before you move it there", dir, s.Validator.Signer)

@@ -11,10 +11,12 @@
 package seat
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -34,6 +36,22 @@ func Run(ctx context.Context, env *role.Env) error {
 		}
 		return answer(ctx, env, s.Draw)
 	})
+}
+
+// OtherKey says what to do if the chain knows an account's member by another consensus key than its node votes with: no vote of that
+// node counts. It is empty if all is well, or if the account is no member.
+func OtherKey(ctx context.Context, conn grpc.ClientConnInterface, account string, key []byte) (string, error) {
+	r, err := seatsv1.NewQueryClient(conn).Member(ctx, &seatsv1.QueryMemberRequest{Account: account})
+	if status.Code(err) == codes.NotFound {
+		return "", nil
+	} else if err != nil {
+		return "", err
+	}
+	if bytes.Equal(r.Member.ConsensusKey, key) {
+		return "", nil
+	}
+	return fmt.Sprintf("the chain knows %s by the consensus key %X, and this node votes with %X, which counts for nothing: bring the other key back, as docs/validate.md shows, or leave, and join anew once the bond is back",
+		account, r.Member.ConsensusKey, key), nil
 }
 
 // answer proves for a draw that waits, if this account is drawn and has not proved yet.

@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/money"
+	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -21,6 +22,8 @@ import (
 // View is who runs consensus, as people look at it. JSON names of amounts say their units.
 type View struct {
 	Epoch   uint64       `json:"epoch"`
+	Next    int64        `json:"next_epoch_height"`
+	Length  int64        `json:"epoch_blocks"`
 	Drawn   uint64       `json:"drawn_epoch"` // the last that had a draw
 	Votes   uint64       `json:"votes"`
 	Weight  uint64       `json:"weight_micro_ut"`  // that the newest set followed from
@@ -49,6 +52,7 @@ type MemberView struct {
 	Founder bool    `json:"founder,omitempty"`
 	Status  string  `json:"status"`
 	From    uint64  `json:"from_epoch"`
+	Why     string  `json:"why_no_seats,omitempty"` // and what to do about it
 }
 
 // maxShown is how many members are shown, those with seats first.
@@ -61,11 +65,23 @@ func Look(ctx context.Context, conn grpc.ClientConnInterface) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
+	seats, err := q.Params(ctx, &seatsv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	beacon, err := beaconv1.NewQueryClient(conn).Value(ctx, &beaconv1.QueryValueRequest{})
+	if err != nil {
+		return nil, err
+	}
 	rules, err := policyv1.NewQueryClient(conn).Params(ctx, &policyv1.QueryParamsRequest{})
 	if err != nil {
 		return nil, err
 	}
-	v := &View{Epoch: s.Epoch, Drawn: s.LastDrawEpoch, Weight: s.Set.Weight, Missing: s.Set.Missing, Base: rules.Params.Base, Members: []MemberView{}}
+	begun := &beacon.Calendar
+	v := &View{
+		Epoch: s.Epoch, Next: begun.Height + int64(s.Epoch+1-begun.Epoch)*begun.Blocks, Length: begun.Blocks,
+		Drawn: s.LastDrawEpoch, Weight: s.Set.Weight, Missing: s.Set.Missing, Base: rules.Params.Base, Members: []MemberView{},
+	}
 	for _, x := range s.Set.Seats {
 		v.Votes += x.Votes
 	}
@@ -79,6 +95,7 @@ func Look(ctx context.Context, conn grpc.ClientConnInterface) (*View, error) {
 			Account: m.Account, Votes: m.Votes, Share: float64(m.Votes) / float64(max(v.Votes, 1)), Power: own.Power.Effective, Bond: m.Bond,
 			Founder: slices.ContainsFunc(rules.Founders, func(f policyv1.Founder) bool { return f.Account == m.Account }),
 			Status:  wire.NameOf(m.Status), From: m.FromEpoch,
+			Why: why(&seats.Params, m, s.Epoch, own.Power.Effective, max(v.Weight, v.Base)/max(seats.Params.Seats, 1)+1),
 		})
 		return nil
 	}
