@@ -121,6 +121,9 @@ func (m *States) play(g *Game) error {
 		return bad("%d states posted, %d wanted", len(m.States), len(cuts))
 	}
 	c := tensor.NewCell(g.Opcode.Primitive, nil)
+	if err := c.Seek(g.Element); err != nil {
+		return bad("%v", err)
+	}
 	for i, b := range cuts {
 		lo, _ := g.Opcode.Block(b)
 		if len(m.States[i]) != c.StateLen(lo) {

@@ -10,7 +10,9 @@ import (
 )
 
 // Attention of queries to keys. The steps and their types are those of ONNX's
-// own expansion.
+// own expansion, but for keys that a query does not see by its place: −∞ takes the place of their products, where
+// ONNX adds it, and their values are no terms (band.go). So what they hold changes nothing, and a query has the same result
+// whatever comes after it.
 
 var _ = define(
 	lower.Operator{Name: "Attention", Min: 3, Max: 7, Outputs: 4, Expand: expandAttention, Attrs: []graph.Attr{
@@ -24,8 +26,9 @@ var _ = define(
 type attention struct {
 	*lower.Call
 	b                          *graph.Builder
-	batch, heads, rows, size   int // of the queries
-	shared, past, total, width int // heads, places and values of the keys
+	batch, heads, rows, size   int  // of the queries
+	shared, past, total, width int  // heads, places and values of the keys
+	seen                       band // by a query's place
 }
 
 func expandAttention(c *lower.Call, b *graph.Builder) ([]string, error) {
@@ -63,6 +66,7 @@ func expandAttention(c *lower.Call, b *graph.Builder) ([]string, error) {
 	case !s[1].Equal(tensor.Shape{a.batch, a.shared, a.total, a.size}) || !s[2].Equal(tensor.Shape{a.batch, a.shared, a.total, a.width}):
 		return nil, fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not go together", s[0], s[1], s[2])
 	}
+	a.seen = a.window()
 	weights, seen, err := a.weights(x[0], x[1])
 	if err != nil {
 		return nil, err
@@ -71,7 +75,8 @@ func expandAttention(c *lower.Call, b *graph.Builder) ([]string, error) {
 	if t := c.In[0].Type; c.In[2].Type != t {
 		values = castTo(b, values, t)
 	}
-	y := a.product(weights, values, a.rows, a.total, a.width)
+	multiply := b.With(a.seen.attrs()...)
+	y := a.product(func(in ...string) string { return multiply.Op("BandedMatMul", in...) }, weights, values, a.rows, a.total, a.width)
 	if len(c.In[0].Shape) == 3 {
 		y = packed(b, y, tensor.Shape{a.batch, a.heads, a.rows, a.width})
 	}
@@ -92,15 +97,33 @@ func withPast(c *lower.Call, b *graph.Builder, i int, x string, s tensor.Shape, 
 	return b.With(graph.Int("axis", 2)).Op("Concat", c.Inputs[i], x), s, nil
 }
 
+// window returns the keys that queries see by their places. Where lengths are data, these are: the mask says it all.
+func (a *attention) window() band {
+	n := band{a.past, -1, -1}
+	if a.Has(6) {
+		return n
+	}
+	if left := a.Int("left_window_size"); left >= 0 {
+		n.lower = min(left, tensor.MaxDim/2)
+	}
+	if right := a.Int("right_window_size"); right >= 0 {
+		n.upper = min(right, tensor.MaxDim/2)
+	}
+	if a.Flag("is_causal") {
+		n.upper = 0
+	}
+	return n
+}
+
 // product multiplies x [batch, heads, m, k] and y [batch, shared, k, n]: a head
 // of y serves as many heads of x as there are for each.
-func (a *attention) product(x, y string, m, k, n int) string {
+func (a *attention) product(multiply func(in ...string) string, x, y string, m, k, n int) string {
 	if a.heads == a.shared {
-		return a.b.Op("MatMul", x, y)
+		return multiply(x, y)
 	}
 	each := a.heads / a.shared
 	x = reshaped(a.b, x, tensor.Shape{a.batch, a.heads, m, k}, tensor.Shape{a.batch, a.shared, each, m, k})
-	z := a.b.Op("MatMul", x, a.b.Op("Unsqueeze", y, a.b.Ints(2)))
+	z := multiply(x, a.b.Op("Unsqueeze", y, a.b.Ints(2)))
 	return reshaped(a.b, z, tensor.Shape{a.batch, a.shared, each, m, n}, tensor.Shape{a.batch, a.heads, m, n})
 }
 
@@ -122,7 +145,7 @@ func (a *attention) weights(q, k string) (weights, seen string, err error) {
 	root := floatLike(c, b, math.Sqrt(scale))
 	q, k = b.Op("Mul", q, root), swapLast(b, b.Op("Mul", k, root), 4)
 	var states [4]string
-	x := a.product(q, k, a.rows, a.size, a.total)
+	x := a.product(func(in ...string) string { return b.Op("MatMul", in...) }, q, k, a.rows, a.size, a.total)
 	states[0] = x
 	if cap := c.Float("softcap"); cap != 0 {
 		limit := floatLike(c, b, float64(cap))
@@ -136,10 +159,11 @@ func (a *attention) weights(q, k string) (weights, seen string, err error) {
 	if bias != "" {
 		x = b.Op("Add", x, bias)
 	}
+	x = a.hide(x)
 	states[2] = x
 	empty := ""
-	if bias != "" && (c.Has(3) || c.Has(6) || c.Int("left_window_size") >= 0) { // some query may see nothing at all
-		empty = b.Op("Equal", reduceAlong(b, "ReduceMax", bias, -1), floatLike(c, b, math.Inf(-1)))
+	if bias != "" { // some query may see nothing at all
+		empty = b.Op("Equal", reduceAlong(b, "ReduceMax", a.hide(bias), -1), floatLike(c, b, math.Inf(-1)))
 		x = b.Op("Where", empty, floatLike(c, b, 0), x)
 	}
 	t := c.In[0].Type
@@ -163,8 +187,16 @@ func (a *attention) weights(q, k string) (weights, seen string, err error) {
 	return x, states[mode], nil
 }
 
+// hide puts −∞ where a query does not see a key by its place.
+func (a *attention) hide(x string) string {
+	if a.seen.all(a.rows, a.total) {
+		return x
+	}
+	return a.b.Op("Where", a.seen.keep(a.b, tensor.Shape{a.rows, a.total}), x, floatLike(a.Call, a.b, math.Inf(-1)))
+}
+
 // bias writes what is added to the products of queries and keys: the mask, and
-// −∞ where a query does not see a key. It is empty if all see all.
+// −∞ where data say that a query does not see a key. It is empty without data.
 func (a *attention) bias() (string, error) {
 	c, b := a.Call, a.b
 	keep := "" // where a query sees a key
@@ -174,8 +206,6 @@ func (a *attention) bias() (string, error) {
 		}
 		keep = condition
 	}
-	grid := tensor.Shape{a.rows, a.total}
-	column := positions(b, grid, 1)
 	mask := floatLike(c, b, 0)
 	if c.Has(3) {
 		m, err := a.mask()
@@ -188,24 +218,24 @@ func (a *attention) bias() (string, error) {
 			mask = m
 		}
 	}
-	before := int64Const(b, a.past) // of the first query
 	if c.Has(6) {
 		filled, err := perSequence(c, b, 6, a.batch, 0, 4)
 		if err != nil {
 			return "", err
 		}
+		grid := tensor.Shape{a.rows, a.total}
+		column := positions(b, grid, 1)
 		also(b.Op("Less", column, filled))
-		before = b.Op("Sub", filled, int64Const(b, a.rows))
-	}
-	at := b.Op("Add", positions(b, grid, 0), before)
-	if c.Flag("is_causal") {
-		also(b.Op("LessOrEqual", column, at))
-	}
-	if n := c.Int("left_window_size"); n >= 0 {
-		also(b.Op("GreaterOrEqual", column, b.Op("Sub", at, int64Const(b, min(n, tensor.MaxDim)))))
-	}
-	if n := c.Int("right_window_size"); n >= 0 {
-		also(b.Op("LessOrEqual", column, b.Op("Add", at, int64Const(b, min(n, tensor.MaxDim)))))
+		at := b.Op("Add", positions(b, grid, 0), b.Op("Sub", filled, int64Const(b, a.rows)))
+		if c.Flag("is_causal") {
+			also(b.Op("LessOrEqual", column, at))
+		}
+		if n := c.Int("left_window_size"); n >= 0 {
+			also(b.Op("GreaterOrEqual", column, b.Op("Sub", at, int64Const(b, min(n, tensor.MaxDim)))))
+		}
+		if n := c.Int("right_window_size"); n >= 0 {
+			also(b.Op("LessOrEqual", column, b.Op("Add", at, int64Const(b, min(n, tensor.MaxDim)))))
+		}
 	}
 	switch {
 	case keep != "":

@@ -23,6 +23,11 @@ var _ = define(
 // operand with one axis is a row on the left, a column on the right, and the
 // result lacks that axis.
 func lowerMatMul(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	return lowerProduct(c, e, func(*tensor.Primitive) {})
+}
+
+// lowerProduct is lowerMatMul of a primitive that is first changed.
+func lowerProduct(c *lower.Call, e *lower.Emitter, change func(p *tensor.Primitive)) ([]lower.View, error) {
 	if err := wantOneType(c, 0); err != nil {
 		return nil, err
 	}
@@ -68,6 +73,7 @@ func lowerMatMul(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 	if a.Type.Half() {
 		p.Type = tensor.Float32
 	}
+	change(p)
 	y, err := e.Emit(p, a.Access(left), b.Access(right))
 	if err == nil && a.Type.Half() {
 		y, err = e.Map(tensor.Cast, a.Type, y)

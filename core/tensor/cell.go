@@ -15,7 +15,9 @@ type Load func(arg, i int) (Word, error)
 type Cell struct {
 	p       *Primitive
 	readers []reader
-	terms   int
+	all     int   // terms of the primitive
+	from    int   // term of the element; those before it do not count
+	terms   int   // of the element; without a band it has all
 	at      []int // output coordinates, then folded coordinates
 	o       int   // flat output index
 	words   []Word
@@ -33,7 +35,8 @@ const Lanes = 32
 // NewCell prepares the evaluation of a checked primitive over operands that
 // load reads.
 func NewCell(p *Primitive, load Load) *Cell {
-	c := &Cell{p: p, terms: p.Terms(), load: load}
+	c := &Cell{p: p, all: p.Terms(), load: load}
+	c.terms = c.all
 	c.at = make([]int, len(p.Shape)+len(p.Fold))
 	c.words = make([]Word, len(p.Args))
 	c.readers = make([]reader, len(p.Args))
@@ -54,6 +57,7 @@ func (c *Cell) Seek(o int) error {
 	}
 	c.o = o
 	c.p.Shape.Coords(o, c.at[:len(c.p.Shape)])
+	c.from, c.terms = c.p.Range(c.at)
 	return nil
 }
 
@@ -79,8 +83,9 @@ func (c *Cell) Value() (Word, error) {
 	return c.Finish(s)
 }
 
-// StateLen returns the number of words of the state after n terms.
+// StateLen returns the number of words of the element's state after n terms of the primitive.
 func (c *Cell) StateLen(n int) int {
+	n = min(n, c.terms)
 	switch c.p.Fn {
 	case FoldSum:
 		return Lanes
@@ -135,14 +140,14 @@ func extreme(t DType, greatest bool) Word {
 	return lo
 }
 
-// Run takes terms lo…hi−1 into a state after lo terms and returns the state
-// after hi. It may reuse s.
+// Run takes terms lo…hi−1 of the primitive into a state after lo terms and returns the state
+// after hi. Those that the element does not have leave it as it is. It may reuse s.
 func (c *Cell) Run(s []Word, lo, hi int) ([]Word, error) {
-	if lo < 0 || hi > c.terms || len(s) != c.StateLen(lo) {
+	if lo < 0 || hi > c.all || len(s) != c.StateLen(lo) {
 		return nil, fmt.Errorf("terms %d to %d of %d from a state of %d words", lo, hi, c.terms, len(s))
 	}
 	fold := c.at[len(c.p.Shape):]
-	for k := lo; k < hi; k++ {
+	for k := lo; k < min(hi, c.terms); k++ {
 		Shape(c.p.Fold).Coords(k, fold)
 		var err error
 		if s, err = c.term(s, k); err != nil {
@@ -153,18 +158,17 @@ func (c *Cell) Run(s []Word, lo, hi int) ([]Word, error) {
 }
 
 func (c *Cell) term(s []Word, k int) ([]Word, error) {
-	counts := true
+	counts := k >= c.from
 	first := 0
 	if c.p.Fn.Scatters() {
 		first = 1
 	}
-	for i := first; i < len(c.words); i++ {
+	for i := first; counts && i < len(c.words); i++ {
 		w, ok, err := c.read(i)
 		if err != nil {
 			return nil, err
 		}
-		c.words[i] = w
-		counts = counts && ok
+		c.words[i], counts = w, ok
 	}
 	if counts {
 		c.accumulate(s, k)

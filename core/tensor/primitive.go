@@ -24,6 +24,7 @@ type Primitive struct {
 	Fold  []int // extents of the folded axes; terms run row-major over them
 	Args  []Access
 	Imm   []Word
+	Band  *Band // of the terms of each output element; nil: it has all
 }
 
 // Access says which element of an operand a term reads.
@@ -82,6 +83,9 @@ func (p *Primitive) Check() error {
 	folds := info.kind == KindFold || info.kind == KindContraction
 	if !folds && len(p.Fold) != 0 {
 		return fmt.Errorf("%v folds no axes, got %v", p.Fn, p.Fold)
+	}
+	if err := p.checkBand(); err != nil {
+		return err
 	}
 	if len(p.Args) > MaxArgs {
 		return fmt.Errorf("%v has %d operands, limit %d", p.Fn, len(p.Args), MaxArgs)
@@ -218,7 +222,11 @@ func (p *Primitive) reach(dim Dim) (lo, hi int, err error) {
 
 // Encode appends the canonical encoding of p.
 func (p *Primitive) Encode(e *canon.Encoder) {
-	e.U8(uint8(p.Fn))
+	fn := uint8(p.Fn)
+	if p.Band != nil {
+		fn |= hasBand
+	}
+	e.U8(fn)
 	e.U8(uint8(p.Type))
 	p.Shape.Encode(e)
 	Shape(p.Fold).Encode(e)
@@ -226,34 +234,28 @@ func (p *Primitive) Encode(e *canon.Encoder) {
 		e.U8(uint8(a.Type))
 		a.Shape.Encode(e)
 		e.Bool(a.Flat)
-		canon.List(e, a.Dims, func(e *canon.Encoder, d Dim) {
-			e.Int(int64(d.Offset))
-			canon.List(e, d.Terms, func(e *canon.Encoder, t Term) {
-				e.Uint(uint64(t.Axis))
-				e.Int(int64(t.Step))
-			})
-			e.Uint(uint64(d.Via))
-		})
+		canon.List(e, a.Dims, func(e *canon.Encoder, d Dim) { d.encode(e) })
 	})
 	canon.List(e, p.Imm, func(e *canon.Encoder, w Word) { e.Uint(w) })
+	if p.Band != nil {
+		p.Band.From.encode(e)
+		p.Band.To.encode(e)
+	}
 }
 
 // DecodePrimitive reads what Encode wrote and checks it.
 func DecodePrimitive(d *canon.Decoder) *Primitive {
-	p := &Primitive{Fn: Fn(d.U8()), Type: DType(d.U8()), Shape: DecodeShape(d), Fold: DecodeShape(d)}
+	fn := d.U8()
+	p := &Primitive{Fn: Fn(fn &^ hasBand), Type: DType(d.U8()), Shape: DecodeShape(d), Fold: DecodeShape(d)}
 	p.Args = canon.ReadList(d, MaxArgs, 4, func(d *canon.Decoder) Access {
 		a := Access{Type: DType(d.U8()), Shape: DecodeShape(d), Flat: d.Bool()}
-		a.Dims = canon.ReadList(d, MaxRank, 3, func(d *canon.Decoder) Dim {
-			dim := Dim{Offset: int(d.Int())}
-			dim.Terms = canon.ReadList(d, MaxTerms, 2, func(d *canon.Decoder) Term {
-				return Term{int(d.Uint(MaxAxes)), int(d.Int())}
-			})
-			dim.Via = int(d.Uint(MaxArgs))
-			return dim
-		})
+		a.Dims = canon.ReadList(d, MaxRank, 3, decodeDim)
 		return a
 	})
 	p.Imm = canon.ReadList(d, MaxArgs, 1, func(d *canon.Decoder) Word { return d.Uint(math.MaxUint64) })
+	if fn&hasBand != 0 {
+		p.Band = &Band{From: decodeDim(d), To: decodeDim(d)}
+	}
 	if d.Err() == nil {
 		if err := p.Check(); err != nil {
 			d.Fail("%v", err)

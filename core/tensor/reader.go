@@ -54,10 +54,7 @@ func (r *reader) index(at []int, o int, via func(arg int) (int, error)) (i int, 
 		return i, true, nil
 	}
 	for d, dim := range r.dims {
-		c := dim.Offset
-		for _, t := range dim.Terms {
-			c += t.Step * at[t.Axis]
-		}
+		c := dim.at(at)
 		if dim.Via != 0 {
 			v, err := via(dim.Via)
 			if err != nil {

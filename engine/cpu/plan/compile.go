@@ -16,6 +16,7 @@ import (
 func chooseKernel(p *tensor.Primitive, set *asm.KernelSet) kernel.Kernel {
 	var k kernel.Kernel
 	switch {
+	case p.Band != nil:
 	case p.Fn.Scatters():
 		k = reduce.NewScatter(p)
 	case p.Fn.Kind() == tensor.KindFold:

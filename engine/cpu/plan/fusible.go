@@ -12,6 +12,9 @@ import (
 // fusible reports whether a node can be a stage of a fusion: an elementwise map, a copy, or
 // a fold of rows that had not better run along columns.
 func fusible(set *asm.KernelSet, p *tensor.Primitive) bool {
+	if p.Band != nil {
+		return false
+	}
 	switch p.Fn.Kind() {
 	case tensor.KindMap:
 		t := p.Args[len(p.Args)-1].Type
