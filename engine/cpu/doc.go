@@ -12,6 +12,7 @@
 //	weights   packed weights, shared by plans ([Options])
 //	kernel    what a kernel, a producer, an epilogue, a worker is
 //	gemm      contractions: blocking, packing, store; implicit GEMM; integers of 8 bits
+//	attention products in which each row has its own terms
 //	spatial   pooling and depthwise convolution
 //	reduce    folds, argmax, scatter, rank
 //	recurrent the repeated step of a recurrent net, as a loop
@@ -24,7 +25,7 @@
 //	graph.Program ─ plan ─┬─ fusion groups ─────── fuse ── stages of eltwise, chains of asm
 //	                      ├─ producers + epilogues fuse ── gemm, spatial
 //	                      ├─ repeated steps ────── recurrent: loops of such
-//	                      ├─ single nodes ──────── gemm, spatial, reduce, by definition
+//	                      ├─ single nodes ──────── gemm, attention, spatial, reduce, by definition
 //	                      └─ arena, weights packed once
 //	                            │
 //	plan.Plan ─ cpu ── task after task: blocks, shared by the threads of a pool

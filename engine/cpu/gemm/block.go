@@ -132,7 +132,7 @@ func (p *block) advance(a, b elements, t, n int) (done bool) {
 			}
 			cols, tiles := p.tilesInL1(p.columnsLeft(c))
 			for r := i; r < i+packed; {
-				rows := evenPart(p.rowsInLine(r, i+packed-r), p.mr, 1)
+				rows := mem.EvenPart(p.rowsInLine(r, i+packed-r), p.mr, 1)
 				p.runTiles(r, rows, c, cols, tiles, add)
 				r += rows
 			}
@@ -185,9 +185,9 @@ func (p *block) columnsLeft(c int) int {
 // tiles like it are advanced in one call: their strip of operand b shall stay in the
 // cache for the next rows.
 func (p *block) tilesInL1(left int) (cols, tiles int) {
-	cols = evenPart(left, p.nr, p.set.Lanes)
+	cols = mem.EvenPart(left, p.nr, p.set.Lanes)
 	most := tuning.MaxBStrip / (cols * p.bPacker.kWords)
-	for tiles = 1; tiles < most && evenPart(left-tiles*cols, p.nr, p.set.Lanes) == cols; {
+	for tiles = 1; tiles < most && mem.EvenPart(left-tiles*cols, p.nr, p.set.Lanes) == cols; {
 		tiles++
 	}
 	return cols, tiles
@@ -222,17 +222,10 @@ func (p *block) runTiles(r, rows, c, cols, tiles int, add bool) {
 	}
 }
 
-// evenPart returns the size of the next part when n rows or columns are cut into as few
-// parts of at most most as possible. They are nearly equal, and all but the last are
-// multiples of unit.
-func evenPart(n, most, unit int) int {
-	return min(mem.RoundUp(mem.CeilDiv(n, mem.CeilDiv(n, most)), unit), n)
-}
-
 // cutEvenly appends the sizes of all those parts to sizes.
 func cutEvenly(sizes []int, n, most, unit int) []int {
 	for n > 0 {
-		size := evenPart(n, most, unit)
+		size := mem.EvenPart(n, most, unit)
 		sizes, n = append(sizes, size), n-size
 	}
 	return sizes

@@ -194,7 +194,7 @@ func (p *block) sumRows(from, n int) []int32 {
 		return p.rowSums // which are not used
 	}
 	for i := 0; i < n; {
-		m := evenPart(n-i, p.mr, 1)
+		m := mem.EvenPart(n-i, p.mr, 1)
 		a, aRow, aAt := p.aPacker.aTile(from+i, m)
 		p.microKernels[m-1][0](1, p.aPacker.kWords, a, aRow, aAt, &ones[0], 0, &zeroOffsets[0], &mem.AsFloats(p.rowSums[i*lanes:])[0], lanes*mem.Word, false)
 		i += m

@@ -261,8 +261,8 @@ func (p *packer) pack(from, n, most, vector int) {
 	}
 	end := from + n
 	row := from
-	for row < end && p.isInPlace(evenPart(end-row, most, vector), vector) {
-		row += evenPart(end-row, most, vector)
+	for row < end && p.isInPlace(mem.EvenPart(end-row, most, vector), vector) {
+		row += mem.EvenPart(end-row, most, vector)
 	}
 	if row == end {
 		return
@@ -296,7 +296,7 @@ func (p *packer) packRemaining(from, n, most, vector int) (padding bool, least k
 		packContiguous(p.panelBuffer, p.src.floats, own[0], p.termOffsets, p.tileRows, vector)
 	default:
 		for row, end := from, from+n; row < end && !p.worker.Stopped(); {
-			size := evenPart(end-row, most, vector)
+			size := mem.EvenPart(end-row, most, vector)
 			p.packTile(p.panelBuffer[(row-from)*p.kWords:], row, size, mem.RoundUp(size, vector))
 			row += size
 		}

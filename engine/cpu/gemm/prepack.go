@@ -233,7 +233,7 @@ func (w *weight) Unpack(packed []byte) (*tensor.Tensor, error) {
 		w.grid.Offsets(rows, k.batch.Offset(s.base, s.batch, batch), s.own, 0)
 		_ = w.each(func(t, n, row, count int) error {
 			for end := row + count; row < end; {
-				tile := evenPart(end-row, w.most, w.vector)
+				tile := mem.EvenPart(end-row, w.most, w.vector)
 				width := mem.RoundUp(tile, w.vector)
 				for i := range tile {
 					for j := range n {

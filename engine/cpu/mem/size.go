@@ -30,3 +30,10 @@ func CeilDiv(x, y int) int {
 	}
 	return (x-1)/y + 1
 }
+
+// EvenPart returns the size of the next part when n rows or columns are cut into as few
+// parts of at most most as possible. They are nearly equal, and all but the last are
+// multiples of unit.
+func EvenPart(n, most, unit int) int {
+	return min(RoundUp(CeilDiv(n, CeilDiv(n, most)), unit), n)
+}

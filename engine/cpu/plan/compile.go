@@ -4,6 +4,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/attention"
 	"github.com/tally-network/tally/engine/cpu/gemm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/reduce"
@@ -17,6 +18,7 @@ func chooseKernel(p *tensor.Primitive, set *asm.KernelSet) kernel.Kernel {
 	var k kernel.Kernel
 	switch {
 	case p.Band != nil:
+		k = attention.New(p, set)
 	case p.Fn.Scatters():
 		k = reduce.NewScatter(p)
 	case p.Fn.Kind() == tensor.KindFold:

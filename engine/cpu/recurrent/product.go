@@ -52,7 +52,7 @@ const axpyRows = 2
 // number weights; nil if it is none of few rows and whole vectors of columns.
 func NewProduct(p *tensor.Primitive, weights int, set *asm.KernelSet) *Product {
 	k := &Product{p: p, set: set, state: 1 - weights, weights: weights}
-	if p.Fn != tensor.Dot || p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || p.Args[1].Type != tensor.Float32 || p.Terms() == 0 || p.Terms() > tensor.KBlock || !k.findAxes() {
+	if p.Fn != tensor.Dot || p.Band != nil || p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || p.Args[1].Type != tensor.Float32 || p.Terms() == 0 || p.Terms() > tensor.KBlock || !k.findAxes() {
 		return nil
 	}
 	k.nr = set.NRVectors() * set.Lanes

@@ -100,6 +100,15 @@ const (
 	MaxDotTiles = 2
 )
 
+// Products of which each row has a band of the terms.
+const (
+	// BandedMC: rows of a block. Trades reading B again against an even load of threads. Measured: half 1.00, twice 1.00; attention of 128 queries to 2048 keys
+	BandedMC = 128
+
+	// BandedKC: terms taken together, a divisor of tensor.KBlock. Trades loading accumulators again against terms of B in L2. Measured: half 1.00, twice 1.00; attention of 128 queries to 2048 keys
+	BandedKC = 1024
+)
+
 // Implicit GEMM.
 const (
 	// MaxInput: elements of a padded input of columns. Trades filling lines twice against L2. Measured: half 1.01, twice 0.96; convolutions
