@@ -171,12 +171,18 @@ func TestMergesAreDisputedLikeUnits(t *testing.T) {
 // A long contraction: accumulators are searched in several posts, across
 // K-blocks.
 func TestFaultInALongContraction(t *testing.T) {
+	faultInALongContraction(t, nil, 0, 1, 127, 128, 200, 256, 386)
+	band := &tensor.Band{From: tensor.Dim{Offset: 3300}, To: tensor.Dim{Offset: 2*tensor.KBlock + 50}} // blocks 103 to 257
+	faultInALongContraction(t, band, 103, 104, 127, 128, 200, 256, 257, 258, 386)
+}
+
+func faultInALongContraction(t *testing.T, band *tensor.Band, blocks ...int) {
 	const k = 3*tensor.KBlock + 77
 	s := tensor.Shape{k}
 	one := tensor.Shape{1}
 	p := &graph.Program{Groups: 1, Slots: []graph.Slot{{Name: "x", Type: tensor.Float32, Shape: s}, {Name: "y", Type: tensor.Float32, Shape: one}},
 		Nodes: []graph.Opcode{{
-			Primitive: &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: one, Fold: []int{k},
+			Primitive: &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: one, Fold: []int{k}, Band: band,
 				Args: []tensor.Access{{Type: tensor.Float32, Shape: s, Dims: axes(1)}, {Type: tensor.Float32, Shape: s, Dims: axes(1)}}},
 			From: []graph.Ref{{Kind: graph.RefSlot}, {Kind: graph.RefSlot}},
 		}},
@@ -221,7 +227,7 @@ func TestFaultInALongContraction(t *testing.T) {
 		return mergeParty{e}
 	}
 	right := run(-1)
-	for _, block := range []int{0, 1, 127, 128, 200, 256, 386} {
+	for _, block := range blocks {
 		wrong := run(block)
 		end, err := wrong.e.Out.Root()
 		if err != nil {
