@@ -149,7 +149,7 @@ func TestConvictsHaveVotedNothing(t *testing.T) {
 func TestManyWithdrawalsHideNoBond(t *testing.T) {
 	c, alice := chaintest.New(t, network()...), chaintest.Named("alice")
 	c.Deliver(alice, join(alice, 1_000*tally))
-	for range 100 {
+	for range 99 {
 		c.Deliver(alice, &seatsv1.MsgUnbond{Account: alice.String(), Amount: 4 * tally})
 	}
 	t.Log(c.Refuse(seats.ErrBond, alice, &seatsv1.MsgUnbond{Account: alice.String(), Amount: 4 * tally}))

@@ -236,8 +236,11 @@ func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) err
 	if err != nil {
 		return err
 	}
-	d.Missing = base - min(base, d.Weight)
+	if err := k.reweigh(ctx, p, d); err != nil {
+		return err
+	}
 	best, granted := sortition.Ranking{Most: most(p), Best: seatsOf(d.Best)}, map[string]uint64{}
+	d.Missing = base - min(base, d.Weight)
 	for _, f := range d.Founders {
 		if f.Votes == 0 {
 			continue
@@ -277,8 +280,9 @@ func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) err
 		if !stands(p, d, &m) { // it has left, was convicted or took its bond back since it was weighed
 			continue
 		}
-		if earned := uint32(money.ScaleClamped(bps, s.Votes-granted[s.Member], s.Votes)); earned != m.EarnedBps {
-			m.EarnedBps = earned
+		by := s.Votes - granted[s.Member]
+		if earned := uint32(money.ScaleClamped(bps, by, s.Votes)); earned != m.EarnedBps || by != m.EarnedPower {
+			m.EarnedBps, m.EarnedPower = earned, by
 			if err := k.put(ctx, m); err != nil {
 				return err
 			}
@@ -291,6 +295,28 @@ func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) err
 			d.Best = append(d.Best, seatsv1.Seat{Member: s.Member, Votes: votes})
 		}
 	}
+	return nil
+}
+
+// reweigh weighs the best again, if there is more power now than when the draw began. What a bond stands for followed from the draw
+// before. Who made its power count for nobody in that, and for itself in this, would find the bonds of all others too small.
+func (k draws) reweigh(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) error {
+	each := d.CountedPower/p.Seats + 1
+	if each <= d.PowerPerSeat {
+		return nil
+	}
+	d.PowerPerSeat = each
+	best := sortition.Ranking{Most: most(p)}
+	for _, s := range d.Best {
+		own, err := k.own(ctx, p, d, s.Member)
+		if err != nil {
+			return err
+		}
+		own = max(own, s.Votes)
+		d.Weight += own - s.Votes // no overflow: less than all that was ever credited
+		best.Offer(sortition.Seat{Member: s.Member, Votes: own})
+	}
+	d.Best = seatsToProto(best.Best)
 	return nil
 }
 
@@ -348,7 +374,7 @@ func (k draws) decide(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) (
 	}
 	from := seatsOf(set.Seats)
 	if reason := lacking(p, d, len(from)); reason != "" {
-		stay, err := k.standing(ctx, from)
+		stay, err := k.standing(ctx, d.Epoch, from)
 		if err != nil || len(stay) == len(from) || len(stay) < min(leastMembers, len(from)) {
 			return nil, errors.Join(err, k.abandon(ctx, d.Epoch, reason))
 		}
@@ -374,15 +400,15 @@ func lacking(p *seatsv1.Params, d *seatsv1.Draw, members int) string {
 	return ""
 }
 
-// standing returns those of a set who take part, with the votes that they have: whoever has left, is jailed or tombstoned
-// loses its votes even where a draw lacks seats.
-func (k draws) standing(ctx context.Context, set []sortition.Seat) (out []sortition.Seat, err error) {
+// standing returns those of a set who take part in a draw, with the votes that they have: whoever has left, is jailed or tombstoned
+// loses its votes even where a draw lacks seats, and whoever has come back since waits for a draw that counts it.
+func (k draws) standing(ctx context.Context, epoch uint64, set []sortition.Seat) (out []sortition.Seat, err error) {
 	for _, s := range set {
 		m, err := k.byName(ctx, s.Member)
 		if err != nil {
 			return nil, err
 		}
-		if m.Status == seatsv1.STATUS_ACTIVE {
+		if m.Status == seatsv1.STATUS_ACTIVE && m.FromEpoch <= epoch {
 			out = append(out, s)
 		}
 	}

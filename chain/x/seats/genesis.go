@@ -122,6 +122,8 @@ func checkMembers(members []seatsv1.Member) error {
 			return fmt.Errorf("member %s: status %d", m.Account, m.Status)
 		case m.Status >= seatsv1.STATUS_LEFT && m.Bond > 0:
 			return fmt.Errorf("member %s: has left or is convicted, and has a bond of %d utally: let it wait to come back", m.Account, m.Bond)
+		case m.EarnedBps > bps:
+			return fmt.Errorf("member %s: earned_bps %d: want at most %d", m.Account, m.EarnedBps, bps)
 		case len(m.Output) > 0 && len(m.Output) != len(vrf.Output{}):
 			return fmt.Errorf("member %s: output has %d bytes, want %d", m.Account, len(m.Output), len(vrf.Output{}))
 		case seen[m.Account] || seen[string(m.ConsensusKey)]:
@@ -181,7 +183,11 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *seatsv1.GenesisState) error
 		account, e := address.Parse(x.Account)
 		err = errors.Join(err, e, k.shares.of.Set(ctx, account, x))
 	}
-	return errors.Join(err, loadDelegations(ctx, k, g.Delegations))
+	err = errors.Join(err, loadDelegations(ctx, k, g.Delegations))
+	if err != nil {
+		return err
+	}
+	return checkRewards(ctx, k, g.UnclaimedRewards)
 }
 
 // loadDelegations makes power count from the first epoch on.
@@ -231,7 +237,8 @@ func (k *Keeper) ValidatorUpdates(ctx context.Context) (updates []abci.Validator
 	return updates, err
 }
 
-// ExportGenesis is what another chain goes on from, without the draw under way.
+// ExportGenesis is what another chain goes on from, without the draw under way, and without blocks that were missed: there epochs
+// begin anew.
 func (k *Keeper) ExportGenesis(ctx context.Context) (g *seatsv1.GenesisState, err error) {
 	g = &seatsv1.GenesisState{}
 	if g.Params, err = k.rules.Get(ctx); err != nil {
@@ -254,6 +261,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (g *seatsv1.GenesisState, er
 	}
 	return g, errors.Join(err,
 		k.members.Walk(ctx, nil, func(_ sdk.AccAddress, m seatsv1.Member) (bool, error) {
+			m.Missed, m.MissedEpoch, m.MissedBefore = 0, 0, 0
 			g.Members = append(g.Members, m)
 			return false, nil
 		}),

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
+
+	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/seats"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
@@ -54,6 +57,7 @@ func TestGenesisRefusesContradictions(t *testing.T) {
 		"more bonds than may exist":     func(g *seatsv1.GenesisState) { g.Members[0].Bond = coin.MaxSupply },
 		"a bond of who has left":        func(g *seatsv1.GenesisState) { g.Members[1].Bond = 1 },
 		"a bond of a convict":           func(g *seatsv1.GenesisState) { g.Members[3].Bond = 1 },
+		"more was earned than all":      func(g *seatsv1.GenesisState) { g.Members[0].EarnedBps = 10_001 },
 		"an output of no size":          func(g *seatsv1.GenesisState) { g.Members[0].Output = make([]byte, 7) },
 		"power that counts twice": func(g *seatsv1.GenesisState) {
 			g.Delegations = append(g.Delegations, seatsv1.Delegation{Account: g.Delegations[0].Account, Member: g.Members[2].Account})
@@ -71,6 +75,40 @@ func TestGenesisRefusesContradictions(t *testing.T) {
 		g := genesis()
 		if bend(g); seats.ValidateGenesis(g) == nil {
 			t.Errorf("%s: is taken", name)
+		}
+	}
+}
+
+// A mark ahead of its stream would break every change of that account's power, its conviction too.
+func TestGenesisRefusesMarksAhead(t *testing.T) {
+	ctx, svc, cdc := chaintest.Store(t)
+	k := seats.NewKeeper(cdc, svc, seats.Needs{Bank: chaintest.NewBank(), Power: &powers{}, Founders: nobody{}}, "insurance")
+	k.Follow(chance{length: 10, first: 5})
+	g := genesis()
+	g.Rewards = []seatsv1.Rewards{{Account: g.Delegations[0].Account, PerPower: []byte{1}, Shift: 100}}
+	g.UnclaimedRewards = 1
+	if err := k.InitGenesis(ctx, g); err == nil {
+		t.Error("taken")
+	}
+}
+
+// Another chain begins with no blocks counted, so nobody has missed any.
+func TestMissesAreNotExported(t *testing.T) {
+	c := chaintest.New(t, network(func(g *app.Genesis) { g.Epoch = 100 })...)
+	for i := range 60 { // it signs 48 of 60
+		signed(t, c, cmtproto.BlockIDFlagAbsent, map[bool]string{true: "f4"}[i%5 == 0])
+		busy(c)
+	}
+	if got := member(t, c, chaintest.Named("f4")).Member.Missed; got < 10 {
+		t.Fatalf("it missed %d", got)
+	}
+	g, err := c.Seats.ExportGenesis(c.Ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range g.Members {
+		if m.Missed != 0 || m.MissedEpoch != 0 || m.MissedBefore != 0 {
+			t.Errorf("%s missed %d and %d blocks of epochs that begin anew", m.Account, m.Missed, m.MissedBefore)
 		}
 	}
 }

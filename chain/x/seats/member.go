@@ -93,7 +93,11 @@ func (k *Keeper) AddBond(ctx context.Context, account sdk.AccAddress, amount uin
 // changeBond changes a bond, and keeps what it was before this epoch: a draw counts no bond that came while it went on.
 func changeBond(ctx context.Context, k *Keeper, m *seatsv1.Member, to uint64) error {
 	epoch, err := k.epoch(ctx)
-	if m.BondEpoch != epoch {
+	switch {
+	case m.BondEpoch == epoch:
+	case m.BondEpoch+1 == epoch: // a draw of the epoch before may be under way
+		m.BondEpoch, m.BondBefore = epoch, min(m.Bond, m.BondBefore)
+	default:
 		m.BondEpoch, m.BondBefore = epoch, m.Bond
 	}
 	m.Bond = to
@@ -126,7 +130,7 @@ func mayWithdraw(ctx context.Context, k *Keeper, account sdk.AccAddress) error {
 		return err
 	}
 	switch until := m.UncoveredMs + evidenceAge(ctx); {
-	case !covered(&p, &m, set.Seats):
+	case !covered(&p, &m, set):
 		return errorsmod.Wrapf(ErrBond, "%s has votes for which its bond does not stand", account)
 	case m.UncoveredMs > 0 && module.Now(ctx) < until:
 		return errorsmod.Wrapf(ErrBond, "%s had such votes, and may still be found to have signed twice by them until %s", account, wire.Moment(until))
@@ -134,13 +138,17 @@ func mayWithdraw(ctx context.Context, k *Keeper, account sdk.AccAddress) error {
 	return nil
 }
 
-// covered reports whether a member's bond stands for as many seats as its part of a set's votes is.
-func covered(p *seatsv1.Params, m *seatsv1.Member, set []seatsv1.Seat) bool {
+// covered reports whether a member's bond stands for as many seats as its part of a set's votes is, and for one at least. In a set
+// that a draw has given whole, a vote is a seat, even if some seats are empty.
+func covered(p *seatsv1.Params, m *seatsv1.Member, set seatsv1.Set) bool {
 	all := uint64(0)
-	for _, s := range set {
+	for _, s := range set.Seats {
 		all += s.Votes // no overflow: CometBFT bounds the sum
 	}
-	return m.Votes == 0 || m.Bond/p.BondPerSeat >= money.ScaleClamped(p.Seats, uint64(m.Votes), all)
+	if set.Epoch > 0 {
+		all = max(all, p.Seats)
+	}
+	return m.Votes == 0 || m.Bond/p.BondPerSeat >= max(money.ScaleClamped(p.Seats, uint64(m.Votes), all), 1)
 }
 
 // evidenceAge returns for how long CometBFT takes evidence, in milliseconds.
@@ -233,6 +241,10 @@ func (k draws) forget(ctx context.Context, account sdk.AccAddress, m *seatsv1.Me
 		return nil
 	}
 	if held, err := k.unbonding.Of(ctx, account); err != nil || held > 0 {
+		return err
+	}
+	set, err := k.current(ctx)
+	if err != nil || sdk.UnwrapSDKContext(ctx).BlockHeight() < set.Height+2 { // the last block that it was to sign is not told of yet
 		return err
 	}
 	return errors.Join(k.members.Remove(ctx, account), k.byKey.Remove(ctx, consensusAddress(m.ConsensusKey)),

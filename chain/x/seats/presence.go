@@ -35,7 +35,11 @@ func (k attendance) convict(ctx context.Context) error {
 		} else if err != nil {
 			return err
 		}
-		if err := k.slash(ctx, account, e.Height()); err != nil {
+		err = module.Attempt(ctx, func(ctx context.Context) error { return k.slash(ctx, account, e.Height()) })
+		if err != nil { // it stops no block
+			err = module.Emit(ctx, &seatsv1.EventStuck{Account: sdk.AccAddress(account).String(), Reason: err.Error()})
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -36,15 +36,24 @@ func (k draws) seat(ctx context.Context, d *seatsv1.Draw, from, to []sortition.S
 	if err != nil {
 		return nil, err
 	}
-	was := seatsToProto(from)
+	set, err := k.current(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var changes []*cmttypes.Validator
 	change := func(account string, votes uint64) error {
 		m, err := k.byName(ctx, account)
-		if err != nil || m.Votes == int64(votes) {
+		if err != nil {
 			return err
 		}
-		if int64(votes) < m.Votes && !covered(&p, &m, was) {
+		if !covered(&p, &m, set) { // whatever becomes of them: the next set's may be of another scale
 			m.UncoveredMs = module.Now(ctx)
+			if err := k.put(ctx, m); err != nil {
+				return err
+			}
+		}
+		if m.Votes == int64(votes) {
+			return nil
 		}
 		m.Votes = int64(votes)
 		changes = append(changes, cmttypes.NewValidator(cmted25519.PubKey(m.ConsensusKey), m.Votes))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/x/seats"
+	"github.com/tally-network/tally/core/power"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
@@ -103,6 +104,28 @@ func TestCrumbsEarnCrumbs(t *testing.T) {
 	}
 	if want := (a + own) * earned / 10_000 * 9 / 10; a < want-want/100 || a > want+want/100 {
 		t.Errorf("alice is due %d utally of %d, want %d", a, a+own, want)
+	}
+}
+
+// Once most of the power that earned has left, whoever stays with a crumb has the part of a crumb still.
+func TestCrumbsInheritNothing(t *testing.T) {
+	c := chaintest.New(t, network(paying)...)
+	producer, alice, carol, bob := chaintest.Named("producer"), chaintest.Named("alice"), chaintest.Named("carol"), chaintest.Named("bob")
+	for _, a := range []chaintest.Account{alice, carol} {
+		c.Deliver(a, &seatsv1.MsgDelegate{Account: a.String(), Member: producer.String()})
+	}
+	if err := c.Do(func(ctx sdk.Context) error { return c.Power.Credit(ctx, alice.Address, power.UT/1_000) }); err != nil {
+		t.Fatal(err)
+	}
+	credit(t, c, carol, 1_000)
+	pass(t, c, 3)
+	c.Deliver(carol, &seatsv1.MsgDelegate{Account: carol.String()})
+	before, own := due(t, c, alice), due(t, c, producer)
+	for range 3 {
+		earn(t, c, bob, 10)
+	}
+	if a, p := due(t, c, alice)-before, due(t, c, producer)-own; p == 0 || a > p/100 { // 0.0006 ut of the 0.4 for which the bond stands
+		t.Errorf("a crumb of the power that earned is due %d, and the member %d", a, p)
 	}
 }
 

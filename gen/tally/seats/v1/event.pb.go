@@ -382,7 +382,7 @@ func (m *EventUnbonded) GetAmount() uint64 {
 	return 0
 }
 
-// EventStuck says that a bond could not be paid back. It is tried again.
+// EventStuck says that a bond could not be paid back, which is tried again, or that a member could not be convicted, which is not.
 type EventStuck struct {
 	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
 	Reason  string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
