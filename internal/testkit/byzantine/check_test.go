@@ -138,8 +138,9 @@ func TestChecksSeeFaults(t *testing.T) {
 			w.comet.After(chaintest.Block{Height: w.Height(), ResponseFinalizeBlock: &abci.ResponseFinalizeBlock{ValidatorUpdates: []abci.ValidatorUpdate{{PubKey: key}}}})
 		}},
 		{"an order takes from an honest validator", "v0, who is honest, has ", func() {
+			v := chaintest.Named("v0").Address
+			do(func(ctx sdk.Context) error { return w.Bank.SendCoins(ctx, p.Address, v, coin.Of(tally)) }) // it has something to lose
 			w.order(orderAttack{"steal", func(w *World, o job.Order) *worktest.Play {
-				v := chaintest.Named("v0").Address
 				do(func(ctx sdk.Context) error { return w.Bank.SendCoins(ctx, v, p.Address, coin.Of(40_000)) })
 				return wash(w, o)
 			}})
