@@ -55,6 +55,7 @@ var ofNode = []string{
 var layers = []layer{
 	{folder: "core/canon", std: append([]string{"unsafe"}, pure...)},                               // what items of a list take in memory
 	{folder: "core/tensor", own: []string{"core/canon"}, std: append([]string{"unsafe"}, pure...)}, // elements of a tensor are a view of its bytes
+	{folder: "core/quant", own: []string{"core/canon", "core/tensor"}, std: pure},
 	{folder: "core/graph", own: []string{"core/canon", "core/tensor"}, std: pure},
 	{folder: "core/lower", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/op"}},               // takes a table of operators, and knows none
 	{folder: "core/op", own: []string{"core/tensor", "core/graph", "core/lower"}, std: pure, tests: []string{"core/canon", "core/train"}}, // gradients are tested as training uses them

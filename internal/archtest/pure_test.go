@@ -20,6 +20,7 @@ var (
 	withArith     = []string{"core", "engine"}
 	floatsAllowed = map[string]string{
 		"core/tensor": "defines the arithmetic",
+		"core/quant":  "what quantised weights mean in float32",
 		"core/graph":  "attributes and scalars of operators",
 		"core/lower":  "constants of numeric profiles",
 		"core/op":     "constants of expansions and gradients",
