@@ -1,0 +1,265 @@
+package lm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Graph returns the graph of rows tokens that follow past others. Its inputs are
+//
+//	tokens          int64 [rows], each below Vocabulary
+//	keys.L, values.L  float32 [1, Shared, past, HeadSize] of each layer L, if past > 0
+//
+// and its outputs
+//
+//	logits          float32 [rows, Vocabulary]
+//	keys.L, values.L of the tokens: [1, Shared, rows, HeadSize], with another name, as outputs are: new_keys.L, new_values.L
+//
+// It fails if that is no place of the model's context.
+func (m *Model) Graph(rows, past int) (*graph.Graph, error) {
+	if rows < 1 || past < 0 || rows > m.Context || past > m.Context-rows {
+		return nil, fmt.Errorf("%s: %d tokens after %d are more than its context of %d", m.Family, rows, past, m.Context)
+	}
+	w := &writer{Model: m, b: graph.NewBuilder(m.Family), rows: rows, past: past, held: map[string]string{}}
+	tokens := w.b.Input("tokens", tensor.Int64, tensor.Shape{rows})
+	x := w.embed(tokens)
+	w.places()
+	for i := range m.Layers {
+		x = w.layer(i, x)
+	}
+	x = w.norm("model.norm", x)
+	head := "lm_head.weight"
+	if m.Tied {
+		head = "model.embed_tokens.weight"
+	}
+	logits := w.cap(w.b.Op("MatMul", x, w.transposed(head)), m.HeadCap)
+	w.output("logits", w.reshape(logits, rows, m.Vocabulary))
+	return w.b.Graph(), nil
+}
+
+// writer writes one graph. Values of tokens have the shape [1, rows, Width].
+type writer struct {
+	*Model
+	b          *graph.Builder
+	rows, past int
+	at         string            // places of the tokens, float32 [rows]
+	held       map[string]string // weights that are in the graph already
+	angles     [2][2]string      // cosines and sines, [1, rows, HeadSize/2], as Config.Rotary has them
+}
+
+// weight is a weight as float32.
+func (w *writer) weight(name string) string {
+	if v, ok := w.held[name]; ok {
+		return v
+	}
+	t := w.weights[name]
+	v := w.b.Init(name, t)
+	if t.Type != tensor.Float32 {
+		v = w.b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", v)
+	}
+	w.held[name] = v
+	return v
+}
+
+// transposed is a weight [out, in] as a product takes it.
+func (w *writer) transposed(name string) string {
+	return w.b.With(graph.Ints("perm", 1, 0)).Op("Transpose", w.weight(name))
+}
+
+func (w *writer) reshape(x string, s ...int) string { return w.b.Op("Reshape", x, w.b.Ints(s...)) }
+
+func (w *writer) output(name, x string) {
+	w.b.Output(w.b.With().As(name).Op("Identity", x), 0, nil)
+}
+
+// embed looks the tokens up.
+func (w *writer) embed(tokens string) string {
+	rows := w.b.With(graph.Int("axis", 0))
+	x := rows.Op("Gather", w.weight("model.embed_tokens.weight"), tokens)
+	if w.Of.EmbedScale {
+		x = w.b.Op("Mul", x, w.b.Scalar(float32(math.Sqrt(float64(w.Width)))))
+	}
+	if w.Of.Learned {
+		x = w.b.Op("Add", x, w.b.Op("Slice", w.weight("model.positions.weight"), w.b.Ints(w.past), w.b.Ints(w.past+w.rows), w.b.Ints(0)))
+	}
+	return w.reshape(x, 1, w.rows, w.Width)
+}
+
+// places writes the angles by which queries and keys turn.
+func (w *writer) places() {
+	if w.Of.Learned {
+		return
+	}
+	b, half := w.b, w.HeadSize/2
+	at := make([]float32, w.rows)
+	for i := range at {
+		at[i] = float32(w.past + i)
+	}
+	places := b.Const(tensor.Must(tensor.From(tensor.Shape{w.rows, 1}, at)))
+	for i, r := range w.Rotary {
+		angles := b.Op("Mul", places, w.frequencies(r, half))
+		for j, fn := range []string{"Cos", "Sin"} {
+			w.angles[i][j] = w.reshape(b.Op(fn, angles), 1, w.rows, half)
+		}
+	}
+}
+
+// frequencies writes base^(−2i/HeadSize), scaled.
+func (w *writer) frequencies(r Rotary, half int) string {
+	b := w.b
+	exponents := make([]float32, half)
+	for i := range exponents {
+		exponents[i] = float32(2*i) / float32(w.HeadSize)
+	}
+	f := b.Op("Reciprocal", b.Op("Pow", b.Scalar(r.Base), b.Const(tensor.Must(tensor.From(tensor.Shape{half}, exponents)))))
+	if r.Factor != 0 {
+		f = b.Op("Div", f, b.Scalar(r.Factor))
+	}
+	if l := r.Llama3; l != nil {
+		// Waves longer than Original / Low are slowed by Factor, those shorter than Original / High are as they were, others in between.
+		waves := b.Op("Div", b.Scalar(2*math.Pi), f)
+		slow := b.Op("Div", f, b.Scalar(l.Factor))
+		smooth := b.Op("Div", b.Op("Sub", b.Op("Div", b.Scalar(l.Original), waves), b.Scalar(l.Low)), b.Scalar(l.High-l.Low))
+		between := b.Op("Add", b.Op("Div", b.Op("Mul", b.Op("Sub", b.Scalar(1), smooth), f), b.Scalar(l.Factor)), b.Op("Mul", smooth, f))
+		f = b.Op("Where", b.Op("Greater", waves, b.Scalar(l.Original/l.Low)), slow,
+			b.Op("Where", b.Op("Less", waves, b.Scalar(l.Original/l.High)), f, between))
+	}
+	return f
+}
+
+// norm norms the last axis.
+func (w *writer) norm(name, x string) string {
+	scale := w.weight(name + ".weight")
+	attrs := []graph.Attr{graph.Float("epsilon", w.Epsilon)}
+	if w.Of.LayerNorm {
+		return w.b.With(attrs...).Op("LayerNormalization", x, scale, w.weight(name+".bias"))
+	}
+	if w.Of.UnitOffset {
+		scale = w.b.Op("Add", w.b.Scalar(1), scale)
+	}
+	return w.b.With(attrs...).Op("RMSNormalization", x, scale)
+}
+
+// linear multiplies by a weight, and adds its bias if it has one.
+func (w *writer) linear(name, x string) string {
+	var y string
+	if w.Of.Columns {
+		y = w.b.Op("MatMul", x, w.weight(name+".weight"))
+	} else {
+		y = w.b.Op("MatMul", x, w.transposed(name+".weight"))
+	}
+	if w.weights[name+".bias"] != nil {
+		y = w.b.Op("Add", y, w.weight(name+".bias"))
+	}
+	return y
+}
+
+// cap bounds values softly.
+func (w *writer) cap(x string, by float32) string {
+	if by == 0 {
+		return x
+	}
+	return w.b.Op("Mul", w.b.Op("Tanh", w.b.Op("Div", x, w.b.Scalar(by))), w.b.Scalar(by))
+}
+
+func (w *writer) layer(i int, x string) string {
+	at := layerName(i)
+	y := w.attention(i, w.norm(at+"input_layernorm", x))
+	before := at + "post_attention_layernorm"
+	if w.Of.PostNorms {
+		y, before = w.norm(before, y), at+"pre_feedforward_layernorm"
+	}
+	x = w.b.Op("Add", x, y)
+	y = w.feedForward(at+"mlp.", w.norm(before, x))
+	if w.Of.PostNorms {
+		y = w.norm(at+"post_feedforward_layernorm", y)
+	}
+	return w.b.Op("Add", x, y)
+}
+
+// part is columns from…to−1.
+func (w *writer) part(x string, from, to int) string {
+	return w.b.Op("Slice", x, w.b.Ints(from), w.b.Ints(to), w.b.Ints(2))
+}
+
+// attention lets tokens look at those before them.
+func (w *writer) attention(i int, x string) string {
+	at, b := layerName(i)+"self_attn.", w.b
+	q, kv := w.Heads*w.HeadSize, w.Shared*w.HeadSize
+	var in [3]string
+	if w.Of.Fused {
+		all := w.linear(at+"qkv_proj", x)
+		in = [3]string{w.part(all, 0, q), w.part(all, q, q+kv), w.part(all, q+kv, q+2*kv)}
+	} else {
+		in = [3]string{w.linear(at+"q_proj", x), w.linear(at+"k_proj", x), w.linear(at+"v_proj", x)}
+	}
+	heads := [3]int{w.Heads, w.Shared, w.Shared}
+	for j := range in {
+		in[j] = w.reshape(in[j], 1, w.rows, heads[j], w.HeadSize)
+		if w.Of.QKNorm && j < 2 {
+			in[j] = w.norm(at+[2]string{"q_norm", "k_norm"}[j], in[j])
+		}
+		in[j] = b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", in[j])
+		if !w.Of.Learned && j < 2 {
+			in[j] = w.turn(i, in[j])
+		}
+	}
+	w.output(fmt.Sprintf("new_keys.%d", i), in[1])
+	w.output(fmt.Sprintf("new_values.%d", i), in[2])
+	args := in[:]
+	if w.past > 0 {
+		s := tensor.Shape{1, w.Shared, w.past, w.HeadSize}
+		args = append(args, "", b.Input(fmt.Sprintf("keys.%d", i), tensor.Float32, s), b.Input(fmt.Sprintf("values.%d", i), tensor.Float32, s))
+	}
+	attrs := []graph.Attr{graph.Int("is_causal", 1)}
+	if w.Windows[i] >= 0 {
+		attrs = append(attrs, graph.Int("left_window_size", w.Windows[i]))
+	}
+	if w.Scale != 0 {
+		attrs = append(attrs, graph.Float("scale", w.Scale))
+	}
+	if w.Softcap != 0 {
+		attrs = append(attrs, graph.Float("softcap", w.Softcap))
+	}
+	y := b.With(attrs...).Op("Attention", args...)
+	y = w.reshape(b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", y), 1, w.rows, q)
+	return w.linear(at+"o_proj", y)
+}
+
+// turn turns queries or keys by the angles of their places.
+func (w *writer) turn(i int, x string) string {
+	angles := w.angles[0]
+	if w.Windows[i] >= 0 {
+		angles = w.angles[1]
+	}
+	return w.b.Op("RotaryEmbedding", x, angles[0], angles[1])
+}
+
+func (w *writer) feedForward(at, x string) string {
+	var y string
+	switch {
+	case w.Of.Plain:
+		y = w.activate(w.linear(at+"up_proj", x))
+	case w.Of.Fused:
+		both := w.linear(at+"gate_up_proj", x)
+		y = w.b.Op("Mul", w.activate(w.part(both, 0, w.Hidden)), w.part(both, w.Hidden, 2*w.Hidden))
+	default:
+		y = w.b.Op("Mul", w.activate(w.linear(at+"gate_proj", x)), w.linear(at+"up_proj", x))
+	}
+	return w.linear(at+"down_proj", y)
+}
+
+func (w *writer) activate(x string) string {
+	switch w.Of.Activation {
+	case "silu":
+		return w.b.Op("Mul", x, w.b.Op("Sigmoid", x))
+	case "relu":
+		return w.b.Op("Relu", x)
+	case "gelu":
+		return w.b.Op("Gelu", x)
+	}
+	return w.b.With(graph.String("approximate", "tanh")).Op("Gelu", x)
+}
