@@ -48,7 +48,7 @@ func run(t testing.TB, e engine.Executor, g *graph.Graph, in map[string]*tensor.
 // folders are the models in testdata.
 func folders(t *testing.T) []string {
 	all, err := filepath.Glob("testdata/*/config.json")
-	if err != nil || len(all) < 8 {
+	if err != nil || len(all) < 9 {
 		t.Fatal(all, err)
 	}
 	for i := range all {
