@@ -52,15 +52,10 @@ const (
 
 // settings is config.json as far as it is read. Keys of other families have other names for the same.
 type settings struct {
-	Family     string   `json:"model_type"`
-	Layers     int      `json:"num_hidden_layers"`
-	Width      int      `json:"hidden_size"`
-	Heads      int      `json:"num_attention_heads"`
-	Shared     int      `json:"num_key_value_heads"`
-	HeadSize   int      `json:"head_dim"`
-	Hidden     int      `json:"intermediate_size"`
-	Vocabulary int      `json:"vocab_size"`
-	Context    int      `json:"max_position_embeddings"`
+	Family string `json:"model_type"`
+	sizes
+	gpt2
+	rotation
 	RMSEpsilon float32  `json:"rms_norm_eps"`
 	Epsilon    float32  `json:"layer_norm_epsilon"`
 	Activation string   `json:"hidden_act"`
@@ -71,27 +66,41 @@ type settings struct {
 	Softcap    *float32 `json:"attn_logit_softcapping"`
 	HeadCap    *float32 `json:"final_logit_softcapping"`
 	Scalar     *float32 `json:"query_pre_attn_scalar"`
+	Window     *int     `json:"sliding_window"`
+	UseWindow  *bool    `json:"use_sliding_window"`
+	Types      []string `json:"layer_types"`
+}
 
-	Window    *int     `json:"sliding_window"`
-	UseWindow *bool    `json:"use_sliding_window"`
-	Types     []string `json:"layer_types"`
-	Partial   *float32 `json:"partial_rotary_factor"`
+type sizes struct {
+	Layers     int `json:"num_hidden_layers"`
+	Width      int `json:"hidden_size"`
+	Heads      int `json:"num_attention_heads"`
+	Shared     int `json:"num_key_value_heads"`
+	HeadSize   int `json:"head_dim"`
+	Hidden     int `json:"intermediate_size"`
+	Vocabulary int `json:"vocab_size"`
+	Context    int `json:"max_position_embeddings"`
 
-	Theta      float32                    `json:"rope_theta"`
-	LocalTheta float32                    `json:"rope_local_base_freq"`
-	Scaling    *scaling                   `json:"rope_scaling"`
-	Parameters map[string]json.RawMessage `json:"rope_parameters"`
+	Experts      *int `json:"num_local_experts"`
+	Qwen3Experts *int `json:"num_experts"`
+}
 
-	// GPT-2's names.
+// gpt2 has GPT-2's names.
+type gpt2 struct {
 	NLayer     int    `json:"n_layer"`
 	NEmbd      int    `json:"n_embd"`
 	NHead      int    `json:"n_head"`
 	NInner     int    `json:"n_inner"`
 	NPositions int    `json:"n_positions"`
-	GPT2Act    string `json:"activation_function"`
+	Function   string `json:"activation_function"`
+}
 
-	Experts      *int `json:"num_local_experts"`
-	Qwen3Experts *int `json:"num_experts"`
+type rotation struct {
+	Theta      float32                    `json:"rope_theta"`
+	LocalTheta float32                    `json:"rope_local_base_freq"`
+	Partial    *float32                   `json:"partial_rotary_factor"`
+	Scaling    *scaling                   `json:"rope_scaling"`
+	Parameters map[string]json.RawMessage `json:"rope_parameters"`
 }
 
 // scaling is how angles are scaled, by rope_scaling or rope_parameters.
@@ -182,7 +191,7 @@ func (c *Config) check() error {
 }
 
 func (c *Config) setActivation(s *settings) error {
-	name := either(s.Activated, s.Activation, s.GPT2Act, c.Of.Activation)
+	name := either(s.Activated, s.Activation, s.Function, c.Of.Activation)
 	switch name {
 	case "silu", "gelu_pytorch_tanh", "gelu_new", "gelu", "relu":
 		c.Of.Activation = name
@@ -280,7 +289,7 @@ func (c *Config) setRotary(s *settings) error {
 }
 
 // parameters reads rope_parameters: of all layers, or by type of layer.
-func (s *settings) parameters(given, local *scaling) error {
+func (s *rotation) parameters(given, local *scaling) error {
 	byType := false
 	for kind, to := range map[string]*scaling{full: given, sliding: local} { // each has its own place
 		if text, ok := s.Parameters[kind]; ok {

@@ -7,16 +7,12 @@ import (
 
 // Features are what tells families apart.
 type Features struct {
-	LayerNorm   bool    // with mean and bias; else root mean square
-	UnitOffset  bool    // norms multiply by 1 + weight
-	PostNorms   bool    // what attention and feed-forward give is normed, too
-	QKNorm      bool    // queries and keys are normed, head by head
-	Bias        bool    // of queries, keys and values, and where OutBias is set of what they give
-	OutBias     bool    // attention's result has one as well
-	MLPBias     bool    // so has the feed-forward part
+	Norms
+	Biases
 	Fused       bool    // one weight has queries, keys and values; one gate and up
 	Columns     bool    // weights are [in, out]
 	Learned     bool    // positions have embeddings, and nothing is turned
+	Interleaved bool    // what is turned together are neighbours, else elements of both halves of a head
 	Plain       bool    // the feed-forward part has no gate
 	EmbedScale  bool    // embeddings are multiplied by √Width
 	Softcaps    bool    // config.json may have them
@@ -28,8 +24,24 @@ type Features struct {
 	Theta       float32 // unless config.json says otherwise
 	Activation  string  // likewise
 
+	names map[string]string // of weights
+}
+
+// Norms are what norms a family has, and which.
+type Norms struct {
+	LayerNorm  bool // with mean and bias; else root mean square
+	UnitOffset bool // norms multiply by 1 + weight
+	PostNorms  bool // what attention and feed-forward give is normed, too
+	QKNorm     bool // queries and keys are normed, head by head
+}
+
+// Biases are where a family adds some.
+type Biases struct {
+	Bias    bool // to queries, keys and values
+	OutBias bool // where these have one, to what attention gives
+	MLPBias bool // to the feed-forward part
+
 	ignoresBias bool // attention_bias says nothing
-	names       map[string]string
 }
 
 // Weights that families call by other names. %d is the layer.
@@ -52,16 +64,23 @@ var gpt2Names = map[string]string{
 	"mlp.down_proj.bias":              "mlp.c_proj.bias",
 }
 
-var families = map[string]Features{
-	"llama":       {Theta: 10_000, Activation: "silu", OutBias: true},
-	"mistral":     {Theta: 10_000, Activation: "silu", Windowed: true, ignoresBias: true},
-	"qwen2":       {Theta: 10_000, Activation: "silu", Bias: true, Windowed: true, ignoresBias: true},
-	"qwen3":       {Theta: 10_000, Activation: "silu", QKNorm: true, OutBias: true, Windowed: true},
-	"phi3":        {Theta: 10_000, Activation: "silu", Fused: true, Windowed: true, ignoresBias: true},
-	"gemma2":      {Theta: 10_000, Activation: "gelu_pytorch_tanh", UnitOffset: true, PostNorms: true, OutBias: true, EmbedScale: true, Softcaps: true, Scalar: true, Windowed: true, Pattern: 2, Tied: true},
-	"gemma3_text": {Theta: 1_000_000, Activation: "gelu_pytorch_tanh", UnitOffset: true, PostNorms: true, QKNorm: true, OutBias: true, EmbedScale: true, Softcaps: true, Scalar: true, Windowed: true, Pattern: 6, LocalRotary: true, Tied: true},
-	"gpt2":        {Activation: "gelu_new", LayerNorm: true, Bias: true, OutBias: true, MLPBias: true, Fused: true, Columns: true, Learned: true, Plain: true, Tied: true, names: gpt2Names},
-}
+var (
+	gemma = Norms{UnitOffset: true, PostNorms: true}
+
+	families = map[string]Features{
+		"llama":   {Theta: 10_000, Activation: "silu", Biases: Biases{OutBias: true}},
+		"mistral": {Theta: 10_000, Activation: "silu", Windowed: true, Biases: Biases{ignoresBias: true}},
+		"qwen2":   {Theta: 10_000, Activation: "silu", Windowed: true, Biases: Biases{Bias: true, ignoresBias: true}},
+		"qwen3":   {Theta: 10_000, Activation: "silu", Windowed: true, Norms: Norms{QKNorm: true}, Biases: Biases{OutBias: true}},
+		"phi3":    {Theta: 10_000, Activation: "silu", Windowed: true, Fused: true, Biases: Biases{ignoresBias: true}},
+		"gemma2": {Theta: 10_000, Activation: "gelu_pytorch_tanh", Norms: gemma, Biases: Biases{OutBias: true}, EmbedScale: true,
+			Softcaps: true, Scalar: true, Windowed: true, Pattern: 2, Tied: true},
+		"gemma3_text": {Theta: 1_000_000, Activation: "gelu_pytorch_tanh", Norms: Norms{UnitOffset: true, PostNorms: true, QKNorm: true},
+			Biases: Biases{OutBias: true}, EmbedScale: true, Softcaps: true, Scalar: true, Windowed: true, Pattern: 6, LocalRotary: true, Tied: true},
+		"gpt2": {Activation: "gelu_new", Norms: Norms{LayerNorm: true}, Biases: Biases{Bias: true, OutBias: true, MLPBias: true},
+			Fused: true, Columns: true, Learned: true, Plain: true, Tied: true, names: gpt2Names},
+	}
+)
 
 // Families returns the names of those that are known, sorted.
 func Families() []string { return slices.Sorted(maps.Keys(families)) }

@@ -235,7 +235,11 @@ func (w *writer) turn(i int, x string) string {
 	if w.Windows[i] >= 0 {
 		angles = w.angles[1]
 	}
-	return w.b.Op("RotaryEmbedding", x, angles[0], angles[1])
+	interleaved := 0
+	if w.Of.Interleaved {
+		interleaved = 1
+	}
+	return w.b.With(graph.Int("interleaved", interleaved)).Op("RotaryEmbedding", x, angles[0], angles[1])
 }
 
 func (w *writer) feedForward(at, x string) string {
