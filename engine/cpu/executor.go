@@ -17,7 +17,6 @@ import (
 	"github.com/tally-network/tally/engine/cpu/plan"
 	"github.com/tally-network/tally/engine/cpu/tuning"
 	"github.com/tally-network/tally/engine/cpu/weights"
-	"github.com/tally-network/tally/engine/merkle"
 )
 
 // Executor runs programs on a number of threads.
@@ -126,7 +125,7 @@ func (r *runner) prepared(ctx context.Context, c *planCache) (*plan.Plan, error)
 			}
 		}
 		c.plan = plan.New(&p, plan.Options{Kernels: o.Kernels, Fused: c == &r.fused, GrainNs: o.GrainNs, Like: like, Weights: plan.Weights{
-			Store: o.Weights, Root: func(x *tensor.Tensor) canon.Hash { return merkle.Root(x, o.Threads) },
+			Store: o.Weights, Root: func(x *tensor.Tensor) canon.Hash { return known.root(x, o.Threads) },
 		}})
 	}
 	if err := c.plan.Pack(ctx); err != nil {

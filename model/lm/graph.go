@@ -11,12 +11,12 @@ import (
 // Graph returns the graph of rows tokens that follow past others. Its inputs are
 //
 //	tokens          int64 [rows], each below Vocabulary
-//	keys.L, values.L  float32 [1, Shared, past, HeadSize] of each layer L, if past > 0
+//	keys.L, values.L  float32 [past, Shared, HeadSize] of each layer L, if past > 0
 //
 // and its outputs
 //
 //	logits          float32 [rows, Vocabulary]
-//	keys.L, values.L of the tokens: [1, Shared, rows, HeadSize], with another name, as outputs are: new_keys.L, new_values.L
+//	new_keys.L, new_values.L  float32 [rows, Shared, HeadSize] of the tokens, which follow those
 //
 // It fails if that is no place of the model's context.
 func (m *Model) Graph(rows, past int) (*graph.Graph, error) {
@@ -202,17 +202,18 @@ func (w *writer) attention(i int, x string) string {
 		if w.Of.QKNorm && j < 2 {
 			in[j] = w.norm(at+[2]string{"q_norm", "k_norm"}[j], in[j])
 		}
-		in[j] = b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", in[j])
+		in[j] = w.byHeads(in[j])
 		if !w.Of.Learned && j < 2 {
 			in[j] = w.turn(i, in[j])
 		}
 	}
-	w.output(fmt.Sprintf("new_keys.%d", i), in[1])
-	w.output(fmt.Sprintf("new_values.%d", i), in[2])
-	args := in[:]
-	if w.past > 0 {
-		s := tensor.Shape{1, w.Shared, w.past, w.HeadSize}
-		args = append(args, "", b.Input(fmt.Sprintf("keys.%d", i), tensor.Float32, s), b.Input(fmt.Sprintf("values.%d", i), tensor.Float32, s))
+	args := append(in[:], "")
+	for j, name := range []string{"keys", "values"} {
+		w.output(fmt.Sprintf("new_%s.%d", name, i), w.reshape(w.byTokens(in[1+j]), w.rows, w.Shared, w.HeadSize))
+		if w.past > 0 {
+			past := b.Input(fmt.Sprintf("%s.%d", name, i), tensor.Float32, tensor.Shape{w.past, w.Shared, w.HeadSize})
+			args = append(args, w.byHeads(w.reshape(past, 1, w.past, w.Shared, w.HeadSize)))
+		}
 	}
 	attrs := []graph.Attr{graph.Int("is_causal", 1)}
 	if w.Windows[i] >= 0 {
@@ -225,9 +226,16 @@ func (w *writer) attention(i int, x string) string {
 		attrs = append(attrs, graph.Float("softcap", w.Softcap))
 	}
 	y := b.With(attrs...).Op("Attention", args...)
-	y = w.reshape(b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", y), 1, w.rows, q)
+	y = w.reshape(w.byTokens(y), 1, w.rows, q)
 	return w.linear(at+"o_proj", y)
 }
+
+// byHeads gives [1, tokens, heads, size] the shape [1, heads, tokens, size], and byTokens does the opposite.
+func (w *writer) byHeads(x string) string {
+	return w.b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", x)
+}
+
+func (w *writer) byTokens(x string) string { return w.byHeads(x) }
 
 // turn turns queries or keys by the angles of their places.
 func (w *writer) turn(i int, x string) string {
