@@ -125,7 +125,7 @@ Sell the computation of an idle machine:  tally provide`,
 		e.train(), e.batch(), drill(e), e.order(), (&reader{e: e}).cost(), e.verify(), trust(e),
 		e.demo(), e.devnet(), genesis(e), e.validator(), e.provide(), e.watch(), (&reader{e: e}).powerOf(), (&reader{e: e}).seats(), (&reader{e: e}).policyOf(), (&reader{e: e}).market(), (&reader{e: e}).clusters(),
 		e.keys(), e.tx(), e.query(),
-		e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
+		languageModel(e), e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
 	)
 	group(root)
 	return root

@@ -34,11 +34,16 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	models, err := filepath.Abs("../../model/lm/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TESTS", tests)
 			e.Setenv("NPY", npy)
+			e.Setenv("MODELS", models)
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TALLY_HOME", filepath.Join(e.WorkDir, "home"))
 			return nil

@@ -1,0 +1,127 @@
+package lm
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/tally-network/tally/core/quant"
+	"github.com/tally-network/tally/format/gguf"
+	"github.com/tally-network/tally/internal/bounded"
+)
+
+// Description is what people ask of a model before they run it.
+type Description struct {
+	Family     string       `json:"family"`
+	Name       string       `json:"name,omitempty"`
+	License    string       `json:"license,omitempty"`
+	Parameters int          `json:"parameters"`
+	Bytes      int64        `json:"file_bytes"`
+	Stored     []StoredType `json:"stored,omitempty"` // of a GGUF file, the most bytes first
+	Layers     int          `json:"layers"`
+	Width      int          `json:"width"`
+	Heads      int          `json:"heads"`
+	Shared     int          `json:"key_heads"`
+	HeadSize   int          `json:"head_size"`
+	Hidden     int          `json:"hidden"`
+	Vocabulary int          `json:"vocabulary"`
+	Context    int          `json:"context"`
+	Windowed   int          `json:"windowed_layers"`   // that look back no further than a window
+	TokenBytes int          `json:"bytes_a_token"`     // of its keys and values
+	Memory     int64        `json:"weights_in_memory"` // bytes: as float32, in which they are computed
+}
+
+// StoredType is what a file has of a type.
+type StoredType struct {
+	Type    string `json:"type"`
+	Weights int    `json:"weights"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// Describe reads a folder's config.json, or a GGUF file's head; no weights.
+func Describe(path string) (*Description, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return describeGGUF(path, info.Size())
+	}
+	text, err := bounded.ReadFile(filepath.Join(path, "config.json"), maxConfig)
+	if err != nil {
+		return nil, err
+	}
+	c, err := ParseConfig(text)
+	if err != nil {
+		return nil, err
+	}
+	files, err := weightFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	d := c.describe()
+	for _, name := range files {
+		info, err := os.Stat(filepath.Join(path, name))
+		if err != nil {
+			return nil, err
+		}
+		d.Bytes += info.Size()
+	}
+	return d, nil
+}
+
+func describeGGUF(path string, size int64) (*Description, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	f, err := gguf.Read(file, size)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	c, err := configOf(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	d := c.describe()
+	d.Bytes = size
+	for key, to := range map[string]*string{"general.name": &d.Name, "general.license": &d.License} { // each has its own
+		if f.Has(key) {
+			if *to, err = f.Text(key); err != nil {
+				return nil, err
+			}
+		}
+	}
+	of := map[quant.Type]*StoredType{}
+	for _, t := range f.Tensors {
+		if of[t.Type] == nil {
+			of[t.Type] = &StoredType{Type: t.Type.String()}
+		}
+		of[t.Type].Weights += t.Shape.Elements()
+		of[t.Type].Bytes += t.Bytes
+	}
+	for _, k := range slices.Sorted(maps.Keys(of)) {
+		d.Stored = append(d.Stored, *of[k])
+	}
+	slices.SortStableFunc(d.Stored, func(a, b StoredType) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return d, nil
+}
+
+func (c *Config) describe() *Description {
+	m := &Model{Config: *c}
+	d := &Description{
+		Family: c.Family, Parameters: m.Parameters(), Layers: c.Layers, Width: c.Width, Heads: c.Heads, Shared: c.Shared, HeadSize: c.HeadSize,
+		Hidden: c.Hidden, Vocabulary: c.Vocabulary, Context: c.Context, TokenBytes: c.TokenBytes(),
+	}
+	d.Memory = 4 * int64(d.Parameters)
+	for _, w := range c.Windows {
+		if w >= 0 {
+			d.Windowed++
+		}
+	}
+	return d
+}
