@@ -1,0 +1,187 @@
+package tokenizer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// answer is what the reference says of a text.
+type answer struct {
+	IDs     []int32
+	Special []int32
+	Text    string
+	Skipped string
+}
+
+type answers struct {
+	Texts    []string
+	Families []struct {
+		Name    string
+		Answers []answer
+	}
+}
+
+func readAnswers(t testing.TB) (a answers) {
+	t.Helper()
+	b, err := os.ReadFile("testdata/answers.json")
+	if err == nil {
+		err = json.Unmarshal(b, &a)
+	}
+	if err != nil || len(a.Families) < 10 {
+		t.Fatal(err, "run testdata/make.py")
+	}
+	return a
+}
+
+func family(t testing.TB, name string) *Tokenizer {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := Parse(b)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return tok
+}
+
+// differs says in what a tokenizer differs from the reference.
+func differs(tok *Tokenizer, text string, want answer) string {
+	ids, err := tok.Encode(text, false)
+	if err != nil || !slices.Equal(ids, want.IDs) {
+		return fmt.Sprintf("encoded %+q as\n%v (%v), want\n%v", text, ids, err, want.IDs)
+	}
+	if ids, err = tok.Encode(text, true); err != nil || !slices.Equal(ids, want.Special) {
+		return fmt.Sprintf("encoded %+q with special tokens as\n%v (%v), want\n%v", text, ids, err, want.Special)
+	}
+	for _, skip := range []bool{false, true} {
+		decoded := want.Text
+		if skip {
+			decoded = want.Skipped
+		}
+		if got, err := tok.Decode(ids, skip); err != nil || got != decoded {
+			return fmt.Sprintf("decoded %v as\n%+q (%v), want\n%+q", ids, got, err, decoded)
+		}
+		s := tok.Stream(skip)
+		var all strings.Builder
+		for _, id := range ids {
+			part, err := s.Push(id)
+			if err != nil || !utf8.ValidString(part) {
+				return fmt.Sprintf("streamed %+q (%v)", part, err)
+			}
+			all.WriteString(part)
+		}
+		rest, err := s.Flush()
+		if all.WriteString(rest); err != nil || all.String() != decoded {
+			return fmt.Sprintf("streamed %v as\n%+q (%v), want\n%+q", ids, all.String(), err, decoded)
+		}
+	}
+	return ""
+}
+
+// Every family gives the reference's ids and texts.
+func TestAnswers(t *testing.T) {
+	all := readAnswers(t)
+	for _, f := range all.Families {
+		tok := family(t, f.Name)
+		if len(f.Answers) != len(all.Texts) {
+			t.Fatalf("%s: %d answers to %d texts", f.Name, len(f.Answers), len(all.Texts))
+		}
+		for i, want := range f.Answers {
+			if d := differs(tok, all.Texts[i], want); d != "" {
+				t.Errorf("%s: %s", f.Name, d)
+			}
+		}
+	}
+}
+
+// pieces are what random texts are made of, besides characters drawn from all of Unicode.
+var pieces = []string{
+	"the", "The", " the", "ing", "er", " ", "  ", "\n", "\r\n", "\t", "1", "23", "456", "½", "٣", "'s", "'LL", "'ſ", "’", ".", ",", "!?", "()", "[]", "{}", "_", "-",
+	"é", "e\u0301", "ß", "İ", "中", "日本", "한", "語", "क्षि", "สำ", "я", "Ж", "א", "ع", "🙂", "👨\u200d👩\u200d👧", "🇩🇪", "❤️", "\u200b", "\u00a0", "\u3000", "\u2028", "\x00", "\u0085",
+	"<s>", "</s>", "<unk>", "<mask>", "<mas", "[CLS]", "[MASK]", "<|endoftext|>", "<|im_start|>", "<0x41>", "▁", "Ġ", "##", "</w>", "alpha", "ALPHA", "Straße", "x", "y", "a", "A", "\ufffd",
+	"\u0323", "\u0f71\u0f72", "ﬁ", "①", "㋿", "\u1112\u1161\u11ab", "\U00011935\U00011930", "\U00011938", "\u1c89", "\ua7f2", "\U0001e900",
+}
+
+func randomText(r *rand.Rand) string {
+	var b strings.Builder
+	for range r.IntN(16) {
+		switch r.IntN(8) {
+		case 0:
+			c := rune(r.IntN(0x3000))
+			if r.IntN(4) == 0 {
+				c = rune(r.IntN(0x110000))
+			}
+			if utf8.ValidRune(c) {
+				b.WriteRune(c)
+			}
+		case 1:
+			b.WriteRune(rune(' ' + r.IntN(95)))
+		default:
+			b.WriteString(pieces[r.IntN(len(pieces))])
+		}
+	}
+	return b.String()
+}
+
+// TestRandomTexts compares with the reference itself, in the Python that TALLY_PYTHON names, which
+// has PyPI's tokenizers. TALLY_TEXTS says how many texts.
+func TestRandomTexts(t *testing.T) {
+	python := os.Getenv("TALLY_PYTHON")
+	if python == "" || exec.Command(python, "-c", "import tokenizers").Run() != nil {
+		t.Skip("TALLY_PYTHON names no Python with tokenizers")
+	}
+	n, _ := strconv.Atoi(os.Getenv("TALLY_TEXTS"))
+	if n == 0 {
+		n = 100_000
+	}
+	r := rand.New(rand.NewPCG(7, 11))
+	all := readAnswers(t)
+	var in bytes.Buffer
+	names, texts := make([]string, n), make([]string, n)
+	for i := range n {
+		names[i], texts[i] = all.Families[i%len(all.Families)].Name, randomText(r)
+		line, err := json.Marshal([2]string{names[i], texts[i]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Write(append(line, '\n'))
+	}
+	cmd := exec.Command(python, "testdata/make.py", "answer")
+	cmd.Stdin, cmd.Stderr = &in, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	toks := map[string]*Tokenizer{}
+	for _, f := range all.Families {
+		toks[f.Name] = family(t, f.Name)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 1<<24)
+	wrong := map[string]int{}
+	for i := range n {
+		var want answer
+		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &want) != nil {
+			t.Fatalf("%d answers to %d texts", i, n)
+		}
+		if d := differs(toks[names[i]], texts[i], want); d != "" {
+			if wrong[names[i]]++; wrong[names[i]] <= 3 {
+				t.Errorf("%s: %s", names[i], d)
+			}
+		}
+	}
+	t.Logf("%d texts, of which differ %v", n, wrong)
+}
