@@ -16,7 +16,7 @@ import (
 // Bounds of sequences.
 const (
 	maxNesting = 8  // sequences inside each other
-	maxParts   = 32 // parts of a sequence
+	maxParts   = 32 // parts of a sequence, those of sequences in it too
 )
 
 // partOf reads a part: its type, and its keys, of which those of its type are known.
@@ -66,23 +66,30 @@ var plainNormalizers = map[string]normalize.Normalizer{
 	"Lowercase": normalize.Lowercase{}, "StripAccents": normalize.StripAccents{}, "Nmt": normalize.Nmt{},
 }
 
-func readNormalizer(r raw, depth int) (normalize.Normalizer, error) {
+func readNormalizers(r raw, out normalize.Sequence, depth int) (normalize.Sequence, error) {
 	kind, o, err := partOf(r, normalizers)
 	if err != nil {
 		return nil, err
 	}
+	if kind == "Sequence" {
+		err := sequence(o, "normalizers", depth, func(r raw) (err error) {
+			out, err = readNormalizers(r, out, depth+1)
+			return err
+		})
+		return out, err
+	}
+	if len(out) == maxParts {
+		return nil, fmt.Errorf("more than %d parts", maxParts)
+	}
+	n, err := readNormalizer(kind, o)
+	return append(out, n), about(kind, err)
+}
+
+func readNormalizer(kind string, o object) (normalize.Normalizer, error) {
 	if n, ok := plainNormalizers[kind]; ok {
 		return n, nil
 	}
 	switch kind {
-	case "Sequence":
-		var out normalize.Sequence
-		err := sequence(o, "normalizers", depth, func(r raw) error {
-			n, err := readNormalizer(r, depth+1)
-			out = append(out, n)
-			return err
-		})
-		return out, err
 	case "BertNormalizer":
 		var b normalize.Bert
 		if err := errors.Join(o.need("clean_text", "handle_chinese_chars", "lowercase"), o.flags(map[string]*bool{
@@ -90,6 +97,7 @@ func readNormalizer(r raw, depth int) (normalize.Normalizer, error) {
 		})); err != nil {
 			return nil, err
 		}
+		var err error
 		b.Accents, err = o.flag("strip_accents", b.Lowercase)
 		return b, err
 	case "Replace":
@@ -162,6 +170,9 @@ func readSplitters(r raw, out []split.Splitter, depth int) ([]split.Splitter, er
 			return err
 		})
 		return out, err
+	}
+	if len(out) == maxParts {
+		return nil, fmt.Errorf("more than %d parts", maxParts)
 	}
 	s, err := readSplitter(kind, o)
 	return append(out, s), about(kind, err)
@@ -410,6 +421,9 @@ func readDecoders(r raw, out []decode.Decoder, depth int) ([]decode.Decoder, err
 			return err
 		})
 		return out, err
+	}
+	if len(out) == maxParts {
+		return nil, fmt.Errorf("more than %d parts", maxParts)
 	}
 	d, err := readDecoder(kind, o)
 	return append(out, d), about(kind, err)

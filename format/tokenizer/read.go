@@ -39,8 +39,12 @@ func readSpec(text []byte) (s Spec, err error) {
 		return s, errors.Join(err, fmt.Errorf("version %.20q, want 1.0", v))
 	}
 	if o.has("normalizer") {
-		if s.Normalizer, err = readNormalizer(o["normalizer"], 0); err != nil {
+		n, err := readNormalizers(o["normalizer"], nil, 0)
+		if err != nil {
 			return s, about("normalizer", err)
+		}
+		if len(n) > 0 {
+			s.Normalizer = n
 		}
 	}
 	if o.has("pre_tokenizer") {
@@ -153,8 +157,8 @@ func readVocabulary(r raw) (*model.Vocabulary, error) {
 		if err != nil {
 			return err
 		}
-		for len(tokens) <= id {
-			tokens = append(tokens, make([]string, max(1, id+1-len(tokens)))...)
+		if id >= len(tokens) {
+			tokens = append(tokens, make([]string, id+1-len(tokens))...)
 		}
 		if tokens[id] != "" {
 			return fmt.Errorf("id %d is also that of %.60q", id, tokens[id])

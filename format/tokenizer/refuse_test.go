@@ -54,6 +54,7 @@ func TestParseRefuses(t *testing.T) {
 		{"normalizer", `{"type":"Replace","pattern":{"String":""},"content":"b"}`, `it is empty`},
 		{"normalizer", `{"type":"Replace","pattern":{"String":"a","Regex":"b"},"content":"b"}`, `either String or Regex`},
 		{"normalizer", strings.Repeat(`{"type":"Sequence","normalizers":[`, 10) + strings.Repeat(`]}`, 10), `inside each other`},
+		{"pre_tokenizer", `{"type":"Sequence","pretokenizers":[` + strings.Repeat(`{"type":"Sequence","pretokenizers":[{"type":"Whitespace"},{"type":"Whitespace"}]},`, 20) + `{"type":"Whitespace"}]}`, `more than 32 parts`},
 		{"pre_tokenizer", `{"type":"UnicodeScripts"}`, `"UnicodeScripts" is not supported`},
 		{"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"(?<=a)"},"behavior":"Isolated","invert":false}`, `this kind of group`},
 		{"pre_tokenizer", `{"type":"Split","pattern":{"String":"a"},"behavior":"Dropped","invert":false}`, `want one of`},

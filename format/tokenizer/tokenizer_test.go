@@ -136,6 +136,35 @@ func randomText(r *rand.Rand) string {
 	return b.String()
 }
 
+// randomIDs draws tokens, many of them of single bytes.
+func randomIDs(r *rand.Rand, tok *Tokenizer) []int32 {
+	out := []int32{}
+	for range 1 + r.IntN(12) {
+		id := int32(r.IntN(tok.Size()))
+		if r.IntN(3) == 0 {
+			id = int32(r.IntN(min(tok.Size(), 270)))
+		}
+		if _, ok := tok.Token(id); ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// decodesOtherwise says in what a decoding differs from the reference's.
+func decodesOtherwise(tok *Tokenizer, ids []int32, want answer) string {
+	for _, skip := range []bool{false, true} {
+		text := want.Text
+		if skip {
+			text = want.Skipped
+		}
+		if got, err := tok.Decode(ids, skip); err != nil || got != text {
+			return fmt.Sprintf("decoded %v as\n%+q (%v), want\n%+q", ids, got, err, text)
+		}
+	}
+	return ""
+}
+
 // TestRandomTexts compares with the reference itself, in the Python that TALLY_PYTHON names, which
 // has PyPI's tokenizers. TALLY_TEXTS says how many texts.
 func TestRandomTexts(t *testing.T) {
@@ -149,11 +178,20 @@ func TestRandomTexts(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(7, 11))
 	all := readAnswers(t)
+	toks := map[string]*Tokenizer{}
+	for _, f := range all.Families {
+		toks[f.Name] = family(t, f.Name)
+	}
 	var in bytes.Buffer
-	names, texts := make([]string, n), make([]string, n)
+	names, texts, ids := make([]string, n), make([]string, n), make([][]int32, n)
 	for i := range n {
 		names[i], texts[i] = all.Families[i%len(all.Families)].Name, randomText(r)
-		line, err := json.Marshal([2]string{names[i], texts[i]})
+		question := []any{names[i], texts[i]}
+		if r.IntN(4) == 0 {
+			ids[i] = randomIDs(r, toks[names[i]])
+			question[1] = ids[i]
+		}
+		line, err := json.Marshal(question)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,10 +203,6 @@ func TestRandomTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	toks := map[string]*Tokenizer{}
-	for _, f := range all.Families {
-		toks[f.Name] = family(t, f.Name)
-	}
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 1<<24)
 	wrong := map[string]int{}
@@ -177,11 +211,42 @@ func TestRandomTexts(t *testing.T) {
 		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &want) != nil {
 			t.Fatalf("%d answers to %d texts", i, n)
 		}
-		if d := differs(toks[names[i]], texts[i], want); d != "" {
+		d := ""
+		if ids[i] != nil {
+			d = decodesOtherwise(toks[names[i]], ids[i], want)
+		} else {
+			d = differs(toks[names[i]], texts[i], want)
+		}
+		if d != "" {
 			if wrong[names[i]]++; wrong[names[i]] <= 3 {
 				t.Errorf("%s: %s", names[i], d)
 			}
 		}
 	}
 	t.Logf("%d texts, of which differ %v", n, wrong)
+}
+
+// Several goroutines may use one tokenizer.
+func TestConcurrentUse(t *testing.T) {
+	all := readAnswers(t)
+	for _, f := range all.Families[:4] {
+		tok := family(t, f.Name)
+		done := make(chan string)
+		for range 8 {
+			go func() {
+				for i, want := range f.Answers {
+					if d := differs(tok, all.Texts[i], want); d != "" {
+						done <- d
+						return
+					}
+				}
+				done <- ""
+			}()
+		}
+		for range 8 {
+			if d := <-done; d != "" {
+				t.Errorf("%s: %s", f.Name, d)
+			}
+		}
+	}
 }

@@ -8,11 +8,13 @@ import (
 // ErrSteps says that a text takes too many steps to match.
 var ErrSteps = errors.New("the regular expression goes back too often in this text: cut the text into shorter parts")
 
-// Steps that a search may take: some, and more for each byte. The worst expression in use,
-// \s+$, takes the square of the longest run of white space.
+// Steps that the matches of one text may take: so many for each byte of a short text, and for a
+// long one fewer. The worst expression in use, \s+$, takes the square of the longest run of
+// white space.
 const (
-	someSteps    = 1 << 22
-	stepsOfAByte = 1 << 8
+	stepsOfAByte  = 1 << 12
+	someSteps     = 1 << 22
+	stepsOfLonger = 1 << 8
 )
 
 // op is what an instruction does.
@@ -203,7 +205,8 @@ type Matcher struct{ m machine }
 
 // Match returns what finds the matches in a text.
 func (p *Pattern) Match(text string) *Matcher {
-	return &Matcher{machine{code: p.code, text: text, steps: someSteps + stepsOfAByte*len(text)}}
+	steps := min(stepsOfAByte*(len(text)+1), someSteps+stepsOfLonger*len(text))
+	return &Matcher{machine{code: p.code, text: text, steps: steps}}
 }
 
 // Next returns the first match, not before a place, that takes characters.

@@ -13,10 +13,10 @@ import (
 
 // Bounds of what an expression may ask for.
 const (
-	maxText   = 1 << 14 // bytes of an expression
+	maxText   = 1 << 12 // bytes of an expression
 	maxDepth  = 32      // groups in groups
 	maxRepeat = 512     // copies that {m,n} asks for
-	maxCode   = 1 << 14 // instructions
+	maxCode   = 1 << 13 // instructions
 	anyNumber = -1      // no upper limit
 )
 

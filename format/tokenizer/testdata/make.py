@@ -1,7 +1,7 @@
 """Trains small tokenizers of many families with PyPI's tokenizers, and asks it for their answers.
 
     python make.py           writes NAME.json for each family, and answers.json
-    python make.py answer    reads ["NAME", "text"] from each line, and writes what answers.json has
+    python make.py answer    reads ["NAME", "text"] or ["NAME", ids] from each line, and writes what answers.json has
     python make.py time NAME FILE   measures how fast a file is encoded
 """
 
@@ -226,6 +226,8 @@ FAMILIES = {
 
 
 def answer(tok, text):
+    if not isinstance(text, str):
+        return {"text": tok.decode(text, skip_special_tokens=False), "skipped": tok.decode(text, skip_special_tokens=True)}
     ids = tok.encode(text, add_special_tokens=False).ids
     special = tok.encode(text, add_special_tokens=True).ids
     return {"ids": ids, "special": special, "text": tok.decode(special, skip_special_tokens=False), "skipped": tok.decode(special, skip_special_tokens=True)}
