@@ -9,8 +9,7 @@
 // tokens around all. Decoding goes through package decode.
 //
 // What is not supported is refused by name when the file is read: models of whole words, the
-// normalizers Precompiled and ByteLevel, dropout, and keys that are not known. Regular expressions go
-// through package pattern, which has the classes of the reference and bounds its steps. A library
+// normalizer ByteLevel, dropout, and keys that are not known. Regular expressions go through package pattern, which has the classes of the reference and bounds its steps. A library
 // would have had other classes. Truncation and padding that a file asks for are read
 // past: Encode gives all tokens of a text and no others.
 //

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -59,6 +60,7 @@ func sequence(o object, key string, depth int, part func(raw) error) error {
 var normalizers = map[string]string{
 	"Sequence": "normalizers", "NFC": "", "NFD": "", "NFKC": "", "NFKD": "", "Lowercase": "", "StripAccents": "", "Nmt": "",
 	"BertNormalizer": "clean_text handle_chinese_chars strip_accents lowercase", "Replace": "pattern content", "Prepend": "prepend", "Strip": "strip_left strip_right",
+	"Precompiled": "precompiled_charsmap",
 }
 
 var plainNormalizers = map[string]normalize.Normalizer{
@@ -100,6 +102,8 @@ func readNormalizer(kind string, o object) (normalize.Normalizer, error) {
 		var err error
 		b.Accents, err = o.flag("strip_accents", b.Lowercase)
 		return b, err
+	case "Precompiled":
+		return readCharsmap(o)
 	case "Replace":
 		return readReplace(o)
 	case "Prepend":
@@ -110,6 +114,19 @@ func readNormalizer(kind string, o object) (normalize.Normalizer, error) {
 		err := o.flags(map[string]*bool{"strip_left": &s.Left, "strip_right": &s.Right})
 		return s, errors.Join(err, o.need("strip_left", "strip_right"))
 	}
+}
+
+// readCharsmap reads a character map in base 64.
+func readCharsmap(o object) (normalize.Normalizer, error) {
+	text, err := o.text("precompiled_charsmap")
+	if err != nil {
+		return nil, err
+	}
+	charsmap, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return nil, about("precompiled_charsmap", err)
+	}
+	return normalize.NewPrecompiled(charsmap)
 }
 
 // readPattern reads {"String": …} or {"Regex": …}.

@@ -96,7 +96,7 @@ var layers = []layer{
 	{folder: "internal/replace"},
 	{folder: "format/yaml", foreign: yaml},
 	{folder: "format/onnx", own: []string{"core", "format"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}, tests: []string{"internal/bounded"}},
-	{folder: "format/tokenizer", own: []string{"format"}, foreign: []string{"golang.org/x/text/unicode/norm"}}, // Unicode's normalization forms
+	{folder: "format/tokenizer", own: []string{"format"}, foreign: []string{"golang.org/x/text/unicode/norm", "github.com/rivo/uniseg"}}, // Unicode's normalization forms; its grapheme clusters
 	{folder: "format", own: []string{"core"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}},
 	{folder: "model", own: []string{"core", "engine", "format", "internal/bounded"}},
 	{folder: "store", own: []string{"core", "internal/bounded"}, foreign: []string{"github.com/ipfs/go-cid", "github.com/multiformats", "golang.org/x/sync"}},

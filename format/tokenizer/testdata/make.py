@@ -5,10 +5,12 @@
     python make.py time NAME FILE   measures how fast a file is encoded
 """
 
+import base64
 import json
 import os
 import sys
 import time
+import zlib
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
@@ -49,7 +51,7 @@ TEXTS = [
     "\ufffd\ufffe\uffff\U0010ffff\ue000", "①②③ ㎏ ㋿ ｆｕｌｌｗｉｄｔｈ １２３ ﾊﾝｶｸ", "x²+y³=z½ ≤≥ ∑∞ →", "...!!!???---___***~~~", "\"quoted\" 'single' `tick` “curly” ‘x’ «g» 「日」", "a,b;c:d.e!f?g(h)i[j]k{l}m",
     "word<s>word</s> <unk>x<pad>", "[CLS] [SEP] [MASK] [PAD] [UNK] [mask]", "<|endoftext|><|im_start|>user\nhi<|im_end|>", "  <mask>  <mask>x <mask>", "Alpha alphabet alpha beta xalpha alpha-1 ALPHA", "<0x41> ▁ ▁a Ġ Ċ ##x </w>",
     "unaffable unhappy playing nationality internationalization", "x" * 120, "ab" * 60, "日" * 40, " " * 70 + "x", "\u0e01\u0e33 \U00011938 \U00011935\U00011930 \u1c89\ua7cb \U0001e900", "supercalifragilistic\u0301expialidocious" * 3,
-    "Mixed한글and漢字ANDкириллица123abc", "tab\there  two\u2003em space", "-1 +2 3-4 5.6e-7 0xFF 1_000", "A.B.C. U.S.A. e.g. i.e.", "C'est l'été, n'est-ce pas?", "don't DON'T Don’t", "\u0627\u0644\u0633\u0644\u0627\u0645 \u0661\u0662\u0663", "q\u0307\u0323 \u212b \u2126 \ufb01 \u3392",
+    "Mixed한글and漢字ANDкириллица123abc", "tab\there  two\u2003em space", "-1 +2 3-4 5.6e-7 0xFF 1_000", "A.B.C. U.S.A. e.g. i.e.", "ªbc ª\u0301x ª\u0897x ª\u1ae0\u0301x \u0600ª e\u0301 Ⅷ\u0301 A\U00011f5a ﬁ\u200b\u00ad ｶﾞ a\r\nb \u212b", "C'est l'été, n'est-ce pas?", "don't DON'T Don’t", "\u0627\u0644\u0633\u0644\u0627\u0645 \u0661\u0662\u0663", "q\u0307\u0323 \u212b \u2126 \ufb01 \u3392",
 ]
 
 GPT2 = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
@@ -204,6 +206,29 @@ def unigram(fallback):
     return tok
 
 
+# What sentencepiece compiles of ª→a, º→o, ﬁ→fi, ①→1, e+U+0301→é, A→a, B→b, ½→1⁄2, ｶ→カ, Ⅷ→VIII, U+212B→Å, of a soft hyphen
+# to nothing, and of tab, line ends, wide, hard and zero-width spaces to spaces.
+CHARSMAP = zlib.decompress(base64.b64decode(
+    "eNod03dsTWEYx/HfOfijpEkjEpFYIaF2bilFrSpyxR61V1EtqT1q31u9Vo1WjdrX7LitrSi1rp3ae9NLVFLU3uN7nOST53mf58178p73PSopqark5yeVLiUZkiMA/hWkssT8EFNO6hXJ"
+    "c6nxOMojz1+i7Ei0Se7OkocxbUdaJakM0c24BNERasoRK5Ujz5wuOXlPDrL7SVWoVbYWTDKVVWSqOnk1JMSZcoWbqkleA7UQiDqojXqoiwaoj7xoU8kBphqSByEYjdAEjdEUIWiOZmiB"
+    "ULRCS7RBa7RFGNohHB3QHnZrTrChMJuhjuRsV53QFV3QHd3QEz3QG73QBxFgq+qLAeiPQRiIIRiMYRiK4YjESIzAKEQhBtEYg9GIteakmhpHHIsJGI9JmIgpmIxpmAo+u+IwEzMwG7Mw"
+    "F3PgtM4A8xAPl3UGWID5WISFSMRiLMUSLMcyJCMJKViBVViJNViNtUjFeqzDRmzAZmzCFrixDVuxA9uRhp3IQDo8yEQ2srAbu7AXe7Af+3AQB3AIOTiCwziKXOu+4BhO4DhO4SS8OI2z"
+    "OIPzOIeLuGD1Cg1dIl5GPq7iCq7jGm7iBm7jFu7iDu7jHh7iAR7jEZ7iCZ7jGXwowEu8wCu8Szf0mlho9QIN+YoNvSEvsnp4i/coxkd8wGd8wld8wXd8w0/8wG/8wl/80f//3yZbgTMh"
+    "SBF2u537GKmoGK6X1yVvhnzxHv0DHxqkUw=="
+))
+
+
+def albert():
+    tok = unigram(False)
+    tok.normalizer = normalizers.Sequence([normalizers.Precompiled(CHARSMAP), normalizers.Replace(Regex(" {2,}"), " ")])
+    return tok
+
+
+def falcon():
+    return byte_level(pre_tokenizers.Sequence([
+        pre_tokenizers.Punctuation("contiguous"), ByteLevel(add_prefix_space=False), pre_tokenizers.Digits(False), Split(Regex("[0-9][0-9][0-9]"), "isolated")]))
+
+
 def odd():
     """Added tokens of all kinds, and parts that the others lack."""
     tok = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##"))
@@ -222,6 +247,7 @@ FAMILIES = {
     "gpt2": gpt2, "llama3": llama3, "qwen2": qwen2, "o200k": o200k, "smollm": smollm, "deepseek": deepseek, "roberta": roberta,
     "llama2": lambda: llama2(True), "mistral": lambda: llama2(False), "gemma": gemma, "clip": clip, "bert-cased": lambda: bert(True),
     "bert-uncased": lambda: bert(False), "t5": lambda: unigram(True), "xlnet": lambda: unigram(False), "odd": odd,
+    "albert": albert, "falcon": falcon,
 }
 
 
