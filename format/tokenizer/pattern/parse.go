@@ -246,21 +246,27 @@ func (p *parser) class() (*set, error) {
 	var err error
 	s := newSet(func(s *set) {
 		s.negate = p.skip("^")
-		first := true
+		first, inner := true, 0
 		for err == nil {
+			begins := first
+			first = false
 			switch {
 			case !p.more():
 				err = errors.New("a class is not closed")
-			case !first && p.skip("]"):
-				return
-			case strings.HasPrefix(p.text[p.at:], "[") || strings.HasPrefix(p.text[p.at:], "&&"):
-				err = errors.New("classes in classes are not supported: write \\[ or \\&")
-			case first && p.text[p.at] == ']':
+			case begins && p.text[p.at] == ']':
 				err = errors.New("an empty class, or a ] without \\")
+			case p.skip("]"):
+				if inner--; inner < 0 {
+					return
+				}
+			case strings.HasPrefix(p.text[p.at:], "[:") || strings.HasPrefix(p.text[p.at:], "[^") || strings.HasPrefix(p.text[p.at:], "&&"):
+				err = errors.New("[: and [^ in classes, and &&, are not supported")
+			case p.skip("["): // adds what is in it
+				inner++
+				first = true
 			default:
 				err = p.item(s)
 			}
-			first = false
 		}
 	})
 	return s, err

@@ -52,6 +52,7 @@ func TestMatches(t *testing.T) {
 		{`^a|b$`, "a\na b", "a a b"},
 		{`\x41\x{42}\u0043`, "ABC", "ABC"},
 		{`\p{^L}+\P{N}`, "a1b2c", "1b 2c"},
+		{`[^(\s|[.,!])]+`, "a(b) c.d", "a b c d"},
 		{`[\S]+`, "a b", "a b"},
 		{`(?i:'ll|'s)`, "'lL'ſ'x", "'lL 'ſ"},
 		{`é+`, "eéé", "éé"},
@@ -66,7 +67,7 @@ func TestMatches(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for expression, why := range map[string]string{
-		`(a`: "not closed", `a)`: "closes no group", `[a`: "not closed", `[]`: "empty class", `[a[b]]`: "classes in classes", `[a&&b]`: "classes in classes",
+		`(a`: "not closed", `a)`: "closes no group", `[a`: "not closed", `[]`: "empty class", `[a[^b]]`: "not supported", `[a&&b]`: "not supported", `[[:alpha:]]`: "not supported", `[a[b]`: "not closed", `[a[]]`: "empty class",
 		`(?<=a)b`: "kind of group", `(?<n>a)`: "kind of group", `\1`: "not supported", `\bx`: "not supported", `\p{Greek}`: "not supported", `\pL`: "braces",
 		`a{1,2}+`: "in its own way", `a**`: "is repeated", `a+++`: "repeated", `*a`: "repeats nothing", `(?=a)*`: "takes no characters",
 		`a{3,2}`: "must grow", `a{9999}`: "must grow", `\`: "at the end", `[z-a]`: "backwards", `[a-\s]`: "range", `(?i:é)`: "beyond ASCII",
