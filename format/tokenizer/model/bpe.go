@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -100,7 +101,7 @@ func (m *BPE) Append(ids []int32, word string, s *Scratch) ([]int32, error) {
 		return out, nil
 	}
 	from := len(ids)
-	s.symbols = s.symbols[:0]
+	s.symbols = slices.Grow(s.symbols[:0], min(len(word), maxGrow))
 	var err error
 	if m.Bytes {
 		err = m.byteSymbols(word, s)
@@ -272,7 +273,7 @@ func (m *BPE) mergeShort(ids []int32, s *Scratch) []int32 {
 
 // mergeLong merges by a heap of the pairs that can be merged.
 func (m *BPE) mergeLong(ids []int32, s *Scratch) []int32 {
-	y, q := s.symbols, heap(s.queue[:0])
+	y, q := s.symbols, heap(slices.Grow(s.queue[:0], len(s.symbols)))
 	propose := func(i int32) {
 		if i < 0 || y[i].next < 0 {
 			return

@@ -8,6 +8,7 @@ const (
 	cacheWord    = 48      // bytes of a word
 	cacheIDs     = 1 << 17 // tokens of all words
 	keepSymbols  = 1 << 16 // places in buffers that stay allocated
+	maxGrow      = 1 << 20 // symbols for which there is room at once
 	longestShort = 20      // symbols of a word that is merged without a heap
 )
 
