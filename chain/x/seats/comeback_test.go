@@ -249,3 +249,86 @@ func TestForgottenOnceAllIsTold(t *testing.T) {
 		t.Error("it has left, and is still there")
 	}
 }
+
+// Power that comes at once is in names just above those whose bonds seem too small: all are weighed again, not the best alone.
+func TestWhoComesAtOnceDoesNotCrowdOut(t *testing.T) {
+	const honest, theirs = 100, 61
+	c := chaintest.New(t, network(crowd(honest, 70), func(g *app.Genesis) {
+		crowd(honest+theirs, 90)(g)
+		n := len(g.Validators)
+		g.Validators = append(g.Validators[:n-honest-theirs:n-honest-theirs], g.Validators[n-theirs:]...)
+		g.Policy.Base, g.Policy.Quorum, g.Epoch = 600_000, 600_000, 24
+	})...)
+	give := func(from, to int, hundredths uint64) {
+		err := c.Do(func(ctx sdk.Context) error {
+			for i := from; i < to; i++ {
+				if err := c.Power.Credit(ctx, chaintest.Named(fmt.Sprint("m", i)).Address, hundredths*(power.UT/100)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	give(0, honest, 700)
+	for status(t, c).Epoch < 5 {
+		busy(c)
+	}
+	give(honest, honest+theirs, 492) // 0.30 of all
+	most := 0.0
+	for status(t, c).Epoch < 11 {
+		for _, e := range chaintest.Events[*seatsv1.EventSeated](t, busy(c)) {
+			part := uint64(0)
+			for i := honest; i < honest+theirs; i++ {
+				part += votes(e.Seats, chaintest.Named(fmt.Sprint("m", i)))
+			}
+			most = max(most, float64(part)/float64(total(e.Seats)))
+		}
+	}
+	if most > 1.0/3 {
+		t.Errorf("%.3f of the votes by 0.30 of the power", most)
+	}
+}
+
+// Where a draw lacks seats and somebody has left a genesis set, votes are still parts of all: a bond of one seat stands for none of
+// a quarter of them.
+func TestWhoStaysIsComparedByParts(t *testing.T) {
+	c := chaintest.New(t, network(func(g *app.Genesis) {
+		for i := range g.Validators {
+			g.Validators[i].Bond = 10_000 * tally
+		}
+		g.Validators[1].Bond = 25_000 * tally
+	})...)
+	f1, f4 := chaintest.Named("f1"), chaintest.Named("f4")
+	c.Deliver(f4, &seatsv1.MsgLeave{Account: f4.String()})
+	pass(t, c, 3)
+	start := c.Balance(f1.Address)
+	c.Deliver(f1, &seatsv1.MsgUnbond{Account: f1.String(), Amount: 24_990 * tally})
+	pass(t, c, 1)
+	c.NextBlock(22 * 24 * time.Hour)
+	busy(c)
+	if got := c.Balance(f1.Address) - start; got > 0 {
+		t.Errorf("%d utally are back, and it has %d of %d votes", got, votes(status(t, c).Set.Seats, f1), total(status(t, c).Set.Seats))
+	}
+}
+
+// Who adds to its bond in every epoch has seats by all but the last of it.
+func TestBondsThatGrowCount(t *testing.T) {
+	c, alice := chaintest.New(t, network()...), chaintest.Named("alice")
+	credit(t, c, alice, 40)
+	c.Deliver(alice, join(alice, 10*tally))
+	pass(t, c, 4)
+	c.Deliver(alice, &seatsv1.MsgBond{Account: alice.String(), Amount: 1_000 * tally})
+	for range 8 {
+		e := status(t, c).Epoch
+		c.Deliver(alice, &seatsv1.MsgBond{Account: alice.String(), Amount: 1})
+		for status(t, c).Epoch == e {
+			busy(c)
+		}
+	}
+	if v := member(t, c, alice).Member.Votes; v < 100 {
+		t.Errorf("%d votes by a bond for 101 seats", v)
+	}
+}

@@ -95,6 +95,9 @@ func (k draws) draw(ctx context.Context, fresh bool) ([]abci.ValidatorUpdate, er
 		if d.Weighed, err = k.walk(ctx, &p, &d); err != nil {
 			return nil, err
 		}
+		if d.Weighed {
+			again(&p, &d)
+		}
 		return nil, k.drawing.Set(ctx, d)
 	}
 	if err := k.drawing.Remove(ctx); err != nil {
@@ -107,6 +110,16 @@ func (k draws) draw(ctx context.Context, fresh bool) ([]abci.ValidatorUpdate, er
 		return nil, err
 	}
 	return k.decide(ctx, &p, &d)
+}
+
+// again has a draw go through the members once more, if there is more power than in the draw before, which said what a bond stands
+// for. Else whoever made its power count for nobody in that one would find the bonds of all others too small in this.
+func again(p *seatsv1.Params, d *seatsv1.Draw) {
+	if each := d.CountedPower/p.Seats + 1; each > d.PowerPerSeat {
+		d.PowerPerSeat, d.Weighed, d.Next = each, false, nil
+		d.Best, d.Founders = nil, nil
+		d.CountedPower, d.Weight, d.FounderSeats = 0, 0, 0
+	}
 }
 
 // begin begins the draw of an epoch that had none.
@@ -156,7 +169,7 @@ func (k draws) measure(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw, 
 	if err != nil {
 		return err
 	}
-	d.Quota = uint32(leastQuota + t.Members/max(uint64(length)/4, 1)) // going through all of them takes a quarter of an epoch
+	d.Quota = uint32(leastQuota + t.Members/max(uint64(length)/4, 1)) // going through all of them takes a quarter of an epoch, and twice half of it
 	d.PowerPerSeat = max(base, t.CountedPower)/p.Seats + 1            // C' of docs/spec/seats.md: all counted power; backed power alone could only fall
 	return nil
 }
@@ -236,9 +249,6 @@ func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) err
 	if err != nil {
 		return err
 	}
-	if err := k.reweigh(ctx, p, d); err != nil {
-		return err
-	}
 	best, granted := sortition.Ranking{Most: most(p), Best: seatsOf(d.Best)}, map[string]uint64{}
 	d.Missing = base - min(base, d.Weight)
 	for _, f := range d.Founders {
@@ -281,8 +291,8 @@ func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) err
 			continue
 		}
 		by := s.Votes - granted[s.Member]
-		if earned := uint32(money.ScaleClamped(bps, by, s.Votes)); earned != m.EarnedBps || by != m.EarnedPower {
-			m.EarnedBps, m.EarnedPower = earned, by
+		if earned := uint32(money.ScaleClamped(bps, by, s.Votes)); earned != m.EarnedBps || by != m.EarnedPower || d.Hour != m.EarnedHour {
+			m.EarnedBps, m.EarnedPower, m.EarnedHour = earned, by, d.Hour
 			if err := k.put(ctx, m); err != nil {
 				return err
 			}
@@ -295,28 +305,6 @@ func (k draws) give(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) err
 			d.Best = append(d.Best, seatsv1.Seat{Member: s.Member, Votes: votes})
 		}
 	}
-	return nil
-}
-
-// reweigh weighs the best again, if there is more power now than when the draw began. What a bond stands for followed from the draw
-// before. Who made its power count for nobody in that, and for itself in this, would find the bonds of all others too small.
-func (k draws) reweigh(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) error {
-	each := d.CountedPower/p.Seats + 1
-	if each <= d.PowerPerSeat {
-		return nil
-	}
-	d.PowerPerSeat = each
-	best := sortition.Ranking{Most: most(p)}
-	for _, s := range d.Best {
-		own, err := k.own(ctx, p, d, s.Member)
-		if err != nil {
-			return err
-		}
-		own = max(own, s.Votes)
-		d.Weight += own - s.Votes // no overflow: less than all that was ever credited
-		best.Offer(sortition.Seat{Member: s.Member, Votes: own})
-	}
-	d.Best = seatsToProto(best.Best)
 	return nil
 }
 
@@ -378,11 +366,11 @@ func (k draws) decide(ctx context.Context, p *seatsv1.Params, d *seatsv1.Draw) (
 		if err != nil || len(stay) == len(from) || len(stay) < min(leastMembers, len(from)) {
 			return nil, errors.Join(err, k.abandon(ctx, d.Epoch, reason))
 		}
-		return k.seat(ctx, d, from, sortition.Step(from, stay), reason)
+		return k.seat(ctx, d, from, scaled{sortition.Step(from, stay), stay, set.Scale}, reason)
 	}
 	target := seatsOf(d.Best)
 	slices.SortFunc(target, func(a, b sortition.Seat) int { return strings.Compare(a.Member, b.Member) }) // as sets are
-	return k.seat(ctx, d, from, sortition.Step(from, target), "")
+	return k.seat(ctx, d, from, scaled{sortition.Step(from, target), target, p.Seats}, "")
 }
 
 // lacking says why a draw is not what the set moves to, if it is not.

@@ -90,15 +90,16 @@ func (k *Keeper) AddBond(ctx context.Context, account sdk.AccAddress, amount uin
 	return errors.Join(k.put(ctx, m), k.count(ctx, func(t *seatsv1.Totals) { t.Bonds += amount }), tell(ctx, &m))
 }
 
-// changeBond changes a bond, and keeps what it was before this epoch: a draw counts no bond that came while it went on.
+// changeBond changes a bond, and keeps what it was before this epoch, and before the last: a draw counts no bond that came while it
+// went on, and it may go on into the next.
 func changeBond(ctx context.Context, k *Keeper, m *seatsv1.Member, to uint64) error {
 	epoch, err := k.epoch(ctx)
-	switch {
-	case m.BondEpoch == epoch:
-	case m.BondEpoch+1 == epoch: // a draw of the epoch before may be under way
-		m.BondEpoch, m.BondBefore = epoch, min(m.Bond, m.BondBefore)
-	default:
-		m.BondEpoch, m.BondBefore = epoch, m.Bond
+	if m.BondEpoch != epoch {
+		older := m.Bond
+		if m.BondEpoch+1 == epoch { // of which a draw may be under way
+			older = m.BondBefore
+		}
+		m.BondEpoch, m.BondBefore, m.BondOlder = epoch, m.Bond, older
 	}
 	m.Bond = to
 	return err
@@ -106,7 +107,10 @@ func changeBond(ctx context.Context, k *Keeper, m *seatsv1.Member, to uint64) er
 
 // bonded returns the bond of a member that a draw of an epoch counts.
 func bonded(m *seatsv1.Member, epoch uint64) uint64 {
-	if m.BondEpoch >= epoch {
+	switch {
+	case m.BondEpoch > epoch:
+		return min(m.Bond, m.BondBefore, m.BondOlder)
+	case m.BondEpoch == epoch:
 		return min(m.Bond, m.BondBefore)
 	}
 	return m.Bond
@@ -139,16 +143,13 @@ func mayWithdraw(ctx context.Context, k *Keeper, account sdk.AccAddress) error {
 }
 
 // covered reports whether a member's bond stands for as many seats as its part of a set's votes is, and for one at least. In a set
-// that a draw has given whole, a vote is a seat, even if some seats are empty.
+// that a draw has given whole, a vote is a seat, and some seats may be empty.
 func covered(p *seatsv1.Params, m *seatsv1.Member, set seatsv1.Set) bool {
 	all := uint64(0)
 	for _, s := range set.Seats {
 		all += s.Votes // no overflow: CometBFT bounds the sum
 	}
-	if set.Epoch > 0 {
-		all = max(all, p.Seats)
-	}
-	return m.Votes == 0 || m.Bond/p.BondPerSeat >= max(money.ScaleClamped(p.Seats, uint64(m.Votes), all), 1)
+	return m.Votes == 0 || m.Bond/p.BondPerSeat >= max(money.ScaleClamped(p.Seats, uint64(m.Votes), max(all, set.Scale)), 1)
 }
 
 // evidenceAge returns for how long CometBFT takes evidence, in milliseconds.
@@ -244,7 +245,7 @@ func (k draws) forget(ctx context.Context, account sdk.AccAddress, m *seatsv1.Me
 		return err
 	}
 	set, err := k.current(ctx)
-	if err != nil || sdk.UnwrapSDKContext(ctx).BlockHeight() < set.Height+2 { // the last block that it was to sign is not told of yet
+	if err != nil || sdk.UnwrapSDKContext(ctx).BlockHeight() < set.Height+1 { // the last block that it was to sign is not told of yet
 		return err
 	}
 	return errors.Join(k.members.Remove(ctx, account), k.byKey.Remove(ctx, consensusAddress(m.ConsensusKey)),

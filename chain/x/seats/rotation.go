@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	abci "github.com/cometbft/cometbft/abci/types"
 	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
@@ -29,9 +30,22 @@ const (
 	maxTurns = 1 << 20
 )
 
+// scaled is a step towards a target, of which votes are parts of so many seats, as those of the step are if it has come there.
+type scaled struct {
+	to, target []sortition.Seat
+	scale      uint64
+}
+
+func (s scaled) of() uint64 {
+	if slices.Equal(s.to, s.target) {
+		return s.scale
+	}
+	return 0
+}
+
 // seat makes a set the one that follows in the block after the next, and returns what CometBFT must change. A reason, if there
 // is one, tells why it is not on the way to the draw.
-func (k draws) seat(ctx context.Context, d *seatsv1.Draw, from, to []sortition.Seat, reason string) (updates []abci.ValidatorUpdate, err error) {
+func (k draws) seat(ctx context.Context, d *seatsv1.Draw, from []sortition.Seat, step scaled, reason string) (updates []abci.ValidatorUpdate, err error) {
 	p, err := k.rules.Get(ctx)
 	if err != nil {
 		return nil, err
@@ -40,6 +54,7 @@ func (k draws) seat(ctx context.Context, d *seatsv1.Draw, from, to []sortition.S
 	if err != nil {
 		return nil, err
 	}
+	to := step.to
 	var changes []*cmttypes.Validator
 	change := func(account string, votes uint64) error {
 		m, err := k.byName(ctx, account)
@@ -80,7 +95,7 @@ func (k draws) seat(ctx context.Context, d *seatsv1.Draw, from, to []sortition.S
 	if err != nil {
 		return nil, err
 	}
-	next.Seats, next.Epoch, next.Weight, next.Missing = seatsToProto(to), d.Epoch, d.Weight, d.Missing
+	next.Seats, next.Epoch, next.Weight, next.Missing, next.Scale = seatsToProto(to), d.Epoch, d.Weight, d.Missing, step.of()
 	if reason != "" {
 		err = module.Emit(ctx, &seatsv1.EventDrawAbandoned{Epoch: d.Epoch, Reason: reason})
 	}

@@ -100,8 +100,8 @@ func (s shares) put(ctx context.Context, account, member sdk.AccAddress, x seats
 }
 
 // Share takes from a reward for a member's seats what belongs to those whose power counts for it: of the part that power has
-// earned, all but a commission. Where some of that power has left since the draw, its part is the member's: else whoever stays with
-// a crumb would have it. It returns the rest, which is the member's own. The caller sends what was taken to the module's account.
+// earned, all but a commission. Where some of that power has left since the draw, its part is the member's, and not that of
+// whoever stays with a crumb. What has decayed since has not left. It returns the rest, which is the member's own. The caller sends what was taken to the module's account.
 func (k *Keeper) Share(ctx context.Context, account sdk.AccAddress, pay uint64) (rest uint64, err error) {
 	p, err := k.rules.Get(ctx)
 	if err != nil {
@@ -120,7 +120,7 @@ func (k *Keeper) Share(ctx context.Context, account sdk.AccAddress, pay uint64) 
 		return 0, err
 	}
 	shared := money.Part(pay, m.EarnedBps)
-	shared = money.ScaleClamped(shared, min(sum.Effective(hour), m.EarnedPower), max(m.EarnedPower, 1))
+	shared = money.ScaleClamped(shared, min(sum.Effective(min(hour, power.Hour(m.EarnedHour))), m.EarnedPower), max(m.EarnedPower, 1))
 	shared -= money.Part(shared, p.CommissionBps)
 	if shared == 0 || sum.Grown().Sign() == 0 { // nobody's power counts for it
 		return pay, nil

@@ -129,6 +129,27 @@ func TestCrumbsInheritNothing(t *testing.T) {
 	}
 }
 
+// Power decays while a chain is quiet, and nobody's has left: who delegates has the same part however late a reward comes.
+func TestDecayIsNoDeparture(t *testing.T) {
+	for _, wait := range []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour} {
+		c := chaintest.New(t, network(paying, func(g *app.Genesis) { g.Rewards.EpochMs = 3_600_000 })...)
+		producer, alice, bob := chaintest.Named("producer"), chaintest.Named("alice"), chaintest.Named("bob")
+		c.Deliver(alice, &seatsv1.MsgDelegate{Account: alice.String(), Member: producer.String()})
+		credit(t, c, alice, 1_000)
+		pass(t, c, 4)
+		credit(t, c, bob, 1_000)
+		busy(c)
+		c.NextBlock(wait)
+		for range 3 {
+			busy(c)
+		}
+		a, p := float64(due(t, c, alice)), float64(due(t, c, producer))
+		if part := a / (a + p); part < 0.895 {
+			t.Errorf("after %v the one who delegates has %.4f, want 0.9", wait, part)
+		}
+	}
+}
+
 // Rewards of a member that makes no block any more can be had without it.
 func TestClaimsSettleTheMember(t *testing.T) {
 	c := chaintest.New(t, network(paying, func(g *app.Genesis) {
