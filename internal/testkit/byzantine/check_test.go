@@ -141,7 +141,7 @@ func TestChecksSeeFaults(t *testing.T) {
 			v := chaintest.Named("v0").Address
 			do(func(ctx sdk.Context) error { return w.Bank.SendCoins(ctx, p.Address, v, coin.Of(tally)) }) // it has something to lose
 			w.order(orderAttack{"steal", func(w *World, o job.Order) *worktest.Play {
-				do(func(ctx sdk.Context) error { return w.Bank.SendCoins(ctx, v, p.Address, coin.Of(40_000)) })
+				do(func(ctx sdk.Context) error { return w.Bank.SendCoins(ctx, v, p.Address, coin.Of(tally/2)) })
 				return wash(w, o)
 			}})
 		}},
