@@ -86,7 +86,7 @@ func checkSplitters(s Spec) error {
 			raw = raw && !sp.Raw
 		case split.Metaspace:
 			if sp.Scheme == split.First && (i > 0 || !keepsStart(s.Normalizer)) {
-				return errors.New("Metaspace with prepend_scheme first is supported as the first pre-tokenizer, behind Unicode's normalization forms alone")
+				return errors.New("pre-tokenizer Metaspace with prepend_scheme first is supported as the first pre-tokenizer, behind Unicode's normalization forms alone")
 			}
 		}
 	}

@@ -45,7 +45,6 @@ type writer struct {
 	*Model
 	b          *graph.Builder
 	rows, past int
-	at         string            // places of the tokens, float32 [rows]
 	held       map[string]string // weights that are in the graph already
 	angles     [2][2]string      // cosines and sines, [1, rows, HeadSize/2], as Config.Rotary has them
 }
