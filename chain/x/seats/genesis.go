@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -106,6 +107,9 @@ func checkShared(g *seatsv1.GenesisState) error {
 	return nil
 }
 
+// maxTime bounds times of a genesis in milliseconds: sums of two do not overflow.
+const maxTime = math.MaxInt64 / 4
+
 func checkMembers(members []seatsv1.Member) error {
 	votes, bonds, seen := int64(0), uint64(0), map[string]bool{}
 	for i, m := range members {
@@ -124,6 +128,8 @@ func checkMembers(members []seatsv1.Member) error {
 			return fmt.Errorf("member %s: has left or is convicted, and has a bond of %d utally: let it wait to come back", m.Account, m.Bond)
 		case m.EarnedBps > bps:
 			return fmt.Errorf("member %s: earned_bps %d: want at most %d", m.Account, m.EarnedBps, bps)
+		case m.UncoveredMs < 0 || m.UncoveredMs > maxTime:
+			return fmt.Errorf("member %s: uncovered_ms %d is no time", m.Account, m.UncoveredMs)
 		case len(m.Output) > 0 && len(m.Output) != len(vrf.Output{}):
 			return fmt.Errorf("member %s: output has %d bytes, want %d", m.Account, len(m.Output), len(vrf.Output{}))
 		case seen[m.Account] || seen[string(m.ConsensusKey)]:

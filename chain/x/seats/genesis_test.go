@@ -58,6 +58,8 @@ func TestGenesisRefusesContradictions(t *testing.T) {
 		"a bond of who has left":        func(g *seatsv1.GenesisState) { g.Members[1].Bond = 1 },
 		"a bond of a convict":           func(g *seatsv1.GenesisState) { g.Members[3].Bond = 1 },
 		"more was earned than all":      func(g *seatsv1.GenesisState) { g.Members[0].EarnedBps = 10_001 },
+		"a time that overflows":         func(g *seatsv1.GenesisState) { g.Members[0].UncoveredMs = math.MaxInt64 },
+		"a time before all":             func(g *seatsv1.GenesisState) { g.Members[0].UncoveredMs = -1 },
 		"an output of no size":          func(g *seatsv1.GenesisState) { g.Members[0].Output = make([]byte, 7) },
 		"power that counts twice": func(g *seatsv1.GenesisState) {
 			g.Delegations = append(g.Delegations, seatsv1.Delegation{Account: g.Delegations[0].Account, Member: g.Members[2].Account})
