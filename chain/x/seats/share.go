@@ -101,7 +101,8 @@ func (s shares) put(ctx context.Context, account, member sdk.AccAddress, x seats
 
 // Share takes from a reward for a member's seats what belongs to those whose power counts for it: of the part that power has
 // earned, all but a commission. Where some of that power has left since the draw, its part is the member's, and not that of
-// whoever stays with a crumb. What has decayed since has not left. It returns the rest, which is the member's own. The caller sends what was taken to the module's account.
+// whoever stays with a crumb. What has decayed since has not left. It returns the rest, which is the member's own. The caller
+// sends what was taken to the module's account.
 func (k *Keeper) Share(ctx context.Context, account sdk.AccAddress, pay uint64) (rest uint64, err error) {
 	p, err := k.rules.Get(ctx)
 	if err != nil {

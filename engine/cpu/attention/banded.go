@@ -9,7 +9,6 @@ package attention
 
 import (
 	"fmt"
-	"math/bits"
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -125,12 +124,12 @@ type block struct {
 	*banded
 	worker         *kernel.Worker
 	args           []*tensor.Tensor
-	batchA, batchB int         // elements at which the operands of the batch begin
-	row, count     int         // first row, and how many
-	at             []int       // coordinates of a row
-	from, to       []int       // terms of each row
-	acc            []float32   // of the K-block under way, count × pitch
-	sums           [][]float32 // of finished K-blocks, as in a binary counter
+	batchA, batchB int            // elements at which the operands of the batch begin
+	row, count     int            // first row, and how many
+	at             []int          // coordinates of a row
+	from, to       []int          // terms of each row
+	acc            []float32      // of the K-block under way, count × pitch
+	sums           kernel.KBlocks // of finished ones; rows that are finished take part, and nobody reads theirs
 	packedA        []float32
 	packedB        []float32
 	aAt, bAt       *float32 // row 0, and column 0, of the terms under way
@@ -180,7 +179,7 @@ func (b *block) compute(out []float32) (done bool) {
 				b.finish(out, i, b.acc, len(b.sums))
 			}
 		}
-		b.endKBlock(n + 1)
+		b.sums.End(b.acc, n+1)
 		for i, to := range b.to[:b.count] {
 			if to == start+tensor.KBlock {
 				b.finish(out, i, b.sums[len(b.sums)-1], len(b.sums)-1)
@@ -196,33 +195,10 @@ func (b *block) finish(out []float32, i int, last []float32, before int) {
 	row := out[i*b.cols:][:b.cols]
 	copy(row, last[at:])
 	for s := before - 1; s >= 0; s-- {
-		add(row, b.sums[s][at:])
+		kernel.AddTo(row, b.sums[s][at:])
 	}
 	for j, x := range row {
 		row[j] = eltwise.Canonical(x)
-	}
-}
-
-// endKBlock puts the sums of the nth K-block away. Rows that are finished take part, and nobody reads theirs.
-func (b *block) endKBlock(n int) {
-	for range bits.TrailingZeros(uint(n)) {
-		last := len(b.sums) - 1
-		add(b.acc, b.sums[last])
-		b.sums = b.sums[:last]
-	}
-	if len(b.sums) < cap(b.sums) {
-		b.sums = b.sums[:len(b.sums)+1]
-	} else {
-		b.sums = append(b.sums, nil)
-	}
-	top := &b.sums[len(b.sums)-1]
-	*top = append((*top)[:0], b.acc...)
-}
-
-// add adds x to sums, as the tree of K-blocks does: x first.
-func add(sums, x []float32) {
-	for i := range sums {
-		sums[i] = x[i] + sums[i]
 	}
 }
 

@@ -27,11 +27,11 @@ type block struct {
 	aPacker, bPacker    packer
 	acc                 []float32 // accumulators: C[i][j] lies at i·ldc + j
 	ldc                 int
-	accBuffer           []float32   // memory of those that are not in the output
-	kBlockSums          [][]float32 // of finished K-blocks, as in a binary counter
-	edgeTile            []float32   // a tile whose last vector is not full
-	columnSums, rowSums []int32     // of integers of 8 bits
-	outRows             []int       // where rows begin in the output
+	accBuffer           []float32      // memory of those that are not in the output
+	kBlockSums          kernel.KBlocks // of finished ones
+	edgeTile            []float32      // a tile whose last vector is not full
+	columnSums, rowSums []int32        // of integers of 8 bits
+	outRows             []int          // where rows begin in the output
 	columnRuns          []columnRun
 }
 
@@ -62,7 +62,7 @@ func (p *block) compute(args []*tensor.Tensor, out []float32) (done bool) {
 	a, b := p.aPacker.fillInput(p.elements(&p.a, args), 0), p.bPacker.fillInput(p.elements(&p.b, args), p.line)
 	for t := 0; t < p.terms.N; {
 		if t > 0 && t%tensor.KBlock == 0 && p.int8 == nil {
-			p.endKBlock(t / tensor.KBlock)
+			p.kBlockSums.End(p.acc, t/tensor.KBlock) // accumulators begin anew
 		}
 		n := p.nextTerms(t)
 		if !p.advance(a, b, t, n) {
@@ -74,7 +74,7 @@ func (p *block) compute(args []*tensor.Tensor, out []float32) (done bool) {
 		return true
 	}
 	for i := len(p.kBlockSums) - 1; i >= 0; i-- {
-		addTo(p.acc, p.kBlockSums[i])
+		kernel.AddTo(p.acc, p.kBlockSums[i])
 	}
 	for i, x := range p.acc {
 		p.acc[i] = eltwise.Canonical(x)
@@ -229,28 +229,4 @@ func cutEvenly(sizes []int, n, most, unit int) []int {
 		sizes, n = append(sizes, size), n-size
 	}
 	return sizes
-}
-
-// endKBlock puts the sums of the nth K-block away, of which a binary counter adds equal
-// numbers; accumulators begin anew.
-func (p *block) endKBlock(n int) {
-	for ; n%2 == 0; n /= 2 {
-		last := len(p.kBlockSums) - 1
-		addTo(p.acc, p.kBlockSums[last])
-		p.kBlockSums = p.kBlockSums[:last]
-	}
-	if len(p.kBlockSums) < cap(p.kBlockSums) {
-		p.kBlockSums = p.kBlockSums[:len(p.kBlockSums)+1]
-	} else {
-		p.kBlockSums = append(p.kBlockSums, nil)
-	}
-	top := &p.kBlockSums[len(p.kBlockSums)-1]
-	*top = append((*top)[:0], p.acc...)
-}
-
-// addTo adds x to sums, as the tree of K-blocks does: x first.
-func addTo(sums, x []float32) {
-	for i := range sums {
-		sums[i] = x[i] + sums[i]
-	}
 }
