@@ -1,0 +1,55 @@
+package lm
+
+import (
+	"context"
+	"iter"
+)
+
+// Request is what one reply follows from, with the model: nothing else decides its tokens.
+type Request struct {
+	Prompt   []int64
+	Most     int     // tokens of the reply, at most
+	Ends     []int64 // tokens that end a reply, and are its last
+	Sampling Sampling
+	Seed     uint64
+	Scores   int // how many of the likeliest tokens each Token names; 0: not even its own likelihood
+}
+
+// Sampling is how a token is drawn from logits. Its zero value takes the greatest logit.
+type Sampling struct {
+	Temperature float32 // logits are divided by it; 0: the greatest is taken
+	TopK        int     // only so many of the greatest take part; 0: all
+	TopP        float32 // only the greatest whose probabilities make up so much; 0 or 1: all
+	MinP        float32 // only those at least so likely, beside the likeliest; 0: all
+	Repeat      float32 // logits of tokens of prompt and reply are divided by it if positive, else multiplied; 0 or 1: nothing
+	Presence    float32 // subtracted from logits of tokens of the reply
+	Frequency   float32 // subtracted for each time that the token is in the reply
+	Bias        map[int64]float32
+}
+
+// Token is a token of a reply.
+type Token struct {
+	ID     int64
+	Score  float32  // the logarithm of its probability by the logits as they were
+	Others []Scored // the likeliest, the greatest first
+	Reason Reason   // why no other follows
+}
+
+// Scored is a token that could have been.
+type Scored struct {
+	ID    int64
+	Score float32
+}
+
+// Reason is why a reply is over. While it goes on it is empty.
+type Reason string
+
+const (
+	Stop   Reason = "stop"   // its last token ends replies
+	Length Reason = "length" // it has as many tokens as it may have, or as the context holds
+)
+
+// Replier gives replies. The error is the last that it yields. Who stops listening, or whose context is cancelled, ends the work.
+type Replier interface {
+	Reply(ctx context.Context, r *Request) iter.Seq2[Token, error]
+}
