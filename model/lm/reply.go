@@ -7,9 +7,9 @@ import (
 
 // Request is what one reply follows from, with the model: nothing else decides its tokens.
 type Request struct {
-	Prompt   []int64
+	Prompt   []int32
 	Most     int     // tokens of the reply, at most
-	Ends     []int64 // tokens that end a reply, and are its last
+	Ends     []int32 // tokens that end a reply, and are its last
 	Sampling Sampling
 	Seed     uint64
 	Scores   int // how many of the likeliest tokens each Token names; 0: not even its own likelihood
@@ -24,12 +24,12 @@ type Sampling struct {
 	Repeat      float32 // logits of tokens of prompt and reply are divided by it if positive, else multiplied; 0 or 1: nothing
 	Presence    float32 // subtracted from logits of tokens of the reply
 	Frequency   float32 // subtracted for each time that the token is in the reply
-	Bias        map[int64]float32
+	Bias        map[int32]float32
 }
 
 // Token is a token of a reply.
 type Token struct {
-	ID     int64
+	ID     int32
 	Score  float32  // the logarithm of its probability by the logits as they were
 	Others []Scored // the likeliest, the greatest first
 	Reason Reason   // why no other follows
@@ -37,7 +37,7 @@ type Token struct {
 
 // Scored is a token that could have been.
 type Scored struct {
-	ID    int64
+	ID    int32
 	Score float32
 }
 
