@@ -32,7 +32,8 @@ var _ = define(
 // Source: Wellons' search for integer hashes of low bias (lowbias32).
 var mixing = []struct{ shift, factor uint32 }{{16, 0x7feb352d}, {15, 0x846ca68b}, {16, 1}}
 
-func mix(x uint32) uint32 {
+// Mix returns x mixed: words that differ little become words that have nothing in common.
+func Mix(x uint32) uint32 {
 	for _, m := range mixing {
 		x = (x ^ x>>m.shift) * m.factor
 	}
@@ -54,7 +55,7 @@ func newChance(c *lower.Call, b *graph.Builder) (*chance, error) {
 	}
 	seed := math.Float32bits(a.Float)
 	if a.Kind == graph.AttrInt {
-		seed = mix(uint32(a.Int)) + uint32(a.Int>>32)
+		seed = Mix(uint32(a.Int)) + uint32(a.Int>>32)
 	}
 	c.MarkDraws()
 	return &chance{b: b, seed: seed}, nil
@@ -69,40 +70,53 @@ func (d *chance) words(s tensor.Shape) (string, error) {
 	if s.Elements() > math.MaxUint32 {
 		return "", fmt.Errorf("shape %v has more than 2^32 elements; draw parts with seeds of their own", s)
 	}
-	b := d.b
-	word := func(v uint32) string { return b.Const(tensor.Scalar(v)) }
-	x := castTo(b, rangeNode(b, s.Elements()), tensor.Uint32)
-	for range 2 {
+	keys := make([]string, 2)
+	for i := range keys {
 		d.next++
-		x = b.Op("Add", x, word(mix(d.seed+mix(d.next))))
+		keys[i] = d.b.Const(tensor.Scalar(Mix(d.seed + Mix(d.next))))
+	}
+	x := Words(d.b, castTo(d.b, rangeNode(d.b, s.Elements()), tensor.Uint32), keys...)
+	return reshaped(d.b, x, tensor.Shape{s.Elements()}, s), nil
+}
+
+// Words writes a random word for each word of x, uint32: with each key, a uint32, it is added and mixed.
+func Words(b *graph.Builder, x string, keys ...string) string {
+	for _, key := range keys {
+		x = b.Op("Add", x, key)
 		for _, m := range mixing {
-			x = b.Op("BitwiseXor", x, b.With(graph.String("direction", "RIGHT")).Op("BitShift", x, word(m.shift)))
+			x = b.Op("BitwiseXor", x, right(b, x, m.shift))
 			if m.factor != 1 {
-				x = b.Op("Mul", x, word(m.factor))
+				x = b.Op("Mul", x, b.Const(tensor.Scalar(m.factor)))
 			}
 		}
 	}
-	return reshaped(b, x, tensor.Shape{s.Elements()}, s), nil
+	return x
 }
 
-// fraction writes numbers from 0 to below 1 in steps of 2⁻²⁴; inner ones are
-// above 0 too, halfway between steps of 2⁻²³.
-func (d *chance) fraction(s tensor.Shape, inner bool) (string, error) {
+// right writes words shifted to the right.
+func right(b *graph.Builder, x string, by uint32) string {
+	return b.With(graph.String("direction", "RIGHT")).Op("BitShift", x, b.Const(tensor.Scalar(by)))
+}
+
+// inner writes numbers above 0 and below 1 for random words: their upper 23 bits, and a half.
+func inner(b *graph.Builder, words string) string {
+	x := castTo(b, right(b, words, 9), tensor.Float32)
+	return b.Op("Mul", b.Op("Add", x, b.Scalar(0.5)), b.Scalar(1.0/(1<<23)))
+}
+
+// Noise writes −ln(−ln u) for random words. The greatest of log-probabilities with noise is a draw
+// by these probabilities. Source: Gumbel.
+func Noise(b *graph.Builder, words string) string {
+	return b.Op("Neg", b.Op("Log", b.Op("Neg", b.Op("Log", inner(b, words)))))
+}
+
+// fraction writes numbers from 0 to below 1 in steps of 2⁻²⁴.
+func (d *chance) fraction(s tensor.Shape) (string, error) {
 	x, err := d.words(s)
 	if err != nil {
 		return "", err
 	}
-	b := d.b
-	drop := uint32(8)
-	if inner {
-		drop = 9
-	}
-	x = b.With(graph.String("direction", "RIGHT")).Op("BitShift", x, b.Const(tensor.Scalar(drop)))
-	x = castTo(b, x, tensor.Float32)
-	if !inner {
-		return b.Op("Mul", x, b.Scalar(1.0/(1<<24))), nil
-	}
-	return b.Op("Mul", b.Op("Add", x, b.Scalar(0.5)), b.Scalar(1.0/(1<<23))), nil
+	return d.b.Op("Mul", castTo(d.b, right(d.b, x, 8), tensor.Float32), d.b.Scalar(1.0/(1<<24))), nil
 }
 
 // drawn expands an operator whose result has the type and shape of attributes
@@ -137,7 +151,7 @@ func drawn(draw func(c *lower.Call, d *chance, s tensor.Shape, of tensor.DType) 
 
 // expandUniform draws low + u·(high − low).
 func expandUniform(c *lower.Call, d *chance, s tensor.Shape, of tensor.DType) (string, error) {
-	u, err := d.fraction(s, false)
+	u, err := d.fraction(s)
 	if err != nil {
 		return "", err
 	}
@@ -148,11 +162,12 @@ func expandUniform(c *lower.Call, d *chance, s tensor.Shape, of tensor.DType) (s
 
 // expandNormal draws mean + scale·√(−2·ln u)·cos 2πv (Box and Muller).
 func expandNormal(c *lower.Call, d *chance, s tensor.Shape, of tensor.DType) (string, error) {
-	u, err := d.fraction(s, true)
+	words, err := d.words(s)
 	if err != nil {
 		return "", err
 	}
-	v, err := d.fraction(s, false)
+	u := inner(d.b, words)
+	v, err := d.fraction(s)
 	if err != nil {
 		return "", err
 	}
@@ -182,7 +197,7 @@ func (d *chance) below(p string, t tensor.DType, s tensor.Shape) (string, error)
 	if !t.Float() {
 		return "", fmt.Errorf("the probability is %v, but should be a float", t)
 	}
-	u, err := d.fraction(s, false)
+	u, err := d.fraction(s)
 	of := t
 	if t.Half() {
 		of = tensor.Float32
@@ -201,12 +216,11 @@ func expandMultinomial(c *lower.Call, b *graph.Builder) ([]string, error) {
 	if len(x.Shape) != 2 || x.Shape[1] < 1 || !x.Type.Float() || n < 0 {
 		return nil, fmt.Errorf("input %q is %v%v, but should be floats [batch classes], of which %d samples are drawn", c.Inputs[0], x.Type, x.Shape, n)
 	}
-	u, err := d.fraction(tensor.Shape{x.Shape[0], n, x.Shape[1]}, true)
+	words, err := d.words(tensor.Shape{x.Shape[0], n, x.Shape[1]})
 	if err != nil {
 		return nil, err
 	}
-	noise := b.Op("Neg", b.Op("Log", b.Op("Neg", b.Op("Log", u))))
-	sum := b.Op("Add", b.Op("Unsqueeze", converted(b, c.Inputs[0], x.Type, tensor.Float32), b.Ints(1)), noise)
+	sum := b.Op("Add", b.Op("Unsqueeze", converted(b, c.Inputs[0], x.Type, tensor.Float32), b.Ints(1)), Noise(b, words))
 	class := b.With(graph.Int("axis", 2), graph.Int("keepdims", 0)).Op("ArgMax", sum)
 	to, err := typeAttr(c, "dtype", tensor.Int32)
 	return []string{castTo(b, class, to)}, err

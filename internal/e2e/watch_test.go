@@ -137,7 +137,7 @@ func TestAbsentProviderIsDefended(t *testing.T) {
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) {
 			c.Challengers, c.Dispute = 2, devnet.Default().Dispute
-			c.Dispute.AnswerMs = 2000
+			c.Dispute.AnswerMs = 5000
 		},
 		Bend: map[string]nettest.Bend{"challenger-0": {Wrong: func(r nettest.Run) bool { return !r.Merge && r.Round == 0 && r.Shard == 0 && r.Step == 1 }}},
 		Spec: func(s *consume.Spec) {

@@ -1,8 +1,7 @@
 package reduce
 
 import (
-	"cmp"
-	"slices"
+	"math"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
@@ -19,7 +18,6 @@ type rank struct {
 	rows       []int       // extents of the other axes
 	out, in    affine.Form // where a row starts
 	step, from int         // from one element of a row to the next
-	order      func(x, y tensor.Word) int
 }
 
 // NewRank returns the kernel of the ranks p, nil if its rows are not ranked among themselves.
@@ -34,7 +32,7 @@ func NewRank(p *tensor.Primitive) kernel.Kernel {
 	if !linear || !linearToo || base != again || !p.Args[0].Shape.Equal(p.Args[1].Shape) {
 		return nil
 	}
-	k := &rank{p: p, n: p.Shape[a], descending: p.Imm[1] == 0, order: orderOf(p.Args[0].Type)}
+	k := &rank{p: p, n: p.Shape[a], descending: p.Imm[1] == 0}
 	strides := p.Shape.Strides()
 	k.step, k.from = strides[a], elements[a]
 	k.in.Base = base
@@ -54,15 +52,91 @@ func NewRank(p *tensor.Primitive) kernel.Kernel {
 	return k
 }
 
-// orderOf compares elements of a type; all NaNs are one, above all numbers.
-func orderOf(t tensor.DType) func(x, y tensor.Word) int {
-	if t.Float() {
-		return func(x, y tensor.Word) int { return -cmp.Compare(-tensor.FloatOf(t, x), -tensor.FloatOf(t, y)) }
+// item is an element of a row: where it is, and a key that orders it.
+type item struct {
+	key uint64
+	at  int
+}
+
+// keys fills items with the elements of a row. Keys of Size bytes of a type order as its elements do: zeros are one, and so are
+// NaNs, above all numbers. In descending order all their bits are turned.
+func (k *rank) keys(items []item, x *tensor.Tensor, at int) {
+	turn := uint64(0)
+	if k.descending {
+		turn = math.MaxUint64
 	}
-	if t.Unsigned() {
-		return cmp.Compare[tensor.Word]
+	if x.Type == tensor.Float32 {
+		values := tensor.Of[float32](x)
+		for i := range items {
+			items[i] = item{turn ^ uint64(orderedFloat32(values[at+i*k.from])), i}
+		}
+		return
 	}
-	return func(x, y tensor.Word) int { return cmp.Compare(int64(x), int64(y)) }
+	for i := range items {
+		items[i] = item{turn ^ ordered(x.Type, x.At(at+i*k.from)), i}
+	}
+}
+
+// orderedFloat32 is ordered, of a float32.
+func orderedFloat32(f float32) uint32 {
+	switch {
+	case f != f:
+		return math.MaxUint32
+	case f == 0:
+		return 1 << 31
+	}
+	b := math.Float32bits(f)
+	return b ^ (uint32(int32(b)>>31) | 1<<31)
+}
+
+// ordered returns the key of an element. Narrow floats take four bytes, as float32 does.
+func ordered(t tensor.DType, w tensor.Word) uint64 {
+	switch {
+	case t == tensor.Float64:
+		f := tensor.FloatOf(t, w)
+		switch {
+		case f != f:
+			return math.MaxUint64
+		case f == 0:
+			return 1 << 63
+		}
+		b := math.Float64bits(f)
+		return b ^ (uint64(int64(b)>>63) | 1<<63)
+	case t.Float():
+		return uint64(orderedFloat32(float32(tensor.FloatOf(t, w))))
+	case t.Unsigned():
+		return uint64(w)
+	}
+	return uint64(w) ^ 1<<63
+}
+
+// sortItems sorts by keys, of equals the first first, with as many items of room: by byte after byte, from the last.
+func sortItems(items, room []item) []item {
+	differ := uint64(0)
+	for i := range items {
+		differ |= items[i].key ^ items[0].key
+	}
+	for shift := 0; shift < 64; shift += 8 {
+		if byte(differ>>shift) == 0 {
+			continue
+		}
+		var starts [256]int
+		for i := range items {
+			starts[byte(items[i].key>>shift)]++
+		}
+		sum := 0
+		for b, n := range starts {
+			starts[b] = sum
+			sum += n
+		}
+		for _, it := range items {
+			b := byte(it.key >> shift)
+			room[starts[b]] = it
+			starts[b]++
+		}
+		items, room = room, items
+	}
+	return items
 }
 
 func (k *rank) Blocks() int { return tensor.Shape(k.rows).Elements() * min(k.n, 1) }
@@ -72,8 +146,7 @@ func (k *rank) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, 
 		return k.apart(w, out, args, lo, hi)
 	}
 	coord := make([]int, len(k.rows))
-	values := make([]tensor.Word, k.n)
-	sorted := make([]int, k.n)
+	items, room := make([]item, k.n), make([]item, k.n)
 	ranks := tensor.Of[int64](out)
 	for row := lo; row < hi; row++ {
 		if w.Stopped() {
@@ -81,18 +154,9 @@ func (k *rank) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, 
 		}
 		tensor.Shape(k.rows).Coords(row, coord)
 		o, x := k.out.At(coord), k.in.At(coord)
-		for i := range sorted {
-			values[i], sorted[i] = args[0].At(x+i*k.from), i
-		}
-		slices.SortFunc(sorted, func(i, j int) int {
-			c := k.order(values[i], values[j])
-			if k.descending {
-				c = -c
-			}
-			return cmp.Or(c, cmp.Compare(i, j))
-		})
-		for rank, i := range sorted {
-			ranks[o+i*k.step] = int64(rank)
+		k.keys(items, args[0], x)
+		for rank, it := range sortItems(items, room) {
+			ranks[o+it.at*k.step] = int64(rank)
 		}
 	}
 	return nil

@@ -113,7 +113,7 @@ func start(ctx context.Context, o Options) (*Network, error) {
 		return nil, err
 	}
 	c := devnet.Config{
-		Dir: o.Dir, Validators: 2, Providers: 2, Challengers: 1, CommitTimeout: 50 * time.Millisecond, EmptyInterval: 100 * time.Millisecond,
+		Dir: o.Dir, Validators: 2, Providers: 2, Challengers: 1, CommitTimeout: 50 * time.Millisecond, EmptyInterval: 200 * time.Millisecond,
 		UnitPrices: []uint64{900_000_000, 1_000_000_000, 1_100_000_000}, // dear, so that a small order has a price
 		Observe:    n.observe, Run: n.run, Prepare: n.prepare,
 		Work: devnet.Default().Work,

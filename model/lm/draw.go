@@ -1,0 +1,272 @@
+package lm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
+)
+
+// Candidates is how many of the greatest logits take part at most, where a sampling has TopK, TopP or MinP.
+const Candidates = 1024
+
+// MaxScores bounds Request.Scores.
+const MaxScores = 20
+
+// Check refuses what no token can be drawn by.
+func (s *Sampling) Check(vocabulary int) error {
+	for name, x := range map[string]float32{"the temperature": s.Temperature, "top_p": s.TopP, "min_p": s.MinP, "the repetition penalty": s.Repeat} { // each alone
+		if !finite(x) || x < 0 {
+			return fmt.Errorf("%s is %v: want a number of at least 0", name, x)
+		}
+	}
+	switch {
+	case !finite(s.Presence) || !finite(s.Frequency):
+		return fmt.Errorf("the penalties are %v for presence, %v for frequency: want finite numbers", s.Presence, s.Frequency)
+	case s.TopP > 1 || s.MinP > 1:
+		return fmt.Errorf("top_p is %v, min_p %v: want at most 1", s.TopP, s.MinP)
+	case s.TopK < 0:
+		return fmt.Errorf("top_k is %d: want at least 1, or 0 for all", s.TopK)
+	}
+	for id, by := range s.Bias { // each alone
+		if id < 0 || int(id) >= vocabulary || !finite(by) {
+			return fmt.Errorf("a bias of %v for token %d: want a finite one for tokens 0 to %d", by, id, vocabulary-1)
+		}
+	}
+	return nil
+}
+
+// drawing is what of a sampling decides the graph; numbers are its inputs.
+type drawing struct{ penalties, bias, random, filters, scores bool }
+
+func (r *Request) drawing() drawing {
+	s := &r.Sampling
+	d := drawing{
+		penalties: s.Presence != 0 || s.Frequency != 0 || s.Repeat != 0 && s.Repeat != 1,
+		bias:      len(s.Bias) > 0, random: s.Temperature != 0, scores: r.Scores > 0,
+	}
+	d.filters = d.random && (s.TopK != 0 || s.TopP != 0 && s.TopP != 1 || s.MinP != 0)
+	return d
+}
+
+// graph returns the graph that draws a token from logits of a vocabulary. Its inputs, float32 unless said otherwise, are
+//
+//	logits   [vocabulary]
+//	prompt, reply  [vocabulary]: how often each token is in the prompt, and in the reply so far
+//	repeat, presence, frequency  [1]
+//	bias     [vocabulary]
+//	temperature  [1], above 0
+//	key      uint32 [2]: of seed and place, as Key gives it
+//	k        int64 [1]; p, min  [1]: as Sampling has them, where all take part vocabulary, 1 and 0
+//
+// of which it has those that it needs. Its outputs are
+//
+//	token    int64 [1]
+//	score    [1]: the logarithm of its probability by the logits as they were
+//	likeliest, likely  int64 and float32 [MaxScores]: the likeliest tokens and their scores
+//
+// The greatest of logit − ln(−ln u) is drawn, with u of key and the token's id: that is a draw by the probabilities that
+// the logits stand for. Of equals the first is taken.
+func (d drawing) graph(vocabulary int) *graph.Graph {
+	w := &drawer{b: graph.NewBuilder("draw"), all: vocabulary}
+	logits := w.input("logits", vocabulary)
+	x := logits
+	if d.penalties {
+		x = w.penalised(x)
+	}
+	if d.bias {
+		x = w.b.Op("Add", x, w.input("bias", vocabulary))
+	}
+	var token string
+	switch {
+	case !d.random:
+		token = w.greatest(x)
+	case d.filters:
+		token = w.ofGreatest(w.b.Op("Div", x, w.input("temperature", 1)))
+	default:
+		x = w.b.Op("Div", x, w.input("temperature", 1))
+		token = w.greatest(w.b.Op("Add", x, w.noise(w.b.Const(tensor.Must(tensor.From(tensor.Shape{vocabulary}, ids(vocabulary)))))))
+	}
+	w.output("token", token)
+	if d.scores {
+		w.scores(logits, token)
+	}
+	return w.b.Graph()
+}
+
+func ids(n int) []uint32 {
+	x := make([]uint32, n)
+	for i := range x {
+		x[i] = uint32(i)
+	}
+	return x
+}
+
+// drawer writes a graph that draws.
+type drawer struct {
+	b   *graph.Builder
+	all int // tokens
+}
+
+func (w *drawer) input(name string, n int) string {
+	return w.b.Input(name, tensor.Float32, tensor.Shape{n})
+}
+
+func (w *drawer) output(name, x string) {
+	w.b.Output(w.b.With().As(name).Op("Identity", x), 0, nil)
+}
+
+func (w *drawer) greatest(x string) string { return w.b.Op("ArgMax", x) }
+
+// penalised makes tokens less likely that were there already.
+func (w *drawer) penalised(x string) string {
+	b := w.b
+	prompt, reply := w.input("prompt", w.all), w.input("reply", w.all)
+	by := w.input("repeat", 1)
+	seen := b.Op("Greater", b.Op("Add", prompt, reply), b.Scalar(0))
+	less := b.Op("Where", b.Op("Greater", x, b.Scalar(0)), b.Op("Div", x, by), b.Op("Mul", x, by))
+	x = b.Op("Where", seen, less, x)
+	x = b.Op("Sub", x, b.Op("Mul", reply, w.input("frequency", 1)))
+	return b.Op("Where", b.Op("Greater", reply, b.Scalar(0)), b.Op("Sub", x, w.input("presence", 1)), x)
+}
+
+// ofGreatest draws among the greatest.
+func (w *drawer) ofGreatest(x string) string {
+	b, n := w.b, min(w.all, Candidates)
+	found := b.With(graph.Int("axis", 0)).Ops("TopK", 2, x, b.Ints(n))
+	top, at := found[0], found[1]
+	likely := b.With(graph.Int("axis", 0)).Op("GatherElements", b.With(graph.Int("axis", 0)).Op("Softmax", x), at)
+	places := b.Const(tensor.Must(tensor.From(tensor.Shape{n}, numbers(n))))
+	k := b.Input("k", tensor.Int64, tensor.Shape{1})
+	before := b.With(graph.Int("exclusive", 1)).Op("CumSum", likely, b.Const(tensor.Scalar(int64(0))))
+	first := w.part(likely, 0)
+	keep := b.Op("And", b.Op("Less", places, k), b.Op("Less", before, w.input("p", 1)))
+	keep = b.Op("And", keep, b.Op("GreaterOrEqual", likely, b.Op("Mul", first, w.input("min", 1))))
+	y := b.Op("Add", top, w.noise(b.With(graph.Int("to", int(tensor.Uint32))).Op("Cast", at)))
+	chosen := w.greatest(b.Op("Where", keep, y, b.Scalar(float32(math.Inf(-1)))))
+	return b.With(graph.Int("axis", 0)).Op("Gather", at, chosen)
+}
+
+func numbers(n int) []int64 {
+	x := make([]int64, n)
+	for i := range x {
+		x[i] = int64(i)
+	}
+	return x
+}
+
+// noise is −ln(−ln u) for each token id, uint32.
+func (w *drawer) noise(id string) string {
+	key := w.b.Input("key", tensor.Uint32, tensor.Shape{2})
+	return op.Noise(w.b, op.Words(w.b, id, w.part(key, 0), w.part(key, 1)))
+}
+
+// part is one element.
+func (w *drawer) part(x string, i int) string { return w.b.Op("Slice", x, w.b.Ints(i), w.b.Ints(i+1)) }
+
+// scores writes how likely tokens were.
+func (w *drawer) scores(logits, token string) {
+	b := w.b
+	scores := b.With(graph.Int("axis", 0)).Op("LogSoftmax", logits)
+	w.output("score", b.With(graph.Int("axis", 0)).Op("Gather", scores, token))
+	found := b.With(graph.Int("axis", 0)).Ops("TopK", 2, scores, b.Ints(min(w.all, MaxScores)))
+	w.output("likely", found[0])
+	w.output("likeliest", found[1])
+}
+
+// Key returns what the draw at a place of a sequence depends on.
+func Key(seed uint64, place int) [2]uint32 {
+	k := op.Mix(uint32(place) + op.Mix(uint32(place>>32)))
+	return [2]uint32{op.Mix(uint32(seed) + k), op.Mix(uint32(seed>>32) + op.Mix(k))}
+}
+
+// draws are those of one reply.
+type draws struct {
+	of     drawing
+	fn     *function
+	in     map[string]*tensor.Tensor
+	seed   uint64
+	scores int
+}
+
+// drawers are what draws of an executor, by what they depend on.
+type drawers struct {
+	exec       engine.Executor
+	vocabulary int
+	prepared   map[drawing]*function
+}
+
+// begin returns what draws the tokens of a reply.
+func (d *drawers) begin(r *Request) (*draws, error) {
+	of := r.drawing()
+	if d.prepared[of] == nil {
+		f, err := prepare(d.exec, of.graph(d.vocabulary))
+		if err != nil {
+			return nil, err
+		}
+		d.prepared[of] = f
+	}
+	s := &r.Sampling
+	n := &draws{of: of, fn: d.prepared[of], seed: r.Seed, scores: r.Scores, in: map[string]*tensor.Tensor{}}
+	one := func(name string, x, otherwise float32) {
+		if x == 0 {
+			x = otherwise
+		}
+		n.in[name] = tensor.Must(tensor.From(tensor.Shape{1}, []float32{x}))
+	}
+	one("repeat", s.Repeat, 1)
+	one("presence", s.Presence, 0)
+	one("frequency", s.Frequency, 0)
+	one("temperature", s.Temperature, 1)
+	one("p", s.TopP, 1)
+	one("min", s.MinP, 0)
+	k := int64(s.TopK)
+	if k == 0 {
+		k = int64(d.vocabulary)
+	}
+	n.in["k"] = tensor.Must(tensor.From(tensor.Shape{1}, []int64{k}))
+	all := func() *tensor.Tensor { return tensor.Must(tensor.New(tensor.Float32, tensor.Shape{d.vocabulary})) }
+	if of.penalties {
+		n.in["prompt"], n.in["reply"] = all(), all()
+		for _, id := range r.Prompt {
+			tensor.Of[float32](n.in["prompt"])[id]++
+		}
+	}
+	if of.bias {
+		n.in["bias"] = all()
+		for id, by := range s.Bias { // each its own
+			tensor.Of[float32](n.in["bias"])[id] = by
+		}
+	}
+	return n, nil
+}
+
+// draw draws the token at a place of the sequence, and counts it.
+func (n *draws) draw(ctx context.Context, logits *tensor.Tensor, place int) (Token, error) {
+	key := Key(n.seed, place)
+	n.in["logits"], n.in["key"] = logits, tensor.Must(tensor.From(tensor.Shape{2}, key[:]))
+	out, err := n.fn.call(ctx, n.in)
+	if err != nil {
+		return Token{}, err
+	}
+	t := Token{ID: int32(tensor.Of[int64](out.Find("token"))[0])}
+	if t.ID < 0 {
+		return Token{}, errors.New("no token could be drawn")
+	}
+	if n.of.penalties {
+		tensor.Of[float32](n.in["reply"])[t.ID]++
+	}
+	if n.of.scores {
+		t.Score = tensor.Of[float32](out.Find("score"))[0]
+		ids, scores := tensor.Of[int64](out.Find("likeliest")), tensor.Of[float32](out.Find("likely"))
+		for i := range min(n.scores, len(ids)) {
+			t.Others = append(t.Others, Scored{int32(ids[i]), scores[i]})
+		}
+	}
+	return t, nil
+}
