@@ -20,6 +20,11 @@ var _ = define(
 		graph.Int("qk_matmul_output_mode", 0), graph.Int("right_window_size", -1), graph.Float("scale", 0), graph.Float("softcap", 0),
 		graph.Int("softmax_precision", 0),
 	}},
+	// No operator of ONNX: queries of the last places of a cache of keys and values.
+	lower.Operator{Name: "CachedAttention", Min: 3, Max: 3, Outputs: 1, Expand: expandCachedAttention, Attrs: []graph.Attr{
+		graph.Int("is_causal", 1), graph.Int("left_window_size", -1), graph.Int("right_window_size", -1),
+		graph.Float("scale", 0), graph.Float("softcap", 0), graph.Int("softmax_precision", 0),
+	}},
 )
 
 // attention is one application of Attention.
@@ -29,6 +34,7 @@ type attention struct {
 	batch, heads, rows, size   int  // of the queries
 	shared, past, total, width int  // heads, places and values of the keys
 	seen                       band // by a query's place
+	mode                       int  // qk_matmul_output_mode
 }
 
 func expandAttention(c *lower.Call, b *graph.Builder) ([]string, error) {
@@ -40,6 +46,10 @@ func expandAttention(c *lower.Call, b *graph.Builder) ([]string, error) {
 	if c.Has(4) != c.Has(5) || c.Has(6) && c.Has(4) {
 		return nil, fmt.Errorf("past_key and past_value go together, and without nonpad_kv_seqlen")
 	}
+	a := &attention{Call: c, b: b, mode: c.Int("qk_matmul_output_mode")}
+	if a.mode < 0 || a.mode > 3 {
+		return nil, fmt.Errorf("qk_matmul_output_mode %d is not supported; use 0 to 3", a.mode)
+	}
 	var x [3]string
 	var s [3]tensor.Shape
 	for i, heads := range []string{"q_num_heads", "kv_num_heads", "kv_num_heads"} {
@@ -48,39 +58,63 @@ func expandAttention(c *lower.Call, b *graph.Builder) ([]string, error) {
 			return nil, err
 		}
 	}
-	past := -s[1][2]
+	past := -s[1][2] // places before those of the queries
 	for i := 1; i < 3; i++ {
 		var err error
 		if x[i], s[i], err = withPast(c, b, i+3, x[i], s[i], c.In[i].Type); err != nil {
 			return nil, err
 		}
 	}
-	a := attention{
-		Call: c, b: b,
-		batch: s[0][0], heads: s[0][1], rows: s[0][2], size: s[0][3],
-		shared: s[1][1], past: past + s[1][2], total: s[1][2], width: s[2][3],
+	y, seen, err := a.attend(x, s, past+s[1][2])
+	if err != nil {
+		return nil, err
 	}
+	if len(c.In[0].Shape) == 3 {
+		y = packed(b, y, tensor.Shape{a.batch, a.heads, a.rows, a.width})
+	}
+	return []string{y, x[1], x[2], seen}, nil
+}
+
+// expandCachedAttention: queries [batch, heads, rows, size] have the last rows of the places of keys and values.
+func expandCachedAttention(c *lower.Call, b *graph.Builder) ([]string, error) {
+	var x [3]string
+	var s [3]tensor.Shape
+	for i, v := range c.In {
+		if x[i], s[i] = c.Inputs[i], v.Shape; len(s[i]) != 4 || v.Type != c.In[0].Type || !v.Type.Float() {
+			return nil, fmt.Errorf("input %q is %v%v, which does not go with queries of %v%v", x[i], v.Type, s[i], c.In[0].Type, s[0])
+		}
+	}
+	if s[1][2] < s[0][2] {
+		return nil, fmt.Errorf("%d queries have no places among %d keys", s[0][2], s[1][2])
+	}
+	y, _, err := (&attention{Call: c, b: b}).attend(x, s, s[1][2]-s[0][2])
+	return []string{y}, err
+}
+
+// attend writes the attention of queries, of shape s[0], to keys and values, after as many places of the past; and what
+// qk_matmul_output_mode asks to see.
+func (a *attention) attend(x [3]string, s [3]tensor.Shape, past int) (y, seen string, err error) {
+	c, b := a.Call, a.b
+	a.batch, a.heads, a.rows, a.size = s[0][0], s[0][1], s[0][2], s[0][3]
+	a.shared, a.past, a.total, a.width = s[1][1], past, s[1][2], s[2][3]
 	switch {
 	case a.shared < 1 || a.heads < 1 || a.heads%a.shared != 0 || a.size == 0:
-		return nil, fmt.Errorf("%d heads of queries of %d elements do not share %d heads of keys", a.heads, a.size, a.shared)
+		return "", "", fmt.Errorf("%d heads of queries of %d elements do not share %d heads of keys", a.heads, a.size, a.shared)
 	case !s[1].Equal(tensor.Shape{a.batch, a.shared, a.total, a.size}) || !s[2].Equal(tensor.Shape{a.batch, a.shared, a.total, a.width}):
-		return nil, fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not go together", s[0], s[1], s[2])
+		return "", "", fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not go together", s[0], s[1], s[2])
 	}
 	a.seen = a.window()
 	weights, seen, err := a.weights(x[0], x[1])
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
 	values := x[2]
 	if t := c.In[0].Type; c.In[2].Type != t {
 		values = castTo(b, values, t)
 	}
 	multiply := b.With(a.seen.attrs()...)
-	y := a.product(func(in ...string) string { return multiply.Op("BandedMatMul", in...) }, weights, values, a.rows, a.total, a.width)
-	if len(c.In[0].Shape) == 3 {
-		y = packed(b, y, tensor.Shape{a.batch, a.heads, a.rows, a.width})
-	}
-	return []string{y, x[1], x[2], seen}, nil
+	y = a.product(func(in ...string) string { return multiply.Op("BandedMatMul", in...) }, weights, values, a.rows, a.total, a.width)
+	return y, seen, nil
 }
 
 // withPast joins the keys or values of the past, input i, with those that come.
@@ -138,10 +172,6 @@ func (a *attention) weights(q, k string) (weights, seen string, err error) {
 	if !(scale >= 0) {
 		return "", "", fmt.Errorf("scale %v is not supported; it should not be negative", scale)
 	}
-	mode := c.Int("qk_matmul_output_mode")
-	if mode < 0 || mode > 3 {
-		return "", "", fmt.Errorf("qk_matmul_output_mode %d is not supported; use 0 to 3", mode)
-	}
 	root := floatLike(c, b, math.Sqrt(scale))
 	q, k = b.Op("Mul", q, root), swapLast(b, b.Op("Mul", k, root), 4)
 	var states [4]string
@@ -184,7 +214,7 @@ func (a *attention) weights(q, k string) (weights, seen string, err error) {
 		x = b.Op("Where", empty, floatLike(c, b, 0), x)
 	}
 	states[3] = x
-	return x, states[mode], nil
+	return x, states[a.mode], nil
 }
 
 // hide puts −∞ where a query does not see a key by its place.

@@ -26,6 +26,9 @@ var _ = add(
 		want: attending{left: 1}.of},
 	sample{name: "Attention of halves, in float32", op: "Attention", attrs: []graph.Attr{graph.Int("softmax_precision", 1)},
 		in: []arg{as(tensor.Float16, f(1, 1, 2, 2)), as(tensor.Float16, f(1, 1, 3, 2)), as(tensor.Float16, f(1, 1, 3, 2))}, want: attending{}.open()},
+	sample{name: "CachedAttention", op: "CachedAttention", in: []arg{f(2, 4, 2, 3), f(2, 2, 5, 3), f(2, 2, 5, 4)}, want: attending{causal: true}.cached},
+	sample{name: "CachedAttention, window", op: "CachedAttention", attrs: []graph.Attr{graph.Int("left_window_size", 1), graph.Float("scale", 0.5), graph.Float("softcap", 2)},
+		in: []arg{f(1, 2, 3, 2), f(1, 1, 6, 2), f(1, 1, 6, 2)}, want: attending{causal: true, left: 1, scale: 0.5, softcap: 2, windowed: true}.cached},
 )
 
 var _ = refuse(
@@ -37,6 +40,9 @@ var _ = refuse(
 	refusal{"does not broadcast to [1 1 2 3]", "Attention", nil, []arg{f(1, 1, 2, 2), f(1, 1, 3, 2), f(1, 1, 3, 2), f(4, 3)}, 1},
 	refusal{"qk_matmul_output_mode 4", "Attention", []graph.Attr{graph.Int("qk_matmul_output_mode", 4)}, []arg{f(1, 1, 2, 2), f(1, 1, 2, 2), f(1, 1, 2, 2)}, 1},
 	refusal{"scale -1 is not supported", "Attention", []graph.Attr{graph.Float("scale", -1)}, []arg{f(1, 1, 2, 2), f(1, 1, 2, 2), f(1, 1, 2, 2)}, 1},
+	refusal{"does not go with queries", "CachedAttention", nil, []arg{f(1, 1, 2, 2), f(1, 2, 2), f(1, 2, 2)}, 1},
+	refusal{"3 queries have no places among 2 keys", "CachedAttention", nil, []arg{f(1, 1, 3, 2), f(1, 1, 2, 2), f(1, 1, 2, 2)}, 1},
+	refusal{"which do not go together", "CachedAttention", nil, []arg{f(1, 1, 2, 2), f(1, 1, 2, 2), f(1, 1, 3, 2)}, 1},
 	refusal{"no type of floats", "Attention", []graph.Attr{graph.Int("softmax_precision", 7)}, []arg{f(1, 1, 2, 2), f(1, 1, 2, 2), f(1, 1, 2, 2)}, 1},
 )
 
@@ -68,6 +74,27 @@ type attending struct {
 	boolean        bool
 	mode           int
 	outputs        int
+	windowed       bool // left says so
+}
+
+// cached is what CachedAttention does: the last keys are those of the queries.
+func (a attending) cached(in []array) []array {
+	a.outputs, a.right = 1, -1
+	if !a.windowed {
+		a.left = -1
+	}
+	past := in[1].shape[2] - in[0].shape[2]
+	cut := func(x array, from, n int) array {
+		s := slices.Clone(x.shape)
+		s[2] = n
+		return filled(s, func(at []int) float64 {
+			at = slices.Clone(at)
+			at[2] += from
+			return x.at(at)
+		})
+	}
+	n := in[0].shape[2]
+	return a.of([]array{in[0], cut(in[1], past, n), cut(in[2], past, n), {}, cut(in[1], 0, past), cut(in[2], 0, past)})[:1]
 }
 
 func (a attending) of(in []array) []array {

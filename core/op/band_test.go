@@ -57,7 +57,12 @@ func attend(t *testing.T, window int, q, k, v *tensor.Tensor, past int) []tensor
 	n := k.Shape[2]
 	y := b.With(graph.Int("is_causal", 1), graph.Int("left_window_size", window)).Op("Attention",
 		in[0], cut(in[1], past, n), cut(in[2], past, n), "", cut(in[1], 0, past), cut(in[2], 0, past))
-	out := evaluate(t, infer(t, b, y), []*tensor.Tensor{q, k, v}, nil)[0]
+	cached := b.With(graph.Int("left_window_size", window)).Op("CachedAttention", in[0], in[1], in[2])
+	both := evaluate(t, infer(t, b, y, cached), []*tensor.Tensor{q, k, v}, nil)
+	out := both[0]
+	if !out.Equal(both[1]) {
+		t.Fatalf("%d queries after %d: a cache gives others than a past", q.Shape[2], past)
+	}
 	words := make([]tensor.Word, out.Len())
 	for i := range words {
 		words[i] = out.At(i)
