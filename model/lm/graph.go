@@ -23,30 +23,46 @@ func (m *Model) Graph(rows, past int) (*graph.Graph, error) {
 	if rows < 1 || past < 0 || rows > m.Context || past > m.Context-rows {
 		return nil, fmt.Errorf("%s: %d tokens after %d are more than its context of %d", m.Family, rows, past, m.Context)
 	}
-	w := &writer{Model: m, b: graph.NewBuilder(m.Family), rows: rows, past: past, held: map[string]string{}}
+	w := m.writer(rows)
 	tokens := w.b.Input("tokens", tensor.Int64, tensor.Shape{rows})
+	at := numbers(rows)
+	for i := range at {
+		at[i] += int64(past)
+	}
+	w.at = w.b.Const(tensor.Must(tensor.From(tensor.Shape{rows}, at)))
 	x := w.embed(tokens)
 	w.places()
 	for i := range m.Layers {
-		x = w.layer(i, x)
+		in := w.project(i, x)
+		x = w.finish(i, x, w.attention(i, in, past))
 	}
-	x = w.norm("model.norm", x)
-	head := "lm_head.weight"
-	if m.Tied {
-		head = "model.embed_tokens.weight"
-	}
-	logits := w.cap(w.b.Op("MatMul", x, w.transposed(head)), m.HeadCap)
-	w.output("logits", w.reshape(logits, rows, m.Vocabulary))
+	w.output("logits", w.head(x))
 	return w.b.Graph(), nil
+}
+
+// writer begins a graph of rows tokens.
+func (m *Model) writer(rows int) *writer {
+	return &writer{Model: m, b: graph.NewBuilder(m.Family), rows: rows, held: map[string]string{}}
+}
+
+// head is the logits of tokens, [rows, Vocabulary].
+func (w *writer) head(x string) string {
+	name := "lm_head.weight"
+	if w.Tied {
+		name = "model.embed_tokens.weight"
+	}
+	y := w.b.Op("MatMul", w.norm("model.norm", x), w.transposed(name))
+	return w.reshape(w.cap(y, w.HeadCap), w.rows, w.Vocabulary)
 }
 
 // writer writes one graph. Values of tokens have the shape [1, rows, Width].
 type writer struct {
 	*Model
-	b          *graph.Builder
-	rows, past int
-	held       map[string]string // weights that are in the graph already
-	angles     [2][2]string      // cosines and sines, [1, rows, HeadSize/2], as Config.Rotary has them
+	b      *graph.Builder
+	rows   int
+	at     string            // of each token its place, int64 [rows]
+	held   map[string]string // weights that are in the graph already
+	angles [2][2]string      // cosines and sines, [1, rows, HeadSize/2], as Config.Rotary has them
 }
 
 // weight is a weight as float32.
@@ -82,7 +98,7 @@ func (w *writer) embed(tokens string) string {
 		x = w.b.Op("Mul", x, w.b.Scalar(float32(math.Sqrt(float64(w.Width)))))
 	}
 	if w.Of.Learned {
-		x = w.b.Op("Add", x, w.b.Op("Slice", w.weight("model.positions.weight"), w.b.Ints(w.past), w.b.Ints(w.past+w.rows), w.b.Ints(0)))
+		x = w.b.Op("Add", x, rows.Op("Gather", w.weight("model.positions.weight"), w.at))
 	}
 	return w.reshape(x, 1, w.rows, w.Width)
 }
@@ -93,11 +109,7 @@ func (w *writer) places() {
 		return
 	}
 	b, half := w.b, w.HeadSize/2
-	at := make([]float32, w.rows)
-	for i := range at {
-		at[i] = float32(w.past + i)
-	}
-	places := b.Const(tensor.Must(tensor.From(tensor.Shape{w.rows, 1}, at)))
+	places := w.reshape(b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", w.at), w.rows, 1)
 	for i, r := range w.Rotary {
 		angles := b.Op("Mul", places, w.frequencies(r, half))
 		for j, fn := range []string{"Cos", "Sin"} {
@@ -164,9 +176,10 @@ func (w *writer) cap(x string, by float32) string {
 	return w.b.Op("Mul", w.b.Op("Tanh", w.b.Op("Div", x, w.b.Scalar(by))), w.b.Scalar(by))
 }
 
-func (w *writer) layer(i int, x string) string {
+// finish adds to x what attention y, [1, rows, Heads·HeadSize], and the feed-forward part of a layer make of it.
+func (w *writer) finish(i int, x, y string) string {
 	at := layerName(i)
-	y := w.attention(i, w.norm(at+"input_layernorm", x))
+	y = w.linear(at+"self_attn.o_proj", y)
 	before := at + "post_attention_layernorm"
 	if w.Of.PostNorms {
 		y, before = w.norm(before, y), at+"pre_feedforward_layernorm"
@@ -184,9 +197,10 @@ func (w *writer) part(x string, from, to int) string {
 	return w.b.Op("Slice", x, w.b.Ints(from), w.b.Ints(to), w.b.Ints(2))
 }
 
-// attention lets tokens look at those before them.
-func (w *writer) attention(i int, x string) string {
-	at, b := layerName(i)+"self_attn.", w.b
+// project makes queries, keys and values of a layer out of x, [1, heads, rows, HeadSize].
+func (w *writer) project(i int, x string) [3]string {
+	at := layerName(i) + "self_attn."
+	x = w.norm(layerName(i)+"input_layernorm", x)
 	q, kv := w.Heads*w.HeadSize, w.Shared*w.HeadSize
 	var in [3]string
 	if w.Of.Fused {
@@ -206,28 +220,40 @@ func (w *writer) attention(i int, x string) string {
 			in[j] = w.turn(i, in[j])
 		}
 	}
+	return in
+}
+
+// attention lets tokens look at those before them, after past others, and gives their keys and values away.
+func (w *writer) attention(i int, in [3]string, past int) string {
 	args := append(in[:], "")
 	for j, name := range []string{"keys", "values"} {
-		w.output(fmt.Sprintf("new_%s.%d", name, i), w.reshape(w.byTokens(in[1+j]), w.rows, w.Shared, w.HeadSize))
-		if w.past > 0 {
-			past := b.Input(fmt.Sprintf("%s.%d", name, i), tensor.Float32, tensor.Shape{w.past, w.Shared, w.HeadSize})
-			args = append(args, w.byHeads(w.reshape(past, 1, w.past, w.Shared, w.HeadSize)))
+		w.output(fmt.Sprintf("new_%s.%d", name, i), w.ofTokens(in[1+j]))
+		if past > 0 {
+			x := w.b.Input(fmt.Sprintf("%s.%d", name, i), tensor.Float32, tensor.Shape{past, w.Shared, w.HeadSize})
+			args = append(args, w.byHeads(w.reshape(x, 1, past, w.Shared, w.HeadSize)))
 		}
 	}
-	attrs := []graph.Attr{graph.Int("is_causal", 1)}
-	if w.Windows[i] >= 0 {
-		attrs = append(attrs, graph.Int("left_window_size", w.Windows[i]))
-	}
-	if w.Scale != 0 {
-		attrs = append(attrs, graph.Float("scale", w.Scale))
-	}
-	if w.Softcap != 0 {
-		attrs = append(attrs, graph.Float("softcap", w.Softcap))
-	}
-	y := b.With(attrs...).Op("Attention", args...)
-	y = w.reshape(w.byTokens(y), 1, w.rows, q)
-	return w.linear(at+"o_proj", y)
+	y := w.b.With(append(w.looks(i), graph.Int("is_causal", 1))...).Op("Attention", args...)
+	return w.reshape(w.byTokens(y), 1, w.rows, w.Heads*w.HeadSize)
 }
+
+// looks are the attributes of attention in a layer.
+func (m *Model) looks(i int) []graph.Attr {
+	var attrs []graph.Attr
+	if m.Windows[i] >= 0 {
+		attrs = append(attrs, graph.Int("left_window_size", m.Windows[i]))
+	}
+	if m.Scale != 0 {
+		attrs = append(attrs, graph.Float("scale", m.Scale))
+	}
+	if m.Softcap != 0 {
+		attrs = append(attrs, graph.Float("softcap", m.Softcap))
+	}
+	return attrs
+}
+
+// ofTokens gives [1, heads, rows, HeadSize] the shape [rows, heads, HeadSize].
+func (w *writer) ofTokens(x string) string { return w.reshape(w.byTokens(x), w.rows, -1, w.HeadSize) }
 
 // byHeads gives [1, tokens, heads, size] the shape [1, heads, tokens, size], and byTokens does the opposite.
 func (w *writer) byHeads(x string) string {
