@@ -20,7 +20,7 @@ func TestSessionsEqualTheWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		given, _ := expected(t, dir)
-		tokens := tensor.Of[int64](given)
+		tokens := int32s(tensor.Of[int64](given))
 		g, err := m.Graph(len(tokens), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -43,20 +43,28 @@ func TestSessionsEqualTheWhole(t *testing.T) {
 	}
 }
 
+func int32s(x []int64) []int32 {
+	y := make([]int32, len(x))
+	for i := range x {
+		y[i] = int32(x[i])
+	}
+	return y
+}
+
 func TestSessionRefusals(t *testing.T) {
 	m, err := Open("testdata/llama")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := m.NewSession(cpu.New(1))
-	for says, tokens := range map[string][]int64{
-		"no tokens": {}, "token 48: want 0 to 47": {1, 48}, "token -1": {-1}, "65 tokens after 0 are more than its context of 64": make([]int64, 65),
+	for says, tokens := range map[string][]int32{
+		"no tokens": {}, "token 48: want 0 to 47": {1, 48}, "token -1": {-1}, "65 tokens after 0 are more than its context of 64": make([]int32, 65),
 	} {
 		if _, err := s.Append(context.Background(), tokens...); err == nil || !strings.Contains(err.Error(), says) || s.Len() > 0 {
 			t.Errorf("%v, want %q; %d tokens were taken", err, says, s.Len())
 		}
 	}
-	if _, err := s.Append(context.Background(), make([]int64, 64)...); err != nil {
+	if _, err := s.Append(context.Background(), make([]int32, 64)...); err != nil {
 		t.Errorf("a whole context: %v", err)
 	}
 	if _, err := s.Append(context.Background(), 0); err == nil {
@@ -74,13 +82,14 @@ func BenchmarkSession(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	prompt := make([]int64, 4*Chunk)
+	prompt := make([]int32, 4*Chunk)
 	for i := range prompt {
-		prompt[i] = int64(i*31%m.Vocabulary + 1)
+		prompt[i] = int32(i*31%m.Vocabulary + 1)
 	}
 	for _, threads := range []int{1, 2} {
 		e := cpu.New(threads)
-		warm := m.NewSession(e)
+		stages := m.Stages(e)
+		warm := stages.NewSession()
 		if _, err := warm.Append(context.Background(), prompt[:2*Chunk]...); err != nil {
 			b.Fatal(err)
 		}
@@ -89,7 +98,7 @@ func BenchmarkSession(b *testing.B) {
 		}
 		b.Run("prefill/t"+string(rune('0'+threads)), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := m.NewSession(e).Append(context.Background(), prompt...); err != nil {
+				if _, err := stages.NewSession().Append(context.Background(), prompt...); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -23,7 +23,12 @@ func (k *contraction) Resize(p *tensor.Primitive) kernel.Kernel {
 	}
 	var batch, rows, cols []int
 	for axis := range p.Shape {
-		switch a, b := affine.DependsOn(k.p, k.a.arg, axis), affine.DependsOn(k.p, k.b.arg, axis); {
+		a, b := affine.DependsOn(k.p, k.a.arg, axis), affine.DependsOn(k.p, k.b.arg, axis)
+		// An axis of one element belonged nowhere.
+		if !a && affine.DependsOn(p, k.a.arg, axis) || !b && affine.DependsOn(p, k.b.arg, axis) {
+			return nil
+		}
+		switch {
 		case a && b:
 			batch = append(batch, axis)
 		case b:

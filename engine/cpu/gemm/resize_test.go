@@ -41,6 +41,11 @@ func TestResizedKernelsAgree(t *testing.T) {
 		{shape{0, 1, 64, 512}, []shape{{0, 2, 64, 512}, {0, 9, 64, 512}, {0, 1, 63, 512}, {0, 1, 300, 512}}, 0},
 		{shape{0, 4, 64, 512}, []shape{{0, 1, 64, 512}, {0, 40, 64, 512}, {0, 4, 70, 512}}, 0},
 		{shape{4, 16, 24, 40}, []shape{{1, 16, 24, 40}, {9, 16, 24, 40}, {4, 3, 24, 40}, {2, 30, 50, 40}}, 2},
+		// The first step of a sequence, and the second: extents of one are like any stride.
+		{shape{4, 1, 1, 8}, []shape{{4, 1, 2, 8}, {4, 1, 5, 8}, {1, 1, 33, 8}, {4, 3, 5, 8}}, 0},
+		{shape{4, 1, 8, 1}, []shape{{4, 1, 8, 2}, {4, 1, 8, 40}, {4, 3, 8, 1}, {4, 3, 8, 40}}, 0},
+		{shape{4, 1, 8, 3}, []shape{{4, 1, 8, 2}, {4, 2, 8, 3}, {1, 1, 8, 40}}, 0},
+		{shape{1, 1, 1, 1}, []shape{{1, 1, 8, 1}, {2, 1, 1, 5}, {2, 4, 1, 1}, {2, 4, 9, 5}}, 0},
 	} {
 		for _, typ := range []tensor.DType{tensor.Float32, tensor.BFloat16, tensor.Int8} {
 			for _, columns := range []bool{false, true} {

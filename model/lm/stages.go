@@ -1,0 +1,413 @@
+package lm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
+)
+
+// Stages are a model as an executor runs it: cut where tokens look at others. What lies between depends on how many tokens there are, not on
+// how long their sequences are, so it is planned once. Tokens of several sequences go through it together. The cuts change no bit.
+//
+// Stages are one goroutine's.
+type Stages struct {
+	model   *Model
+	exec    engine.Executor
+	first   lengths   // tokens → x, and queries, keys and values of layer 0
+	between []lengths // x and what layer i saw → x, and those of layer i+1
+	last    lengths   // x and what the last layer saw → x
+	head    lengths   // x → logits
+	looks   []*looks  // by layer; layers that look alike share one
+}
+
+// lengths are functions that differ in how many tokens they take. They are prepared when they are needed.
+type lengths struct {
+	graph func(rows int) *graph.Graph
+	of    map[int]*function
+	like  map[bool]*function // what others are resized from: that of one token, and that of most
+}
+
+// lengthSteps are how many tokens functions take: others are filled up.
+var lengthSteps = []int{1, 2, 4, 8, 16, 32, 64, Chunk, 2 * Chunk}
+
+// MaxRows is how many tokens a step takes at most.
+const MaxRows = 2 * Chunk
+
+func (l *lengths) at(e engine.Executor, rows int) (*function, error) {
+	if f := l.of[rows]; f != nil {
+		return f, nil
+	}
+	var err error
+	if l.like[rows == 1] == nil {
+		if l.like[rows == 1], err = prepare(e, l.graph(max(rows, min(rows-1, 1)*Chunk))); err != nil {
+			return nil, err
+		}
+	}
+	l.of[rows], err = l.like[rows == 1].resize(e, l.graph(rows))
+	return l.of[rows], err
+}
+
+func lengthsOf(g func(rows int) *graph.Graph) lengths {
+	return lengths{g, map[int]*function{}, map[bool]*function{}}
+}
+
+// looks is how queries look at a cache.
+type looks struct {
+	graph func(rows, total int) *graph.Graph
+	like  map[bool]*function // of one query, and of several
+	step  map[[2]int]*function
+}
+
+func (l *looks) at(e engine.Executor, rows, total int) (f *function, err error) {
+	key := [2]int{rows, total}
+	if f = l.step[key]; f != nil {
+		return f, nil
+	}
+	if l.like[rows == 1] == nil {
+		if l.like[rows == 1], err = prepare(e, l.graph(max(rows, min(rows-1, 1)*Chunk), total+2*Chunk)); err != nil {
+			return nil, err
+		}
+	}
+	f, err = l.like[rows == 1].resize(e, l.graph(rows, total))
+	l.step[key] = f
+	return f, err
+}
+
+// Stages prepares the model for an executor.
+func (m *Model) Stages(e engine.Executor) *Stages {
+	s := &Stages{model: m, exec: e}
+	s.first = lengthsOf(func(rows int) *graph.Graph {
+		w := m.stage(rows)
+		x := w.embed(w.b.Input("tokens", tensor.Int64, tensor.Shape{rows}))
+		w.ending(0, x)
+		return w.b.Graph()
+	})
+	for i := range m.Layers - 1 {
+		s.between = append(s.between, lengthsOf(func(rows int) *graph.Graph {
+			w := m.stage(rows)
+			w.ending(i+1, w.finish(i, w.state("x", m.Width), w.state("y", m.Heads*m.HeadSize)))
+			return w.b.Graph()
+		}))
+	}
+	s.last = lengthsOf(func(rows int) *graph.Graph {
+		w := m.writer(rows)
+		w.output("out", w.finish(m.Layers-1, w.state("x", m.Width), w.state("y", m.Heads*m.HeadSize)))
+		return w.b.Graph()
+	})
+	s.head = lengthsOf(func(rows int) *graph.Graph {
+		w := m.writer(rows)
+		w.output("logits", w.head(w.state("x", m.Width)))
+		return w.b.Graph()
+	})
+	alike := map[int]*looks{}
+	for i := range m.Layers {
+		window := m.Windows[i]
+		if alike[window] == nil {
+			alike[window] = &looks{graph: func(rows, total int) *graph.Graph { return m.look(i, rows, total) }, like: map[bool]*function{}, step: map[[2]int]*function{}}
+		}
+		s.looks = append(s.looks, alike[window])
+	}
+	return s
+}
+
+// stage begins the graph of a stage before a layer. Its inputs are
+//
+//	places  int64 [rows]: of each token
+//	tokens  int64 [rows], or
+//	x, y    float32 [1, rows, …]: tokens between layers, and what they saw
+//
+// and its outputs out, like x, and q, k and v, float32 [rows, heads, HeadSize].
+func (m *Model) stage(rows int) *writer {
+	w := m.writer(rows)
+	w.at = w.b.Input("places", tensor.Int64, tensor.Shape{rows})
+	return w
+}
+
+func (w *writer) state(name string, width int) string {
+	return w.b.Input(name, tensor.Float32, tensor.Shape{1, w.rows, width})
+}
+
+// ending ends a stage before layer i looks.
+func (w *writer) ending(i int, x string) {
+	w.output("out", x)
+	w.places()
+	for j, y := range w.project(i, x) {
+		w.output([]string{"q", "k", "v"}[j], w.ofTokens(y))
+	}
+}
+
+// look is the graph of queries q [rows, Heads, HeadSize] that look at keys and values [total, Shared, HeadSize], the last of which are theirs.
+// It gives y [1, rows, Heads·HeadSize].
+func (m *Model) look(i, rows, total int) *graph.Graph {
+	w := m.writer(rows)
+	in := func(name string, n, heads int) string {
+		x := w.b.Input(name, tensor.Float32, tensor.Shape{n, heads, m.HeadSize})
+		return w.byHeads(w.reshape(x, 1, n, heads, m.HeadSize))
+	}
+	y := w.b.With(m.looks(i)...).Op("CachedAttention", in("q", rows, m.Heads), in("keys", total, m.Shared), in("values", total, m.Shared))
+	w.output("y", w.reshape(w.byTokens(y), 1, rows, m.Heads*m.HeadSize))
+	return w.b.Graph()
+}
+
+// Sequence is what a model keeps of the tokens that it has read: the keys and values of each. Its zero value has none.
+type Sequence struct {
+	past int
+	kept []*tensor.Tensor // keys and values of layer after layer, [room, Shared, HeadSize], of which the first past are in use
+}
+
+// Len returns how many tokens there are.
+func (q *Sequence) Len() int { return q.past }
+
+// Cut forgets all tokens but the first n.
+func (q *Sequence) Cut(n int) { q.past = max(0, min(n, q.past)) }
+
+// Bytes is what the sequence takes.
+func (q *Sequence) Bytes() int {
+	n := 0
+	for _, x := range q.kept {
+		n += len(x.Bytes())
+	}
+	return n
+}
+
+// Copy returns a sequence of the first n tokens, which goes its own way.
+func (q *Sequence) Copy(n int) (*Sequence, error) {
+	c := &Sequence{past: max(0, min(n, q.past)), kept: make([]*tensor.Tensor, len(q.kept))}
+	for i, x := range q.kept {
+		s := x.Shape.Clone()
+		s[0] = max(c.past, 1)
+		y, err := tensor.New(x.Type, s)
+		if err != nil {
+			return nil, err
+		}
+		copy(y.Bytes(), x.Bytes())
+		c.kept[i] = y
+	}
+	return c, nil
+}
+
+// Part is what a step reads of one sequence. A sequence is in one part of a step at most.
+type Part struct {
+	Sequence *Sequence
+	Tokens   []int32
+	Logits   int // of so many of the last tokens logits are wanted
+}
+
+// Step reads the tokens of all parts, MaxRows at most. It returns the logits that are wanted, [Logits, Vocabulary] of each part; nil where
+// there are none. After an error the sequences may not be used again.
+func (s *Stages) Step(ctx context.Context, parts []Part) ([]*tensor.Tensor, error) {
+	b, err := s.bind(parts)
+	if err != nil {
+		return nil, err
+	}
+	defer s.forget()
+	end, err := s.run(ctx, &s.first, b, nil)
+	for i := 0; err == nil; i++ {
+		y, lookErr := s.look(ctx, i, b, end)
+		if lookErr != nil {
+			return nil, lookErr
+		}
+		in := map[string]*tensor.Tensor{"x": end.Find("out"), "y": y}
+		if i == s.model.Layers-1 {
+			if end, err = s.run(ctx, &s.last, b, in); err == nil {
+				break
+			}
+		} else {
+			end, err = s.run(ctx, &s.between[i], b, in)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
+		p.Sequence.past += len(p.Tokens)
+	}
+	return s.logits(ctx, parts, end.Find("out"))
+}
+
+// forget lets go of what served the lengths of one step.
+func (s *Stages) forget() {
+	for _, l := range s.looks {
+		clear(l.step)
+	}
+}
+
+// bound are the inputs of a step.
+type bound struct {
+	parts          []Part
+	rows, room     int // tokens, and as many as functions take
+	tokens, places *tensor.Tensor
+}
+
+func (s *Stages) bind(parts []Part) (*bound, error) {
+	m := s.model
+	b := &bound{parts: parts}
+	for _, p := range parts {
+		switch n := len(p.Tokens); {
+		case n == 0 || p.Logits < 0 || p.Logits > n:
+			return nil, fmt.Errorf("%s: no tokens to read", m.Family)
+		case n > m.Context-p.Sequence.past:
+			return nil, fmt.Errorf("%s: %d tokens after %d are more than its context of %d", m.Family, n, p.Sequence.past, m.Context)
+		}
+		b.rows += len(p.Tokens)
+	}
+	if b.rows > MaxRows {
+		return nil, fmt.Errorf("%s: %d tokens at once, at most %d", m.Family, b.rows, MaxRows)
+	}
+	b.room = roomFor(b.rows)
+	tokens, places := make([]int64, 0, b.room), make([]int64, 0, b.room)
+	for _, p := range parts {
+		for i, t := range p.Tokens {
+			if t < 0 || int(t) >= m.Vocabulary {
+				return nil, fmt.Errorf("%s: token %d: want 0 to %d", m.Family, t, m.Vocabulary-1)
+			}
+			tokens, places = append(tokens, int64(t)), append(places, int64(p.Sequence.past+i))
+		}
+		if p.Sequence.kept == nil {
+			p.Sequence.kept = make([]*tensor.Tensor, 2*m.Layers)
+		}
+	}
+	b.tokens = tensor.Must(tensor.From(tensor.Shape{b.room}, tokens[:b.room]))
+	b.places = tensor.Must(tensor.From(tensor.Shape{b.room}, places[:b.room]))
+	return b, nil
+}
+
+// roomFor returns how many tokens a function takes that is to take rows.
+func roomFor(rows int) int {
+	for _, n := range lengthSteps {
+		if n >= rows {
+			return n
+		}
+	}
+	return MaxRows
+}
+
+// run runs a stage.
+func (s *Stages) run(ctx context.Context, l *lengths, b *bound, in map[string]*tensor.Tensor) (*graph.State, error) {
+	f, err := l.at(s.exec, b.room)
+	if err != nil {
+		return nil, err
+	}
+	if in == nil {
+		in = map[string]*tensor.Tensor{"tokens": b.tokens}
+	}
+	in["places"] = b.places
+	return f.call(ctx, in)
+}
+
+// look lets the tokens of a step look at their sequences, which get their keys and values. It returns what they saw.
+func (s *Stages) look(ctx context.Context, layer int, b *bound, end *graph.State) (*tensor.Tensor, error) {
+	m := s.model
+	y, err := tensor.New(tensor.Float32, tensor.Shape{1, b.room, m.Heads * m.HeadSize})
+	if err != nil {
+		return nil, err
+	}
+	row := 0
+	for _, p := range b.parts {
+		n := len(p.Tokens)
+		in := map[string]*tensor.Tensor{}
+		for j, name := range []string{"keys", "values"} {
+			x, err := rowsOf(end.Find([]string{"k", "v"}[j]), row, n)
+			if err != nil {
+				return nil, err
+			}
+			if in[name], err = p.Sequence.keep(2*layer+j, x, m.Context); err != nil {
+				return nil, err
+			}
+		}
+		if in["q"], err = rowsOf(end.Find("q"), row, n); err != nil {
+			return nil, err
+		}
+		f, err := s.looks[layer].at(s.exec, n, p.Sequence.past+n)
+		if err != nil {
+			return nil, err
+		}
+		out, err := f.call(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		copy(y.Bytes()[row*m.Heads*m.HeadSize*tensor.Float32.Size():], out.Find("y").Bytes())
+		row += n
+	}
+	return y, nil
+}
+
+// rowsOf returns n rows of x, from one on: its memory, if they begin at a word.
+func rowsOf(x *tensor.Tensor, from, n int) (*tensor.Tensor, error) {
+	s := x.Shape.Clone()
+	s[0] = n
+	at := from * s[1:].Elements() * x.Type.Size()
+	if at%8 == 0 {
+		return x.Part(at, x.Type, s)
+	}
+	y, err := tensor.New(x.Type, s)
+	if err == nil {
+		copy(y.Bytes(), x.Bytes()[at:])
+	}
+	return y, err
+}
+
+// keep puts keys or values x behind those that there are, and returns all.
+func (q *Sequence) keep(at int, x *tensor.Tensor, most int) (*tensor.Tensor, error) {
+	need := q.past + x.Shape[0]
+	token := x.Shape[1:].Elements() * x.Type.Size()
+	if old := q.kept[at]; old == nil || old.Shape[0] < need {
+		s := x.Shape.Clone()
+		s[0] = min(max(2*q.past, need, Chunk), most)
+		room, err := tensor.New(x.Type, s)
+		if err != nil {
+			return nil, err
+		}
+		if old != nil {
+			copy(room.Bytes(), old.Bytes()[:q.past*token])
+		}
+		q.kept[at] = room
+	}
+	copy(q.kept[at].Bytes()[q.past*token:], x.Bytes())
+	return rowsOf(q.kept[at], 0, need)
+}
+
+// logits computes those that are wanted, of x [1, room, Width].
+func (s *Stages) logits(ctx context.Context, parts []Part, x *tensor.Tensor) ([]*tensor.Tensor, error) {
+	m := s.model
+	total := 0
+	for _, p := range parts {
+		total += p.Logits
+	}
+	out := make([]*tensor.Tensor, len(parts))
+	if total == 0 {
+		return out, nil
+	}
+	room := roomFor(total)
+	chosen, err := tensor.New(tensor.Float32, tensor.Shape{1, room, m.Width})
+	if err != nil {
+		return nil, err
+	}
+	from, to := tensor.Of[float32](x), tensor.Of[float32](chosen)
+	row := 0
+	for _, p := range parts {
+		row += len(p.Tokens)
+		to = to[copy(to, from[(row-p.Logits)*m.Width:row*m.Width]):]
+	}
+	f, err := s.head.at(s.exec, room)
+	if err != nil {
+		return nil, err
+	}
+	end, err := f.call(ctx, map[string]*tensor.Tensor{"x": chosen})
+	if err != nil {
+		return nil, err
+	}
+	row = 0
+	for i, p := range parts {
+		if p.Logits > 0 {
+			if out[i], err = rowsOf(end.Find("logits"), row, p.Logits); err != nil {
+				return nil, err
+			}
+			row += p.Logits
+		}
+	}
+	return out, nil
+}
