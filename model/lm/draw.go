@@ -185,8 +185,8 @@ func Key(seed uint64, place int) [2]uint32 {
 	return [2]uint32{op.Mix(uint32(seed) + k), op.Mix(uint32(seed>>32) + op.Mix(k))}
 }
 
-// draws are those of one reply.
-type draws struct {
+// Draws draws the tokens of one reply.
+type Draws struct {
 	of     drawing
 	fn     *function
 	in     map[string]*tensor.Tensor
@@ -194,15 +194,20 @@ type draws struct {
 	scores int
 }
 
-// drawers are what draws of an executor, by what they depend on.
-type drawers struct {
+// Drawer draws tokens of a vocabulary. It is one goroutine's.
+type Drawer struct {
 	exec       engine.Executor
 	vocabulary int
 	prepared   map[drawing]*function
 }
 
-// begin returns what draws the tokens of a reply.
-func (d *drawers) begin(r *Request) (*draws, error) {
+// NewDrawer returns what draws the model's tokens.
+func (m *Model) NewDrawer(e engine.Executor) *Drawer {
+	return &Drawer{exec: e, vocabulary: m.Vocabulary, prepared: map[drawing]*function{}}
+}
+
+// Begin returns what draws the tokens of a reply to r, which was checked.
+func (d *Drawer) Begin(r *Request) (*Draws, error) {
 	of := r.drawing()
 	if d.prepared[of] == nil {
 		f, err := prepare(d.exec, of.graph(d.vocabulary))
@@ -212,7 +217,7 @@ func (d *drawers) begin(r *Request) (*draws, error) {
 		d.prepared[of] = f
 	}
 	s := &r.Sampling
-	n := &draws{of: of, fn: d.prepared[of], seed: r.Seed, scores: r.Scores, in: map[string]*tensor.Tensor{}}
+	n := &Draws{of: of, fn: d.prepared[of], seed: r.Seed, scores: r.Scores, in: map[string]*tensor.Tensor{}}
 	one := func(name string, x, otherwise float32) {
 		if x == 0 {
 			x = otherwise
@@ -246,10 +251,14 @@ func (d *drawers) begin(r *Request) (*draws, error) {
 	return n, nil
 }
 
-// draw draws the token at a place of the sequence, and counts it.
-func (n *draws) draw(ctx context.Context, logits *tensor.Tensor, place int) (Token, error) {
+// Draw draws the token at a place of the sequence from the logits of the place before, and counts it.
+func (n *Draws) Draw(ctx context.Context, logits *tensor.Tensor, place int) (Token, error) {
 	key := Key(n.seed, place)
-	n.in["logits"], n.in["key"] = logits, tensor.Must(tensor.From(tensor.Shape{2}, key[:]))
+	n.in["key"] = tensor.Must(tensor.From(tensor.Shape{2}, key[:]))
+	var err error
+	if n.in["logits"], err = logits.Part(0, tensor.Float32, tensor.Shape{logits.Len()}); err != nil {
+		return Token{}, err
+	}
 	out, err := n.fn.call(ctx, n.in)
 	if err != nil {
 		return Token{}, err

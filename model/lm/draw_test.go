@@ -17,8 +17,8 @@ import (
 // rates counts what is drawn for a request at many places.
 func rates(t *testing.T, r *Request, logits []float32, draws int) []float64 {
 	t.Helper()
-	d := drawers{exec: cpu.New(1), vocabulary: len(logits), prepared: map[drawing]*function{}}
-	n, err := d.begin(r)
+	d := Drawer{exec: cpu.New(1), vocabulary: len(logits), prepared: map[drawing]*function{}}
+	n, err := d.Begin(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func rates(t *testing.T, r *Request, logits []float32, draws int) []float64 {
 		if n.of.penalties { // each draw begins anew
 			clear(tensor.Of[float32](n.in["reply"]))
 		}
-		tok, err := n.draw(context.Background(), x, place)
+		tok, err := n.Draw(context.Background(), x, place)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,15 +95,15 @@ func only(ids ...int) func(x []float64) {
 
 // The greatest is taken where there is no temperature; penalties count what the reply has.
 func TestGreedyDraws(t *testing.T) {
-	d := drawers{exec: cpu.New(1), vocabulary: 4, prepared: map[drawing]*function{}}
-	n, err := d.begin(&Request{Sampling: Sampling{Presence: 0.25, Frequency: 0.5}, Scores: 3})
+	d := Drawer{exec: cpu.New(1), vocabulary: 4, prepared: map[drawing]*function{}}
+	n, err := d.Begin(&Request{Sampling: Sampling{Presence: 0.25, Frequency: 0.5}, Scores: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	logits := tensor.Must(tensor.From(tensor.Shape{4}, []float32{1, 2.5, 2, 2}))
 	var got []int32
 	for place := range 6 {
-		tok, err := n.draw(context.Background(), logits, place)
+		tok, err := n.Draw(context.Background(), logits, place)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,14 +139,14 @@ func TestDrawsAreTheSameEverywhere(t *testing.T) {
 		x := tensor.Must(tensor.From(tensor.Shape{vocabulary}, logits))
 		var first []Token
 		for _, e := range []engine.Executor{engine.Reference{}, cpu.New(1), cpu.New(2)} {
-			d := drawers{exec: e, vocabulary: vocabulary, prepared: map[drawing]*function{}}
-			n, err := d.begin(req)
+			d := Drawer{exec: e, vocabulary: vocabulary, prepared: map[drawing]*function{}}
+			n, err := d.Begin(req)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []Token
 			for place := range 3 {
-				tok, err := n.draw(context.Background(), x, place)
+				tok, err := n.Draw(context.Background(), x, place)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -225,15 +225,15 @@ func BenchmarkDraw(b *testing.B) {
 		{"penalised", Request{Sampling: Sampling{Frequency: 1}}}, {"scored", Request{Scores: 5}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			d := drawers{exec: cpu.New(2), vocabulary: len(logits), prepared: map[drawing]*function{}}
-			n, err := d.begin(&c.r)
+			d := Drawer{exec: cpu.New(2), vocabulary: len(logits), prepared: map[drawing]*function{}}
+			n, err := d.Begin(&c.r)
 			if err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			place := 0
 			for b.Loop() {
-				if _, err := n.draw(b.Context(), x, place); err != nil {
+				if _, err := n.Draw(b.Context(), x, place); err != nil {
 					b.Fatal(err)
 				}
 				place++

@@ -56,8 +56,11 @@ func (f *function) call(ctx context.Context, in map[string]*tensor.Tensor) (*gra
 	start := &graph.State{Slots: f.program.Slots, Tensors: make([]*tensor.Tensor, len(f.program.Slots))}
 	for i, slot := range f.program.Slots {
 		x := in[slot.Name]
-		if x == nil || x.Type != slot.Type || !x.Shape.Equal(slot.Shape) {
-			return nil, fmt.Errorf("%s is %v: want %v%v", slot.Name, x, slot.Type, slot.Shape)
+		switch {
+		case x == nil:
+			return nil, fmt.Errorf("%s is missing", slot.Name)
+		case x.Type != slot.Type || !x.Shape.Equal(slot.Shape):
+			return nil, fmt.Errorf("%s is %v%v: want %v%v", slot.Name, x.Type, x.Shape, slot.Type, slot.Shape)
 		}
 		start.Tensors[i] = x
 	}

@@ -2,6 +2,7 @@ package lm
 
 import (
 	"context"
+	"fmt"
 	"iter"
 )
 
@@ -14,6 +15,31 @@ type Request struct {
 	Seed     uint64
 	Scores   int // how many of the likeliest tokens each Token names; 0: not even its own likelihood
 }
+
+// Check refuses what the model cannot reply to.
+func (r *Request) Check(m *Model) error {
+	switch {
+	case len(r.Prompt) == 0:
+		return fmt.Errorf("the prompt has no tokens")
+	case len(r.Prompt) >= m.Context:
+		return fmt.Errorf("the prompt has %d tokens, which leave no room for a reply in the context of %d: shorten it", len(r.Prompt), m.Context)
+	case r.Most < 1:
+		return fmt.Errorf("a reply of at most %d tokens: want at least 1", r.Most)
+	case r.Scores < 0 || r.Scores > MaxScores:
+		return fmt.Errorf("scores of %d tokens: want at most %d", r.Scores, MaxScores)
+	}
+	for _, ids := range [][]int32{r.Prompt, r.Ends} {
+		for _, id := range ids {
+			if id < 0 || int(id) >= m.Vocabulary {
+				return fmt.Errorf("token %d: want 0 to %d", id, m.Vocabulary-1)
+			}
+		}
+	}
+	return r.Sampling.Check(m.Vocabulary)
+}
+
+// Room is how many tokens prompt and reply have together at most.
+func (r *Request) Room(m *Model) int { return len(r.Prompt) + min(r.Most, m.Context-len(r.Prompt)) }
 
 // Sampling is how a token is drawn from logits. Its zero value takes the greatest logit.
 type Sampling struct {

@@ -1,0 +1,188 @@
+package replies
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tally-network/tally/model/lm"
+)
+
+// serve makes steps while there are replies to make.
+func (s *Server) serve(ctx context.Context) {
+	defer close(s.done)
+	var active []*reply
+	for ctx.Err() == nil {
+		active = s.admit(s.dismiss(active))
+		parts, of := s.plan(active)
+		if len(parts) == 0 {
+			select {
+			case <-s.wake:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if err := s.step(ctx, parts, of); err != nil {
+			for _, p := range active { // their sequences are of no use any more
+				p.end(err)
+			}
+			active = nil
+		}
+	}
+	s.mu.Lock()
+	s.closed = true
+	active = append(active, s.waiting...)
+	s.waiting = nil
+	s.mu.Unlock()
+	for _, p := range active {
+		p.end(ErrClosed)
+	}
+}
+
+// end ends a reply, with the reason if it ends before its time.
+func (p *reply) end(err error) {
+	if p.request != nil {
+		p.err = err
+		close(p.out)
+		p.request = nil
+	}
+}
+
+// dismiss returns those that go on. Sequences of the others are kept for whoever begins alike.
+func (s *Server) dismiss(active []*reply) []*reply {
+	return slices.DeleteFunc(active, func(p *reply) bool {
+		over := p.request == nil
+		if !over && p.ctx.Err() != nil {
+			p.end(p.ctx.Err())
+			over = true
+		}
+		if over {
+			s.cache.keep(p.tokens[:p.sequence.Len()], p.sequence)
+		}
+		return over
+	})
+}
+
+// admit lets requests in, in their order, while there is room for their replies.
+func (s *Server) admit(active []*reply) []*reply {
+	used := int64(0)
+	for _, p := range active {
+		used += s.need(p.request)
+	}
+	for len(active) < s.options.Sequences {
+		p := s.next(s.options.Bytes - used)
+		if p == nil {
+			break
+		}
+		if p.ctx.Err() != nil {
+			p.end(p.ctx.Err())
+			continue
+		}
+		used += s.need(p.request)
+		s.cache.shrink(s.options.Bytes - used)
+		if err := s.begin(p, active); err != nil {
+			p.end(err)
+			continue
+		}
+		active = append(active, p)
+	}
+	s.cache.shrink(s.options.Bytes - used)
+	s.mu.Lock()
+	s.stats.Active, s.stats.Bytes = len(active), s.cache.bytes
+	for _, p := range active {
+		s.stats.Bytes += int64(p.sequence.Bytes())
+	}
+	s.mu.Unlock()
+	return active
+}
+
+// next takes the first that waits, if it fits into so many bytes.
+func (s *Server) next(room int64) *reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 || s.waiting[0].ctx.Err() == nil && s.need(s.waiting[0].request) > room {
+		return nil
+	}
+	p := s.waiting[0]
+	s.waiting = slices.Delete(s.waiting, 0, 1)
+	return p
+}
+
+// begin gives a reply a sequence, which has read what others had of its prompt.
+func (s *Server) begin(p *reply, active []*reply) (err error) {
+	if p.draws, err = s.drawer.Begin(p.request); err != nil {
+		return err
+	}
+	if p.sequence, err = s.cache.take(p.request.Prompt, s.need(p.request), active); err != nil {
+		return err
+	}
+	p.sequence.Most = p.request.Room(s.model)
+	s.mu.Lock()
+	s.stats.Replies++
+	s.stats.Reused += int64(p.sequence.Len())
+	s.mu.Unlock()
+	return nil
+}
+
+// plan chooses what the next step reads: the last token of each reply, then chunks of prompts.
+func (s *Server) plan(active []*reply) (parts []lm.Part, of []*reply) {
+	room := lm.MaxRows
+	add := func(p *reply, n int) {
+		from := p.sequence.Len()
+		part := lm.Part{Sequence: p.sequence, Tokens: p.tokens[from : from+n]}
+		if from+n == len(p.tokens) {
+			part.Logits = 1
+		}
+		parts, of, room = append(parts, part), append(of, p), room-n
+	}
+	for _, p := range active {
+		if len(p.tokens)-p.sequence.Len() == 1 && len(p.out) < cap(p.out) {
+			add(p, 1)
+		}
+	}
+	for _, p := range active {
+		if left := len(p.tokens) - p.sequence.Len(); left > 1 && room > 0 {
+			add(p, min(left, room, lm.Chunk))
+		}
+	}
+	return parts, of
+}
+
+// step reads parts, and draws a token for each whose sequence is read.
+func (s *Server) step(ctx context.Context, parts []lm.Part, of []*reply) error {
+	logits, err := s.stages.Step(ctx, parts)
+	if err != nil {
+		return err
+	}
+	read, drawn := int64(0), int64(0)
+	for i, p := range of {
+		if p.drawn == 0 {
+			read += int64(len(parts[i].Tokens))
+		}
+		if logits[i] == nil {
+			continue
+		}
+		t, err := p.draws.Draw(ctx, logits[i], len(p.tokens))
+		if err != nil {
+			p.end(err)
+			continue
+		}
+		p.tokens = append(p.tokens, t.ID)
+		p.drawn++
+		drawn++
+		switch {
+		case slices.Contains(p.request.Ends, t.ID):
+			t.Reason = lm.Stop
+		case len(p.tokens) == p.request.Room(s.model):
+			t.Reason = lm.Length
+		}
+		p.out <- t // there is room: plan looked
+		if t.Reason != "" {
+			p.end(nil)
+		}
+	}
+	s.mu.Lock()
+	s.stats.Read += read
+	s.stats.Drawn += drawn
+	s.mu.Unlock()
+	return nil
+}

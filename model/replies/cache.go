@@ -1,0 +1,81 @@
+package replies
+
+import (
+	"slices"
+
+	"github.com/tally-network/tally/model/lm"
+)
+
+// cache keeps sequences whose replies are over. The last to be used comes last.
+type cache struct {
+	kept  []kept
+	bytes int64
+}
+
+// kept is a sequence that has read tokens.
+type kept struct {
+	tokens   []int32
+	sequence *lm.Sequence
+}
+
+// keep keeps a sequence. It replaces those that it goes on from.
+func (c *cache) keep(tokens []int32, q *lm.Sequence) {
+	if len(tokens) == 0 {
+		return
+	}
+	for i := len(c.kept) - 1; i >= 0; i-- {
+		if common(c.kept[i].tokens, tokens) == len(c.kept[i].tokens) {
+			c.remove(i)
+		}
+	}
+	c.kept = append(c.kept, kept{tokens, q})
+	c.bytes += int64(q.Bytes())
+}
+
+func (c *cache) remove(i int) {
+	c.bytes -= int64(c.kept[i].sequence.Bytes())
+	c.kept = slices.Delete(c.kept, i, i+1)
+}
+
+// shrink forgets sequences until the others take so many bytes at most.
+func (c *cache) shrink(bytes int64) {
+	for len(c.kept) > 0 && c.bytes > bytes {
+		c.remove(0)
+	}
+}
+
+// take returns a sequence that has read as much of a prompt as any, but not its last token: of that the logits are needed. What is over is
+// taken, if it takes no more than room bytes; else, and of what is under way, there is a copy.
+func (c *cache) take(prompt []int32, room int64, active []*reply) (*lm.Sequence, error) {
+	best, from, at := 0, (*lm.Sequence)(nil), -1
+	for i, k := range c.kept {
+		if n := min(common(k.tokens, prompt), len(prompt)-1); n > best {
+			best, from, at = n, k.sequence, i
+		}
+	}
+	for _, p := range active {
+		if n := min(common(p.tokens[:p.sequence.Len()], prompt), len(prompt)-1); n > best {
+			best, from, at = n, p.sequence, -1
+		}
+	}
+	if from == nil {
+		return &lm.Sequence{}, nil
+	}
+	if at < 0 || int64(from.Bytes()) > room {
+		return from.Copy(best)
+	}
+	c.remove(at)
+	from.Cut(best)
+	return from, nil
+}
+
+// common returns how many tokens x and y begin with alike.
+func common(x, y []int32) int {
+	n := min(len(x), len(y))
+	for i := range n {
+		if x[i] != y[i] {
+			return i
+		}
+	}
+	return n
+}

@@ -1,0 +1,172 @@
+package replies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/model/lm"
+)
+
+// Options bound a server. Zero stands for a default.
+type Options struct {
+	Sequences int   // replies at once, at most; 16
+	Waiting   int   // requests that wait, at most; 256
+	Bytes     int64 // of keys and values, at most; 4 GiB
+}
+
+func (o Options) withDefaults() Options {
+	if o.Sequences == 0 {
+		o.Sequences = 16
+	}
+	if o.Waiting == 0 {
+		o.Waiting = 256
+	}
+	if o.Bytes == 0 {
+		o.Bytes = 4 << 30
+	}
+	o.Sequences = min(o.Sequences, lm.MaxRows)
+	return o
+}
+
+// ErrBusy says that as many requests wait as may wait.
+var ErrBusy = errors.New("too many requests wait already: try again later")
+
+// ErrClosed says that the server has been closed.
+var ErrClosed = errors.New("the model is no longer served")
+
+// ahead is how many tokens a reply may be ahead of who listens to it.
+const ahead = 64
+
+// Server replies to many requests by one model.
+type Server struct {
+	model   *lm.Model
+	options Options
+	stages  *lm.Stages
+	drawer  *lm.Drawer
+	cache   cache
+	stop    context.CancelFunc
+	done    chan struct{}
+	wake    chan struct{} // one: there may be something to do
+
+	mu      sync.Mutex
+	closed  bool
+	waiting []*reply
+	stats   Stats
+}
+
+// Stats count what a server has done.
+type Stats struct {
+	Replies, Read, Reused, Drawn int64 // replies begun; tokens of prompts read, and taken over; tokens drawn
+	Waiting, Active              int   // requests now
+	Bytes                        int64 // of keys and values, now
+}
+
+// Start serves a model by an executor until Close.
+func Start(m *lm.Model, e engine.Executor, o Options) *Server {
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Server{
+		model: m, options: o.withDefaults(), stages: m.Stages(e), drawer: m.NewDrawer(e),
+		stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
+	go s.serve(ctx)
+	return s
+}
+
+// Close ends all replies, and waits until nothing is computed any more.
+func (s *Server) Close() {
+	s.stop()
+	<-s.done
+}
+
+// Stats returns what was done so far.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Waiting = len(s.waiting)
+	return s.stats
+}
+
+// reply is a request under way. What is not said to be shared is the serving goroutine's.
+type reply struct {
+	ctx      context.Context
+	request  *lm.Request
+	tokens   []int32 // prompt and reply
+	sequence *lm.Sequence
+	draws    *lm.Draws
+	drawn    int
+	out      chan lm.Token // shared; closed when the reply is over
+	err      error         // why it ended before its time; read after out is closed
+}
+
+// Reply implements lm.Replier.
+func (s *Server) Reply(ctx context.Context, r *lm.Request) iter.Seq2[lm.Token, error] {
+	return func(yield func(lm.Token, error) bool) {
+		ctx, leave := context.WithCancel(ctx)
+		defer func() { // it leaves the batch
+			leave()
+			s.nudge()
+		}()
+		p, err := s.enter(ctx, r)
+		if err != nil {
+			yield(lm.Token{}, err)
+			return
+		}
+		for {
+			select {
+			case t, more := <-p.out:
+				switch {
+				case more:
+					if s.nudge(); !yield(t, nil) {
+						return
+					}
+					continue
+				case p.err != nil:
+					yield(lm.Token{}, p.err)
+				}
+				return
+			case <-ctx.Done():
+				yield(lm.Token{}, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+// enter lets a request wait for its turn.
+func (s *Server) enter(ctx context.Context, r *lm.Request) (*reply, error) {
+	if err := r.Check(s.model); err != nil {
+		return nil, err
+	}
+	if need := s.need(r); need > s.options.Bytes {
+		return nil, fmt.Errorf("%d tokens take %d MB of memory, and %d MB are there for all: ask for fewer, or allow more", r.Room(s.model), need>>20, s.options.Bytes>>20)
+	}
+	p := &reply{ctx: ctx, request: r, tokens: append(make([]int32, 0, len(r.Prompt)+ahead), r.Prompt...), out: make(chan lm.Token, ahead)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, ErrClosed
+	case len(s.waiting) >= s.options.Waiting:
+		return nil, ErrBusy
+	}
+	s.waiting = append(s.waiting, p)
+	s.nudge()
+	return p, nil
+}
+
+// need is how many bytes of keys and values a request may come to need.
+func (s *Server) need(r *lm.Request) int64 { return int64(r.Room(s.model)) * int64(s.model.TokenBytes()) }
+
+// nudge has the server look whether there is something to do.
+func (s *Server) nudge() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+var _ lm.Replier = (*Server)(nil)

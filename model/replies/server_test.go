@@ -1,0 +1,284 @@
+package replies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/model/lm"
+)
+
+func open(t testing.TB, name string) *lm.Model {
+	t.Helper()
+	m, err := lm.Open("../lm/testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// alone replies to a request with nobody else there, token by token.
+func alone(t *testing.T, m *lm.Model, stages *lm.Stages, d *lm.Drawer, r *lm.Request) []lm.Token {
+	t.Helper()
+	s := stages.NewSession()
+	draws, err := d.Begin(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []lm.Token
+	next := r.Prompt
+	for {
+		logits, err := s.Append(t.Context(), next...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tok, err := draws.Draw(t.Context(), tensor.Must(tensor.From(tensor.Shape{len(logits)}, logits)), s.Len())
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case slices.Contains(r.Ends, tok.ID):
+			tok.Reason = lm.Stop
+		case len(out)+1 == r.Most || s.Len()+1 == m.Context:
+			tok.Reason = lm.Length
+		}
+		if out = append(out, tok); tok.Reason != "" {
+			return out
+		}
+		next = []int32{tok.ID}
+	}
+}
+
+// requests are some of all kinds, many of which begin alike.
+func requests(r *rand.Rand, m *lm.Model, n int) []*lm.Request {
+	stem := make([]int32, m.Context)
+	for i := range stem {
+		stem[i] = int32(r.IntN(m.Vocabulary))
+	}
+	out := make([]*lm.Request, n)
+	for i := range out {
+		prompt := slices.Clone(stem[:1+r.IntN(m.Context/2)])
+		for range r.IntN(4) {
+			prompt = append(prompt, int32(r.IntN(m.Vocabulary)))
+		}
+		out[i] = &lm.Request{Prompt: prompt, Most: 1 + r.IntN(m.Context), Ends: []int32{int32(r.IntN(m.Vocabulary))}, Seed: r.Uint64(), Scores: r.IntN(2) * 3, Sampling: lm.Sampling{
+			Temperature: float32(r.IntN(2)), TopP: float32(r.IntN(3)) / 3, Frequency: float32(r.IntN(2)) / 2, Repeat: 1 + float32(r.IntN(2))/8,
+		}}
+	}
+	return out
+}
+
+func sameTokens(x, y []lm.Token) bool {
+	return slices.EqualFunc(x, y, func(a, b lm.Token) bool {
+		return a.ID == b.ID && a.Score == b.Score && a.Reason == b.Reason && slices.Equal(a.Others, b.Others)
+	})
+}
+
+// Replies that are made together are those that are made alone, whoever comes, goes and listens slowly.
+func TestRepliesAreTheSameInABatch(t *testing.T) {
+	for _, name := range []string{"llama", "gemma2"} {
+		t.Run(name, func(t *testing.T) {
+			m := open(t, name)
+			stages, drawer := m.Stages(cpu.New(1)), m.NewDrawer(cpu.New(1))
+			r := rand.New(rand.NewPCG(1, 9))
+			all := requests(r, m, 24)
+			for _, o := range []Options{{}, {Sequences: 1}, {Sequences: 3, Bytes: int64(3 * m.Context * m.TokenBytes())}} {
+				s := Start(m, cpu.New(2), o)
+				var wg sync.WaitGroup
+				for i, q := range all {
+					leaves, slow := r.IntN(4) == 0, r.IntN(4) == 0
+					wg.Go(func() {
+						want := alone0(t, m, stages, drawer, q)
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						var got []lm.Token
+						for tok, err := range s.Reply(ctx, q) {
+							if err != nil {
+								if !leaves || !errors.Is(err, context.Canceled) {
+									t.Errorf("request %d: %v", i, err)
+								}
+								return
+							}
+							got = append(got, tok)
+							if slow {
+								time.Sleep(time.Millisecond)
+							}
+							if leaves && len(got) == 1+i%5 {
+								if i%2 == 0 {
+									return
+								}
+								cancel()
+							}
+						}
+						if !leaves && !sameTokens(got, want) {
+							t.Errorf("request %d: %v in a batch, %v alone", i, got, want)
+						}
+					})
+				}
+				wg.Wait()
+				st := s.Stats()
+				if s.Close(); st.Replies > int64(len(all)) || o.Sequences != 1 && st.Reused == 0 || st.Drawn == 0 {
+					t.Errorf("%+v", st)
+				}
+			}
+		})
+	}
+}
+
+var one sync.Mutex
+
+// alone0 is alone, of which one runs at a time.
+func alone0(t *testing.T, m *lm.Model, stages *lm.Stages, d *lm.Drawer, r *lm.Request) []lm.Token {
+	one.Lock()
+	defer one.Unlock()
+	return alone(t, m, stages, d, r)
+}
+
+func listen(s *Server, ctx context.Context, r *lm.Request) (out []lm.Token, err error) {
+	for tok, e := range s.Reply(ctx, r) {
+		if e != nil {
+			return out, e
+		}
+		out = append(out, tok)
+	}
+	return out, nil
+}
+
+func TestRefusals(t *testing.T) {
+	m := open(t, "llama")
+	s := Start(m, cpu.New(1), Options{Bytes: int64(20 * m.TokenBytes())})
+	defer s.Close()
+	for says, r := range map[string]lm.Request{
+		"the prompt has no tokens":     {Most: 1},
+		"leave no room for a reply":    {Prompt: make([]int32, m.Context), Most: 1},
+		"want at least 1":              {Prompt: []int32{1}},
+		"scores of 21":                 {Prompt: []int32{1}, Most: 1, Scores: 21},
+		"token 48: want 0 to 47":       {Prompt: []int32{48}, Most: 1},
+		"token -1":                     {Prompt: []int32{1}, Most: 1, Ends: []int32{-1}},
+		"the temperature is -1":        {Prompt: []int32{1}, Most: 1, Sampling: lm.Sampling{Temperature: -1}},
+		"ask for fewer, or allow more": {Prompt: []int32{1}, Most: 20},
+	} {
+		if got, err := listen(s, t.Context(), &r); err == nil || !strings.Contains(err.Error(), says) || len(got) > 0 {
+			t.Errorf("%v, %v, want %q", got, err, says)
+		}
+	}
+	if got, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, Most: 19}); err != nil || len(got) != 19 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// Requests beyond what may wait are refused; those that wait end with the server. No goroutine is left.
+func TestClosing(t *testing.T) {
+	before := runtime.NumGoroutine()
+	m := open(t, "llama")
+	s := Start(m, cpu.New(1), Options{Sequences: 1, Waiting: 2})
+	held := make(chan struct{})
+	var wg sync.WaitGroup
+	errs := make(chan error, 3)
+	first := make(chan struct{})
+	wg.Go(func() { // it takes one token, and listens no more until the server has ended
+		for range s.Reply(t.Context(), &lm.Request{Prompt: []int32{1}, Most: 1 << 20}) {
+			close(first)
+			<-held
+			return
+		}
+	})
+	<-first
+	for range 2 {
+		wg.Go(func() {
+			_, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, Most: 1})
+			errs <- err
+		})
+	}
+	for s.Stats().Waiting+int(s.Stats().Replies)-1 < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	if s.Stats().Waiting == 2 {
+		if _, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, Most: 1}); !errors.Is(err, ErrBusy) {
+			t.Errorf("%v, want ErrBusy", err)
+		}
+	}
+	s.Close()
+	close(held)
+	wg.Wait()
+	for range 2 {
+		if err := <-errs; err != nil && !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	}
+	if _, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, Most: 1}); !errors.Is(err, ErrClosed) {
+		t.Errorf("%v, want ErrClosed", err)
+	}
+	for range 200 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines, before it were %d", runtime.NumGoroutine(), before)
+}
+
+// What a prompt has in common with another is read once.
+func TestPrefixesAreReused(t *testing.T) {
+	m := open(t, "llama")
+	s := Start(m, cpu.New(1), Options{})
+	defer s.Close()
+	prompt := make([]int32, 40)
+	for i := range prompt {
+		prompt[i] = int32(i)
+	}
+	for i, want := range []int64{0, 39, 30} {
+		before := s.Stats()
+		r := &lm.Request{Prompt: slices.Clone(prompt), Most: 3}
+		if i == 2 {
+			r.Prompt[30] = 47
+		}
+		if _, err := listen(s, t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Stats().Reused - before.Reused; got != want {
+			t.Errorf("request %d took over %d tokens, want %d", i, got, want)
+		}
+	}
+	c := &cache{}
+	for i := range 8 {
+		c.keep([]int32{int32(i)}, &lm.Sequence{})
+	}
+	c.keep([]int32{7, 1}, &lm.Sequence{}) // goes on from one of them
+	if len(c.kept) != 8 {
+		t.Errorf("%d sequences are kept", len(c.kept))
+	}
+}
+
+// Replies of a tiny model at once, which are all overhead: tokens a second of all.
+func BenchmarkReplies(b *testing.B) {
+	for _, n := range []int{1, 4, 16} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			m := open(b, "llama")
+			s := Start(m, cpu.New(2), Options{})
+			defer s.Close()
+			b.ReportAllocs()
+			for b.Loop() {
+				var wg sync.WaitGroup
+				for i := range n {
+					wg.Go(func() {
+						if _, err := listen(s, b.Context(), &lm.Request{Prompt: []int32{int32(i), 2, 3}, Most: 50}); err != nil {
+							b.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+			}
+			b.ReportMetric(float64(50*n*b.N)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}
