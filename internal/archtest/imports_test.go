@@ -99,6 +99,13 @@ var layers = []layer{
 	{folder: "format/tokenizer", own: []string{"format"}, foreign: []string{"golang.org/x/text/unicode/norm", "github.com/rivo/uniseg"}}, // Unicode's normalization forms; its grapheme clusters
 	{folder: "format", own: []string{"core"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}},
 	{folder: "model", own: []string{"core", "engine", "format", "internal/bounded"}},
+	// What stands behind the gateway is given to it; of models it knows requests and tokens alone.
+	{folder: "gateway/api"},
+	{folder: "gateway/reply", own: []string{"gateway/api", "model/lm", "format/tokenizer"}},
+	{folder: "gateway/openai", own: []string{"gateway/api", "gateway/reply"}},
+	{folder: "gateway/anthropic", own: []string{"gateway/api", "gateway/reply"}},
+	{folder: "gateway/ollama", own: []string{"gateway/api", "gateway/reply"}},
+	{folder: "gateway", own: []string{"gateway", "format/yaml", "internal/bounded", "internal/replace"}, foreign: []string{"github.com/prometheus/client_golang", "github.com/rs/cors", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"}},
 	{folder: "store", own: []string{"core", "internal/bounded"}, foreign: []string{"github.com/ipfs/go-cid", "github.com/multiformats", "golang.org/x/sync"}},
 	{folder: "p2p", own: []string{"core", "internal/bounded"}, foreign: slices.Concat(libp2p, []string{"github.com/ipfs/go-cid", "github.com/prometheus/client_golang"}), tests: []string{"store"}},
 	{folder: "gen", foreign: slices.Concat(sdk, []string{"github.com/golang/protobuf", "google.golang.org/genproto"})},
@@ -117,6 +124,7 @@ var layers = []layer{
 	{folder: "cli", own: []string{"docs/spec", "core", "engine", "format", "model", "store", "p2p", "gen", "chain/app", "chain/wire", "chain/address", "chain/coin", "node", "bench", "sim", "internal/bounded"}, foreign: []string{"*"}},
 	{folder: "cmd", own: []string{"cli"}},
 	{folder: "internal/cputime", foreign: []string{"golang.org/x/sys"}},
+	{folder: "internal/testkit/replytest", own: []string{"format/tokenizer", "gateway/reply", "model/lm"}},
 	{folder: "internal/testkit", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain", "node", "internal/cputime"}, foreign: []string{"*"}},
 	{folder: "internal/e2e", tests: []string{"core", "engine", "format", "store", "p2p", "gen", "chain", "node"}, foreign: []string{"*"}},
 	{folder: "internal/archtest"},

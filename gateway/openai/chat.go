@@ -1,0 +1,244 @@
+package openai
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/tally-network/tally/gateway/api"
+	"github.com/tally-network/tally/gateway/reply"
+)
+
+type chatRequest struct {
+	Model         string          `json:"model"`
+	Messages      []message       `json:"messages"`
+	Tools         []tool          `json:"tools"`
+	ToolChoice    json.RawMessage `json:"tool_choice"`
+	MaxTokens     *int            `json:"max_tokens"`
+	MaxCompletion *int            `json:"max_completion_tokens"`
+	Logprobs      bool            `json:"logprobs"`
+	TopLogprobs   *int            `json:"top_logprobs"`
+	Stream        bool            `json:"stream"`
+	StreamOptions *streamOptions  `json:"stream_options"`
+	sampling
+	chatRefused
+}
+
+type chatRefused struct {
+	ResponseFormat  json.RawMessage `json:"response_format" but:"{\"type\":\"text\"}" why:"replies are not bound to a form yet"`
+	Audio           json.RawMessage `json:"audio" why:"replies are text"`
+	Modalities      json.RawMessage `json:"modalities" but:"[\"text\"]" why:"replies are text"`
+	Functions       json.RawMessage `json:"functions" but:"[]" why:"tools have replaced it"`
+	FunctionCall    json.RawMessage `json:"function_call" but:"\"none\"" why:"tool_choice has replaced it"`
+	Prediction      json.RawMessage `json:"prediction" why:"replies are not predicted"`
+	ReasoningEffort json.RawMessage `json:"reasoning_effort" but:"\"none\"" why:"models here do not reason apart"`
+	WebSearch       json.RawMessage `json:"web_search_options" why:"models here search nothing"`
+	Store           json.RawMessage `json:"store" but:"false" why:"nothing is kept"`
+	Verbosity       json.RawMessage `json:"verbosity" but:"\"medium\"" why:"a model writes as much as it writes"`
+	ServiceTier     json.RawMessage `json:"service_tier" but:"\"auto\"|\"default\"" why:"there is one"`
+	GuidedJSON      json.RawMessage `json:"guided_json" why:"replies are not bound to a form yet"`
+	ParallelCalls   json.RawMessage `json:"parallel_tool_calls" but:"true" why:"a model calls as often as it calls"`
+}
+
+func (q *chatRequest) ask() (*reply.Ask, error) {
+	a := &reply.Ask{Model: q.Model, Field: "messages"}
+	if err := api.Refuse(&q.chatRefused); err != nil {
+		return nil, err
+	}
+	messages, err := readMessages(q.Messages)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := readTools(q.Tools, q.ToolChoice)
+	if err != nil {
+		return nil, err
+	}
+	a.Chat = &reply.Conversation{Messages: messages, Tools: tools}
+	if err := q.sampling.ask(a); err != nil {
+		return nil, err
+	}
+	a.Most, err = most("max_completion_tokens", q.MaxCompletion)
+	if q.MaxCompletion == nil {
+		a.Most, err = most("max_tokens", q.MaxTokens)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if q.Logprobs {
+		a.Scores = new(int)
+		if q.TopLogprobs != nil {
+			a.Scores = q.TopLogprobs
+		}
+	} else if q.TopLogprobs != nil && *q.TopLogprobs != 0 {
+		return nil, api.Invalid("top_logprobs", "top_logprobs needs logprobs to be true")
+	}
+	if q.StreamOptions != nil && !q.Stream {
+		return nil, api.Invalid("stream_options", "stream_options need stream to be true")
+	}
+	return a, nil
+}
+
+// chatObject is a reply, or a piece of one.
+type chatObject struct {
+	ID          string        `json:"id"`
+	Object      string        `json:"object"`
+	Created     int64         `json:"created"`
+	Model       string        `json:"model"`
+	Fingerprint string        `json:"system_fingerprint"`
+	Choices     []chatChoice  `json:"choices"`
+	Usage       *usage        `json:"usage,omitempty"`
+	Tally       *reply.Report `json:"tally,omitempty"`
+}
+
+type chatChoice struct {
+	Index    int           `json:"index"`
+	Message  *chatMessage  `json:"message,omitempty"`
+	Delta    *chatDelta    `json:"delta,omitempty"`
+	Logprobs *chatLogprobs `json:"logprobs"`
+	Finish   *string       `json:"finish_reason"`
+}
+
+type chatMessage struct {
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"`
+	Refusal   *string    `json:"refusal"`
+	ToolCalls []toolCall `json:"tool_calls,omitempty"`
+}
+
+type chatDelta struct {
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content,omitempty"`
+	ToolCalls []toolCall `json:"tool_calls,omitempty"`
+}
+
+type chatLogprobs struct {
+	Content []chatScore `json:"content"`
+	Refusal []chatScore `json:"refusal"`
+}
+
+type chatScore struct {
+	Token   string      `json:"token"`
+	Logprob float32     `json:"logprob"`
+	Bytes   []int       `json:"bytes"`
+	Top     []chatScore `json:"top_logprobs,omitempty"`
+}
+
+func scoresOf(tokens []reply.Token) *chatLogprobs {
+	if len(tokens) == 0 {
+		return nil
+	}
+	out := &chatLogprobs{}
+	for _, t := range tokens {
+		s := scoreOf(t)
+		s.Top = []chatScore{}
+		for _, o := range t.Others {
+			s.Top = append(s.Top, scoreOf(o))
+		}
+		out.Content = append(out.Content, s)
+	}
+	return out
+}
+
+func scoreOf(t reply.Token) chatScore {
+	s := chatScore{Token: t.Text, Logprob: finite(t.Score), Bytes: []int{}}
+	for _, b := range []byte(t.Text) {
+		s.Bytes = append(s.Bytes, int(b))
+	}
+	return s
+}
+
+// finite returns a logarithm that JSON has a number for. OpenAI writes −9999 for what never happens.
+func finite(score float32) float32 {
+	if !(score > -9999) {
+		return -9999
+	}
+	return score
+}
+
+func (v *server) chat(w http.ResponseWriter, r *http.Request) error {
+	var q chatRequest
+	if err := api.Read(w, r, &q); err != nil {
+		return err
+	}
+	a, err := q.ask()
+	if err != nil {
+		return err
+	}
+	run, err := v.begin(r.Context(), r.Header, a)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	head := chatObject{ID: "chatcmpl-" + reply.NewID(24), Created: time.Now().Unix(), Model: run.Model.Name, Fingerprint: fingerprint(run.Model)}
+	if q.Stream {
+		s := api.Events(w)
+		return finish(s, streamChat(s, run, head, q.StreamOptions != nil && q.StreamOptions.IncludeUsage))
+	}
+	head.Object = "chat.completion"
+	all, err := run.Collect()
+	if err != nil {
+		return err
+	}
+	for i, c := range all {
+		m := &chatMessage{Role: "assistant", Content: &c.Text, ToolCalls: callObjects(c.Calls)}
+		if c.Text == "" && len(c.Calls) > 0 {
+			m.Content = nil
+		}
+		reason := finishReasons[c.End.Reason]
+		head.Choices = append(head.Choices, chatChoice{Index: i, Message: m, Logprobs: scoresOf(c.Tokens), Finish: &reason})
+	}
+	report := run.Report()
+	head.Usage, head.Tally = usageOf(run), &report
+	return api.Write(w, http.StatusOK, head)
+}
+
+// streamChat sends a reply as it comes: who speaks, pieces, the reason of each end, and usage if it is wanted.
+func streamChat(s *api.Stream, run *reply.Run, head chatObject, withUsage bool) error {
+	head.Object = "chat.completion.chunk"
+	begun, calls, left := map[int]bool{}, map[int]int{}, run.Replies()
+	for e, err := range run.Events() {
+		if err != nil {
+			return err
+		}
+		d := &chatDelta{}
+		if !begun[e.Choice] {
+			begun[e.Choice] = true
+			empty := ""
+			d.Role, d.Content = "assistant", &empty
+		}
+		if e.Text != "" {
+			d.Content = &e.Text
+		}
+		d.ToolCalls = callObjects(e.Calls)
+		for i := range d.ToolCalls {
+			n := calls[e.Choice]
+			d.ToolCalls[i].Index = &n
+			calls[e.Choice]++
+		}
+		head.Choices = append(head.Choices[:0], chatChoice{Index: e.Choice, Delta: d, Logprobs: scoresOf(e.Tokens)})
+		if e.Text != "" || len(e.Calls) > 0 || len(e.Tokens) > 0 || d.Role != "" {
+			if err := s.Send("", &head); err != nil {
+				return err
+			}
+		}
+		if e.End == nil {
+			continue
+		}
+		reason := finishReasons[e.End.Reason]
+		head.Choices[0] = chatChoice{Index: e.Choice, Delta: &chatDelta{}, Finish: &reason}
+		if left--; left == 0 {
+			report := run.Report()
+			head.Tally = &report
+		}
+		if err := s.Send("", &head); err != nil {
+			return err
+		}
+	}
+	if withUsage {
+		head.Choices, head.Usage, head.Tally = []chatChoice{}, usageOf(run), nil
+		if err := s.Send("", &head); err != nil {
+			return err
+		}
+	}
+	return s.Done()
+}

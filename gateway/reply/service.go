@@ -1,0 +1,246 @@
+package reply
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tally-network/tally/gateway/api"
+	"github.com/tally-network/tally/model/lm"
+)
+
+// Service gives replies of models.
+type Service struct{ Models Models }
+
+// Run is a request that has begun: its prompts are read, and there is room for its replies.
+type Run struct {
+	Model  *Model
+	Seed   uint64
+	Date   time.Time
+	Read   int // tokens of all prompts
+	Times  Times
+	id     string
+	ctx    context.Context
+	ask    *Ask
+	asks   []lm.Request // one for each reply
+	leave  func()
+	spend  func(read, written int) error
+	tokens int // written, of all replies
+}
+
+// Times is how long the parts of a run took.
+type Times struct {
+	Begun       time.Time
+	Load        time.Duration // until the model was ready
+	Read, Write time.Duration // until the first token; from then on
+}
+
+// Begin opens the model, and waits for room.
+func (s *Service) Begin(ctx context.Context, a *Ask) (_ *Run, err error) {
+	a.Choices = max(a.Choices, 1)
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	r := &Run{ctx: ctx, ask: a, id: api.ID(ctx), Date: a.date(), Times: Times{Begun: time.Now()}}
+	if a.Seed == nil {
+		r.Seed = drawSeed()
+	} else {
+		r.Seed = *a.Seed
+	}
+	account := accountOf(ctx)
+	if r.leave, err = account.Enter(ctx, max(1, len(a.Prompts))*a.Choices); err != nil {
+		return nil, err
+	}
+	if err = s.prepare(r, account); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (s *Service) prepare(r *Run, account Account) (err error) {
+	if r.Model, err = s.Models.Open(r.ctx, r.ask.Model, r.ask.Keep); err != nil {
+		return err
+	}
+	r.Times.Load = time.Since(r.Times.Begun)
+	if r.Model.Replier == nil {
+		return api.Invalid("model", "the model %s gives vectors, and no replies: ask it for embeddings", r.Model.Name)
+	}
+	prompts, err := r.Model.prompts(r.ask, r.Date)
+	if err != nil {
+		return err
+	}
+	for id := range r.ask.Sampling.Bias { // any that is wrong will do
+		if int(id) >= r.Model.Tokenizer.Size() {
+			return api.Invalid("logit_bias", "logit_bias names token %d: the model %s has %d", id, r.Model.Name, r.Model.Tokenizer.Size())
+		}
+	}
+	for _, p := range prompts {
+		if err := r.add(p); err != nil {
+			return err
+		}
+	}
+	r.spend = func(read, written int) error { return account.Spend(r.Model.Name, read, written) }
+	return r.spend(r.Read, 0)
+}
+
+// add appends the replies to a prompt.
+func (r *Run) add(prompt []int32) error {
+	a, holds := r.ask, r.Model.Context
+	if a.Context > 0 {
+		holds = min(holds, a.Context)
+	}
+	switch {
+	case len(prompt) == 0:
+		return api.Invalid(a.Field, "the prompt has no tokens: there is nothing to reply to")
+	case len(prompt) >= holds:
+		return &api.Fault{
+			Status: http.StatusBadRequest, Code: "context_length_exceeded", Param: a.Field,
+			Message: fmt.Sprintf("the prompt has %d tokens, and the context of %s holds %d with the reply: send less", len(prompt), r.Model.Name, holds),
+		}
+	}
+	most := holds - len(prompt)
+	if a.Most > 0 {
+		most = min(most, a.Most)
+	}
+	for range a.Choices {
+		q := lm.Request{Prompt: prompt, Most: most, Ends: r.Model.Ends, Sampling: a.Sampling, Seed: r.Seed + uint64(len(r.asks))}
+		if a.Scores != nil {
+			q.Scores = max(1, *a.Scores) // a token names its own likelihood only with others'
+		}
+		r.asks = append(r.asks, q)
+	}
+	r.Read += len(prompt)
+	return nil
+}
+
+// prompts returns the tokens of what is asked.
+func (m *Model) prompts(a *Ask, date time.Time) (all [][]int32, err error) {
+	if a.Chat != nil {
+		a.Chat.Date = date
+		tokens, err := m.chat(a)
+		return [][]int32{tokens}, err
+	}
+	for _, p := range a.Prompts {
+		tokens := p.Tokens
+		for _, id := range tokens {
+			if _, ok := m.Tokenizer.Token(id); !ok {
+				return nil, api.Invalid(a.Field, "%s has token %d, which the model %s does not have", a.Field, id, m.Name)
+			}
+		}
+		if tokens == nil {
+			if tokens, err = m.Tokenizer.Encode(p.Text, true); err != nil {
+				return nil, api.Invalid(a.Field, "%s: %v", a.Field, err)
+			}
+		}
+		all = append(all, tokens)
+	}
+	return all, nil
+}
+
+// chat returns the tokens of a conversation. If its last word is the assistant's, the reply goes on with it.
+func (m *Model) chat(a *Ask) ([]int32, error) {
+	if m.Prompter == nil {
+		return nil, api.Invalid("model", "the model %s has no chat template: ask it for completions", m.Name)
+	}
+	c, begun := *a.Chat, ""
+	if last := len(c.Messages) - 1; last >= 0 && c.Messages[last].Role == "assistant" && len(c.Messages[last].Calls) == 0 {
+		c.Messages, begun = c.Messages[:last], c.Messages[last].Text
+	}
+	if len(c.Messages) == 0 {
+		return nil, api.Invalid(a.Field, "%s has no message to reply to", a.Field)
+	}
+	text, err := m.Prompter.Prompt(&c)
+	if err != nil {
+		return nil, api.Invalid(a.Field, "the chat template of %s refuses the messages: %v", m.Name, err)
+	}
+	tokens, err := m.Tokenizer.Encode(text+begun, false)
+	if err != nil {
+		return nil, api.Invalid(a.Field, "%s: %v", a.Field, err)
+	}
+	return tokens, nil
+}
+
+// Count returns how many tokens the prompts of a request have.
+func (s *Service) Count(ctx context.Context, a *Ask) (n int, err error) {
+	a.Choices = 1
+	if err := a.check(); err != nil {
+		return 0, err
+	}
+	m, err := s.Models.Open(ctx, a.Model, a.Keep)
+	if err != nil {
+		return 0, err
+	}
+	prompts, err := m.prompts(a, a.date())
+	for _, p := range prompts {
+		n += len(p)
+	}
+	return n, err
+}
+
+// Vectors are what texts were embedded as.
+type Vectors struct {
+	Model  *Model
+	Values [][]float32
+	Read   int // tokens of all texts
+	Times  Times
+}
+
+// Embed returns a vector for each text.
+func (s *Service) Embed(ctx context.Context, a *Ask, texts []string) (*Vectors, error) {
+	a.Choices = 1
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	v := &Vectors{Times: Times{Begun: time.Now()}}
+	account := accountOf(ctx)
+	leave, err := account.Enter(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if v.Model, err = s.Models.Open(ctx, a.Model, a.Keep); err != nil {
+		return nil, err
+	}
+	v.Times.Load = time.Since(v.Times.Begun)
+	if v.Model.Embedder == nil {
+		return nil, api.Invalid("model", "the model %s gives no vectors: choose one for embeddings", v.Model.Name)
+	}
+	for i, text := range texts {
+		tokens, err := v.Model.Tokenizer.Encode(text, true)
+		if err != nil {
+			return nil, api.Invalid(a.Field, "%s: text %d: %v", a.Field, i, err)
+		}
+		if len(tokens) > v.Model.Context {
+			return nil, &api.Fault{
+				Status: http.StatusBadRequest, Code: "context_length_exceeded", Param: a.Field,
+				Message: fmt.Sprintf("text %d has %d tokens, and %s takes %d: send less", i, len(tokens), v.Model.Name, v.Model.Context),
+			}
+		}
+		v.Read += len(tokens)
+	}
+	if err := account.Spend(v.Model.Name, v.Read, 0); err != nil {
+		return nil, err
+	}
+	v.Values, err = v.Model.Embedder.Embed(ctx, texts)
+	v.Times.Read = time.Since(v.Times.Begun) - v.Times.Load
+	if err == nil && len(v.Values) != len(texts) {
+		err = fmt.Errorf("%s gave %d vectors for %d texts", v.Model.Name, len(v.Values), len(texts))
+	}
+	return v, err
+}
+
+// Find returns the listing of a model.
+func (s *Service) Find(ctx context.Context, name string) (Listing, error) {
+	all, err := s.Models.List(ctx)
+	if err != nil {
+		return Listing{}, err
+	}
+	for _, l := range all {
+		if l.Name == name {
+			return l, nil
+		}
+	}
+	return Listing{}, Unknown(name)
+}
