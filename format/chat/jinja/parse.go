@@ -1,0 +1,458 @@
+package jinja
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// Template is a template that can be rendered.
+type Template struct {
+	source string
+	body   block
+}
+
+// Source returns what the template was made of.
+func (t *Template) Source() string { return t.source }
+
+// Parse reads a template.
+func Parse(source string) (*Template, error) {
+	switch {
+	case len(source) > MaxSource:
+		return nil, fmt.Errorf("the template has %d bytes, of at most %d", len(source), MaxSource)
+	case !utf8.ValidString(source):
+		return nil, errors.New("the template is no UTF-8: convert it")
+	}
+	tokens, err := lex(source)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{tokens: tokens}
+	body, err := p.block()
+	if err == nil && p.peek().kind != end {
+		err = fmt.Errorf("the tag %.40q closes nothing", p.peekAt(1).text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("line %d: %w", p.peek().line, err)
+	}
+	body.hide(nil)
+	return &Template{source, body}, nil
+}
+
+// parser makes nodes of tokens.
+type parser struct {
+	tokens []token
+	at     int
+	nodes  int
+	depth  int
+	loops  int // bodies of loops that are open in this macro
+	// uses is of the macro that is open.
+	uses map[string]bool
+}
+
+func (p *parser) peek() token { return p.tokens[p.at] }
+
+func (p *parser) peekAt(n int) token { return p.tokens[min(p.at+n, len(p.tokens)-1)] }
+
+// take returns the next token, and passes it unless it is the last.
+func (p *parser) take() token {
+	t := p.peek()
+	p.at = min(p.at+1, len(p.tokens)-1)
+	return t
+}
+
+func (p *parser) is(k kind, s string) bool { return p.peek().kind == k && p.peek().text == s }
+
+func (p *parser) isOp(s string) bool { return p.is(operator, s) }
+
+// skip passes a token if it comes next.
+func (p *parser) skip(k kind, s string) bool {
+	if !p.is(k, s) {
+		return false
+	}
+	p.take()
+	return true
+}
+
+func (p *parser) want(k kind, s string) error {
+	if !p.skip(k, s) {
+		if s == "" {
+			s = token{kind: k}.String()
+		}
+		return fmt.Errorf("%v where %s is wanted", p.peek(), s)
+	}
+	return nil
+}
+
+func (p *parser) word() (string, error) {
+	if p.peek().kind != word {
+		return "", fmt.Errorf("%v where a name is wanted", p.peek())
+	}
+	return p.take().text, nil
+}
+
+// enter counts a node, and a level of nesting until leave.
+func (p *parser) enter() error {
+	p.nodes++
+	p.depth++
+	switch {
+	case p.nodes > maxNodes:
+		return fmt.Errorf("the template has more than %d expressions and statements", maxNodes)
+	case p.depth > maxNesting:
+		return fmt.Errorf("more than %d expressions or blocks in each other", maxNesting)
+	}
+	return nil
+}
+
+func (p *parser) leave() { p.depth-- }
+
+// block parses text and statements up to a tag that none of them begins with: one of ends.
+func (p *parser) block(ends ...string) (block, error) {
+	var b block
+	if err := p.enter(); err != nil {
+		return b, err
+	}
+	defer p.leave()
+	for {
+		p.nodes++
+		switch t := p.peek(); t.kind {
+		case end:
+			if len(ends) > 0 {
+				return b, fmt.Errorf("the template ends where %s is wanted", ends[len(ends)-1])
+			}
+			return b, nil
+		case data:
+			p.take()
+			b.body = append(b.body, output{t.text})
+		case printBegin:
+			p.take()
+			x, err := p.printed()
+			if err != nil {
+				return b, err
+			}
+			b.body = append(b.body, print_{x})
+		case blockBegin:
+			tag := p.peekAt(1)
+			if tag.kind == word && slices.Contains(ends, tag.text) {
+				p.take()
+				return b, nil
+			}
+			if len(ends) == 0 && closing[tag.text] {
+				return b, nil
+			}
+			p.take()
+			x, err := p.statement()
+			if err != nil {
+				return b, err
+			}
+			b.body = append(b.body, x)
+			if err := p.want(blockEnd, ""); err != nil {
+				return b, err
+			}
+		default:
+			return b, fmt.Errorf("%v where text is wanted", t)
+		}
+	}
+}
+
+// closing are the tags that only close others.
+var closing = map[string]bool{
+	"endif": true, "endfor": true, "else": true, "elif": true, "endmacro": true, "endset": true, "endcall": true, "endfilter": true,
+	"endwith": true, "endgeneration": true,
+}
+
+// printed parses the expression of a tag that prints it. What marks text as safe in HTML changes
+// nothing there.
+func (p *parser) printed() (expr, error) {
+	x, err := p.tuple(true)
+	if err != nil {
+		return nil, err
+	}
+	if f, ok := x.(filter); ok && f.id == "safe" {
+		f.id = "string"
+		x = f
+	}
+	return x, p.want(printEnd, "")
+}
+
+// body parses the rest of a tag, and what follows it up to one of ends.
+func (p *parser) body(ends ...string) (block, error) {
+	p.skip(operator, ":")
+	if err := p.want(blockEnd, ""); err != nil {
+		return block{}, err
+	}
+	return p.block(ends...)
+}
+
+// closed is body up to one end, which it passes.
+func (p *parser) closed(end string) (block, error) {
+	b, err := p.body(end)
+	p.take()
+	return b, err
+}
+
+// refused are tags that Jinja has and chats do not.
+var refused = map[string]string{
+	"include": "templates cannot read files", "import": "templates cannot read files", "from": "templates cannot read files",
+	"extends": "templates cannot read files", "block": "put its body in its place", "autoescape": "a chat is no HTML",
+}
+
+// statement parses a tag, and what belongs to it.
+func (p *parser) statement() (stmt, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	tag, err := p.word()
+	if err != nil {
+		return nil, err
+	}
+	switch tag {
+	case "if":
+		return p.choice()
+	case "for":
+		return p.loop()
+	case "set":
+		return p.set()
+	case "macro":
+		return p.macro()
+	case "call":
+		return p.callBlock()
+	case "filter":
+		return p.filterBlock()
+	case "with":
+		return p.with()
+	case "print":
+		return p.print()
+	case "generation":
+		loops := p.loops
+		p.loops = 0
+		b, err := p.closed("endgeneration")
+		p.loops = loops
+		return &scoped{b}, err
+	case "break", "continue":
+		if p.loops == 0 {
+			return nil, fmt.Errorf("%s outside a loop", tag)
+		}
+		return leave{map[string]signal{"break": breaks, "continue": continues}[tag]}, nil
+	}
+	if why, ok := refused[tag]; ok {
+		return nil, fmt.Errorf("the tag %s is not supported: %s", tag, why)
+	}
+	return nil, fmt.Errorf("no tag is called %.40q", tag)
+}
+
+func (p *parser) choice() (stmt, error) {
+	var c choice
+	for tag := "elif"; tag != "endif"; {
+		var b block
+		var err error
+		if tag == "elif" {
+			x, err := p.tuple(false)
+			if err != nil {
+				return nil, err
+			}
+			if b, err = p.body("elif", "else", "endif"); err != nil {
+				return nil, err
+			}
+			c.tests, c.bodies = append(c.tests, x), append(c.bodies, b)
+		} else if c.other, err = p.body("endif"); err != nil {
+			return nil, err
+		}
+		tag = p.take().text
+	}
+	return c, nil
+}
+
+func (p *parser) loop() (stmt, error) {
+	var l repeat
+	var err error
+	if l.target, err = p.target(false); err != nil {
+		return nil, err
+	}
+	if err := p.want(word, "in"); err != nil {
+		return nil, err
+	}
+	if l.over, err = p.tuple(false); err != nil {
+		return nil, err
+	}
+	if p.skip(word, "if") {
+		if l.where, err = p.expression(); err != nil {
+			return nil, err
+		}
+	}
+	l.isRecursive = p.skip(word, "recursive")
+	p.loops++
+	l.body, err = p.body("endfor", "else")
+	p.loops--
+	if err != nil {
+		return nil, err
+	}
+	if p.take().text == "else" {
+		l.other, err = p.closed("endfor")
+	}
+	return &l, err
+}
+
+func (p *parser) set() (stmt, error) {
+	target, err := p.target(true)
+	if err != nil {
+		return nil, err
+	}
+	if p.skip(operator, "=") {
+		x, err := p.tuple(true)
+		return assign{target, x}, err
+	}
+	c := capture{target: target}
+	if p.isOp("|") {
+		x, err := p.filters(nil)
+		if err != nil {
+			return nil, err
+		}
+		f := x.(filter)
+		c.filter = &f
+	}
+	c.body, err = p.closed("endset")
+	return &c, err
+}
+
+func (p *parser) with() (stmt, error) {
+	var w with
+	for p.peek().kind != blockEnd {
+		if len(w.targets) > 0 {
+			if err := p.want(operator, ","); err != nil {
+				return nil, err
+			}
+		}
+		target, err := p.target(false)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.want(operator, "="); err != nil {
+			return nil, err
+		}
+		x, err := p.expression()
+		if err != nil {
+			return nil, err
+		}
+		w.targets, w.values = append(w.targets, target), append(w.values, x)
+	}
+	var err error
+	w.body, err = p.closed("endwith")
+	return &w, err
+}
+
+func (p *parser) print() (stmt, error) {
+	var b block
+	for p.peek().kind != blockEnd {
+		if len(b.body) > 0 {
+			if err := p.want(operator, ","); err != nil {
+				return nil, err
+			}
+		}
+		x, err := p.expression()
+		if err != nil {
+			return nil, err
+		}
+		b.body = append(b.body, print_{x})
+	}
+	return &b, nil
+}
+
+func (p *parser) filterBlock() (stmt, error) {
+	x, err := p.filter(nil)
+	if err != nil {
+		return nil, err
+	}
+	if x, err = p.filters(x); err != nil {
+		return nil, err
+	}
+	f := x.(filter)
+	b, err := p.closed("endfilter")
+	return &filtered{&f, b}, err
+}
+
+func (p *parser) macro() (stmt, error) {
+	id, err := p.word()
+	if err != nil {
+		return nil, err
+	}
+	m, err := p.macroOf(id, true, "endmacro")
+	return define{m}, err
+}
+
+// macroOf parses parameters and body of a macro.
+func (p *parser) macroOf(id string, hasParams bool, end string) (*macroNode, error) {
+	m := &macroNode{id: id, uses: map[string]bool{}}
+	if hasParams {
+		if err := p.params(m); err != nil {
+			return nil, err
+		}
+	}
+	if end == "endmacro" {
+		return m, p.macroBody(m, end)
+	}
+	return m, nil
+}
+
+func (p *parser) params(m *macroNode) error {
+	if err := p.want(operator, "("); err != nil {
+		return err
+	}
+	for !p.isOp(")") {
+		if len(m.params) > 0 {
+			if err := p.want(operator, ","); err != nil {
+				return err
+			}
+		}
+		id, err := p.word()
+		if err != nil {
+			return err
+		}
+		if slices.Contains(m.params, id) {
+			return fmt.Errorf("two parameters are called %.40q", id)
+		}
+		m.params = append(m.params, id)
+		if p.skip(operator, "=") {
+			x, err := p.expression()
+			if err != nil {
+				return err
+			}
+			m.defaults = append(m.defaults, x)
+		} else if len(m.defaults) > 0 {
+			return fmt.Errorf("the parameter %.40q wants a default, as the one before it has", id)
+		}
+	}
+	return p.want(operator, ")")
+}
+
+// macroBody parses the body of a macro, of which loops around it are no part.
+func (p *parser) macroBody(m *macroNode, end string) (err error) {
+	loops, uses := p.loops, p.uses
+	p.loops, p.uses = 0, m.uses
+	m.body, err = p.closed(end)
+	for id := range m.uses {
+		if uses != nil {
+			uses[id] = true // as Jinja looks for them
+		}
+	}
+	p.loops, p.uses = loops, uses
+	return err
+}
+
+func (p *parser) callBlock() (stmt, error) {
+	m, err := p.macroOf("caller", p.isOp("("), "endcall")
+	if err != nil {
+		return nil, err
+	}
+	x, err := p.expression()
+	if err != nil {
+		return nil, err
+	}
+	c, ok := x.(call)
+	if !ok {
+		return nil, errors.New("call wants the call of a macro")
+	}
+	return invoke{c, m}, p.macroBody(m, "endcall")
+}

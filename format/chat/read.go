@@ -1,0 +1,152 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tally-network/tally/format/chat/jinja"
+	"github.com/tally-network/tally/format/gguf"
+)
+
+// MaxConfig bounds a tokenizer_config.json, which may describe a hundred thousand tokens.
+const MaxConfig = 64 << 20
+
+// Folder has the files of a model's folder that say how it chats. Files that are not there are nil.
+type Folder struct {
+	Config   []byte // tokenizer_config.json
+	Template []byte // chat_template.jinja, which comes before the template of the former
+	ToolUse  []byte // additional_chat_templates/tool_use.jinja
+}
+
+// FromFolder reads the template of a folder, as Hugging Face has them.
+func FromFolder(f Folder) (*Template, error) {
+	if len(f.Config) > MaxConfig {
+		return nil, fmt.Errorf("tokenizer_config.json has %d bytes, of at most %d", len(f.Config), MaxConfig)
+	}
+	config := &jinja.Dict{}
+	if f.Config != nil {
+		v, err := jinja.FromJSON(f.Config)
+		if err != nil {
+			return nil, fmt.Errorf("tokenizer_config.json: %w", err)
+		}
+		var ok bool
+		if config, ok = v.(*jinja.Dict); !ok {
+			return nil, errors.New("tokenizer_config.json is no JSON object")
+		}
+	}
+	tokens, err := tokensOf(config)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer_config.json: %w", err)
+	}
+	named := map[string]string{}
+	if f.Template != nil {
+		named["default"] = string(f.Template)
+	}
+	if f.ToolUse != nil {
+		named["tool_use"] = string(f.ToolUse)
+	}
+	if len(named) == 0 {
+		if named, err = templatesOf(config); err != nil {
+			return nil, fmt.Errorf("tokenizer_config.json: %w", err)
+		}
+	}
+	return parseNamed(named, tokens)
+}
+
+// tokensOf returns the special tokens of a configuration: texts, or objects with a content.
+func tokensOf(config *jinja.Dict) (Tokens, error) {
+	tokens := Tokens{}
+	for id, v := range config.Texts("_token") {
+		if d, ok := v.(*jinja.Dict); ok {
+			if v, ok = d.Get("content"); !ok {
+				return nil, fmt.Errorf("%.40q is an object without a content", id)
+			}
+		}
+		if s, ok := v.(string); ok {
+			tokens[id] = s
+		}
+	}
+	return tokens, nil
+}
+
+// templatesOf returns the templates of a configuration: a text, or a list of named ones.
+func templatesOf(config *jinja.Dict) (map[string]string, error) {
+	v, _ := config.Get("chat_template")
+	switch v := v.(type) {
+	case nil:
+		return nil, ErrNoTemplate
+	case string:
+		return map[string]string{"default": v}, nil
+	case *jinja.List:
+		named := map[string]string{}
+		for _, x := range v.Items {
+			d, ok := x.(*jinja.Dict)
+			if !ok {
+				return nil, errors.New("chat_template is a list of other things than templates")
+			}
+			id, _ := d.Get("name")
+			source, _ := d.Get("template")
+			key, isText := id.(string)
+			text, ok := source.(string)
+			if !ok || !isText {
+				return nil, errors.New("a template in chat_template wants a name and a template")
+			}
+			named[key] = text
+		}
+		return named, nil
+	}
+	return nil, errors.New("chat_template is neither a text nor a list")
+}
+
+// keys of a GGUF file that name special tokens by their ids.
+var idKeys = map[string]string{
+	"bos_token": "bos_token_id", "eos_token": "eos_token_id", "unk_token": "unknown_token_id", "sep_token": "seperator_token_id",
+	"pad_token": "padding_token_id", "cls_token": "cls_token_id", "mask_token": "mask_token_id",
+}
+
+// FromGGUF reads the template of a GGUF file.
+func FromGGUF(f *gguf.File) (*Template, error) {
+	named := map[string]string{}
+	for id, key := range map[string]string{"default": "tokenizer.chat_template", "tool_use": "tokenizer.chat_template.tool_use"} {
+		source, err := f.Text(key)
+		switch {
+		case err == nil:
+			named[id] = source
+		case !errors.Is(err, gguf.ErrNoKey):
+			return nil, err
+		}
+	}
+	if len(named) == 0 {
+		return nil, ErrNoTemplate
+	}
+	tokens, err := tokensOfGGUF(f)
+	if err != nil {
+		return nil, err
+	}
+	return parseNamed(named, tokens)
+}
+
+func tokensOfGGUF(f *gguf.File) (Tokens, error) {
+	all, err := f.Texts("tokenizer.ggml.tokens")
+	if errors.Is(err, gguf.ErrNoKey) {
+		return Tokens{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	tokens := Tokens{}
+	for id, key := range idKeys {
+		n, err := f.Uint("tokenizer.ggml." + key)
+		switch {
+		case errors.Is(err, gguf.ErrNoKey):
+		case err != nil:
+			return nil, err
+		case n >= uint64(len(all)):
+			return nil, fmt.Errorf("%s is %d, and there are %d tokens", key, n, len(all))
+		default:
+			tokens[id] = strings.ToValidUTF8(all[n], "\ufffd")
+		}
+	}
+	return tokens, nil
+}
