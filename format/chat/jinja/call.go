@@ -218,6 +218,8 @@ type builtin struct {
 	params string
 	need   int
 	run    func(r *run, a []Value) (Value, error)
+	// isMarked says that texts come with their marks.
+	isMarked bool
 }
 
 // absent is the value of a parameter that is not given.
@@ -245,6 +247,11 @@ func (b builtin) call(r *run, first []Value, a arguments) (Value, error) {
 	for i := range b.need {
 		if values[i] == Value(absent{}) {
 			return nil, fmt.Errorf("the argument %s is missing", strings.TrimPrefix(params[i], "_"))
+		}
+	}
+	for i := range values {
+		if !b.isMarked {
+			values[i] = plain(values[i])
 		}
 	}
 	return b.run(r, values)

@@ -201,6 +201,8 @@ func (r *run) member(x Value, id string) (Value, bool, error) {
 	switch x := x.(type) {
 	case *undefined:
 		return nil, false, fmt.Errorf("%s, so it has no %.100q", x.why, id)
+	case markup:
+		return markupMethod(x, id)
 	case *namespace:
 		v, ok := x.fields.Get(id)
 		return v, ok, nil
@@ -269,6 +271,9 @@ func (r *run) element(x, at Value) (Value, bool, error) {
 		return nil, false, nil
 	}
 	switch x := x.(type) {
+	case markup:
+		v, ok, err := r.element(string(x), at)
+		return remarked(v), ok, err
 	case string:
 		if err := r.search(len(x)); err != nil {
 			return nil, false, err
@@ -339,6 +344,9 @@ func (r *run) cut(v Value, bounds [3]*int64) (Value, error) {
 		return nil, err
 	}
 	switch v := v.(type) {
+	case markup:
+		out, err := r.cutText(string(v), w)
+		return remarked(out), err
 	case string:
 		return r.cutText(v, w)
 	case *span:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -42,12 +43,15 @@ func (r *run) filter(id string, v Value, a arguments) (Value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("filter %.100s: %w", id, err)
 	}
+	if _, ok := v.(markup); ok && keepMark[id] {
+		return remarked(out), nil
+	}
 	return out, nil
 }
 
 // known are filters of Jinja that are not supported: they make HTML, are random, or no template of
 // a chat has them.
-var known = set("e escape filesizeformat forceescape pprint random safe striptags truncate urlencode urlize wordwrap xmlattr")
+var known = set("e escape filesizeformat forceescape pprint random striptags truncate urlencode urlize wordwrap xmlattr")
 
 var (
 	filters     map[string]builtin
@@ -56,41 +60,45 @@ var (
 
 func init() { // some call others
 	filters = map[string]builtin{
-		"tojson": {"x ensure_ascii indent separators sort_keys", 1, toJSON},
-		"trim": {"value chars", 1, func(r *run, a []Value) (Value, error) {
+		"tojson": {params: "x ensure_ascii indent separators sort_keys", need: 1, run: toJSON},
+		"trim": {params: "value chars", need: 1, run: func(r *run, a []Value) (Value, error) {
 			return r.onStr(a, func(a []Value) (Value, error) { return r.strip(a, true, true) })
 		}},
-		"upper":      {"s", 1, mapped(upper)},
-		"lower":      {"s", 1, mapped(lower)},
-		"capitalize": {"s", 1, mapped(capitalize)},
-		"title":      {"s", 1, mapped(titleWords)},
-		"string":     {"object", 1, mapped(func(s string) string { return s })},
-		"replace":    {"s old new count", 3, replaceFilter},
-		"indent":     {"s width first blank", 1, indentFilter},
-		"center":     {"value width", 1, centerFilter},
-		"wordcount":  {"s", 1, countWords},
-		"default":    {"value default_value boolean", 1, defaultFilter},
-		"int":        {"value default base", 1, intFilter},
-		"float":      {"value default", 1, floatFilter},
-		"abs":        {"_x", 1, absFilter},
-		"round":      {"value precision method", 1, roundFilter},
-		"attr":       {"obj name", 2, attrFilter},
-		"count":      {"_obj", 1, lengthFilter},
-		"join":       {"value d attribute", 1, joinFilter},
-		"first":      {"seq", 1, firstFilter},
-		"last":       {"seq", 1, lastFilter},
-		"list":       {"value", 1, listFilter},
-		"reverse":    {"value", 1, reverseFilter},
-		"items":      {"value", 1, itemsFilter},
-		"dictsort":   {"value case_sensitive by reverse", 1, dictSort},
-		"sort":       {"value reverse case_sensitive attribute", 1, sortFilter},
-		"unique":     {"value case_sensitive attribute", 1, uniqueFilter},
-		"min":        {"value case_sensitive attribute", 1, extreme(-1)},
-		"max":        {"value case_sensitive attribute", 1, extreme(1)},
-		"sum":        {"iterable attribute start", 1, sumFilter},
-		"batch":      {"value linecount fill_with", 2, batchFilter},
-		"slice":      {"value slices fill_with", 2, sliceFilter},
-		"groupby":    {"value attribute default case_sensitive", 2, groupBy},
+		"upper":      {params: "s", need: 1, run: mapped(upper)},
+		"lower":      {params: "s", need: 1, run: mapped(lower)},
+		"capitalize": {params: "s", need: 1, run: mapped(capitalize)},
+		"title":      {params: "s", need: 1, run: mapped(titleWords)},
+		"safe": {params: "value", need: 1, run: func(r *run, a []Value) (Value, error) {
+			s, err := r.str(a[0])
+			return markup(s), err
+		}},
+		"string":    {params: "object", need: 1, run: mapped(func(s string) string { return s })},
+		"replace":   {params: "s old new count", need: 3, run: replaceFilter},
+		"indent":    {params: "s width first blank", need: 1, run: indentFilter},
+		"center":    {params: "value width", need: 1, run: centerFilter},
+		"wordcount": {params: "s", need: 1, run: countWords},
+		"default":   {params: "value default_value boolean", need: 1, run: defaultFilter, isMarked: true},
+		"int":       {params: "value default base", need: 1, run: intFilter},
+		"float":     {params: "value default", need: 1, run: floatFilter},
+		"abs":       {params: "_x", need: 1, run: absFilter},
+		"round":     {params: "value precision method", need: 1, run: roundFilter},
+		"attr":      {params: "obj name", need: 2, run: attrFilter},
+		"count":     {params: "_obj", need: 1, run: lengthFilter},
+		"join":      {params: "value d attribute", need: 1, run: joinFilter},
+		"first":     {params: "seq", need: 1, run: firstFilter},
+		"last":      {params: "seq", need: 1, run: lastFilter},
+		"list":      {params: "value", need: 1, run: listFilter},
+		"reverse":   {params: "value", need: 1, run: reverseFilter},
+		"items":     {params: "value", need: 1, run: itemsFilter},
+		"dictsort":  {params: "value case_sensitive by reverse", need: 1, run: dictSort},
+		"sort":      {params: "value reverse case_sensitive attribute", need: 1, run: sortFilter},
+		"unique":    {params: "value case_sensitive attribute", need: 1, run: uniqueFilter},
+		"min":       {params: "value case_sensitive attribute", need: 1, run: extreme(-1)},
+		"max":       {params: "value case_sensitive attribute", need: 1, run: extreme(1)},
+		"sum":       {params: "iterable attribute start", need: 1, run: sumFilter},
+		"batch":     {params: "value linecount fill_with", need: 2, run: batchFilter},
+		"slice":     {params: "value slices fill_with", need: 2, run: sliceFilter},
+		"groupby":   {params: "value attribute default case_sensitive", need: 2, run: groupBy},
 	}
 	filters["d"], filters["length"] = filters["default"], filters["count"]
 	openFilters = map[string]func(r *run, v Value, a arguments) (Value, error){
@@ -100,6 +108,9 @@ func init() { // some call others
 		"selectattr": selecting(true, true),
 		"rejectattr": selecting(true, false),
 		"format": func(r *run, v Value, a arguments) (Value, error) {
+			if v != plain(v) {
+				return nil, errMarkup
+			}
 			s, err := r.str(v)
 			if err != nil {
 				return nil, err
@@ -250,7 +261,7 @@ func intFilter(_ *run, a []Value) (Value, error) {
 		return truncated(v, a[1])
 	case string:
 		s := strings.TrimFunc(v, isSpace)
-		if !isASCII(s) {
+		if strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf && unicode.IsDigit(c) }) >= 0 {
 			return nil, errors.New("digits of other scripts are not supported")
 		}
 		if n, err := strconv.ParseInt(unprefixed(strings.ReplaceAll(s, "_", ""), base), int(base), 64); err == nil && underscored(s) {

@@ -24,7 +24,7 @@ type Refusal struct{ Reason string }
 func (e *Refusal) Error() string { return "the template refuses: " + e.Reason }
 
 func raise(r *run, a arguments) (Value, error) {
-	return builtin{"message", 1, func(r *run, a []Value) (Value, error) {
+	return builtin{params: "message", need: 1, run: func(r *run, a []Value) (Value, error) {
 		s, err := r.str(a[0])
 		if err != nil {
 			return nil, err
@@ -37,7 +37,7 @@ func raise(r *run, a arguments) (Value, error) {
 }
 
 func now(r *run, a arguments) (Value, error) {
-	return builtin{"format", 1, func(r *run, a []Value) (Value, error) {
+	return builtin{params: "format", need: 1, run: func(r *run, a []Value) (Value, error) {
 		s, ok := a[0].(string)
 		if !ok {
 			return nil, fmt.Errorf("the format%w", unfit(a[0]))
@@ -193,7 +193,7 @@ func (c *cycler) field(_ *run, id string) (Value, error) {
 
 // newJoiner makes a function that gives nothing when it is first called, and then a separator.
 func newJoiner(r *run, a arguments) (Value, error) {
-	return builtin{"sep", 0, func(_ *run, a []Value) (Value, error) {
+	return builtin{params: "sep", need: 0, run: func(_ *run, a []Value) (Value, error) {
 		if !given(a[0]) {
 			a[0] = ", "
 		}

@@ -33,38 +33,38 @@ func (r *run) test(id string, v Value, a arguments) (Value, error) {
 var tests map[string]builtin
 
 func init() { // some call others
-	plain := func(f func(v Value) bool) builtin {
-		return builtin{"value", 1, func(_ *run, a []Value) (Value, error) { return f(a[0]), nil }}
+	ofValue := func(f func(v Value) bool) builtin {
+		return builtin{params: "value", need: 1, run: func(_ *run, a []Value) (Value, error) { return f(a[0]), nil }}
 	}
 	compared := func(op string) builtin {
-		return builtin{"_a _b", 2, func(r *run, a []Value) (Value, error) { return r.compare(op, a[0], a[1]) }}
+		return builtin{params: "_a _b", need: 2, run: func(r *run, a []Value) (Value, error) { return r.compare(op, a[0], a[1]) }}
 	}
 	divided := func(rest int64) builtin {
-		return builtin{"value", 1, func(r *run, a []Value) (Value, error) { return r.leaves(a[0], int64(2), rest) }}
+		return builtin{params: "value", need: 1, run: func(r *run, a []Value) (Value, error) { return r.leaves(a[0], int64(2), rest) }}
 	}
 	tests = map[string]builtin{
-		"defined":     plain(func(v Value) bool { return !isUndefined(v) }),
-		"undefined":   plain(isUndefined),
-		"none":        plain(func(v Value) bool { return v == nil }),
-		"boolean":     plain(func(v Value) bool { _, ok := v.(bool); return ok }),
-		"true":        plain(func(v Value) bool { return v == Value(true) }),
-		"false":       plain(func(v Value) bool { return v == Value(false) }),
-		"string":      plain(func(v Value) bool { _, ok := v.(string); return ok }),
-		"mapping":     plain(func(v Value) bool { _, ok := v.(*Dict); return ok }),
-		"number":      plain(isNumber),
-		"integer":     plain(func(v Value) bool { return typeName(v) == "int" }),
-		"float":       plain(func(v Value) bool { _, ok := v.(float64); return ok }),
-		"iterable":    plain(func(v Value) bool { _, err := iterate(v); return err == nil }),
-		"callable":    plain(isCallable),
-		"escaped":     plain(func(Value) bool { return false }),
-		"sequence":    plain(isSequence),
+		"defined":     ofValue(func(v Value) bool { return !isUndefined(v) }),
+		"undefined":   ofValue(isUndefined),
+		"none":        ofValue(func(v Value) bool { return v == nil }),
+		"boolean":     ofValue(func(v Value) bool { _, ok := v.(bool); return ok }),
+		"true":        ofValue(func(v Value) bool { return v == Value(true) }),
+		"false":       ofValue(func(v Value) bool { return v == Value(false) }),
+		"string":      ofValue(func(v Value) bool { _, ok := v.(string); return ok }),
+		"mapping":     ofValue(func(v Value) bool { _, ok := v.(*Dict); return ok }),
+		"number":      ofValue(isNumber),
+		"integer":     ofValue(func(v Value) bool { return typeName(v) == "int" }),
+		"float":       ofValue(func(v Value) bool { _, ok := v.(float64); return ok }),
+		"iterable":    ofValue(func(v Value) bool { _, err := iterate(v); return err == nil }),
+		"callable":    ofValue(isCallable),
+		"escaped":     {params: "value", need: 1, run: func(_ *run, a []Value) (Value, error) { return a[0] != plain(a[0]), nil }, isMarked: true},
+		"sequence":    ofValue(isSequence),
 		"odd":         divided(1),
 		"even":        divided(0),
-		"divisibleby": {"value num", 2, func(r *run, a []Value) (Value, error) { return r.leaves(a[0], a[1], 0) }},
+		"divisibleby": {params: "value num", need: 2, run: func(r *run, a []Value) (Value, error) { return r.leaves(a[0], a[1], 0) }},
 		"lower":       cased(func(lower, upper bool) bool { return lower && !upper }),
 		"upper":       cased(func(lower, upper bool) bool { return upper && !lower }),
-		"sameas":      {"value other", 2, sameAs},
-		"in":          {"value seq", 2, func(r *run, a []Value) (Value, error) { return r.contains(a[1], a[0]) }},
+		"sameas":      {params: "value other", need: 2, run: sameAs},
+		"in":          {params: "value seq", need: 2, run: func(r *run, a []Value) (Value, error) { return r.contains(a[1], a[0]) }},
 		"filter":      named(func(id string) bool { return filters[id].known() || known[id] }),
 		"test":        named(func(id string) bool { _, ok := tests[id]; return ok }),
 	}
@@ -111,7 +111,7 @@ func (r *run) leaves(v, by Value, rest int64) (Value, error) {
 }
 
 func cased(is func(lower, upper bool) bool) builtin {
-	return builtin{"value", 1, func(r *run, a []Value) (Value, error) {
+	return builtin{params: "value", need: 1, run: func(r *run, a []Value) (Value, error) {
 		s, err := r.str(a[0])
 		if err != nil {
 			return nil, err
@@ -134,7 +134,7 @@ func sameAs(_ *run, a []Value) (Value, error) {
 }
 
 func named(is func(id string) bool) builtin {
-	return builtin{"value", 1, func(_ *run, a []Value) (Value, error) {
+	return builtin{params: "value", need: 1, run: func(_ *run, a []Value) (Value, error) {
 		id, ok := a[0].(string)
 		return ok && is(id), nil
 	}}

@@ -164,7 +164,7 @@ func (d *dump) value(v Value, depth int) error {
 	if err := d.r.make(8); err != nil {
 		return err
 	}
-	switch v := v.(type) {
+	switch v := plain(v).(type) {
 	case string:
 		return d.text(v)
 	case *Dict:

@@ -57,11 +57,11 @@ func set(words string) map[string]bool {
 }
 
 var dictMethods = map[string]builtin{
-	"keys":   {"_d", 1, func(_ *run, a []Value) (Value, error) { return &view{a[0].(*Dict), "keys"}, nil }},
-	"values": {"_d", 1, func(_ *run, a []Value) (Value, error) { return &view{a[0].(*Dict), "values"}, nil }},
-	"items":  {"_d", 1, func(_ *run, a []Value) (Value, error) { return &view{a[0].(*Dict), "items"}, nil }},
-	"copy":   {"_d", 1, func(r *run, a []Value) (Value, error) { return r.newDict(arguments{list: a}) }},
-	"get": {"_d _key _default", 2, func(_ *run, a []Value) (Value, error) {
+	"keys":   {params: "_d", need: 1, run: func(_ *run, a []Value) (Value, error) { return &view{a[0].(*Dict), "keys"}, nil }},
+	"values": {params: "_d", need: 1, run: func(_ *run, a []Value) (Value, error) { return &view{a[0].(*Dict), "values"}, nil }},
+	"items":  {params: "_d", need: 1, run: func(_ *run, a []Value) (Value, error) { return &view{a[0].(*Dict), "items"}, nil }},
+	"copy":   {params: "_d", need: 1, run: func(r *run, a []Value) (Value, error) { return r.newDict(arguments{list: a}) }},
+	"get": {params: "_d _key _default", need: 2, run: func(_ *run, a []Value) (Value, error) {
 		h, err := hashable(a[1])
 		if err != nil {
 			return nil, err
@@ -71,15 +71,15 @@ var dictMethods = map[string]builtin{
 			return a[2], nil
 		}
 		return v, nil
-	}},
+	}, isMarked: true},
 }
 
 var listMethods = map[string]builtin{
-	"copy": {"_l", 1, func(r *run, a []Value) (Value, error) {
+	"copy": {params: "_l", need: 1, run: func(r *run, a []Value) (Value, error) {
 		all, err := r.collect(a[0])
 		return &List{all}, err
 	}},
-	"count": {"_l _v", 2, func(r *run, a []Value) (Value, error) {
+	"count": {params: "_l _v", need: 2, run: func(r *run, a []Value) (Value, error) {
 		n := int64(0)
 		all, err := r.collect(a[0])
 		if err != nil {
@@ -94,7 +94,7 @@ var listMethods = map[string]builtin{
 		}
 		return n, nil
 	}},
-	"index": {"_l _v", 2, func(r *run, a []Value) (Value, error) {
+	"index": {params: "_l _v", need: 2, run: func(r *run, a []Value) (Value, error) {
 		all, err := r.collect(a[0])
 		if err != nil {
 			return nil, err
@@ -110,7 +110,7 @@ var listMethods = map[string]builtin{
 
 // onText makes a method that maps texts.
 func onText(f func(s string) Value) builtin {
-	return builtin{"_s", 1, func(r *run, a []Value) (Value, error) {
+	return builtin{params: "_s", need: 1, run: func(r *run, a []Value) (Value, error) {
 		s := a[0].(string)
 		return f(s), r.make(len(s))
 	}}
@@ -133,48 +133,48 @@ var textMethods = map[string]builtin{
 	"isalnum":    ofEach(func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }),
 	"isascii":    onText(func(s string) Value { return isASCII(s) }),
 	"istitle":    onText(func(s string) Value { l, u := cases(s); return (l || u) && title(s) == s }),
-	"strip":      {"_s _chars", 1, func(r *run, a []Value) (Value, error) { return r.strip(a, true, true) }},
-	"lstrip":     {"_s _chars", 1, func(r *run, a []Value) (Value, error) { return r.strip(a, true, false) }},
-	"rstrip":     {"_s _chars", 1, func(r *run, a []Value) (Value, error) { return r.strip(a, false, true) }},
-	"split":      {"_s sep maxsplit", 1, func(r *run, a []Value) (Value, error) { return r.split(a, false) }},
-	"rsplit":     {"_s sep maxsplit", 1, func(r *run, a []Value) (Value, error) { return r.split(a, true) }},
-	"splitlines": {"_s keepends", 1, func(r *run, a []Value) (Value, error) {
+	"strip":      {params: "_s _chars", need: 1, run: func(r *run, a []Value) (Value, error) { return r.strip(a, true, true) }},
+	"lstrip":     {params: "_s _chars", need: 1, run: func(r *run, a []Value) (Value, error) { return r.strip(a, true, false) }},
+	"rstrip":     {params: "_s _chars", need: 1, run: func(r *run, a []Value) (Value, error) { return r.strip(a, false, true) }},
+	"split":      {params: "_s sep maxsplit", need: 1, run: func(r *run, a []Value) (Value, error) { return r.split(a, false) }},
+	"rsplit":     {params: "_s sep maxsplit", need: 1, run: func(r *run, a []Value) (Value, error) { return r.split(a, true) }},
+	"splitlines": {params: "_s keepends", need: 1, run: func(r *run, a []Value) (Value, error) {
 		s := a[0].(string)
 		if err := r.parts(s, endsLine); err != nil {
 			return nil, err
 		}
 		return r.listOf(lines(s, given(a[1]) && truth(a[1])))
 	}},
-	"startswith":   {"_s _prefix _start _end", 2, func(r *run, a []Value) (Value, error) { return r.affix(a, strings.HasPrefix) }},
-	"endswith":     {"_s _suffix _start _end", 2, func(r *run, a []Value) (Value, error) { return r.affix(a, strings.HasSuffix) }},
-	"removeprefix": {"_s _prefix", 2, func(r *run, a []Value) (Value, error) { return r.remove(a, strings.TrimPrefix) }},
-	"removesuffix": {"_s _suffix", 2, func(r *run, a []Value) (Value, error) { return r.remove(a, strings.TrimSuffix) }},
-	"replace": {"_s _old _new _count", 3, func(r *run, a []Value) (Value, error) {
+	"startswith":   {params: "_s _prefix _start _end", need: 2, run: func(r *run, a []Value) (Value, error) { return r.affix(a, strings.HasPrefix) }},
+	"endswith":     {params: "_s _suffix _start _end", need: 2, run: func(r *run, a []Value) (Value, error) { return r.affix(a, strings.HasSuffix) }},
+	"removeprefix": {params: "_s _prefix", need: 2, run: func(r *run, a []Value) (Value, error) { return r.remove(a, strings.TrimPrefix) }},
+	"removesuffix": {params: "_s _suffix", need: 2, run: func(r *run, a []Value) (Value, error) { return r.remove(a, strings.TrimSuffix) }},
+	"replace": {params: "_s _old _new _count", need: 3, run: func(r *run, a []Value) (Value, error) {
 		s, err := texts(a[:3])
 		if err != nil {
 			return nil, err
 		}
 		return r.replace(s[0], s[1], s[2], a[3])
 	}},
-	"find":       {"_s _sub _start _end", 2, func(r *run, a []Value) (Value, error) { return r.find(a, strings.Index, false) }},
-	"rfind":      {"_s _sub _start _end", 2, func(r *run, a []Value) (Value, error) { return r.find(a, strings.LastIndex, false) }},
-	"index":      {"_s _sub _start _end", 2, func(r *run, a []Value) (Value, error) { return r.find(a, strings.Index, true) }},
-	"rindex":     {"_s _sub _start _end", 2, func(r *run, a []Value) (Value, error) { return r.find(a, strings.LastIndex, true) }},
-	"count":      {"_s _sub _start _end", 2, func(r *run, a []Value) (Value, error) { return r.occurrences(a) }},
-	"join":       {"_s _items", 2, func(r *run, a []Value) (Value, error) { return r.joinTexts(a[0].(string), a[1], false) }},
-	"partition":  {"_s _sep", 2, func(r *run, a []Value) (Value, error) { return r.partition(a, strings.Index, false) }},
-	"rpartition": {"_s _sep", 2, func(r *run, a []Value) (Value, error) { return r.partition(a, strings.LastIndex, true) }},
-	"center":     {"_s _width _fill", 2, func(r *run, a []Value) (Value, error) { return r.pad(a, '^') }},
-	"ljust":      {"_s _width _fill", 2, func(r *run, a []Value) (Value, error) { return r.pad(a, '<') }},
-	"rjust":      {"_s _width _fill", 2, func(r *run, a []Value) (Value, error) { return r.pad(a, '>') }},
-	"zfill":      {"_s _width", 2, func(r *run, a []Value) (Value, error) { return r.zfill(a) }},
+	"find":       {params: "_s _sub _start _end", need: 2, run: func(r *run, a []Value) (Value, error) { return r.find(a, strings.Index, false) }},
+	"rfind":      {params: "_s _sub _start _end", need: 2, run: func(r *run, a []Value) (Value, error) { return r.find(a, strings.LastIndex, false) }},
+	"index":      {params: "_s _sub _start _end", need: 2, run: func(r *run, a []Value) (Value, error) { return r.find(a, strings.Index, true) }},
+	"rindex":     {params: "_s _sub _start _end", need: 2, run: func(r *run, a []Value) (Value, error) { return r.find(a, strings.LastIndex, true) }},
+	"count":      {params: "_s _sub _start _end", need: 2, run: func(r *run, a []Value) (Value, error) { return r.occurrences(a) }},
+	"join":       {params: "_s _items", need: 2, run: func(r *run, a []Value) (Value, error) { return r.joinTexts(a[0].(string), a[1], false) }},
+	"partition":  {params: "_s _sep", need: 2, run: func(r *run, a []Value) (Value, error) { return r.partition(a, strings.Index, false) }},
+	"rpartition": {params: "_s _sep", need: 2, run: func(r *run, a []Value) (Value, error) { return r.partition(a, strings.LastIndex, true) }},
+	"center":     {params: "_s _width _fill", need: 2, run: func(r *run, a []Value) (Value, error) { return r.pad(a, '^') }},
+	"ljust":      {params: "_s _width _fill", need: 2, run: func(r *run, a []Value) (Value, error) { return r.pad(a, '<') }},
+	"rjust":      {params: "_s _width _fill", need: 2, run: func(r *run, a []Value) (Value, error) { return r.pad(a, '>') }},
+	"zfill":      {params: "_s _width", need: 2, run: func(r *run, a []Value) (Value, error) { return r.zfill(a) }},
 }
 
 // texts returns values that have to be texts.
 func texts(a []Value) ([]string, error) {
 	out := make([]string, len(a))
 	for i, v := range a {
-		s, ok := v.(string)
+		s, ok := plain(v).(string)
 		if !ok {
 			return nil, fmt.Errorf("a text is wanted%w", unfit(v))
 		}
@@ -336,7 +336,7 @@ func (r *run) joinTexts(sep string, v Value, any bool) (Value, error) {
 	}
 	list := make([]string, len(all))
 	for i, x := range all {
-		s, ok := x.(string)
+		s, ok := plain(x).(string)
 		switch {
 		case any:
 			if s, err = r.str(x); err != nil {

@@ -14,6 +14,9 @@ var errWide = errors.New("a number has more than 64 bits")
 
 // operate computes x op y.
 func (r *run) operate(op string, x, y Value) (Value, error) {
+	if x != plain(x) || y != plain(y) {
+		return r.operateMarkup(op, x, y)
+	}
 	switch op {
 	case "+":
 		if v, ok, err := r.join(x, y); ok || err != nil {
@@ -252,6 +255,7 @@ func (r *run) order(x, y Value, depth int) (int, error) {
 	if depth > maxValues {
 		return 0, errDeep
 	}
+	x, y = plain(x), plain(y)
 	if s, ok := x.(string); ok {
 		if t, ok := y.(string); ok {
 			return strings.Compare(s, t), r.search(min(len(s), len(t)))
@@ -314,6 +318,7 @@ func (r *run) same(x, y Value, depth int) (bool, error) {
 	if err := r.spend(1); err != nil || depth > maxValues {
 		return false, errors.Join(err, map[bool]error{true: errDeep}[depth > maxValues])
 	}
+	x, y = plain(x), plain(y)
 	switch x := x.(type) {
 	case nil:
 		return y == nil, nil
@@ -373,9 +378,9 @@ func (r *run) sameDict(x, y *Dict, depth int) (bool, error) {
 
 // contains reports whether v is in a value.
 func (r *run) contains(in, v Value) (bool, error) {
-	switch x := in.(type) {
+	switch x := plain(in).(type) {
 	case string:
-		s, ok := v.(string)
+		s, ok := plain(v).(string)
 		if !ok {
 			return false, fmt.Errorf("in a text%w", unfit(v))
 		}

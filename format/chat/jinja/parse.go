@@ -162,16 +162,11 @@ var closing = map[string]bool{
 	"endwith": true, "endgeneration": true,
 }
 
-// printed parses the expression of a tag that prints it. What marks text as safe in HTML changes
-// nothing there.
+// printed parses the expression of a tag that prints it.
 func (p *parser) printed() (expr, error) {
 	x, err := p.tuple(true)
 	if err != nil {
 		return nil, err
-	}
-	if f, ok := x.(filter); ok && f.id == "safe" {
-		f.id = "string"
-		x = f
 	}
 	return x, p.want(printEnd, "")
 }

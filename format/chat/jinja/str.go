@@ -13,6 +13,8 @@ func (r *run) str(v Value) (string, error) {
 	switch v := v.(type) {
 	case string:
 		return v, nil
+	case markup:
+		return string(v), nil
 	case *undefined:
 		return "", nil
 	}
@@ -50,6 +52,11 @@ func (r *run) represent(b *strings.Builder, v Value, depth int) error {
 			return err
 		}
 		quote(b, v)
+	case markup:
+		b.WriteString("Markup(")
+		err := r.represent(b, string(v), depth)
+		b.WriteString(")")
+		return err
 	case *List:
 		return r.representAll(b, "[", v.Items, "]", depth)
 	case *tuple:

@@ -116,7 +116,7 @@ func hashed(v Value, depth int) (any, error) {
 	if depth > maxValues {
 		return nil, errDeep
 	}
-	switch v := v.(type) {
+	switch v := plain(v).(type) {
 	case nil:
 		return noneKey{}, nil
 	case string, int64:
@@ -132,6 +132,9 @@ func hashed(v Value, depth int) (any, error) {
 		return v, nil
 	case *undefined:
 		return undefined{}, nil
+	case *span:
+		first, last := v.start*min(v.n, 1), (v.start+(v.n-1)*v.step)*min(v.n, 1)
+		return fmt.Sprintf("range\xff%d %d %d", v.n, first, last), nil
 	case *tuple:
 		key := "tuple\xff"
 		for _, x := range v.items {
@@ -169,7 +172,7 @@ func typeName(v Value) string {
 		return "int"
 	case float64:
 		return "float"
-	case string:
+	case string, markup:
 		return "str"
 	case *List:
 		return "list"
@@ -208,6 +211,8 @@ func truth(v Value) bool {
 		return v != 0
 	case string:
 		return v != ""
+	case markup:
+		return v != ""
 	}
 	n, ok := length(v)
 	return !ok || n > 0
@@ -215,7 +220,7 @@ func truth(v Value) bool {
 
 // length returns Python's len, of values that have one.
 func length(v Value) (int, bool) {
-	switch v := v.(type) {
+	switch v := plain(v).(type) {
 	case string:
 		return utf8.RuneCountInString(v), true
 	case *List:
@@ -258,7 +263,7 @@ func (v *view) entry(i int) Value {
 
 // iterate returns what goes through a value's items.
 func iterate(v Value) (*iterator, error) {
-	switch v := v.(type) {
+	switch v := plain(v).(type) {
 	case *iterator:
 		return v, nil
 	case string:

@@ -204,6 +204,9 @@ a {# comment #} b {#- c -#} d{# {{ n }} {% if %} #}
 {{ n.x }}{{ none.x }}{{ none['x'] }}{{ n[0] }}
 {{ 'a' 'b' "c" }}
 {{ s | safe }}{{ d | tojson | safe }}
+{% set m = '<a>'|safe %}{{ m + '<b>&"\'' }}{{ '<b>' + m }}{{ m ~ '<b>' }}{{ m + m }}{{ [m] }}{{ [m]|tojson }}{{ m|upper + '<' }}{{ m.upper() + '<' }}{{ m[1:] + '<' }}{{ m[0] + '<' }}{{ m|trim + '<' }}{{ m|length }}{{ m == '<a>' }}{{ m is string }}{{ m is escaped }}{{ 'a' is escaped }}
+{% set m = 'a,<b>'|safe %}{{ m.split(',') }}{{ m|list }}{{ m|replace('a', '<') }}{{ m|string + '<' }}{{ m|default('x') + '<' }}{{ missing|default(m) + '<' }}{{ {m: 1}['a,<b>'] }}{{ 'a' in m }}{{ m in ['a,<b>'] }}{{ m|join }}{{ m|first + '<' }}{{ m|reverse + '<' }}{{ [m, m]|join + '<' }}{% for c in m %}{{ c + '<' }}{% endfor %}{{ m < 'b' }}{{ m if m else 'no' }}{{ m.startswith('a') }}{{ m|indent + '<' }}{{ m.find('<') }}{{ 'x'.join([m]) + '<' }}{{ m|tojson + '<' }}
+{% set m %}<a>{% endset %}{{ m + '<' }}{% macro f() %}<a>{% endmacro %}{{ f() + '<' }}{{ ('<'|safe)|int }}{{ 5|safe + '<' }}{{ none|safe + '<' }}
 {{ not n is none }}{{ n is not none and s is string }}{{ n if n is defined and n is not none else 'x' }}
 {{ list is defined and list|length > 2 }}{{ (list|length) - 1 }}{{ list|length - 1 }}{{ list | length == 3 }}
 {{ [1, 2, 3][n - 5] }}{{ {'a': {'b': [10, 20]}}.a.b[1] }}{{ people[0].home.city[0] }}{{ people[-1]['name'] }}{{ people[0]['tags'][1] }}

@@ -1,0 +1,118 @@
+package chat
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// asked is a conversation as testdata has it.
+type asked struct {
+	Messages []struct {
+		Role       string
+		Content    json.RawMessage
+		Name       string
+		ToolCallID string `json:"tool_call_id"`
+		ToolCalls  []struct {
+			ID       string
+			Function struct {
+				Name      string
+				Arguments json.RawMessage
+			}
+		} `json:"tool_calls"`
+		Reasoning string `json:"reasoning_content"`
+	}
+	Tools, Documents   []json.RawMessage
+	Generate, Continue bool
+	Extra              map[string]json.RawMessage
+	Tokens             Tokens
+}
+
+func (a *asked) conversation(t testing.TB) *Conversation {
+	t.Helper()
+	c := &Conversation{
+		Tools: a.Tools, Documents: a.Documents, Generate: a.Generate, Continue: a.Continue, Extra: a.Extra,
+		Date: time.Date(2025, 3, 9, 8, 7, 6, 0, time.UTC),
+	}
+	for _, m := range a.Messages {
+		out := Message{Role: m.Role, Name: m.Name, ToolCallID: m.ToolCallID, Reasoning: m.Reasoning}
+		if m.Content != nil {
+			out.Content = &Content{}
+			if err := json.Unmarshal(m.Content, &out.Content.Text); err != nil {
+				if err := json.Unmarshal(m.Content, &out.Content.Parts); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, call := range m.ToolCalls {
+			out.ToolCalls = append(out.ToolCalls, ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments})
+		}
+		c.Messages = append(c.Messages, out)
+	}
+	return c
+}
+
+// answers are prompts that transformers makes; null is an error.
+type answers struct {
+	Tokens        Tokens
+	Conversations []asked
+	Answers       map[string][]*string
+}
+
+func readAnswers(t testing.TB, file string) (a answers) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Prompts are those of transformers, and conversations that it refuses are refused. CHAT_TEMPLATES
+// names a folder of other templates, and CHAT_ANSWERS the file of what make.py says of them.
+func TestPrompts(t *testing.T) {
+	folder, file := "testdata/templates", "testdata/answers.json"
+	if more := os.Getenv("CHAT_TEMPLATES"); more != "" {
+		folder, file = more, os.Getenv("CHAT_ANSWERS")
+	}
+	all := readAnswers(t, file)
+	for name, prompts := range all.Answers {
+		t.Run(name, func(t *testing.T) {
+			source, err := os.ReadFile(filepath.Join(folder, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown := 0
+			for i, want := range prompts {
+				if want != nil {
+					shown++
+				}
+				tokens := all.Tokens
+				if own := all.Conversations[i].Tokens; own != nil {
+					tokens = own
+				}
+				tmpl, err := Parse(string(source), tokens)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := tmpl.Render(all.Conversations[i].conversation(t))
+				switch {
+				case want == nil && err == nil:
+					t.Errorf("conversation %d gives %q, and is an error in Python", i, got)
+				case want != nil && err != nil:
+					t.Errorf("conversation %d: %v\n want %q", i, err, *want)
+				case want != nil && got != *want:
+					t.Errorf("conversation %d gives\n %q, want\n %q", i, got, *want)
+				}
+			}
+			if shown == 0 {
+				t.Error("no conversation gives a prompt")
+			}
+		})
+	}
+}
