@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before histories byzantine book coalitions soak siege race bench bench-peers bench-pair kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before histories byzantine book coalitions scenarios soak siege race bench bench-peers bench-pair kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
@@ -115,6 +115,9 @@ fuzz-engine: ## Compare the executor with the definition on FUZZCASES small case
 # Elementary functions on all floats, in every set of instructions: an hour.
 sweep: ## Compare functions of one float32 with their definition on all 2^32
 	TALLY_EXHAUSTIVE=1 go test -count=1 -timeout 12h -v -run VectorsOfOneOperand ./engine/cpu/eltwise
+
+scenarios: ## Play all scenarios of whole networks, with those that CI leaves out
+	TALLY_SCENARIOS=all go test -count=1 -timeout 1h ./internal/e2e
 
 soak: ## Settle ORDERS at once while roles are killed; then kill and restart networks SOAK times
 	TALLY_SOAK_ORDERS=$(ORDERS) go test -count=1 -timeout 30m -v -run '^TestSoak$$' ./internal/e2e

@@ -32,6 +32,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/version"
 
 	"github.com/tally-network/tally/cli/numbers"
+	"github.com/tally-network/tally/cli/speak"
 	"github.com/tally-network/tally/node/evidence"
 )
 
@@ -93,7 +94,8 @@ See all of it at work on this machine:    tally demo
 Have a model trained:                     tally train order.yaml --wait
 Have a model applied to many records:     tally batch order.yaml --wait
 Check that it was trained right:          tally verify proof.bundle
-Sell the computation of an idle machine:  tally provide`,
+Sell the computation of an idle machine:  tally provide
+Talk to a language model:                 tally run model.gguf`,
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := numbers.Check(cmd.Flags()); err != nil {
@@ -115,6 +117,7 @@ Sell the computation of an idle machine:  tally provide`,
 	p.StringVar(&e.level, "log", "warn", "least level of log lines on standard error: debug, info, warn or error")
 	root.AddGroup(
 		&cobra.Group{ID: "orders", Title: "Buying computation:"},
+		&cobra.Group{ID: "models", Title: "Language models:"},
 		&cobra.Group{ID: "network", Title: "The network:"},
 		&cobra.Group{ID: "chain", Title: "Accounts and the chain:"},
 		&cobra.Group{ID: "other", Title: "Other:"},
@@ -125,8 +128,9 @@ Sell the computation of an idle machine:  tally provide`,
 		e.train(), e.batch(), drill(e), e.order(), (&reader{e: e}).cost(), e.verify(), trust(e),
 		e.demo(), e.devnet(), genesis(e), e.validator(), e.provide(), e.watch(), (&reader{e: e}).powerOf(), (&reader{e: e}).seats(), (&reader{e: e}).policyOf(), (&reader{e: e}).market(), (&reader{e: e}).clusters(),
 		e.keys(), e.tx(), e.query(),
-		languageModel(e), e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
+		e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
 	)
+	root.AddCommand(speak.Commands(&speak.Env{In: e.in, Out: e.out, Err: e.err, JSON: &e.json, Show: e.show, Logger: e.logger, Terminal: terminal})...)
 	group(root)
 	return root
 }

@@ -74,6 +74,7 @@ func TestBlobsAreForTheParties(t *testing.T) {
 // A provider takes units from the lead of a lease alone, and only those that are
 // to be given out at the time.
 func TestOffersThatAreNotTaken(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	gate := nettest.NewGate()
 	n := nettest.Start(t, nettest.Options{Bend: holdRound(0, gate)})

@@ -66,6 +66,7 @@ func TestSealedBidsBidByThemselves(t *testing.T) {
 
 // An order whose seller is off goes on with the next one, without being posted anew, and knows that somebody did not come.
 func TestOrderGoesOnWithoutItsSeller(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	_, draft := batchDraft(t, func(c *consume.SpecConditions) {
 		c.Auction, c.Providers, c.Expires = true, 1, consume.Duration(5*time.Minute)

@@ -12,6 +12,7 @@ import (
 // A validator that runs its node and does nothing else holds nothing up: the
 // other custodians are a quorum, and its audits are forfeited.
 func TestSilentValidator(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) { c.Validators = 4 },

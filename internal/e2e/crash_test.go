@@ -54,6 +54,9 @@ func TestKilledNetworkFinishesItsOrder(t *testing.T) {
 				kills = n
 			case testing.Short():
 				t.Skip("takes half a minute")
+			case name == "forced":
+				nettest.Rare(t)
+				t.Parallel()
 			default:
 				t.Parallel()
 			}

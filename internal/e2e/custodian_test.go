@@ -70,6 +70,7 @@ func (p *pause) end(t *testing.T, n *nettest.Network, providers int, custodians 
 // on chain; it loses its bond and its place, and who is drawn in its place attests
 // and is paid.
 func TestCustodianThatKeepsNothing(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	names, held := []string{"validator-1", "validator-2"}, newPause()
 	n := nettest.Start(t, nettest.Options{

@@ -119,6 +119,7 @@ func fragmentBytes(t *testing.T, env *role.Env, l *job.Lease) (n uint64) {
 // It loses its bond and its place; who is drawn in its place makes the fragment anew, and the
 // order ends as it should.
 func TestCustodianOfAWrongFragmentIsSlashed(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	names, held := []string{"validator-1", "validator-2", "validator-3", "validator-4", "validator-5"}, newPause()
 	n := nettest.Start(t, nettest.Options{

@@ -66,6 +66,7 @@ func TestWrongMergeCostsTheLead(t *testing.T) {
 }
 
 func TestIdleLeadIsTakenOver(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	gate := nettest.NewGate()
 	n := nettest.Start(t, nettest.Options{

@@ -87,6 +87,7 @@ func TestCheaterIsConvicted(t *testing.T) {
 }
 
 func TestVanishedProviderIsReplaced(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
 		Spec: short,
@@ -115,6 +116,7 @@ func TestVanishedProviderIsReplaced(t *testing.T) {
 // With one unit a round the lead would always choose the same provider. The other
 // asks the chain for a unit, and gets the next.
 func TestPassedOverProviderGetsAUnit(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	gate := nettest.NewGate()
 	n := nettest.Start(t, nettest.Options{

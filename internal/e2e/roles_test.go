@@ -17,6 +17,7 @@ import (
 // The lead has every role, that of a provider under itself among them, and another validator is a
 // challenger too. The order settles, what they compute holds, and a provider that cheats is convicted.
 func TestAccountsOfSeveralRoles(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) { c.Validators = 4 },
@@ -56,6 +57,7 @@ func TestAccountsOfSeveralRoles(t *testing.T) {
 
 // All validators provide: an honest order settles, for whoever is to keep its files takes them from the consumer.
 func TestAllValidatorsProvide(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) { c.Validators = 4 },

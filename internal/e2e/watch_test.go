@@ -83,6 +83,7 @@ func TestLateFraudIsRolledBack(t *testing.T) {
 
 // A challenger that begins again does not repeat what it has checked.
 func TestChallengerRemembers(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	gate := nettest.NewGate()
 	n := nettest.Start(t, nettest.Options{Bend: holdRound(1, gate)})
@@ -133,6 +134,7 @@ func TestFalseChallengeCostsTheChallenger(t *testing.T) {
 // A provider that has gone away cannot answer a false challenge. Another challenger
 // answers in its place, and the provider loses nothing.
 func TestAbsentProviderIsDefended(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) {

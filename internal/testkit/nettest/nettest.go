@@ -29,6 +29,17 @@ const Patience = 4 * time.Minute
 // print what happened, too.
 const dumpAlways = "TALLY_TEST_EVENTS"
 
+// scenarios names the variable of the environment that has all scenarios played.
+const scenarios = "TALLY_SCENARIOS"
+
+// Rare skips a scenario whose rules cheaper tests hold as well, unless all are wanted: make scenarios.
+func Rare(t testing.TB) {
+	t.Helper()
+	if os.Getenv(scenarios) == "" {
+		t.Skip("make scenarios plays it")
+	}
+}
+
 // Options describe a network. What is zero is as small as an order allows: two
 // validators, two providers under the first, one challenger.
 type Options struct {

@@ -1,4 +1,4 @@
-package cli
+package speak
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 	"github.com/tally-network/tally/model/lm"
 )
 
-// languageModel is tally model: language models on this machine.
-func languageModel(e *env) *cobra.Command {
+// model is tally model: language models on this machine.
+func (e *Env) model() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "model", GroupID: "other", Short: "Look at language models",
+		Use: "model", GroupID: "models", Short: "Look at language models",
 		Long:    "Looks at language models as people download them: folders as Hugging Face has them, and\nGGUF files.",
 		Example: "  tally model show SmolLM2-135M-Instruct",
 	}
@@ -25,13 +25,13 @@ that it takes: of the weights as float32, in which they are computed, and of the
 values of each token. MODEL is a folder with config.json and weights as safetensors, or a
 GGUF file; no weights are read. Families that are not known are refused by name.`,
 		Example: "  tally model show SmolLM2-135M-Instruct\n  tally model show smollm2.gguf --json",
-		Args:    arguments("show MODEL"),
+		Args:    cobra.MatchAll(named("MODEL"), cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			d, err := lm.Describe(args[0])
 			if err != nil {
 				return err
 			}
-			return e.show(d, func(w io.Writer) { tellModel(w, args[0], d) })
+			return e.Show(d, func(w io.Writer) { tellModel(w, args[0], d) })
 		},
 	})
 	return cmd

@@ -1,0 +1,104 @@
+package speak
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/cli/numbers"
+	"github.com/tally-network/tally/gateway"
+	"github.com/tally-network/tally/gateway/local"
+	"github.com/tally-network/tally/model/replies"
+)
+
+// DefaultListen is where a gateway listens, and is looked for.
+const DefaultListen = "127.0.0.1:8411"
+
+// Listening is what tally gateway --json prints once it listens.
+type Listening struct {
+	URL    string   `json:"url"`
+	Models []string `json:"models"`
+}
+
+type serving struct {
+	*Env
+	listen   string
+	keys     string
+	origins  []string
+	threads  int
+	together int
+	memoryMB int
+}
+
+func (e *Env) gateway() *cobra.Command {
+	s := &serving{Env: e, listen: DefaultListen, together: 16, memoryMB: 4096}
+	cmd := &cobra.Command{
+		Use: "gateway MODEL...", GroupID: "models",
+		Short: "Serve language models to clients of OpenAI, Anthropic and ollama",
+		Long: `Serves models by the HTTP APIs of OpenAI, Anthropic and ollama, so that their clients work
+unchanged: give them this address, and any key. A MODEL is a GGUF file or a folder as
+Hugging Face has them; it is called as its file is, and opened when it is first asked for.
+Requests at the same time are computed in one batch. The same request with the same
+seed has the same reply, bit for bit, on every machine; a "tally" field of each reply tells the seed.
+
+It listens on this machine only. For others name an address with --listen and keys with
+--keys: a file in which each key has a name, a digest, and perhaps a budget and a rate
+(docs/gateway.md).`,
+		Example: `  tally gateway smollm2.gguf
+  tally gateway smollm2.gguf SmolLM2-135M-Instruct --listen 127.0.0.1:11434
+  tally gateway smollm2.gguf --listen 0.0.0.0:8411 --keys keys.yaml`,
+		Args: named("MODEL"),
+		RunE: func(cmd *cobra.Command, args []string) error { return s.serve(cmd.Context(), args) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.listen, "listen", s.listen, "address to listen on")
+	f.StringVar(&s.keys, "keys", "", "file of the keys that clients need (default: any key, and this machine only)")
+	f.StringSliceVar(&s.origins, "origin", nil, "web site whose pages may call the gateway, beside those of this machine")
+	f.Var(numbers.Within(&s.together, 1, 256), "together", "replies of a model that are computed at once (default 16)")
+	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "memory-mb", "memory for keys and values of a model's replies (default 4096)")
+	threads(cmd, &s.threads)
+	return cmd
+}
+
+func (s *serving) serve(ctx context.Context, paths []string) error {
+	models, err := local.New(local.Options{Exec: executor(s.threads), Replies: replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20}}, paths...)
+	if err != nil {
+		return err
+	}
+	defer models.Close()
+	c := gateway.Config{Models: models, Origins: s.origins}
+	if c.Log, err = s.Logger(s.Err); err != nil {
+		return err
+	}
+	if s.keys != "" {
+		if c.Keys, err = gateway.OpenKeys(s.keys); err != nil {
+			return err
+		}
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return err
+	}
+	all, err := models.List(ctx)
+	if err != nil {
+		return err
+	}
+	out := Listening{URL: "http://" + l.Addr().String()}
+	for _, m := range all {
+		out.Models = append(out.Models, m.Name)
+	}
+	if err := s.Show(out, func(w io.Writer) { tellListening(w, &out) }); err != nil {
+		return err
+	}
+	return gateway.New(c).Serve(ctx, l)
+}
+
+func tellListening(w io.Writer, l *Listening) {
+	fmt.Fprintf(w, "serving %s on %s\n", strings.Join(l.Models, ", "), l.URL)
+	fmt.Fprintf(w, "  OpenAI     OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=any\n  Anthropic  ANTHROPIC_BASE_URL=%s\n  ollama     OLLAMA_HOST=%s\n", l.URL, l.URL, l.URL)
+	fmt.Fprintf(w, "try it:\n  curl %s/v1/chat/completions -d '{\"model\": %q, \"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]}'\n", l.URL, l.Models[0])
+}

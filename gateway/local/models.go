@@ -1,0 +1,363 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/gateway/api"
+	"github.com/tally-network/tally/gateway/reply"
+	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/model/replies"
+)
+
+// Options say what models there are, and how they are served.
+type Options struct {
+	Exec    engine.Executor
+	Replies replies.Options
+	Keep    time.Duration // how long a model stays open that nobody asks; 0: five minutes
+	Most    int           // models that are open at once; 0: three
+	Find    Finder        // further models; nil: none
+}
+
+// Finder has further models, by name.
+type Finder interface {
+	List() ([]reply.Listing, error)
+	Path(name string) (path string, err error) // fs.ErrNotExist if there is none
+	Pull(ctx context.Context, name string, tell func(reply.Progress)) error
+}
+
+// grace is the least time for which a model stays open: the reply for which it was opened has to begin.
+const grace = time.Second
+
+// Models are models of this machine. It implements reply.Models.
+type Models struct {
+	options Options
+	files   []file // those that were named
+
+	mu     sync.Mutex
+	open   map[string]*opened
+	closed bool
+}
+
+// file is a model that was named by its path.
+type file struct {
+	listing reply.Listing
+	path    string
+}
+
+// opened is a model that is open, or is being opened.
+type opened struct {
+	name   string
+	ready  chan struct{} // closed when what follows is known
+	model  *reply.Model
+	server *replies.Server
+	memory int64
+	err    error
+
+	users int // who waits for it, and replies
+	keep  time.Duration
+	until time.Time // while nobody uses it
+	timer *time.Timer
+}
+
+// New returns the models at paths, which are called as their files are, and those of options.
+func New(o Options, paths ...string) (*Models, error) {
+	o.Keep, o.Most = cmp.Or(o.Keep, 5*time.Minute), cmp.Or(o.Most, 3)
+	m := &Models{options: o, open: map[string]*opened{}}
+	for _, path := range paths {
+		l, err := listing(path)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(m.files, func(f file) bool { return f.listing.Name == l.Name }) {
+			return nil, fmt.Errorf("two models are called %s: rename one", l.Name)
+		}
+		m.files = append(m.files, file{l, path})
+	}
+	return m, nil
+}
+
+// listing describes the model at a path, of which no weights are read.
+func listing(path string) (reply.Listing, error) {
+	d, err := lm.Describe(path)
+	if err != nil {
+		return reply.Listing{}, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return reply.Listing{}, err
+	}
+	return Listing(NameOf(path), d, info.ModTime()), nil
+}
+
+// Listing says what people see of a model.
+func Listing(name string, d *lm.Description, modified time.Time) reply.Listing {
+	l := reply.Listing{
+		Name: name, Size: d.Bytes, Modified: modified, Context: d.Context, Replies: true,
+		Details: reply.Details{Format: "safetensors", Family: d.Family, Parameters: Parameters(d.Parameters), License: d.License},
+	}
+	if len(d.Stored) > 0 {
+		l.Details.Format, l.Details.Quantization = "gguf", d.Stored[0].Type
+	}
+	return l
+}
+
+// Parameters is a number of weights as people say it.
+func Parameters(n int) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.3gB", float64(n)/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.3gM", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.3gK", float64(n)/1e3)
+}
+
+// List implements reply.Models.
+func (m *Models) List(context.Context) ([]reply.Listing, error) {
+	var out []reply.Listing
+	for _, f := range m.files {
+		out = append(out, f.listing)
+	}
+	if m.options.Find != nil {
+		more, err := m.options.Find.List()
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range more {
+			if !slices.ContainsFunc(out, func(x reply.Listing) bool { return x.Name == l.Name }) {
+				out = append(out, l)
+			}
+		}
+	}
+	return out, nil
+}
+
+// path returns where a model lies.
+func (m *Models) path(name string) (string, error) {
+	for _, f := range m.files {
+		if f.listing.Name == strings.TrimSuffix(name, ":latest") {
+			return f.path, nil
+		}
+	}
+	if m.options.Find == nil {
+		return "", reply.Unknown(name)
+	}
+	path, err := m.options.Find.Path(name)
+	if errors.Is(err, os.ErrNotExist) {
+		err = reply.Unknown(name)
+	}
+	return path, err
+}
+
+// Open implements reply.Models.
+func (m *Models) Open(ctx context.Context, name string, keep *time.Duration) (*reply.Model, error) {
+	path, err := m.path(name)
+	if err != nil {
+		return nil, err
+	}
+	x, err := m.use(path)
+	if err != nil {
+		return nil, err
+	}
+	defer m.leave(x)
+	select {
+	case <-x.ready:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if x.err != nil {
+		return nil, x.err
+	}
+	if keep != nil {
+		m.mu.Lock()
+		x.keep = *keep
+		m.mu.Unlock()
+	}
+	return x.model, nil
+}
+
+// use counts a user of the model at a path, which is opened if it is not.
+func (m *Models) use(path string) (*opened, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, replies.ErrClosed
+	}
+	if x := m.open[path]; x != nil {
+		x.users++
+		return x, nil
+	}
+	if err := m.makeRoom(); err != nil {
+		return nil, err
+	}
+	x := &opened{name: path, ready: make(chan struct{}), users: 1, keep: m.options.Keep}
+	m.open[path] = x
+	go m.load(x, path)
+	return x, nil
+}
+
+// makeRoom closes the model that nobody has used for the longest time, if as many are open as may be.
+func (m *Models) makeRoom() error {
+	if len(m.open) < m.options.Most {
+		return nil
+	}
+	var idle *opened
+	for _, x := range m.open { // the least by time
+		if x.users == 0 && (idle == nil || x.until.Before(idle.until)) {
+			idle = x
+		}
+	}
+	if idle == nil {
+		return &api.Fault{Status: http.StatusServiceUnavailable, Code: "overloaded", Retry: 10 * time.Second, Message: fmt.Sprintf("%d models are in use, as many as may be open at once: try again later", len(m.open))}
+	}
+	m.drop(idle)
+	return nil
+}
+
+// drop closes a model that nobody uses.
+func (m *Models) drop(x *opened) {
+	delete(m.open, x.name)
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+	if x.server != nil {
+		go x.server.Close()
+	}
+}
+
+// leave ends a use. What nobody uses is closed after a while.
+func (m *Models) leave(x *opened) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if x.users--; x.users > 0 || m.open[x.name] != x {
+		return
+	}
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+	if x.keep < 0 {
+		x.until = time.Time{}
+		return
+	}
+	keep := max(x.keep, grace)
+	x.until = time.Now().Add(keep)
+	x.timer = time.AfterFunc(keep, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if x.users == 0 && m.open[x.name] == x && !time.Now().Before(x.until) {
+			m.drop(x)
+		}
+	})
+}
+
+// load opens the model at a path. A failure is told to those that wait, and forgotten.
+func (m *Models) load(x *opened, path string) {
+	defer close(x.ready)
+	f, err := Open(path)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil && m.closed {
+		err = replies.ErrClosed
+	}
+	if x.err = err; err != nil {
+		delete(m.open, path)
+		return
+	}
+	l := Listing(NameOf(path), f.Description, time.Time{})
+	if known, err := m.List(context.Background()); err == nil {
+		for _, k := range known {
+			if at, err := m.path(k.Name); err == nil && at == path {
+				l = k
+			}
+		}
+	}
+	if f.Template != nil {
+		l.Details.Template = f.Template.Source()
+		l.Tools = strings.Contains(l.Details.Template, "tools")
+	}
+	x.server = replies.Start(f.Weights, m.options.Exec, m.options.Replies)
+	x.memory = f.Description.Memory
+	x.model = &reply.Model{Listing: l, Replier: replier{m, x}, Tokenizer: f.Tokenizer, Ends: f.Ends}
+	if f.Template != nil {
+		x.model.Prompter = prompter{f.Template}
+	}
+}
+
+// replier counts the replies of a model as uses, and says what is wrong so that clients understand.
+type replier struct {
+	models *Models
+	opened *opened
+}
+
+// Reply implements lm.Replier.
+func (r replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, error] {
+	return func(yield func(lm.Token, error) bool) {
+		r.models.mu.Lock()
+		r.opened.users++
+		r.models.mu.Unlock()
+		defer r.models.leave(r.opened)
+		for t, err := range r.opened.server.Reply(ctx, q) {
+			if errors.Is(err, replies.ErrBusy) || errors.Is(err, replies.ErrClosed) {
+				err = &api.Fault{Status: http.StatusServiceUnavailable, Code: "overloaded", Retry: time.Second, Message: err.Error()}
+			}
+			if !yield(t, err) {
+				return
+			}
+		}
+	}
+}
+
+// Loaded implements reply.Models.
+func (m *Models) Loaded(context.Context) ([]reply.Loaded, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []reply.Loaded
+	for _, x := range m.open { // sorted below
+		if x.model != nil {
+			out = append(out, reply.Loaded{Listing: x.model.Listing, Memory: x.memory + x.server.Stats().Bytes, Until: x.until})
+		}
+	}
+	slices.SortFunc(out, func(a, b reply.Loaded) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Pull implements reply.Models.
+func (m *Models) Pull(ctx context.Context, name string, tell func(reply.Progress)) error {
+	if m.options.Find == nil {
+		return api.Unsupported("model", "this gateway serves the models that it was given, and pulls no others")
+	}
+	return m.options.Find.Pull(ctx, name, tell)
+}
+
+// Close ends all replies, and closes all models.
+func (m *Models) Close() {
+	m.mu.Lock()
+	m.closed = true
+	var servers []*replies.Server
+	for _, x := range m.open { // in any order
+		if x.timer != nil {
+			x.timer.Stop()
+		}
+		if x.server != nil {
+			servers = append(servers, x.server)
+		}
+	}
+	clear(m.open)
+	m.mu.Unlock()
+	for _, s := range servers {
+		s.Close()
+	}
+}
+
+var _ reply.Models = (*Models)(nil)
