@@ -97,6 +97,7 @@ var layers = []layer{
 	{folder: "format/yaml", foreign: yaml},
 	{folder: "format/onnx", own: []string{"core", "format"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}, tests: []string{"internal/bounded"}},
 	{folder: "format/tokenizer", own: []string{"format"}, foreign: []string{"golang.org/x/text/unicode/norm", "github.com/rivo/uniseg"}}, // Unicode's normalization forms; its grapheme clusters
+	{folder: "format/chat", own: []string{"format"}, foreign: []string{"golang.org/x/text/cases", "golang.org/x/text/language"}},         // Unicode's cases, as Python has them
 	{folder: "format", own: []string{"core"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}},
 	{folder: "model", own: []string{"core", "engine", "format", "internal/bounded"}},
 	// What stands behind the gateway is given to it; of models it knows requests and tokens alone.
