@@ -403,7 +403,7 @@ func joinFilter(r *run, a []Value) (Value, error) {
 	v := a[0]
 	if given(a[2]) && a[2] != nil {
 		get := r.getter(a[2], nil)
-		if v, err = through(v, get); err != nil {
+		if v, err = r.through(v, get); err != nil {
 			return nil, err
 		}
 	}

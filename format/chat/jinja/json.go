@@ -55,8 +55,7 @@ func fromJSON(d *json.Decoder, depth int) (Value, error) {
 			}
 			list.Items = append(list.Items, v)
 		}
-		_, err := d.Token()
-		return list, err
+		return list, closed(d)
 	}
 	return t, nil
 }
@@ -78,8 +77,15 @@ func dictOf(d *json.Decoder, depth int) (Value, error) {
 		}
 		out.Set(key, v)
 	}
-	_, err := d.Token()
-	return out, err
+	return out, closed(d)
+}
+
+// closed passes the bracket at which an object or array ends.
+func closed(d *json.Decoder) error {
+	if _, err := d.Token(); err != nil {
+		return fmt.Errorf("the JSON cannot be read: %w", err)
+	}
+	return nil
 }
 
 func numberOf(s string) (Value, error) {

@@ -184,7 +184,7 @@ func (x *repeat) each(r *run, v Value, s *scope, depth int) (signal, error) {
 func (x *repeat) only(r *run, all *iterator, s *scope) *iterator {
 	return &iterator{func() (Value, bool, error) {
 		for {
-			v, ok, err := all.next()
+			v, ok, err := r.next(all)
 			if err != nil || !ok {
 				return nil, false, err
 			}

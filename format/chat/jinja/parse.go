@@ -36,7 +36,9 @@ func Parse(source string) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %d: %w", p.peek().line, err)
 	}
-	body.hide(nil)
+	if !body.hideAll() {
+		return nil, errors.New("the template has too many names in too many branches")
+	}
 	return &Template{source, body}, nil
 }
 

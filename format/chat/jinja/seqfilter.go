@@ -42,14 +42,24 @@ func (r *run) getter(attribute, or Value) func(v Value) (Value, error) {
 	}
 }
 
+// next asks an iterator for an item, on behalf of another one: such may be in each other.
+func (r *run) next(it *iterator) (Value, bool, error) {
+	if err := r.enter(); err != nil {
+		return nil, false, err
+	}
+	v, ok, err := it.next()
+	r.depth--
+	return v, ok, err
+}
+
 // through returns what f makes of each item, when it is asked for.
-func through(v Value, f func(v Value) (Value, error)) (Value, error) {
+func (r *run) through(v Value, f func(v Value) (Value, error)) (Value, error) {
 	it, err := iterate(v)
 	if err != nil {
 		return nil, err
 	}
 	return &iterator{func() (Value, bool, error) {
-		v, ok, err := it.next()
+		v, ok, err := r.next(it)
 		if err != nil || !ok {
 			return nil, false, err
 		}
@@ -90,7 +100,7 @@ func mapFilter(r *run, v Value, a arguments) (Value, error) {
 					return nil, fmt.Errorf("it takes no argument %.100q", id)
 				}
 			}
-			return through(v, r.getter(a.named[at], or))
+			return r.through(v, r.getter(a.named[at], or))
 		}
 		if len(a.list) == 0 {
 			return nil, errors.New("it wants a filter, or an attribute")
@@ -99,7 +109,7 @@ func mapFilter(r *run, v Value, a arguments) (Value, error) {
 		if !ok {
 			return nil, errors.New("the filter's name is no text")
 		}
-		return through(v, func(v Value) (Value, error) {
+		return r.through(v, func(v Value) (Value, error) {
 			if err := r.spend(1); err != nil {
 				return nil, err
 			}
@@ -144,11 +154,8 @@ func selecting(ofAttribute, wanted bool) func(r *run, v Value, a arguments) (Val
 func (r *run) filterItems(it *iterator, holds func(v Value) (bool, error), wanted bool) *iterator {
 	return &iterator{func() (Value, bool, error) {
 		for {
-			v, ok, err := it.next()
+			v, ok, err := r.next(it)
 			if err != nil || !ok {
-				return nil, false, err
-			}
-			if err := r.spend(1); err != nil {
 				return nil, false, err
 			}
 			is, err := holds(v)

@@ -15,10 +15,14 @@ type frame struct {
 	known  map[string]bool // names that belong to it, or were looked up in it
 	hidden map[string]bool
 	stored map[string]bool
+	left   *int // how many names may still be copied for branches
 }
 
 func newFrame(outer *frame, params ...string) *frame {
-	f := &frame{outer, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	f := &frame{outer, map[string]bool{}, map[string]bool{}, map[string]bool{}, new(int)}
+	if outer != nil {
+		f.left = outer.left
+	}
 	for _, id := range params {
 		f.known[id] = true
 	}
@@ -58,10 +62,13 @@ func (f *frame) target(x expr) {
 // branches reads the branches of a choice. A name that only some of them set is not hidden. One
 // that all set is what the last of them says.
 func (f *frame) branches(bodies ...func(f *frame)) {
+	if *f.left -= 8 * len(f.known); *f.left < 0 {
+		return // and the template is refused
+	}
 	set := map[string]int{}
 	var all []*frame
 	for _, body := range bodies {
-		b := &frame{f.outer, maps.Clone(f.known), maps.Clone(f.hidden), maps.Clone(f.stored)}
+		b := &frame{f.outer, maps.Clone(f.known), maps.Clone(f.hidden), maps.Clone(f.stored), f.left}
 		body(b)
 		for id := range b.stored {
 			if !f.stored[id] {
@@ -181,6 +188,18 @@ func parts(x expr) []expr {
 }
 
 func (a args) parts() []expr { return slices.Concat(a.list, a.named, []expr{a.spread, a.rest}) }
+
+// maxCopies bounds the names that are copied for branches.
+const maxCopies = 1 << 22
+
+// hideAll finds the hidden names of a template, and reports whether it could.
+func (b *block) hideAll() bool {
+	f := newFrame(nil)
+	*f.left = maxCopies
+	f.read(b.body)
+	b.settle(f)
+	return *f.left >= 0
+}
 
 // hide finds the hidden names of a body, and of all parts inside that are frames.
 func (b *block) hide(outer *frame, params ...string) {
