@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -27,6 +28,13 @@ func asks(t testing.TB) replytest.Script {
 		out, _ := tok.Encode(text, false)
 		return out
 	}}
+}
+
+// plain returns a value as it would come through JSON.
+func plain(v any) (out any) {
+	text, _ := json.Marshal(v)
+	_ = json.Unmarshal(text, &out)
+	return out
 }
 
 // The official clients of three APIs call the gateway. They run where Node and their packages can
@@ -71,11 +79,6 @@ func TestOfficialClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := len(tokens) + 1
-	object := func(v any) (out any) {
-		text, _ := json.Marshal(v)
-		_ = json.Unmarshal(text, &out)
-		return out
-	}
 	var got map[string]map[string]any
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -100,12 +103,40 @@ func TestOfficialClients(t *testing.T) {
 		},
 	} {
 		for key, w := range want { // each alone
-			if g := got[client][key]; !reflect.DeepEqual(g, object(w)) {
+			if g := got[client][key]; !reflect.DeepEqual(g, plain(w)) {
 				t.Errorf("%s: %s is %v, want %v", client, key, g, w)
 			}
 		}
 	}
 	if got["anthropic"]["count"].(float64) < 10 || got["anthropic"]["output"].(float64) < 10 {
 		t.Errorf("%v", got["anthropic"])
+	}
+}
+
+// PyPI's client calls the gateway, in the Python that TALLY_PYTHON names, or else python3, if openai is installed in it.
+func TestPythonClient(t *testing.T) {
+	python := cmp.Or(os.Getenv("TALLY_PYTHON"), "python3")
+	if err := exec.Command(python, "-c", "import openai").Run(); err != nil {
+		t.Skipf("%s has no openai: %v", python, err)
+	}
+	s := start(t, gateway.Config{}, scripts)
+	script := exec.Command(python, "clients/calls.py", s.url)
+	var stderr bytes.Buffer
+	script.Stderr = &stderr
+	out, err := script.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.Bytes())
+	}
+	var got any
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	const hello = "Hello there, wörld."
+	want := map[string]any{
+		"whole": hello, "seed": 7, "streamed": hello, "called": `{"city":"Zürich"}`, "completion": "once upon", "vector": []float64{3, 0.5, -1},
+		"models": []string{"breaks", "broken", "caller", "hello", "long", "plain", "vectors"}, "response": hello, "told": hello, "status": "completed", "missing": "model_not_found",
+	}
+	if !reflect.DeepEqual(got, plain(want)) {
+		t.Errorf("%s, want %v", out, want)
 	}
 }
