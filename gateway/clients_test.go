@@ -116,13 +116,15 @@ func TestOfficialClients(t *testing.T) {
 // PyPI's client calls the gateway, in the Python that TALLY_PYTHON names, or else python3, if openai is installed in it.
 func TestPythonClient(t *testing.T) {
 	python := cmp.Or(os.Getenv("TALLY_PYTHON"), "python3")
-	if err := exec.Command(python, "-c", "import openai").Run(); err != nil {
+	look := exec.Command(python, "-c", "import openai")
+	look.Dir = "clients" // beside which there is no folder of that name
+	if err := look.Run(); err != nil {
 		t.Skipf("%s has no openai: %v", python, err)
 	}
 	s := start(t, gateway.Config{}, scripts)
-	script := exec.Command(python, "clients/calls.py", s.url)
+	script := exec.Command(python, "calls.py", s.url)
 	var stderr bytes.Buffer
-	script.Stderr = &stderr
+	script.Dir, script.Stderr = "clients", &stderr
 	out, err := script.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.Bytes())

@@ -122,6 +122,9 @@ func (s *Server) answer(e *endpoint, w http.ResponseWriter, r *http.Request) err
 		if account.key, err = s.config.Keys.admit(secret(r.Header)); err != nil {
 			return err
 		}
+		if k := account.key; route.Owner && k != nil && !k.Owner {
+			return &api.Fault{Status: http.StatusForbidden, Code: "not_owner", Message: fmt.Sprintf("key %s is no owner's: give it owner: true among the gateway's keys", k.Name)}
+		}
 	}
 	if route.Request != nil {
 		release, err := s.queue.hold(r.ContentLength, s.config.Body)

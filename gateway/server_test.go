@@ -176,7 +176,7 @@ func TestKeys(t *testing.T) {
 	}{
 		{chat, nil, 401, "authentication_error"}, {chat, []string{"Authorization", "Bearer other"}, 401, "authentication_error"}, {"/v1/messages", []string{"X-Api-Key", "other"}, 401, "authentication_error"},
 		{chat, []string{"Authorization", "bearer " + secretKey}, 200, nil}, {"/v1/messages", []string{"X-Api-Key", secretKey}, 200, nil},
-		{chat, []string{"X-Api-Key", secretKey}, 429, "insufficient_quota"},
+		{chat, []string{"X-Api-Key", secretKey}, 429, "insufficient_quota"}, {"/api/pull", []string{"Authorization", "Bearer " + secretKey}, 403, nil},
 	} {
 		a := s.ask(t, "POST", x.path, user("hello", `,"max_tokens":8`), x.headers...)
 		if a.status != x.status || dig(t, a.body, "error", "type") != x.kind {

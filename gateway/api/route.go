@@ -10,6 +10,7 @@ type Route struct {
 	Method, Path string // a path may end in {name...}
 	Summary      string
 	Free         bool // needs no key
+	Owner        bool // needs that of an owner, as it changes what the machine has
 	Request      any  // a value of the type that a body is read into; nil: there is no body
 	Serve        func(w http.ResponseWriter, r *http.Request) error
 }

@@ -31,7 +31,7 @@ func New(s *reply.Service) api.API {
 		{Method: "GET", Path: "/api/tags", Summary: "List models", Serve: v.tags},
 		{Method: "POST", Path: "/api/show", Summary: "Show a model", Request: showRequest{}, Serve: v.show},
 		{Method: "GET", Path: "/api/ps", Summary: "List models that are ready", Serve: v.ps},
-		{Method: "POST", Path: "/api/pull", Summary: "Fetch a model", Request: pullRequest{}, Serve: v.pull},
+		{Method: "POST", Path: "/api/pull", Summary: "Fetch a model", Owner: true, Request: pullRequest{}, Serve: v.pull},
 	}}
 }
 
