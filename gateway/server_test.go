@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/tally-network/tally/gateway"
 	"github.com/tally-network/tally/internal/testkit/replytest"
+	"github.com/tally-network/tally/model/lm"
 )
 
 // held is a model whose replies stop after a token until they are let go.
@@ -327,5 +329,67 @@ func TestStopping(t *testing.T) {
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
+	}
+}
+
+// A fault of the gateway itself costs one request. What has begun is cut off, so that nobody takes it for the whole.
+func TestPanics(t *testing.T) {
+	s := start(t, gateway.Config{}, map[string]replytest.Script{
+		"early": {Tokens: func(*lm.Request) []int32 { panic("a fault") }},
+		"late": {Text: "some words", Wait: func(_ context.Context, token int) error {
+			if token > 2 {
+				panic("a fault")
+			}
+			return nil
+		}},
+	})
+	for path, kind := range map[string]string{"/v1/chat/completions": "server_error", "/v1/messages": "api_error"} { // each alone
+		if a := s.ask(t, "POST", path, said("early", "")); a.status != 500 || dig(t, a.body, "error", "type") != kind || strings.Contains(string(a.body), "a fault") {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	if a := s.ask(t, "POST", "/v1/chat/completions", user("early", `,"n":3`)); a.status != 500 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	w := s.open(t, context.Background(), "/api/chat", user("late", ""))
+	defer w.Body.Close()
+	if _, err := io.ReadAll(w.Body); err == nil {
+		t.Error("the stream ends as if it were whole")
+	}
+	if s.Running.Load() != 0 || s.ask(t, "GET", "/health", "").status != 200 {
+		t.Error("the gateway is not well")
+	}
+}
+
+// All bodies together take no more than there is room for.
+func TestBodiesTakeTheirRoom(t *testing.T) {
+	s := start(t, gateway.Config{Body: 256 << 20}, scripts)
+	body, w := io.Pipe() // of a length that nobody knows
+	first := make(chan int, 1)
+	go func() {
+		a, err := s.client.Post(s.url+"/v1/chat/completions", "application/json", body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		a.Body.Close()
+		first <- a.StatusCode
+	}()
+	if _, err := io.WriteString(w, "  "); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a full room", func() bool {
+		a := s.ask(t, "POST", "/v1/messages", said("hello", ""))
+		return a.status == 503 && a.header.Get("Retry-After") != ""
+	})
+	if _, err := io.WriteString(w, user("hello", "")); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if status := <-first; status != 200 {
+		t.Errorf("%d", status)
+	}
+	if a := s.ask(t, "POST", "/v1/messages", said("hello", "")); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }

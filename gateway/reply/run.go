@@ -3,7 +3,9 @@ package reply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -100,10 +102,21 @@ func (r *Run) several() iter.Seq2[Event, error] {
 		var group sync.WaitGroup
 		for i := range r.asks {
 			group.Go(func() {
-				for e, err := range r.one(ctx, i) {
+				send := func(n news) bool {
 					select {
-					case all <- news{e, err}:
+					case all <- n:
+						return true
 					case <-ctx.Done():
+						return false
+					}
+				}
+				defer func() {
+					if p := recover(); p != nil { // it shall end this request, not the process
+						send(news{err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())})
+					}
+				}()
+				for e, err := range r.one(ctx, i) {
+					if !send(news{e, err}) {
 						return
 					}
 				}
