@@ -43,9 +43,14 @@ type served struct {
 
 func start(t testing.TB, c gateway.Config, scripts map[string]replytest.Script) *served {
 	t.Helper()
+	return startAt(t, "127.0.0.1:0", c, scripts)
+}
+
+func startAt(t testing.TB, address string, c gateway.Config, scripts map[string]replytest.Script) *served {
+	t.Helper()
 	models := replytest.New(t, scripts)
 	c.Models = models
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

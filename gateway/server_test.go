@@ -234,9 +234,19 @@ func TestKeysRefused(t *testing.T) {
 
 // Nobody else's machine is served without keys.
 func TestOthersNeedKeys(t *testing.T) {
+	keys, err := gateway.OpenKeys(keysFile(t, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startAt(t, "0.0.0.0:0", gateway.Config{Keys: keys}, scripts)
+	for secret, status := range map[string]int{secretKey: 200, "": 401} { // each alone
+		if a := s.ask(t, "POST", "/v1/chat/completions", user("hello", ""), "Host", "gateway.example.org", "X-Api-Key", secret); a.status != status {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
 	l, err := net.Listen("tcp", "0.0.0.0:0")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	err = gateway.New(gateway.Config{Models: replytest.New(t, nil)}).Serve(context.Background(), l)
 	if err == nil || !strings.Contains(err.Error(), "configure keys") {

@@ -52,7 +52,8 @@ type tool struct {
 }
 
 type toolChoice struct {
-	Type string `json:"type"`
+	Type    string `json:"type"`
+	OneCall bool   `json:"disable_parallel_tool_use"`
 }
 
 // block is a part of a turn.
@@ -90,6 +91,7 @@ func (q *request) ask() (*reply.Ask, error) {
 			return nil, api.Invalid("max_tokens", "max_tokens is %d: want at least 1", a.Most)
 		}
 	}
+	a.OneCall = q.ToolChoice != nil && q.ToolChoice.OneCall
 	if a.Chat.Tools, err = q.tools(); err != nil {
 		return nil, err
 	}

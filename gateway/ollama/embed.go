@@ -17,7 +17,6 @@ type embedRequest struct {
 }
 
 type embedRefused struct {
-	Truncate   json.RawMessage `json:"truncate" but:"false" why:"a text is read whole or not at all"`
 	Dimensions json.RawMessage `json:"dimensions" but:"0" why:"vectors have the size that the model gives them"`
 }
 

@@ -14,6 +14,7 @@ type chatRequest struct {
 	Messages      []message       `json:"messages"`
 	Tools         []tool          `json:"tools"`
 	ToolChoice    json.RawMessage `json:"tool_choice"`
+	Parallel      *bool           `json:"parallel_tool_calls"`
 	MaxTokens     *int            `json:"max_tokens"`
 	MaxCompletion *int            `json:"max_completion_tokens"`
 	Logprobs      bool            `json:"logprobs"`
@@ -37,11 +38,10 @@ type chatRefused struct {
 	Verbosity       json.RawMessage `json:"verbosity" but:"\"medium\"" why:"a model writes as much as it writes"`
 	ServiceTier     json.RawMessage `json:"service_tier" but:"\"auto\"|\"default\"" why:"there is one"`
 	GuidedJSON      json.RawMessage `json:"guided_json" why:"replies are not bound to a form yet"`
-	ParallelCalls   json.RawMessage `json:"parallel_tool_calls" but:"true" why:"a model calls as often as it calls"`
 }
 
 func (q *chatRequest) ask() (*reply.Ask, error) {
-	a := &reply.Ask{Model: q.Model, Field: "messages"}
+	a := &reply.Ask{Model: q.Model, Field: "messages", OneCall: !orElse(q.Parallel, true)}
 	if err := api.Refuse(&q.chatRefused); err != nil {
 		return nil, err
 	}

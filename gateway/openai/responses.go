@@ -19,6 +19,7 @@ type responseRequest struct {
 	TopP         *float64        `json:"top_p"`
 	Tools        []tool          `json:"tools"`
 	ToolChoice   json.RawMessage `json:"tool_choice"`
+	Parallel     *bool           `json:"parallel_tool_calls"`
 	Metadata     json.RawMessage `json:"metadata"`
 	Stream       bool            `json:"stream"`
 	responseRefused
@@ -32,11 +33,9 @@ type responseRefused struct {
 	Background   json.RawMessage `json:"background" but:"false" why:"nothing is kept"`
 	Text         json.RawMessage `json:"text" but:"{}|{\"format\":{\"type\":\"text\"}}" why:"replies are not bound to a form yet"`
 	Reasoning    json.RawMessage `json:"reasoning" but:"{}|{\"effort\":\"none\"}|{\"effort\":null}" why:"models here do not reason apart"`
-	Truncation   json.RawMessage `json:"truncation" but:"\"disabled\"" why:"a conversation is read whole or not at all"`
 	Include      json.RawMessage `json:"include" but:"[]" why:"there is nothing more to include"`
 	TopLogprobs  json.RawMessage `json:"top_logprobs" but:"0" why:"chat completions have it"`
 	MaxToolCalls json.RawMessage `json:"max_tool_calls" why:"tools are called by the client"`
-	Parallel     json.RawMessage `json:"parallel_tool_calls" but:"true" why:"a model calls as often as it calls"`
 	ServiceTier  json.RawMessage `json:"service_tier" but:"\"auto\"|\"default\"" why:"there is one"`
 }
 
@@ -52,7 +51,7 @@ type inputItem struct {
 }
 
 func (q *responseRequest) ask() (*reply.Ask, error) {
-	a := &reply.Ask{Model: q.Model, Field: "input", Chat: &reply.Conversation{}}
+	a := &reply.Ask{Model: q.Model, Field: "input", Chat: &reply.Conversation{}, OneCall: !orElse(q.Parallel, true)}
 	if err := api.Refuse(&q.responseRefused); err != nil {
 		return nil, err
 	}
@@ -205,7 +204,7 @@ func (q *responseRequest) object(m *reply.Model) responseObject {
 		ID: "resp_" + reply.NewID(24), Object: "response", Created: time.Now().Unix(), Status: "in_progress", Model: m.Name, Output: []outputItem{},
 		Text: json.RawMessage(`{"format":{"type":"text"}}`),
 		responseEcho: responseEcho{
-			Instructions: orNull(q.Instructions, "null"), MaxOutput: q.MaxOutput, Metadata: orNull(q.Metadata, "{}"), Parallel: true,
+			Instructions: orNull(q.Instructions, "null"), MaxOutput: q.MaxOutput, Metadata: orNull(q.Metadata, "{}"), Parallel: orElse(q.Parallel, true),
 			Temperature: orElse(q.Temperature, 1), TopP: orElse(q.TopP, 1), ToolChoice: orNull(q.ToolChoice, `"auto"`), Tools: []responseTool{}, Truncation: "disabled",
 		},
 	}

@@ -32,6 +32,7 @@ type Ask struct {
 	Most     int    // tokens of a reply; 0: what the context holds
 	Context  int    // tokens of prompt and reply; 0: what the model holds
 	Stops    []string
+	OneCall  bool // of a tool, with which the reply ends
 	Sampling lm.Sampling
 	Seed     *uint64
 	Scores   *int // how many of the likeliest tokens each token names, beside its own likelihood; nil: not even that

@@ -142,6 +142,19 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// Who wants one call at a time gets the first, and the reply ends with it.
+func TestOneCall(t *testing.T) {
+	one := `{"name": "f", "arguments": {}}`
+	for _, text := range []string{"<tool_call>" + one + "</tool_call><tool_call>" + one + "</tool_call> and words", "[TOOL_CALLS][" + one + "," + one + "]"} {
+		a := chat("hi", "f")
+		a.OneCall = true
+		got := collect(t, service(t, map[string]replytest.Script{"m": {Text: text}}), a)[0]
+		if len(got.Calls) != 1 || got.Text != "" || got.End.Reason != reply.Calls {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}
+
 // Characters of several tokens come whole.
 func TestTextIsWholeCharacters(t *testing.T) {
 	s := service(t, map[string]replytest.Script{"m": {Text: "日本 🙂 é"}})

@@ -27,6 +27,7 @@ type writer struct {
 	stops   []string
 	markers map[int32]string // special tokens that stand for themselves
 	calls   *caller          // nil if there are no tools
+	oneCall bool
 	scores  *int
 
 	held   string  // text that may begin a stop string
@@ -38,7 +39,7 @@ type writer struct {
 
 func newWriter(r *Run, choice int) *writer {
 	t := r.Model.Tokenizer
-	w := &writer{choice: choice, tokens: t, stream: t.Stream(true), ends: r.Model.Ends, stops: r.ask.Stops, scores: r.ask.Scores}
+	w := &writer{choice: choice, tokens: t, stream: t.Stream(true), ends: r.Model.Ends, stops: r.ask.Stops, scores: r.ask.Scores, oneCall: r.ask.OneCall}
 	if c := r.ask.Chat; c != nil && len(c.Tools) > 0 {
 		w.calls, w.markers = newCaller(c.Tools), map[int32]string{}
 		for _, m := range callMarkers {
@@ -103,14 +104,17 @@ func (w *writer) give(e Event, reason lm.Reason) Event {
 	if w.calls != nil {
 		e.Text, e.Calls = w.calls.push(sure)
 	}
-	over := end.Reason != ""
-	if over && w.calls != nil {
+	if end.Reason != "" && w.calls != nil {
 		text, calls := w.calls.close()
 		e.Text, e.Calls = e.Text+text, append(e.Calls, calls...)
 		if w.calls.count > 0 && end.Reason == Stop {
 			end.Reason = Calls
 		}
 	}
+	if w.oneCall && len(e.Calls) > 0 {
+		e.Calls, end.Reason = e.Calls[:1], Calls
+	}
+	over := end.Reason != ""
 	for len(w.scored) > 0 && (w.scored[0].Offset < given || over && end.Stop == "") {
 		e.Tokens, w.scored = append(e.Tokens, w.scored[0]), w.scored[1:]
 	}
