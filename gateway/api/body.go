@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
 	"strings"
@@ -17,6 +16,8 @@ const (
 	maxDepth = 64
 	// maxValues bounds how many values there are, each of which may take a hundred bytes of memory.
 	maxValues = 1 << 18
+	// maxGrow bounds the bytes that are taken for a body because it says that it has them.
+	maxGrow = 4 << 20
 	// bodyTime is how long a client may take to send a body.
 	bodyTime = time.Minute
 )
@@ -25,8 +26,11 @@ const (
 func Read(w http.ResponseWriter, r *http.Request, v any) error {
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // a test's writer has no deadlines
-	text, err := io.ReadAll(r.Body)
+	var body bytes.Buffer
+	body.Grow(int(min(max(r.ContentLength, 0), maxGrow)) + bytes.MinRead)
+	_, err := body.ReadFrom(r.Body)
 	_ = c.SetReadDeadline(time.Time{})
+	text := body.Bytes()
 	var size *http.MaxBytesError
 	switch {
 	case errors.As(err, &size):
