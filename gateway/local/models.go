@@ -53,6 +53,7 @@ type Models struct {
 type file struct {
 	listing reply.Listing
 	path    string
+	digest  func() (string, error) // waits until it is known
 }
 
 // opened is a model that is open, or is being opened.
@@ -82,7 +83,9 @@ func New(o Options, paths ...string) (*Models, error) {
 		if slices.ContainsFunc(m.files, func(f file) bool { return f.listing.Name == l.Name }) {
 			return nil, fmt.Errorf("two models are called %s: rename one", l.Name)
 		}
-		m.files = append(m.files, file{l, path})
+		f := file{l, path, sync.OnceValues(func() (string, error) { return Digest(path) })}
+		go f.digest() // which takes a second for each gigabyte
+		m.files = append(m.files, f)
 	}
 	return m, nil
 }
@@ -127,7 +130,11 @@ func Parameters(n int) string {
 func (m *Models) List(context.Context) ([]reply.Listing, error) {
 	var out []reply.Listing
 	for _, f := range m.files {
-		out = append(out, f.listing)
+		l, err := f.listing, error(nil)
+		if l.Digest, err = f.digest(); err != nil {
+			return nil, err
+		}
+		out = append(out, l)
 	}
 	if m.options.Find != nil {
 		more, err := m.options.Find.List()
@@ -265,8 +272,12 @@ func (m *Models) leave(x *opened) {
 func (m *Models) load(x *opened, path string) {
 	defer close(x.ready)
 	f, err := Open(path)
+	known, listErr := m.List(context.Background())
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err == nil {
+		err = listErr
+	}
 	if err == nil && m.closed {
 		err = replies.ErrClosed
 	}
@@ -275,11 +286,9 @@ func (m *Models) load(x *opened, path string) {
 		return
 	}
 	l := Listing(NameOf(path), f.Description, time.Time{})
-	if known, err := m.List(context.Background()); err == nil {
-		for _, k := range known {
-			if at, err := m.path(k.Name); err == nil && at == path {
-				l = k
-			}
+	for _, k := range known {
+		if at, err := m.path(k.Name); err == nil && at == path {
+			l = k
 		}
 	}
 	if f.Template != nil {

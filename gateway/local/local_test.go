@@ -1,0 +1,298 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/format/gguf"
+	"github.com/tally-network/tally/format/tokenizer"
+	"github.com/tally-network/tally/gateway/api"
+	"github.com/tally-network/tally/gateway/reply"
+	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/model/replies"
+)
+
+const template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
+
+// alphabet are the 48 tokens of the models in lm/testdata, as a tokenizer of single letters has them.
+var alphabet = append([]string{"<s>", "</s>", "<unk>"}, strings.Split(" \nabcdefghijklmnopqrstuvwxyz.,?!:'-0123456789", "")...)
+
+// folder makes a folder of a tiny model with all that people have beside weights; files of the same names come instead.
+func folder(t testing.TB, name string, instead map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	vocabulary := map[string]int{}
+	for i, token := range alphabet {
+		vocabulary[token] = i
+	}
+	special := func(id int) map[string]any {
+		return map[string]any{"id": id, "content": alphabet[id], "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}
+	}
+	write := func(name string, v any) {
+		text, ok := v.(string)
+		if !ok {
+			b, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(b)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(dir, os.DirFS("../../model/lm/testdata/llama")); err != nil {
+		t.Fatal(err)
+	}
+	write("tokenizer.json", map[string]any{
+		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []any{special(0), special(1), special(2)},
+		"normalizer": nil, "pre_tokenizer": nil, "post_processor": nil, "decoder": map[string]string{"type": "Fuse"},
+		"model": map[string]any{
+			"type": "BPE", "dropout": nil, "unk_token": "<unk>", "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
+			"fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocabulary, "merges": []string{},
+		},
+	})
+	write("tokenizer_config.json", map[string]any{"chat_template": template, "bos_token": "<s>", "eos_token": map[string]string{"content": "</s>"}})
+	write("generation_config.json", map[string]any{"eos_token_id": []int{1, 46}})
+	for name, text := range instead { // each its own
+		if text == "" {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		write(name, text)
+	}
+	return dir
+}
+
+func TestOpen(t *testing.T) {
+	f, err := Open(folder(t, "tiny", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(f.Ends, []int32{1, 46}) || f.Template == nil || f.Weights.Vocabulary != 48 || f.Tokenizer.Size() != 48 || f.Description.Family != "llama" {
+		t.Errorf("ends %v, template %v, %d and %d tokens, %s", f.Ends, f.Template, f.Weights.Vocabulary, f.Tokenizer.Size(), f.Description.Family)
+	}
+	bare, err := Open(folder(t, "bare", map[string]string{"tokenizer_config.json": "", "generation_config.json": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bare.Template != nil {
+		t.Error("a model without a template has one")
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for says, c := range map[string]struct{ file, text string }{
+		"has no tokenizer.json":         {"tokenizer.json", ""},
+		"read tokenizer":                {"tokenizer.json", "{}"},
+		"want an id, or several":        {"generation_config.json", `{"eos_token_id": "none"}`},
+		"tokenizer_config.json":         {"tokenizer_config.json", "[]"},
+		"eos_token_id: ":                {"generation_config.json", "{"},
+		"no such file":                  {"model.safetensors", ""},
+		`"mamba" is not supported`:      {"config.json", `{"model_type": "mamba"}`},
+		"template":                      {"chat_template.jinja", "{% for %}"},
+		"model.safetensors.index.json:": {"model.safetensors.index.json", "{"},
+	} {
+		if _, err := Open(folder(t, "tiny", map[string]string{c.file: c.text})); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s as %q: %v, want %q", c.file, c.text, err, says)
+		}
+	}
+}
+
+// What a GGUF file says of its tokenizer is taken over, each under its own name.
+func TestGGUFTokenizers(t *testing.T) {
+	yes := true
+	want := tokenizer.GGUF{
+		Model: "gpt2", Pre: "smollm", Tokens: []string{"a", "b"}, Scores: []float32{-1, 2}, Types: []int32{1, 3}, Merges: []string{"a b"},
+		BOS: 0, EOS: 1, Unknown: tokenizer.None, CLS: tokenizer.None, SEP: tokenizer.None, AddBOS: &yes,
+	}
+	var b bytes.Buffer
+	pair := func(key string, v gguf.Value) gguf.Pair { return gguf.Pair{Key: ggml + key, Data: v} }
+	err := gguf.Write(&b, []gguf.Pair{
+		pair("model", gguf.Of(want.Model)), pair("pre", gguf.Of(want.Pre)), pair("tokens", gguf.ArrayOf(want.Tokens...)), pair("scores", gguf.ArrayOf(want.Scores...)),
+		pair("token_type", gguf.ArrayOf(want.Types...)), pair("merges", gguf.ArrayOf(want.Merges...)), pair("bos_token_id", gguf.Of(uint32(0))), pair("eos_token_id", gguf.Of(uint32(1))),
+		pair("unknown_token_id", gguf.Of(^uint32(0))), pair("add_bos_token", gguf.Of(true)),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Read(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reader{f: f}
+	if got := r.tokenizer(); r.err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, r.err, want)
+	}
+}
+
+func models(t *testing.T, o Options, paths ...string) *Models {
+	t.Helper()
+	o.Exec = cpu.New(1)
+	m, err := New(o, paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+func said(t *testing.T, m *Models, a *reply.Ask) (string, *reply.End) {
+	t.Helper()
+	run, err := (&reply.Service{Models: m}).Begin(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	var all strings.Builder
+	for e, err := range run.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(e.Text)
+		if e.End != nil {
+			return all.String(), e.End
+		}
+	}
+	t.Fatal("the reply broke off")
+	return "", nil
+}
+
+// A conversation goes through the template, the tokenizer and the model, and has the same reply each time.
+func TestConversation(t *testing.T) {
+	m := models(t, Options{}, folder(t, "tiny", nil))
+	seed := uint64(5)
+	ask := func() *reply.Ask {
+		return &reply.Ask{Model: "tiny", Most: 12, Seed: &seed, Sampling: lm.Sampling{Temperature: 1}, Chat: &reply.Conversation{Messages: []reply.Message{{Role: "user", Text: "why?"}}}}
+	}
+	first, end := said(t, m, ask())
+	if end.Tokens < 1 || end.Tokens > 12 {
+		t.Errorf("%+v", end)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if again, _ := said(t, m, ask()); again != first {
+				t.Errorf("%q, and before it was %q", again, first)
+			}
+		})
+	}
+	wg.Wait()
+	all, err := m.Loaded(t.Context())
+	if err != nil || len(all) != 1 || all[0].Name != "tiny" || all[0].Memory == 0 || !all[0].Until.After(time.Now()) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if all[0].Details.Template != template || all[0].Details.Family != "llama" || all[0].Digest == "" {
+		t.Errorf("%+v", all[0].Listing)
+	}
+}
+
+// Models that nobody uses make room; those in use do not.
+func TestModelsMakeRoom(t *testing.T) {
+	x, y := folder(t, "x", nil), folder(t, "y", nil)
+	m := models(t, Options{Most: 1}, x, y)
+	open := func(name string) error {
+		_, err := m.Open(t.Context(), name, nil)
+		return err
+	}
+	if err := errors.Join(open("x"), open("y"), open("x:latest")); err != nil {
+		t.Fatal(err)
+	}
+	a, err := m.Open(t.Context(), "x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range a.Replier.Reply(t.Context(), &lm.Request{Prompt: []int32{3}, Most: 3}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f *api.Fault
+		if err := open("y"); !errors.As(err, &f) || f.Status != http.StatusServiceUnavailable || f.Retry == 0 {
+			t.Errorf("%v while x replies", err)
+		}
+	}
+	if err := open("y"); err != nil {
+		t.Error(err)
+	}
+	var f *api.Fault
+	for _, err := range a.Replier.Reply(t.Context(), &lm.Request{Prompt: []int32{3}, Most: 3}) { // x was closed
+		if !errors.As(err, &f) || f.Status != http.StatusServiceUnavailable {
+			t.Errorf("%v from a model that was closed", err)
+		}
+	}
+}
+
+// A model stays as long as its last request says.
+func TestKeeping(t *testing.T) {
+	m := models(t, Options{}, folder(t, "tiny", nil))
+	count := func() int {
+		all, err := m.Loaded(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	forever, short := time.Duration(-1), time.Duration(0)
+	if _, err := m.Open(t.Context(), "tiny", &forever); err != nil {
+		t.Fatal(err)
+	}
+	if all, _ := m.Loaded(t.Context()); len(all) != 1 || !all[0].Until.IsZero() {
+		t.Errorf("%+v", all)
+	}
+	if _, err := m.Open(t.Context(), "tiny", &short); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); count() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the model stays")
+		}
+	}
+}
+
+func TestUnknownModels(t *testing.T) {
+	m := models(t, Options{}, folder(t, "tiny", nil))
+	var f *api.Fault
+	if _, err := m.Open(t.Context(), "other", nil); !errors.As(err, &f) || f.Status != http.StatusNotFound {
+		t.Error(err)
+	}
+	if err := m.Pull(t.Context(), "other", func(reply.Progress) {}); !errors.As(err, &f) {
+		t.Error(err)
+	}
+	dir := folder(t, "tiny", nil)
+	if _, err := New(Options{}, dir, dir); err == nil || !strings.Contains(err.Error(), "two models are called tiny") {
+		t.Error(err)
+	}
+	if _, err := New(Options{}, t.TempDir()); err == nil {
+		t.Error("an empty folder is a model")
+	}
+	broken := folder(t, "broken", map[string]string{"tokenizer.json": "{}"})
+	b := models(t, Options{}, broken)
+	for range 2 { // a failure is not kept
+		if _, err := b.Open(t.Context(), "broken", nil); err == nil {
+			t.Error("a broken model opens")
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Open(ctx, "tiny", nil); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	m.Close()
+	if _, err := m.Open(t.Context(), "tiny", nil); !errors.Is(err, replies.ErrClosed) {
+		t.Errorf("%v after the end", err)
+	}
+}
