@@ -22,6 +22,9 @@ func (s *Server) serve(ctx context.Context) {
 			continue
 		}
 		if err := s.step(ctx, parts, of); err != nil {
+			if ctx.Err() != nil {
+				err = ErrClosed
+			}
 			for _, p := range active { // their sequences are of no use any more
 				p.end(err)
 			}

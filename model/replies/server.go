@@ -159,7 +159,9 @@ func (s *Server) enter(ctx context.Context, r *lm.Request) (*reply, error) {
 }
 
 // need is how many bytes of keys and values a request may come to need.
-func (s *Server) need(r *lm.Request) int64 { return int64(r.Room(s.model)) * int64(s.model.TokenBytes()) }
+func (s *Server) need(r *lm.Request) int64 {
+	return int64(r.Room(s.model)) * int64(s.model.TokenBytes())
+}
 
 // nudge has the server look whether there is something to do.
 func (s *Server) nudge() {
