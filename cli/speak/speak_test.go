@@ -1,0 +1,155 @@
+package speak
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/internal/testkit/lmtest"
+)
+
+// tally runs a verb as the command line does.
+func tally(ctx context.Context, in string, out io.Writer, args ...string) error {
+	asJSON := false
+	e := &Env{
+		In: strings.NewReader(in), Out: out, Err: io.Discard, JSON: &asJSON, Terminal: func(io.Writer) bool { return false },
+		Logger: func(io.Writer) (*slog.Logger, error) { return slog.New(slog.DiscardHandler), nil },
+	}
+	e.Show = func(v any, text func(io.Writer)) error {
+		if asJSON {
+			return json.NewEncoder(out).Encode(v)
+		}
+		text(out)
+		return nil
+	}
+	root := &cobra.Command{Use: "tally", SilenceErrors: true, SilenceUsage: true}
+	root.PersistentFlags().BoolVar(&asJSON, "json", false, "")
+	root.AddGroup(&cobra.Group{ID: "models"})
+	root.AddCommand(Commands(e)...)
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
+
+// A reply is the same again for the same seed, however the prompt comes, and another for another.
+func TestRun(t *testing.T) {
+	tiny := lmtest.Folder(t, "tiny", nil)
+	say := func(in string, args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := tally(t.Context(), in, &out, append([]string{"run", tiny, "--max-tokens", "12", "--threads", "1"}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	first := say("", "why?", "--seed", "5")
+	if again := say("why?\n", "--seed", "5"); again != first {
+		t.Errorf("%q from standard input, %q as an argument", again, first)
+	}
+	var s Said
+	if err := json.Unmarshal([]byte(say("", "why?", "--seed", "5", "--json")), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Text+"\n" != first || s.Seed != 5 || s.Written < 1 || s.Read != len("user: why?\nassistant:") || s.Reason == "" || s.Model != "tiny" {
+		t.Errorf("%+v, and as text %q", s, first)
+	}
+	if other := say("", "why?", "--seed", "6"); other == first {
+		t.Errorf("seeds 5 and 6 both give %q", first)
+	}
+	if raw, told := say("", "why?", "--seed", "5", "--raw"), say("", "why?", "--seed", "5", "--system", "be brief"); raw == first || told == first {
+		t.Errorf("%q raw, %q with a system prompt, %q without", raw, told, first)
+	}
+	bare := lmtest.Folder(t, "bare", map[string]string{"tokenizer_config.json": ""})
+	if err := tally(t.Context(), "", io.Discard, "run", bare, "why?", "--max-tokens", "2"); err != nil {
+		t.Errorf("a model without a template: %v", err)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	tiny := lmtest.Folder(t, "tiny", nil)
+	for says, args := range map[string][]string{
+		"MODEL is missing":         {},
+		"the prompt has 0 bytes":   {tiny},
+		"--temperature -1":         {tiny, "why?", "--temperature", "-1"},
+		"--top-p 0: want":          {tiny, "why?", "--top-p", "0"},
+		"no such file":             {filepath.Join(tiny, "nowhere"), "why?"},
+		"send less":                {tiny, strings.Repeat("why? ", 30)},
+		"accepts at most 2 arg(s)": {tiny, "why?", "how?"},
+	} {
+		if err := tally(t.Context(), "", io.Discard, append([]string{"run"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := tally(ctx, "", io.Discard, "run", tiny, "why?"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v after an interruption", err)
+	}
+}
+
+// A gateway tells where it listens, serves, is seen by ps, and ends when it is interrupted.
+func TestGateway(t *testing.T) {
+	tiny := lmtest.Folder(t, "tiny", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- tally(ctx, "", w, "gateway", tiny, "--listen", "127.0.0.1:0", "--threads", "1", "--json")
+		_ = w.Close()
+	}()
+	var l Listening
+	if err := json.NewDecoder(r).Decode(&l); err != nil {
+		t.Fatal(err, <-ended)
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	address := strings.TrimPrefix(l.URL, "http://")
+	ps := func() string {
+		var out bytes.Buffer
+		if err := tally(t.Context(), "", &out, "ps", "--listen", address); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	if got := ps(); !strings.Contains(got, "no model is ready") {
+		t.Errorf("ps says %q", got)
+	}
+	a, err := http.Post(l.URL+"/v1/chat/completions", "application/json", strings.NewReader(`{"model": "tiny", "messages": [{"role": "user", "content": "why?"}], "max_tokens": 5}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(a.Body)
+	if err != nil || a.StatusCode != http.StatusOK || !strings.Contains(string(text), `"completion_tokens"`) {
+		t.Errorf("%s: %s, %v", a.Status, text, err)
+	}
+	if err := a.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := ps(); !strings.Contains(got, "tiny") {
+		t.Errorf("ps says %q", got)
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the gateway goes on")
+	}
+	if err := tally(t.Context(), "", io.Discard, "ps", "--listen", address); err == nil {
+		t.Error("nobody listens any more, and ps finds something")
+	}
+	if err := tally(t.Context(), "", io.Discard, "gateway", tiny, "--listen", "0.0.0.0:0"); err == nil || !strings.Contains(err.Error(), "keys") {
+		t.Errorf("%v: an address for everybody, without keys", err)
+	}
+}
