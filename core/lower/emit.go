@@ -25,6 +25,7 @@ type Emitter struct {
 	flops   int
 	bytes   int
 	origin  graph.Origin // of what is emitted next
+	lasting bool         // constants stay as they are
 }
 
 func newEmitter(p Profile) *Emitter {
@@ -60,7 +61,7 @@ func (e *Emitter) add(p *tensor.Primitive, in ...Operand) (View, error) {
 	if err := p.Check(); err != nil {
 		return View{}, err
 	}
-	if work := p.Shape.Elements() * max(p.Terms(), 1); constant && e.account.canCompute(work) {
+	if work := p.Shape.Elements() * max(p.Terms(), 1); constant && !e.lasting && e.account.canCompute(work) {
 		return e.compute(p, from)
 	}
 	n := graph.Opcode{Primitive: p, From: from}

@@ -131,7 +131,9 @@ func (l *lowering) node(n *graph.Node) (calls []*Call, err error) {
 	}
 	if c.op.Lower != nil {
 		calls = []*Call{c}
+		l.emitter.lasting = c.op.Deferred
 		c.Out, err = c.op.Lower(c, l.emitter)
+		l.emitter.lasting = false
 	} else {
 		calls, err = l.expand(c)
 	}

@@ -28,6 +28,10 @@ type Operator struct {
 	// meaning of a model: an exponent, limits, the statistics of a data set.
 	Settings []int
 
+	// Deferred leaves what the operator makes of constants to those who run the program: it
+	// is greater than they are, so that they had better stay as they are.
+	Deferred bool
+
 	// Grad writes the gradients of the inputs, given those of the outputs; an
 	// empty name is no gradient. Without it, an operator is differentiated
 	// through its expansion, or not at all.

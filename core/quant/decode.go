@@ -12,15 +12,15 @@ import (
 var (
 	nibbles  = pairs(func(q int) int { return q })              // both halves of a byte, the lower first
 	centered = pairs(func(q int) int { return q - 8 })          // as Q4_0 has them
-	places   = pairs(func(q int) int { return placeValues[q] }) // as IQ4_NL has them
+	places   = pairs(func(q int) int { return Places[q] }) // as IQ4_NL has them
 	signed   = singles(256, func(q int) int { return int(int8(q)) })
 	fives    = singles(32, func(q int) int { return q })
 	fives0   = singles(32, func(q int) int { return q - 16 }) // as Q5_0 has them
 	sixes    = singles(64, func(q int) int { return q - 32 }) // as Q6_K has them
 )
 
-// placeValues is the table of IQ4_NL, kvalues_iq4nl of ggml.
-var placeValues = [16]int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+// Places is the table of IQ4_NL, kvalues_iq4nl of ggml.
+var Places = [16]int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
 func pairs(value func(int) int) *[256][2]float32 {
 	var t [256][2]float32
