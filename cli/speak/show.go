@@ -55,5 +55,5 @@ func tellModel(w io.Writer, path string, d *lm.Description) {
 	if d.Windowed > 0 {
 		fmt.Fprintf(w, "; %s look back no further than a window", numbers.Several(d.Windowed, "layer"))
 	}
-	fmt.Fprintf(w, "\n  memory    %.4g MB of weights as float32, and %.4g KB for each token\n", float64(d.Memory)/1e6, float64(d.TokenBytes)/1e3)
+	fmt.Fprintf(w, "\n  memory    %.4g MB of weights, and %.4g KB for each token\n", float64(d.Memory)/1e6, float64(d.TokenBytes)/1e3)
 }

@@ -7,7 +7,7 @@
 // are in row-major order here, in which files have them backwards.
 //
 // Call [Read] for the header. [File.Text] and its like give values by key. [File.Find] gives a weight
-// by name, [File.Packed] its blocks, and [File.Float32] its elements. [Write] writes the one file of
+// by name, [File.Packed] its bytes, [File.Stored] these as a tensor, and [File.Float32] its elements. [Write] writes the one file of
 // given pairs and weights: version 3, weights in the order and at the places that ggml wants.
 //
 // Invariants: reading the header allocates at most its size, which [MaxHeader] bounds, and 64 MiB. No

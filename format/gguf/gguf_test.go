@@ -362,6 +362,10 @@ func consistent(t testing.TB, b []byte) bool {
 		if (err == nil) != (x.Type.Check(packed) == nil) || err == nil && got.Len() != x.Shape.Elements() {
 			t.Fatalf("%+v: %v", x, err)
 		}
+		stored, e := f.Stored(x)
+		if (e == nil) != (err == nil) || e == nil && int64(len(stored.Bytes())) != x.Bytes {
+			t.Fatalf("%+v: %v", x, e)
+		}
 	}
 	again, err := open(rewritten(t, f))
 	if err != nil || !slices.Equal(again.Metadata, f.Metadata) || len(again.Tensors) != len(f.Tensors) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/elements"
 )
 
 // File is a model whose header is read, and whose weights are still in the source.
@@ -179,6 +180,34 @@ func (f *File) load(t Tensor, b []byte, at int64) error {
 		return fmt.Errorf("tensor %q: %w", t.Name, err)
 	}
 	return nil
+}
+
+// Stored returns a weight of the file as it is: floats, canonical, or else rows of blocks, which are uint8 and as many
+// bytes as a row takes. Blocks that quant.Type.Check refuses are an error.
+func (f *File) Stored(t Tensor) (*tensor.Tensor, error) {
+	if err := f.check(t); err != nil {
+		return nil, err
+	}
+	typ, shape := tensor.Uint8, t.Shape.Clone()
+	switch t.Type {
+	case quant.F32:
+		typ = tensor.Float32
+	case quant.F16:
+		typ = tensor.Float16
+	case quant.BF16:
+		typ = tensor.BFloat16
+	default:
+		n, size := t.Type.Block()
+		shape[len(shape)-1] = shape[len(shape)-1] / n * size
+	}
+	x, err := elements.Read(io.NewSectionReader(f.src, t.At, t.Bytes), typ, shape)
+	if err == nil && typ == tensor.Uint8 {
+		err = t.Type.Check(x.Bytes())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
+	}
+	return x, nil
 }
 
 // pieceBytes is about how many bytes of blocks are decoded at once.

@@ -31,7 +31,7 @@ type Description struct {
 	Context    int          `json:"context"`
 	Windowed   int          `json:"windowed_layers"`   // that look back no further than a window
 	TokenBytes int          `json:"bytes_a_token"`     // of its keys and values
-	Memory     int64        `json:"weights_in_memory"` // bytes: as float32, in which they are computed
+	Memory     int64        `json:"weights_in_memory"` // bytes: as they are stored; of a folder, as float32
 }
 
 // StoredType is what a file has of a type.
@@ -104,8 +104,10 @@ func describeGGUF(path string, size int64) (*Description, error) {
 		of[t.Type].Weights += t.Shape.Elements()
 		of[t.Type].Bytes += t.Bytes
 	}
+	d.Memory = 0
 	for _, k := range slices.Sorted(maps.Keys(of)) {
 		d.Stored = append(d.Stored, *of[k])
+		d.Memory += of[k].Bytes
 	}
 	slices.SortStableFunc(d.Stored, func(a, b StoredType) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return d, nil

@@ -7,11 +7,10 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/gguf"
 )
 
-// OpenGGUF reads a model from a GGUF file, dequantised to float32.
+// OpenGGUF reads a model from a GGUF file. Its weights stay in their blocks.
 func OpenGGUF(path string) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -39,8 +38,7 @@ func ReadGGUF(src io.ReaderAt, size int64) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Config: *c}
-	all := map[string]*tensor.Tensor{}
+	m := &Model{Config: *c, weights: map[string]weight{}}
 	for _, need := range m.needs() {
 		name := ggufName(need.name)
 		t, ok := f.Find(name)
@@ -50,11 +48,13 @@ func ReadGGUF(src io.ReaderAt, size int64) (*Model, error) {
 		if !t.Shape.Equal(need.shape) { // before it is read
 			return nil, fmt.Errorf("weight %q is %v: want %v", name, t.Shape, need.shape)
 		}
-		if all[need.name], err = f.Float32(t); err != nil {
+		x, err := f.Stored(t)
+		if err != nil {
 			return nil, fmt.Errorf("weight %q: %w", name, err)
 		}
+		m.weights[need.name] = weight{x, t.Type}
 	}
-	return New(c, all)
+	return m, nil
 }
 
 // configOf reads the configuration of the architecture llama, which Mistral's models and SmolLM2 have as well.

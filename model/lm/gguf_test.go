@@ -24,7 +24,7 @@ func asGGUF(t *testing.T, m *Model, change func(pairs []gguf.Pair) []gguf.Pair) 
 	})
 	var weights []gguf.Weight
 	for _, w := range m.needs() {
-		x := m.weights[w.name]
+		x := m.weights[w.name].stored
 		if strings.Contains(w.name, "q_proj") || strings.Contains(w.name, "k_proj") {
 			x = interleaved(x, m.HeadSize)
 		}

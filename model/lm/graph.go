@@ -42,7 +42,7 @@ func (m *Model) Graph(rows, past int) (*graph.Graph, error) {
 
 // writer begins a graph of rows tokens.
 func (m *Model) writer(rows int) *writer {
-	return &writer{Model: m, b: graph.NewBuilder(m.Family), rows: rows, held: map[string]string{}}
+	return &writer{Model: m, b: graph.NewBuilder(m.Family), rows: rows, held: map[string]string{}, opened: map[string]string{}}
 }
 
 // head is the logits of tokens, [rows, Vocabulary].
@@ -61,22 +61,37 @@ type writer struct {
 	b      *graph.Builder
 	rows   int
 	at     string            // of each token its place, int64 [rows]
-	held   map[string]string // weights that are in the graph already
+	held   map[string]string // weights that are in the graph already, as they are stored
+	opened map[string]string // the same as float32
 	angles [2][2]string      // cosines and sines, [1, rows, HeadSize/2], as Config.Rotary has them
+}
+
+// stored is a weight as it is stored.
+func (w *writer) stored(name string) string {
+	if w.held[name] == "" {
+		w.held[name] = w.b.Init(name, w.weights[name].stored)
+	}
+	return w.held[name]
+}
+
+// open is rows of a weight as float32.
+func (w *writer) open(name, rows string) string {
+	switch x := w.weights[name]; x.stored.Type {
+	case tensor.Float32:
+		return rows
+	case tensor.Uint8:
+		return w.b.With(graph.Int("type", int(x.of))).Op("Dequantize", rows)
+	default:
+		return w.b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", rows)
+	}
 }
 
 // weight is a weight as float32.
 func (w *writer) weight(name string) string {
-	if v, ok := w.held[name]; ok {
-		return v
+	if w.opened[name] == "" {
+		w.opened[name] = w.open(name, w.stored(name))
 	}
-	t := w.weights[name]
-	v := w.b.Init(name, t)
-	if t.Type != tensor.Float32 {
-		v = w.b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", v)
-	}
-	w.held[name] = v
-	return v
+	return w.opened[name]
 }
 
 // transposed is a weight [out, in] as a product takes it.
@@ -90,15 +105,15 @@ func (w *writer) output(name, x string) {
 	w.b.Output(w.b.With().As(name).Op("Identity", x), 0, nil)
 }
 
-// embed looks the tokens up.
+// embed looks the tokens up, in the table as it is stored.
 func (w *writer) embed(tokens string) string {
-	rows := w.b.With(graph.Int("axis", 0))
-	x := rows.Op("Gather", w.weight("model.embed_tokens.weight"), tokens)
+	const table, places = "model.embed_tokens.weight", "model.positions.weight"
+	x := w.open(table, w.b.With(graph.Int("axis", 0)).Op("Gather", w.stored(table), tokens))
 	if w.Of.EmbedScale {
 		x = w.b.Op("Mul", x, w.b.Scalar(float32(math.Sqrt(float64(w.Width)))))
 	}
 	if w.Of.Learned {
-		x = w.b.Op("Add", x, rows.Op("Gather", w.weight("model.positions.weight"), w.at))
+		x = w.b.Op("Add", x, w.open(places, w.b.With(graph.Int("axis", 0)).Op("Gather", w.stored(places), w.at)))
 	}
 	return w.reshape(x, 1, w.rows, w.Width)
 }
@@ -162,7 +177,7 @@ func (w *writer) linear(name, x string) string {
 	} else {
 		y = w.b.Op("MatMul", x, w.transposed(name+".weight"))
 	}
-	if w.weights[name+".bias"] != nil {
+	if w.weights[name+".bias"].stored != nil {
 		y = w.b.Op("Add", y, w.weight(name+".bias"))
 	}
 	return y

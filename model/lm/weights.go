@@ -10,15 +10,22 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/safetensors"
 	"github.com/tally-network/tally/internal/bounded"
 )
 
-// Model is a language model: its configuration, and its weights as float32 by the names that Llama has for them.
+// Model is a language model: its configuration, and its weights by the names that Llama has for them.
 type Model struct {
 	Config
-	weights map[string]*tensor.Tensor
+	weights map[string]weight
+}
+
+// weight is a weight as it is stored: floats, or rows of blocks, which are uint8.
+type weight struct {
+	stored *tensor.Tensor
+	of     quant.Type // what the blocks are
 }
 
 // maxIndex bounds the index of files in bytes, and maxFiles their number.
@@ -106,7 +113,7 @@ func readWeights(path string) (map[string]*tensor.Tensor, error) {
 // New returns the model of a configuration and of weights by their family's names. It fails unless each weight that the graph reads is
 // there, in its shape, with finite shape and a float type; others are left out.
 func New(c *Config, given map[string]*tensor.Tensor) (*Model, error) {
-	m := &Model{Config: *c, weights: map[string]*tensor.Tensor{}}
+	m := &Model{Config: *c, weights: map[string]weight{}}
 	for _, w := range m.needs() {
 		t := find(given, w.name, c)
 		if t == nil {
@@ -115,7 +122,7 @@ func New(c *Config, given map[string]*tensor.Tensor) (*Model, error) {
 		if !t.Type.Float() || t.Type == tensor.Float64 || !t.Shape.Equal(w.shape) {
 			return nil, fmt.Errorf("%s: weight %q is %v%v: want %v of float32, float16 or bfloat16", c.Family, w.name, t.Type, t.Shape, w.shape)
 		}
-		m.weights[w.name] = t
+		m.weights[w.name] = weight{stored: t}
 	}
 	return m, nil
 }

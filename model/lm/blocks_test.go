@@ -1,0 +1,162 @@
+package lm
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/tally-network/tally/core/quant"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/format/gguf"
+)
+
+// blocky returns the file of a small model whose matrices are blocks of a type, drawn, with scales of about 1/256.
+func blocky(t testing.TB, of quant.Type) []byte {
+	t.Helper()
+	c := &Config{Family: "llama", Of: families["llama"], Layers: 2, Width: 256, Heads: 4, Shared: 2, HeadSize: 64, Hidden: 512, Vocabulary: 80, Context: 64, Epsilon: 1e-5, Tied: true}
+	r := rand.New(rand.NewPCG(uint64(of), 1))
+	pairs := []gguf.Pair{
+		{Key: "general.architecture", Data: gguf.Of("llama")}, {Key: "llama.block_count", Data: gguf.Of(uint32(c.Layers))},
+		{Key: "llama.embedding_length", Data: gguf.Of(uint32(c.Width))}, {Key: "llama.attention.head_count", Data: gguf.Of(uint32(c.Heads))},
+		{Key: "llama.attention.head_count_kv", Data: gguf.Of(uint32(c.Shared))}, {Key: "llama.feed_forward_length", Data: gguf.Of(uint32(c.Hidden))},
+		{Key: "llama.context_length", Data: gguf.Of(uint32(c.Context))}, {Key: "llama.attention.layer_norm_rms_epsilon", Data: gguf.Of(c.Epsilon)},
+	}
+	var weights []gguf.Weight
+	for _, w := range (&Model{Config: *c}).needs() {
+		typ := of
+		if len(w.shape) == 1 {
+			typ = quant.F32
+		}
+		size, err := typ.Size(w.shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, size)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		tame(b, typ)
+		weights = append(weights, gguf.Weight{Name: ggufName(w.name), Type: typ, Shape: w.shape, Blocks: bytes.NewReader(b)})
+	}
+	var out bytes.Buffer
+	if err := gguf.Write(&out, pairs, weights); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// tame gives scales, and elements that have none, a size of about 1/256.
+func tame(b []byte, of quant.Type) {
+	_, size := of.Block()
+	high := map[quant.Type][]int{quant.F32: {3}, quant.F16: {1}, quant.BF16: {1}, quant.Q6_K: {209}, quant.Q4_1: {1, 3}, quant.Q5_1: {1, 3}, quant.Q4_K: {1, 3}, quant.Q5_K: {1, 3}}[of]
+	if high == nil {
+		high = []int{1}
+	}
+	for _, at := range high {
+		for i := at; i < len(b); i += size {
+			switch of {
+			case quant.F32, quant.BF16:
+				b[i] = 0x3b | b[i]&0x80
+			default:
+				b[i] = 0x18 | b[i]&0x83
+			}
+		}
+	}
+}
+
+// A model whose weights stay in blocks has the logits of the one that was dequantised, bit for bit.
+func TestBlocksEqualTheirElements(t *testing.T) {
+	tokens := []int32{5, 79, 0, 31, 31, 2, 64, 17, 8}
+	for _, of := range quant.Types {
+		b := blocky(t, of)
+		m, err := ReadGGUF(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		floats := dequantized(t, bytes.NewReader(b), int64(len(b)), m)
+		var want [][]float32
+		for i, e := range []engine.Executor{cpu.New(1), cpu.New(1), cpu.New(2), engine.Reference{}} {
+			s := m.NewSession(e)
+			if i == 0 {
+				s = floats.NewSession(e)
+			}
+			for j, part := range [][]int32{tokens[:6], tokens[6:7], tokens[7:]} {
+				if _, ok := e.(engine.Reference); ok && j > 0 {
+					break // it takes its time
+				}
+				got, err := s.Append(context.Background(), part...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i == 0 {
+					want = append(want, slices.Clone(got))
+				} else if !slices.Equal(got, want[j]) {
+					t.Fatalf("%v, %s: part %d has other logits", of, e.Name(), j)
+				}
+			}
+		}
+	}
+}
+
+// With TALLY_GGUF, a real model has the logits of its dequantised weights.
+func TestRealBlocks(t *testing.T) {
+	path := os.Getenv("TALLY_GGUF")
+	if path == "" {
+		t.Skip("TALLY_GGUF names no file")
+	}
+	m, err := OpenGGUF(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	floats := dequantized(t, file, info.Size(), m)
+	a, b := m.NewSession(cpu.New(2)), floats.NewSession(cpu.New(2))
+	for _, tokens := range [][]int32{{504, 3575, 282, 4649, 314}, {7042}, {30}, {504, 3575}} {
+		got, err := a.Append(context.Background(), tokens...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := b.Append(context.Background(), tokens...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("after %d tokens the logits are others", a.Len())
+		}
+	}
+}
+
+// dequantized returns the model of a file with all its weights as float32.
+func dequantized(t testing.TB, src io.ReaderAt, size int64, m *Model) *Model {
+	t.Helper()
+	f, err := gguf.Read(src, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := map[string]*tensor.Tensor{}
+	for _, w := range m.needs() {
+		x, _ := f.Find(ggufName(w.name))
+		if plain[w.name], err = f.Float32(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	floats, err := New(&m.Config, plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return floats
+}
