@@ -10,8 +10,8 @@ import (
 // Integers as floats, by the byte that holds them. A load is cheaper than taking a byte apart and
 // converting what is in it.
 var (
-	nibbles  = pairs(func(q int) int { return q })              // both halves of a byte, the lower first
-	centered = pairs(func(q int) int { return q - 8 })          // as Q4_0 has them
+	nibbles  = pairs(func(q int) int { return q })         // both halves of a byte, the lower first
+	centered = pairs(func(q int) int { return q - 8 })     // as Q4_0 has them
 	places   = pairs(func(q int) int { return Places[q] }) // as IQ4_NL has them
 	signed   = singles(256, func(q int) int { return int(int8(q)) })
 	fives    = singles(32, func(q int) int { return q })

@@ -60,7 +60,7 @@ var exceptions = map[string]map[string]exception{
 		"chain/app.App":     {25, "one keeper for each module"},
 		"core/dispute.Game": {31, "the whole course of a game, as it is stored"},
 		"core/job.Lease":    {29, lease}, "core/job.Problem": {21, "an order as it is signed"},
-		"cli.validated": {26, chart}, "engine/cpu/asm.KernelSet": {24, "one for each micro-kernel"},
+		"cli.validated": {26, chart}, "engine/cpu/asm.KernelSet": {25, "one for each micro-kernel"},
 		"node/devnet.Config": {29, "what a user may choose"},
 	},
 	"methods of a type": {

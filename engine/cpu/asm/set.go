@@ -8,6 +8,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -35,6 +36,7 @@ type KernelSet struct {
 	Deinterleave    DeinterleaveKernel
 	MinMagnitude    ReduceKernel // the least Magnitude
 	MaxSize         ReduceKernel // the greatest Size
+	Unpack          map[quant.Type]UnpackKernel
 
 	// Elementwise.
 	Maps          map[tensor.Fn]MapKernel // of float32
@@ -192,6 +194,14 @@ type MaskedSegment = [3]int
 
 // ReduceKernel finds an extreme of the bits of values in whole registers, one at least.
 type ReduceKernel func(vectors int, x *float32) uint32
+
+// UnpackKernel unpacks rows of blocks of quantised weights, as many rows as there are lanes: of row r, which begins r·srcRow
+// bytes behind src, so many blocks,
+//
+//	dst[t][r] = element t of the row
+//
+// dst[t][0] lies t·dstStep bytes behind dst. NaNs may be any.
+type UnpackKernel func(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
 
 // Magnitude orders float32 values by size: zeros last, then upwards from the
 // least subnormal.

@@ -98,7 +98,11 @@ func (p *block) advance(a, b elements, t, n int) (done bool) {
 	p.aPacker.seek(a, t, n)
 	p.aPacker.locateInPlace()
 	axpyCols := p.axpyColumns(n)
-	if p.bPacker.pack(axpyCols, p.colCount-axpyCols, p.nr, p.set.Lanes); p.worker.Stopped() {
+	byTile := p.packsByTile()
+	if !byTile {
+		p.bPacker.pack(axpyCols, p.colCount-axpyCols, p.nr, p.set.Lanes)
+	}
+	if p.worker.Stopped() {
 		return false
 	}
 	add := t%tensor.KBlock != 0
@@ -131,6 +135,10 @@ func (p *block) advance(a, b elements, t, n int) (done bool) {
 				return false
 			}
 			cols, tiles := p.tilesInL1(p.columnsLeft(c))
+			if byTile {
+				tiles = 1
+				p.bPacker.pack(c, cols, p.nr, p.set.Lanes)
+			}
 			for r := i; r < i+packed; {
 				rows := mem.EvenPart(p.rowsInLine(r, i+packed-r), p.mr, 1)
 				p.runTiles(r, rows, c, cols, tiles, add)

@@ -72,6 +72,7 @@ type operandLayout struct {
 	offsets           []int          // indirection table of all terms, in bytes; nil if there are too many
 	input             *paddedInput   // what is read instead of the operand
 	prepacked         *packedOperand // if it was packed once
+	blocks            *blockFormat   // if it is blocks of quantised weights
 }
 
 // boundCheck is a coordinate that may lie outside the operand.

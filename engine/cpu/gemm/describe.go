@@ -50,6 +50,8 @@ func (k *contraction) handover() string {
 // describe says how tiles read an operand.
 func (s *operandLayout) describe() string {
 	switch {
+	case s.blocks != nil:
+		return s.blocks.describe()
 	case s.prepacked != nil:
 		return fmt.Sprintf("packed once (%d KB)", s.prepacked.Bytes()>>10)
 	case s.input != nil && s.inPlace:

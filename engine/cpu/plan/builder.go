@@ -61,7 +61,7 @@ func (b *builder) task(m *fusionGroup) (k Task, over func(o int) []int) {
 // extents of this program, or the one that was chosen. Kernels that pack nothing keep
 // nothing, and are chosen anew.
 func (b *builder) serving(node int, chosen kernel.Kernel) kernel.Kernel {
-	if b.like == nil {
+	if b.like == nil || b.like.blocks[node] != b.blocks[node].of {
 		return chosen
 	}
 	if x, ok := b.like.kernels[node].(kernel.Resizer); ok {
@@ -98,7 +98,7 @@ func (b *builder) build(m *fusionGroup) (x built) {
 		if step := b.stepProduct(m.Nodes[0]); step != nil {
 			k.kernel = step
 		} else {
-			k.kernel = b.serving(m.Nodes[0], chooseKernel(b.nodes[m.Nodes[0]].Primitive, b.set))
+			k.kernel = b.serving(m.Nodes[0], b.kernelOf(m.Nodes[0]))
 		}
 		k.Work, k.Outs, k.Args = single{k.kernel}, m.Nodes, b.sources(m.Nodes[0])
 	}

@@ -11,8 +11,8 @@ import (
 // made, and is a constant of it. So exporters may leave weights cut, joined and transposed.
 
 // ConstantPart returns a program that computes what p makes of constants alone, as far as
-// others read it, and the nodes of p whose outputs it gives. It leaves out what is greater
-// than its operands, for that is soon computed again, and what would take more memory than
+// others read it, and the nodes of p whose outputs it gives. It leaves out what contractions
+// read from blocks, what is greater than its operands, for that is soon computed again, and what would take more memory than
 // the constants do. It returns nil if nothing is left.
 func ConstantPart(p *graph.Program) (part *graph.Program, nodes []int) {
 	constant, room := make([]bool, len(p.Nodes)), 0
@@ -27,7 +27,7 @@ func ConstantPart(p *graph.Program) (part *graph.Program, nodes []int) {
 	}
 	out := &graph.Program{Groups: 1, Results: []graph.Slot{}, Consts: slices.Clone(p.Consts), Nodes: p.Nodes}
 	considered := make([]bool, len(p.Nodes))
-	live := newProgram(p, nil, false).live()
+	live, of := newProgram(p, nil, false).live(), newDequantizer(p)
 	for i := range p.Nodes {
 		if constant[i] || !live[i] {
 			continue
@@ -37,6 +37,11 @@ func ConstantPart(p *graph.Program) (part *graph.Program, nodes []int) {
 				continue
 			}
 			considered[r.Index] = true
+			if p.Nodes[i].Fn == tensor.Dot {
+				if _, _, ok := of.blocks(r); ok {
+					continue // it is read from its blocks
+				}
+			}
 			n := &p.Nodes[r.Index]
 			if size := n.Shape.Elements() * n.Type.Size(); size <= operandBytes(p, r.Index) && size <= room {
 				room -= size

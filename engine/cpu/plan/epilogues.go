@@ -39,7 +39,7 @@ func (p *program) fuseEpilogues(groups []*fusionGroup) []*fusionGroup {
 					return
 				}
 				r := rematerializer{program: p, group: m}
-				if k, ok := chooseKernel(n, p.set).(kernel.Producer); ok && r.readsInOrder(x) && k.LongRuns() {
+				if k, ok := p.kernelOf(x).(kernel.Producer); ok && r.readsInOrder(x) && k.LongRuns() {
 					m.Head, m.producer = x, k
 				}
 			})

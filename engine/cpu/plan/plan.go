@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
@@ -42,6 +43,7 @@ type Plan struct {
 	options    Options
 	consts     []constant            // of the program
 	kernels    map[int]kernel.Kernel // by the node that they compute
+	blocks     map[int]quant.Type    // that contractions read, by node
 	packed     bool
 }
 
@@ -100,7 +102,10 @@ func New(p *graph.Program, o Options) *Plan {
 		joined.free(pl, &arena, t)
 	}
 	pl.arenaBytes = arena.Bytes
-	pl.kernels = map[int]kernel.Kernel{}
+	pl.kernels, pl.blocks = map[int]kernel.Kernel{}, map[int]quant.Type{}
+	for i, b := range prog.blocks { // each has its own
+		pl.blocks[i] = b.of
+	}
 	for t := range pl.Tasks {
 		if k := &pl.Tasks[t]; k.kernel != nil {
 			pl.kernels[k.Nodes[0]] = k.kernel

@@ -19,6 +19,7 @@ type program struct {
 	isOutput []bool       // becomes part of the new state
 	elided   []bool       // joins that are elided
 	parts    []concatPart // of such joins
+	blocks   map[int]blockProduct // contractions that read blocks of weights, by node
 }
 
 // newProgram returns p with nothing decided yet.
@@ -31,6 +32,9 @@ func newProgram(p *graph.Program, set *asm.KernelSet, fused bool) *program {
 		if r.Kind == graph.RefNode {
 			out.isOutput[r.Index] = true
 		}
+	}
+	if fused {
+		out.readBlocks()
 	}
 	return out
 }

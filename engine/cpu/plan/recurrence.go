@@ -33,7 +33,7 @@ func (p *program) outline(m *fusionGroup, escapes []bool) outline {
 	inside := map[int]int{}
 	for at, i := range m.all() {
 		n := p.nodes[i].Primitive
-		key = fmt.Append(key, "|", n.Fn, n.Type, n.Shape, n.Fold, n.Imm, escapes[i], m.recomputed[i])
+		key = fmt.Append(key, "|", n.Fn, n.Type, n.Shape, n.Fold, n.Imm, escapes[i], m.recomputed[i], p.blocks[i].of)
 		for j, ref := range p.sources(i) {
 			key = append(fmt.Append(key, ";"), p.accessKey(n, j)...)
 			base, _, fixed := affine.Linear(n, j)

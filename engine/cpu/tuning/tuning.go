@@ -100,6 +100,18 @@ const (
 	MaxDotTiles = 2
 )
 
+// Contractions that read blocks of quantised weights.
+const (
+	// BlockRows: rows for which that is most of the time. Trades unpacking tile by tile against reading panels again for other rows. Measured: not yet
+	BlockRows = 8
+
+	// BlockKC: terms of a tile that is unpacked for few rows, a divisor of tensor.KBlock. Trades starting micro-kernels against a panel in L1. Measured: not yet
+	BlockKC = 128
+
+	// BlockNC: columns of a block of few rows. Trades starting blocks against an even load of threads. Measured: not yet
+	BlockNC = 192
+)
+
 // Products of which each row has a band of the terms.
 const (
 	// BandedMC: rows of a block. Trades reading B again against an even load of threads. Measured: no difference that stood out of the noise of a fifth; 128 queries of 2048 keys, AVX-512

@@ -1,0 +1,105 @@
+package gemm
+
+import (
+
+	"github.com/tally-network/tally/core/quant"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
+	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/kernel"
+	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
+)
+
+// Operands that are rows of blocks of quantised weights. They are packed into panels of float32 from their blocks, in each
+// run. Where a product has few rows, a panel is one tile's, and some blocks long, so that it stays in the first-level cache.
+
+// blockFormat is how an operand's rows are stored.
+type blockFormat struct {
+	of             quant.Type
+	elements, size int // of a block; size in bytes
+	pitch          int // bytes from row to row
+	unpack         asm.UnpackKernel
+}
+
+// NewOfBlocks returns the kernel of a contraction p of which an operand is rows of blocks of quantised weights: Run is given
+// the blocks, uint8, in its place. It returns nil if it does not serve p. p is checked, and the operand float32 in it.
+func NewOfBlocks(p *tensor.Primitive, arg int, of quant.Type, set *asm.KernelSet) kernel.Kernel {
+	if of == quant.F32 || p.Fn != tensor.Dot || p.Band != nil || p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || p.Args[1].Type != tensor.Float32 || p.Terms() == 0 || p.Shape.Elements() == 0 {
+		return nil
+	}
+	elements, size := of.Block()
+	_, row := p.Args[arg].Shape.Matrix()
+	k := &contraction{p: p, whole: p, set: set, isFloat32: true}
+	k.blocking = blocking{microKernels: set.GEMM, kc: tuning.MaxKC, kUnit: 1, mr: set.MR(), nr: set.NRVectors() * set.Lanes}
+	var batch, rows, cols []int
+	for axis := range p.Shape {
+		switch a, b := affine.DependsOn(p, 1-arg, axis), affine.DependsOn(p, arg, axis); {
+		case a && b:
+			batch = append(batch, axis)
+		case b:
+			cols = append(cols, axis)
+		default:
+			rows = append(rows, axis)
+		}
+	}
+	k.setGrids(1-arg, arg, batch, rows, cols, affine.Axes(len(p.Shape), len(p.Shape)+len(p.Fold)), neither)
+	b := &k.b
+	if k.padded || b.base != 0 || k.batch.N != 1 || !k.cols.OneAxis() || !k.terms.OneAxis() || k.terms.N != row || b.terms[0] != 1 && row > 1 || b.own[0] != row && k.cols.N > 1 {
+		return nil
+	}
+	b.blocks = &blockFormat{of, elements, size, row / elements * size, set.Unpack[of]}
+	k.lines = lineLayout{k.cols.N, 1, 1, 1, tensor.Shape(k.cols.Extents).Strides()}
+	k.chooseBlocking(tuning.FineBlocks)
+	k.chooseA()
+	if k.rows.N <= tuning.BlockRows {
+		k.kc = max(tuning.BlockKC, elements)
+		k.nc = min(k.nc, tuning.BlockNC)
+		k.nBlocks = mem.CeilDiv(k.lines.n, k.nc)
+	}
+	return k
+}
+
+// packsByTile reports whether panels of operand b are made tile by tile, as they are needed.
+func (k *contraction) packsByTile() bool { return k.b.blocks != nil && k.kc < tuning.MaxKC }
+
+// unpackBlocks packs n rows from one of the block on, as packRemaining does.
+func (p *packer) unpackBlocks(from, n, most, vector int) {
+	f := p.layout.blocks
+	p.panelBuffer = mem.Grow(p.panelBuffer, (mem.RoundUp(n, vector)+1)*p.kWords+mem.MaxLanes)
+	for row, end := from, from+n; row < end && !p.worker.Stopped(); {
+		size := mem.EvenPart(end-row, most, vector)
+		width, dst, done := mem.RoundUp(size, vector), p.panelBuffer[(row-from)*p.kWords:], 0
+		if width > size {
+			clear(dst[:width*p.kWords])
+		}
+		src := p.src.bytes[(p.firstRow+row)*f.pitch+p.firstTerm/f.elements*f.size:]
+		if f.unpack != nil {
+			for ; done+p.set.Lanes <= size; done += p.set.Lanes {
+				f.unpack(p.termCount/f.elements, &dst[done], width*mem.Word, &src[done*f.pitch], f.pitch)
+			}
+		}
+		if done < size {
+			p.decodeRows(dst[done:], src[done*f.pitch:], size-done, width)
+		}
+		row += size
+	}
+}
+
+// decodeRows packs n rows of blocks by the definition of their type.
+func (p *packer) decodeRows(dst []float32, src []byte, n, width int) {
+	f := p.layout.blocks
+	for i, line := range p.newRowBuffer(n) {
+		f.of.Decode(p.rowBuffer[line:][:p.kWords], src[i*f.pitch:][:p.kWords/f.elements*f.size])
+	}
+	p.transpose(dst, p.rowBuffer, p.rowStarts, 0, p.kWords, width)
+}
+
+// describe says how they are read.
+func (f *blockFormat) describe() string {
+	if f.unpack == nil {
+		return "packed from blocks of " + f.of.String() + ", one at a time"
+	}
+	return "packed from blocks of " + f.of.String()
+}
+
