@@ -1,7 +1,6 @@
 package gemm
 
 import (
-
 	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
@@ -102,4 +101,3 @@ func (f *blockFormat) describe() string {
 	}
 	return "packed from blocks of " + f.of.String()
 }
-

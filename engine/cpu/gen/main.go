@@ -31,6 +31,7 @@ var families = []struct {
 	{"map", maps},
 	{"chain", chains},
 	{"fold", folds},
+	{"unpack", unpackKernels},
 }
 
 func main() {

@@ -15,10 +15,10 @@ type program struct {
 	nodes    []graph.Opcode
 	set      *asm.KernelSet
 	fused    bool
-	alias    []graph.Ref  // the tensor that a node is, in another shape; zero for most
-	isOutput []bool       // becomes part of the new state
-	elided   []bool       // joins that are elided
-	parts    []concatPart // of such joins
+	alias    []graph.Ref          // the tensor that a node is, in another shape; zero for most
+	isOutput []bool               // becomes part of the new state
+	elided   []bool               // joins that are elided
+	parts    []concatPart         // of such joins
 	blocks   map[int]blockProduct // contractions that read blocks of weights, by node
 }
 
