@@ -190,7 +190,9 @@ func unpackF32(u *unpacker, blocks lower.View) lower.View {
 }
 
 func unpackHalf(of tensor.DType) func(*unpacker, lower.View) lower.View {
-	return func(u *unpacker, blocks lower.View) lower.View { return u.floats(blocks, of) }
+	return func(u *unpacker, blocks lower.View) lower.View {
+		return u.floats(u.shaped(blocks, blocks.Shape[0], 1, 2*blocks.Shape[1]), of) // a row is one block
+	}
 }
 
 func unpackQ4_0(u *unpacker, blocks lower.View) lower.View {

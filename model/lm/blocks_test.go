@@ -3,12 +3,14 @@ package lm
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
 
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
@@ -159,4 +161,60 @@ func dequantized(t testing.TB, src io.ReaderAt, size int64, m *Model) *Model {
 		t.Fatal(err)
 	}
 	return floats
+}
+
+// With TALLY_GGUF, tokens a second of a real model in blocks, beside those of its dequantised weights, by plans at hand: a token
+// after 256, and a prompt's first 128 and 512.
+func BenchmarkBlocks(b *testing.B) {
+	path := os.Getenv("TALLY_GGUF")
+	if path == "" {
+		b.Skip("TALLY_GGUF names no file")
+	}
+	m, err := OpenGGUF(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		b.Fatal(err)
+	}
+	models := []struct {
+		name string
+		*Model
+	}{{"blocks", m}, {"float32", dequantized(b, file, info.Size(), m)}}
+	for _, at := range []struct{ rows, past int }{{1, 256}, {128, 0}, {512, 0}} {
+		for _, threads := range []int{1, 2} {
+			for _, x := range models {
+				b.Run(fmt.Sprintf("%d after %d/t%d/%s", at.rows, at.past, threads, x.name), func(b *testing.B) {
+					p, err := x.program(at.rows, at.past)
+					if err != nil {
+						b.Fatal(err)
+					}
+					r, err := cpu.New(threads).Prepare(p)
+					if err != nil {
+						b.Fatal(err)
+					}
+					s := &graph.State{Slots: p.Slots}
+					for _, slot := range p.Slots {
+						s.Tensors = append(s.Tensors, tensor.Must(tensor.New(slot.Type, slot.Shape)))
+					}
+					run := func() {
+						if _, err := r.Run(context.Background(), graph.Inputs{States: []*graph.State{s}}, nil); err != nil {
+							b.Fatal(err)
+						}
+					}
+					run()
+					for b.Loop() {
+						run()
+					}
+					b.ReportMetric(float64(at.rows*b.N)/b.Elapsed().Seconds(), "tokens/s")
+				})
+			}
+		}
+	}
 }

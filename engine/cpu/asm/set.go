@@ -200,8 +200,9 @@ type ReduceKernel func(vectors int, x *float32) uint32
 //
 //	dst[t][r] = element t of the row
 //
-// dst[t][0] lies t·dstStep bytes behind dst. NaNs may be any.
-type UnpackKernel func(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
+// dst[t][0] lies t·dstStep bytes behind dst. As many bytes as it reads are fetched from ahead bytes behind src on: they are
+// what is read next, or nothing.
+type UnpackKernel func(blocks int, dst *float32, dstStep int, src *byte, srcRow, ahead int)
 
 // Magnitude orders float32 values by size: zeros last, then upwards from the
 // least subnormal.

@@ -7,34 +7,34 @@ package asm
 // avx512UnpackQ4_0 unpacks blocks; see UnpackKernel.
 //
 //go:noescape
-func avx512UnpackQ4_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
+func avx512UnpackQ4_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
 
 // avx512UnpackQ4_1 unpacks blocks; see UnpackKernel.
 //
 //go:noescape
-func avx512UnpackQ4_1(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
+func avx512UnpackQ4_1(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
 
 // avx512UnpackQ8_0 unpacks blocks; see UnpackKernel.
 //
 //go:noescape
-func avx512UnpackQ8_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
+func avx512UnpackQ8_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
 
 // avx512UnpackIQ4_NL unpacks blocks; see UnpackKernel.
 //
 //go:noescape
-func avx512UnpackIQ4_NL(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
+func avx512UnpackIQ4_NL(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
 
 // avx2UnpackQ4_0 unpacks blocks; see UnpackKernel.
 //
 //go:noescape
-func avx2UnpackQ4_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
+func avx2UnpackQ4_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
 
 // avx2UnpackQ4_1 unpacks blocks; see UnpackKernel.
 //
 //go:noescape
-func avx2UnpackQ4_1(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
+func avx2UnpackQ4_1(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
 
 // avx2UnpackQ8_0 unpacks blocks; see UnpackKernel.
 //
 //go:noescape
-func avx2UnpackQ8_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
+func avx2UnpackQ8_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)

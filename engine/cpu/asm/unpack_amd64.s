@@ -4,49 +4,57 @@
 
 #include "textflag.h"
 
-// func avx512UnpackQ4_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
-// Requires: AVX, AVX512F
-TEXT ·avx512UnpackQ4_0(SB), NOSPLIT, $0-40
+// func avx512UnpackQ4_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512UnpackQ4_0(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
 	MOVQ         dst+8(FP), CX
 	MOVQ         dstStep+16(FP), DX
 	MOVQ         srcRow+32(FP), BX
-	MOVQ         src+24(FP), SI
-	LEAQ         (SI)(BX*4), R8
-	LEAQ         (R8)(BX*4), R9
+	MOVQ         ahead+40(FP), SI
+	MOVQ         src+24(FP), DI
+	LEAQ         (DI)(BX*4), R9
 	LEAQ         (R9)(BX*4), R10
-	LEAQ         (BX)(BX*2), DI
+	LEAQ         (R10)(BX*4), R11
+	LEAQ         (BX)(BX*2), R8
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
+	ADDQ         DI, SI
 	VMOVUPS      numbersQ4_0<>+0(SB), Z1
 
 loop:
 	VPXORD          Z2, Z2, Z2
 	KXNORW          K1, K1, K1
-	VPGATHERDD      (SI)(Z0*1), K1, Z2
+	VPGATHERDD      (DI)(Z0*1), K1, Z2
 	VPMOVDW         Z2, Y3
 	VCVTPH2PS       Y3, Z3
 	VMULPS          lanes00000000<>+0(SB), Z3, Z4
 	VADDPS          Z3, Z4, Z3
 	VCMPPS          $0x03, Z3, Z3, K2
 	VBLENDMPS       lanes7fc00000<>+0(SB), Z3, K2, Z5
-	VBROADCASTF32X4 2(SI), Z3
-	VINSERTF32X4    $0x01, 2(R8), Z3, Z3
-	VINSERTF32X4    $0x02, 2(R9), Z3, Z3
-	VINSERTF32X4    $0x03, 2(R10), Z3, Z3
-	VBROADCASTF32X4 2(SI)(BX*1), Z4
-	VINSERTF32X4    $0x01, 2(R8)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x02, 2(R9)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x03, 2(R10)(BX*1), Z4, Z4
-	VBROADCASTF32X4 2(SI)(BX*2), Z6
-	VINSERTF32X4    $0x01, 2(R8)(BX*2), Z6, Z6
-	VINSERTF32X4    $0x02, 2(R9)(BX*2), Z6, Z6
-	VINSERTF32X4    $0x03, 2(R10)(BX*2), Z6, Z6
-	VBROADCASTF32X4 2(SI)(DI*1), Z7
-	VINSERTF32X4    $0x01, 2(R8)(DI*1), Z7, Z7
-	VINSERTF32X4    $0x02, 2(R9)(DI*1), Z7, Z7
-	VINSERTF32X4    $0x03, 2(R10)(DI*1), Z7, Z7
+	PREFETCHT0      (SI)
+	PREFETCHT0      64(SI)
+	PREFETCHT0      128(SI)
+	PREFETCHT0      192(SI)
+	PREFETCHT0      256(SI)
+	ADDQ            $0x00000120, SI
+	VBROADCASTF32X4 2(DI), Z3
+	VINSERTF32X4    $0x01, 2(R9), Z3, Z3
+	VINSERTF32X4    $0x02, 2(R10), Z3, Z3
+	VINSERTF32X4    $0x03, 2(R11), Z3, Z3
+	VBROADCASTF32X4 2(DI)(BX*1), Z4
+	VINSERTF32X4    $0x01, 2(R9)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x02, 2(R10)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x03, 2(R11)(BX*1), Z4, Z4
+	VBROADCASTF32X4 2(DI)(BX*2), Z6
+	VINSERTF32X4    $0x01, 2(R9)(BX*2), Z6, Z6
+	VINSERTF32X4    $0x02, 2(R10)(BX*2), Z6, Z6
+	VINSERTF32X4    $0x03, 2(R11)(BX*2), Z6, Z6
+	VBROADCASTF32X4 2(DI)(R8*1), Z7
+	VINSERTF32X4    $0x01, 2(R9)(R8*1), Z7, Z7
+	VINSERTF32X4    $0x02, 2(R10)(R8*1), Z7, Z7
+	VINSERTF32X4    $0x03, 2(R11)(R8*1), Z7, Z7
 	VUNPCKLPS       Z4, Z3, Z8
 	VUNPCKHPS       Z4, Z3, Z3
 	VUNPCKLPS       Z7, Z6, Z4
@@ -211,10 +219,10 @@ loop:
 	VMULPS          Z5, Z3, Z3
 	VMOVUPS         Z3, (CX)
 	ADDQ            DX, CX
-	ADDQ            $0x12, SI
-	ADDQ            $0x12, R8
+	ADDQ            $0x12, DI
 	ADDQ            $0x12, R9
 	ADDQ            $0x12, R10
+	ADDQ            $0x12, R11
 	DECQ            AX
 	JNZ             loop
 	VZEROUPPER
@@ -292,27 +300,29 @@ DATA lanes7fc00000<>+56(SB)/4, $0x7fc00000
 DATA lanes7fc00000<>+60(SB)/4, $0x7fc00000
 GLOBL lanes7fc00000<>(SB), RODATA|NOPTR, $64
 
-// func avx512UnpackQ4_1(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
-// Requires: AVX, AVX512F
-TEXT ·avx512UnpackQ4_1(SB), NOSPLIT, $0-40
+// func avx512UnpackQ4_1(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512UnpackQ4_1(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
 	MOVQ         dst+8(FP), CX
 	MOVQ         dstStep+16(FP), DX
 	MOVQ         srcRow+32(FP), BX
-	MOVQ         src+24(FP), SI
-	LEAQ         (SI)(BX*4), R8
-	LEAQ         (R8)(BX*4), R9
+	MOVQ         ahead+40(FP), SI
+	MOVQ         src+24(FP), DI
+	LEAQ         (DI)(BX*4), R9
 	LEAQ         (R9)(BX*4), R10
-	LEAQ         (BX)(BX*2), DI
+	LEAQ         (R10)(BX*4), R11
+	LEAQ         (BX)(BX*2), R8
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
+	ADDQ         DI, SI
 	VMOVUPS      numbersQ4_1<>+0(SB), Z1
 
 loop:
 	VPXORD          Z2, Z2, Z2
 	KXNORW          K1, K1, K1
-	VPGATHERDD      (SI)(Z0*1), K1, Z2
+	VPGATHERDD      (DI)(Z0*1), K1, Z2
 	VPMOVDW         Z2, Y3
 	VCVTPH2PS       Y3, Z3
 	VMULPS          lanes00000000<>+0(SB), Z3, Z4
@@ -326,22 +336,28 @@ loop:
 	VADDPS          Z3, Z4, Z3
 	VCMPPS          $0x03, Z3, Z3, K2
 	VBLENDMPS       lanes7fc00000<>+0(SB), Z3, K2, Z6
-	VBROADCASTF32X4 4(SI), Z3
-	VINSERTF32X4    $0x01, 4(R8), Z3, Z3
-	VINSERTF32X4    $0x02, 4(R9), Z3, Z3
-	VINSERTF32X4    $0x03, 4(R10), Z3, Z3
-	VBROADCASTF32X4 4(SI)(BX*1), Z4
-	VINSERTF32X4    $0x01, 4(R8)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x02, 4(R9)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x03, 4(R10)(BX*1), Z4, Z4
-	VBROADCASTF32X4 4(SI)(BX*2), Z7
-	VINSERTF32X4    $0x01, 4(R8)(BX*2), Z7, Z7
-	VINSERTF32X4    $0x02, 4(R9)(BX*2), Z7, Z7
-	VINSERTF32X4    $0x03, 4(R10)(BX*2), Z7, Z7
-	VBROADCASTF32X4 4(SI)(DI*1), Z8
-	VINSERTF32X4    $0x01, 4(R8)(DI*1), Z8, Z8
-	VINSERTF32X4    $0x02, 4(R9)(DI*1), Z8, Z8
-	VINSERTF32X4    $0x03, 4(R10)(DI*1), Z8, Z8
+	PREFETCHT0      (SI)
+	PREFETCHT0      64(SI)
+	PREFETCHT0      128(SI)
+	PREFETCHT0      192(SI)
+	PREFETCHT0      256(SI)
+	ADDQ            $0x00000140, SI
+	VBROADCASTF32X4 4(DI), Z3
+	VINSERTF32X4    $0x01, 4(R9), Z3, Z3
+	VINSERTF32X4    $0x02, 4(R10), Z3, Z3
+	VINSERTF32X4    $0x03, 4(R11), Z3, Z3
+	VBROADCASTF32X4 4(DI)(BX*1), Z4
+	VINSERTF32X4    $0x01, 4(R9)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x02, 4(R10)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x03, 4(R11)(BX*1), Z4, Z4
+	VBROADCASTF32X4 4(DI)(BX*2), Z7
+	VINSERTF32X4    $0x01, 4(R9)(BX*2), Z7, Z7
+	VINSERTF32X4    $0x02, 4(R10)(BX*2), Z7, Z7
+	VINSERTF32X4    $0x03, 4(R11)(BX*2), Z7, Z7
+	VBROADCASTF32X4 4(DI)(R8*1), Z8
+	VINSERTF32X4    $0x01, 4(R9)(R8*1), Z8, Z8
+	VINSERTF32X4    $0x02, 4(R10)(R8*1), Z8, Z8
+	VINSERTF32X4    $0x03, 4(R11)(R8*1), Z8, Z8
 	VUNPCKLPS       Z4, Z3, Z9
 	VUNPCKHPS       Z4, Z3, Z3
 	VUNPCKLPS       Z8, Z7, Z4
@@ -506,10 +522,10 @@ loop:
 	VFMADD213PS     Z6, Z5, Z3
 	VMOVUPS         Z3, (CX)
 	ADDQ            DX, CX
-	ADDQ            $0x14, SI
-	ADDQ            $0x14, R8
+	ADDQ            $0x14, DI
 	ADDQ            $0x14, R9
 	ADDQ            $0x14, R10
+	ADDQ            $0x14, R11
 	DECQ            AX
 	JNZ             loop
 	VZEROUPPER
@@ -533,49 +549,61 @@ DATA numbersQ4_1<>+56(SB)/4, $0x41600000
 DATA numbersQ4_1<>+60(SB)/4, $0x41700000
 GLOBL numbersQ4_1<>(SB), RODATA|NOPTR, $64
 
-// func avx512UnpackQ8_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
-// Requires: AVX, AVX512F
-TEXT ·avx512UnpackQ8_0(SB), NOSPLIT, $0-40
+// func avx512UnpackQ8_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512UnpackQ8_0(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
 	MOVQ         dst+8(FP), CX
 	MOVQ         dstStep+16(FP), DX
 	MOVQ         srcRow+32(FP), BX
-	MOVQ         src+24(FP), SI
-	LEAQ         (SI)(BX*4), R8
-	LEAQ         (R8)(BX*4), R9
+	MOVQ         ahead+40(FP), SI
+	MOVQ         src+24(FP), DI
+	LEAQ         (DI)(BX*4), R9
 	LEAQ         (R9)(BX*4), R10
-	LEAQ         (BX)(BX*2), DI
+	LEAQ         (R10)(BX*4), R11
+	LEAQ         (BX)(BX*2), R8
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
+	ADDQ         DI, SI
 	VMOVUPS      numbersQ8_0<>+0(SB), Z1
 
 loop:
 	VPXORD          Z2, Z2, Z2
 	KXNORW          K1, K1, K1
-	VPGATHERDD      (SI)(Z0*1), K1, Z2
+	VPGATHERDD      (DI)(Z0*1), K1, Z2
 	VPMOVDW         Z2, Y1
 	VCVTPH2PS       Y1, Z1
 	VMULPS          lanes00000000<>+0(SB), Z1, Z4
 	VADDPS          Z1, Z4, Z1
 	VCMPPS          $0x03, Z1, Z1, K2
 	VBLENDMPS       lanes7fc00000<>+0(SB), Z1, K2, Z3
-	VBROADCASTF32X4 2(SI), Z1
-	VINSERTF32X4    $0x01, 2(R8), Z1, Z1
-	VINSERTF32X4    $0x02, 2(R9), Z1, Z1
-	VINSERTF32X4    $0x03, 2(R10), Z1, Z1
-	VBROADCASTF32X4 2(SI)(BX*1), Z4
-	VINSERTF32X4    $0x01, 2(R8)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x02, 2(R9)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x03, 2(R10)(BX*1), Z4, Z4
-	VBROADCASTF32X4 2(SI)(BX*2), Z5
-	VINSERTF32X4    $0x01, 2(R8)(BX*2), Z5, Z5
-	VINSERTF32X4    $0x02, 2(R9)(BX*2), Z5, Z5
-	VINSERTF32X4    $0x03, 2(R10)(BX*2), Z5, Z5
-	VBROADCASTF32X4 2(SI)(DI*1), Z6
-	VINSERTF32X4    $0x01, 2(R8)(DI*1), Z6, Z6
-	VINSERTF32X4    $0x02, 2(R9)(DI*1), Z6, Z6
-	VINSERTF32X4    $0x03, 2(R10)(DI*1), Z6, Z6
+	PREFETCHT0      (SI)
+	PREFETCHT0      64(SI)
+	PREFETCHT0      128(SI)
+	PREFETCHT0      192(SI)
+	PREFETCHT0      256(SI)
+	PREFETCHT0      320(SI)
+	PREFETCHT0      384(SI)
+	PREFETCHT0      448(SI)
+	PREFETCHT0      512(SI)
+	ADDQ            $0x00000220, SI
+	VBROADCASTF32X4 2(DI), Z1
+	VINSERTF32X4    $0x01, 2(R9), Z1, Z1
+	VINSERTF32X4    $0x02, 2(R10), Z1, Z1
+	VINSERTF32X4    $0x03, 2(R11), Z1, Z1
+	VBROADCASTF32X4 2(DI)(BX*1), Z4
+	VINSERTF32X4    $0x01, 2(R9)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x02, 2(R10)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x03, 2(R11)(BX*1), Z4, Z4
+	VBROADCASTF32X4 2(DI)(BX*2), Z5
+	VINSERTF32X4    $0x01, 2(R9)(BX*2), Z5, Z5
+	VINSERTF32X4    $0x02, 2(R10)(BX*2), Z5, Z5
+	VINSERTF32X4    $0x03, 2(R11)(BX*2), Z5, Z5
+	VBROADCASTF32X4 2(DI)(R8*1), Z6
+	VINSERTF32X4    $0x01, 2(R9)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x02, 2(R10)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x03, 2(R11)(R8*1), Z6, Z6
 	VUNPCKLPS       Z4, Z1, Z7
 	VUNPCKHPS       Z4, Z1, Z1
 	VUNPCKLPS       Z6, Z5, Z4
@@ -676,22 +704,22 @@ loop:
 	VMULPS          Z3, Z1, Z1
 	VMOVUPS         Z1, (CX)
 	ADDQ            DX, CX
-	VBROADCASTF32X4 18(SI), Z1
-	VINSERTF32X4    $0x01, 18(R8), Z1, Z1
-	VINSERTF32X4    $0x02, 18(R9), Z1, Z1
-	VINSERTF32X4    $0x03, 18(R10), Z1, Z1
-	VBROADCASTF32X4 18(SI)(BX*1), Z4
-	VINSERTF32X4    $0x01, 18(R8)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x02, 18(R9)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x03, 18(R10)(BX*1), Z4, Z4
-	VBROADCASTF32X4 18(SI)(BX*2), Z5
-	VINSERTF32X4    $0x01, 18(R8)(BX*2), Z5, Z5
-	VINSERTF32X4    $0x02, 18(R9)(BX*2), Z5, Z5
-	VINSERTF32X4    $0x03, 18(R10)(BX*2), Z5, Z5
-	VBROADCASTF32X4 18(SI)(DI*1), Z6
-	VINSERTF32X4    $0x01, 18(R8)(DI*1), Z6, Z6
-	VINSERTF32X4    $0x02, 18(R9)(DI*1), Z6, Z6
-	VINSERTF32X4    $0x03, 18(R10)(DI*1), Z6, Z6
+	VBROADCASTF32X4 18(DI), Z1
+	VINSERTF32X4    $0x01, 18(R9), Z1, Z1
+	VINSERTF32X4    $0x02, 18(R10), Z1, Z1
+	VINSERTF32X4    $0x03, 18(R11), Z1, Z1
+	VBROADCASTF32X4 18(DI)(BX*1), Z4
+	VINSERTF32X4    $0x01, 18(R9)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x02, 18(R10)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x03, 18(R11)(BX*1), Z4, Z4
+	VBROADCASTF32X4 18(DI)(BX*2), Z5
+	VINSERTF32X4    $0x01, 18(R9)(BX*2), Z5, Z5
+	VINSERTF32X4    $0x02, 18(R10)(BX*2), Z5, Z5
+	VINSERTF32X4    $0x03, 18(R11)(BX*2), Z5, Z5
+	VBROADCASTF32X4 18(DI)(R8*1), Z6
+	VINSERTF32X4    $0x01, 18(R9)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x02, 18(R10)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x03, 18(R11)(R8*1), Z6, Z6
 	VUNPCKLPS       Z4, Z1, Z7
 	VUNPCKHPS       Z4, Z1, Z1
 	VUNPCKLPS       Z6, Z5, Z4
@@ -792,10 +820,10 @@ loop:
 	VMULPS          Z3, Z1, Z1
 	VMOVUPS         Z1, (CX)
 	ADDQ            DX, CX
-	ADDQ            $0x22, SI
-	ADDQ            $0x22, R8
+	ADDQ            $0x22, DI
 	ADDQ            $0x22, R9
 	ADDQ            $0x22, R10
+	ADDQ            $0x22, R11
 	DECQ            AX
 	JNZ             loop
 	VZEROUPPER
@@ -819,49 +847,57 @@ DATA numbersQ8_0<>+56(SB)/4, $0x41600000
 DATA numbersQ8_0<>+60(SB)/4, $0x41700000
 GLOBL numbersQ8_0<>(SB), RODATA|NOPTR, $64
 
-// func avx512UnpackIQ4_NL(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
-// Requires: AVX, AVX512F
-TEXT ·avx512UnpackIQ4_NL(SB), NOSPLIT, $0-40
+// func avx512UnpackIQ4_NL(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512UnpackIQ4_NL(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
 	MOVQ         dst+8(FP), CX
 	MOVQ         dstStep+16(FP), DX
 	MOVQ         srcRow+32(FP), BX
-	MOVQ         src+24(FP), SI
-	LEAQ         (SI)(BX*4), R8
-	LEAQ         (R8)(BX*4), R9
+	MOVQ         ahead+40(FP), SI
+	MOVQ         src+24(FP), DI
+	LEAQ         (DI)(BX*4), R9
 	LEAQ         (R9)(BX*4), R10
-	LEAQ         (BX)(BX*2), DI
+	LEAQ         (R10)(BX*4), R11
+	LEAQ         (BX)(BX*2), R8
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
+	ADDQ         DI, SI
 	VMOVUPS      numbersIQ4_NL<>+0(SB), Z1
 
 loop:
 	VPXORD          Z2, Z2, Z2
 	KXNORW          K1, K1, K1
-	VPGATHERDD      (SI)(Z0*1), K1, Z2
+	VPGATHERDD      (DI)(Z0*1), K1, Z2
 	VPMOVDW         Z2, Y3
 	VCVTPH2PS       Y3, Z3
 	VMULPS          lanes00000000<>+0(SB), Z3, Z4
 	VADDPS          Z3, Z4, Z3
 	VCMPPS          $0x03, Z3, Z3, K2
 	VBLENDMPS       lanes7fc00000<>+0(SB), Z3, K2, Z5
-	VBROADCASTF32X4 2(SI), Z3
-	VINSERTF32X4    $0x01, 2(R8), Z3, Z3
-	VINSERTF32X4    $0x02, 2(R9), Z3, Z3
-	VINSERTF32X4    $0x03, 2(R10), Z3, Z3
-	VBROADCASTF32X4 2(SI)(BX*1), Z4
-	VINSERTF32X4    $0x01, 2(R8)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x02, 2(R9)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x03, 2(R10)(BX*1), Z4, Z4
-	VBROADCASTF32X4 2(SI)(BX*2), Z6
-	VINSERTF32X4    $0x01, 2(R8)(BX*2), Z6, Z6
-	VINSERTF32X4    $0x02, 2(R9)(BX*2), Z6, Z6
-	VINSERTF32X4    $0x03, 2(R10)(BX*2), Z6, Z6
-	VBROADCASTF32X4 2(SI)(DI*1), Z7
-	VINSERTF32X4    $0x01, 2(R8)(DI*1), Z7, Z7
-	VINSERTF32X4    $0x02, 2(R9)(DI*1), Z7, Z7
-	VINSERTF32X4    $0x03, 2(R10)(DI*1), Z7, Z7
+	PREFETCHT0      (SI)
+	PREFETCHT0      64(SI)
+	PREFETCHT0      128(SI)
+	PREFETCHT0      192(SI)
+	PREFETCHT0      256(SI)
+	ADDQ            $0x00000120, SI
+	VBROADCASTF32X4 2(DI), Z3
+	VINSERTF32X4    $0x01, 2(R9), Z3, Z3
+	VINSERTF32X4    $0x02, 2(R10), Z3, Z3
+	VINSERTF32X4    $0x03, 2(R11), Z3, Z3
+	VBROADCASTF32X4 2(DI)(BX*1), Z4
+	VINSERTF32X4    $0x01, 2(R9)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x02, 2(R10)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x03, 2(R11)(BX*1), Z4, Z4
+	VBROADCASTF32X4 2(DI)(BX*2), Z6
+	VINSERTF32X4    $0x01, 2(R9)(BX*2), Z6, Z6
+	VINSERTF32X4    $0x02, 2(R10)(BX*2), Z6, Z6
+	VINSERTF32X4    $0x03, 2(R11)(BX*2), Z6, Z6
+	VBROADCASTF32X4 2(DI)(R8*1), Z7
+	VINSERTF32X4    $0x01, 2(R9)(R8*1), Z7, Z7
+	VINSERTF32X4    $0x02, 2(R10)(R8*1), Z7, Z7
+	VINSERTF32X4    $0x03, 2(R11)(R8*1), Z7, Z7
 	VUNPCKLPS       Z4, Z3, Z8
 	VUNPCKHPS       Z4, Z3, Z3
 	VUNPCKLPS       Z7, Z6, Z4
@@ -1026,10 +1062,10 @@ loop:
 	VMULPS          Z5, Z3, Z3
 	VMOVUPS         Z3, (CX)
 	ADDQ            DX, CX
-	ADDQ            $0x12, SI
-	ADDQ            $0x12, R8
+	ADDQ            $0x12, DI
 	ADDQ            $0x12, R9
 	ADDQ            $0x12, R10
+	ADDQ            $0x12, R11
 	DECQ            AX
 	JNZ             loop
 	VZEROUPPER
@@ -1053,24 +1089,26 @@ DATA numbersIQ4_NL<>+56(SB)/4, $0x42b20000
 DATA numbersIQ4_NL<>+60(SB)/4, $0x42e20000
 GLOBL numbersIQ4_NL<>(SB), RODATA|NOPTR, $64
 
-// func avx2UnpackQ4_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
-// Requires: AVX, AVX2, F16C
-TEXT ·avx2UnpackQ4_0(SB), NOSPLIT, $0-40
+// func avx2UnpackQ4_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·avx2UnpackQ4_0(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
 	MOVQ         dst+8(FP), CX
 	MOVQ         dstStep+16(FP), DX
 	MOVQ         srcRow+32(FP), BX
-	MOVQ         src+24(FP), SI
-	LEAQ         (SI)(BX*4), R8
-	LEAQ         (BX)(BX*2), DI
+	MOVQ         ahead+40(FP), SI
+	MOVQ         src+24(FP), DI
+	LEAQ         (DI)(BX*4), R9
+	LEAQ         (BX)(BX*2), R8
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	VPMULLD      rowNumbers<>+0(SB), Y0, Y0
+	ADDQ         DI, SI
 
 loop:
 	VXORPS         Y1, Y1, Y1
 	VPCMPEQD       Y2, Y2, Y2
-	VPGATHERDD     Y2, (SI)(Y0*1), Y1
+	VPGATHERDD     Y2, (DI)(Y0*1), Y1
 	VANDPS         lanes0000ffff<>+0(SB), Y1, Y1
 	VEXTRACTF128   $0x01, Y1, X2
 	VPACKUSDW      X2, X1, X1
@@ -1079,14 +1117,18 @@ loop:
 	VADDPS         Y1, Y2, Y1
 	VCMPPS         $0x03, Y1, Y1, Y2
 	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
-	VBROADCASTF128 2(SI), Y2
-	VINSERTF128    $0x01, 2(R8), Y2, Y2
-	VBROADCASTF128 2(SI)(BX*1), Y3
-	VINSERTF128    $0x01, 2(R8)(BX*1), Y3, Y3
-	VBROADCASTF128 2(SI)(BX*2), Y4
-	VINSERTF128    $0x01, 2(R8)(BX*2), Y4, Y4
-	VBROADCASTF128 2(SI)(DI*1), Y5
-	VINSERTF128    $0x01, 2(R8)(DI*1), Y5, Y5
+	PREFETCHT0     (SI)
+	PREFETCHT0     64(SI)
+	PREFETCHT0     128(SI)
+	ADDQ           $0x00000090, SI
+	VBROADCASTF128 2(DI), Y2
+	VINSERTF128    $0x01, 2(R9), Y2, Y2
+	VBROADCASTF128 2(DI)(BX*1), Y3
+	VINSERTF128    $0x01, 2(R9)(BX*1), Y3, Y3
+	VBROADCASTF128 2(DI)(BX*2), Y4
+	VINSERTF128    $0x01, 2(R9)(BX*2), Y4, Y4
+	VBROADCASTF128 2(DI)(R8*1), Y5
+	VINSERTF128    $0x01, 2(R9)(R8*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y2
 	VUNPCKLPS      Y5, Y4, Y3
@@ -1315,8 +1357,8 @@ loop:
 	VMULPS         Y1, Y2, Y2
 	VMOVUPS        Y2, (CX)
 	ADDQ           DX, CX
-	ADDQ           $0x12, SI
-	ADDQ           $0x12, R8
+	ADDQ           $0x12, DI
+	ADDQ           $0x12, R9
 	DECQ           AX
 	JNZ            loop
 	VZEROUPPER
@@ -1376,24 +1418,26 @@ DATA lanes41000000<>+56(SB)/4, $0x41000000
 DATA lanes41000000<>+60(SB)/4, $0x41000000
 GLOBL lanes41000000<>(SB), RODATA|NOPTR, $64
 
-// func avx2UnpackQ4_1(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·avx2UnpackQ4_1(SB), NOSPLIT, $0-40
+// func avx2UnpackQ4_1(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·avx2UnpackQ4_1(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
 	MOVQ         dst+8(FP), CX
 	MOVQ         dstStep+16(FP), DX
 	MOVQ         srcRow+32(FP), BX
-	MOVQ         src+24(FP), SI
-	LEAQ         (SI)(BX*4), R8
-	LEAQ         (BX)(BX*2), DI
+	MOVQ         ahead+40(FP), SI
+	MOVQ         src+24(FP), DI
+	LEAQ         (DI)(BX*4), R9
+	LEAQ         (BX)(BX*2), R8
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	VPMULLD      rowNumbers<>+0(SB), Y0, Y0
+	ADDQ         DI, SI
 
 loop:
 	VXORPS         Y1, Y1, Y1
 	VPCMPEQD       Y2, Y2, Y2
-	VPGATHERDD     Y2, (SI)(Y0*1), Y1
+	VPGATHERDD     Y2, (DI)(Y0*1), Y1
 	VANDPS         lanes0000ffff<>+0(SB), Y1, Y2
 	VEXTRACTF128   $0x01, Y2, X3
 	VPACKUSDW      X3, X2, X2
@@ -1410,14 +1454,18 @@ loop:
 	VADDPS         Y1, Y3, Y1
 	VCMPPS         $0x03, Y1, Y1, Y3
 	VBLENDVPS      Y3, lanes7fc00000<>+0(SB), Y1, Y1
-	VBROADCASTF128 4(SI), Y3
-	VINSERTF128    $0x01, 4(R8), Y3, Y3
-	VBROADCASTF128 4(SI)(BX*1), Y4
-	VINSERTF128    $0x01, 4(R8)(BX*1), Y4, Y4
-	VBROADCASTF128 4(SI)(BX*2), Y5
-	VINSERTF128    $0x01, 4(R8)(BX*2), Y5, Y5
-	VBROADCASTF128 4(SI)(DI*1), Y6
-	VINSERTF128    $0x01, 4(R8)(DI*1), Y6, Y6
+	PREFETCHT0     (SI)
+	PREFETCHT0     64(SI)
+	PREFETCHT0     128(SI)
+	ADDQ           $0x000000a0, SI
+	VBROADCASTF128 4(DI), Y3
+	VINSERTF128    $0x01, 4(R9), Y3, Y3
+	VBROADCASTF128 4(DI)(BX*1), Y4
+	VINSERTF128    $0x01, 4(R9)(BX*1), Y4, Y4
+	VBROADCASTF128 4(DI)(BX*2), Y5
+	VINSERTF128    $0x01, 4(R9)(BX*2), Y5, Y5
+	VBROADCASTF128 4(DI)(R8*1), Y6
+	VINSERTF128    $0x01, 4(R9)(R8*1), Y6, Y6
 	VUNPCKLPS      Y4, Y3, Y7
 	VUNPCKHPS      Y4, Y3, Y3
 	VUNPCKLPS      Y6, Y5, Y4
@@ -1614,31 +1662,33 @@ loop:
 	VFMADD213PS    Y1, Y2, Y3
 	VMOVUPS        Y3, (CX)
 	ADDQ           DX, CX
-	ADDQ           $0x14, SI
-	ADDQ           $0x14, R8
+	ADDQ           $0x14, DI
+	ADDQ           $0x14, R9
 	DECQ           AX
 	JNZ            loop
 	VZEROUPPER
 	RET
 
-// func avx2UnpackQ8_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int)
-// Requires: AVX, AVX2, F16C
-TEXT ·avx2UnpackQ8_0(SB), NOSPLIT, $0-40
+// func avx2UnpackQ8_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·avx2UnpackQ8_0(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
 	MOVQ         dst+8(FP), CX
 	MOVQ         dstStep+16(FP), DX
 	MOVQ         srcRow+32(FP), BX
-	MOVQ         src+24(FP), SI
-	LEAQ         (SI)(BX*4), R8
-	LEAQ         (BX)(BX*2), DI
+	MOVQ         ahead+40(FP), SI
+	MOVQ         src+24(FP), DI
+	LEAQ         (DI)(BX*4), R9
+	LEAQ         (BX)(BX*2), R8
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	VPMULLD      rowNumbers<>+0(SB), Y0, Y0
+	ADDQ         DI, SI
 
 loop:
 	VXORPS         Y1, Y1, Y1
 	VPCMPEQD       Y2, Y2, Y2
-	VPGATHERDD     Y2, (SI)(Y0*1), Y1
+	VPGATHERDD     Y2, (DI)(Y0*1), Y1
 	VANDPS         lanes0000ffff<>+0(SB), Y1, Y1
 	VEXTRACTF128   $0x01, Y1, X2
 	VPACKUSDW      X2, X1, X1
@@ -1647,14 +1697,20 @@ loop:
 	VADDPS         Y1, Y2, Y1
 	VCMPPS         $0x03, Y1, Y1, Y2
 	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
-	VBROADCASTF128 2(SI), Y2
-	VINSERTF128    $0x01, 2(R8), Y2, Y2
-	VBROADCASTF128 2(SI)(BX*1), Y3
-	VINSERTF128    $0x01, 2(R8)(BX*1), Y3, Y3
-	VBROADCASTF128 2(SI)(BX*2), Y4
-	VINSERTF128    $0x01, 2(R8)(BX*2), Y4, Y4
-	VBROADCASTF128 2(SI)(DI*1), Y5
-	VINSERTF128    $0x01, 2(R8)(DI*1), Y5, Y5
+	PREFETCHT0     (SI)
+	PREFETCHT0     64(SI)
+	PREFETCHT0     128(SI)
+	PREFETCHT0     192(SI)
+	PREFETCHT0     256(SI)
+	ADDQ           $0x00000110, SI
+	VBROADCASTF128 2(DI), Y2
+	VINSERTF128    $0x01, 2(R9), Y2, Y2
+	VBROADCASTF128 2(DI)(BX*1), Y3
+	VINSERTF128    $0x01, 2(R9)(BX*1), Y3, Y3
+	VBROADCASTF128 2(DI)(BX*2), Y4
+	VINSERTF128    $0x01, 2(R9)(BX*2), Y4, Y4
+	VBROADCASTF128 2(DI)(R8*1), Y5
+	VINSERTF128    $0x01, 2(R9)(R8*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y2
 	VUNPCKLPS      Y5, Y4, Y3
@@ -1755,14 +1811,14 @@ loop:
 	VMULPS         Y1, Y2, Y2
 	VMOVUPS        Y2, (CX)
 	ADDQ           DX, CX
-	VBROADCASTF128 18(SI), Y2
-	VINSERTF128    $0x01, 18(R8), Y2, Y2
-	VBROADCASTF128 18(SI)(BX*1), Y3
-	VINSERTF128    $0x01, 18(R8)(BX*1), Y3, Y3
-	VBROADCASTF128 18(SI)(BX*2), Y4
-	VINSERTF128    $0x01, 18(R8)(BX*2), Y4, Y4
-	VBROADCASTF128 18(SI)(DI*1), Y5
-	VINSERTF128    $0x01, 18(R8)(DI*1), Y5, Y5
+	VBROADCASTF128 18(DI), Y2
+	VINSERTF128    $0x01, 18(R9), Y2, Y2
+	VBROADCASTF128 18(DI)(BX*1), Y3
+	VINSERTF128    $0x01, 18(R9)(BX*1), Y3, Y3
+	VBROADCASTF128 18(DI)(BX*2), Y4
+	VINSERTF128    $0x01, 18(R9)(BX*2), Y4, Y4
+	VBROADCASTF128 18(DI)(R8*1), Y5
+	VINSERTF128    $0x01, 18(R9)(R8*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y2
 	VUNPCKLPS      Y5, Y4, Y3
@@ -1863,8 +1919,8 @@ loop:
 	VMULPS         Y1, Y2, Y1
 	VMOVUPS        Y1, (CX)
 	ADDQ           DX, CX
-	ADDQ           $0x22, SI
-	ADDQ           $0x22, R8
+	ADDQ           $0x22, DI
+	ADDQ           $0x22, R9
 	DECQ           AX
 	JNZ            loop
 	VZEROUPPER

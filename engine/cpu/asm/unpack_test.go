@@ -32,7 +32,7 @@ func TestUnpack(t *testing.T) {
 				for i := range dst {
 					dst[i] = 77
 				}
-				unpack(blocks, &dst[0], 4*width, &src[0], pitch)
+				unpack(blocks, &dst[0], 4*width, &src[0], pitch, 0)
 				want := make([]float32, blocks*elements)
 				for row := range rows {
 					of.Decode(want, src[row*pitch:][:blocks*size])
@@ -60,7 +60,7 @@ func BenchmarkUnpack(b *testing.B) {
 				const blocks = 4
 				src, dst := make([]byte, s.Lanes*blocks*size), make([]float32, blocks*elements*48)
 				for b.Loop() {
-					unpack(blocks, &dst[0], 4*48, &src[0], blocks*size)
+					unpack(blocks, &dst[0], 4*48, &src[0], blocks*size, 0)
 				}
 				b.ReportMetric(float64(s.Lanes*blocks*elements*b.N)/float64(b.Elapsed().Nanoseconds()), "elements/ns")
 			})

@@ -60,6 +60,9 @@ func (p *block) compute(args []*tensor.Tensor, out []float32) (done bool) {
 	}
 	p.kBlockSums = p.kBlockSums[:0]
 	a, b := p.aPacker.fillInput(p.elements(&p.a, args), 0), p.bPacker.fillInput(p.elements(&p.b, args), p.line)
+	if p.b.blocks != nil && p.rowCount <= tuning.BlockRows && p.terms.N <= tensor.KBlock {
+		return p.computeTiles(a, b)
+	}
 	for t := 0; t < p.terms.N; {
 		if t > 0 && t%tensor.KBlock == 0 && p.int8 == nil {
 			p.kBlockSums.End(p.acc, t/tensor.KBlock) // accumulators begin anew
@@ -98,11 +101,7 @@ func (p *block) advance(a, b elements, t, n int) (done bool) {
 	p.aPacker.seek(a, t, n)
 	p.aPacker.locateInPlace()
 	axpyCols := p.axpyColumns(n)
-	byTile := p.packsByTile()
-	if !byTile {
-		p.bPacker.pack(axpyCols, p.colCount-axpyCols, p.nr, p.set.Lanes)
-	}
-	if p.worker.Stopped() {
+	if p.bPacker.pack(axpyCols, p.colCount-axpyCols, p.nr, p.set.Lanes); p.worker.Stopped() {
 		return false
 	}
 	add := t%tensor.KBlock != 0
@@ -135,10 +134,6 @@ func (p *block) advance(a, b elements, t, n int) (done bool) {
 				return false
 			}
 			cols, tiles := p.tilesInL1(p.columnsLeft(c))
-			if byTile {
-				tiles = 1
-				p.bPacker.pack(c, cols, p.nr, p.set.Lanes)
-			}
 			for r := i; r < i+packed; {
 				rows := mem.EvenPart(p.rowsInLine(r, i+packed-r), p.mr, 1)
 				p.runTiles(r, rows, c, cols, tiles, add)

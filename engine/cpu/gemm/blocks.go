@@ -11,7 +11,8 @@ import (
 )
 
 // Operands that are rows of blocks of quantised weights. They are packed into panels of float32 from their blocks, in each
-// run. Where a product has few rows, a panel is one tile's, and some blocks long, so that it stays in the first-level cache.
+// run. Where a product has few rows, a panel is one tile's, and some
+// blocks long, so that it stays in the first-level cache.
 
 // blockFormat is how an operand's rows are stored.
 type blockFormat struct {
@@ -28,7 +29,6 @@ func NewOfBlocks(p *tensor.Primitive, arg int, of quant.Type, set *asm.KernelSet
 		return nil
 	}
 	elements, size := of.Block()
-	_, row := p.Args[arg].Shape.Matrix()
 	k := &contraction{p: p, whole: p, set: set, isFloat32: true}
 	k.blocking = blocking{microKernels: set.GEMM, kc: tuning.MaxKC, kUnit: 1, mr: set.MR(), nr: set.NRVectors() * set.Lanes}
 	var batch, rows, cols []int
@@ -43,7 +43,7 @@ func NewOfBlocks(p *tensor.Primitive, arg int, of quant.Type, set *asm.KernelSet
 		}
 	}
 	k.setGrids(1-arg, arg, batch, rows, cols, affine.Axes(len(p.Shape), len(p.Shape)+len(p.Fold)), neither)
-	b := &k.b
+	b, row := &k.b, p.Args[arg].Shape.Elements()/k.cols.N
 	if k.padded || b.base != 0 || k.batch.N != 1 || !k.cols.OneAxis() || !k.terms.OneAxis() || k.terms.N != row || b.terms[0] != 1 && row > 1 || b.own[0] != row && k.cols.N > 1 {
 		return nil
 	}
@@ -52,15 +52,39 @@ func NewOfBlocks(p *tensor.Primitive, arg int, of quant.Type, set *asm.KernelSet
 	k.chooseBlocking(tuning.FineBlocks)
 	k.chooseA()
 	if k.rows.N <= tuning.BlockRows {
-		k.kc = max(tuning.BlockKC, elements)
+		k.a.inPlace, k.a.rowMajor = k.isRegular(&k.rows), false
 		k.nc = min(k.nc, tuning.BlockNC)
 		k.nBlocks = mem.CeilDiv(k.lines.n, k.nc)
 	}
 	return k
 }
 
-// packsByTile reports whether panels of operand b are made tile by tile, as they are needed.
-func (k *contraction) packsByTile() bool { return k.b.blocks != nil && k.kc < tuning.MaxKC }
+// computeTiles computes a block of few rows tile by tile: blocks are read in the order in which they are stored, and a panel
+// is what one tile needs next. It reports whether it came to the end.
+func (p *block) computeTiles(a, b elements) (done bool) {
+	unit := max(tuning.BlockKC, p.b.blocks.elements)
+	for c := 0; c < p.colCount; {
+		cols := mem.EvenPart(p.colCount-c, p.nr, p.set.Lanes)
+		for t := 0; t < p.terms.N; t += unit {
+			n := min(unit, p.terms.N-t)
+			p.bPacker.seek(b, t, n)
+			p.bPacker.pack(c, cols, p.nr, p.set.Lanes)
+			p.aPacker.seek(a, t, n)
+			p.aPacker.locateInPlace()
+			p.aPacker.pack(0, p.rowCount, p.mr, 1)
+			if p.worker.Stopped() {
+				return false
+			}
+			for r := 0; r < p.rowCount; {
+				rows := mem.EvenPart(p.rowCount-r, p.mr, 1)
+				p.runTiles(r, rows, c, cols, 1, t > 0)
+				r += rows
+			}
+		}
+		c += cols
+	}
+	return true
+}
 
 // unpackBlocks packs n rows from one of the block on, as packRemaining does.
 func (p *packer) unpackBlocks(from, n, most, vector int) {
@@ -74,8 +98,9 @@ func (p *packer) unpackBlocks(from, n, most, vector int) {
 		}
 		src := p.src.bytes[(p.firstRow+row)*f.pitch+p.firstTerm/f.elements*f.size:]
 		if f.unpack != nil {
+			ahead := p.set.Lanes*f.pitch + (p.set.Lanes-1)*(p.firstTerm/f.elements*f.size) // the same part of the rows that follow
 			for ; done+p.set.Lanes <= size; done += p.set.Lanes {
-				f.unpack(p.termCount/f.elements, &dst[done], width*mem.Word, &src[done*f.pitch], f.pitch)
+				f.unpack(p.termCount/f.elements, &dst[done], width*mem.Word, &src[done*f.pitch], f.pitch, ahead)
 			}
 		}
 		if done < size {

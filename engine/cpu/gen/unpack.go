@@ -44,12 +44,18 @@ func unpackKernels() {
 // minimum can be fused with them.
 func (u unpacking) write(s isa) {
 	name := s.name + "Unpack" + u.name
-	function(name, "func(blocks int, dst *float32, dstStep int, src *byte, srcRow int)", name+" unpacks blocks; see UnpackKernel.")
+	function(name, "func(blocks int, dst *float32, dstStep int, src *byte, srcRow, ahead int)", name+" unpacks blocks; see UnpackKernel.")
 	blocks, dst, step, row := param("blocks"), param("dst"), param("dstStep"), param("srcRow")
+	next := param("ahead")
 	rows := newRows(s, param("src"), row)
+	context.ADDQ(rows.quads[0], next)
 	lookup := u.lookup(s)
 	context.Label("loop")
 	scale, least := u.scales(s, rows)
+	for at := 0; at < s.lanes*u.size; at += 64 {
+		context.PREFETCHT0(Mem{Base: next, Disp: at})
+	}
+	context.ADDQ(U32(s.lanes*u.size), next)
 	store := func(x vec) {
 		context.VMOVUPS(x, Mem{Base: dst})
 		context.ADDQ(step, dst)

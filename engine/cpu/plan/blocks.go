@@ -137,6 +137,12 @@ func (d *dequantizer) pattern(t quant.Type, shape tensor.Shape) *graph.Program {
 			p = nil
 		}
 	}
+	if p != nil {
+		last := &p.Nodes[p.Outputs[0].Index]
+		if last.Fn == tensor.Copy && !last.Args[0].Flat { // readers look through it
+			p.Outputs[0] = last.From[0]
+		}
+	}
 	d.patterns[key] = p
 	return p
 }

@@ -83,6 +83,14 @@ func Run(t *testing.T, e Make) {
 			}
 		}
 	})
+	t.Run("blocks", func(t *testing.T) {
+		for n := range 2 * cases {
+			p, in := Blocks(rand.New(rand.NewPCG(3<<33, uint64(n))))
+			if err := Compare(e.each(), p, in); err != nil {
+				t.Fatalf("case %d: %v", n, err)
+			}
+		}
+	})
 	t.Run("parts", func(t *testing.T) {
 		for n := range 4 * cases {
 			r := rand.New(rand.NewPCG(2<<32, uint64(n)))
@@ -107,11 +115,13 @@ func Check(t *testing.T, e Make, data []byte) {
 	r := rand.New(&bytesSource{data: data})
 	var p *graph.Program
 	var in graph.Inputs
-	switch r.IntN(5) {
+	switch r.IntN(6) {
 	case 0:
 		p, in = Program(r)
 	case 1:
 		p, in = Fusible(r)
+	case 2:
+		p, in = Blocks(r)
 	default:
 		p, in = Single(r, Primitive(r, pick(r, Functions...)))
 	}

@@ -64,6 +64,10 @@ func fuzzed(make Make, n uint64) error {
 		p, in := fusibleOf(r, 1+r.IntN(3), 1+r.IntN(40))
 		return Compare(x, p, in)
 	}
+	if n%64 == 2 {
+		p, in := Blocks(r)
+		return Compare(x, p, in)
+	}
 	p, in := Single(r, sized(r, pick(r, Functions...), small))
 	return Compare(x, p, in)
 }
