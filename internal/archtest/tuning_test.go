@@ -22,6 +22,7 @@ var facts = map[string]string{
 	"engine/cpu/gemm.quad":               "bytes in a word",
 	"engine/cpu/kernel.NoExponent":       "IEEE 754",
 	"engine/cpu/kernel.ProductsKept":     "IEEE 754",
+	"engine/cpu/plan.maxPattern":         "primitives that an operator comes to",
 	"engine/cpu/mem.CacheLine":           "of the processor",
 	"engine/cpu/mem.IntSize":             "bytes of a type",
 	"engine/cpu/mem.MaxLanes":            "of the widest register",

@@ -34,9 +34,9 @@ type KernelSet struct {
 	GatherStride2   GatherKernel // of every second element: lane i lies 2·i elements behind Src
 	GatherReversed  GatherKernel // of elements backwards: lane i lies i elements before Src
 	Deinterleave    DeinterleaveKernel
-	MinMagnitude    ReduceKernel // the least Magnitude
-	MaxSize         ReduceKernel // the greatest Size
-	Unpack          map[quant.Type]UnpackKernel
+	MinMagnitude    ReduceKernel                // the least Magnitude
+	MaxSize         ReduceKernel                // the greatest Size
+	Unpack          map[quant.Type]UnpackKernel // of quantised weights
 
 	// Elementwise.
 	Maps          map[tensor.Fn]MapKernel // of float32

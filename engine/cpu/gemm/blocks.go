@@ -86,9 +86,8 @@ func (p *block) computeTiles(a, b elements) (done bool) {
 	return true
 }
 
-// unpackBlocks packs n rows from one of the block on, as packRemaining does.
-func (p *packer) unpackBlocks(from, n, most, vector int) {
-	f := p.layout.blocks
+// pack packs n rows from one of p's on, as packRemaining does.
+func (f *blockFormat) pack(p *packer, from, n, most, vector int) {
 	p.panelBuffer = mem.Grow(p.panelBuffer, (mem.RoundUp(n, vector)+1)*p.kWords+mem.MaxLanes)
 	for row, end := from, from+n; row < end && !p.worker.Stopped(); {
 		size := mem.EvenPart(end-row, most, vector)
@@ -104,15 +103,14 @@ func (p *packer) unpackBlocks(from, n, most, vector int) {
 			}
 		}
 		if done < size {
-			p.decodeRows(dst[done:], src[done*f.pitch:], size-done, width)
+			f.decode(p, dst[done:], src[done*f.pitch:], size-done, width)
 		}
 		row += size
 	}
 }
 
-// decodeRows packs n rows of blocks by the definition of their type.
-func (p *packer) decodeRows(dst []float32, src []byte, n, width int) {
-	f := p.layout.blocks
+// decode packs n rows of blocks by the definition of their type.
+func (f *blockFormat) decode(p *packer, dst []float32, src []byte, n, width int) {
 	for i, line := range p.newRowBuffer(n) {
 		f.of.Decode(p.rowBuffer[line:][:p.kWords], src[i*f.pitch:][:p.kWords/f.elements*f.size])
 	}

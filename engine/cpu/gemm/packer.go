@@ -285,8 +285,8 @@ func (p *packer) pack(from, n, most, vector int) {
 // packRemaining packs n rows, and returns whether any value is padding, and the least
 // exponent of all.
 func (p *packer) packRemaining(from, n, most, vector int) (padding bool, least kernel.MinExponent) {
-	if p.layout.blocks != nil {
-		p.unpackBlocks(from, n, most, vector)
+	if f := p.layout.blocks; f != nil {
+		f.pack(p, from, n, most, vector)
 		return false, kernel.NoExponent
 	}
 	before := p.hasPadding

@@ -5,6 +5,7 @@
 // [Plan.Pack], which packs constants once (weights.go), then [Plan.Allocate], which returns
 // an arena for a run. New drops what no output needs. Then:
 //
+//	blocks.go         lets products read quantised weights from their blocks
 //	concat.go         elides joins whose operands can be computed in place
 //	fuser.go          puts maps, copies and folds of rows into fusions
 //	rematerialize.go  recomputes what costs less than to store and load
