@@ -201,8 +201,11 @@ type ReduceKernel func(vectors int, x *float32) uint32
 //	dst[t][r] = element t of the row
 //
 // dst[t][0] lies t·dstStep bytes behind dst. As many bytes as it reads are fetched from ahead bytes behind src on: they are
-// what is read next, or nothing.
+// what is read next, or nothing. Of floats of 16 bits a block is UnpackHalves elements.
 type UnpackKernel func(blocks int, dst *float32, dstStep int, src *byte, srcRow, ahead int)
+
+// UnpackHalves is the floats of 16 bits that an UnpackKernel takes for a block.
+const UnpackHalves = 8
 
 // Magnitude orders float32 values by size: zeros last, then upwards from the
 // least subnormal.

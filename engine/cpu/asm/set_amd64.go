@@ -18,6 +18,7 @@ func avx512Int8() Int8Kernels {
 
 var avx512Unpack = map[quant.Type]UnpackKernel{
 	quant.Q4_0: avx512UnpackQ4_0, quant.Q4_1: avx512UnpackQ4_1, quant.Q8_0: avx512UnpackQ8_0, quant.IQ4_NL: avx512UnpackIQ4_NL,
+	quant.Q4_K: avx512UnpackQ4_K, quant.Q6_K: avx512UnpackQ6_K, quant.F16: avx512UnpackF16, quant.BF16: avx512UnpackBF16,
 }
 
 // avx2Unpack also needs conversions of float16.
@@ -25,7 +26,9 @@ func avx2Unpack() map[quant.Type]UnpackKernel {
 	if !cpuid.CPU.Supports(cpuid.F16C) {
 		return nil
 	}
-	return map[quant.Type]UnpackKernel{quant.Q4_0: avx2UnpackQ4_0, quant.Q4_1: avx2UnpackQ4_1, quant.Q8_0: avx2UnpackQ8_0}
+	return map[quant.Type]UnpackKernel{
+		quant.Q4_0: avx2UnpackQ4_0, quant.Q4_1: avx2UnpackQ4_1, quant.Q8_0: avx2UnpackQ8_0, quant.F16: avx2UnpackF16, quant.BF16: avx2UnpackBF16,
+	}
 }
 
 // The features that x/sys/cpu reports are those whose registers the operating

@@ -24,6 +24,16 @@ func avx512UnpackQ8_0(blocks int, dst *float32, dstStep int, src *byte, srcRow i
 //go:noescape
 func avx512UnpackIQ4_NL(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
 
+// avx512UnpackF16 unpacks blocks; see UnpackKernel.
+//
+//go:noescape
+func avx512UnpackF16(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+
+// avx512UnpackBF16 unpacks blocks; see UnpackKernel.
+//
+//go:noescape
+func avx512UnpackBF16(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+
 // avx2UnpackQ4_0 unpacks blocks; see UnpackKernel.
 //
 //go:noescape
@@ -38,3 +48,23 @@ func avx2UnpackQ4_1(blocks int, dst *float32, dstStep int, src *byte, srcRow int
 //
 //go:noescape
 func avx2UnpackQ8_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+
+// avx2UnpackF16 unpacks blocks; see UnpackKernel.
+//
+//go:noescape
+func avx2UnpackF16(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+
+// avx2UnpackBF16 unpacks blocks; see UnpackKernel.
+//
+//go:noescape
+func avx2UnpackBF16(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+
+// avx512UnpackQ4_K unpacks blocks; see UnpackKernel.
+//
+//go:noescape
+func avx512UnpackQ4_K(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+
+// avx512UnpackQ6_K unpacks blocks; see UnpackKernel.
+//
+//go:noescape
+func avx512UnpackQ6_K(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)

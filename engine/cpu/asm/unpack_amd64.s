@@ -8,50 +8,50 @@
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512UnpackQ4_0(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
-	MOVQ         dst+8(FP), CX
-	MOVQ         dstStep+16(FP), DX
-	MOVQ         srcRow+32(FP), BX
-	MOVQ         ahead+40(FP), SI
-	MOVQ         src+24(FP), DI
-	LEAQ         (DI)(BX*4), R9
-	LEAQ         (R9)(BX*4), R10
-	LEAQ         (R10)(BX*4), R11
-	LEAQ         (BX)(BX*2), R8
-	VMOVD        BX, X0
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (R9)(DI*4), R10
+	LEAQ         (R10)(DI*4), R11
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Z0
 	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
-	ADDQ         DI, SI
+	ADDQ         SI, CX
 	VMOVUPS      numbersQ4_0<>+0(SB), Z1
 
 loop:
+	PREFETCHT0      (CX)
+	PREFETCHT0      64(CX)
+	PREFETCHT0      128(CX)
+	PREFETCHT0      192(CX)
+	PREFETCHT0      256(CX)
+	ADDQ            $0x00000120, CX
 	VPXORD          Z2, Z2, Z2
 	KXNORW          K1, K1, K1
-	VPGATHERDD      (DI)(Z0*1), K1, Z2
+	VPGATHERDD      (SI)(Z0*1), K1, Z2
 	VPMOVDW         Z2, Y3
 	VCVTPH2PS       Y3, Z3
 	VMULPS          lanes00000000<>+0(SB), Z3, Z4
 	VADDPS          Z3, Z4, Z3
 	VCMPPS          $0x03, Z3, Z3, K2
 	VBLENDMPS       lanes7fc00000<>+0(SB), Z3, K2, Z5
-	PREFETCHT0      (SI)
-	PREFETCHT0      64(SI)
-	PREFETCHT0      128(SI)
-	PREFETCHT0      192(SI)
-	PREFETCHT0      256(SI)
-	ADDQ            $0x00000120, SI
-	VBROADCASTF32X4 2(DI), Z3
+	VBROADCASTF32X4 2(SI), Z3
 	VINSERTF32X4    $0x01, 2(R9), Z3, Z3
 	VINSERTF32X4    $0x02, 2(R10), Z3, Z3
 	VINSERTF32X4    $0x03, 2(R11), Z3, Z3
-	VBROADCASTF32X4 2(DI)(BX*1), Z4
-	VINSERTF32X4    $0x01, 2(R9)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x02, 2(R10)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x03, 2(R11)(BX*1), Z4, Z4
-	VBROADCASTF32X4 2(DI)(BX*2), Z6
-	VINSERTF32X4    $0x01, 2(R9)(BX*2), Z6, Z6
-	VINSERTF32X4    $0x02, 2(R10)(BX*2), Z6, Z6
-	VINSERTF32X4    $0x03, 2(R11)(BX*2), Z6, Z6
-	VBROADCASTF32X4 2(DI)(R8*1), Z7
+	VBROADCASTF32X4 2(SI)(DI*1), Z4
+	VINSERTF32X4    $0x01, 2(R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x02, 2(R10)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x03, 2(R11)(DI*1), Z4, Z4
+	VBROADCASTF32X4 2(SI)(DI*2), Z6
+	VINSERTF32X4    $0x01, 2(R9)(DI*2), Z6, Z6
+	VINSERTF32X4    $0x02, 2(R10)(DI*2), Z6, Z6
+	VINSERTF32X4    $0x03, 2(R11)(DI*2), Z6, Z6
+	VBROADCASTF32X4 2(SI)(R8*1), Z7
 	VINSERTF32X4    $0x01, 2(R9)(R8*1), Z7, Z7
 	VINSERTF32X4    $0x02, 2(R10)(R8*1), Z7, Z7
 	VINSERTF32X4    $0x03, 2(R11)(R8*1), Z7, Z7
@@ -65,164 +65,164 @@ loop:
 	VSHUFPS         $0xee, Z6, Z3, Z3
 	VPERMPS         Z1, Z7, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPERMPS         Z1, Z4, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPERMPS         Z1, Z8, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z8, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z8, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z8, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPERMPS         Z1, Z3, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z3, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z3, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z3, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z4, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z8, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z8, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z8, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z8, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z3, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z3, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z3, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z3, Z3
 	VPERMPS         Z1, Z3, Z3
 	VMULPS          Z5, Z3, Z3
-	VMOVUPS         Z3, (CX)
-	ADDQ            DX, CX
-	ADDQ            $0x12, DI
-	ADDQ            $0x12, R9
-	ADDQ            $0x12, R10
-	ADDQ            $0x12, R11
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	ADDQ            $0x00000012, SI
+	ADDQ            $0x00000012, R9
+	ADDQ            $0x00000012, R10
+	ADDQ            $0x00000012, R11
 	DECQ            AX
 	JNZ             loop
 	VZEROUPPER
@@ -304,25 +304,31 @@ GLOBL lanes7fc00000<>(SB), RODATA|NOPTR, $64
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512UnpackQ4_1(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
-	MOVQ         dst+8(FP), CX
-	MOVQ         dstStep+16(FP), DX
-	MOVQ         srcRow+32(FP), BX
-	MOVQ         ahead+40(FP), SI
-	MOVQ         src+24(FP), DI
-	LEAQ         (DI)(BX*4), R9
-	LEAQ         (R9)(BX*4), R10
-	LEAQ         (R10)(BX*4), R11
-	LEAQ         (BX)(BX*2), R8
-	VMOVD        BX, X0
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (R9)(DI*4), R10
+	LEAQ         (R10)(DI*4), R11
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Z0
 	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
-	ADDQ         DI, SI
+	ADDQ         SI, CX
 	VMOVUPS      numbersQ4_1<>+0(SB), Z1
 
 loop:
+	PREFETCHT0      (CX)
+	PREFETCHT0      64(CX)
+	PREFETCHT0      128(CX)
+	PREFETCHT0      192(CX)
+	PREFETCHT0      256(CX)
+	ADDQ            $0x00000140, CX
 	VPXORD          Z2, Z2, Z2
 	KXNORW          K1, K1, K1
-	VPGATHERDD      (DI)(Z0*1), K1, Z2
+	VPGATHERDD      (SI)(Z0*1), K1, Z2
 	VPMOVDW         Z2, Y3
 	VCVTPH2PS       Y3, Z3
 	VMULPS          lanes00000000<>+0(SB), Z3, Z4
@@ -336,25 +342,19 @@ loop:
 	VADDPS          Z3, Z4, Z3
 	VCMPPS          $0x03, Z3, Z3, K2
 	VBLENDMPS       lanes7fc00000<>+0(SB), Z3, K2, Z6
-	PREFETCHT0      (SI)
-	PREFETCHT0      64(SI)
-	PREFETCHT0      128(SI)
-	PREFETCHT0      192(SI)
-	PREFETCHT0      256(SI)
-	ADDQ            $0x00000140, SI
-	VBROADCASTF32X4 4(DI), Z3
+	VBROADCASTF32X4 4(SI), Z3
 	VINSERTF32X4    $0x01, 4(R9), Z3, Z3
 	VINSERTF32X4    $0x02, 4(R10), Z3, Z3
 	VINSERTF32X4    $0x03, 4(R11), Z3, Z3
-	VBROADCASTF32X4 4(DI)(BX*1), Z4
-	VINSERTF32X4    $0x01, 4(R9)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x02, 4(R10)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x03, 4(R11)(BX*1), Z4, Z4
-	VBROADCASTF32X4 4(DI)(BX*2), Z7
-	VINSERTF32X4    $0x01, 4(R9)(BX*2), Z7, Z7
-	VINSERTF32X4    $0x02, 4(R10)(BX*2), Z7, Z7
-	VINSERTF32X4    $0x03, 4(R11)(BX*2), Z7, Z7
-	VBROADCASTF32X4 4(DI)(R8*1), Z8
+	VBROADCASTF32X4 4(SI)(DI*1), Z4
+	VINSERTF32X4    $0x01, 4(R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x02, 4(R10)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x03, 4(R11)(DI*1), Z4, Z4
+	VBROADCASTF32X4 4(SI)(DI*2), Z7
+	VINSERTF32X4    $0x01, 4(R9)(DI*2), Z7, Z7
+	VINSERTF32X4    $0x02, 4(R10)(DI*2), Z7, Z7
+	VINSERTF32X4    $0x03, 4(R11)(DI*2), Z7, Z7
+	VBROADCASTF32X4 4(SI)(R8*1), Z8
 	VINSERTF32X4    $0x01, 4(R9)(R8*1), Z8, Z8
 	VINSERTF32X4    $0x02, 4(R10)(R8*1), Z8, Z8
 	VINSERTF32X4    $0x03, 4(R11)(R8*1), Z8, Z8
@@ -368,164 +368,164 @@ loop:
 	VSHUFPS         $0xee, Z7, Z3, Z3
 	VPERMPS         Z1, Z8, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z8, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z8, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z8, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPERMPS         Z1, Z4, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z4, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z4, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z4, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPERMPS         Z1, Z9, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z9, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z9, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z9, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPERMPS         Z1, Z3, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z3, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z3, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z3, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z8, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z8, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z8, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z8, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z4, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z4, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z4, Z7
 	VPERMPS         Z1, Z7, Z7
 	VFMADD213PS     Z6, Z5, Z7
-	VMOVUPS         Z7, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z4, Z4
 	VPERMPS         Z1, Z4, Z4
 	VFMADD213PS     Z6, Z5, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z9, Z4
 	VPERMPS         Z1, Z4, Z4
 	VFMADD213PS     Z6, Z5, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z9, Z4
 	VPERMPS         Z1, Z4, Z4
 	VFMADD213PS     Z6, Z5, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z9, Z4
 	VPERMPS         Z1, Z4, Z4
 	VFMADD213PS     Z6, Z5, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z9, Z4
 	VPERMPS         Z1, Z4, Z4
 	VFMADD213PS     Z6, Z5, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z3, Z4
 	VPERMPS         Z1, Z4, Z4
 	VFMADD213PS     Z6, Z5, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z3, Z4
 	VPERMPS         Z1, Z4, Z4
 	VFMADD213PS     Z6, Z5, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z3, Z4
 	VPERMPS         Z1, Z4, Z4
 	VFMADD213PS     Z6, Z5, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z3, Z3
 	VPERMPS         Z1, Z3, Z3
 	VFMADD213PS     Z6, Z5, Z3
-	VMOVUPS         Z3, (CX)
-	ADDQ            DX, CX
-	ADDQ            $0x14, DI
-	ADDQ            $0x14, R9
-	ADDQ            $0x14, R10
-	ADDQ            $0x14, R11
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	ADDQ            $0x00000014, SI
+	ADDQ            $0x00000014, R9
+	ADDQ            $0x00000014, R10
+	ADDQ            $0x00000014, R11
 	DECQ            AX
 	JNZ             loop
 	VZEROUPPER
@@ -553,348 +553,329 @@ GLOBL numbersQ4_1<>(SB), RODATA|NOPTR, $64
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512UnpackQ8_0(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
-	MOVQ         dst+8(FP), CX
-	MOVQ         dstStep+16(FP), DX
-	MOVQ         srcRow+32(FP), BX
-	MOVQ         ahead+40(FP), SI
-	MOVQ         src+24(FP), DI
-	LEAQ         (DI)(BX*4), R9
-	LEAQ         (R9)(BX*4), R10
-	LEAQ         (R10)(BX*4), R11
-	LEAQ         (BX)(BX*2), R8
-	VMOVD        BX, X0
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (R9)(DI*4), R10
+	LEAQ         (R10)(DI*4), R11
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Z0
 	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
-	ADDQ         DI, SI
-	VMOVUPS      numbersQ8_0<>+0(SB), Z1
+	ADDQ         SI, CX
 
 loop:
-	VPXORD          Z2, Z2, Z2
+	PREFETCHT0      (CX)
+	PREFETCHT0      64(CX)
+	PREFETCHT0      128(CX)
+	PREFETCHT0      192(CX)
+	PREFETCHT0      256(CX)
+	PREFETCHT0      320(CX)
+	PREFETCHT0      384(CX)
+	PREFETCHT0      448(CX)
+	PREFETCHT0      512(CX)
+	ADDQ            $0x00000220, CX
+	VPXORD          Z1, Z1, Z1
 	KXNORW          K1, K1, K1
-	VPGATHERDD      (DI)(Z0*1), K1, Z2
-	VPMOVDW         Z2, Y1
-	VCVTPH2PS       Y1, Z1
-	VMULPS          lanes00000000<>+0(SB), Z1, Z4
-	VADDPS          Z1, Z4, Z1
-	VCMPPS          $0x03, Z1, Z1, K2
-	VBLENDMPS       lanes7fc00000<>+0(SB), Z1, K2, Z3
-	PREFETCHT0      (SI)
-	PREFETCHT0      64(SI)
-	PREFETCHT0      128(SI)
-	PREFETCHT0      192(SI)
-	PREFETCHT0      256(SI)
-	PREFETCHT0      320(SI)
-	PREFETCHT0      384(SI)
-	PREFETCHT0      448(SI)
-	PREFETCHT0      512(SI)
-	ADDQ            $0x00000220, SI
-	VBROADCASTF32X4 2(DI), Z1
-	VINSERTF32X4    $0x01, 2(R9), Z1, Z1
-	VINSERTF32X4    $0x02, 2(R10), Z1, Z1
-	VINSERTF32X4    $0x03, 2(R11), Z1, Z1
-	VBROADCASTF32X4 2(DI)(BX*1), Z4
-	VINSERTF32X4    $0x01, 2(R9)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x02, 2(R10)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x03, 2(R11)(BX*1), Z4, Z4
-	VBROADCASTF32X4 2(DI)(BX*2), Z5
-	VINSERTF32X4    $0x01, 2(R9)(BX*2), Z5, Z5
-	VINSERTF32X4    $0x02, 2(R10)(BX*2), Z5, Z5
-	VINSERTF32X4    $0x03, 2(R11)(BX*2), Z5, Z5
-	VBROADCASTF32X4 2(DI)(R8*1), Z6
+	VPGATHERDD      (SI)(Z0*1), K1, Z1
+	VPMOVDW         Z1, Y2
+	VCVTPH2PS       Y2, Z2
+	VMULPS          lanes00000000<>+0(SB), Z2, Z3
+	VADDPS          Z2, Z3, Z2
+	VCMPPS          $0x03, Z2, Z2, K2
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z2, K2, Z4
+	VBROADCASTF32X4 2(SI), Z2
+	VINSERTF32X4    $0x01, 2(R9), Z2, Z2
+	VINSERTF32X4    $0x02, 2(R10), Z2, Z2
+	VINSERTF32X4    $0x03, 2(R11), Z2, Z2
+	VBROADCASTF32X4 2(SI)(DI*1), Z3
+	VINSERTF32X4    $0x01, 2(R9)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x02, 2(R10)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x03, 2(R11)(DI*1), Z3, Z3
+	VBROADCASTF32X4 2(SI)(DI*2), Z5
+	VINSERTF32X4    $0x01, 2(R9)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x02, 2(R10)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x03, 2(R11)(DI*2), Z5, Z5
+	VBROADCASTF32X4 2(SI)(R8*1), Z6
 	VINSERTF32X4    $0x01, 2(R9)(R8*1), Z6, Z6
 	VINSERTF32X4    $0x02, 2(R10)(R8*1), Z6, Z6
 	VINSERTF32X4    $0x03, 2(R11)(R8*1), Z6, Z6
-	VUNPCKLPS       Z4, Z1, Z7
-	VUNPCKHPS       Z4, Z1, Z1
-	VUNPCKLPS       Z6, Z5, Z4
+	VUNPCKLPS       Z3, Z2, Z7
+	VUNPCKHPS       Z3, Z2, Z2
+	VUNPCKLPS       Z6, Z5, Z3
 	VUNPCKHPS       Z6, Z5, Z5
-	VSHUFPS         $0x44, Z4, Z7, Z6
-	VSHUFPS         $0xee, Z4, Z7, Z4
-	VSHUFPS         $0x44, Z5, Z1, Z7
-	VSHUFPS         $0xee, Z5, Z1, Z1
+	VSHUFPS         $0x44, Z3, Z7, Z6
+	VSHUFPS         $0xee, Z3, Z7, Z3
+	VSHUFPS         $0x44, Z5, Z2, Z7
+	VSHUFPS         $0xee, Z5, Z2, Z2
 	VPSLLD          $0x18, Z6, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
 	VPSLLD          $0x10, Z6, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
 	VPSLLD          $0x08, Z6, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
 	VPSRAD          $0x18, Z6, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x18, Z4, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x18, Z3, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x10, Z4, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x10, Z3, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x08, Z4, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x08, Z3, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x18, Z7, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x10, Z7, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x08, Z7, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSRAD          $0x18, Z7, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x18, Z1, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x10, Z1, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x08, Z1, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSRAD          $0x18, Z1, Z1
-	VCVTDQ2PS       Z1, Z1
-	VMULPS          Z3, Z1, Z1
-	VMOVUPS         Z1, (CX)
-	ADDQ            DX, CX
-	VBROADCASTF32X4 18(DI), Z1
-	VINSERTF32X4    $0x01, 18(R9), Z1, Z1
-	VINSERTF32X4    $0x02, 18(R10), Z1, Z1
-	VINSERTF32X4    $0x03, 18(R11), Z1, Z1
-	VBROADCASTF32X4 18(DI)(BX*1), Z4
-	VINSERTF32X4    $0x01, 18(R9)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x02, 18(R10)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x03, 18(R11)(BX*1), Z4, Z4
-	VBROADCASTF32X4 18(DI)(BX*2), Z5
-	VINSERTF32X4    $0x01, 18(R9)(BX*2), Z5, Z5
-	VINSERTF32X4    $0x02, 18(R10)(BX*2), Z5, Z5
-	VINSERTF32X4    $0x03, 18(R11)(BX*2), Z5, Z5
-	VBROADCASTF32X4 18(DI)(R8*1), Z6
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x18, Z7, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x10, Z7, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x08, Z7, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSRAD          $0x18, Z7, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x18, Z2, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x10, Z2, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x08, Z2, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSRAD          $0x18, Z2, Z2
+	VCVTDQ2PS       Z2, Z2
+	VMULPS          Z4, Z2, Z2
+	VMOVUPS         Z2, (DX)
+	ADDQ            BX, DX
+	VBROADCASTF32X4 18(SI), Z2
+	VINSERTF32X4    $0x01, 18(R9), Z2, Z2
+	VINSERTF32X4    $0x02, 18(R10), Z2, Z2
+	VINSERTF32X4    $0x03, 18(R11), Z2, Z2
+	VBROADCASTF32X4 18(SI)(DI*1), Z3
+	VINSERTF32X4    $0x01, 18(R9)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x02, 18(R10)(DI*1), Z3, Z3
+	VINSERTF32X4    $0x03, 18(R11)(DI*1), Z3, Z3
+	VBROADCASTF32X4 18(SI)(DI*2), Z5
+	VINSERTF32X4    $0x01, 18(R9)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x02, 18(R10)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x03, 18(R11)(DI*2), Z5, Z5
+	VBROADCASTF32X4 18(SI)(R8*1), Z6
 	VINSERTF32X4    $0x01, 18(R9)(R8*1), Z6, Z6
 	VINSERTF32X4    $0x02, 18(R10)(R8*1), Z6, Z6
 	VINSERTF32X4    $0x03, 18(R11)(R8*1), Z6, Z6
-	VUNPCKLPS       Z4, Z1, Z7
-	VUNPCKHPS       Z4, Z1, Z1
-	VUNPCKLPS       Z6, Z5, Z4
+	VUNPCKLPS       Z3, Z2, Z7
+	VUNPCKHPS       Z3, Z2, Z2
+	VUNPCKLPS       Z6, Z5, Z3
 	VUNPCKHPS       Z6, Z5, Z5
-	VSHUFPS         $0x44, Z4, Z7, Z6
-	VSHUFPS         $0xee, Z4, Z7, Z4
-	VSHUFPS         $0x44, Z5, Z1, Z7
-	VSHUFPS         $0xee, Z5, Z1, Z1
+	VSHUFPS         $0x44, Z3, Z7, Z6
+	VSHUFPS         $0xee, Z3, Z7, Z3
+	VSHUFPS         $0x44, Z5, Z2, Z7
+	VSHUFPS         $0xee, Z5, Z2, Z2
 	VPSLLD          $0x18, Z6, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
 	VPSLLD          $0x10, Z6, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
 	VPSLLD          $0x08, Z6, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
 	VPSRAD          $0x18, Z6, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x18, Z4, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x18, Z3, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x10, Z4, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x10, Z3, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x08, Z4, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x08, Z3, Z5
 	VPSRAD          $0x18, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VMULPS          Z3, Z5, Z5
-	VMOVUPS         Z5, (CX)
-	ADDQ            DX, CX
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x18, Z7, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x10, Z7, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x08, Z7, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSRAD          $0x18, Z7, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x18, Z1, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x10, Z1, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSLLD          $0x08, Z1, Z4
-	VPSRAD          $0x18, Z4, Z4
-	VCVTDQ2PS       Z4, Z4
-	VMULPS          Z3, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
-	VPSRAD          $0x18, Z1, Z1
-	VCVTDQ2PS       Z1, Z1
-	VMULPS          Z3, Z1, Z1
-	VMOVUPS         Z1, (CX)
-	ADDQ            DX, CX
-	ADDQ            $0x22, DI
-	ADDQ            $0x22, R9
-	ADDQ            $0x22, R10
-	ADDQ            $0x22, R11
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x18, Z7, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x10, Z7, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x08, Z7, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSRAD          $0x18, Z7, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x18, Z2, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x10, Z2, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x08, Z2, Z3
+	VPSRAD          $0x18, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z4, Z3, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSRAD          $0x18, Z2, Z2
+	VCVTDQ2PS       Z2, Z2
+	VMULPS          Z4, Z2, Z2
+	VMOVUPS         Z2, (DX)
+	ADDQ            BX, DX
+	ADDQ            $0x00000022, SI
+	ADDQ            $0x00000022, R9
+	ADDQ            $0x00000022, R10
+	ADDQ            $0x00000022, R11
 	DECQ            AX
 	JNZ             loop
 	VZEROUPPER
 	RET
 
-DATA numbersQ8_0<>+0(SB)/4, $0x00000000
-DATA numbersQ8_0<>+4(SB)/4, $0x3f800000
-DATA numbersQ8_0<>+8(SB)/4, $0x40000000
-DATA numbersQ8_0<>+12(SB)/4, $0x40400000
-DATA numbersQ8_0<>+16(SB)/4, $0x40800000
-DATA numbersQ8_0<>+20(SB)/4, $0x40a00000
-DATA numbersQ8_0<>+24(SB)/4, $0x40c00000
-DATA numbersQ8_0<>+28(SB)/4, $0x40e00000
-DATA numbersQ8_0<>+32(SB)/4, $0x41000000
-DATA numbersQ8_0<>+36(SB)/4, $0x41100000
-DATA numbersQ8_0<>+40(SB)/4, $0x41200000
-DATA numbersQ8_0<>+44(SB)/4, $0x41300000
-DATA numbersQ8_0<>+48(SB)/4, $0x41400000
-DATA numbersQ8_0<>+52(SB)/4, $0x41500000
-DATA numbersQ8_0<>+56(SB)/4, $0x41600000
-DATA numbersQ8_0<>+60(SB)/4, $0x41700000
-GLOBL numbersQ8_0<>(SB), RODATA|NOPTR, $64
-
 // func avx512UnpackIQ4_NL(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512UnpackIQ4_NL(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
-	MOVQ         dst+8(FP), CX
-	MOVQ         dstStep+16(FP), DX
-	MOVQ         srcRow+32(FP), BX
-	MOVQ         ahead+40(FP), SI
-	MOVQ         src+24(FP), DI
-	LEAQ         (DI)(BX*4), R9
-	LEAQ         (R9)(BX*4), R10
-	LEAQ         (R10)(BX*4), R11
-	LEAQ         (BX)(BX*2), R8
-	VMOVD        BX, X0
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (R9)(DI*4), R10
+	LEAQ         (R10)(DI*4), R11
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Z0
 	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
-	ADDQ         DI, SI
+	ADDQ         SI, CX
 	VMOVUPS      numbersIQ4_NL<>+0(SB), Z1
 
 loop:
+	PREFETCHT0      (CX)
+	PREFETCHT0      64(CX)
+	PREFETCHT0      128(CX)
+	PREFETCHT0      192(CX)
+	PREFETCHT0      256(CX)
+	ADDQ            $0x00000120, CX
 	VPXORD          Z2, Z2, Z2
 	KXNORW          K1, K1, K1
-	VPGATHERDD      (DI)(Z0*1), K1, Z2
+	VPGATHERDD      (SI)(Z0*1), K1, Z2
 	VPMOVDW         Z2, Y3
 	VCVTPH2PS       Y3, Z3
 	VMULPS          lanes00000000<>+0(SB), Z3, Z4
 	VADDPS          Z3, Z4, Z3
 	VCMPPS          $0x03, Z3, Z3, K2
 	VBLENDMPS       lanes7fc00000<>+0(SB), Z3, K2, Z5
-	PREFETCHT0      (SI)
-	PREFETCHT0      64(SI)
-	PREFETCHT0      128(SI)
-	PREFETCHT0      192(SI)
-	PREFETCHT0      256(SI)
-	ADDQ            $0x00000120, SI
-	VBROADCASTF32X4 2(DI), Z3
+	VBROADCASTF32X4 2(SI), Z3
 	VINSERTF32X4    $0x01, 2(R9), Z3, Z3
 	VINSERTF32X4    $0x02, 2(R10), Z3, Z3
 	VINSERTF32X4    $0x03, 2(R11), Z3, Z3
-	VBROADCASTF32X4 2(DI)(BX*1), Z4
-	VINSERTF32X4    $0x01, 2(R9)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x02, 2(R10)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x03, 2(R11)(BX*1), Z4, Z4
-	VBROADCASTF32X4 2(DI)(BX*2), Z6
-	VINSERTF32X4    $0x01, 2(R9)(BX*2), Z6, Z6
-	VINSERTF32X4    $0x02, 2(R10)(BX*2), Z6, Z6
-	VINSERTF32X4    $0x03, 2(R11)(BX*2), Z6, Z6
-	VBROADCASTF32X4 2(DI)(R8*1), Z7
+	VBROADCASTF32X4 2(SI)(DI*1), Z4
+	VINSERTF32X4    $0x01, 2(R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x02, 2(R10)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x03, 2(R11)(DI*1), Z4, Z4
+	VBROADCASTF32X4 2(SI)(DI*2), Z6
+	VINSERTF32X4    $0x01, 2(R9)(DI*2), Z6, Z6
+	VINSERTF32X4    $0x02, 2(R10)(DI*2), Z6, Z6
+	VINSERTF32X4    $0x03, 2(R11)(DI*2), Z6, Z6
+	VBROADCASTF32X4 2(SI)(R8*1), Z7
 	VINSERTF32X4    $0x01, 2(R9)(R8*1), Z7, Z7
 	VINSERTF32X4    $0x02, 2(R10)(R8*1), Z7, Z7
 	VINSERTF32X4    $0x03, 2(R11)(R8*1), Z7, Z7
@@ -908,164 +889,164 @@ loop:
 	VSHUFPS         $0xee, Z6, Z3, Z3
 	VPERMPS         Z1, Z7, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPERMPS         Z1, Z4, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPERMPS         Z1, Z8, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z8, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z8, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z8, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPERMPS         Z1, Z3, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x08, Z3, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x10, Z3, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x18, Z3, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z7, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z4, Z6
 	VPERMPS         Z1, Z6, Z6
 	VMULPS          Z5, Z6, Z6
-	VMOVUPS         Z6, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z4, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z8, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z8, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z8, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z8, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x04, Z3, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x0c, Z3, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x14, Z3, Z4
 	VPERMPS         Z1, Z4, Z4
 	VMULPS          Z5, Z4, Z4
-	VMOVUPS         Z4, (CX)
-	ADDQ            DX, CX
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
 	VPSRLD          $0x1c, Z3, Z3
 	VPERMPS         Z1, Z3, Z3
 	VMULPS          Z5, Z3, Z3
-	VMOVUPS         Z3, (CX)
-	ADDQ            DX, CX
-	ADDQ            $0x12, DI
-	ADDQ            $0x12, R9
-	ADDQ            $0x12, R10
-	ADDQ            $0x12, R11
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	ADDQ            $0x00000012, SI
+	ADDQ            $0x00000012, R9
+	ADDQ            $0x00000012, R10
+	ADDQ            $0x00000012, R11
 	DECQ            AX
 	JNZ             loop
 	VZEROUPPER
@@ -1089,26 +1070,254 @@ DATA numbersIQ4_NL<>+56(SB)/4, $0x42b20000
 DATA numbersIQ4_NL<>+60(SB)/4, $0x42e20000
 GLOBL numbersIQ4_NL<>(SB), RODATA|NOPTR, $64
 
+// func avx512UnpackF16(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512UnpackF16(SB), NOSPLIT, $0-48
+	MOVQ         blocks+0(FP), AX
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (R9)(DI*4), R10
+	LEAQ         (R10)(DI*4), R11
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Z0
+	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
+	ADDQ         SI, CX
+
+loop:
+	PREFETCHT0      (CX)
+	PREFETCHT0      64(CX)
+	PREFETCHT0      128(CX)
+	PREFETCHT0      192(CX)
+	ADDQ            $0x00000100, CX
+	VBROADCASTF32X4 (SI), Z0
+	VINSERTF32X4    $0x01, (R9), Z0, Z0
+	VINSERTF32X4    $0x02, (R10), Z0, Z0
+	VINSERTF32X4    $0x03, (R11), Z0, Z0
+	VBROADCASTF32X4 (SI)(DI*1), Z9
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z9, Z9
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z9, Z9
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z9, Z9
+	VBROADCASTF32X4 (SI)(DI*2), Z10
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z10, Z10
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z10, Z10
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z10, Z10
+	VBROADCASTF32X4 (SI)(R8*1), Z11
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z11, Z11
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z11, Z11
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z11, Z11
+	VUNPCKLPS       Z9, Z0, Z12
+	VUNPCKHPS       Z9, Z0, Z0
+	VUNPCKLPS       Z11, Z10, Z9
+	VUNPCKHPS       Z11, Z10, Z10
+	VSHUFPS         $0x44, Z9, Z12, Z11
+	VSHUFPS         $0xee, Z9, Z12, Z9
+	VSHUFPS         $0x44, Z10, Z0, Z12
+	VSHUFPS         $0xee, Z10, Z0, Z0
+	VPMOVDW         Z11, Y10
+	VCVTPH2PS       Y10, Z10
+	VCMPPS          $0x03, Z10, Z10, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z10, K1, Z1
+	VMOVUPS         Z1, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z11, Z10
+	VPMOVDW         Z10, Y10
+	VCVTPH2PS       Y10, Z10
+	VCMPPS          $0x03, Z10, Z10, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z10, K1, Z2
+	VMOVUPS         Z2, (DX)
+	ADDQ            BX, DX
+	VPMOVDW         Z9, Y10
+	VCVTPH2PS       Y10, Z10
+	VCMPPS          $0x03, Z10, Z10, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z10, K1, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z9, Z9
+	VPMOVDW         Z9, Y9
+	VCVTPH2PS       Y9, Z9
+	VCMPPS          $0x03, Z9, Z9, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z9, K1, Z4
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
+	VPMOVDW         Z12, Y9
+	VCVTPH2PS       Y9, Z9
+	VCMPPS          $0x03, Z9, Z9, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z9, K1, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z12, Z9
+	VPMOVDW         Z9, Y9
+	VCVTPH2PS       Y9, Z9
+	VCMPPS          $0x03, Z9, Z9, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z9, K1, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPMOVDW         Z0, Y9
+	VCVTPH2PS       Y9, Z9
+	VCMPPS          $0x03, Z9, Z9, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z9, K1, Z7
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z0, Z0
+	VPMOVDW         Z0, Y0
+	VCVTPH2PS       Y0, Z0
+	VCMPPS          $0x03, Z0, Z0, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z0, K1, Z8
+	VMOVUPS         Z8, (DX)
+	ADDQ            BX, DX
+	ADDQ            $0x00000010, SI
+	ADDQ            $0x00000010, R9
+	ADDQ            $0x00000010, R10
+	ADDQ            $0x00000010, R11
+	DECQ            AX
+	JNZ             loop
+	VZEROUPPER
+	RET
+
+// func avx512UnpackBF16(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·avx512UnpackBF16(SB), NOSPLIT, $0-48
+	MOVQ         blocks+0(FP), AX
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (R9)(DI*4), R10
+	LEAQ         (R10)(DI*4), R11
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Z0
+	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
+	ADDQ         SI, CX
+
+loop:
+	PREFETCHT0      (CX)
+	PREFETCHT0      64(CX)
+	PREFETCHT0      128(CX)
+	PREFETCHT0      192(CX)
+	ADDQ            $0x00000100, CX
+	VBROADCASTF32X4 (SI), Z0
+	VINSERTF32X4    $0x01, (R9), Z0, Z0
+	VINSERTF32X4    $0x02, (R10), Z0, Z0
+	VINSERTF32X4    $0x03, (R11), Z0, Z0
+	VBROADCASTF32X4 (SI)(DI*1), Z9
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z9, Z9
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z9, Z9
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z9, Z9
+	VBROADCASTF32X4 (SI)(DI*2), Z10
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z10, Z10
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z10, Z10
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z10, Z10
+	VBROADCASTF32X4 (SI)(R8*1), Z11
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z11, Z11
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z11, Z11
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z11, Z11
+	VUNPCKLPS       Z9, Z0, Z12
+	VUNPCKHPS       Z9, Z0, Z0
+	VUNPCKLPS       Z11, Z10, Z9
+	VUNPCKHPS       Z11, Z10, Z10
+	VSHUFPS         $0x44, Z9, Z12, Z11
+	VSHUFPS         $0xee, Z9, Z12, Z9
+	VSHUFPS         $0x44, Z10, Z0, Z12
+	VSHUFPS         $0xee, Z10, Z0, Z0
+	VPSLLD          $0x10, Z11, Z10
+	VCMPPS          $0x03, Z10, Z10, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z10, K1, Z1
+	VMOVUPS         Z1, (DX)
+	ADDQ            BX, DX
+	VANDPS          lanesffff0000<>+0(SB), Z11, Z10
+	VCMPPS          $0x03, Z10, Z10, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z10, K1, Z2
+	VMOVUPS         Z2, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x10, Z9, Z10
+	VCMPPS          $0x03, Z10, Z10, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z10, K1, Z3
+	VMOVUPS         Z3, (DX)
+	ADDQ            BX, DX
+	VANDPS          lanesffff0000<>+0(SB), Z9, Z9
+	VCMPPS          $0x03, Z9, Z9, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z9, K1, Z4
+	VMOVUPS         Z4, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x10, Z12, Z9
+	VCMPPS          $0x03, Z9, Z9, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z9, K1, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VANDPS          lanesffff0000<>+0(SB), Z12, Z9
+	VCMPPS          $0x03, Z9, Z9, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z9, K1, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSLLD          $0x10, Z0, Z9
+	VCMPPS          $0x03, Z9, Z9, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z9, K1, Z7
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
+	VANDPS          lanesffff0000<>+0(SB), Z0, Z0
+	VCMPPS          $0x03, Z0, Z0, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z0, K1, Z8
+	VMOVUPS         Z8, (DX)
+	ADDQ            BX, DX
+	ADDQ            $0x00000010, SI
+	ADDQ            $0x00000010, R9
+	ADDQ            $0x00000010, R10
+	ADDQ            $0x00000010, R11
+	DECQ            AX
+	JNZ             loop
+	VZEROUPPER
+	RET
+
+DATA lanesffff0000<>+0(SB)/4, $0xffff0000
+DATA lanesffff0000<>+4(SB)/4, $0xffff0000
+DATA lanesffff0000<>+8(SB)/4, $0xffff0000
+DATA lanesffff0000<>+12(SB)/4, $0xffff0000
+DATA lanesffff0000<>+16(SB)/4, $0xffff0000
+DATA lanesffff0000<>+20(SB)/4, $0xffff0000
+DATA lanesffff0000<>+24(SB)/4, $0xffff0000
+DATA lanesffff0000<>+28(SB)/4, $0xffff0000
+DATA lanesffff0000<>+32(SB)/4, $0xffff0000
+DATA lanesffff0000<>+36(SB)/4, $0xffff0000
+DATA lanesffff0000<>+40(SB)/4, $0xffff0000
+DATA lanesffff0000<>+44(SB)/4, $0xffff0000
+DATA lanesffff0000<>+48(SB)/4, $0xffff0000
+DATA lanesffff0000<>+52(SB)/4, $0xffff0000
+DATA lanesffff0000<>+56(SB)/4, $0xffff0000
+DATA lanesffff0000<>+60(SB)/4, $0xffff0000
+GLOBL lanesffff0000<>(SB), RODATA|NOPTR, $64
+
 // func avx2UnpackQ4_0(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
 // Requires: AVX, AVX2, F16C, MMX+
 TEXT ·avx2UnpackQ4_0(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
-	MOVQ         dst+8(FP), CX
-	MOVQ         dstStep+16(FP), DX
-	MOVQ         srcRow+32(FP), BX
-	MOVQ         ahead+40(FP), SI
-	MOVQ         src+24(FP), DI
-	LEAQ         (DI)(BX*4), R9
-	LEAQ         (BX)(BX*2), R8
-	VMOVD        BX, X0
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Y0
 	VPMULLD      rowNumbers<>+0(SB), Y0, Y0
-	ADDQ         DI, SI
+	ADDQ         SI, CX
 
 loop:
+	PREFETCHT0     (CX)
+	PREFETCHT0     64(CX)
+	PREFETCHT0     128(CX)
+	ADDQ           $0x00000090, CX
 	VXORPS         Y1, Y1, Y1
 	VPCMPEQD       Y2, Y2, Y2
-	VPGATHERDD     Y2, (DI)(Y0*1), Y1
+	VPGATHERDD     Y2, (SI)(Y0*1), Y1
 	VANDPS         lanes0000ffff<>+0(SB), Y1, Y1
 	VEXTRACTF128   $0x01, Y1, X2
 	VPACKUSDW      X2, X1, X1
@@ -1117,17 +1326,13 @@ loop:
 	VADDPS         Y1, Y2, Y1
 	VCMPPS         $0x03, Y1, Y1, Y2
 	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
-	PREFETCHT0     (SI)
-	PREFETCHT0     64(SI)
-	PREFETCHT0     128(SI)
-	ADDQ           $0x00000090, SI
-	VBROADCASTF128 2(DI), Y2
+	VBROADCASTF128 2(SI), Y2
 	VINSERTF128    $0x01, 2(R9), Y2, Y2
-	VBROADCASTF128 2(DI)(BX*1), Y3
-	VINSERTF128    $0x01, 2(R9)(BX*1), Y3, Y3
-	VBROADCASTF128 2(DI)(BX*2), Y4
-	VINSERTF128    $0x01, 2(R9)(BX*2), Y4, Y4
-	VBROADCASTF128 2(DI)(R8*1), Y5
+	VBROADCASTF128 2(SI)(DI*1), Y3
+	VINSERTF128    $0x01, 2(R9)(DI*1), Y3, Y3
+	VBROADCASTF128 2(SI)(DI*2), Y4
+	VINSERTF128    $0x01, 2(R9)(DI*2), Y4, Y4
+	VBROADCASTF128 2(SI)(R8*1), Y5
 	VINSERTF128    $0x01, 2(R9)(R8*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y2
@@ -1141,224 +1346,224 @@ loop:
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x08, Y5, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x10, Y5, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x18, Y5, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VANDPS         lanes0000000f<>+0(SB), Y3, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x08, Y3, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x10, Y3, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x18, Y3, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VANDPS         lanes0000000f<>+0(SB), Y6, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x08, Y6, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x10, Y6, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x18, Y6, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VANDPS         lanes0000000f<>+0(SB), Y2, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x08, Y2, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x10, Y2, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x18, Y2, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x04, Y5, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x0c, Y5, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x14, Y5, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x1c, Y5, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x04, Y3, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x0c, Y3, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x14, Y3, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VSUBPS         lanes41000000<>+0(SB), Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x1c, Y3, Y3
 	VANDPS         lanes0000000f<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VSUBPS         lanes41000000<>+0(SB), Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x04, Y6, Y3
 	VANDPS         lanes0000000f<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VSUBPS         lanes41000000<>+0(SB), Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x0c, Y6, Y3
 	VANDPS         lanes0000000f<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VSUBPS         lanes41000000<>+0(SB), Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x14, Y6, Y3
 	VANDPS         lanes0000000f<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VSUBPS         lanes41000000<>+0(SB), Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x1c, Y6, Y3
 	VANDPS         lanes0000000f<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VSUBPS         lanes41000000<>+0(SB), Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x04, Y2, Y3
 	VANDPS         lanes0000000f<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VSUBPS         lanes41000000<>+0(SB), Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x0c, Y2, Y3
 	VANDPS         lanes0000000f<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VSUBPS         lanes41000000<>+0(SB), Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x14, Y2, Y3
 	VANDPS         lanes0000000f<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VSUBPS         lanes41000000<>+0(SB), Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x1c, Y2, Y2
 	VANDPS         lanes0000000f<>+0(SB), Y2, Y2
 	VCVTDQ2PS      Y2, Y2
 	VSUBPS         lanes41000000<>+0(SB), Y2, Y2
 	VMULPS         Y1, Y2, Y2
-	VMOVUPS        Y2, (CX)
-	ADDQ           DX, CX
-	ADDQ           $0x12, DI
-	ADDQ           $0x12, R9
+	VMOVUPS        Y2, (DX)
+	ADDQ           BX, DX
+	ADDQ           $0x00000012, SI
+	ADDQ           $0x00000012, R9
 	DECQ           AX
 	JNZ            loop
 	VZEROUPPER
@@ -1422,22 +1627,26 @@ GLOBL lanes41000000<>(SB), RODATA|NOPTR, $64
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2UnpackQ4_1(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
-	MOVQ         dst+8(FP), CX
-	MOVQ         dstStep+16(FP), DX
-	MOVQ         srcRow+32(FP), BX
-	MOVQ         ahead+40(FP), SI
-	MOVQ         src+24(FP), DI
-	LEAQ         (DI)(BX*4), R9
-	LEAQ         (BX)(BX*2), R8
-	VMOVD        BX, X0
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Y0
 	VPMULLD      rowNumbers<>+0(SB), Y0, Y0
-	ADDQ         DI, SI
+	ADDQ         SI, CX
 
 loop:
+	PREFETCHT0     (CX)
+	PREFETCHT0     64(CX)
+	PREFETCHT0     128(CX)
+	ADDQ           $0x000000a0, CX
 	VXORPS         Y1, Y1, Y1
 	VPCMPEQD       Y2, Y2, Y2
-	VPGATHERDD     Y2, (DI)(Y0*1), Y1
+	VPGATHERDD     Y2, (SI)(Y0*1), Y1
 	VANDPS         lanes0000ffff<>+0(SB), Y1, Y2
 	VEXTRACTF128   $0x01, Y2, X3
 	VPACKUSDW      X3, X2, X2
@@ -1454,17 +1663,13 @@ loop:
 	VADDPS         Y1, Y3, Y1
 	VCMPPS         $0x03, Y1, Y1, Y3
 	VBLENDVPS      Y3, lanes7fc00000<>+0(SB), Y1, Y1
-	PREFETCHT0     (SI)
-	PREFETCHT0     64(SI)
-	PREFETCHT0     128(SI)
-	ADDQ           $0x000000a0, SI
-	VBROADCASTF128 4(DI), Y3
+	VBROADCASTF128 4(SI), Y3
 	VINSERTF128    $0x01, 4(R9), Y3, Y3
-	VBROADCASTF128 4(DI)(BX*1), Y4
-	VINSERTF128    $0x01, 4(R9)(BX*1), Y4, Y4
-	VBROADCASTF128 4(DI)(BX*2), Y5
-	VINSERTF128    $0x01, 4(R9)(BX*2), Y5, Y5
-	VBROADCASTF128 4(DI)(R8*1), Y6
+	VBROADCASTF128 4(SI)(DI*1), Y4
+	VINSERTF128    $0x01, 4(R9)(DI*1), Y4, Y4
+	VBROADCASTF128 4(SI)(DI*2), Y5
+	VINSERTF128    $0x01, 4(R9)(DI*2), Y5, Y5
+	VBROADCASTF128 4(SI)(R8*1), Y6
 	VINSERTF128    $0x01, 4(R9)(R8*1), Y6, Y6
 	VUNPCKLPS      Y4, Y3, Y7
 	VUNPCKHPS      Y4, Y3, Y3
@@ -1477,193 +1682,193 @@ loop:
 	VANDPS         lanes0000000f<>+0(SB), Y6, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x08, Y6, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x10, Y6, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x18, Y6, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x08, Y4, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x10, Y4, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x18, Y4, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VANDPS         lanes0000000f<>+0(SB), Y7, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x08, Y7, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x10, Y7, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x18, Y7, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VANDPS         lanes0000000f<>+0(SB), Y3, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x08, Y3, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x10, Y3, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x18, Y3, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x04, Y6, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x0c, Y6, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x14, Y6, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x1c, Y6, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x04, Y4, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x0c, Y4, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x14, Y4, Y5
 	VANDPS         lanes0000000f<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VFMADD213PS    Y1, Y2, Y5
-	VMOVUPS        Y5, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y5, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x1c, Y4, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VFMADD213PS    Y1, Y2, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x04, Y7, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VFMADD213PS    Y1, Y2, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x0c, Y7, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VFMADD213PS    Y1, Y2, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x14, Y7, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VFMADD213PS    Y1, Y2, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x1c, Y7, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VFMADD213PS    Y1, Y2, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x04, Y3, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VFMADD213PS    Y1, Y2, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x0c, Y3, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VFMADD213PS    Y1, Y2, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x14, Y3, Y4
 	VANDPS         lanes0000000f<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VFMADD213PS    Y1, Y2, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRLD         $0x1c, Y3, Y3
 	VANDPS         lanes0000000f<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VFMADD213PS    Y1, Y2, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
-	ADDQ           $0x14, DI
-	ADDQ           $0x14, R9
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
+	ADDQ           $0x00000014, SI
+	ADDQ           $0x00000014, R9
 	DECQ           AX
 	JNZ            loop
 	VZEROUPPER
@@ -1673,22 +1878,28 @@ loop:
 // Requires: AVX, AVX2, F16C, MMX+
 TEXT ·avx2UnpackQ8_0(SB), NOSPLIT, $0-48
 	MOVQ         blocks+0(FP), AX
-	MOVQ         dst+8(FP), CX
-	MOVQ         dstStep+16(FP), DX
-	MOVQ         srcRow+32(FP), BX
-	MOVQ         ahead+40(FP), SI
-	MOVQ         src+24(FP), DI
-	LEAQ         (DI)(BX*4), R9
-	LEAQ         (BX)(BX*2), R8
-	VMOVD        BX, X0
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Y0
 	VPMULLD      rowNumbers<>+0(SB), Y0, Y0
-	ADDQ         DI, SI
+	ADDQ         SI, CX
 
 loop:
+	PREFETCHT0     (CX)
+	PREFETCHT0     64(CX)
+	PREFETCHT0     128(CX)
+	PREFETCHT0     192(CX)
+	PREFETCHT0     256(CX)
+	ADDQ           $0x00000110, CX
 	VXORPS         Y1, Y1, Y1
 	VPCMPEQD       Y2, Y2, Y2
-	VPGATHERDD     Y2, (DI)(Y0*1), Y1
+	VPGATHERDD     Y2, (SI)(Y0*1), Y1
 	VANDPS         lanes0000ffff<>+0(SB), Y1, Y1
 	VEXTRACTF128   $0x01, Y1, X2
 	VPACKUSDW      X2, X1, X1
@@ -1697,19 +1908,13 @@ loop:
 	VADDPS         Y1, Y2, Y1
 	VCMPPS         $0x03, Y1, Y1, Y2
 	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
-	PREFETCHT0     (SI)
-	PREFETCHT0     64(SI)
-	PREFETCHT0     128(SI)
-	PREFETCHT0     192(SI)
-	PREFETCHT0     256(SI)
-	ADDQ           $0x00000110, SI
-	VBROADCASTF128 2(DI), Y2
+	VBROADCASTF128 2(SI), Y2
 	VINSERTF128    $0x01, 2(R9), Y2, Y2
-	VBROADCASTF128 2(DI)(BX*1), Y3
-	VINSERTF128    $0x01, 2(R9)(BX*1), Y3, Y3
-	VBROADCASTF128 2(DI)(BX*2), Y4
-	VINSERTF128    $0x01, 2(R9)(BX*2), Y4, Y4
-	VBROADCASTF128 2(DI)(R8*1), Y5
+	VBROADCASTF128 2(SI)(DI*1), Y3
+	VINSERTF128    $0x01, 2(R9)(DI*1), Y3, Y3
+	VBROADCASTF128 2(SI)(DI*2), Y4
+	VINSERTF128    $0x01, 2(R9)(DI*2), Y4, Y4
+	VBROADCASTF128 2(SI)(R8*1), Y5
 	VINSERTF128    $0x01, 2(R9)(R8*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y2
@@ -1723,101 +1928,101 @@ loop:
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x10, Y5, Y4
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x08, Y5, Y4
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRAD         $0x18, Y5, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x18, Y3, Y4
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x10, Y3, Y4
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x08, Y3, Y4
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x18, Y6, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x10, Y6, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x08, Y6, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRAD         $0x18, Y6, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x18, Y2, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x10, Y2, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x08, Y2, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRAD         $0x18, Y2, Y2
 	VCVTDQ2PS      Y2, Y2
 	VMULPS         Y1, Y2, Y2
-	VMOVUPS        Y2, (CX)
-	ADDQ           DX, CX
-	VBROADCASTF128 18(DI), Y2
+	VMOVUPS        Y2, (DX)
+	ADDQ           BX, DX
+	VBROADCASTF128 18(SI), Y2
 	VINSERTF128    $0x01, 18(R9), Y2, Y2
-	VBROADCASTF128 18(DI)(BX*1), Y3
-	VINSERTF128    $0x01, 18(R9)(BX*1), Y3, Y3
-	VBROADCASTF128 18(DI)(BX*2), Y4
-	VINSERTF128    $0x01, 18(R9)(BX*2), Y4, Y4
-	VBROADCASTF128 18(DI)(R8*1), Y5
+	VBROADCASTF128 18(SI)(DI*1), Y3
+	VINSERTF128    $0x01, 18(R9)(DI*1), Y3, Y3
+	VBROADCASTF128 18(SI)(DI*2), Y4
+	VINSERTF128    $0x01, 18(R9)(DI*2), Y4, Y4
+	VBROADCASTF128 18(SI)(R8*1), Y5
 	VINSERTF128    $0x01, 18(R9)(R8*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y2
@@ -1831,97 +2036,5023 @@ loop:
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x10, Y5, Y4
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x08, Y5, Y4
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRAD         $0x18, Y5, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x18, Y3, Y4
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x10, Y3, Y4
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x08, Y3, Y4
 	VPSRAD         $0x18, Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y1, Y4, Y4
-	VMOVUPS        Y4, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y4, (DX)
+	ADDQ           BX, DX
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x18, Y6, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x10, Y6, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x08, Y6, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRAD         $0x18, Y6, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x18, Y2, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x10, Y2, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSLLD         $0x08, Y2, Y3
 	VPSRAD         $0x18, Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
-	VMOVUPS        Y3, (CX)
-	ADDQ           DX, CX
+	VMOVUPS        Y3, (DX)
+	ADDQ           BX, DX
 	VPSRAD         $0x18, Y2, Y2
 	VCVTDQ2PS      Y2, Y2
 	VMULPS         Y1, Y2, Y1
-	VMOVUPS        Y1, (CX)
-	ADDQ           DX, CX
-	ADDQ           $0x22, DI
-	ADDQ           $0x22, R9
+	VMOVUPS        Y1, (DX)
+	ADDQ           BX, DX
+	ADDQ           $0x00000022, SI
+	ADDQ           $0x00000022, R9
 	DECQ           AX
 	JNZ            loop
 	VZEROUPPER
 	RET
+
+// func avx2UnpackF16(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·avx2UnpackF16(SB), NOSPLIT, $0-48
+	MOVQ         blocks+0(FP), AX
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPMULLD      rowNumbers<>+0(SB), Y0, Y0
+	ADDQ         SI, CX
+
+loop:
+	PREFETCHT0     (CX)
+	PREFETCHT0     64(CX)
+	ADDQ           $0x00000080, CX
+	VBROADCASTF128 (SI), Y0
+	VINSERTF128    $0x01, (R9), Y0, Y0
+	VBROADCASTF128 (SI)(DI*1), Y1
+	VINSERTF128    $0x01, (R9)(DI*1), Y1, Y1
+	VBROADCASTF128 (SI)(DI*2), Y2
+	VINSERTF128    $0x01, (R9)(DI*2), Y2, Y2
+	VBROADCASTF128 (SI)(R8*1), Y3
+	VINSERTF128    $0x01, (R9)(R8*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y2
+	VSHUFPS        $0x44, Y1, Y4, Y3
+	VSHUFPS        $0xee, Y1, Y4, Y1
+	VSHUFPS        $0x44, Y2, Y0, Y4
+	VSHUFPS        $0xee, Y2, Y0, Y0
+	VANDPS         lanes0000ffff<>+0(SB), Y3, Y2
+	VEXTRACTF128   $0x01, Y2, X5
+	VPACKUSDW      X5, X2, X2
+	VCVTPH2PS      X2, Y2
+	VCMPPS         $0x03, Y2, Y2, Y5
+	VBLENDVPS      Y5, lanes7fc00000<>+0(SB), Y2, Y2
+	VMOVUPS        Y2, (DX)
+	ADDQ           BX, DX
+	VPSRLD         $0x10, Y3, Y2
+	VEXTRACTF128   $0x01, Y2, X3
+	VPACKUSDW      X3, X2, X2
+	VCVTPH2PS      X2, Y2
+	VCMPPS         $0x03, Y2, Y2, Y3
+	VBLENDVPS      Y3, lanes7fc00000<>+0(SB), Y2, Y2
+	VMOVUPS        Y2, (DX)
+	ADDQ           BX, DX
+	VANDPS         lanes0000ffff<>+0(SB), Y1, Y2
+	VEXTRACTF128   $0x01, Y2, X3
+	VPACKUSDW      X3, X2, X2
+	VCVTPH2PS      X2, Y2
+	VCMPPS         $0x03, Y2, Y2, Y3
+	VBLENDVPS      Y3, lanes7fc00000<>+0(SB), Y2, Y2
+	VMOVUPS        Y2, (DX)
+	ADDQ           BX, DX
+	VPSRLD         $0x10, Y1, Y1
+	VEXTRACTF128   $0x01, Y1, X2
+	VPACKUSDW      X2, X1, X1
+	VCVTPH2PS      X1, Y1
+	VCMPPS         $0x03, Y1, Y1, Y2
+	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
+	VMOVUPS        Y1, (DX)
+	ADDQ           BX, DX
+	VANDPS         lanes0000ffff<>+0(SB), Y4, Y1
+	VEXTRACTF128   $0x01, Y1, X2
+	VPACKUSDW      X2, X1, X1
+	VCVTPH2PS      X1, Y1
+	VCMPPS         $0x03, Y1, Y1, Y2
+	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
+	VMOVUPS        Y1, (DX)
+	ADDQ           BX, DX
+	VPSRLD         $0x10, Y4, Y1
+	VEXTRACTF128   $0x01, Y1, X2
+	VPACKUSDW      X2, X1, X1
+	VCVTPH2PS      X1, Y1
+	VCMPPS         $0x03, Y1, Y1, Y2
+	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
+	VMOVUPS        Y1, (DX)
+	ADDQ           BX, DX
+	VANDPS         lanes0000ffff<>+0(SB), Y0, Y1
+	VEXTRACTF128   $0x01, Y1, X2
+	VPACKUSDW      X2, X1, X1
+	VCVTPH2PS      X1, Y1
+	VCMPPS         $0x03, Y1, Y1, Y2
+	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
+	VMOVUPS        Y1, (DX)
+	ADDQ           BX, DX
+	VPSRLD         $0x10, Y0, Y0
+	VEXTRACTF128   $0x01, Y0, X1
+	VPACKUSDW      X1, X0, X0
+	VCVTPH2PS      X0, Y0
+	VCMPPS         $0x03, Y0, Y0, Y1
+	VBLENDVPS      Y1, lanes7fc00000<>+0(SB), Y0, Y0
+	VMOVUPS        Y0, (DX)
+	ADDQ           BX, DX
+	ADDQ           $0x00000010, SI
+	ADDQ           $0x00000010, R9
+	DECQ           AX
+	JNZ            loop
+	VZEROUPPER
+	RET
+
+// func avx2UnpackBF16(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·avx2UnpackBF16(SB), NOSPLIT, $0-48
+	MOVQ         blocks+0(FP), AX
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPMULLD      rowNumbers<>+0(SB), Y0, Y0
+	ADDQ         SI, CX
+
+loop:
+	PREFETCHT0     (CX)
+	PREFETCHT0     64(CX)
+	ADDQ           $0x00000080, CX
+	VBROADCASTF128 (SI), Y0
+	VINSERTF128    $0x01, (R9), Y0, Y0
+	VBROADCASTF128 (SI)(DI*1), Y1
+	VINSERTF128    $0x01, (R9)(DI*1), Y1, Y1
+	VBROADCASTF128 (SI)(DI*2), Y2
+	VINSERTF128    $0x01, (R9)(DI*2), Y2, Y2
+	VBROADCASTF128 (SI)(R8*1), Y3
+	VINSERTF128    $0x01, (R9)(R8*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y2
+	VSHUFPS        $0x44, Y1, Y4, Y3
+	VSHUFPS        $0xee, Y1, Y4, Y1
+	VSHUFPS        $0x44, Y2, Y0, Y4
+	VSHUFPS        $0xee, Y2, Y0, Y0
+	VPSLLD         $0x10, Y3, Y2
+	VCMPPS         $0x03, Y2, Y2, Y5
+	VBLENDVPS      Y5, lanes7fc00000<>+0(SB), Y2, Y2
+	VMOVUPS        Y2, (DX)
+	ADDQ           BX, DX
+	VANDPS         lanesffff0000<>+0(SB), Y3, Y2
+	VCMPPS         $0x03, Y2, Y2, Y3
+	VBLENDVPS      Y3, lanes7fc00000<>+0(SB), Y2, Y2
+	VMOVUPS        Y2, (DX)
+	ADDQ           BX, DX
+	VPSLLD         $0x10, Y1, Y2
+	VCMPPS         $0x03, Y2, Y2, Y3
+	VBLENDVPS      Y3, lanes7fc00000<>+0(SB), Y2, Y2
+	VMOVUPS        Y2, (DX)
+	ADDQ           BX, DX
+	VANDPS         lanesffff0000<>+0(SB), Y1, Y1
+	VCMPPS         $0x03, Y1, Y1, Y2
+	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
+	VMOVUPS        Y1, (DX)
+	ADDQ           BX, DX
+	VPSLLD         $0x10, Y4, Y1
+	VCMPPS         $0x03, Y1, Y1, Y2
+	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
+	VMOVUPS        Y1, (DX)
+	ADDQ           BX, DX
+	VANDPS         lanesffff0000<>+0(SB), Y4, Y1
+	VCMPPS         $0x03, Y1, Y1, Y2
+	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
+	VMOVUPS        Y1, (DX)
+	ADDQ           BX, DX
+	VPSLLD         $0x10, Y0, Y1
+	VCMPPS         $0x03, Y1, Y1, Y2
+	VBLENDVPS      Y2, lanes7fc00000<>+0(SB), Y1, Y1
+	VMOVUPS        Y1, (DX)
+	ADDQ           BX, DX
+	VANDPS         lanesffff0000<>+0(SB), Y0, Y0
+	VCMPPS         $0x03, Y0, Y0, Y1
+	VBLENDVPS      Y1, lanes7fc00000<>+0(SB), Y0, Y0
+	VMOVUPS        Y0, (DX)
+	ADDQ           BX, DX
+	ADDQ           $0x00000010, SI
+	ADDQ           $0x00000010, R9
+	DECQ           AX
+	JNZ            loop
+	VZEROUPPER
+	RET
+
+// func avx512UnpackQ4_K(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·avx512UnpackQ4_K(SB), NOSPLIT, $0-48
+	MOVQ         blocks+0(FP), AX
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (R9)(DI*4), R10
+	LEAQ         (R10)(DI*4), R11
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Z0
+	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
+	ADDQ         SI, CX
+	VMOVUPS      numbersQ4_K<>+0(SB), Z0
+
+loop:
+	PREFETCHT0      (CX)
+	PREFETCHT0      64(CX)
+	PREFETCHT0      128(CX)
+	PREFETCHT0      192(CX)
+	PREFETCHT0      256(CX)
+	PREFETCHT0      320(CX)
+	PREFETCHT0      384(CX)
+	PREFETCHT0      448(CX)
+	PREFETCHT0      512(CX)
+	PREFETCHT0      576(CX)
+	PREFETCHT0      640(CX)
+	PREFETCHT0      704(CX)
+	PREFETCHT0      768(CX)
+	PREFETCHT0      832(CX)
+	PREFETCHT0      896(CX)
+	PREFETCHT0      960(CX)
+	PREFETCHT0      1024(CX)
+	PREFETCHT0      1088(CX)
+	PREFETCHT0      1152(CX)
+	PREFETCHT0      1216(CX)
+	PREFETCHT0      1280(CX)
+	PREFETCHT0      1344(CX)
+	PREFETCHT0      1408(CX)
+	PREFETCHT0      1472(CX)
+	PREFETCHT0      1536(CX)
+	PREFETCHT0      1600(CX)
+	PREFETCHT0      1664(CX)
+	PREFETCHT0      1728(CX)
+	PREFETCHT0      1792(CX)
+	PREFETCHT0      1856(CX)
+	PREFETCHT0      1920(CX)
+	PREFETCHT0      1984(CX)
+	PREFETCHT0      2048(CX)
+	PREFETCHT0      2112(CX)
+	PREFETCHT0      2176(CX)
+	PREFETCHT0      2240(CX)
+	ADDQ            $0x00000900, CX
+	VBROADCASTF32X4 (SI), Z3
+	VINSERTF32X4    $0x01, (R9), Z3, Z3
+	VINSERTF32X4    $0x02, (R10), Z3, Z3
+	VINSERTF32X4    $0x03, (R11), Z3, Z3
+	VBROADCASTF32X4 (SI)(DI*1), Z4
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z4, Z4
+	VBROADCASTF32X4 (SI)(DI*2), Z5
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z5, Z5
+	VBROADCASTF32X4 (SI)(R8*1), Z6
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z6, Z6
+	VUNPCKLPS       Z4, Z3, Z7
+	VUNPCKHPS       Z4, Z3, Z3
+	VUNPCKLPS       Z6, Z5, Z4
+	VUNPCKHPS       Z6, Z5, Z5
+	VSHUFPS         $0x44, Z4, Z7, Z6
+	VSHUFPS         $0xee, Z4, Z7, Z4
+	VSHUFPS         $0x44, Z5, Z3, Z7
+	VSHUFPS         $0xee, Z5, Z3, Z3
+	VPMOVDW         Z6, Y5
+	VCVTPH2PS       Y5, Z5
+	VMULPS          lanes00000000<>+0(SB), Z5, Z8
+	VADDPS          Z5, Z8, Z5
+	VCMPPS          $0x03, Z5, Z5, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z5, K1, Z1
+	VPSRLD          $0x10, Z6, Z5
+	VPMOVDW         Z5, Y5
+	VCVTPH2PS       Y5, Z5
+	VMULPS          lanes00000000<>+0(SB), Z5, Z6
+	VADDPS          Z5, Z6, Z5
+	VCMPPS          $0x03, Z5, Z5, K1
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z5, K1, Z2
+	VBROADCASTF32X4 16(SI), Z5
+	VINSERTF32X4    $0x01, 16(R9), Z5, Z5
+	VINSERTF32X4    $0x02, 16(R10), Z5, Z5
+	VINSERTF32X4    $0x03, 16(R11), Z5, Z5
+	VBROADCASTF32X4 16(SI)(DI*1), Z6
+	VINSERTF32X4    $0x01, 16(R9)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x02, 16(R10)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x03, 16(R11)(DI*1), Z6, Z6
+	VBROADCASTF32X4 16(SI)(DI*2), Z8
+	VINSERTF32X4    $0x01, 16(R9)(DI*2), Z8, Z8
+	VINSERTF32X4    $0x02, 16(R10)(DI*2), Z8, Z8
+	VINSERTF32X4    $0x03, 16(R11)(DI*2), Z8, Z8
+	VBROADCASTF32X4 16(SI)(R8*1), Z9
+	VINSERTF32X4    $0x01, 16(R9)(R8*1), Z9, Z9
+	VINSERTF32X4    $0x02, 16(R10)(R8*1), Z9, Z9
+	VINSERTF32X4    $0x03, 16(R11)(R8*1), Z9, Z9
+	VUNPCKLPS       Z6, Z5, Z10
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPS       Z9, Z8, Z6
+	VUNPCKHPS       Z9, Z8, Z8
+	VSHUFPS         $0x44, Z6, Z10, Z9
+	VSHUFPS         $0xee, Z6, Z10, Z6
+	VSHUFPS         $0x44, Z8, Z5, Z10
+	VSHUFPS         $0xee, Z8, Z5, Z5
+	VBROADCASTF32X4 32(SI), Z8
+	VINSERTF32X4    $0x01, 32(R9), Z8, Z8
+	VINSERTF32X4    $0x02, 32(R10), Z8, Z8
+	VINSERTF32X4    $0x03, 32(R11), Z8, Z8
+	VBROADCASTF32X4 32(SI)(DI*1), Z11
+	VINSERTF32X4    $0x01, 32(R9)(DI*1), Z11, Z11
+	VINSERTF32X4    $0x02, 32(R10)(DI*1), Z11, Z11
+	VINSERTF32X4    $0x03, 32(R11)(DI*1), Z11, Z11
+	VBROADCASTF32X4 32(SI)(DI*2), Z12
+	VINSERTF32X4    $0x01, 32(R9)(DI*2), Z12, Z12
+	VINSERTF32X4    $0x02, 32(R10)(DI*2), Z12, Z12
+	VINSERTF32X4    $0x03, 32(R11)(DI*2), Z12, Z12
+	VBROADCASTF32X4 32(SI)(R8*1), Z13
+	VINSERTF32X4    $0x01, 32(R9)(R8*1), Z13, Z13
+	VINSERTF32X4    $0x02, 32(R10)(R8*1), Z13, Z13
+	VINSERTF32X4    $0x03, 32(R11)(R8*1), Z13, Z13
+	VUNPCKLPS       Z11, Z8, Z14
+	VUNPCKHPS       Z11, Z8, Z8
+	VUNPCKLPS       Z13, Z12, Z11
+	VUNPCKHPS       Z13, Z12, Z12
+	VSHUFPS         $0x44, Z11, Z14, Z13
+	VSHUFPS         $0xee, Z11, Z14, Z11
+	VSHUFPS         $0x44, Z12, Z8, Z14
+	VSHUFPS         $0xee, Z12, Z8, Z8
+	VANDPS          lanes0000003f<>+0(SB), Z4, Z12
+	VCVTDQ2PS       Z12, Z12
+	VMULPS          Z1, Z12, Z12
+	VANDPS          lanes0000003f<>+0(SB), Z7, Z15
+	VCVTDQ2PS       Z15, Z15
+	VMULPS          Z2, Z15, Z15
+	VPERMPS         Z0, Z9, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z6, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z10, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z5, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z13, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z11, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z14, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z8, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z4, Z12
+	VANDPS          lanes0000003f<>+0(SB), Z12, Z12
+	VCVTDQ2PS       Z12, Z12
+	VMULPS          Z1, Z12, Z12
+	VPSRLD          $0x08, Z7, Z15
+	VANDPS          lanes0000003f<>+0(SB), Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VMULPS          Z2, Z15, Z15
+	VPSRLD          $0x04, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z9, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z6, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z6, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z6, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z6, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z5, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VBROADCASTF32X4 48(SI), Z5
+	VINSERTF32X4    $0x01, 48(R9), Z5, Z5
+	VINSERTF32X4    $0x02, 48(R10), Z5, Z5
+	VINSERTF32X4    $0x03, 48(R11), Z5, Z5
+	VBROADCASTF32X4 48(SI)(DI*1), Z6
+	VINSERTF32X4    $0x01, 48(R9)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x02, 48(R10)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x03, 48(R11)(DI*1), Z6, Z6
+	VBROADCASTF32X4 48(SI)(DI*2), Z8
+	VINSERTF32X4    $0x01, 48(R9)(DI*2), Z8, Z8
+	VINSERTF32X4    $0x02, 48(R10)(DI*2), Z8, Z8
+	VINSERTF32X4    $0x03, 48(R11)(DI*2), Z8, Z8
+	VBROADCASTF32X4 48(SI)(R8*1), Z9
+	VINSERTF32X4    $0x01, 48(R9)(R8*1), Z9, Z9
+	VINSERTF32X4    $0x02, 48(R10)(R8*1), Z9, Z9
+	VINSERTF32X4    $0x03, 48(R11)(R8*1), Z9, Z9
+	VUNPCKLPS       Z6, Z5, Z10
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPS       Z9, Z8, Z6
+	VUNPCKHPS       Z9, Z8, Z8
+	VSHUFPS         $0x44, Z6, Z10, Z9
+	VSHUFPS         $0xee, Z6, Z10, Z6
+	VSHUFPS         $0x44, Z8, Z5, Z10
+	VSHUFPS         $0xee, Z8, Z5, Z5
+	VBROADCASTF32X4 64(SI), Z8
+	VINSERTF32X4    $0x01, 64(R9), Z8, Z8
+	VINSERTF32X4    $0x02, 64(R10), Z8, Z8
+	VINSERTF32X4    $0x03, 64(R11), Z8, Z8
+	VBROADCASTF32X4 64(SI)(DI*1), Z11
+	VINSERTF32X4    $0x01, 64(R9)(DI*1), Z11, Z11
+	VINSERTF32X4    $0x02, 64(R10)(DI*1), Z11, Z11
+	VINSERTF32X4    $0x03, 64(R11)(DI*1), Z11, Z11
+	VBROADCASTF32X4 64(SI)(DI*2), Z12
+	VINSERTF32X4    $0x01, 64(R9)(DI*2), Z12, Z12
+	VINSERTF32X4    $0x02, 64(R10)(DI*2), Z12, Z12
+	VINSERTF32X4    $0x03, 64(R11)(DI*2), Z12, Z12
+	VBROADCASTF32X4 64(SI)(R8*1), Z13
+	VINSERTF32X4    $0x01, 64(R9)(R8*1), Z13, Z13
+	VINSERTF32X4    $0x02, 64(R10)(R8*1), Z13, Z13
+	VINSERTF32X4    $0x03, 64(R11)(R8*1), Z13, Z13
+	VUNPCKLPS       Z11, Z8, Z14
+	VUNPCKHPS       Z11, Z8, Z8
+	VUNPCKLPS       Z13, Z12, Z11
+	VUNPCKHPS       Z13, Z12, Z12
+	VSHUFPS         $0x44, Z11, Z14, Z13
+	VSHUFPS         $0xee, Z11, Z14, Z11
+	VSHUFPS         $0x44, Z12, Z8, Z14
+	VSHUFPS         $0xee, Z12, Z8, Z8
+	VPSRLD          $0x10, Z4, Z12
+	VANDPS          lanes0000003f<>+0(SB), Z12, Z12
+	VCVTDQ2PS       Z12, Z12
+	VMULPS          Z1, Z12, Z12
+	VPSRLD          $0x10, Z7, Z15
+	VANDPS          lanes0000003f<>+0(SB), Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VMULPS          Z2, Z15, Z15
+	VPERMPS         Z0, Z9, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z6, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z10, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z5, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z13, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z11, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z14, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z8, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z4, Z12
+	VANDPS          lanes0000003f<>+0(SB), Z12, Z12
+	VCVTDQ2PS       Z12, Z12
+	VMULPS          Z1, Z12, Z12
+	VPSRLD          $0x18, Z7, Z15
+	VANDPS          lanes0000003f<>+0(SB), Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VMULPS          Z2, Z15, Z15
+	VPSRLD          $0x04, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z9, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z6, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z6, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z6, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z6, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z5, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VBROADCASTF32X4 80(SI), Z5
+	VINSERTF32X4    $0x01, 80(R9), Z5, Z5
+	VINSERTF32X4    $0x02, 80(R10), Z5, Z5
+	VINSERTF32X4    $0x03, 80(R11), Z5, Z5
+	VBROADCASTF32X4 80(SI)(DI*1), Z6
+	VINSERTF32X4    $0x01, 80(R9)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x02, 80(R10)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x03, 80(R11)(DI*1), Z6, Z6
+	VBROADCASTF32X4 80(SI)(DI*2), Z8
+	VINSERTF32X4    $0x01, 80(R9)(DI*2), Z8, Z8
+	VINSERTF32X4    $0x02, 80(R10)(DI*2), Z8, Z8
+	VINSERTF32X4    $0x03, 80(R11)(DI*2), Z8, Z8
+	VBROADCASTF32X4 80(SI)(R8*1), Z9
+	VINSERTF32X4    $0x01, 80(R9)(R8*1), Z9, Z9
+	VINSERTF32X4    $0x02, 80(R10)(R8*1), Z9, Z9
+	VINSERTF32X4    $0x03, 80(R11)(R8*1), Z9, Z9
+	VUNPCKLPS       Z6, Z5, Z10
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPS       Z9, Z8, Z6
+	VUNPCKHPS       Z9, Z8, Z8
+	VSHUFPS         $0x44, Z6, Z10, Z9
+	VSHUFPS         $0xee, Z6, Z10, Z6
+	VSHUFPS         $0x44, Z8, Z5, Z10
+	VSHUFPS         $0xee, Z8, Z5, Z5
+	VBROADCASTF32X4 96(SI), Z8
+	VINSERTF32X4    $0x01, 96(R9), Z8, Z8
+	VINSERTF32X4    $0x02, 96(R10), Z8, Z8
+	VINSERTF32X4    $0x03, 96(R11), Z8, Z8
+	VBROADCASTF32X4 96(SI)(DI*1), Z11
+	VINSERTF32X4    $0x01, 96(R9)(DI*1), Z11, Z11
+	VINSERTF32X4    $0x02, 96(R10)(DI*1), Z11, Z11
+	VINSERTF32X4    $0x03, 96(R11)(DI*1), Z11, Z11
+	VBROADCASTF32X4 96(SI)(DI*2), Z12
+	VINSERTF32X4    $0x01, 96(R9)(DI*2), Z12, Z12
+	VINSERTF32X4    $0x02, 96(R10)(DI*2), Z12, Z12
+	VINSERTF32X4    $0x03, 96(R11)(DI*2), Z12, Z12
+	VBROADCASTF32X4 96(SI)(R8*1), Z13
+	VINSERTF32X4    $0x01, 96(R9)(R8*1), Z13, Z13
+	VINSERTF32X4    $0x02, 96(R10)(R8*1), Z13, Z13
+	VINSERTF32X4    $0x03, 96(R11)(R8*1), Z13, Z13
+	VUNPCKLPS       Z11, Z8, Z14
+	VUNPCKHPS       Z11, Z8, Z8
+	VUNPCKLPS       Z13, Z12, Z11
+	VUNPCKHPS       Z13, Z12, Z12
+	VSHUFPS         $0x44, Z11, Z14, Z13
+	VSHUFPS         $0xee, Z11, Z14, Z11
+	VSHUFPS         $0x44, Z12, Z8, Z14
+	VSHUFPS         $0xee, Z12, Z8, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z3, Z12
+	VPSRLD          $0x06, Z4, Z15
+	VANDPS          lanes00000003<>+0(SB), Z15, Z15
+	VPSLLD          $0x04, Z15, Z15
+	VORPS           Z15, Z12, Z12
+	VCVTDQ2PS       Z12, Z12
+	VMULPS          Z1, Z12, Z12
+	VPSRLD          $0x04, Z3, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x06, Z7, Z16
+	VANDPS          lanes00000003<>+0(SB), Z16, Z16
+	VPSLLD          $0x04, Z16, Z16
+	VORPS           Z16, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VMULPS          Z2, Z15, Z15
+	VPERMPS         Z0, Z9, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z6, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z10, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z5, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z13, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z11, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z14, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z8, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z3, Z12
+	VANDPS          lanes0000000f<>+0(SB), Z12, Z12
+	VPSRLD          $0x0e, Z4, Z15
+	VANDPS          lanes00000003<>+0(SB), Z15, Z15
+	VPSLLD          $0x04, Z15, Z15
+	VORPS           Z15, Z12, Z12
+	VCVTDQ2PS       Z12, Z12
+	VMULPS          Z1, Z12, Z12
+	VPSRLD          $0x0c, Z3, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x0e, Z7, Z16
+	VANDPS          lanes00000003<>+0(SB), Z16, Z16
+	VPSLLD          $0x04, Z16, Z16
+	VORPS           Z16, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VMULPS          Z2, Z15, Z15
+	VPSRLD          $0x04, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z9, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z6, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z6, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z6, Z9
+	VPERMPS         Z0, Z9, Z9
+	VFMSUB213PS     Z15, Z12, Z9
+	VMOVUPS         Z9, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z6, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z15, Z12, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z5, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z15, Z12, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VBROADCASTF32X4 112(SI), Z5
+	VINSERTF32X4    $0x01, 112(R9), Z5, Z5
+	VINSERTF32X4    $0x02, 112(R10), Z5, Z5
+	VINSERTF32X4    $0x03, 112(R11), Z5, Z5
+	VBROADCASTF32X4 112(SI)(DI*1), Z6
+	VINSERTF32X4    $0x01, 112(R9)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x02, 112(R10)(DI*1), Z6, Z6
+	VINSERTF32X4    $0x03, 112(R11)(DI*1), Z6, Z6
+	VBROADCASTF32X4 112(SI)(DI*2), Z8
+	VINSERTF32X4    $0x01, 112(R9)(DI*2), Z8, Z8
+	VINSERTF32X4    $0x02, 112(R10)(DI*2), Z8, Z8
+	VINSERTF32X4    $0x03, 112(R11)(DI*2), Z8, Z8
+	VBROADCASTF32X4 112(SI)(R8*1), Z9
+	VINSERTF32X4    $0x01, 112(R9)(R8*1), Z9, Z9
+	VINSERTF32X4    $0x02, 112(R10)(R8*1), Z9, Z9
+	VINSERTF32X4    $0x03, 112(R11)(R8*1), Z9, Z9
+	VUNPCKLPS       Z6, Z5, Z10
+	VUNPCKHPS       Z6, Z5, Z5
+	VUNPCKLPS       Z9, Z8, Z6
+	VUNPCKHPS       Z9, Z8, Z8
+	VSHUFPS         $0x44, Z6, Z10, Z9
+	VSHUFPS         $0xee, Z6, Z10, Z6
+	VSHUFPS         $0x44, Z8, Z5, Z10
+	VSHUFPS         $0xee, Z8, Z5, Z5
+	VBROADCASTF32X4 128(SI), Z8
+	VINSERTF32X4    $0x01, 128(R9), Z8, Z8
+	VINSERTF32X4    $0x02, 128(R10), Z8, Z8
+	VINSERTF32X4    $0x03, 128(R11), Z8, Z8
+	VBROADCASTF32X4 128(SI)(DI*1), Z11
+	VINSERTF32X4    $0x01, 128(R9)(DI*1), Z11, Z11
+	VINSERTF32X4    $0x02, 128(R10)(DI*1), Z11, Z11
+	VINSERTF32X4    $0x03, 128(R11)(DI*1), Z11, Z11
+	VBROADCASTF32X4 128(SI)(DI*2), Z12
+	VINSERTF32X4    $0x01, 128(R9)(DI*2), Z12, Z12
+	VINSERTF32X4    $0x02, 128(R10)(DI*2), Z12, Z12
+	VINSERTF32X4    $0x03, 128(R11)(DI*2), Z12, Z12
+	VBROADCASTF32X4 128(SI)(R8*1), Z13
+	VINSERTF32X4    $0x01, 128(R9)(R8*1), Z13, Z13
+	VINSERTF32X4    $0x02, 128(R10)(R8*1), Z13, Z13
+	VINSERTF32X4    $0x03, 128(R11)(R8*1), Z13, Z13
+	VUNPCKLPS       Z11, Z8, Z14
+	VUNPCKHPS       Z11, Z8, Z8
+	VUNPCKLPS       Z13, Z12, Z11
+	VUNPCKHPS       Z13, Z12, Z12
+	VSHUFPS         $0x44, Z11, Z14, Z13
+	VSHUFPS         $0xee, Z11, Z14, Z11
+	VSHUFPS         $0x44, Z12, Z8, Z14
+	VSHUFPS         $0xee, Z12, Z8, Z8
+	VPSRLD          $0x10, Z3, Z12
+	VANDPS          lanes0000000f<>+0(SB), Z12, Z12
+	VPSRLD          $0x16, Z4, Z15
+	VANDPS          lanes00000003<>+0(SB), Z15, Z15
+	VPSLLD          $0x04, Z15, Z15
+	VORPS           Z15, Z12, Z12
+	VCVTDQ2PS       Z12, Z12
+	VMULPS          Z1, Z12, Z12
+	VPSRLD          $0x14, Z3, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x16, Z7, Z16
+	VANDPS          lanes00000003<>+0(SB), Z16, Z16
+	VPSLLD          $0x04, Z16, Z16
+	VORPS           Z16, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VMULPS          Z2, Z15, Z15
+	VPERMPS         Z0, Z9, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z9, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z6, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z6, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z10, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z10, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z5, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z5, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z13, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z13, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z11, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z11, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z14, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z14, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPERMPS         Z0, Z8, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x08, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x10, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z8, Z16
+	VPERMPS         Z0, Z16, Z16
+	VFMSUB213PS     Z15, Z12, Z16
+	VMOVUPS         Z16, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x18, Z3, Z12
+	VANDPS          lanes0000000f<>+0(SB), Z12, Z12
+	VPSRLD          $0x1e, Z4, Z4
+	VANDPS          lanes00000003<>+0(SB), Z4, Z4
+	VPSLLD          $0x04, Z4, Z4
+	VORPS           Z4, Z12, Z4
+	VCVTDQ2PS       Z4, Z4
+	VMULPS          Z1, Z4, Z4
+	VPSRLD          $0x1c, Z3, Z3
+	VANDPS          lanes0000000f<>+0(SB), Z3, Z3
+	VPSRLD          $0x1e, Z7, Z7
+	VANDPS          lanes00000003<>+0(SB), Z7, Z7
+	VPSLLD          $0x04, Z7, Z7
+	VORPS           Z7, Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VMULPS          Z2, Z3, Z3
+	VPSRLD          $0x04, Z9, Z7
+	VPERMPS         Z0, Z7, Z7
+	VFMSUB213PS     Z3, Z4, Z7
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z9, Z7
+	VPERMPS         Z0, Z7, Z7
+	VFMSUB213PS     Z3, Z4, Z7
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z9, Z7
+	VPERMPS         Z0, Z7, Z7
+	VFMSUB213PS     Z3, Z4, Z7
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z9, Z7
+	VPERMPS         Z0, Z7, Z7
+	VFMSUB213PS     Z3, Z4, Z7
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z6, Z7
+	VPERMPS         Z0, Z7, Z7
+	VFMSUB213PS     Z3, Z4, Z7
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z6, Z7
+	VPERMPS         Z0, Z7, Z7
+	VFMSUB213PS     Z3, Z4, Z7
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z6, Z7
+	VPERMPS         Z0, Z7, Z7
+	VFMSUB213PS     Z3, Z4, Z7
+	VMOVUPS         Z7, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z6, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z3, Z4, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z3, Z4, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z3, Z4, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z3, Z4, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z10, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z3, Z4, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z3, Z4, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z3, Z4, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z5, Z6
+	VPERMPS         Z0, Z6, Z6
+	VFMSUB213PS     Z3, Z4, Z6
+	VMOVUPS         Z6, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z5, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z13, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z11, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z14, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x04, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x0c, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x14, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	VPSRLD          $0x1c, Z8, Z5
+	VPERMPS         Z0, Z5, Z5
+	VFMSUB213PS     Z3, Z4, Z5
+	VMOVUPS         Z5, (DX)
+	ADDQ            BX, DX
+	ADDQ            $0x00000090, SI
+	ADDQ            $0x00000090, R9
+	ADDQ            $0x00000090, R10
+	ADDQ            $0x00000090, R11
+	DECQ            AX
+	JNZ             loop
+	VZEROUPPER
+	RET
+
+DATA numbersQ4_K<>+0(SB)/4, $0x00000000
+DATA numbersQ4_K<>+4(SB)/4, $0x3f800000
+DATA numbersQ4_K<>+8(SB)/4, $0x40000000
+DATA numbersQ4_K<>+12(SB)/4, $0x40400000
+DATA numbersQ4_K<>+16(SB)/4, $0x40800000
+DATA numbersQ4_K<>+20(SB)/4, $0x40a00000
+DATA numbersQ4_K<>+24(SB)/4, $0x40c00000
+DATA numbersQ4_K<>+28(SB)/4, $0x40e00000
+DATA numbersQ4_K<>+32(SB)/4, $0x41000000
+DATA numbersQ4_K<>+36(SB)/4, $0x41100000
+DATA numbersQ4_K<>+40(SB)/4, $0x41200000
+DATA numbersQ4_K<>+44(SB)/4, $0x41300000
+DATA numbersQ4_K<>+48(SB)/4, $0x41400000
+DATA numbersQ4_K<>+52(SB)/4, $0x41500000
+DATA numbersQ4_K<>+56(SB)/4, $0x41600000
+DATA numbersQ4_K<>+60(SB)/4, $0x41700000
+GLOBL numbersQ4_K<>(SB), RODATA|NOPTR, $64
+
+DATA lanes0000003f<>+0(SB)/4, $0x0000003f
+DATA lanes0000003f<>+4(SB)/4, $0x0000003f
+DATA lanes0000003f<>+8(SB)/4, $0x0000003f
+DATA lanes0000003f<>+12(SB)/4, $0x0000003f
+DATA lanes0000003f<>+16(SB)/4, $0x0000003f
+DATA lanes0000003f<>+20(SB)/4, $0x0000003f
+DATA lanes0000003f<>+24(SB)/4, $0x0000003f
+DATA lanes0000003f<>+28(SB)/4, $0x0000003f
+DATA lanes0000003f<>+32(SB)/4, $0x0000003f
+DATA lanes0000003f<>+36(SB)/4, $0x0000003f
+DATA lanes0000003f<>+40(SB)/4, $0x0000003f
+DATA lanes0000003f<>+44(SB)/4, $0x0000003f
+DATA lanes0000003f<>+48(SB)/4, $0x0000003f
+DATA lanes0000003f<>+52(SB)/4, $0x0000003f
+DATA lanes0000003f<>+56(SB)/4, $0x0000003f
+DATA lanes0000003f<>+60(SB)/4, $0x0000003f
+GLOBL lanes0000003f<>(SB), RODATA|NOPTR, $64
+
+DATA lanes00000003<>+0(SB)/4, $0x00000003
+DATA lanes00000003<>+4(SB)/4, $0x00000003
+DATA lanes00000003<>+8(SB)/4, $0x00000003
+DATA lanes00000003<>+12(SB)/4, $0x00000003
+DATA lanes00000003<>+16(SB)/4, $0x00000003
+DATA lanes00000003<>+20(SB)/4, $0x00000003
+DATA lanes00000003<>+24(SB)/4, $0x00000003
+DATA lanes00000003<>+28(SB)/4, $0x00000003
+DATA lanes00000003<>+32(SB)/4, $0x00000003
+DATA lanes00000003<>+36(SB)/4, $0x00000003
+DATA lanes00000003<>+40(SB)/4, $0x00000003
+DATA lanes00000003<>+44(SB)/4, $0x00000003
+DATA lanes00000003<>+48(SB)/4, $0x00000003
+DATA lanes00000003<>+52(SB)/4, $0x00000003
+DATA lanes00000003<>+56(SB)/4, $0x00000003
+DATA lanes00000003<>+60(SB)/4, $0x00000003
+GLOBL lanes00000003<>(SB), RODATA|NOPTR, $64
+
+// func avx512UnpackQ6_K(blocks int, dst *float32, dstStep int, src *byte, srcRow int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·avx512UnpackQ6_K(SB), NOSPLIT, $0-48
+	MOVQ         blocks+0(FP), AX
+	MOVQ         ahead+40(FP), CX
+	MOVQ         dst+8(FP), DX
+	MOVQ         dstStep+16(FP), BX
+	MOVQ         src+24(FP), SI
+	MOVQ         srcRow+32(FP), DI
+	LEAQ         (SI)(DI*4), R9
+	LEAQ         (R9)(DI*4), R10
+	LEAQ         (R10)(DI*4), R11
+	LEAQ         (DI)(DI*2), R8
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Z0
+	VPMULLD      rowNumbers<>+0(SB), Z0, Z0
+	ADDQ         SI, CX
+
+loop:
+	PREFETCHT0      (CX)
+	PREFETCHT0      64(CX)
+	PREFETCHT0      128(CX)
+	PREFETCHT0      192(CX)
+	PREFETCHT0      256(CX)
+	PREFETCHT0      320(CX)
+	PREFETCHT0      384(CX)
+	PREFETCHT0      448(CX)
+	PREFETCHT0      512(CX)
+	PREFETCHT0      576(CX)
+	PREFETCHT0      640(CX)
+	PREFETCHT0      704(CX)
+	PREFETCHT0      768(CX)
+	PREFETCHT0      832(CX)
+	PREFETCHT0      896(CX)
+	PREFETCHT0      960(CX)
+	PREFETCHT0      1024(CX)
+	PREFETCHT0      1088(CX)
+	PREFETCHT0      1152(CX)
+	PREFETCHT0      1216(CX)
+	PREFETCHT0      1280(CX)
+	PREFETCHT0      1344(CX)
+	PREFETCHT0      1408(CX)
+	PREFETCHT0      1472(CX)
+	PREFETCHT0      1536(CX)
+	PREFETCHT0      1600(CX)
+	PREFETCHT0      1664(CX)
+	PREFETCHT0      1728(CX)
+	PREFETCHT0      1792(CX)
+	PREFETCHT0      1856(CX)
+	PREFETCHT0      1920(CX)
+	PREFETCHT0      1984(CX)
+	PREFETCHT0      2048(CX)
+	PREFETCHT0      2112(CX)
+	PREFETCHT0      2176(CX)
+	PREFETCHT0      2240(CX)
+	PREFETCHT0      2304(CX)
+	PREFETCHT0      2368(CX)
+	PREFETCHT0      2432(CX)
+	PREFETCHT0      2496(CX)
+	PREFETCHT0      2560(CX)
+	PREFETCHT0      2624(CX)
+	PREFETCHT0      2688(CX)
+	PREFETCHT0      2752(CX)
+	PREFETCHT0      2816(CX)
+	PREFETCHT0      2880(CX)
+	PREFETCHT0      2944(CX)
+	PREFETCHT0      3008(CX)
+	PREFETCHT0      3072(CX)
+	PREFETCHT0      3136(CX)
+	PREFETCHT0      3200(CX)
+	PREFETCHT0      3264(CX)
+	PREFETCHT0      3328(CX)
+	ADDQ            $0x00000d20, CX
+	VPXORD          Z1, Z1, Z1
+	KXNORW          K1, K1, K1
+	VPGATHERDD      206(SI)(Z0*1), K1, Z1
+	VPSRLD          $0x10, Z1, Z2
+	VPMOVDW         Z2, Y2
+	VCVTPH2PS       Y2, Z2
+	VMULPS          lanes00000000<>+0(SB), Z2, Z4
+	VADDPS          Z2, Z4, Z2
+	VCMPPS          $0x03, Z2, Z2, K2
+	VBLENDMPS       lanes7fc00000<>+0(SB), Z2, K2, Z3
+	VBROADCASTF32X4 192(SI), Z2
+	VINSERTF32X4    $0x01, 192(R9), Z2, Z2
+	VINSERTF32X4    $0x02, 192(R10), Z2, Z2
+	VINSERTF32X4    $0x03, 192(R11), Z2, Z2
+	VBROADCASTF32X4 192(SI)(DI*1), Z4
+	VINSERTF32X4    $0x01, 192(R9)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x02, 192(R10)(DI*1), Z4, Z4
+	VINSERTF32X4    $0x03, 192(R11)(DI*1), Z4, Z4
+	VBROADCASTF32X4 192(SI)(DI*2), Z5
+	VINSERTF32X4    $0x01, 192(R9)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x02, 192(R10)(DI*2), Z5, Z5
+	VINSERTF32X4    $0x03, 192(R11)(DI*2), Z5, Z5
+	VBROADCASTF32X4 192(SI)(R8*1), Z6
+	VINSERTF32X4    $0x01, 192(R9)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x02, 192(R10)(R8*1), Z6, Z6
+	VINSERTF32X4    $0x03, 192(R11)(R8*1), Z6, Z6
+	VUNPCKLPS       Z4, Z2, Z7
+	VUNPCKHPS       Z4, Z2, Z2
+	VUNPCKLPS       Z6, Z5, Z4
+	VUNPCKHPS       Z6, Z5, Z5
+	VSHUFPS         $0x44, Z4, Z7, Z6
+	VSHUFPS         $0xee, Z4, Z7, Z4
+	VSHUFPS         $0x44, Z5, Z2, Z7
+	VSHUFPS         $0xee, Z5, Z2, Z2
+	VBROADCASTF32X4 (SI), Z5
+	VINSERTF32X4    $0x01, (R9), Z5, Z5
+	VINSERTF32X4    $0x02, (R10), Z5, Z5
+	VINSERTF32X4    $0x03, (R11), Z5, Z5
+	VBROADCASTF32X4 (SI)(DI*1), Z8
+	VINSERTF32X4    $0x01, (R9)(DI*1), Z8, Z8
+	VINSERTF32X4    $0x02, (R10)(DI*1), Z8, Z8
+	VINSERTF32X4    $0x03, (R11)(DI*1), Z8, Z8
+	VBROADCASTF32X4 (SI)(DI*2), Z9
+	VINSERTF32X4    $0x01, (R9)(DI*2), Z9, Z9
+	VINSERTF32X4    $0x02, (R10)(DI*2), Z9, Z9
+	VINSERTF32X4    $0x03, (R11)(DI*2), Z9, Z9
+	VBROADCASTF32X4 (SI)(R8*1), Z10
+	VINSERTF32X4    $0x01, (R9)(R8*1), Z10, Z10
+	VINSERTF32X4    $0x02, (R10)(R8*1), Z10, Z10
+	VINSERTF32X4    $0x03, (R11)(R8*1), Z10, Z10
+	VUNPCKLPS       Z8, Z5, Z11
+	VUNPCKHPS       Z8, Z5, Z5
+	VUNPCKLPS       Z10, Z9, Z8
+	VUNPCKHPS       Z10, Z9, Z9
+	VSHUFPS         $0x44, Z8, Z11, Z10
+	VSHUFPS         $0xee, Z8, Z11, Z8
+	VSHUFPS         $0x44, Z9, Z5, Z11
+	VSHUFPS         $0xee, Z9, Z5, Z5
+	VBROADCASTF32X4 32(SI), Z9
+	VINSERTF32X4    $0x01, 32(R9), Z9, Z9
+	VINSERTF32X4    $0x02, 32(R10), Z9, Z9
+	VINSERTF32X4    $0x03, 32(R11), Z9, Z9
+	VBROADCASTF32X4 32(SI)(DI*1), Z12
+	VINSERTF32X4    $0x01, 32(R9)(DI*1), Z12, Z12
+	VINSERTF32X4    $0x02, 32(R10)(DI*1), Z12, Z12
+	VINSERTF32X4    $0x03, 32(R11)(DI*1), Z12, Z12
+	VBROADCASTF32X4 32(SI)(DI*2), Z13
+	VINSERTF32X4    $0x01, 32(R9)(DI*2), Z13, Z13
+	VINSERTF32X4    $0x02, 32(R10)(DI*2), Z13, Z13
+	VINSERTF32X4    $0x03, 32(R11)(DI*2), Z13, Z13
+	VBROADCASTF32X4 32(SI)(R8*1), Z14
+	VINSERTF32X4    $0x01, 32(R9)(R8*1), Z14, Z14
+	VINSERTF32X4    $0x02, 32(R10)(R8*1), Z14, Z14
+	VINSERTF32X4    $0x03, 32(R11)(R8*1), Z14, Z14
+	VUNPCKLPS       Z12, Z9, Z15
+	VUNPCKHPS       Z12, Z9, Z9
+	VUNPCKLPS       Z14, Z13, Z12
+	VUNPCKHPS       Z14, Z13, Z13
+	VSHUFPS         $0x44, Z12, Z15, Z14
+	VSHUFPS         $0xee, Z12, Z15, Z12
+	VSHUFPS         $0x44, Z13, Z9, Z15
+	VSHUFPS         $0xee, Z13, Z9, Z9
+	VBROADCASTF32X4 128(SI), Z13
+	VINSERTF32X4    $0x01, 128(R9), Z13, Z13
+	VINSERTF32X4    $0x02, 128(R10), Z13, Z13
+	VINSERTF32X4    $0x03, 128(R11), Z13, Z13
+	VBROADCASTF32X4 128(SI)(DI*1), Z16
+	VINSERTF32X4    $0x01, 128(R9)(DI*1), Z16, Z16
+	VINSERTF32X4    $0x02, 128(R10)(DI*1), Z16, Z16
+	VINSERTF32X4    $0x03, 128(R11)(DI*1), Z16, Z16
+	VBROADCASTF32X4 128(SI)(DI*2), Z17
+	VINSERTF32X4    $0x01, 128(R9)(DI*2), Z17, Z17
+	VINSERTF32X4    $0x02, 128(R10)(DI*2), Z17, Z17
+	VINSERTF32X4    $0x03, 128(R11)(DI*2), Z17, Z17
+	VBROADCASTF32X4 128(SI)(R8*1), Z18
+	VINSERTF32X4    $0x01, 128(R9)(R8*1), Z18, Z18
+	VINSERTF32X4    $0x02, 128(R10)(R8*1), Z18, Z18
+	VINSERTF32X4    $0x03, 128(R11)(R8*1), Z18, Z18
+	VUNPCKLPS       Z16, Z13, Z19
+	VUNPCKHPS       Z16, Z13, Z13
+	VUNPCKLPS       Z18, Z17, Z16
+	VUNPCKHPS       Z18, Z17, Z17
+	VSHUFPS         $0x44, Z16, Z19, Z18
+	VSHUFPS         $0xee, Z16, Z19, Z16
+	VSHUFPS         $0x44, Z17, Z13, Z19
+	VSHUFPS         $0xee, Z17, Z13, Z13
+	VPSLLD          $0x18, Z6, Z17
+	VPSRAD          $0x18, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VMULPS          Z3, Z17, Z17
+	IMUL3Q          $0x00000000, BX, R12
+	ADDQ            DX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z20
+	VPSLLD          $0x04, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z10, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x04, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z10, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0c, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z10, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x14, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z20
+	VPSLLD          $0x04, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z8, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x04, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z8, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0c, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z8, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x14, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z11, Z20
+	VPSLLD          $0x04, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z11, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x04, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z11, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0c, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z11, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x14, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z20
+	VPSLLD          $0x04, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z5, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x04, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z5, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0c, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z5, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x14, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSLLD          $0x08, Z6, Z17
+	VPSRAD          $0x18, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VMULPS          Z3, Z17, Z17
+	IMUL3Q          $0x00000020, BX, R12
+	ADDQ            DX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z14, Z20
+	VPSLLD          $0x02, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z14, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x06, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z14, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0e, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z14, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x16, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z12, Z20
+	VPSLLD          $0x02, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z12, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x06, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z12, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0e, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z12, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x16, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z20
+	VPSLLD          $0x02, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z15, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x06, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z15, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0e, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z15, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x16, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z9, Z20
+	VPSLLD          $0x02, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z9, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x06, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z9, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0e, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z9, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x16, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSLLD          $0x18, Z4, Z17
+	VPSRAD          $0x18, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VMULPS          Z3, Z17, Z17
+	IMUL3Q          $0x00000040, BX, R12
+	ADDQ            DX, R12
+	VPSRLD          $0x04, Z10, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VANDPS          lanes00000030<>+0(SB), Z18, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z10, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x08, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z10, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x10, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z10, Z10
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z10
+	VPSRLD          $0x18, Z18, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z10, Z10
+	VCVTDQ2PS       Z10, Z10
+	VSUBPS          lanes42000000<>+0(SB), Z10, Z10
+	VMULPS          Z17, Z10, Z10
+	VMOVUPS         Z10, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z8, Z10
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z10
+	VANDPS          lanes00000030<>+0(SB), Z16, Z20
+	VORPS           Z20, Z10, Z10
+	VCVTDQ2PS       Z10, Z10
+	VSUBPS          lanes42000000<>+0(SB), Z10, Z10
+	VMULPS          Z17, Z10, Z10
+	VMOVUPS         Z10, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z8, Z10
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z10
+	VPSRLD          $0x08, Z16, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z10, Z10
+	VCVTDQ2PS       Z10, Z10
+	VSUBPS          lanes42000000<>+0(SB), Z10, Z10
+	VMULPS          Z17, Z10, Z10
+	VMOVUPS         Z10, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z8, Z10
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z10
+	VPSRLD          $0x10, Z16, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z10, Z10
+	VCVTDQ2PS       Z10, Z10
+	VSUBPS          lanes42000000<>+0(SB), Z10, Z10
+	VMULPS          Z17, Z10, Z10
+	VMOVUPS         Z10, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z8, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x18, Z16, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z17, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z11, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VANDPS          lanes00000030<>+0(SB), Z19, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z17, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z11, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x08, Z19, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z17, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z11, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x10, Z19, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z17, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z11, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x18, Z19, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z17, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VANDPS          lanes00000030<>+0(SB), Z13, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z17, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x08, Z13, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z17, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x10, Z13, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z17, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z5, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x18, Z13, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z17, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSLLD          $0x08, Z4, Z5
+	VPSRAD          $0x18, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VMULPS          Z3, Z5, Z5
+	IMUL3Q          $0x00000060, BX, R12
+	ADDQ            DX, R12
+	VPSRLD          $0x04, Z14, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x02, Z18, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z14, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x0a, Z18, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z14, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x12, Z18, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z14, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x1a, Z18, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z12, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x02, Z16, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z12, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x0a, Z16, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z12, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x12, Z16, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z12, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x1a, Z16, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z15, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x02, Z19, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z15, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x0a, Z19, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z15, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x12, Z19, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z15, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x1a, Z19, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z9, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x02, Z13, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z9, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x0a, Z13, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z9, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x12, Z13, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z9, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x1a, Z13, Z9
+	VANDPS          lanes00000030<>+0(SB), Z9, Z9
+	VORPS           Z9, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z5, Z8, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VBROADCASTF32X4 16(SI), Z5
+	VINSERTF32X4    $0x01, 16(R9), Z5, Z5
+	VINSERTF32X4    $0x02, 16(R10), Z5, Z5
+	VINSERTF32X4    $0x03, 16(R11), Z5, Z5
+	VBROADCASTF32X4 16(SI)(DI*1), Z8
+	VINSERTF32X4    $0x01, 16(R9)(DI*1), Z8, Z8
+	VINSERTF32X4    $0x02, 16(R10)(DI*1), Z8, Z8
+	VINSERTF32X4    $0x03, 16(R11)(DI*1), Z8, Z8
+	VBROADCASTF32X4 16(SI)(DI*2), Z9
+	VINSERTF32X4    $0x01, 16(R9)(DI*2), Z9, Z9
+	VINSERTF32X4    $0x02, 16(R10)(DI*2), Z9, Z9
+	VINSERTF32X4    $0x03, 16(R11)(DI*2), Z9, Z9
+	VBROADCASTF32X4 16(SI)(R8*1), Z10
+	VINSERTF32X4    $0x01, 16(R9)(R8*1), Z10, Z10
+	VINSERTF32X4    $0x02, 16(R10)(R8*1), Z10, Z10
+	VINSERTF32X4    $0x03, 16(R11)(R8*1), Z10, Z10
+	VUNPCKLPS       Z8, Z5, Z11
+	VUNPCKHPS       Z8, Z5, Z5
+	VUNPCKLPS       Z10, Z9, Z8
+	VUNPCKHPS       Z10, Z9, Z9
+	VSHUFPS         $0x44, Z8, Z11, Z10
+	VSHUFPS         $0xee, Z8, Z11, Z8
+	VSHUFPS         $0x44, Z9, Z5, Z11
+	VSHUFPS         $0xee, Z9, Z5, Z5
+	VBROADCASTF32X4 48(SI), Z9
+	VINSERTF32X4    $0x01, 48(R9), Z9, Z9
+	VINSERTF32X4    $0x02, 48(R10), Z9, Z9
+	VINSERTF32X4    $0x03, 48(R11), Z9, Z9
+	VBROADCASTF32X4 48(SI)(DI*1), Z12
+	VINSERTF32X4    $0x01, 48(R9)(DI*1), Z12, Z12
+	VINSERTF32X4    $0x02, 48(R10)(DI*1), Z12, Z12
+	VINSERTF32X4    $0x03, 48(R11)(DI*1), Z12, Z12
+	VBROADCASTF32X4 48(SI)(DI*2), Z13
+	VINSERTF32X4    $0x01, 48(R9)(DI*2), Z13, Z13
+	VINSERTF32X4    $0x02, 48(R10)(DI*2), Z13, Z13
+	VINSERTF32X4    $0x03, 48(R11)(DI*2), Z13, Z13
+	VBROADCASTF32X4 48(SI)(R8*1), Z14
+	VINSERTF32X4    $0x01, 48(R9)(R8*1), Z14, Z14
+	VINSERTF32X4    $0x02, 48(R10)(R8*1), Z14, Z14
+	VINSERTF32X4    $0x03, 48(R11)(R8*1), Z14, Z14
+	VUNPCKLPS       Z12, Z9, Z15
+	VUNPCKHPS       Z12, Z9, Z9
+	VUNPCKLPS       Z14, Z13, Z12
+	VUNPCKHPS       Z14, Z13, Z13
+	VSHUFPS         $0x44, Z12, Z15, Z14
+	VSHUFPS         $0xee, Z12, Z15, Z12
+	VSHUFPS         $0x44, Z13, Z9, Z15
+	VSHUFPS         $0xee, Z13, Z9, Z9
+	VBROADCASTF32X4 144(SI), Z13
+	VINSERTF32X4    $0x01, 144(R9), Z13, Z13
+	VINSERTF32X4    $0x02, 144(R10), Z13, Z13
+	VINSERTF32X4    $0x03, 144(R11), Z13, Z13
+	VBROADCASTF32X4 144(SI)(DI*1), Z16
+	VINSERTF32X4    $0x01, 144(R9)(DI*1), Z16, Z16
+	VINSERTF32X4    $0x02, 144(R10)(DI*1), Z16, Z16
+	VINSERTF32X4    $0x03, 144(R11)(DI*1), Z16, Z16
+	VBROADCASTF32X4 144(SI)(DI*2), Z17
+	VINSERTF32X4    $0x01, 144(R9)(DI*2), Z17, Z17
+	VINSERTF32X4    $0x02, 144(R10)(DI*2), Z17, Z17
+	VINSERTF32X4    $0x03, 144(R11)(DI*2), Z17, Z17
+	VBROADCASTF32X4 144(SI)(R8*1), Z18
+	VINSERTF32X4    $0x01, 144(R9)(R8*1), Z18, Z18
+	VINSERTF32X4    $0x02, 144(R10)(R8*1), Z18, Z18
+	VINSERTF32X4    $0x03, 144(R11)(R8*1), Z18, Z18
+	VUNPCKLPS       Z16, Z13, Z19
+	VUNPCKHPS       Z16, Z13, Z13
+	VUNPCKLPS       Z18, Z17, Z16
+	VUNPCKHPS       Z18, Z17, Z17
+	VSHUFPS         $0x44, Z16, Z19, Z18
+	VSHUFPS         $0xee, Z16, Z19, Z16
+	VSHUFPS         $0x44, Z17, Z13, Z19
+	VSHUFPS         $0xee, Z17, Z13, Z13
+	VPSLLD          $0x10, Z6, Z17
+	VPSRAD          $0x18, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VMULPS          Z3, Z17, Z17
+	IMUL3Q          $0x00000010, BX, R12
+	ADDQ            DX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z20
+	VPSLLD          $0x04, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z10, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x04, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z10, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0c, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z10, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x14, Z18, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z20
+	VPSLLD          $0x04, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z8, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x04, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z8, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0c, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z8, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x14, Z16, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z11, Z20
+	VPSLLD          $0x04, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z11, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x04, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z11, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0c, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z11, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x14, Z19, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z20
+	VPSLLD          $0x04, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z5, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x04, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z5, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x0c, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z20
+	VMOVUPS         Z20, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z5, Z20
+	VANDPS          lanes0000000f<>+0(SB), Z20, Z20
+	VPSRLD          $0x14, Z13, Z21
+	VANDPS          lanes00000030<>+0(SB), Z21, Z21
+	VORPS           Z21, Z20, Z20
+	VCVTDQ2PS       Z20, Z20
+	VSUBPS          lanes42000000<>+0(SB), Z20, Z20
+	VMULPS          Z17, Z20, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRAD          $0x18, Z6, Z6
+	VCVTDQ2PS       Z6, Z6
+	VMULPS          Z3, Z6, Z6
+	IMUL3Q          $0x00000030, BX, R12
+	ADDQ            DX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z14, Z17
+	VPSLLD          $0x02, Z18, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z14, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x06, Z18, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z14, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x0e, Z18, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z14, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x16, Z18, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z12, Z17
+	VPSLLD          $0x02, Z16, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z12, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x06, Z16, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z12, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x0e, Z16, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z12, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x16, Z16, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z17
+	VPSLLD          $0x02, Z19, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z15, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x06, Z19, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z15, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x0e, Z19, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z15, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x16, Z19, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z9, Z17
+	VPSLLD          $0x02, Z13, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z9, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x06, Z13, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z9, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x0e, Z13, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z9, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x16, Z13, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z6
+	VMOVUPS         Z6, (R12)
+	ADDQ            BX, R12
+	VPSLLD          $0x10, Z4, Z6
+	VPSRAD          $0x18, Z6, Z6
+	VCVTDQ2PS       Z6, Z6
+	VMULPS          Z3, Z6, Z6
+	IMUL3Q          $0x00000050, BX, R12
+	ADDQ            DX, R12
+	VPSRLD          $0x04, Z10, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VANDPS          lanes00000030<>+0(SB), Z18, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z10, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x08, Z18, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z10, Z17
+	VANDPS          lanes0000000f<>+0(SB), Z17, Z17
+	VPSRLD          $0x10, Z18, Z20
+	VANDPS          lanes00000030<>+0(SB), Z20, Z20
+	VORPS           Z20, Z17, Z17
+	VCVTDQ2PS       Z17, Z17
+	VSUBPS          lanes42000000<>+0(SB), Z17, Z17
+	VMULPS          Z6, Z17, Z17
+	VMOVUPS         Z17, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z10, Z10
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z10
+	VPSRLD          $0x18, Z18, Z17
+	VANDPS          lanes00000030<>+0(SB), Z17, Z17
+	VORPS           Z17, Z10, Z10
+	VCVTDQ2PS       Z10, Z10
+	VSUBPS          lanes42000000<>+0(SB), Z10, Z10
+	VMULPS          Z6, Z10, Z10
+	VMOVUPS         Z10, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z8, Z10
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z10
+	VANDPS          lanes00000030<>+0(SB), Z16, Z17
+	VORPS           Z17, Z10, Z10
+	VCVTDQ2PS       Z10, Z10
+	VSUBPS          lanes42000000<>+0(SB), Z10, Z10
+	VMULPS          Z6, Z10, Z10
+	VMOVUPS         Z10, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z8, Z10
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z10
+	VPSRLD          $0x08, Z16, Z17
+	VANDPS          lanes00000030<>+0(SB), Z17, Z17
+	VORPS           Z17, Z10, Z10
+	VCVTDQ2PS       Z10, Z10
+	VSUBPS          lanes42000000<>+0(SB), Z10, Z10
+	VMULPS          Z6, Z10, Z10
+	VMOVUPS         Z10, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z8, Z10
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z10
+	VPSRLD          $0x10, Z16, Z17
+	VANDPS          lanes00000030<>+0(SB), Z17, Z17
+	VORPS           Z17, Z10, Z10
+	VCVTDQ2PS       Z10, Z10
+	VSUBPS          lanes42000000<>+0(SB), Z10, Z10
+	VMULPS          Z6, Z10, Z10
+	VMOVUPS         Z10, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z8, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x18, Z16, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z6, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z11, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VANDPS          lanes00000030<>+0(SB), Z19, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z6, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z11, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x08, Z19, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z6, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z11, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x10, Z19, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z6, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z11, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x18, Z19, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z6, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VANDPS          lanes00000030<>+0(SB), Z13, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z6, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x08, Z13, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z6, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x10, Z13, Z10
+	VANDPS          lanes00000030<>+0(SB), Z10, Z10
+	VORPS           Z10, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z6, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z5, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x18, Z13, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z6, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRAD          $0x18, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VMULPS          Z3, Z4, Z4
+	IMUL3Q          $0x00000070, BX, R12
+	ADDQ            DX, R12
+	VPSRLD          $0x04, Z14, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x02, Z18, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z14, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x0a, Z18, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z14, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x12, Z18, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z14, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x1a, Z18, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z12, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x02, Z16, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z12, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x0a, Z16, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z12, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x12, Z16, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z12, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x1a, Z16, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z15, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x02, Z19, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z15, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x0a, Z19, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z15, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x12, Z19, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z15, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x1a, Z19, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x02, Z13, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x0a, Z13, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x12, Z13, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x1a, Z13, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VBROADCASTF32X4 64(SI), Z4
+	VINSERTF32X4    $0x01, 64(R9), Z4, Z4
+	VINSERTF32X4    $0x02, 64(R10), Z4, Z4
+	VINSERTF32X4    $0x03, 64(R11), Z4, Z4
+	VBROADCASTF32X4 64(SI)(DI*1), Z5
+	VINSERTF32X4    $0x01, 64(R9)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x02, 64(R10)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x03, 64(R11)(DI*1), Z5, Z5
+	VBROADCASTF32X4 64(SI)(DI*2), Z6
+	VINSERTF32X4    $0x01, 64(R9)(DI*2), Z6, Z6
+	VINSERTF32X4    $0x02, 64(R10)(DI*2), Z6, Z6
+	VINSERTF32X4    $0x03, 64(R11)(DI*2), Z6, Z6
+	VBROADCASTF32X4 64(SI)(R8*1), Z8
+	VINSERTF32X4    $0x01, 64(R9)(R8*1), Z8, Z8
+	VINSERTF32X4    $0x02, 64(R10)(R8*1), Z8, Z8
+	VINSERTF32X4    $0x03, 64(R11)(R8*1), Z8, Z8
+	VUNPCKLPS       Z5, Z4, Z9
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPS       Z8, Z6, Z5
+	VUNPCKHPS       Z8, Z6, Z6
+	VSHUFPS         $0x44, Z5, Z9, Z8
+	VSHUFPS         $0xee, Z5, Z9, Z5
+	VSHUFPS         $0x44, Z6, Z4, Z9
+	VSHUFPS         $0xee, Z6, Z4, Z4
+	VBROADCASTF32X4 96(SI), Z6
+	VINSERTF32X4    $0x01, 96(R9), Z6, Z6
+	VINSERTF32X4    $0x02, 96(R10), Z6, Z6
+	VINSERTF32X4    $0x03, 96(R11), Z6, Z6
+	VBROADCASTF32X4 96(SI)(DI*1), Z10
+	VINSERTF32X4    $0x01, 96(R9)(DI*1), Z10, Z10
+	VINSERTF32X4    $0x02, 96(R10)(DI*1), Z10, Z10
+	VINSERTF32X4    $0x03, 96(R11)(DI*1), Z10, Z10
+	VBROADCASTF32X4 96(SI)(DI*2), Z11
+	VINSERTF32X4    $0x01, 96(R9)(DI*2), Z11, Z11
+	VINSERTF32X4    $0x02, 96(R10)(DI*2), Z11, Z11
+	VINSERTF32X4    $0x03, 96(R11)(DI*2), Z11, Z11
+	VBROADCASTF32X4 96(SI)(R8*1), Z12
+	VINSERTF32X4    $0x01, 96(R9)(R8*1), Z12, Z12
+	VINSERTF32X4    $0x02, 96(R10)(R8*1), Z12, Z12
+	VINSERTF32X4    $0x03, 96(R11)(R8*1), Z12, Z12
+	VUNPCKLPS       Z10, Z6, Z13
+	VUNPCKHPS       Z10, Z6, Z6
+	VUNPCKLPS       Z12, Z11, Z10
+	VUNPCKHPS       Z12, Z11, Z11
+	VSHUFPS         $0x44, Z10, Z13, Z12
+	VSHUFPS         $0xee, Z10, Z13, Z10
+	VSHUFPS         $0x44, Z11, Z6, Z13
+	VSHUFPS         $0xee, Z11, Z6, Z6
+	VBROADCASTF32X4 160(SI), Z11
+	VINSERTF32X4    $0x01, 160(R9), Z11, Z11
+	VINSERTF32X4    $0x02, 160(R10), Z11, Z11
+	VINSERTF32X4    $0x03, 160(R11), Z11, Z11
+	VBROADCASTF32X4 160(SI)(DI*1), Z14
+	VINSERTF32X4    $0x01, 160(R9)(DI*1), Z14, Z14
+	VINSERTF32X4    $0x02, 160(R10)(DI*1), Z14, Z14
+	VINSERTF32X4    $0x03, 160(R11)(DI*1), Z14, Z14
+	VBROADCASTF32X4 160(SI)(DI*2), Z15
+	VINSERTF32X4    $0x01, 160(R9)(DI*2), Z15, Z15
+	VINSERTF32X4    $0x02, 160(R10)(DI*2), Z15, Z15
+	VINSERTF32X4    $0x03, 160(R11)(DI*2), Z15, Z15
+	VBROADCASTF32X4 160(SI)(R8*1), Z16
+	VINSERTF32X4    $0x01, 160(R9)(R8*1), Z16, Z16
+	VINSERTF32X4    $0x02, 160(R10)(R8*1), Z16, Z16
+	VINSERTF32X4    $0x03, 160(R11)(R8*1), Z16, Z16
+	VUNPCKLPS       Z14, Z11, Z17
+	VUNPCKHPS       Z14, Z11, Z11
+	VUNPCKLPS       Z16, Z15, Z14
+	VUNPCKHPS       Z16, Z15, Z15
+	VSHUFPS         $0x44, Z14, Z17, Z16
+	VSHUFPS         $0xee, Z14, Z17, Z14
+	VSHUFPS         $0x44, Z15, Z11, Z17
+	VSHUFPS         $0xee, Z15, Z11, Z11
+	VPSLLD          $0x18, Z7, Z15
+	VPSRAD          $0x18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VMULPS          Z3, Z15, Z15
+	IMUL3Q          $0x00000080, BX, R12
+	ADDQ            DX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z18
+	VPSLLD          $0x04, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z8, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x04, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z8, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0c, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z8, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x14, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z18
+	VPSLLD          $0x04, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z5, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x04, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z5, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0c, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z5, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x14, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z9, Z18
+	VPSLLD          $0x04, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z9, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x04, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z9, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0c, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z9, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x14, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z18
+	VPSLLD          $0x04, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z4, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x04, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z4, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0c, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z4, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x14, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSLLD          $0x08, Z7, Z15
+	VPSRAD          $0x18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VMULPS          Z3, Z15, Z15
+	IMUL3Q          $0x000000a0, BX, R12
+	ADDQ            DX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z12, Z18
+	VPSLLD          $0x02, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z12, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x06, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z12, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0e, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z12, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x16, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z18
+	VPSLLD          $0x02, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z10, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x06, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z10, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0e, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z10, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x16, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z13, Z18
+	VPSLLD          $0x02, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z13, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x06, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z13, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0e, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z13, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x16, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z6, Z18
+	VPSLLD          $0x02, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z6, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x06, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z6, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0e, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z6, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x16, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSLLD          $0x18, Z2, Z15
+	VPSRAD          $0x18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VMULPS          Z3, Z15, Z15
+	IMUL3Q          $0x000000c0, BX, R12
+	ADDQ            DX, R12
+	VPSRLD          $0x04, Z8, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VANDPS          lanes00000030<>+0(SB), Z16, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z8, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x08, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z8, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x10, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z8, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x18, Z16, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z15, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VANDPS          lanes00000030<>+0(SB), Z14, Z18
+	VORPS           Z18, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z15, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x08, Z14, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z15, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x10, Z14, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z15, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z5, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x18, Z14, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z15, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VANDPS          lanes00000030<>+0(SB), Z17, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z15, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x08, Z17, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z15, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x10, Z17, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z15, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x18, Z17, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z15, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z4, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VANDPS          lanes00000030<>+0(SB), Z11, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z15, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z4, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x08, Z11, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z15, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z4, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x10, Z11, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z15, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z4, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x18, Z11, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z15, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSLLD          $0x08, Z2, Z4
+	VPSRAD          $0x18, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VMULPS          Z3, Z4, Z4
+	IMUL3Q          $0x000000e0, BX, R12
+	ADDQ            DX, R12
+	VPSRLD          $0x04, Z12, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x02, Z16, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z12, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x0a, Z16, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z12, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x12, Z16, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z12, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x1a, Z16, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z10, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x02, Z14, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z10, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x0a, Z14, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z10, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x12, Z14, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z10, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x1a, Z14, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z13, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x02, Z17, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z13, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x0a, Z17, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z13, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x12, Z17, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z13, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x1a, Z17, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z6, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x02, Z11, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z6, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x0a, Z11, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z6, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x12, Z11, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z6, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x1a, Z11, Z6
+	VANDPS          lanes00000030<>+0(SB), Z6, Z6
+	VORPS           Z6, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z4, Z5, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VBROADCASTF32X4 80(SI), Z4
+	VINSERTF32X4    $0x01, 80(R9), Z4, Z4
+	VINSERTF32X4    $0x02, 80(R10), Z4, Z4
+	VINSERTF32X4    $0x03, 80(R11), Z4, Z4
+	VBROADCASTF32X4 80(SI)(DI*1), Z5
+	VINSERTF32X4    $0x01, 80(R9)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x02, 80(R10)(DI*1), Z5, Z5
+	VINSERTF32X4    $0x03, 80(R11)(DI*1), Z5, Z5
+	VBROADCASTF32X4 80(SI)(DI*2), Z6
+	VINSERTF32X4    $0x01, 80(R9)(DI*2), Z6, Z6
+	VINSERTF32X4    $0x02, 80(R10)(DI*2), Z6, Z6
+	VINSERTF32X4    $0x03, 80(R11)(DI*2), Z6, Z6
+	VBROADCASTF32X4 80(SI)(R8*1), Z8
+	VINSERTF32X4    $0x01, 80(R9)(R8*1), Z8, Z8
+	VINSERTF32X4    $0x02, 80(R10)(R8*1), Z8, Z8
+	VINSERTF32X4    $0x03, 80(R11)(R8*1), Z8, Z8
+	VUNPCKLPS       Z5, Z4, Z9
+	VUNPCKHPS       Z5, Z4, Z4
+	VUNPCKLPS       Z8, Z6, Z5
+	VUNPCKHPS       Z8, Z6, Z6
+	VSHUFPS         $0x44, Z5, Z9, Z8
+	VSHUFPS         $0xee, Z5, Z9, Z5
+	VSHUFPS         $0x44, Z6, Z4, Z9
+	VSHUFPS         $0xee, Z6, Z4, Z4
+	VBROADCASTF32X4 112(SI), Z6
+	VINSERTF32X4    $0x01, 112(R9), Z6, Z6
+	VINSERTF32X4    $0x02, 112(R10), Z6, Z6
+	VINSERTF32X4    $0x03, 112(R11), Z6, Z6
+	VBROADCASTF32X4 112(SI)(DI*1), Z10
+	VINSERTF32X4    $0x01, 112(R9)(DI*1), Z10, Z10
+	VINSERTF32X4    $0x02, 112(R10)(DI*1), Z10, Z10
+	VINSERTF32X4    $0x03, 112(R11)(DI*1), Z10, Z10
+	VBROADCASTF32X4 112(SI)(DI*2), Z11
+	VINSERTF32X4    $0x01, 112(R9)(DI*2), Z11, Z11
+	VINSERTF32X4    $0x02, 112(R10)(DI*2), Z11, Z11
+	VINSERTF32X4    $0x03, 112(R11)(DI*2), Z11, Z11
+	VBROADCASTF32X4 112(SI)(R8*1), Z12
+	VINSERTF32X4    $0x01, 112(R9)(R8*1), Z12, Z12
+	VINSERTF32X4    $0x02, 112(R10)(R8*1), Z12, Z12
+	VINSERTF32X4    $0x03, 112(R11)(R8*1), Z12, Z12
+	VUNPCKLPS       Z10, Z6, Z13
+	VUNPCKHPS       Z10, Z6, Z6
+	VUNPCKLPS       Z12, Z11, Z10
+	VUNPCKHPS       Z12, Z11, Z11
+	VSHUFPS         $0x44, Z10, Z13, Z12
+	VSHUFPS         $0xee, Z10, Z13, Z10
+	VSHUFPS         $0x44, Z11, Z6, Z13
+	VSHUFPS         $0xee, Z11, Z6, Z6
+	VBROADCASTF32X4 176(SI), Z11
+	VINSERTF32X4    $0x01, 176(R9), Z11, Z11
+	VINSERTF32X4    $0x02, 176(R10), Z11, Z11
+	VINSERTF32X4    $0x03, 176(R11), Z11, Z11
+	VBROADCASTF32X4 176(SI)(DI*1), Z14
+	VINSERTF32X4    $0x01, 176(R9)(DI*1), Z14, Z14
+	VINSERTF32X4    $0x02, 176(R10)(DI*1), Z14, Z14
+	VINSERTF32X4    $0x03, 176(R11)(DI*1), Z14, Z14
+	VBROADCASTF32X4 176(SI)(DI*2), Z15
+	VINSERTF32X4    $0x01, 176(R9)(DI*2), Z15, Z15
+	VINSERTF32X4    $0x02, 176(R10)(DI*2), Z15, Z15
+	VINSERTF32X4    $0x03, 176(R11)(DI*2), Z15, Z15
+	VBROADCASTF32X4 176(SI)(R8*1), Z16
+	VINSERTF32X4    $0x01, 176(R9)(R8*1), Z16, Z16
+	VINSERTF32X4    $0x02, 176(R10)(R8*1), Z16, Z16
+	VINSERTF32X4    $0x03, 176(R11)(R8*1), Z16, Z16
+	VUNPCKLPS       Z14, Z11, Z17
+	VUNPCKHPS       Z14, Z11, Z11
+	VUNPCKLPS       Z16, Z15, Z14
+	VUNPCKHPS       Z16, Z15, Z15
+	VSHUFPS         $0x44, Z14, Z17, Z16
+	VSHUFPS         $0xee, Z14, Z17, Z14
+	VSHUFPS         $0x44, Z15, Z11, Z17
+	VSHUFPS         $0xee, Z15, Z11, Z11
+	VPSLLD          $0x10, Z7, Z15
+	VPSRAD          $0x18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VMULPS          Z3, Z15, Z15
+	IMUL3Q          $0x00000090, BX, R12
+	ADDQ            DX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z18
+	VPSLLD          $0x04, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z8, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x04, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z8, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0c, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z8, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x14, Z16, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z18
+	VPSLLD          $0x04, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z5, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x04, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z5, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0c, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z5, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x14, Z14, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z9, Z18
+	VPSLLD          $0x04, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z9, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x04, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z9, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0c, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z9, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x14, Z17, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z18
+	VPSLLD          $0x04, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z4, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x04, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z4, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x0c, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z18
+	VMOVUPS         Z18, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z4, Z18
+	VANDPS          lanes0000000f<>+0(SB), Z18, Z18
+	VPSRLD          $0x14, Z11, Z19
+	VANDPS          lanes00000030<>+0(SB), Z19, Z19
+	VORPS           Z19, Z18, Z18
+	VCVTDQ2PS       Z18, Z18
+	VSUBPS          lanes42000000<>+0(SB), Z18, Z18
+	VMULPS          Z15, Z18, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRAD          $0x18, Z7, Z7
+	VCVTDQ2PS       Z7, Z7
+	VMULPS          Z3, Z7, Z7
+	IMUL3Q          $0x000000b0, BX, R12
+	ADDQ            DX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z12, Z15
+	VPSLLD          $0x02, Z16, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z12, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x06, Z16, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z12, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x0e, Z16, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z12, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x16, Z16, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z10, Z15
+	VPSLLD          $0x02, Z14, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z10, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x06, Z14, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z10, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x0e, Z14, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z10, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x16, Z14, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z13, Z15
+	VPSLLD          $0x02, Z17, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z13, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x06, Z17, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z13, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x0e, Z17, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z13, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x16, Z17, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VANDPS          lanes0000000f<>+0(SB), Z6, Z15
+	VPSLLD          $0x02, Z11, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x08, Z6, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x06, Z11, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x10, Z6, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x0e, Z11, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x18, Z6, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x16, Z11, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z7
+	VMOVUPS         Z7, (R12)
+	ADDQ            BX, R12
+	VPSLLD          $0x10, Z2, Z7
+	VPSRAD          $0x18, Z7, Z7
+	VCVTDQ2PS       Z7, Z7
+	VMULPS          Z3, Z7, Z7
+	IMUL3Q          $0x000000d0, BX, R12
+	ADDQ            DX, R12
+	VPSRLD          $0x04, Z8, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VANDPS          lanes00000030<>+0(SB), Z16, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z8, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x08, Z16, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z8, Z15
+	VANDPS          lanes0000000f<>+0(SB), Z15, Z15
+	VPSRLD          $0x10, Z16, Z18
+	VANDPS          lanes00000030<>+0(SB), Z18, Z18
+	VORPS           Z18, Z15, Z15
+	VCVTDQ2PS       Z15, Z15
+	VSUBPS          lanes42000000<>+0(SB), Z15, Z15
+	VMULPS          Z7, Z15, Z15
+	VMOVUPS         Z15, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z8, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x18, Z16, Z15
+	VANDPS          lanes00000030<>+0(SB), Z15, Z15
+	VORPS           Z15, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z7, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VANDPS          lanes00000030<>+0(SB), Z14, Z15
+	VORPS           Z15, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z7, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x08, Z14, Z15
+	VANDPS          lanes00000030<>+0(SB), Z15, Z15
+	VORPS           Z15, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z7, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z5, Z8
+	VANDPS          lanes0000000f<>+0(SB), Z8, Z8
+	VPSRLD          $0x10, Z14, Z15
+	VANDPS          lanes00000030<>+0(SB), Z15, Z15
+	VORPS           Z15, Z8, Z8
+	VCVTDQ2PS       Z8, Z8
+	VSUBPS          lanes42000000<>+0(SB), Z8, Z8
+	VMULPS          Z7, Z8, Z8
+	VMOVUPS         Z8, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z5, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x18, Z14, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z7, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VANDPS          lanes00000030<>+0(SB), Z17, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z7, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x08, Z17, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z7, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x10, Z17, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z7, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z9, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x18, Z17, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z7, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z4, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VANDPS          lanes00000030<>+0(SB), Z11, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z7, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z4, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x08, Z11, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z7, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z4, Z5
+	VANDPS          lanes0000000f<>+0(SB), Z5, Z5
+	VPSRLD          $0x10, Z11, Z8
+	VANDPS          lanes00000030<>+0(SB), Z8, Z8
+	VORPS           Z8, Z5, Z5
+	VCVTDQ2PS       Z5, Z5
+	VSUBPS          lanes42000000<>+0(SB), Z5, Z5
+	VMULPS          Z7, Z5, Z5
+	VMOVUPS         Z5, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z4, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x18, Z11, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z7, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRAD          $0x18, Z2, Z2
+	VCVTDQ2PS       Z2, Z2
+	VMULPS          Z3, Z2, Z2
+	IMUL3Q          $0x000000f0, BX, R12
+	ADDQ            DX, R12
+	VPSRLD          $0x04, Z12, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x02, Z16, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z12, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x0a, Z16, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z12, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x12, Z16, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z12, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x1a, Z16, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z10, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x02, Z14, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z10, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x0a, Z14, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z10, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x12, Z14, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z10, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x1a, Z14, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z13, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x02, Z17, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z13, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x0a, Z17, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z13, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x12, Z17, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z13, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x1a, Z17, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x04, Z6, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x02, Z11, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x0c, Z6, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x0a, Z11, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x14, Z6, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x12, Z11, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z4
+	VMOVUPS         Z4, (R12)
+	ADDQ            BX, R12
+	VPSRLD          $0x1c, Z6, Z4
+	VANDPS          lanes0000000f<>+0(SB), Z4, Z4
+	VPSRLD          $0x1a, Z11, Z5
+	VANDPS          lanes00000030<>+0(SB), Z5, Z5
+	VORPS           Z5, Z4, Z4
+	VCVTDQ2PS       Z4, Z4
+	VSUBPS          lanes42000000<>+0(SB), Z4, Z4
+	VMULPS          Z2, Z4, Z2
+	VMOVUPS         Z2, (R12)
+	ADDQ            BX, R12
+	IMUL3Q          $0x00000100, BX, R12
+	ADDQ            R12, DX
+	ADDQ            $0x000000d2, SI
+	ADDQ            $0x000000d2, R9
+	ADDQ            $0x000000d2, R10
+	ADDQ            $0x000000d2, R11
+	DECQ            AX
+	JNZ             loop
+	VZEROUPPER
+	RET
+
+DATA lanes00000030<>+0(SB)/4, $0x00000030
+DATA lanes00000030<>+4(SB)/4, $0x00000030
+DATA lanes00000030<>+8(SB)/4, $0x00000030
+DATA lanes00000030<>+12(SB)/4, $0x00000030
+DATA lanes00000030<>+16(SB)/4, $0x00000030
+DATA lanes00000030<>+20(SB)/4, $0x00000030
+DATA lanes00000030<>+24(SB)/4, $0x00000030
+DATA lanes00000030<>+28(SB)/4, $0x00000030
+DATA lanes00000030<>+32(SB)/4, $0x00000030
+DATA lanes00000030<>+36(SB)/4, $0x00000030
+DATA lanes00000030<>+40(SB)/4, $0x00000030
+DATA lanes00000030<>+44(SB)/4, $0x00000030
+DATA lanes00000030<>+48(SB)/4, $0x00000030
+DATA lanes00000030<>+52(SB)/4, $0x00000030
+DATA lanes00000030<>+56(SB)/4, $0x00000030
+DATA lanes00000030<>+60(SB)/4, $0x00000030
+GLOBL lanes00000030<>(SB), RODATA|NOPTR, $64
+
+DATA lanes42000000<>+0(SB)/4, $0x42000000
+DATA lanes42000000<>+4(SB)/4, $0x42000000
+DATA lanes42000000<>+8(SB)/4, $0x42000000
+DATA lanes42000000<>+12(SB)/4, $0x42000000
+DATA lanes42000000<>+16(SB)/4, $0x42000000
+DATA lanes42000000<>+20(SB)/4, $0x42000000
+DATA lanes42000000<>+24(SB)/4, $0x42000000
+DATA lanes42000000<>+28(SB)/4, $0x42000000
+DATA lanes42000000<>+32(SB)/4, $0x42000000
+DATA lanes42000000<>+36(SB)/4, $0x42000000
+DATA lanes42000000<>+40(SB)/4, $0x42000000
+DATA lanes42000000<>+44(SB)/4, $0x42000000
+DATA lanes42000000<>+48(SB)/4, $0x42000000
+DATA lanes42000000<>+52(SB)/4, $0x42000000
+DATA lanes42000000<>+56(SB)/4, $0x42000000
+DATA lanes42000000<>+60(SB)/4, $0x42000000
+GLOBL lanes42000000<>(SB), RODATA|NOPTR, $64

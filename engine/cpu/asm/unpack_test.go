@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/tally-network/tally/core/quant"
 )
 
 // Rows of blocks are unpacked to the bits of their definition, whatever the bytes, and nothing is written beside them.
@@ -12,7 +14,7 @@ func TestUnpack(t *testing.T) {
 	special := []uint16{0, 0x8000, 1, 0x8001, 0x03ff, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7c01, 0xfe00}
 	for _, s := range Sets() {
 		for of, unpack := range s.Unpack {
-			elements, size := of.Block()
+			elements, size := unit(of)
 			for range 100 {
 				blocks, rows := 1+r.IntN(4), s.Lanes
 				pitch, width := blocks*size+r.IntN(3), rows+r.IntN(2)*rows
@@ -24,7 +26,11 @@ func TestUnpack(t *testing.T) {
 					for b := range blocks {
 						if at := row*pitch + b*size; r.IntN(3) == 0 {
 							h := special[r.IntN(len(special))]
-							src[at], src[at+1] = byte(h), byte(h>>8)
+							for _, scale := range []int{0, 2, 208} {
+								if scale+2 <= size && (scale < 4 || size == 210) {
+									src[at+scale], src[at+scale+1] = byte(h), byte(h>>8)
+								}
+							}
 						}
 					}
 				}
@@ -52,11 +58,19 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
+// unit returns the elements and bytes that a kernel takes for a block.
+func unit(of quant.Type) (elements, size int) {
+	if elements, size = of.Block(); elements == 1 {
+		return UnpackHalves, UnpackHalves * size
+	}
+	return elements, size
+}
+
 func BenchmarkUnpack(b *testing.B) {
 	for _, s := range Sets() {
 		for of, unpack := range s.Unpack {
 			b.Run(s.Name+"/"+of.String(), func(b *testing.B) {
-				elements, size := of.Block()
+				elements, size := unit(of)
 				const blocks = 4
 				src, dst := make([]byte, s.Lanes*blocks*size), make([]float32, blocks*elements*48)
 				for b.Loop() {

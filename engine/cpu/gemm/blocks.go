@@ -28,7 +28,6 @@ func NewOfBlocks(p *tensor.Primitive, arg int, of quant.Type, set *asm.KernelSet
 	if of == quant.F32 || p.Fn != tensor.Dot || p.Band != nil || p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || p.Args[1].Type != tensor.Float32 || p.Terms() == 0 || p.Shape.Elements() == 0 {
 		return nil
 	}
-	elements, size := of.Block()
 	k := &contraction{p: p, whole: p, set: set, isFloat32: true}
 	k.blocking = blocking{microKernels: set.GEMM, kc: tuning.MaxKC, kUnit: 1, mr: set.MR(), nr: set.NRVectors() * set.Lanes}
 	var batch, rows, cols []int
@@ -47,7 +46,7 @@ func NewOfBlocks(p *tensor.Primitive, arg int, of quant.Type, set *asm.KernelSet
 	if k.padded || b.base != 0 || k.batch.N != 1 || !k.cols.OneAxis() || !k.terms.OneAxis() || k.terms.N != row || b.terms[0] != 1 && row > 1 || b.own[0] != row && k.cols.N > 1 {
 		return nil
 	}
-	b.blocks = &blockFormat{of, elements, size, row / elements * size, set.Unpack[of]}
+	b.blocks = newBlockFormat(of, row, set)
 	k.lines = lineLayout{k.cols.N, 1, 1, 1, tensor.Shape(k.cols.Extents).Strides()}
 	k.chooseBlocking(tuning.FineBlocks)
 	k.chooseA()
@@ -57,6 +56,20 @@ func NewOfBlocks(p *tensor.Primitive, arg int, of quant.Type, set *asm.KernelSet
 		k.nBlocks = mem.CeilDiv(k.lines.n, k.nc)
 	}
 	return k
+}
+
+// newBlockFormat returns that of rows of so many elements.
+func newBlockFormat(of quant.Type, row int, set *asm.KernelSet) *blockFormat {
+	elements, size := of.Block()
+	f := &blockFormat{of, elements, size, row / elements * size, set.Unpack[of]}
+	switch {
+	case elements > 1:
+	case row%asm.UnpackHalves == 0:
+		f.elements, f.size = asm.UnpackHalves, asm.UnpackHalves*size
+	default:
+		f.unpack = nil
+	}
+	return f
 }
 
 // computeTiles computes a block of few rows tile by tile: blocks are read in the order in which they are stored, and a panel

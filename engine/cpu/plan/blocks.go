@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/gemm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 )
@@ -45,6 +46,9 @@ func (d *dequantizer) blocks(of graph.Ref) (weight graph.Ref, t quant.Type, ok b
 	if of.Kind != graph.RefNode || d.Nodes[of.Index].Type != tensor.Float32 {
 		return weight, 0, false
 	}
+	if weight, t, ok = d.halves(&d.Nodes[of.Index]); ok {
+		return weight, t, true
+	}
 	if weight, ok = d.largest(of); !ok {
 		return weight, 0, false
 	}
@@ -55,6 +59,16 @@ func (d *dequantizer) blocks(of graph.Ref) (weight graph.Ref, t quant.Type, ok b
 		}
 	}
 	return weight, 0, false
+}
+
+// halves returns the constant of floats of 16 bits that a node widens.
+func (d *dequantizer) halves(n *graph.Opcode) (weight graph.Ref, t quant.Type, ok bool) {
+	if n.Fn != tensor.Cast || n.From[0].Kind != graph.RefConst {
+		return weight, 0, false
+	}
+	t, ok = map[tensor.DType]quant.Type{tensor.Float16: quant.F16, tensor.BFloat16: quant.BF16}[n.Args[0].Type]
+	times, inOrder := affine.Repetition(n.Primitive, 0)
+	return n.From[0], t, ok && inOrder && times == 1 && n.Args[0].Shape.Elements() == n.Shape.Elements()
 }
 
 // largest returns the largest constant of bytes that a node follows from; it is not ok if the node follows from more than
