@@ -12,7 +12,7 @@ type prompter struct{ template *chat.Template }
 
 // Prompt implements reply.Prompter.
 func (p prompter) Prompt(c *reply.Conversation) (string, error) {
-	out := &chat.Conversation{Date: c.Date, Generate: true}
+	out := &chat.Conversation{Date: c.Date, Generate: !c.Continue, Continue: c.Continue}
 	for _, m := range c.Messages {
 		x := chat.Message{Role: m.Role, Name: m.Name, ToolCallID: m.CallID}
 		if m.Text != "" || len(m.Calls) == 0 {

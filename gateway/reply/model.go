@@ -84,6 +84,7 @@ type Conversation struct {
 	Messages []Message
 	Tools    []Tool
 	Date     time.Time // which templates may tell the model
+	Continue bool      // the last message is the assistant's, and goes on
 }
 
 // Message is a turn of a conversation.

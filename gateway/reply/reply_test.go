@@ -229,16 +229,18 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A reply that the assistant has begun goes on, and a cut budget ends one.
+// A reply that the assistant has begun goes on.
 func TestContinued(t *testing.T) {
 	var prompt []int32
 	s := service(t, map[string]replytest.Script{"m": {Tokens: func(q *lm.Request) []int32 { prompt = q.Prompt; return nil }}})
-	a := chat("hi")
-	a.Chat.Messages = append(a.Chat.Messages, reply.Message{Role: "assistant", Text: "Well"})
-	collect(t, s, a)
-	text, err := replytest.Tokenizer(t).Decode(prompt, false)
-	if err != nil || !strings.HasSuffix(text, "<|im_start|>assistant\nWell") {
-		t.Fatalf("%q %v", text, err)
+	for _, begun := range []string{"Well", ""} {
+		a := chat("hi")
+		a.Chat.Messages = append(a.Chat.Messages, reply.Message{Role: "assistant", Text: begun})
+		collect(t, s, a)
+		text, err := replytest.Tokenizer(t).Decode(prompt, false)
+		if err != nil || !strings.HasSuffix(text, "<|im_start|>assistant\n"+begun) || strings.Count(text, "assistant") != 1 {
+			t.Fatalf("%q %v", text, err)
+		}
 	}
 }
 

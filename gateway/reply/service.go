@@ -144,9 +144,11 @@ func (m *Model) chat(a *Ask) ([]int32, error) {
 	if m.Prompter == nil {
 		return nil, api.Invalid("model", "the model %s has no chat template: ask it for completions", m.Name)
 	}
-	c, begun := *a.Chat, ""
-	if last := len(c.Messages) - 1; last >= 0 && c.Messages[last].Role == "assistant" && len(c.Messages[last].Calls) == 0 {
-		c.Messages, begun = c.Messages[:last], c.Messages[last].Text
+	c := *a.Chat
+	last := len(c.Messages) - 1
+	c.Continue = last >= 0 && c.Messages[last].Role == "assistant" && len(c.Messages[last].Calls) == 0
+	if c.Continue && c.Messages[last].Text == "" { // it has not begun
+		c.Continue, c.Messages = false, c.Messages[:last]
 	}
 	if len(c.Messages) == 0 {
 		return nil, api.Invalid(a.Field, "%s has no message to reply to", a.Field)
@@ -155,7 +157,7 @@ func (m *Model) chat(a *Ask) ([]int32, error) {
 	if err != nil {
 		return nil, api.Invalid(a.Field, "the chat template of %s refuses the messages: %v", m.Name, err)
 	}
-	tokens, err := m.Tokenizer.Encode(text+begun, false)
+	tokens, err := m.Tokenizer.Encode(text, false)
 	if err != nil {
 		return nil, api.Invalid(a.Field, "%s: %v", a.Field, err)
 	}

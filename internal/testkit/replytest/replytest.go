@@ -176,13 +176,16 @@ type Prompter struct{}
 // Prompt refuses a text that says so.
 func (Prompter) Prompt(c *reply.Conversation) (string, error) {
 	var b strings.Builder
-	for _, m := range c.Messages {
+	for i, m := range c.Messages {
 		if strings.Contains(m.Text, "raise_exception") {
 			return "", errors.New("the template raises an exception")
 		}
 		fmt.Fprintf(&b, "<|im_start|>%s\n%s", m.Role, m.Text)
 		for _, k := range m.Calls {
 			fmt.Fprintf(&b, "<tool_call>%s %s</tool_call>", k.Name, k.Arguments)
+		}
+		if c.Continue && i == len(c.Messages)-1 {
+			return b.String(), nil
 		}
 		b.WriteString("<|im_end|>\n")
 	}
