@@ -28,7 +28,7 @@ func TestDocs(t *testing.T) {
 			continue
 		}
 		ran++
-		here := strings.NewReplacer("http://127.0.0.1:8080", s.url, "minilm", replytest.Embedder).Replace(line)
+		here := strings.NewReplacer("http://127.0.0.1:8411", s.url, "minilm", replytest.Embedder).Replace(line)
 		out, err := exec.Command("sh", "-c", strings.Replace(here, "curl ", "curl -sS --fail-with-body ", 1)).CombinedOutput()
 		if err != nil || strings.Contains(string(out), `"error":{`) || len(out) == 0 {
 			t.Errorf("%s%v\n%s", line, err, out)
