@@ -16,7 +16,7 @@ import (
 )
 
 // DefaultListen is where a gateway listens, and is looked for.
-const DefaultListen = "127.0.0.1:8080"
+const DefaultListen = "127.0.0.1:8411"
 
 // Listening is what tally gateway --json prints once it listens.
 type Listening struct {
@@ -50,7 +50,7 @@ It listens on this machine only. For others name an address with --listen and ke
 (docs/gateway.md).`,
 		Example: `  tally gateway smollm2.gguf
   tally gateway smollm2.gguf SmolLM2-135M-Instruct --listen 127.0.0.1:11434
-  tally gateway smollm2.gguf --listen 0.0.0.0:8080 --keys keys.yaml`,
+  tally gateway smollm2.gguf --listen 0.0.0.0:8411 --keys keys.yaml`,
 		Args: named("MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error { return s.serve(cmd.Context(), args) },
 	}

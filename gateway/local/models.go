@@ -317,14 +317,26 @@ func (r replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, e
 		r.models.mu.Unlock()
 		defer r.models.leave(r.opened)
 		for t, err := range r.opened.server.Reply(ctx, q) {
-			if errors.Is(err, replies.ErrBusy) || errors.Is(err, replies.ErrClosed) {
-				err = &api.Fault{Status: http.StatusServiceUnavailable, Code: "overloaded", Retry: time.Second, Message: err.Error()}
+			if err != nil {
+				err = faultOf(err)
 			}
 			if !yield(t, err) {
 				return
 			}
 		}
 	}
+}
+
+// faultOf is an error of a server as clients understand it.
+func faultOf(err error) error {
+	var large *replies.LargeError
+	switch {
+	case errors.As(err, &large):
+		return api.Invalid("max_tokens", "%v", err)
+	case errors.Is(err, replies.ErrBusy), errors.Is(err, replies.ErrClosed):
+		return &api.Fault{Status: http.StatusServiceUnavailable, Code: "overloaded", Retry: time.Second, Message: err.Error()}
+	}
+	return err
 }
 
 // Loaded implements reply.Models.

@@ -191,7 +191,11 @@ func BenchmarkBlocks(b *testing.B) {
 		for _, threads := range []int{1, 2} {
 			for _, x := range models {
 				b.Run(fmt.Sprintf("%d after %d/t%d/%s", at.rows, at.past, threads, x.name), func(b *testing.B) {
-					p, err := x.program(at.rows, at.past)
+					g, err := x.Graph(at.rows, at.past)
+					if err != nil {
+						b.Fatal(err)
+					}
+					p, err := lowered(g)
 					if err != nil {
 						b.Fatal(err)
 					}

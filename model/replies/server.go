@@ -38,6 +38,17 @@ var ErrBusy = errors.New("too many requests wait already: try again later")
 // ErrClosed says that the server has been closed.
 var ErrClosed = errors.New("the model is no longer served")
 
+// LargeError says that a request may need more memory than there is for all.
+type LargeError struct {
+	Tokens      int // of prompt and reply
+	Need, Limit int64
+}
+
+// Error implements error.
+func (e *LargeError) Error() string {
+	return fmt.Sprintf("%d tokens take %d MB of memory, and %d MB are there for all: ask for fewer, or allow more", e.Tokens, e.Need>>20, e.Limit>>20)
+}
+
 // ahead is how many tokens a reply may be ahead of who listens to it.
 const ahead = 64
 
@@ -142,7 +153,7 @@ func (s *Server) enter(ctx context.Context, r *lm.Request) (*reply, error) {
 		return nil, err
 	}
 	if need := s.need(r); need > s.options.Bytes {
-		return nil, fmt.Errorf("%d tokens take %d MB of memory, and %d MB are there for all: ask for fewer, or allow more", r.Room(s.model), need>>20, s.options.Bytes>>20)
+		return nil, &LargeError{r.Room(s.model), need, s.options.Bytes}
 	}
 	p := &reply{ctx: ctx, request: r, tokens: append(make([]int32, 0, len(r.Prompt)+ahead), r.Prompt...), out: make(chan lm.Token, ahead)}
 	s.mu.Lock()
