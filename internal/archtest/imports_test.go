@@ -57,7 +57,7 @@ var layers = []layer{
 	{folder: "core/tensor", own: []string{"core/canon"}, std: append([]string{"unsafe"}, pure...)}, // elements of a tensor are a view of its bytes
 	{folder: "core/quant", own: []string{"core/canon", "core/tensor"}, std: pure},
 	{folder: "core/graph", own: []string{"core/canon", "core/tensor"}, std: pure},
-	{folder: "core/lower", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/op"}},               // takes a table of operators, and knows none
+	{folder: "core/lower", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/op"}},                             // takes a table of operators, and knows none
 	{folder: "core/op", own: []string{"core/tensor", "core/graph", "core/lower", "core/quant"}, std: pure, tests: []string{"core/canon", "core/train"}}, // gradients are tested as training uses them
 	{folder: "core/train", own: []string{"core/canon", "core/tensor", "core/graph", "core/lower", "core/op"}, std: pure},
 	{folder: "core/book", std: pure},
@@ -81,14 +81,14 @@ var layers = []layer{
 	{folder: "engine/cpu/eltwise", own: cpuRooms(3)},                                                                                         // a loop over contiguous elements knows no axes
 	{folder: "engine/cpu/weights", own: []string{"core/canon", "engine/cpu/mem", "internal/bounded"}, foreign: []string{"golang.org/x/sys"}}, // bytes by name, which no kernel knows
 	{folder: "engine/cpu/kernel", own: []string{"core/tensor", "engine/cpu/mem", "engine/cpu/tuning", "engine/cpu/weights"}},                 // interfaces import no implementation
-	{folder: "engine/cpu/gemm", own: append(cpuRooms(7), "core/quant")},                                                                                            // kernels know each other through kernel alone
+	{folder: "engine/cpu/gemm", own: append(cpuRooms(7), "core/quant")},                                                                      // kernels know each other through kernel alone
 	{folder: "engine/cpu/attention", own: cpuRooms(7)},
 	{folder: "engine/cpu/spatial", own: cpuRooms(7)},
 	{folder: "engine/cpu/reduce", own: cpuRooms(7)},
 	{folder: "engine/cpu/recurrent", own: cpuRooms(7)},
-	{folder: "engine/cpu/fuse", own: append(cpuRooms(7), "core/graph")},                // takes producers as they come
+	{folder: "engine/cpu/fuse", own: append(cpuRooms(7), "core/graph")},                                         // takes producers as they come
 	{folder: "engine/cpu/plan", own: append(cpuRooms(13), "core/canon", "core/graph", "core/op", "core/quant")}, // alone chooses kernels
-	{folder: "engine/cpu/gen", foreign: []string{"github.com/mmcloughlin/avo"}},        // a module of its own
+	{folder: "engine/cpu/gen", foreign: []string{"github.com/mmcloughlin/avo"}},                                 // a module of its own
 	{folder: "engine/merkle", own: []string{"core", "engine", "engine/cpu/asm", "engine/cpu/tuning"}},
 	{folder: "engine/cpu", own: []string{"core", "engine"}},
 	{folder: "engine", own: []string{"core"}, alone: true}, // an interface imports no implementation
