@@ -22,10 +22,18 @@ type blockFormat struct {
 	unpack         asm.UnpackKernel
 }
 
+// servesBlocks reports whether operand b is all of a matrix, by rows of terms.
+func (k *contraction) servesBlocks(row int) bool {
+	b := &k.b
+	rows := k.cols.OneAxis() && (b.own[0] == row || k.cols.N == 1)
+	return !k.padded && k.batch.N == 1 && b.base == 0 && rows && k.terms.OneAxis() && k.terms.N == row && (b.terms[0] == 1 || row == 1)
+}
+
 // NewOfBlocks returns the kernel of a contraction p of which an operand is rows of blocks of quantised weights: Run is given
 // the blocks, uint8, in its place. It returns nil if it does not serve p. p is checked, and the operand float32 in it.
 func NewOfBlocks(p *tensor.Primitive, arg int, of quant.Type, set *asm.KernelSet) kernel.Kernel {
-	if of == quant.F32 || p.Fn != tensor.Dot || p.Band != nil || p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || p.Args[1].Type != tensor.Float32 || p.Terms() == 0 || p.Shape.Elements() == 0 {
+	floats := p.Type == tensor.Float32 && p.Args[0].Type == tensor.Float32 && p.Args[1].Type == tensor.Float32
+	if of == quant.F32 || !floats || p.Fn != tensor.Dot || p.Band != nil || p.Terms() == 0 || p.Shape.Elements() == 0 {
 		return nil
 	}
 	k := &contraction{p: p, whole: p, set: set, isFloat32: true}
@@ -42,18 +50,19 @@ func NewOfBlocks(p *tensor.Primitive, arg int, of quant.Type, set *asm.KernelSet
 		}
 	}
 	k.setGrids(1-arg, arg, batch, rows, cols, affine.Axes(len(p.Shape), len(p.Shape)+len(p.Fold)), neither)
-	b, row := &k.b, p.Args[arg].Shape.Elements()/k.cols.N
-	if k.padded || b.base != 0 || k.batch.N != 1 || !k.cols.OneAxis() || !k.terms.OneAxis() || k.terms.N != row || b.terms[0] != 1 && row > 1 || b.own[0] != row && k.cols.N > 1 {
+	row := p.Args[arg].Shape.Elements() / k.cols.N
+	if !k.servesBlocks(row) {
 		return nil
 	}
-	b.blocks = newBlockFormat(of, row, set)
+	k.b.blocks = newBlockFormat(of, row, set)
 	k.lines = lineLayout{k.cols.N, 1, 1, 1, tensor.Shape(k.cols.Extents).Strides()}
 	k.chooseBlocking(tuning.FineBlocks)
 	k.chooseA()
-	if k.rows.N <= tuning.BlockRows {
+	if k.rows.N <= tuning.BlockRows { // every block of rows would unpack again
 		k.a.inPlace, k.a.rowMajor = k.isRegular(&k.rows), false
-		k.nc = min(k.nc, tuning.BlockNC)
-		k.nBlocks = mem.CeilDiv(k.lines.n, k.nc)
+		tiles := mem.CeilDiv(mem.CeilDiv(k.cols.N, k.nr), tuning.FineBlocks)
+		k.mc, k.nc = k.rows.N, min(tiles*k.nr, k.cols.N)
+		k.mBlocks, k.nBlocks = 1, mem.CeilDiv(k.cols.N, k.nc)
 	}
 	return k
 }
@@ -81,7 +90,8 @@ func (p *block) computeTiles(a, b elements) (done bool) {
 		for t := 0; t < p.terms.N; t += unit {
 			n := min(unit, p.terms.N-t)
 			p.bPacker.seek(b, t, n)
-			p.bPacker.pack(c, cols, p.nr, p.set.Lanes)
+			p.b.blocks.pack(&p.bPacker, c, cols, p.nr, p.set.Lanes)
+			p.bPacker.panel, p.bPacker.packedFrom = p.bPacker.panelBuffer, c
 			p.aPacker.seek(a, t, n)
 			p.aPacker.locateInPlace()
 			p.aPacker.pack(0, p.rowCount, p.mr, 1)
