@@ -11,7 +11,7 @@
 //	eltwise   elementwise micro-kernels: maps, casts, folds of rows
 //	weights   packed weights, shared by plans ([Options])
 //	kernel    what a kernel, a producer, an epilogue, a worker is
-//	gemm      contractions: blocking, packing, store; implicit GEMM; integers of 8 bits
+//	gemm      contractions: blocking, packing, store; implicit GEMM; integers of 8 bits, quantised weights
 //	attention products in which each row has its own terms
 //	spatial   pooling and depthwise convolution
 //	reduce    folds, argmax, scatter, rank

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/quant"
@@ -213,10 +214,13 @@ func BenchmarkBlocks(b *testing.B) {
 						}
 					}
 					run()
+					least := time.Hour // others may be at work
 					for b.Loop() {
+						begun := time.Now()
 						run()
+						least = min(least, time.Since(begun))
 					}
-					b.ReportMetric(float64(at.rows*b.N)/b.Elapsed().Seconds(), "tokens/s")
+					b.ReportMetric(float64(at.rows)/least.Seconds(), "tokens/s-at-best")
 				})
 			}
 		}
