@@ -139,11 +139,3 @@ func (f *blockFormat) decode(p *packer, dst []float32, src []byte, n, width int)
 	}
 	p.transpose(dst, p.rowBuffer, p.rowStarts, 0, p.kWords, width)
 }
-
-// describe says how they are read.
-func (f *blockFormat) describe() string {
-	if f.unpack == nil {
-		return "packed from blocks of " + f.of.String() + ", one at a time"
-	}
-	return "packed from blocks of " + f.of.String()
-}

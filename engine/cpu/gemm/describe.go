@@ -51,7 +51,7 @@ func (k *contraction) handover() string {
 func (s *operandLayout) describe() string {
 	switch {
 	case s.blocks != nil:
-		return s.blocks.describe()
+		return "packed from blocks of " + s.blocks.of.String()
 	case s.prepacked != nil:
 		return fmt.Sprintf("packed once (%d KB)", s.prepacked.Bytes()>>10)
 	case s.input != nil && s.inPlace:

@@ -229,7 +229,7 @@ func (s isa) right(x vec, n int) vec {
 }
 
 // signedByte returns byte b of each lane.
-func (s isa) signedByte(x vec, b int) vec { return s.shift(s.right(x, 8*b-24), -24, true) }
+func (k *unpacker) signedByte(x vec, b int) vec { return k.shift(k.right(x, 8*b-24), -24, true) }
 
 // half returns one of the two float16 in each lane.
 func (s isa) half(x vec, upper bool) vec {
@@ -262,8 +262,8 @@ func (s isa) upperHalf(x vec, upper bool) vec {
 }
 
 // finite returns x, with NaN for what is not finite: x·0 + x.
-func (s isa) finite(x vec) vec {
-	return s.whole(s.add(s.mul(x, s.number(0)), x))
+func (k *unpacker) finite(x vec) vec {
+	return k.whole(k.add(k.mul(x, k.number(0)), x))
 }
 
 // rowsInMemory are as many rows as there are lanes, one pitch apart.
