@@ -35,4 +35,9 @@ const (
 	DomainCut        Domain = "cut"        // assignment of a round's units
 	DomainSeal       Domain = "seal"       // a sealed bid of an auction
 	DomainProbe      Domain = "probe"      // what a probe of speed computes from
+	DomainSession    Domain = "session"    // terms of a session with a language model
+	DomainServed     Domain = "served"     // a provider's signed claim of a reply, or of a check of one
+	DomainVoucher    Domain = "voucher"    // what a consumer has paid in a session
+	DomainRelease    Domain = "release"    // a provider's consent that escrow goes back
+	DomainFinal      Domain = "final"      // what a session comes to, as both sides say
 )

@@ -70,6 +70,7 @@ var layers = []layer{
 	{folder: "core/erasure", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure},
 	{folder: "core/proof", own: []string{"core/beacon", "core/canon", "core/tensor", "core/graph", "core/erasure"}, std: pure},
 	{folder: "core/dispute", own: []string{"core/canon", "core/tensor", "core/graph", "core/train"}, std: pure},
+	{folder: "core/session", own: []string{"core/canon", "core/money"}, std: pure}, // knows no job
 	{folder: "core/job", own: []string{"core"}, std: pure},
 	{folder: "core", own: []string{"core"}, std: pure},
 
