@@ -14,7 +14,7 @@ type TwoVouchers struct {
 
 func (e TwoVouchers) apply(s *Session, now int64) ([]Effect, error) {
 	for i := range e.Vouchers {
-		if err := said(s.Voucher.Session, s.Terms.Consumer, &e.Vouchers[i], e.Signatures[i]); err != nil {
+		if err := said(s.ID(), s.Terms.Consumer, &e.Vouchers[i], e.Signatures[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -33,7 +33,7 @@ type TwoReceipts struct {
 
 func (e TwoReceipts) apply(s *Session, now int64) ([]Effect, error) {
 	for i := range e.Receipts {
-		if err := said(s.Voucher.Session, s.Terms.Provider, &e.Receipts[i], e.Signatures[i]); err != nil {
+		if err := said(s.ID(), s.Terms.Provider, &e.Receipts[i], e.Signatures[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -36,7 +36,7 @@ type Redeem struct {
 
 func (e Redeem) apply(s *Session, _ int64) ([]Effect, error) {
 	v := &e.Voucher
-	if err := said(s.Voucher.Session, s.Terms.Consumer, v, e.Signature); err != nil {
+	if err := said(s.ID(), s.Terms.Consumer, v, e.Signature); err != nil {
 		return nil, err
 	}
 	due := min(v.Amount-min(v.Amount, s.Claimed()), s.Ledger.Escrow)
@@ -85,7 +85,7 @@ type Return struct {
 
 func (e Return) apply(s *Session, _ int64) ([]Effect, error) {
 	r := &e.Release
-	if err := said(s.Voucher.Session, s.Terms.Provider, r, e.Signature); err != nil {
+	if err := said(s.ID(), s.Terms.Provider, r, e.Signature); err != nil {
 		return nil, err
 	}
 	switch {
@@ -142,7 +142,7 @@ func (e Finish) apply(s *Session, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("%s has no part in the session", e.By)
 	}
 	f := &e.Final
-	if err := said(s.Voucher.Session, other, f, e.Signature); err != nil {
+	if err := said(s.ID(), other, f, e.Signature); err != nil {
 		return nil, err
 	}
 	switch {

@@ -110,6 +110,9 @@ func Begin(t Terms, signature []byte, r Rules, now int64) (Session, []Effect, er
 	return s, []Effect{{Kind: Lock, Account: t.Consumer.Account, Amount: t.Escrow}, {Kind: ReserveStake, Account: t.Provider.Account, Amount: reserve}}, nil
 }
 
+// ID returns the identity of the session.
+func (s *Session) ID() canon.Hash { return s.Voucher.Session }
+
 // Claimed returns what vouchers have claimed of the escrow, in utally: what the provider got, and what was burnt of it.
 func (s *Session) Claimed() uint64 { return s.Ledger.Paid + s.Ledger.Burnt }
 
@@ -125,8 +128,9 @@ func (s *Session) Reserved() uint64 {
 	return reserve
 }
 
-// ForgetAt returns the protocol time in ms from which a session that is over can be forgotten: its terms can begin no other.
-func (s *Session) ForgetAt() int64 { return max(s.Due, s.Terms.OpenBy+1) }
+// ForgetAt returns the protocol time in ms from which a session that is over can be forgotten: both have seen how it ended, and its
+// terms can begin no other.
+func (s *Session) ForgetAt() int64 { return max(s.Due+s.Rules.Challenge, s.Terms.OpenBy+1) }
 
 // Check returns an error if a session cannot have come about.
 func (s *Session) Check() error {

@@ -91,7 +91,7 @@ func TestBothFinish(t *testing.T) {
 			}
 		}
 		s, _ = must(t, s, final(&terms, by[0], by[1], 500), begin)
-		if l := s.Ledger; s.Phase != session.Ended || l.Paid+l.Burnt != 500 || l.Refunded != terms.Escrow-500 || s.ForgetAt() != terms.OpenBy+1 {
+		if l := s.Ledger; s.Phase != session.Ended || l.Paid+l.Burnt != 500 || l.Refunded != terms.Escrow-500 || s.ForgetAt() != begin+rules.Challenge {
 			t.Errorf("it is %v, %+v, forgotten at %d", s.Phase, l, s.ForgetAt())
 		}
 	}

@@ -119,8 +119,8 @@ func (t *Terms) Deterred(r Rules) uint64 {
 	if err != nil {
 		return 0
 	}
-	lost := money.ScaleClamped(reserve, money.Bps-min(r.RewardBps, money.Bps), money.Bps)
-	return money.ScaleClamped(lost, t.CheckBps, money.Bps)
+	odds := (money.Bps - min(r.RewardBps, money.Bps)) * min(t.CheckBps, money.Bps)
+	return money.ScaleClamped(reserve, odds, money.Bps*money.Bps)
 }
 
 // price returns what tokens cost, rounded up.
