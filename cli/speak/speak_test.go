@@ -82,6 +82,7 @@ func TestRunRefuses(t *testing.T) {
 		"--temperature -1":         {tiny, "why?", "--temperature", "-1"},
 		"--top-p 0: want":          {tiny, "why?", "--top-p", "0"},
 		"no such file":             {filepath.Join(tiny, "nowhere"), "why?"},
+		"no model that was pulled": {"nowhere", "why?"},
 		"send less":                {tiny, strings.Repeat("why? ", 30)},
 		"accepts at most 2 arg(s)": {tiny, "why?", "how?"},
 	} {
@@ -96,8 +97,50 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
+// A model that was pulled is called by its name, until it is deleted.
+func TestPulledModels(t *testing.T) {
+	t.Setenv("TALLY_MODELS", t.TempDir())
+	do := func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := tally(t.Context(), "", &out, args...); err != nil {
+			t.Fatal(args, err)
+		}
+		return out.String()
+	}
+	if got := do("model", "ls"); !strings.Contains(got, "no models were pulled") {
+		t.Errorf("ls says %q", got)
+	}
+	if got := strings.TrimSpace(do("model", "ls", "--json")); got != "[]" {
+		t.Errorf("ls says %q", got)
+	}
+	if err := tally(t.Context(), "", io.Discard, "gateway"); err == nil || !strings.Contains(err.Error(), "there are no models to serve") {
+		t.Errorf("%v: a gateway without models", err)
+	}
+	tiny := lmtest.Folder(t, "tiny", nil)
+	if got := do("pull", tiny, "--name", "small"); !strings.Contains(got, "tally run small") {
+		t.Errorf("pull says %q", got)
+	}
+	if got := do("model", "ls"); !strings.Contains(got, "small") || !strings.Contains(got, "4.69K") {
+		t.Errorf("ls says %q", got)
+	}
+	if by, at := do("run", "small", "why?", "--seed", "5", "--max-tokens", "8"), do("run", tiny, "why?", "--seed", "5", "--max-tokens", "8"); by != at {
+		t.Errorf("%q by its name, %q by its path", by, at)
+	}
+	if got := do("model", "show", "small"); !strings.Contains(got, "llama") {
+		t.Errorf("show says %q", got)
+	}
+	do("rm", "small")
+	for _, args := range [][]string{{"rm", "small"}, {"run", "small", "why?"}, {"model", "show", "small"}, {"pull", "ftp://nowhere"}} {
+		if err := tally(t.Context(), "", io.Discard, args...); err == nil {
+			t.Errorf("%v: nothing is wrong with a model that is not there", args)
+		}
+	}
+}
+
 // A gateway tells where it listens, serves, is seen by ps, and ends when it is interrupted.
 func TestGateway(t *testing.T) {
+	t.Setenv("TALLY_MODELS", t.TempDir())
 	tiny := lmtest.Folder(t, "tiny", nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

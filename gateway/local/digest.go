@@ -3,54 +3,48 @@ package local
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/tally-network/tally/model/library"
 )
 
-// Digest returns a digest of the model at a path, in hexadecimal: SHA-256 of a file; of a folder SHA-256 of lines
-//
-//	SHA-256 of a file, two spaces, its name
-//
-// of its .json, .jinja and .safetensors files in the order of their names, as sha256sum writes them.
+// Digest returns the digest of the model at a path, as a library has it: of the file, or of the folder's .json, .jinja and .safetensors files.
 func Digest(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err
 	}
-	if !info.IsDir() {
-		return digestOf(path)
-	}
-	entries, err := os.ReadDir(path) // in the order of names
-	if err != nil {
-		return "", err
-	}
-	all := sha256.New()
-	for _, e := range entries {
-		if e.IsDir() || !slices.Contains([]string{".json", ".jinja", ".safetensors"}, strings.ToLower(filepath.Ext(e.Name()))) {
-			continue
+	paths := []string{path}
+	if info.IsDir() {
+		if paths, err = filepath.Glob(filepath.Join(path, "*")); err != nil {
+			return "", err
 		}
-		sum, err := digestOf(filepath.Join(path, e.Name()))
+		paths = slices.DeleteFunc(paths, func(p string) bool {
+			return !slices.Contains([]string{".json", ".jinja", ".safetensors"}, strings.ToLower(filepath.Ext(p)))
+		})
+	}
+	var files []library.File
+	for _, p := range paths {
+		f, err := digestOf(p)
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(all, "%s  %s\n", sum, e.Name())
+		files = append(files, f)
 	}
-	return hex.EncodeToString(all.Sum(nil)), nil
+	return library.Digest(files), nil
 }
 
-func digestOf(path string) (string, error) {
+func digestOf(path string) (library.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", err
+		return library.File{}, err
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	n, err := io.Copy(h, f)
+	return library.File{Name: filepath.Base(path), Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}, err
 }

