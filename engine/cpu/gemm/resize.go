@@ -23,12 +23,9 @@ func (k *contraction) Resize(p *tensor.Primitive) kernel.Kernel {
 	}
 	var batch, rows, cols []int
 	for axis := range p.Shape {
-		a, b := affine.DependsOn(k.p, k.a.arg, axis), affine.DependsOn(k.p, k.b.arg, axis)
-		// An axis of one element belonged nowhere.
-		if !a && affine.DependsOn(p, k.a.arg, axis) || !b && affine.DependsOn(p, k.b.arg, axis) {
+		switch a, b := affine.DependsOn(k.p, k.a.arg, axis), affine.DependsOn(k.p, k.b.arg, axis); {
+		case !a && affine.DependsOn(p, k.a.arg, axis) || !b && affine.DependsOn(p, k.b.arg, axis): // an axis of one element belonged nowhere
 			return nil
-		}
-		switch {
 		case a && b:
 			batch = append(batch, axis)
 		case b:
