@@ -35,7 +35,7 @@ func newMetrics(q *queue) *metrics {
 	}
 	all.MustRegister(
 		m.requests, m.took, m.first, m.tokens, collectors.NewGoCollector(),
-		gauge("tally_gateway_running", "Replies that are computed now.", q.running.Load),
+		gauge("tally_gateway_running", "Replies that were admitted and are not over.", q.running.Load),
 		gauge("tally_gateway_waiting", "Requests that wait for a place.", q.waiting.Load),
 	)
 	return m

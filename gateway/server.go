@@ -20,7 +20,7 @@ import (
 type Config struct {
 	Models   reply.Models
 	Keys     *Keys         // nil: any key is accepted, on loopback
-	Places   int           // replies that are computed at once
+	Places   int           // replies that are admitted at once; models compute fewer together
 	Waiting  int           // requests that wait for a place
 	Patience time.Duration // how long they do
 	Body     int64         // bytes of a request, at most

@@ -60,8 +60,8 @@ It listens on this machine only. For others name an address with --listen and ke
 	f.StringVar(&s.listen, "listen", s.listen, "address to listen on")
 	f.StringVar(&s.keys, "keys", "", "file of the keys that clients need (default: any key, and this machine only)")
 	f.StringSliceVar(&s.origins, "origin", nil, "web site whose pages may call the gateway, beside those of this machine")
-	f.Var(numbers.Within(&s.together, 1, 256), "together", "replies of a model that are computed at once (default 16)")
-	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "memory-mb", "memory for keys and values of a model's replies (default 4096)")
+	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once (default 16)")
+	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies (default 4096)")
 	threads(cmd, &s.threads)
 	return cmd
 }

@@ -46,10 +46,8 @@ func locate(name string) (string, error) {
 		return "", fmt.Errorf("%s is no such file, and no model that was pulled: %w", name, err)
 	case err != nil:
 		return "", err
-	case e.Problem != "":
-		return "", fmt.Errorf("%s is no language model that can reply: %s", e.Name, e.Problem)
 	}
-	return e.Path, nil
+	return e.Path, e.CanReply()
 }
 
 func (e *Env) pull() *cobra.Command {
@@ -109,8 +107,8 @@ func (e *Env) progress() func(library.Progress) {
 
 func tellPulled(w io.Writer, e *library.Entry) {
 	fmt.Fprintf(w, "%s: %.4g MB from %s %s, digest %.12s\n", e.Name, float64(e.Bytes)/1e6, e.Source, e.Release, e.Digest)
-	if e.Problem != "" {
-		fmt.Fprintf(w, "  it is no language model that can reply: %s\n", e.Problem)
+	if err := e.CanReply(); err != nil {
+		fmt.Fprintf(w, "  %v\n", err)
 		return
 	}
 	fmt.Fprintf(w, "  talk to it: tally run %s\n", e.Name)
@@ -127,14 +125,11 @@ func (e *Env) ls() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := l.List()
-			if err != nil {
-				return err
-			}
+			all, damaged := l.List()
 			if all == nil {
 				all = []library.Entry{}
 			}
-			return e.Show(all, func(w io.Writer) { tellLibrary(w, all) })
+			return errors.Join(e.Show(all, func(w io.Writer) { tellLibrary(w, all) }), damaged)
 		},
 	}
 }

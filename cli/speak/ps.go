@@ -76,8 +76,8 @@ func tellRunning(w io.Writer, r *running) {
 	fmt.Fprintln(t, "MODEL\tMEMORY\tUNTIL")
 	for _, m := range r.Models {
 		until := "for ever"
-		if !m.Expires.IsZero() && m.Expires.Year() < 2200 {
-			until = m.Expires.Local().Format(time.TimeOnly)
+		if !m.Expires.IsZero() && time.Until(m.Expires) < 50*365*24*time.Hour {
+			until = m.Expires.Local().Format(time.DateTime)
 		}
 		fmt.Fprintf(t, "%s\t%.4g MB\t%s\n", m.Name, float64(m.Memory)/1e6, until)
 	}

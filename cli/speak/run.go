@@ -22,6 +22,7 @@ import (
 type conversation struct {
 	*Env
 	path    string
+	name    string
 	prompt  string
 	system  string
 	raw     bool
@@ -103,7 +104,7 @@ func (c *conversation) talk(ctx context.Context) error {
 		return err
 	}
 	defer models.Close()
-	c.path = path
+	c.name, c.path = local.NameOf(c.path), path
 	c.service = &reply.Service{Models: models}
 	input, isFile := c.In.(*os.File)
 	switch {
@@ -176,7 +177,7 @@ func (c *conversation) say(ctx context.Context, text string) (*Said, error) {
 		return nil, err
 	}
 	defer run.Close()
-	s := &Said{Model: m.Name, Seed: run.Seed, Read: run.Read, Loading: loading.Seconds()}
+	s := &Said{Model: c.name, Seed: run.Seed, Read: run.Read, Loading: loading.Seconds()}
 	var all strings.Builder
 	for e, err := range run.Events() {
 		if err != nil {

@@ -21,8 +21,7 @@ func (e *Env) model() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use: "show MODEL", Short: "Show what a language model is, and what it takes",
 		Long: `Shows a model's family, its weights and how they are stored, its shape, and the memory
-that it takes: of the weights as float32, in which they are computed, and of the keys and
-values of each token. MODEL is a folder with config.json and weights as safetensors, a
+that it takes: of its weights as they are stored, and of the keys and values of each token. MODEL is a folder with config.json and weights as safetensors, a
 GGUF file, or the name of a model that was pulled; no weights are read. Families that are not known are refused by name.`,
 		Example: "  tally model show SmolLM2-135M-Instruct\n  tally model show smollm2.gguf --json",
 		Args:    cobra.MatchAll(named("MODEL"), cobra.MaximumNArgs(1)),

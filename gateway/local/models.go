@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/format/chat"
 	"github.com/tally-network/tally/gateway/api"
 	"github.com/tally-network/tally/gateway/reply"
+	"github.com/tally-network/tally/model/library"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/replies"
 )
@@ -32,7 +34,7 @@ type Options struct {
 // Finder has further models, by name.
 type Finder interface {
 	List() ([]reply.Listing, error)
-	Path(name string) (path string, err error) // fs.ErrNotExist if there is none
+	Path(name string) (path string, err error) // reply.Unknown if there is none
 	Pull(ctx context.Context, name string, tell func(reply.Progress)) error
 }
 
@@ -58,7 +60,7 @@ type file struct {
 
 // opened is a model that is open, or is being opened.
 type opened struct {
-	name   string
+	path   string
 	ready  chan struct{} // closed when what follows is known
 	model  *reply.Model
 	server *replies.Server
@@ -83,7 +85,7 @@ func New(o Options, paths ...string) (*Models, error) {
 		if slices.ContainsFunc(m.files, func(f file) bool { return f.listing.Name == l.Name }) {
 			return nil, fmt.Errorf("two models are called %s: rename one", l.Name)
 		}
-		f := file{l, path, sync.OnceValues(func() (string, error) { return Digest(path) })}
+		f := file{l, path, sync.OnceValues(func() (string, error) { return library.DigestOf(context.Background(), path) })}
 		go f.digest() // which takes a second for each gigabyte
 		m.files = append(m.files, f)
 	}
@@ -100,7 +102,18 @@ func listing(path string) (reply.Listing, error) {
 	if err != nil {
 		return reply.Listing{}, err
 	}
-	return Listing(NameOf(path), d, info.ModTime()), nil
+	l := Listing(NameOf(path), d, info.ModTime())
+	t, err := Template(path)
+	tellTemplate(&l, t)
+	return l, err
+}
+
+// tellTemplate says what a template makes possible.
+func tellTemplate(l *reply.Listing, t *chat.Template) {
+	if t != nil {
+		l.Details.Template = t.Source()
+		l.Tools = strings.Contains(l.Details.Template, "tools")
+	}
 }
 
 // Listing says what people see of a model.
@@ -138,7 +151,7 @@ func (m *Models) List(context.Context) ([]reply.Listing, error) {
 	}
 	if m.options.Find != nil {
 		more, err := m.options.Find.List()
-		if err != nil {
+		if err != nil && len(out)+len(more) == 0 { // what is damaged hides nothing else
 			return nil, err
 		}
 		for _, l := range more {
@@ -160,11 +173,7 @@ func (m *Models) path(name string) (string, error) {
 	if m.options.Find == nil {
 		return "", reply.Unknown(name)
 	}
-	path, err := m.options.Find.Path(name)
-	if errors.Is(err, os.ErrNotExist) {
-		err = reply.Unknown(name)
-	}
-	return path, err
+	return m.options.Find.Path(name)
 }
 
 // Open implements reply.Models.
@@ -208,9 +217,9 @@ func (m *Models) use(path string) (*opened, error) {
 	if err := m.makeRoom(); err != nil {
 		return nil, err
 	}
-	x := &opened{name: path, ready: make(chan struct{}), users: 1, keep: m.options.Keep}
+	x := &opened{path: path, ready: make(chan struct{}), users: 1, keep: m.options.Keep}
 	m.open[path] = x
-	go m.load(x, path)
+	go m.load(x)
 	return x, nil
 }
 
@@ -234,7 +243,7 @@ func (m *Models) makeRoom() error {
 
 // drop closes a model that nobody uses.
 func (m *Models) drop(x *opened) {
-	delete(m.open, x.name)
+	delete(m.open, x.path)
 	if x.timer != nil {
 		x.timer.Stop()
 	}
@@ -247,7 +256,7 @@ func (m *Models) drop(x *opened) {
 func (m *Models) leave(x *opened) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if x.users--; x.users > 0 || m.open[x.name] != x {
+	if x.users--; x.users > 0 || m.open[x.path] != x {
 		return
 	}
 	if x.timer != nil {
@@ -262,16 +271,16 @@ func (m *Models) leave(x *opened) {
 	x.timer = time.AfterFunc(keep, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if x.users == 0 && m.open[x.name] == x && !time.Now().Before(x.until) {
+		if x.users == 0 && m.open[x.path] == x && !time.Now().Before(x.until) {
 			m.drop(x)
 		}
 	})
 }
 
-// load opens the model at a path. A failure is told to those that wait, and forgotten.
-func (m *Models) load(x *opened, path string) {
+// load opens a model. A failure is told to those that wait, and forgotten.
+func (m *Models) load(x *opened) {
 	defer close(x.ready)
-	f, err := Open(path)
+	f, err := Open(x.path)
 	known, listErr := m.List(context.Background())
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -282,19 +291,16 @@ func (m *Models) load(x *opened, path string) {
 		err = replies.ErrClosed
 	}
 	if x.err = err; err != nil {
-		delete(m.open, path)
+		delete(m.open, x.path)
 		return
 	}
-	l := Listing(NameOf(path), f.Description, time.Time{})
+	l := Listing(NameOf(x.path), f.Description, time.Time{})
 	for _, k := range known {
-		if at, err := m.path(k.Name); err == nil && at == path {
+		if at, err := m.path(k.Name); err == nil && at == x.path {
 			l = k
 		}
 	}
-	if f.Template != nil {
-		l.Details.Template = f.Template.Source()
-		l.Tools = strings.Contains(l.Details.Template, "tools")
-	}
+	tellTemplate(&l, f.Template)
 	x.server = replies.Start(f.Weights, m.options.Exec, m.options.Replies)
 	x.memory = f.Description.Memory
 	x.model = &reply.Model{Listing: l, Replier: replier{m, x}, Tokenizer: f.Tokenizer, Ends: f.Ends}
@@ -357,6 +363,9 @@ func (m *Models) Loaded(context.Context) ([]reply.Loaded, error) {
 func (m *Models) Pull(ctx context.Context, name string, tell func(reply.Progress)) error {
 	if m.options.Find == nil {
 		return api.Unsupported("model", "this gateway serves the models that it was given, and pulls no others")
+	}
+	if _, err := m.path(name); err == nil {
+		return nil // it is here
 	}
 	return m.options.Find.Pull(ctx, name, tell)
 }

@@ -59,6 +59,60 @@ func (f *Files) template(t *chat.Template, err error) error {
 	return err
 }
 
+// Template returns the chat template of the model at a path, nil if it has none.
+func Template(path string) (*chat.Template, error) {
+	var f Files
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		folder, err := chatFolder(path)
+		if err != nil {
+			return nil, err
+		}
+		err = f.template(chat.FromFolder(folder))
+		return f.Template, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	head, err := gguf.Read(file, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	err = f.template(chat.FromGGUF(head))
+	return f.Template, err
+}
+
+// chatFolder reads the files of a folder that say how it chats.
+func chatFolder(dir string) (f chat.Folder, err error) {
+	for _, x := range []struct {
+		name string
+		most int64
+		to   *[]byte
+	}{
+		{"tokenizer_config.json", chat.MaxConfig, &f.Config}, {"chat_template.jinja", maxText, &f.Template},
+		{filepath.Join("additional_chat_templates", "tool_use.jinja"), maxText, &f.ToolUse},
+	} {
+		if *x.to, err = optional(filepath.Join(dir, x.name), x.most); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// optional reads a file that may be missing.
+func optional(path string, most int64) ([]byte, error) {
+	text, err := bounded.ReadFile(path, most)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
 // check compares the parts.
 func (f *Files) check() error {
 	if n := f.Weights.Vocabulary; f.Tokenizer.Size() > n {
@@ -70,20 +124,16 @@ func (f *Files) check() error {
 	return nil
 }
 
-func (f *Files) openFolder(dir string) (err error) {
-	optional := func(name string, most int64) (text []byte) {
-		if err == nil {
-			if text, err = bounded.ReadFile(filepath.Join(dir, name), most); errors.Is(err, fs.ErrNotExist) {
-				text, err = nil, nil
-			}
-		}
-		return text
+func (f *Files) openFolder(dir string) error {
+	folder, err := chatFolder(dir)
+	if err != nil {
+		return err
 	}
-	folder := chat.Folder{
-		Config: optional("tokenizer_config.json", chat.MaxConfig), Template: optional("chat_template.jinja", maxText),
-		ToolUse: optional(filepath.Join("additional_chat_templates", "tool_use.jinja"), maxText),
+	generation, err := optional(filepath.Join(dir, "generation_config.json"), maxText)
+	if err != nil {
+		return err
 	}
-	generation, config := optional("generation_config.json", maxText), optional("config.json", maxText)
+	config, err := optional(filepath.Join(dir, "config.json"), maxText)
 	if err != nil {
 		return err
 	}

@@ -89,6 +89,9 @@ func SetNumbers(all ...Number) error {
 			return api.Invalid(n.Name, "%s is %v: want %v to %v", n.Name, v, n.Low, n.Top)
 		}
 		*n.To = float32(*n.Value)
+		if n.Name == "top_p" { // lm takes 0 for all
+			*n.To = max(*n.To, math.SmallestNonzeroFloat32)
+		}
 	}
 	return nil
 }

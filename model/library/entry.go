@@ -57,6 +57,43 @@ func Digest(files []File) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// DigestOf returns the digest that the model at a path would have in a library.
+func DigestOf(ctx context.Context, name string) (string, error) {
+	o, err := openLocal(name)
+	if err != nil {
+		return "", err
+	}
+	offers, err := o.list(ctx)
+	if err != nil {
+		return "", err
+	}
+	all := pick(offers, "", []string{o.only})
+	if o.only == "" {
+		weights, err := lm.WeightFiles(name)
+		if err != nil {
+			return "", err
+		}
+		all = pick(offers, "", append(slices.Clone(settings), weights...))
+	}
+	var files []File
+	for _, f := range all {
+		sum, n, err := sumFile(ctx, filepath.Join(o.folder, filepath.FromSlash(f.name)))
+		if err != nil {
+			return "", err
+		}
+		files = append(files, File{f.as, n, sum})
+	}
+	return Digest(files), nil
+}
+
+// CanReply fails for what is no language model that Tally runs.
+func (e *Entry) CanReply() error {
+	if e.Problem != "" {
+		return fmt.Errorf("%s is no language model that can reply: %s", e.Name, e.Problem)
+	}
+	return nil
+}
+
 // read returns the entry of a name, or nil if there is none.
 func (l *Library) read(name string) (*Entry, error) {
 	folder := l.folder(name)

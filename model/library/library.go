@@ -78,7 +78,7 @@ func (l *Library) List() ([]Entry, error) {
 func (l *Library) Find(name string) (*Entry, error) {
 	wanted, err := cleanName(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("model %.40q %w: %w", name, ErrNotFound, err)
 	}
 	if e, err := l.read(wanted); e != nil || err != nil {
 		return e, err
@@ -123,7 +123,7 @@ func (l *Library) Remove(ctx context.Context, name string) error {
 	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
 		_, err = l.Find(name)
 		if err == nil {
-			err = fmt.Errorf("model %s %w: name the whole of a model's name, as tally ls shows it", name, ErrNotFound)
+			err = fmt.Errorf("model %s %w: name the whole of a model's name, as tally model ls shows it", name, ErrNotFound)
 		}
 		return err
 	}

@@ -2,8 +2,11 @@
 //
 // Call [Open] on a folder as Hugging Face has them, then [Model.Graph]: the graph of some tokens that follow others. It takes
 // the tokens, and the keys and values of what came before; it gives the logits of each token, and its keys and values. So one
-// function is all of serving: a prompt is some tokens after none, the next token is one after many, a check is any tokens of
+// function says what serving is: a prompt is some tokens after none, the next token is one after many, a check is any tokens of
 // a reply.
+//
+// To serve, call [Model.Stages] and [Stages.Step], which reads tokens of several [Sequence]s at once, and [Model.NewDrawer], which draws the
+// next ones. A [Request] is all that a reply follows from.
 //
 // A family is data (families.go): which norms, which biases, how far layers look back. One graph serves them all
 // (graph.go). What is not listed there is refused by name.
