@@ -5,7 +5,7 @@
 // function says what serving is: a prompt is some tokens after none, the next token is one after many, a check is any tokens of
 // a reply.
 //
-// To serve, call [Model.Stages] and [Stages.Step], which reads tokens of several [Sequence]s at once, and [Model.NewDrawer], which draws the
+// To serve, call [Model.Stages] and [Stages.Step], which reads tokens of several [Sequence]s at once, and [Model.NewSampler], which draws the
 // next ones. A [Request] is all that a reply follows from.
 //
 // A family is data (families.go): which norms, which biases, how far layers look back. One graph serves them all

@@ -238,7 +238,7 @@ func (w *writer) project(i int, x string) [3]string {
 	return in
 }
 
-// attention lets tokens look at those before them, after past others, and gives their keys and values away.
+// attention lets tokens look at those before them, after past others, and outputs their keys and values.
 func (w *writer) attention(i int, in [3]string, past int) string {
 	args := append(in[:], "")
 	for j, name := range []string{"keys", "values"} {
@@ -248,12 +248,12 @@ func (w *writer) attention(i int, in [3]string, past int) string {
 			args = append(args, w.byHeads(w.reshape(x, 1, past, w.Shared, w.HeadSize)))
 		}
 	}
-	y := w.b.With(append(w.looks(i), graph.Int("is_causal", 1))...).Op("Attention", args...)
+	y := w.b.With(append(w.attentionAttrs(i), graph.Int("is_causal", 1))...).Op("Attention", args...)
 	return w.reshape(w.byTokens(y), 1, w.rows, w.Heads*w.HeadSize)
 }
 
-// looks are the attributes of attention in a layer.
-func (m *Model) looks(i int) []graph.Attr {
+// attentionAttrs are the attributes of attention in a layer.
+func (m *Model) attentionAttrs(i int) []graph.Attr {
 	var attrs []graph.Attr
 	if m.Windows[i] >= 0 {
 		attrs = append(attrs, graph.Int("left_window_size", m.Windows[i]))

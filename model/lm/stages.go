@@ -14,101 +14,89 @@ import (
 //
 // Stages are one goroutine's.
 type Stages struct {
-	model   *Model
-	exec    engine.Executor
-	first   lengths   // tokens → x, and queries, keys and values of layer 0
-	between []lengths // x and what layer i saw → x, and those of layer i+1
-	last    lengths   // x and what the last layer saw → x
-	head    lengths   // x → logits
-	looks   []*looks  // by layer; layers that look alike share one
+	model     *Model
+	exec      engine.Executor
+	first     planCache    // tokens → x, and queries, keys and values of layer 0
+	between   []planCache  // x and what layer i saw → x, and those of layer i+1
+	last      planCache    // x and what the last layer saw → x
+	head      planCache    // x → logits
+	attention []*planCache // by layer; layers that look equally far share one
 }
 
-// lengths are functions that differ in how many tokens they take. They are prepared when they are needed.
-type lengths struct {
-	graph func(rows int) *graph.Graph
-	of    map[int]*function
-	like  map[bool]*function // what others are resized from: that of one token, and that of most
+// planCache has a graph for numbers of tokens: rows, and where they look at a cache its total. Each is prepared when it is needed.
+type planCache struct {
+	graph  func(rows, total int) *graph.Graph
+	bySize map[[2]int]*prepared
+	plans  map[bool]*prepared // what others are resized from: that of one token, and that of a chunk
 }
 
-// lengthSteps are how many tokens functions take: others are filled up.
-var lengthSteps = []int{1, 2, 4, 8, 16, 32, 64, Chunk, 2 * Chunk}
+func newPlanCache(g func(rows, total int) *graph.Graph) planCache {
+	return planCache{g, map[[2]int]*prepared{}, map[bool]*prepared{}}
+}
+
+// paddedRows are the numbers of tokens that stages take: others are padded.
+var paddedRows = []int{1, 2, 4, 8, 16, 32, 64, Chunk, 2 * Chunk}
 
 // MaxRows is how many tokens a step takes at most.
 const MaxRows = 2 * Chunk
 
-func (l *lengths) at(e engine.Executor, rows int) (*function, error) {
-	if f := l.of[rows]; f != nil {
+func (c *planCache) at(e engine.Executor, rows, total int) (f *prepared, err error) {
+	size := [2]int{rows, total}
+	if f := c.bySize[size]; f != nil {
 		return f, nil
 	}
-	var err error
-	if l.like[rows == 1] == nil {
-		if l.like[rows == 1], err = prepare(e, l.graph(max(rows, min(rows-1, 1)*Chunk))); err != nil {
+	one := rows == 1
+	if c.plans[one] == nil {
+		planned := rows
+		if !one {
+			planned = max(rows, Chunk)
+		}
+		if total > 0 {
+			total += 2 * Chunk // it serves longer ones better than shorter ones
+		}
+		if c.plans[one], err = prepare(e, c.graph(planned, total)); err != nil {
 			return nil, err
 		}
 	}
-	l.of[rows], err = l.like[rows == 1].resize(e, l.graph(rows))
-	return l.of[rows], err
-}
-
-func lengthsOf(g func(rows int) *graph.Graph) lengths {
-	return lengths{g, map[int]*function{}, map[bool]*function{}}
-}
-
-// looks is how queries look at a cache.
-type looks struct {
-	graph func(rows, total int) *graph.Graph
-	like  map[bool]*function // of one query, and of several
-	step  map[[2]int]*function
-}
-
-func (l *looks) at(e engine.Executor, rows, total int) (f *function, err error) {
-	key := [2]int{rows, total}
-	if f = l.step[key]; f != nil {
-		return f, nil
-	}
-	if l.like[rows == 1] == nil {
-		if l.like[rows == 1], err = prepare(e, l.graph(max(rows, min(rows-1, 1)*Chunk), total+2*Chunk)); err != nil {
-			return nil, err
-		}
-	}
-	f, err = l.like[rows == 1].resize(e, l.graph(rows, total))
-	l.step[key] = f
+	f, err = c.plans[one].resize(e, c.graph(size[0], size[1]))
+	c.bySize[size] = f
 	return f, err
 }
 
 // Stages prepares the model for an executor.
 func (m *Model) Stages(e engine.Executor) *Stages {
 	s := &Stages{model: m, exec: e}
-	s.first = lengthsOf(func(rows int) *graph.Graph {
+	s.first = newPlanCache(func(rows, _ int) *graph.Graph {
 		w := m.stage(rows)
 		x := w.embed(w.b.Input("tokens", tensor.Int64, tensor.Shape{rows}))
-		w.ending(0, x)
+		w.endStage(0, x)
 		return w.b.Graph()
 	})
 	for i := range m.Layers - 1 {
-		s.between = append(s.between, lengthsOf(func(rows int) *graph.Graph {
+		s.between = append(s.between, newPlanCache(func(rows, _ int) *graph.Graph {
 			w := m.stage(rows)
-			w.ending(i+1, w.finish(i, w.state("x", m.Width), w.state("y", m.Heads*m.HeadSize)))
+			w.endStage(i+1, w.finish(i, w.state("x", m.Width), w.state("y", m.Heads*m.HeadSize)))
 			return w.b.Graph()
 		}))
 	}
-	s.last = lengthsOf(func(rows int) *graph.Graph {
+	s.last = newPlanCache(func(rows, _ int) *graph.Graph {
 		w := m.writer(rows)
 		w.output("out", w.finish(m.Layers-1, w.state("x", m.Width), w.state("y", m.Heads*m.HeadSize)))
 		return w.b.Graph()
 	})
-	s.head = lengthsOf(func(rows int) *graph.Graph {
+	s.head = newPlanCache(func(rows, _ int) *graph.Graph {
 		w := m.writer(rows)
 		w.output("logits", w.head(w.state("x", m.Width)))
 		return w.b.Graph()
 	})
-	alike := map[int]*looks{}
+	alike := map[int]*planCache{}
 	for i := range m.Layers {
 		window := m.Windows[i]
 		if alike[window] == nil {
-			alike[window] = &looks{graph: func(rows, total int) *graph.Graph { return m.look(i, rows, total) }, like: map[bool]*function{}, step: map[[2]int]*function{}}
+			c := newPlanCache(func(rows, total int) *graph.Graph { return m.attentionGraph(i, rows, total) })
+			alike[window] = &c
 		}
-		s.looks = append(s.looks, alike[window])
+		s.attention = append(s.attention, alike[window])
 	}
 	return s
 }
@@ -130,8 +118,8 @@ func (w *writer) state(name string, width int) string {
 	return w.b.Input(name, tensor.Float32, tensor.Shape{1, w.rows, width})
 }
 
-// ending ends a stage before layer i looks.
-func (w *writer) ending(i int, x string) {
+// endStage ends a stage before layer i looks.
+func (w *writer) endStage(i int, x string) {
 	w.output("out", x)
 	w.places()
 	for j, y := range w.project(i, x) {
@@ -139,15 +127,15 @@ func (w *writer) ending(i int, x string) {
 	}
 }
 
-// look is the graph of queries q [rows, Heads, HeadSize] that look at keys and values [total, Shared, HeadSize], the last of which are theirs.
+// attentionGraph is the graph of queries q [rows, Heads, HeadSize] that look at keys and values [total, Shared, HeadSize], the last of which are theirs.
 // It gives y [1, rows, Heads·HeadSize].
-func (m *Model) look(i, rows, total int) *graph.Graph {
+func (m *Model) attentionGraph(i, rows, total int) *graph.Graph {
 	w := m.writer(rows)
 	in := func(name string, n, heads int) string {
 		x := w.b.Input(name, tensor.Float32, tensor.Shape{n, heads, m.HeadSize})
 		return w.byHeads(w.reshape(x, 1, n, heads, m.HeadSize))
 	}
-	y := w.b.With(m.looks(i)...).Op("CachedAttention", in("q", rows, m.Heads), in("keys", total, m.Shared), in("values", total, m.Shared))
+	y := w.b.With(m.attentionAttrs(i)...).Op("CachedAttention", in("q", rows, m.Heads), in("keys", total, m.Shared), in("values", total, m.Shared))
 	w.output("y", w.reshape(w.byTokens(y), 1, rows, m.Heads*m.HeadSize))
 	return w.b.Graph()
 }
@@ -194,7 +182,7 @@ func (q *Sequence) Copy(n int) (*Sequence, error) {
 type Part struct {
 	Sequence *Sequence
 	Tokens   []int32
-	Logits   int // of so many of the last tokens logits are wanted
+	Logits   int // logits are wanted of this many of the last tokens
 }
 
 // Step reads the tokens of all parts, MaxRows at most. It returns the logits that are wanted, [Logits, Vocabulary] of each part; nil where
@@ -207,9 +195,9 @@ func (s *Stages) Step(ctx context.Context, parts []Part) ([]*tensor.Tensor, erro
 	defer s.forget()
 	end, err := s.run(ctx, &s.first, b, nil)
 	for i := 0; err == nil; i++ {
-		y, lookErr := s.look(ctx, i, b, end)
-		if lookErr != nil {
-			return nil, lookErr
+		y, attendErr := s.attend(ctx, i, b, end)
+		if attendErr != nil {
+			return nil, attendErr
 		}
 		in := map[string]*tensor.Tensor{"x": end.Find("out"), "y": y}
 		if i == s.model.Layers-1 {
@@ -231,8 +219,8 @@ func (s *Stages) Step(ctx context.Context, parts []Part) ([]*tensor.Tensor, erro
 
 // forget lets go of what served the lengths of one step.
 func (s *Stages) forget() {
-	for _, l := range s.looks {
-		clear(l.step)
+	for _, l := range s.attention {
+		clear(l.bySize)
 	}
 }
 
@@ -278,7 +266,7 @@ func (s *Stages) bind(parts []Part) (*bound, error) {
 
 // roomFor returns how many tokens a function takes that is to take rows.
 func roomFor(rows int) int {
-	for _, n := range lengthSteps {
+	for _, n := range paddedRows {
 		if n >= rows {
 			return n
 		}
@@ -287,8 +275,8 @@ func roomFor(rows int) int {
 }
 
 // run runs a stage.
-func (s *Stages) run(ctx context.Context, l *lengths, b *bound, in map[string]*tensor.Tensor) (*graph.State, error) {
-	f, err := l.at(s.exec, b.room)
+func (s *Stages) run(ctx context.Context, l *planCache, b *bound, in map[string]*tensor.Tensor) (*graph.State, error) {
+	f, err := l.at(s.exec, b.room, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -299,8 +287,8 @@ func (s *Stages) run(ctx context.Context, l *lengths, b *bound, in map[string]*t
 	return f.call(ctx, in)
 }
 
-// look lets the tokens of a step look at their sequences, which get their keys and values. It returns what they saw.
-func (s *Stages) look(ctx context.Context, layer int, b *bound, end *graph.State) (*tensor.Tensor, error) {
+// attend lets the tokens of a step look at their sequences, which get their keys and values. It returns what they saw.
+func (s *Stages) attend(ctx context.Context, layer int, b *bound, end *graph.State) (*tensor.Tensor, error) {
 	m := s.model
 	y, err := tensor.New(tensor.Float32, tensor.Shape{1, b.room, m.Heads * m.HeadSize})
 	if err != nil {
@@ -322,7 +310,7 @@ func (s *Stages) look(ctx context.Context, layer int, b *bound, end *graph.State
 		if in["q"], err = rowsOf(end.Find("q"), row, n); err != nil {
 			return nil, err
 		}
-		f, err := s.looks[layer].at(s.exec, n, p.Sequence.past+n)
+		f, err := s.attention[layer].at(s.exec, n, p.Sequence.past+n)
 		if err != nil {
 			return nil, err
 		}
@@ -396,7 +384,7 @@ func (s *Stages) logits(ctx context.Context, parts []Part, x *tensor.Tensor) ([]
 		row += len(p.Tokens)
 		to = to[copy(to, from[(row-p.Logits)*m.Width:row*m.Width]):]
 	}
-	f, err := s.head.at(s.exec, room)
+	f, err := s.head.at(s.exec, room, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func (s *Server) next(room int64) *reply {
 
 // begin gives a reply a sequence, which has read what others had of its prompt.
 func (s *Server) begin(p *reply, active []*reply) (err error) {
-	if p.draws, err = s.drawer.Begin(p.request); err != nil {
+	if p.draws, err = s.sampler.Begin(p.request); err != nil {
 		return err
 	}
 	if p.sequence, err = s.cache.take(p.request.Prompt, s.need(p.request), active); err != nil {

@@ -57,7 +57,7 @@ type Server struct {
 	model   *lm.Model
 	options Options
 	stages  *lm.Stages
-	drawer  *lm.Drawer
+	sampler *lm.Sampler
 	cache   cache
 	stop    context.CancelFunc
 	done    chan struct{}
@@ -80,7 +80,7 @@ type Stats struct {
 func Start(m *lm.Model, e engine.Executor, o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Server{
-		model: m, options: o.withDefaults(), stages: m.Stages(e), drawer: m.NewDrawer(e),
+		model: m, options: o.withDefaults(), stages: m.Stages(e), sampler: m.NewSampler(e),
 		stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	go s.serve(ctx)
@@ -107,7 +107,7 @@ type reply struct {
 	request  *lm.Request
 	tokens   []int32 // prompt and reply
 	sequence *lm.Sequence
-	draws    *lm.Draws
+	draws    *lm.ReplySampler
 	drawn    int
 	out      chan lm.Token // shared; closed when the reply is over
 	err      error         // why it ended before its time; read after out is closed

@@ -27,7 +27,7 @@ func open(t testing.TB, name string) *lm.Model {
 }
 
 // alone replies to a request with nobody else there, token by token.
-func alone(t *testing.T, m *lm.Model, stages *lm.Stages, d *lm.Drawer, r *lm.Request) []lm.Token {
+func alone(t *testing.T, m *lm.Model, stages *lm.Stages, d *lm.Sampler, r *lm.Request) []lm.Token {
 	t.Helper()
 	s := stages.NewSession()
 	draws, err := d.Begin(r)
@@ -88,7 +88,7 @@ func TestRepliesAreTheSameInABatch(t *testing.T) {
 	for _, name := range []string{"llama", "gemma2"} {
 		t.Run(name, func(t *testing.T) {
 			m := open(t, name)
-			stages, drawer := m.Stages(cpu.New(1)), m.NewDrawer(cpu.New(1))
+			stages, sampler := m.Stages(cpu.New(1)), m.NewSampler(cpu.New(1))
 			r := rand.New(rand.NewPCG(1, 9))
 			all := requests(r, m, 24)
 			for _, o := range []Options{{}, {Sequences: 1}, {Sequences: 3, Bytes: int64(3 * m.Context * m.TokenBytes())}} {
@@ -97,7 +97,7 @@ func TestRepliesAreTheSameInABatch(t *testing.T) {
 				for i, q := range all {
 					leaves, slow := r.IntN(4) == 0, r.IntN(4) == 0
 					wg.Go(func() {
-						want := alone0(t, m, stages, drawer, q)
+						want := alone0(t, m, stages, sampler, q)
 						ctx, cancel := context.WithCancel(t.Context())
 						defer cancel()
 						var got []lm.Token
@@ -137,7 +137,7 @@ func TestRepliesAreTheSameInABatch(t *testing.T) {
 var one sync.Mutex
 
 // alone0 is alone, of which one runs at a time.
-func alone0(t *testing.T, m *lm.Model, stages *lm.Stages, d *lm.Drawer, r *lm.Request) []lm.Token {
+func alone0(t *testing.T, m *lm.Model, stages *lm.Stages, d *lm.Sampler, r *lm.Request) []lm.Token {
 	one.Lock()
 	defer one.Unlock()
 	return alone(t, m, stages, d, r)

@@ -41,12 +41,12 @@ func (s *Sampling) Check(vocabulary int) error {
 	return nil
 }
 
-// drawing is what of a sampling decides the graph; numbers are its inputs.
-type drawing struct{ penalties, bias, random, filters, scores bool }
+// samplerShape is what of a sampling decides the graph; numbers are its inputs.
+type samplerShape struct{ penalties, bias, random, filters, scores bool }
 
-func (r *Request) drawing() drawing {
+func (r *Request) shape() samplerShape {
 	s := &r.Sampling
-	d := drawing{
+	d := samplerShape{
 		penalties: s.Presence != 0 || s.Frequency != 0 || s.Repeat != 0 && s.Repeat != 1,
 		bias:      len(s.Bias) > 0, random: s.Temperature != 0, scores: r.Scores > 0,
 	}
@@ -72,8 +72,8 @@ func (r *Request) drawing() drawing {
 //
 // The greatest of logit − ln(−ln u) is drawn, with u of key and the token's id: that is a draw by the probabilities that
 // the logits stand for. Of equals the first is taken.
-func (d drawing) graph(vocabulary int) *graph.Graph {
-	w := &drawer{b: graph.NewBuilder("draw"), all: vocabulary}
+func (d samplerShape) graph(vocabulary int) *graph.Graph {
+	w := &samplerGraph{b: graph.NewBuilder("draw"), all: vocabulary}
 	logits := w.input("logits", vocabulary)
 	x := logits
 	if d.penalties {
@@ -107,24 +107,24 @@ func ids(n int) []uint32 {
 	return x
 }
 
-// drawer writes a graph that draws.
-type drawer struct {
+// samplerGraph writes the graph of a shape.
+type samplerGraph struct {
 	b   *graph.Builder
 	all int // tokens
 }
 
-func (w *drawer) input(name string, n int) string {
+func (w *samplerGraph) input(name string, n int) string {
 	return w.b.Input(name, tensor.Float32, tensor.Shape{n})
 }
 
-func (w *drawer) output(name, x string) {
+func (w *samplerGraph) output(name, x string) {
 	w.b.Output(w.b.With().As(name).Op("Identity", x), 0, nil)
 }
 
-func (w *drawer) greatest(x string) string { return w.b.Op("ArgMax", x) }
+func (w *samplerGraph) greatest(x string) string { return w.b.Op("ArgMax", x) }
 
 // penalised makes tokens less likely that were there already.
-func (w *drawer) penalised(x string) string {
+func (w *samplerGraph) penalised(x string) string {
 	b := w.b
 	prompt, reply := w.input("prompt", w.all), w.input("reply", w.all)
 	by := w.input("repeat", 1)
@@ -136,7 +136,7 @@ func (w *drawer) penalised(x string) string {
 }
 
 // ofGreatest draws among the greatest.
-func (w *drawer) ofGreatest(x string) string {
+func (w *samplerGraph) ofGreatest(x string) string {
 	b, n := w.b, min(w.all, Candidates)
 	found := b.With(graph.Int("axis", 0)).Ops("TopK", 2, x, b.Ints(n))
 	top, at := found[0], found[1]
@@ -161,16 +161,18 @@ func numbers(n int) []int64 {
 }
 
 // noise is −ln(−ln u) for each token id, uint32.
-func (w *drawer) noise(id string) string {
+func (w *samplerGraph) noise(id string) string {
 	key := w.b.Input("key", tensor.Uint32, tensor.Shape{2})
 	return op.Noise(w.b, op.Words(w.b, id, w.part(key, 0), w.part(key, 1)))
 }
 
 // part is one element.
-func (w *drawer) part(x string, i int) string { return w.b.Op("Slice", x, w.b.Ints(i), w.b.Ints(i+1)) }
+func (w *samplerGraph) part(x string, i int) string {
+	return w.b.Op("Slice", x, w.b.Ints(i), w.b.Ints(i+1))
+}
 
 // scores writes how likely tokens were.
-func (w *drawer) scores(logits, token string) {
+func (w *samplerGraph) scores(logits, token string) {
 	b := w.b
 	scores := b.With(graph.Int("axis", 0)).Op("LogSoftmax", logits)
 	w.output("score", b.With(graph.Int("axis", 0)).Op("Gather", scores, token))
@@ -185,30 +187,30 @@ func Key(seed uint64, place int) [2]uint32 {
 	return [2]uint32{op.Mix(uint32(seed) + k), op.Mix(uint32(seed>>32) + op.Mix(k))}
 }
 
-// Draws draws the tokens of one reply.
-type Draws struct {
-	of     drawing
-	fn     *function
+// ReplySampler draws the tokens of one reply.
+type ReplySampler struct {
+	of     samplerShape
+	fn     *prepared
 	in     map[string]*tensor.Tensor
 	seed   uint64
 	scores int
 }
 
-// Drawer draws tokens of a vocabulary. It is one goroutine's.
-type Drawer struct {
+// Sampler draws tokens of a vocabulary. It is one goroutine's.
+type Sampler struct {
 	exec       engine.Executor
 	vocabulary int
-	prepared   map[drawing]*function
+	prepared   map[samplerShape]*prepared
 }
 
-// NewDrawer returns what draws the model's tokens.
-func (m *Model) NewDrawer(e engine.Executor) *Drawer {
-	return &Drawer{exec: e, vocabulary: m.Vocabulary, prepared: map[drawing]*function{}}
+// NewSampler returns what draws the model's tokens.
+func (m *Model) NewSampler(e engine.Executor) *Sampler {
+	return &Sampler{exec: e, vocabulary: m.Vocabulary, prepared: map[samplerShape]*prepared{}}
 }
 
 // Begin returns what draws the tokens of a reply to r, which was checked.
-func (d *Drawer) Begin(r *Request) (*Draws, error) {
-	of := r.drawing()
+func (d *Sampler) Begin(r *Request) (*ReplySampler, error) {
+	of := r.shape()
 	if d.prepared[of] == nil {
 		f, err := prepare(d.exec, of.graph(d.vocabulary))
 		if err != nil {
@@ -217,7 +219,7 @@ func (d *Drawer) Begin(r *Request) (*Draws, error) {
 		d.prepared[of] = f
 	}
 	s := &r.Sampling
-	n := &Draws{of: of, fn: d.prepared[of], seed: r.Seed, scores: r.Scores, in: map[string]*tensor.Tensor{}}
+	n := &ReplySampler{of: of, fn: d.prepared[of], seed: r.Seed, scores: r.Scores, in: map[string]*tensor.Tensor{}}
 	one := func(name string, x, otherwise float32) {
 		if x == 0 {
 			x = otherwise
@@ -252,7 +254,7 @@ func (d *Drawer) Begin(r *Request) (*Draws, error) {
 }
 
 // Draw draws the token at a place of the sequence from the logits of the place before, and counts it.
-func (n *Draws) Draw(ctx context.Context, logits *tensor.Tensor, place int) (Token, error) {
+func (n *ReplySampler) Draw(ctx context.Context, logits *tensor.Tensor, place int) (Token, error) {
 	key := Key(n.seed, place)
 	n.in["key"] = tensor.Must(tensor.From(tensor.Shape{2}, key[:]))
 	var err error

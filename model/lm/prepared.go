@@ -11,8 +11,8 @@ import (
 	"github.com/tally-network/tally/engine"
 )
 
-// function is a graph that an executor has prepared.
-type function struct {
+// prepared is a graph that an executor has prepared.
+type prepared struct {
 	program *graph.Program
 	runner  engine.Runner
 }
@@ -27,32 +27,32 @@ func lowered(g *graph.Graph) (*graph.Program, error) {
 }
 
 // prepare prepares a graph.
-func prepare(e engine.Executor, g *graph.Graph) (*function, error) {
+func prepare(e engine.Executor, g *graph.Graph) (*prepared, error) {
 	p, err := lowered(g)
 	if err != nil {
 		return nil, err
 	}
 	r, err := e.Prepare(p)
-	return &function{p, r}, err
+	return &prepared{p, r}, err
 }
 
 // resize returns f of other extents. A plan serves them all, where the executor can.
-func (f *function) resize(e engine.Executor, g *graph.Graph) (*function, error) {
+func (f *prepared) resize(e engine.Executor, g *graph.Graph) (*prepared, error) {
 	p, err := lowered(g)
 	if err != nil {
 		return nil, err
 	}
 	if r, ok := f.runner.(engine.Resizer); ok {
 		if r, err := r.Resize(p); err == nil {
-			return &function{p, r}, nil
+			return &prepared{p, r}, nil
 		}
 	}
 	r, err := e.Prepare(p)
-	return &function{p, r}, err
+	return &prepared{p, r}, err
 }
 
 // call runs f on inputs by name. What f does not read is left out.
-func (f *function) call(ctx context.Context, in map[string]*tensor.Tensor) (*graph.State, error) {
+func (f *prepared) call(ctx context.Context, in map[string]*tensor.Tensor) (*graph.State, error) {
 	start := &graph.State{Slots: f.program.Slots, Tensors: make([]*tensor.Tensor, len(f.program.Slots))}
 	for i, slot := range f.program.Slots {
 		x := in[slot.Name]

@@ -17,7 +17,7 @@ import (
 // rates counts what is drawn for a request at many places.
 func rates(t *testing.T, r *Request, logits []float32, draws int) []float64 {
 	t.Helper()
-	d := Drawer{exec: cpu.New(1), vocabulary: len(logits), prepared: map[drawing]*function{}}
+	d := Sampler{exec: cpu.New(1), vocabulary: len(logits), prepared: map[samplerShape]*prepared{}}
 	n, err := d.Begin(r)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func only(ids ...int) func(x []float64) {
 
 // The greatest is taken where there is no temperature; penalties count what the reply has.
 func TestGreedyDraws(t *testing.T) {
-	d := Drawer{exec: cpu.New(1), vocabulary: 4, prepared: map[drawing]*function{}}
+	d := Sampler{exec: cpu.New(1), vocabulary: 4, prepared: map[samplerShape]*prepared{}}
 	n, err := d.Begin(&Request{Sampling: Sampling{Presence: 0.25, Frequency: 0.5}, Scores: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestDrawsAreTheSameEverywhere(t *testing.T) {
 		x := tensor.Must(tensor.From(tensor.Shape{vocabulary}, logits))
 		var first []Token
 		for _, e := range []engine.Executor{engine.Reference{}, cpu.New(1), cpu.New(2)} {
-			d := Drawer{exec: e, vocabulary: vocabulary, prepared: map[drawing]*function{}}
+			d := Sampler{exec: e, vocabulary: vocabulary, prepared: map[samplerShape]*prepared{}}
 			n, err := d.Begin(req)
 			if err != nil {
 				t.Fatal(err)
@@ -209,7 +209,7 @@ func TestSamplingsRefused(t *testing.T) {
 	}
 }
 
-// Draws of a vocabulary as models have them.
+// Tokens are drawn of a vocabulary as models have them.
 func BenchmarkDraw(b *testing.B) {
 	r := rand.New(rand.NewPCG(3, 4))
 	logits := make([]float32, 49152)
@@ -225,7 +225,7 @@ func BenchmarkDraw(b *testing.B) {
 		{"penalised", Request{Sampling: Sampling{Frequency: 1}}}, {"scored", Request{Scores: 5}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			d := Drawer{exec: cpu.New(2), vocabulary: len(logits), prepared: map[drawing]*function{}}
+			d := Sampler{exec: cpu.New(2), vocabulary: len(logits), prepared: map[samplerShape]*prepared{}}
 			n, err := d.Begin(&c.r)
 			if err != nil {
 				b.Fatal(err)
