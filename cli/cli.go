@@ -130,7 +130,7 @@ Talk to a language model:                 tally run model.gguf`,
 		e.keys(), e.tx(), e.query(),
 		e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
 	)
-	root.AddCommand(speak.Commands(&speak.Env{In: e.in, Out: e.out, Err: e.err, JSON: &e.json, Show: e.show, Logger: e.logger, Terminal: terminal})...)
+	root.AddCommand(speak.Commands(&speak.Env{In: e.in, Out: e.out, Err: e.err, JSON: &e.json, Show: e.show, Logger: e.logger, Terminal: terminal, AlsoRuns: alsoRuns})...)
 	group(root)
 	return root
 }

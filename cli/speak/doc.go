@@ -24,6 +24,7 @@ type Env struct {
 	Show     func(value any, text func(w io.Writer)) error // the result: as JSON, or as text
 	Logger   func(w io.Writer) (*slog.Logger, error)
 	Terminal func(w io.Writer) bool
+	AlsoRuns string // annotation of a command that holds others, and does something by itself
 }
 
 // Commands returns the verbs.

@@ -54,8 +54,10 @@ It listens on this machine only. For others name an address with --listen and ke
 		Example: `  tally gateway
   tally gateway smollm2.gguf SmolLM2-135M-Instruct --listen 127.0.0.1:11434
   tally gateway smollm2.gguf --listen 0.0.0.0:8411 --keys keys.yaml`,
+		Args: cobra.ArbitraryArgs, Annotations: map[string]string{e.AlsoRuns: "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error { return s.serve(cmd.Context(), args) },
 	}
+	cmd.AddCommand(e.gatewayKey())
 	f := cmd.Flags()
 	f.StringVar(&s.listen, "listen", s.listen, "address to listen on")
 	f.StringVar(&s.keys, "keys", "", "file of the keys that clients need (default: any key, and this machine only)")
@@ -106,6 +108,29 @@ func (s *serving) serve(ctx context.Context, paths []string) error {
 		return err
 	}
 	return gateway.New(c).Serve(ctx, l)
+}
+
+// newKey is what tally gateway key --json prints.
+type newKey struct {
+	Name   string `json:"name"`
+	Key    string `json:"key"`
+	SHA256 string `json:"sha256"`
+}
+
+func (e *Env) gatewayKey() *cobra.Command {
+	return &cobra.Command{
+		Use: "key NAME", Short: "Make a key for a client of a gateway",
+		Long:    "Makes a key that nobody can guess, for the client that NAME says. Give the key to the client,\nand add the lines to the file of keys. Only a digest stands there.",
+		Example: "  tally gateway key laptop",
+		Args:    cobra.MatchAll(named("NAME"), cobra.MaximumNArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			k := newKey{Name: args[0]}
+			k.Key, k.SHA256 = gateway.NewKey()
+			return e.Show(k, func(w io.Writer) {
+				fmt.Fprintf(w, "the key of %s: %s\nfor the file that tally gateway --keys names:\n- name: %q\n  sha256: %s\n", k.Name, k.Key, k.Name, k.SHA256)
+			})
+		},
+	}
 }
 
 func tellListening(w io.Writer, l *Listening) {

@@ -3,6 +3,8 @@ package speak
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/gateway"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
 )
 
@@ -22,7 +25,7 @@ import (
 func tally(ctx context.Context, in string, out io.Writer, args ...string) error {
 	asJSON := false
 	e := &Env{
-		In: strings.NewReader(in), Out: out, Err: io.Discard, JSON: &asJSON, Terminal: func(io.Writer) bool { return false },
+		In: strings.NewReader(in), Out: out, Err: io.Discard, JSON: &asJSON, Terminal: func(io.Writer) bool { return false }, AlsoRuns: "runs",
 		Logger: func(io.Writer) (*slog.Logger, error) { return slog.New(slog.DiscardHandler), nil },
 	}
 	e.Show = func(v any, text func(io.Writer)) error {
@@ -135,6 +138,29 @@ func TestPulledModels(t *testing.T) {
 		if err := tally(t.Context(), "", io.Discard, args...); err == nil {
 			t.Errorf("%v: nothing is wrong with a model that is not there", args)
 		}
+	}
+}
+
+// A key is what its lines in a file of keys say.
+func TestGatewayKey(t *testing.T) {
+	var out bytes.Buffer
+	if err := tally(t.Context(), "", &out, "gateway", "key", "laptop", "--json"); err != nil {
+		t.Fatal(err)
+	}
+	var k newKey
+	if err := json.Unmarshal(out.Bytes(), &k); err != nil {
+		t.Fatal(err)
+	}
+	if sum := sha256.Sum256([]byte(k.Key)); k.Name != "laptop" || hex.EncodeToString(sum[:]) != k.SHA256 {
+		t.Errorf("%+v", k)
+	}
+	out.Reset()
+	if err := tally(t.Context(), "", &out, "gateway", "key", "laptop"); err != nil {
+		t.Fatal(err)
+	}
+	_, lines, _ := strings.Cut(out.String(), "names:\n")
+	if _, err := gateway.ReadKeys([]byte("keys:\n" + lines)); err != nil {
+		t.Errorf("%v, of %q", err, lines)
 	}
 }
 
