@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -71,13 +72,31 @@ func (q *queue) wait(ctx context.Context, n int64) error {
 	return nil
 }
 
-// hold takes room for a body of so many bytes; −1 stands for one that does not say it.
-func (q *queue) hold(bytes, most int64) (release func(), err error) {
-	if bytes < 0 || bytes > most { // a longer one is refused once so much is read
-		bytes = most
-	}
-	if !q.bodies.TryAcquire(bytes) {
-		return nil, busy("the requests that are here take all room there is: try again later")
-	}
-	return func() { q.bodies.Release(bytes) }, nil
+// body takes room for what it reads.
+type body struct {
+	io.ReadCloser
+	queue      *queue
+	read, held int64
 }
+
+// bodyStep is how much room a body takes at a time, in bytes.
+const bodyStep = 64 << 10
+
+// hold returns a body that takes room as it comes: who says that much will come has nothing yet.
+func (q *queue) hold(r io.ReadCloser) *body { return &body{ReadCloser: r, queue: q} }
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	if b.read >= b.held {
+		if !b.queue.bodies.TryAcquire(bodyStep) {
+			return 0, busy("the requests that are here take all room there is: try again later")
+		}
+		b.held += bodyStep
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.held-b.read)])
+	b.read += int64(n)
+	return n, err
+}
+
+// release gives the room back.
+func (b *body) release() { b.queue.bodies.Release(b.held) }

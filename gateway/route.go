@@ -82,7 +82,9 @@ func (s *Server) serve(e *endpoint, w http.ResponseWriter, r *http.Request) {
 	began, id := time.Now(), "req_"+reply.NewID(20)
 	w.Header().Set("X-Request-Id", id) // as OpenAI calls it
 	w.Header().Set("Request-Id", id)   // as Anthropic does
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	c := http.NewResponseController(w)
+	_ = c.SetWriteDeadline(time.Time{})
+	_ = c.SetReadDeadline(began.Add(api.BodyTime)) // also of a body that nobody asked for
 	out := &recorder{ResponseWriter: w}
 	defer func() {
 		if p := recover(); p != nil {
@@ -127,12 +129,9 @@ func (s *Server) answer(e *endpoint, w http.ResponseWriter, r *http.Request) err
 		}
 	}
 	if route.Request != nil {
-		release, err := s.queue.hold(r.ContentLength, s.config.Body)
-		if err != nil {
-			return err
-		}
-		defer release()
-		r.Body = http.MaxBytesReader(w, r.Body, s.config.Body)
+		b := s.queue.hold(http.MaxBytesReader(w, r.Body, s.config.Body))
+		defer b.release()
+		r.Body = b
 	}
 	return route.Serve(w, r.WithContext(reply.WithAccount(r.Context(), account)))
 }

@@ -74,7 +74,7 @@ func (s *serving) serve(ctx context.Context, paths []string) error {
 		return err
 	}
 	models, err := local.New(local.Options{
-		Exec: executor(s.threads), Find: local.Library{Library: pulled}, Replies: replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20},
+		Exec: executor(s.threads), Find: local.NewLibrary(pulled), Replies: replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20},
 	}, paths...)
 	if err != nil {
 		return err

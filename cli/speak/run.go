@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -145,6 +146,19 @@ func (c *conversation) dialogue(ctx context.Context, in io.Reader) error {
 	}
 }
 
+// plain is a text without what a terminal would obey: a model may say anything.
+func (c *conversation) plain(text string) string {
+	if !c.Terminal(c.Out) {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
 // ask is what is asked of the model next.
 func (c *conversation) ask(name, text string, chats bool) *reply.Ask {
 	a := &reply.Ask{Model: name, Field: "prompt", Most: c.most, Sampling: lm.Sampling{Temperature: float32(c.temper), TopP: float32(c.topP)}}
@@ -185,7 +199,7 @@ func (c *conversation) say(ctx context.Context, text string) (*Said, error) {
 		}
 		all.WriteString(e.Text)
 		if !*c.JSON {
-			fmt.Fprint(c.Out, e.Text)
+			fmt.Fprint(c.Out, c.plain(e.Text))
 		}
 		if e.End != nil {
 			s.Reason, s.Written = string(e.End.Reason), e.End.Tokens

@@ -18,22 +18,23 @@ const (
 	maxValues = 1 << 18
 	// maxGrow bounds the bytes that are taken for a body because it says that it has them.
 	maxGrow = 4 << 20
-	// bodyTime is how long a client may take to send a body.
-	bodyTime = time.Minute
+	// BodyTime is how long a client may take to send a body.
+	BodyTime = time.Minute
 )
 
 // Read decodes the body of a request into v. Fields that v does not have are ignored.
 func Read(w http.ResponseWriter, r *http.Request, v any) error {
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // a test's writer has no deadlines
+	_ = c.SetReadDeadline(time.Now().Add(BodyTime)) // a test's writer has no deadlines
 	var body bytes.Buffer
 	body.Grow(int(min(max(r.ContentLength, 0), maxGrow)) + bytes.MinRead)
 	_, err := body.ReadFrom(r.Body)
 	_ = c.SetReadDeadline(time.Time{})
 	text := body.Bytes()
 	var size *http.MaxBytesError
+	var fault *Fault
 	switch {
-	case errors.As(err, &size):
+	case errors.As(err, &size), errors.As(err, &fault):
 		return err
 	case err != nil:
 		return Invalid("", "the body could not be read: %v", err)

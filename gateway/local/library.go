@@ -6,14 +6,22 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/tally-network/tally/format/chat"
 	"github.com/tally-network/tally/gateway/api"
 	"github.com/tally-network/tally/gateway/reply"
 	"github.com/tally-network/tally/model/library"
 )
 
 // Library is a Finder of the models in a library.
-type Library struct{ *library.Library }
+type Library struct {
+	*library.Library
+	templates *sync.Map // by digests, *chat.Template; they are read once
+}
+
+// NewLibrary returns the models of l.
+func NewLibrary(l *library.Library) Library { return Library{l, &sync.Map{}} }
 
 // List implements Finder. What is no language model is left out.
 func (l Library) List() (out []reply.Listing, err error) {
@@ -22,9 +30,12 @@ func (l Library) List() (out []reply.Listing, err error) {
 		if e := &all[i]; e.Model != nil {
 			x := Listing(e.Name, e.Model, e.Pulled)
 			x.Size, x.Digest = e.Bytes, e.Digest
-			if t, err := Template(e.Path); err == nil {
-				tellTemplate(&x, t)
+			t, known := l.templates.Load(e.Digest)
+			if !known {
+				template, _ := Template(e.Path) // opening the model tells what is wrong with it
+				t, _ = l.templates.LoadOrStore(e.Digest, template)
 			}
+			tellTemplate(&x, t.(*chat.Template))
 			out = append(out, x)
 		}
 	}

@@ -41,7 +41,7 @@ func TestLibrary(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "damaged", "model.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := models(t, Options{Find: Library{l}})
+	m := models(t, Options{Find: NewLibrary(l)})
 	all, err := m.List(t.Context())
 	if err != nil || len(all) != 1 || all[0].Name != "good" || all[0].Digest != good.Digest || all[0].Details.Template != template {
 		t.Errorf("%+v, %v", all, err)

@@ -217,9 +217,12 @@ func (m *Models) use(path string) (*opened, error) {
 	if err := m.makeRoom(); err != nil {
 		return nil, err
 	}
-	x := &opened{path: path, ready: make(chan struct{}), users: 1, keep: m.options.Keep}
+	x := &opened{path: path, ready: make(chan struct{}), users: 2, keep: m.options.Keep}
 	m.open[path] = x
-	go m.load(x)
+	go func() { // loading is a use of its own
+		defer m.leave(x)
+		m.load(x)
+	}()
 	return x, nil
 }
 
@@ -302,6 +305,7 @@ func (m *Models) load(x *opened) {
 	}
 	tellTemplate(&l, f.Template)
 	x.server = replies.Start(f.Weights, m.options.Exec, m.options.Replies)
+	l.Context = x.server.Context()
 	x.memory = f.Description.Memory
 	x.model = &reply.Model{Listing: l, Replier: replier{m, x}, Tokenizer: f.Tokenizer, Ends: f.Ends}
 	if f.Template != nil {

@@ -40,6 +40,9 @@ type Ask struct {
 	Keep     *time.Duration // how long the model stays ready
 }
 
+// minTemperature is the least by which logits are divided. Below it they would be infinities, and the first would win.
+const minTemperature = 1e-6
+
 // Prompt is a text, or its tokens.
 type Prompt struct {
 	Text   string
@@ -89,8 +92,11 @@ func SetNumbers(all ...Number) error {
 			return api.Invalid(n.Name, "%s is %v: want %v to %v", n.Name, v, n.Low, n.Top)
 		}
 		*n.To = float32(*n.Value)
-		if n.Name == "top_p" { // lm takes 0 for all
+		switch {
+		case n.Name == "top_p": // lm takes 0 for all
 			*n.To = max(*n.To, math.SmallestNonzeroFloat32)
+		case n.Name == "temperature" && *n.To < minTemperature:
+			*n.To = 0
 		}
 	}
 	return nil

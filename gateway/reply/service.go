@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/tally-network/tally/gateway/api"
@@ -52,10 +53,16 @@ func (s *Service) Begin(ctx context.Context, a *Ask) (_ *Run, err error) {
 	if r.leave, err = account.Enter(ctx, max(1, len(a.Prompts))*a.Choices); err != nil {
 		return nil, err
 	}
+	begun := false
+	defer func() { // also if a template panics
+		if !begun {
+			r.Close()
+		}
+	}()
 	if err = s.prepare(r, account); err != nil {
-		r.Close()
 		return nil, err
 	}
+	begun = true
 	return r, nil
 }
 
@@ -67,7 +74,7 @@ func (s *Service) prepare(r *Run, account Account) (err error) {
 	if r.Model.Replier == nil {
 		return api.Invalid("model", "the model %s gives vectors, and no replies: ask it for embeddings", r.Model.Name)
 	}
-	prompts, err := r.Model.prompts(r.ask, r.Date)
+	prompts, err := r.Model.prompts(r.ctx, r.ask, r.Date)
 	if err != nil {
 		return err
 	}
@@ -115,8 +122,39 @@ func (r *Run) add(prompt []int32) error {
 	return nil
 }
 
+// encoders bounds how many prompts become tokens at once: it is work that nobody has paid for yet.
+var encoders = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+// maxToken is more bytes than a token has, of any tokenizer that people use.
+const maxToken = 256
+
+// encode returns the tokens of a text. What is too long in any case is refused before.
+func (m *Model) encode(field, text string, special bool) ([]int32, error) {
+	if len(text)/maxToken > m.Context {
+		return nil, tooLong(field, m, len(text)/maxToken)
+	}
+	tokens, err := m.Tokenizer.Encode(text, special)
+	if err != nil {
+		return nil, api.Invalid(field, "%s: %v", field, err)
+	}
+	return tokens, nil
+}
+
+func tooLong(field string, m *Model, tokens int) error {
+	return &api.Fault{
+		Status: http.StatusBadRequest, Code: "context_length_exceeded", Param: field,
+		Message: fmt.Sprintf("the prompt has at least %d tokens, and the context of %s holds %d with the reply: send less", tokens, m.Name, m.Context),
+	}
+}
+
 // prompts returns the tokens of what is asked.
-func (m *Model) prompts(a *Ask, date time.Time) (all [][]int32, err error) {
+func (m *Model) prompts(ctx context.Context, a *Ask, date time.Time) (all [][]int32, err error) {
+	select {
+	case encoders <- struct{}{}:
+		defer func() { <-encoders }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if a.Chat != nil {
 		a.Chat.Date = date
 		tokens, err := m.chat(a)
@@ -130,8 +168,8 @@ func (m *Model) prompts(a *Ask, date time.Time) (all [][]int32, err error) {
 			}
 		}
 		if tokens == nil {
-			if tokens, err = m.Tokenizer.Encode(p.Text, true); err != nil {
-				return nil, api.Invalid(a.Field, "%s: %v", a.Field, err)
+			if tokens, err = m.encode(a.Field, p.Text, true); err != nil {
+				return nil, err
 			}
 		}
 		all = append(all, tokens)
@@ -157,11 +195,7 @@ func (m *Model) chat(a *Ask) ([]int32, error) {
 	if err != nil {
 		return nil, api.Invalid(a.Field, "the chat template of %s refuses the messages: %v", m.Name, err)
 	}
-	tokens, err := m.Tokenizer.Encode(text, false)
-	if err != nil {
-		return nil, api.Invalid(a.Field, "%s: %v", a.Field, err)
-	}
-	return tokens, nil
+	return m.encode(a.Field, text, false)
 }
 
 // Count returns how many tokens the prompts of a request have.
@@ -174,7 +208,7 @@ func (s *Service) Count(ctx context.Context, a *Ask) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	prompts, err := m.prompts(a, a.date())
+	prompts, err := m.prompts(ctx, a, a.date())
 	for _, p := range prompts {
 		n += len(p)
 	}

@@ -80,6 +80,9 @@ func (w *writer) push(t lm.Token) (e Event, err error) {
 // text returns what a token adds to the text.
 func (w *writer) text(id int32) (string, error) {
 	marker, ok := w.markers[id]
+	if !ok && int(id) >= w.tokens.Size() {
+		return "", nil // weights may have more rows than there are tokens
+	}
 	if !ok {
 		return w.stream.Push(id)
 	}

@@ -33,7 +33,10 @@ func prepare(e engine.Executor, g *graph.Graph) (*prepared, error) {
 		return nil, err
 	}
 	r, err := e.Prepare(p)
-	return &prepared{p, r}, err
+	if err != nil {
+		return nil, err
+	}
+	return &prepared{p, r}, nil
 }
 
 // resize returns f of other extents. A plan serves them all, where the executor can.
@@ -48,7 +51,10 @@ func (f *prepared) resize(e engine.Executor, g *graph.Graph) (*prepared, error) 
 		}
 	}
 	r, err := e.Prepare(p)
-	return &prepared{p, r}, err
+	if err != nil {
+		return nil, err
+	}
+	return &prepared{p, r}, nil
 }
 
 // call runs f on inputs by name. What f does not read is left out.

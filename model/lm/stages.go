@@ -58,8 +58,9 @@ func (c *planCache) at(e engine.Executor, rows, total int) (f *prepared, err err
 			return nil, err
 		}
 	}
-	f, err = c.plans[one].resize(e, c.graph(size[0], size[1]))
-	c.bySize[size] = f
+	if f, err = c.plans[one].resize(e, c.graph(size[0], size[1])); err == nil {
+		c.bySize[size] = f
+	}
 	return f, err
 }
 

@@ -12,7 +12,9 @@ func (s *Server) serve(ctx context.Context) {
 	defer close(s.done)
 	var active []*reply
 	for ctx.Err() == nil {
-		active = s.admit(s.dismiss(active))
+		active = s.dismiss(active)
+		s.recall()
+		active = s.admit(active)
 		parts, of := s.plan(active)
 		if len(parts) == 0 {
 			select {
@@ -33,8 +35,8 @@ func (s *Server) serve(ctx context.Context) {
 	}
 	s.mu.Lock()
 	s.closed = true
-	active = append(active, s.waiting...)
-	s.waiting = nil
+	active = slices.Concat(active, s.waiting, s.away)
+	s.waiting, s.away = nil, nil
 	s.mu.Unlock()
 	for _, p := range active {
 		p.end(ErrClosed)
@@ -58,10 +60,38 @@ func (s *Server) dismiss(active []*reply) []*reply {
 			p.end(p.ctx.Err())
 			over = true
 		}
-		if over {
-			s.cache.keep(p.tokens[:p.sequence.Len()], p.sequence)
+		leaves := !over && len(p.out) == cap(p.out) && s.othersWait()
+		if leaves {
+			s.away = append(s.away, p)
 		}
-		return over
+		if over || leaves {
+			s.cache.keep(slices.Clone(p.tokens[:p.sequence.Len()]), p.sequence)
+			p.sequence = nil
+		}
+		return over || leaves
+	})
+}
+
+func (s *Server) othersWait() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting) > 0
+}
+
+// recall lets replies queue again whose tokens have been taken, and ends those that nobody listens to any more.
+func (s *Server) recall() {
+	s.away = slices.DeleteFunc(s.away, func(p *reply) bool {
+		if p.ctx.Err() != nil {
+			p.end(p.ctx.Err())
+			return true
+		}
+		back := len(p.out) <= cap(p.out)/2
+		if back {
+			s.mu.Lock()
+			s.waiting = append(s.waiting, p)
+			s.mu.Unlock()
+		}
+		return back
 	})
 }
 
@@ -79,6 +109,12 @@ func (s *Server) admit(active []*reply) []*reply {
 		if p.ctx.Err() != nil {
 			p.end(p.ctx.Err())
 			continue
+		}
+		if s.readsAlike(p, active) { // it begins when that is read
+			s.mu.Lock()
+			s.waiting = slices.Insert(s.waiting, 0, p)
+			s.mu.Unlock()
+			break
 		}
 		used += s.need(p.request)
 		s.cache.shrink(s.options.Bytes - used)
@@ -98,6 +134,17 @@ func (s *Server) admit(active []*reply) []*reply {
 	return active
 }
 
+// readsAlike reports whether a reply under way has yet to read a good part of a prompt that p has in common with it.
+func (s *Server) readsAlike(p *reply, active []*reply) bool {
+	return slices.ContainsFunc(active, func(x *reply) bool {
+		alike := min(common(x.tokens, p.tokens), len(p.tokens)-1)
+		return min(alike, len(x.tokens)-1)-x.sequence.Len() >= sharedTokens
+	})
+}
+
+// sharedTokens is how many tokens two prompts have in common that are read once, and by whom it comes first.
+const sharedTokens = 32
+
 // next takes the first that waits, if it fits into so many bytes.
 func (s *Server) next(room int64) *reply {
 	s.mu.Lock()
@@ -112,15 +159,19 @@ func (s *Server) next(room int64) *reply {
 
 // begin gives a reply a sequence, which has read what others had of its prompt.
 func (s *Server) begin(p *reply, active []*reply) (err error) {
-	if p.draws, err = s.sampler.Begin(p.request); err != nil {
-		return err
+	if p.draws == nil {
+		if p.draws, err = s.sampler.Begin(p.request); err != nil {
+			return err
+		}
 	}
-	if p.sequence, err = s.cache.take(p.request.Prompt, s.need(p.request), active); err != nil {
+	if p.sequence, err = s.cache.take(p.tokens, s.need(p.request), active); err != nil {
 		return err
 	}
 	p.sequence.Most = p.request.Room(s.model)
 	s.mu.Lock()
-	s.stats.Replies++
+	if p.drawn == 0 {
+		s.stats.Replies++
+	}
 	s.stats.Reused += int64(p.sequence.Len())
 	s.mu.Unlock()
 	return nil

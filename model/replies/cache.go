@@ -12,6 +12,9 @@ type cache struct {
 	bytes int64
 }
 
+// maxKept is how many sequences are kept at most: each prompt is compared with all.
+const maxKept = 1 << 10
+
 // kept is a sequence that has read tokens.
 type kept struct {
 	tokens   []int32
@@ -30,6 +33,9 @@ func (c *cache) keep(tokens []int32, q *lm.Sequence) {
 	}
 	c.kept = append(c.kept, kept{tokens, q})
 	c.bytes += int64(q.Bytes())
+	if len(c.kept) > maxKept {
+		c.remove(0)
+	}
 }
 
 func (c *cache) remove(i int) {

@@ -5,8 +5,8 @@
 // common with another sequence, under way or over, is not read again.
 //
 // Invariants: a reply has the tokens that its request alone would have, whatever is in the batch and in the cache: model/lm computes each
-// token from its own sequence only. The caches of all sequences take at most Options.Bytes. Who does not listen to a reply holds up
-// nobody: it waits. When a reply's context ends, or nobody listens any more, it leaves the batch before the next step.
+// token from its own sequence only. The caches of all sequences take at most Options.Bytes. A slow listener holds up nobody: its
+// reply leaves the batch while others wait, and comes back when its tokens have been taken. When a reply's context ends, or nobody listens any more, it leaves the batch before the next step.
 //
 // Source: continuous batching is Orca's (OSDI 2022); taking over a prefix is what llama.cpp's server does with its slots.
 package replies

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/tally-network/tally/engine"
@@ -16,6 +17,7 @@ type Options struct {
 	Sequences int   // replies at once, at most; 16
 	Waiting   int   // requests that wait, at most; 256
 	Bytes     int64 // of keys and values, at most; 4 GiB
+	ahead     int   // tokens that a reply may be ahead of who listens to it; 64
 }
 
 func (o Options) withDefaults() Options {
@@ -27,6 +29,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Bytes == 0 {
 		o.Bytes = 4 << 30
+	}
+	if o.ahead == 0 {
+		o.ahead = 64
 	}
 	o.Sequences = min(o.Sequences, lm.MaxRows)
 	return o
@@ -49,9 +54,6 @@ func (e *LargeError) Error() string {
 	return fmt.Sprintf("%d tokens take %d MB of memory, and %d MB are there for all: ask for fewer, or allow more", e.Tokens, e.Need>>20, e.Limit>>20)
 }
 
-// ahead is how many tokens a reply may be ahead of who listens to it.
-const ahead = 64
-
 // Server replies to many requests by one model.
 type Server struct {
 	model   *lm.Model
@@ -59,6 +61,7 @@ type Server struct {
 	stages  *lm.Stages
 	sampler *lm.Sampler
 	cache   cache
+	away    []*reply // the serving goroutine's: those that wait for their listeners
 	stop    context.CancelFunc
 	done    chan struct{}
 	wake    chan struct{} // one: there may be something to do
@@ -101,6 +104,11 @@ func (s *Server) Stats() Stats {
 	return s.stats
 }
 
+// Context returns how many tokens a prompt and its reply have at most: what the model holds, or memory has room for.
+func (s *Server) Context() int {
+	return int(min(int64(s.model.Context), s.options.Bytes/int64(s.model.TokenBytes())))
+}
+
 // reply is a request under way. What is not said to be shared is the serving goroutine's.
 type reply struct {
 	ctx      context.Context
@@ -109,23 +117,26 @@ type reply struct {
 	sequence *lm.Sequence
 	draws    *lm.ReplySampler
 	drawn    int
-	out      chan lm.Token // shared; closed when the reply is over
-	err      error         // why it ended before its time; read after out is closed
+
+	out chan lm.Token // shared; closed when the reply is over
+	err error         // why it ended before its time; read after out is closed
 }
 
 // Reply implements lm.Replier.
 func (s *Server) Reply(ctx context.Context, r *lm.Request) iter.Seq2[lm.Token, error] {
 	return func(yield func(lm.Token, error) bool) {
 		ctx, leave := context.WithCancel(ctx)
-		defer func() { // it leaves the batch
-			leave()
-			s.nudge()
-		}()
 		p, err := s.enter(ctx, r)
 		if err != nil {
+			leave()
 			yield(lm.Token{}, err)
 			return
 		}
+		defer func() { // it leaves the queue or the batch
+			leave()
+			s.forget(p)
+			s.nudge()
+		}()
 		for {
 			select {
 			case t, more := <-p.out:
@@ -155,7 +166,7 @@ func (s *Server) enter(ctx context.Context, r *lm.Request) (*reply, error) {
 	if need := s.need(r); need > s.options.Bytes {
 		return nil, &LargeError{r.Room(s.model), need, s.options.Bytes}
 	}
-	p := &reply{ctx: ctx, request: r, tokens: append(make([]int32, 0, len(r.Prompt)+ahead), r.Prompt...), out: make(chan lm.Token, ahead)}
+	p := &reply{ctx: ctx, request: r, tokens: append(make([]int32, 0, len(r.Prompt)+s.options.ahead), r.Prompt...), out: make(chan lm.Token, s.options.ahead)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -167,6 +178,13 @@ func (s *Server) enter(ctx context.Context, r *lm.Request) (*reply, error) {
 	s.waiting = append(s.waiting, p)
 	s.nudge()
 	return p, nil
+}
+
+// forget takes a request out of the queue.
+func (s *Server) forget(p *reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = slices.DeleteFunc(s.waiting, func(x *reply) bool { return x == p })
 }
 
 // need is how many bytes of keys and values a request may come to need.

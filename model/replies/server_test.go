@@ -227,6 +227,53 @@ func TestClosing(t *testing.T) {
 	t.Errorf("%d goroutines, before it were %d", runtime.NumGoroutine(), before)
 }
 
+// Who does not listen lets others by, and has the same reply when it listens again.
+func TestSlowListenersMakeRoom(t *testing.T) {
+	m := open(t, "llama")
+	for _, bytes := range []int64{0, int64(m.Context * m.TokenBytes())} { // with and without room to keep the sequence
+		s := Start(m, cpu.New(1), Options{Sequences: 1, Bytes: bytes, ahead: 2})
+		slow := &lm.Request{Prompt: []int32{1, 2}, Most: 30, Sampling: lm.Sampling{Temperature: 1, Frequency: 1}, Seed: 3}
+		want := alone(t, m, m.Stages(cpu.New(1)), m.NewSampler(cpu.New(1)), slow)
+		var got []lm.Token
+		for tok, err := range s.Reply(t.Context(), slow) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got = append(got, tok); len(got)%7 == 1 {
+				if x, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{5, int32(len(got))}, Most: m.Context - 2}); err != nil || len(x) != m.Context-2 {
+					t.Fatalf("%d tokens, %v, beside a reply that nobody listens to", len(x), err)
+				}
+			}
+		}
+		if !sameTokens(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		s.Close()
+	}
+}
+
+// Who leaves while it waits makes room in the queue at once.
+func TestLeavingTheQueue(t *testing.T) {
+	m := open(t, "llama")
+	s := Start(m, cpu.New(1), Options{Sequences: 1, Waiting: 1, ahead: 1})
+	defer s.Close()
+	for range s.Reply(t.Context(), &lm.Request{Prompt: []int32{1}, Most: 60}) {
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() {
+			_, err := listen(s, ctx, &lm.Request{Prompt: []int32{2}, Most: 1 << 20})
+			left <- err
+		}()
+		cancel()
+		if err := <-left; err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if n := s.Stats().Waiting; n != 0 {
+			t.Fatalf("%d wait, who have left", n)
+		}
+	}
+}
+
 // What a prompt has in common with another is read once.
 func TestPrefixesAreReused(t *testing.T) {
 	m := open(t, "llama")

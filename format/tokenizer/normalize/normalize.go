@@ -200,6 +200,9 @@ func (n Replace) Normalize(text string) (string, error) {
 		if n.Old == "" {
 			return "", fmt.Errorf("replace by %.20q: the text to replace is empty", n.New)
 		}
+		if err := n.fits(len(text), strings.Count(text, n.Old)); err != nil {
+			return "", err
+		}
 		return strings.ReplaceAll(text, n.Old, n.New), nil
 	}
 	var b strings.Builder
@@ -218,8 +221,22 @@ func (n Replace) Normalize(text string) (string, error) {
 		}
 		b.WriteString(text[at:start])
 		b.WriteString(n.New)
+		if err := n.fits(b.Len(), 0); err != nil {
+			return "", err
+		}
 		at = end
 	}
+}
+
+// maxText bounds what a text becomes, in bytes: a tokenizer is a stranger's, and may make much of little.
+const maxText = 64 << 20
+
+// fits fails if a text of so many bytes is too long once so many matches are replaced.
+func (n Replace) fits(bytes, matches int) error {
+	if bytes > maxText || matches > 0 && len(n.New) > (maxText-bytes)/matches {
+		return fmt.Errorf("replace by %.20q: the text becomes longer than %d bytes", n.New, maxText)
+	}
+	return nil
 }
 
 // Prepend puts a text before every text that is not empty.
@@ -229,6 +246,9 @@ type Prepend struct{ Text string }
 func (n Prepend) Normalize(text string) (string, error) {
 	if text == "" {
 		return "", nil
+	}
+	if len(text)+len(n.Text) > maxText {
+		return "", fmt.Errorf("prepend %.20q: the text becomes longer than %d bytes", n.Text, maxText)
 	}
 	return n.Text + text, nil
 }
