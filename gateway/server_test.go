@@ -371,8 +371,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// All bodies together take no more than there is room for.
-func TestBodiesTakeTheirRoom(t *testing.T) {
+// Who says that much will come, and sends nothing, is in nobody's way.
+func TestSilentBodiesTakeNoRoom(t *testing.T) {
 	s := start(t, gateway.Config{Body: 256 << 20}, scripts)
 	body, w := io.Pipe() // of a length that nobody knows
 	first := make(chan int, 1)
@@ -388,10 +388,11 @@ func TestBodiesTakeTheirRoom(t *testing.T) {
 	if _, err := io.WriteString(w, "  "); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a full room", func() bool {
-		a := s.ask(t, "POST", "/v1/messages", said("hello", ""))
-		return a.status == 503 && a.header.Get("Retry-After") != ""
-	})
+	for range 3 { // what has not come yet takes no room
+		if a := s.ask(t, "POST", "/v1/messages", said("hello", "")); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
 	if _, err := io.WriteString(w, user("hello", "")); err != nil {
 		t.Fatal(err)
 	}
