@@ -8,21 +8,22 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 )
 
-// Number is a flag that takes an integer, or a time, within bounds. All numeric
+// Number is a flag that takes a number, or a time, within bounds. All numeric
 // flags of ours are of this type; a test holds that.
-type Number[T ~int | ~int64 | ~uint32 | ~uint64] struct {
+type Number[T ~int | ~int64 | ~uint32 | ~uint64 | ~float64] struct {
 	to          *T
 	least, most T
 }
 
 // Within returns the flag for a number between least and most, both included.
 // What to holds is its default.
-func Within[T ~int | ~int64 | ~uint32 | ~uint64](to *T, least, most T) pflag.Value {
+func Within[T ~int | ~int64 | ~uint32 | ~uint64 | ~float64](to *T, least, most T) pflag.Value {
 	return &Number[T]{to, least, most}
 }
 
@@ -51,6 +52,10 @@ func (n *Number[T]) Set(text string) error {
 		*to, err = time.ParseDuration(text)
 	case *uint64:
 		*to, err = strconv.ParseUint(text, 10, 64)
+	case *float64:
+		if *to, err = strconv.ParseFloat(text, 64); strings.ContainsAny(text, "xX_") {
+			err = strconv.ErrSyntax
+		}
 	default:
 		var i int64
 		i, err = strconv.ParseInt(text, 10, 64)
@@ -58,7 +63,7 @@ func (n *Number[T]) Set(text string) error {
 			err = strconv.ErrRange
 		}
 	}
-	if err != nil || v < n.least || v > n.most {
+	if err != nil || !(v >= n.least && v <= n.most) { // NaN is neither
 		return fmt.Errorf("give a %s between %v and %v", n.Type(), n.least, n.most)
 	}
 	*n.to = v

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -85,17 +86,14 @@ every machine. Without --seed one is drawn; --json tells it.`,
 	f.StringVar(&c.system, "system", "", "what the model is told before all else")
 	f.BoolVar(&c.raw, "raw", false, "go on with the text itself, without the chat template")
 	f.Var(numbers.Within(&c.most, 0, 1<<24), "max-tokens", "tokens of a reply, at most (default: what the context holds)")
-	f.Uint64Var(&c.seed, "seed", 0, "what random draws follow from (default: a random one)")
-	f.Float64Var(&c.temper, "temperature", c.temper, "how far less likely tokens are drawn, too; 0 takes the likeliest")
-	f.Float64Var(&c.topP, "top-p", c.topP, "only the likeliest tokens whose probabilities make up so much")
+	f.Var(numbers.Within(&c.seed, 0, math.MaxUint64), "seed", "what random draws follow from (default: a random one)")
+	f.Var(numbers.Within(&c.temper, 0, 100), "temperature", "how far less likely tokens are drawn, too; 0 takes the likeliest")
+	f.Var(numbers.Within(&c.topP, 1e-6, 1), "top-p", "only the likeliest tokens whose probabilities make up so much")
 	threads(cmd, &c.threads)
 	return cmd
 }
 
 func (c *conversation) talk(ctx context.Context) error {
-	if c.temper < 0 || c.temper > 100 || c.topP <= 0 || c.topP > 1 {
-		return fmt.Errorf("--temperature %v and --top-p %v: want 0 to 100, and above 0 up to 1", c.temper, c.topP)
-	}
 	path, err := locate(c.path)
 	if err != nil {
 		return err

@@ -82,8 +82,8 @@ func TestRunRefuses(t *testing.T) {
 	for says, args := range map[string][]string{
 		"MODEL is missing":         {},
 		"the prompt has 0 bytes":   {tiny},
-		"--temperature -1":         {tiny, "why?", "--temperature", "-1"},
-		"--top-p 0: want":          {tiny, "why?", "--top-p", "0"},
+		"between 0 and 100":        {tiny, "why?", "--temperature", "-1"},
+		"between 1e-06 and 1":      {tiny, "why?", "--top-p", "0"},
 		"no such file":             {filepath.Join(tiny, "nowhere"), "why?"},
 		"no model that was pulled": {"nowhere", "why?"},
 		"send less":                {tiny, strings.Repeat("why? ", 30)},

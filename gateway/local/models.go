@@ -322,9 +322,10 @@ type replier struct {
 // Reply implements lm.Replier.
 func (r replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, error] {
 	return func(yield func(lm.Token, error) bool) {
-		r.models.mu.Lock()
-		r.opened.users++
-		r.models.mu.Unlock()
+		if !r.models.begin(r.opened) {
+			yield(lm.Token{}, faultOf(replies.ErrClosed))
+			return
+		}
 		defer r.models.leave(r.opened)
 		for t, err := range r.opened.server.Reply(ctx, q) {
 			if err != nil {
@@ -335,6 +336,17 @@ func (r replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, e
 			}
 		}
 	}
+}
+
+// begin counts a reply of a model, unless that has been closed.
+func (m *Models) begin(x *opened) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open[x.path] != x {
+		return false
+	}
+	x.users++
+	return true
 }
 
 // faultOf is an error of a server as clients understand it.
