@@ -14,6 +14,14 @@ type account struct {
 	wrote  atomic.Bool
 }
 
+// Name is the key's.
+func (a *account) Name() string {
+	if a.key == nil {
+		return ""
+	}
+	return a.key.Name
+}
+
 // Enter waits for room.
 func (a *account) Enter(ctx context.Context, replies int) (leave func(), err error) {
 	return a.server.queue.enter(ctx, replies)

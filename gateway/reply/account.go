@@ -4,6 +4,8 @@ import "context"
 
 // Account is who pays for a request, and who waits for room.
 type Account interface {
+	// Name tells accounts apart. It may be empty.
+	Name() string
 	// Enter waits until so many replies may begin. The error is an [api.Fault].
 	Enter(ctx context.Context, replies int) (leave func(), err error)
 	// Spend counts tokens that a model read and wrote. It fails if there is no budget for them, with an [api.Fault].
@@ -27,5 +29,6 @@ func accountOf(ctx context.Context) Account {
 
 type open struct{}
 
+func (open) Name() string                               { return "" }
 func (open) Enter(context.Context, int) (func(), error) { return func() {}, nil }
 func (open) Spend(string, int, int) error               { return nil }

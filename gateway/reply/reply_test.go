@@ -246,6 +246,8 @@ func TestContinued(t *testing.T) {
 
 type purse int
 
+func (p *purse) Name() string { return "purse" }
+
 func (p *purse) Enter(context.Context, int) (func(), error) { return func() {}, nil }
 func (p *purse) Spend(_ string, read, written int) error {
 	if int(*p) < read+written {

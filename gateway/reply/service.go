@@ -112,7 +112,7 @@ func (r *Run) add(prompt []int32) error {
 		most = min(most, a.Most)
 	}
 	for range a.Choices {
-		q := lm.Request{Prompt: prompt, Most: most, Ends: r.Model.Ends, Sampling: a.Sampling, Seed: r.Seed + uint64(len(r.asks))}
+		q := lm.Request{Prompt: prompt, Most: most, Ends: r.Model.Ends, Sampling: a.Sampling, Seed: r.Seed + uint64(len(r.asks)), Owner: accountOf(r.ctx).Name()}
 		if a.Scores != nil {
 			q.Scores = max(1, *a.Scores) // a token names its own likelihood only with others'
 		}

@@ -13,7 +13,8 @@ type Request struct {
 	Ends     []int32 // tokens that end a reply, and are its last
 	Sampling Sampling
 	Seed     uint64
-	Scores   int // how many of the likeliest tokens each Token names; 0: not even its own likelihood
+	Owner    string // who asks; changes no token, but what was read for one owner is taken over for no other
+	Scores   int    // how many of the likeliest tokens each Token names; 0: not even its own likelihood
 }
 
 // Check refuses what the model cannot reply to.

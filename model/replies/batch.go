@@ -65,7 +65,7 @@ func (s *Server) dismiss(active []*reply) []*reply {
 			s.away = append(s.away, p)
 		}
 		if over || leaves {
-			s.cache.keep(slices.Clone(p.tokens[:p.sequence.Len()]), p.sequence)
+			s.cache.keep(p.owner, slices.Clone(p.tokens[:p.sequence.Len()]), p.sequence)
 			p.sequence = nil
 		}
 		return over || leaves
@@ -138,7 +138,7 @@ func (s *Server) admit(active []*reply) []*reply {
 func (s *Server) readsAlike(p *reply, active []*reply) bool {
 	return slices.ContainsFunc(active, func(x *reply) bool {
 		alike := min(common(x.tokens, p.tokens), len(p.tokens)-1)
-		return min(alike, len(x.tokens)-1)-x.sequence.Len() >= sharedTokens
+		return x.owner == p.owner && min(alike, len(x.tokens)-1)-x.sequence.Len() >= sharedTokens
 	})
 }
 
@@ -164,7 +164,7 @@ func (s *Server) begin(p *reply, active []*reply) (err error) {
 			return err
 		}
 	}
-	if p.sequence, err = s.cache.take(p.tokens, s.need(p.request), active); err != nil {
+	if p.sequence, err = s.cache.take(p.owner, p.tokens, s.need(p.request), active); err != nil {
 		return err
 	}
 	p.sequence.Most = p.request.Room(s.model)

@@ -17,21 +17,22 @@ const maxKept = 1 << 10
 
 // kept is a sequence that has read tokens.
 type kept struct {
+	owner    string
 	tokens   []int32
 	sequence *lm.Sequence
 }
 
 // keep keeps a sequence. It replaces those that it goes on from.
-func (c *cache) keep(tokens []int32, q *lm.Sequence) {
+func (c *cache) keep(owner string, tokens []int32, q *lm.Sequence) {
 	if len(tokens) == 0 {
 		return
 	}
 	for i := len(c.kept) - 1; i >= 0; i-- {
-		if common(c.kept[i].tokens, tokens) == len(c.kept[i].tokens) {
+		if k := c.kept[i]; k.owner == owner && common(k.tokens, tokens) == len(k.tokens) {
 			c.remove(i)
 		}
 	}
-	c.kept = append(c.kept, kept{tokens, q})
+	c.kept = append(c.kept, kept{owner, tokens, q})
 	c.bytes += int64(q.Bytes())
 	if len(c.kept) > maxKept {
 		c.remove(0)
@@ -50,17 +51,17 @@ func (c *cache) shrink(bytes int64) {
 	}
 }
 
-// take returns a sequence that has read as much of a prompt as any, but not its last token: of that the logits are needed. What is over is
+// take returns a sequence that has read as much of a prompt as any of the same owner, whom how long it takes tells nothing new, but not its last token: of that the logits are needed. What is over is
 // taken, if it takes no more than room bytes; else, and of what is under way, there is a copy.
-func (c *cache) take(prompt []int32, room int64, active []*reply) (*lm.Sequence, error) {
+func (c *cache) take(owner string, prompt []int32, room int64, active []*reply) (*lm.Sequence, error) {
 	best, from, at := 0, (*lm.Sequence)(nil), -1
 	for i, k := range c.kept {
-		if n := min(common(k.tokens, prompt), len(prompt)-1); n > best {
+		if n := min(common(k.tokens, prompt), len(prompt)-1); k.owner == owner && n > best {
 			best, from, at = n, k.sequence, i
 		}
 	}
 	for _, p := range active {
-		if n := min(common(p.tokens[:p.sequence.Len()], prompt), len(prompt)-1); n > best {
+		if n := min(common(p.tokens[:p.sequence.Len()], prompt), len(prompt)-1); p.owner == owner && n > best {
 			best, from, at = n, p.sequence, -1
 		}
 	}

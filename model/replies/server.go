@@ -112,6 +112,7 @@ func (s *Server) Context() int {
 // reply is a request under way. What is not said to be shared is the serving goroutine's.
 type reply struct {
 	ctx      context.Context
+	owner    string
 	request  *lm.Request
 	tokens   []int32 // prompt and reply
 	sequence *lm.Sequence
@@ -166,7 +167,7 @@ func (s *Server) enter(ctx context.Context, r *lm.Request) (*reply, error) {
 	if need := s.need(r); need > s.options.Bytes {
 		return nil, &LargeError{r.Room(s.model), need, s.options.Bytes}
 	}
-	p := &reply{ctx: ctx, request: r, tokens: append(make([]int32, 0, len(r.Prompt)+s.options.ahead), r.Prompt...), out: make(chan lm.Token, s.options.ahead)}
+	p := &reply{ctx: ctx, owner: r.Owner, request: r, tokens: append(make([]int32, 0, len(r.Prompt)+s.options.ahead), r.Prompt...), out: make(chan lm.Token, s.options.ahead)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

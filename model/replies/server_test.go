@@ -283,9 +283,12 @@ func TestPrefixesAreReused(t *testing.T) {
 	for i := range prompt {
 		prompt[i] = int32(i)
 	}
-	for i, want := range []int64{0, 39, 30} {
+	for i, want := range []int64{0, 39, 30, 0} {
 		before := s.Stats()
 		r := &lm.Request{Prompt: slices.Clone(prompt), Most: 3}
+		if i == 3 { // who asks for the first time learns nothing of what others asked
+			r.Owner = "another"
+		}
 		if i == 2 {
 			r.Prompt[30] = 47
 		}
@@ -298,9 +301,9 @@ func TestPrefixesAreReused(t *testing.T) {
 	}
 	c := &cache{}
 	for i := range 8 {
-		c.keep([]int32{int32(i)}, &lm.Sequence{})
+		c.keep("", []int32{int32(i)}, &lm.Sequence{})
 	}
-	c.keep([]int32{7, 1}, &lm.Sequence{}) // goes on from one of them
+	c.keep("", []int32{7, 1}, &lm.Sequence{}) // goes on from one of them
 	if len(c.kept) != 8 {
 		t.Errorf("%d sequences are kept", len(c.kept))
 	}
