@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -123,6 +124,10 @@ func TestRealGGUF(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runtime.GC()
+	var held runtime.MemStats
+	runtime.ReadMemStats(&held)
+	t.Logf("%.4g MB of heap", float64(held.HeapAlloc)/1e6)
 	t.Logf("%s: %d layers, %d weights, %d bytes for a token's keys and values", m.Family, m.Layers, m.Parameters(), m.TokenBytes())
 	tokens := []int64{504, 3575, 282, 4649, 314} // "The capital of France is" of SmolLM2
 	for range 8 {
