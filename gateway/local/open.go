@@ -74,17 +74,26 @@ func Template(path string) (*chat.Template, error) {
 		err = f.template(chat.FromFolder(folder))
 		return f.Template, err
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	head, err := gguf.Read(file, info.Size())
+	head, err := readGGUF(path)
 	if err != nil {
 		return nil, err
 	}
 	err = f.template(chat.FromGGUF(head))
 	return f.Template, err
+}
+
+// readGGUF reads what a file says of itself; no weights.
+func readGGUF(path string) (*gguf.File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return gguf.Read(file, info.Size())
 }
 
 // chatFolder reads the files of a folder that say how it chats.
@@ -202,16 +211,7 @@ func (f *Files) endings(tokens, generation, config []byte) error {
 }
 
 func (f *Files) openGGUF(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	head, err := gguf.Read(file, info.Size())
+	head, err := readGGUF(path)
 	if err != nil {
 		return err
 	}

@@ -102,10 +102,7 @@ func (r *Run) add(prompt []int32) error {
 	case len(prompt) == 0:
 		return api.Invalid(a.Field, "the prompt has no tokens: there is nothing to reply to")
 	case len(prompt) >= holds:
-		return &api.Fault{
-			Status: http.StatusBadRequest, Code: "context_length_exceeded", Param: a.Field,
-			Message: fmt.Sprintf("the prompt has %d tokens, and the context of %s holds %d with the reply: send less", len(prompt), r.Model.Name, holds),
-		}
+		return tooLong(a.Field, "the prompt has %d tokens, and the context of %s holds %d with the reply", len(prompt), r.Model.Name, holds)
 	}
 	most := holds - len(prompt)
 	if a.Most > 0 {
@@ -131,7 +128,7 @@ const maxToken = 256
 // encode returns the tokens of a text. What is too long in any case is refused before.
 func (m *Model) encode(field, text string, special bool) ([]int32, error) {
 	if len(text)/maxToken > m.Context {
-		return nil, tooLong(field, m, len(text)/maxToken)
+		return nil, tooLong(field, "the text has more than %d tokens, and the context of %s holds %d", len(text)/maxToken, m.Name, m.Context)
 	}
 	tokens, err := m.Tokenizer.Encode(text, special)
 	if err != nil {
@@ -140,11 +137,9 @@ func (m *Model) encode(field, text string, special bool) ([]int32, error) {
 	return tokens, nil
 }
 
-func tooLong(field string, m *Model, tokens int) error {
-	return &api.Fault{
-		Status: http.StatusBadRequest, Code: "context_length_exceeded", Param: field,
-		Message: fmt.Sprintf("the prompt has at least %d tokens, and the context of %s holds %d with the reply: send less", tokens, m.Name, m.Context),
-	}
+// tooLong says of a field that it does not fit.
+func tooLong(field, format string, args ...any) error {
+	return &api.Fault{Status: http.StatusBadRequest, Code: "context_length_exceeded", Param: field, Message: fmt.Sprintf(format, args...) + ": send less"}
 }
 
 // prompts returns the tokens of what is asked.
@@ -249,10 +244,7 @@ func (s *Service) Embed(ctx context.Context, a *Ask, texts []string) (*Vectors, 
 			return nil, api.Invalid(a.Field, "%s: text %d: %v", a.Field, i, err)
 		}
 		if len(tokens) > v.Model.Context {
-			return nil, &api.Fault{
-				Status: http.StatusBadRequest, Code: "context_length_exceeded", Param: a.Field,
-				Message: fmt.Sprintf("text %d has %d tokens, and %s takes %d: send less", i, len(tokens), v.Model.Name, v.Model.Context),
-			}
+			return nil, tooLong(a.Field, "text %d has %d tokens, and %s takes %d", i, len(tokens), v.Model.Name, v.Model.Context)
 		}
 		v.Read += len(tokens)
 	}

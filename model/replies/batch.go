@@ -142,7 +142,7 @@ func (s *Server) readsAlike(p *reply, active []*reply) bool {
 	})
 }
 
-// sharedTokens is how many tokens two prompts have in common that are read once, and by whom it comes first.
+// sharedTokens is how many tokens in common, still to be read, are worth waiting for.
 const sharedTokens = 32
 
 // next takes the first that waits, if it fits into so many bytes.

@@ -51,7 +51,8 @@ func (c *cache) shrink(bytes int64) {
 	}
 }
 
-// take returns a sequence that has read as much of a prompt as any of the same owner, whom how long it takes tells nothing new, but not its last token: of that the logits are needed. What is over is
+// take returns a sequence that has read as much of a prompt as any of the same owner has: others would learn by time what was asked before.
+// The last token is left to be read, for its logits are needed. What is over is
 // taken, if it takes no more than room bytes; else, and of what is under way, there is a copy.
 func (c *cache) take(owner string, prompt []int32, room int64, active []*reply) (*lm.Sequence, error) {
 	best, from, at := 0, (*lm.Sequence)(nil), -1
