@@ -1,11 +1,13 @@
 // Package p2p connects the machines of the network: a libp2p host that proves
 // its ed25519 peer key (Noise over TCP, TLS over QUIC), and stream protocols of
 // one request and one response. [New] starts a host; [Host.SetAddrs] says where peers
-// are, [Host.Handle] answers requests, and [Host.Call] sends them.
+// are, [Host.Handle] answers requests, and [Host.Call] sends them. A [Streaming] protocol answers
+// by many messages, each as soon as it is there: [Host.HandleStream] and [Host.Stream].
 //
 // On the wire a request is its length, four bytes big-endian, and its bytes; a
 // response is a status byte, then the same. The bytes are opaque here; Typed
-// puts an encoding on top. The blob protocol gives one block for one CID, asked for under an order. [Host.Links]
+// puts an encoding on top. The answer of a stream is one response after another, and its end.
+// The blob protocol gives one block for one CID, asked for under an order. [Host.Links]
 // tells how fast registered peers were, in this protocol and in that of links.
 //
 // Invariants:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -104,12 +103,8 @@ func (h *Host) answer(p Protocol, f Handler, s network.Stream) (outcome, error) 
 	if err := s.SetWriteDeadline(h.by(ctx, len(response))); err != nil {
 		return outcomeBroken, err
 	}
-	switch {
-	case errors.Is(err, ErrRefused):
-		return outcomeRefused, writeResponse(s, statusRefused, nil)
-	case err != nil:
-		words := strings.ToValidUTF8(err.Error(), "?")
-		return outcomeFailed, writeResponse(s, statusFailed, []byte(words[:min(len(words), maxWords)]))
+	if err != nil {
+		return refuse(s, err)
 	}
 	if err := writeResponse(s, statusOK, response); err != nil {
 		return outcomeBroken, fmt.Errorf("write response: %w", err)
