@@ -11,7 +11,7 @@ import (
 func BenchmarkVoucher(b *testing.B) {
 	terms := termsOf("alice", "bob")
 	tab := session.NewTab(terms)
-	v := session.Voucher{Session: terms.ID(), Sequence: 1, Amount: 500, Root: canon.Root(nil)}
+	v := session.Voucher{Session: terms.ID(), Number: 1, Amount: 500, Root: canon.Root(nil)}
 	raw, signature := canon.Marshal(&v), sign("alice", v.ID())
 	b.ReportAllocs()
 	for b.Loop() {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// TwoVouchers shows two vouchers of one number, which differ: the consumer is convicted.
+// TwoVouchers shows an equivocation of the consumer, which is convicted: two different vouchers of one number.
 type TwoVouchers struct {
 	By         string // who shows them
 	Vouchers   [2]Voucher
@@ -18,13 +18,13 @@ func (e TwoVouchers) apply(s *Session, now int64) ([]Effect, error) {
 			return nil, err
 		}
 	}
-	if a, b := e.Vouchers[0], e.Vouchers[1]; a.Sequence != b.Sequence || a == b {
-		return nil, fmt.Errorf("vouchers %d and %d convict nobody: want two different ones of one number", a.Sequence, b.Sequence)
+	if a, b := e.Vouchers[0], e.Vouchers[1]; a.Number != b.Number || a == b {
+		return nil, fmt.Errorf("vouchers %d and %d convict nobody: want two different ones of one number", a.Number, b.Number)
 	}
-	return nil, s.convict(&s.Lies.OfConsumer, e.By, now)
+	return nil, s.convict(&s.Convictions.OfConsumer, e.By, now)
 }
 
-// TwoReceipts shows two receipts of one number, which differ: the provider is convicted.
+// TwoReceipts shows an equivocation of the provider, which is convicted: two different receipts of one number.
 type TwoReceipts struct {
 	By         string // who shows them
 	Receipts   [2]Receipt
@@ -37,29 +37,29 @@ func (e TwoReceipts) apply(s *Session, now int64) ([]Effect, error) {
 			return nil, err
 		}
 	}
-	if a, b := e.Receipts[0], e.Receipts[1]; a.Sequence != b.Sequence || a == b {
-		return nil, fmt.Errorf("receipts %d and %d convict nobody: want two different ones of one number", a.Sequence, b.Sequence)
+	if a, b := e.Receipts[0], e.Receipts[1]; a.Number != b.Number || a == b {
+		return nil, fmt.Errorf("receipts %d and %d convict nobody: want two different ones of one number", a.Number, b.Number)
 	}
-	return nil, s.convict(&s.Lies.OfProvider, e.By, now)
+	return nil, s.convict(&s.Convictions.OfProvider, e.By, now)
 }
 
 // Convicted tells that a dispute has shown a receipt of the provider to be wrong.
 type Convicted struct{ By string }
 
 func (e Convicted) apply(s *Session, now int64) ([]Effect, error) {
-	return nil, s.convict(&s.Lies.OfProvider, e.By, now)
+	return nil, s.convict(&s.Convictions.OfProvider, e.By, now)
 }
 
-// convict notes who has shown that a side lied, and closes the session. What that costs is taken when it is settled, for
+// convict notes who has convicted a side, and closes the session. What that costs is taken when it is settled, for
 // vouchers still count.
-func (s *Session) convict(lie *string, by string, now int64) error {
+func (s *Session) convict(conviction *string, by string, now int64) error {
 	switch {
 	case by == "" || len(by) > maxAccount:
 		return fmt.Errorf("a reporter of %d bytes: want 1 to %d", len(by), maxAccount)
-	case *lie != "":
+	case *conviction != "":
 		return errors.New("that was shown already")
 	}
-	*lie = by
+	*conviction = by
 	s.close(now)
 	return nil
 }

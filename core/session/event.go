@@ -146,7 +146,7 @@ func (e Finish) apply(s *Session, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	switch {
-	case s.Lies != (Lies{}):
+	case s.Convictions != (Convictions{}):
 		return nil, errors.New("a side was convicted: the session is settled when its time to answer is over")
 	case f.Amount < s.Claimed() || f.Amount-s.Claimed() > s.Ledger.Escrow:
 		return nil, fmt.Errorf("the final is %d utally: want %d, which are claimed, to %d, which were in escrow", f.Amount, s.Claimed(), s.Claimed()+s.Ledger.Escrow)

@@ -47,9 +47,9 @@ func termsOf(consumer, provider string, edit ...func(*session.Terms)) session.Te
 func sign(name string, id canon.Hash) []byte { return ed25519.Sign(keyOf(name), id[:]) }
 
 // receiptOf returns a receipt of a session.
-func receiptOf(t *session.Terms, sequence, prompt, reply uint64) session.Receipt {
+func receiptOf(t *session.Terms, number, prompt, reply uint64) session.Receipt {
 	return session.Receipt{
-		Session: t.ID(), Sequence: sequence, Request: hashOf("request"), Model: t.Model,
+		Session: t.ID(), Number: number, Request: hashOf("request"), Model: t.Model,
 		Prompt: prompt, Reply: reply, Tokens: hashOf("tokens"), Pages: hashOf("pages"),
 	}
 }

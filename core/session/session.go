@@ -61,15 +61,15 @@ func (p Phase) String() string {
 
 // Session is what the chain knows of a session.
 type Session struct {
-	Terms    Terms
-	Rules    Rules
-	Phase    Phase
-	BegunAt  int64
-	Due      int64   // when the clock changes the phase
-	Voucher  Voucher // the one that claims most of those that were posted
-	Releases uint64  // number of the last
-	Ledger   Ledger
-	Lies     Lies
+	Terms       Terms
+	Rules       Rules
+	Phase       Phase
+	BegunAt     int64
+	Due         int64   // when the clock changes the phase
+	Voucher     Voucher // the one that claims most of those that were posted
+	Releases    uint64  // number of the last
+	Ledger      Ledger
+	Convictions Convictions
 }
 
 // Ledger is where the consumer's money is, in utally.
@@ -82,8 +82,8 @@ type Ledger struct {
 	Forfeit  uint64 // by a consumer that was convicted
 }
 
-// Lies says who has shown that a side lied. It is empty where nobody has.
-type Lies struct{ OfConsumer, OfProvider string }
+// Convictions name who has convicted a side. They are empty where nobody has.
+type Convictions struct{ OfConsumer, OfProvider string }
 
 // Begin begins a session of terms that the consumer sends and the provider has signed.
 func Begin(t Terms, signature []byte, r Rules, now int64) (Session, []Effect, error) {
@@ -168,6 +168,6 @@ func (s *Session) Code(w *canon.Codec) {
 	for _, v := range []*uint64{&l.Locked, &l.Escrow, &l.Paid, &l.Burnt, &l.Refunded, &l.Forfeit} {
 		w.U64(v)
 	}
-	w.String(&s.Lies.OfConsumer, maxAccount)
-	w.String(&s.Lies.OfProvider, maxAccount)
+	w.String(&s.Convictions.OfConsumer, maxAccount)
+	w.String(&s.Convictions.OfProvider, maxAccount)
 }

@@ -21,8 +21,8 @@ func must(t *testing.T, s session.Session, e session.Event, now int64) (session.
 }
 
 // voucher returns what posts a voucher of so many utally.
-func voucher(terms *session.Terms, sequence, amount uint64) session.Redeem {
-	v := session.Voucher{Session: terms.ID(), Sequence: sequence, Amount: amount}
+func voucher(terms *session.Terms, number, amount uint64) session.Redeem {
+	v := session.Voucher{Session: terms.ID(), Number: number, Amount: amount}
 	return session.Redeem{Voucher: v, Signature: sign(terms.Consumer.Account, v.ID())}
 }
 
@@ -141,11 +141,11 @@ func TestStrangersDoNotClose(t *testing.T) {
 	}
 }
 
-// doubles returns what shows that a side has signed a number twice.
-func doubles(terms *session.Terms, by string) (vouchers session.TwoVouchers, receipts session.TwoReceipts) {
+// equivocations returns what shows that either side has signed a number twice.
+func equivocations(terms *session.Terms, by string) (vouchers session.TwoVouchers, receipts session.TwoReceipts) {
 	vouchers.By, receipts.By = by, by
 	for i := range 2 {
-		v := session.Voucher{Session: terms.ID(), Sequence: 1, Amount: uint64(100 + i)}
+		v := session.Voucher{Session: terms.ID(), Number: 1, Amount: uint64(100 + i)}
 		r := receiptOf(terms, 0, 0, uint64(1+i))
 		vouchers.Vouchers[i], vouchers.Signatures[i] = v, sign(terms.Consumer.Account, v.ID())
 		receipts.Receipts[i], receipts.Signatures[i] = r, sign(terms.Provider.Account, r.ID())
@@ -155,7 +155,7 @@ func doubles(terms *session.Terms, by string) (vouchers session.TwoVouchers, rec
 
 func TestDoublesConvict(t *testing.T) {
 	terms := termsOf("alice", "bob")
-	two, both := doubles(&terms, "carol")
+	two, both := equivocations(&terms, "carol")
 	s := beginOf(t, terms)
 
 	s, _ = must(t, s, two, begin)
@@ -183,13 +183,13 @@ func TestDoublesConvict(t *testing.T) {
 func TestOneWordConvictsNobody(t *testing.T) {
 	terms, other := termsOf("alice", "bob"), termsOf("alice", "bob", func(x *session.Terms) { x.Chain = "tally-other" })
 	s := beginOf(t, terms)
-	two, both := doubles(&terms, "carol")
+	two, both := equivocations(&terms, "carol")
 	for name, bend := range map[string]func(*session.TwoVouchers, *session.TwoReceipts){
 		"the same twice": func(v *session.TwoVouchers, r *session.TwoReceipts) {
 			v.Vouchers[1], v.Signatures[1], r.Receipts[1], r.Signatures[1] = v.Vouchers[0], v.Signatures[0], r.Receipts[0], r.Signatures[0]
 		},
 		"two numbers": func(v *session.TwoVouchers, r *session.TwoReceipts) {
-			v.Vouchers[1].Sequence, r.Receipts[1].Sequence = 2, 2
+			v.Vouchers[1].Number, r.Receipts[1].Number = 2, 2
 			v.Signatures[1], r.Signatures[1] = sign("alice", v.Vouchers[1].ID()), sign("bob", r.Receipts[1].ID())
 		},
 		"one of another chain": func(v *session.TwoVouchers, r *session.TwoReceipts) {

@@ -66,7 +66,7 @@ func (s *Session) settle(now int64) ([]Effect, error) {
 
 // fine takes from a consumer that was convicted as much of the escrow as an instalment can be.
 func (s *Session) fine() ([]Effect, error) {
-	if s.Lies.OfConsumer == "" {
+	if s.Convictions.OfConsumer == "" {
 		return nil, nil
 	}
 	l := &s.Ledger
@@ -76,14 +76,14 @@ func (s *Session) fine() ([]Effect, error) {
 		return nil, err
 	}
 	l.Escrow, l.Forfeit = l.Escrow-lost, lost
-	return effects(Effect{Kind: Pay, Account: s.Lies.OfConsumer, Amount: reward}, Effect{Kind: Insure, Amount: lost - reward}), nil
+	return effects(Effect{Kind: Pay, Account: s.Convictions.OfConsumer, Amount: reward}, Effect{Kind: Insure, Amount: lost - reward}), nil
 }
 
 // answer returns what becomes of the reserved stake. That of a convict gives the consumer back what it has paid, at most what can have been
-// unsettled; then it rewards who has shown the lie. At least three tenths are left to the insurance fund.
+// unsettled; then it rewards who has convicted it. At least three tenths are left to the insurance fund.
 func (s *Session) answer(reserve uint64) (Effect, error) {
 	provider := s.Terms.Provider.Account
-	if s.Lies.OfProvider == "" {
+	if s.Convictions.OfProvider == "" {
 		return Effect{Kind: FreeStake, Account: provider, Amount: reserve}, nil
 	}
 	back := min(s.Claimed(), s.Terms.Credit.Cap) // at most half of the reserve
@@ -92,7 +92,7 @@ func (s *Session) answer(reserve uint64) (Effect, error) {
 		return Effect{}, err
 	}
 	e := Effect{Kind: SlashStake, Account: provider, Amount: reserve}
-	for _, x := range []Share{{s.Terms.Consumer.Account, back}, {s.Lies.OfProvider, reward}} {
+	for _, x := range []Share{{s.Terms.Consumer.Account, back}, {s.Convictions.OfProvider, reward}} {
 		if x.Amount > 0 {
 			e.Shares = append(e.Shares, x)
 		}

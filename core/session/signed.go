@@ -18,21 +18,21 @@ const (
 
 // Receipt is a provider's signed word of what it has computed. Two of one number in one session convict it.
 type Receipt struct {
-	Session  canon.Hash
-	Sequence uint64 // of the session's receipts, from 0
-	Kind     Kind
-	Request  canon.Hash // of all that was asked
-	Model    canon.Hash
-	Prompt   uint64     // tokens
-	Reply    uint64     // tokens
-	Tokens   canon.Hash // root of both
-	Pages    canon.Hash // root of the pages of keys and values; of a check, its salted digest
+	Session canon.Hash
+	Number  uint64 // of the session's receipts, from 0
+	Kind    Kind
+	Request canon.Hash // of all that was asked
+	Model   canon.Hash
+	Prompt  uint64     // tokens
+	Reply   uint64     // tokens
+	Tokens  canon.Hash // root of both
+	Pages   canon.Hash // root of the pages of keys and values; of a check, its salted digest
 }
 
 // Voucher is a consumer's signed word of what it has paid so far. Two of one number in one session convict it.
 type Voucher struct {
 	Session  canon.Hash
-	Sequence uint64     // of the session's vouchers, from 1
+	Number   uint64     // of the session's vouchers, from 1
 	Amount   uint64     // utally for all of the session until now
 	Receipts uint64     // that the consumer has settled: it has nothing against them
 	Root     canon.Hash // Merkle root over their identities, in order
@@ -76,8 +76,8 @@ func (v *Voucher) in() canon.Hash { return v.Session }
 func (r *Release) in() canon.Hash { return r.Session }
 func (f *Final) in() canon.Hash   { return f.Session }
 
-func (r *Receipt) name() string { return fmt.Sprintf("receipt %d", r.Sequence) }
-func (v *Voucher) name() string { return fmt.Sprintf("voucher %d", v.Sequence) }
+func (r *Receipt) name() string { return fmt.Sprintf("receipt %d", r.Number) }
+func (v *Voucher) name() string { return fmt.Sprintf("voucher %d", v.Number) }
 func (r *Release) name() string { return fmt.Sprintf("release %d", r.Number) }
 func (f *Final) name() string   { return "the final" }
 
@@ -102,11 +102,11 @@ func (r *Receipt) Verify(t *Terms, signature []byte) error {
 func (r *Receipt) check(t *Terms) error {
 	switch {
 	case r.Kind >= kinds:
-		return fmt.Errorf("receipt %d is of kind %d, which there is not", r.Sequence, r.Kind)
+		return fmt.Errorf("receipt %d is of kind %d, which there is not", r.Number, r.Kind)
 	case r.Model != t.Model:
-		return fmt.Errorf("receipt %d is of model %s, the session of %s", r.Sequence, r.Model, t.Model)
+		return fmt.Errorf("receipt %d is of model %s, the session of %s", r.Number, r.Model, t.Model)
 	case max(r.Prompt, r.Reply) > MaxTokens:
-		return fmt.Errorf("receipt %d is of %d and %d tokens: want at most %d each", r.Sequence, r.Prompt, r.Reply, MaxTokens)
+		return fmt.Errorf("receipt %d is of %d and %d tokens: want at most %d each", r.Number, r.Prompt, r.Reply, MaxTokens)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (v *Voucher) Verify(t *Terms, signature []byte) error {
 // Code walks the fields of r.
 func (r *Receipt) Code(w *canon.Codec) {
 	w.Hash(&r.Session)
-	w.U64(&r.Sequence)
+	w.U64(&r.Number)
 	w.U8((*uint8)(&r.Kind))
 	w.Hash(&r.Request)
 	w.Hash(&r.Model)
@@ -135,7 +135,7 @@ func (r *Receipt) Code(w *canon.Codec) {
 // Code walks the fields of v.
 func (v *Voucher) Code(w *canon.Codec) {
 	w.Hash(&v.Session)
-	w.U64(&v.Sequence)
+	w.U64(&v.Number)
 	w.U64(&v.Amount)
 	w.U64(&v.Receipts)
 	w.Hash(&v.Root)

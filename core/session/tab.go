@@ -77,7 +77,7 @@ func (t *Tab) Add(r *Receipt) error {
 		return errDone
 	case r.Session != t.id:
 		return fmt.Errorf("%s is of session %s, not %s", r.name(), r.Session, t.id)
-	case r.Sequence != t.Served():
+	case r.Number != t.Served():
 		return fmt.Errorf("%s comes after %d others", r.name(), t.Served())
 	case len(t.Pending) == maxPending:
 		return fmt.Errorf("%d receipts wait for a voucher: want one first", maxPending)
@@ -105,7 +105,7 @@ func (t *Tab) Next(n int) (Voucher, error) {
 	}
 	amount := min(saturated(cost, t.Terms.Credit.Instalment(cost)), t.Escrow)
 	return Voucher{
-		Session: t.id, Sequence: t.Voucher.Sequence + 1, Amount: max(amount, t.Voucher.Amount),
+		Session: t.id, Number: t.Voucher.Number + 1, Amount: max(amount, t.Voucher.Amount),
 		Receipts: root.N, Root: root.Root(),
 	}, nil
 }
@@ -117,8 +117,8 @@ func (t *Tab) Take(v *Voucher) error {
 		return errDone
 	case v.Session != t.id:
 		return fmt.Errorf("%s is of session %s, not %s", v.name(), v.Session, t.id)
-	case v.Sequence <= last.Sequence:
-		return fmt.Errorf("%s comes after voucher %d", v.name(), last.Sequence)
+	case v.Number <= last.Number:
+		return fmt.Errorf("%s comes after voucher %d", v.name(), last.Number)
 	case v.Amount < last.Amount:
 		return fmt.Errorf("%s pays %d utally in all, the one before it %d", v.name(), v.Amount, last.Amount)
 	case v.Amount > t.Escrow:

@@ -65,7 +65,7 @@ func TestTabsRefuse(t *testing.T) {
 	}
 	for name, bend := range map[string]func(*session.Voucher){
 		"another session":        func(v *session.Voucher) { v.Session = other.ID() },
-		"an old number":          func(v *session.Voucher) { v.Sequence-- },
+		"an old number":          func(v *session.Voucher) { v.Number-- },
 		"less":                   func(v *session.Voucher) { v.Amount = 499 },
 		"more than the escrow":   func(v *session.Voucher) { v.Amount = terms.Escrow + 1 },
 		"receipts not yet given": func(v *session.Voucher) { v.Receipts++ },
@@ -80,8 +80,8 @@ func TestTabsRefuse(t *testing.T) {
 	second := receiptOf(&terms, 1, 0, 1)
 	for name, bend := range map[string]func(*session.Receipt){
 		"another session":    func(r *session.Receipt) { r.Session = other.ID() },
-		"an old number":      func(r *session.Receipt) { r.Sequence-- },
-		"a later number":     func(r *session.Receipt) { r.Sequence++ },
+		"an old number":      func(r *session.Receipt) { r.Number-- },
+		"a later number":     func(r *session.Receipt) { r.Number++ },
 		"another model":      func(r *session.Receipt) { r.Model = hashOf("smaller") },
 		"an unknown kind":    func(r *session.Receipt) { r.Kind = 2 },
 		"too many tokens":    func(r *session.Receipt) { r.Reply = session.MaxTokens + 1 },
@@ -118,7 +118,7 @@ func TestReleasesBoundVouchers(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	more := v
-	more.Sequence, more.Amount = 2, v.Amount+1
+	more.Number, more.Amount = 2, v.Amount+1
 	if tab.Take(&more) == nil {
 		t.Error("a voucher for what was given is taken")
 	}

@@ -54,7 +54,7 @@ func TestTamperedWordsAreRefused(t *testing.T) {
 	s, chance := beginOf(t, terms), rand.New(rand.NewPCG(1, 2))
 	var words []statement
 	for i := range uint64(64) {
-		v := session.Voucher{Session: terms.ID(), Sequence: i + 1, Amount: 100 * (i + 1), Receipts: i, Root: hashOf(strconv.Itoa(int(i)))}
+		v := session.Voucher{Session: terms.ID(), Number: i + 1, Amount: 100 * (i + 1), Receipts: i, Root: hashOf(strconv.Itoa(int(i)))}
 		r := receiptOf(&terms, i, 100+i, 50*i)
 		words = append(words,
 			statement{"alice", canon.Marshal(&v), sign("alice", v.ID())},

@@ -74,14 +74,15 @@ func (t *Terms) Check() error {
 		return fmt.Errorf("the chain's id has %d bytes: want 1 to %d", len(t.Chain), maxChain)
 	case t.Consumer.Account == t.Provider.Account:
 		return fmt.Errorf("%s would serve itself: want two accounts", t.Consumer.Account)
-	case max(t.Prices.Prompt, t.Prices.Reply, t.Prices.Check) > MaxPrice:
-		return fmt.Errorf("prices of %v: want at most %d utally for a million tokens", t.Prices, uint64(MaxPrice))
 	case t.CheckBps > money.Bps:
 		return fmt.Errorf("check_bps = %d: want at most %d, which is every reply", t.CheckBps, uint64(money.Bps))
 	case t.Escrow == 0:
 		return fmt.Errorf("nothing is locked: want an escrow of at least 1 utally")
 	case t.OpenBy < 0 || t.End <= t.OpenBy:
 		return fmt.Errorf("it begins by %d and ends at %d: want it to end later", t.OpenBy, t.End)
+	}
+	if err := t.Prices.check(); err != nil {
+		return err
 	}
 	if err := t.Credit.Check(); err != nil {
 		return err
@@ -123,6 +124,13 @@ func (t *Terms) Deterred(r Rules) uint64 {
 	return money.ScaleClamped(reserve, odds, money.Bps*money.Bps)
 }
 
+func (p Prices) check() error {
+	if max(p.Prompt, p.Reply, p.Check) > MaxPrice {
+		return fmt.Errorf("prices of %v: want at most %d utally for a million tokens", p, uint64(MaxPrice))
+	}
+	return nil
+}
+
 // price returns what tokens cost, rounded up.
 func (p Prices) price(r *Receipt) (uint64, error) {
 	var sum uint64
@@ -151,9 +159,8 @@ func (t *Terms) Code(w *canon.Codec) {
 	t.Consumer.code(w)
 	t.Provider.code(w)
 	w.Hash(&t.Model)
-	for _, v := range []*uint64{&t.Prices.Prompt, &t.Prices.Reply, &t.Prices.Check, &t.CheckBps} {
-		w.U64(v)
-	}
+	t.Prices.code(w)
+	w.U64(&t.CheckBps)
 	t.Credit.code(w)
 	w.U64(&t.Escrow)
 	w.I64(&t.OpenBy)
@@ -164,4 +171,10 @@ func (t *Terms) Code(w *canon.Codec) {
 func (p *Party) code(w *canon.Codec) {
 	w.String(&p.Account, maxAccount)
 	w.Blob(&p.Key, ed25519.PublicKeySize)
+}
+
+func (p *Prices) code(w *canon.Codec) {
+	for _, v := range []*uint64{&p.Prompt, &p.Reply, &p.Check} {
+		w.U64(v)
+	}
 }

@@ -197,7 +197,7 @@ func (w *world) serve(t *rapid.T) {
 	if !rapid.Bool().Draw(t, "arrives") {
 		return
 	}
-	if err := d.consumer.Add(&r); err != nil && d.consumer.Served()+1 == d.provider.Served() && d.consumer.Voucher.Sequence == d.provider.Voucher.Sequence {
+	if err := d.consumer.Add(&r); err != nil && d.consumer.Served()+1 == d.provider.Served() && d.consumer.Voucher.Number == d.provider.Voucher.Number {
 		t.Fatalf("an honest receipt: %v", err)
 	}
 }
@@ -218,13 +218,13 @@ func (w *world) post(t *rapid.T) {
 // cheat has a side that lies sign what it should not.
 func (w *world) cheat(t *rapid.T) {
 	d := w.deal(t)
-	two, both := doubles(&d.terms, "carol")
+	two, both := equivocations(&d.terms, "carol")
 	switch {
 	case w.consumersLie:
 		two.Vouchers[1].Root = canon.Root(nil)
 		for i := range two.Vouchers {
 			v := &two.Vouchers[i]
-			v.Sequence = rapid.Uint64Range(1, 5).Draw(t, "number")
+			v.Number = rapid.Uint64Range(1, 5).Draw(t, "number")
 			v.Amount = rapid.Uint64Range(0, 500).Draw(t, "amount")
 			two.Signatures[i] = sign(d.terms.Consumer.Account, v.ID())
 			d.sent = append(d.sent, session.Redeem{Voucher: *v, Signature: two.Signatures[i]})
