@@ -35,6 +35,11 @@ const (
 	DomainCut        Domain = "cut"        // assignment of a round's units
 	DomainSeal       Domain = "seal"       // a sealed bid of an auction
 	DomainProbe      Domain = "probe"      // what a probe of speed computes from
+	DomainModel      Domain = "model"      // what a language model is: its weights and files
+	DomainFile       Domain = "file"       // a file of a language model that has no weights
+	DomainRequest    Domain = "request"    // what a reply follows from
+	DomainTokens     Domain = "tokens"     // some tokens of a sequence
+	DomainPages      Domain = "pages"      // salted root of the pages of a sequence
 	DomainSession    Domain = "session"    // terms of a session with a language model
 	DomainServed     Domain = "served"     // a provider's signed claim of a reply, or of a check of one
 	DomainVoucher    Domain = "voucher"    // what a consumer has paid in a session

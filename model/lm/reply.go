@@ -4,17 +4,23 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
+	"github.com/tally-network/tally/core/canon"
 )
 
 // Request is what one reply follows from, with the model: nothing else decides its tokens.
 type Request struct {
 	Prompt   []int32
+	Made     int     // so many of the prompt's last tokens are the reply's first: it goes on from there
 	Most     int     // tokens of the reply, at most
 	Ends     []int32 // tokens that end a reply, and are its last
 	Sampling Sampling
 	Seed     uint64
 	Owner    string // who asks; changes no token, but what was read for one owner is taken over for no other
 	Scores   int    // how many of the likeliest tokens each Token names; 0: not even its own likelihood
+
+	Pages  bool            // the last Token has the root of pages; changes no token
+	Enough <-chan struct{} // closed when no more tokens are wanted: one more comes, which is the last, with the reason Cut
 }
 
 // Check refuses what the model cannot reply to.
@@ -24,6 +30,8 @@ func (r *Request) Check(m *Model) error {
 		return fmt.Errorf("the prompt has no tokens")
 	case len(r.Prompt) >= m.Context:
 		return fmt.Errorf("the prompt has %d tokens, which leave no room for a reply in the context of %d: shorten it", len(r.Prompt), m.Context)
+	case r.Made < 0 || r.Made >= len(r.Prompt):
+		return fmt.Errorf("%d of %d tokens are the reply's: want at least one that is not", r.Made, len(r.Prompt))
 	case r.Most < 1:
 		return fmt.Errorf("a reply of at most %d tokens: want at least 1", r.Most)
 	case r.Scores < 0 || r.Scores > MaxScores:
@@ -57,9 +65,10 @@ type Sampling struct {
 // Token is a token of a reply.
 type Token struct {
 	ID     int32
-	Score  float32  // the logarithm of its probability by the logits as they were
-	Others []Scored // the likeliest, the greatest first
-	Reason Reason   // why no other follows
+	Score  float32    // the logarithm of its probability by the logits as they were
+	Others []Scored   // the likeliest, the greatest first
+	Reason Reason     // why no other follows
+	Pages  canon.Hash // of the last token, if they are wanted: root of the pages of all tokens before it
 }
 
 // Scored is a token that could have been.
@@ -74,6 +83,7 @@ type Reason string
 const (
 	Stop   Reason = "stop"   // its last token ends replies
 	Length Reason = "length" // it has as many tokens as it may have, or as the context holds
+	Cut    Reason = "cut"    // nobody wants more
 )
 
 // Replier gives replies. The error is the last that it yields. Who stops listening, or whose context is cancelled, ends the work.

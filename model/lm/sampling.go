@@ -240,8 +240,9 @@ func (d *Sampler) Begin(r *Request) (*ReplySampler, error) {
 	all := func() *tensor.Tensor { return tensor.Must(tensor.New(tensor.Float32, tensor.Shape{d.vocabulary})) }
 	if of.penalties {
 		n.in["prompt"], n.in["reply"] = all(), all()
-		for _, id := range r.Prompt {
-			tensor.Of[float32](n.in["prompt"])[id]++
+		prompt := len(r.Prompt) - r.Made
+		for i, id := range r.Prompt {
+			tensor.Of[float32](n.in[[]string{"prompt", "reply"}[min(i/prompt, 1)]])[id]++
 		}
 	}
 	if of.bias {

@@ -3,7 +3,9 @@ package lm
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
@@ -146,13 +148,18 @@ type Sequence struct {
 	Most int // tokens that it will have at most, as far as is known; 0: the context
 	past int
 	kept []*tensor.Tensor // keys and values of layer after layer, [room, Shared, HeadSize], of which the first past are in use
+
+	pages []canon.Hash // roots of the first ones that are full, as far as they are known
 }
 
 // Len returns how many tokens there are.
 func (q *Sequence) Len() int { return q.past }
 
 // Cut forgets all tokens but the first n.
-func (q *Sequence) Cut(n int) { q.past = max(0, min(n, q.past)) }
+func (q *Sequence) Cut(n int) {
+	q.past = max(0, min(n, q.past))
+	q.pages = q.pages[:min(len(q.pages), q.past/Chunk)]
+}
 
 // Bytes is what the sequence takes.
 func (q *Sequence) Bytes() int {
@@ -166,6 +173,7 @@ func (q *Sequence) Bytes() int {
 // Copy returns a sequence of the first n tokens, which goes its own way.
 func (q *Sequence) Copy(n int) (*Sequence, error) {
 	c := &Sequence{past: max(0, min(n, q.past)), kept: make([]*tensor.Tensor, len(q.kept))}
+	c.pages = slices.Clone(q.pages[:min(len(q.pages), c.past/Chunk)])
 	for i, x := range q.kept {
 		s := x.Shape.Clone()
 		s[0] = max(c.past, 1)

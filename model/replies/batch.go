@@ -201,6 +201,16 @@ func (s *Server) plan(active []*reply) (parts []lm.Part, of []*reply) {
 	return parts, of
 }
 
+// enough reports whether nobody wants more tokens.
+func (p *reply) enough() bool {
+	select {
+	case <-p.request.Enough: // never, if it is nil
+		return true
+	default:
+		return false
+	}
+}
+
 // step reads parts, and draws a token for each whose sequence is read.
 func (s *Server) step(ctx context.Context, parts []lm.Part, of []*reply) error {
 	logits, err := s.stages.Step(ctx, parts)
@@ -228,6 +238,14 @@ func (s *Server) step(ctx context.Context, parts []lm.Part, of []*reply) error {
 			t.Reason = lm.Stop
 		case len(p.tokens) == p.request.Room(s.model):
 			t.Reason = lm.Length
+		case p.enough():
+			t.Reason = lm.Cut
+		}
+		if t.Reason != "" && p.request.Pages {
+			if t.Pages, err = p.sequence.PagesRoot(s.options.Threads); err != nil {
+				p.end(err)
+				continue
+			}
 		}
 		p.out <- t // there is room: plan looked
 		if t.Reason != "" {

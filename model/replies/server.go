@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -17,6 +18,7 @@ type Options struct {
 	Sequences int   // replies at once, at most; 16
 	Waiting   int   // requests that wait, at most; 256
 	Bytes     int64 // of keys and values, at most; 4 GiB
+	Threads   int   // that hash pages; all
 	ahead     int   // tokens that a reply may be ahead of who listens to it; 64
 }
 
@@ -32,6 +34,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ahead == 0 {
 		o.ahead = 64
+	}
+	if o.Threads == 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
 	}
 	o.Sequences = min(o.Sequences, lm.MaxRows)
 	return o

@@ -1,0 +1,166 @@
+package lm
+
+import (
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/merkle"
+)
+
+// Limits of a request that is sent.
+const (
+	MaxSent = 1 << 22 // tokens of a prompt
+	maxEnds = 1 << 10
+	maxBias = 1 << 16
+)
+
+// Code walks the fields of r that a reply follows from, and how likely tokens are to be told.
+func (r *Request) Code(w *canon.Codec) {
+	CodeTokens(w, &r.Prompt, MaxSent)
+	w.Int(&r.Made, MaxSent)
+	w.Int(&r.Most, MaxSent)
+	CodeTokens(w, &r.Ends, maxEnds)
+	r.Sampling.code(w)
+	w.U64(&r.Seed)
+	w.Int(&r.Scores, MaxScores)
+}
+
+// ID returns the identity of the request. A receipt names it.
+func (r *Request) ID() canon.Hash { return canon.Sum(canon.DomainRequest, canon.Marshal(r)) }
+
+func (s *Sampling) code(w *canon.Codec) {
+	for _, x := range []*float32{&s.Temperature, &s.TopP, &s.MinP, &s.Repeat, &s.Presence, &s.Frequency} {
+		codeFloat(w, x)
+	}
+	w.Int(&s.TopK, math.MaxInt32)
+	type entry struct {
+		id int32
+		by float32
+	}
+	all := make([]entry, 0, len(s.Bias))
+	for id, by := range s.Bias { // sorted below
+		all = append(all, entry{id, by})
+	}
+	slices.SortFunc(all, func(a, b entry) int { return int(a.id) - int(b.id) })
+	canon.Seq(w, &all, maxBias, 2, func(w *canon.Codec, e *entry) {
+		codeToken(w, &e.id)
+		codeFloat(w, &e.by)
+	})
+	if !w.Reading() || len(all) == 0 {
+		return
+	}
+	s.Bias = make(map[int32]float32, len(all))
+	for i, e := range all {
+		if i > 0 && e.id <= all[i-1].id {
+			w.Fail("a bias is out of order")
+			return
+		}
+		s.Bias[e.id] = e.by
+	}
+}
+
+// codeFloat codes the bits of x. Those of −0 and NaN stay as they are.
+func codeFloat(w *canon.Codec, x *float32) {
+	bits := uint64(math.Float32bits(*x))
+	w.U64(&bits)
+	if w.Reading() {
+		if bits > math.MaxUint32 {
+			w.Fail("a number of more than 32 bits")
+		}
+		*x = math.Float32frombits(uint32(bits))
+	}
+}
+
+func codeToken(w *canon.Codec, id *int32) {
+	n := int(*id)
+	w.Int(&n, math.MaxInt32)
+	if *id = int32(n); n < 0 {
+		w.Fail("a token below 0")
+	}
+}
+
+// CodeTokens codes at most so many tokens.
+func CodeTokens(w *canon.Codec, tokens *[]int32, most int) { canon.Seq(w, tokens, most, 1, codeToken) }
+
+// TokensRoot returns the root over tokens of a sequence, of which a leaf has those of one page.
+func TokensRoot(tokens []int32) canon.Hash {
+	var leaves []canon.Hash
+	for page := range slices.Chunk(tokens, Chunk) {
+		b := make([]byte, 0, 4*Chunk)
+		for _, id := range page {
+			b = binary.LittleEndian.AppendUint32(b, uint32(id))
+		}
+		leaves = append(leaves, canon.Sum(canon.DomainTokens, b))
+	}
+	return canon.Root(leaves)
+}
+
+// SaltedPages returns what somebody with a key says of the pages that it has computed, before another has said it: nobody can repeat it who
+// does not know their root.
+func SaltedPages(root canon.Hash, key []byte) canon.Hash {
+	return canon.Sum(canon.DomainPages, slices.Concat(root[:], key))
+}
+
+// PagesRoot returns the root of what the sequence keeps. A leaf is the root of the state of Chunk tokens, the last perhaps of fewer:
+// keys.L and values.L of each layer, as [Model.Graph] has them.
+func (q *Sequence) PagesRoot(threads int) (canon.Hash, error) {
+	q.pages = q.pages[:min(len(q.pages), q.past/Chunk)]
+	for (len(q.pages)+1)*Chunk <= q.past {
+		page, err := q.page(len(q.pages), Chunk, threads)
+		if err != nil {
+			return canon.Hash{}, err
+		}
+		q.pages = append(q.pages, page)
+	}
+	leaves := q.pages
+	if rest := q.past % Chunk; rest > 0 {
+		page, err := q.page(len(q.pages), rest, threads)
+		if err != nil {
+			return canon.Hash{}, err
+		}
+		leaves = append(slices.Clip(leaves), page)
+	}
+	return canon.Root(leaves), nil
+}
+
+// page returns the root of n tokens of page i.
+func (q *Sequence) page(i, n, threads int) (canon.Hash, error) {
+	named := map[string]*tensor.Tensor{}
+	for at, x := range q.kept {
+		part, err := rowsOf(x, i*Chunk, n)
+		if err != nil {
+			return canon.Hash{}, err
+		}
+		named[[]string{"keys.", "values."}[at%2]+strconv.Itoa(at/2)] = part
+	}
+	return merkle.StateRoot(stateOf(named), threads)
+}
+
+// stateOf returns the state of tensors by their names.
+func stateOf(named map[string]*tensor.Tensor) *graph.State {
+	s := &graph.State{}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		t := named[name]
+		s.Slots = append(s.Slots, graph.Slot{Name: name, Type: t.Type, Shape: t.Shape})
+		s.Tensors = append(s.Tensors, t)
+	}
+	return s
+}
+
+// WeightsRoot returns the root of the state of all weights as they are stored. The name of one that is in blocks ends with their type.
+func (m *Model) WeightsRoot(threads int) (canon.Hash, error) {
+	named := map[string]*tensor.Tensor{}
+	for name, w := range m.weights {
+		if w.stored.Type == tensor.Uint8 {
+			name += "/" + w.of.String()
+		}
+		named[name] = w.stored
+	}
+	return merkle.StateRoot(stateOf(named), threads)
+}
