@@ -49,21 +49,21 @@ func TestOpenAIChatStreamed(t *testing.T) {
 	if a.header.Get("Content-Type") != "text/event-stream" || string(data[n-1]) != "[DONE]" {
 		t.Fatalf("%v %s", a.header, a.body)
 	}
-	text, scores := "", ""
+	text, logprobs := "", ""
 	for _, d := range data[:n-2] {
 		piece, _ := dig(t, d, "choices", 0, "delta", "content").(string)
 		text += piece
 		tokens, _ := dig(t, d, "choices", 0, "logprobs", "content").([]any)
 		for _, token := range tokens {
 			m := token.(map[string]any)
-			scores += m["token"].(string)
+			logprobs += m["token"].(string)
 			if m["logprob"] != -0.5 || len(m["top_logprobs"].([]any)) != 2 {
 				t.Errorf("%v", m)
 			}
 		}
 	}
-	if text != "Hello there, wö" || !strings.HasPrefix(scores, "Hello there, w") {
-		t.Errorf("%q, scores %q", text, scores)
+	if text != "Hello there, wö" || !strings.HasPrefix(logprobs, "Hello there, w") {
+		t.Errorf("%q, logprobs %q", text, logprobs)
 	}
 	if dig(t, data[0], "choices", 0, "delta", "role") != "assistant" || dig(t, data[n-3], "choices", 0, "finish_reason") != "stop" || dig(t, data[n-3], "tally", "seed") == nil {
 		t.Errorf("%s\n%s", data[0], data[n-3])

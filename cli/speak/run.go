@@ -98,7 +98,7 @@ func (c *conversation) talk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	models, err := local.New(local.Options{Exec: executor(c.threads), Keep: -1, Most: 1}, path)
+	models, err := local.New(local.Options{Exec: executor(c.threads), Keep: -1, MaxOpen: 1}, path)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (c *conversation) plain(text string) string {
 
 // ask is what is asked of the model next.
 func (c *conversation) ask(name, text string, chats bool) *reply.Ask {
-	a := &reply.Ask{Model: name, Field: "prompt", Most: c.most, Sampling: lm.Sampling{Temperature: float32(c.temper), TopP: float32(c.topP)}}
+	a := &reply.Ask{Model: name, Field: "prompt", MaxTokens: c.most, Sampling: lm.Sampling{Temperature: float32(c.temper), TopP: float32(c.topP)}}
 	if c.seeded {
 		a.Seed = &c.seed
 	}

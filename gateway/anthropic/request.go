@@ -87,8 +87,8 @@ func (q *request) ask() (*reply.Ask, error) {
 		}
 	}
 	if q.MaxTokens != nil {
-		if a.Most = *q.MaxTokens; a.Most < 1 {
-			return nil, api.Invalid("max_tokens", "max_tokens is %d: want at least 1", a.Most)
+		if a.MaxTokens = *q.MaxTokens; a.MaxTokens < 1 {
+			return nil, api.Invalid("max_tokens", "max_tokens is %d: want at least 1", a.MaxTokens)
 		}
 	}
 	a.OneCall = q.ToolChoice != nil && q.ToolChoice.OneCall

@@ -127,7 +127,7 @@ func TestConversation(t *testing.T) {
 	m := models(t, Options{}, folder(t, "tiny", nil))
 	seed := uint64(5)
 	ask := func() *reply.Ask {
-		return &reply.Ask{Model: "tiny", Most: 12, Seed: &seed, Sampling: lm.Sampling{Temperature: 1}, Chat: &reply.Conversation{Messages: []reply.Message{{Role: "user", Text: "why?"}}}}
+		return &reply.Ask{Model: "tiny", MaxTokens: 12, Seed: &seed, Sampling: lm.Sampling{Temperature: 1}, Chat: &reply.Conversation{Messages: []reply.Message{{Role: "user", Text: "why?"}}}}
 	}
 	first, end := said(t, m, ask())
 	if end.Tokens < 1 || end.Tokens > 12 {
@@ -154,7 +154,7 @@ func TestConversation(t *testing.T) {
 // Models that nobody uses make room; those in use do not.
 func TestModelsMakeRoom(t *testing.T) {
 	x, y := folder(t, "x", nil), folder(t, "y", nil)
-	m := models(t, Options{Most: 1}, x, y)
+	m := models(t, Options{MaxOpen: 1}, x, y)
 	open := func(name string) error {
 		_, err := m.Open(t.Context(), name, nil)
 		return err
@@ -166,7 +166,7 @@ func TestModelsMakeRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range a.Replier.Reply(t.Context(), &lm.Request{Prompt: []int32{3}, Most: 3}) {
+	for _, err := range a.Replier.Reply(t.Context(), &lm.Request{Prompt: []int32{3}, MaxTokens: 3}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestModelsMakeRoom(t *testing.T) {
 		t.Error(err)
 	}
 	var f *api.Fault
-	for _, err := range a.Replier.Reply(t.Context(), &lm.Request{Prompt: []int32{3}, Most: 3}) { // x was closed
+	for _, err := range a.Replier.Reply(t.Context(), &lm.Request{Prompt: []int32{3}, MaxTokens: 3}) { // x was closed
 		if !errors.As(err, &f) || f.Status != http.StatusServiceUnavailable {
 			t.Errorf("%v from a model that was closed", err)
 		}

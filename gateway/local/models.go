@@ -27,7 +27,7 @@ type Options struct {
 	Exec    engine.Executor
 	Replies replies.Options
 	Keep    time.Duration // how long a model stays open that nobody asks; 0: five minutes
-	Most    int           // models that are open at once; 0: three
+	MaxOpen int           // models that are open at once; 0: three
 	Find    Finder        // further models; nil: none
 }
 
@@ -75,7 +75,7 @@ type opened struct {
 
 // New returns the models at paths, which are called as their files are, and those of options.
 func New(o Options, paths ...string) (*Models, error) {
-	o.Keep, o.Most = cmp.Or(o.Keep, 5*time.Minute), cmp.Or(o.Most, 3)
+	o.Keep, o.MaxOpen = cmp.Or(o.Keep, 5*time.Minute), cmp.Or(o.MaxOpen, 3)
 	m := &Models{options: o, open: map[string]*opened{}}
 	for _, path := range paths {
 		l, err := listing(path)
@@ -228,7 +228,7 @@ func (m *Models) use(path string) (*opened, error) {
 
 // makeRoom closes the model that nobody has used for the longest time, if as many are open as may be.
 func (m *Models) makeRoom() error {
-	if len(m.open) < m.options.Most {
+	if len(m.open) < m.options.MaxOpen {
 		return nil
 	}
 	var idle *opened

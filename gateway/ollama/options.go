@@ -55,7 +55,7 @@ func (o *options) ask(a *reply.Ask) (err error) {
 		to.TopK = max(0, *o.TopK)
 	}
 	if o.Predict != nil { // −1 and −2 are as many as the context holds
-		if a.Most = max(0, *o.Predict); *o.Predict == 0 {
+		if a.MaxTokens = max(0, *o.Predict); *o.Predict == 0 {
 			return api.Invalid("num_predict", "num_predict is 0: want at least 1, or −1 for as many as the context holds")
 		}
 	}

@@ -57,17 +57,17 @@ func (q *chatRequest) ask() (*reply.Ask, error) {
 	if err := q.sampling.ask(a); err != nil {
 		return nil, err
 	}
-	a.Most, err = most("max_completion_tokens", q.MaxCompletion)
+	a.MaxTokens, err = most("max_completion_tokens", q.MaxCompletion)
 	if q.MaxCompletion == nil {
-		a.Most, err = most("max_tokens", q.MaxTokens)
+		a.MaxTokens, err = most("max_tokens", q.MaxTokens)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if q.Logprobs {
-		a.Scores = new(int)
+		a.Likeliest = new(int)
 		if q.TopLogprobs != nil {
-			a.Scores = q.TopLogprobs
+			a.Likeliest = q.TopLogprobs
 		}
 	} else if q.TopLogprobs != nil && *q.TopLogprobs != 0 {
 		return nil, api.Invalid("top_logprobs", "top_logprobs needs logprobs to be true")
@@ -112,35 +112,35 @@ type chatDelta struct {
 }
 
 type chatLogprobs struct {
-	Content []chatScore `json:"content"`
-	Refusal []chatScore `json:"refusal"`
+	Content []chatLogprob `json:"content"`
+	Refusal []chatLogprob `json:"refusal"`
 }
 
-type chatScore struct {
-	Token   string      `json:"token"`
-	Logprob float32     `json:"logprob"`
-	Bytes   []int       `json:"bytes"`
-	Top     []chatScore `json:"top_logprobs,omitempty"`
+type chatLogprob struct {
+	Token   string        `json:"token"`
+	Logprob float32       `json:"logprob"`
+	Bytes   []int         `json:"bytes"`
+	Top     []chatLogprob `json:"top_logprobs,omitempty"`
 }
 
-func scoresOf(tokens []reply.Token) *chatLogprobs {
+func logprobsOf(tokens []reply.Token) *chatLogprobs {
 	if len(tokens) == 0 {
 		return nil
 	}
 	out := &chatLogprobs{}
 	for _, t := range tokens {
-		s := scoreOf(t)
-		s.Top = []chatScore{}
-		for _, o := range t.Others {
-			s.Top = append(s.Top, scoreOf(o))
+		s := logprobOf(t)
+		s.Top = []chatLogprob{}
+		for _, o := range t.Likeliest {
+			s.Top = append(s.Top, logprobOf(o))
 		}
 		out.Content = append(out.Content, s)
 	}
 	return out
 }
 
-func scoreOf(t reply.Token) chatScore {
-	s := chatScore{Token: t.Text, Logprob: finite(t.Score), Bytes: []int{}}
+func logprobOf(t reply.Token) chatLogprob {
+	s := chatLogprob{Token: t.Text, Logprob: finite(t.LogProb), Bytes: []int{}}
 	for _, b := range []byte(t.Text) {
 		s.Bytes = append(s.Bytes, int(b))
 	}
@@ -148,11 +148,11 @@ func scoreOf(t reply.Token) chatScore {
 }
 
 // finite returns a logarithm that JSON has a number for. OpenAI writes −9999 for what never happens.
-func finite(score float32) float32 {
-	if !(score > -9999) {
+func finite(logProb float32) float32 {
+	if !(logProb > -9999) {
 		return -9999
 	}
-	return score
+	return logProb
 }
 
 func (v *server) chat(w http.ResponseWriter, r *http.Request) error {
@@ -185,7 +185,7 @@ func (v *server) chat(w http.ResponseWriter, r *http.Request) error {
 			m.Content = nil
 		}
 		reason := finishReasons[c.End.Reason]
-		head.Choices = append(head.Choices, chatChoice{Index: i, Message: m, Logprobs: scoresOf(c.Tokens), Finish: &reason})
+		head.Choices = append(head.Choices, chatChoice{Index: i, Message: m, Logprobs: logprobsOf(c.Tokens), Finish: &reason})
 	}
 	report := run.Report()
 	head.Usage, head.Tally = usageOf(run), &report
@@ -215,7 +215,7 @@ func streamChat(s *api.Stream, run *reply.Run, head chatObject, withUsage bool) 
 			d.ToolCalls[i].Index = &n
 			calls[e.Choice]++
 		}
-		head.Choices = append(head.Choices[:0], chatChoice{Index: e.Choice, Delta: d, Logprobs: scoresOf(e.Tokens)})
+		head.Choices = append(head.Choices[:0], chatChoice{Index: e.Choice, Delta: d, Logprobs: logprobsOf(e.Tokens)})
 		if e.Text != "" || len(e.Calls) > 0 || len(e.Tokens) > 0 || d.Role != "" {
 			if err := s.Send("", &head); err != nil {
 				return err

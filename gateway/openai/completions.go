@@ -34,7 +34,7 @@ const (
 )
 
 func (q *completionRequest) ask() (*reply.Ask, error) {
-	a := &reply.Ask{Model: q.Model, Field: "prompt", Scores: q.Logprobs}
+	a := &reply.Ask{Model: q.Model, Field: "prompt", Likeliest: q.Logprobs}
 	if err := api.Refuse(&q.completionRefused); err != nil {
 		return nil, err
 	}
@@ -42,11 +42,11 @@ func (q *completionRequest) ask() (*reply.Ask, error) {
 		return nil, err
 	}
 	var err error
-	if a.Most, err = most("max_tokens", q.MaxTokens); err != nil {
+	if a.MaxTokens, err = most("max_tokens", q.MaxTokens); err != nil {
 		return nil, err
 	}
-	if a.Most == 0 {
-		a.Most = defaultMaxTokens
+	if a.MaxTokens == 0 {
+		a.MaxTokens = defaultMaxTokens
 	}
 	if q.StreamOptions != nil && !q.Stream {
 		return nil, api.Invalid("stream_options", "stream_options need stream to be true")
@@ -105,26 +105,26 @@ type completionChoice struct {
 }
 
 type textLogprobs struct {
-	Tokens  []string             `json:"tokens"`
-	Scores  []float32            `json:"token_logprobs"`
-	Top     []map[string]float32 `json:"top_logprobs"`
-	Offsets []int                `json:"text_offset"`
+	Tokens   []string             `json:"tokens"`
+	Logprobs []float32            `json:"token_logprobs"`
+	Top      []map[string]float32 `json:"top_logprobs"`
+	Offsets  []int                `json:"text_offset"`
 }
 
-func textScoresOf(tokens []reply.Token) *textLogprobs {
+func textLogprobsOf(tokens []reply.Token) *textLogprobs {
 	if len(tokens) == 0 {
 		return nil
 	}
 	out := &textLogprobs{}
 	for _, t := range tokens {
 		top := map[string]float32{}
-		for _, o := range t.Others {
+		for _, o := range t.Likeliest {
 			if _, ok := top[o.Text]; !ok { // of tokens with one text the likeliest stays
-				top[o.Text] = finite(o.Score)
+				top[o.Text] = finite(o.LogProb)
 			}
 		}
 		out.Tokens = append(out.Tokens, t.Text)
-		out.Scores = append(out.Scores, finite(t.Score))
+		out.Logprobs = append(out.Logprobs, finite(t.LogProb))
 		out.Top = append(out.Top, top)
 		out.Offsets = append(out.Offsets, t.Offset)
 	}
@@ -156,7 +156,7 @@ func (v *server) complete(w http.ResponseWriter, r *http.Request) error {
 	}
 	for i, c := range all {
 		reason := finishReasons[c.End.Reason]
-		head.Choices = append(head.Choices, completionChoice{Index: i, Text: c.Text, Logprobs: textScoresOf(c.Tokens), Finish: &reason})
+		head.Choices = append(head.Choices, completionChoice{Index: i, Text: c.Text, Logprobs: textLogprobsOf(c.Tokens), Finish: &reason})
 	}
 	report := run.Report()
 	head.Usage, head.Tally = usageOf(run), &report
@@ -169,7 +169,7 @@ func streamCompletion(s *api.Stream, run *reply.Run, head completionObject, with
 		if err != nil {
 			return err
 		}
-		c := completionChoice{Index: e.Choice, Text: e.Text, Logprobs: textScoresOf(e.Tokens)}
+		c := completionChoice{Index: e.Choice, Text: e.Text, Logprobs: textLogprobsOf(e.Tokens)}
 		if e.End != nil {
 			reason := finishReasons[e.End.Reason]
 			c.Finish = &reason

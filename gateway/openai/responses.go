@@ -60,7 +60,7 @@ func (q *responseRequest) ask() (*reply.Ask, error) {
 		return nil, err
 	}
 	var err error
-	if a.Most, err = most("max_output_tokens", q.MaxOutput); err != nil {
+	if a.MaxTokens, err = most("max_output_tokens", q.MaxOutput); err != nil {
 		return nil, err
 	}
 	if a.Chat.Tools, err = readTools(q.Tools, q.ToolChoice); err != nil {

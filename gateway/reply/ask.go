@@ -24,20 +24,20 @@ const (
 
 // Ask is a request, as every API has it. Its zero values ask for what a model does by itself.
 type Ask struct {
-	Model    string
-	Chat     *Conversation // or
-	Prompts  []Prompt
-	Field    string // in which the prompt stands, for faults
-	Choices  int    // of each prompt; 0: 1
-	Most     int    // tokens of a reply; 0: what the context holds
-	Context  int    // tokens of prompt and reply; 0: what the model holds
-	Stops    []string
-	OneCall  bool // of a tool, with which the reply ends
-	Sampling lm.Sampling
-	Seed     *uint64
-	Scores   *int // how many of the likeliest tokens each token names, beside its own likelihood; nil: not even that
-	Date     time.Time
-	Keep     *time.Duration // how long the model stays ready
+	Model     string
+	Chat      *Conversation // or
+	Prompts   []Prompt
+	Field     string // in which the prompt stands, for faults
+	Choices   int    // of each prompt; 0: 1
+	MaxTokens int    // tokens of a reply; 0: what the context holds
+	Context   int    // tokens of prompt and reply; 0: what the model holds
+	Stops     []string
+	OneCall   bool // of a tool, with which the reply ends
+	Sampling  lm.Sampling
+	Seed      *uint64
+	Likeliest *int // how many of the likeliest tokens each token names, beside its own likelihood; nil: not even that
+	Date      time.Time
+	Keep      *time.Duration // how long the model stays ready
 }
 
 // minTemperature is the least by which logits are divided. Below it they would be infinities, and the first would win.
@@ -134,12 +134,12 @@ func (a *Ask) check() error {
 		return api.Invalid("n", "n is %d: want 1 to %d", a.Choices, maxReplies)
 	case replies > maxReplies:
 		return api.Invalid(a.Field, "%d replies are asked for at once: want at most %d", replies, maxReplies)
-	case a.Most < 0:
-		return api.Invalid("max_tokens", "%d tokens are asked for: want at least 1", a.Most)
+	case a.MaxTokens < 0:
+		return api.Invalid("max_tokens", "%d tokens are asked for: want at least 1", a.MaxTokens)
 	case len(a.Stops) > maxStops:
 		return api.Invalid("stop", "there are %d stop strings: want at most %d", len(a.Stops), maxStops)
-	case a.Scores != nil && (*a.Scores < 0 || *a.Scores > maxScores):
-		return api.Invalid("top_logprobs", "%d likeliest tokens are asked for: want 0 to %d", *a.Scores, maxScores)
+	case a.Likeliest != nil && (*a.Likeliest < 0 || *a.Likeliest > maxScores):
+		return api.Invalid("top_logprobs", "%d likeliest tokens are asked for: want 0 to %d", *a.Likeliest, maxScores)
 	}
 	for _, s := range a.Stops {
 		if s == "" || len(s) > maxStopBytes {

@@ -81,7 +81,7 @@ func TestStopsDoNotDependOnTokens(t *testing.T) {
 		}
 		s := &reply.Service{Models: replytest.New(t, map[string]replytest.Script{"m": {Tokens: func(*lm.Request) []int32 { return tokens }}})}
 		a := chat("hi")
-		a.Stops, a.Scores = stops, new(int)
+		a.Stops, a.Likeliest = stops, new(int)
 		got := collect(t, s, a)[0]
 		if got.Text != want || got.End.Stop != stopped {
 			r.Fatalf("%q stopped by %q, want %q by %q", got.Text, got.End.Stop, want, stopped)

@@ -105,13 +105,13 @@ func (r *Run) add(prompt []int32) error {
 		return tooLong(a.Field, "the prompt has %d tokens, and the context of %s holds %d with the reply", len(prompt), r.Model.Name, holds)
 	}
 	most := holds - len(prompt)
-	if a.Most > 0 {
-		most = min(most, a.Most)
+	if a.MaxTokens > 0 {
+		most = min(most, a.MaxTokens)
 	}
 	for range a.Choices {
-		q := lm.Request{Prompt: prompt, Most: most, Ends: r.Model.Ends, Sampling: a.Sampling, Seed: r.Seed + uint64(len(r.asks)), Owner: accountOf(r.ctx).Name()}
-		if a.Scores != nil {
-			q.Scores = max(1, *a.Scores) // a token names its own likelihood only with others'
+		q := lm.Request{Prompt: prompt, MaxTokens: most, Ends: r.Model.Ends, Sampling: a.Sampling, Seed: r.Seed + uint64(len(r.asks)), Owner: accountOf(r.ctx).Name()}
+		if a.Likeliest != nil {
+			q.Likeliest = max(1, *a.Likeliest) // a token names its own likelihood only with others'
 		}
 		r.asks = append(r.asks, q)
 	}

@@ -11,35 +11,35 @@ import (
 
 // Token is a token of a reply as clients see it.
 type Token struct {
-	ID     int32
-	Text   string // that it adds; in it U+FFFD stands for bytes that make no character alone
-	Score  float32
-	Others []Token // the likeliest, the greatest first
-	Offset int     // in the text, in bytes
+	ID        int32
+	Text      string // that it adds; in it U+FFFD stands for bytes that make no character alone
+	LogProb   float32
+	Likeliest []Token // the likeliest, the greatest first
+	Offset    int     // in the text, in bytes
 }
 
 // writer makes text of the tokens of one reply.
 type writer struct {
-	choice  int
-	tokens  *tokenizer.Tokenizer
-	stream  *tokenizer.Stream
-	ends    []int32
-	stops   []string
-	markers map[int32]string // special tokens that stand for themselves
-	calls   *caller          // nil if there are no tools
-	oneCall bool
-	scores  *int
+	choice    int
+	tokens    *tokenizer.Tokenizer
+	stream    *tokenizer.Stream
+	ends      []int32
+	stops     []string
+	markers   map[int32]string // special tokens that stand for themselves
+	calls     *caller          // nil if there are no tools
+	oneCall   bool
+	likeliest *int
 
-	held   string  // text that may begin a stop string
-	came   int     // bytes of text so far, the held with it
-	count  int     // tokens so far
-	scored []Token // that are not given yet
-	last   []int32 // the last token, after which the next is spelled
+	held    string  // text that may begin a stop string
+	came    int     // bytes of text so far, the held with it
+	count   int     // tokens so far
+	pending []Token // that are not given yet
+	last    []int32 // the last token, after which the next is spelled
 }
 
 func newWriter(r *Run, choice int) *writer {
 	t := r.Model.Tokenizer
-	w := &writer{choice: choice, tokens: t, stream: t.Stream(true), ends: r.Model.Ends, stops: r.ask.Stops, scores: r.ask.Scores, oneCall: r.ask.OneCall}
+	w := &writer{choice: choice, tokens: t, stream: t.Stream(true), ends: r.Model.Ends, stops: r.ask.Stops, likeliest: r.ask.Likeliest, oneCall: r.ask.OneCall}
 	if c := r.ask.Chat; c != nil && len(c.Tools) > 0 {
 		w.calls, w.markers = newCaller(c.Tools), map[int32]string{}
 		for _, m := range callMarkers {
@@ -61,8 +61,8 @@ func (w *writer) push(t lm.Token) (e Event, err error) {
 		if text, err = w.text(t.ID); err != nil {
 			return e, err
 		}
-		if w.scores != nil {
-			w.score(t)
+		if w.likeliest != nil {
+			w.keep(t)
 		}
 	}
 	if over {
@@ -118,8 +118,8 @@ func (w *writer) give(e Event, reason lm.Reason) Event {
 		e.Calls, end.Reason = e.Calls[:1], Calls
 	}
 	over := end.Reason != ""
-	for len(w.scored) > 0 && (w.scored[0].Offset < given || over && end.Stop == "") {
-		e.Tokens, w.scored = append(e.Tokens, w.scored[0]), w.scored[1:]
+	for len(w.pending) > 0 && (w.pending[0].Offset < given || over && end.Stop == "") {
+		e.Tokens, w.pending = append(e.Tokens, w.pending[0]), w.pending[1:]
 	}
 	if over {
 		e.End = &end
@@ -127,13 +127,13 @@ func (w *writer) give(e Event, reason lm.Reason) Event {
 	return e
 }
 
-// score keeps the likelihoods of a token until its text is given.
-func (w *writer) score(t lm.Token) {
-	s := Token{ID: t.ID, Text: w.spell(t.ID), Score: t.Score, Offset: w.came}
-	for _, o := range t.Others[:min(len(t.Others), *w.scores)] {
-		s.Others = append(s.Others, Token{ID: o.ID, Text: w.spell(o.ID), Score: o.Score})
+// keep keeps the likelihoods of a token until its text is given.
+func (w *writer) keep(t lm.Token) {
+	s := Token{ID: t.ID, Text: w.spell(t.ID), LogProb: t.LogProb, Offset: w.came}
+	for _, o := range t.Likeliest[:min(len(t.Likeliest), *w.likeliest)] {
+		s.Likeliest = append(s.Likeliest, Token{ID: o.ID, Text: w.spell(o.ID), LogProb: o.LogProb})
 	}
-	w.scored = append(w.scored, s)
+	w.pending = append(w.pending, s)
 	w.last = []int32{t.ID}
 }
 

@@ -64,7 +64,7 @@ func (c *Checker) Check(ctx context.Context, r *lm.Request, reply []int32) (Verd
 		return Verdict{}, err
 	}
 	tokens := slices.Concat(r.Prompt, reply)
-	q := &lm.Sequence{Most: len(tokens)}
+	q := &lm.Sequence{Capacity: len(tokens)}
 	for read := tokens[:len(tokens)-1]; q.Len() < len(read); {
 		at := q.Len()
 		p := lm.Part{Sequence: q, Tokens: read[at:min(at+lm.Chunk, len(read))]}

@@ -26,7 +26,7 @@ func open(t testing.TB, name string) *lm.Model {
 
 // random draws a request that a model of 48 tokens and a context of 64 takes.
 func random(r *rand.Rand) *lm.Request {
-	q := &lm.Request{Most: 1 + r.IntN(50), Ends: []int32{7}, Seed: r.Uint64(), Pages: true}
+	q := &lm.Request{MaxTokens: 1 + r.IntN(50), Ends: []int32{7}, Seed: r.Uint64(), Pages: true}
 	for range 1 + r.IntN(20) {
 		q.Prompt = append(q.Prompt, r.Int32N(48))
 	}
@@ -97,7 +97,7 @@ func TestRepliesGoOnElsewhere(t *testing.T) {
 			continue
 		}
 		rest := *q
-		rest.Prompt, rest.Made, rest.Most = slices.Concat(q.Prompt, whole[:n]), q.Made+n, q.Most-n
+		rest.Prompt, rest.Made, rest.MaxTokens = slices.Concat(q.Prompt, whole[:n]), q.Made+n, q.MaxTokens-n
 		if got, _ := made(t, s, &rest); !slices.Equal(got, whole[n:]) {
 			t.Fatalf("request %d after %d tokens: %v, want %v", i, n, got, whole[n:])
 		}
@@ -106,7 +106,7 @@ func TestRepliesGoOnElsewhere(t *testing.T) {
 
 func TestWhatIsNoReply(t *testing.T) {
 	c := check.New(open(t, "llama"), cpu.New(1))
-	q := &lm.Request{Prompt: []int32{1, 2, 3}, Most: 4, Ends: []int32{7}}
+	q := &lm.Request{Prompt: []int32{1, 2, 3}, MaxTokens: 4, Ends: []int32{7}}
 	for says, reply := range map[string][]int32{
 		"0 tokens": nil, "5 tokens": {1, 1, 1, 1, 1}, "goes on after": {1, 7, 1}, "the model has not": {48}, "has tokens that": {-1},
 	} {
@@ -114,7 +114,7 @@ func TestWhatIsNoReply(t *testing.T) {
 			t.Errorf("%v: %v, want %q", reply, err, says)
 		}
 	}
-	if _, err := c.Check(t.Context(), &lm.Request{Most: 1}, []int32{1}); err == nil {
+	if _, err := c.Check(t.Context(), &lm.Request{MaxTokens: 1}, []int32{1}); err == nil {
 		t.Error("a request without a prompt is checked")
 	}
 }

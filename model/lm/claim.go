@@ -24,11 +24,11 @@ const (
 func (r *Request) Code(w *canon.Codec) {
 	CodeTokens(w, &r.Prompt, MaxSent)
 	w.Int(&r.Made, MaxSent)
-	w.Int(&r.Most, MaxSent)
+	w.Int(&r.MaxTokens, MaxSent)
 	CodeTokens(w, &r.Ends, maxEnds)
 	r.Sampling.code(w)
 	w.U64(&r.Seed)
-	w.Int(&r.Scores, MaxScores)
+	w.Int(&r.Likeliest, MaxLikeliest)
 }
 
 // ID returns the identity of the request. A receipt names it.

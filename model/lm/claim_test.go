@@ -9,7 +9,7 @@ import (
 
 // What reads as a request is what writing it gives.
 func FuzzRequest(f *testing.F) {
-	for _, r := range []Request{{}, {Prompt: []int32{1, 2, 300}, Made: 1, Most: 5, Ends: []int32{7}, Seed: 1 << 63, Scores: 3},
+	for _, r := range []Request{{}, {Prompt: []int32{1, 2, 300}, Made: 1, MaxTokens: 5, Ends: []int32{7}, Seed: 1 << 63, Likeliest: 3},
 		{Sampling: Sampling{Temperature: 0.7, TopK: 40, TopP: 0.9, Bias: map[int32]float32{1: -100, 2: 3}}}} {
 		f.Add(canon.Marshal(&r))
 	}

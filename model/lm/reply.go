@@ -10,14 +10,14 @@ import (
 
 // Request is what one reply follows from, with the model: nothing else decides its tokens.
 type Request struct {
-	Prompt   []int32
-	Made     int     // so many of the prompt's last tokens are the reply's first: it goes on from there
-	Most     int     // tokens of the reply, at most
-	Ends     []int32 // tokens that end a reply, and are its last
-	Sampling Sampling
-	Seed     uint64
-	Owner    string // who asks; changes no token, but what was read for one owner is taken over for no other
-	Scores   int    // how many of the likeliest tokens each Token names; 0: not even its own likelihood
+	Prompt    []int32
+	Made      int     // so many of the prompt's last tokens are the reply's first: it goes on from there
+	MaxTokens int     // tokens of the reply, at most
+	Ends      []int32 // tokens that end a reply, and are its last
+	Sampling  Sampling
+	Seed      uint64
+	Owner     string // who asks; changes no token, but what was read for one owner is taken over for no other
+	Likeliest int    // how many of the likeliest tokens each Token names; 0: not even its own likelihood
 
 	Pages  bool            // the last Token has the root of pages; changes no token
 	Enough <-chan struct{} // closed when no more tokens are wanted: one more comes, which is the last, with the reason Cut
@@ -32,10 +32,10 @@ func (r *Request) Check(m *Model) error {
 		return fmt.Errorf("the prompt has %d tokens, which leave no room for a reply in the context of %d: shorten it", len(r.Prompt), m.Context)
 	case r.Made < 0 || r.Made >= len(r.Prompt):
 		return fmt.Errorf("%d of %d tokens are the reply's: want at least one that is not", r.Made, len(r.Prompt))
-	case r.Most < 1:
-		return fmt.Errorf("a reply of at most %d tokens: want at least 1", r.Most)
-	case r.Scores < 0 || r.Scores > MaxScores:
-		return fmt.Errorf("scores of %d tokens: want at most %d", r.Scores, MaxScores)
+	case r.MaxTokens < 1:
+		return fmt.Errorf("a reply of at most %d tokens: want at least 1", r.MaxTokens)
+	case r.Likeliest < 0 || r.Likeliest > MaxLikeliest:
+		return fmt.Errorf("%d likeliest tokens: want 0 to %d", r.Likeliest, MaxLikeliest)
 	}
 	for _, ids := range [][]int32{r.Prompt, r.Ends} {
 		for _, id := range ids {
@@ -48,7 +48,9 @@ func (r *Request) Check(m *Model) error {
 }
 
 // Room is how many tokens prompt and reply have together at most.
-func (r *Request) Room(m *Model) int { return len(r.Prompt) + min(r.Most, m.Context-len(r.Prompt)) }
+func (r *Request) Room(m *Model) int {
+	return len(r.Prompt) + min(r.MaxTokens, m.Context-len(r.Prompt))
+}
 
 // Sampling is how a token is drawn from logits. Its zero value takes the greatest logit.
 type Sampling struct {
@@ -64,17 +66,17 @@ type Sampling struct {
 
 // Token is a token of a reply.
 type Token struct {
-	ID     int32
-	Score  float32    // the logarithm of its probability by the logits as they were
-	Others []Scored   // the likeliest, the greatest first
-	Reason Reason     // why no other follows
-	Pages  canon.Hash // of the last token, if they are wanted: root of the pages of all tokens before it
+	ID        int32
+	LogProb   float32     // the logarithm of its probability by the logits as they were
+	Likeliest []Candidate // the likeliest, the greatest first
+	Reason    Reason      // why no other follows
+	Pages     canon.Hash  // of the last token, if they are wanted: root of the pages of all tokens before it
 }
 
-// Scored is a token that could have been.
-type Scored struct {
-	ID    int32
-	Score float32
+// Candidate is a token that could have been.
+type Candidate struct {
+	ID      int32
+	LogProb float32
 }
 
 // Reason is why a reply is over. While it goes on it is empty.

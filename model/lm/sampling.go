@@ -15,8 +15,8 @@ import (
 // Candidates is how many of the greatest logits take part at most, where a sampling has TopK, TopP or MinP.
 const Candidates = 1024
 
-// MaxScores bounds Request.Scores.
-const MaxScores = 20
+// MaxLikeliest bounds Request.Scores.
+const MaxLikeliest = 20
 
 // Check refuses what no token can be drawn by.
 func (s *Sampling) Check(vocabulary int) error {
@@ -42,13 +42,13 @@ func (s *Sampling) Check(vocabulary int) error {
 }
 
 // samplerShape is what of a sampling decides the graph; numbers are its inputs.
-type samplerShape struct{ penalties, bias, random, filters, scores bool }
+type samplerShape struct{ penalties, bias, random, filters, logProbs bool }
 
 func (r *Request) shape() samplerShape {
 	s := &r.Sampling
 	d := samplerShape{
 		penalties: s.Presence != 0 || s.Frequency != 0 || s.Repeat != 0 && s.Repeat != 1,
-		bias:      len(s.Bias) > 0, random: s.Temperature != 0, scores: r.Scores > 0,
+		bias:      len(s.Bias) > 0, random: s.Temperature != 0, logProbs: r.Likeliest > 0,
 	}
 	d.filters = d.random && (s.TopK != 0 || s.TopP != 0 && s.TopP != 1 || s.MinP != 0)
 	return d
@@ -67,8 +67,8 @@ func (r *Request) shape() samplerShape {
 // of which it has those that it needs. Its outputs are
 //
 //	token    int64 [1]
-//	score    [1]: the logarithm of its probability by the logits as they were
-//	likeliest, likely  int64 and float32 [MaxScores]: the likeliest tokens and their scores
+//	log_prob [1]: the logarithm of its probability by the logits as they were
+//	likeliest, log_probs  int64 and float32 [MaxLikeliest]: the likeliest tokens, and theirs
 //
 // The greatest of logit − ln(−ln u) is drawn, with u of key and the token's id: that is a draw by the probabilities that
 // the logits stand for. Of equals the first is taken.
@@ -93,8 +93,8 @@ func (d samplerShape) graph(vocabulary int) *graph.Graph {
 		token = w.greatest(w.b.Op("Add", x, w.noise(w.b.Const(tensor.Must(tensor.From(tensor.Shape{vocabulary}, ids(vocabulary)))))))
 	}
 	w.output("token", token)
-	if d.scores {
-		w.scores(logits, token)
+	if d.logProbs {
+		w.logProbs(logits, token)
 	}
 	return w.b.Graph()
 }
@@ -171,13 +171,13 @@ func (w *samplerGraph) part(x string, i int) string {
 	return w.b.Op("Slice", x, w.b.Ints(i), w.b.Ints(i+1))
 }
 
-// scores writes how likely tokens were.
-func (w *samplerGraph) scores(logits, token string) {
+// logProbs writes how likely tokens were.
+func (w *samplerGraph) logProbs(logits, token string) {
 	b := w.b
-	scores := b.With(graph.Int("axis", 0)).Op("LogSoftmax", logits)
-	w.output("score", b.With(graph.Int("axis", 0)).Op("Gather", scores, token))
-	found := b.With(graph.Int("axis", 0)).Ops("TopK", 2, scores, b.Ints(min(w.all, MaxScores)))
-	w.output("likely", found[0])
+	all := b.With(graph.Int("axis", 0)).Op("LogSoftmax", logits)
+	w.output("log_prob", b.With(graph.Int("axis", 0)).Op("Gather", all, token))
+	found := b.With(graph.Int("axis", 0)).Ops("TopK", 2, all, b.Ints(min(w.all, MaxLikeliest)))
+	w.output("log_probs", found[0])
 	w.output("likeliest", found[1])
 }
 
@@ -189,11 +189,11 @@ func Key(seed uint64, place int) [2]uint32 {
 
 // ReplySampler draws the tokens of one reply.
 type ReplySampler struct {
-	of     samplerShape
-	fn     *prepared
-	in     map[string]*tensor.Tensor
-	seed   uint64
-	scores int
+	of        samplerShape
+	fn        *prepared
+	in        map[string]*tensor.Tensor
+	seed      uint64
+	likeliest int
 }
 
 // Sampler draws tokens of a vocabulary. It is one goroutine's.
@@ -219,7 +219,7 @@ func (d *Sampler) Begin(r *Request) (*ReplySampler, error) {
 		d.prepared[of] = f
 	}
 	s := &r.Sampling
-	n := &ReplySampler{of: of, fn: d.prepared[of], seed: r.Seed, scores: r.Scores, in: map[string]*tensor.Tensor{}}
+	n := &ReplySampler{of: of, fn: d.prepared[of], seed: r.Seed, likeliest: r.Likeliest, in: map[string]*tensor.Tensor{}}
 	one := func(name string, x, otherwise float32) {
 		if x == 0 {
 			x = otherwise
@@ -273,11 +273,11 @@ func (n *ReplySampler) Draw(ctx context.Context, logits *tensor.Tensor, place in
 	if n.of.penalties {
 		tensor.Of[float32](n.in["reply"])[t.ID]++
 	}
-	if n.of.scores {
-		t.Score = tensor.Of[float32](out.Find("score"))[0]
-		ids, scores := tensor.Of[int64](out.Find("likeliest")), tensor.Of[float32](out.Find("likely"))
-		for i := range min(n.scores, len(ids)) {
-			t.Others = append(t.Others, Scored{int32(ids[i]), scores[i]})
+	if n.of.logProbs {
+		t.LogProb = tensor.Of[float32](out.Find("log_prob"))[0]
+		ids, logProbs := tensor.Of[int64](out.Find("likeliest")), tensor.Of[float32](out.Find("log_probs"))
+		for i := range min(n.likeliest, len(ids)) {
+			t.Likeliest = append(t.Likeliest, Candidate{int32(ids[i]), logProbs[i]})
 		}
 	}
 	return t, nil

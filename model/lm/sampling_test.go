@@ -96,7 +96,7 @@ func only(ids ...int) func(x []float64) {
 // The greatest is taken where there is no temperature; penalties count what the reply has.
 func TestGreedyDraws(t *testing.T) {
 	d := Sampler{exec: cpu.New(1), vocabulary: 4, prepared: map[samplerShape]*prepared{}}
-	n, err := d.Begin(&Request{Sampling: Sampling{Presence: 0.25, Frequency: 0.5}, Scores: 3})
+	n, err := d.Begin(&Request{Sampling: Sampling{Presence: 0.25, Frequency: 0.5}, Likeliest: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,11 +108,11 @@ func TestGreedyDraws(t *testing.T) {
 			t.Fatal(err)
 		}
 		got = append(got, tok.ID)
-		if len(tok.Others) != 3 || tok.Others[0].ID != 1 || tok.Others[1].ID != 2 || tok.Others[2].ID != 3 {
-			t.Fatalf("the likeliest are %v", tok.Others)
+		if len(tok.Likeliest) != 3 || tok.Likeliest[0].ID != 1 || tok.Likeliest[1].ID != 2 || tok.Likeliest[2].ID != 3 {
+			t.Fatalf("the likeliest are %v", tok.Likeliest)
 		}
-		if i := slices.IndexFunc(tok.Others, func(s Scored) bool { return s.ID == tok.ID }); i >= 0 && tok.Others[i].Score != tok.Score {
-			t.Errorf("token %d has score %v, and %v among others", tok.ID, tok.Score, tok.Others[i].Score)
+		if i := slices.IndexFunc(tok.Likeliest, func(s Candidate) bool { return s.ID == tok.ID }); i >= 0 && tok.Likeliest[i].LogProb != tok.LogProb {
+			t.Errorf("token %d has %v, and %v among the likeliest", tok.ID, tok.LogProb, tok.Likeliest[i].LogProb)
 		}
 	}
 	// 2.5 falls to 1.75, 2 to 1.25 each; then 1.75 to 1.25.
@@ -133,7 +133,7 @@ func TestDrawsAreTheSameEverywhere(t *testing.T) {
 				logits[j] = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}[r.IntN(3)]
 			}
 		}
-		req := &Request{Prompt: []int32{int32(r.IntN(vocabulary))}, Seed: r.Uint64(), Scores: i % 3, Sampling: Sampling{
+		req := &Request{Prompt: []int32{int32(r.IntN(vocabulary))}, Seed: r.Uint64(), Likeliest: i % 3, Sampling: Sampling{
 			Temperature: float32(i%3) * 0.7, TopK: i % 4 * 7, TopP: float32(i%5) / 4, MinP: float32(i%2) / 50, Repeat: float32(i%2) * 1.3, Presence: float32(i % 2),
 		}}
 		x := tensor.Must(tensor.From(tensor.Shape{vocabulary}, logits))
@@ -163,8 +163,8 @@ func TestDrawsAreTheSameEverywhere(t *testing.T) {
 }
 
 func sameToken(a, b Token) bool {
-	return a.ID == b.ID && equal(a.Score, b.Score) && a.Reason == b.Reason &&
-		slices.EqualFunc(a.Others, b.Others, func(x, y Scored) bool { return x.ID == y.ID && equal(x.Score, y.Score) })
+	return a.ID == b.ID && equal(a.LogProb, b.LogProb) && a.Reason == b.Reason &&
+		slices.EqualFunc(a.Likeliest, b.Likeliest, func(x, y Candidate) bool { return x.ID == y.ID && equal(x.LogProb, y.LogProb) })
 }
 
 func equal(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
@@ -222,7 +222,7 @@ func BenchmarkDraw(b *testing.B) {
 		r    Request
 	}{
 		{"greedy", Request{}}, {"all", Request{Sampling: Sampling{Temperature: 1}}}, {"filtered", Request{Sampling: Sampling{Temperature: 1, TopP: 0.9}}},
-		{"penalised", Request{Sampling: Sampling{Frequency: 1}}}, {"scored", Request{Scores: 5}},
+		{"penalised", Request{Sampling: Sampling{Frequency: 1}}}, {"likeliest", Request{Likeliest: 5}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			d := Sampler{exec: cpu.New(2), vocabulary: len(logits), prepared: map[samplerShape]*prepared{}}

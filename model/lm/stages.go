@@ -145,9 +145,9 @@ func (m *Model) attentionGraph(i, rows, total int) *graph.Graph {
 
 // Sequence is what a model keeps of the tokens that it has read: the keys and values of each. Its zero value has none.
 type Sequence struct {
-	Most int // tokens that it will have at most, as far as is known; 0: the context
-	past int
-	kept []*tensor.Tensor // keys and values of layer after layer, [room, Shared, HeadSize], of which the first past are in use
+	Capacity int // tokens that it will have at most, as far as is known; 0: the context
+	past     int
+	kept     []*tensor.Tensor // keys and values of layer after layer, [room, Shared, HeadSize], of which the first past are in use
 
 	pages []canon.Hash // roots of the first ones that are full, as far as they are known
 }
@@ -354,8 +354,8 @@ func (q *Sequence) keep(at int, x *tensor.Tensor, most int) (*tensor.Tensor, err
 	token := x.Shape[1:].Elements() * x.Type.Size()
 	if old := q.kept[at]; old == nil || old.Shape[0] < need {
 		s := x.Shape.Clone()
-		if q.Most > 0 {
-			most = min(q.Most, most)
+		if q.Capacity > 0 {
+			most = min(q.Capacity, most)
 		}
 		s[0] = max(min(max(2*q.past, Chunk), most), need)
 		room, err := tensor.New(x.Type, s)

@@ -167,7 +167,7 @@ func (s *Server) begin(p *reply, active []*reply) (err error) {
 	if p.sequence, err = s.cache.take(p.owner, p.tokens, s.need(p.request), active); err != nil {
 		return err
 	}
-	p.sequence.Most = p.request.Room(s.model)
+	p.sequence.Capacity = p.request.Room(s.model)
 	s.mu.Lock()
 	if p.drawn == 0 {
 		s.stats.Replies++

@@ -48,7 +48,7 @@ func alone(t *testing.T, m *lm.Model, stages *lm.Stages, d *lm.Sampler, r *lm.Re
 		switch {
 		case slices.Contains(r.Ends, tok.ID):
 			tok.Reason = lm.Stop
-		case len(out)+1 == r.Most || s.Len()+1 == m.Context:
+		case len(out)+1 == r.MaxTokens || s.Len()+1 == m.Context:
 			tok.Reason = lm.Length
 		}
 		if out = append(out, tok); tok.Reason != "" {
@@ -70,7 +70,7 @@ func requests(r *rand.Rand, m *lm.Model, n int) []*lm.Request {
 		for range r.IntN(4) {
 			prompt = append(prompt, int32(r.IntN(m.Vocabulary)))
 		}
-		out[i] = &lm.Request{Prompt: prompt, Most: 1 + r.IntN(m.Context), Ends: []int32{int32(r.IntN(m.Vocabulary))}, Seed: r.Uint64(), Scores: r.IntN(2) * 3, Sampling: lm.Sampling{
+		out[i] = &lm.Request{Prompt: prompt, MaxTokens: 1 + r.IntN(m.Context), Ends: []int32{int32(r.IntN(m.Vocabulary))}, Seed: r.Uint64(), Likeliest: r.IntN(2) * 3, Sampling: lm.Sampling{
 			Temperature: float32(r.IntN(2)), TopP: float32(r.IntN(3)) / 3, Frequency: float32(r.IntN(2)) / 2, Repeat: 1 + float32(r.IntN(2))/8,
 		}}
 	}
@@ -79,7 +79,7 @@ func requests(r *rand.Rand, m *lm.Model, n int) []*lm.Request {
 
 func sameTokens(x, y []lm.Token) bool {
 	return slices.EqualFunc(x, y, func(a, b lm.Token) bool {
-		return a.ID == b.ID && a.Score == b.Score && a.Reason == b.Reason && slices.Equal(a.Others, b.Others)
+		return a.ID == b.ID && a.LogProb == b.LogProb && a.Reason == b.Reason && slices.Equal(a.Likeliest, b.Likeliest)
 	})
 }
 
@@ -158,20 +158,20 @@ func TestRefusals(t *testing.T) {
 	s := Start(m, cpu.New(1), Options{Bytes: int64(20 * m.TokenBytes())})
 	defer s.Close()
 	for says, r := range map[string]lm.Request{
-		"the prompt has no tokens":     {Most: 1},
-		"leave no room for a reply":    {Prompt: make([]int32, m.Context), Most: 1},
+		"the prompt has no tokens":     {MaxTokens: 1},
+		"leave no room for a reply":    {Prompt: make([]int32, m.Context), MaxTokens: 1},
 		"want at least 1":              {Prompt: []int32{1}},
-		"scores of 21":                 {Prompt: []int32{1}, Most: 1, Scores: 21},
-		"token 48: want 0 to 47":       {Prompt: []int32{48}, Most: 1},
-		"token -1":                     {Prompt: []int32{1}, Most: 1, Ends: []int32{-1}},
-		"the temperature is -1":        {Prompt: []int32{1}, Most: 1, Sampling: lm.Sampling{Temperature: -1}},
-		"ask for fewer, or allow more": {Prompt: []int32{1}, Most: 20},
+		"21 likeliest tokens":          {Prompt: []int32{1}, MaxTokens: 1, Likeliest: 21},
+		"token 48: want 0 to 47":       {Prompt: []int32{48}, MaxTokens: 1},
+		"token -1":                     {Prompt: []int32{1}, MaxTokens: 1, Ends: []int32{-1}},
+		"the temperature is -1":        {Prompt: []int32{1}, MaxTokens: 1, Sampling: lm.Sampling{Temperature: -1}},
+		"ask for fewer, or allow more": {Prompt: []int32{1}, MaxTokens: 20},
 	} {
 		if got, err := listen(s, t.Context(), &r); err == nil || !strings.Contains(err.Error(), says) || len(got) > 0 {
 			t.Errorf("%v, %v, want %q", got, err, says)
 		}
 	}
-	if got, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, Most: 19}); err != nil || len(got) != 19 {
+	if got, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, MaxTokens: 19}); err != nil || len(got) != 19 {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -186,7 +186,7 @@ func TestClosing(t *testing.T) {
 	errs := make(chan error, 3)
 	first := make(chan struct{})
 	wg.Go(func() { // it takes one token, and listens no more until the server has ended
-		for range s.Reply(t.Context(), &lm.Request{Prompt: []int32{1}, Most: 1 << 20}) {
+		for range s.Reply(t.Context(), &lm.Request{Prompt: []int32{1}, MaxTokens: 1 << 20}) {
 			close(first)
 			<-held
 			return
@@ -195,7 +195,7 @@ func TestClosing(t *testing.T) {
 	<-first
 	for range 2 {
 		wg.Go(func() {
-			_, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, Most: 1})
+			_, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, MaxTokens: 1})
 			errs <- err
 		})
 	}
@@ -203,7 +203,7 @@ func TestClosing(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if s.Stats().Waiting == 2 {
-		if _, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, Most: 1}); !errors.Is(err, ErrBusy) {
+		if _, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, MaxTokens: 1}); !errors.Is(err, ErrBusy) {
 			t.Errorf("%v, want ErrBusy", err)
 		}
 	}
@@ -215,7 +215,7 @@ func TestClosing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, Most: 1}); !errors.Is(err, ErrClosed) {
+	if _, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, MaxTokens: 1}); !errors.Is(err, ErrClosed) {
 		t.Errorf("%v, want ErrClosed", err)
 	}
 	for range 200 {
@@ -232,7 +232,7 @@ func TestSlowListenersMakeRoom(t *testing.T) {
 	m := open(t, "llama")
 	for _, bytes := range []int64{0, int64(m.Context * m.TokenBytes())} { // with and without room to keep the sequence
 		s := Start(m, cpu.New(1), Options{Sequences: 1, Bytes: bytes, ahead: 2})
-		slow := &lm.Request{Prompt: []int32{1, 2}, Most: 30, Sampling: lm.Sampling{Temperature: 1, Frequency: 1}, Seed: 3}
+		slow := &lm.Request{Prompt: []int32{1, 2}, MaxTokens: 30, Sampling: lm.Sampling{Temperature: 1, Frequency: 1}, Seed: 3}
 		want := alone(t, m, m.Stages(cpu.New(1)), m.NewSampler(cpu.New(1)), slow)
 		var got []lm.Token
 		for tok, err := range s.Reply(t.Context(), slow) {
@@ -240,7 +240,7 @@ func TestSlowListenersMakeRoom(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got = append(got, tok); len(got)%7 == 1 {
-				if x, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{5, int32(len(got))}, Most: m.Context - 2}); err != nil || len(x) != m.Context-2 {
+				if x, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{5, int32(len(got))}, MaxTokens: m.Context - 2}); err != nil || len(x) != m.Context-2 {
 					t.Fatalf("%d tokens, %v, beside a reply that nobody listens to", len(x), err)
 				}
 			}
@@ -257,11 +257,11 @@ func TestLeavingTheQueue(t *testing.T) {
 	m := open(t, "llama")
 	s := Start(m, cpu.New(1), Options{Sequences: 1, Waiting: 1, ahead: 1})
 	defer s.Close()
-	for range s.Reply(t.Context(), &lm.Request{Prompt: []int32{1}, Most: 60}) {
+	for range s.Reply(t.Context(), &lm.Request{Prompt: []int32{1}, MaxTokens: 60}) {
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error, 1)
 		go func() {
-			_, err := listen(s, ctx, &lm.Request{Prompt: []int32{2}, Most: 1 << 20})
+			_, err := listen(s, ctx, &lm.Request{Prompt: []int32{2}, MaxTokens: 1 << 20})
 			left <- err
 		}()
 		cancel()
@@ -285,7 +285,7 @@ func TestPrefixesAreReused(t *testing.T) {
 	}
 	for i, want := range []int64{0, 39, 30, 0} {
 		before := s.Stats()
-		r := &lm.Request{Prompt: slices.Clone(prompt), Most: 3}
+		r := &lm.Request{Prompt: slices.Clone(prompt), MaxTokens: 3}
 		if i == 3 { // who asks for the first time learns nothing of what others asked
 			r.Owner = "another"
 		}
@@ -321,7 +321,7 @@ func BenchmarkReplies(b *testing.B) {
 				var wg sync.WaitGroup
 				for i := range n {
 					wg.Go(func() {
-						if _, err := listen(s, b.Context(), &lm.Request{Prompt: []int32{int32(i), 2, 3}, Most: 50}); err != nil {
+						if _, err := listen(s, b.Context(), &lm.Request{Prompt: []int32{int32(i), 2, 3}, MaxTokens: 50}); err != nil {
 							b.Error(err)
 						}
 					})

@@ -236,15 +236,15 @@ func (r *replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, 
 				return
 			}
 			t := lm.Token{ID: id}
-			if q.Scores > 0 {
-				t.Score = -0.5
-				for k := range q.Scores {
-					t.Others = append(t.Others, lm.Scored{ID: (id + int32(k)) % 500, Score: -0.5 - float32(k)})
+			if q.Likeliest > 0 {
+				t.LogProb = -0.5
+				for k := range q.Likeliest {
+					t.Likeliest = append(t.Likeliest, lm.Candidate{ID: (id + int32(k)) % 500, LogProb: -0.5 - float32(k)})
 				}
 			}
 			if slices.Contains(q.Ends, id) {
 				t.Reason = lm.Stop
-			} else if i+1 == q.Most {
+			} else if i+1 == q.MaxTokens {
 				t.Reason = lm.Length
 			}
 			if !yield(t, nil) || t.Reason != "" {
