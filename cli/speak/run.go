@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/gateway/local"
 	"github.com/tally-network/tally/gateway/reply"
+	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/lm"
 )
 
@@ -103,7 +104,7 @@ func (c *conversation) talk(ctx context.Context) error {
 		return err
 	}
 	defer models.Close()
-	c.name, c.path = local.NameOf(c.path), path
+	c.name, c.path = files.NameOf(c.path), path
 	c.service = &reply.Service{Models: models}
 	input, isFile := c.In.(*os.File)
 	switch {
@@ -178,7 +179,7 @@ func (c *conversation) ask(name, text string, chats bool) *reply.Ask {
 // say lets the model reply to a text, and shows the reply as it comes.
 func (c *conversation) say(ctx context.Context, text string) (*Said, error) {
 	begun := time.Now()
-	name := local.NameOf(c.path)
+	name := files.NameOf(c.path)
 	m, err := c.service.Models.Open(ctx, name, nil)
 	if err != nil {
 		return nil, err

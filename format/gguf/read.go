@@ -16,6 +16,7 @@ import (
 type File struct {
 	Version  uint32 // of the format
 	Align    int64  // bytes
+	Header   int64  // bytes before the weights and what aligns them
 	Metadata []Pair // in the order of the file
 	Tensors  []Tensor
 
@@ -49,7 +50,7 @@ func read(r io.ReaderAt, size int64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Version: h.version, src: r, size: size, keys: map[string]int{}, names: map[string]int{}}
+	f := &File{Version: h.version, Header: h.end, src: r, size: size, keys: map[string]int{}, names: map[string]int{}}
 	if err := f.setMetadata(h); err != nil {
 		return nil, err
 	}

@@ -1,10 +1,9 @@
 // Package local puts models of this machine behind a gateway: files that people have, and what the library holds.
 //
-// [Open] opens one: weights, tokenizer, chat template, and the tokens that end its replies. [New] gives [Models], which opens them when
-// they are asked for and lets go of them when nobody has asked for a while.
+// [New] gives [Models], which opens them when they are asked for and lets go of them when nobody has asked for a while.
 //
 // Invariants: a model is opened once, however many ask for it at the same time. No more than Options.MaxOpen are open; those that
 // nobody uses make room. A model in use is never closed but by [Models.Close].
 //
-// Sources: Hugging Face's generation_config.json and tokenizer_config.json, ggml's docs/gguf.md, and ollama's keep_alive.
+// Source: ollama's keep_alive.
 package local

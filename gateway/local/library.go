@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/format/chat"
 	"github.com/tally-network/tally/gateway/api"
 	"github.com/tally-network/tally/gateway/reply"
+	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/library"
 )
 
@@ -32,7 +33,7 @@ func (l Library) List() (out []reply.Listing, err error) {
 			x.Size, x.Digest = e.Bytes, e.Digest
 			t, known := l.templates.Load(e.Digest)
 			if !known {
-				template, _ := Template(e.Path) // opening the model tells what is wrong with it
+				template, _ := files.Template(e.Path) // opening the model tells what is wrong with it
 				t, _ = l.templates.LoadOrStore(e.Digest, template)
 			}
 			tellTemplate(&x, t.(*chat.Template))

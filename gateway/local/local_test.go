@@ -1,20 +1,15 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
-	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/tally-network/tally/engine/cpu"
-	"github.com/tally-network/tally/format/gguf"
-	"github.com/tally-network/tally/format/tokenizer"
 	"github.com/tally-network/tally/gateway/api"
 	"github.com/tally-network/tally/gateway/reply"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
@@ -26,68 +21,6 @@ const template = lmtest.Template
 
 func folder(t testing.TB, name string, instead map[string]string) string {
 	return lmtest.Folder(t, name, instead)
-}
-
-func TestOpen(t *testing.T) {
-	f, err := Open(folder(t, "tiny", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(f.Ends, []int32{1, 46}) || f.Template == nil || f.Weights.Vocabulary != 48 || f.Tokenizer.Size() != 48 || f.Description.Family != "llama" {
-		t.Errorf("ends %v, template %v, %d and %d tokens, %s", f.Ends, f.Template, f.Weights.Vocabulary, f.Tokenizer.Size(), f.Description.Family)
-	}
-	bare, err := Open(folder(t, "bare", map[string]string{"tokenizer_config.json": "", "generation_config.json": ""}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bare.Template != nil {
-		t.Error("a model without a template has one")
-	}
-}
-
-func TestOpenRefuses(t *testing.T) {
-	for says, c := range map[string]struct{ file, text string }{
-		"has no tokenizer.json":         {"tokenizer.json", ""},
-		"read tokenizer":                {"tokenizer.json", "{}"},
-		"want an id, or several":        {"generation_config.json", `{"eos_token_id": "none"}`},
-		"tokenizer_config.json":         {"tokenizer_config.json", "[]"},
-		"eos_token_id: ":                {"generation_config.json", "{"},
-		"no such file":                  {"model.safetensors", ""},
-		`"mamba" is not supported`:      {"config.json", `{"model_type": "mamba"}`},
-		"template":                      {"chat_template.jinja", "{% for %}"},
-		"model.safetensors.index.json:": {"model.safetensors.index.json", "{"},
-	} {
-		if _, err := Open(folder(t, "tiny", map[string]string{c.file: c.text})); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s as %q: %v, want %q", c.file, c.text, err, says)
-		}
-	}
-}
-
-// What a GGUF file says of its tokenizer is taken over, each under its own name.
-func TestGGUFTokenizers(t *testing.T) {
-	yes := true
-	want := tokenizer.GGUF{
-		Model: "gpt2", Pre: "smollm", Tokens: []string{"a", "b"}, Scores: []float32{-1, 2}, Types: []int32{1, 3}, Merges: []string{"a b"},
-		BOS: 0, EOS: 1, Unknown: tokenizer.None, CLS: tokenizer.None, SEP: tokenizer.None, AddBOS: &yes,
-	}
-	var b bytes.Buffer
-	pair := func(key string, v gguf.Value) gguf.Pair { return gguf.Pair{Key: ggml + key, Data: v} }
-	err := gguf.Write(&b, []gguf.Pair{
-		pair("model", gguf.Of(want.Model)), pair("pre", gguf.Of(want.Pre)), pair("tokens", gguf.ArrayOf(want.Tokens...)), pair("scores", gguf.ArrayOf(want.Scores...)),
-		pair("token_type", gguf.ArrayOf(want.Types...)), pair("merges", gguf.ArrayOf(want.Merges...)), pair("bos_token_id", gguf.Of(uint32(0))), pair("eos_token_id", gguf.Of(uint32(1))),
-		pair("unknown_token_id", gguf.Of(^uint32(0))), pair("add_bos_token", gguf.Of(true)),
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := gguf.Read(bytes.NewReader(b.Bytes()), int64(b.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := reader{f: f}
-	if got := r.tokenizer(); r.err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v, want %+v", got, r.err, want)
-	}
 }
 
 func models(t *testing.T, o Options, paths ...string) *Models {

@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/format/chat"
 	"github.com/tally-network/tally/gateway/api"
 	"github.com/tally-network/tally/gateway/reply"
+	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/library"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/replies"
@@ -102,8 +103,8 @@ func listing(path string) (reply.Listing, error) {
 	if err != nil {
 		return reply.Listing{}, err
 	}
-	l := Listing(NameOf(path), d, info.ModTime())
-	t, err := Template(path)
+	l := Listing(files.NameOf(path), d, info.ModTime())
+	t, err := files.Template(path)
 	tellTemplate(&l, t)
 	return l, err
 }
@@ -283,7 +284,7 @@ func (m *Models) leave(x *opened) {
 // load opens a model. A failure is told to those that wait, and forgotten.
 func (m *Models) load(x *opened) {
 	defer close(x.ready)
-	f, err := Open(x.path)
+	f, err := files.Open(x.path)
 	known, listErr := m.List(context.Background())
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -297,7 +298,7 @@ func (m *Models) load(x *opened) {
 		delete(m.open, x.path)
 		return
 	}
-	l := Listing(NameOf(x.path), f.Description, time.Time{})
+	l := Listing(files.NameOf(x.path), f.Description, time.Time{})
 	for _, k := range known {
 		if at, err := m.path(k.Name); err == nil && at == x.path {
 			l = k

@@ -83,7 +83,7 @@ func describeGGUF(path string, size int64) (*Description, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	c, err := configOf(f)
+	c, err := GGUFConfig(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -34,7 +34,7 @@ func ReadGGUF(src io.ReaderAt, size int64) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := configOf(f)
+	c, err := GGUFConfig(f)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func ReadGGUF(src io.ReaderAt, size int64) (*Model, error) {
 	return m, nil
 }
 
-// configOf reads the configuration of the architecture llama, which Mistral's models and SmolLM2 have as well.
-func configOf(f *gguf.File) (*Config, error) {
+// GGUFConfig reads the configuration of the architecture llama, which Mistral's models and SmolLM2 have as well. It reads no weights.
+func GGUFConfig(f *gguf.File) (*Config, error) {
 	arch, err := f.Text("general.architecture")
 	if err != nil {
 		return nil, err

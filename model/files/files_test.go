@@ -1,0 +1,147 @@
+package files
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/format/gguf"
+	"github.com/tally-network/tally/format/tokenizer"
+	"github.com/tally-network/tally/internal/testkit/lmtest"
+)
+
+func TestOpen(t *testing.T) {
+	f, err := Open(lmtest.Folder(t, "tiny", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(f.Ends, []int32{1, 46}) || f.Template == nil || f.Weights.Vocabulary != 48 || f.Tokenizer.Size() != 48 || f.Description.Family != "llama" {
+		t.Errorf("ends %v, template %v, %d and %d tokens, %s", f.Ends, f.Template, f.Weights.Vocabulary, f.Tokenizer.Size(), f.Description.Family)
+	}
+	bare, err := Open(lmtest.Folder(t, "bare", map[string]string{"tokenizer_config.json": "", "generation_config.json": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bare.Template != nil {
+		t.Error("a model without a template has one")
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for says, c := range map[string]struct{ file, text string }{
+		"there is no tokenizer.json":    {"tokenizer.json", ""},
+		"read tokenizer":                {"tokenizer.json", "{}"},
+		"want an id, or several":        {"generation_config.json", `{"eos_token_id": "none"}`},
+		"tokenizer_config.json":         {"tokenizer_config.json", "[]"},
+		"eos_token_id: ":                {"generation_config.json", "{"},
+		"no such file":                  {"model.safetensors", ""},
+		`"mamba" is not supported`:      {"config.json", `{"model_type": "mamba"}`},
+		"template":                      {"chat_template.jinja", "{% for %}"},
+		"model.safetensors.index.json:": {"model.safetensors.index.json", "{"},
+	} {
+		if _, err := Open(lmtest.Folder(t, "tiny", map[string]string{c.file: c.text})); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s as %q: %v, want %q", c.file, c.text, err, says)
+		}
+	}
+}
+
+// What a GGUF file says of its tokenizer is taken over, each under its own name.
+func TestGGUFTokenizers(t *testing.T) {
+	yes := true
+	want := tokenizer.GGUF{
+		Model: "gpt2", Pre: "smollm", Tokens: []string{"a", "b"}, Scores: []float32{-1, 2}, Types: []int32{1, 3}, Merges: []string{"a b"},
+		BOS: 0, EOS: 1, Unknown: tokenizer.None, CLS: tokenizer.None, SEP: tokenizer.None, AddBOS: &yes,
+	}
+	var b bytes.Buffer
+	pair := func(key string, v gguf.Value) gguf.Pair { return gguf.Pair{Key: ggml + key, Data: v} }
+	err := gguf.Write(&b, []gguf.Pair{
+		pair("model", gguf.Of(want.Model)), pair("pre", gguf.Of(want.Pre)), pair("tokens", gguf.ArrayOf(want.Tokens...)), pair("scores", gguf.ArrayOf(want.Scores...)),
+		pair("token_type", gguf.ArrayOf(want.Types...)), pair("merges", gguf.ArrayOf(want.Merges...)), pair("bos_token_id", gguf.Of(uint32(0))), pair("eos_token_id", gguf.Of(uint32(1))),
+		pair("unknown_token_id", gguf.Of(^uint32(0))), pair("add_bos_token", gguf.Of(true)),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Read(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reader{f: f}
+	if got := r.tokenizer(); r.err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, r.err, want)
+	}
+}
+
+// A manifest has all of a model but its weights, and these by their root.
+func TestManifest(t *testing.T) {
+	open := func(instead map[string]string) (*Files, *Manifest) {
+		f, err := Open(lmtest.Folder(t, "tiny", instead))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := f.Manifest(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f, m
+	}
+	f, m := open(nil)
+	if _, again := open(nil); again.Root() != m.Root() {
+		t.Error("two copies have two roots")
+	}
+	if _, other := open(map[string]string{"chat_template.jinja": "{{ messages }}"}); other.Root() == m.Root() || other.Weights != m.Weights {
+		t.Error("another template has the same root, or other weights")
+	}
+	var back Manifest
+	if err := canon.Unmarshal(canon.Marshal(m), &back); err != nil || back.Root() != m.Root() {
+		t.Fatalf("it reads again as %+v, %v", back, err)
+	}
+	texts := Texts{}
+	for _, x := range back.Files {
+		if err := x.Verify(f.Texts[x.Name]); err != nil {
+			t.Error(err)
+		}
+		if x.Verify(append(slices.Clone(f.Texts[x.Name]), ' ')) == nil {
+			t.Errorf("%s may end with a space", x.Name)
+		}
+		texts[x.Name] = f.Texts[x.Name]
+	}
+	p, err := texts.Parse()
+	if err != nil || !slices.Equal(p.Ends, f.Ends) || p.Config.Vocabulary != f.Weights.Vocabulary {
+		t.Errorf("of the texts alone: %+v, %v", p, err)
+	}
+}
+
+func TestManifestsThatCannotBe(t *testing.T) {
+	for says, m := range map[string]Manifest{
+		"nothing is read from": {Files: []File{{Name: "../../x"}}}, "not sorted": {Files: []File{{Name: configName}, {Name: configName}}},
+		"of at most": {Files: []File{{Name: configName, Bytes: maxText + 1}}},
+	} {
+		var back Manifest
+		if err := canon.Unmarshal(canon.Marshal(&m), &back); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want %q", m, err, says)
+		}
+	}
+}
+
+// With TALLY_GGUF, a real file's header is a model without weights.
+func TestHeaderAlone(t *testing.T) {
+	path := os.Getenv("TALLY_GGUF")
+	if path == "" {
+		t.Skip("TALLY_GGUF names no file")
+	}
+	texts, err := ReadTexts(filepath.Clean(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := texts.Parse()
+	if err != nil || p.Template == nil || len(p.Ends) == 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	t.Logf("%d bytes of header, %d tokens, ends %v", len(texts[headerName]), p.Tokenizer.Size(), p.Ends)
+}
