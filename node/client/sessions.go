@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/wire"
@@ -71,3 +74,6 @@ func read[M, T any](all []M, err error, one func(*M) (T, error)) ([]T, error) {
 	}
 	return out, nil
 }
+
+// NotFound reports whether a node has answered that it has no such thing.
+func NotFound(err error) bool { return status.Code(err) == codes.NotFound }

@@ -1,0 +1,361 @@
+// Package serve is a provider of language models: it serves consumers that have opened sessions with it, token by token, and is paid ahead.
+//
+// Make a [Server] by [New] and call [Server.Run]; it lists its models on the chain, and answers the protocols of package node/tabs.
+//
+// Invariants: nothing is computed that is not paid for. Who leaves before the end of a reply is billed for what was made. A receipt is on the disk before
+// it is sent. What vouchers claim is claimed on the chain before the session ends. The process can be killed at any moment.
+//
+// Source: docs/adr/0068-served-models.md.
+package serve
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/session"
+	"github.com/tally-network/tally/model/check"
+	"github.com/tally-network/tally/model/files"
+	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/tabs"
+	"github.com/tally-network/tally/p2p"
+)
+
+// Model is one that is served.
+type Model struct {
+	Listing  session.Listing // whose model is the root of the manifest
+	Manifest *files.Manifest
+	Texts    files.Texts
+	Weights  *lm.Model
+	Replier  lm.Replier
+	Checker  *check.Checker
+}
+
+// Chain is what a server needs of the chain.
+type Chain interface {
+	Head() client.Block
+	Session(ctx context.Context, id canon.Hash) (session.Session, error)
+	Listings(ctx context.Context, model canon.Hash, name string) ([]wire.Listed, error)
+	Send(ctx context.Context, msgs ...sdk.Msg) error
+}
+
+// Parts are what a server is made of.
+type Parts struct {
+	ChainID string
+	Account string
+	Key     ed25519.PrivateKey // of the peer
+	Host    *p2p.Host
+	Chain   Chain
+	Dir     string // of the tabs
+	Models  []*Model
+	Log     *slog.Logger
+}
+
+// Server serves models.
+type Server struct {
+	Parts
+	tabs   *tabs.Store
+	models map[canon.Hash]*Model
+
+	mu    sync.Mutex
+	seen  map[canon.Hash]time.Time // when the chain was last asked for a session
+	ctx   context.Context          // of what is computed: Run's
+	stats Stats
+}
+
+// Stats count what a server has done since it began.
+type Stats struct {
+	Replies int
+	Checks  int
+	Read    int // tokens
+	Written int
+	Earned  uint64 // utally, by receipts
+}
+
+// New returns a server. Its handlers are set by Run.
+func New(p Parts) (*Server, error) {
+	s := &Server{Parts: p, models: map[canon.Hash]*Model{}, seen: map[canon.Hash]time.Time{}}
+	for _, m := range p.Models {
+		if m.Listing.Model = m.Manifest.Root(); s.models[m.Listing.Model] != nil {
+			return nil, fmt.Errorf("%s is served twice", m.Listing.Name)
+		}
+		if err := m.Listing.Check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Listing.Name, err)
+		}
+		s.models[m.Listing.Model] = m
+	}
+	var err error
+	s.tabs, err = tabs.Open(p.Dir)
+	return s, err
+}
+
+// OfEnv fills in what an env has.
+func OfEnv(env *role.Env) Parts {
+	return Parts{ChainID: env.Chain.ChainID, Account: env.Account.Address, Key: env.Keys.Peer, Host: env.Host, Chain: ofEnv{env.Chain, env}, Log: env.Log}
+}
+
+type ofEnv struct {
+	*client.Client
+	env *role.Env
+}
+
+// Send implements Chain.
+func (e ofEnv) Send(ctx context.Context, msgs ...sdk.Msg) error { return e.env.Send(ctx, msgs...) }
+
+// Stats returns what was done so far.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// Run serves until ctx is done, which is no error.
+func (s *Server) Run(ctx context.Context, env *role.Env) error {
+	s.Handle(ctx)
+	return env.EachBlock(ctx, s.Block)
+}
+
+// Handle answers the protocols of sessions. What is computed ends with ctx.
+func (s *Server) Handle(ctx context.Context) {
+	s.ctx = ctx
+	tabs.Agreements.Handle(s.Host, s.agree)
+	s.Host.HandleStream(tabs.Answers, s.answer)
+	s.Host.HandleStream(tabs.Checks, s.answer)
+	tabs.Accounts.Handle(s.Host, s.account)
+	tabs.Roots.Handle(s.Host, s.root)
+	tabs.Endings.Handle(s.Host, s.end)
+	tabs.Parts.Handle(s.Host, s.part)
+}
+
+// Limits of terms, in ms of protocol time.
+const (
+	maxWait   = 10 * 60 * 1000       // until a session begins whose terms are signed
+	maxLength = 7 * 24 * 3600 * 1000 // of a session
+)
+
+// agree signs terms that keep to a listing.
+func (s *Server) agree(_ context.Context, from peer.ID, t session.Terms) (a tabs.Signature, err error) {
+	if err := t.Check(); err != nil {
+		return a, err
+	}
+	m, now := s.models[t.Model], s.Chain.Head().Time
+	switch key := s.Key.Public().(ed25519.PublicKey); {
+	case m == nil:
+		return a, fmt.Errorf("model %s is not served here", t.Model)
+	case !speaksFor(from, t.Consumer):
+		return a, p2p.ErrRefused
+	case t.Chain != s.ChainID || t.Provider.Account != s.Account || !bytes.Equal(t.Provider.Key, key):
+		return a, errors.New("the terms name another chain or provider")
+	case t.OpenBy < now || t.OpenBy > now+maxWait || t.End > now+maxLength:
+		return a, fmt.Errorf("a session begins within %d minutes and lasts %d days at most", maxWait/60_000, maxLength/86_400_000)
+	case t.Credit.History != 0:
+		return a, errors.New("no history is known here")
+	}
+	if err := m.Listing.Admits(&t); err != nil {
+		return a, err
+	}
+	return tabs.Signature{Signature: ed25519.Sign(s.Key, t.SignBytes())}, nil
+}
+
+func speaksFor(id peer.ID, p session.Party) bool {
+	key, err := p2p.PublicKey(id)
+	return err == nil && bytes.Equal(key, p.Key)
+}
+
+// believed is for how long the chain is not asked again whether a session goes on.
+const believed = 30 * time.Second
+
+// tab returns the tab of an open session with the peer that asks.
+func (s *Server) tab(ctx context.Context, id canon.Hash, from peer.ID) (*tabs.Tab, error) {
+	t := s.tabs.Find(id)
+	s.mu.Lock()
+	fresh := time.Since(s.seen[id]) < believed
+	s.mu.Unlock()
+	if t == nil || !fresh {
+		on, err := s.Chain.Session(ctx, id)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("there is no session %s: %w", id, err)
+		case on.Terms.Provider.Account != s.Account || !speaksFor(from, on.Terms.Consumer):
+			return nil, p2p.ErrRefused
+		case on.Phase != session.Open:
+			return nil, fmt.Errorf("session %s is %s", id, on.Phase)
+		}
+		if t, err = s.tabs.Begin(on.Terms, nil); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		s.seen[id] = time.Now()
+		s.mu.Unlock()
+		s.Host.SetConsumer("session "+id.String(), p2p.Peers{from: nil})
+	}
+	switch terms := t.Terms(); {
+	case !speaksFor(from, terms.Consumer):
+		return nil, p2p.ErrRefused
+	case s.Chain.Head().Time >= terms.End:
+		return nil, fmt.Errorf("session %s has ended", id)
+	case s.models[terms.Model] == nil:
+		return nil, fmt.Errorf("model %s is not served any more", terms.Model)
+	}
+	return t, nil
+}
+
+// pay takes the voucher that comes with a question.
+func pay(t *tabs.Tab, p *tabs.Payment) error {
+	if p.Voucher.Number == 0 {
+		return nil
+	}
+	return t.Take(&p.Voucher, p.Signature)
+}
+
+// account takes a payment, and tells receipts that did not come.
+func (s *Server) account(ctx context.Context, from peer.ID, q tabs.Standing) (a tabs.Bills, err error) {
+	t, err := s.tab(ctx, q.Session, from)
+	if err != nil {
+		return a, err
+	}
+	if err := pay(t, &q.Payment); err != nil {
+		return a, err
+	}
+	a.Receipts = t.Since(q.From, tabs.MaxBills)
+	return a, nil
+}
+
+// root tells the root of pages behind a receipt.
+func (s *Server) root(ctx context.Context, from peer.ID, q tabs.Numbered) (a tabs.Root, err error) {
+	t, err := s.tab(ctx, q.Session, from)
+	if err != nil {
+		return a, err
+	}
+	var ok bool
+	if a.Pages, ok = t.Pages(q.Number); !ok {
+		return a, fmt.Errorf("receipt %d is settled, or was never given", q.Number)
+	}
+	return a, nil
+}
+
+// end signs what a session comes to. Nothing is served after it.
+func (s *Server) end(ctx context.Context, from peer.ID, q tabs.Ending) (a tabs.Signature, err error) {
+	t := s.tabs.Find(q.Final.Session)
+	if t == nil {
+		if t, err = s.tab(ctx, q.Final.Session, from); err != nil {
+			return a, err
+		}
+	}
+	terms, id := t.Terms(), q.Final.ID()
+	if !speaksFor(from, terms.Consumer) || !ed25519.Verify(terms.Consumer.Key, id[:], q.Signature) {
+		return a, p2p.ErrRefused
+	}
+	switch now := t.State(); {
+	case now.Held > 0:
+		return a, errors.New("a reply is under way")
+	case q.Final.Amount < now.Spent:
+		return a, fmt.Errorf("the receipts come to %d utally, the final says %d", now.Spent, q.Final.Amount)
+	}
+	on, err := s.Chain.Session(ctx, q.Final.Session)
+	if err != nil {
+		return a, err
+	}
+	mine, err := t.Final(on.Claimed())
+	if err != nil {
+		return a, err
+	}
+	if q.Final.Amount < mine.Amount {
+		return a, fmt.Errorf("the session comes to %d utally, the final says %d", mine.Amount, q.Final.Amount)
+	}
+	return tabs.Signature{Signature: ed25519.Sign(s.Key, id[:])}, nil
+}
+
+// part hands over a part of a model's file.
+func (s *Server) part(_ context.Context, _ peer.ID, q tabs.PartOf) (a tabs.Bytes, err error) {
+	m := s.models[q.Model]
+	if m == nil {
+		return a, fmt.Errorf("model %s is not served here", q.Model)
+	}
+	text := []byte(nil)
+	switch {
+	case q.File == 0:
+		text = canon.Marshal(m.Manifest)
+	case q.File <= len(m.Manifest.Files):
+		text = m.Texts[m.Manifest.Files[q.File-1].Name]
+	default:
+		return a, fmt.Errorf("the model has %d files", len(m.Manifest.Files))
+	}
+	if q.At > len(text) {
+		return a, fmt.Errorf("the file has %d bytes", len(text))
+	}
+	a.Bytes = text[q.At:min(q.At+tabs.MaxPart, len(text))]
+	return a, nil
+}
+
+// Block does what is due: listings stand, and what was earned is claimed in time.
+func (s *Server) Block(ctx context.Context, b client.Block) error {
+	return errors.Join(s.list(ctx, b.Time), s.claim(ctx, b))
+}
+
+// list lists the models on the chain, unless they stand there for long enough.
+func (s *Server) list(ctx context.Context, now int64) error {
+	stand := 0
+	for _, m := range s.Models {
+		all, err := s.Chain.Listings(ctx, m.Listing.Model, "")
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(all, func(l wire.Listed) bool {
+			return l.Provider == s.Account && l.Listing == m.Listing && l.Until > now+session.ListingLasts/2
+		}) {
+			stand++
+		}
+	}
+	if stand == len(s.Models) {
+		return nil
+	}
+	var all []session.Listing
+	for _, m := range s.Models {
+		all = append(all, m.Listing)
+	}
+	return s.Chain.Send(ctx, wire.ListModels(s.Account, all))
+}
+
+// each is how many blocks pass between two looks at all sessions.
+const each = 10
+
+// claim posts vouchers of sessions that end, or of which much is not claimed.
+func (s *Server) claim(ctx context.Context, b client.Block) (failed error) {
+	if b.Height%each != 0 {
+		return nil
+	}
+	for _, t := range s.tabs.All() {
+		on, err := s.Chain.Session(ctx, t.ID())
+		if client.NotFound(err) || err == nil && on.Phase == session.Ended {
+			s.Host.SetConsumer("session "+t.ID().String(), nil)
+			failed = errors.Join(failed, s.tabs.Forget(t.ID()))
+			continue
+		} else if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		v, signature := t.Newest()
+		left := v.Amount - min(v.Amount, on.Claimed())
+		due := on.Phase != session.Open || on.Terms.End-b.Time < (on.Terms.End-on.BegunAt)/8 || left > t.State().Escrow/2
+		if left == 0 || !due {
+			continue
+		}
+		failed = errors.Join(failed, s.Chain.Send(ctx, wire.RedeemVoucher(s.Account, &v, signature)))
+	}
+	return failed
+}
