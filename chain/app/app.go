@@ -50,6 +50,7 @@ import (
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/reserve"
 	"github.com/tally-network/tally/chain/x/seats"
+	"github.com/tally-network/tally/chain/x/sessions"
 	"github.com/tally-network/tally/chain/x/supply"
 	"github.com/tally-network/tally/chain/x/work"
 )
@@ -71,6 +72,7 @@ type App struct {
 	Probe    *probe.Keeper
 	Beacon   *beacon.Keeper
 	Provider *provider.Keeper
+	Sessions *sessions.Keeper
 	Drilling *drilling.Keeper
 	Auction  *auction.Keeper
 	Market   *market.Keeper

@@ -14,10 +14,10 @@ import (
 )
 
 // A transaction is a move if clocks or windows wait for what it does: all that drives
-// leases and disputes, what reveals a sealed bid, what takes on an order, and what proves for a draw of seats. All others are general: nobody loses a
+// leases and disputes, what reveals a sealed bid, what takes on an order, what proves for a draw of seats, and what claims in a session or convicts a side of it. All others are general: nobody loses a
 // bond because they come a block later.
 var (
-	movePrefixes = []string{"/tally.work.v1.", "/tally.dispute.v1.", "/tally.auction.v1.MsgReveal", "/tally.auction.v1.MsgTakeOn", "/tally.seats.v1.MsgProve"}
+	movePrefixes = []string{"/tally.work.v1.", "/tally.dispute.v1.", "/tally.auction.v1.MsgReveal", "/tally.auction.v1.MsgTakeOn", "/tally.seats.v1.MsgProve", "/tally.sessions.v1.MsgRedeem", "/tally.sessions.v1.MsgTwo"}
 	// No clock waits for these messages of the same packages.
 	notMoves = []string{"/tally.work.v1.MsgAsk", "/tally.work.v1.MsgUpdateParams", "/tally.dispute.v1.MsgUpdateParams"}
 )

@@ -22,6 +22,7 @@ import (
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/reserve"
 	"github.com/tally-network/tally/chain/x/seats"
+	"github.com/tally-network/tally/chain/x/sessions"
 	"github.com/tally-network/tally/chain/x/work"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
@@ -32,6 +33,7 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
+	sessionsv1 "github.com/tally-network/tally/gen/tally/sessions/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -59,6 +61,7 @@ type Genesis struct {
 	Reserve    uint64            // utally that rewards are paid out of
 	Rewards    Rewards           // zero: the defaults
 	Drilling   drillingv1.Params // rules of drilling; zero: the defaults
+	Sessions   sessionsv1.Params // rules of sessions; zero: the defaults
 	Seats      Seats             // zero: the default rules, and nobody's power counts for another
 	Authority  string            // account that may change these rules; empty: that of the policy, for which votes of power speak
 }
@@ -143,6 +146,7 @@ func (g Genesis) parts(a *App) (map[string]json.RawMessage, error) {
 		auction.Name:         g.auctions(),
 		reserve.Name:         g.rewards(),
 		drilling.Name:        g.projects(),
+		sessions.Name:        g.sessions(),
 	} {
 		if state[name], err = a.Codec.MarshalJSON(part); err != nil {
 			return nil, fmt.Errorf("write genesis of %s: %w", name, err)
@@ -235,6 +239,13 @@ func (g Genesis) members() *seatsv1.GenesisState {
 func (g Genesis) projects() *drillingv1.GenesisState {
 	out := drilling.DefaultGenesis()
 	out.Authority, out.Params = g.Authority, cmp.Or(g.Drilling, out.Params)
+	return out
+}
+
+// sessions returns the rules of sessions, of which there are none.
+func (g Genesis) sessions() *sessionsv1.GenesisState {
+	out := sessions.DefaultGenesis()
+	out.Authority, out.Params = g.Authority, cmp.Or(g.Sessions, out.Params)
 	return out
 }
 

@@ -44,6 +44,7 @@ import (
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/reserve"
 	"github.com/tally-network/tally/chain/x/seats"
+	"github.com/tally-network/tally/chain/x/sessions"
 	"github.com/tally-network/tally/chain/x/supply"
 	"github.com/tally-network/tally/chain/x/work"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -54,6 +55,7 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
+	sessionsv1 "github.com/tally-network/tally/gen/tally/sessions/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -63,7 +65,7 @@ import (
 // ours names our modules in the order in which they begin and end a block and
 // are initialised: a module comes after those whose state it reads. Block, which
 // tells the time, comes first.
-var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, probe.Name, drilling.Name, market.Name, work.Name, auction.Name, dispute.Name, policy.Name, reserve.Name, seats.Name}
+var ours = []string{block.Name, supply.Name, power.Name, beacon.Name, provider.Name, probe.Name, sessions.Name, drilling.Name, market.Name, work.Name, auction.Name, dispute.Name, policy.Name, reserve.Name, seats.Name}
 
 // accounts are those that no key controls, with what they may do.
 var accounts = []*authv1.ModuleAccountPermission{
@@ -71,6 +73,7 @@ var accounts = []*authv1.ModuleAccountPermission{
 	{Account: supply.Name, Permissions: []string{authtypes.Burner}},
 	{Account: provider.Name},
 	{Account: provider.Insurance},
+	{Account: sessions.Name},
 	{Account: drilling.Name},
 	{Account: market.Name},
 	{Account: work.Name},
@@ -85,7 +88,7 @@ var accounts = []*authv1.ModuleAccountPermission{
 // governed are the messages that a vote of computing power can execute. No other is signed by the policy's account.
 var governed = []sdk.Msg{
 	&auctionv1.MsgUpdateParams{}, &blockv1.MsgUpdateParams{}, &disputev1.MsgUpdateParams{}, &drillingv1.MsgUpdateParams{},
-	&policyv1.MsgUpdateParams{}, &providerv1.MsgUpdateParams{}, &reservev1.MsgUpdateParams{}, &seatsv1.MsgUpdateParams{}, &workv1.MsgUpdateParams{},
+	&policyv1.MsgUpdateParams{}, &providerv1.MsgUpdateParams{}, &reservev1.MsgUpdateParams{}, &seatsv1.MsgUpdateParams{}, &sessionsv1.MsgUpdateParams{}, &workv1.MsgUpdateParams{},
 	&drillingv1.MsgAdmitProject{}, &drillingv1.MsgEndProject{},
 	&upgradetypes.MsgSoftwareUpgrade{}, &upgradetypes.MsgCancelUpgrade{},
 }
@@ -115,6 +118,9 @@ func (a *App) wire() []Module {
 	a.Beacon = beacon.NewKeeper(a.Codec, a.store(beacon.Name), a.Seats)
 	a.Seats.Follow(a.Beacon)
 	a.Probe = probe.NewKeeper(a.Codec, a.store(probe.Name), a.Provider, a.Beacon)
+	a.Sessions = sessions.NewKeeper(a.Codec, a.store(sessions.Name), sessions.Needs{
+		Bank: a.Bank, Burner: a.Supply, Registry: a.Provider, Insurance: provider.Insurance,
+	})
 	a.Drilling = drilling.NewKeeper(a.Codec, a.store(drilling.Name), a.Bank, a.Power)
 	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply, a.Drilling)
 	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Drilling)
@@ -136,10 +142,11 @@ func (a *App) wire() []Module {
 		beacon.NewModule(a.Beacon),
 		provider.NewModule(a.Provider),
 		probe.NewModule(a.Probe),
+		sessions.NewModule(a.Sessions),
 		drilling.NewModule(a.Drilling),
 		orders,
 		auction.NewModule(a.Auction, orders),
-		work.NewModule(a.Work, bonds{a.Dispute, a.Auction}, a.Beacon),
+		work.NewModule(a.Work, bonds{a.Dispute, a.Auction, a.Sessions}, a.Beacon),
 		dispute.NewModule(a.Dispute),
 		policy.NewModule(a.Policy),
 		reserve.NewModule(a.Reserve),

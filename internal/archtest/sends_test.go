@@ -12,7 +12,7 @@ import (
 
 // adding are messages that move as much money again if they are sent twice. A role may be killed
 // after it has sent something, and then sends it again: so roles send none of them.
-var adding = []string{"MsgSend", "MsgMultiSend", "MsgDeposit", "MsgWithdraw", "MsgPropose"}
+var adding = []string{"MsgSend", "MsgMultiSend", "MsgDeposit", "MsgWithdraw", "MsgFund", "MsgPropose"}
 
 // addsNothing sends one of them, for a reason.
 var addsNothing = map[string]string{

@@ -25,6 +25,7 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	reservev1 "github.com/tally-network/tally/gen/tally/reserve/v1"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
+	sessionsv1 "github.com/tally-network/tally/gen/tally/sessions/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -92,6 +93,10 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&seatsv1.MsgUpdateParams{}):       State,
 	sdk.MsgTypeURL(&drillingv1.MsgRegisterProject{}): Adds,
 	sdk.MsgTypeURL(&drillingv1.MsgUpdateParams{}):    State,
+	sdk.MsgTypeURL(&sessionsv1.MsgOpen{}):            Once,
+	sdk.MsgTypeURL(&sessionsv1.MsgFund{}):            Adds,
+	sdk.MsgTypeURL(&sessionsv1.MsgList{}):            State,
+	sdk.MsgTypeURL(&sessionsv1.MsgUpdateParams{}):    State,
 }
 
 // RepeatsOf returns how a message repeats.

@@ -12,7 +12,7 @@ import (
 )
 
 // modules are those whose packages have a TestMain that calls Main.
-var modules = []string{"block", "dispute", "drilling", "market", "policy", "provider", "work"}
+var modules = []string{"block", "dispute", "drilling", "market", "policy", "provider", "sessions", "work"}
 
 // The SDK's messages are listed, ours take effect once unless they are, and nothing is listed that
 // is no message.
