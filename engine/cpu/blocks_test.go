@@ -58,7 +58,7 @@ func fromBlocks(t *testing.T, r engine.Explainer, in graph.Inputs) (n int) {
 		t.Fatal(err)
 	}
 	for _, x := range tasks {
-		if strings.Contains(x.Packing, "packed from blocks of ") {
+		if strings.Contains(x.Packing, "unpacked from blocks of ") {
 			n++
 		}
 	}

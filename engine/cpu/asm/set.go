@@ -26,6 +26,7 @@ type KernelSet struct {
 	AxpyGEMM     []AxpyKernel    // by rows − 1
 	Int8         Int8Kernels
 	Depthwise    DepthwiseKernel
+	Blocks       map[quant.Type]BlockKernels // of quantised weights
 
 	// Packing.
 	Transpose8      TransposeKernel
@@ -34,9 +35,8 @@ type KernelSet struct {
 	GatherStride2   GatherKernel // of every second element: lane i lies 2·i elements behind Src
 	GatherReversed  GatherKernel // of elements backwards: lane i lies i elements before Src
 	Deinterleave    DeinterleaveKernel
-	MinMagnitude    ReduceKernel                // the least Magnitude
-	MaxSize         ReduceKernel                // the greatest Size
-	Unpack          map[quant.Type]UnpackKernel // of quantised weights
+	MinMagnitude    ReduceKernel // the least Magnitude
+	MaxSize         ReduceKernel // the greatest Size
 
 	// Elementwise.
 	Maps          map[tensor.Fn]MapKernel // of float32
@@ -195,17 +195,35 @@ type MaskedSegment = [3]int
 // ReduceKernel finds an extreme of the bits of values in whole registers, one at least.
 type ReduceKernel func(vectors int, x *float32) uint32
 
-// UnpackKernel unpacks rows of blocks of quantised weights, as many rows as there are lanes: of row r, which begins r·srcRow
-// bytes behind src, so many blocks,
-//
-//	dst[t][r] = element t of the row
-//
-// dst[t][0] lies t·dstStep bytes behind dst. As many bytes as it reads are fetched from ahead bytes behind src on: they are
-// what is read next, or nothing. Of floats of 16 bits a block is UnpackHalves elements.
-type UnpackKernel func(blocks int, dst *float32, dstStep int, src *byte, srcRow, ahead int)
+// BlockKernels are those of a type of quantised weights in panels of PanelColumns columns. Package quantized says how the bytes of a
+// panel lie.
+type BlockKernels struct {
+	Unpack UnpackKernel
+	Tiles  []BlockTile // the greatest first, that of one row and one panel last
+}
 
-// UnpackHalves is the floats of 16 bits that an UnpackKernel takes for a block.
-const UnpackHalves = 8
+// BlockTile is a micro-kernel of so many rows by so many panels of columns.
+type BlockTile struct {
+	Rows, Panels int
+	Run          BlockKernel
+}
+
+// BlockKernel advances a tile of accumulators by the terms of some blocks, one at least, which it unpacks in registers:
+//
+//	c[i][j] = fma(x[i][t], w[t][j], c[i][j]) for each term t in turn
+//
+// w is where the first block of the first panel begins; that of the next panel lies panel bytes behind. x[i][t] lies 4·t + i·xRow
+// bytes behind x, c[i][0] i·cRow behind c. Columns are contiguous. Unless add is set, accumulators begin at +0.
+type BlockKernel func(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
+
+// UnpackKernel unpacks some blocks of a panel, one at least: dst[t][j] is term t of column j. dst[t][0] lies t·dstStep bytes behind dst.
+type UnpackKernel func(blocks int, w *byte, dst *float32, dstStep int)
+
+// PanelColumns is how many columns a panel of quantised weights has.
+const PanelColumns = 16
+
+// HalvesBlock is the floats of 16 bits of one column that a panel has for a block.
+const HalvesBlock = 8
 
 // Magnitude orders float32 values by size: zeros last, then upwards from the
 // least subnormal.

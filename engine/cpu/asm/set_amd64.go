@@ -16,19 +16,12 @@ func avx512Int8() Int8Kernels {
 	return Int8Kernels{Group: 2, GEMM: avx512Int8PairGEMM}
 }
 
-var avx512Unpack = map[quant.Type]UnpackKernel{
-	quant.Q4_0: avx512UnpackQ4_0, quant.Q4_1: avx512UnpackQ4_1, quant.Q8_0: avx512UnpackQ8_0, quant.IQ4_NL: avx512UnpackIQ4_NL,
-	quant.Q4_K: avx512UnpackQ4_K, quant.Q6_K: avx512UnpackQ6_K, quant.F16: avx512UnpackF16, quant.BF16: avx512UnpackBF16,
-}
-
-// avx2Unpack also needs conversions of float16.
-func avx2Unpack() map[quant.Type]UnpackKernel {
+// f16cBlocks are those of AVX2 where the processor also converts float16.
+func f16cBlocks() map[quant.Type]BlockKernels {
 	if !cpuid.CPU.Supports(cpuid.F16C) {
 		return nil
 	}
-	return map[quant.Type]UnpackKernel{
-		quant.Q4_0: avx2UnpackQ4_0, quant.Q4_1: avx2UnpackQ4_1, quant.Q8_0: avx2UnpackQ8_0, quant.F16: avx2UnpackF16, quant.BF16: avx2UnpackBF16,
-	}
+	return avx2Blocks
 }
 
 // The features that x/sys/cpu reports are those whose registers the operating
@@ -40,13 +33,13 @@ var sets = []*KernelSet{
 			cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL,
 		Lanes: 16, GEMM: avx512GEMM, PrefetchGEMM: avx512PrefetchGEMM, DotGEMM: avx512DotGEMM, AxpyGEMM: avx512AxpyGEMM, Int8: avx512Int8(), Depthwise: avx512Depthwise,
 		Transpose8: avx2Transpose8, InterleaveBytes: avx2InterleaveBytes, Gather: avx512Gather, GatherStride2: avx512GatherStride2, GatherReversed: avx512GatherReversed, Deinterleave: avx512Deinterleave, MinMagnitude: avx512MinMagnitude, MaxSize: avx512MaxSize,
-		Maps: avx512Maps, Int64Maps: avx512Int64Maps, Casts: avx512Casts, Folds: avx512Folds, BroadcastRows: avx512BroadcastRows, SumLanes: avx512SumLanes, EltwiseChain: avx512EltwiseChain, Unpack: avx512Unpack,
+		Maps: avx512Maps, Int64Maps: avx512Int64Maps, Casts: avx512Casts, Folds: avx512Folds, BroadcastRows: avx512BroadcastRows, SumLanes: avx512SumLanes, EltwiseChain: avx512EltwiseChain, Blocks: avx512Blocks,
 	},
 	{
 		Name:  "avx2",
 		Has:   cpu.X86.HasAVX2 && cpu.X86.HasFMA,
 		Lanes: 8, GEMM: avx2GEMM, DotGEMM: avx2DotGEMM, AxpyGEMM: avx2AxpyGEMM, Int8: Int8Kernels{Group: 2, GEMM: avx2Int8PairGEMM}, Depthwise: avx2Depthwise,
 		Transpose8: avx2Transpose8, InterleaveBytes: avx2InterleaveBytes, Gather: avx2Gather, GatherStride2: avx2GatherStride2, GatherReversed: avx2GatherReversed, Deinterleave: avx2Deinterleave, MinMagnitude: avx2MinMagnitude, MaxSize: avx2MaxSize,
-		Maps: avx2Maps, Int64Maps: avx2Int64Maps, Casts: avx2Casts, Folds: avx2Folds, BroadcastRows: avx2BroadcastRows, SumLanes: avx2SumLanes, EltwiseChain: avx2EltwiseChain, Unpack: avx2Unpack(),
+		Maps: avx2Maps, Int64Maps: avx2Int64Maps, Casts: avx2Casts, Folds: avx2Folds, BroadcastRows: avx2BroadcastRows, SumLanes: avx2SumLanes, EltwiseChain: avx2EltwiseChain, Blocks: f16cBlocks(),
 	},
 }

@@ -60,9 +60,6 @@ func (p *block) compute(args []*tensor.Tensor, out []float32) (done bool) {
 	}
 	p.kBlockSums = p.kBlockSums[:0]
 	a, b := p.aPacker.fillInput(p.elements(&p.a, args), 0), p.bPacker.fillInput(p.elements(&p.b, args), p.line)
-	if p.b.blocks != nil && p.rowCount <= tuning.BlockRows && p.terms.N <= tensor.KBlock {
-		return p.computeTiles(a, b)
-	}
 	for t := 0; t < p.terms.N; {
 		if t > 0 && t%tensor.KBlock == 0 && p.int8 == nil {
 			p.kBlockSums.End(p.acc, t/tensor.KBlock) // accumulators begin anew

@@ -72,7 +72,6 @@ type operandLayout struct {
 	offsets           []int          // indirection table of all terms, in bytes; nil if there are too many
 	input             *paddedInput   // what is read instead of the operand
 	prepacked         *packedOperand // if it was packed once
-	blocks            *blockFormat   // if it is blocks of quantised weights
 }
 
 // boundCheck is a coordinate that may lie outside the operand.
@@ -331,7 +330,7 @@ func (k *contraction) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.
 // epilogueRows returns how many rows of a block are computed before an epilogue takes them:
 // as many as stay in the cache, if that packs no more, and operand b stays there too.
 func (k *contraction) epilogueRows(rows, lines int) int {
-	fixed := k.a.input != nil || k.b.input != nil || k.a.prepacked != nil || k.b.blocks != nil || k.int8 != nil
+	fixed := k.a.input != nil || k.b.input != nil || k.a.prepacked != nil || k.int8 != nil
 	if fixed || !k.direct || k.terms.N > k.kc || lines*k.terms.N > tuning.MaxEpilogueB {
 		return rows
 	}

@@ -50,8 +50,6 @@ func (k *contraction) handover() string {
 // describe says how tiles read an operand.
 func (s *operandLayout) describe() string {
 	switch {
-	case s.blocks != nil:
-		return "packed from blocks of " + s.blocks.of.String()
 	case s.prepacked != nil:
 		return fmt.Sprintf("packed once (%d KB)", s.prepacked.Bytes()>>10)
 	case s.input != nil && s.inPlace:

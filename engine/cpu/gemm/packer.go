@@ -91,8 +91,6 @@ type elements struct {
 func (k *contraction) elements(s *operandLayout, args []*tensor.Tensor) elements {
 	x := args[s.arg]
 	switch {
-	case s.blocks != nil:
-		return elements{bytes: x.Bytes()}
 	case k.isFloat32:
 		return elements{floats: tensor.Of[float32](x)}
 	case k.int8 != nil:
@@ -285,10 +283,6 @@ func (p *packer) pack(from, n, most, vector int) {
 // packRemaining packs n rows, and returns whether any value is padding, and the least
 // exponent of all.
 func (p *packer) packRemaining(from, n, most, vector int) (padding bool, least kernel.MinExponent) {
-	if f := p.layout.blocks; f != nil {
-		f.pack(p, from, n, most, vector)
-		return false, kernel.NoExponent
-	}
 	before := p.hasPadding
 	p.hasPadding = false
 	p.locateTerms()

@@ -76,7 +76,7 @@ func (w *weight) pays() bool {
 	k, s := w.k, w.s
 	betterPacked := s == &k.b && !s.dotForm && !s.axpyForm && mem.CeilDiv(k.rows.N, k.mr) > tuning.MaxInPlaceTiles
 	varies := slices.ContainsFunc(s.batch, func(step int) bool { return step != 0 })
-	return s.input == nil && s.blocks == nil && (!s.inPlace || betterPacked) && !(varies && slices.Contains(s.batch, 0))
+	return s.input == nil && (!s.inPlace || betterPacked) && !(varies && slices.Contains(s.batch, 0))
 }
 
 // batches returns how many batches differ in the operand.

@@ -62,16 +62,13 @@ func sameDim(a, b tensor.Dim) bool {
 // is, packed panels included, which hold all terms of all rows.
 func (s *operandLayout) resembles(x *operandLayout, own, planned *affine.Grid, sameTerms bool) bool {
 	unit := func(strides []int) bool { return affine.Last(strides) == 1 }
-	if x.blocks != nil && (!sameTerms || own.N != planned.N || !slices.Equal(s.own, x.own) || !slices.Equal(s.terms, x.terms)) {
-		return false
-	}
 	if s.base != x.base || unit(s.own) != unit(x.own) && own.N > 1 && planned.N > 1 || unit(s.terms) != unit(x.terms) || s.isMatrix != x.isMatrix {
 		return false
 	}
 	if x.prepacked != nil && (x.prepacked.batches() > 1 || !sameTerms || own.N != planned.N || !slices.Equal(s.own, x.own) || !slices.Equal(s.terms, x.terms)) {
 		return false
 	}
-	s.inPlace, s.lineRows, s.rowMajor, s.dotForm, s.axpyForm, s.prepacked, s.blocks = x.inPlace, x.lineRows, x.rowMajor, x.dotForm, x.axpyForm, x.prepacked, x.blocks
+	s.inPlace, s.lineRows, s.rowMajor, s.dotForm, s.axpyForm, s.prepacked = x.inPlace, x.lineRows, x.rowMajor, x.dotForm, x.axpyForm, x.prepacked
 	return true
 }
 

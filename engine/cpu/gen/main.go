@@ -31,7 +31,7 @@ var families = []struct {
 	{"map", maps},
 	{"chain", chains},
 	{"fold", folds},
-	{"unpack", unpackKernels},
+	{"blocks", blockKernels},
 }
 
 func main() {
@@ -47,7 +47,7 @@ func main() {
 	}
 	assembly, declarations := neon()
 	for name, text := range map[string][]byte{
-		"gemm_table_amd64.go": gemmTable(), "map_table_amd64.go": mapTable(),
+		"gemm_table_amd64.go": gemmTable(), "map_table_amd64.go": mapTable(), "blocks_table_amd64.go": blockTable(),
 		"gemm_arm64.s": assembly, "gemm_arm64.go": declarations,
 	} {
 		if err := os.WriteFile(filepath.Join(out, name), text, 0o644); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
-	"github.com/tally-network/tally/engine/cpu/gemm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
+	"github.com/tally-network/tally/engine/cpu/quantized"
 )
 
 // Quantised weights: a contraction of what Dequantize makes of a constant reads the constant's blocks. What makes float32 of
@@ -171,7 +171,7 @@ func samePrimitive(x, y *tensor.Primitive) bool {
 		})
 }
 
-// readBlocks lets contractions read the blocks of their weights where gemm has a kernel for it.
+// readBlocks lets contractions read the blocks of their weights where there is a kernel for it.
 func (p *program) readBlocks() {
 	d, cloned := newDequantizer(p.Program), false
 	p.blocks = map[int]blockProduct{}
@@ -185,7 +185,7 @@ func (p *program) readBlocks() {
 			if !ok {
 				continue
 			}
-			k := gemm.NewOfBlocks(n.Primitive, arg, t, p.set)
+			k := quantized.New(n.Primitive, arg, t, d.Consts[weight.Index], p.set)
 			if k == nil {
 				continue
 			}

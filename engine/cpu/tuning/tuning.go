@@ -107,6 +107,12 @@ const (
 
 	// BlockKC: terms of a tile that is unpacked, a divisor of tensor.KBlock. Trades starting micro-kernels against a panel in L1. Measured: half 0.91 and twice 0.84 at one row, 0.95 and 0.99 at 128; the same
 	BlockKC = 128
+
+	// DirectRows: rows for which weights are multiplied as they are unpacked. TODO
+	DirectRows = 8
+
+	// DirectColumns: columns that all rows take before the next ones. TODO
+	DirectColumns = 64
 )
 
 // Products of which each row has a band of the terms.
