@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
@@ -105,12 +106,18 @@ func BenchmarkSession(b *testing.B) {
 			b.ReportMetric(float64(len(prompt)*b.N)/b.Elapsed().Seconds(), "tokens/s")
 		})
 		b.Run("decode/t"+string(rune('0'+threads)), func(b *testing.B) {
+			best := time.Hour
+			b.ReportAllocs()
 			for b.Loop() {
+				start := time.Now()
+				warm.read.Cut(2 * Chunk)
 				if _, err := warm.Append(context.Background(), 1); err != nil {
 					b.Fatal(err)
 				}
+				best = min(best, time.Since(start))
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+			b.ReportMetric(1/best.Seconds(), "tokens/s-at-best")
 		})
 	}
 }

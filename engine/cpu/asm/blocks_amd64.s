@@ -111,7 +111,7 @@ TEXT ·avx512BlocksQ4_0_8x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ4_00<>+0(SB), Z2
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -175,8 +175,9 @@ loop:
 	VCVTPH2PS   (AX)(CX*1), Z19
 	VMOVAPS     Z19, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z19, Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R11
 
@@ -358,8 +359,9 @@ group:
 	VFMADD231PS.BCST 28(BX)(R8*2), Z19, Z16
 	VFMADD231PS.BCST 28(BX)(R10*1), Z19, Z18
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R11
 	JNZ              group
@@ -433,7 +435,8 @@ group:
 TEXT ·avx512BlocksQ4_0_8x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_00<>+0(SB), Z1
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -478,7 +481,8 @@ loop:
 	VCVTPH2PS   (AX), Z10
 	VMOVAPS     Z10, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z10, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R10
 
@@ -572,7 +576,8 @@ group:
 	VFMADD231PS.BCST 28(DX)(DI*2), Z10, Z8
 	VFMADD231PS.BCST 28(DX)(R9*1), Z10, Z9
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             R10
 	JNZ              group
@@ -623,7 +628,7 @@ TEXT ·avx512BlocksQ4_0_4x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ4_00<>+0(SB), Z2
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -665,8 +670,9 @@ loop:
 	VCVTPH2PS   (AX)(CX*1), Z11
 	VMOVAPS     Z11, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z11, Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R9
 
@@ -784,8 +790,9 @@ group:
 	VFMADD231PS.BCST 28(BX)(DI*2), Z11, Z8
 	VFMADD231PS.BCST 28(BX)(R8*1), Z11, Z10
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R9
 	JNZ              group
@@ -831,7 +838,8 @@ group:
 TEXT ·avx512BlocksQ4_0_4x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_00<>+0(SB), Z1
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -862,7 +870,8 @@ loop:
 	VCVTPH2PS   (AX), Z6
 	VMOVAPS     Z6, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z6, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R8
 
@@ -924,7 +933,8 @@ group:
 	VFMADD231PS.BCST 28(DX)(SI*2), Z6, Z4
 	VFMADD231PS.BCST 28(DX)(DI*1), Z6, Z5
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             R8
 	JNZ              group
@@ -959,7 +969,7 @@ TEXT ·avx512BlocksQ4_0_2x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ4_00<>+0(SB), Z2
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -990,8 +1000,9 @@ loop:
 	VCVTPH2PS   (AX)(CX*1), Z7
 	VMOVAPS     Z7, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z7, Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R8
 
@@ -1077,8 +1088,9 @@ group:
 	VFMADD231PS.BCST 28(BX), Z7, Z4
 	VFMADD231PS.BCST 28(BX)(DI*1), Z7, Z6
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R8
 	JNZ              group
@@ -1110,7 +1122,8 @@ group:
 TEXT ·avx512BlocksQ4_0_2x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_00<>+0(SB), Z1
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -1134,7 +1147,8 @@ loop:
 	VCVTPH2PS   (AX), Z4
 	VMOVAPS     Z4, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z4, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, DI
 
@@ -1180,7 +1194,8 @@ group:
 	VFMADD231PS.BCST 28(DX), Z4, Z2
 	VFMADD231PS.BCST 28(DX)(SI*1), Z4, Z3
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             DI
 	JNZ              group
@@ -1208,7 +1223,7 @@ TEXT ·avx512BlocksQ4_0_1x64(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	LEAQ    (CX)(CX*2), DX
 	VMOVUPS numbersQ4_00<>+0(SB), Z4
-	MOVQ    $0x00000800, BX
+	LEAQ    (AX)(CX*4), BX
 	MOVQ    c+40(FP), SI
 	MOVB    add+56(FP), DI
 	TESTB   DI, DI
@@ -1244,10 +1259,11 @@ loop:
 	VCVTPH2PS   (AX)(DX*1), Z9
 	VMOVAPS     Z9, Z3
 	VFMADD231PS lanes00000000<>+0(SB), Z9, Z3
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2048(AX)(CX*2)
-	PREFETCHT0  2048(AX)(DX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  (BX)(CX*2)
+	PREFETCHT1  (BX)(DX*1)
+	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R8
 
@@ -1381,10 +1397,11 @@ group:
 	VMULPS           Z9, Z3, Z9
 	VFMADD231PS.BCST 28(SI), Z9, Z8
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2048(AX)(CX*2)
-	PREFETCHT0       2048(AX)(DX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	PREFETCHT1       (BX)(CX*2)
+	PREFETCHT1       (BX)(DX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	DECQ             R8
 	JNZ              group
@@ -1415,7 +1432,8 @@ group:
 TEXT ·avx512BlocksQ4_0_1x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_00<>+0(SB), Z1
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -1436,7 +1454,8 @@ loop:
 	VCVTPH2PS   (AX), Z3
 	VMOVAPS     Z3, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z3, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, SI
 
@@ -1474,7 +1493,8 @@ group:
 	VMULPS           Z3, Z0, Z3
 	VFMADD231PS.BCST 28(DX), Z3, Z2
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             SI
 	JNZ              group
@@ -1583,7 +1603,7 @@ TEXT ·avx512BlocksQ4_1_8x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ4_10<>+0(SB), Z4
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -1653,8 +1673,9 @@ loop:
 	VCVTPH2PS   32(AX)(CX*1), Z21
 	VMOVAPS     Z21, Z3
 	VFMADD231PS lanes00000000<>+0(SB), Z21, Z3
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, AX
 	MOVQ        $0x00000004, R11
 
@@ -1836,8 +1857,9 @@ group:
 	VFMADD231PS.BCST 28(BX)(R8*2), Z21, Z18
 	VFMADD231PS.BCST 28(BX)(R10*1), Z21, Z20
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R11
 	JNZ              group
@@ -1911,7 +1933,8 @@ group:
 TEXT ·avx512BlocksQ4_1_8x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_10<>+0(SB), Z2
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -1959,7 +1982,8 @@ loop:
 	VCVTPH2PS   32(AX), Z11
 	VMOVAPS     Z11, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z11, Z1
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, AX
 	MOVQ        $0x00000004, R10
 
@@ -2053,7 +2077,8 @@ group:
 	VFMADD231PS.BCST 28(DX)(DI*2), Z11, Z9
 	VFMADD231PS.BCST 28(DX)(R9*1), Z11, Z10
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             R10
 	JNZ              group
@@ -2104,7 +2129,7 @@ TEXT ·avx512BlocksQ4_1_4x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ4_10<>+0(SB), Z4
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -2152,8 +2177,9 @@ loop:
 	VCVTPH2PS   32(AX)(CX*1), Z13
 	VMOVAPS     Z13, Z3
 	VFMADD231PS lanes00000000<>+0(SB), Z13, Z3
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, AX
 	MOVQ        $0x00000004, R9
 
@@ -2271,8 +2297,9 @@ group:
 	VFMADD231PS.BCST 28(BX)(DI*2), Z13, Z10
 	VFMADD231PS.BCST 28(BX)(R8*1), Z13, Z12
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R9
 	JNZ              group
@@ -2318,7 +2345,8 @@ group:
 TEXT ·avx512BlocksQ4_1_4x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_10<>+0(SB), Z2
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -2352,7 +2380,8 @@ loop:
 	VCVTPH2PS   32(AX), Z7
 	VMOVAPS     Z7, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z7, Z1
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, AX
 	MOVQ        $0x00000004, R8
 
@@ -2414,7 +2443,8 @@ group:
 	VFMADD231PS.BCST 28(DX)(SI*2), Z7, Z5
 	VFMADD231PS.BCST 28(DX)(DI*1), Z7, Z6
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             R8
 	JNZ              group
@@ -2449,7 +2479,7 @@ TEXT ·avx512BlocksQ4_1_2x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ4_10<>+0(SB), Z4
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -2486,8 +2516,9 @@ loop:
 	VCVTPH2PS   32(AX)(CX*1), Z9
 	VMOVAPS     Z9, Z3
 	VFMADD231PS lanes00000000<>+0(SB), Z9, Z3
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, AX
 	MOVQ        $0x00000004, R8
 
@@ -2573,8 +2604,9 @@ group:
 	VFMADD231PS.BCST 28(BX), Z9, Z6
 	VFMADD231PS.BCST 28(BX)(DI*1), Z9, Z8
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R8
 	JNZ              group
@@ -2606,7 +2638,8 @@ group:
 TEXT ·avx512BlocksQ4_1_2x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_10<>+0(SB), Z2
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -2633,7 +2666,8 @@ loop:
 	VCVTPH2PS   32(AX), Z5
 	VMOVAPS     Z5, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z5, Z1
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, AX
 	MOVQ        $0x00000004, DI
 
@@ -2679,7 +2713,8 @@ group:
 	VFMADD231PS.BCST 28(DX), Z5, Z3
 	VFMADD231PS.BCST 28(DX)(SI*1), Z5, Z4
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             DI
 	JNZ              group
@@ -2707,7 +2742,7 @@ TEXT ·avx512BlocksQ4_1_1x64(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	LEAQ    (CX)(CX*2), DX
 	VMOVUPS numbersQ4_10<>+0(SB), Z8
-	MOVQ    $0x00000800, BX
+	LEAQ    (AX)(CX*4), BX
 	MOVQ    c+40(FP), SI
 	MOVB    add+56(FP), DI
 	TESTB   DI, DI
@@ -2755,10 +2790,11 @@ loop:
 	VCVTPH2PS   32(AX)(DX*1), Z13
 	VMOVAPS     Z13, Z7
 	VFMADD231PS lanes00000000<>+0(SB), Z13, Z7
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2048(AX)(CX*2)
-	PREFETCHT0  2048(AX)(DX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  (BX)(CX*2)
+	PREFETCHT1  (BX)(DX*1)
+	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, AX
 	MOVQ        $0x00000004, R8
 
@@ -2892,10 +2928,11 @@ group:
 	VFMADD213PS      Z7, Z3, Z13
 	VFMADD231PS.BCST 28(SI), Z13, Z12
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2048(AX)(CX*2)
-	PREFETCHT0       2048(AX)(DX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	PREFETCHT1       (BX)(CX*2)
+	PREFETCHT1       (BX)(DX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	DECQ             R8
 	JNZ              group
@@ -2926,7 +2963,8 @@ group:
 TEXT ·avx512BlocksQ4_1_1x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_10<>+0(SB), Z2
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -2950,7 +2988,8 @@ loop:
 	VCVTPH2PS   32(AX), Z4
 	VMOVAPS     Z4, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z4, Z1
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, AX
 	MOVQ        $0x00000004, SI
 
@@ -2988,7 +3027,8 @@ group:
 	VFMADD213PS      Z1, Z0, Z4
 	VFMADD231PS.BCST 28(DX), Z4, Z3
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             SI
 	JNZ              group
@@ -3158,7 +3198,7 @@ TEXT ·avx512BlocksQ5_0_8x32(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ5_00<>+0(SB), Z4
 	VMOVUPS numbersQ5_01<>+0(SB), Z5
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -3224,10 +3264,11 @@ loop:
 	VFMADD231PS lanes00000000<>+0(SB), Z2, Z1
 	VMOVUPS     32(AX), Z2
 	VMOVUPS     32(AX)(CX*1), Z3
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	PREFETCHT1  (DX)(CX*1)
+	PREFETCHT1  64(DX)(CX*1)
+	ADDQ        $0x00000060, DX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R11
 
@@ -3457,8 +3498,9 @@ group:
 	VFMADD231PS.BCST 28(BX)(R8*2), Z24, Z19
 	VFMADD231PS.BCST 28(BX)(R10*1), Z24, Z21
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z2, Z2
 	VPSRLD           $0x08, Z3, Z3
@@ -3535,7 +3577,8 @@ TEXT ·avx512BlocksQ5_0_8x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_00<>+0(SB), Z2
 	VMOVUPS numbersQ5_01<>+0(SB), Z3
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -3581,8 +3624,9 @@ loop:
 	VMOVAPS     Z1, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z1, Z0
 	VMOVUPS     32(AX), Z1
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000060, CX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R10
 
@@ -3700,7 +3744,8 @@ group:
 	VFMADD231PS.BCST 28(DX)(DI*2), Z14, Z10
 	VFMADD231PS.BCST 28(DX)(R9*1), Z14, Z11
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z1, Z1
 	DECQ             R10
@@ -3753,7 +3798,7 @@ TEXT ·avx512BlocksQ5_0_4x32(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ5_00<>+0(SB), Z4
 	VMOVUPS numbersQ5_01<>+0(SB), Z5
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -3797,10 +3842,11 @@ loop:
 	VFMADD231PS lanes00000000<>+0(SB), Z2, Z1
 	VMOVUPS     32(AX), Z2
 	VMOVUPS     32(AX)(CX*1), Z3
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	PREFETCHT1  (DX)(CX*1)
+	PREFETCHT1  64(DX)(CX*1)
+	ADDQ        $0x00000060, DX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R9
 
@@ -3966,8 +4012,9 @@ group:
 	VFMADD231PS.BCST 28(BX)(DI*2), Z16, Z11
 	VFMADD231PS.BCST 28(BX)(R8*1), Z16, Z13
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z2, Z2
 	VPSRLD           $0x08, Z3, Z3
@@ -4016,7 +4063,8 @@ TEXT ·avx512BlocksQ5_0_4x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_00<>+0(SB), Z2
 	VMOVUPS numbersQ5_01<>+0(SB), Z3
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -4048,8 +4096,9 @@ loop:
 	VMOVAPS     Z1, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z1, Z0
 	VMOVUPS     32(AX), Z1
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000060, CX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R8
 
@@ -4135,7 +4184,8 @@ group:
 	VFMADD231PS.BCST 28(DX)(SI*2), Z10, Z6
 	VFMADD231PS.BCST 28(DX)(DI*1), Z10, Z7
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z1, Z1
 	DECQ             R8
@@ -4172,7 +4222,7 @@ TEXT ·avx512BlocksQ5_0_2x32(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ5_00<>+0(SB), Z4
 	VMOVUPS numbersQ5_01<>+0(SB), Z5
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -4205,10 +4255,11 @@ loop:
 	VFMADD231PS lanes00000000<>+0(SB), Z2, Z1
 	VMOVUPS     32(AX), Z2
 	VMOVUPS     32(AX)(CX*1), Z3
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	PREFETCHT1  (DX)(CX*1)
+	PREFETCHT1  64(DX)(CX*1)
+	ADDQ        $0x00000060, DX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R8
 
@@ -4342,8 +4393,9 @@ group:
 	VFMADD231PS.BCST 28(BX), Z12, Z7
 	VFMADD231PS.BCST 28(BX)(DI*1), Z12, Z9
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z2, Z2
 	VPSRLD           $0x08, Z3, Z3
@@ -4378,7 +4430,8 @@ TEXT ·avx512BlocksQ5_0_2x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_00<>+0(SB), Z2
 	VMOVUPS numbersQ5_01<>+0(SB), Z3
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -4403,8 +4456,9 @@ loop:
 	VMOVAPS     Z1, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z1, Z0
 	VMOVUPS     32(AX), Z1
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000060, CX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, DI
 
@@ -4474,7 +4528,8 @@ group:
 	VFMADD231PS.BCST 28(DX), Z8, Z4
 	VFMADD231PS.BCST 28(DX)(SI*1), Z8, Z5
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z1, Z1
 	DECQ             DI
@@ -4504,7 +4559,7 @@ TEXT ·avx512BlocksQ5_0_1x64(SB), NOSPLIT, $0-57
 	LEAQ    (CX)(CX*2), DX
 	VMOVUPS numbersQ5_00<>+0(SB), Z8
 	VMOVUPS numbersQ5_01<>+0(SB), Z9
-	MOVQ    $0x00000800, BX
+	LEAQ    (AX)(CX*4), BX
 	MOVQ    c+40(FP), SI
 	MOVB    add+56(FP), DI
 	TESTB   DI, DI
@@ -4544,14 +4599,15 @@ loop:
 	VMOVUPS     32(AX)(CX*1), Z5
 	VMOVUPS     32(AX)(CX*2), Z6
 	VMOVUPS     32(AX)(DX*1), Z7
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  64(AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
-	PREFETCHT0  2048(AX)(CX*2)
-	PREFETCHT0  2112(AX)(CX*2)
-	PREFETCHT0  2048(AX)(DX*1)
-	PREFETCHT0  2112(AX)(DX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  64(BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  64(BX)(CX*1)
+	PREFETCHT1  (BX)(CX*2)
+	PREFETCHT1  64(BX)(CX*2)
+	PREFETCHT1  (BX)(DX*1)
+	PREFETCHT1  64(BX)(DX*1)
+	ADDQ        $0x00000060, BX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R8
 
@@ -4781,10 +4837,11 @@ group:
 	VMULPS           Z16, Z3, Z16
 	VFMADD231PS.BCST 28(SI), Z16, Z13
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2048(AX)(CX*2)
-	PREFETCHT0       2048(AX)(DX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	PREFETCHT1       (BX)(CX*2)
+	PREFETCHT1       (BX)(DX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z4, Z4
 	VPSRLD           $0x08, Z5, Z5
@@ -4820,7 +4877,8 @@ TEXT ·avx512BlocksQ5_0_1x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_00<>+0(SB), Z2
 	VMOVUPS numbersQ5_01<>+0(SB), Z3
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -4842,8 +4900,9 @@ loop:
 	VMOVAPS     Z1, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z1, Z0
 	VMOVUPS     32(AX), Z1
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000060, CX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, SI
 
@@ -4905,7 +4964,8 @@ group:
 	VMULPS           Z7, Z0, Z7
 	VFMADD231PS.BCST 28(DX), Z7, Z4
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z1, Z1
 	DECQ             SI
@@ -5061,7 +5121,7 @@ TEXT ·avx512BlocksQ5_1_8x32(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ5_10<>+0(SB), Z6
 	VMOVUPS numbersQ5_11<>+0(SB), Z7
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -5133,10 +5193,11 @@ loop:
 	VFMADD231PS lanes00000000<>+0(SB), Z4, Z3
 	VMOVUPS     64(AX), Z4
 	VMOVUPS     64(AX)(CX*1), Z5
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	PREFETCHT1  (DX)(CX*1)
+	PREFETCHT1  64(DX)(CX*1)
+	ADDQ        $0x00000080, DX
 	ADDQ        $0x00000080, AX
 	MOVQ        $0x00000004, R11
 
@@ -5366,8 +5427,9 @@ group:
 	VFMADD231PS.BCST 28(BX)(R8*2), Z26, Z21
 	VFMADD231PS.BCST 28(BX)(R10*1), Z26, Z23
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z4, Z4
 	VPSRLD           $0x08, Z5, Z5
@@ -5444,7 +5506,8 @@ TEXT ·avx512BlocksQ5_1_8x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_10<>+0(SB), Z3
 	VMOVUPS numbersQ5_11<>+0(SB), Z4
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -5493,8 +5556,9 @@ loop:
 	VMOVAPS     Z2, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z2, Z1
 	VMOVUPS     64(AX), Z2
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, AX
 	MOVQ        $0x00000004, R10
 
@@ -5612,7 +5676,8 @@ group:
 	VFMADD231PS.BCST 28(DX)(DI*2), Z15, Z11
 	VFMADD231PS.BCST 28(DX)(R9*1), Z15, Z12
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z2, Z2
 	DECQ             R10
@@ -5665,7 +5730,7 @@ TEXT ·avx512BlocksQ5_1_4x32(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ5_10<>+0(SB), Z6
 	VMOVUPS numbersQ5_11<>+0(SB), Z7
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -5715,10 +5780,11 @@ loop:
 	VFMADD231PS lanes00000000<>+0(SB), Z4, Z3
 	VMOVUPS     64(AX), Z4
 	VMOVUPS     64(AX)(CX*1), Z5
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	PREFETCHT1  (DX)(CX*1)
+	PREFETCHT1  64(DX)(CX*1)
+	ADDQ        $0x00000080, DX
 	ADDQ        $0x00000080, AX
 	MOVQ        $0x00000004, R9
 
@@ -5884,8 +5950,9 @@ group:
 	VFMADD231PS.BCST 28(BX)(DI*2), Z18, Z13
 	VFMADD231PS.BCST 28(BX)(R8*1), Z18, Z15
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z4, Z4
 	VPSRLD           $0x08, Z5, Z5
@@ -5934,7 +6001,8 @@ TEXT ·avx512BlocksQ5_1_4x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_10<>+0(SB), Z3
 	VMOVUPS numbersQ5_11<>+0(SB), Z4
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -5969,8 +6037,9 @@ loop:
 	VMOVAPS     Z2, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z2, Z1
 	VMOVUPS     64(AX), Z2
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, AX
 	MOVQ        $0x00000004, R8
 
@@ -6056,7 +6125,8 @@ group:
 	VFMADD231PS.BCST 28(DX)(SI*2), Z11, Z7
 	VFMADD231PS.BCST 28(DX)(DI*1), Z11, Z8
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z2, Z2
 	DECQ             R8
@@ -6093,7 +6163,7 @@ TEXT ·avx512BlocksQ5_1_2x32(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ5_10<>+0(SB), Z6
 	VMOVUPS numbersQ5_11<>+0(SB), Z7
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -6132,10 +6202,11 @@ loop:
 	VFMADD231PS lanes00000000<>+0(SB), Z4, Z3
 	VMOVUPS     64(AX), Z4
 	VMOVUPS     64(AX)(CX*1), Z5
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	PREFETCHT1  (DX)(CX*1)
+	PREFETCHT1  64(DX)(CX*1)
+	ADDQ        $0x00000080, DX
 	ADDQ        $0x00000080, AX
 	MOVQ        $0x00000004, R8
 
@@ -6269,8 +6340,9 @@ group:
 	VFMADD231PS.BCST 28(BX), Z14, Z9
 	VFMADD231PS.BCST 28(BX)(DI*1), Z14, Z11
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z4, Z4
 	VPSRLD           $0x08, Z5, Z5
@@ -6305,7 +6377,8 @@ TEXT ·avx512BlocksQ5_1_2x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_10<>+0(SB), Z3
 	VMOVUPS numbersQ5_11<>+0(SB), Z4
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -6333,8 +6406,9 @@ loop:
 	VMOVAPS     Z2, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z2, Z1
 	VMOVUPS     64(AX), Z2
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, AX
 	MOVQ        $0x00000004, DI
 
@@ -6404,7 +6478,8 @@ group:
 	VFMADD231PS.BCST 28(DX), Z9, Z5
 	VFMADD231PS.BCST 28(DX)(SI*1), Z9, Z6
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z2, Z2
 	DECQ             DI
@@ -6434,7 +6509,7 @@ TEXT ·avx512BlocksQ5_1_1x64(SB), NOSPLIT, $0-57
 	LEAQ    (CX)(CX*2), DX
 	VMOVUPS numbersQ5_10<>+0(SB), Z12
 	VMOVUPS numbersQ5_11<>+0(SB), Z13
-	MOVQ    $0x00000800, BX
+	LEAQ    (AX)(CX*4), BX
 	MOVQ    c+40(FP), SI
 	MOVB    add+56(FP), DI
 	TESTB   DI, DI
@@ -6486,14 +6561,15 @@ loop:
 	VMOVUPS     64(AX)(CX*1), Z9
 	VMOVUPS     64(AX)(CX*2), Z10
 	VMOVUPS     64(AX)(DX*1), Z11
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  64(AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
-	PREFETCHT0  2048(AX)(CX*2)
-	PREFETCHT0  2112(AX)(CX*2)
-	PREFETCHT0  2048(AX)(DX*1)
-	PREFETCHT0  2112(AX)(DX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  64(BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  64(BX)(CX*1)
+	PREFETCHT1  (BX)(CX*2)
+	PREFETCHT1  64(BX)(CX*2)
+	PREFETCHT1  (BX)(DX*1)
+	PREFETCHT1  64(BX)(DX*1)
+	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, AX
 	MOVQ        $0x00000004, R8
 
@@ -6723,10 +6799,11 @@ group:
 	VFMADD213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 28(SI), Z20, Z17
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2048(AX)(CX*2)
-	PREFETCHT0       2048(AX)(DX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	PREFETCHT1       (BX)(CX*2)
+	PREFETCHT1       (BX)(DX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z8, Z8
 	VPSRLD           $0x08, Z9, Z9
@@ -6762,7 +6839,8 @@ TEXT ·avx512BlocksQ5_1_1x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_10<>+0(SB), Z3
 	VMOVUPS numbersQ5_11<>+0(SB), Z4
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -6787,8 +6865,9 @@ loop:
 	VMOVAPS     Z2, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z2, Z1
 	VMOVUPS     64(AX), Z2
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, AX
 	MOVQ        $0x00000004, SI
 
@@ -6850,7 +6929,8 @@ group:
 	VFMADD213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 28(DX), Z8, Z5
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z2, Z2
 	DECQ             SI
@@ -6937,7 +7017,7 @@ group:
 TEXT ·avx512BlocksQ8_0_8x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, DX
+	LEAQ   (AX)(CX*2), DX
 	MOVQ   c+40(FP), BX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -7001,8 +7081,9 @@ loop:
 	VCVTPH2PS   (AX)(CX*1), Z18
 	VMOVAPS     Z18, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z18, Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R11
 
@@ -7184,10 +7265,11 @@ group:
 	VFMADD231PS.BCST 28(BX)(R8*2), Z18, Z15
 	VFMADD231PS.BCST 28(BX)(R10*1), Z18, Z17
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       64(AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       64(DX)
+	PREFETCHT1       (DX)(CX*1)
+	PREFETCHT1       64(DX)(CX*1)
+	ADDQ             $0x00000080, DX
 	ADDQ             $0x00000080, AX
 	DECQ             R11
 	JNZ              group
@@ -7260,7 +7342,8 @@ group:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksQ8_0_8x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -7305,7 +7388,8 @@ loop:
 	VCVTPH2PS   (AX), Z9
 	VMOVAPS     Z9, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z9, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R10
 
@@ -7399,8 +7483,9 @@ group:
 	VFMADD231PS.BCST 28(DX)(DI*2), Z9, Z7
 	VFMADD231PS.BCST 28(DX)(R9*1), Z9, Z8
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	ADDQ             $0x00000080, CX
 	ADDQ             $0x00000080, AX
 	DECQ             R10
 	JNZ              group
@@ -7450,7 +7535,7 @@ group:
 TEXT ·avx512BlocksQ8_0_4x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, DX
+	LEAQ   (AX)(CX*2), DX
 	MOVQ   c+40(FP), BX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -7492,8 +7577,9 @@ loop:
 	VCVTPH2PS   (AX)(CX*1), Z10
 	VMOVAPS     Z10, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z10, Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R9
 
@@ -7611,10 +7697,11 @@ group:
 	VFMADD231PS.BCST 28(BX)(DI*2), Z10, Z7
 	VFMADD231PS.BCST 28(BX)(R8*1), Z10, Z9
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       64(AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       64(DX)
+	PREFETCHT1       (DX)(CX*1)
+	PREFETCHT1       64(DX)(CX*1)
+	ADDQ             $0x00000080, DX
 	ADDQ             $0x00000080, AX
 	DECQ             R9
 	JNZ              group
@@ -7659,7 +7746,8 @@ group:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksQ8_0_4x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -7690,7 +7778,8 @@ loop:
 	VCVTPH2PS   (AX), Z5
 	VMOVAPS     Z5, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z5, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R8
 
@@ -7752,8 +7841,9 @@ group:
 	VFMADD231PS.BCST 28(DX)(SI*2), Z5, Z3
 	VFMADD231PS.BCST 28(DX)(DI*1), Z5, Z4
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	ADDQ             $0x00000080, CX
 	ADDQ             $0x00000080, AX
 	DECQ             R8
 	JNZ              group
@@ -7787,7 +7877,7 @@ group:
 TEXT ·avx512BlocksQ8_0_2x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, DX
+	LEAQ   (AX)(CX*2), DX
 	MOVQ   c+40(FP), BX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -7818,8 +7908,9 @@ loop:
 	VCVTPH2PS   (AX)(CX*1), Z6
 	VMOVAPS     Z6, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z6, Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R8
 
@@ -7905,10 +7996,11 @@ group:
 	VFMADD231PS.BCST 28(BX), Z6, Z3
 	VFMADD231PS.BCST 28(BX)(DI*1), Z6, Z5
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       64(AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       64(DX)
+	PREFETCHT1       (DX)(CX*1)
+	PREFETCHT1       64(DX)(CX*1)
+	ADDQ             $0x00000080, DX
 	ADDQ             $0x00000080, AX
 	DECQ             R8
 	JNZ              group
@@ -7939,7 +8031,8 @@ group:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksQ8_0_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -7963,7 +8056,8 @@ loop:
 	VCVTPH2PS   (AX), Z3
 	VMOVAPS     Z3, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z3, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, DI
 
@@ -8009,8 +8103,9 @@ group:
 	VFMADD231PS.BCST 28(DX), Z3, Z1
 	VFMADD231PS.BCST 28(DX)(SI*1), Z3, Z2
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	ADDQ             $0x00000080, CX
 	ADDQ             $0x00000080, AX
 	DECQ             DI
 	JNZ              group
@@ -8037,7 +8132,7 @@ TEXT ·avx512BlocksQ8_0_1x64(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
 	LEAQ   (CX)(CX*2), DX
-	MOVQ   $0x00000800, BX
+	LEAQ   (AX)(CX*4), BX
 	MOVQ   c+40(FP), SI
 	MOVB   add+56(FP), DI
 	TESTB  DI, DI
@@ -8073,10 +8168,11 @@ loop:
 	VCVTPH2PS   (AX)(DX*1), Z8
 	VMOVAPS     Z8, Z3
 	VFMADD231PS lanes00000000<>+0(SB), Z8, Z3
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2048(AX)(CX*2)
-	PREFETCHT0  2048(AX)(DX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  (BX)(CX*2)
+	PREFETCHT1  (BX)(DX*1)
+	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R8
 
@@ -8210,14 +8306,15 @@ group:
 	VMULPS           Z8, Z3, Z8
 	VFMADD231PS.BCST 28(SI), Z8, Z7
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       64(AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
-	PREFETCHT0       2048(AX)(CX*2)
-	PREFETCHT0       2112(AX)(CX*2)
-	PREFETCHT0       2048(AX)(DX*1)
-	PREFETCHT0       2112(AX)(DX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       64(BX)
+	PREFETCHT1       (BX)(CX*1)
+	PREFETCHT1       64(BX)(CX*1)
+	PREFETCHT1       (BX)(CX*2)
+	PREFETCHT1       64(BX)(CX*2)
+	PREFETCHT1       (BX)(DX*1)
+	PREFETCHT1       64(BX)(DX*1)
+	ADDQ             $0x00000080, BX
 	ADDQ             $0x00000080, AX
 	DECQ             R8
 	JNZ              group
@@ -8247,7 +8344,8 @@ group:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksQ8_0_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -8268,7 +8366,8 @@ loop:
 	VCVTPH2PS   (AX), Z2
 	VMOVAPS     Z2, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z2, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, SI
 
@@ -8306,8 +8405,9 @@ group:
 	VMULPS           Z2, Z0, Z2
 	VFMADD231PS.BCST 28(DX), Z2, Z1
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	ADDQ             $0x00000080, CX
 	ADDQ             $0x00000080, AX
 	DECQ             SI
 	JNZ              group
@@ -8413,7 +8513,7 @@ TEXT ·avx512BlocksIQ4_NL_8x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersIQ4_NL0<>+0(SB), Z2
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -8477,8 +8577,9 @@ loop:
 	VCVTPH2PS   (AX)(CX*1), Z19
 	VMOVAPS     Z19, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z19, Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R11
 
@@ -8660,8 +8761,9 @@ group:
 	VFMADD231PS.BCST 28(BX)(R8*2), Z19, Z16
 	VFMADD231PS.BCST 28(BX)(R10*1), Z19, Z18
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R11
 	JNZ              group
@@ -8735,7 +8837,8 @@ group:
 TEXT ·avx512BlocksIQ4_NL_8x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersIQ4_NL0<>+0(SB), Z1
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -8780,7 +8883,8 @@ loop:
 	VCVTPH2PS   (AX), Z10
 	VMOVAPS     Z10, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z10, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R10
 
@@ -8874,7 +8978,8 @@ group:
 	VFMADD231PS.BCST 28(DX)(DI*2), Z10, Z8
 	VFMADD231PS.BCST 28(DX)(R9*1), Z10, Z9
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             R10
 	JNZ              group
@@ -8925,7 +9030,7 @@ TEXT ·avx512BlocksIQ4_NL_4x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersIQ4_NL0<>+0(SB), Z2
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -8967,8 +9072,9 @@ loop:
 	VCVTPH2PS   (AX)(CX*1), Z11
 	VMOVAPS     Z11, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z11, Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R9
 
@@ -9086,8 +9192,9 @@ group:
 	VFMADD231PS.BCST 28(BX)(DI*2), Z11, Z8
 	VFMADD231PS.BCST 28(BX)(R8*1), Z11, Z10
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R9
 	JNZ              group
@@ -9133,7 +9240,8 @@ group:
 TEXT ·avx512BlocksIQ4_NL_4x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersIQ4_NL0<>+0(SB), Z1
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -9164,7 +9272,8 @@ loop:
 	VCVTPH2PS   (AX), Z6
 	VMOVAPS     Z6, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z6, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R8
 
@@ -9226,7 +9335,8 @@ group:
 	VFMADD231PS.BCST 28(DX)(SI*2), Z6, Z4
 	VFMADD231PS.BCST 28(DX)(DI*1), Z6, Z5
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             R8
 	JNZ              group
@@ -9261,7 +9371,7 @@ TEXT ·avx512BlocksIQ4_NL_2x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersIQ4_NL0<>+0(SB), Z2
-	MOVQ    $0x00000800, DX
+	LEAQ    (AX)(CX*2), DX
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -9292,8 +9402,9 @@ loop:
 	VCVTPH2PS   (AX)(CX*1), Z7
 	VMOVAPS     Z7, Z1
 	VFMADD231PS lanes00000000<>+0(SB), Z7, Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  (DX)(CX*1)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R8
 
@@ -9379,8 +9490,9 @@ group:
 	VFMADD231PS.BCST 28(BX), Z7, Z4
 	VFMADD231PS.BCST 28(BX)(DI*1), Z7, Z6
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       (DX)(CX*1)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R8
 	JNZ              group
@@ -9412,7 +9524,8 @@ group:
 TEXT ·avx512BlocksIQ4_NL_2x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersIQ4_NL0<>+0(SB), Z1
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -9436,7 +9549,8 @@ loop:
 	VCVTPH2PS   (AX), Z4
 	VMOVAPS     Z4, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z4, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, DI
 
@@ -9482,7 +9596,8 @@ group:
 	VFMADD231PS.BCST 28(DX), Z4, Z2
 	VFMADD231PS.BCST 28(DX)(SI*1), Z4, Z3
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             DI
 	JNZ              group
@@ -9510,7 +9625,7 @@ TEXT ·avx512BlocksIQ4_NL_1x64(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	LEAQ    (CX)(CX*2), DX
 	VMOVUPS numbersIQ4_NL0<>+0(SB), Z4
-	MOVQ    $0x00000800, BX
+	LEAQ    (AX)(CX*4), BX
 	MOVQ    c+40(FP), SI
 	MOVB    add+56(FP), DI
 	TESTB   DI, DI
@@ -9546,10 +9661,11 @@ loop:
 	VCVTPH2PS   (AX)(DX*1), Z9
 	VMOVAPS     Z9, Z3
 	VFMADD231PS lanes00000000<>+0(SB), Z9, Z3
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2048(AX)(CX*2)
-	PREFETCHT0  2048(AX)(DX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  (BX)(CX*2)
+	PREFETCHT1  (BX)(DX*1)
+	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R8
 
@@ -9683,10 +9799,11 @@ group:
 	VMULPS           Z9, Z3, Z9
 	VFMADD231PS.BCST 28(SI), Z9, Z8
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2048(AX)(CX*2)
-	PREFETCHT0       2048(AX)(DX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	PREFETCHT1       (BX)(CX*2)
+	PREFETCHT1       (BX)(DX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	DECQ             R8
 	JNZ              group
@@ -9717,7 +9834,8 @@ group:
 TEXT ·avx512BlocksIQ4_NL_1x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersIQ4_NL0<>+0(SB), Z1
-	MOVQ    $0x00000800, CX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), CX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -9738,7 +9856,8 @@ loop:
 	VCVTPH2PS   (AX), Z3
 	VMOVAPS     Z3, Z0
 	VFMADD231PS lanes00000000<>+0(SB), Z3, Z0
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, SI
 
@@ -9776,7 +9895,8 @@ group:
 	VMULPS           Z3, Z0, Z3
 	VFMADD231PS.BCST 28(DX), Z3, Z2
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
+	PREFETCHT1       (CX)
+	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000040, AX
 	DECQ             SI
 	JNZ              group
@@ -9898,7 +10018,7 @@ TEXT ·avx512BlocksQ4_K_8x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ4_K0<>+0(SB), Z4
-	MOVQ    $0x00000800, BX
+	LEAQ    (AX)(CX*2), BX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -9957,8 +10077,9 @@ begin:
 
 loop:
 	MOVQ       AX, DX
-	PREFETCHT0 (AX)(BX*1)
-	PREFETCHT0 2048(AX)(CX*1)
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	ADDQ       $0x00000040, BX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R12
 
@@ -9987,8 +10108,9 @@ part:
 	VPMOVZXBD   16(AX)(CX*1), Z21
 	VCVTDQ2PS   Z21, Z21
 	VMULPS      Z21, Z3, Z3
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  (BX)(CX*1)
+	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R13
 
@@ -10170,8 +10292,9 @@ group:
 	VFMADD231PS.BCST 28(SI)(R9*2), Z21, Z18
 	VFMADD231PS.BCST 28(SI)(R11*1), Z21, Z20
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	DECQ             R13
 	JNZ              group
@@ -10247,7 +10370,8 @@ group:
 TEXT ·avx512BlocksQ4_K_8x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_K0<>+0(SB), Z2
-	MOVQ    $0x00000800, DX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    c+40(FP), CX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -10290,7 +10414,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R11
 
@@ -10307,7 +10432,8 @@ part:
 	VPMOVZXBD   16(AX), Z11
 	VCVTDQ2PS   Z11, Z11
 	VMULPS      Z11, Z1, Z1
-	PREFETCHT0  (AX)(DX*1)
+	PREFETCHT1  (DX)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R12
 
@@ -10401,7 +10527,8 @@ group:
 	VFMADD231PS.BCST 28(BX)(R8*2), Z11, Z9
 	VFMADD231PS.BCST 28(BX)(R10*1), Z11, Z10
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R12
 	JNZ              group
@@ -10454,7 +10581,7 @@ TEXT ·avx512BlocksQ4_K_4x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ4_K0<>+0(SB), Z4
-	MOVQ    $0x00000800, BX
+	LEAQ    (AX)(CX*2), BX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -10491,8 +10618,9 @@ begin:
 
 loop:
 	MOVQ       AX, DX
-	PREFETCHT0 (AX)(BX*1)
-	PREFETCHT0 2048(AX)(CX*1)
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	ADDQ       $0x00000040, BX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R10
 
@@ -10521,8 +10649,9 @@ part:
 	VPMOVZXBD   16(AX)(CX*1), Z13
 	VCVTDQ2PS   Z13, Z13
 	VMULPS      Z13, Z3, Z3
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  (BX)(CX*1)
+	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R11
 
@@ -10640,8 +10769,9 @@ group:
 	VFMADD231PS.BCST 28(SI)(R8*2), Z13, Z10
 	VFMADD231PS.BCST 28(SI)(R9*1), Z13, Z12
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	DECQ             R11
 	JNZ              group
@@ -10689,7 +10819,8 @@ group:
 TEXT ·avx512BlocksQ4_K_4x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_K0<>+0(SB), Z2
-	MOVQ    $0x00000800, DX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    c+40(FP), CX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -10718,7 +10849,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R9
 
@@ -10735,7 +10867,8 @@ part:
 	VPMOVZXBD   16(AX), Z7
 	VCVTDQ2PS   Z7, Z7
 	VMULPS      Z7, Z1, Z1
-	PREFETCHT0  (AX)(DX*1)
+	PREFETCHT1  (DX)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R10
 
@@ -10797,7 +10930,8 @@ group:
 	VFMADD231PS.BCST 28(BX)(DI*2), Z7, Z5
 	VFMADD231PS.BCST 28(BX)(R8*1), Z7, Z6
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R10
 	JNZ              group
@@ -10834,7 +10968,7 @@ TEXT ·avx512BlocksQ4_K_2x32(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ4_K0<>+0(SB), Z4
-	MOVQ    $0x00000800, BX
+	LEAQ    (AX)(CX*2), BX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -10860,8 +10994,9 @@ begin:
 
 loop:
 	MOVQ       AX, DX
-	PREFETCHT0 (AX)(BX*1)
-	PREFETCHT0 2048(AX)(CX*1)
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	ADDQ       $0x00000040, BX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R9
 
@@ -10890,8 +11025,9 @@ part:
 	VPMOVZXBD   16(AX)(CX*1), Z9
 	VCVTDQ2PS   Z9, Z9
 	VMULPS      Z9, Z3, Z3
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  (BX)(CX*1)
+	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R10
 
@@ -10977,8 +11113,9 @@ group:
 	VFMADD231PS.BCST 28(SI), Z9, Z6
 	VFMADD231PS.BCST 28(SI)(R8*1), Z9, Z8
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	DECQ             R10
 	JNZ              group
@@ -11012,7 +11149,8 @@ group:
 TEXT ·avx512BlocksQ4_K_2x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_K0<>+0(SB), Z2
-	MOVQ    $0x00000800, DX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    c+40(FP), CX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -11034,7 +11172,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R8
 
@@ -11051,7 +11190,8 @@ part:
 	VPMOVZXBD   16(AX), Z5
 	VCVTDQ2PS   Z5, Z5
 	VMULPS      Z5, Z1, Z1
-	PREFETCHT0  (AX)(DX*1)
+	PREFETCHT1  (DX)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R9
 
@@ -11097,7 +11237,8 @@ group:
 	VFMADD231PS.BCST 28(BX), Z5, Z3
 	VFMADD231PS.BCST 28(BX)(DI*1), Z5, Z4
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R9
 	JNZ              group
@@ -11127,7 +11268,7 @@ TEXT ·avx512BlocksQ4_K_1x64(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	LEAQ    (CX)(CX*2), DX
 	VMOVUPS numbersQ4_K0<>+0(SB), Z8
-	MOVQ    $0x00000800, SI
+	LEAQ    (AX)(CX*4), SI
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), DI
 	TESTB   DI, DI
@@ -11152,10 +11293,11 @@ begin:
 
 loop:
 	MOVQ       AX, BX
-	PREFETCHT0 (AX)(SI*1)
-	PREFETCHT0 2048(AX)(CX*1)
-	PREFETCHT0 2048(AX)(CX*2)
-	PREFETCHT0 2048(AX)(DX*1)
+	PREFETCHT1 (SI)
+	PREFETCHT1 (SI)(CX*1)
+	PREFETCHT1 (SI)(CX*2)
+	PREFETCHT1 (SI)(DX*1)
+	ADDQ       $0x00000040, SI
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R9
 
@@ -11208,10 +11350,11 @@ part:
 	VPMOVZXBD   16(AX)(DX*1), Z13
 	VCVTDQ2PS   Z13, Z13
 	VMULPS      Z13, Z7, Z7
-	PREFETCHT0  (AX)(SI*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2048(AX)(CX*2)
-	PREFETCHT0  2048(AX)(DX*1)
+	PREFETCHT1  (SI)
+	PREFETCHT1  (SI)(CX*1)
+	PREFETCHT1  (SI)(CX*2)
+	PREFETCHT1  (SI)(DX*1)
+	ADDQ        $0x00000020, SI
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R10
 
@@ -11345,10 +11488,11 @@ group:
 	VFMSUB213PS      Z7, Z3, Z13
 	VFMADD231PS.BCST 28(DI), Z13, Z12
 	ADDQ             $0x20, DI
-	PREFETCHT0       (AX)(SI*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2048(AX)(CX*2)
-	PREFETCHT0       2048(AX)(DX*1)
+	PREFETCHT1       (SI)
+	PREFETCHT1       (SI)(CX*1)
+	PREFETCHT1       (SI)(CX*2)
+	PREFETCHT1       (SI)(DX*1)
+	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000040, AX
 	DECQ             R10
 	JNZ              group
@@ -11381,7 +11525,8 @@ group:
 TEXT ·avx512BlocksQ4_K_1x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ4_K0<>+0(SB), Z2
-	MOVQ    $0x00000800, DX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    c+40(FP), CX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -11400,7 +11545,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, DI
 
@@ -11417,7 +11563,8 @@ part:
 	VPMOVZXBD   16(AX), Z4
 	VCVTDQ2PS   Z4, Z4
 	VMULPS      Z4, Z1, Z1
-	PREFETCHT0  (AX)(DX*1)
+	PREFETCHT1  (DX)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R8
 
@@ -11455,7 +11602,8 @@ group:
 	VFMSUB213PS      Z1, Z0, Z4
 	VFMADD231PS.BCST 28(BX), Z4, Z3
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	DECQ             R8
 	JNZ              group
@@ -11625,7 +11773,7 @@ TEXT ·avx512BlocksQ5_K_8x32(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ5_K0<>+0(SB), Z6
 	VMOVUPS numbersQ5_K1<>+0(SB), Z7
-	MOVQ    $0x00000800, BX
+	LEAQ    (AX)(CX*2), BX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -11684,8 +11832,9 @@ begin:
 
 loop:
 	MOVQ       AX, DX
-	PREFETCHT0 (AX)(BX*1)
-	PREFETCHT0 2048(AX)(CX*1)
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	ADDQ       $0x00000040, BX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R12
 
@@ -11716,10 +11865,11 @@ part:
 	VMULPS      Z4, Z3, Z3
 	VMOVUPS     32(AX), Z4
 	VMOVUPS     32(AX)(CX*1), Z5
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  64(AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  64(BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  64(BX)(CX*1)
+	ADDQ        $0x00000060, BX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R13
 
@@ -11949,8 +12099,9 @@ group:
 	VFMADD231PS.BCST 28(SI)(R9*2), Z26, Z21
 	VFMADD231PS.BCST 28(SI)(R11*1), Z26, Z23
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z4, Z4
 	VPSRLD           $0x08, Z5, Z5
@@ -12029,7 +12180,8 @@ TEXT ·avx512BlocksQ5_K_8x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_K0<>+0(SB), Z3
 	VMOVUPS numbersQ5_K1<>+0(SB), Z4
-	MOVQ    $0x00000800, DX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    c+40(FP), CX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -12072,7 +12224,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R11
 
@@ -12090,8 +12243,9 @@ part:
 	VCVTDQ2PS   Z2, Z2
 	VMULPS      Z2, Z1, Z1
 	VMOVUPS     32(AX), Z2
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000060, DX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R12
 
@@ -12209,7 +12363,8 @@ group:
 	VFMADD231PS.BCST 28(BX)(R8*2), Z15, Z11
 	VFMADD231PS.BCST 28(BX)(R10*1), Z15, Z12
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z2, Z2
 	DECQ             R12
@@ -12264,7 +12419,7 @@ TEXT ·avx512BlocksQ5_K_4x32(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ5_K0<>+0(SB), Z6
 	VMOVUPS numbersQ5_K1<>+0(SB), Z7
-	MOVQ    $0x00000800, BX
+	LEAQ    (AX)(CX*2), BX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -12301,8 +12456,9 @@ begin:
 
 loop:
 	MOVQ       AX, DX
-	PREFETCHT0 (AX)(BX*1)
-	PREFETCHT0 2048(AX)(CX*1)
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	ADDQ       $0x00000040, BX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R10
 
@@ -12333,10 +12489,11 @@ part:
 	VMULPS      Z4, Z3, Z3
 	VMOVUPS     32(AX), Z4
 	VMOVUPS     32(AX)(CX*1), Z5
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  64(AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  64(BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  64(BX)(CX*1)
+	ADDQ        $0x00000060, BX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R11
 
@@ -12502,8 +12659,9 @@ group:
 	VFMADD231PS.BCST 28(SI)(R8*2), Z18, Z13
 	VFMADD231PS.BCST 28(SI)(R9*1), Z18, Z15
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z4, Z4
 	VPSRLD           $0x08, Z5, Z5
@@ -12554,7 +12712,8 @@ TEXT ·avx512BlocksQ5_K_4x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_K0<>+0(SB), Z3
 	VMOVUPS numbersQ5_K1<>+0(SB), Z4
-	MOVQ    $0x00000800, DX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    c+40(FP), CX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -12583,7 +12742,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R9
 
@@ -12601,8 +12761,9 @@ part:
 	VCVTDQ2PS   Z2, Z2
 	VMULPS      Z2, Z1, Z1
 	VMOVUPS     32(AX), Z2
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000060, DX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R10
 
@@ -12688,7 +12849,8 @@ group:
 	VFMADD231PS.BCST 28(BX)(DI*2), Z11, Z7
 	VFMADD231PS.BCST 28(BX)(R8*1), Z11, Z8
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z2, Z2
 	DECQ             R10
@@ -12727,7 +12889,7 @@ TEXT ·avx512BlocksQ5_K_2x32(SB), NOSPLIT, $0-57
 	MOVQ    panel+16(FP), CX
 	VMOVUPS numbersQ5_K0<>+0(SB), Z6
 	VMOVUPS numbersQ5_K1<>+0(SB), Z7
-	MOVQ    $0x00000800, BX
+	LEAQ    (AX)(CX*2), BX
 	MOVQ    c+40(FP), DX
 	MOVB    add+56(FP), SI
 	TESTB   SI, SI
@@ -12753,8 +12915,9 @@ begin:
 
 loop:
 	MOVQ       AX, DX
-	PREFETCHT0 (AX)(BX*1)
-	PREFETCHT0 2048(AX)(CX*1)
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	ADDQ       $0x00000040, BX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R9
 
@@ -12785,10 +12948,11 @@ part:
 	VMULPS      Z4, Z3, Z3
 	VMOVUPS     32(AX), Z4
 	VMOVUPS     32(AX)(CX*1), Z5
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  64(AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  64(BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  64(BX)(CX*1)
+	ADDQ        $0x00000060, BX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R10
 
@@ -12922,8 +13086,9 @@ group:
 	VFMADD231PS.BCST 28(SI), Z14, Z9
 	VFMADD231PS.BCST 28(SI)(R8*1), Z14, Z11
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z4, Z4
 	VPSRLD           $0x08, Z5, Z5
@@ -12960,7 +13125,8 @@ TEXT ·avx512BlocksQ5_K_2x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_K0<>+0(SB), Z3
 	VMOVUPS numbersQ5_K1<>+0(SB), Z4
-	MOVQ    $0x00000800, DX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    c+40(FP), CX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -12982,7 +13148,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R8
 
@@ -13000,8 +13167,9 @@ part:
 	VCVTDQ2PS   Z2, Z2
 	VMULPS      Z2, Z1, Z1
 	VMOVUPS     32(AX), Z2
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000060, DX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R9
 
@@ -13071,7 +13239,8 @@ group:
 	VFMADD231PS.BCST 28(BX), Z9, Z5
 	VFMADD231PS.BCST 28(BX)(DI*1), Z9, Z6
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z2, Z2
 	DECQ             R9
@@ -13103,7 +13272,7 @@ TEXT ·avx512BlocksQ5_K_1x64(SB), NOSPLIT, $0-57
 	LEAQ    (CX)(CX*2), DX
 	VMOVUPS numbersQ5_K0<>+0(SB), Z12
 	VMOVUPS numbersQ5_K1<>+0(SB), Z13
-	MOVQ    $0x00000800, SI
+	LEAQ    (AX)(CX*4), SI
 	MOVQ    c+40(FP), BX
 	MOVB    add+56(FP), DI
 	TESTB   DI, DI
@@ -13128,10 +13297,11 @@ begin:
 
 loop:
 	MOVQ       AX, BX
-	PREFETCHT0 (AX)(SI*1)
-	PREFETCHT0 2048(AX)(CX*1)
-	PREFETCHT0 2048(AX)(CX*2)
-	PREFETCHT0 2048(AX)(DX*1)
+	PREFETCHT1 (SI)
+	PREFETCHT1 (SI)(CX*1)
+	PREFETCHT1 (SI)(CX*2)
+	PREFETCHT1 (SI)(DX*1)
+	ADDQ       $0x00000040, SI
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R9
 
@@ -13188,14 +13358,15 @@ part:
 	VMOVUPS     32(AX)(CX*1), Z9
 	VMOVUPS     32(AX)(CX*2), Z10
 	VMOVUPS     32(AX)(DX*1), Z11
-	PREFETCHT0  (AX)(SI*1)
-	PREFETCHT0  64(AX)(SI*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
-	PREFETCHT0  2048(AX)(CX*2)
-	PREFETCHT0  2112(AX)(CX*2)
-	PREFETCHT0  2048(AX)(DX*1)
-	PREFETCHT0  2112(AX)(DX*1)
+	PREFETCHT1  (SI)
+	PREFETCHT1  64(SI)
+	PREFETCHT1  (SI)(CX*1)
+	PREFETCHT1  64(SI)(CX*1)
+	PREFETCHT1  (SI)(CX*2)
+	PREFETCHT1  64(SI)(CX*2)
+	PREFETCHT1  (SI)(DX*1)
+	PREFETCHT1  64(SI)(DX*1)
+	ADDQ        $0x00000060, SI
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R10
 
@@ -13425,10 +13596,11 @@ group:
 	VFMSUB213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 28(DI), Z20, Z17
 	ADDQ             $0x20, DI
-	PREFETCHT0       (AX)(SI*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2048(AX)(CX*2)
-	PREFETCHT0       2048(AX)(DX*1)
+	PREFETCHT1       (SI)
+	PREFETCHT1       (SI)(CX*1)
+	PREFETCHT1       (SI)(CX*2)
+	PREFETCHT1       (SI)(DX*1)
+	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z8, Z8
 	VPSRLD           $0x08, Z9, Z9
@@ -13466,7 +13638,8 @@ TEXT ·avx512BlocksQ5_K_1x16(SB), NOSPLIT, $0-57
 	MOVQ    w+8(FP), AX
 	VMOVUPS numbersQ5_K0<>+0(SB), Z3
 	VMOVUPS numbersQ5_K1<>+0(SB), Z4
-	MOVQ    $0x00000800, DX
+	MOVQ    panel+16(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    c+40(FP), CX
 	MOVB    add+56(FP), BL
 	TESTB   BL, BL
@@ -13485,7 +13658,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, DI
 
@@ -13503,8 +13677,9 @@ part:
 	VCVTDQ2PS   Z2, Z2
 	VMULPS      Z2, Z1, Z1
 	VMOVUPS     32(AX), Z2
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000060, DX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R8
 
@@ -13566,7 +13741,8 @@ group:
 	VFMSUB213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 28(BX), Z8, Z5
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x08, Z2, Z2
 	DECQ             R8
@@ -13743,7 +13919,7 @@ GLOBL lanes42000000<>(SB), RODATA|NOPTR, $64
 TEXT ·avx512BlocksQ6_K_8x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, BX
+	LEAQ   (AX)(CX*2), BX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -13802,8 +13978,9 @@ begin:
 
 loop:
 	MOVQ       AX, DX
-	PREFETCHT0 (AX)(BX*1)
-	PREFETCHT0 2048(AX)(CX*1)
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	ADDQ       $0x00000020, BX
 	ADDQ       $0x00000020, AX
 	MOVQ       $0x00000010, R12
 
@@ -13822,10 +13999,11 @@ part:
 	VMULPS      Z2, Z1, Z1
 	VMOVUPS     16(AX), Z2
 	VMOVUPS     16(AX)(CX*1), Z3
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  64(AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  64(BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  64(BX)(CX*1)
+	ADDQ        $0x00000050, BX
 	ADDQ        $0x00000050, AX
 	MOVQ        $0x00000002, R13
 
@@ -14087,8 +14265,9 @@ group:
 	VFMADD231PS.BCST 28(SI)(R9*2), Z22, Z17
 	VFMADD231PS.BCST 28(SI)(R11*1), Z22, Z19
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x10, Z2, Z2
 	VPSRLD           $0x10, Z3, Z3
@@ -14165,7 +14344,8 @@ group:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksQ6_K_8x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, DX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), DX
 	MOVQ   c+40(FP), CX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -14208,7 +14388,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000020, DX
 	ADDQ       $0x00000020, AX
 	MOVQ       $0x00000010, R11
 
@@ -14220,8 +14401,9 @@ part:
 	VCVTDQ2PS   Z1, Z1
 	VMULPS      Z1, Z0, Z0
 	VMOVUPS     16(AX), Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000050, DX
 	ADDQ        $0x00000050, AX
 	MOVQ        $0x00000002, R12
 
@@ -14355,7 +14537,8 @@ group:
 	VFMADD231PS.BCST 28(BX)(R8*2), Z12, Z8
 	VFMADD231PS.BCST 28(BX)(R10*1), Z12, Z9
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x10, Z1, Z1
 	DECQ             R12
@@ -14408,7 +14591,7 @@ group:
 TEXT ·avx512BlocksQ6_K_4x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, BX
+	LEAQ   (AX)(CX*2), BX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -14445,8 +14628,9 @@ begin:
 
 loop:
 	MOVQ       AX, DX
-	PREFETCHT0 (AX)(BX*1)
-	PREFETCHT0 2048(AX)(CX*1)
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	ADDQ       $0x00000020, BX
 	ADDQ       $0x00000020, AX
 	MOVQ       $0x00000010, R10
 
@@ -14465,10 +14649,11 @@ part:
 	VMULPS      Z2, Z1, Z1
 	VMOVUPS     16(AX), Z2
 	VMOVUPS     16(AX)(CX*1), Z3
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  64(AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  64(BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  64(BX)(CX*1)
+	ADDQ        $0x00000050, BX
 	ADDQ        $0x00000050, AX
 	MOVQ        $0x00000002, R11
 
@@ -14666,8 +14851,9 @@ group:
 	VFMADD231PS.BCST 28(SI)(R8*2), Z14, Z9
 	VFMADD231PS.BCST 28(SI)(R9*1), Z14, Z11
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x10, Z2, Z2
 	VPSRLD           $0x10, Z3, Z3
@@ -14716,7 +14902,8 @@ group:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksQ6_K_4x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, DX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), DX
 	MOVQ   c+40(FP), CX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -14745,7 +14932,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000020, DX
 	ADDQ       $0x00000020, AX
 	MOVQ       $0x00000010, R9
 
@@ -14757,8 +14945,9 @@ part:
 	VCVTDQ2PS   Z1, Z1
 	VMULPS      Z1, Z0, Z0
 	VMOVUPS     16(AX), Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000050, DX
 	ADDQ        $0x00000050, AX
 	MOVQ        $0x00000002, R10
 
@@ -14860,7 +15049,8 @@ group:
 	VFMADD231PS.BCST 28(BX)(DI*2), Z8, Z4
 	VFMADD231PS.BCST 28(BX)(R8*1), Z8, Z5
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x10, Z1, Z1
 	DECQ             R10
@@ -14897,7 +15087,7 @@ group:
 TEXT ·avx512BlocksQ6_K_2x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, BX
+	LEAQ   (AX)(CX*2), BX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -14923,8 +15113,9 @@ begin:
 
 loop:
 	MOVQ       AX, DX
-	PREFETCHT0 (AX)(BX*1)
-	PREFETCHT0 2048(AX)(CX*1)
+	PREFETCHT1 (BX)
+	PREFETCHT1 (BX)(CX*1)
+	ADDQ       $0x00000020, BX
 	ADDQ       $0x00000020, AX
 	MOVQ       $0x00000010, R9
 
@@ -14943,10 +15134,11 @@ part:
 	VMULPS      Z2, Z1, Z1
 	VMOVUPS     16(AX), Z2
 	VMOVUPS     16(AX)(CX*1), Z3
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  64(AX)(BX*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
+	PREFETCHT1  (BX)
+	PREFETCHT1  64(BX)
+	PREFETCHT1  (BX)(CX*1)
+	PREFETCHT1  64(BX)(CX*1)
+	ADDQ        $0x00000050, BX
 	ADDQ        $0x00000050, AX
 	MOVQ        $0x00000002, R10
 
@@ -15112,8 +15304,9 @@ group:
 	VFMADD231PS.BCST 28(SI), Z10, Z5
 	VFMADD231PS.BCST 28(SI)(R8*1), Z10, Z7
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       (BX)(CX*1)
+	ADDQ             $0x00000040, BX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x10, Z2, Z2
 	VPSRLD           $0x10, Z3, Z3
@@ -15148,7 +15341,8 @@ group:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksQ6_K_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, DX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), DX
 	MOVQ   c+40(FP), CX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -15170,7 +15364,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000020, DX
 	ADDQ       $0x00000020, AX
 	MOVQ       $0x00000010, R8
 
@@ -15182,8 +15377,9 @@ part:
 	VCVTDQ2PS   Z1, Z1
 	VMULPS      Z1, Z0, Z0
 	VMOVUPS     16(AX), Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000050, DX
 	ADDQ        $0x00000050, AX
 	MOVQ        $0x00000002, R9
 
@@ -15269,7 +15465,8 @@ group:
 	VFMADD231PS.BCST 28(BX), Z6, Z2
 	VFMADD231PS.BCST 28(BX)(DI*1), Z6, Z3
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x10, Z1, Z1
 	DECQ             R9
@@ -15299,7 +15496,7 @@ TEXT ·avx512BlocksQ6_K_1x64(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
 	LEAQ   (CX)(CX*2), DX
-	MOVQ   $0x00000800, SI
+	LEAQ   (AX)(CX*4), SI
 	MOVQ   c+40(FP), BX
 	MOVB   add+56(FP), DI
 	TESTB  DI, DI
@@ -15324,10 +15521,11 @@ begin:
 
 loop:
 	MOVQ       AX, BX
-	PREFETCHT0 (AX)(SI*1)
-	PREFETCHT0 2048(AX)(CX*1)
-	PREFETCHT0 2048(AX)(CX*2)
-	PREFETCHT0 2048(AX)(DX*1)
+	PREFETCHT1 (SI)
+	PREFETCHT1 (SI)(CX*1)
+	PREFETCHT1 (SI)(CX*2)
+	PREFETCHT1 (SI)(DX*1)
+	ADDQ       $0x00000020, SI
 	ADDQ       $0x00000020, AX
 	MOVQ       $0x00000010, R9
 
@@ -15360,14 +15558,15 @@ part:
 	VMOVUPS     16(AX)(CX*1), Z5
 	VMOVUPS     16(AX)(CX*2), Z6
 	VMOVUPS     16(AX)(DX*1), Z7
-	PREFETCHT0  (AX)(SI*1)
-	PREFETCHT0  64(AX)(SI*1)
-	PREFETCHT0  2048(AX)(CX*1)
-	PREFETCHT0  2112(AX)(CX*1)
-	PREFETCHT0  2048(AX)(CX*2)
-	PREFETCHT0  2112(AX)(CX*2)
-	PREFETCHT0  2048(AX)(DX*1)
-	PREFETCHT0  2112(AX)(DX*1)
+	PREFETCHT1  (SI)
+	PREFETCHT1  64(SI)
+	PREFETCHT1  (SI)(CX*1)
+	PREFETCHT1  64(SI)(CX*1)
+	PREFETCHT1  (SI)(CX*2)
+	PREFETCHT1  64(SI)(CX*2)
+	PREFETCHT1  (SI)(DX*1)
+	PREFETCHT1  64(SI)(DX*1)
+	ADDQ        $0x00000050, SI
 	ADDQ        $0x00000050, AX
 	MOVQ        $0x00000002, R10
 
@@ -15661,10 +15860,11 @@ group:
 	VMULPS           Z14, Z3, Z14
 	VFMADD231PS.BCST 28(DI), Z14, Z11
 	ADDQ             $0x20, DI
-	PREFETCHT0       (AX)(SI*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2048(AX)(CX*2)
-	PREFETCHT0       2048(AX)(DX*1)
+	PREFETCHT1       (SI)
+	PREFETCHT1       (SI)(CX*1)
+	PREFETCHT1       (SI)(CX*2)
+	PREFETCHT1       (SI)(DX*1)
+	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x10, Z4, Z4
 	VPSRLD           $0x10, Z5, Z5
@@ -15700,7 +15900,8 @@ group:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksQ6_K_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, DX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), DX
 	MOVQ   c+40(FP), CX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -15719,7 +15920,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000020, DX
 	ADDQ       $0x00000020, AX
 	MOVQ       $0x00000010, DI
 
@@ -15731,8 +15933,9 @@ part:
 	VCVTDQ2PS   Z1, Z1
 	VMULPS      Z1, Z0, Z0
 	VMOVUPS     16(AX), Z1
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000050, DX
 	ADDQ        $0x00000050, AX
 	MOVQ        $0x00000002, R8
 
@@ -15810,7 +16013,8 @@ group:
 	VMULPS           Z5, Z0, Z5
 	VFMADD231PS.BCST 28(BX), Z5, Z2
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
+	PREFETCHT1       (DX)
+	ADDQ             $0x00000040, DX
 	ADDQ             $0x00000040, AX
 	VPSRLD           $0x10, Z1, Z1
 	DECQ             R8
@@ -15874,7 +16078,7 @@ loop:
 TEXT ·avx512BlocksF16_8x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, DX
+	LEAQ   (AX)(CX*2), DX
 	MOVQ   c+40(FP), BX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -16077,14 +16281,15 @@ loop:
 	VFMADD231PS.BCST 28(BX)(R8*2), Z16, Z13
 	VFMADD231PS.BCST 28(BX)(R10*1), Z16, Z15
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       64(AX)(DX*1)
-	PREFETCHT0       128(AX)(DX*1)
-	PREFETCHT0       192(AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
-	PREFETCHT0       2176(AX)(CX*1)
-	PREFETCHT0       2240(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       64(DX)
+	PREFETCHT1       128(DX)
+	PREFETCHT1       192(DX)
+	PREFETCHT1       (DX)(CX*1)
+	PREFETCHT1       64(DX)(CX*1)
+	PREFETCHT1       128(DX)(CX*1)
+	PREFETCHT1       192(DX)(CX*1)
+	ADDQ             $0x00000100, DX
 	ADDQ             $0x00000100, AX
 	DECQ             SI
 	JNZ              loop
@@ -16155,7 +16360,8 @@ loop:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksF16_8x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -16270,10 +16476,11 @@ loop:
 	VFMADD231PS.BCST 28(DX)(DI*2), Z8, Z6
 	VFMADD231PS.BCST 28(DX)(R9*1), Z8, Z7
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
-	PREFETCHT0       128(AX)(CX*1)
-	PREFETCHT0       192(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	PREFETCHT1       128(CX)
+	PREFETCHT1       192(CX)
+	ADDQ             $0x00000100, CX
 	ADDQ             $0x00000100, AX
 	DECQ             BX
 	JNZ              loop
@@ -16321,7 +16528,7 @@ loop:
 TEXT ·avx512BlocksF16_4x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, DX
+	LEAQ   (AX)(CX*2), DX
 	MOVQ   c+40(FP), BX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -16438,14 +16645,15 @@ loop:
 	VFMADD231PS.BCST 28(BX)(DI*2), Z8, Z5
 	VFMADD231PS.BCST 28(BX)(R8*1), Z8, Z7
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       64(AX)(DX*1)
-	PREFETCHT0       128(AX)(DX*1)
-	PREFETCHT0       192(AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
-	PREFETCHT0       2176(AX)(CX*1)
-	PREFETCHT0       2240(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       64(DX)
+	PREFETCHT1       128(DX)
+	PREFETCHT1       192(DX)
+	PREFETCHT1       (DX)(CX*1)
+	PREFETCHT1       64(DX)(CX*1)
+	PREFETCHT1       128(DX)(CX*1)
+	PREFETCHT1       192(DX)(CX*1)
+	ADDQ             $0x00000100, DX
 	ADDQ             $0x00000100, AX
 	DECQ             SI
 	JNZ              loop
@@ -16488,7 +16696,8 @@ loop:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksF16_4x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -16557,10 +16766,11 @@ loop:
 	VFMADD231PS.BCST 28(DX)(SI*2), Z4, Z2
 	VFMADD231PS.BCST 28(DX)(DI*1), Z4, Z3
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
-	PREFETCHT0       128(AX)(CX*1)
-	PREFETCHT0       192(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	PREFETCHT1       128(CX)
+	PREFETCHT1       192(CX)
+	ADDQ             $0x00000100, CX
 	ADDQ             $0x00000100, AX
 	DECQ             BX
 	JNZ              loop
@@ -16592,7 +16802,7 @@ loop:
 TEXT ·avx512BlocksF16_2x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, DX
+	LEAQ   (AX)(CX*2), DX
 	MOVQ   c+40(FP), BX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -16666,14 +16876,15 @@ loop:
 	VFMADD231PS.BCST 28(BX), Z4, Z1
 	VFMADD231PS.BCST 28(BX)(DI*1), Z4, Z3
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       64(AX)(DX*1)
-	PREFETCHT0       128(AX)(DX*1)
-	PREFETCHT0       192(AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
-	PREFETCHT0       2176(AX)(CX*1)
-	PREFETCHT0       2240(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       64(DX)
+	PREFETCHT1       128(DX)
+	PREFETCHT1       192(DX)
+	PREFETCHT1       (DX)(CX*1)
+	PREFETCHT1       64(DX)(CX*1)
+	PREFETCHT1       128(DX)(CX*1)
+	PREFETCHT1       192(DX)(CX*1)
+	ADDQ             $0x00000100, DX
 	ADDQ             $0x00000100, AX
 	DECQ             SI
 	JNZ              loop
@@ -16702,7 +16913,8 @@ loop:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksF16_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -16748,10 +16960,11 @@ loop:
 	VFMADD231PS.BCST 28(DX), Z2, Z0
 	VFMADD231PS.BCST 28(DX)(SI*1), Z2, Z1
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
-	PREFETCHT0       128(AX)(CX*1)
-	PREFETCHT0       192(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	PREFETCHT1       128(CX)
+	PREFETCHT1       192(CX)
+	ADDQ             $0x00000100, CX
 	ADDQ             $0x00000100, AX
 	DECQ             BX
 	JNZ              loop
@@ -16776,7 +16989,7 @@ TEXT ·avx512BlocksF16_1x64(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
 	LEAQ   (CX)(CX*2), DX
-	MOVQ   $0x00000800, BX
+	LEAQ   (AX)(CX*4), BX
 	MOVQ   c+40(FP), SI
 	MOVB   add+56(FP), DI
 	TESTB  DI, DI
@@ -16865,22 +17078,23 @@ loop:
 	VCVTPH2PS        224(AX)(DX*1), Z4
 	VFMADD231PS.BCST 28(SI), Z4, Z3
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       64(AX)(BX*1)
-	PREFETCHT0       128(AX)(BX*1)
-	PREFETCHT0       192(AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
-	PREFETCHT0       2176(AX)(CX*1)
-	PREFETCHT0       2240(AX)(CX*1)
-	PREFETCHT0       2048(AX)(CX*2)
-	PREFETCHT0       2112(AX)(CX*2)
-	PREFETCHT0       2176(AX)(CX*2)
-	PREFETCHT0       2240(AX)(CX*2)
-	PREFETCHT0       2048(AX)(DX*1)
-	PREFETCHT0       2112(AX)(DX*1)
-	PREFETCHT0       2176(AX)(DX*1)
-	PREFETCHT0       2240(AX)(DX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       64(BX)
+	PREFETCHT1       128(BX)
+	PREFETCHT1       192(BX)
+	PREFETCHT1       (BX)(CX*1)
+	PREFETCHT1       64(BX)(CX*1)
+	PREFETCHT1       128(BX)(CX*1)
+	PREFETCHT1       192(BX)(CX*1)
+	PREFETCHT1       (BX)(CX*2)
+	PREFETCHT1       64(BX)(CX*2)
+	PREFETCHT1       128(BX)(CX*2)
+	PREFETCHT1       192(BX)(CX*2)
+	PREFETCHT1       (BX)(DX*1)
+	PREFETCHT1       64(BX)(DX*1)
+	PREFETCHT1       128(BX)(DX*1)
+	PREFETCHT1       192(BX)(DX*1)
+	ADDQ             $0x00000100, BX
 	ADDQ             $0x00000100, AX
 	DECQ             DI
 	JNZ              loop
@@ -16908,7 +17122,8 @@ loop:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksF16_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -16943,10 +17158,11 @@ loop:
 	VCVTPH2PS        224(AX), Z1
 	VFMADD231PS.BCST 28(DX), Z1, Z0
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
-	PREFETCHT0       128(AX)(CX*1)
-	PREFETCHT0       192(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	PREFETCHT1       128(CX)
+	PREFETCHT1       192(CX)
+	ADDQ             $0x00000100, CX
 	ADDQ             $0x00000100, AX
 	DECQ             BX
 	JNZ              loop
@@ -17013,7 +17229,7 @@ loop:
 TEXT ·avx512BlocksBF16_8x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, DX
+	LEAQ   (AX)(CX*2), DX
 	MOVQ   c+40(FP), BX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -17232,14 +17448,15 @@ loop:
 	VFMADD231PS.BCST 28(BX)(R8*2), Z16, Z13
 	VFMADD231PS.BCST 28(BX)(R10*1), Z16, Z15
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       64(AX)(DX*1)
-	PREFETCHT0       128(AX)(DX*1)
-	PREFETCHT0       192(AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
-	PREFETCHT0       2176(AX)(CX*1)
-	PREFETCHT0       2240(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       64(DX)
+	PREFETCHT1       128(DX)
+	PREFETCHT1       192(DX)
+	PREFETCHT1       (DX)(CX*1)
+	PREFETCHT1       64(DX)(CX*1)
+	PREFETCHT1       128(DX)(CX*1)
+	PREFETCHT1       192(DX)(CX*1)
+	ADDQ             $0x00000100, DX
 	ADDQ             $0x00000100, AX
 	DECQ             SI
 	JNZ              loop
@@ -17310,7 +17527,8 @@ loop:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksBF16_8x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -17433,10 +17651,11 @@ loop:
 	VFMADD231PS.BCST 28(DX)(DI*2), Z8, Z6
 	VFMADD231PS.BCST 28(DX)(R9*1), Z8, Z7
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
-	PREFETCHT0       128(AX)(CX*1)
-	PREFETCHT0       192(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	PREFETCHT1       128(CX)
+	PREFETCHT1       192(CX)
+	ADDQ             $0x00000100, CX
 	ADDQ             $0x00000100, AX
 	DECQ             BX
 	JNZ              loop
@@ -17484,7 +17703,7 @@ loop:
 TEXT ·avx512BlocksBF16_4x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, DX
+	LEAQ   (AX)(CX*2), DX
 	MOVQ   c+40(FP), BX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -17617,14 +17836,15 @@ loop:
 	VFMADD231PS.BCST 28(BX)(DI*2), Z8, Z5
 	VFMADD231PS.BCST 28(BX)(R8*1), Z8, Z7
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       64(AX)(DX*1)
-	PREFETCHT0       128(AX)(DX*1)
-	PREFETCHT0       192(AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
-	PREFETCHT0       2176(AX)(CX*1)
-	PREFETCHT0       2240(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       64(DX)
+	PREFETCHT1       128(DX)
+	PREFETCHT1       192(DX)
+	PREFETCHT1       (DX)(CX*1)
+	PREFETCHT1       64(DX)(CX*1)
+	PREFETCHT1       128(DX)(CX*1)
+	PREFETCHT1       192(DX)(CX*1)
+	ADDQ             $0x00000100, DX
 	ADDQ             $0x00000100, AX
 	DECQ             SI
 	JNZ              loop
@@ -17667,7 +17887,8 @@ loop:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksBF16_4x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -17744,10 +17965,11 @@ loop:
 	VFMADD231PS.BCST 28(DX)(SI*2), Z4, Z2
 	VFMADD231PS.BCST 28(DX)(DI*1), Z4, Z3
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
-	PREFETCHT0       128(AX)(CX*1)
-	PREFETCHT0       192(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	PREFETCHT1       128(CX)
+	PREFETCHT1       192(CX)
+	ADDQ             $0x00000100, CX
 	ADDQ             $0x00000100, AX
 	DECQ             BX
 	JNZ              loop
@@ -17779,7 +18001,7 @@ loop:
 TEXT ·avx512BlocksBF16_2x32(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
-	MOVQ   $0x00000800, DX
+	LEAQ   (AX)(CX*2), DX
 	MOVQ   c+40(FP), BX
 	MOVB   add+56(FP), SI
 	TESTB  SI, SI
@@ -17869,14 +18091,15 @@ loop:
 	VFMADD231PS.BCST 28(BX), Z4, Z1
 	VFMADD231PS.BCST 28(BX)(DI*1), Z4, Z3
 	ADDQ             $0x20, BX
-	PREFETCHT0       (AX)(DX*1)
-	PREFETCHT0       64(AX)(DX*1)
-	PREFETCHT0       128(AX)(DX*1)
-	PREFETCHT0       192(AX)(DX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
-	PREFETCHT0       2176(AX)(CX*1)
-	PREFETCHT0       2240(AX)(CX*1)
+	PREFETCHT1       (DX)
+	PREFETCHT1       64(DX)
+	PREFETCHT1       128(DX)
+	PREFETCHT1       192(DX)
+	PREFETCHT1       (DX)(CX*1)
+	PREFETCHT1       64(DX)(CX*1)
+	PREFETCHT1       128(DX)(CX*1)
+	PREFETCHT1       192(DX)(CX*1)
+	ADDQ             $0x00000100, DX
 	ADDQ             $0x00000100, AX
 	DECQ             SI
 	JNZ              loop
@@ -17905,7 +18128,8 @@ loop:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksBF16_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -17959,10 +18183,11 @@ loop:
 	VFMADD231PS.BCST 28(DX), Z2, Z0
 	VFMADD231PS.BCST 28(DX)(SI*1), Z2, Z1
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
-	PREFETCHT0       128(AX)(CX*1)
-	PREFETCHT0       192(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	PREFETCHT1       128(CX)
+	PREFETCHT1       192(CX)
+	ADDQ             $0x00000100, CX
 	ADDQ             $0x00000100, AX
 	DECQ             BX
 	JNZ              loop
@@ -17987,7 +18212,7 @@ TEXT ·avx512BlocksBF16_1x64(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
 	MOVQ   panel+16(FP), CX
 	LEAQ   (CX)(CX*2), DX
-	MOVQ   $0x00000800, BX
+	LEAQ   (AX)(CX*4), BX
 	MOVQ   c+40(FP), SI
 	MOVB   add+56(FP), DI
 	TESTB  DI, DI
@@ -18108,22 +18333,23 @@ loop:
 	VPSLLD           $0x10, Z4, Z4
 	VFMADD231PS.BCST 28(SI), Z4, Z3
 	ADDQ             $0x20, SI
-	PREFETCHT0       (AX)(BX*1)
-	PREFETCHT0       64(AX)(BX*1)
-	PREFETCHT0       128(AX)(BX*1)
-	PREFETCHT0       192(AX)(BX*1)
-	PREFETCHT0       2048(AX)(CX*1)
-	PREFETCHT0       2112(AX)(CX*1)
-	PREFETCHT0       2176(AX)(CX*1)
-	PREFETCHT0       2240(AX)(CX*1)
-	PREFETCHT0       2048(AX)(CX*2)
-	PREFETCHT0       2112(AX)(CX*2)
-	PREFETCHT0       2176(AX)(CX*2)
-	PREFETCHT0       2240(AX)(CX*2)
-	PREFETCHT0       2048(AX)(DX*1)
-	PREFETCHT0       2112(AX)(DX*1)
-	PREFETCHT0       2176(AX)(DX*1)
-	PREFETCHT0       2240(AX)(DX*1)
+	PREFETCHT1       (BX)
+	PREFETCHT1       64(BX)
+	PREFETCHT1       128(BX)
+	PREFETCHT1       192(BX)
+	PREFETCHT1       (BX)(CX*1)
+	PREFETCHT1       64(BX)(CX*1)
+	PREFETCHT1       128(BX)(CX*1)
+	PREFETCHT1       192(BX)(CX*1)
+	PREFETCHT1       (BX)(CX*2)
+	PREFETCHT1       64(BX)(CX*2)
+	PREFETCHT1       128(BX)(CX*2)
+	PREFETCHT1       192(BX)(CX*2)
+	PREFETCHT1       (BX)(DX*1)
+	PREFETCHT1       64(BX)(DX*1)
+	PREFETCHT1       128(BX)(DX*1)
+	PREFETCHT1       192(BX)(DX*1)
+	ADDQ             $0x00000100, BX
 	ADDQ             $0x00000100, AX
 	DECQ             DI
 	JNZ              loop
@@ -18151,7 +18377,8 @@ loop:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512BlocksBF16_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -18194,10 +18421,11 @@ loop:
 	VPSLLD           $0x10, Z1, Z1
 	VFMADD231PS.BCST 28(DX), Z1, Z0
 	ADDQ             $0x20, DX
-	PREFETCHT0       (AX)(CX*1)
-	PREFETCHT0       64(AX)(CX*1)
-	PREFETCHT0       128(AX)(CX*1)
-	PREFETCHT0       192(AX)(CX*1)
+	PREFETCHT1       (CX)
+	PREFETCHT1       64(CX)
+	PREFETCHT1       128(CX)
+	PREFETCHT1       192(CX)
+	ADDQ             $0x00000100, CX
 	ADDQ             $0x00000100, AX
 	DECQ             BX
 	JNZ              loop
@@ -18379,7 +18607,8 @@ GLOBL lanes41000000<>(SB), RODATA|NOPTR, $64
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ4_0_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -18410,7 +18639,8 @@ loop:
 	VCVTPH2PS   16(AX), Y6
 	VMOVAPS     Y6, Y1
 	VFMADD231PS lanes00000000<>+0(SB), Y6, Y1
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, DI
 
@@ -18558,7 +18788,8 @@ group:
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
+	PREFETCHT1   (CX)
+	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	DECQ         DI
 	JNZ          group
@@ -18589,7 +18820,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ4_0_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -18615,7 +18847,8 @@ loop:
 	VCVTPH2PS   16(AX), Y4
 	VMOVAPS     Y4, Y1
 	VFMADD231PS lanes00000000<>+0(SB), Y4, Y1
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, SI
 
@@ -18739,7 +18972,8 @@ group:
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
+	PREFETCHT1   (CX)
+	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	DECQ         SI
 	JNZ          group
@@ -18898,7 +19132,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ4_1_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -18935,7 +19170,8 @@ loop:
 	VCVTPH2PS   48(AX), Y8
 	VMOVAPS     Y8, Y3
 	VFMADD231PS lanes00000000<>+0(SB), Y8, Y3
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, AX
 	MOVQ        $0x00000004, DI
 
@@ -19067,7 +19303,8 @@ group:
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
+	PREFETCHT1   (CX)
+	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	DECQ         DI
 	JNZ          group
@@ -19098,7 +19335,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ4_1_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -19130,7 +19368,8 @@ loop:
 	VCVTPH2PS   48(AX), Y6
 	VMOVAPS     Y6, Y3
 	VFMADD231PS lanes00000000<>+0(SB), Y6, Y3
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, AX
 	MOVQ        $0x00000004, SI
 
@@ -19238,7 +19477,8 @@ group:
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
+	PREFETCHT1   (CX)
+	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	DECQ         SI
 	JNZ          group
@@ -19495,7 +19735,8 @@ GLOBL lanes41800000<>(SB), RODATA|NOPTR, $64
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ5_0_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -19528,8 +19769,9 @@ loop:
 	VFMADD231PS lanes00000000<>+0(SB), Y2, Y1
 	VMOVUPS     32(AX), Y2
 	VMOVUPS     64(AX), Y3
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000060, CX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, DI
 
@@ -19725,7 +19967,8 @@ group:
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
+	PREFETCHT1   (CX)
+	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	VPSRLD       $0x08, Y2, Y2
 	VPSRLD       $0x08, Y3, Y3
@@ -19758,7 +20001,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ5_0_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -19786,8 +20030,9 @@ loop:
 	VFMADD231PS lanes00000000<>+0(SB), Y2, Y1
 	VMOVUPS     32(AX), Y2
 	VMOVUPS     64(AX), Y3
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000060, CX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, SI
 
@@ -19959,7 +20204,8 @@ group:
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
+	PREFETCHT1   (CX)
+	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	VPSRLD       $0x08, Y2, Y2
 	VPSRLD       $0x08, Y3, Y3
@@ -20172,7 +20418,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ5_1_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -20211,8 +20458,9 @@ loop:
 	VFMADD231PS lanes00000000<>+0(SB), Y4, Y3
 	VMOVUPS     64(AX), Y4
 	VMOVUPS     96(AX), Y5
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, AX
 	MOVQ        $0x00000004, DI
 
@@ -20392,7 +20640,8 @@ group:
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
+	PREFETCHT1   (CX)
+	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	VPSRLD       $0x08, Y4, Y4
 	VPSRLD       $0x08, Y5, Y5
@@ -20425,7 +20674,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ5_1_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -20459,8 +20709,9 @@ loop:
 	VFMADD231PS lanes00000000<>+0(SB), Y4, Y3
 	VMOVUPS     64(AX), Y4
 	VMOVUPS     96(AX), Y5
-	PREFETCHT0  (AX)(CX*1)
-	PREFETCHT0  64(AX)(CX*1)
+	PREFETCHT1  (CX)
+	PREFETCHT1  64(CX)
+	ADDQ        $0x00000080, CX
 	ADDQ        $0x00000080, AX
 	MOVQ        $0x00000004, SI
 
@@ -20616,7 +20867,8 @@ group:
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
+	PREFETCHT1   (CX)
+	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	VPSRLD       $0x08, Y4, Y4
 	VPSRLD       $0x08, Y5, Y5
@@ -20741,7 +20993,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ8_0_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -20772,7 +21025,8 @@ loop:
 	VCVTPH2PS   16(AX), Y6
 	VMOVAPS     Y6, Y1
 	VFMADD231PS lanes00000000<>+0(SB), Y6, Y1
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, DI
 
@@ -20874,8 +21128,9 @@ group:
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
-	PREFETCHT0   64(AX)(CX*1)
+	PREFETCHT1   (CX)
+	PREFETCHT1   64(CX)
+	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000080, AX
 	DECQ         DI
 	JNZ          group
@@ -20906,7 +21161,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ8_0_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -20932,7 +21188,8 @@ loop:
 	VCVTPH2PS   16(AX), Y4
 	VMOVAPS     Y4, Y1
 	VFMADD231PS lanes00000000<>+0(SB), Y4, Y1
-	PREFETCHT0  (AX)(CX*1)
+	PREFETCHT1  (CX)
+	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, SI
 
@@ -21010,8 +21267,9 @@ group:
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
-	PREFETCHT0   64(AX)(CX*1)
+	PREFETCHT1   (CX)
+	PREFETCHT1   64(CX)
+	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000080, AX
 	DECQ         SI
 	JNZ          group
@@ -21189,7 +21447,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ4_K_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, DX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), DX
 	MOVQ   c+40(FP), CX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -21215,7 +21474,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R8
 
@@ -21244,7 +21504,8 @@ part:
 	VPMOVZXBD   24(AX), Y8
 	VCVTDQ2PS   Y8, Y8
 	VMULPS      Y8, Y3, Y3
-	PREFETCHT0  (AX)(DX*1)
+	PREFETCHT1  (DX)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R9
 
@@ -21376,7 +21637,8 @@ group:
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         $0x20, BX
-	PREFETCHT0   (AX)(DX*1)
+	PREFETCHT1   (DX)
+	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, AX
 	DECQ         R9
 	JNZ          group
@@ -21409,7 +21671,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ4_K_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, DX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), DX
 	MOVQ   c+40(FP), CX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -21430,7 +21693,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, DI
 
@@ -21459,7 +21723,8 @@ part:
 	VPMOVZXBD   24(AX), Y6
 	VCVTDQ2PS   Y6, Y6
 	VMULPS      Y6, Y3, Y3
-	PREFETCHT0  (AX)(DX*1)
+	PREFETCHT1  (DX)
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, AX
 	MOVQ        $0x00000004, R8
 
@@ -21567,7 +21832,8 @@ group:
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         $0x20, BX
-	PREFETCHT0   (AX)(DX*1)
+	PREFETCHT1   (DX)
+	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, AX
 	DECQ         R8
 	JNZ          group
@@ -21799,7 +22065,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ5_K_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, DX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), DX
 	MOVQ   c+40(FP), CX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -21825,7 +22092,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, R8
 
@@ -21856,8 +22124,9 @@ part:
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     32(AX), Y4
 	VMOVUPS     64(AX), Y5
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000060, DX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R9
 
@@ -22037,7 +22306,8 @@ group:
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
 	ADDQ         $0x20, BX
-	PREFETCHT0   (AX)(DX*1)
+	PREFETCHT1   (DX)
+	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, AX
 	VPSRLD       $0x08, Y4, Y4
 	VPSRLD       $0x08, Y5, Y5
@@ -22072,7 +22342,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ5_K_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, DX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), DX
 	MOVQ   c+40(FP), CX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -22093,7 +22364,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000040, DX
 	ADDQ       $0x00000040, AX
 	MOVQ       $0x00000008, DI
 
@@ -22124,8 +22396,9 @@ part:
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     32(AX), Y4
 	VMOVUPS     64(AX), Y5
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000060, DX
 	ADDQ        $0x00000060, AX
 	MOVQ        $0x00000004, R8
 
@@ -22281,7 +22554,8 @@ group:
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         $0x20, BX
-	PREFETCHT0   (AX)(DX*1)
+	PREFETCHT1   (DX)
+	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, AX
 	VPSRLD       $0x08, Y4, Y4
 	VPSRLD       $0x08, Y5, Y5
@@ -22537,7 +22811,8 @@ GLOBL lanes00000030<>(SB), RODATA|NOPTR, $64
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ6_K_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, DX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), DX
 	MOVQ   c+40(FP), CX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -22563,7 +22838,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000020, DX
 	ADDQ       $0x00000020, AX
 	MOVQ       $0x00000010, R8
 
@@ -22582,8 +22858,9 @@ part:
 	VMULPS      Y2, Y1, Y1
 	VMOVUPS     16(AX), Y2
 	VMOVUPS     48(AX), Y3
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000050, DX
 	ADDQ        $0x00000050, AX
 	MOVQ        $0x00000002, R9
 
@@ -22779,7 +23056,8 @@ group:
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         $0x20, BX
-	PREFETCHT0   (AX)(DX*1)
+	PREFETCHT1   (DX)
+	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, AX
 	VPSRLD       $0x10, Y2, Y2
 	VPSRLD       $0x10, Y3, Y3
@@ -22814,7 +23092,8 @@ group:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksQ6_K_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, DX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), DX
 	MOVQ   c+40(FP), CX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -22835,7 +23114,8 @@ begin:
 
 loop:
 	MOVQ       AX, CX
-	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT1 (DX)
+	ADDQ       $0x00000020, DX
 	ADDQ       $0x00000020, AX
 	MOVQ       $0x00000010, DI
 
@@ -22854,8 +23134,9 @@ part:
 	VMULPS      Y2, Y1, Y1
 	VMOVUPS     16(AX), Y2
 	VMOVUPS     48(AX), Y3
-	PREFETCHT0  (AX)(DX*1)
-	PREFETCHT0  64(AX)(DX*1)
+	PREFETCHT1  (DX)
+	PREFETCHT1  64(DX)
+	ADDQ        $0x00000050, DX
 	ADDQ        $0x00000050, AX
 	MOVQ        $0x00000002, R8
 
@@ -23027,7 +23308,8 @@ group:
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         $0x20, BX
-	PREFETCHT0   (AX)(DX*1)
+	PREFETCHT1   (DX)
+	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, AX
 	VPSRLD       $0x10, Y2, Y2
 	VPSRLD       $0x10, Y3, Y3
@@ -23110,7 +23392,8 @@ loop:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksF16_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -23200,10 +23483,11 @@ loop:
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
-	PREFETCHT0   64(AX)(CX*1)
-	PREFETCHT0   128(AX)(CX*1)
-	PREFETCHT0   192(AX)(CX*1)
+	PREFETCHT1   (CX)
+	PREFETCHT1   64(CX)
+	PREFETCHT1   128(CX)
+	PREFETCHT1   192(CX)
+	ADDQ         $0x00000100, CX
 	ADDQ         $0x00000100, AX
 	DECQ         BX
 	JNZ          loop
@@ -23232,7 +23516,8 @@ loop:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·avx2BlocksF16_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -23293,10 +23578,11 @@ loop:
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
-	PREFETCHT0   64(AX)(CX*1)
-	PREFETCHT0   128(AX)(CX*1)
-	PREFETCHT0   192(AX)(CX*1)
+	PREFETCHT1   (CX)
+	PREFETCHT1   64(CX)
+	PREFETCHT1   128(CX)
+	PREFETCHT1   192(CX)
+	ADDQ         $0x00000100, CX
 	ADDQ         $0x00000100, AX
 	DECQ         BX
 	JNZ          loop
@@ -23389,7 +23675,8 @@ loop:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·avx2BlocksBF16_2x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -23495,10 +23782,11 @@ loop:
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
-	PREFETCHT0   64(AX)(CX*1)
-	PREFETCHT0   128(AX)(CX*1)
-	PREFETCHT0   192(AX)(CX*1)
+	PREFETCHT1   (CX)
+	PREFETCHT1   64(CX)
+	PREFETCHT1   128(CX)
+	PREFETCHT1   192(CX)
+	ADDQ         $0x00000100, CX
 	ADDQ         $0x00000100, AX
 	DECQ         BX
 	JNZ          loop
@@ -23527,7 +23815,8 @@ loop:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·avx2BlocksBF16_1x16(SB), NOSPLIT, $0-57
 	MOVQ   w+8(FP), AX
-	MOVQ   $0x00000800, CX
+	MOVQ   panel+16(FP), CX
+	LEAQ   (AX)(CX*1), CX
 	MOVQ   c+40(FP), DX
 	MOVB   add+56(FP), BL
 	TESTB  BL, BL
@@ -23604,10 +23893,11 @@ loop:
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         $0x20, DX
-	PREFETCHT0   (AX)(CX*1)
-	PREFETCHT0   64(AX)(CX*1)
-	PREFETCHT0   128(AX)(CX*1)
-	PREFETCHT0   192(AX)(CX*1)
+	PREFETCHT1   (CX)
+	PREFETCHT1   64(CX)
+	PREFETCHT1   128(CX)
+	PREFETCHT1   192(CX)
+	ADDQ         $0x00000100, CX
 	ADDQ         $0x00000100, AX
 	DECQ         BX
 	JNZ          loop

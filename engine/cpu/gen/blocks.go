@@ -93,7 +93,7 @@ type panelReader struct {
 	*blockFormat
 	panels       int
 	w            reg.GPVirtual // where the next bytes of the first panel lie
-	ahead        reg.GPVirtual // what is fetched lies so many bytes behind them; nil: nothing is
+	next         reg.GPVirtual // the same of what is fetched: the next tile; nil: nothing is
 	pitch, three reg.GPVirtual // from panel to panel, and three times as far
 	head         reg.GPVirtual // where a block begins whose scales are at its head
 	scale, least []vec         // of a part, by vector
@@ -155,27 +155,21 @@ func (r *panelReader) at(v, size, disp int) Mem {
 	return m
 }
 
-// advance goes n bytes on, and fetches as many.
+// advance goes n bytes on, and fetches as many of the next tile into the second-level cache: panels are too short for what
+// fetches ahead of its own accord.
 func (r *panelReader) advance(n int) {
-	if r.ahead != nil {
-		perPanel := panelColumns / r.lanes
+	if r.next != nil {
 		for panel := range r.panels {
 			for at := 0; at < n; at += 64 {
-				m := r.at(panel*perPanel, 0, at)
-				if m.Index == nil {
-					m.Index, m.Scale = r.ahead, 1
-					context.PREFETCHT0(m)
-				} else {
-					context.PREFETCHT0(Mem{Base: m.Base, Index: m.Index, Scale: m.Scale, Disp: at + fetchedAhead})
-				}
+				m := r.at(panel*panelColumns/r.lanes, 0, at)
+				m.Base = r.next
+				context.PREFETCHT1(m)
 			}
 		}
+		context.ADDQ(U32(n), r.next)
 	}
 	context.ADDQ(U32(n), r.w)
 }
-
-// fetchedAhead is how far ahead bytes are fetched.
-const fetchedAhead = 2048
 
 // scaleAt loads the float16 of a vector of columns, with NaN for those that are not finite: x·0 + x.
 func (r *panelReader) scaleAt(at Mem, to vec) {
@@ -359,8 +353,11 @@ func blockKernel(s isa, f *blockFormat, t blockTile) {
 	function(name, "func(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)",
 		fmt.Sprintf("%s advances a tile of %d×%d accumulators; see BlockKernel.", name, t.rows, t.panels*panelColumns))
 	r := newPanelReader(s, f, t.panels)
-	r.ahead = context.GP64()
-	context.MOVQ(U32(fetchedAhead), r.ahead)
+	if r.pitch == nil {
+		r.pitch = param("panel")
+	}
+	r.next = context.GP64()
+	context.LEAQ(Mem{Base: r.w, Index: r.pitch, Scale: uint8(t.panels)}, r.next)
 	acc := newAccumulators(s, t.rows, r.vectors())
 	acc.begin(param("c"))
 	x, blocks := param("x"), param("blocks")

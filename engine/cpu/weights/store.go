@@ -8,7 +8,6 @@ import (
 	"weak"
 
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Key names the packed form of a constant.
@@ -28,6 +27,8 @@ type Store struct {
 	limit int
 	idle  int
 	files *directory // nil if there is none
+
+	memory slabs
 
 	mu      sync.Mutex
 	entries map[Key]*entry
@@ -141,9 +142,7 @@ func (s *Store) fill(e *entry, size int, pack func(dst []byte) error) (p *Packed
 	if room = s.reserve(size + overhead); !room && s.files == nil {
 		return nil, nil
 	}
-	words := make([]uint64, (size+7)/8)
-	bytes := bytesOf(words)[:size]
-	mem.HugePages(bytes)
+	bytes := s.memory.allocate(size)
 	if err := pack(bytes); err != nil {
 		return nil, err
 	}
