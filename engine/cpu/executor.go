@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/attention"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 	"github.com/tally-network/tally/engine/cpu/plan"
@@ -23,6 +24,9 @@ import (
 type Executor struct {
 	options Options
 	err     error // of choosing the kernels
+
+	mu        sync.Mutex
+	attenders map[attention.Shape][]*attender // that nobody uses
 }
 
 // Options say how an executor computes. They change its speed and no bit.

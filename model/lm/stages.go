@@ -303,34 +303,59 @@ func (s *Stages) attend(ctx context.Context, layer int, b *bound, end *graph.Sta
 	if err != nil {
 		return nil, err
 	}
-	row := 0
-	for _, p := range b.parts {
-		n := len(p.Tokens)
-		in := map[string]*tensor.Tensor{}
-		for j, name := range []string{"keys", "values"} {
-			x, err := rowsOf(end.Find([]string{"k", "v"}[j]), row, n)
-			if err != nil {
-				return nil, err
-			}
-			if in[name], err = p.Sequence.keep(2*layer+j, x, m.Context); err != nil {
-				return nil, err
-			}
-		}
-		if in["q"], err = rowsOf(end.Find("q"), row, n); err != nil {
+	q, k, v := end.Find("q"), end.Find("k"), end.Find("v")
+	seen := tensor.Must(y.Part(0, y.Type, tensor.Shape{b.room, m.Heads * m.HeadSize}))
+	of := make([]engine.Attended, len(b.parts))
+	row, most := 0, 0
+	for i, p := range b.parts {
+		n, x := len(p.Tokens), &of[i]
+		if x.Keys, err = p.Sequence.keep(2*layer, k, row, n, m.Context); err != nil {
 			return nil, err
 		}
+		if x.Values, err = p.Sequence.keep(2*layer+1, v, row, n, m.Context); err != nil {
+			return nil, err
+		}
+		if x.Queries, err = rowsOf(q, row, n); err != nil {
+			return nil, err
+		}
+		if x.Out, err = rowsOf(seen, row, n); err != nil {
+			return nil, err
+		}
+		row, most = row+n, max(most, n)
+	}
+	if a, ok := s.exec.(engine.Attender); ok && most <= attendedRows {
+		if served, err := a.Attend(ctx, m.attended(layer), of); served || err != nil {
+			return y, err
+		}
+	}
+	return y, s.attendByPrograms(ctx, layer, b, of, y)
+}
+
+// attendedRows are the tokens of a sequence up to which an executor attends without a program: of more, a program multiplies matrices.
+const attendedRows = 8
+
+// attendByPrograms is attend by a program for each length.
+func (s *Stages) attendByPrograms(ctx context.Context, layer int, b *bound, of []engine.Attended, y *tensor.Tensor) error {
+	row, width := 0, s.model.Heads*s.model.HeadSize*tensor.Float32.Size()
+	for i, p := range b.parts {
+		n := len(p.Tokens)
 		f, err := s.attention[layer].at(s.exec, n, p.Sequence.past+n)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out, err := f.call(ctx, in)
+		out, err := f.call(ctx, map[string]*tensor.Tensor{"q": of[i].Queries, "keys": of[i].Keys, "values": of[i].Values})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		copy(y.Bytes()[row*m.Heads*m.HeadSize*tensor.Float32.Size():], out.Find("y").Bytes())
+		copy(y.Bytes()[row*width:], out.Find("y").Bytes())
 		row += n
 	}
-	return y, nil
+	return nil
+}
+
+// attended is attention in a layer.
+func (m *Model) attended(layer int) engine.Attention {
+	return engine.Attention{Heads: m.Heads, Shared: m.Shared, Size: m.HeadSize, Window: m.Windows[layer], Scale: m.Scale, Softcap: m.Softcap}
 }
 
 // rowsOf returns n rows of x, from one on: its memory, if they begin at a word.
@@ -348,9 +373,9 @@ func rowsOf(x *tensor.Tensor, from, n int) (*tensor.Tensor, error) {
 	return y, err
 }
 
-// keep puts keys or values x behind those that there are, and returns all.
-func (q *Sequence) keep(at int, x *tensor.Tensor, most int) (*tensor.Tensor, error) {
-	need := q.past + x.Shape[0]
+// keep puts n rows of keys or values x, from one on, behind those that there are, and returns all.
+func (q *Sequence) keep(at int, x *tensor.Tensor, row, n, most int) (*tensor.Tensor, error) {
+	need := q.past + n
 	token := x.Shape[1:].Elements() * x.Type.Size()
 	if old := q.kept[at]; old == nil || old.Shape[0] < need {
 		s := x.Shape.Clone()
@@ -367,7 +392,7 @@ func (q *Sequence) keep(at int, x *tensor.Tensor, most int) (*tensor.Tensor, err
 		}
 		q.kept[at] = room
 	}
-	copy(q.kept[at].Bytes()[q.past*token:], x.Bytes())
+	copy(q.kept[at].Bytes()[q.past*token:], x.Bytes()[row*token:][:n*token])
 	return rowsOf(q.kept[at], 0, need)
 }
 

@@ -129,6 +129,9 @@ const (
 
 	// BandedKC: terms taken together, a divisor of tensor.KBlock. Trades loading accumulators again against terms of B in L2. Measured: the same
 	BandedKC = 1024
+
+	// CachedKeys: keys of a cache that are scaled together, a multiple of asm.DotColumns. TODO
+	CachedKeys = 64
 )
 
 // Implicit GEMM.
