@@ -51,7 +51,7 @@ func TestIdleStreams(t *testing.T) {
 		t.Skipf("%d files may be open, %v", limit.Cur, err)
 	}
 	script, release := held(2)
-	s := start(t, gateway.Config{Places: idleStreams}, map[string]replytest.Script{"m": script})
+	s := start(t, gateway.Config{Parallel: idleStreams}, map[string]replytest.Script{"m": script})
 	used := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()

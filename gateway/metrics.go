@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics are a gateway's figures. Their labels are of few values: paths as routes have them, and models that are there.
+// metrics are what Prometheus reads of a gateway. Their labels are of few values: paths as routes have them, and models that are there.
 type metrics struct {
 	handler  http.Handler
 	requests *prometheus.CounterVec
@@ -36,7 +36,7 @@ func newMetrics(q *queue) *metrics {
 	all.MustRegister(
 		m.requests, m.took, m.first, m.tokens, collectors.NewGoCollector(),
 		gauge("tally_gateway_running", "Replies that were admitted and are not over.", q.running.Load),
-		gauge("tally_gateway_waiting", "Requests that wait for a place.", q.waiting.Load),
+		gauge("tally_gateway_waiting", "Requests that wait to be admitted.", q.waiting.Load),
 	)
 	return m
 }

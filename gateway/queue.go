@@ -16,34 +16,34 @@ import (
 // maxBodies bounds the bytes of all bodies that are in memory.
 const maxBodies = 256 << 20
 
-// comeAgain is told to those for whom there is no room. Replies take seconds.
-const comeAgain = 2 * time.Second
+// retryAfter is told to those for whom there is no room. Replies take seconds.
+const retryAfter = 2 * time.Second
 
-// queue gives places to replies, first come, first served.
+// queue admits replies, first come, first served.
 type queue struct {
 	free             *semaphore.Weighted
 	bodies           *semaphore.Weighted
-	places           int64
+	parallel         int64 // replies that are admitted at once
 	most             int64 // that wait
 	patience         time.Duration
 	running, waiting atomic.Int64
 }
 
-func newQueue(places, waiting int, patience time.Duration) *queue {
+func newQueue(parallel, waiting int, patience time.Duration) *queue {
 	return &queue{
-		free: semaphore.NewWeighted(int64(places)), bodies: semaphore.NewWeighted(maxBodies),
-		places: int64(places), most: int64(waiting), patience: patience,
+		free: semaphore.NewWeighted(int64(parallel)), bodies: semaphore.NewWeighted(maxBodies),
+		parallel: int64(parallel), most: int64(waiting), patience: patience,
 	}
 }
 
 // busy says that there is no room.
 func busy(format string, args ...any) error {
-	return &api.Fault{Status: http.StatusServiceUnavailable, Code: "overloaded", Message: fmt.Sprintf(format, args...), Retry: comeAgain}
+	return &api.Fault{Status: http.StatusServiceUnavailable, Code: "overloaded", Message: fmt.Sprintf(format, args...), Retry: retryAfter}
 }
 
-// enter waits for so many places at once. A request that wants more than there are takes all of them.
+// enter waits until so many replies may run. A request that wants more than may run waits for all others to end.
 func (q *queue) enter(ctx context.Context, replies int) (leave func(), err error) {
-	n := min(int64(replies), q.places)
+	n := min(int64(replies), q.parallel)
 	if !q.free.TryAcquire(n) {
 		if err := q.wait(ctx, n); err != nil {
 			return nil, err

@@ -20,8 +20,8 @@ import (
 type Config struct {
 	Models   reply.Models
 	Keys     *Keys         // nil: any key is accepted, on loopback
-	Places   int           // replies that are admitted at once; models compute fewer together
-	Waiting  int           // requests that wait for a place
+	Parallel int           // replies that are admitted at once; models compute fewer together
+	Waiting  int           // requests that wait for one of them to end
 	Patience time.Duration // how long they do
 	Body     int64         // bytes of a request, at most
 	Origins  []string      // of web pages that may call the gateway, beside those of this machine
@@ -30,7 +30,7 @@ type Config struct {
 
 // Defaults, which are for one machine that computes for one household.
 const (
-	defaultPlaces   = 256 // more streams than a machine computes in one batch
+	defaultParallel = 256 // more streams than a machine computes in one batch
 	defaultWaiting  = 1024
 	defaultPatience = time.Minute
 	defaultBody     = 4 << 20 // bytes: a prompt of about a million tokens
@@ -38,7 +38,7 @@ const (
 	maxHead      = 64 << 10 // bytes of headers
 	headTime     = 10 * time.Second
 	idleTime     = 2 * time.Minute
-	goodbyeTime  = 10 * time.Second // for replies that are under way when the gateway stops
+	shutdownTime = 10 * time.Second // for replies that are under way when the gateway stops
 	keysInterval = 10 * time.Second // between writings of what keys have spent
 )
 
@@ -53,12 +53,12 @@ type Server struct {
 
 // New returns a server.
 func New(c Config) *Server {
-	c.Places, c.Waiting = cmp.Or(c.Places, defaultPlaces), cmp.Or(c.Waiting, defaultWaiting)
+	c.Parallel, c.Waiting = cmp.Or(c.Parallel, defaultParallel), cmp.Or(c.Waiting, defaultWaiting)
 	c.Patience, c.Body = cmp.Or(c.Patience, defaultPatience), cmp.Or(c.Body, defaultBody)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, mux: http.NewServeMux(), queue: newQueue(c.Places, c.Waiting, c.Patience)}
+	s := &Server{config: c, mux: http.NewServeMux(), queue: newQueue(c.Parallel, c.Waiting, c.Patience)}
 	s.metrics = newMetrics(s.queue)
 	replies := &reply.Service{Models: c.Models}
 	s.apis = []api.API{openai.New(replies), anthropic.New(replies), ollama.New(replies), s.own()}
@@ -70,7 +70,7 @@ func New(c Config) *Server {
 func (s *Server) own() api.API {
 	return api.API{Name: "gateway", Fail: openai.Fail, Routes: []api.Route{
 		{Method: "GET", Path: "/health", Summary: "Whether the gateway answers", Free: true, Serve: s.health},
-		{Method: "GET", Path: "/metrics", Summary: "Figures, for Prometheus", Serve: s.metrics.serve},
+		{Method: "GET", Path: "/metrics", Summary: "Metrics, for Prometheus", Serve: s.metrics.serve},
 		{Method: "GET", Path: "/openapi.json", Summary: "This description", Free: true, Serve: s.describe},
 	}}
 }
@@ -118,7 +118,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // shutdown waits for replies that are under way, and then ends them.
 func shutdown(server *http.Server, abort func()) error {
-	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	err := server.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -58,7 +58,7 @@ func (s *served) open(t testing.TB, ctx context.Context, path, body string) *htt
 // When a client leaves, the work for it ends, whatever API it came by.
 func TestClientsThatLeave(t *testing.T) {
 	script, _ := held(2)
-	s := start(t, gateway.Config{Places: 8}, map[string]replytest.Script{"m": script})
+	s := start(t, gateway.Config{Parallel: 8}, map[string]replytest.Script{"m": script})
 	for path, body := range map[string]string{ // each alone
 		"/v1/chat/completions": user("m", `,"stream":true,"n":3`), "/v1/messages": said("m", `,"stream":true`), "/api/chat": user("m", ""),
 		"/v1/responses": `{"model":"m","input":"x","stream":true}`, "/v1/completions": `{"model":"m","prompt":"x","stream":true}`, "/api/generate": `{"model":"m","prompt":"x"}`,
@@ -83,13 +83,13 @@ func TestClientsThatLeave(t *testing.T) {
 		t.Error("a reply came")
 	}
 	eventually(t, "the end of work", func() bool { return s.Running.Load() == 0 })
-	eventually(t, "free places", func() bool {
+	eventually(t, "room", func() bool {
 		return dig(t, s.ask(t, "GET", "/health", "").body, "running") == 0.0
 	})
 }
 
 func TestTwoHundredAtOnce(t *testing.T) {
-	s := start(t, gateway.Config{Places: 50}, scripts)
+	s := start(t, gateway.Config{Parallel: 50}, scripts)
 	var group sync.WaitGroup
 	for i := range 200 {
 		group.Go(func() {
@@ -119,7 +119,7 @@ func TestTwoHundredAtOnce(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	script, release := held(0)
-	s := start(t, gateway.Config{Places: 1, Waiting: 1, Patience: 50 * time.Millisecond}, map[string]replytest.Script{"m": script, "hello": scripts["hello"]})
+	s := start(t, gateway.Config{Parallel: 1, Waiting: 1, Patience: 50 * time.Millisecond}, map[string]replytest.Script{"m": script, "hello": scripts["hello"]})
 	first := make(chan answer, 1)
 	go func() { first <- s.ask(t, "POST", "/v1/chat/completions", user("m", `,"n":2`)) }()
 	eventually(t, "work", func() bool { return s.Running.Load() == 2 })

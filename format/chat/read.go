@@ -3,10 +3,10 @@ package chat
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/tally-network/tally/format/chat/jinja"
 	"github.com/tally-network/tally/format/gguf"
+	"github.com/tally-network/tally/format/tokenizer"
 )
 
 // MaxConfig bounds a tokenizer_config.json, which may describe a hundred thousand tokens.
@@ -99,12 +99,6 @@ func templatesOf(config *jinja.Dict) (map[string]string, error) {
 	return nil, errors.New("chat_template is neither a text nor a list")
 }
 
-// keys of a GGUF file that name special tokens by their ids.
-var idKeys = map[string]string{
-	"bos_token": "bos_token_id", "eos_token": "eos_token_id", "unk_token": "unknown_token_id", "sep_token": "seperator_token_id",
-	"pad_token": "padding_token_id", "cls_token": "cls_token_id", "mask_token": "mask_token_id",
-}
-
 // FromGGUF reads the template of a GGUF file.
 func FromGGUF(f *gguf.File) (*Template, error) {
 	named := map[string]string{}
@@ -120,33 +114,9 @@ func FromGGUF(f *gguf.File) (*Template, error) {
 	if len(named) == 0 {
 		return nil, ErrNoTemplate
 	}
-	tokens, err := tokensOfGGUF(f)
+	tokens, err := tokenizer.SpecialOfGGUF(f)
 	if err != nil {
 		return nil, err
 	}
 	return parseNamed(named, tokens)
-}
-
-func tokensOfGGUF(f *gguf.File) (Tokens, error) {
-	all, err := f.Texts("tokenizer.ggml.tokens")
-	if errors.Is(err, gguf.ErrNoKey) {
-		return Tokens{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	tokens := Tokens{}
-	for id, key := range idKeys {
-		n, err := f.Uint("tokenizer.ggml." + key)
-		switch {
-		case errors.Is(err, gguf.ErrNoKey):
-		case err != nil:
-			return nil, err
-		case n >= uint64(len(all)):
-			return nil, fmt.Errorf("%s is %d, and there are %d tokens", key, n, len(all))
-		default:
-			tokens[id] = strings.ToValidUTF8(all[n], "\ufffd")
-		}
-	}
-	return tokens, nil
 }

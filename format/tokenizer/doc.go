@@ -1,8 +1,8 @@
 // Package tokenizer turns text into the tokens of a model and back, as Hugging Face's tokenizers
 // library does: the same ids, or an error.
 //
-// Call [Parse] for a tokenizer.json, or [FromGGUF] and then [New] for the tokenizer of a GGUF
-// file. Then call [Tokenizer.Encode], and [Tokenizer.Decode] or [Tokenizer.Stream].
+// Call [Parse] for a tokenizer.json, or [FromGGUF], [GGUF.Spec] and then [New] for the tokenizer
+// of a GGUF file. Then call [Tokenizer.Encode], and [Tokenizer.Decode] or [Tokenizer.Stream].
 //
 // A tokenizer finds its added tokens, changes the text between them (package normalize), cuts
 // it into words (package split), makes tokens of each (package model), and puts special

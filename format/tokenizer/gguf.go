@@ -17,7 +17,7 @@ import (
 // None stands for a special token that a file does not name.
 const None = -1
 
-// GGUF is what the metadata of a GGUF file says of its tokenizer, under tokenizer.ggml. Fields that
+// GGUF is what the metadata of a GGUF file says of its tokenizer, as [FromGGUF] reads it. Fields that
 // are nil are not in the file.
 type GGUF struct {
 	Model                            string // tokenizer.ggml.model
@@ -27,6 +27,7 @@ type GGUF struct {
 	Types                            []int32
 	Merges                           []string
 	BOS, EOS, Unknown, CLS, SEP      int32 // their ids, or None
+	EOT, EOM                         int32 // that end a turn, and a message
 	AddBOS, AddEOS, AddSEP, AddSpace *bool
 }
 
@@ -95,13 +96,13 @@ var preSplits = map[string]preSplit{
 	"deepseek-v3":    {expressions: []string{`\p{N}{1,3}`, `[一-龥぀-ゟ゠-ヿ]+`, deepseekV3}},
 }
 
-// FromGGUF returns the specification of the tokenizer of a GGUF file.
+// Spec returns the specification of the tokenizer of a GGUF file.
 //
 // The models gpt2, llama and bert are supported. Words are cut as llama.cpp cuts them for the name
 // in pre, with Unicode's classes as the reference has them. For qwen2 text is put in the form
 // NFC first, as the model was trained, which llama.cpp leaves out. Text of control
 // and user-defined tokens is found in the text, the longest first.
-func FromGGUF(g GGUF) (Spec, error) {
+func (g GGUF) Spec() (Spec, error) {
 	s, err := g.spec()
 	if err != nil {
 		return Spec{}, fmt.Errorf("tokenizer of a GGUF file: %w", err)

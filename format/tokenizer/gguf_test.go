@@ -61,7 +61,7 @@ func TestGGUFOfBytePairs(t *testing.T) {
 		if name == "llama3" {
 			g.BOS = 0
 		}
-		s, err := FromGGUF(g)
+		s, err := g.Spec()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -86,7 +86,7 @@ func TestPreSplits(t *testing.T) {
 		if preSplits[name].addBOS {
 			g.BOS = 0
 		}
-		s, err := FromGGUF(g)
+		s, err := g.Spec()
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -132,7 +132,7 @@ func TestGGUFOfScores(t *testing.T) {
 		{"the", "<s> ▁the", "the"}, {"then the", "<s> ▁the n ▁the", "then the"}, {"é\n", "<s> ▁ <0xC3> <0xA9> <0x0A>", "é\n"}, {" the", "<s> ▁ ▁the", " the"}, {"", "<s>", ""},
 		{"n</s>n", "<s> ▁ n </s> ▁ n", "n n"},
 	} {
-		s, err := FromGGUF(g)
+		s, err := g.Spec()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestGGUFOfScores(t *testing.T) {
 	}
 	no := false
 	g.AddSpace, g.AddBOS, g.AddEOS = &no, &no, &yes
-	s, err := FromGGUF(g)
+	s, err := g.Spec()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestGGUFOfWordPiece(t *testing.T) {
 		Tokens: []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "▁un", "aff", "able", "▁,", "▁a"},
 		Types:  []int32{controlToken, unknownToken, controlToken, controlToken, normalToken, normalToken, normalToken, normalToken, normalToken},
 	}
-	s, err := FromGGUF(g)
+	s, err := g.Spec()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestGGUFOfWordPiece(t *testing.T) {
 		t.Errorf("%q (%v)", text, err)
 	}
 	g.Tokens[8] = "▁A"
-	if _, err := FromGGUF(g); err == nil || !strings.Contains(err.Error(), "capital letters") {
+	if _, err := g.Spec(); err == nil || !strings.Contains(err.Error(), "capital letters") {
 		t.Errorf("%v", err)
 	}
 }
@@ -218,7 +218,7 @@ func TestGGUFRefused(t *testing.T) {
 	} {
 		g := good()
 		change(&g)
-		if _, err := FromGGUF(g); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := g.Spec(); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%v, want %q", err, why)
 		}
 	}

@@ -75,17 +75,17 @@ func (v *server) messages(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer run.Close()
-	t := &telling{message: newMessage(run)}
+	b := &messageBuilder{message: newMessage(run)}
 	if !q.Stream {
-		if err := t.tell(run); err != nil {
+		if err := b.build(run); err != nil {
 			return err
 		}
-		return api.Write(w, http.StatusOK, &t.message)
+		return api.Write(w, http.StatusOK, &b.message)
 	}
-	t.stream = api.Events(w)
-	err = t.tell(run)
-	if err != nil && t.stream.Begun() {
-		_ = t.stream.Send("error", shape(api.FaultOf(err))) // who has left needs no error
+	b.stream = api.Events(w)
+	err = b.build(run)
+	if err != nil && b.stream.Begun() {
+		_ = b.stream.Send("error", shape(api.FaultOf(err))) // who has left needs no error
 	}
 	return err
 }

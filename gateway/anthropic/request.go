@@ -9,11 +9,6 @@ import (
 	"github.com/tally-network/tally/gateway/reply"
 )
 
-const (
-	maxMessages = 1 << 12
-	maxTools    = 128
-)
-
 type request struct {
 	Model       string          `json:"model"`
 	MaxTokens   *int            `json:"max_tokens"`
@@ -100,8 +95,8 @@ func (q *request) ask() (*reply.Ask, error) {
 }
 
 func (q *request) tools() (out []reply.Tool, err error) {
-	if len(q.Tools) > maxTools {
-		return nil, api.Invalid("tools", "there are %d tools: want at most %d", len(q.Tools), maxTools)
+	if len(q.Tools) > reply.MaxTools {
+		return nil, api.Invalid("tools", "there are %d tools: want at most %d", len(q.Tools), reply.MaxTools)
 	}
 	for i, t := range q.Tools {
 		at := fmt.Sprintf("tools[%d]", i)
@@ -128,8 +123,8 @@ func (q *request) tools() (out []reply.Tool, err error) {
 
 // conversation returns system and turns as messages.
 func (q *request) conversation() (out []reply.Message, err error) {
-	if len(q.Messages) == 0 || len(q.Messages) > maxMessages {
-		return nil, api.Invalid("messages", "there are %d messages: want 1 to %d", len(q.Messages), maxMessages)
+	if len(q.Messages) == 0 || len(q.Messages) > reply.MaxMessages {
+		return nil, api.Invalid("messages", "there are %d messages: want 1 to %d", len(q.Messages), reply.MaxMessages)
 	}
 	if !api.IsNull(q.System) {
 		text, err := readText("system", q.System)

@@ -46,14 +46,9 @@ type tool struct {
 	} `json:"function"`
 }
 
-const (
-	maxMessages = 1 << 12
-	maxTools    = 128
-)
-
 func (q *chatRequest) conversation() (*reply.Conversation, error) {
-	if len(q.Messages) > maxMessages || len(q.Tools) > maxTools {
-		return nil, api.Invalid("messages", "there are %d messages and %d tools: want at most %d and %d", len(q.Messages), len(q.Tools), maxMessages, maxTools)
+	if len(q.Messages) > reply.MaxMessages || len(q.Tools) > reply.MaxTools {
+		return nil, api.Invalid("messages", "there are %d messages and %d tools: want at most %d and %d", len(q.Messages), len(q.Tools), reply.MaxMessages, reply.MaxTools)
 	}
 	c := &reply.Conversation{}
 	for i, m := range q.Messages {

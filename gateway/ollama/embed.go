@@ -26,8 +26,6 @@ type embeddingsRequest struct {
 	KeepAlive json.RawMessage `json:"keep_alive"`
 }
 
-const maxTexts = 2048
-
 // vectors embeds texts.
 func (v *server) vectors(r *http.Request, model, field string, keep json.RawMessage, texts []string) (_ *reply.Vectors, err error) {
 	a := &reply.Ask{Field: field}
@@ -48,7 +46,7 @@ func (v *server) embed(w http.ResponseWriter, r *http.Request) error {
 	if err := api.Refuse(&q.embedRefused); err != nil {
 		return err
 	}
-	texts, err := api.Texts("input", q.Input, maxTexts)
+	texts, err := api.Texts("input", q.Input, reply.MaxTexts)
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,6 @@ type optionsRefused struct {
 	Newline  json.RawMessage `json:"penalize_newline" but:"true" why:"penalties look at all tokens"`
 }
 
-const maxStops = 32
-
 // ask sets what the options say, and ollama's defaults.
 func (o *options) ask(a *reply.Ask) (err error) {
 	if err := api.Refuse(&o.optionsRefused); err != nil {
@@ -68,7 +66,7 @@ func (o *options) ask(a *reply.Ask) (err error) {
 		seed := uint64(*o.Seed)
 		a.Seed = &seed
 	}
-	a.Stops, err = api.Texts("stop", o.Stop, maxStops)
+	a.Stops, err = api.Texts("stop", o.Stop, reply.MaxStops)
 	return err
 }
 

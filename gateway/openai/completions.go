@@ -28,10 +28,7 @@ type completionRefused struct {
 	GuidedJSON     json.RawMessage `json:"guided_json" why:"replies are not bound to a form yet"`
 }
 
-const (
-	maxPrompts       = 64
-	defaultMaxTokens = 16 // OpenAI's
-)
+const defaultMaxTokens = 16 // OpenAI's
 
 func (q *completionRequest) ask() (*reply.Ask, error) {
 	a := &reply.Ask{Model: q.Model, Field: "prompt", Likeliest: q.Logprobs}
@@ -65,8 +62,8 @@ func readPrompts(text json.RawMessage) (out []reply.Prompt, err error) {
 	case text[0] == '[' && json.Unmarshal(text, &tokens) == nil && len(tokens) > 0:
 		return []reply.Prompt{{Tokens: tokens}}, nil
 	case text[0] == '[' && json.Unmarshal(text, &several) == nil && len(several) > 0:
-		if len(several) > maxPrompts {
-			return nil, api.Invalid("prompt", "there are %d prompts: want at most %d", len(several), maxPrompts)
+		if len(several) > reply.MaxReplies {
+			return nil, api.Invalid("prompt", "there are %d prompts: want at most %d", len(several), reply.MaxReplies)
 		}
 		for i, t := range several {
 			if len(t) == 0 {
@@ -76,7 +73,7 @@ func readPrompts(text json.RawMessage) (out []reply.Prompt, err error) {
 		}
 		return out, nil
 	}
-	texts, err := api.Texts("prompt", text, maxPrompts)
+	texts, err := api.Texts("prompt", text, reply.MaxReplies)
 	if err == nil && len(texts) == 0 {
 		err = api.Invalid("prompt", "prompt is empty: want a string, tokens, or an array of these")
 	}

@@ -22,8 +22,6 @@ type embeddingRefused struct {
 	Dimensions json.RawMessage `json:"dimensions" why:"vectors have the size that the model gives them"`
 }
 
-const maxTexts = 2048 // OpenAI's
-
 type embeddingObject struct {
 	Object    string `json:"object"`
 	Index     int    `json:"index"`
@@ -57,7 +55,7 @@ func (v *server) embed(w http.ResponseWriter, r *http.Request) error {
 	if json.Unmarshal(q.Input, &tokens) == nil && len(tokens) > 0 {
 		return api.Unsupported("input", "input has tokens: send texts, as other models' tokens mean something else here")
 	}
-	texts, err := api.Texts("input", q.Input, maxTexts)
+	texts, err := api.Texts("input", q.Input, reply.MaxTexts)
 	if err != nil {
 		return err
 	}

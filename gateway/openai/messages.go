@@ -9,11 +9,6 @@ import (
 	"github.com/tally-network/tally/gateway/reply"
 )
 
-const (
-	maxMessages = 1 << 12
-	maxTools    = 128
-)
-
 // message is a turn of a chat, as it comes.
 type message struct {
 	Role      string          `json:"role"`
@@ -45,8 +40,8 @@ func callObjects(calls []reply.Call) (out []toolCall) {
 
 // readMessages returns a conversation. Roles that mean the same have one name.
 func readMessages(all []message) (out []reply.Message, err error) {
-	if len(all) == 0 || len(all) > maxMessages {
-		return nil, api.Invalid("messages", "there are %d messages: want 1 to %d", len(all), maxMessages)
+	if len(all) == 0 || len(all) > reply.MaxMessages {
+		return nil, api.Invalid("messages", "there are %d messages: want 1 to %d", len(all), reply.MaxMessages)
 	}
 	names := map[string]string{} // of tools, by the ids of calls
 	for i, m := range all {
@@ -139,8 +134,8 @@ type function struct {
 }
 
 func readTools(all []tool, choice json.RawMessage) (out []reply.Tool, err error) {
-	if len(all) > maxTools {
-		return nil, api.Invalid("tools", "there are %d tools: want at most %d", len(all), maxTools)
+	if len(all) > reply.MaxTools {
+		return nil, api.Invalid("tools", "there are %d tools: want at most %d", len(all), reply.MaxTools)
 	}
 	for i, t := range all {
 		at := fmt.Sprintf("tools[%d]", i)

@@ -243,17 +243,17 @@ func (v *server) respond(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer run.Close()
-	t := &telling{object: q.object(run.Model)}
+	b := &responseBuilder{object: q.object(run.Model)}
 	if !q.Stream {
-		if err := t.tell(run); err != nil {
+		if err := b.build(run); err != nil {
 			return err
 		}
-		return api.Write(w, http.StatusOK, &t.object)
+		return api.Write(w, http.StatusOK, &b.object)
 	}
-	t.stream = api.Events(w)
-	err = t.tell(run)
-	if err != nil && t.stream.Begun() {
-		t.fail(api.FaultOf(err))
+	b.stream = api.Events(w)
+	err = b.build(run)
+	if err != nil && b.stream.Begun() {
+		b.fail(api.FaultOf(err))
 	}
 	return err
 }

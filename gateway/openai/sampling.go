@@ -22,9 +22,6 @@ type sampling struct {
 	Stop        json.RawMessage    `json:"stop"`
 }
 
-// maxStops is more than OpenAI's four, as other servers allow.
-const maxStops = 32
-
 // ask sets what the fields say.
 func (s *sampling) ask(a *reply.Ask) (err error) {
 	to := &a.Sampling
@@ -60,7 +57,7 @@ func (s *sampling) ask(a *reply.Ask) (err error) {
 			return api.Invalid("n", "n is %d: want at least 1", a.Choices)
 		}
 	}
-	a.Stops, err = api.Texts("stop", s.Stop, maxStops)
+	a.Stops, err = api.Texts("stop", s.Stop, reply.MaxStops)
 	return err
 }
 

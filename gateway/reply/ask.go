@@ -13,15 +13,6 @@ import (
 	"github.com/tally-network/tally/model/lm"
 )
 
-// Bounds of what is asked for at once. Each reply takes a place among those that are computed.
-const (
-	maxReplies   = 64
-	maxStops     = 32
-	maxStopBytes = 1 << 10
-	maxScores    = 20
-	maxBias      = 1 << 10
-)
-
 // Ask is a request, as every API has it. Its zero values ask for what a model does by itself.
 type Ask struct {
 	Model     string
@@ -107,8 +98,8 @@ func ReadBias(name string, given map[string]float64) (map[int32]float32, error) 
 	if len(given) == 0 {
 		return nil, nil
 	}
-	if len(given) > maxBias {
-		return nil, api.Invalid(name, "%s names %d tokens: want at most %d", name, len(given), maxBias)
+	if len(given) > MaxBias {
+		return nil, api.Invalid(name, "%s names %d tokens: want at most %d", name, len(given), MaxBias)
 	}
 	bias := make(map[int32]float32, len(given))
 	for key, v := range given { // each has its own token, or is refused
@@ -130,20 +121,20 @@ func (a *Ask) check() error {
 	switch {
 	case a.Model == "":
 		return api.Invalid("model", "model is missing: name one of those that are listed")
-	case a.Choices < 1 || a.Choices > maxReplies:
-		return api.Invalid("n", "n is %d: want 1 to %d", a.Choices, maxReplies)
-	case replies > maxReplies:
-		return api.Invalid(a.Field, "%d replies are asked for at once: want at most %d", replies, maxReplies)
+	case a.Choices < 1 || a.Choices > MaxReplies:
+		return api.Invalid("n", "n is %d: want 1 to %d", a.Choices, MaxReplies)
+	case replies > MaxReplies:
+		return api.Invalid(a.Field, "%d replies are asked for at once: want at most %d", replies, MaxReplies)
 	case a.MaxTokens < 0:
 		return api.Invalid("max_tokens", "%d tokens are asked for: want at least 1", a.MaxTokens)
-	case len(a.Stops) > maxStops:
-		return api.Invalid("stop", "there are %d stop strings: want at most %d", len(a.Stops), maxStops)
-	case a.Likeliest != nil && (*a.Likeliest < 0 || *a.Likeliest > maxScores):
-		return api.Invalid("top_logprobs", "%d likeliest tokens are asked for: want 0 to %d", *a.Likeliest, maxScores)
+	case len(a.Stops) > MaxStops:
+		return api.Invalid("stop", "there are %d stop strings: want at most %d", len(a.Stops), MaxStops)
+	case a.Likeliest != nil && (*a.Likeliest < 0 || *a.Likeliest > MaxLikeliest):
+		return api.Invalid("top_logprobs", "%d likeliest tokens are asked for: want 0 to %d", *a.Likeliest, MaxLikeliest)
 	}
 	for _, s := range a.Stops {
-		if s == "" || len(s) > maxStopBytes {
-			return api.Invalid("stop", "a stop string has %d bytes: want 1 to %d", len(s), maxStopBytes)
+		if s == "" || len(s) > MaxStopBytes {
+			return api.Invalid("stop", "a stop string has %d bytes: want 1 to %d", len(s), MaxStopBytes)
 		}
 	}
 	return nil

@@ -89,7 +89,7 @@ func (r *Run) Events() iter.Seq2[Event, error] {
 	}
 }
 
-type news struct {
+type result struct {
 	event Event
 	err   error
 }
@@ -98,11 +98,11 @@ type news struct {
 func (r *Run) several() iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(r.ctx)
-		all := make(chan news)
+		all := make(chan result)
 		var group sync.WaitGroup
 		for i := range r.asks {
 			group.Go(func() {
-				send := func(n news) bool {
+				send := func(n result) bool {
 					select {
 					case all <- n:
 						return true
@@ -112,11 +112,11 @@ func (r *Run) several() iter.Seq2[Event, error] {
 				}
 				defer func() {
 					if p := recover(); p != nil { // it shall end this request, not the process
-						send(news{err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())})
+						send(result{err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())})
 					}
 				}()
 				for e, err := range r.one(ctx, i) {
-					if !send(news{e, err}) {
+					if !send(result{e, err}) {
 						return
 					}
 				}

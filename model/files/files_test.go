@@ -1,17 +1,13 @@
 package files
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/format/gguf"
-	"github.com/tally-network/tally/format/tokenizer"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
 )
 
@@ -47,33 +43,6 @@ func TestOpenRefuses(t *testing.T) {
 		if _, err := Open(lmtest.Folder(t, "tiny", map[string]string{c.file: c.text})); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s as %q: %v, want %q", c.file, c.text, err, says)
 		}
-	}
-}
-
-// What a GGUF file says of its tokenizer is taken over, each under its own name.
-func TestGGUFTokenizers(t *testing.T) {
-	yes := true
-	want := tokenizer.GGUF{
-		Model: "gpt2", Pre: "smollm", Tokens: []string{"a", "b"}, Scores: []float32{-1, 2}, Types: []int32{1, 3}, Merges: []string{"a b"},
-		BOS: 0, EOS: 1, Unknown: tokenizer.None, CLS: tokenizer.None, SEP: tokenizer.None, AddBOS: &yes,
-	}
-	var b bytes.Buffer
-	pair := func(key string, v gguf.Value) gguf.Pair { return gguf.Pair{Key: ggml + key, Data: v} }
-	err := gguf.Write(&b, []gguf.Pair{
-		pair("model", gguf.Of(want.Model)), pair("pre", gguf.Of(want.Pre)), pair("tokens", gguf.ArrayOf(want.Tokens...)), pair("scores", gguf.ArrayOf(want.Scores...)),
-		pair("token_type", gguf.ArrayOf(want.Types...)), pair("merges", gguf.ArrayOf(want.Merges...)), pair("bos_token_id", gguf.Of(uint32(0))), pair("eos_token_id", gguf.Of(uint32(1))),
-		pair("unknown_token_id", gguf.Of(^uint32(0))), pair("add_bos_token", gguf.Of(true)),
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := gguf.Read(bytes.NewReader(b.Bytes()), int64(b.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := reader{f: f}
-	if got := r.tokenizer(); r.err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v, want %+v", got, r.err, want)
 	}
 }
 

@@ -163,17 +163,12 @@ func (p *Parts) parseGGUF(t Texts) error {
 	if p.Config, err = lm.GGUFConfig(f); err != nil {
 		return err
 	}
-	r := reader{f: f}
-	g := r.tokenizer()
-	for _, key := range []string{"eos_token_id", "eot_token_id", "eom_token_id"} {
-		if id := r.id(key); id != tokenizer.None {
-			p.Ends = append(p.Ends, id)
-		}
+	g, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		return err
 	}
-	if r.err != nil {
-		return r.err
-	}
-	spec, err := tokenizer.FromGGUF(g)
+	p.Ends = g.Ends()
+	spec, err := g.Spec()
 	if err != nil {
 		return err
 	}

@@ -42,8 +42,8 @@ func newMessage(r *reply.Run) message {
 	return message{ID: "msg_" + reply.NewID(24), Type: "message", Role: "assistant", Model: r.Model.Name, Content: []content{}, Usage: usage{Input: r.Read}}
 }
 
-// telling makes a message of the events of a reply, and tells each step if somebody streams it.
-type telling struct {
+// messageBuilder makes a message of the events of a reply, and sends each step if somebody streams it.
+type messageBuilder struct {
 	message message
 	stream  *api.Stream // or nil
 	text    []byte      // of the block that is open
@@ -72,20 +72,20 @@ type ending struct {
 	Stop   *string `json:"stop_sequence"`
 }
 
-func (t *telling) send(events ...event) error {
-	if t.stream == nil {
+func (b *messageBuilder) send(events ...event) error {
+	if b.stream == nil {
 		return nil
 	}
 	for i := range events {
-		if err := t.stream.Send(events[i].Type, &events[i]); err != nil {
+		if err := b.stream.Send(events[i].Type, &events[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tell goes through a reply to its end.
-func (t *telling) tell(run *reply.Run) error {
+// build goes through a reply to its end.
+func (b *messageBuilder) build(run *reply.Run) error {
 	first := true
 	for e, err := range run.Events() {
 		if err != nil {
@@ -93,34 +93,34 @@ func (t *telling) tell(run *reply.Run) error {
 		}
 		if first {
 			first = false
-			if err := t.send(event{Type: "message_start", Message: &t.message}, event{Type: "ping"}); err != nil {
+			if err := b.send(event{Type: "message_start", Message: &b.message}, event{Type: "ping"}); err != nil {
 				return err
 			}
 		}
-		if err := t.take(e); err != nil {
+		if err := b.take(e); err != nil {
 			return err
 		}
 		if e.End != nil {
-			t.end(run, e.End)
+			b.end(run, e.End)
 		}
 	}
-	m := &t.message
-	return t.send(event{Type: "message_delta", Delta: &ending{m.Reason, m.Stop}, Usage: &m.Usage, Tally: m.Tally}, event{Type: "message_stop"})
+	m := &b.message
+	return b.send(event{Type: "message_delta", Delta: &ending{m.Reason, m.Stop}, Usage: &m.Usage, Tally: m.Tally}, event{Type: "message_stop"})
 }
 
-func (t *telling) take(e reply.Event) error {
+func (b *messageBuilder) take(e reply.Event) error {
 	if e.Text != "" {
-		if err := t.write(e.Text); err != nil {
+		if err := b.write(e.Text); err != nil {
 			return err
 		}
 	}
-	if t.open && (len(e.Calls) > 0 || e.End != nil) {
-		if err := t.shut(); err != nil {
+	if b.open && (len(e.Calls) > 0 || e.End != nil) {
+		if err := b.shut(); err != nil {
 			return err
 		}
 	}
 	for _, c := range e.Calls {
-		if err := t.call(c); err != nil {
+		if err := b.call(c); err != nil {
 			return err
 		}
 	}
@@ -128,36 +128,36 @@ func (t *telling) take(e reply.Event) error {
 }
 
 // write appends to the block that is open, or opens one.
-func (t *telling) write(text string) error {
-	if !t.open {
-		t.open = true
+func (b *messageBuilder) write(text string) error {
+	if !b.open {
+		b.open = true
 		empty := ""
-		t.message.Content = append(t.message.Content, content{Type: "text", Text: &empty})
-		at := len(t.message.Content) - 1
-		if err := t.send(event{Type: "content_block_start", Index: &at, Block: &t.message.Content[at]}); err != nil {
+		b.message.Content = append(b.message.Content, content{Type: "text", Text: &empty})
+		at := len(b.message.Content) - 1
+		if err := b.send(event{Type: "content_block_start", Index: &at, Block: &b.message.Content[at]}); err != nil {
 			return err
 		}
 	}
-	t.text = append(t.text, text...)
-	at := len(t.message.Content) - 1
-	return t.send(event{Type: "content_block_delta", Index: &at, Delta: &delta{Type: "text_delta", Text: &text}})
+	b.text = append(b.text, text...)
+	at := len(b.message.Content) - 1
+	return b.send(event{Type: "content_block_delta", Index: &at, Delta: &delta{Type: "text_delta", Text: &text}})
 }
 
 // shut ends the block that is open.
-func (t *telling) shut() error {
-	at, text := len(t.message.Content)-1, string(t.text)
-	t.message.Content[at].Text = &text
-	t.open, t.text = false, nil
-	return t.send(event{Type: "content_block_stop", Index: &at})
+func (b *messageBuilder) shut() error {
+	at, text := len(b.message.Content)-1, string(b.text)
+	b.message.Content[at].Text = &text
+	b.open, b.text = false, nil
+	return b.send(event{Type: "content_block_stop", Index: &at})
 }
 
-func (t *telling) call(c reply.Call) error {
-	at, args := len(t.message.Content), string(c.Arguments)
-	b := content{Type: "tool_use", ID: c.ID, Name: c.Name, Input: c.Arguments}
-	begun := b
+func (b *messageBuilder) call(c reply.Call) error {
+	at, args := len(b.message.Content), string(c.Arguments)
+	block := content{Type: "tool_use", ID: c.ID, Name: c.Name, Input: c.Arguments}
+	begun := block
 	begun.Input = json.RawMessage("{}")
-	t.message.Content = append(t.message.Content, b)
-	return t.send(
+	b.message.Content = append(b.message.Content, block)
+	return b.send(
 		event{Type: "content_block_start", Index: &at, Block: &begun},
 		event{Type: "content_block_delta", Index: &at, Delta: &delta{Type: "input_json_delta", JSON: &args}},
 		event{Type: "content_block_stop", Index: &at},
@@ -165,8 +165,8 @@ func (t *telling) call(c reply.Call) error {
 }
 
 // end says why the reply is over.
-func (t *telling) end(run *reply.Run, e *reply.End) {
-	m, reason := &t.message, reasons[e.Reason]
+func (b *messageBuilder) end(run *reply.Run, e *reply.End) {
+	m, reason := &b.message, reasons[e.Reason]
 	if e.Stop != "" {
 		m.Stop = &e.Stop
 		if e.Reason == reply.Stop {
