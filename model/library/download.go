@@ -95,6 +95,9 @@ func isPassing(err error) bool {
 	if status := (*statusError)(nil); errors.As(err, &status) {
 		return status.code >= 500 || status.code == http.StatusTooManyRequests || status.code == http.StatusRequestTimeout
 	}
+	if errors.Is(err, errInside) {
+		return false
+	}
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errSilent) || isNetwork(err)
 }
 

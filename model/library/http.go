@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,7 +24,9 @@ const (
 
 // network is how models come from other machines.
 type network struct {
-	client     *http.Client
+	named      *http.Client  // for hosts that the user has named, wherever they are
+	found      *http.Client  // for hosts that a page or a redirect has named: public ones
+	hosts      []string      // with ports, that the user has named
 	index, hub string        // without a slash at the end
 	token      string        // for the hub, and for nobody else
 	tries      int           // of a download that brings nothing more
@@ -32,13 +35,31 @@ type network struct {
 }
 
 func newNetwork(env func(string) string) *network {
-	return &network{
-		client: &http.Client{CheckRedirect: checkRedirect},
-		index:  strings.TrimRight(cmp.Or(env("PIP_INDEX_URL"), defaultIndex), "/"),
-		hub:    strings.TrimRight(cmp.Or(env("HF_ENDPOINT"), defaultHub), "/"),
-		token:  env("HF_TOKEN"), tries: 4, pause: time.Second, patience: time.Minute,
+	n := &network{
+		named: newClient(cloneTransport()), found: newClient(newPublicTransport()),
+		index: strings.TrimRight(cmp.Or(env("PIP_INDEX_URL"), defaultIndex), "/"),
+		hub:   strings.TrimRight(cmp.Or(env("HF_ENDPOINT"), defaultHub), "/"),
+		token: env("HF_TOKEN"), tries: 4, pause: time.Second, patience: time.Minute,
 	}
+	return n.naming(n.index).naming(n.hub)
 }
+
+// naming returns the network of somebody who has named an address as well.
+func (n *network) naming(address string) *network {
+	out := *n
+	if u, err := url.Parse(address); err == nil {
+		out.hosts = append(slices.Clone(n.hosts), hostOf(u))
+	}
+	return &out
+}
+
+// hostOf returns the host of an address, with its port.
+func hostOf(u *url.URL) string {
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+}
+
+// isNamed reports whether the user has named the host of an address.
+func (n *network) isNamed(u *url.URL) bool { return slices.Contains(n.hosts, hostOf(u)) }
 
 // checkAddress returns an error unless nobody on the way can change what an address gives.
 func checkAddress(u *url.URL) error {
@@ -54,20 +75,6 @@ func checkAddress(u *url.URL) error {
 func isLoopback(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// checkRedirect follows no server of elsewhere to this machine, where others trust whoever calls.
-func checkRedirect(r *http.Request, via []*http.Request) error {
-	if len(via) >= maxRedirects {
-		return fmt.Errorf("more than %d redirects", maxRedirects)
-	}
-	if err := checkAddress(r.URL); err != nil {
-		return fmt.Errorf("redirect: %w", err)
-	}
-	if isLoopback(r.URL) && !isLoopback(via[len(via)-1].URL) {
-		return fmt.Errorf("a redirect to this machine, %.80q, is not followed", r.URL.Redacted())
-	}
-	return nil
 }
 
 // statusError is an answer that holds nothing.
@@ -87,8 +94,30 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s answers %d %s: %s", e.url, e.code, http.StatusText(e.code), hint)
 }
 
-// ask sends a request. Any answer but those of codes is an error.
+// ask sends a request, and follows redirects. Any answer but those of codes is an error.
 func (n *network) ask(ctx context.Context, method, address string, header http.Header, codes ...int) (*http.Response, error) {
+	for range maxRedirects {
+		answer, err := n.askOnce(ctx, method, address, header)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(codes, answer.StatusCode) {
+			return answer, nil
+		}
+		to, err := answer.Location()
+		if answer.StatusCode/100 != 3 || err != nil {
+			return nil, errors.Join(&statusError{answer.StatusCode, answer.Request.URL.Redacted()}, answer.Body.Close())
+		}
+		if err := errors.Join(answer.Body.Close(), checkAddress(to)); err != nil {
+			return nil, fmt.Errorf("redirect: %w", err)
+		}
+		address = to.String()
+	}
+	return nil, fmt.Errorf("more than %d redirects", maxRedirects)
+}
+
+// askOnce asks by the client that the address is for.
+func (n *network) askOnce(ctx context.Context, method, address string, header http.Header) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
@@ -101,16 +130,10 @@ func (n *network) ask(ctx context.Context, method, address string, header http.H
 	if hub, err := url.Parse(n.hub); err == nil && n.token != "" && hub.Host == r.URL.Host && hub.Scheme == r.URL.Scheme {
 		r.Header.Set("Authorization", "Bearer "+n.token)
 	}
-	answer, err := n.client.Do(r)
-	if err != nil {
-		return nil, err
+	if n.isNamed(r.URL) {
+		return n.named.Do(r)
 	}
-	for _, code := range codes {
-		if answer.StatusCode == code {
-			return answer, nil
-		}
-	}
-	return nil, errors.Join(&statusError{answer.StatusCode, answer.Request.URL.Redacted()}, answer.Body.Close())
+	return n.found.Do(r)
 }
 
 // page is a short answer.

@@ -39,6 +39,8 @@ type Progress struct {
 type Options struct {
 	Name string         // of the model; "" takes the source's
 	Tell func(Progress) // called often, by the goroutine that pulls; nil for nobody
+	// Public says that the source is of somebody elsewhere, who shall not reach this machine's network by it.
+	Public bool
 }
 
 // Pull brings a model from a source, or a newer release of one that is here. After an error, the next pull of the source goes
@@ -71,7 +73,11 @@ func (l *Library) Pull(ctx context.Context, text string, o Options) (_ *Entry, e
 			return nil, fmt.Errorf("model %s %w, %s: tally rm %s, or give this one another name", name, ErrTaken, old.Source, name)
 		}
 	}
-	e, err := l.pull(ctx, &pull{net: l.net, dir: l.folder(name), source: s, limits: l.limits, tell: o.Tell}, old)
+	net := l.net
+	if s.kind == fromAddress && !o.Public {
+		net = net.naming(s.base)
+	}
+	e, err := l.pull(ctx, &pull{net: net, dir: l.folder(name), source: s, limits: l.limits, tell: o.Tell}, old)
 	if err != nil {
 		return nil, fmt.Errorf("pull %s: %w", s, err)
 	}
