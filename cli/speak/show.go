@@ -37,7 +37,7 @@ GGUF file, or the name of a model that was pulled; no weights are read. Families
 			return e.Show(d, func(w io.Writer) { tellModel(w, args[0], d) })
 		},
 	})
-	cmd.AddCommand(e.ls())
+	cmd.AddCommand(e.ls(), e.verify())
 	return cmd
 }
 

@@ -52,7 +52,7 @@ func (l Library) Path(name string) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	if err := e.CanReply(); err != nil {
+	if err := e.Usable(); err != nil {
 		return "", api.Invalid("model", "%v", err)
 	}
 	return e.Path, nil

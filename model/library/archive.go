@@ -3,34 +3,40 @@ package library
 import (
 	"archive/tar"
 	"archive/zip"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tally-network/tally/internal/bounded"
 )
 
 const (
-	maxRatio     = 64       // bytes that an archive unpacks to, for each of its own: weights pack badly
-	minUnpacked  = 1 << 20  // bytes that any archive may unpack to
-	maxDirectory = 64 << 20 // bytes of a zip file's directory
+	maxRatio     = 64      // bytes that an archive unpacks to, for each of its own: weights pack badly
+	minUnpacked  = 1 << 20 // bytes that any archive may unpack to
+	maxDirectory = 8 << 20 // bytes of a zip file's directory: maxOffered files with long names
 )
 
 // archive is a zip or tar file.
 type archive interface {
-	files() ([]offered, error)
-	open(name string) (io.ReadCloser, error)
+	files(ctx context.Context) ([]offered, error)
+	// extract writes one of the files, and returns its SHA-256.
+	extract(ctx context.Context, f offered, to string, told func(done int64)) (string, error)
 	Close() error
 }
 
 // openArchive opens an archive, whose kind its name tells.
-func openArchive(file, name string) (archive, error) {
+func openArchive(p *pull, file, name string) (archive, error) {
 	f, size, err := bounded.Open(file)
 	if err != nil {
 		return nil, err
@@ -38,17 +44,55 @@ func openArchive(file, name string) (archive, error) {
 	most := max(size, minUnpacked/maxRatio) * maxRatio
 	switch lower := strings.ToLower(name); {
 	case strings.HasSuffix(lower, ".whl"), strings.HasSuffix(lower, ".zip"):
-		head := &headReader{f, maxDirectory}
-		z, err := zip.NewReader(head, size)
-		if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // such names are refused with all others
+		z, err := openZip(f, size)
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
 		}
-		head.left = -1
 		return &zipped{f, z, most}, nil
 	case strings.HasSuffix(lower, ".tar.gz"), strings.HasSuffix(lower, ".tgz"):
-		return &tarred{f, most}, nil
+		return &tarred{File: f, most: most, pull: p}, nil
 	}
 	return nil, errors.Join(fmt.Errorf("%.80q is no archive that is read: want .whl, .zip or .tar.gz", name), f.Close())
+}
+
+func openZip(f io.ReaderAt, size int64) (*zip.Reader, error) {
+	if err := checkRecords(f, size); err != nil {
+		return nil, err
+	}
+	head := &headReader{f, maxDirectory}
+	z, err := zip.NewReader(head, size)
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // such names are refused with all others
+		return nil, err
+	}
+	head.left = -1
+	if len(z.File) > maxOffered {
+		return nil, errCrowded
+	}
+	return z, nil
+}
+
+var errCrowded = fmt.Errorf("there are more than %d files", maxOffered)
+
+// checkRecords returns an error if a zip file's end says that it has too many files: package zip takes memory for them before it reads
+// any. Only the end of the form zip64 can say so.
+func checkRecords(f io.ReaderAt, size int64) error {
+	tail := make([]byte, min(size, 66<<10)) // a comment has at most 64 KiB
+	if _, err := f.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for rest := tail; ; rest = rest[1:] {
+		i := bytes.Index(rest, []byte("PK\x06\x07"))
+		if i < 0 || len(rest)-i < 16 {
+			return nil
+		}
+		rest = rest[i:]
+		record := make([]byte, 40)
+		if at := binary.LittleEndian.Uint64(rest[8:]); at < uint64(size) {
+			if _, err := f.ReadAt(record, int64(at)); err == nil && bytes.HasPrefix(record, []byte("PK\x06\x06")) && binary.LittleEndian.Uint64(record[32:]) > maxOffered {
+				return errCrowded
+			}
+		}
+	}
 }
 
 // headReader gives out so many bytes, until it is told to give them all: a directory of millions of files takes more memory
@@ -73,7 +117,7 @@ type zipped struct {
 	most int64
 }
 
-func (a *zipped) files() ([]offered, error) {
+func (a *zipped) files(context.Context) ([]offered, error) {
 	var files []offered
 	total := uint64(0)
 	for _, f := range a.z.File {
@@ -92,80 +136,12 @@ func errBomb(most int64) error {
 	return fmt.Errorf("the archive unpacks to more than %d bytes, %d times its own: trust nothing of this source", most, maxRatio)
 }
 
-func (a *zipped) open(name string) (io.ReadCloser, error) {
-	for _, f := range a.z.File {
-		if f.Name == name {
-			return f.Open()
-		}
+func (a *zipped) extract(ctx context.Context, f offered, to string, told func(done int64)) (string, error) {
+	i := slices.IndexFunc(a.z.File, func(x *zip.File) bool { return x.Name == f.name })
+	if i < 0 {
+		return "", fmt.Errorf("%.80q is not there", f.name)
 	}
-	return nil, fmt.Errorf("%.80q is not there", name)
-}
-
-type tarred struct {
-	*os.File
-	most int64
-}
-
-// walk calls see for each regular file, until it returns false.
-func (a *tarred) walk(see func(h *tar.Header, r io.Reader) bool) error {
-	if _, err := a.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	z, err := gzip.NewReader(a.File)
-	if err != nil {
-		return err
-	}
-	limited := &io.LimitedReader{R: z, N: a.most}
-	r := tar.NewReader(limited)
-	for n := 0; ; n++ {
-		h, err := r.Next()
-		switch {
-		case errors.Is(err, io.EOF) && limited.N > 0:
-			return nil
-		case limited.N <= 0:
-			return errBomb(a.most)
-		case err != nil && !errors.Is(err, tar.ErrInsecurePath):
-			return err
-		case n > maxOffered:
-			return fmt.Errorf("there are more than %d files", maxOffered)
-		}
-		if h.Typeflag == tar.TypeReg && !see(h, r) {
-			return nil
-		}
-	}
-}
-
-func (a *tarred) files() ([]offered, error) {
-	var files []offered
-	total, big := int64(0), false
-	err := a.walk(func(h *tar.Header, _ io.Reader) bool {
-		big = h.Size > a.most || total+h.Size > a.most // of a sparse file, most is not in the archive
-		total += h.Size
-		files = append(files, offered{expected{bytes: h.Size}, path.Clean(h.Name)})
-		return !big
-	})
-	if big {
-		return nil, errBomb(a.most)
-	}
-	return files, err
-}
-
-func (a *tarred) open(name string) (found io.ReadCloser, _ error) {
-	err := a.walk(func(h *tar.Header, r io.Reader) bool {
-		if path.Clean(h.Name) == name {
-			found = io.NopCloser(r)
-		}
-		return found == nil
-	})
-	if err == nil && found == nil {
-		err = fmt.Errorf("%.80q is not there", name)
-	}
-	return found, err
-}
-
-// extract writes a file of an archive, and returns its SHA-256.
-func extract(ctx context.Context, a archive, f offered, to string, told func(done int64)) (string, error) {
-	r, err := a.open(f.name)
+	r, err := a.z.File[i].Open()
 	if err != nil {
 		return "", err
 	}
@@ -174,6 +150,87 @@ func extract(ctx context.Context, a archive, f offered, to string, told func(don
 		err = fmt.Errorf("unpack %s: %w", f.name, err)
 	}
 	return sum, errors.Join(err, r.Close())
+}
+
+// tarred is a tar file, which can only be read from its beginning. So all that a model may need of it is unpacked while it is listed.
+type tarred struct {
+	*os.File
+	most     int64
+	pull     *pull
+	unpacked map[string]unpacked
+}
+
+// unpacked is a file of an archive.
+type unpacked struct{ at, sum string }
+
+// mayMatter reports whether a model may need a file.
+func mayMatter(name string) bool {
+	base := path.Base(name)
+	return isGGUF(name) || path.Ext(name) == ".safetensors" || strings.EqualFold(path.Ext(name), ".zip") ||
+		slices.ContainsFunc(settings, func(s string) bool { return path.Base(s) == base })
+}
+
+// files unpacks what may matter, and lists all files.
+func (a *tarred) files(ctx context.Context) (files []offered, err error) {
+	dir := a.Name() + ".unpacked"
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+		return nil, err
+	}
+	z, err := gzip.NewReader(reader{ctx, a.File})
+	if err != nil {
+		return nil, err
+	}
+	limited := &io.LimitedReader{R: z, N: a.most}
+	r := tar.NewReader(limited)
+	a.unpacked = map[string]unpacked{}
+	total := int64(0)
+	for n := 0; ; n++ {
+		h, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF) && limited.N > 0:
+			return files, nil
+		case limited.N <= 0:
+			return nil, errBomb(a.most)
+		case err != nil && !errors.Is(err, tar.ErrInsecurePath):
+			return nil, err
+		case n > maxOffered:
+			return nil, errCrowded
+		case h.Typeflag != tar.TypeReg:
+			continue
+		case h.Size > a.most-total: // of a sparse file, most is not in the archive
+			return nil, errBomb(a.most)
+		}
+		total += h.Size
+		f := offered{expected{bytes: h.Size}, path.Clean(h.Name)}
+		if files = append(files, f); !mayMatter(f.name) {
+			continue
+		}
+		if err := a.unpack(ctx, f, r, filepath.Join(dir, strconv.Itoa(n))); err != nil {
+			if limited.N <= 0 {
+				err = errBomb(a.most)
+			}
+			return nil, fmt.Errorf("unpack %.80q: %w", f.name, err)
+		}
+	}
+}
+
+func (a *tarred) unpack(ctx context.Context, f offered, r io.Reader, to string) error {
+	if err := a.pull.room(f.bytes); err != nil {
+		return err
+	}
+	sum, err := write(ctx, to, &progress{from: r, told: a.pull.told(Unpacking, f.name, f.bytes)}, f.bytes)
+	a.pull.budget -= f.bytes
+	a.unpacked[f.name] = unpacked{to, sum}
+	return err
+}
+
+func (a *tarred) extract(_ context.Context, f offered, to string, _ func(done int64)) (string, error) {
+	x, ok := a.unpacked[f.name]
+	if !ok {
+		return "", fmt.Errorf("%.80q is not there", f.name)
+	}
+	a.pull.budget += f.bytes // it moves
+	return x.sum, errors.Join(remove(to), os.Rename(x.at, to))
 }
 
 // write makes a new file of so many bytes, flushes it, and returns its SHA-256.

@@ -31,7 +31,10 @@ func (l *Library) commit(e, old *Entry) error {
 		}
 	}
 	e.Path = filepath.Join(whole, e.GGUF)
-	var err error
+	err := e.stamp()
+	if err != nil {
+		return err
+	}
 	if e.Model, err = lm.Describe(e.Path); err != nil {
 		e.Problem = err.Error()
 	}

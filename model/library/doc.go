@@ -16,8 +16,8 @@
 // it has said. No name from a source leads out of the model's folder. Whether model/lm reads a model is written down, and
 // no reason to refuse it: other readers may.
 //
-// A file of this machine gets a second name where the disk allows that: who writes into it later changes the model, which
-// [Library.Verify] finds.
+// A file of this machine gets a second name where the disk allows that, so who writes into it later changes the model. Then
+// [Entry.Usable] refuses it by the file's size and time, and [Library.Verify] compares it with its digest.
 //
 // Source: PEP 503, 592 and 691 for indices, PEP 440 for versions, PEP 427 for wheels; the hub's HTTP API, as of 2026; RFC 9110 for ranges.
 package library

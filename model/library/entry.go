@@ -44,7 +44,16 @@ type File struct {
 	Name   string `json:"name"` // with slashes, from the model's folder
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
+	Stamp  *Stamp `json:"stamp,omitempty"` // nil of models that were pulled before there were stamps
 }
+
+// Stamp changes when somebody writes to a file, as far as its disk tells.
+type Stamp struct {
+	Modified int64  `json:"modified"` // nanoseconds since 1970
+	Inode    uint64 `json:"inode,omitempty"`
+}
+
+func stampOf(info fs.FileInfo) *Stamp { return &Stamp{info.ModTime().UnixNano(), inodeOf(info)} }
 
 // Digest returns the SHA-256 of a list of files, in hexadecimal: a line for each file, by name, of its SHA-256, bytes and
 // name.
@@ -81,17 +90,53 @@ func DigestOf(ctx context.Context, name string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		files = append(files, File{f.as, n, sum})
+		files = append(files, File{Name: f.as, Bytes: n, SHA256: sum})
 	}
 	return Digest(files), nil
 }
 
-// CanReply fails for what is no language model that Tally runs.
-func (e *Entry) CanReply() error {
+// Usable fails for what Tally does not run, and if a file is not the one that was pulled any more, as far as its size and its stamp tell.
+func (e *Entry) Usable() error {
 	if e.Problem != "" {
 		return fmt.Errorf("%s is no language model that can reply: %s", e.Name, e.Problem)
 	}
+	return e.eachFile(func(f *File, at string) error {
+		info, err := os.Stat(at)
+		if err == nil && (info.Size() != f.Bytes || f.Stamp != nil && *f.Stamp != *stampOf(info)) {
+			err = e.changed(f, "somebody has touched it; tally model verify "+e.Name+" compares it")
+		}
+		return err
+	})
+}
+
+// eachFile visits the files of a model, with their paths.
+func (e *Entry) eachFile(visit func(f *File, at string) error) error {
+	folder := e.Path
+	if e.GGUF != "" {
+		folder = filepath.Dir(e.Path)
+	}
+	for i := range e.Files {
+		if err := visit(&e.Files[i], filepath.Join(folder, filepath.FromSlash(e.Files[i].Name))); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// changed says that a file is another one.
+func (e *Entry) changed(f *File, hint string) error {
+	return fmt.Errorf("%s of model %s has changed since it was pulled: %s", f.Name, e.Name, hint)
+}
+
+// stamp notes what its files are like, which have been compared with their digests.
+func (e *Entry) stamp() error {
+	return e.eachFile(func(f *File, at string) error {
+		info, err := os.Stat(at)
+		if err == nil {
+			f.Stamp = stampOf(info)
+		}
+		return err
+	})
 }
 
 // read returns the entry of a name, or nil if there is none.

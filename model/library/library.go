@@ -140,20 +140,33 @@ func (l *Library) Remove(ctx context.Context, name string) error {
 	return errors.Join(err, unlock())
 }
 
-// Verify reads a model's files again, and returns an error unless they are what was pulled.
-func (l *Library) Verify(ctx context.Context, name string) error {
+// Verify reads a model's files again, and returns an error unless they are what was pulled. Whatever touched them without changing them
+// is forgiven.
+func (l *Library) Verify(ctx context.Context, name string) (_ *Entry, err error) {
 	e, err := l.Find(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, f := range e.Files {
-		sum, bytes, err := sumFile(ctx, filepath.Join(l.folder(e.Name), e.Digest, filepath.FromSlash(f.Name)))
+	unlock, err := l.lock(ctx, e.Name, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if e, err = l.Find(e.Name); err != nil { // it may have been removed meanwhile
+		return nil, err
+	}
+	if err := e.stamp(); err != nil { // before it is read: a change while it is shall not be missed
+		return nil, err
+	}
+	err = e.eachFile(func(f *File, at string) error {
+		sum, bytes, err := sumFile(ctx, at)
 		if err == nil && (sum != f.SHA256 || bytes != f.Bytes) {
-			err = fmt.Errorf("%s of model %s has changed since it was pulled: tally rm %s, and pull it again", f.Name, e.Name, e.Name)
+			err = e.changed(f, "tally rm "+e.Name+", and pull it again")
 		}
-		if err != nil {
-			return err
-		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return e, l.write(e)
 }

@@ -62,7 +62,7 @@ func (w *world) pull(t *testing.T, source string) *Entry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Verify(t.Context(), e.Name); err != nil {
+	if _, err := w.Verify(t.Context(), e.Name); err != nil {
 		t.Fatal(err)
 	}
 	w.isTidy(t, e.Name)
@@ -170,7 +170,7 @@ func TestFoldersAndFilesOfThisMachine(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Verify(t.Context(), "some"); err != nil {
+	if _, err := w.Verify(t.Context(), "some"); err != nil {
 		t.Error(err)
 	}
 	for source, why := range map[string]string{t.TempDir(): "there is no model", "none-such": "no file or folder"} {
@@ -240,7 +240,45 @@ func TestVerifyFindsChanges(t *testing.T) {
 	if err := os.WriteFile(e.Path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Verify(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "has changed") {
+	if _, err := w.Verify(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "has changed") {
+		t.Error(err)
+	}
+}
+
+// Who writes to a file of theirs that was pulled changes the model, which is refused from then on.
+func TestFilesOfThisMachineThatChange(t *testing.T) {
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "a.gguf")
+	b := aGGUF(t, 100)
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := w.pull(t, file)
+	e.Problem = "" // it is none that runs
+	if err := e.Usable(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(e.Path, time.Time{}, time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Usable(); err == nil || !strings.Contains(err.Error(), "tally model verify a") {
+		t.Error(err)
+	}
+	if e, err := w.Verify(t.Context(), "a"); err != nil {
+		t.Error(err)
+	} else if e.Problem = ""; e.Usable() != nil {
+		t.Error(e.Usable())
+	}
+	b[len(b)-1]++
+	if err := os.WriteFile(e.Path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := w.Find("a"); err != nil {
+		t.Error(err)
+	} else if e.Problem = ""; e.Usable() == nil {
+		t.Error("a file that was changed is used")
+	}
+	if _, err := w.Verify(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "tally rm a") {
 		t.Error(err)
 	}
 }

@@ -289,7 +289,7 @@ func (p *pull) take(ctx context.Context, o origin, files []picked) error {
 		}
 		bytes := sizeOf(to)
 		p.budget -= bytes
-		p.files = append(p.files, File{f.as, bytes, sum})
+		p.files = append(p.files, File{Name: f.as, Bytes: bytes, SHA256: sum})
 	}
 	return nil
 }

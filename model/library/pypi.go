@@ -41,7 +41,7 @@ func (o *packaged) list(ctx context.Context) ([]offered, error) {
 		return nil, err
 	}
 	o.p.budget -= sizeOf(to)
-	files, err := o.open(to, o.chosen.name)
+	files, err := o.open(ctx, to, o.chosen.name)
 	if err != nil || len(candidates(files)) > 0 {
 		return files, err
 	}
@@ -58,20 +58,20 @@ func (o *packaged) list(ctx context.Context) ([]offered, error) {
 	if err := errors.Join(o.p.room(inner[0].bytes), remove(to)); err != nil {
 		return nil, err
 	}
-	if _, err := extract(ctx, o.opened[0], inner[0], to, o.p.told(Unpacking, inner[0].name, inner[0].bytes)); err != nil {
+	if _, err := o.opened[0].extract(ctx, inner[0], to, o.p.told(Unpacking, inner[0].name, inner[0].bytes)); err != nil {
 		return nil, err
 	}
 	o.p.budget -= inner[0].bytes
-	return o.open(to, inner[0].name)
+	return o.open(ctx, to, inner[0].name)
 }
 
-func (o *packaged) open(file, name string) ([]offered, error) {
-	a, err := openArchive(file, name)
+func (o *packaged) open(ctx context.Context, file, name string) ([]offered, error) {
+	a, err := openArchive(o.p, file, name)
 	if err != nil {
 		return nil, err
 	}
 	o.opened = append(o.opened, a)
-	files, err := a.files()
+	files, err := a.files(ctx)
 	if err == nil {
 		err = checkListing(files)
 	}
@@ -82,7 +82,7 @@ func (o *packaged) open(file, name string) ([]offered, error) {
 }
 
 func (o *packaged) take(ctx context.Context, f offered, to string) (string, error) {
-	return extract(ctx, o.opened[len(o.opened)-1], f, to, o.p.told(Unpacking, f.name, f.bytes))
+	return o.opened[len(o.opened)-1].extract(ctx, f, to, o.p.told(Unpacking, f.name, f.bytes))
 }
 
 func (o *packaged) close() (err error) {
