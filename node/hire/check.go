@@ -1,0 +1,270 @@
+package hire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/money"
+	"github.com/tally-network/tally/core/session"
+	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/tabs"
+	"github.com/tally-network/tally/p2p"
+)
+
+func protocolOf(q *tabs.Question) p2p.Streaming {
+	if q.Kind() == session.OfCheck {
+		return tabs.Checks
+	}
+	return tabs.Answers
+}
+
+// settle takes the bill of an answer, and has it checked if chance wants that.
+func (c *Consumer) settle(ctx context.Context, h *hired, q *tabs.Question, reply []int32, p *pump) error {
+	b := p.bill
+	if err := right(&b.Receipt, q, reply); err != nil {
+		c.blame(h, fmt.Sprintf("its bill is wrong: %v", err))
+		return err
+	}
+	if b.Receipt.Number > h.State().Served { // another was given before it, and has not come yet
+		if err := c.catchUp(ctx, h, b.Receipt.Number); err != nil {
+			return err
+		}
+	}
+	if err := h.Accept(b); err != nil {
+		return err
+	}
+	price, err := b.Receipt.Price(&h.terms)
+	if err != nil {
+		return err
+	}
+	r := Receipt{Terms: h.terms, TermsSignature: h.TermsSignature(), Receipt: b.Receipt, Signature: b.Signature, Request: q.Request, Reply: reply, At: time.Now().UTC()}
+	if err := c.keepReceipt(&r); err != nil {
+		return err
+	}
+	c.count(func(s *Stats) {
+		s.Replies++
+		s.Read += len(q.Request.Prompt)
+		s.Written += len(reply)
+		s.Paid += price
+	})
+	if draw64()%money.Bps >= c.CheckBps {
+		return h.Approve(b.Receipt.Number)
+	}
+	c.working.Go(func() { // while the reply is read already
+		defer c.changed()
+		if err := c.check(c.ctx, h, &r); err != nil {
+			c.Log.Warn("a reply was not checked", "receipt", r.Receipt.ID(), "error", err)
+		}
+	})
+	return nil
+}
+
+// right returns an error unless a receipt is of a question and its reply.
+func right(r *session.Receipt, q *tabs.Question, reply []int32) error {
+	tokens := slices.Concat(q.Request.Prompt, reply)
+	switch {
+	case r.Kind != q.Kind() || r.Request != q.ID():
+		return errors.New("the receipt is of another question")
+	case r.Prompt != uint64(len(q.Request.Prompt)) || r.Reply != uint64(len(reply)) || r.Tokens != lm.TokensRoot(tokens):
+		return errors.New("the receipt is of other tokens")
+	}
+	return nil
+}
+
+// catchUp takes the receipts before a number that have not come.
+func (c *Consumer) catchUp(ctx context.Context, h *hired, number uint64) error {
+	for h.State().Served < number {
+		q := tabs.Standing{From: h.State().Served}
+		if err := c.attach(h, &q.Payment); err != nil {
+			return err
+		}
+		a, err := tabs.Accounts.Call(ctx, c.Host, h.peer, q)
+		if err != nil {
+			return err
+		}
+		before := h.State().Served
+		for _, s := range a.Receipts {
+			if s.Receipt.Number >= number {
+				break
+			}
+			if err := h.Accept(&s); err != nil {
+				return err
+			}
+		}
+		if h.State().Served == before {
+			return errors.New("the provider skips a receipt")
+		}
+	}
+	return nil
+}
+
+// blame deals no more with a provider.
+func (c *Consumer) blame(h *hired, why string) {
+	c.Log.Warn("a provider is blamed", "provider", h.terms.Provider.Account, "why", why)
+	c.count(func(s *Stats) { s.Wrong++ })
+	if err := c.blamed.add(h.terms.Provider.Account, why); err != nil {
+		c.Log.Error("who is to blame could not be written down", "error", err)
+	}
+}
+
+// check re-executes a reply, or has another provider do so, and approves its receipt if it is right.
+func (c *Consumer) check(ctx context.Context, h *hired, r *Receipt) error {
+	v, err := c.verdict(ctx, h, r)
+	if err != nil {
+		r.Check.Error = err.Error()
+		return errors.Join(err, c.keepReceipt(r))
+	}
+	r.Check = *v
+	c.count(func(s *Stats) { s.Checked++ })
+	if v.Wrong >= 0 || v.Pages {
+		c.blame(h, fmt.Sprintf("receipt %s: %s", r.Receipt.ID(), v.says()))
+		return c.keepReceipt(r)
+	}
+	return errors.Join(h.Approve(r.Receipt.Number), c.keepReceipt(r))
+}
+
+// verdict finds out whether a reply is right.
+func (c *Consumer) verdict(ctx context.Context, h *hired, r *Receipt) (*Check, error) {
+	if c.Self != nil {
+		wrong, pages, err := c.Self(ctx, h.terms.Model, &r.Request, r.Reply)
+		if err == nil {
+			return &Check{By: c.Account, Wrong: wrong, Pages: wrong < 0 && lm.SaltedPages(pages, h.terms.Provider.Key) != r.Receipt.Pages}, nil
+		} else if !errors.Is(err, ErrNobody) {
+			return nil, err
+		}
+	}
+	failed := []string{h.terms.Provider.Account}
+	var last error
+	for range attempts {
+		l, err := c.choose(ctx, h.terms.Model, &r.Request, failed)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("nobody else can check it: %w", err), last)
+		}
+		v, err := c.checkBy(ctx, l, h, r)
+		if err == nil {
+			return v, nil
+		}
+		last = fmt.Errorf("checker %s: %w", l.Provider, err)
+		failed = append(failed, l.Provider)
+	}
+	return nil, last
+}
+
+// checkBy has a provider check another's reply. Now and then it is first asked about one with an error, which it must find.
+func (c *Consumer) checkBy(ctx context.Context, l *wire.Listed, h *hired, r *Receipt) (*Check, error) {
+	by, err := c.hire(ctx, l, priceOf(session.OfCheck, l.Prices, len(r.Request.Prompt))(len(r.Reply)))
+	if err != nil {
+		return nil, err
+	}
+	if at, bad := c.forced(r.Reply); at >= 0 {
+		wrong, _, err := c.examine(ctx, by, &r.Request, bad)
+		if err != nil {
+			return nil, err
+		}
+		if wrong != at {
+			c.blame(by, fmt.Sprintf("it was asked about a reply whose token %d is wrong, and says %d", at, wrong))
+			return nil, errors.New("it does not check")
+		}
+	}
+	wrong, bill, err := c.examine(ctx, by, &r.Request, r.Reply)
+	if err != nil {
+		return nil, err
+	}
+	v := &Check{By: l.Provider, Wrong: wrong, Receipt: bill.Receipt.ID()}
+	if wrong >= 0 {
+		return v, nil
+	}
+	// Only now the provider tells the root that both have salted.
+	a, err := tabs.Roots.Call(ctx, c.Host, h.peer, tabs.Numbered{Session: h.ID(), Number: r.Receipt.Number})
+	if err != nil {
+		return nil, fmt.Errorf("its provider does not tell the root of pages: %w", err)
+	}
+	if lm.SaltedPages(a.Pages, h.terms.Provider.Key) != r.Receipt.Pages {
+		v.Pages = true
+	} else if lm.SaltedPages(a.Pages, by.terms.Provider.Key) != bill.Receipt.Pages {
+		return nil, errors.New("it has found nothing wrong, and has computed something else")
+	}
+	return v, nil
+}
+
+// forced returns a reply with a wrong token now and then, and where that is; −1: not this time.
+func (c *Consumer) forced(reply []int32) (at int, bad []int32) {
+	odds := c.Forced
+	if odds == 0 {
+		odds = 500
+	}
+	if odds > money.Bps || draw64()%money.Bps >= odds {
+		return -1, nil
+	}
+	at = int(draw64() % uint64(len(reply)))
+	bad = slices.Clone(reply)
+	if bad[at] > 0 {
+		bad[at]--
+	} else {
+		bad[at]++
+	}
+	return at, bad
+}
+
+// examine asks a provider about a reply. It returns the first wrong token, −1 for none, and the bill, which is paid.
+func (c *Consumer) examine(ctx context.Context, by *hired, r *lm.Request, reply []int32) (wrong int, bill *tabs.Signed, err error) {
+	q := tabs.Question{Request: *r, Reply: reply}
+	price := priceOf(session.OfCheck, by.terms.Prices, len(r.Prompt))(len(reply))
+	n, free, err := c.afford(ctx, by, 1, func(int) uint64 { return price })
+	if err != nil || n < 1 {
+		return 0, nil, errors.Join(err, tabs.ErrUnpaid)
+	}
+	defer free()
+	if err := c.attach(by, &q.Payment); err != nil {
+		return 0, nil, err
+	}
+	id := q.ID()
+	if err := by.Ask(id); err != nil {
+		return 0, nil, err
+	}
+	answer, err := c.Host.Stream(ctx, tabs.Checks, by.peer, canon.Marshal(&q))
+	if err == nil {
+		defer answer.Close()
+		wrong, bill, err = c.hear(answer, &q)
+	}
+	if err == nil && bill.Receipt.Number > by.State().Served {
+		err = c.catchUp(ctx, by, bill.Receipt.Number)
+	}
+	if err == nil {
+		err = by.Accept(bill)
+	}
+	if err != nil {
+		return 0, nil, errors.Join(err, by.Drop(id))
+	}
+	c.count(func(s *Stats) { s.PaidChecks += price })
+	return wrong, bill, by.Approve(bill.Receipt.Number)
+}
+
+// hear waits for the bill of a check.
+func (c *Consumer) hear(answer *p2p.Replies, q *tabs.Question) (wrong int, bill *tabs.Signed, err error) {
+	for {
+		b, err := answer.Next()
+		if errors.Is(err, io.EOF) {
+			return 0, nil, errors.New("there is no bill")
+		} else if err != nil {
+			return 0, nil, err
+		}
+		var piece tabs.Piece
+		if err := canon.UnmarshalWithin(b, &piece, 64<<20); err != nil {
+			return 0, nil, err
+		}
+		if piece.Bill == nil {
+			continue
+		}
+		if piece.Wrong > len(q.Reply) {
+			return 0, nil, fmt.Errorf("token %d of %d would be wrong", piece.Wrong, len(q.Reply))
+		}
+		return piece.Wrong - 1, piece.Bill, right(&piece.Bill.Receipt, q, q.Reply)
+	}
+}

@@ -1,0 +1,352 @@
+// Package hire is a consumer of language models on the network: it holds sessions with several providers, asks them, and has their replies checked.
+//
+// Make a [Consumer] by [New], let [Consumer.Run] keep its sessions, and ask by [Consumer.Reply]. [Consumer.Offers] lists what there is, and
+// [Consumer.Model] gets what a client needs of a model without its weights.
+//
+// Invariants: at most one instalment of each session is paid and not served. A receipt is settled only once it was checked, if a draw that its provider
+// cannot foresee asks for that. A reply goes on with another provider where one breaks off, with the same tokens. The process can be killed at any moment: what was
+// asked and paid is on the disk.
+//
+// Source: docs/adr/0068-served-models.md.
+package hire
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/session"
+	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/tabs"
+	"github.com/tally-network/tally/p2p"
+)
+
+// Chain is what a consumer needs of the chain.
+type Chain interface {
+	Head() client.Block
+	Session(ctx context.Context, id canon.Hash) (session.Session, error)
+	Listings(ctx context.Context, model canon.Hash, name string) ([]wire.Listed, error)
+	Send(ctx context.Context, msgs ...sdk.Msg) error
+}
+
+// Checker re-executes replies here.
+type Checker func(ctx context.Context, model canon.Hash, r *lm.Request, reply []int32) (wrong int, pages canon.Hash, err error)
+
+// Options are what a consumer may choose. Zero values have defaults.
+type Options struct {
+	CheckBps  uint64         // odds that a reply is checked
+	Self      Checker        // checks here; nil: other providers do
+	MaxPrices session.Prices // above which no provider is asked; 0: any
+	Escrow    uint64         // utally that a session locks; 10 times the cap of a provider's credit
+	Lasts     time.Duration  // of a session, in protocol time; a day
+	Forced    uint64         // odds, in basis points, that a check is of a reply with an error; 500. Negative odds are 0
+	Patience  time.Duration  // until the first token of a provider; a minute
+}
+
+// Parts are what a consumer is made of.
+type Parts struct {
+	ChainID string
+	Account string
+	Key     ed25519.PrivateKey // of the peer
+	Host    *p2p.Host
+	Chain   Chain
+	Dir     string // of tabs, receipts and models
+	Log     *slog.Logger
+	Options
+}
+
+// Consumer asks providers.
+type Consumer struct {
+	Parts
+	tabs   *tabs.Store
+	blamed blames
+	offers offers
+	models cache
+
+	mu       sync.Mutex
+	opening  map[pair]*sync.Mutex
+	speed    map[string]float64 // by provider, seconds to the first token, a mean of late
+	stats    Stats
+	ctx      context.Context // ends with Close
+	stop     context.CancelFunc
+	working  sync.WaitGroup
+	approved chan struct{} // closed and replaced whenever a receipt was checked
+}
+
+// pair is a provider and a model.
+type pair struct {
+	provider string
+	model    canon.Hash
+}
+
+// Stats count what a consumer has done since it began.
+type Stats struct {
+	Replies, Checked, Wrong, Broken int    // replies; of these checked, and found wrong; providers that broke off
+	Read, Written                   int    // tokens
+	Paid, PaidChecks                uint64 // utally by receipts of replies, and of checks
+}
+
+// New returns a consumer with the sessions that it had.
+func New(p Parts) (*Consumer, error) {
+	if p.Lasts == 0 {
+		p.Lasts = 24 * time.Hour
+	}
+	if p.Patience == 0 {
+		p.Patience = time.Minute
+	}
+	c := &Consumer{Parts: p, opening: map[pair]*sync.Mutex{}, speed: map[string]float64{}, approved: make(chan struct{})}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	var err error
+	if c.tabs, err = tabs.Open(filepath.Join(p.Dir, "tabs")); err != nil {
+		return nil, err
+	}
+	c.models = cache{dir: filepath.Join(p.Dir, "models")}
+	return c, c.blamed.open(filepath.Join(p.Dir, "blamed.json"))
+}
+
+// Close ends what is under way, and waits for it.
+func (c *Consumer) Close() {
+	c.stop()
+	c.working.Wait()
+}
+
+// OfEnv fills in what an env has.
+func OfEnv(env *role.Env) Parts {
+	return Parts{ChainID: env.Chain.ChainID, Account: env.Account.Address, Key: env.Keys.Peer, Host: env.Host, Chain: ofEnv{env.Chain, env}, Log: env.Log}
+}
+
+type ofEnv struct {
+	*client.Client
+	env *role.Env
+}
+
+// Send implements Chain.
+func (e ofEnv) Send(ctx context.Context, msgs ...sdk.Msg) error { return e.env.Send(ctx, msgs...) }
+
+// Stats returns what was done so far.
+func (c *Consumer) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+func (c *Consumer) count(add func(*Stats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	add(&c.stats)
+}
+
+// Run keeps the sessions until ctx is done, which is no error.
+func (c *Consumer) Run(ctx context.Context, env *role.Env) error { return env.EachBlock(ctx, c.Block) }
+
+// offers remembers listings for a while.
+type offers struct {
+	mu   sync.Mutex
+	at   time.Time
+	list []wire.Listed
+}
+
+// fresh is for how long listings are not asked for again.
+const fresh = 5 * time.Second
+
+// Offers returns what providers list that are not blamed for anything, at prices that are not too high.
+func (c *Consumer) Offers(ctx context.Context) ([]wire.Listed, error) {
+	c.offers.mu.Lock()
+	defer c.offers.mu.Unlock()
+	if time.Since(c.offers.at) > fresh {
+		all, err := c.Chain.Listings(ctx, canon.Hash{}, "")
+		if err != nil {
+			return nil, err
+		}
+		c.offers.list, c.offers.at = all, time.Now()
+	}
+	var out []wire.Listed
+	for _, l := range c.offers.list {
+		if l.Provider != c.Account && !c.blamed.is(l.Provider) && within(l.Prices, c.MaxPrices) {
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
+func within(p, most session.Prices) bool {
+	for _, x := range [][2]uint64{{p.Prompt, most.Prompt}, {p.Reply, most.Reply}, {p.Check, most.Check}} {
+		if x[1] > 0 && x[0] > x[1] {
+			return false
+		}
+	}
+	return true
+}
+
+// reach returns the peer of a listing, ready to be called.
+func (c *Consumer) reach(l *wire.Listed) (peer.ID, error) {
+	id, err := p2p.PeerID(l.PeerKey)
+	if err != nil {
+		return "", err
+	}
+	return id, c.Host.SetAddrs(id, l.Addrs)
+}
+
+// ErrNobody says that nobody serves what is asked for.
+var ErrNobody = errors.New("no provider on the network serves this model now")
+
+// hired is a session with a provider.
+type hired struct {
+	*tabs.Tab
+	listed *wire.Listed
+	peer   peer.ID
+	terms  session.Terms
+}
+
+// Bounds of sessions, in ms of protocol time.
+const (
+	openWithin = 2 * 60 * 1000 // until a session begins
+	leastLeft  = 30 * 1000     // that an open one must still last
+)
+
+// hire returns an open session with a provider that has room for a request, and opens one if there is none.
+func (c *Consumer) hire(ctx context.Context, l *wire.Listed, need uint64) (*hired, error) {
+	p := pair{l.Provider, l.Model}
+	c.mu.Lock()
+	if c.opening[p] == nil {
+		c.opening[p] = &sync.Mutex{}
+	}
+	one := c.opening[p]
+	c.mu.Unlock()
+	one.Lock()
+	defer one.Unlock()
+	id, err := c.reach(l)
+	if err != nil {
+		return nil, err
+	}
+	now := c.Chain.Head().Time
+	for _, t := range c.tabs.All() {
+		terms, s := t.Terms(), t.State()
+		if terms.Provider.Account == l.Provider && terms.Model == l.Model && !s.Done && terms.End-now > leastLeft && s.Escrow-min(s.Escrow, s.Spent+s.Held) >= need {
+			return &hired{t, l, id, terms}, nil
+		}
+	}
+	return c.open(ctx, l, id)
+}
+
+// open opens a session: the provider signs terms, and the chain locks escrow and stake.
+func (c *Consumer) open(ctx context.Context, l *wire.Listed, id peer.ID) (*hired, error) {
+	now := c.Chain.Head().Time
+	terms := session.Terms{
+		Chain: c.ChainID, Consumer: session.Party{Account: c.Account, Key: c.Key.Public().(ed25519.PublicKey)},
+		Provider: session.Party{Account: l.Provider, Key: l.PeerKey}, Model: l.Model, Prices: l.Prices, CheckBps: max(c.CheckBps, l.MinCheckBps), Credit: l.Credit,
+		Escrow: c.Escrow, OpenBy: now + openWithin, End: now + openWithin + c.Lasts.Milliseconds(), Nonce: draw64(),
+	}
+	if terms.Escrow == 0 {
+		terms.Escrow = 10 * l.Credit.Cap
+	}
+	if err := terms.Check(); err != nil {
+		return nil, err
+	}
+	a, err := tabs.Agreements.Call(ctx, c.Host, id, terms)
+	if err != nil {
+		return nil, err
+	}
+	if err := terms.Verify(a.Signature); err != nil {
+		return nil, err
+	}
+	t, err := c.tabs.Begin(terms, a.Signature) // before it is sent, for the money is locked then
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Chain.Send(ctx, wire.OpenSession(&terms, a.Signature)); err != nil {
+		if _, asked := c.Chain.Session(ctx, terms.ID()); client.NotFound(asked) && ctx.Err() == nil {
+			err = errors.Join(err, c.tabs.Forget(terms.ID()))
+		}
+		return nil, fmt.Errorf("open a session with %s: %w", l.Provider, err)
+	}
+	return &hired{t, l, id, terms}, nil
+}
+
+// Block ends sessions whose time or escrow is used up, and lets go of those that are over.
+func (c *Consumer) Block(ctx context.Context, b client.Block) (failed error) {
+	if b.Height%each != 0 {
+		return nil
+	}
+	for _, t := range c.tabs.All() {
+		terms, s := t.Terms(), t.State()
+		on, err := c.Chain.Session(ctx, t.ID())
+		switch {
+		case client.NotFound(err):
+			if b.Time > terms.OpenBy {
+				failed = errors.Join(failed, c.tabs.Forget(t.ID()))
+			}
+			continue
+		case err != nil:
+			failed = errors.Join(failed, err)
+			continue
+		case on.Phase == session.Ended:
+			failed = errors.Join(failed, c.tabs.Forget(t.ID()))
+			continue
+		case on.Phase != session.Open || s.Held > 0:
+			continue
+		}
+		if over := terms.End-b.Time < leastLeft || s.Escrow-min(s.Escrow, s.Spent) < terms.Credit.First; over || s.Done {
+			if err := c.finish(ctx, t, on.Claimed()); err != nil {
+				c.Log.Info("a session was not settled by both sides: its time will end it", "session", t.ID(), "error", err)
+			}
+		}
+	}
+	return failed
+}
+
+// each is how many blocks pass between two looks at all sessions.
+const each = 5
+
+// Finish settles a session that nothing is under way in: what was paid ahead and not served comes back.
+func (c *Consumer) Finish(ctx context.Context, id canon.Hash) error {
+	t := c.tabs.Find(id)
+	if t == nil {
+		return fmt.Errorf("there is no session %s", id)
+	}
+	on, err := c.Chain.Session(ctx, id)
+	if err != nil {
+		return err
+	}
+	return c.finish(ctx, t, on.Claimed())
+}
+
+func (c *Consumer) finish(ctx context.Context, t *tabs.Tab, claimed uint64) error {
+	terms := t.Terms()
+	if c.blamed.is(terms.Provider.Account) {
+		return errors.New("its provider is blamed for a wrong reply, and gets no more than what was paid ahead")
+	}
+	id, err := p2p.PeerID(terms.Provider.Key)
+	if err != nil {
+		return err
+	}
+	f, err := t.Final(claimed)
+	if err != nil {
+		return err
+	}
+	fid := f.ID()
+	a, err := tabs.Endings.Call(ctx, c.Host, id, tabs.Ending{Final: f, Signature: ed25519.Sign(c.Key, fid[:])})
+	if err != nil {
+		return err
+	}
+	if !ed25519.Verify(terms.Provider.Key, fid[:], a.Signature) {
+		return errors.New("the provider has signed something else")
+	}
+	return c.Chain.Send(ctx, wire.FinishSession(c.Account, &f, a.Signature))
+}
+
+// Sessions returns how all sessions stand, by when they end.
+func (c *Consumer) Sessions() []*tabs.Tab { return c.tabs.All() }

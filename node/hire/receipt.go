@@ -1,0 +1,205 @@
+package hire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/session"
+	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/tabs"
+)
+
+// Receipt is all by which anybody who has the model can check a reply: what was asked and said, and who has signed that.
+type Receipt struct {
+	Terms          session.Terms   `json:"-"`
+	TermsSignature []byte          `json:"-"`
+	Receipt        session.Receipt `json:"-"`
+	Signature      []byte          `json:"-"`
+	Request        lm.Request      `json:"-"`
+	Reply          []int32         `json:"-"`
+	Check          Check
+	At             time.Time
+}
+
+// Check is what became of a check.
+type Check struct {
+	By      string     `json:"by,omitempty"`     // account; empty: nobody has checked it
+	Receipt canon.Hash `json:"receipt,omitzero"` // of the checker
+	Wrong   int        `json:"wrong"`            // the first wrong token; −1: none
+	Pages   bool       `json:"pages,omitempty"`  // the tokens are right, and the provider has not computed them
+	Error   string     `json:"error,omitempty"`  // why it could not be checked
+}
+
+func (c *Check) says() string {
+	switch {
+	case c.By == "":
+		return "nobody has checked it"
+	case c.Wrong >= 0:
+		return fmt.Sprintf("token %d of the reply is wrong", c.Wrong)
+	case c.Pages:
+		return "the tokens are right, but the provider has signed for other pages"
+	}
+	return "it is right"
+}
+
+// maxReceipt bounds the file of a receipt in bytes.
+const maxReceipt = 64 << 20
+
+// file is a receipt on the disk: words for people, and the signed parts as they were signed.
+type file struct {
+	ID       string    `json:"id"`
+	Provider string    `json:"provider"`
+	Model    string    `json:"model"`
+	Prompt   int       `json:"prompt_tokens"`
+	Tokens   int       `json:"reply_tokens"`
+	Price    uint64    `json:"price_utally"`
+	At       time.Time `json:"at"`
+	Check    Check     `json:"check"`
+	Signed   []byte    `json:"signed"`
+}
+
+// code walks what is signed, and what it is about.
+type signedParts struct{ *Receipt }
+
+// Code walks the fields.
+func (s signedParts) Code(w *canon.Codec) {
+	r := s.Receipt
+	r.Terms.Code(w)
+	w.Blob(&r.TermsSignature, 64)
+	one := tabs.Signed{Receipt: r.Receipt, Signature: r.Signature}
+	one.Code(w)
+	r.Receipt, r.Signature = one.Receipt, one.Signature
+	r.Request.Code(w)
+	lm.CodeTokens(w, &r.Reply, lm.MaxSent)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r *Receipt) MarshalJSON() ([]byte, error) {
+	price, err := r.Receipt.Price(&r.Terms)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(file{
+		ID: r.Receipt.ID().String(), Provider: r.Terms.Provider.Account, Model: r.Terms.Model.String(), Prompt: len(r.Request.Prompt), Tokens: len(r.Reply),
+		Price: price, At: r.At, Check: r.Check, Signed: canon.Marshal(signedParts{r}),
+	})
+}
+
+// UnmarshalJSON implements json.Unmarshaler. What people read is taken from what is signed.
+func (r *Receipt) UnmarshalJSON(b []byte) error {
+	var f file
+	if err := json.Unmarshal(b, &f); err != nil {
+		return err
+	}
+	if err := canon.UnmarshalWithin(f.Signed, signedParts{r}, maxReceipt); err != nil {
+		return err
+	}
+	r.Check, r.At = f.Check, f.At
+	return nil
+}
+
+// Verify returns an error unless the provider has signed terms and receipt, and the receipt is of the request and the reply.
+func (r *Receipt) Verify() error {
+	if err := r.Terms.Check(); err != nil {
+		return err
+	}
+	if err := r.Receipt.Verify(&r.Terms, r.Signature); err != nil {
+		return err
+	}
+	q := tabs.Question{Request: r.Request}
+	return right(&r.Receipt, &q, r.Reply)
+}
+
+// ReadReceipt reads the file of a receipt.
+func ReadReceipt(path string) (*Receipt, error) {
+	text, err := bounded.ReadFile(path, maxReceipt)
+	if err != nil {
+		return nil, err
+	}
+	var r Receipt
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s is no receipt: %w", path, err)
+	}
+	return &r, nil
+}
+
+// ReceiptPath returns where a consumer with a folder keeps a receipt.
+func ReceiptPath(dir, id string) string { return filepath.Join(dir, "receipts", id+".json") }
+
+// keepReceipt writes a receipt.
+func (c *Consumer) keepReceipt(r *Receipt) error {
+	path := ReceiptPath(c.Dir, r.Receipt.ID().String())
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replace.File(path, append(text, '\n'))
+}
+
+// Blame is why a provider is dealt with no more.
+type Blame struct {
+	Why string    `json:"why"`
+	At  time.Time `json:"at"`
+}
+
+// blames are who is dealt with no more.
+type blames struct {
+	mu   sync.Mutex
+	path string
+	by   map[string]Blame
+}
+
+func (b *blames) open(path string) error {
+	b.path, b.by = path, map[string]Blame{}
+	text, err := bounded.ReadFile(path, 4<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err == nil {
+		err = json.Unmarshal(text, &b.by)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func (b *blames) is(account string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, ok := b.by[account]
+	return ok
+}
+
+func (b *blames) add(account, why string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.by[account] = Blame{why, time.Now().UTC()}
+	text, err := json.MarshalIndent(b.by, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replace.File(b.path, append(text, '\n'))
+}
+
+// Blamed returns who is dealt with no more, and why.
+func (c *Consumer) Blamed() map[string]Blame {
+	c.blamed.mu.Lock()
+	defer c.blamed.mu.Unlock()
+	out := map[string]Blame{}
+	for k, v := range c.blamed.by { // each alone
+		out[k] = v
+	}
+	return out
+}

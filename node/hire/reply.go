@@ -1,0 +1,399 @@
+package hire
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/session"
+	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/tabs"
+)
+
+// Bill says what a part of a reply has cost, and who made it.
+type Bill struct {
+	Receipt  canon.Hash
+	Session  canon.Hash
+	Provider string
+	Price    uint64 // utally
+	Tokens   int
+}
+
+// billKey is where a context has who wants bills.
+type billKey struct{}
+
+// WithBills returns a context in which replies tell their bills, before their last token where they can.
+func WithBills(ctx context.Context, tell func(Bill)) context.Context {
+	return context.WithValue(ctx, billKey{}, tell)
+}
+
+// attempts bounds how many providers are tried for one reply.
+const attempts = 8
+
+// Reply has a provider reply to a request, and others go on where it breaks off. Tokens come as they are made.
+func (c *Consumer) Reply(ctx context.Context, model canon.Hash, r *lm.Request) iter.Seq2[lm.Token, error] {
+	return func(yield func(lm.Token, error) bool) {
+		rest, failed := *r, []string(nil)
+		if err := c.fit(ctx, model, &rest); err != nil {
+			yield(lm.Token{}, err)
+			return
+		}
+		rest.Prompt, rest.Owner, rest.Pages, rest.Enough = slices.Clone(r.Prompt), "", false, nil
+		var last error
+		for range attempts {
+			l, err := c.choose(ctx, model, &rest, failed)
+			if err != nil {
+				yield(lm.Token{}, errors.Join(err, last))
+				return
+			}
+			made, end, err := c.ask(ctx, l, &rest, yield)
+			switch {
+			case end == over:
+				return
+			case ctx.Err() != nil:
+				yield(lm.Token{}, ctx.Err())
+				return
+			case err != nil:
+				last = fmt.Errorf("provider %s: %w", l.Provider, err)
+				c.Log.Info("a provider broke off, and another goes on", "provider", l.Provider, "tokens", len(made), "error", err)
+				c.count(func(s *Stats) { s.Broken++ })
+				failed = append(failed, l.Provider)
+			case len(made) == 0:
+				failed = append(failed, l.Provider)
+			}
+			rest.Prompt, rest.Made, rest.MaxTokens = append(rest.Prompt, made...), rest.Made+len(made), rest.MaxTokens-len(made)
+		}
+		yield(lm.Token{}, errors.Join(errors.New("no provider got to the end of the reply"), last))
+	}
+}
+
+// fit bounds a reply by the longest context that is offered.
+func (c *Consumer) fit(ctx context.Context, model canon.Hash, r *lm.Request) error {
+	all, err := c.Offers(ctx)
+	if err != nil {
+		return err
+	}
+	longest := uint64(0)
+	for _, l := range all {
+		if l.Model == model {
+			longest = max(longest, l.Context)
+		}
+	}
+	left := int(longest) - len(r.Prompt)
+	switch {
+	case longest == 0:
+		return ErrNobody
+	case left < 1:
+		return fmt.Errorf("the prompt has %d tokens, and no provider takes more than %d with the reply", len(r.Prompt), longest)
+	}
+	r.MaxTokens = min(r.MaxTokens, left)
+	return nil
+}
+
+// choose returns the best listing for a request: of those that have not failed it, the one with the least price, and of equals the one that was fastest.
+func (c *Consumer) choose(ctx context.Context, model canon.Hash, r *lm.Request, failed []string) (*wire.Listed, error) {
+	all, err := c.Offers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var best *wire.Listed
+	least := math.Inf(1)
+	for i := range all {
+		l := &all[i]
+		if l.Model != model || slices.Contains(failed, l.Provider) || uint64(len(r.Prompt)+1) > l.Context {
+			continue
+		}
+		if cost := c.cost(l, r); cost < least {
+			best, least = l, cost
+		}
+	}
+	if best == nil && len(failed) == 0 {
+		return nil, ErrNobody
+	} else if best == nil {
+		return nil, errors.New("no other provider of the model is left")
+	}
+	return best, nil
+}
+
+// cost weighs price against waiting: a second to the first token is worth a tenth of the price.
+func (c *Consumer) cost(l *wire.Listed, r *lm.Request) float64 {
+	c.mu.Lock()
+	wait := c.speed[l.Provider]
+	c.mu.Unlock()
+	price := float64(l.Prices.Prompt)*float64(len(r.Prompt)) + float64(l.Prices.Reply)*float64(min(r.MaxTokens, typical))
+	return (price + 1) * (1 + wait/10) * (1 + float64(l.Record.Convictions))
+}
+
+// typical is how many tokens a reply is taken to have where prices are compared.
+const typical = 256
+
+// outcome is how an attempt ended.
+type outcome int
+
+const (
+	more outcome = iota // the reply goes on
+	over                // nothing more comes: the reply is over, or nobody listens
+)
+
+// draw64 is chance that nobody can foresee.
+func draw64() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// pump reads an answer to its end, whether or not anybody listens.
+type pump struct {
+	tokens chan lm.Token // room for all; closed after the last
+	done   chan struct{} // closed when what follows is known
+	bill   *tabs.Signed
+	err    error
+}
+
+// ask asks one provider, and gives its tokens as they come.
+func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield func(lm.Token, error) bool) (made []int32, end outcome, err error) {
+	price := priceOf(session.OfReply, l.Prices, len(r.Prompt))
+	h, err := c.hire(ctx, l, price(1))
+	if err != nil {
+		return nil, more, err
+	}
+	q := tabs.Question{Request: *r}
+	q.Request.MaxTokens = min(r.MaxTokens, int(l.Context)-len(r.Prompt))
+	n, free, err := c.afford(ctx, h, q.Request.MaxTokens, price)
+	if err != nil {
+		return nil, more, err
+	}
+	q.Request.MaxTokens = n
+	begun := time.Now()
+	p, enough, err := c.send(h, &q, free)
+	if err != nil {
+		return nil, more, err
+	}
+	first := time.NewTimer(c.Patience)
+	defer first.Stop()
+	defer enough()
+	cut := false
+	for {
+		var t lm.Token
+		var on bool
+		select {
+		case t, on = <-p.tokens:
+		case <-ctx.Done():
+			return made, over, ctx.Err()
+		case <-first.C:
+			if len(made) == 0 {
+				return nil, more, fmt.Errorf("no token came within %s", c.Patience)
+			}
+			continue
+		}
+		if !on {
+			break
+		}
+		if len(made) == 0 {
+			c.learn(l.Provider, time.Since(begun).Seconds())
+		}
+		made = append(made, t.ID)
+		cut = t.Reason == lm.Cut || t.Reason == lm.Length && len(made) < r.MaxTokens
+		if cut {
+			t.Reason = "" // as far as it was paid for
+		}
+		if t.Reason != "" { // the bill comes before the end is told
+			select {
+			case <-p.done:
+				if p.err != nil {
+					return made[:len(made)-1], more, p.err // which nobody has heard yet
+				}
+				c.tellBill(ctx, p, h)
+			case <-ctx.Done():
+			}
+			yield(t, nil)
+			return made, over, nil
+		}
+		if !yield(t, nil) {
+			return made, over, nil
+		}
+	}
+	if <-p.done; p.err != nil || !cut {
+		return made, more, errors.Join(errors.New("the reply broke off"), p.err)
+	}
+	c.tellBill(ctx, p, h)
+	return made, more, nil
+}
+
+func (c *Consumer) tellBill(ctx context.Context, p *pump, h *hired) {
+	tell, _ := ctx.Value(billKey{}).(func(Bill))
+	if tell == nil || p.bill == nil {
+		return
+	}
+	price, err := p.bill.Receipt.Price(&h.terms)
+	if err == nil {
+		tell(Bill{Receipt: p.bill.Receipt.ID(), Session: p.bill.Receipt.Session, Provider: h.terms.Provider.Account, Price: price, Tokens: int(p.bill.Receipt.Reply)})
+	}
+}
+
+// priceOf returns what a question costs by how many tokens a reply has.
+func priceOf(k session.Kind, p session.Prices, prompt int) func(tokens int) uint64 {
+	terms := session.Terms{Prices: p}
+	return func(tokens int) uint64 {
+		x, err := (&session.Receipt{Kind: k, Prompt: uint64(prompt), Reply: uint64(tokens)}).Price(&terms)
+		if err != nil {
+			return math.MaxUint64
+		}
+		return x
+	}
+}
+
+// afford holds what a reply of n tokens costs, most at most, once there is room for one: it pays ahead, and waits while receipts are checked.
+func (c *Consumer) afford(ctx context.Context, h *hired, most int, price func(int) uint64) (n int, free func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Patience)
+	defer cancel()
+	for {
+		c.mu.Lock()
+		approved := c.approved
+		c.mu.Unlock()
+		if _, _, err := h.Pay(h.State().Held+price(most), c.Key); err != nil {
+			return 0, nil, err
+		}
+		n, free, err = tabs.Afford(most, h.State().Room(), price, h.Hold)
+		if err == nil && n > 0 {
+			return n, free, nil
+		}
+		if err == nil {
+			free()
+		}
+		if h.State().Pending == 0 && h.State().Held == 0 {
+			return 0, nil, tabs.ErrUnpaid
+		}
+		select { // what is checked, and what is under way, makes room
+		case <-approved:
+		case <-ctx.Done():
+			return 0, nil, tabs.ErrUnpaid
+		}
+	}
+}
+
+// changed wakes those that wait for room.
+func (c *Consumer) changed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.approved)
+	c.approved = make(chan struct{})
+}
+
+// learn remembers how long a first token took.
+func (c *Consumer) learn(provider string, seconds float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old, ok := c.speed[provider]; ok {
+		seconds = 0.7*old + 0.3*seconds
+	}
+	c.speed[provider] = seconds
+}
+
+// leaving is how long who wants no more waits for the bill.
+const leaving = time.Minute
+
+// send sends a question. What comes is read to its end, also after enough was called.
+func (c *Consumer) send(h *hired, q *tabs.Question, free func()) (_ *pump, enough func(), err error) {
+	if err := c.attach(h, &q.Payment); err != nil {
+		free()
+		return nil, nil, err
+	}
+	id := q.ID()
+	if err := h.Ask(id); err != nil {
+		free()
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	answer, err := c.Host.Stream(ctx, protocolOf(q), h.peer, canon.Marshal(q))
+	if err != nil {
+		cancel()
+		free()
+		return nil, nil, errors.Join(err, h.Drop(id))
+	}
+	p := &pump{tokens: make(chan lm.Token, q.Request.MaxTokens), done: make(chan struct{})}
+	left := make(chan struct{})
+	c.working.Go(func() {
+		select {
+		case <-left:
+			_ = answer.Enough()
+			select {
+			case <-time.After(leaving):
+				cancel()
+			case <-ctx.Done():
+			}
+		case <-ctx.Done():
+		}
+	})
+	c.working.Go(func() {
+		defer cancel()
+		defer answer.Close()
+		reply, err := p.read(answer, q)
+		close(p.tokens)
+		if err == nil {
+			err = c.settle(ctx, h, q, reply, p)
+		}
+		free()
+		if err != nil {
+			err = errors.Join(err, h.Drop(id))
+		}
+		p.err = err
+		close(p.done)
+		c.changed()
+	})
+	gone := false
+	return p, func() {
+		if !gone {
+			gone = true
+			close(left)
+		}
+	}, nil
+}
+
+// attach puts the newest voucher to a question.
+func (c *Consumer) attach(h *hired, p *tabs.Payment) error {
+	v, signature := h.Newest()
+	*p = tabs.Payment{Session: h.ID(), Voucher: v, Signature: signature}
+	return nil
+}
+
+// read reads pieces until the bill.
+func (p *pump) read(answer interface{ Next() ([]byte, error) }, q *tabs.Question) (reply []int32, err error) {
+	for {
+		b, err := answer.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("there is no bill")
+		} else if err != nil {
+			return nil, err
+		}
+		var piece tabs.Piece
+		if err := canon.UnmarshalWithin(b, &piece, 64<<20); err != nil {
+			return nil, err
+		}
+		for _, t := range piece.Tokens {
+			switch {
+			case len(reply) == q.Request.MaxTokens:
+				return nil, errors.New("the reply is too long")
+			case t.Reason == lm.Stop != slices.Contains(q.Request.Ends, t.ID):
+				return nil, fmt.Errorf("token %d ends the reply, or does not, as nobody asked", t.ID)
+			case t.Reason == lm.Length && len(reply)+1 < q.Request.MaxTokens:
+				return nil, errors.New("the reply ends before its length")
+			}
+			reply = append(reply, t.ID)
+			p.tokens <- t // there is room for all
+		}
+		if piece.Bill != nil {
+			p.bill = piece.Bill
+			return reply, nil
+		}
+	}
+}
