@@ -17,6 +17,8 @@ var (
 	ErrRefused = errors.New("refused")
 	// ErrBusy says that the peer runs as many exchanges with us as it allows.
 	ErrBusy = errors.New("peer is busy")
+	// ErrSaid is wrapped by what a peer says went wrong.
+	ErrSaid = errors.New("it says")
 )
 
 // Protocol is a stream protocol of one request and one response.
@@ -199,6 +201,6 @@ func (h *Host) call(ctx context.Context, p Protocol, to peer.ID, request []byte)
 	case statusBusy:
 		return nil, outcomeBusy, ErrBusy
 	default:
-		return nil, outcomeFailed, fmt.Errorf("it says %q", body)
+		return nil, outcomeFailed, fmt.Errorf("%w %q", ErrSaid, body)
 	}
 }

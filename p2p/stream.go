@@ -227,7 +227,7 @@ func (r *Replies) Next() ([]byte, error) {
 		return nil, ErrBusy
 	}
 	r.ended = outcomeFailed
-	return nil, fmt.Errorf("it says %q", body)
+	return nil, fmt.Errorf("%w %q", ErrSaid, body)
 }
 
 // Enough tells the peer that no more is wanted. What it still says comes from Next.

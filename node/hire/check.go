@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tally-network/tally/chain/wire"
@@ -25,18 +26,8 @@ func protocolOf(q *tabs.Question) p2p.Streaming {
 }
 
 // settle takes the bill of an answer, and has it checked if chance wants that.
-func (c *Consumer) settle(ctx context.Context, h *hired, q *tabs.Question, reply []int32, p *pump) error {
-	b := p.bill
-	if err := right(&b.Receipt, q, reply); err != nil {
-		c.blame(h, fmt.Sprintf("its bill is wrong: %v", err))
-		return err
-	}
-	if b.Receipt.Number > h.State().Served { // another was given before it, and has not come yet
-		if err := c.catchUp(ctx, h, b.Receipt.Number); err != nil {
-			return err
-		}
-	}
-	if err := h.Accept(b); err != nil {
+func (c *Consumer) settle(ctx context.Context, h *hired, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
+	if err := c.accept(ctx, h, q, reply, b, held); err != nil {
 		return err
 	}
 	price, err := b.Receipt.Price(&h.terms)
@@ -77,81 +68,152 @@ func right(r *session.Receipt, q *tabs.Question, reply []int32) error {
 	return nil
 }
 
-// catchUp takes the receipts before a number that have not come.
-func (c *Consumer) catchUp(ctx context.Context, h *hired, number uint64) error {
-	for h.State().Served < number {
+// accept takes the bill of an answer, and before it those of others that have not come yet.
+func (c *Consumer) accept(ctx context.Context, h *hired, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
+	if err := right(&b.Receipt, q, reply); err != nil {
+		c.blame(h.terms.Provider.Account, fmt.Sprintf("its bill is wrong: %v", err))
+		return err
+	}
+	defer c.lock(c.settling, pair{h.terms.Provider.Account, h.terms.Model})()
+	for h.State().Served < b.Receipt.Number {
 		q := tabs.Standing{From: h.State().Served}
-		if err := c.attach(h, &q.Payment); err != nil {
-			return err
-		}
+		c.attach(h, &q.Payment)
 		a, err := tabs.Accounts.Call(ctx, c.Host, h.peer, q)
 		if err != nil {
 			return err
 		}
-		before := h.State().Served
+		if len(a.Receipts) == 0 || a.Receipts[0].Receipt.Number != q.From {
+			c.abandon(h)
+			return errors.New("the provider skips a receipt")
+		}
 		for _, s := range a.Receipts {
-			if s.Receipt.Number >= number {
+			if s.Receipt.Number >= b.Receipt.Number {
 				break
 			}
-			if err := h.Accept(&s); err != nil {
+			take := func() error { return h.Accept(&s, nil) }
+			if !c.live.has(s.Receipt.Request) {
+				take = func() error { return h.AcceptLost(&s) }
+			}
+			if err := take(); err != nil {
+				c.abandon(h)
 				return err
 			}
 		}
-		if h.State().Served == before {
-			return errors.New("the provider skips a receipt")
-		}
+	}
+	if err := h.Accept(b, held); err != nil {
+		c.abandon(h)
+		return err
 	}
 	return nil
 }
 
+// live counts questions whose answers are still read.
+type live struct {
+	mu sync.Mutex
+	by map[canon.Hash]int
+}
+
+func (l *live) add(id canon.Hash) (done func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by == nil {
+		l.by = map[canon.Hash]int{}
+	}
+	l.by[id]++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.by[id]--; l.by[id] == 0 {
+			delete(l.by, id)
+		}
+	}
+}
+
+func (l *live) has(id canon.Hash) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.by[id] > 0
+}
+
 // blame deals no more with a provider.
-func (c *Consumer) blame(h *hired, why string) {
-	c.Log.Warn("a provider is blamed", "provider", h.terms.Provider.Account, "why", why)
+func (c *Consumer) blame(provider, why string) {
+	c.Log.Warn("a provider is blamed", "provider", provider, "why", why)
 	c.count(func(s *Stats) { s.Wrong++ })
-	if err := c.blamed.add(h.terms.Provider.Account, why); err != nil {
+	if err := c.blamed.add(provider, why); err != nil {
 		c.Log.Error("who is to blame could not be written down", "error", err)
 	}
 }
 
-// check re-executes a reply, or has another provider do so, and approves its receipt if it is right.
+// check has a reply re-executed, and approves its receipt if it is right.
 func (c *Consumer) check(ctx context.Context, h *hired, r *Receipt) error {
 	v, err := c.verdict(ctx, h, r)
 	if err != nil {
-		r.Check.Error = err.Error()
+		r.Check = Check{Error: err.Error()}
 		return errors.Join(err, c.keepReceipt(r))
 	}
 	r.Check = *v
 	c.count(func(s *Stats) { s.Checked++ })
-	if v.Wrong >= 0 || v.Pages {
-		c.blame(h, fmt.Sprintf("receipt %s: %s", r.Receipt.ID(), v.says()))
+	if v.wrong() {
+		c.blame(h.terms.Provider.Account, fmt.Sprintf("receipt %s: %s, says %s", r.Receipt.ID(), v.says(), v.By))
 		return c.keepReceipt(r)
 	}
 	return errors.Join(h.Approve(r.Receipt.Number), c.keepReceipt(r))
 }
 
-// verdict finds out whether a reply is right.
+// verdict finds out whether a reply is right. What another provider disputes, a third one decides, or this machine if it has the weights.
 func (c *Consumer) verdict(ctx context.Context, h *hired, r *Receipt) (*Check, error) {
-	if c.Self != nil {
-		wrong, pages, err := c.Self(ctx, h.terms.Model, &r.Request, r.Reply)
-		if err == nil {
-			return &Check{By: c.Account, Wrong: wrong, Pages: wrong < 0 && lm.SaltedPages(pages, h.terms.Provider.Key) != r.Receipt.Pages}, nil
-		} else if !errors.Is(err, ErrNobody) {
-			return nil, err
-		}
+	if c.SelfFirst {
+		return c.byMyself(ctx, h, r)
 	}
-	failed := []string{h.terms.Provider.Account}
+	asked := []string{h.terms.Provider.Account}
+	first, err := c.byAnother(ctx, h, r, &asked)
+	switch {
+	case err != nil && c.Self != nil:
+		return c.byMyself(ctx, h, r)
+	case err != nil || !first.wrong():
+		return first, err
+	}
+	second, err := c.byMyself(ctx, h, r)
+	if err != nil {
+		second, err = c.byAnother(ctx, h, r, &asked)
+	}
+	switch {
+	case err != nil:
+		why := fmt.Sprintf("receipt %s: %s and %s contradict each other, and nobody is there to decide: tally verify does, where the model is", r.Receipt.ID(), h.terms.Provider.Account, first.By)
+		c.blame(first.By, why)
+		return first, nil
+	case !second.wrong():
+		c.blame(first.By, fmt.Sprintf("receipt %s: it has found fault with what is right, says %s", r.Receipt.ID(), second.By))
+	}
+	return second, nil
+}
+
+// byMyself re-executes a reply here.
+func (c *Consumer) byMyself(ctx context.Context, h *hired, r *Receipt) (*Check, error) {
+	if c.Self == nil {
+		return nil, errors.New("the model is not on this machine: tally pull brings it")
+	}
+	wrong, pages, err := c.Self(ctx, h.terms.Model, &r.Request, r.Reply)
+	if err != nil {
+		return nil, err
+	}
+	return &Check{By: c.Account, Wrong: wrong, Pages: wrong < 0 && lm.SaltedPages(pages, h.terms.Provider.Key) != r.Receipt.Pages}, nil
+}
+
+// byAnother has the best provider check that was not asked yet.
+func (c *Consumer) byAnother(ctx context.Context, h *hired, r *Receipt, asked *[]string) (*Check, error) {
 	var last error
 	for range attempts {
-		l, err := c.choose(ctx, h.terms.Model, &r.Request, failed)
+		l, err := c.choose(ctx, h.terms.Model, &r.Request, *asked)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("nobody else can check it: %w", err), last)
 		}
+		*asked = append(*asked, l.Provider)
 		v, err := c.checkBy(ctx, l, h, r)
 		if err == nil {
 			return v, nil
 		}
 		last = fmt.Errorf("checker %s: %w", l.Provider, err)
-		failed = append(failed, l.Provider)
 	}
 	return nil, last
 }
@@ -162,13 +224,14 @@ func (c *Consumer) checkBy(ctx context.Context, l *wire.Listed, h *hired, r *Rec
 	if err != nil {
 		return nil, err
 	}
-	if at, bad := c.forced(r.Reply); at >= 0 {
+	if at, bad := c.forced(&r.Request, r.Reply); at >= 0 {
 		wrong, _, err := c.examine(ctx, by, &r.Request, bad)
 		if err != nil {
 			return nil, err
 		}
-		if wrong != at {
-			c.blame(by, fmt.Sprintf("it was asked about a reply whose token %d is wrong, and says %d", at, wrong))
+		// An error before it may be the provider's own.
+		if wrong < 0 || wrong > at {
+			c.blame(l.Provider, fmt.Sprintf("it was asked about a reply whose token %d is wrong, and says %d", at, wrong))
 			return nil, errors.New("it does not check")
 		}
 	}
@@ -185,16 +248,12 @@ func (c *Consumer) checkBy(ctx context.Context, l *wire.Listed, h *hired, r *Rec
 	if err != nil {
 		return nil, fmt.Errorf("its provider does not tell the root of pages: %w", err)
 	}
-	if lm.SaltedPages(a.Pages, h.terms.Provider.Key) != r.Receipt.Pages {
-		v.Pages = true
-	} else if lm.SaltedPages(a.Pages, by.terms.Provider.Key) != bill.Receipt.Pages {
-		return nil, errors.New("it has found nothing wrong, and has computed something else")
-	}
+	v.Pages = lm.SaltedPages(a.Pages, h.terms.Provider.Key) != r.Receipt.Pages || lm.SaltedPages(a.Pages, by.terms.Provider.Key) != bill.Receipt.Pages
 	return v, nil
 }
 
 // forced returns a reply with a wrong token now and then, and where that is; −1: not this time.
-func (c *Consumer) forced(reply []int32) (at int, bad []int32) {
+func (c *Consumer) forced(r *lm.Request, reply []int32) (at int, bad []int32) {
 	odds := c.Forced
 	if odds == 0 {
 		odds = 500
@@ -204,43 +263,40 @@ func (c *Consumer) forced(reply []int32) (at int, bad []int32) {
 	}
 	at = int(draw64() % uint64(len(reply)))
 	bad = slices.Clone(reply)
-	if bad[at] > 0 {
-		bad[at]--
-	} else {
-		bad[at]++
+	for _, id := range slices.Concat(r.Prompt, reply) { // a token that the model has, and that ends nothing
+		if id != reply[at] && !slices.Contains(r.Ends, id) {
+			bad[at] = id
+			return at, bad
+		}
 	}
-	return at, bad
+	return -1, nil
 }
 
 // examine asks a provider about a reply. It returns the first wrong token, −1 for none, and the bill, which is paid.
 func (c *Consumer) examine(ctx context.Context, by *hired, r *lm.Request, reply []int32) (wrong int, bill *tabs.Signed, err error) {
 	q := tabs.Question{Request: *r, Reply: reply}
 	price := priceOf(session.OfCheck, by.terms.Prices, len(r.Prompt))(len(reply))
-	n, free, err := c.afford(ctx, by, 1, func(int) uint64 { return price })
+	n, held, err := c.afford(ctx, by, 1, func(int) uint64 { return price })
 	if err != nil || n < 1 {
 		return 0, nil, errors.Join(err, tabs.ErrUnpaid)
 	}
-	defer free()
-	if err := c.attach(by, &q.Payment); err != nil {
-		return 0, nil, err
-	}
+	defer held.Free()
+	c.attach(by, &q.Payment)
 	id := q.ID()
 	if err := by.Ask(id); err != nil {
 		return 0, nil, err
 	}
+	defer c.live.add(id)()
 	answer, err := c.Host.Stream(ctx, tabs.Checks, by.peer, canon.Marshal(&q))
 	if err == nil {
 		defer answer.Close()
 		wrong, bill, err = c.hear(answer, &q)
 	}
-	if err == nil && bill.Receipt.Number > by.State().Served {
-		err = c.catchUp(ctx, by, bill.Receipt.Number)
-	}
 	if err == nil {
-		err = by.Accept(bill)
+		err = c.accept(ctx, by, &q, reply, bill, held)
 	}
 	if err != nil {
-		return 0, nil, errors.Join(err, by.Drop(id))
+		return 0, nil, errors.Join(err, c.drop(by, id, err))
 	}
 	c.count(func(s *Stats) { s.PaidChecks += price })
 	return wrong, bill, by.Approve(bill.Receipt.Number)
@@ -265,6 +321,6 @@ func (c *Consumer) hear(answer *p2p.Replies, q *tabs.Question) (wrong int, bill 
 		if piece.Wrong > len(q.Reply) {
 			return 0, nil, fmt.Errorf("token %d of %d would be wrong", piece.Wrong, len(q.Reply))
 		}
-		return piece.Wrong - 1, piece.Bill, right(&piece.Bill.Receipt, q, q.Reply)
+		return piece.Wrong - 1, piece.Bill, nil
 	}
 }

@@ -48,7 +48,8 @@ type Checker func(ctx context.Context, model canon.Hash, r *lm.Request, reply []
 // Options are what a consumer may choose. Zero values have defaults.
 type Options struct {
 	CheckBps  uint64         // odds that a reply is checked
-	Self      Checker        // checks here; nil: other providers do
+	Self      Checker        // re-executes here; nil if this machine has no weights
+	SelfFirst bool           // check here; otherwise others do, and what they dispute is decided here
 	MaxPrices session.Prices // above which no provider is asked; 0: any
 	Escrow    uint64         // utally that a session locks; 10 times the cap of a provider's credit
 	Lasts     time.Duration  // of a session, in protocol time; a day
@@ -75,10 +76,13 @@ type Consumer struct {
 	blamed blames
 	offers offers
 	models cache
+	live   live
 
 	mu       sync.Mutex
-	opening  map[pair]*sync.Mutex
-	speed    map[string]float64 // by provider, seconds to the first token, a mean of late
+	opening  map[pair]*sync.Mutex // held while a session is opened
+	settling map[pair]*sync.Mutex // held while receipts are taken, in their order
+	given    map[canon.Hash]bool // sessions that are used no more: both sides have other tabs
+	speed    map[string]float64   // by provider, seconds to the first token, a mean of late
 	stats    Stats
 	ctx      context.Context // ends with Close
 	stop     context.CancelFunc
@@ -107,7 +111,7 @@ func New(p Parts) (*Consumer, error) {
 	if p.Patience == 0 {
 		p.Patience = time.Minute
 	}
-	c := &Consumer{Parts: p, opening: map[pair]*sync.Mutex{}, speed: map[string]float64{}, approved: make(chan struct{})}
+	c := &Consumer{Parts: p, opening: map[pair]*sync.Mutex{}, settling: map[pair]*sync.Mutex{}, speed: map[string]float64{}, given: map[canon.Hash]bool{}, approved: make(chan struct{})}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	var err error
 	if c.tabs, err = tabs.Open(filepath.Join(p.Dir, "tabs")); err != nil {
@@ -162,6 +166,13 @@ type offers struct {
 // fresh is for how long listings are not asked for again.
 const fresh = 5 * time.Second
 
+// forget has the chain asked again: somebody may have moved.
+func (o *offers) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.at = time.Time{}
+}
+
 // Offers returns what providers list that are not blamed for anything, at prices that are not too high.
 func (c *Consumer) Offers(ctx context.Context) ([]wire.Listed, error) {
 	c.offers.mu.Lock()
@@ -211,6 +222,19 @@ type hired struct {
 	terms  session.Terms
 }
 
+// lock locks what is done one at a time for a pair.
+func (c *Consumer) lock(of map[pair]*sync.Mutex, p pair) (unlock func()) {
+	c.mu.Lock()
+	m := of[p]
+	if m == nil {
+		m = &sync.Mutex{}
+		of[p] = m
+	}
+	c.mu.Unlock()
+	m.Lock()
+	return m.Unlock
+}
+
 // Bounds of sessions, in ms of protocol time.
 const (
 	openWithin = 2 * 60 * 1000 // until a session begins
@@ -219,15 +243,7 @@ const (
 
 // hire returns an open session with a provider that has room for a request, and opens one if there is none.
 func (c *Consumer) hire(ctx context.Context, l *wire.Listed, need uint64) (*hired, error) {
-	p := pair{l.Provider, l.Model}
-	c.mu.Lock()
-	if c.opening[p] == nil {
-		c.opening[p] = &sync.Mutex{}
-	}
-	one := c.opening[p]
-	c.mu.Unlock()
-	one.Lock()
-	defer one.Unlock()
+	defer c.lock(c.opening, pair{l.Provider, l.Model})()
 	id, err := c.reach(l)
 	if err != nil {
 		return nil, err
@@ -235,11 +251,32 @@ func (c *Consumer) hire(ctx context.Context, l *wire.Listed, need uint64) (*hire
 	now := c.Chain.Head().Time
 	for _, t := range c.tabs.All() {
 		terms, s := t.Terms(), t.State()
-		if terms.Provider.Account == l.Provider && terms.Model == l.Model && !s.Done && terms.End-now > leastLeft && s.Escrow-min(s.Escrow, s.Spent+s.Held) >= need {
+		if terms.Provider.Account == l.Provider && terms.Model == l.Model && !s.Done && !c.abandoned(t.ID()) && terms.End-now > leastLeft && s.Escrow-min(s.Escrow, s.Spent+s.Held) >= need {
 			return &hired{t, l, id, terms}, nil
 		}
 	}
 	return c.open(ctx, l, id)
+}
+
+// abandon uses a session no more. The chain ends it.
+func (c *Consumer) abandon(h *hired) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.given[h.ID()] = true
+}
+
+func (c *Consumer) abandoned(id canon.Hash) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.given[id]
+}
+
+// drop forgets a question that its provider says it has not answered. If it has only fallen silent, it may still bill what it did.
+func (c *Consumer) drop(h *hired, id canon.Hash, err error) error {
+	if errors.Is(err, p2p.ErrRefused) || errors.Is(err, p2p.ErrBusy) || errors.Is(err, p2p.ErrSaid) {
+		return h.Drop(id)
+	}
+	return nil
 }
 
 // open opens a session: the provider signs terms, and the chain locks escrow and stake.
@@ -297,6 +334,10 @@ func (c *Consumer) Block(ctx context.Context, b client.Block) (failed error) {
 			failed = errors.Join(failed, c.tabs.Forget(t.ID()))
 			continue
 		case on.Phase != session.Open || s.Held > 0:
+			continue
+		}
+		if c.abandoned(t.ID()) {
+			failed = errors.Join(failed, c.Chain.Send(ctx, wire.CloseSession(c.Account, t.ID())))
 			continue
 		}
 		if over := terms.End-b.Time < leastLeft || s.Escrow-min(s.Escrow, s.Spent) < terms.Credit.First; over || s.Done {

@@ -39,6 +39,9 @@ type Check struct {
 	Error   string     `json:"error,omitempty"`  // why it could not be checked
 }
 
+// wrong reports whether something was found.
+func (c *Check) wrong() bool { return c.Wrong >= 0 || c.Pages }
+
 func (c *Check) says() string {
 	switch {
 	case c.By == "":
@@ -46,7 +49,7 @@ func (c *Check) says() string {
 	case c.Wrong >= 0:
 		return fmt.Sprintf("token %d of the reply is wrong", c.Wrong)
 	case c.Pages:
-		return "the tokens are right, but the provider has signed for other pages"
+		return "its tokens are right, but other pages were signed for"
 	}
 	return "it is right"
 }

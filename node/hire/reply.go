@@ -66,6 +66,8 @@ func (c *Consumer) Reply(ctx context.Context, model canon.Hash, r *lm.Request) i
 				last = fmt.Errorf("provider %s: %w", l.Provider, err)
 				c.Log.Info("a provider broke off, and another goes on", "provider", l.Provider, "tokens", len(made), "error", err)
 				c.count(func(s *Stats) { s.Broken++ })
+				c.learn(l.Provider, broken)
+				c.offers.forget()
 				failed = append(failed, l.Provider)
 			case len(made) == 0:
 				failed = append(failed, l.Provider)
@@ -133,6 +135,9 @@ func (c *Consumer) cost(l *wire.Listed, r *lm.Request) float64 {
 	return (price + 1) * (1 + wait/10) * (1 + float64(l.Record.Convictions))
 }
 
+// broken is how many seconds an answer that breaks off is taken to have been waited for.
+const broken = 60
+
 // typical is how many tokens a reply is taken to have where prices are compared.
 const typical = 256
 
@@ -168,13 +173,13 @@ func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield
 	}
 	q := tabs.Question{Request: *r}
 	q.Request.MaxTokens = min(r.MaxTokens, int(l.Context)-len(r.Prompt))
-	n, free, err := c.afford(ctx, h, q.Request.MaxTokens, price)
+	n, held, err := c.afford(ctx, h, q.Request.MaxTokens, price)
 	if err != nil {
 		return nil, more, err
 	}
 	q.Request.MaxTokens = n
 	begun := time.Now()
-	p, enough, err := c.send(h, &q, free)
+	p, enough, err := c.send(h, &q, held)
 	if err != nil {
 		return nil, more, err
 	}
@@ -253,7 +258,7 @@ func priceOf(k session.Kind, p session.Prices, prompt int) func(tokens int) uint
 }
 
 // afford holds what a reply of n tokens costs, most at most, once there is room for one: it pays ahead, and waits while receipts are checked.
-func (c *Consumer) afford(ctx context.Context, h *hired, most int, price func(int) uint64) (n int, free func(), err error) {
+func (c *Consumer) afford(ctx context.Context, h *hired, most int, price func(int) uint64) (n int, held *tabs.Held, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
 	for {
@@ -263,13 +268,11 @@ func (c *Consumer) afford(ctx context.Context, h *hired, most int, price func(in
 		if _, _, err := h.Pay(h.State().Held+price(most), c.Key); err != nil {
 			return 0, nil, err
 		}
-		n, free, err = tabs.Afford(most, h.State().Room(), price, h.Hold)
+		n, held, err = tabs.Afford(most, h.State().Room(), price, h.Hold)
 		if err == nil && n > 0 {
-			return n, free, nil
+			return n, held, nil
 		}
-		if err == nil {
-			free()
-		}
+		held.Free()
 		if h.State().Pending == 0 && h.State().Held == 0 {
 			return 0, nil, tabs.ErrUnpaid
 		}
@@ -303,21 +306,20 @@ func (c *Consumer) learn(provider string, seconds float64) {
 const leaving = time.Minute
 
 // send sends a question. What comes is read to its end, also after enough was called.
-func (c *Consumer) send(h *hired, q *tabs.Question, free func()) (_ *pump, enough func(), err error) {
-	if err := c.attach(h, &q.Payment); err != nil {
-		free()
-		return nil, nil, err
-	}
+func (c *Consumer) send(h *hired, q *tabs.Question, held *tabs.Held) (_ *pump, enough func(), err error) {
+	c.attach(h, &q.Payment)
 	id := q.ID()
 	if err := h.Ask(id); err != nil {
-		free()
+		held.Free()
 		return nil, nil, err
 	}
+	settled := c.live.add(id)
 	ctx, cancel := context.WithCancel(c.ctx)
 	answer, err := c.Host.Stream(ctx, protocolOf(q), h.peer, canon.Marshal(q))
 	if err != nil {
 		cancel()
-		free()
+		held.Free()
+		settled()
 		return nil, nil, errors.Join(err, h.Drop(id))
 	}
 	p := &pump{tokens: make(chan lm.Token, q.Request.MaxTokens), done: make(chan struct{})}
@@ -340,11 +342,12 @@ func (c *Consumer) send(h *hired, q *tabs.Question, free func()) (_ *pump, enoug
 		reply, err := p.read(answer, q)
 		close(p.tokens)
 		if err == nil {
-			err = c.settle(ctx, h, q, reply, p)
+			err = c.settle(ctx, h, q, reply, p.bill, held)
 		}
-		free()
+		held.Free()
+		settled()
 		if err != nil {
-			err = errors.Join(err, h.Drop(id))
+			err = errors.Join(err, c.drop(h, id, err))
 		}
 		p.err = err
 		close(p.done)
@@ -360,10 +363,9 @@ func (c *Consumer) send(h *hired, q *tabs.Question, free func()) (_ *pump, enoug
 }
 
 // attach puts the newest voucher to a question.
-func (c *Consumer) attach(h *hired, p *tabs.Payment) error {
+func (c *Consumer) attach(h *hired, p *tabs.Payment) {
 	v, signature := h.Newest()
 	*p = tabs.Payment{Session: h.ID(), Voucher: v, Signature: signature}
-	return nil
 }
 
 // read reads pieces until the bill.

@@ -66,11 +66,11 @@ func (w *work) price(tokens int) uint64 {
 func (w *work) reply(ctx context.Context) error {
 	r := w.question.Request
 	room := w.tab.State().Room()
-	most, free, err := tabs.Afford(r.Room(w.model.Weights)-len(r.Prompt), room, w.price, w.tab.Hold)
+	most, held, err := tabs.Afford(r.Room(w.model.Weights)-len(r.Prompt), room, w.price, w.tab.Hold)
 	if err != nil {
 		return err
 	}
-	defer free()
+	defer held.Free()
 	enough := make(chan struct{})
 	r.MaxTokens, r.Pages, r.Enough = most, true, enough
 	go func() { // it ends with the stream
@@ -104,7 +104,7 @@ func (w *work) reply(ctx context.Context) error {
 	if last.Reason == "" {
 		return fmt.Errorf("the reply broke off")
 	}
-	return w.bill(reply, last.Pages, &tabs.Piece{})
+	return w.bill(reply, last.Pages, held, &tabs.Piece{})
 }
 
 // tell sends tokens as they come, and beats while none do. Who left hears nothing, and pays all the same.
@@ -157,11 +157,11 @@ func told(t lm.Token) lm.Token {
 
 // check re-executes a reply and bills that.
 func (w *work) check() error {
-	free, err := w.tab.Hold(w.price(len(w.question.Reply)))
+	held, err := w.tab.Hold(w.price(len(w.question.Reply)))
 	if err != nil {
 		return err
 	}
-	defer free()
+	defer held.Free()
 	type found struct {
 		wrong int
 		pages canon.Hash
@@ -180,7 +180,7 @@ func (w *work) check() error {
 			if f.err != nil {
 				return f.err
 			}
-			return w.bill(w.question.Reply, f.pages, &tabs.Piece{Wrong: f.wrong + 1})
+			return w.bill(w.question.Reply, f.pages, held, &tabs.Piece{Wrong: f.wrong + 1})
 		case <-beat.C:
 			_ = w.out.Send(canon.Marshal(&tabs.Piece{})) // who left pays all the same
 		}
@@ -188,13 +188,13 @@ func (w *work) check() error {
 }
 
 // bill ends an answer.
-func (w *work) bill(reply []int32, pages canon.Hash, end *tabs.Piece) error {
+func (w *work) bill(reply []int32, pages canon.Hash, held *tabs.Held, end *tabs.Piece) error {
 	q := w.question
 	key := w.server.Key.Public().(ed25519.PublicKey)
 	signed, err := w.tab.Bill(session.Receipt{
 		Kind: q.Kind(), Request: q.ID(), Prompt: uint64(len(q.Request.Prompt)), Reply: uint64(len(reply)),
 		Tokens: lm.TokensRoot(append(q.Request.Prompt[:len(q.Request.Prompt):len(q.Request.Prompt)], reply...)), Pages: lm.SaltedPages(pages, key),
-	}, pages, w.server.Key)
+	}, pages, w.server.Key, held)
 	if err != nil {
 		return err
 	}

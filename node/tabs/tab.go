@@ -48,6 +48,7 @@ type kept struct {
 	Voucher []byte // the consumer's, of the newest
 	Bills   []bill // one for each receipt that is pending
 	Asked   []canon.Hash
+	Lost    uint64 // utally of receipts whose answers did not come
 }
 
 // Code walks the fields of k.
@@ -61,6 +62,7 @@ func (k *kept) Code(w *canon.Codec) {
 		w.Bool(&b.Approved)
 	})
 	w.Hashes(&k.Asked, maxOpen)
+	w.U64(&k.Lost)
 	if !w.Reading() {
 		return
 	}
@@ -141,15 +143,22 @@ func (t *Tab) keep() error {
 	return durable(t.file, b)
 }
 
-// change changes the tab on the disk, or not at all.
-func (t *Tab) change(do func(k *kept) error) error {
+// errSame says that there is nothing to change.
+var errSame = errors.New("nothing changes")
+
+// change changes the tab on the disk, or not at all. Then what was held is free.
+func (t *Tab) change(held *Held, do func(k *kept) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := t.kept
 	next := old
 	next.Tab.Pending, next.Tab.Settled.Peaks = slices.Clone(old.Tab.Pending), slices.Clone(old.Tab.Settled.Peaks)
 	next.Bills, next.Asked = slices.Clone(old.Bills), slices.Clone(old.Asked)
-	if err := do(&next); err != nil {
+	switch err := do(&next); {
+	case errors.Is(err, errSame):
+		held.free()
+		return nil
+	case err != nil:
 		return err
 	}
 	t.kept = next
@@ -157,6 +166,7 @@ func (t *Tab) change(do func(k *kept) error) error {
 		t.kept = old
 		return err
 	}
+	held.free()
 	return nil
 }
 
@@ -179,7 +189,7 @@ func (t *Tab) Take(v *session.Voucher, signature []byte) error {
 	if known {
 		return nil
 	}
-	return t.change(func(k *kept) error {
+	return t.change(nil, func(k *kept) error {
 		before := len(k.Tab.Pending)
 		if err := k.Tab.Take(v); err != nil {
 			return err
@@ -189,8 +199,14 @@ func (t *Tab) Take(v *session.Voucher, signature []byte) error {
 	})
 }
 
-// Hold keeps so much of what is paid for work that begins. The caller calls free once, before or after it bills the work.
-func (t *Tab) Hold(price uint64) (free func(), err error) {
+// Held is what is kept for work under way.
+type Held struct {
+	tab   *Tab
+	price uint64
+}
+
+// Hold keeps so much of what is paid for work that begins. Bill or Accept end that, or Free.
+func (t *Tab) Hold(price uint64) (*Held, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.state(); s.Done {
@@ -199,16 +215,29 @@ func (t *Tab) Hold(price uint64) (free func(), err error) {
 		return nil, fmt.Errorf("%w (%d utally are left, %d are wanted)", ErrUnpaid, s.Room(), price)
 	}
 	t.held += price
-	return sync.OnceFunc(func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.held -= price
-	}), nil
+	return &Held{t, price}, nil
 }
 
-// Bill writes a receipt of work under its next number, and signs it. The root of pages is salted with the key.
-func (t *Tab) Bill(r session.Receipt, pages canon.Hash, key ed25519.PrivateKey) (s Signed, err error) {
-	err = t.change(func(k *kept) error {
+// Free ends a hold. It may be called again, and of none.
+func (h *Held) Free() {
+	if h == nil {
+		return
+	}
+	h.tab.mu.Lock()
+	defer h.tab.mu.Unlock()
+	h.free()
+}
+
+func (h *Held) free() {
+	if h != nil {
+		h.tab.held -= h.price
+		h.price = 0
+	}
+}
+
+// Bill writes a receipt of work under its next number, and signs it. What was held for it is free again. Pages is the root that the receipt has salted.
+func (t *Tab) Bill(r session.Receipt, pages canon.Hash, key ed25519.PrivateKey, held *Held) (s Signed, err error) {
+	err = t.change(held, func(k *kept) error {
 		r.Session, r.Model, r.Number = k.Tab.Terms.ID(), k.Tab.Terms.Model, k.Tab.Served()
 		if err := k.Tab.Add(&r); err != nil {
 			return err
@@ -248,7 +277,7 @@ func (t *Tab) Pages(number uint64) (canon.Hash, bool) {
 
 // Final ends the tab, and returns what the session comes to. So much was claimed on the chain already. It may be called again.
 func (t *Tab) Final(claimed uint64) (f session.Final, err error) {
-	err = t.change(func(k *kept) error {
+	err = t.change(nil, func(k *kept) error {
 		f = k.Tab.Final(claimed)
 		return nil
 	})
@@ -257,7 +286,7 @@ func (t *Tab) Final(claimed uint64) (f session.Final, err error) {
 
 // Ask notes a question that will be asked: its receipt may come after a crash.
 func (t *Tab) Ask(request canon.Hash) error {
-	return t.change(func(k *kept) error {
+	return t.change(nil, func(k *kept) error {
 		if len(k.Asked) >= maxOpen {
 			return fmt.Errorf("%d questions have no answer yet", len(k.Asked))
 		}
@@ -268,7 +297,7 @@ func (t *Tab) Ask(request canon.Hash) error {
 
 // Drop forgets a question that was not answered: no receipt of it is accepted any more.
 func (t *Tab) Drop(request canon.Hash) error {
-	return t.change(func(k *kept) error {
+	return t.change(nil, func(k *kept) error {
 		if i := slices.Index(k.Asked, request); i >= 0 {
 			k.Asked = slices.Delete(k.Asked, i, i+1)
 		}
@@ -276,16 +305,16 @@ func (t *Tab) Drop(request canon.Hash) error {
 	})
 }
 
-// Accept takes a receipt of something that was asked. One that the tab has already changes nothing.
-func (t *Tab) Accept(s *Signed) error {
+// Accept takes a receipt of something that was asked. What was held for it is free again. One that the tab has already changes nothing else.
+func (t *Tab) Accept(s *Signed, held *Held) error {
 	terms := t.Terms()
 	if err := s.Receipt.Verify(&terms, s.Signature); err != nil {
 		return err
 	}
-	return t.change(func(k *kept) error {
+	return t.change(held, func(k *kept) error {
 		for _, b := range k.Bills {
-			if b.Receipt.Number == s.Receipt.Number && b.Receipt == s.Receipt {
-				return nil
+			if b.Receipt == s.Receipt {
+				return errSame
 			}
 		}
 		i := slices.Index(k.Asked, s.Receipt.Request)
@@ -301,9 +330,32 @@ func (t *Tab) Accept(s *Signed) error {
 	})
 }
 
+// AcceptLost takes a receipt whose answer did not come, and with it the obligation to pay. That may happen in a crash of either side, but not often.
+func (t *Tab) AcceptLost(s *Signed) error {
+	if err := t.Accept(s, nil); err != nil {
+		return err
+	}
+	return t.change(nil, func(k *kept) error {
+		price, err := s.Receipt.Price(&k.Tab.Terms)
+		if err != nil {
+			return err
+		}
+		k.Lost += price
+		if most := k.Tab.Terms.Credit.First/2 + k.Tab.Spent()/10; k.Lost > most {
+			return fmt.Errorf("the provider bills %d utally for answers that did not come, of %d in all: that is too much", k.Lost, k.Tab.Spent())
+		}
+		for i := range k.Bills {
+			if k.Bills[i].Receipt == s.Receipt {
+				k.Bills[i].Approved = true
+			}
+		}
+		return nil
+	})
+}
+
 // Approve says that the consumer has nothing against a receipt. The next voucher settles it, with all before it.
 func (t *Tab) Approve(number uint64) error {
-	return t.change(func(k *kept) error {
+	return t.change(nil, func(k *kept) error {
 		for i := range k.Bills {
 			if k.Bills[i].Receipt.Number == number {
 				k.Bills[i].Approved = true
@@ -313,12 +365,9 @@ func (t *Tab) Approve(number uint64) error {
 	})
 }
 
-// errSame says that there is nothing to change.
-var errSame = errors.New("nothing changes")
-
 // Pay returns the newest voucher, signed. It is a new one if receipts were approved since the last, or if less than need utally are left and more can be paid.
 func (t *Tab) Pay(need uint64, key ed25519.PrivateKey) (v session.Voucher, signature []byte, err error) {
-	err = t.change(func(k *kept) error {
+	err = t.change(nil, func(k *kept) error {
 		v, signature = k.Tab.Voucher, k.Voucher
 		n := 0
 		for n < len(k.Bills) && k.Bills[n].Approved {
@@ -339,15 +388,12 @@ func (t *Tab) Pay(need uint64, key ed25519.PrivateKey) (v session.Voucher, signa
 		k.Voucher, k.Bills = signature, k.Bills[n:]
 		return nil
 	})
-	if errors.Is(err, errSame) {
-		err = nil
-	}
 	return v, signature, err
 }
 
 // Afford returns how many tokens a reply may have, most at most, that costs no more than room by price, and holds what that costs.
-func Afford(most int, room uint64, price func(tokens int) uint64, hold func(uint64) (func(), error)) (n int, free func(), err error) {
+func Afford(most int, room uint64, price func(tokens int) uint64, hold func(uint64) (*Held, error)) (n int, held *Held, err error) {
 	n = sort.Search(most, func(i int) bool { return price(i+1) > room }) // prices grow with tokens
-	free, err = hold(price(max(n, 1)))
-	return n, free, err
+	held, err = hold(price(max(n, 1)))
+	return n, held, err
 }
