@@ -81,7 +81,7 @@ type Consumer struct {
 	mu       sync.Mutex
 	opening  map[pair]*sync.Mutex // held while a session is opened
 	settling map[pair]*sync.Mutex // held while receipts are taken, in their order
-	given    map[canon.Hash]bool // sessions that are used no more: both sides have other tabs
+	given    map[canon.Hash]bool  // sessions that are used no more: both sides have other tabs
 	speed    map[string]float64   // by provider, seconds to the first token, a mean of late
 	stats    Stats
 	ctx      context.Context // ends with Close
@@ -354,6 +354,7 @@ const each = 5
 
 // Finish settles a session that nothing is under way in: what was paid ahead and not served comes back.
 func (c *Consumer) Finish(ctx context.Context, id canon.Hash) error {
+	c.offers.forget()
 	t := c.tabs.Find(id)
 	if t == nil {
 		return fmt.Errorf("there is no session %s", id)
@@ -370,7 +371,7 @@ func (c *Consumer) finish(ctx context.Context, t *tabs.Tab, claimed uint64) erro
 	if c.blamed.is(terms.Provider.Account) {
 		return errors.New("its provider is blamed for a wrong reply, and gets no more than what was paid ahead")
 	}
-	id, err := p2p.PeerID(terms.Provider.Key)
+	id, err := c.peerOf(ctx, &terms)
 	if err != nil {
 		return err
 	}
@@ -387,6 +388,20 @@ func (c *Consumer) finish(ctx context.Context, t *tabs.Tab, claimed uint64) erro
 		return errors.New("the provider has signed something else")
 	}
 	return c.Chain.Send(ctx, wire.FinishSession(c.Account, &f, a.Signature))
+}
+
+// peerOf returns the peer of a session's provider, ready to be called where it listens now.
+func (c *Consumer) peerOf(ctx context.Context, terms *session.Terms) (peer.ID, error) {
+	all, err := c.Offers(ctx)
+	if err != nil {
+		return "", err
+	}
+	for i := range all {
+		if all[i].Provider == terms.Provider.Account {
+			return c.reach(&all[i])
+		}
+	}
+	return p2p.PeerID(terms.Provider.Key)
 }
 
 // Sessions returns how all sessions stand, by when they end.
