@@ -13,9 +13,11 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
+	"github.com/tally-network/tally/core/session"
 	"github.com/tally-network/tally/core/tensor"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	sessionsv1 "github.com/tally-network/tally/gen/tally/sessions/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/worktest"
 )
@@ -264,6 +266,74 @@ func FuzzLot(f *testing.F) {
 		}
 		if again, err := wire.ParseLot(wire.LotText(l)); err != nil || again != l {
 			t.Fatalf("%q is %+v, and then %+v, %v", text, l, again, err)
+		}
+	})
+}
+
+// What a side of a session has said is the same after a transaction, whatever it is read as.
+func FuzzSigned(f *testing.F) {
+	v := session.Voucher{Number: 1, Amount: 2, Root: canon.Root(nil)}
+	for _, seed := range []canon.Coded{&v, &session.Terms{Chain: "c"}, &session.Receipt{}, &session.Release{}, &session.Final{}} {
+		m := wire.SignedToProto(seed, []byte{1})
+		b, err := proto.Marshal(&m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m sessionsv1.Signed
+		if proto.Unmarshal(b, &m) != nil {
+			return
+		}
+		same[session.Terms](t, &m)
+		same[session.Voucher](t, &m)
+		same[session.Receipt](t, &m)
+		same[session.Release](t, &m)
+		same[session.Final](t, &m)
+	})
+}
+
+// same reads a statement, and fails if it is written otherwise.
+func same[T any, P interface {
+	*T
+	canon.Coded
+}](t *testing.T, m *sessionsv1.Signed) {
+	x, err := wire.SignedFromProto[T, P](m)
+	if err != nil {
+		return
+	}
+	if again := wire.SignedToProto(P(&x), m.Signature); !bytes.Equal(again.Statement, m.Statement) {
+		t.Fatalf("%x was read as %T, and is written %x", m.Statement, x, again.Statement)
+	}
+}
+
+// Listings come out of a transaction as they went in, or are refused.
+func FuzzListings(f *testing.F) {
+	l := session.Listing{Model: canon.Hash{1}, Name: "llm", Credit: session.Credit{First: 1, Cap: 2}, Context: 1, Parallel: 1}
+	fuzzPair(f, *wire.ListModels("p", []session.Listing{l}), func(t *testing.T, m *sessionsv1.MsgList) {
+		all, err := wire.ListingsFromProto(m.Listings)
+		if err != nil {
+			return
+		}
+		again, err := wire.ListingsFromProto(wire.ListingsToProto(all))
+		if err != nil || !slices.Equal(all, again) {
+			t.Fatalf("%v became %v, %v", all, again, err)
+		}
+	})
+}
+
+// A session that a query has shown is one that can have come about, or refused.
+func FuzzSession(f *testing.F) {
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := wire.SessionFromBytes(b)
+		if err != nil {
+			return
+		}
+		m := wire.SessionToProto(&s)
+		if again, err := wire.SessionFromProto(&m); err != nil || again.ID() != s.ID() || !bytes.Equal(m.State, b) {
+			t.Fatalf("%x is shown as %v, %v", b, m, err)
 		}
 	})
 }

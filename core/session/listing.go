@@ -2,8 +2,6 @@ package session
 
 import (
 	"fmt"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/money"
@@ -12,7 +10,7 @@ import (
 // Limits on listings.
 const (
 	MaxListings = 16 // of one provider, so that what it offers is bounded
-	MaxName     = 96 // bytes
+	MaxName     = 96 // characters
 
 	maxParallel = 1 << 16
 )
@@ -37,7 +35,7 @@ func (l *Listing) Check() error {
 	case l.Model.IsZero():
 		return fmt.Errorf("a listing has no model: want the root of what is served")
 	case l.Name == "" || len(l.Name) > MaxName || !printable(l.Name):
-		return fmt.Errorf("a model is called %.96q: want 1 to %d bytes that can be printed, without spaces around", l.Name, MaxName)
+		return fmt.Errorf("a model is called %.96q: want 1 to %d visible characters of ASCII, with spaces between them alone", l.Name, MaxName)
 	case l.Context == 0 || l.Context > 2*MaxTokens:
 		return fmt.Errorf("a context of %d tokens: want 1 to %d", l.Context, 2*MaxTokens)
 	case l.Parallel == 0 || l.Parallel > maxParallel:
@@ -57,13 +55,12 @@ func (l *Listing) Check() error {
 	return err
 }
 
-// printable reports whether a text is one line that moves no terminal.
+// printable reports whether a text is of ASCII's visible characters, with spaces between them alone: what is printable beyond
+// changes with Unicode's versions.
 func printable(text string) bool {
-	if !utf8.ValidString(text) || text[0] == ' ' || text[len(text)-1] == ' ' {
-		return false
-	}
-	for _, r := range text {
-		if !unicode.IsPrint(r) {
+	for i := range len(text) {
+		inside := i > 0 && i < len(text)-1
+		if c := text[i]; c > '~' || c < ' ' || c == ' ' && !inside {
 			return false
 		}
 	}

@@ -24,7 +24,7 @@ import (
 const (
 	maxTitle    = 140      // bytes
 	maxSummary  = 4 << 10  // bytes
-	maxMessages = 8        //
+	maxMessages = 16       // one for the rules of each module, and more
 	maxBytes    = 16 << 10 // of all messages
 
 	maxKept = 256 // proposals that are kept

@@ -47,11 +47,14 @@ func network(t testing.TB, more ...chaintest.Option) *chaintest.Chain {
 func now(c *chaintest.Chain) int64 { return module.Now(c.Ctx()) }
 
 // wallet is the key by which a consumer signs in its sessions: it needs no account.
-func wallet(a chaintest.Account) ed25519.PrivateKey { return chaintest.Named("wallet of " + a.Name).Peer }
+func wallet(a chaintest.Account) ed25519.PrivateKey {
+	return chaintest.Named("wallet of " + a.Name).Peer
+}
 
 // deal is a session that somebody opens: its terms, and who signs.
 type deal struct {
 	session.Terms
+	id                 canon.Hash
 	consumer, provider chaintest.Account
 }
 
@@ -68,7 +71,7 @@ func dealOf(c *chaintest.Chain, consumer, provider chaintest.Account, edit ...fu
 	for _, e := range edit {
 		e(&t)
 	}
-	return deal{t, consumer, provider}
+	return deal{t, t.ID(), consumer, provider}
 }
 
 func nonce(n uint64) func(*session.Terms) { return func(t *session.Terms) { t.Nonce = n } }
@@ -76,10 +79,12 @@ func nonce(n uint64) func(*session.Terms) { return func(t *session.Terms) { t.No
 func sign(key ed25519.PrivateKey, id canon.Hash) []byte { return ed25519.Sign(key, id[:]) }
 
 // open returns the message that opens the session.
-func (d deal) open() *sessionsv1.MsgOpen { return wire.OpenSession(&d.Terms, sign(d.provider.Peer, d.ID())) }
+func (d deal) open() *sessionsv1.MsgOpen {
+	return wire.OpenSession(&d.Terms, sign(d.provider.Peer, d.id))
+}
 
 func (d deal) voucher(number, amount uint64) session.Voucher {
-	return session.Voucher{Session: d.ID(), Number: number, Amount: amount, Root: canon.Root(nil)}
+	return session.Voucher{Session: d.id, Number: number, Amount: amount, Root: canon.Root(nil)}
 }
 
 // redeem returns the message by which somebody posts a voucher.
@@ -90,13 +95,13 @@ func (d deal) redeem(by chaintest.Account, number, amount uint64) *sessionsv1.Ms
 
 // release returns the message by which somebody posts a release.
 func (d deal) release(by chaintest.Account, number, claimed, amount uint64) *sessionsv1.MsgReturn {
-	r := session.Release{Session: d.ID(), Number: number, Claimed: claimed, Amount: amount}
+	r := session.Release{Session: d.id, Number: number, Claimed: claimed, Amount: amount}
 	return wire.ReturnEscrow(by.String(), &r, sign(d.provider.Peer, r.ID()))
 }
 
 // finish returns the message by which one side settles at what the other has signed.
 func (d deal) finish(by chaintest.Account, amount uint64) *sessionsv1.MsgFinish {
-	f := session.Final{Session: d.ID(), Amount: amount}
+	f := session.Final{Session: d.id, Amount: amount}
 	key := d.provider.Peer
 	if by.Name == d.provider.Name {
 		key = wallet(d.consumer)
@@ -117,7 +122,7 @@ func (d deal) twoVouchers(by chaintest.Account) *sessionsv1.MsgTwoVouchers {
 func (d deal) twoReceipts(by chaintest.Account) *sessionsv1.MsgTwoReceipts {
 	e := session.TwoReceipts{By: by.String()}
 	for i := range e.Receipts {
-		e.Receipts[i] = session.Receipt{Session: d.ID(), Number: 3, Model: d.Model, Prompt: uint64(i)}
+		e.Receipts[i] = session.Receipt{Session: d.id, Number: 3, Model: d.Model, Prompt: uint64(i)}
 		e.Signatures[i] = sign(d.provider.Peer, e.Receipts[i].ID())
 	}
 	return wire.ShowReceipts(&e)
@@ -126,8 +131,7 @@ func (d deal) twoReceipts(by chaintest.Account) *sessionsv1.MsgTwoReceipts {
 // state returns the session, as a query shows it.
 func (d deal) state(t testing.TB, c *chaintest.Chain) session.Session {
 	t.Helper()
-	id := d.ID()
-	r, err := sessionsv1.NewQueryClient(c).Session(context.Background(), &sessionsv1.QuerySessionRequest{Session: id.String()})
+	r, err := sessionsv1.NewQueryClient(c).Session(context.Background(), &sessionsv1.QuerySessionRequest{Session: d.id.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +145,7 @@ func (d deal) state(t testing.TB, c *chaintest.Chain) session.Session {
 // known reports whether the chain knows the session.
 func (d deal) known(t testing.TB, c *chaintest.Chain) bool {
 	t.Helper()
-	_, err := sessionsv1.NewQueryClient(c).Session(context.Background(), &sessionsv1.QuerySessionRequest{Session: d.ID().String()})
+	_, err := sessionsv1.NewQueryClient(c).Session(context.Background(), &sessionsv1.QuerySessionRequest{Session: d.id.String()})
 	if err != nil && status.Code(err) != codes.NotFound {
 		t.Fatal(err)
 	}
@@ -175,7 +179,7 @@ func recordOf(t testing.TB, c *chaintest.Chain, provider chaintest.Account) sess
 
 // convict has a dispute find that a reply was wrong.
 func (d deal) convict(c *chaintest.Chain, by string) error {
-	return c.Do(func(ctx sdk.Context) error { return c.Sessions.Convict(ctx, d.ID(), by) })
+	return c.Do(func(ctx sdk.Context) error { return c.Sessions.Convict(ctx, d.id, by) })
 }
 
 // pass makes blocks until so much time has passed and what it made due is done.
@@ -183,4 +187,3 @@ func pass(c *chaintest.Chain, d time.Duration) {
 	c.NextBlock(d)
 	c.NextBlock(0)
 }
-

@@ -110,8 +110,10 @@ func TestListingsLapse(t *testing.T) {
 // What nobody could begin a session of is not shown: of who is jailed, or has its stake bound.
 func TestWhoCannotServeIsNotShown(t *testing.T) {
 	for name, hinder := range map[string]func(sdk.Context, *chaintest.Chain) error{
-		"jailed":        func(ctx sdk.Context, c *chaintest.Chain) error { return c.Provider.Jail(ctx, p0.Address, wire.Forever) },
-		"excluded":      func(ctx sdk.Context, c *chaintest.Chain) error { return c.Provider.Exclude(ctx, p0.Address, p0.Address) },
+		"jailed": func(ctx sdk.Context, c *chaintest.Chain) error { return c.Provider.Jail(ctx, p0.Address, wire.Forever) },
+		"excluded": func(ctx sdk.Context, c *chaintest.Chain) error {
+			return c.Provider.Exclude(ctx, p0.Address, p0.Address)
+		},
 		"without stake": func(ctx sdk.Context, c *chaintest.Chain) error { return c.Provider.Withdraw(ctx, p0.Address, stake) },
 	} {
 		t.Run(name, func(t *testing.T) {

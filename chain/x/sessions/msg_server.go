@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 
@@ -46,7 +47,7 @@ func (s msgServer) Open(ctx context.Context, m *sessionsv1.MsgOpen) (*sessionsv1
 	}
 	id := begun.ID()
 	if known, err := s.sessions.Has(ctx, id[:]); err != nil || known {
-		return nil, errors.Join(err, errorsmod.Wrapf(ErrTerms, "session %s was opened already: ask the provider for terms with another nonce", id))
+		return nil, cmp.Or(err, errorsmod.Wrapf(ErrTerms, "session %s was opened already: ask the provider for terms with another nonce", id))
 	}
 	if err := s.carryOut(ctx, effects); err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ func TestASession(t *testing.T) {
 	c := network(t)
 	d := dealOf(c, alice, p0)
 	b := c.Deliver(alice, d.open())
-	if e := chaintest.Events[*sessionsv1.EventSession](t, b); len(e) != 1 || e[0].Phase != sessionsv1.PHASE_OPEN || e[0].Session != d.ID().String() {
+	if e := chaintest.Events[*sessionsv1.EventSession](t, b); len(e) != 1 || e[0].Phase != sessionsv1.PHASE_OPEN || e[0].Session != d.id.String() {
 		t.Errorf("events %v", e)
 	}
 	if s := d.state(t, c); s.Phase != session.Open || escrow(c) != d.Escrow || c.Balance(alice.Address) != purse-d.Escrow || reserved(t, c, p0) != 8*tally {
@@ -30,7 +30,7 @@ func TestASession(t *testing.T) {
 	if s := d.state(t, c); s.Ledger.Burnt != 60_000 || s.Ledger.Paid != 3*tally-60_000 || c.Balance(p0.Address) != purse+s.Ledger.Paid {
 		t.Fatalf("%+v", s.Ledger)
 	}
-	c.Deliver(alice, wire.FundSession(alice.String(), d.ID(), tally))
+	c.Deliver(alice, wire.FundSession(alice.String(), d.id, tally))
 	c.Deliver(carol, d.release(carol, 1, 3*tally, 2*tally))
 	c.Deliver(p0, d.finish(p0, 5*tally))
 	s := d.state(t, c)
@@ -81,9 +81,9 @@ func TestOneSideCloses(t *testing.T) {
 		c := network(t)
 		d := dealOf(c, alice, p0)
 		c.Deliver(alice, d.open())
-		c.Refuse(sessions.ErrEvent, carol, wire.CloseSession(carol.String(), d.ID()))
-		c.Deliver(by, wire.CloseSession(by.String(), d.ID()))
-		c.Refuse(sessions.ErrEvent, alice, wire.FundSession(alice.String(), d.ID(), 1))
+		c.Refuse(sessions.ErrEvent, carol, wire.CloseSession(carol.String(), d.id))
+		c.Deliver(by, wire.CloseSession(by.String(), d.id))
+		c.Refuse(sessions.ErrEvent, alice, wire.FundSession(alice.String(), d.id, 1))
 		c.Deliver(carol, d.redeem(carol, 1, tally))
 		if pass(c, 24*hour); c.Balance(alice.Address) != purse-tally || d.state(t, c).Phase != session.Ended {
 			t.Errorf("alice has %d", c.Balance(alice.Address))
@@ -148,7 +148,7 @@ func TestSessionsOutliveAnExport(t *testing.T) {
 	open, closing, over := dealOf(c, alice, p0, nonce(1)), dealOf(c, alice, p0, nonce(2)), dealOf(c, anna, p1)
 	c.Deliver(alice, open.open(), closing.open())
 	c.Deliver(anna, over.open())
-	c.Deliver(p0, closing.redeem(p0, 1, tally), wire.CloseSession(p0.String(), closing.ID()))
+	c.Deliver(p0, closing.redeem(p0, 1, tally), wire.CloseSession(p0.String(), closing.id))
 	c.Deliver(anna, over.finish(anna, tally))
 	c.Deliver(p0, wire.ListModels(p0.String(), []session.Listing{listing("a")}))
 	g, err := c.Sessions.ExportGenesis(c.Ctx())
@@ -232,7 +232,7 @@ func TestTimeThatCannotPass(t *testing.T) {
 	release(tally, c.Provider.Release)
 	c.NextBlock(hour)
 	b := c.NextBlock(24 * hour)
-	if e := chaintest.Events[*sessionsv1.EventStuck](t, b); len(e) != 1 || e[0].Session != stuck.ID().String() {
+	if e := chaintest.Events[*sessionsv1.EventStuck](t, b); len(e) != 1 || e[0].Session != stuck.id.String() {
 		t.Fatalf("events %v", e)
 	}
 	if other.state(t, c).Phase != session.Ended || stuck.state(t, c).Phase != session.Closing {
