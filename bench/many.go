@@ -55,7 +55,7 @@ func chainRows(ctx context.Context, o Options) (rows []Row, err error) {
 	for _, part := range []struct {
 		name string
 		rows func(context.Context, Options) ([]Row, error)
-	}{{"rounds", roundRows}, {"pruned", prunedRows}, {"orders", settledRows}, {"year", yearRows}, {"blocks", blockRows}} {
+	}{{"rounds", roundRows}, {"pruned", prunedRows}, {"orders", settledRows}, {"sessions", sessionRows}, {"year", yearRows}, {"blocks", blockRows}} {
 		if !strings.Contains(part.name, o.Only) {
 			continue
 		}
@@ -66,7 +66,7 @@ func chainRows(ctx context.Context, o Options) (rows []Row, err error) {
 		rows = append(rows, more...)
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("--only %q: give rounds, pruned, orders, year or blocks", o.Only)
+		return nil, fmt.Errorf("--only %q: give rounds, pruned, orders, sessions, year or blocks", o.Only)
 	}
 	return rows, nil
 }

@@ -60,6 +60,33 @@ func settledRows(ctx context.Context, o Options) (rows []Row, err error) {
 	}, nil
 }
 
+// sessions are those whose beginning and end are measured.
+const sessions = 2048
+
+// sessionRows measures how many sessions with a language model a chain opens and settles.
+func sessionRows(ctx context.Context, o Options) ([]Row, error) {
+	dir, err := os.MkdirTemp("", "tally-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	t, err := town.New(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	o.Tell("opening and settling %d sessions", sessions)
+	spent, err := t.Sessions(ctx, sessions)
+	if err != nil {
+		return nil, err
+	}
+	return []Row{
+		row("sessions, each opened in a transaction of its own and settled, signatures checked, committed to disk", "/s", sessions/spent.Wall.Seconds()).atLeast(100),
+		row("CPU of the node for one", "ms", 1000*spent.CPU.Seconds()/sessions),
+		row("bytes of its transactions", "B", float64(spent.Bytes)/sessions),
+	}, nil
+}
+
 // The year that is measured: a week of it is as long as a settled lease is kept.
 const (
 	yearWeeks  = 52

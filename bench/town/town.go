@@ -1,7 +1,8 @@
 // Package town measures what orders cost a chain: it lets one consumer's orders be posted, matched,
-// computed, attested, audited and settled, as fast as a node takes it.
+// computed, attested, audited and settled, as fast as a node takes it. Sessions with a language model it
+// lets many consumers open, and settle.
 //
-// Call [New], and then [Town.Settle] as often as you like; [Town.Pass] lets time pass. One lead, its
+// Call [New], and then [Town.Settle] or [Town.Sessions] as often as you like; [Town.Pass] lets time pass. One lead, its
 // provider, and those who keep and audit do at once what is due.
 //
 // Invariants: signatures are checked and blocks are on disk, as on a real node; no transaction may fail.
@@ -97,12 +98,7 @@ func New(dir string) (*Town, error) { return At(dir, time.Time{}) }
 // At is New with the time of the genesis, unless that is zero.
 func At(dir string, begin time.Time) (*Town, error) {
 	t := &Town{people: map[string]person{}, orders: map[canon.Hash]job.Order{}}
-	add := func(name string) person {
-		p := personOf(name)
-		t.people[p.address()] = p
-		return p
-	}
-	consumer := add("town consumer")
+	consumer := t.add(personOf("town consumer"))
 	genesis, producer := solo.Genesis(consumer.address())
 	if !begin.IsZero() {
 		genesis.Time = begin
@@ -121,11 +117,14 @@ func At(dir string, begin time.Time) (*Town, error) {
 	genesis.Work.RetentionMs = Retention.Milliseconds()
 	var validators []person
 	for v := range judges {
-		p := add(fmt.Sprint("town validator ", v))
+		p := t.add(personOf(fmt.Sprint("town validator ", v)))
 		validators = append(validators, p)
 		register(p, providerv1.ROLE_VALIDATOR, stake, providerv1.Listing{})
 	}
-	register(add("town provider"), providerv1.ROLE_PROVIDER, stake, providerv1.Listing{Validator: validators[0].address(), UnitPrice: 1000})
+	register(t.add(personOf("town provider")), providerv1.ROLE_PROVIDER, stake, providerv1.Listing{Validator: validators[0].address(), UnitPrice: 1000})
+	for i := range crowd {
+		genesis.Accounts = append(genesis.Accounts, app.Account{Address: t.add(guest(i)).address(), Balance: balance})
+	}
 	db, err := dbm.NewGoLevelDB("application", dir, nil)
 	if err != nil {
 		return nil, err
@@ -134,6 +133,12 @@ func At(dir string, begin time.Time) (*Town, error) {
 		return nil, err
 	}
 	return t, t.perform(context.Background(), []duty{{validators[0].address(), &marketv1.MsgPostOffer{Validator: validators[0].address(), FeeBps: 500, MaxLeases: 10_000}}})
+}
+
+// add lets somebody live in the town.
+func (t *Town) add(p person) person {
+	t.people[p.address()] = p
+	return p
 }
 
 // post returns the messages that post orders of so many units.

@@ -26,3 +26,17 @@ func TestTownSettles(t *testing.T) {
 		t.Errorf("%d bytes before they are pruned, %d after (%v)", before, after, err)
 	}
 }
+
+// What it measures of sessions happens: each is opened and settled, and then forgotten.
+func TestTownHoldsSessions(t *testing.T) {
+	c, err := New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const many = crowd + 1
+	spent, err := c.Sessions(t.Context(), many)
+	if err != nil || spent.Messages != 2*many {
+		t.Fatalf("%d messages, %v", spent.Messages, err)
+	}
+}
