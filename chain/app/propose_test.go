@@ -22,6 +22,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	seatsv1 "github.com/tally-network/tally/gen/tally/seats/v1"
+	sessionsv1 "github.com/tally-network/tally/gen/tally/sessions/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/internal/testkit/worktest"
@@ -485,6 +486,18 @@ func signed(t *testing.T, c *chaintest.Chain, bend func(client.TxBuilder), by []
 func TestRevealsAreMoves(t *testing.T) {
 	if !app.AreMoves([]sdk.Msg{&auctionv1.MsgReveal{}, &auctionv1.MsgTakeOn{}}) || app.AreMoves([]sdk.Msg{&auctionv1.MsgSeal{}}) {
 		t.Error("reveals, and words of who has sold, are the moves of auctions")
+	}
+}
+
+// Vouchers and convictions count only while a window is open: so blocks keep room for them.
+func TestVouchersAreMoves(t *testing.T) {
+	if !app.AreMoves([]sdk.Msg{&sessionsv1.MsgRedeem{}, &sessionsv1.MsgTwoVouchers{}, &sessionsv1.MsgTwoReceipts{}}) {
+		t.Error("vouchers and convictions are no moves")
+	}
+	for _, m := range []sdk.Msg{&sessionsv1.MsgOpen{}, &sessionsv1.MsgReturn{}, &sessionsv1.MsgFinish{}, &sessionsv1.MsgList{}, &sessionsv1.MsgUpdateParams{}} {
+		if app.AreMoves([]sdk.Msg{m}) {
+			t.Errorf("%T is a move", m)
+		}
 	}
 }
 

@@ -270,7 +270,7 @@ func TestProposalsThatAreRefused(t *testing.T) {
 		"long summary":     {bend(func(m *policyv1.MsgPropose) { m.Summary = strings.Repeat("x", 4097) }), policy.ErrProposal},
 		"a terminal's":     {bend(func(m *policyv1.MsgPropose) { m.Summary = "\x1b[2J" }), policy.ErrProposal},
 		"nothing to do":    {bend(func(m *policyv1.MsgPropose) { m.Messages = nil }), policy.ErrMessage},
-		"too many":         {proposal(t, alice, 100, repeated(dearer(c, 200), 9)...), policy.ErrMessage},
+		"too many":         {proposal(t, alice, 100, repeated(dearer(c, 200), 17)...), policy.ErrMessage},
 		"another signer":   {proposal(t, alice, 100, foreign), policy.ErrMessage},
 		"a payment":        {proposal(t, alice, 100, banktypes.NewMsgSend(address.Policy(), alice.Address, coin.Of(1))), policy.ErrMessage},
 		"another proposal": {proposal(t, alice, 100, nested), policy.ErrMessage},
