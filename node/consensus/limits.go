@@ -78,7 +78,7 @@ func costlyMethod(method string) bool {
 var costlyPaths = []string{
 	"/cosmos/tx/", "/cosmos/base/tendermint/v1beta1/abci_query", "/cosmos/auth/v1beta1/accounts", "/cosmos/bank/v1beta1/denom",
 	"/cosmos/feegrant/", "/tally/supply/v1/check", "/tally/market/v1/quote", "/tally/market/v1/offers", "/tally/market/v1/orders", "/tally/market/v1/trades", "/tally/auction/v1/capacities", "/tally/auction/v1/demands", "/tally/auction/v1/clear", "/tally/auction/v1/seals",
-	"/tally/work/v1/leases", "/tally/work/v1/live", "/tally/work/v1/changed", "/tally/dispute/v1/disputes", "/tally/provider/v1/peers", "/tally/provider/v1/stake", "/tally/provider/v1/unbonding/", "/tally/power/v1/", "/tally/policy/v1/proposals", "/tally/beacon/v1/keys", "/tally/seats/v1/members", "/tally/drilling/v1/projects",
+	"/tally/work/v1/leases", "/tally/work/v1/live", "/tally/work/v1/changed", "/tally/dispute/v1/disputes", "/tally/provider/v1/peers", "/tally/provider/v1/stake", "/tally/provider/v1/unbonding/", "/tally/power/v1/", "/tally/policy/v1/proposals", "/tally/beacon/v1/keys", "/tally/seats/v1/members", "/tally/drilling/v1/projects", "/tally/sessions/v1/listings", "/tally/sessions/v1/accounts/",
 }
 
 func costlyPath(path string) bool {

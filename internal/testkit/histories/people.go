@@ -32,7 +32,7 @@ import (
 var acts []func(*writer) (chaintest.Account, sdk.Msg)
 
 func init() { // acts read what is there
-	acts = slices.Concat(ofMoney(), ofPeers(), ofMarkets(), ofVotes(), ofSeats())
+	acts = slices.Concat(ofMoney(), ofPeers(), ofMarkets(), ofVotes(), ofSeats(), ofSessions())
 }
 
 // act queues what somebody does.
