@@ -53,8 +53,8 @@ func (e *Executor) Attend(ctx context.Context, a engine.Attention, of []engine.A
 	if e.options.Threads == 1 || work/tuning.FLOPsPerNs < 2*e.options.GrainNs {
 		return true, do(0, 0, units)
 	}
-	pool := newThreadPool(e.options.Threads)
-	defer pool.close()
+	pool := e.pools.take()
+	defer e.pools.give(pool)
 	return true, pool.run(units, 1, do)
 }
 

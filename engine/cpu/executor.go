@@ -24,6 +24,7 @@ import (
 type Executor struct {
 	options Options
 	err     error // of choosing the kernels
+	pools   *pools
 
 	mu        sync.Mutex
 	attenders map[attention.Shape][]*attender // that nobody uses
@@ -50,6 +51,7 @@ func NewWith(o Options) *Executor {
 	if o.Kernels == nil {
 		e.options.Kernels, e.err = asm.Chosen()
 	}
+	e.pools = newPools(e.options.Threads)
 	if o.GrainNs == 0 {
 		e.options.GrainNs = tuning.GrainNs
 	}
@@ -79,7 +81,7 @@ func (e *Executor) Prepare(p *graph.Program) (engine.Runner, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	r := &runner{options: e.options, program: *p, planning: make(chan struct{}, 1)}
+	r := &runner{options: e.options, pools: e.pools, program: *p, planning: make(chan struct{}, 1)}
 	r.program.Consts = slices.Clone(p.Consts)
 	return r, nil
 }
@@ -88,6 +90,7 @@ func (e *Executor) Prepare(p *graph.Program) (engine.Runner, error) {
 // for those that somebody observes, where every node is a task of its own.
 type runner struct {
 	options        Options
+	pools          *pools
 	program        graph.Program // whose constants are those of the fused plan
 	planning       chan struct{} // holds one while a plan is being made
 	like           *runner       // of a program with other extents, or nil
@@ -150,7 +153,7 @@ func (r *runner) folded(ctx context.Context) (graph.Program, error) {
 	if part == nil {
 		return r.program, nil
 	}
-	once := &runner{options: r.options, program: *part, planning: make(chan struct{}, 1)}
+	once := &runner{options: r.options, pools: r.pools, program: *part, planning: make(chan struct{}, 1)}
 	once.options.Weights = nil // for one run nothing is worth packing
 	made, err := once.Run(ctx, graph.Inputs{States: []*graph.State{{}}}, nil)
 	if err != nil {
@@ -170,7 +173,7 @@ func (r *runner) Resize(p *graph.Program) (engine.Runner, error) {
 	if len(p.Nodes) != len(r.program.Nodes) || len(p.Consts) != len(r.program.Consts) {
 		return nil, fmt.Errorf("a program of %d nodes and %d constants differs in more than extents from one of %d and %d", len(p.Nodes), len(p.Consts), len(r.program.Nodes), len(r.program.Consts))
 	}
-	out := &runner{options: r.options, program: *p, planning: make(chan struct{}, 1), like: r}
+	out := &runner{options: r.options, pools: r.pools, program: *p, planning: make(chan struct{}, 1), like: r}
 	out.program.Consts = slices.Clone(p.Consts)
 	return out, nil
 }

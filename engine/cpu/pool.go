@@ -8,7 +8,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
-// threadPool is the threads of one run: goroutines, of which the caller's is the first.
+// threadPool is the threads of one run at a time: goroutines, of which the caller's is the first.
 // Idle ones spin for a while before they sleep, for most tasks are shorter than it takes to
 // wake a thread.
 type threadPool struct {

@@ -101,8 +101,8 @@ func (r *runner) run(ctx context.Context, p *planCache, in graph.Inputs, do func
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 	}
-	a.begin(r.options.Threads, pl, inputs)
-	defer a.pool.close()
+	a.begin(r.pools.take(), pl, inputs)
+	defer r.pools.give(a.pool)
 	defer a.stopWith(ctx)()
 	for i := range pl.Tasks {
 		if err := ctx.Err(); err != nil {
@@ -141,8 +141,8 @@ func (a *workspace) stopWith(ctx context.Context) (release func()) {
 }
 
 // begin makes the workspace ready for a run.
-func (a *workspace) begin(threads int, pl *plan.Plan, inputs func(graph.Ref) *tensor.Tensor) {
-	a.plan, a.inputs, a.pool = pl, inputs, newThreadPool(threads)
+func (a *workspace) begin(pool *threadPool, pl *plan.Plan, inputs func(graph.Ref) *tensor.Tensor) {
+	a.plan, a.inputs, a.pool = pl, inputs, pool
 	if a.run == nil {
 		a.run = func(worker, lo, hi int) error {
 			return a.task.Run(a.workers[worker], a.outs, a.args, lo, hi)

@@ -30,6 +30,8 @@ func Overlay[T mem.Integer](v *View, args []*tensor.Tensor, dst []T, at int) {
 			mem.ReadStrided(dst[:n], src, p.at, in.Stride)
 		case inner > 0 && len(v.Bounds) == 1 && v.Bounds[0].Index != nil && in.Extent == 1:
 			n = gather(v, args, dst, src, &p)
+		case inner > 0 && p.coord[inner] == 0 && len(dst) >= in.Extent && v.rowsAlike():
+			n = copyParts(v, args, dst, src, &p)
 		default:
 			lo, hi, shift := v.inside(args, &p, n)
 			mem.ReadStrided(dst[lo:hi], src, p.at+shift+lo*in.Stride, in.Stride)
@@ -68,6 +70,44 @@ func copyPlanes[T mem.Integer](v *View, dst, src []T, p *position) {
 		}
 		v.nextRow(p)
 	}
+}
+
+// rowsAlike reports whether the same part of each row lies inside the operand, as of joins along the last axis.
+func (v *View) rowsAlike() bool {
+	for i := range v.Bounds {
+		b := &v.Bounds[i]
+		if b.Index != nil {
+			return false
+		}
+		for _, step := range b.Steps[:len(v.Loops)-1] {
+			if step != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// copyParts copies the part of each row that lies inside the operand, of as many rows as lie at one distance from each other; p then is at the last
+// of them. It returns the elements of the rows.
+func copyParts[T mem.Integer](v *View, args []*tensor.Tensor, dst, src []T, p *position) int {
+	l := len(v.Loops) - 1
+	in, out := v.Loops[l], v.Loops[l-1]
+	rows := min(out.Extent-p.coord[l-1], len(dst)/in.Extent)
+	lo, hi, shift := v.inside(args, p, in.Extent)
+	at := p.at + shift
+	if hi-lo < rows {
+		for c := lo; c < hi; c++ {
+			mem.CopyStrided(dst[c:], in.Extent, src, at+c*in.Stride, out.Stride, rows)
+		}
+	} else {
+		for r := range rows {
+			mem.ReadStrided(dst[r*in.Extent:][lo:hi], src, at+r*out.Stride+lo*in.Stride, in.Stride)
+		}
+	}
+	p.coord[l-1] += rows - 1
+	p.at += (rows - 1) * out.Stride
+	return rows * in.Extent
 }
 
 // gather copies the elements that an index selects one by one, up to the end of

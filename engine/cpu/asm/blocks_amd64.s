@@ -3066,7 +3066,7 @@ loop:
 group:
 	VMOVUPS    (AX), Z4
 	VPSLLD     $0x04, Z1, Z5
-	VMOVAPS    lanes0000000f<>+0(SB), Z6
+	VMOVUPS    lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD $0xca, Z5, Z4, Z6
 	VPERMI2PS  Z3, Z2, Z6
 	VMULPS     Z6, Z0, Z6
@@ -3074,7 +3074,7 @@ group:
 	ADDQ       DX, CX
 	VPSRLD     $0x04, (AX), Z4
 	VPSLLD     $0x03, Z1, Z5
-	VMOVAPS    lanes0000000f<>+0(SB), Z6
+	VMOVUPS    lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD $0xca, Z5, Z4, Z6
 	VPERMI2PS  Z3, Z2, Z6
 	VMULPS     Z6, Z0, Z6
@@ -3082,7 +3082,7 @@ group:
 	ADDQ       DX, CX
 	VPSRLD     $0x08, (AX), Z4
 	VPSLLD     $0x02, Z1, Z5
-	VMOVAPS    lanes0000000f<>+0(SB), Z6
+	VMOVUPS    lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD $0xca, Z5, Z4, Z6
 	VPERMI2PS  Z3, Z2, Z6
 	VMULPS     Z6, Z0, Z6
@@ -3090,7 +3090,7 @@ group:
 	ADDQ       DX, CX
 	VPSRLD     $0x0c, (AX), Z4
 	VPSLLD     $0x01, Z1, Z5
-	VMOVAPS    lanes0000000f<>+0(SB), Z6
+	VMOVUPS    lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD $0xca, Z5, Z4, Z6
 	VPERMI2PS  Z3, Z2, Z6
 	VMULPS     Z6, Z0, Z6
@@ -3098,7 +3098,7 @@ group:
 	ADDQ       DX, CX
 	VPSRLD     $0x10, (AX), Z4
 	VMOVAPS    Z1, Z5
-	VMOVAPS    lanes0000000f<>+0(SB), Z6
+	VMOVUPS    lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD $0xca, Z5, Z4, Z6
 	VPERMI2PS  Z3, Z2, Z6
 	VMULPS     Z6, Z0, Z6
@@ -3106,7 +3106,7 @@ group:
 	ADDQ       DX, CX
 	VPSRLD     $0x14, (AX), Z4
 	VPSRLD     $0x01, Z1, Z5
-	VMOVAPS    lanes0000000f<>+0(SB), Z6
+	VMOVUPS    lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD $0xca, Z5, Z4, Z6
 	VPERMI2PS  Z3, Z2, Z6
 	VMULPS     Z6, Z0, Z6
@@ -3114,7 +3114,7 @@ group:
 	ADDQ       DX, CX
 	VPSRLD     $0x18, (AX), Z4
 	VPSRLD     $0x02, Z1, Z5
-	VMOVAPS    lanes0000000f<>+0(SB), Z6
+	VMOVUPS    lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD $0xca, Z5, Z4, Z6
 	VPERMI2PS  Z3, Z2, Z6
 	VMULPS     Z6, Z0, Z6
@@ -3122,7 +3122,7 @@ group:
 	ADDQ       DX, CX
 	VPSRLD     $0x1c, (AX), Z4
 	VPSRLD     $0x03, Z1, Z5
-	VMOVAPS    lanes0000000f<>+0(SB), Z6
+	VMOVUPS    lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD $0xca, Z5, Z4, Z6
 	VPERMI2PS  Z3, Z2, Z6
 	VMULPS     Z6, Z0, Z6
@@ -3275,7 +3275,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z22
 	VPSLLD           $0x04, Z2, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z0, Z24
@@ -3289,7 +3289,7 @@ group:
 	VFMADD231PS.BCST (BX)(R10*1), Z24, Z20
 	VMOVUPS          (AX)(CX*1), Z22
 	VPSLLD           $0x04, Z3, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z1, Z24
@@ -3303,7 +3303,7 @@ group:
 	VFMADD231PS.BCST (BX)(R10*1), Z24, Z21
 	VPSRLD           $0x04, (AX), Z22
 	VPSLLD           $0x03, Z2, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z0, Z24
@@ -3317,7 +3317,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R10*1), Z24, Z20
 	VPSRLD           $0x04, (AX)(CX*1), Z22
 	VPSLLD           $0x03, Z3, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z1, Z24
@@ -3331,7 +3331,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R10*1), Z24, Z21
 	VPSRLD           $0x08, (AX), Z22
 	VPSLLD           $0x02, Z2, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z0, Z24
@@ -3345,7 +3345,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R10*1), Z24, Z20
 	VPSRLD           $0x08, (AX)(CX*1), Z22
 	VPSLLD           $0x02, Z3, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z1, Z24
@@ -3359,7 +3359,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R10*1), Z24, Z21
 	VPSRLD           $0x0c, (AX), Z22
 	VPSLLD           $0x01, Z2, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z0, Z24
@@ -3373,7 +3373,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R10*1), Z24, Z20
 	VPSRLD           $0x0c, (AX)(CX*1), Z22
 	VPSLLD           $0x01, Z3, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z1, Z24
@@ -3387,7 +3387,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R10*1), Z24, Z21
 	VPSRLD           $0x10, (AX), Z22
 	VMOVAPS          Z2, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z0, Z24
@@ -3401,7 +3401,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R10*1), Z24, Z20
 	VPSRLD           $0x10, (AX)(CX*1), Z22
 	VMOVAPS          Z3, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z1, Z24
@@ -3415,7 +3415,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R10*1), Z24, Z21
 	VPSRLD           $0x14, (AX), Z22
 	VPSRLD           $0x01, Z2, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z0, Z24
@@ -3429,7 +3429,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R10*1), Z24, Z20
 	VPSRLD           $0x14, (AX)(CX*1), Z22
 	VPSRLD           $0x01, Z3, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z1, Z24
@@ -3443,7 +3443,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R10*1), Z24, Z21
 	VPSRLD           $0x18, (AX), Z22
 	VPSRLD           $0x02, Z2, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z0, Z24
@@ -3457,7 +3457,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R10*1), Z24, Z20
 	VPSRLD           $0x18, (AX)(CX*1), Z22
 	VPSRLD           $0x02, Z3, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z1, Z24
@@ -3471,7 +3471,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R10*1), Z24, Z21
 	VPSRLD           $0x1c, (AX), Z22
 	VPSRLD           $0x03, Z2, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z0, Z24
@@ -3485,7 +3485,7 @@ group:
 	VFMADD231PS.BCST 28(BX)(R10*1), Z24, Z20
 	VPSRLD           $0x1c, (AX)(CX*1), Z22
 	VPSRLD           $0x03, Z3, Z23
-	VMOVAPS          lanes0000000f<>+0(SB), Z24
+	VMOVUPS          lanes0000000f<>+0(SB), Z24
 	VPTERNLOGD       $0xca, Z23, Z22, Z24
 	VPERMI2PS        Z5, Z4, Z24
 	VMULPS           Z24, Z1, Z24
@@ -3633,7 +3633,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z12
 	VPSLLD           $0x04, Z1, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z3, Z2, Z14
 	VMULPS           Z14, Z0, Z14
@@ -3647,7 +3647,7 @@ group:
 	VFMADD231PS.BCST (DX)(R9*1), Z14, Z11
 	VPSRLD           $0x04, (AX), Z12
 	VPSLLD           $0x03, Z1, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z3, Z2, Z14
 	VMULPS           Z14, Z0, Z14
@@ -3661,7 +3661,7 @@ group:
 	VFMADD231PS.BCST 4(DX)(R9*1), Z14, Z11
 	VPSRLD           $0x08, (AX), Z12
 	VPSLLD           $0x02, Z1, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z3, Z2, Z14
 	VMULPS           Z14, Z0, Z14
@@ -3675,7 +3675,7 @@ group:
 	VFMADD231PS.BCST 8(DX)(R9*1), Z14, Z11
 	VPSRLD           $0x0c, (AX), Z12
 	VPSLLD           $0x01, Z1, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z3, Z2, Z14
 	VMULPS           Z14, Z0, Z14
@@ -3689,7 +3689,7 @@ group:
 	VFMADD231PS.BCST 12(DX)(R9*1), Z14, Z11
 	VPSRLD           $0x10, (AX), Z12
 	VMOVAPS          Z1, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z3, Z2, Z14
 	VMULPS           Z14, Z0, Z14
@@ -3703,7 +3703,7 @@ group:
 	VFMADD231PS.BCST 16(DX)(R9*1), Z14, Z11
 	VPSRLD           $0x14, (AX), Z12
 	VPSRLD           $0x01, Z1, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z3, Z2, Z14
 	VMULPS           Z14, Z0, Z14
@@ -3717,7 +3717,7 @@ group:
 	VFMADD231PS.BCST 20(DX)(R9*1), Z14, Z11
 	VPSRLD           $0x18, (AX), Z12
 	VPSRLD           $0x02, Z1, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z3, Z2, Z14
 	VMULPS           Z14, Z0, Z14
@@ -3731,7 +3731,7 @@ group:
 	VFMADD231PS.BCST 24(DX)(R9*1), Z14, Z11
 	VPSRLD           $0x1c, (AX), Z12
 	VPSRLD           $0x03, Z1, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z3, Z2, Z14
 	VMULPS           Z14, Z0, Z14
@@ -3853,7 +3853,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z14
 	VPSLLD           $0x04, Z2, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z0, Z16
@@ -3863,7 +3863,7 @@ group:
 	VFMADD231PS.BCST (BX)(R8*1), Z16, Z12
 	VMOVUPS          (AX)(CX*1), Z14
 	VPSLLD           $0x04, Z3, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z1, Z16
@@ -3873,7 +3873,7 @@ group:
 	VFMADD231PS.BCST (BX)(R8*1), Z16, Z13
 	VPSRLD           $0x04, (AX), Z14
 	VPSLLD           $0x03, Z2, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z0, Z16
@@ -3883,7 +3883,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R8*1), Z16, Z12
 	VPSRLD           $0x04, (AX)(CX*1), Z14
 	VPSLLD           $0x03, Z3, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z1, Z16
@@ -3893,7 +3893,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R8*1), Z16, Z13
 	VPSRLD           $0x08, (AX), Z14
 	VPSLLD           $0x02, Z2, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z0, Z16
@@ -3903,7 +3903,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R8*1), Z16, Z12
 	VPSRLD           $0x08, (AX)(CX*1), Z14
 	VPSLLD           $0x02, Z3, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z1, Z16
@@ -3913,7 +3913,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R8*1), Z16, Z13
 	VPSRLD           $0x0c, (AX), Z14
 	VPSLLD           $0x01, Z2, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z0, Z16
@@ -3923,7 +3923,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R8*1), Z16, Z12
 	VPSRLD           $0x0c, (AX)(CX*1), Z14
 	VPSLLD           $0x01, Z3, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z1, Z16
@@ -3933,7 +3933,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R8*1), Z16, Z13
 	VPSRLD           $0x10, (AX), Z14
 	VMOVAPS          Z2, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z0, Z16
@@ -3943,7 +3943,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R8*1), Z16, Z12
 	VPSRLD           $0x10, (AX)(CX*1), Z14
 	VMOVAPS          Z3, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z1, Z16
@@ -3953,7 +3953,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R8*1), Z16, Z13
 	VPSRLD           $0x14, (AX), Z14
 	VPSRLD           $0x01, Z2, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z0, Z16
@@ -3963,7 +3963,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R8*1), Z16, Z12
 	VPSRLD           $0x14, (AX)(CX*1), Z14
 	VPSRLD           $0x01, Z3, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z1, Z16
@@ -3973,7 +3973,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R8*1), Z16, Z13
 	VPSRLD           $0x18, (AX), Z14
 	VPSRLD           $0x02, Z2, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z0, Z16
@@ -3983,7 +3983,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R8*1), Z16, Z12
 	VPSRLD           $0x18, (AX)(CX*1), Z14
 	VPSRLD           $0x02, Z3, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z1, Z16
@@ -3993,7 +3993,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R8*1), Z16, Z13
 	VPSRLD           $0x1c, (AX), Z14
 	VPSRLD           $0x03, Z2, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z0, Z16
@@ -4003,7 +4003,7 @@ group:
 	VFMADD231PS.BCST 28(BX)(R8*1), Z16, Z12
 	VPSRLD           $0x1c, (AX)(CX*1), Z14
 	VPSRLD           $0x03, Z3, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z5, Z4, Z16
 	VMULPS           Z16, Z1, Z16
@@ -4105,7 +4105,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z8
 	VPSLLD           $0x04, Z1, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPERMI2PS        Z3, Z2, Z10
 	VMULPS           Z10, Z0, Z10
@@ -4115,7 +4115,7 @@ group:
 	VFMADD231PS.BCST (DX)(DI*1), Z10, Z7
 	VPSRLD           $0x04, (AX), Z8
 	VPSLLD           $0x03, Z1, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPERMI2PS        Z3, Z2, Z10
 	VMULPS           Z10, Z0, Z10
@@ -4125,7 +4125,7 @@ group:
 	VFMADD231PS.BCST 4(DX)(DI*1), Z10, Z7
 	VPSRLD           $0x08, (AX), Z8
 	VPSLLD           $0x02, Z1, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPERMI2PS        Z3, Z2, Z10
 	VMULPS           Z10, Z0, Z10
@@ -4135,7 +4135,7 @@ group:
 	VFMADD231PS.BCST 8(DX)(DI*1), Z10, Z7
 	VPSRLD           $0x0c, (AX), Z8
 	VPSLLD           $0x01, Z1, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPERMI2PS        Z3, Z2, Z10
 	VMULPS           Z10, Z0, Z10
@@ -4145,7 +4145,7 @@ group:
 	VFMADD231PS.BCST 12(DX)(DI*1), Z10, Z7
 	VPSRLD           $0x10, (AX), Z8
 	VMOVAPS          Z1, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPERMI2PS        Z3, Z2, Z10
 	VMULPS           Z10, Z0, Z10
@@ -4155,7 +4155,7 @@ group:
 	VFMADD231PS.BCST 16(DX)(DI*1), Z10, Z7
 	VPSRLD           $0x14, (AX), Z8
 	VPSRLD           $0x01, Z1, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPERMI2PS        Z3, Z2, Z10
 	VMULPS           Z10, Z0, Z10
@@ -4165,7 +4165,7 @@ group:
 	VFMADD231PS.BCST 20(DX)(DI*1), Z10, Z7
 	VPSRLD           $0x18, (AX), Z8
 	VPSRLD           $0x02, Z1, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPERMI2PS        Z3, Z2, Z10
 	VMULPS           Z10, Z0, Z10
@@ -4175,7 +4175,7 @@ group:
 	VFMADD231PS.BCST 24(DX)(DI*1), Z10, Z7
 	VPSRLD           $0x1c, (AX), Z8
 	VPSRLD           $0x03, Z1, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPERMI2PS        Z3, Z2, Z10
 	VMULPS           Z10, Z0, Z10
@@ -4266,7 +4266,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z10
 	VPSLLD           $0x04, Z2, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z0, Z12
@@ -4274,7 +4274,7 @@ group:
 	VFMADD231PS.BCST (BX)(DI*1), Z12, Z8
 	VMOVUPS          (AX)(CX*1), Z10
 	VPSLLD           $0x04, Z3, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z1, Z12
@@ -4282,7 +4282,7 @@ group:
 	VFMADD231PS.BCST (BX)(DI*1), Z12, Z9
 	VPSRLD           $0x04, (AX), Z10
 	VPSLLD           $0x03, Z2, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z0, Z12
@@ -4290,7 +4290,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(DI*1), Z12, Z8
 	VPSRLD           $0x04, (AX)(CX*1), Z10
 	VPSLLD           $0x03, Z3, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z1, Z12
@@ -4298,7 +4298,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(DI*1), Z12, Z9
 	VPSRLD           $0x08, (AX), Z10
 	VPSLLD           $0x02, Z2, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z0, Z12
@@ -4306,7 +4306,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(DI*1), Z12, Z8
 	VPSRLD           $0x08, (AX)(CX*1), Z10
 	VPSLLD           $0x02, Z3, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z1, Z12
@@ -4314,7 +4314,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(DI*1), Z12, Z9
 	VPSRLD           $0x0c, (AX), Z10
 	VPSLLD           $0x01, Z2, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z0, Z12
@@ -4322,7 +4322,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(DI*1), Z12, Z8
 	VPSRLD           $0x0c, (AX)(CX*1), Z10
 	VPSLLD           $0x01, Z3, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z1, Z12
@@ -4330,7 +4330,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(DI*1), Z12, Z9
 	VPSRLD           $0x10, (AX), Z10
 	VMOVAPS          Z2, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z0, Z12
@@ -4338,7 +4338,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(DI*1), Z12, Z8
 	VPSRLD           $0x10, (AX)(CX*1), Z10
 	VMOVAPS          Z3, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z1, Z12
@@ -4346,7 +4346,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(DI*1), Z12, Z9
 	VPSRLD           $0x14, (AX), Z10
 	VPSRLD           $0x01, Z2, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z0, Z12
@@ -4354,7 +4354,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(DI*1), Z12, Z8
 	VPSRLD           $0x14, (AX)(CX*1), Z10
 	VPSRLD           $0x01, Z3, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z1, Z12
@@ -4362,7 +4362,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(DI*1), Z12, Z9
 	VPSRLD           $0x18, (AX), Z10
 	VPSRLD           $0x02, Z2, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z0, Z12
@@ -4370,7 +4370,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(DI*1), Z12, Z8
 	VPSRLD           $0x18, (AX)(CX*1), Z10
 	VPSRLD           $0x02, Z3, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z1, Z12
@@ -4378,7 +4378,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(DI*1), Z12, Z9
 	VPSRLD           $0x1c, (AX), Z10
 	VPSRLD           $0x03, Z2, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z0, Z12
@@ -4386,7 +4386,7 @@ group:
 	VFMADD231PS.BCST 28(BX)(DI*1), Z12, Z8
 	VPSRLD           $0x1c, (AX)(CX*1), Z10
 	VPSRLD           $0x03, Z3, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPERMI2PS        Z5, Z4, Z12
 	VMULPS           Z12, Z1, Z12
@@ -4465,7 +4465,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z6
 	VPSLLD           $0x04, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z3, Z2, Z8
 	VMULPS           Z8, Z0, Z8
@@ -4473,7 +4473,7 @@ group:
 	VFMADD231PS.BCST (DX)(SI*1), Z8, Z5
 	VPSRLD           $0x04, (AX), Z6
 	VPSLLD           $0x03, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z3, Z2, Z8
 	VMULPS           Z8, Z0, Z8
@@ -4481,7 +4481,7 @@ group:
 	VFMADD231PS.BCST 4(DX)(SI*1), Z8, Z5
 	VPSRLD           $0x08, (AX), Z6
 	VPSLLD           $0x02, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z3, Z2, Z8
 	VMULPS           Z8, Z0, Z8
@@ -4489,7 +4489,7 @@ group:
 	VFMADD231PS.BCST 8(DX)(SI*1), Z8, Z5
 	VPSRLD           $0x0c, (AX), Z6
 	VPSLLD           $0x01, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z3, Z2, Z8
 	VMULPS           Z8, Z0, Z8
@@ -4497,7 +4497,7 @@ group:
 	VFMADD231PS.BCST 12(DX)(SI*1), Z8, Z5
 	VPSRLD           $0x10, (AX), Z6
 	VMOVAPS          Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z3, Z2, Z8
 	VMULPS           Z8, Z0, Z8
@@ -4505,7 +4505,7 @@ group:
 	VFMADD231PS.BCST 16(DX)(SI*1), Z8, Z5
 	VPSRLD           $0x14, (AX), Z6
 	VPSRLD           $0x01, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z3, Z2, Z8
 	VMULPS           Z8, Z0, Z8
@@ -4513,7 +4513,7 @@ group:
 	VFMADD231PS.BCST 20(DX)(SI*1), Z8, Z5
 	VPSRLD           $0x18, (AX), Z6
 	VPSRLD           $0x02, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z3, Z2, Z8
 	VMULPS           Z8, Z0, Z8
@@ -4521,7 +4521,7 @@ group:
 	VFMADD231PS.BCST 24(DX)(SI*1), Z8, Z5
 	VPSRLD           $0x1c, (AX), Z6
 	VPSRLD           $0x03, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z3, Z2, Z8
 	VMULPS           Z8, Z0, Z8
@@ -4614,224 +4614,224 @@ loop:
 group:
 	VMOVUPS          (AX), Z14
 	VPSLLD           $0x04, Z4, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z0, Z16
 	VFMADD231PS.BCST (SI), Z16, Z10
 	VMOVUPS          (AX)(CX*1), Z14
 	VPSLLD           $0x04, Z5, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z1, Z16
 	VFMADD231PS.BCST (SI), Z16, Z11
 	VMOVUPS          (AX)(CX*2), Z14
 	VPSLLD           $0x04, Z6, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z2, Z16
 	VFMADD231PS.BCST (SI), Z16, Z12
 	VMOVUPS          (AX)(DX*1), Z14
 	VPSLLD           $0x04, Z7, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z3, Z16
 	VFMADD231PS.BCST (SI), Z16, Z13
 	VPSRLD           $0x04, (AX), Z14
 	VPSLLD           $0x03, Z4, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z0, Z16
 	VFMADD231PS.BCST 4(SI), Z16, Z10
 	VPSRLD           $0x04, (AX)(CX*1), Z14
 	VPSLLD           $0x03, Z5, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z1, Z16
 	VFMADD231PS.BCST 4(SI), Z16, Z11
 	VPSRLD           $0x04, (AX)(CX*2), Z14
 	VPSLLD           $0x03, Z6, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z2, Z16
 	VFMADD231PS.BCST 4(SI), Z16, Z12
 	VPSRLD           $0x04, (AX)(DX*1), Z14
 	VPSLLD           $0x03, Z7, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z3, Z16
 	VFMADD231PS.BCST 4(SI), Z16, Z13
 	VPSRLD           $0x08, (AX), Z14
 	VPSLLD           $0x02, Z4, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z0, Z16
 	VFMADD231PS.BCST 8(SI), Z16, Z10
 	VPSRLD           $0x08, (AX)(CX*1), Z14
 	VPSLLD           $0x02, Z5, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z1, Z16
 	VFMADD231PS.BCST 8(SI), Z16, Z11
 	VPSRLD           $0x08, (AX)(CX*2), Z14
 	VPSLLD           $0x02, Z6, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z2, Z16
 	VFMADD231PS.BCST 8(SI), Z16, Z12
 	VPSRLD           $0x08, (AX)(DX*1), Z14
 	VPSLLD           $0x02, Z7, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z3, Z16
 	VFMADD231PS.BCST 8(SI), Z16, Z13
 	VPSRLD           $0x0c, (AX), Z14
 	VPSLLD           $0x01, Z4, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z0, Z16
 	VFMADD231PS.BCST 12(SI), Z16, Z10
 	VPSRLD           $0x0c, (AX)(CX*1), Z14
 	VPSLLD           $0x01, Z5, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z1, Z16
 	VFMADD231PS.BCST 12(SI), Z16, Z11
 	VPSRLD           $0x0c, (AX)(CX*2), Z14
 	VPSLLD           $0x01, Z6, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z2, Z16
 	VFMADD231PS.BCST 12(SI), Z16, Z12
 	VPSRLD           $0x0c, (AX)(DX*1), Z14
 	VPSLLD           $0x01, Z7, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z3, Z16
 	VFMADD231PS.BCST 12(SI), Z16, Z13
 	VPSRLD           $0x10, (AX), Z14
 	VMOVAPS          Z4, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z0, Z16
 	VFMADD231PS.BCST 16(SI), Z16, Z10
 	VPSRLD           $0x10, (AX)(CX*1), Z14
 	VMOVAPS          Z5, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z1, Z16
 	VFMADD231PS.BCST 16(SI), Z16, Z11
 	VPSRLD           $0x10, (AX)(CX*2), Z14
 	VMOVAPS          Z6, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z2, Z16
 	VFMADD231PS.BCST 16(SI), Z16, Z12
 	VPSRLD           $0x10, (AX)(DX*1), Z14
 	VMOVAPS          Z7, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z3, Z16
 	VFMADD231PS.BCST 16(SI), Z16, Z13
 	VPSRLD           $0x14, (AX), Z14
 	VPSRLD           $0x01, Z4, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z0, Z16
 	VFMADD231PS.BCST 20(SI), Z16, Z10
 	VPSRLD           $0x14, (AX)(CX*1), Z14
 	VPSRLD           $0x01, Z5, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z1, Z16
 	VFMADD231PS.BCST 20(SI), Z16, Z11
 	VPSRLD           $0x14, (AX)(CX*2), Z14
 	VPSRLD           $0x01, Z6, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z2, Z16
 	VFMADD231PS.BCST 20(SI), Z16, Z12
 	VPSRLD           $0x14, (AX)(DX*1), Z14
 	VPSRLD           $0x01, Z7, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z3, Z16
 	VFMADD231PS.BCST 20(SI), Z16, Z13
 	VPSRLD           $0x18, (AX), Z14
 	VPSRLD           $0x02, Z4, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z0, Z16
 	VFMADD231PS.BCST 24(SI), Z16, Z10
 	VPSRLD           $0x18, (AX)(CX*1), Z14
 	VPSRLD           $0x02, Z5, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z1, Z16
 	VFMADD231PS.BCST 24(SI), Z16, Z11
 	VPSRLD           $0x18, (AX)(CX*2), Z14
 	VPSRLD           $0x02, Z6, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z2, Z16
 	VFMADD231PS.BCST 24(SI), Z16, Z12
 	VPSRLD           $0x18, (AX)(DX*1), Z14
 	VPSRLD           $0x02, Z7, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z3, Z16
 	VFMADD231PS.BCST 24(SI), Z16, Z13
 	VPSRLD           $0x1c, (AX), Z14
 	VPSRLD           $0x03, Z4, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z0, Z16
 	VFMADD231PS.BCST 28(SI), Z16, Z10
 	VPSRLD           $0x1c, (AX)(CX*1), Z14
 	VPSRLD           $0x03, Z5, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z1, Z16
 	VFMADD231PS.BCST 28(SI), Z16, Z11
 	VPSRLD           $0x1c, (AX)(CX*2), Z14
 	VPSRLD           $0x03, Z6, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z2, Z16
 	VFMADD231PS.BCST 28(SI), Z16, Z12
 	VPSRLD           $0x1c, (AX)(DX*1), Z14
 	VPSRLD           $0x03, Z7, Z15
-	VMOVAPS          lanes0000000f<>+0(SB), Z16
+	VMOVUPS          lanes0000000f<>+0(SB), Z16
 	VPTERNLOGD       $0xca, Z15, Z14, Z16
 	VPERMI2PS        Z9, Z8, Z16
 	VMULPS           Z16, Z3, Z16
@@ -4909,56 +4909,56 @@ loop:
 group:
 	VMOVUPS          (AX), Z5
 	VPSLLD           $0x04, Z1, Z6
-	VMOVAPS          lanes0000000f<>+0(SB), Z7
+	VMOVUPS          lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD       $0xca, Z6, Z5, Z7
 	VPERMI2PS        Z3, Z2, Z7
 	VMULPS           Z7, Z0, Z7
 	VFMADD231PS.BCST (DX), Z7, Z4
 	VPSRLD           $0x04, (AX), Z5
 	VPSLLD           $0x03, Z1, Z6
-	VMOVAPS          lanes0000000f<>+0(SB), Z7
+	VMOVUPS          lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD       $0xca, Z6, Z5, Z7
 	VPERMI2PS        Z3, Z2, Z7
 	VMULPS           Z7, Z0, Z7
 	VFMADD231PS.BCST 4(DX), Z7, Z4
 	VPSRLD           $0x08, (AX), Z5
 	VPSLLD           $0x02, Z1, Z6
-	VMOVAPS          lanes0000000f<>+0(SB), Z7
+	VMOVUPS          lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD       $0xca, Z6, Z5, Z7
 	VPERMI2PS        Z3, Z2, Z7
 	VMULPS           Z7, Z0, Z7
 	VFMADD231PS.BCST 8(DX), Z7, Z4
 	VPSRLD           $0x0c, (AX), Z5
 	VPSLLD           $0x01, Z1, Z6
-	VMOVAPS          lanes0000000f<>+0(SB), Z7
+	VMOVUPS          lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD       $0xca, Z6, Z5, Z7
 	VPERMI2PS        Z3, Z2, Z7
 	VMULPS           Z7, Z0, Z7
 	VFMADD231PS.BCST 12(DX), Z7, Z4
 	VPSRLD           $0x10, (AX), Z5
 	VMOVAPS          Z1, Z6
-	VMOVAPS          lanes0000000f<>+0(SB), Z7
+	VMOVUPS          lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD       $0xca, Z6, Z5, Z7
 	VPERMI2PS        Z3, Z2, Z7
 	VMULPS           Z7, Z0, Z7
 	VFMADD231PS.BCST 16(DX), Z7, Z4
 	VPSRLD           $0x14, (AX), Z5
 	VPSRLD           $0x01, Z1, Z6
-	VMOVAPS          lanes0000000f<>+0(SB), Z7
+	VMOVUPS          lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD       $0xca, Z6, Z5, Z7
 	VPERMI2PS        Z3, Z2, Z7
 	VMULPS           Z7, Z0, Z7
 	VFMADD231PS.BCST 20(DX), Z7, Z4
 	VPSRLD           $0x18, (AX), Z5
 	VPSRLD           $0x02, Z1, Z6
-	VMOVAPS          lanes0000000f<>+0(SB), Z7
+	VMOVUPS          lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD       $0xca, Z6, Z5, Z7
 	VPERMI2PS        Z3, Z2, Z7
 	VMULPS           Z7, Z0, Z7
 	VFMADD231PS.BCST 24(DX), Z7, Z4
 	VPSRLD           $0x1c, (AX), Z5
 	VPSRLD           $0x03, Z1, Z6
-	VMOVAPS          lanes0000000f<>+0(SB), Z7
+	VMOVUPS          lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD       $0xca, Z6, Z5, Z7
 	VPERMI2PS        Z3, Z2, Z7
 	VMULPS           Z7, Z0, Z7
@@ -5007,7 +5007,7 @@ loop:
 group:
 	VMOVUPS     (AX), Z5
 	VPSLLD      $0x04, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMADD213PS Z1, Z0, Z7
@@ -5015,7 +5015,7 @@ group:
 	ADDQ        DX, CX
 	VPSRLD      $0x04, (AX), Z5
 	VPSLLD      $0x03, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMADD213PS Z1, Z0, Z7
@@ -5023,7 +5023,7 @@ group:
 	ADDQ        DX, CX
 	VPSRLD      $0x08, (AX), Z5
 	VPSLLD      $0x02, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMADD213PS Z1, Z0, Z7
@@ -5031,7 +5031,7 @@ group:
 	ADDQ        DX, CX
 	VPSRLD      $0x0c, (AX), Z5
 	VPSLLD      $0x01, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMADD213PS Z1, Z0, Z7
@@ -5039,7 +5039,7 @@ group:
 	ADDQ        DX, CX
 	VPSRLD      $0x10, (AX), Z5
 	VMOVAPS     Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMADD213PS Z1, Z0, Z7
@@ -5047,7 +5047,7 @@ group:
 	ADDQ        DX, CX
 	VPSRLD      $0x14, (AX), Z5
 	VPSRLD      $0x01, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMADD213PS Z1, Z0, Z7
@@ -5055,7 +5055,7 @@ group:
 	ADDQ        DX, CX
 	VPSRLD      $0x18, (AX), Z5
 	VPSRLD      $0x02, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMADD213PS Z1, Z0, Z7
@@ -5063,7 +5063,7 @@ group:
 	ADDQ        DX, CX
 	VPSRLD      $0x1c, (AX), Z5
 	VPSRLD      $0x03, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMADD213PS Z1, Z0, Z7
@@ -5204,7 +5204,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z24
 	VPSLLD           $0x04, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z2, Z0, Z26
@@ -5218,7 +5218,7 @@ group:
 	VFMADD231PS.BCST (BX)(R10*1), Z26, Z22
 	VMOVUPS          (AX)(CX*1), Z24
 	VPSLLD           $0x04, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z3, Z1, Z26
@@ -5232,7 +5232,7 @@ group:
 	VFMADD231PS.BCST (BX)(R10*1), Z26, Z23
 	VPSRLD           $0x04, (AX), Z24
 	VPSLLD           $0x03, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z2, Z0, Z26
@@ -5246,7 +5246,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R10*1), Z26, Z22
 	VPSRLD           $0x04, (AX)(CX*1), Z24
 	VPSLLD           $0x03, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z3, Z1, Z26
@@ -5260,7 +5260,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R10*1), Z26, Z23
 	VPSRLD           $0x08, (AX), Z24
 	VPSLLD           $0x02, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z2, Z0, Z26
@@ -5274,7 +5274,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R10*1), Z26, Z22
 	VPSRLD           $0x08, (AX)(CX*1), Z24
 	VPSLLD           $0x02, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z3, Z1, Z26
@@ -5288,7 +5288,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R10*1), Z26, Z23
 	VPSRLD           $0x0c, (AX), Z24
 	VPSLLD           $0x01, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z2, Z0, Z26
@@ -5302,7 +5302,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R10*1), Z26, Z22
 	VPSRLD           $0x0c, (AX)(CX*1), Z24
 	VPSLLD           $0x01, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z3, Z1, Z26
@@ -5316,7 +5316,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R10*1), Z26, Z23
 	VPSRLD           $0x10, (AX), Z24
 	VMOVAPS          Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z2, Z0, Z26
@@ -5330,7 +5330,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R10*1), Z26, Z22
 	VPSRLD           $0x10, (AX)(CX*1), Z24
 	VMOVAPS          Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z3, Z1, Z26
@@ -5344,7 +5344,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R10*1), Z26, Z23
 	VPSRLD           $0x14, (AX), Z24
 	VPSRLD           $0x01, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z2, Z0, Z26
@@ -5358,7 +5358,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R10*1), Z26, Z22
 	VPSRLD           $0x14, (AX)(CX*1), Z24
 	VPSRLD           $0x01, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z3, Z1, Z26
@@ -5372,7 +5372,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R10*1), Z26, Z23
 	VPSRLD           $0x18, (AX), Z24
 	VPSRLD           $0x02, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z2, Z0, Z26
@@ -5386,7 +5386,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R10*1), Z26, Z22
 	VPSRLD           $0x18, (AX)(CX*1), Z24
 	VPSRLD           $0x02, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z3, Z1, Z26
@@ -5400,7 +5400,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R10*1), Z26, Z23
 	VPSRLD           $0x1c, (AX), Z24
 	VPSRLD           $0x03, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z2, Z0, Z26
@@ -5414,7 +5414,7 @@ group:
 	VFMADD231PS.BCST 28(BX)(R10*1), Z26, Z22
 	VPSRLD           $0x1c, (AX)(CX*1), Z24
 	VPSRLD           $0x03, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMADD213PS      Z3, Z1, Z26
@@ -5565,7 +5565,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z13
 	VPSLLD           $0x04, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMADD213PS      Z1, Z0, Z15
@@ -5579,7 +5579,7 @@ group:
 	VFMADD231PS.BCST (DX)(R9*1), Z15, Z12
 	VPSRLD           $0x04, (AX), Z13
 	VPSLLD           $0x03, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMADD213PS      Z1, Z0, Z15
@@ -5593,7 +5593,7 @@ group:
 	VFMADD231PS.BCST 4(DX)(R9*1), Z15, Z12
 	VPSRLD           $0x08, (AX), Z13
 	VPSLLD           $0x02, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMADD213PS      Z1, Z0, Z15
@@ -5607,7 +5607,7 @@ group:
 	VFMADD231PS.BCST 8(DX)(R9*1), Z15, Z12
 	VPSRLD           $0x0c, (AX), Z13
 	VPSLLD           $0x01, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMADD213PS      Z1, Z0, Z15
@@ -5621,7 +5621,7 @@ group:
 	VFMADD231PS.BCST 12(DX)(R9*1), Z15, Z12
 	VPSRLD           $0x10, (AX), Z13
 	VMOVAPS          Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMADD213PS      Z1, Z0, Z15
@@ -5635,7 +5635,7 @@ group:
 	VFMADD231PS.BCST 16(DX)(R9*1), Z15, Z12
 	VPSRLD           $0x14, (AX), Z13
 	VPSRLD           $0x01, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMADD213PS      Z1, Z0, Z15
@@ -5649,7 +5649,7 @@ group:
 	VFMADD231PS.BCST 20(DX)(R9*1), Z15, Z12
 	VPSRLD           $0x18, (AX), Z13
 	VPSRLD           $0x02, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMADD213PS      Z1, Z0, Z15
@@ -5663,7 +5663,7 @@ group:
 	VFMADD231PS.BCST 24(DX)(R9*1), Z15, Z12
 	VPSRLD           $0x1c, (AX), Z13
 	VPSRLD           $0x03, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMADD213PS      Z1, Z0, Z15
@@ -5791,7 +5791,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z16
 	VPSLLD           $0x04, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z2, Z0, Z18
@@ -5801,7 +5801,7 @@ group:
 	VFMADD231PS.BCST (BX)(R8*1), Z18, Z14
 	VMOVUPS          (AX)(CX*1), Z16
 	VPSLLD           $0x04, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z3, Z1, Z18
@@ -5811,7 +5811,7 @@ group:
 	VFMADD231PS.BCST (BX)(R8*1), Z18, Z15
 	VPSRLD           $0x04, (AX), Z16
 	VPSLLD           $0x03, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z2, Z0, Z18
@@ -5821,7 +5821,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R8*1), Z18, Z14
 	VPSRLD           $0x04, (AX)(CX*1), Z16
 	VPSLLD           $0x03, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z3, Z1, Z18
@@ -5831,7 +5831,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R8*1), Z18, Z15
 	VPSRLD           $0x08, (AX), Z16
 	VPSLLD           $0x02, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z2, Z0, Z18
@@ -5841,7 +5841,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R8*1), Z18, Z14
 	VPSRLD           $0x08, (AX)(CX*1), Z16
 	VPSLLD           $0x02, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z3, Z1, Z18
@@ -5851,7 +5851,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R8*1), Z18, Z15
 	VPSRLD           $0x0c, (AX), Z16
 	VPSLLD           $0x01, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z2, Z0, Z18
@@ -5861,7 +5861,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R8*1), Z18, Z14
 	VPSRLD           $0x0c, (AX)(CX*1), Z16
 	VPSLLD           $0x01, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z3, Z1, Z18
@@ -5871,7 +5871,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R8*1), Z18, Z15
 	VPSRLD           $0x10, (AX), Z16
 	VMOVAPS          Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z2, Z0, Z18
@@ -5881,7 +5881,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R8*1), Z18, Z14
 	VPSRLD           $0x10, (AX)(CX*1), Z16
 	VMOVAPS          Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z3, Z1, Z18
@@ -5891,7 +5891,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R8*1), Z18, Z15
 	VPSRLD           $0x14, (AX), Z16
 	VPSRLD           $0x01, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z2, Z0, Z18
@@ -5901,7 +5901,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R8*1), Z18, Z14
 	VPSRLD           $0x14, (AX)(CX*1), Z16
 	VPSRLD           $0x01, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z3, Z1, Z18
@@ -5911,7 +5911,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R8*1), Z18, Z15
 	VPSRLD           $0x18, (AX), Z16
 	VPSRLD           $0x02, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z2, Z0, Z18
@@ -5921,7 +5921,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R8*1), Z18, Z14
 	VPSRLD           $0x18, (AX)(CX*1), Z16
 	VPSRLD           $0x02, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z3, Z1, Z18
@@ -5931,7 +5931,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R8*1), Z18, Z15
 	VPSRLD           $0x1c, (AX), Z16
 	VPSRLD           $0x03, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z2, Z0, Z18
@@ -5941,7 +5941,7 @@ group:
 	VFMADD231PS.BCST 28(BX)(R8*1), Z18, Z14
 	VPSRLD           $0x1c, (AX)(CX*1), Z16
 	VPSRLD           $0x03, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMADD213PS      Z3, Z1, Z18
@@ -6046,7 +6046,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z9
 	VPSLLD           $0x04, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMADD213PS      Z1, Z0, Z11
@@ -6056,7 +6056,7 @@ group:
 	VFMADD231PS.BCST (DX)(DI*1), Z11, Z8
 	VPSRLD           $0x04, (AX), Z9
 	VPSLLD           $0x03, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMADD213PS      Z1, Z0, Z11
@@ -6066,7 +6066,7 @@ group:
 	VFMADD231PS.BCST 4(DX)(DI*1), Z11, Z8
 	VPSRLD           $0x08, (AX), Z9
 	VPSLLD           $0x02, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMADD213PS      Z1, Z0, Z11
@@ -6076,7 +6076,7 @@ group:
 	VFMADD231PS.BCST 8(DX)(DI*1), Z11, Z8
 	VPSRLD           $0x0c, (AX), Z9
 	VPSLLD           $0x01, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMADD213PS      Z1, Z0, Z11
@@ -6086,7 +6086,7 @@ group:
 	VFMADD231PS.BCST 12(DX)(DI*1), Z11, Z8
 	VPSRLD           $0x10, (AX), Z9
 	VMOVAPS          Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMADD213PS      Z1, Z0, Z11
@@ -6096,7 +6096,7 @@ group:
 	VFMADD231PS.BCST 16(DX)(DI*1), Z11, Z8
 	VPSRLD           $0x14, (AX), Z9
 	VPSRLD           $0x01, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMADD213PS      Z1, Z0, Z11
@@ -6106,7 +6106,7 @@ group:
 	VFMADD231PS.BCST 20(DX)(DI*1), Z11, Z8
 	VPSRLD           $0x18, (AX), Z9
 	VPSRLD           $0x02, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMADD213PS      Z1, Z0, Z11
@@ -6116,7 +6116,7 @@ group:
 	VFMADD231PS.BCST 24(DX)(DI*1), Z11, Z8
 	VPSRLD           $0x1c, (AX), Z9
 	VPSRLD           $0x03, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMADD213PS      Z1, Z0, Z11
@@ -6213,7 +6213,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z12
 	VPSLLD           $0x04, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z2, Z0, Z14
@@ -6221,7 +6221,7 @@ group:
 	VFMADD231PS.BCST (BX)(DI*1), Z14, Z10
 	VMOVUPS          (AX)(CX*1), Z12
 	VPSLLD           $0x04, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z3, Z1, Z14
@@ -6229,7 +6229,7 @@ group:
 	VFMADD231PS.BCST (BX)(DI*1), Z14, Z11
 	VPSRLD           $0x04, (AX), Z12
 	VPSLLD           $0x03, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z2, Z0, Z14
@@ -6237,7 +6237,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(DI*1), Z14, Z10
 	VPSRLD           $0x04, (AX)(CX*1), Z12
 	VPSLLD           $0x03, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z3, Z1, Z14
@@ -6245,7 +6245,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(DI*1), Z14, Z11
 	VPSRLD           $0x08, (AX), Z12
 	VPSLLD           $0x02, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z2, Z0, Z14
@@ -6253,7 +6253,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(DI*1), Z14, Z10
 	VPSRLD           $0x08, (AX)(CX*1), Z12
 	VPSLLD           $0x02, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z3, Z1, Z14
@@ -6261,7 +6261,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(DI*1), Z14, Z11
 	VPSRLD           $0x0c, (AX), Z12
 	VPSLLD           $0x01, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z2, Z0, Z14
@@ -6269,7 +6269,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(DI*1), Z14, Z10
 	VPSRLD           $0x0c, (AX)(CX*1), Z12
 	VPSLLD           $0x01, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z3, Z1, Z14
@@ -6277,7 +6277,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(DI*1), Z14, Z11
 	VPSRLD           $0x10, (AX), Z12
 	VMOVAPS          Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z2, Z0, Z14
@@ -6285,7 +6285,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(DI*1), Z14, Z10
 	VPSRLD           $0x10, (AX)(CX*1), Z12
 	VMOVAPS          Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z3, Z1, Z14
@@ -6293,7 +6293,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(DI*1), Z14, Z11
 	VPSRLD           $0x14, (AX), Z12
 	VPSRLD           $0x01, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z2, Z0, Z14
@@ -6301,7 +6301,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(DI*1), Z14, Z10
 	VPSRLD           $0x14, (AX)(CX*1), Z12
 	VPSRLD           $0x01, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z3, Z1, Z14
@@ -6309,7 +6309,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(DI*1), Z14, Z11
 	VPSRLD           $0x18, (AX), Z12
 	VPSRLD           $0x02, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z2, Z0, Z14
@@ -6317,7 +6317,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(DI*1), Z14, Z10
 	VPSRLD           $0x18, (AX)(CX*1), Z12
 	VPSRLD           $0x02, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z3, Z1, Z14
@@ -6325,7 +6325,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(DI*1), Z14, Z11
 	VPSRLD           $0x1c, (AX), Z12
 	VPSRLD           $0x03, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z2, Z0, Z14
@@ -6333,7 +6333,7 @@ group:
 	VFMADD231PS.BCST 28(BX)(DI*1), Z14, Z10
 	VPSRLD           $0x1c, (AX)(CX*1), Z12
 	VPSRLD           $0x03, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMADD213PS      Z3, Z1, Z14
@@ -6415,7 +6415,7 @@ loop:
 group:
 	VMOVUPS          (AX), Z7
 	VPSLLD           $0x04, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMADD213PS      Z1, Z0, Z9
@@ -6423,7 +6423,7 @@ group:
 	VFMADD231PS.BCST (DX)(SI*1), Z9, Z6
 	VPSRLD           $0x04, (AX), Z7
 	VPSLLD           $0x03, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMADD213PS      Z1, Z0, Z9
@@ -6431,7 +6431,7 @@ group:
 	VFMADD231PS.BCST 4(DX)(SI*1), Z9, Z6
 	VPSRLD           $0x08, (AX), Z7
 	VPSLLD           $0x02, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMADD213PS      Z1, Z0, Z9
@@ -6439,7 +6439,7 @@ group:
 	VFMADD231PS.BCST 8(DX)(SI*1), Z9, Z6
 	VPSRLD           $0x0c, (AX), Z7
 	VPSLLD           $0x01, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMADD213PS      Z1, Z0, Z9
@@ -6447,7 +6447,7 @@ group:
 	VFMADD231PS.BCST 12(DX)(SI*1), Z9, Z6
 	VPSRLD           $0x10, (AX), Z7
 	VMOVAPS          Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMADD213PS      Z1, Z0, Z9
@@ -6455,7 +6455,7 @@ group:
 	VFMADD231PS.BCST 16(DX)(SI*1), Z9, Z6
 	VPSRLD           $0x14, (AX), Z7
 	VPSRLD           $0x01, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMADD213PS      Z1, Z0, Z9
@@ -6463,7 +6463,7 @@ group:
 	VFMADD231PS.BCST 20(DX)(SI*1), Z9, Z6
 	VPSRLD           $0x18, (AX), Z7
 	VPSRLD           $0x02, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMADD213PS      Z1, Z0, Z9
@@ -6471,7 +6471,7 @@ group:
 	VFMADD231PS.BCST 24(DX)(SI*1), Z9, Z6
 	VPSRLD           $0x1c, (AX), Z7
 	VPSRLD           $0x03, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMADD213PS      Z1, Z0, Z9
@@ -6576,224 +6576,224 @@ loop:
 group:
 	VMOVUPS          (AX), Z18
 	VPSLLD           $0x04, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST (SI), Z20, Z14
 	VMOVUPS          (AX)(CX*1), Z18
 	VPSLLD           $0x04, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST (SI), Z20, Z15
 	VMOVUPS          (AX)(CX*2), Z18
 	VPSLLD           $0x04, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST (SI), Z20, Z16
 	VMOVUPS          (AX)(DX*1), Z18
 	VPSLLD           $0x04, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST (SI), Z20, Z17
 	VPSRLD           $0x04, (AX), Z18
 	VPSLLD           $0x03, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 4(SI), Z20, Z14
 	VPSRLD           $0x04, (AX)(CX*1), Z18
 	VPSLLD           $0x03, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 4(SI), Z20, Z15
 	VPSRLD           $0x04, (AX)(CX*2), Z18
 	VPSLLD           $0x03, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 4(SI), Z20, Z16
 	VPSRLD           $0x04, (AX)(DX*1), Z18
 	VPSLLD           $0x03, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 4(SI), Z20, Z17
 	VPSRLD           $0x08, (AX), Z18
 	VPSLLD           $0x02, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 8(SI), Z20, Z14
 	VPSRLD           $0x08, (AX)(CX*1), Z18
 	VPSLLD           $0x02, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 8(SI), Z20, Z15
 	VPSRLD           $0x08, (AX)(CX*2), Z18
 	VPSLLD           $0x02, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 8(SI), Z20, Z16
 	VPSRLD           $0x08, (AX)(DX*1), Z18
 	VPSLLD           $0x02, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 8(SI), Z20, Z17
 	VPSRLD           $0x0c, (AX), Z18
 	VPSLLD           $0x01, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 12(SI), Z20, Z14
 	VPSRLD           $0x0c, (AX)(CX*1), Z18
 	VPSLLD           $0x01, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 12(SI), Z20, Z15
 	VPSRLD           $0x0c, (AX)(CX*2), Z18
 	VPSLLD           $0x01, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 12(SI), Z20, Z16
 	VPSRLD           $0x0c, (AX)(DX*1), Z18
 	VPSLLD           $0x01, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 12(SI), Z20, Z17
 	VPSRLD           $0x10, (AX), Z18
 	VMOVAPS          Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 16(SI), Z20, Z14
 	VPSRLD           $0x10, (AX)(CX*1), Z18
 	VMOVAPS          Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 16(SI), Z20, Z15
 	VPSRLD           $0x10, (AX)(CX*2), Z18
 	VMOVAPS          Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 16(SI), Z20, Z16
 	VPSRLD           $0x10, (AX)(DX*1), Z18
 	VMOVAPS          Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 16(SI), Z20, Z17
 	VPSRLD           $0x14, (AX), Z18
 	VPSRLD           $0x01, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 20(SI), Z20, Z14
 	VPSRLD           $0x14, (AX)(CX*1), Z18
 	VPSRLD           $0x01, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 20(SI), Z20, Z15
 	VPSRLD           $0x14, (AX)(CX*2), Z18
 	VPSRLD           $0x01, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 20(SI), Z20, Z16
 	VPSRLD           $0x14, (AX)(DX*1), Z18
 	VPSRLD           $0x01, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 20(SI), Z20, Z17
 	VPSRLD           $0x18, (AX), Z18
 	VPSRLD           $0x02, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 24(SI), Z20, Z14
 	VPSRLD           $0x18, (AX)(CX*1), Z18
 	VPSRLD           $0x02, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 24(SI), Z20, Z15
 	VPSRLD           $0x18, (AX)(CX*2), Z18
 	VPSRLD           $0x02, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 24(SI), Z20, Z16
 	VPSRLD           $0x18, (AX)(DX*1), Z18
 	VPSRLD           $0x02, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 24(SI), Z20, Z17
 	VPSRLD           $0x1c, (AX), Z18
 	VPSRLD           $0x03, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 28(SI), Z20, Z14
 	VPSRLD           $0x1c, (AX)(CX*1), Z18
 	VPSRLD           $0x03, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 28(SI), Z20, Z15
 	VPSRLD           $0x1c, (AX)(CX*2), Z18
 	VPSRLD           $0x03, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 28(SI), Z20, Z16
 	VPSRLD           $0x1c, (AX)(DX*1), Z18
 	VPSRLD           $0x03, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMADD213PS      Z7, Z3, Z20
@@ -6874,56 +6874,56 @@ loop:
 group:
 	VMOVUPS          (AX), Z6
 	VPSLLD           $0x04, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMADD213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST (DX), Z8, Z5
 	VPSRLD           $0x04, (AX), Z6
 	VPSLLD           $0x03, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMADD213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 4(DX), Z8, Z5
 	VPSRLD           $0x08, (AX), Z6
 	VPSLLD           $0x02, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMADD213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 8(DX), Z8, Z5
 	VPSRLD           $0x0c, (AX), Z6
 	VPSLLD           $0x01, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMADD213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 12(DX), Z8, Z5
 	VPSRLD           $0x10, (AX), Z6
 	VMOVAPS          Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMADD213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 16(DX), Z8, Z5
 	VPSRLD           $0x14, (AX), Z6
 	VPSRLD           $0x01, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMADD213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 20(DX), Z8, Z5
 	VPSRLD           $0x18, (AX), Z6
 	VPSRLD           $0x02, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMADD213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 24(DX), Z8, Z5
 	VPSRLD           $0x1c, (AX), Z6
 	VPSRLD           $0x03, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMADD213PS      Z1, Z0, Z8
@@ -11657,7 +11657,7 @@ part:
 group:
 	VMOVUPS     (AX), Z5
 	VPSLLD      $0x04, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMSUB213PS Z1, Z0, Z7
@@ -11665,7 +11665,7 @@ group:
 	ADDQ        BX, DX
 	VPSRLD      $0x04, (AX), Z5
 	VPSLLD      $0x03, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMSUB213PS Z1, Z0, Z7
@@ -11673,7 +11673,7 @@ group:
 	ADDQ        BX, DX
 	VPSRLD      $0x08, (AX), Z5
 	VPSLLD      $0x02, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMSUB213PS Z1, Z0, Z7
@@ -11681,7 +11681,7 @@ group:
 	ADDQ        BX, DX
 	VPSRLD      $0x0c, (AX), Z5
 	VPSLLD      $0x01, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMSUB213PS Z1, Z0, Z7
@@ -11689,7 +11689,7 @@ group:
 	ADDQ        BX, DX
 	VPSRLD      $0x10, (AX), Z5
 	VMOVAPS     Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMSUB213PS Z1, Z0, Z7
@@ -11697,7 +11697,7 @@ group:
 	ADDQ        BX, DX
 	VPSRLD      $0x14, (AX), Z5
 	VPSRLD      $0x01, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMSUB213PS Z1, Z0, Z7
@@ -11705,7 +11705,7 @@ group:
 	ADDQ        BX, DX
 	VPSRLD      $0x18, (AX), Z5
 	VPSRLD      $0x02, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMSUB213PS Z1, Z0, Z7
@@ -11713,7 +11713,7 @@ group:
 	ADDQ        BX, DX
 	VPSRLD      $0x1c, (AX), Z5
 	VPSRLD      $0x03, Z2, Z6
-	VMOVAPS     lanes0000000f<>+0(SB), Z7
+	VMOVUPS     lanes0000000f<>+0(SB), Z7
 	VPTERNLOGD  $0xca, Z6, Z5, Z7
 	VPERMI2PS   Z4, Z3, Z7
 	VFMSUB213PS Z1, Z0, Z7
@@ -11876,7 +11876,7 @@ part:
 group:
 	VMOVUPS          (AX), Z24
 	VPSLLD           $0x04, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z2, Z0, Z26
@@ -11890,7 +11890,7 @@ group:
 	VFMADD231PS.BCST (SI)(R11*1), Z26, Z22
 	VMOVUPS          (AX)(CX*1), Z24
 	VPSLLD           $0x04, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z3, Z1, Z26
@@ -11904,7 +11904,7 @@ group:
 	VFMADD231PS.BCST (SI)(R11*1), Z26, Z23
 	VPSRLD           $0x04, (AX), Z24
 	VPSLLD           $0x03, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z2, Z0, Z26
@@ -11918,7 +11918,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R11*1), Z26, Z22
 	VPSRLD           $0x04, (AX)(CX*1), Z24
 	VPSLLD           $0x03, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z3, Z1, Z26
@@ -11932,7 +11932,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R11*1), Z26, Z23
 	VPSRLD           $0x08, (AX), Z24
 	VPSLLD           $0x02, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z2, Z0, Z26
@@ -11946,7 +11946,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R11*1), Z26, Z22
 	VPSRLD           $0x08, (AX)(CX*1), Z24
 	VPSLLD           $0x02, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z3, Z1, Z26
@@ -11960,7 +11960,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R11*1), Z26, Z23
 	VPSRLD           $0x0c, (AX), Z24
 	VPSLLD           $0x01, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z2, Z0, Z26
@@ -11974,7 +11974,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R11*1), Z26, Z22
 	VPSRLD           $0x0c, (AX)(CX*1), Z24
 	VPSLLD           $0x01, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z3, Z1, Z26
@@ -11988,7 +11988,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R11*1), Z26, Z23
 	VPSRLD           $0x10, (AX), Z24
 	VMOVAPS          Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z2, Z0, Z26
@@ -12002,7 +12002,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R11*1), Z26, Z22
 	VPSRLD           $0x10, (AX)(CX*1), Z24
 	VMOVAPS          Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z3, Z1, Z26
@@ -12016,7 +12016,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R11*1), Z26, Z23
 	VPSRLD           $0x14, (AX), Z24
 	VPSRLD           $0x01, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z2, Z0, Z26
@@ -12030,7 +12030,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R11*1), Z26, Z22
 	VPSRLD           $0x14, (AX)(CX*1), Z24
 	VPSRLD           $0x01, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z3, Z1, Z26
@@ -12044,7 +12044,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R11*1), Z26, Z23
 	VPSRLD           $0x18, (AX), Z24
 	VPSRLD           $0x02, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z2, Z0, Z26
@@ -12058,7 +12058,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R11*1), Z26, Z22
 	VPSRLD           $0x18, (AX)(CX*1), Z24
 	VPSRLD           $0x02, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z3, Z1, Z26
@@ -12072,7 +12072,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R11*1), Z26, Z23
 	VPSRLD           $0x1c, (AX), Z24
 	VPSRLD           $0x03, Z4, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z2, Z0, Z26
@@ -12086,7 +12086,7 @@ group:
 	VFMADD231PS.BCST 28(SI)(R11*1), Z26, Z22
 	VPSRLD           $0x1c, (AX)(CX*1), Z24
 	VPSRLD           $0x03, Z5, Z25
-	VMOVAPS          lanes0000000f<>+0(SB), Z26
+	VMOVUPS          lanes0000000f<>+0(SB), Z26
 	VPTERNLOGD       $0xca, Z25, Z24, Z26
 	VPERMI2PS        Z7, Z6, Z26
 	VFMSUB213PS      Z3, Z1, Z26
@@ -12252,7 +12252,7 @@ part:
 group:
 	VMOVUPS          (AX), Z13
 	VPSLLD           $0x04, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMSUB213PS      Z1, Z0, Z15
@@ -12266,7 +12266,7 @@ group:
 	VFMADD231PS.BCST (BX)(R10*1), Z15, Z12
 	VPSRLD           $0x04, (AX), Z13
 	VPSLLD           $0x03, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMSUB213PS      Z1, Z0, Z15
@@ -12280,7 +12280,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R10*1), Z15, Z12
 	VPSRLD           $0x08, (AX), Z13
 	VPSLLD           $0x02, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMSUB213PS      Z1, Z0, Z15
@@ -12294,7 +12294,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R10*1), Z15, Z12
 	VPSRLD           $0x0c, (AX), Z13
 	VPSLLD           $0x01, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMSUB213PS      Z1, Z0, Z15
@@ -12308,7 +12308,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R10*1), Z15, Z12
 	VPSRLD           $0x10, (AX), Z13
 	VMOVAPS          Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMSUB213PS      Z1, Z0, Z15
@@ -12322,7 +12322,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R10*1), Z15, Z12
 	VPSRLD           $0x14, (AX), Z13
 	VPSRLD           $0x01, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMSUB213PS      Z1, Z0, Z15
@@ -12336,7 +12336,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R10*1), Z15, Z12
 	VPSRLD           $0x18, (AX), Z13
 	VPSRLD           $0x02, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMSUB213PS      Z1, Z0, Z15
@@ -12350,7 +12350,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R10*1), Z15, Z12
 	VPSRLD           $0x1c, (AX), Z13
 	VPSRLD           $0x03, Z2, Z14
-	VMOVAPS          lanes0000000f<>+0(SB), Z15
+	VMOVUPS          lanes0000000f<>+0(SB), Z15
 	VPTERNLOGD       $0xca, Z14, Z13, Z15
 	VPERMI2PS        Z4, Z3, Z15
 	VFMSUB213PS      Z1, Z0, Z15
@@ -12500,7 +12500,7 @@ part:
 group:
 	VMOVUPS          (AX), Z16
 	VPSLLD           $0x04, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z2, Z0, Z18
@@ -12510,7 +12510,7 @@ group:
 	VFMADD231PS.BCST (SI)(R9*1), Z18, Z14
 	VMOVUPS          (AX)(CX*1), Z16
 	VPSLLD           $0x04, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z3, Z1, Z18
@@ -12520,7 +12520,7 @@ group:
 	VFMADD231PS.BCST (SI)(R9*1), Z18, Z15
 	VPSRLD           $0x04, (AX), Z16
 	VPSLLD           $0x03, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z2, Z0, Z18
@@ -12530,7 +12530,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R9*1), Z18, Z14
 	VPSRLD           $0x04, (AX)(CX*1), Z16
 	VPSLLD           $0x03, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z3, Z1, Z18
@@ -12540,7 +12540,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R9*1), Z18, Z15
 	VPSRLD           $0x08, (AX), Z16
 	VPSLLD           $0x02, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z2, Z0, Z18
@@ -12550,7 +12550,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R9*1), Z18, Z14
 	VPSRLD           $0x08, (AX)(CX*1), Z16
 	VPSLLD           $0x02, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z3, Z1, Z18
@@ -12560,7 +12560,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R9*1), Z18, Z15
 	VPSRLD           $0x0c, (AX), Z16
 	VPSLLD           $0x01, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z2, Z0, Z18
@@ -12570,7 +12570,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R9*1), Z18, Z14
 	VPSRLD           $0x0c, (AX)(CX*1), Z16
 	VPSLLD           $0x01, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z3, Z1, Z18
@@ -12580,7 +12580,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R9*1), Z18, Z15
 	VPSRLD           $0x10, (AX), Z16
 	VMOVAPS          Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z2, Z0, Z18
@@ -12590,7 +12590,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R9*1), Z18, Z14
 	VPSRLD           $0x10, (AX)(CX*1), Z16
 	VMOVAPS          Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z3, Z1, Z18
@@ -12600,7 +12600,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R9*1), Z18, Z15
 	VPSRLD           $0x14, (AX), Z16
 	VPSRLD           $0x01, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z2, Z0, Z18
@@ -12610,7 +12610,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R9*1), Z18, Z14
 	VPSRLD           $0x14, (AX)(CX*1), Z16
 	VPSRLD           $0x01, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z3, Z1, Z18
@@ -12620,7 +12620,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R9*1), Z18, Z15
 	VPSRLD           $0x18, (AX), Z16
 	VPSRLD           $0x02, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z2, Z0, Z18
@@ -12630,7 +12630,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R9*1), Z18, Z14
 	VPSRLD           $0x18, (AX)(CX*1), Z16
 	VPSRLD           $0x02, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z3, Z1, Z18
@@ -12640,7 +12640,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R9*1), Z18, Z15
 	VPSRLD           $0x1c, (AX), Z16
 	VPSRLD           $0x03, Z4, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z2, Z0, Z18
@@ -12650,7 +12650,7 @@ group:
 	VFMADD231PS.BCST 28(SI)(R9*1), Z18, Z14
 	VPSRLD           $0x1c, (AX)(CX*1), Z16
 	VPSRLD           $0x03, Z5, Z17
-	VMOVAPS          lanes0000000f<>+0(SB), Z18
+	VMOVUPS          lanes0000000f<>+0(SB), Z18
 	VPTERNLOGD       $0xca, Z17, Z16, Z18
 	VPERMI2PS        Z7, Z6, Z18
 	VFMSUB213PS      Z3, Z1, Z18
@@ -12770,7 +12770,7 @@ part:
 group:
 	VMOVUPS          (AX), Z9
 	VPSLLD           $0x04, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMSUB213PS      Z1, Z0, Z11
@@ -12780,7 +12780,7 @@ group:
 	VFMADD231PS.BCST (BX)(R8*1), Z11, Z8
 	VPSRLD           $0x04, (AX), Z9
 	VPSLLD           $0x03, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMSUB213PS      Z1, Z0, Z11
@@ -12790,7 +12790,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R8*1), Z11, Z8
 	VPSRLD           $0x08, (AX), Z9
 	VPSLLD           $0x02, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMSUB213PS      Z1, Z0, Z11
@@ -12800,7 +12800,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R8*1), Z11, Z8
 	VPSRLD           $0x0c, (AX), Z9
 	VPSLLD           $0x01, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMSUB213PS      Z1, Z0, Z11
@@ -12810,7 +12810,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R8*1), Z11, Z8
 	VPSRLD           $0x10, (AX), Z9
 	VMOVAPS          Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMSUB213PS      Z1, Z0, Z11
@@ -12820,7 +12820,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R8*1), Z11, Z8
 	VPSRLD           $0x14, (AX), Z9
 	VPSRLD           $0x01, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMSUB213PS      Z1, Z0, Z11
@@ -12830,7 +12830,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R8*1), Z11, Z8
 	VPSRLD           $0x18, (AX), Z9
 	VPSRLD           $0x02, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMSUB213PS      Z1, Z0, Z11
@@ -12840,7 +12840,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R8*1), Z11, Z8
 	VPSRLD           $0x1c, (AX), Z9
 	VPSRLD           $0x03, Z2, Z10
-	VMOVAPS          lanes0000000f<>+0(SB), Z11
+	VMOVUPS          lanes0000000f<>+0(SB), Z11
 	VPTERNLOGD       $0xca, Z10, Z9, Z11
 	VPERMI2PS        Z4, Z3, Z11
 	VFMSUB213PS      Z1, Z0, Z11
@@ -12959,7 +12959,7 @@ part:
 group:
 	VMOVUPS          (AX), Z12
 	VPSLLD           $0x04, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z2, Z0, Z14
@@ -12967,7 +12967,7 @@ group:
 	VFMADD231PS.BCST (SI)(R8*1), Z14, Z10
 	VMOVUPS          (AX)(CX*1), Z12
 	VPSLLD           $0x04, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z3, Z1, Z14
@@ -12975,7 +12975,7 @@ group:
 	VFMADD231PS.BCST (SI)(R8*1), Z14, Z11
 	VPSRLD           $0x04, (AX), Z12
 	VPSLLD           $0x03, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z2, Z0, Z14
@@ -12983,7 +12983,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R8*1), Z14, Z10
 	VPSRLD           $0x04, (AX)(CX*1), Z12
 	VPSLLD           $0x03, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z3, Z1, Z14
@@ -12991,7 +12991,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R8*1), Z14, Z11
 	VPSRLD           $0x08, (AX), Z12
 	VPSLLD           $0x02, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z2, Z0, Z14
@@ -12999,7 +12999,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R8*1), Z14, Z10
 	VPSRLD           $0x08, (AX)(CX*1), Z12
 	VPSLLD           $0x02, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z3, Z1, Z14
@@ -13007,7 +13007,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R8*1), Z14, Z11
 	VPSRLD           $0x0c, (AX), Z12
 	VPSLLD           $0x01, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z2, Z0, Z14
@@ -13015,7 +13015,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R8*1), Z14, Z10
 	VPSRLD           $0x0c, (AX)(CX*1), Z12
 	VPSLLD           $0x01, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z3, Z1, Z14
@@ -13023,7 +13023,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R8*1), Z14, Z11
 	VPSRLD           $0x10, (AX), Z12
 	VMOVAPS          Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z2, Z0, Z14
@@ -13031,7 +13031,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R8*1), Z14, Z10
 	VPSRLD           $0x10, (AX)(CX*1), Z12
 	VMOVAPS          Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z3, Z1, Z14
@@ -13039,7 +13039,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R8*1), Z14, Z11
 	VPSRLD           $0x14, (AX), Z12
 	VPSRLD           $0x01, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z2, Z0, Z14
@@ -13047,7 +13047,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R8*1), Z14, Z10
 	VPSRLD           $0x14, (AX)(CX*1), Z12
 	VPSRLD           $0x01, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z3, Z1, Z14
@@ -13055,7 +13055,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R8*1), Z14, Z11
 	VPSRLD           $0x18, (AX), Z12
 	VPSRLD           $0x02, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z2, Z0, Z14
@@ -13063,7 +13063,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R8*1), Z14, Z10
 	VPSRLD           $0x18, (AX)(CX*1), Z12
 	VPSRLD           $0x02, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z3, Z1, Z14
@@ -13071,7 +13071,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R8*1), Z14, Z11
 	VPSRLD           $0x1c, (AX), Z12
 	VPSRLD           $0x03, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z2, Z0, Z14
@@ -13079,7 +13079,7 @@ group:
 	VFMADD231PS.BCST 28(SI)(R8*1), Z14, Z10
 	VPSRLD           $0x1c, (AX)(CX*1), Z12
 	VPSRLD           $0x03, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPERMI2PS        Z7, Z6, Z14
 	VFMSUB213PS      Z3, Z1, Z14
@@ -13176,7 +13176,7 @@ part:
 group:
 	VMOVUPS          (AX), Z7
 	VPSLLD           $0x04, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMSUB213PS      Z1, Z0, Z9
@@ -13184,7 +13184,7 @@ group:
 	VFMADD231PS.BCST (BX)(DI*1), Z9, Z6
 	VPSRLD           $0x04, (AX), Z7
 	VPSLLD           $0x03, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMSUB213PS      Z1, Z0, Z9
@@ -13192,7 +13192,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(DI*1), Z9, Z6
 	VPSRLD           $0x08, (AX), Z7
 	VPSLLD           $0x02, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMSUB213PS      Z1, Z0, Z9
@@ -13200,7 +13200,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(DI*1), Z9, Z6
 	VPSRLD           $0x0c, (AX), Z7
 	VPSLLD           $0x01, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMSUB213PS      Z1, Z0, Z9
@@ -13208,7 +13208,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(DI*1), Z9, Z6
 	VPSRLD           $0x10, (AX), Z7
 	VMOVAPS          Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMSUB213PS      Z1, Z0, Z9
@@ -13216,7 +13216,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(DI*1), Z9, Z6
 	VPSRLD           $0x14, (AX), Z7
 	VPSRLD           $0x01, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMSUB213PS      Z1, Z0, Z9
@@ -13224,7 +13224,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(DI*1), Z9, Z6
 	VPSRLD           $0x18, (AX), Z7
 	VPSRLD           $0x02, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMSUB213PS      Z1, Z0, Z9
@@ -13232,7 +13232,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(DI*1), Z9, Z6
 	VPSRLD           $0x1c, (AX), Z7
 	VPSRLD           $0x03, Z2, Z8
-	VMOVAPS          lanes0000000f<>+0(SB), Z9
+	VMOVUPS          lanes0000000f<>+0(SB), Z9
 	VPTERNLOGD       $0xca, Z8, Z7, Z9
 	VPERMI2PS        Z4, Z3, Z9
 	VFMSUB213PS      Z1, Z0, Z9
@@ -13373,224 +13373,224 @@ part:
 group:
 	VMOVUPS          (AX), Z18
 	VPSLLD           $0x04, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST (DI), Z20, Z14
 	VMOVUPS          (AX)(CX*1), Z18
 	VPSLLD           $0x04, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST (DI), Z20, Z15
 	VMOVUPS          (AX)(CX*2), Z18
 	VPSLLD           $0x04, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST (DI), Z20, Z16
 	VMOVUPS          (AX)(DX*1), Z18
 	VPSLLD           $0x04, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST (DI), Z20, Z17
 	VPSRLD           $0x04, (AX), Z18
 	VPSLLD           $0x03, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 4(DI), Z20, Z14
 	VPSRLD           $0x04, (AX)(CX*1), Z18
 	VPSLLD           $0x03, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 4(DI), Z20, Z15
 	VPSRLD           $0x04, (AX)(CX*2), Z18
 	VPSLLD           $0x03, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 4(DI), Z20, Z16
 	VPSRLD           $0x04, (AX)(DX*1), Z18
 	VPSLLD           $0x03, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 4(DI), Z20, Z17
 	VPSRLD           $0x08, (AX), Z18
 	VPSLLD           $0x02, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 8(DI), Z20, Z14
 	VPSRLD           $0x08, (AX)(CX*1), Z18
 	VPSLLD           $0x02, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 8(DI), Z20, Z15
 	VPSRLD           $0x08, (AX)(CX*2), Z18
 	VPSLLD           $0x02, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 8(DI), Z20, Z16
 	VPSRLD           $0x08, (AX)(DX*1), Z18
 	VPSLLD           $0x02, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 8(DI), Z20, Z17
 	VPSRLD           $0x0c, (AX), Z18
 	VPSLLD           $0x01, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 12(DI), Z20, Z14
 	VPSRLD           $0x0c, (AX)(CX*1), Z18
 	VPSLLD           $0x01, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 12(DI), Z20, Z15
 	VPSRLD           $0x0c, (AX)(CX*2), Z18
 	VPSLLD           $0x01, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 12(DI), Z20, Z16
 	VPSRLD           $0x0c, (AX)(DX*1), Z18
 	VPSLLD           $0x01, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 12(DI), Z20, Z17
 	VPSRLD           $0x10, (AX), Z18
 	VMOVAPS          Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 16(DI), Z20, Z14
 	VPSRLD           $0x10, (AX)(CX*1), Z18
 	VMOVAPS          Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 16(DI), Z20, Z15
 	VPSRLD           $0x10, (AX)(CX*2), Z18
 	VMOVAPS          Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 16(DI), Z20, Z16
 	VPSRLD           $0x10, (AX)(DX*1), Z18
 	VMOVAPS          Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 16(DI), Z20, Z17
 	VPSRLD           $0x14, (AX), Z18
 	VPSRLD           $0x01, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 20(DI), Z20, Z14
 	VPSRLD           $0x14, (AX)(CX*1), Z18
 	VPSRLD           $0x01, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 20(DI), Z20, Z15
 	VPSRLD           $0x14, (AX)(CX*2), Z18
 	VPSRLD           $0x01, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 20(DI), Z20, Z16
 	VPSRLD           $0x14, (AX)(DX*1), Z18
 	VPSRLD           $0x01, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 20(DI), Z20, Z17
 	VPSRLD           $0x18, (AX), Z18
 	VPSRLD           $0x02, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 24(DI), Z20, Z14
 	VPSRLD           $0x18, (AX)(CX*1), Z18
 	VPSRLD           $0x02, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 24(DI), Z20, Z15
 	VPSRLD           $0x18, (AX)(CX*2), Z18
 	VPSRLD           $0x02, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 24(DI), Z20, Z16
 	VPSRLD           $0x18, (AX)(DX*1), Z18
 	VPSRLD           $0x02, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z7, Z3, Z20
 	VFMADD231PS.BCST 24(DI), Z20, Z17
 	VPSRLD           $0x1c, (AX), Z18
 	VPSRLD           $0x03, Z8, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z4, Z0, Z20
 	VFMADD231PS.BCST 28(DI), Z20, Z14
 	VPSRLD           $0x1c, (AX)(CX*1), Z18
 	VPSRLD           $0x03, Z9, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z5, Z1, Z20
 	VFMADD231PS.BCST 28(DI), Z20, Z15
 	VPSRLD           $0x1c, (AX)(CX*2), Z18
 	VPSRLD           $0x03, Z10, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z6, Z2, Z20
 	VFMADD231PS.BCST 28(DI), Z20, Z16
 	VPSRLD           $0x1c, (AX)(DX*1), Z18
 	VPSRLD           $0x03, Z11, Z19
-	VMOVAPS          lanes0000000f<>+0(SB), Z20
+	VMOVUPS          lanes0000000f<>+0(SB), Z20
 	VPTERNLOGD       $0xca, Z19, Z18, Z20
 	VPERMI2PS        Z13, Z12, Z20
 	VFMSUB213PS      Z7, Z3, Z20
@@ -13686,56 +13686,56 @@ part:
 group:
 	VMOVUPS          (AX), Z6
 	VPSLLD           $0x04, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMSUB213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST (BX), Z8, Z5
 	VPSRLD           $0x04, (AX), Z6
 	VPSLLD           $0x03, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMSUB213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 4(BX), Z8, Z5
 	VPSRLD           $0x08, (AX), Z6
 	VPSLLD           $0x02, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMSUB213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 8(BX), Z8, Z5
 	VPSRLD           $0x0c, (AX), Z6
 	VPSLLD           $0x01, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMSUB213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 12(BX), Z8, Z5
 	VPSRLD           $0x10, (AX), Z6
 	VMOVAPS          Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMSUB213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 16(BX), Z8, Z5
 	VPSRLD           $0x14, (AX), Z6
 	VPSRLD           $0x01, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMSUB213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 20(BX), Z8, Z5
 	VPSRLD           $0x18, (AX), Z6
 	VPSRLD           $0x02, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMSUB213PS      Z1, Z0, Z8
 	VFMADD231PS.BCST 24(BX), Z8, Z5
 	VPSRLD           $0x1c, (AX), Z6
 	VPSRLD           $0x03, Z2, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPERMI2PS        Z4, Z3, Z8
 	VFMSUB213PS      Z1, Z0, Z8
@@ -13789,7 +13789,7 @@ part:
 group:
 	VMOVUPS    (AX), Z2
 	VPSLLD     $0x04, Z1, Z3
-	VMOVAPS    lanes0000000f<>+0(SB), Z4
+	VMOVUPS    lanes0000000f<>+0(SB), Z4
 	VPTERNLOGD $0xca, Z3, Z2, Z4
 	VPANDD     lanes0000003f<>+0(SB), Z4, Z4
 	VCVTDQ2PS  Z4, Z4
@@ -13799,7 +13799,7 @@ group:
 	ADDQ       BX, DX
 	VPSRLD     $0x04, (AX), Z2
 	VPSLLD     $0x02, Z1, Z3
-	VMOVAPS    lanes0000000f<>+0(SB), Z4
+	VMOVUPS    lanes0000000f<>+0(SB), Z4
 	VPTERNLOGD $0xca, Z3, Z2, Z4
 	VPANDD     lanes0000003f<>+0(SB), Z4, Z4
 	VCVTDQ2PS  Z4, Z4
@@ -13809,7 +13809,7 @@ group:
 	ADDQ       BX, DX
 	VPSRLD     $0x08, (AX), Z2
 	VMOVAPS    Z1, Z3
-	VMOVAPS    lanes0000000f<>+0(SB), Z4
+	VMOVUPS    lanes0000000f<>+0(SB), Z4
 	VPTERNLOGD $0xca, Z3, Z2, Z4
 	VPANDD     lanes0000003f<>+0(SB), Z4, Z4
 	VCVTDQ2PS  Z4, Z4
@@ -13819,7 +13819,7 @@ group:
 	ADDQ       BX, DX
 	VPSRLD     $0x0c, (AX), Z2
 	VPSRLD     $0x02, Z1, Z3
-	VMOVAPS    lanes0000000f<>+0(SB), Z4
+	VMOVUPS    lanes0000000f<>+0(SB), Z4
 	VPTERNLOGD $0xca, Z3, Z2, Z4
 	VPANDD     lanes0000003f<>+0(SB), Z4, Z4
 	VCVTDQ2PS  Z4, Z4
@@ -13829,7 +13829,7 @@ group:
 	ADDQ       BX, DX
 	VPSRLD     $0x10, (AX), Z2
 	VPSRLD     $0x04, Z1, Z3
-	VMOVAPS    lanes0000000f<>+0(SB), Z4
+	VMOVUPS    lanes0000000f<>+0(SB), Z4
 	VPTERNLOGD $0xca, Z3, Z2, Z4
 	VPANDD     lanes0000003f<>+0(SB), Z4, Z4
 	VCVTDQ2PS  Z4, Z4
@@ -13839,7 +13839,7 @@ group:
 	ADDQ       BX, DX
 	VPSRLD     $0x14, (AX), Z2
 	VPSRLD     $0x06, Z1, Z3
-	VMOVAPS    lanes0000000f<>+0(SB), Z4
+	VMOVUPS    lanes0000000f<>+0(SB), Z4
 	VPTERNLOGD $0xca, Z3, Z2, Z4
 	VPANDD     lanes0000003f<>+0(SB), Z4, Z4
 	VCVTDQ2PS  Z4, Z4
@@ -13849,7 +13849,7 @@ group:
 	ADDQ       BX, DX
 	VPSRLD     $0x18, (AX), Z2
 	VPSRLD     $0x08, Z1, Z3
-	VMOVAPS    lanes0000000f<>+0(SB), Z4
+	VMOVUPS    lanes0000000f<>+0(SB), Z4
 	VPTERNLOGD $0xca, Z3, Z2, Z4
 	VPANDD     lanes0000003f<>+0(SB), Z4, Z4
 	VCVTDQ2PS  Z4, Z4
@@ -13859,7 +13859,7 @@ group:
 	ADDQ       BX, DX
 	VPSRLD     $0x1c, (AX), Z2
 	VPSRLD     $0x0a, Z1, Z3
-	VMOVAPS    lanes0000000f<>+0(SB), Z4
+	VMOVUPS    lanes0000000f<>+0(SB), Z4
 	VPTERNLOGD $0xca, Z3, Z2, Z4
 	VPANDD     lanes0000003f<>+0(SB), Z4, Z4
 	VCVTDQ2PS  Z4, Z4
@@ -14010,7 +14010,7 @@ part:
 group:
 	VMOVUPS          (AX), Z20
 	VPSLLD           $0x04, Z2, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14026,7 +14026,7 @@ group:
 	VFMADD231PS.BCST (SI)(R11*1), Z22, Z18
 	VMOVUPS          (AX)(CX*1), Z20
 	VPSLLD           $0x04, Z3, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14042,7 +14042,7 @@ group:
 	VFMADD231PS.BCST (SI)(R11*1), Z22, Z19
 	VPSRLD           $0x04, (AX), Z20
 	VPSLLD           $0x02, Z2, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14058,7 +14058,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R11*1), Z22, Z18
 	VPSRLD           $0x04, (AX)(CX*1), Z20
 	VPSLLD           $0x02, Z3, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14074,7 +14074,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R11*1), Z22, Z19
 	VPSRLD           $0x08, (AX), Z20
 	VMOVAPS          Z2, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14090,7 +14090,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R11*1), Z22, Z18
 	VPSRLD           $0x08, (AX)(CX*1), Z20
 	VMOVAPS          Z3, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14106,7 +14106,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R11*1), Z22, Z19
 	VPSRLD           $0x0c, (AX), Z20
 	VPSRLD           $0x02, Z2, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14122,7 +14122,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R11*1), Z22, Z18
 	VPSRLD           $0x0c, (AX)(CX*1), Z20
 	VPSRLD           $0x02, Z3, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14138,7 +14138,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R11*1), Z22, Z19
 	VPSRLD           $0x10, (AX), Z20
 	VPSRLD           $0x04, Z2, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14154,7 +14154,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R11*1), Z22, Z18
 	VPSRLD           $0x10, (AX)(CX*1), Z20
 	VPSRLD           $0x04, Z3, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14170,7 +14170,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R11*1), Z22, Z19
 	VPSRLD           $0x14, (AX), Z20
 	VPSRLD           $0x06, Z2, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14186,7 +14186,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R11*1), Z22, Z18
 	VPSRLD           $0x14, (AX)(CX*1), Z20
 	VPSRLD           $0x06, Z3, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14202,7 +14202,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R11*1), Z22, Z19
 	VPSRLD           $0x18, (AX), Z20
 	VPSRLD           $0x08, Z2, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14218,7 +14218,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R11*1), Z22, Z18
 	VPSRLD           $0x18, (AX)(CX*1), Z20
 	VPSRLD           $0x08, Z3, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14234,7 +14234,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R11*1), Z22, Z19
 	VPSRLD           $0x1c, (AX), Z20
 	VPSRLD           $0x0a, Z2, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14250,7 +14250,7 @@ group:
 	VFMADD231PS.BCST 28(SI)(R11*1), Z22, Z18
 	VPSRLD           $0x1c, (AX)(CX*1), Z20
 	VPSRLD           $0x0a, Z3, Z21
-	VMOVAPS          lanes0000000f<>+0(SB), Z22
+	VMOVUPS          lanes0000000f<>+0(SB), Z22
 	VPTERNLOGD       $0xca, Z21, Z20, Z22
 	VPANDD           lanes0000003f<>+0(SB), Z22, Z22
 	VCVTDQ2PS        Z22, Z22
@@ -14410,7 +14410,7 @@ part:
 group:
 	VMOVUPS          (AX), Z10
 	VPSLLD           $0x04, Z1, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPANDD           lanes0000003f<>+0(SB), Z12, Z12
 	VCVTDQ2PS        Z12, Z12
@@ -14426,7 +14426,7 @@ group:
 	VFMADD231PS.BCST (BX)(R10*1), Z12, Z9
 	VPSRLD           $0x04, (AX), Z10
 	VPSLLD           $0x02, Z1, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPANDD           lanes0000003f<>+0(SB), Z12, Z12
 	VCVTDQ2PS        Z12, Z12
@@ -14442,7 +14442,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R10*1), Z12, Z9
 	VPSRLD           $0x08, (AX), Z10
 	VMOVAPS          Z1, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPANDD           lanes0000003f<>+0(SB), Z12, Z12
 	VCVTDQ2PS        Z12, Z12
@@ -14458,7 +14458,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R10*1), Z12, Z9
 	VPSRLD           $0x0c, (AX), Z10
 	VPSRLD           $0x02, Z1, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPANDD           lanes0000003f<>+0(SB), Z12, Z12
 	VCVTDQ2PS        Z12, Z12
@@ -14474,7 +14474,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R10*1), Z12, Z9
 	VPSRLD           $0x10, (AX), Z10
 	VPSRLD           $0x04, Z1, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPANDD           lanes0000003f<>+0(SB), Z12, Z12
 	VCVTDQ2PS        Z12, Z12
@@ -14490,7 +14490,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R10*1), Z12, Z9
 	VPSRLD           $0x14, (AX), Z10
 	VPSRLD           $0x06, Z1, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPANDD           lanes0000003f<>+0(SB), Z12, Z12
 	VCVTDQ2PS        Z12, Z12
@@ -14506,7 +14506,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R10*1), Z12, Z9
 	VPSRLD           $0x18, (AX), Z10
 	VPSRLD           $0x08, Z1, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPANDD           lanes0000003f<>+0(SB), Z12, Z12
 	VCVTDQ2PS        Z12, Z12
@@ -14522,7 +14522,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R10*1), Z12, Z9
 	VPSRLD           $0x1c, (AX), Z10
 	VPSRLD           $0x0a, Z1, Z11
-	VMOVAPS          lanes0000000f<>+0(SB), Z12
+	VMOVUPS          lanes0000000f<>+0(SB), Z12
 	VPTERNLOGD       $0xca, Z11, Z10, Z12
 	VPANDD           lanes0000003f<>+0(SB), Z12, Z12
 	VCVTDQ2PS        Z12, Z12
@@ -14660,7 +14660,7 @@ part:
 group:
 	VMOVUPS          (AX), Z12
 	VPSLLD           $0x04, Z2, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14672,7 +14672,7 @@ group:
 	VFMADD231PS.BCST (SI)(R9*1), Z14, Z10
 	VMOVUPS          (AX)(CX*1), Z12
 	VPSLLD           $0x04, Z3, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14684,7 +14684,7 @@ group:
 	VFMADD231PS.BCST (SI)(R9*1), Z14, Z11
 	VPSRLD           $0x04, (AX), Z12
 	VPSLLD           $0x02, Z2, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14696,7 +14696,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R9*1), Z14, Z10
 	VPSRLD           $0x04, (AX)(CX*1), Z12
 	VPSLLD           $0x02, Z3, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14708,7 +14708,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R9*1), Z14, Z11
 	VPSRLD           $0x08, (AX), Z12
 	VMOVAPS          Z2, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14720,7 +14720,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R9*1), Z14, Z10
 	VPSRLD           $0x08, (AX)(CX*1), Z12
 	VMOVAPS          Z3, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14732,7 +14732,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R9*1), Z14, Z11
 	VPSRLD           $0x0c, (AX), Z12
 	VPSRLD           $0x02, Z2, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14744,7 +14744,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R9*1), Z14, Z10
 	VPSRLD           $0x0c, (AX)(CX*1), Z12
 	VPSRLD           $0x02, Z3, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14756,7 +14756,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R9*1), Z14, Z11
 	VPSRLD           $0x10, (AX), Z12
 	VPSRLD           $0x04, Z2, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14768,7 +14768,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R9*1), Z14, Z10
 	VPSRLD           $0x10, (AX)(CX*1), Z12
 	VPSRLD           $0x04, Z3, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14780,7 +14780,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R9*1), Z14, Z11
 	VPSRLD           $0x14, (AX), Z12
 	VPSRLD           $0x06, Z2, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14792,7 +14792,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R9*1), Z14, Z10
 	VPSRLD           $0x14, (AX)(CX*1), Z12
 	VPSRLD           $0x06, Z3, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14804,7 +14804,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R9*1), Z14, Z11
 	VPSRLD           $0x18, (AX), Z12
 	VPSRLD           $0x08, Z2, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14816,7 +14816,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R9*1), Z14, Z10
 	VPSRLD           $0x18, (AX)(CX*1), Z12
 	VPSRLD           $0x08, Z3, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14828,7 +14828,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R9*1), Z14, Z11
 	VPSRLD           $0x1c, (AX), Z12
 	VPSRLD           $0x0a, Z2, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14840,7 +14840,7 @@ group:
 	VFMADD231PS.BCST 28(SI)(R9*1), Z14, Z10
 	VPSRLD           $0x1c, (AX)(CX*1), Z12
 	VPSRLD           $0x0a, Z3, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -14954,7 +14954,7 @@ part:
 group:
 	VMOVUPS          (AX), Z6
 	VPSLLD           $0x04, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPANDD           lanes0000003f<>+0(SB), Z8, Z8
 	VCVTDQ2PS        Z8, Z8
@@ -14966,7 +14966,7 @@ group:
 	VFMADD231PS.BCST (BX)(R8*1), Z8, Z5
 	VPSRLD           $0x04, (AX), Z6
 	VPSLLD           $0x02, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPANDD           lanes0000003f<>+0(SB), Z8, Z8
 	VCVTDQ2PS        Z8, Z8
@@ -14978,7 +14978,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(R8*1), Z8, Z5
 	VPSRLD           $0x08, (AX), Z6
 	VMOVAPS          Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPANDD           lanes0000003f<>+0(SB), Z8, Z8
 	VCVTDQ2PS        Z8, Z8
@@ -14990,7 +14990,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(R8*1), Z8, Z5
 	VPSRLD           $0x0c, (AX), Z6
 	VPSRLD           $0x02, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPANDD           lanes0000003f<>+0(SB), Z8, Z8
 	VCVTDQ2PS        Z8, Z8
@@ -15002,7 +15002,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(R8*1), Z8, Z5
 	VPSRLD           $0x10, (AX), Z6
 	VPSRLD           $0x04, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPANDD           lanes0000003f<>+0(SB), Z8, Z8
 	VCVTDQ2PS        Z8, Z8
@@ -15014,7 +15014,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(R8*1), Z8, Z5
 	VPSRLD           $0x14, (AX), Z6
 	VPSRLD           $0x06, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPANDD           lanes0000003f<>+0(SB), Z8, Z8
 	VCVTDQ2PS        Z8, Z8
@@ -15026,7 +15026,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(R8*1), Z8, Z5
 	VPSRLD           $0x18, (AX), Z6
 	VPSRLD           $0x08, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPANDD           lanes0000003f<>+0(SB), Z8, Z8
 	VCVTDQ2PS        Z8, Z8
@@ -15038,7 +15038,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(R8*1), Z8, Z5
 	VPSRLD           $0x1c, (AX), Z6
 	VPSRLD           $0x0a, Z1, Z7
-	VMOVAPS          lanes0000000f<>+0(SB), Z8
+	VMOVUPS          lanes0000000f<>+0(SB), Z8
 	VPTERNLOGD       $0xca, Z7, Z6, Z8
 	VPANDD           lanes0000003f<>+0(SB), Z8, Z8
 	VCVTDQ2PS        Z8, Z8
@@ -15145,7 +15145,7 @@ part:
 group:
 	VMOVUPS          (AX), Z8
 	VPSLLD           $0x04, Z2, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15155,7 +15155,7 @@ group:
 	VFMADD231PS.BCST (SI)(R8*1), Z10, Z6
 	VMOVUPS          (AX)(CX*1), Z8
 	VPSLLD           $0x04, Z3, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15165,7 +15165,7 @@ group:
 	VFMADD231PS.BCST (SI)(R8*1), Z10, Z7
 	VPSRLD           $0x04, (AX), Z8
 	VPSLLD           $0x02, Z2, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15175,7 +15175,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R8*1), Z10, Z6
 	VPSRLD           $0x04, (AX)(CX*1), Z8
 	VPSLLD           $0x02, Z3, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15185,7 +15185,7 @@ group:
 	VFMADD231PS.BCST 4(SI)(R8*1), Z10, Z7
 	VPSRLD           $0x08, (AX), Z8
 	VMOVAPS          Z2, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15195,7 +15195,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R8*1), Z10, Z6
 	VPSRLD           $0x08, (AX)(CX*1), Z8
 	VMOVAPS          Z3, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15205,7 +15205,7 @@ group:
 	VFMADD231PS.BCST 8(SI)(R8*1), Z10, Z7
 	VPSRLD           $0x0c, (AX), Z8
 	VPSRLD           $0x02, Z2, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15215,7 +15215,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R8*1), Z10, Z6
 	VPSRLD           $0x0c, (AX)(CX*1), Z8
 	VPSRLD           $0x02, Z3, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15225,7 +15225,7 @@ group:
 	VFMADD231PS.BCST 12(SI)(R8*1), Z10, Z7
 	VPSRLD           $0x10, (AX), Z8
 	VPSRLD           $0x04, Z2, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15235,7 +15235,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R8*1), Z10, Z6
 	VPSRLD           $0x10, (AX)(CX*1), Z8
 	VPSRLD           $0x04, Z3, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15245,7 +15245,7 @@ group:
 	VFMADD231PS.BCST 16(SI)(R8*1), Z10, Z7
 	VPSRLD           $0x14, (AX), Z8
 	VPSRLD           $0x06, Z2, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15255,7 +15255,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R8*1), Z10, Z6
 	VPSRLD           $0x14, (AX)(CX*1), Z8
 	VPSRLD           $0x06, Z3, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15265,7 +15265,7 @@ group:
 	VFMADD231PS.BCST 20(SI)(R8*1), Z10, Z7
 	VPSRLD           $0x18, (AX), Z8
 	VPSRLD           $0x08, Z2, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15275,7 +15275,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R8*1), Z10, Z6
 	VPSRLD           $0x18, (AX)(CX*1), Z8
 	VPSRLD           $0x08, Z3, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15285,7 +15285,7 @@ group:
 	VFMADD231PS.BCST 24(SI)(R8*1), Z10, Z7
 	VPSRLD           $0x1c, (AX), Z8
 	VPSRLD           $0x0a, Z2, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15295,7 +15295,7 @@ group:
 	VFMADD231PS.BCST 28(SI)(R8*1), Z10, Z6
 	VPSRLD           $0x1c, (AX)(CX*1), Z8
 	VPSRLD           $0x0a, Z3, Z9
-	VMOVAPS          lanes0000000f<>+0(SB), Z10
+	VMOVUPS          lanes0000000f<>+0(SB), Z10
 	VPTERNLOGD       $0xca, Z9, Z8, Z10
 	VPANDD           lanes0000003f<>+0(SB), Z10, Z10
 	VCVTDQ2PS        Z10, Z10
@@ -15386,7 +15386,7 @@ part:
 group:
 	VMOVUPS          (AX), Z4
 	VPSLLD           $0x04, Z1, Z5
-	VMOVAPS          lanes0000000f<>+0(SB), Z6
+	VMOVUPS          lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD       $0xca, Z5, Z4, Z6
 	VPANDD           lanes0000003f<>+0(SB), Z6, Z6
 	VCVTDQ2PS        Z6, Z6
@@ -15396,7 +15396,7 @@ group:
 	VFMADD231PS.BCST (BX)(DI*1), Z6, Z3
 	VPSRLD           $0x04, (AX), Z4
 	VPSLLD           $0x02, Z1, Z5
-	VMOVAPS          lanes0000000f<>+0(SB), Z6
+	VMOVUPS          lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD       $0xca, Z5, Z4, Z6
 	VPANDD           lanes0000003f<>+0(SB), Z6, Z6
 	VCVTDQ2PS        Z6, Z6
@@ -15406,7 +15406,7 @@ group:
 	VFMADD231PS.BCST 4(BX)(DI*1), Z6, Z3
 	VPSRLD           $0x08, (AX), Z4
 	VMOVAPS          Z1, Z5
-	VMOVAPS          lanes0000000f<>+0(SB), Z6
+	VMOVUPS          lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD       $0xca, Z5, Z4, Z6
 	VPANDD           lanes0000003f<>+0(SB), Z6, Z6
 	VCVTDQ2PS        Z6, Z6
@@ -15416,7 +15416,7 @@ group:
 	VFMADD231PS.BCST 8(BX)(DI*1), Z6, Z3
 	VPSRLD           $0x0c, (AX), Z4
 	VPSRLD           $0x02, Z1, Z5
-	VMOVAPS          lanes0000000f<>+0(SB), Z6
+	VMOVUPS          lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD       $0xca, Z5, Z4, Z6
 	VPANDD           lanes0000003f<>+0(SB), Z6, Z6
 	VCVTDQ2PS        Z6, Z6
@@ -15426,7 +15426,7 @@ group:
 	VFMADD231PS.BCST 12(BX)(DI*1), Z6, Z3
 	VPSRLD           $0x10, (AX), Z4
 	VPSRLD           $0x04, Z1, Z5
-	VMOVAPS          lanes0000000f<>+0(SB), Z6
+	VMOVUPS          lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD       $0xca, Z5, Z4, Z6
 	VPANDD           lanes0000003f<>+0(SB), Z6, Z6
 	VCVTDQ2PS        Z6, Z6
@@ -15436,7 +15436,7 @@ group:
 	VFMADD231PS.BCST 16(BX)(DI*1), Z6, Z3
 	VPSRLD           $0x14, (AX), Z4
 	VPSRLD           $0x06, Z1, Z5
-	VMOVAPS          lanes0000000f<>+0(SB), Z6
+	VMOVUPS          lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD       $0xca, Z5, Z4, Z6
 	VPANDD           lanes0000003f<>+0(SB), Z6, Z6
 	VCVTDQ2PS        Z6, Z6
@@ -15446,7 +15446,7 @@ group:
 	VFMADD231PS.BCST 20(BX)(DI*1), Z6, Z3
 	VPSRLD           $0x18, (AX), Z4
 	VPSRLD           $0x08, Z1, Z5
-	VMOVAPS          lanes0000000f<>+0(SB), Z6
+	VMOVUPS          lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD       $0xca, Z5, Z4, Z6
 	VPANDD           lanes0000003f<>+0(SB), Z6, Z6
 	VCVTDQ2PS        Z6, Z6
@@ -15456,7 +15456,7 @@ group:
 	VFMADD231PS.BCST 24(BX)(DI*1), Z6, Z3
 	VPSRLD           $0x1c, (AX), Z4
 	VPSRLD           $0x0a, Z1, Z5
-	VMOVAPS          lanes0000000f<>+0(SB), Z6
+	VMOVUPS          lanes0000000f<>+0(SB), Z6
 	VPTERNLOGD       $0xca, Z5, Z4, Z6
 	VPANDD           lanes0000003f<>+0(SB), Z6, Z6
 	VCVTDQ2PS        Z6, Z6
@@ -15573,7 +15573,7 @@ part:
 group:
 	VMOVUPS          (AX), Z12
 	VPSLLD           $0x04, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15582,7 +15582,7 @@ group:
 	VFMADD231PS.BCST (DI), Z14, Z8
 	VMOVUPS          (AX)(CX*1), Z12
 	VPSLLD           $0x04, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15591,7 +15591,7 @@ group:
 	VFMADD231PS.BCST (DI), Z14, Z9
 	VMOVUPS          (AX)(CX*2), Z12
 	VPSLLD           $0x04, Z6, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15600,7 +15600,7 @@ group:
 	VFMADD231PS.BCST (DI), Z14, Z10
 	VMOVUPS          (AX)(DX*1), Z12
 	VPSLLD           $0x04, Z7, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15609,7 +15609,7 @@ group:
 	VFMADD231PS.BCST (DI), Z14, Z11
 	VPSRLD           $0x04, (AX), Z12
 	VPSLLD           $0x02, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15618,7 +15618,7 @@ group:
 	VFMADD231PS.BCST 4(DI), Z14, Z8
 	VPSRLD           $0x04, (AX)(CX*1), Z12
 	VPSLLD           $0x02, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15627,7 +15627,7 @@ group:
 	VFMADD231PS.BCST 4(DI), Z14, Z9
 	VPSRLD           $0x04, (AX)(CX*2), Z12
 	VPSLLD           $0x02, Z6, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15636,7 +15636,7 @@ group:
 	VFMADD231PS.BCST 4(DI), Z14, Z10
 	VPSRLD           $0x04, (AX)(DX*1), Z12
 	VPSLLD           $0x02, Z7, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15645,7 +15645,7 @@ group:
 	VFMADD231PS.BCST 4(DI), Z14, Z11
 	VPSRLD           $0x08, (AX), Z12
 	VMOVAPS          Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15654,7 +15654,7 @@ group:
 	VFMADD231PS.BCST 8(DI), Z14, Z8
 	VPSRLD           $0x08, (AX)(CX*1), Z12
 	VMOVAPS          Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15663,7 +15663,7 @@ group:
 	VFMADD231PS.BCST 8(DI), Z14, Z9
 	VPSRLD           $0x08, (AX)(CX*2), Z12
 	VMOVAPS          Z6, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15672,7 +15672,7 @@ group:
 	VFMADD231PS.BCST 8(DI), Z14, Z10
 	VPSRLD           $0x08, (AX)(DX*1), Z12
 	VMOVAPS          Z7, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15681,7 +15681,7 @@ group:
 	VFMADD231PS.BCST 8(DI), Z14, Z11
 	VPSRLD           $0x0c, (AX), Z12
 	VPSRLD           $0x02, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15690,7 +15690,7 @@ group:
 	VFMADD231PS.BCST 12(DI), Z14, Z8
 	VPSRLD           $0x0c, (AX)(CX*1), Z12
 	VPSRLD           $0x02, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15699,7 +15699,7 @@ group:
 	VFMADD231PS.BCST 12(DI), Z14, Z9
 	VPSRLD           $0x0c, (AX)(CX*2), Z12
 	VPSRLD           $0x02, Z6, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15708,7 +15708,7 @@ group:
 	VFMADD231PS.BCST 12(DI), Z14, Z10
 	VPSRLD           $0x0c, (AX)(DX*1), Z12
 	VPSRLD           $0x02, Z7, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15717,7 +15717,7 @@ group:
 	VFMADD231PS.BCST 12(DI), Z14, Z11
 	VPSRLD           $0x10, (AX), Z12
 	VPSRLD           $0x04, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15726,7 +15726,7 @@ group:
 	VFMADD231PS.BCST 16(DI), Z14, Z8
 	VPSRLD           $0x10, (AX)(CX*1), Z12
 	VPSRLD           $0x04, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15735,7 +15735,7 @@ group:
 	VFMADD231PS.BCST 16(DI), Z14, Z9
 	VPSRLD           $0x10, (AX)(CX*2), Z12
 	VPSRLD           $0x04, Z6, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15744,7 +15744,7 @@ group:
 	VFMADD231PS.BCST 16(DI), Z14, Z10
 	VPSRLD           $0x10, (AX)(DX*1), Z12
 	VPSRLD           $0x04, Z7, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15753,7 +15753,7 @@ group:
 	VFMADD231PS.BCST 16(DI), Z14, Z11
 	VPSRLD           $0x14, (AX), Z12
 	VPSRLD           $0x06, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15762,7 +15762,7 @@ group:
 	VFMADD231PS.BCST 20(DI), Z14, Z8
 	VPSRLD           $0x14, (AX)(CX*1), Z12
 	VPSRLD           $0x06, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15771,7 +15771,7 @@ group:
 	VFMADD231PS.BCST 20(DI), Z14, Z9
 	VPSRLD           $0x14, (AX)(CX*2), Z12
 	VPSRLD           $0x06, Z6, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15780,7 +15780,7 @@ group:
 	VFMADD231PS.BCST 20(DI), Z14, Z10
 	VPSRLD           $0x14, (AX)(DX*1), Z12
 	VPSRLD           $0x06, Z7, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15789,7 +15789,7 @@ group:
 	VFMADD231PS.BCST 20(DI), Z14, Z11
 	VPSRLD           $0x18, (AX), Z12
 	VPSRLD           $0x08, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15798,7 +15798,7 @@ group:
 	VFMADD231PS.BCST 24(DI), Z14, Z8
 	VPSRLD           $0x18, (AX)(CX*1), Z12
 	VPSRLD           $0x08, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15807,7 +15807,7 @@ group:
 	VFMADD231PS.BCST 24(DI), Z14, Z9
 	VPSRLD           $0x18, (AX)(CX*2), Z12
 	VPSRLD           $0x08, Z6, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15816,7 +15816,7 @@ group:
 	VFMADD231PS.BCST 24(DI), Z14, Z10
 	VPSRLD           $0x18, (AX)(DX*1), Z12
 	VPSRLD           $0x08, Z7, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15825,7 +15825,7 @@ group:
 	VFMADD231PS.BCST 24(DI), Z14, Z11
 	VPSRLD           $0x1c, (AX), Z12
 	VPSRLD           $0x0a, Z4, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15834,7 +15834,7 @@ group:
 	VFMADD231PS.BCST 28(DI), Z14, Z8
 	VPSRLD           $0x1c, (AX)(CX*1), Z12
 	VPSRLD           $0x0a, Z5, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15843,7 +15843,7 @@ group:
 	VFMADD231PS.BCST 28(DI), Z14, Z9
 	VPSRLD           $0x1c, (AX)(CX*2), Z12
 	VPSRLD           $0x0a, Z6, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15852,7 +15852,7 @@ group:
 	VFMADD231PS.BCST 28(DI), Z14, Z10
 	VPSRLD           $0x1c, (AX)(DX*1), Z12
 	VPSRLD           $0x0a, Z7, Z13
-	VMOVAPS          lanes0000000f<>+0(SB), Z14
+	VMOVUPS          lanes0000000f<>+0(SB), Z14
 	VPTERNLOGD       $0xca, Z13, Z12, Z14
 	VPANDD           lanes0000003f<>+0(SB), Z14, Z14
 	VCVTDQ2PS        Z14, Z14
@@ -15942,7 +15942,7 @@ part:
 group:
 	VMOVUPS          (AX), Z3
 	VPSLLD           $0x04, Z1, Z4
-	VMOVAPS          lanes0000000f<>+0(SB), Z5
+	VMOVUPS          lanes0000000f<>+0(SB), Z5
 	VPTERNLOGD       $0xca, Z4, Z3, Z5
 	VPANDD           lanes0000003f<>+0(SB), Z5, Z5
 	VCVTDQ2PS        Z5, Z5
@@ -15951,7 +15951,7 @@ group:
 	VFMADD231PS.BCST (BX), Z5, Z2
 	VPSRLD           $0x04, (AX), Z3
 	VPSLLD           $0x02, Z1, Z4
-	VMOVAPS          lanes0000000f<>+0(SB), Z5
+	VMOVUPS          lanes0000000f<>+0(SB), Z5
 	VPTERNLOGD       $0xca, Z4, Z3, Z5
 	VPANDD           lanes0000003f<>+0(SB), Z5, Z5
 	VCVTDQ2PS        Z5, Z5
@@ -15960,7 +15960,7 @@ group:
 	VFMADD231PS.BCST 4(BX), Z5, Z2
 	VPSRLD           $0x08, (AX), Z3
 	VMOVAPS          Z1, Z4
-	VMOVAPS          lanes0000000f<>+0(SB), Z5
+	VMOVUPS          lanes0000000f<>+0(SB), Z5
 	VPTERNLOGD       $0xca, Z4, Z3, Z5
 	VPANDD           lanes0000003f<>+0(SB), Z5, Z5
 	VCVTDQ2PS        Z5, Z5
@@ -15969,7 +15969,7 @@ group:
 	VFMADD231PS.BCST 8(BX), Z5, Z2
 	VPSRLD           $0x0c, (AX), Z3
 	VPSRLD           $0x02, Z1, Z4
-	VMOVAPS          lanes0000000f<>+0(SB), Z5
+	VMOVUPS          lanes0000000f<>+0(SB), Z5
 	VPTERNLOGD       $0xca, Z4, Z3, Z5
 	VPANDD           lanes0000003f<>+0(SB), Z5, Z5
 	VCVTDQ2PS        Z5, Z5
@@ -15978,7 +15978,7 @@ group:
 	VFMADD231PS.BCST 12(BX), Z5, Z2
 	VPSRLD           $0x10, (AX), Z3
 	VPSRLD           $0x04, Z1, Z4
-	VMOVAPS          lanes0000000f<>+0(SB), Z5
+	VMOVUPS          lanes0000000f<>+0(SB), Z5
 	VPTERNLOGD       $0xca, Z4, Z3, Z5
 	VPANDD           lanes0000003f<>+0(SB), Z5, Z5
 	VCVTDQ2PS        Z5, Z5
@@ -15987,7 +15987,7 @@ group:
 	VFMADD231PS.BCST 16(BX), Z5, Z2
 	VPSRLD           $0x14, (AX), Z3
 	VPSRLD           $0x06, Z1, Z4
-	VMOVAPS          lanes0000000f<>+0(SB), Z5
+	VMOVUPS          lanes0000000f<>+0(SB), Z5
 	VPTERNLOGD       $0xca, Z4, Z3, Z5
 	VPANDD           lanes0000003f<>+0(SB), Z5, Z5
 	VCVTDQ2PS        Z5, Z5
@@ -15996,7 +15996,7 @@ group:
 	VFMADD231PS.BCST 20(BX), Z5, Z2
 	VPSRLD           $0x18, (AX), Z3
 	VPSRLD           $0x08, Z1, Z4
-	VMOVAPS          lanes0000000f<>+0(SB), Z5
+	VMOVUPS          lanes0000000f<>+0(SB), Z5
 	VPTERNLOGD       $0xca, Z4, Z3, Z5
 	VPANDD           lanes0000003f<>+0(SB), Z5, Z5
 	VCVTDQ2PS        Z5, Z5
@@ -16005,7 +16005,7 @@ group:
 	VFMADD231PS.BCST 24(BX), Z5, Z2
 	VPSRLD           $0x1c, (AX), Z3
 	VPSRLD           $0x0a, Z1, Z4
-	VMOVAPS          lanes0000000f<>+0(SB), Z5
+	VMOVUPS          lanes0000000f<>+0(SB), Z5
 	VPTERNLOGD       $0xca, Z4, Z3, Z5
 	VPANDD           lanes0000003f<>+0(SB), Z5, Z5
 	VCVTDQ2PS        Z5, Z5

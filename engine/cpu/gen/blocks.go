@@ -311,7 +311,7 @@ func (r *panelReader) integer(v, k int) vec {
 		if r.wide {
 			const first = 0xca // of the third operand's bits where they are set, else of the second
 			z := r.register()
-			context.VMOVAPS(r.bits(15), z)
+			context.VMOVUPS(r.bits(15), z)
 			context.VPTERNLOGD(U8(first), y, x, z)
 			if r.high == 1 { // another takes five
 				context.VPERMI2PS(r.numbers[1], r.numbers[0], z)
