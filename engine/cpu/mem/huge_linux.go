@@ -1,21 +1,26 @@
 package mem
 
 import (
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
-// HugePages asks for huge pages for the part of b that consists of whole ones. Those
-// that have been written to are moved. Smaller buffers stay as they are.
+// HugePages asks for huge pages for b. At both ends b shares them with its neighbours in Go's heap, whose memory stays what it is.
+// Pages that have been written to are moved. Small buffers stay as they are.
 func HugePages(b []byte) {
-	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % hugePage)
-	if len(b) < skip+hugePage {
+	if len(b) < tuning.LeastHuge {
 		return
 	}
-	b = b[skip:]
-	b = b[:len(b)/hugePage*hugePage]
-	// Either may be refused: an older system, or no such memory left.
-	_ = unix.Madvise(b, unix.MADV_HUGEPAGE)
-	_ = unix.Madvise(b, unix.MADV_COLLAPSE)
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	from := at &^ (hugePage - 1)
+	size := uintptr(RoundUp(int(at-from)+len(b), hugePage))
+	// Either may be refused: an older system, no such memory left, or pages at an end that are nobody's. Addresses are no pointers here, for what lies
+	// at the ends may be no object.
+	_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, size, unix.MADV_HUGEPAGE)
+	_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, size, unix.MADV_COLLAPSE)
+	runtime.KeepAlive(b)
 }

@@ -8,6 +8,7 @@ import (
 	"weak"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Key names the packed form of a constant.
@@ -27,8 +28,6 @@ type Store struct {
 	limit int
 	idle  int
 	files *directory // nil if there is none
-
-	memory slabs
 
 	mu      sync.Mutex
 	entries map[Key]*entry
@@ -142,7 +141,8 @@ func (s *Store) fill(e *entry, size int, pack func(dst []byte) error) (p *Packed
 	if room = s.reserve(size + overhead); !room && s.files == nil {
 		return nil, nil
 	}
-	bytes := s.memory.allocate(size)
+	bytes := bytesOf(make([]uint64, (size+7)/8))[:size]
+	mem.HugePages(bytes)
 	if err := pack(bytes); err != nil {
 		return nil, err
 	}
