@@ -114,11 +114,21 @@ func (r *runner) run(ctx context.Context, p *planCache, in graph.Inputs, do func
 			return nil, err
 		}
 	}
-	out := &graph.State{Slots: pl.Program.Gives(), Tensors: make([]*tensor.Tensor, len(pl.Program.Outputs))}
-	for i, ref := range pl.Program.Outputs {
-		out.Tensors[i] = a.get(ref)
+	out := &graph.State{Slots: pl.Program.Gives(), Tensors: make([]*tensor.Tensor, len(pl.Outputs))}
+	for i, ref := range pl.Outputs {
+		if out.Tensors[i], err = inShape(a.get(ref), out.Slots[i].Shape); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
+}
+
+// inShape returns x in a shape of as many elements.
+func inShape(x *tensor.Tensor, s tensor.Shape) (*tensor.Tensor, error) {
+	if x.Shape.Equal(s) {
+		return x, nil
+	}
+	return x.Part(0, x.Type, s)
 }
 
 // stopWith lets the workers stop once ctx is done, until what it returns is called. Each
@@ -187,7 +197,7 @@ func (a *workspace) runTask(i int) error {
 func (a *workspace) stateTensor(i int) (*tensor.Tensor, error) {
 	n := &a.plan.Program.Nodes[i]
 	if slot := a.plan.Slot[i]; a.donated != nil && a.donated[slot] != nil {
-		return a.donated[slot], nil
+		return inShape(a.donated[slot], n.Shape)
 	}
 	x, err := tensor.New(n.Type, n.Shape)
 	if err == nil {

@@ -33,9 +33,10 @@ func (s single) Run(w *kernel.Worker, outs, args []*tensor.Tensor, lo, hi int) e
 // Plan is a program as tasks, and the place of every output in one arena.
 type Plan struct {
 	Program    *graph.Program
-	Tasks      []Task // in the order of execution
-	Slot       []int  // by node, the first slot that it becomes the new value of; None for most
-	StateBytes int    // of what outlives a run
+	Tasks      []Task      // in the order of execution
+	Outputs    []graph.Ref // by slot, what becomes its new value, perhaps in another shape
+	Slot       []int       // by node, the first slot that it becomes the new value of; None for most
+	StateBytes int         // of what outlives a run
 
 	offset     []int  // by node, in the arena; None for what is not there or outlives a run
 	aliased    []bool // by node: part of another's range, which is freed with that
@@ -65,7 +66,7 @@ func New(p *graph.Program, o Options) *Plan {
 	set, fused := o.Kernels, o.Fused
 	prog := newProgram(p, set, fused)
 	groups := prog.fuseNodes()
-	pl := &Plan{Program: p, options: o, offset: make([]int, len(p.Nodes)), Slot: make([]int, len(p.Nodes)), aliased: make([]bool, len(p.Nodes))}
+	pl := &Plan{Program: p, Outputs: prog.outputs, options: o, offset: make([]int, len(p.Nodes)), Slot: make([]int, len(p.Nodes)), aliased: make([]bool, len(p.Nodes))}
 	escapes := make([]bool, len(p.Nodes))
 	last := make([]int, len(p.Nodes)) // by node, the task that reads it last
 	for t, m := range groups {
@@ -81,7 +82,7 @@ func New(p *graph.Program, o Options) *Plan {
 	for i := range pl.offset {
 		pl.offset[i], pl.Slot[i] = None, None
 	}
-	for s, r := range p.Outputs {
+	for s, r := range prog.outputs {
 		if r.Kind == graph.RefNode && pl.Slot[r.Index] == None {
 			pl.Slot[r.Index] = s
 			pl.StateBytes += pl.size(r.Index)

@@ -16,6 +16,7 @@ type program struct {
 	set      *asm.KernelSet
 	fused    bool
 	alias    []graph.Ref          // the tensor that a node is, in another shape; zero for most
+	outputs  []graph.Ref          // of the program, but what copies look through
 	isOutput []bool               // becomes part of the new state
 	elided   []bool               // joins that are elided
 	parts    []concatPart         // of such joins
@@ -28,7 +29,11 @@ func newProgram(p *graph.Program, set *asm.KernelSet, fused bool) *program {
 	for i := range out.parts {
 		out.parts[i].concat = None
 	}
-	for _, r := range p.Outputs {
+	out.outputs = p.Outputs
+	if fused {
+		out.outputs = out.withoutCopies(p.Outputs)
+	}
+	for _, r := range out.outputs {
 		if r.Kind == graph.RefNode {
 			out.isOutput[r.Index] = true
 		}
@@ -37,6 +42,25 @@ func newProgram(p *graph.Program, set *asm.KernelSet, fused bool) *program {
 		out.readBlocks()
 	}
 	return out
+}
+
+// withoutCopies returns for each output the node of which it is a copy in another shape, unless that is an output as well: then it is
+// computed where it stays.
+func (p *program) withoutCopies(outputs []graph.Ref) []graph.Ref {
+	taken := map[graph.Ref]bool{}
+	for _, r := range outputs {
+		taken[r] = true
+	}
+	outputs = slices.Clone(outputs)
+	for s, r := range outputs {
+		for r.Kind == graph.RefNode && p.nodes[r.Index].Fn == tensor.Copy && p.same(r.Index) {
+			r = p.nodes[r.Index].From[0]
+		}
+		if r.Kind == graph.RefNode && !taken[r] {
+			outputs[s], taken[r] = r, true
+		}
+	}
+	return outputs
 }
 
 // Primitive implements fuse.Graph.
