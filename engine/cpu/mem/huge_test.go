@@ -20,6 +20,7 @@ func TestHugePagesKeepWhatIsThere(t *testing.T) {
 					b[i] = byte(i * 31)
 				}
 				mem.HugePages(b)
+				mem.SharedHugePages(b)
 				for i, x := range b {
 					if want := byte(i * 31); i < size/2 && x != want || i >= size/2 && x != 0 {
 						t.Fatalf("byte %d is %d", i, x)

@@ -142,7 +142,7 @@ func (s *Store) fill(e *entry, size int, pack func(dst []byte) error) (p *Packed
 		return nil, nil
 	}
 	bytes := bytesOf(make([]uint64, (size+7)/8))[:size]
-	mem.HugePages(bytes)
+	mem.SharedHugePages(bytes)
 	if err := pack(bytes); err != nil {
 		return nil, err
 	}
