@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/tally-network/tally/bench/language"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
@@ -25,6 +26,30 @@ func inferences(dir string) (out []work, err error) {
 		out = append(out, inference("infer/"+strings.TrimSuffix(filepath.Base(path), ".onnx"), path))
 	}
 	return out, err
+}
+
+// languageRows are those of a language model.
+func languageRows(ctx context.Context, o Options) (rows []Row, err error) {
+	if o.Models == "" {
+		return nil, fmt.Errorf("name a language model: --models FILE.gguf")
+	}
+	for _, threads := range []int{1, 2} {
+		at := fmt.Sprintf("t%d", threads)
+		if !strings.Contains("inference/"+at, o.Only) {
+			continue
+		}
+		o.Tell("reads, decodes and reads memory for some seconds each, threads: %d", threads)
+		f, err := language.Measure(ctx, o.Models, threads)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row("inference/prefill/"+at, "tokens/s", f.Prefill), row("inference/decode/"+at, "tokens/s", f.Decode),
+			row("inference/weights/"+at, "GB/s", f.Read/1e9).beside("reading alone", f.Stream/1e9), row(fmt.Sprintf("inference/batch%d/%s", language.Sequences, at), "tokens/s", f.Batch))
+	}
+	if rows == nil {
+		return nil, fmt.Errorf("--only %q: give one of t1, t2", o.Only)
+	}
+	return rows, nil
 }
 
 func inference(name, path string) work {

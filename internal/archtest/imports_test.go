@@ -36,7 +36,7 @@ var yaml = []string{"go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3", "
 
 // cpuRooms is the first n rooms of engine/cpu, and what they stand on.
 func cpuRooms(n int) []string {
-	rooms := []string{"tuning", "asm", "mem", "affine", "eltwise", "weights", "kernel", "gemm", "attention", "spatial", "reduce", "recurrent", "fuse"}
+	rooms := []string{"tuning", "asm", "mem", "affine", "eltwise", "weights", "kernel", "gemm", "quantized", "attention", "spatial", "reduce", "recurrent", "fuse"}
 	own := []string{"core/tensor"}
 	for _, r := range rooms[:n] {
 		own = append(own, "engine/cpu/"+r)
@@ -77,18 +77,19 @@ var layers = []layer{
 	// Rooms of the fast executor, bottom to top: what a tensor program is run fast with.
 	{folder: "engine/cpu/tuning"}, // numbers alone
 	{folder: "engine/cpu/asm", own: []string{"core/tensor", "core/quant"}, foreign: []string{"golang.org/x/sys", "github.com/klauspost/cpuid"}},
-	{folder: "engine/cpu/mem", own: []string{"core/tensor"}, foreign: []string{"golang.org/x/sys"}}, // huge pages
+	{folder: "engine/cpu/mem", own: []string{"core/tensor", "engine/cpu/tuning"}, foreign: []string{"golang.org/x/sys"}}, // huge pages
 	{folder: "engine/cpu/affine", own: cpuRooms(3)},
-	{folder: "engine/cpu/eltwise", own: cpuRooms(3)},                                                                                         // a loop over contiguous elements knows no axes
+	{folder: "engine/cpu/eltwise", own: cpuRooms(3)}, // a loop over contiguous elements knows no axes
 	{folder: "engine/cpu/weights", own: []string{"core/canon", "engine/cpu/mem", "internal/bounded"}, foreign: []string{"golang.org/x/sys"}}, // bytes by name, which no kernel knows
 	{folder: "engine/cpu/kernel", own: []string{"core/tensor", "engine/cpu/mem", "engine/cpu/tuning", "engine/cpu/weights"}},                 // interfaces import no implementation
-	{folder: "engine/cpu/gemm", own: append(cpuRooms(7), "core/quant")},                                                                      // kernels know each other through kernel alone
+	{folder: "engine/cpu/gemm", own: cpuRooms(7)}, // kernels know each other through kernel alone
+	{folder: "engine/cpu/quantized", own: append(cpuRooms(7), "core/quant")},
 	{folder: "engine/cpu/attention", own: cpuRooms(7)},
 	{folder: "engine/cpu/spatial", own: cpuRooms(7)},
 	{folder: "engine/cpu/reduce", own: cpuRooms(7)},
 	{folder: "engine/cpu/recurrent", own: cpuRooms(7)},
 	{folder: "engine/cpu/fuse", own: append(cpuRooms(7), "core/graph")},                                         // takes producers as they come
-	{folder: "engine/cpu/plan", own: append(cpuRooms(13), "core/canon", "core/graph", "core/op", "core/quant")}, // alone chooses kernels
+	{folder: "engine/cpu/plan", own: append(cpuRooms(14), "core/canon", "core/graph", "core/op", "core/quant")}, // alone chooses kernels
 	{folder: "engine/cpu/gen", foreign: []string{"github.com/mmcloughlin/avo"}},                                 // a module of its own
 	{folder: "engine/merkle", own: []string{"core", "engine", "engine/cpu/asm", "engine/cpu/tuning"}},
 	{folder: "engine/cpu", own: []string{"core", "engine"}},

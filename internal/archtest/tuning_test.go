@@ -18,6 +18,8 @@ var facts = map[string]string{
 	"engine/cpu/fuse.noOperand":          "no operand",
 	"engine/cpu/gemm.each":               "bytes in a word",
 	"engine/cpu/gemm.layoutVersion":      "of a format",
+	"engine/cpu/quantized.layoutVersion": "of a format",
+	"engine/cpu/quantized.head":          "of a format",
 	"engine/cpu/gemm.neither":            "no operand",
 	"engine/cpu/gemm.quad":               "bytes in a word",
 	"engine/cpu/kernel.NoExponent":       "IEEE 754",

@@ -101,10 +101,13 @@ type look struct {
 	root, capped float32
 }
 
-// chain takes rows of so many elements of x, as far apart as they are in dst but for xLine more bytes, through ops.
-func (l *look) chain(rows, width, gap, xLine int, dst, x *float32, ops ...asm.EltwiseOp) {
+// field is rows of so many elements, with a gap of so many between them where they go, and a greater one, by lead, where they come from.
+type field struct{ rows, width, gap, lead int }
+
+// chain takes x through ops.
+func (l *look) chain(f field, dst, x *float32, ops ...asm.EltwiseOp) {
 	n := copy(l.ops[:], ops)
-	l.set.EltwiseChain(rows, 1, width, gap, 0, xLine, dst, x, (*byte)(unsafe.Pointer(&l.ops)), n)
+	l.set.EltwiseChain(f.rows, 1, f.width, f.gap*mem.Word, 0, f.lead*mem.Word, dst, x, (*byte)(unsafe.Pointer(&l.ops)), n)
 }
 
 // multiply multiplies queries and keys, both times the root of the scale.
@@ -116,7 +119,7 @@ func (l *look) multiply(q, keys []float32) {
 	l.keys = mem.Grow(l.keys, tuning.CachedKeys*l.Size)
 	l.queries = mem.Grow(l.queries, 2*l.each*l.Size)
 	scaled, turned := l.queries[:l.each*l.Size], l.queries[l.each*l.Size:]
-	l.chain(1, len(q), 0, 0, &scaled[0], &q[0], by)
+	l.chain(field{rows: 1, width: len(q)}, &scaled[0], &q[0], by)
 	most := len(l.set.DotGEMM)
 	for h, n := 0, 0; h < l.each; h += n {
 		n = min(most, l.each-h)
@@ -129,7 +132,7 @@ func (l *look) multiply(q, keys []float32) {
 	token := l.Shared * l.Size
 	for t := l.from; t < l.to; t += tuning.CachedKeys {
 		some := min(tuning.CachedKeys, l.to-t)
-		l.chain(some, l.Size, 0, (token-l.Size)*mem.Word, &l.keys[0], &keys[t*token], by)
+		l.chain(field{rows: some, width: l.Size, lead: token - l.Size}, &l.keys[0], &keys[t*token], by)
 		for j := 0; j < some; j += asm.DotColumns {
 			for h, n := 0, 0; h < l.each; h += n {
 				n = min(most, l.each-h)
@@ -143,23 +146,23 @@ func (l *look) multiply(q, keys []float32) {
 func (l *look) softmax() {
 	l.greatest, l.total = mem.Grow(l.greatest, l.each), mem.Grow(l.total, l.each)
 	n := l.to - l.from
-	first, gap := &l.scores[l.from], (l.pitch-n)*mem.Word
+	first, all := &l.scores[l.from], field{rows: l.each, width: n, gap: l.pitch - n}
 	if l.Softcap != 0 {
 		l.capped = l.Softcap
 		by := unsafe.Pointer(&l.capped)
-		l.chain(l.each, n, gap, 0, first, first, asm.EltwiseOp{Fn: asm.OpDiv, At: by}, asm.EltwiseOp{Fn: asm.OpTanh, At: by})
-		l.chain(l.each, n, gap, 0, first, first, asm.EltwiseOp{Fn: asm.OpMul, At: by})
+		l.chain(all, first, first, asm.EltwiseOp{Fn: asm.OpDiv, At: by}, asm.EltwiseOp{Fn: asm.OpTanh, At: by})
+		l.chain(all, first, first, asm.EltwiseOp{Fn: asm.OpMul, At: by})
 	}
 	for h := range l.each {
 		l.max(&l.greatest[h], &l.scores[h*l.pitch+l.from], 1, n)
 	}
 	less := asm.EltwiseOp{Fn: asm.OpSub, At: unsafe.Pointer(&l.greatest[0]), Row: -1}
-	l.chain(l.each, n, gap, 0, first, first, less, asm.EltwiseOp{Fn: asm.OpExp, At: unsafe.Pointer(&l.root)})
+	l.chain(all, first, first, less, asm.EltwiseOp{Fn: asm.OpExp, At: unsafe.Pointer(&l.root)})
 	for h := range l.each {
 		clear(l.scores[h*l.pitch:][:l.from])
 		l.sum(&l.total[h], &l.scores[h*l.pitch], 1, l.to)
 	}
-	l.chain(l.each, n, gap, 0, first, first, asm.EltwiseOp{Fn: asm.OpDiv, At: unsafe.Pointer(&l.total[0]), Row: -1})
+	l.chain(all, first, first, asm.EltwiseOp{Fn: asm.OpDiv, At: unsafe.Pointer(&l.total[0]), Row: -1})
 }
 
 // sumValues adds values by their weights.

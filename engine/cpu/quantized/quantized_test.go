@@ -165,7 +165,7 @@ func BenchmarkFewRows(b *testing.B) {
 		}
 		for _, of := range []quant.Type{quant.Q4_0, quant.Q4_1, quant.Q5_1, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.BF16} {
 			w := drawn(r, of, cols, terms)
-			for _, rows := range []int{1, 2, 4, 8, 128} {
+			for _, rows := range []int{1, 2, 4, 8, 16, 128} {
 				b.Run(fmt.Sprintf("%s/%v/%d", set.Name, of, rows), func(b *testing.B) {
 					p := multiplied(rows, cols, terms)
 					x := tensor.Must(tensor.New(tensor.Float32, p.Args[0].Shape))
