@@ -11,8 +11,9 @@
 //	eltwise   elementwise micro-kernels: maps, casts, folds of rows
 //	weights   packed weights, shared by plans ([Options])
 //	kernel    what a kernel, a producer, an epilogue, a worker is
-//	gemm      contractions: blocking, packing, store; implicit GEMM; integers of 8 bits, quantised weights
-//	attention products in which each row has its own terms
+//	gemm      contractions: blocking, packing, store; implicit GEMM; integers of 8 bits
+//	quantized products by quantised weights, in panels of blocks
+//	attention products in which each row has its own terms; tokens that look at a cache
 //	spatial   pooling and depthwise convolution
 //	reduce    folds, argmax, scatter, rank
 //	recurrent the repeated step of a recurrent net, as a loop

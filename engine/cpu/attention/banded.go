@@ -4,6 +4,9 @@
 // A block is some rows of a batch by all columns (banded.go). Its tiles take the terms that all their rows have together, and row by
 // row what is left at both ends. What is no float32, or lies apart, is packed first.
 //
+// [NewCached] is all of attention for tokens that look at a cache, without a program (cached.go). It scales some keys at a time where they
+// are, and goes from products to weights and to values in the cache of one core.
+//
 // Invariants: those of gemm. No size of a block or tile changes a bit, and no term is read that a row does not have.
 package attention
 

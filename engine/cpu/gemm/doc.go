@@ -11,8 +11,7 @@
 // GEMM (implicit.go) over a padded copy of their input (padded.go); transposed ones with
 // a stride are split into phases (polyphase.go). Few rows take the axpy and the dot form.
 // Integers of 8 bits differ in what a word of a panel holds (int8.go). Constant operands
-// are packed once (prepack.go), but for blocks of quantised weights, which become float32 in
-// the panels of each run (blocks.go). Types that no micro-kernel takes are summed in plain Go
+// are packed once (prepack.go). Types that no micro-kernel takes are summed in plain Go
 // (plain.go). Constants that trade one cost for another are those of package tuning.
 //
 // Invariants: a float accumulator is one chain of fused multiply-adds from +0 over a
