@@ -2,20 +2,39 @@ package replies
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"github.com/tally-network/tally/model/lm"
 )
 
-// serve makes steps while there are replies to make.
+// serve makes steps while there are replies to make, and ends all that are left.
 func (s *Server) serve(ctx context.Context) {
 	defer close(s.done)
-	var active []*reply
+	why := s.batches(ctx)
+	s.mu.Lock()
+	s.closed = why
+	left := slices.Concat(s.active, s.waiting, s.away)
+	s.active, s.waiting, s.away = nil, nil, nil
+	s.mu.Unlock()
+	for _, p := range left {
+		p.end(why)
+	}
+}
+
+// batches makes steps until the context ends. A panic is an error: it shall end this model, and not the process.
+func (s *Server) batches(ctx context.Context) (why error) {
+	defer func() {
+		if p := recover(); p != nil {
+			why = fmt.Errorf("%w: panic: %v\n%s", ErrFailed, p, debug.Stack())
+		}
+	}()
 	for ctx.Err() == nil {
-		active = s.dismiss(active)
+		s.active = s.dismiss(s.active)
 		s.recall()
-		active = s.admit(active)
-		parts, of := s.plan(active)
+		s.admit()
+		parts, of := s.plan(s.active)
 		if len(parts) == 0 {
 			select {
 			case <-s.wake:
@@ -27,20 +46,13 @@ func (s *Server) serve(ctx context.Context) {
 			if ctx.Err() != nil {
 				err = ErrClosed
 			}
-			for _, p := range active { // their sequences are of no use any more
+			for _, p := range s.active { // their sequences are of no use any more
 				p.end(err)
 			}
-			active = nil
+			s.active = nil
 		}
 	}
-	s.mu.Lock()
-	s.closed = true
-	active = slices.Concat(active, s.waiting, s.away)
-	s.waiting, s.away = nil, nil
-	s.mu.Unlock()
-	for _, p := range active {
-		p.end(ErrClosed)
-	}
+	return ErrClosed
 }
 
 // end ends a reply, with the reason if it ends before its time.
@@ -65,8 +77,7 @@ func (s *Server) dismiss(active []*reply) []*reply {
 			s.away = append(s.away, p)
 		}
 		if over || leaves {
-			s.cache.keep(p.owner, slices.Clone(p.tokens[:p.sequence.Len()]), p.sequence)
-			p.sequence = nil
+			s.putAside(p)
 		}
 		return over || leaves
 	})
@@ -95,13 +106,25 @@ func (s *Server) recall() {
 	})
 }
 
-// admit lets requests in, in their order, while there is room for their replies.
-func (s *Server) admit(active []*reply) []*reply {
+// admit lets requests in, in their order, while there is room for what their replies hold next. Replies grow: if there is no room any more,
+// those that came last wait for it again, and go on where they were.
+func (s *Server) admit() {
 	used := int64(0)
-	for _, p := range active {
-		used += s.need(p.request)
+	for _, p := range s.active {
+		used += s.holds(p)
 	}
-	for len(active) < s.options.Sequences {
+	for len(s.active) > 1 && used > s.options.Bytes { // the first always has room: enter looked
+		last := len(s.active) - 1
+		p := s.active[last]
+		used -= s.holds(p)
+		s.active = slices.Delete(s.active, last, last+1)
+		s.putAside(p)
+		s.queueFirst(p)
+		s.mu.Lock()
+		s.stats.Preempted++
+		s.mu.Unlock()
+	}
+	for len(s.active) < s.options.Sequences {
 		p := s.next(s.options.Bytes - used)
 		if p == nil {
 			break
@@ -110,28 +133,40 @@ func (s *Server) admit(active []*reply) []*reply {
 			p.end(p.ctx.Err())
 			continue
 		}
-		if s.readsAlike(p, active) { // it begins when that is read
-			s.mu.Lock()
-			s.waiting = slices.Insert(s.waiting, 0, p)
-			s.mu.Unlock()
+		if s.readsAlike(p, s.active) { // it begins when that is read
+			s.queueFirst(p)
 			break
 		}
-		used += s.need(p.request)
+		used += s.holds(p)
 		s.cache.shrink(s.options.Bytes - used)
-		if err := s.begin(p, active); err != nil {
+		others := s.active
+		s.active = append(s.active, p) // so that it ends with all, whatever happens
+		if err := s.begin(p, others); err != nil {
+			s.active = others
+			used -= s.holds(p)
 			p.end(err)
-			continue
 		}
-		active = append(active, p)
 	}
 	s.cache.shrink(s.options.Bytes - used)
 	s.mu.Lock()
-	s.stats.Active, s.stats.Bytes = len(active), s.cache.bytes
-	for _, p := range active {
+	s.stats.Active, s.stats.Bytes = len(s.active), s.cache.bytes
+	for _, p := range s.active {
 		s.stats.Bytes += int64(p.sequence.Bytes())
 	}
 	s.mu.Unlock()
-	return active
+}
+
+// putAside keeps what a reply has read, for it or for whoever begins alike.
+func (s *Server) putAside(p *reply) {
+	s.cache.keep(p.owner, slices.Clone(p.tokens[:p.sequence.Len()]), p.sequence)
+	p.sequence = nil
+}
+
+// queueFirst lets a reply wait before all others.
+func (s *Server) queueFirst(p *reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = slices.Insert(s.waiting, 0, p)
 }
 
 // readsAlike reports whether a reply under way has yet to read a good part of a prompt that p has in common with it.
@@ -149,7 +184,7 @@ const sharedTokens = 32
 func (s *Server) next(room int64) *reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) == 0 || s.waiting[0].ctx.Err() == nil && s.need(s.waiting[0].request) > room {
+	if len(s.waiting) == 0 || s.waiting[0].ctx.Err() == nil && s.holds(s.waiting[0]) > room {
 		return nil
 	}
 	p := s.waiting[0]
@@ -164,14 +199,15 @@ func (s *Server) begin(p *reply, active []*reply) (err error) {
 			return err
 		}
 	}
-	if p.sequence, err = s.cache.take(p.owner, p.tokens, s.need(p.request), active); err != nil {
+	if p.sequence, err = s.cache.take(p.owner, p.tokens, s.holds(p), active); err != nil {
 		return err
 	}
 	p.sequence.Capacity = p.request.Room(s.model)
 	s.mu.Lock()
-	if p.drawn == 0 {
+	if !p.begun {
 		s.stats.Replies++
 	}
+	p.begun = true
 	s.stats.Reused += int64(p.sequence.Len())
 	s.mu.Unlock()
 	return nil

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/model/lm"
@@ -15,11 +16,12 @@ import (
 
 // Options bound a server. Zero stands for a default.
 type Options struct {
-	Sequences int   // replies at once, at most; 16
-	Waiting   int   // requests that wait, at most; 256
-	Bytes     int64 // of keys and values, at most; 4 GiB
-	Threads   int   // that hash pages; all
-	ahead     int   // tokens that a reply may be ahead of who listens to it; 64
+	Sequences int           // replies at once, at most; 16
+	Waiting   int           // requests that wait, at most; 256
+	Bytes     int64         // of keys and values, at most; 4 GiB
+	Threads   int           // that hash pages; all
+	Patience  time.Duration // of a request that waits to begin; 10 minutes
+	ahead     int           // tokens that a reply may be ahead of who listens to it; 64
 }
 
 func (o Options) withDefaults() Options {
@@ -31,6 +33,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Bytes == 0 {
 		o.Bytes = 4 << 30
+	}
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Minute
 	}
 	if o.ahead == 0 {
 		o.ahead = 64
@@ -44,6 +49,9 @@ func (o Options) withDefaults() Options {
 
 // ErrBusy says that as many requests wait as may wait.
 var ErrBusy = errors.New("too many requests wait already: try again later")
+
+// ErrFailed says that a fault of the program has ended the server: start another.
+var ErrFailed = errors.New("the model has failed")
 
 // ErrClosed says that the server has been closed.
 var ErrClosed = errors.New("the model is no longer served")
@@ -66,13 +74,14 @@ type Server struct {
 	stages  *lm.Stages
 	sampler *lm.Sampler
 	cache   cache
-	away    []*reply // the serving goroutine's: those that wait for their listeners
+	active  []*reply // the serving goroutine's: the batch, in the order in which it was let in
+	away    []*reply // … those that wait for their listeners
 	stop    context.CancelFunc
 	done    chan struct{}
 	wake    chan struct{} // one: there may be something to do
 
 	mu      sync.Mutex
-	closed  bool
+	closed  error // why it takes no requests any more
 	waiting []*reply
 	stats   Stats
 }
@@ -80,6 +89,7 @@ type Server struct {
 // Stats count what a server has done.
 type Stats struct {
 	Replies, Read, Reused, Drawn int64 // replies begun; tokens of prompts read, and taken over; tokens drawn
+	Preempted                    int64 // times that a reply had to wait for memory again
 	Waiting, Active              int   // requests now
 	Bytes                        int64 // of keys and values, now
 }
@@ -123,6 +133,7 @@ type reply struct {
 	sequence *lm.Sequence
 	draws    *lm.ReplySampler
 	drawn    int
+	begun    bool // shared, under the server's lock: it has had a sequence
 
 	out chan lm.Token // shared; closed when the reply is over
 	err error         // why it ended before its time; read after out is closed
@@ -143,6 +154,8 @@ func (s *Server) Reply(ctx context.Context, r *lm.Request) iter.Seq2[lm.Token, e
 			s.forget(p)
 			s.nudge()
 		}()
+		patience := time.NewTimer(s.options.Patience)
+		defer patience.Stop()
 		for {
 			select {
 			case t, more := <-p.out:
@@ -159,6 +172,12 @@ func (s *Server) Reply(ctx context.Context, r *lm.Request) iter.Seq2[lm.Token, e
 			case <-ctx.Done():
 				yield(lm.Token{}, ctx.Err())
 				return
+			case <-patience.C:
+				if s.giveUp(p) {
+					yield(lm.Token{}, ErrBusy)
+					return
+				}
+				patience.Reset(s.options.Patience) // it is about to begin, or has begun
 			}
 		}
 	}
@@ -176,8 +195,8 @@ func (s *Server) enter(ctx context.Context, r *lm.Request) (*reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.closed:
-		return nil, ErrClosed
+	case s.closed != nil:
+		return nil, s.closed
 	case len(s.waiting) >= s.options.Waiting:
 		return nil, ErrBusy
 	}
@@ -193,9 +212,26 @@ func (s *Server) forget(p *reply) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(x *reply) bool { return x == p })
 }
 
+// giveUp takes a request out of the queue that has not begun, and reports whether there was one.
+func (s *Server) giveUp(p *reply) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.waiting)
+	if !p.begun {
+		s.waiting = slices.DeleteFunc(s.waiting, func(x *reply) bool { return x == p })
+	}
+	return len(s.waiting) < before
+}
+
 // need is how many bytes of keys and values a request may come to need.
 func (s *Server) need(r *lm.Request) int64 {
 	return int64(r.Room(s.model)) * int64(s.model.TokenBytes())
+}
+
+// holds is how many bytes a reply's sequence takes at most after the next step: sequences double.
+func (s *Server) holds(p *reply) int64 {
+	tokens := min(max(2*len(p.tokens), lm.Chunk), p.request.Room(s.model))
+	return int64(tokens) * int64(s.model.TokenBytes())
 }
 
 // nudge has the server look whether there is something to do.

@@ -1,18 +1,24 @@
 package replies
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/model/lm"
 )
@@ -271,6 +277,137 @@ func TestLeavingTheQueue(t *testing.T) {
 		if n := s.Stats().Waiting; n != 0 {
 			t.Fatalf("%d wait, who have left", n)
 		}
+	}
+}
+
+// Who waits for longer than the server lets anybody wait is told so; who has begun is not.
+func TestPatience(t *testing.T) {
+	m := open(t, "llama")
+	s := &Server{model: m, options: Options{Patience: 5 * time.Millisecond}.withDefaults(), wake: make(chan struct{}, 1)} // nobody serves
+	if _, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, MaxTokens: 3}); !errors.Is(err, ErrBusy) || s.Stats().Waiting != 0 {
+		t.Errorf("%v, %d wait", err, s.Stats().Waiting)
+	}
+	s.options.Patience = time.Minute
+	go func() {
+		for s.Stats().Waiting == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		s.mu.Lock()
+		p := s.waiting[0]
+		p.begun = true
+		s.mu.Unlock()
+		if s.giveUp(p) {
+			t.Error("a reply that has begun is given up")
+		}
+		p.out <- lm.Token{ID: 7, Reason: lm.Stop}
+		p.end(nil)
+	}()
+	if got, err := listen(s, t.Context(), &lm.Request{Prompt: []int32{1}, MaxTokens: 3}); err != nil || len(got) != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// faulty is an executor that panics when it is told to.
+type faulty struct {
+	engine.Executor
+	now atomic.Bool
+}
+
+func (f *faulty) Prepare(p *graph.Program) (engine.Runner, error) {
+	if f.now.Load() {
+		panic("a fault")
+	}
+	r, err := f.Executor.Prepare(p)
+	return faultyRunner{r, f}, err
+}
+
+type faultyRunner struct {
+	engine.Runner
+	of *faulty
+}
+
+func (r faultyRunner) Run(ctx context.Context, in graph.Inputs, observe graph.Observer) (*graph.State, error) {
+	if r.of.now.Load() {
+		panic("a fault")
+	}
+	return r.Runner.Run(ctx, in, observe)
+}
+
+// A fault of the program ends the model's replies with an error, and not the process.
+func TestPanicsEndTheServer(t *testing.T) {
+	m := open(t, "llama")
+	e := &faulty{Executor: cpu.New(1)}
+	s := Start(m, e, Options{})
+	defer s.Close()
+	q := &lm.Request{Prompt: []int32{1}, MaxTokens: 3}
+	if _, err := listen(s, t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	e.now.Store(true)
+	if _, err := listen(s, t.Context(), q); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "a fault") {
+		t.Errorf("%v", err)
+	}
+	e.now.Store(false)
+	if _, err := listen(s, t.Context(), q); !errors.Is(err, ErrFailed) {
+		t.Errorf("%v after a fault", err)
+	}
+	early := Start(m, e, Options{})
+	defer early.Close()
+	e.now.Store(true) // while its draws are prepared
+	if _, err := listen(early, t.Context(), q); !errors.Is(err, ErrFailed) {
+		t.Errorf("%v", err)
+	}
+}
+
+// long is a model whose context is longer than what sequences begin with.
+func long(t *testing.T, context int) *lm.Model {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "m"), os.DirFS("../lm/testdata/llama")); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "m", "config.json")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, bytes.Replace(text, []byte(`"max_position_embeddings": 64`), fmt.Appendf(nil, `"max_position_embeddings": %d`, context), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := lm.Open(filepath.Join(dir, "m"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Replies that may become long begin together, wait for each other when memory ends, and are those that each would have alone.
+func TestRepliesThatGrowShareMemory(t *testing.T) {
+	m := long(t, 1024)
+	stages, sampler := m.Stages(cpu.New(1)), m.NewSampler(cpu.New(1))
+	s := Start(m, cpu.New(1), Options{Bytes: int64(m.Context * m.TokenBytes())})
+	defer s.Close()
+	var wg sync.WaitGroup
+	s.mu.Lock() // until all wait
+	for i := range 4 {
+		q := &lm.Request{Prompt: []int32{int32(i), 3}, MaxTokens: 400, Seed: uint64(i), Sampling: lm.Sampling{Temperature: 1}}
+		want := alone(t, m, stages, sampler, q)
+		wg.Go(func() {
+			if got, err := listen(s, t.Context(), q); err != nil || !sameTokens(got, want) {
+				t.Errorf("request %d: %d tokens, %v, and alone %d", i, len(got), err, len(want))
+			}
+		})
+	}
+	s.mu.Unlock()
+	for s.Stats().Active < 2 { // each may need all there is, and so none would begin beside another
+		if s.Stats().Drawn >= 1600 {
+			t.Fatal("none began beside another")
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+	wg.Wait()
+	if st := s.Stats(); st.Preempted == 0 || st.Replies != 4 {
+		t.Errorf("%+v", st)
 	}
 }
 
