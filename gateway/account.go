@@ -27,11 +27,23 @@ func (a *account) Enter(ctx context.Context, replies int) (leave func(), err err
 	return a.server.queue.enter(ctx, replies)
 }
 
-// Spend counts tokens, and takes them from the key's budget.
-func (a *account) Spend(model string, read, written int) error {
+// Owner is the key's. Where no keys are, whoever can call is at the machine.
+func (a *account) Owner() bool { return a.key == nil || a.key.Owner }
+
+// Reserve takes tokens from the key's budget.
+func (a *account) Reserve(tokens int) error { return a.key.spend(int64(tokens)) }
+
+// Return gives tokens back to the key's budget.
+func (a *account) Return(tokens int) {
+	if a.key != nil {
+		a.key.spent.Add(-int64(tokens))
+	}
+}
+
+// Count counts tokens.
+func (a *account) Count(model string, read, written int) {
 	if written > 0 && !a.wrote.Swap(true) {
 		a.server.metrics.first.Observe(time.Since(a.began).Seconds())
 	}
-	a.server.metrics.spend(model, read, written)
-	return a.key.spend(int64(read + written))
+	a.server.metrics.count(model, read, written)
 }

@@ -32,7 +32,7 @@ type Key struct {
 	Digest string `json:"sha256"`              // of the key, in hexadecimal
 	Budget int64  `json:"budget"`              // tokens that it may read and write; 0: no bound
 	Rate   int    `json:"requests_per_minute"` // 0: no bound
-	Owner  bool   `json:"owner"`               // may also fetch models
+	Owner  bool   `json:"owner"`               // may also fetch models, and say how long they stay in memory
 
 	limiter *rate.Limiter
 	spent   atomic.Int64

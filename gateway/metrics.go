@@ -51,7 +51,7 @@ func (m *metrics) request(path string, status int, took time.Duration) {
 	m.took.WithLabelValues(path).Observe(took.Seconds())
 }
 
-func (m *metrics) spend(model string, read, written int) {
+func (m *metrics) count(model string, read, written int) {
 	if read > 0 {
 		m.tokens.WithLabelValues(model, "read").Add(float64(read))
 	}

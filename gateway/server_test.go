@@ -199,6 +199,30 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// Only an owner says for how long a model takes memory from all.
+func TestOwnersKeepModels(t *testing.T) {
+	for _, owner := range []bool{false, true} {
+		keys, err := gateway.OpenKeys(keysFile(t, fmt.Sprintf("  owner: %v\n", owner)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := start(t, gateway.Config{Keys: keys}, scripts)
+		ask := func(path, body string) answer { return s.ask(t, "POST", path, body, "X-Api-Key", secretKey) }
+		for path, body := range map[string]string{"/api/chat": user("hello", `,"keep_alive":-1`), "/api/generate": `{"model":"hello","prompt":"x","keep_alive":"99h"}`, "/api/embed": `{"model":"vectors","input":"x","keep_alive":-1}`} { // each alone
+			if a := ask(path, body); a.status != 200 {
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+		}
+		if n := len(s.Keeps); (n > 0) != owner {
+			t.Errorf("an owner %v has said %d times how long models stay", owner, n)
+		}
+		want := map[bool]int{false: 403, true: 200}[owner]
+		if a := ask("/api/generate", `{"model":"hello","keep_alive":0}`); a.status != want {
+			t.Errorf("unloading: %d %s", a.status, a.body)
+		}
+	}
+}
+
 func TestRates(t *testing.T) {
 	keys, err := gateway.OpenKeys(keysFile(t, "  requests_per_minute: 2\n"))
 	if err != nil {

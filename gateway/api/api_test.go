@@ -18,7 +18,13 @@ func TestDecodeSaysWhatIsWrong(t *testing.T) {
 		Share float64 `json:"share"`
 		On    bool    `json:"on"`
 	}
+	type Embedded struct {
+		Bias map[string]float64 `json:"logit_bias"`
+		On   *bool              `json:"inner_on"`
+	}
+	type sampling struct{ Embedded }
 	type outer struct {
+		sampling
 		Name  string         `json:"name"`
 		Items []inner        `json:"items"`
 		Map   map[string]int `json:"map"`
@@ -32,6 +38,9 @@ func TestDecodeSaysWhatIsWrong(t *testing.T) {
 		{"", `{"items":[{"share":"x"}]}`, "items.share", "items.share is a string: want a number"},
 		{"", `{"items":[{"on":[]}]}`, "items.on", "items.on is an array: want true or false"},
 		{"", `{"map":7}`, "map", "map is a number: want an object"},
+		{"", `{"logit_bias":7}`, "logit_bias", "logit_bias is a number: want an object"},
+		{"", `{"logit_bias":{"5":"x"}}`, "logit_bias", "logit_bias is a string: want a number"},
+		{"", `{"inner_on":7}`, "inner_on", "inner_on is a number: want true or false"},
 		{"", `"x"`, "", "the body is a string: want an object"},
 		{"part[3]", `{"name":1}`, "part[3].name", "part[3].name is a number"},
 		{"part", `7`, "part", "part is a number: want an object"},

@@ -58,12 +58,41 @@ func Decode(name string, text []byte, v any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &kind):
-		field := strings.Trim(name+"."+kind.Field, ".")
+		field := strings.Trim(name+"."+written(reflect.TypeOf(v), kind.Field), ".")
 		return &Fault{Status: http.StatusBadRequest, Code: "invalid_type", Param: field, Message: fmt.Sprintf("%s is %s: want %s", subject(field), given(kind.Value), wanted(kind.Type))}
 	case errors.As(err, &syntax):
 		return &Fault{Status: http.StatusBadRequest, Code: "invalid_json", Param: name, Message: fmt.Sprintf("%s is not JSON: byte %d: %v", subject(name), syntax.Offset, err)}
 	}
 	return Invalid(name, "%s: %v", subject(name), err)
+}
+
+// written is a path of fields as a client writes it: encoding/json also names the structs that are embedded.
+func written(t reflect.Type, path string) string {
+	var parts []string
+	for part := range strings.SplitSeq(path, ".") {
+		for t != nil && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map) {
+			t = t.Elem()
+		}
+		if t == nil || t.Kind() != reflect.Struct {
+			parts = append(parts, part)
+			continue
+		}
+		f, ok := t.FieldByName(part)
+		if ok && f.Anonymous && f.Tag.Get("json") == "" {
+			t = f.Type
+			continue
+		}
+		parts = append(parts, part)
+		f, ok = t.FieldByNameFunc(func(name string) bool {
+			x, _ := t.FieldByName(name)
+			tag, _, _ := strings.Cut(x.Tag.Get("json"), ",")
+			return tag == part
+		})
+		if t = nil; ok {
+			t = f.Type
+		}
+	}
+	return strings.Join(parts, ".")
 }
 
 func subject(name string) string {

@@ -6,13 +6,17 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/gateway/api"
 	"github.com/tally-network/tally/gateway/reply"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
+	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/replies"
 )
@@ -178,4 +182,49 @@ func TestUnknownModels(t *testing.T) {
 	if _, err := m.Open(t.Context(), "tiny", nil); !errors.Is(err, replies.ErrClosed) {
 		t.Errorf("%v after the end", err)
 	}
+}
+
+// A model whose files hit a fault is refused, and one whose serving does is opened again; the process goes on.
+func TestFaultsOfModels(t *testing.T) {
+	m := models(t, Options{}, folder(t, "tiny", nil))
+	m.read = func(string) (*files.Files, error) { panic("a fault") }
+	if _, err := m.Open(t.Context(), "tiny", nil); err == nil || !strings.Contains(err.Error(), "a fault") || api.FaultOf(err).Status != http.StatusInternalServerError {
+		t.Errorf("%v", err)
+	}
+	m.read = files.Open
+	e := &faulty{Executor: m.options.Exec}
+	m.options.Exec = e
+	ask := func() error {
+		a, err := m.Open(t.Context(), "tiny", nil)
+		if err != nil {
+			return err
+		}
+		for _, err := range a.Replier.Reply(t.Context(), &lm.Request{Prompt: []int32{3}, MaxTokens: 3}) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	e.now.Store(true)
+	if err := ask(); !errors.Is(err, replies.ErrFailed) {
+		t.Errorf("%v", err)
+	}
+	e.now.Store(false)
+	if err := ask(); err != nil {
+		t.Errorf("%v after a fault", err)
+	}
+}
+
+// faulty is an executor that panics when it is told to.
+type faulty struct {
+	engine.Executor
+	now atomic.Bool
+}
+
+func (f *faulty) Prepare(p *graph.Program) (engine.Runner, error) {
+	if f.now.Load() {
+		panic("a fault")
+	}
+	return f.Executor.Prepare(p)
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -46,6 +47,7 @@ const grace = time.Second
 type Models struct {
 	options Options
 	files   []file // those that were named
+	read    func(path string) (*files.Files, error)
 
 	mu     sync.Mutex
 	open   map[string]*opened
@@ -77,7 +79,7 @@ type opened struct {
 // New returns the models at paths, which are called as their files are, and those of options.
 func New(o Options, paths ...string) (*Models, error) {
 	o.Keep, o.MaxOpen = cmp.Or(o.Keep, 5*time.Minute), cmp.Or(o.MaxOpen, 3)
-	m := &Models{options: o, open: map[string]*opened{}}
+	m := &Models{options: o, read: files.Open, open: map[string]*opened{}}
 	for _, path := range paths {
 		l, err := listing(path)
 		if err != nil {
@@ -86,7 +88,9 @@ func New(o Options, paths ...string) (*Models, error) {
 		if slices.ContainsFunc(m.files, func(f file) bool { return f.listing.Name == l.Name }) {
 			return nil, fmt.Errorf("two models are called %s: rename one", l.Name)
 		}
-		f := file{l, path, sync.OnceValues(func() (string, error) { return library.DigestOf(context.Background(), path) })}
+		f := file{l, path, sync.OnceValues(func() (string, error) {
+			return safely(func() (string, error) { return library.DigestOf(context.Background(), path) })
+		})}
 		go f.digest() // which takes a second for each gigabyte
 		m.files = append(m.files, f)
 	}
@@ -284,7 +288,7 @@ func (m *Models) leave(x *opened) {
 // load opens a model. A failure is told to those that wait, and forgotten.
 func (m *Models) load(x *opened) {
 	defer close(x.ready)
-	f, err := files.Open(x.path)
+	f, err := safely(func() (*files.Files, error) { return m.read(x.path) })
 	known, listErr := m.List(context.Background())
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -314,6 +318,16 @@ func (m *Models) load(x *opened) {
 	}
 }
 
+// safely makes an error of a panic: a model's files are of strangers, and what they hit shall not end the process.
+func safely[T any](f func() (T, error)) (x T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
+}
+
 // replier counts the replies of a model as uses, and says what is wrong so that clients understand.
 type replier struct {
 	models *Models
@@ -329,6 +343,9 @@ func (r replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, e
 		}
 		defer r.models.leave(r.opened)
 		for t, err := range r.opened.server.Reply(ctx, q) {
+			if errors.Is(err, replies.ErrFailed) {
+				r.models.discard(r.opened)
+			}
 			if err != nil {
 				err = faultOf(err)
 			}
@@ -336,6 +353,15 @@ func (r replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, e
 				return
 			}
 		}
+	}
+}
+
+// discard closes a model that has failed, so that the next who asks opens it again.
+func (m *Models) discard(x *opened) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open[x.path] == x {
+		m.drop(x)
 	}
 }
 

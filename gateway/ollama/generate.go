@@ -173,14 +173,18 @@ func (o *object) end(run *reply.Run, e *reply.End) {
 
 // ready makes a model ready, or lets it go.
 func (v *server) ready(w http.ResponseWriter, r *http.Request, s asked) error {
-	m, err := v.replies.Models.Open(r.Context(), s.ask.Model, s.ask.Keep)
+	unload := s.ask.Keep != nil && *s.ask.Keep == 0
+	if unload && !reply.IsOwner(r.Context()) {
+		return &api.Fault{Status: http.StatusForbidden, Code: "not_owner", Param: "keep_alive", Message: "only an owner's key may unload a model, which others use as well"}
+	}
+	m, err := v.replies.Open(r.Context(), s.ask)
 	if err != nil {
 		return err
 	}
 	o := s.object(m.Name)
 	s.say(&o, "", nil)
 	o.Done, o.Reason = true, "load"
-	if s.ask.Keep != nil && *s.ask.Keep == 0 {
+	if unload {
 		o.Reason = "unload"
 	}
 	return api.Write(w, http.StatusOK, &o)

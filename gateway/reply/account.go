@@ -8,8 +8,14 @@ type Account interface {
 	Name() string
 	// Enter waits until so many replies may begin. The error is an [api.Fault].
 	Enter(ctx context.Context, replies int) (leave func(), err error)
-	// Spend counts tokens that a model read and wrote. It fails if there is no budget for them, with an [api.Fault].
-	Spend(model string, read, written int) error
+	// Owner reports whether the account may decide for all what the machine keeps in memory.
+	Owner() bool
+	// Reserve takes tokens from the budget before they are read or written, and Return gives back those that were not. Reserve fails if
+	// there is no budget for them, with an [api.Fault].
+	Reserve(tokens int) error
+	Return(tokens int)
+	// Count counts tokens that a model read and wrote, for metrics.
+	Count(model string, read, written int)
 }
 
 type accountKey struct{}
@@ -27,8 +33,14 @@ func accountOf(ctx context.Context) Account {
 	return open{}
 }
 
+// IsOwner reports whether a context's account may decide for all what the machine keeps in memory.
+func IsOwner(ctx context.Context) bool { return accountOf(ctx).Owner() }
+
 type open struct{}
 
 func (open) Name() string                               { return "" }
 func (open) Enter(context.Context, int) (func(), error) { return func() {}, nil }
-func (open) Spend(string, int, int) error               { return nil }
+func (open) Owner() bool                                { return true }
+func (open) Reserve(int) error                          { return nil }
+func (open) Return(int)                                 {}
+func (open) Count(string, int, int)                     {}

@@ -46,6 +46,9 @@ const (
 	DateHeader = "Tally-Date" // what templates are told: 2006-01-02
 )
 
+// minYear is the first that templates are told. The zero date stands for today.
+const minYear = 1900
+
 // ReadHeaders takes seed and date from headers.
 func (a *Ask) ReadHeaders(h http.Header) error {
 	if text := h.Get(SeedHeader); text != "" {
@@ -57,8 +60,8 @@ func (a *Ask) ReadHeaders(h http.Header) error {
 	}
 	if text := h.Get(DateHeader); text != "" {
 		date, err := time.Parse(time.DateOnly, text)
-		if err != nil {
-			return api.Invalid(DateHeader, "the header %s is %q: want a date as 2006-01-02", DateHeader, text)
+		if err != nil || date.Year() < minYear {
+			return api.Invalid(DateHeader, "the header %s is %q: want a date as 2006-01-02, of %d or later", DateHeader, text, minYear)
 		}
 		a.Date = date
 	}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -244,29 +246,65 @@ func TestContinued(t *testing.T) {
 	}
 }
 
-type purse int
+// purse is an account of so many tokens.
+type purse struct{ left, least atomic.Int64 }
 
-func (p *purse) Name() string { return "purse" }
+func (*purse) Name() string                               { return "purse" }
+func (*purse) Owner() bool                                { return false }
+func (*purse) Enter(context.Context, int) (func(), error) { return func() {}, nil }
+func (*purse) Count(string, int, int)                     {}
+func (p *purse) Return(tokens int)                        { p.left.Add(int64(tokens)) }
 
-func (p *purse) Enter(context.Context, int) (func(), error) { return func() {}, nil }
-func (p *purse) Spend(_ string, read, written int) error {
-	if int(*p) < read+written {
-		return errors.New("spent")
+func (p *purse) Reserve(tokens int) error {
+	for {
+		left := p.left.Load()
+		if left < int64(tokens) {
+			return errors.New("spent")
+		}
+		if p.left.CompareAndSwap(left, left-int64(tokens)) {
+			return nil
+		}
 	}
-	*p -= purse(read + written)
-	return nil
 }
 
-func TestBudgetEndsReply(t *testing.T) {
-	s := service(t, map[string]replytest.Script{"m": {Text: strings.Repeat("word ", 100)}})
-	p := purse(25)
-	run, err := s.Begin(reply.WithAccount(context.Background(), &p), chat("hi"))
-	if err != nil {
-		t.Fatal(err)
+// No budget is overrun, however many replies draw on it, and what is not used is given back.
+func TestBudgetEndsReplies(t *testing.T) {
+	for _, choices := range []int{1, 8} {
+		s := service(t, map[string]replytest.Script{"m": {Text: strings.Repeat("word ", 100)}, "short": {Text: "a"}})
+		var p purse
+		p.left.Store(100)
+		a := chat("hi")
+		a.Choices = choices
+		run, err := s.Begin(reply.WithAccount(context.Background(), &p), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := run.Collect()
+		run.Close()
+		if err != nil || all[0].End.Reason != reply.Length || run.Read+run.Written()+int(p.left.Load()) != 100 || p.left.Load() > int64(choices) {
+			t.Fatalf("%+v, read %d, written %d, left %d, %v", all, run.Read, run.Written(), p.left.Load(), err)
+		}
+		if _, err := s.Begin(reply.WithAccount(context.Background(), &p), a); err == nil {
+			t.Error("a reply begins without a budget")
+		}
+		p.left.Store(1000)
+		a.Model = "short"
+		if run, err = s.Begin(reply.WithAccount(context.Background(), &p), a); err != nil {
+			t.Fatal(err)
+		}
+		run.Close() // nobody has listened
+		if got := p.left.Load(); got != int64(1000-run.Read) {
+			t.Errorf("%d are left, of 1000 less %d that were read", got, run.Read)
+		}
 	}
-	all, err := run.Collect()
-	if err != nil || all[0].End.Reason != reply.Length || run.Read+run.Written() != 26 || p != 0 {
-		t.Fatalf("%+v, read %d, left %d, %v", all, run.Read, p, err)
+}
+
+func TestDates(t *testing.T) {
+	for text, ok := range map[string]bool{"2026-02-03": true, "1900-01-01": true, "0001-01-01": false, "1899-12-31": false, "9999-12-31": true, "2026-2-3": false, "10000-01-01": false} {
+		err := (&reply.Ask{}).ReadHeaders(http.Header{reply.DateHeader: {text}})
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

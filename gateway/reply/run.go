@@ -56,8 +56,11 @@ func (r *Run) Written() int { return r.tokens }
 // Replies returns how many replies there will be.
 func (r *Run) Replies() int { return len(r.asks) }
 
-// Close gives the room back.
+// Close gives back the room, and the budget that was not used.
 func (r *Run) Close() {
+	if n := r.reserved.Swap(0); n > 0 {
+		r.account.Return(int(n))
+	}
 	if r.leave != nil {
 		r.leave()
 	}
@@ -150,8 +153,14 @@ func (r *Run) one(ctx context.Context, choice int) iter.Seq2[Event, error] {
 				yield(Event{}, err)
 				return
 			}
-			if r.spend(0, 1) != nil && t.Reason == "" {
-				t.Reason = lm.Length // the budget is used up
+			r.account.Count(r.Model.Name, 0, 1)
+			r.reserved.Add(-1)
+			if t.Reason == "" {
+				if r.account.Reserve(1) == nil {
+					r.reserved.Add(1)
+				} else {
+					t.Reason = lm.Length // the budget is used up
+				}
 			}
 			e, err := w.push(t)
 			if err != nil {

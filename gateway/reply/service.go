@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/tally-network/tally/gateway/api"
@@ -16,18 +17,19 @@ type Service struct{ Models Models }
 
 // Run is a request that has begun: its prompts are read, and there is room for its replies.
 type Run struct {
-	Model  *Model
-	Seed   uint64
-	Date   time.Time
-	Read   int // tokens of all prompts
-	Times  Times
-	id     string
-	ctx    context.Context
-	ask    *Ask
-	asks   []lm.Request // one for each reply
-	leave  func()
-	spend  func(read, written int) error
-	tokens int // written, of all replies
+	Model    *Model
+	Seed     uint64
+	Date     time.Time
+	Read     int // tokens of all prompts
+	Times    Times
+	id       string
+	ctx      context.Context
+	ask      *Ask
+	asks     []lm.Request // one for each reply
+	leave    func()
+	account  Account
+	reserved atomic.Int64 // tokens of the budget that are neither written nor given back
+	tokens   int          // written, of all replies
 }
 
 // Times is how long the parts of a run took.
@@ -49,8 +51,8 @@ func (s *Service) Begin(ctx context.Context, a *Ask) (_ *Run, err error) {
 	} else {
 		r.Seed = *a.Seed
 	}
-	account := accountOf(ctx)
-	if r.leave, err = account.Enter(ctx, max(1, len(a.Prompts))*a.Choices); err != nil {
+	r.account = accountOf(ctx)
+	if r.leave, err = r.account.Enter(ctx, max(1, len(a.Prompts))*a.Choices); err != nil {
 		return nil, err
 	}
 	begun := false
@@ -59,15 +61,15 @@ func (s *Service) Begin(ctx context.Context, a *Ask) (_ *Run, err error) {
 			r.Close()
 		}
 	}()
-	if err = s.prepare(r, account); err != nil {
+	if err = s.prepare(r); err != nil {
 		return nil, err
 	}
 	begun = true
 	return r, nil
 }
 
-func (s *Service) prepare(r *Run, account Account) (err error) {
-	if r.Model, err = s.Models.Open(r.ctx, r.ask.Model, r.ask.Keep); err != nil {
+func (s *Service) prepare(r *Run) (err error) {
+	if r.Model, err = s.Open(r.ctx, r.ask); err != nil {
 		return err
 	}
 	r.Times.Load = time.Since(r.Times.Begun)
@@ -88,8 +90,21 @@ func (s *Service) prepare(r *Run, account Account) (err error) {
 			return err
 		}
 	}
-	r.spend = func(read, written int) error { return account.Spend(r.Model.Name, read, written) }
-	return r.spend(r.Read, 0)
+	if err := r.account.Reserve(r.Read + len(r.asks)); err != nil { // of each reply its next token
+		return err
+	}
+	r.reserved.Store(int64(len(r.asks)))
+	r.account.Count(r.Model.Name, r.Read, 0)
+	return nil
+}
+
+// Open opens the model that is asked for. How long it stays ready is for owners to say: it takes memory from all others.
+func (s *Service) Open(ctx context.Context, a *Ask) (*Model, error) {
+	keep := a.Keep
+	if !accountOf(ctx).Owner() {
+		keep = nil
+	}
+	return s.Models.Open(ctx, a.Model, keep)
 }
 
 // add appends the replies to a prompt.
@@ -199,7 +214,7 @@ func (s *Service) Count(ctx context.Context, a *Ask) (n int, err error) {
 	if err := a.check(); err != nil {
 		return 0, err
 	}
-	m, err := s.Models.Open(ctx, a.Model, a.Keep)
+	m, err := s.Open(ctx, a)
 	if err != nil {
 		return 0, err
 	}
@@ -231,7 +246,7 @@ func (s *Service) Embed(ctx context.Context, a *Ask, texts []string) (*Vectors, 
 		return nil, err
 	}
 	defer leave()
-	if v.Model, err = s.Models.Open(ctx, a.Model, a.Keep); err != nil {
+	if v.Model, err = s.Open(ctx, a); err != nil {
 		return nil, err
 	}
 	v.Times.Load = time.Since(v.Times.Begun)
@@ -248,9 +263,10 @@ func (s *Service) Embed(ctx context.Context, a *Ask, texts []string) (*Vectors, 
 		}
 		v.Read += len(tokens)
 	}
-	if err := account.Spend(v.Model.Name, v.Read, 0); err != nil {
+	if err := account.Reserve(v.Read); err != nil {
 		return nil, err
 	}
+	account.Count(v.Model.Name, v.Read, 0)
 	v.Values, err = v.Model.Embedder.Embed(ctx, texts)
 	v.Times.Read = time.Since(v.Times.Begun) - v.Times.Load
 	if err == nil && len(v.Values) != len(texts) {

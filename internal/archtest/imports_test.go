@@ -110,7 +110,7 @@ var layers = []layer{
 	{folder: "gateway/openai", own: []string{"gateway/api", "gateway/reply"}},
 	{folder: "gateway/anthropic", own: []string{"gateway/api", "gateway/reply"}},
 	{folder: "gateway/ollama", own: []string{"gateway/api", "gateway/reply"}},
-	{folder: "gateway/local", own: []string{"gateway", "engine", "format", "model", "internal/bounded"}},
+	{folder: "gateway/local", own: []string{"gateway", "engine", "format", "model", "internal/bounded"}, tests: []string{"core"}},
 	{folder: "gateway", own: []string{"gateway", "format/yaml", "internal/bounded", "internal/replace"}, foreign: []string{"github.com/prometheus/client_golang", "github.com/rs/cors", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"}, tests: []string{"model/lm"}},
 	{folder: "store", own: []string{"core", "internal/bounded"}, foreign: []string{"github.com/ipfs/go-cid", "github.com/multiformats", "golang.org/x/sync"}},
 	{folder: "p2p", own: []string{"core", "internal/bounded"}, foreign: slices.Concat(libp2p, []string{"github.com/ipfs/go-cid", "github.com/prometheus/client_golang"}), tests: []string{"store"}},
