@@ -4,7 +4,8 @@
 // A text's vector is the mean of its tokens' last hidden states, of length 1. Tokens whose mask
 // is 0 count nowhere.
 //
-// Call [Open] first, and then [Encoder.Graph].
+// Call [Open] first, and then [Encoder.Graph] for the graph of some texts, or [Encoder.NewEmbedder] to compute vectors.
+// [Describe] tells what a folder holds.
 //
 // Invariants: every weight that is used has the name, type and shape that follow from the
 // config. Weights take memory in proportion to the file, which is bounded.

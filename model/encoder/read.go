@@ -1,7 +1,6 @@
 package encoder
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -81,27 +80,24 @@ func (c *Config) check() error {
 // Encoder is a model with its weights.
 type Encoder struct {
 	Config
+	Context int                       // tokens of a text: positions, or fewer if the model was trained for fewer
 	weights map[string]*tensor.Tensor // float32, by the names that BERT has without a prefix
 }
 
-// Open reads the encoder in a folder: config.json and model.safetensors.
+// Open reads the encoder in a folder: config.json and model.safetensors, and what sentence-transformers keeps beside them.
 func Open(dir string) (*Encoder, error) {
-	config, err := bounded.ReadFile(filepath.Join(dir, "config.json"), maxConfig)
+	c, context, err := settings(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPooling(filepath.Join(dir, "1_Pooling", "config.json")); err != nil {
-		return nil, err
-	}
-	name := filepath.Join(dir, "model.safetensors")
-	f, size, err := bounded.Open(name)
+	f, size, err := bounded.Open(filepath.Join(dir, weightsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: save the model in one file with transformers, by save_pretrained(DIR, safe_serialization=True)", err)
 	} else if err != nil {
 		return nil, err
 	}
-	e, err := Read(config, f, size)
-	if err = errors.Join(err, f.Close()); err != nil {
+	e := &Encoder{Config: *c, Context: context, weights: map[string]*tensor.Tensor{}}
+	if err = errors.Join(e.read(f, size), f.Close()); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return e, nil
@@ -109,15 +105,9 @@ func Open(dir string) (*Encoder, error) {
 
 // checkPooling returns an error if a file says that texts are not pooled by the mean.
 func checkPooling(name string) error {
-	b, err := bounded.ReadFile(name, maxConfig)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
-	}
 	var modes map[string]any
-	if err := json.Unmarshal(b, &modes); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if err := optional(name, &modes); err != nil {
+		return err
 	}
 	for _, mode := range slices.Sorted(maps.Keys(modes)) {
 		if modes[mode] == true && strings.HasPrefix(mode, "pooling_mode_") && mode != "pooling_mode_mean_tokens" {
@@ -130,19 +120,22 @@ func checkPooling(name string) error {
 // Read reads an encoder from the text of its config.json and from the first size bytes of a
 // safetensors file.
 func Read(config []byte, src io.ReaderAt, size int64) (*Encoder, error) {
-	e := &Encoder{weights: map[string]*tensor.Tensor{}}
-	if err := json.Unmarshal(config, &e.Config); err != nil {
-		return nil, fmt.Errorf("config.json: %w", err)
+	c, err := parse(config)
+	if err != nil {
+		return nil, err
 	}
-	if err := e.check(); err != nil {
-		return nil, fmt.Errorf("config.json: %w", err)
-	}
+	e := &Encoder{Config: *c, Context: c.Positions, weights: map[string]*tensor.Tensor{}}
+	return e, e.read(src, size)
+}
+
+// read reads the weights.
+func (e *Encoder) read(src io.ReaderAt, size int64) error {
 	if size > maxWeights {
-		return nil, fmt.Errorf("model.safetensors has %d bytes, limit %d: take a smaller model", size, int64(maxWeights))
+		return fmt.Errorf("model.safetensors has %d bytes, limit %d: take a smaller model", size, int64(maxWeights))
 	}
 	all, _, err := safetensors.Read(src, size)
 	if err != nil {
-		return nil, fmt.Errorf("model.safetensors: %w", err)
+		return fmt.Errorf("model.safetensors: %w", err)
 	}
 	shapes := e.shapes()
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
@@ -151,10 +144,10 @@ func Read(config []byte, src io.ReaderAt, size int64) (*Encoder, error) {
 			x = all["bert."+name] // of a model with a head
 		}
 		if e.weights[name], err = asFloat32(x, shapes[name]); err != nil {
-			return nil, fmt.Errorf("model.safetensors: tensor %q: %w", name, err)
+			return fmt.Errorf("model.safetensors: tensor %q: %w", name, err)
 		}
 	}
-	return e, nil
+	return nil
 }
 
 // shapes are those of all weights that are used, by name.
