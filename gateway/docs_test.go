@@ -34,7 +34,7 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s%v\n%s", line, err, out)
 		}
 	}
-	if ran < 25 {
+	if ran < 28 {
 		t.Errorf("only %d lines are there", ran)
 	}
 }

@@ -80,6 +80,16 @@ func TestOllamaModels(t *testing.T) {
 	if a := s.ask(t, "POST", "/api/embed", `{"model":"vectors","input":["a","bc"]}`); dig(t, a.body, "embeddings", 1, 0) != 2.0 {
 		t.Errorf("%s", a.body)
 	}
+	long := strings.Repeat("word ", 5000)
+	if a := s.ask(t, "POST", "/api/embed", `{"model":"vectors","input":"`+long+`"}`); dig(t, a.body, "prompt_eval_count") != 4096.0 { // it is cut
+		t.Errorf("%.200s", a.body)
+	}
+	if a := s.ask(t, "POST", "/api/embed", `{"model":"vectors","input":"`+long+`","truncate":false}`); a.status != 400 {
+		t.Errorf("%d %.200s", a.status, a.body)
+	}
+	if a := s.ask(t, "POST", "/api/embed", `{"model":"vectors","input":["a"],"dimensions":1}`); dig(t, a.body, "embeddings", 0, 0) != 1.0 {
+		t.Errorf("%s", a.body)
+	}
 	if a := s.ask(t, "POST", "/api/embeddings", `{"model":"vectors","prompt":"abc"}`); dig(t, a.body, "embedding", 0) != 3.0 {
 		t.Errorf("%s", a.body)
 	}

@@ -1,6 +1,8 @@
 package gateway_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -141,6 +143,17 @@ func TestOpenAIModelsAndEmbeddings(t *testing.T) {
 	if dig(t, a.body, "data", 1, "embedding", 0) != 3.0 || dig(t, a.body, "usage", "prompt_tokens").(float64) < 2 {
 		t.Errorf("%s", a.body)
 	}
+	tokens, err := s.Tokenizer.Encode("bcd", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, _ := json.Marshal([][]int32{tokens, tokens})
+	if a := s.ask(t, "POST", "/v1/embeddings", fmt.Sprintf(`{"model":"vectors","input":%s}`, ids)); dig(t, a.body, "data", 1, "embedding", 0) != 3.0 || dig(t, a.body, "usage", "total_tokens") != float64(2*len(tokens)) {
+		t.Errorf("%s", a.body)
+	}
+	if a := s.ask(t, "POST", "/v1/embeddings", `{"model":"vectors","input":"a","dimensions":1}`); dig(t, a.body, "data", 0, "embedding", 0) != 1.0 {
+		t.Errorf("%s", a.body)
+	}
 	if a := s.ask(t, "POST", "/v1/embeddings", `{"model":"vectors","input":"a","encoding_format":"base64"}`); dig(t, a.body, "data", 0, "embedding") != "AACAPwAAAD8AAIC/" {
 		t.Errorf("%s", a.body)
 	}
@@ -212,7 +225,13 @@ func TestOpenAIRefuses(t *testing.T) {
 		{completions, `{"model":"plain","prompt":[[]]}`, 400, "prompt", ""},
 		{responses, `{"model":"hello","input":"a","previous_response_id":"r"}`, 400, "previous_response_id", "nothing is kept"},
 		{responses, `{"model":"hello","input":[{"type":"item_reference"}]}`, 400, "input[0].type", "item_reference"},
-		{embeddings, `{"model":"vectors","input":[1,2]}`, 400, "input", "send texts"},
+		{embeddings, `{"model":"vectors","input":[1,99999999]}`, 400, "input", "has token 99999999"},
+		{embeddings, `{"model":"vectors","input":[[1],[]]}`, 400, "input", "no tokens"},
+		{embeddings, `{"model":"vectors"}`, 400, "input", "missing"},
+		{embeddings, `{"model":"vectors","input":"a","encoding_format":"hex"}`, 400, "encoding_format", "float or base64"},
+		{embeddings, `{"model":"vectors","input":"a","dimensions":0}`, 400, "dimensions", "at least 1"},
+		{embeddings, `{"model":"vectors","input":"a","dimensions":4}`, 400, "dimensions", "have 1 to 3"},
+		{embeddings, `{"model":"vectors","input":"` + strings.Repeat("word ", 5000) + `"}`, 400, "input", "takes 4096"},
 		{embeddings, `{"model":"hello","input":"a"}`, 400, "model", "gives no vectors"},
 		{chat, user("broken", ""), 500, "", "the gateway's log says why"},
 		{chat, user("broken", `,"stream":true`), 500, "", "the gateway's log says why"},

@@ -112,6 +112,10 @@ func tellPulled(w io.Writer, e *library.Entry) {
 		fmt.Fprintf(w, "  %v\n", err)
 		return
 	}
+	if e.Encoder != nil {
+		fmt.Fprintf(w, "  it gives vectors of texts: tally gateway serves it at /v1/embeddings and /api/embed\n")
+		return
+	}
 	fmt.Fprintf(w, "  talk to it: tally run %s\n", e.Name)
 }
 
@@ -145,6 +149,8 @@ func tellLibrary(w io.Writer, all []library.Entry) {
 	for i := range all {
 		family, weights := "–", "–"
 		if m := all[i].Model; m != nil {
+			family, weights = m.Family, local.Parameters(m.Parameters)
+		} else if m := all[i].Encoder; m != nil {
 			family, weights = m.Family, local.Parameters(m.Parameters)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%.4g\t%s\n", all[i].Name, family, weights, float64(all[i].Bytes)/1e6, all[i].Source)

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/cli/numbers"
+	"github.com/tally-network/tally/gateway/local"
+	"github.com/tally-network/tally/model/encoder"
 	"github.com/tally-network/tally/model/lm"
 )
 
@@ -30,10 +32,14 @@ GGUF file, or the name of a model that was pulled; no weights are read. Families
 			if err != nil {
 				return err
 			}
-			d, err := lm.Describe(path)
+			all, err := local.Describe(path)
 			if err != nil {
 				return err
 			}
+			if d := all.Encoder; d != nil {
+				return e.Show(d, func(w io.Writer) { tellEncoder(w, args[0], d) })
+			}
+			d := all.Language
 			return e.Show(d, func(w io.Writer) { tellModel(w, args[0], d) })
 		},
 	})
@@ -60,4 +66,10 @@ func tellModel(w io.Writer, path string, d *lm.Description) {
 		fmt.Fprintf(w, "; %s look back no further than a window", numbers.Several(d.Windowed, "layer"))
 	}
 	fmt.Fprintf(w, "\n  memory    %.4g MB of weights, and %.4g KB for each token\n", float64(d.Memory)/1e6, float64(d.TokenBytes)/1e3)
+}
+
+func tellEncoder(w io.Writer, path string, d *encoder.Description) {
+	fmt.Fprintf(w, "%s: %s, a sentence encoder with %.4g million weights in %.4g MB\n", path, d.Family, float64(d.Parameters)/1e6, float64(d.Bytes)/1e6)
+	fmt.Fprintf(w, "  shape     %s of width %d, %s; a vector of %d for each text\n", numbers.Several(d.Layers, "layer"), d.Width, numbers.Several(d.Heads, "head"), d.Width)
+	fmt.Fprintf(w, "  tokens    %d different ones, %d at once\n  memory    %.4g MB of weights\n", d.Vocabulary, d.Context, float64(d.Memory)/1e6)
 }

@@ -26,6 +26,7 @@ const openai = new OpenAI({ baseURL: url + '/v1', apiKey: 'any', maxRetries: 0 }
   const missing = await openai.chat.completions.create({ model: 'none', messages }).catch(e => e)
   const completion = await openai.completions.create({ model: 'plain', prompt: 'Once' })
   const vectors = await openai.embeddings.create({ model: 'vectors', input: ['a', 'bcd'] })
+  const short = await openai.embeddings.create({ model: 'vectors', input: 'a', dimensions: 1, encoding_format: 'float' })
   const response = await openai.responses.create({ model: 'hello', input: 'Hi', instructions: 'Be brief.' })
   const types = []
   let told = ''
@@ -40,7 +41,7 @@ const openai = new OpenAI({ baseURL: url + '/v1', apiKey: 'any', maxRetries: 0 }
     streamed, usage: usage.completion_tokens, drawn: Number.isSafeInteger(tally.seed),
     called: called.choices[0].message.tool_calls[0].function, reason: called.choices[0].finish_reason, ran,
     missing: [missing instanceof NotFoundError, missing.code, missing.param, missing.requestID !== undefined],
-    completion: completion.choices[0].text, vectors: vectors.data.map(d => Array.from(d.embedding)),
+    completion: completion.choices[0].text, vectors: vectors.data.map(d => Array.from(d.embedding)), short: short.data[0].embedding, used: vectors.usage.total_tokens > 1,
     response: response.output_text, told, first: types[0], last: types.at(-1),
     models, model: (await openai.models.retrieve('hello')).id,
   }
@@ -83,7 +84,7 @@ const ollama = new Ollama({ host: url })
     called: called.message.tool_calls[0].function.arguments, missing: [missing.status_code, missing.message],
     tags: (await ollama.list()).models.map(m => m.name), show: (await ollama.show({ model: 'hello' })).details.family,
     ps: (await ollama.ps()).models.length, version: (await ollama.version()).version, pulled,
-    embed: (await ollama.embed({ model: 'vectors', input: ['abc'] })).embeddings, embedding: (await ollama.embeddings({ model: 'vectors', prompt: 'ab' })).embedding,
+    embed: (await ollama.embed({ model: 'vectors', input: ['abc'] })).embeddings, cut: (await ollama.embed({ model: 'vectors', input: 'abc', truncate: true, dimensions: 1 })).embeddings, embedding: (await ollama.embeddings({ model: 'vectors', prompt: 'ab' })).embedding,
   }
 }
 

@@ -24,12 +24,12 @@ type Library struct {
 // NewLibrary returns the models of l.
 func NewLibrary(l *library.Library) Library { return Library{l, &sync.Map{}} }
 
-// List implements Finder. What is no language model is left out.
+// List implements Finder. What is no model that is served is left out.
 func (l Library) List() (out []reply.Listing, err error) {
 	all, err := l.Library.List()
 	for i := range all {
-		if e := &all[i]; e.Model != nil {
-			x := Listing(e.Name, e.Model, e.Pulled)
+		if e := &all[i]; e.Model != nil || e.Encoder != nil {
+			x := Listing(e.Name, Description{e.Model, e.Encoder}, e.Pulled)
 			x.Size, x.Digest = e.Bytes, e.Digest
 			t, known := l.templates.Load(e.Digest)
 			if !known {

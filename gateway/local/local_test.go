@@ -16,7 +16,6 @@ import (
 	"github.com/tally-network/tally/gateway/api"
 	"github.com/tally-network/tally/gateway/reply"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
-	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/replies"
 )
@@ -187,11 +186,11 @@ func TestUnknownModels(t *testing.T) {
 // A model whose files hit a fault is refused, and one whose serving does is opened again; the process goes on.
 func TestFaultsOfModels(t *testing.T) {
 	m := models(t, Options{}, folder(t, "tiny", nil))
-	m.read = func(string) (*files.Files, error) { panic("a fault") }
+	m.read = func(string) (*Files, error) { panic("a fault") }
 	if _, err := m.Open(t.Context(), "tiny", nil); err == nil || !strings.Contains(err.Error(), "a fault") || api.FaultOf(err).Status != http.StatusInternalServerError {
 		t.Errorf("%v", err)
 	}
-	m.read = files.Open
+	m.read = Open
 	e := &faulty{Executor: m.options.Exec}
 	m.options.Exec = e
 	ask := func() error {

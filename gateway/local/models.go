@@ -18,6 +18,7 @@ import (
 	"github.com/tally-network/tally/format/chat"
 	"github.com/tally-network/tally/gateway/api"
 	"github.com/tally-network/tally/gateway/reply"
+	"github.com/tally-network/tally/model/encoder"
 	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/library"
 	"github.com/tally-network/tally/model/lm"
@@ -47,7 +48,7 @@ const grace = time.Second
 type Models struct {
 	options Options
 	files   []file // those that were named
-	read    func(path string) (*files.Files, error)
+	read    func(path string) (*Files, error)
 
 	mu     sync.Mutex
 	open   map[string]*opened
@@ -79,7 +80,7 @@ type opened struct {
 // New returns the models at paths, which are called as their files are, and those of options.
 func New(o Options, paths ...string) (*Models, error) {
 	o.Keep, o.MaxOpen = cmp.Or(o.Keep, 5*time.Minute), cmp.Or(o.MaxOpen, 3)
-	m := &Models{options: o, read: files.Open, open: map[string]*opened{}}
+	m := &Models{options: o, read: Open, open: map[string]*opened{}}
 	for _, path := range paths {
 		l, err := listing(path)
 		if err != nil {
@@ -99,7 +100,7 @@ func New(o Options, paths ...string) (*Models, error) {
 
 // listing describes the model at a path, of which no weights are read.
 func listing(path string) (reply.Listing, error) {
-	d, err := lm.Describe(path)
+	d, err := Describe(path)
 	if err != nil {
 		return reply.Listing{}, err
 	}
@@ -108,6 +109,9 @@ func listing(path string) (reply.Listing, error) {
 		return reply.Listing{}, err
 	}
 	l := Listing(files.NameOf(path), d, info.ModTime())
+	if d.Encoder != nil {
+		return l, nil
+	}
 	t, err := files.Template(path)
 	tellTemplate(&l, t)
 	return l, err
@@ -122,7 +126,14 @@ func tellTemplate(l *reply.Listing, t *chat.Template) {
 }
 
 // Listing says what people see of a model.
-func Listing(name string, d *lm.Description, modified time.Time) reply.Listing {
+func Listing(name string, of Description, modified time.Time) reply.Listing {
+	if e := of.Encoder; e != nil {
+		return reply.Listing{
+			Name: name, Size: e.Bytes, Modified: modified, Context: e.Context, Embeds: true,
+			Details: reply.Details{Format: "safetensors", Family: e.Family, Parameters: Parameters(e.Parameters)},
+		}
+	}
+	d := of.Language
 	l := reply.Listing{
 		Name: name, Size: d.Bytes, Modified: modified, Context: d.Context, Replies: true,
 		Details: reply.Details{Format: "safetensors", Family: d.Family, Parameters: Parameters(d.Parameters), License: d.License},
@@ -288,7 +299,7 @@ func (m *Models) leave(x *opened) {
 // load opens a model. A failure is told to those that wait, and forgotten.
 func (m *Models) load(x *opened) {
 	defer close(x.ready)
-	f, err := safely(func() (*files.Files, error) { return m.read(x.path) })
+	f, err := safely(func() (*Files, error) { return m.read(x.path) })
 	known, listErr := m.List(context.Background())
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -308,14 +319,43 @@ func (m *Models) load(x *opened) {
 			l = k
 		}
 	}
-	tellTemplate(&l, f.Template)
-	x.server = replies.Start(f.Weights, m.options.Exec, m.options.Replies)
-	l.Context = x.server.Context()
-	x.memory = f.Description.Memory
-	x.model = &reply.Model{Listing: l, Replier: replier{m, x}, Tokenizer: f.Tokenizer, Ends: f.Ends}
-	if f.Template != nil {
-		x.model.Prompter = prompter{f.Template}
+	if f.Language != nil {
+		tellTemplate(&l, f.Language.Template)
 	}
+	m.serve(x, f, l)
+}
+
+// serve makes the model of files that answers.
+func (m *Models) serve(x *opened, f *Files, l reply.Listing) {
+	x.model = &reply.Model{Listing: l, Tokenizer: f.Tokenizer}
+	if f.Encoder != nil {
+		x.memory = f.Description.Encoder.Memory
+		x.model.Embedder = embedder{m, x, f.Encoder.NewEmbedder(m.options.Exec)}
+		return
+	}
+	x.memory = f.Description.Language.Memory
+	x.server = replies.Start(f.Language.Weights, m.options.Exec, m.options.Replies)
+	x.model.Context = x.server.Context()
+	x.model.Replier, x.model.Ends = replier{m, x}, f.Language.Ends
+	if f.Language.Template != nil {
+		x.model.Prompter = prompter{f.Language.Template}
+	}
+}
+
+// embedder counts the embeddings of a model as uses.
+type embedder struct {
+	models *Models
+	opened *opened
+	of     *encoder.Embedder
+}
+
+// Embed implements reply.Embedder.
+func (e embedder) Embed(ctx context.Context, texts [][]int32) ([][]float32, error) {
+	if !e.models.begin(e.opened) {
+		return nil, faultOf(replies.ErrClosed)
+	}
+	defer e.models.leave(e.opened)
+	return e.of.Embed(ctx, texts)
 }
 
 // safely makes an error of a panic: a model's files are of strangers, and what they hit shall not end the process.
@@ -395,7 +435,11 @@ func (m *Models) Loaded(context.Context) ([]reply.Loaded, error) {
 	var out []reply.Loaded
 	for _, x := range m.open { // sorted below
 		if x.model != nil {
-			out = append(out, reply.Loaded{Listing: x.model.Listing, Memory: x.memory + x.server.Stats().Bytes, Until: x.until})
+			l := reply.Loaded{Listing: x.model.Listing, Memory: x.memory, Until: x.until}
+			if x.server != nil {
+				l.Memory += x.server.Stats().Bytes
+			}
+			out = append(out, l)
 		}
 	}
 	slices.SortFunc(out, func(a, b reply.Loaded) int { return cmp.Compare(a.Name, b.Name) })

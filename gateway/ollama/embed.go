@@ -10,14 +10,11 @@ import (
 )
 
 type embedRequest struct {
-	Model     string          `json:"model"`
-	Input     json.RawMessage `json:"input"`
-	KeepAlive json.RawMessage `json:"keep_alive"`
-	embedRefused
-}
-
-type embedRefused struct {
-	Dimensions json.RawMessage `json:"dimensions" but:"0" why:"vectors have the size that the model gives them"`
+	Model      string          `json:"model"`
+	Input      json.RawMessage `json:"input"`
+	Truncate   *bool           `json:"truncate"`
+	Dimensions int             `json:"dimensions"`
+	KeepAlive  json.RawMessage `json:"keep_alive"`
 }
 
 type embeddingsRequest struct {
@@ -27,15 +24,17 @@ type embeddingsRequest struct {
 }
 
 // vectors embeds texts.
-func (v *server) vectors(r *http.Request, model, field string, keep json.RawMessage, texts []string) (_ *reply.Vectors, err error) {
-	a := &reply.Ask{Field: field}
+func (v *server) vectors(r *http.Request, a *reply.Ask, keep json.RawMessage, texts []string, o reply.Embedding) (_ *reply.Vectors, err error) {
 	if a.Keep, err = keepAlive(keep); err != nil {
 		return nil, err
 	}
-	if a.Model, err = v.named(r.Context(), model, ""); err != nil {
+	if a.Model, err = v.named(r.Context(), a.Model, ""); err != nil {
 		return nil, err
 	}
-	return v.replies.Embed(r.Context(), a, texts)
+	for _, t := range texts {
+		a.Prompts = append(a.Prompts, reply.Prompt{Text: t})
+	}
+	return v.replies.Embed(r.Context(), a, o)
 }
 
 func (v *server) embed(w http.ResponseWriter, r *http.Request) error {
@@ -43,14 +42,12 @@ func (v *server) embed(w http.ResponseWriter, r *http.Request) error {
 	if err := api.Read(w, r, &q); err != nil {
 		return err
 	}
-	if err := api.Refuse(&q.embedRefused); err != nil {
-		return err
-	}
 	texts, err := api.Texts("input", q.Input, reply.MaxTexts)
 	if err != nil {
 		return err
 	}
-	got, err := v.vectors(r, q.Model, "input", q.KeepAlive, texts)
+	o := reply.Embedding{Dimensions: q.Dimensions, Truncate: q.Truncate == nil || *q.Truncate} // as ollama does
+	got, err := v.vectors(r, &reply.Ask{Model: q.Model, Field: "input"}, q.KeepAlive, texts, o)
 	if err != nil {
 		return err
 	}
@@ -71,7 +68,7 @@ func (v *server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	if err := api.Read(w, r, &q); err != nil {
 		return err
 	}
-	got, err := v.vectors(r, q.Model, "prompt", q.KeepAlive, []string{q.Prompt})
+	got, err := v.vectors(r, &reply.Ask{Model: q.Model, Field: "prompt"}, q.KeepAlive, []string{q.Prompt}, reply.Embedding{Truncate: true})
 	if err != nil {
 		return err
 	}

@@ -48,34 +48,34 @@ func (q *completionRequest) ask() (*reply.Ask, error) {
 	if q.StreamOptions != nil && !q.Stream {
 		return nil, api.Invalid("stream_options", "stream_options need stream to be true")
 	}
-	a.Prompts, err = readPrompts(q.Prompt)
+	a.Prompts, err = readPrompts("prompt", q.Prompt, reply.MaxReplies)
 	return a, err
 }
 
-// readPrompts reads a text, texts, tokens, or several times tokens.
-func readPrompts(text json.RawMessage) (out []reply.Prompt, err error) {
+// readPrompts reads a field that is a text, texts, tokens, or several times tokens.
+func readPrompts(name string, text json.RawMessage, most int) (out []reply.Prompt, err error) {
 	var tokens []int32
 	var several [][]int32
 	switch {
 	case api.IsNull(text):
-		return nil, api.Invalid("prompt", "prompt is missing: want a string, tokens, or an array of these")
+		return nil, api.Invalid(name, "%s is missing: want a string, tokens, or an array of these", name)
 	case text[0] == '[' && json.Unmarshal(text, &tokens) == nil && len(tokens) > 0:
 		return []reply.Prompt{{Tokens: tokens}}, nil
 	case text[0] == '[' && json.Unmarshal(text, &several) == nil && len(several) > 0:
-		if len(several) > reply.MaxReplies {
-			return nil, api.Invalid("prompt", "there are %d prompts: want at most %d", len(several), reply.MaxReplies)
+		if len(several) > most {
+			return nil, api.Invalid(name, "%s has %d items: want at most %d", name, len(several), most)
 		}
 		for i, t := range several {
 			if len(t) == 0 {
-				return nil, api.Invalid("prompt", "prompt %d has no tokens", i)
+				return nil, api.Invalid(name, "item %d of %s has no tokens", i, name)
 			}
 			out = append(out, reply.Prompt{Tokens: t})
 		}
 		return out, nil
 	}
-	texts, err := api.Texts("prompt", text, reply.MaxReplies)
+	texts, err := api.Texts(name, text, most)
 	if err == nil && len(texts) == 0 {
-		err = api.Invalid("prompt", "prompt is empty: want a string, tokens, or an array of these")
+		err = api.Invalid(name, "%s is empty: want a string, tokens, or an array of these", name)
 	}
 	for _, t := range texts {
 		out = append(out, reply.Prompt{Text: t})

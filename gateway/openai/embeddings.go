@@ -12,14 +12,10 @@ import (
 )
 
 type embeddingRequest struct {
-	Model    string          `json:"model"`
-	Input    json.RawMessage `json:"input"`
-	Encoding string          `json:"encoding_format"`
-	embeddingRefused
-}
-
-type embeddingRefused struct {
-	Dimensions json.RawMessage `json:"dimensions" why:"vectors have the size that the model gives them"`
+	Model      string          `json:"model"`
+	Input      json.RawMessage `json:"input"`
+	Encoding   string          `json:"encoding_format"`
+	Dimensions *int            `json:"dimensions"`
 }
 
 type embeddingObject struct {
@@ -45,24 +41,19 @@ func (v *server) embed(w http.ResponseWriter, r *http.Request) error {
 	if err := api.Read(w, r, &q); err != nil {
 		return err
 	}
-	if err := api.Refuse(&q.embeddingRefused); err != nil {
-		return err
-	}
 	if q.Encoding != "" && q.Encoding != "float" && q.Encoding != "base64" {
 		return api.Invalid("encoding_format", "encoding_format is %q: want float or base64", q.Encoding)
 	}
-	var tokens []float64
-	if json.Unmarshal(q.Input, &tokens) == nil && len(tokens) > 0 {
-		return api.Unsupported("input", "input has tokens: send texts, as other models' tokens mean something else here")
-	}
-	texts, err := api.Texts("input", q.Input, reply.MaxTexts)
-	if err != nil {
+	a := &reply.Ask{Model: q.Model, Field: "input"}
+	var o reply.Embedding
+	var err error
+	if o.Dimensions, err = most("dimensions", q.Dimensions); err != nil {
 		return err
 	}
-	if len(texts) == 0 {
-		return api.Invalid("input", "input is missing: want a string or an array of strings")
+	if a.Prompts, err = readPrompts("input", q.Input, reply.MaxTexts); err != nil {
+		return err
 	}
-	got, err := v.replies.Embed(r.Context(), &reply.Ask{Model: q.Model, Field: "input"}, texts)
+	got, err := v.replies.Embed(r.Context(), a, o)
 	if err != nil {
 		return err
 	}

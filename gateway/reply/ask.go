@@ -118,12 +118,14 @@ func ReadBias(name string, given map[string]float64) (map[int32]float32, error) 
 	return bias, nil
 }
 
+var errNoModel = api.Invalid("model", "model is missing: name one of those that are listed")
+
 // check refuses what no model could do.
 func (a *Ask) check() error {
 	replies := max(1, len(a.Prompts)) * a.Choices
 	switch {
 	case a.Model == "":
-		return api.Invalid("model", "model is missing: name one of those that are listed")
+		return errNoModel
 	case a.Choices < 1 || a.Choices > MaxReplies:
 		return api.Invalid("n", "n is %d: want 1 to %d", a.Choices, MaxReplies)
 	case replies > MaxReplies:

@@ -11,5 +11,6 @@ const (
 	MaxStopBytes = 1 << 10
 	MaxBias      = 1 << 10 // tokens whose logits are changed
 	MaxTexts     = 2048    // to embed at once, as OpenAI bounds them
+	MaxEmbedded  = 300_000 // tokens of these texts, as OpenAI bounds them
 	MaxLikeliest = lm.MaxLikeliest
 )

@@ -74,9 +74,9 @@ type Prompter interface {
 	Prompt(c *Conversation) (string, error)
 }
 
-// Embedder gives a vector for each text.
+// Embedder gives a vector for each text, which it gets as its tokens, special ones among them.
 type Embedder interface {
-	Embed(ctx context.Context, texts []string) ([][]float32, error)
+	Embed(ctx context.Context, texts [][]int32) ([][]float32, error)
 }
 
 // Conversation is what a prompt is written from.

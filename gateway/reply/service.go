@@ -137,6 +137,26 @@ func (r *Run) add(prompt []int32) error {
 // encoders bounds how many prompts become tokens at once: it is work that nobody has paid for yet.
 var encoders = make(chan struct{}, runtime.GOMAXPROCS(0))
 
+// toEncode waits until a request's texts may become tokens.
+func toEncode(ctx context.Context) (done func(), err error) {
+	select {
+	case encoders <- struct{}{}:
+		return func() { <-encoders }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// known returns tokens that a client has sent, if the model has them all.
+func (m *Model) known(field string, tokens []int32) ([]int32, error) {
+	for _, id := range tokens {
+		if _, ok := m.Tokenizer.Token(id); !ok {
+			return nil, api.Invalid(field, "%s has token %d, which the model %s does not have", field, id, m.Name)
+		}
+	}
+	return tokens, nil
+}
+
 // maxToken is more bytes than a token has, of any tokenizer that people use.
 const maxToken = 256
 
@@ -159,28 +179,23 @@ func tooLong(field, format string, args ...any) error {
 
 // prompts returns the tokens of what is asked.
 func (m *Model) prompts(ctx context.Context, a *Ask, date time.Time) (all [][]int32, err error) {
-	select {
-	case encoders <- struct{}{}:
-		defer func() { <-encoders }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	done, err := toEncode(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	if a.Chat != nil {
 		a.Chat.Date = date
 		tokens, err := m.chat(a)
 		return [][]int32{tokens}, err
 	}
 	for _, p := range a.Prompts {
-		tokens := p.Tokens
-		for _, id := range tokens {
-			if _, ok := m.Tokenizer.Token(id); !ok {
-				return nil, api.Invalid(a.Field, "%s has token %d, which the model %s does not have", a.Field, id, m.Name)
-			}
+		tokens, err := m.known(a.Field, p.Tokens)
+		if err == nil && tokens == nil {
+			tokens, err = m.encode(a.Field, p.Text, true)
 		}
-		if tokens == nil {
-			if tokens, err = m.encode(a.Field, p.Text, true); err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, tokens)
 	}
@@ -223,56 +238,6 @@ func (s *Service) Count(ctx context.Context, a *Ask) (n int, err error) {
 		n += len(p)
 	}
 	return n, err
-}
-
-// Vectors are what texts were embedded as.
-type Vectors struct {
-	Model  *Model
-	Values [][]float32
-	Read   int // tokens of all texts
-	Times  Times
-}
-
-// Embed returns a vector for each text.
-func (s *Service) Embed(ctx context.Context, a *Ask, texts []string) (*Vectors, error) {
-	a.Choices = 1
-	if err := a.check(); err != nil {
-		return nil, err
-	}
-	v := &Vectors{Times: Times{Begun: time.Now()}}
-	account := accountOf(ctx)
-	leave, err := account.Enter(ctx, 1)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	if v.Model, err = s.Open(ctx, a); err != nil {
-		return nil, err
-	}
-	v.Times.Load = time.Since(v.Times.Begun)
-	if v.Model.Embedder == nil {
-		return nil, api.Invalid("model", "the model %s gives no vectors: choose one for embeddings", v.Model.Name)
-	}
-	for i, text := range texts {
-		tokens, err := v.Model.Tokenizer.Encode(text, true)
-		if err != nil {
-			return nil, api.Invalid(a.Field, "%s: text %d: %v", a.Field, i, err)
-		}
-		if len(tokens) > v.Model.Context {
-			return nil, tooLong(a.Field, "text %d has %d tokens, and %s takes %d", i, len(tokens), v.Model.Name, v.Model.Context)
-		}
-		v.Read += len(tokens)
-	}
-	if err := account.Reserve(v.Read); err != nil {
-		return nil, err
-	}
-	account.Count(v.Model.Name, v.Read, 0)
-	v.Values, err = v.Model.Embedder.Embed(ctx, texts)
-	v.Times.Read = time.Since(v.Times.Begun) - v.Times.Load
-	if err == nil && len(v.Values) != len(texts) {
-		err = fmt.Errorf("%s gave %d vectors for %d texts", v.Model.Name, len(v.Values), len(texts))
-	}
-	return v, err
 }
 
 // Find returns the listing of a model.

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/internal/replace"
-	"github.com/tally-network/tally/model/lm"
 )
 
 // commit makes what a pull has gathered a model of the library. Before the entry is written the old model is there, and after
@@ -31,13 +30,10 @@ func (l *Library) commit(e, old *Entry) error {
 		}
 	}
 	e.Path = filepath.Join(whole, e.GGUF)
-	err := e.stamp()
-	if err != nil {
+	if err := e.stamp(); err != nil {
 		return err
 	}
-	if e.Model, err = lm.Describe(e.Path); err != nil {
-		e.Problem = err.Error()
-	}
+	e.describe()
 	if err := l.write(e); err != nil {
 		return err
 	}

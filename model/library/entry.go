@@ -19,6 +19,7 @@ import (
 
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/model/encoder"
 	"github.com/tally-network/tally/model/lm"
 )
 
@@ -26,17 +27,18 @@ const maxManifest = 4 << 20 // bytes
 
 // Entry is a model of a library.
 type Entry struct {
-	Name    string          `json:"name"`
-	Source  string          `json:"source"`
-	Release string          `json:"release,omitempty"` // which one the source had: a version, a commit, a tag of HTTP
-	Path    string          `json:"-"`                 // of the GGUF file, or of the folder
-	GGUF    string          `json:"gguf,omitempty"`    // the file's name, if it is one
-	Bytes   int64           `json:"bytes"`
-	Digest  string          `json:"digest"` // of the list of files, as Digest makes it
-	Pulled  time.Time       `json:"pulled"`
-	Files   []File          `json:"files"`
-	Model   *lm.Description `json:"model,omitempty"`
-	Problem string          `json:"problem,omitempty"` // why it is no language model that Tally runs
+	Name    string               `json:"name"`
+	Source  string               `json:"source"`
+	Release string               `json:"release,omitempty"` // which one the source had: a version, a commit, a tag of HTTP
+	Path    string               `json:"-"`                 // of the GGUF file, or of the folder
+	GGUF    string               `json:"gguf,omitempty"`    // the file's name, if it is one
+	Bytes   int64                `json:"bytes"`
+	Digest  string               `json:"digest"` // of the list of files, as Digest makes it
+	Pulled  time.Time            `json:"pulled"`
+	Files   []File               `json:"files"`
+	Model   *lm.Description      `json:"model,omitempty"`
+	Encoder *encoder.Description `json:"encoder,omitempty"` // of a sentence encoder
+	Problem string               `json:"problem,omitempty"` // why it is neither
 }
 
 // File is a file of a model.
@@ -98,7 +100,7 @@ func DigestOf(ctx context.Context, name string) (string, error) {
 // Usable fails for what Tally does not run, and if a file is not the one that was pulled any more, as far as its size and its stamp tell.
 func (e *Entry) Usable() error {
 	if e.Problem != "" {
-		return fmt.Errorf("%s is no language model that can reply: %s", e.Name, e.Problem)
+		return fmt.Errorf("%s is no model that can be asked: %s", e.Name, e.Problem)
 	}
 	return e.eachFile(func(f *File, at string) error {
 		info, err := os.Stat(at)
@@ -121,6 +123,19 @@ func (e *Entry) eachFile(visit func(f *File, at string) error) error {
 		}
 	}
 	return nil
+}
+
+// describe says what kind of model its files are.
+func (e *Entry) describe() {
+	e.Problem = ""
+	var err error
+	if e.Model, err = lm.Describe(e.Path); err == nil {
+		return
+	}
+	e.Problem = err.Error()
+	if e.Encoder, err = encoder.Describe(e.Path); err == nil {
+		e.Problem = ""
+	}
 }
 
 // changed says that a file is another one.

@@ -82,7 +82,11 @@ func (l *Library) Pull(ctx context.Context, text string, o Options) (_ *Entry, e
 		return nil, fmt.Errorf("pull %s: %w", s, err)
 	}
 	if e == old {
-		return old, nil
+		if old.Problem == "" {
+			return old, nil
+		}
+		old.describe() // more may be read than when it was pulled
+		return old, l.write(old)
 	}
 	e.Name = name
 	return e, l.commit(e, old)

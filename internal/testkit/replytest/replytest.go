@@ -140,7 +140,7 @@ func (m *Models) Open(_ context.Context, name string, keep *time.Duration) (*rep
 	}
 	out := &reply.Model{Listing: m.listing(name), Tokenizer: m.Tokenizer, Ends: []int32{m.end()}}
 	if name == Embedder {
-		out.Embedder = lengths{}
+		out.Embedder = lengths{m.Tokenizer}
 		return out, nil
 	}
 	s, ok := m.scripts[name]
@@ -195,12 +195,16 @@ func (Prompter) Prompt(c *reply.Conversation) (string, error) {
 	return b.String() + "<|im_start|>assistant\n", nil
 }
 
-// lengths embeds a text as its length, and two other numbers.
-type lengths struct{}
+// lengths embeds a text as its length in bytes, and two other numbers.
+type lengths struct{ of *tokenizer.Tokenizer }
 
-func (lengths) Embed(_ context.Context, texts []string) (out [][]float32, err error) {
+func (l lengths) Embed(_ context.Context, texts [][]int32) (out [][]float32, err error) {
 	for _, t := range texts {
-		out = append(out, []float32{float32(len(t)), 0.5, -1})
+		text, err := l.of.Decode(t, false)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, []float32{float32(len(text)), 0.5, -1})
 	}
 	return out, nil
 }
