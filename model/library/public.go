@@ -13,13 +13,13 @@ import (
 // errInside says that an address leads to this machine or its network, where others trust whoever calls.
 var errInside = errors.New("leads to this machine or its network, and only an address that you name yourself may")
 
-// reserved are the networks that the internet does not route, beside those that package netip knows (RFC 6890), and those in which another
-// address stands for one of IPv4 that may be such.
+// reserved are networks in which machines of a user may be, beside those that package netip knows (RFC 6890), and those in which another
+// address stands for one of IPv4 that may be such. Those of documents and benchmarks are left out: they are nobody's, and resolvers in front of
+// transparent proxies answer with them for hosts of the internet.
 var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
 	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"),
-	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
+	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
 }
 
 // isPublic reports whether an address is of the internet.
