@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"github.com/tally-network/tally/format/chat/jinja/syntax"
+
 	"errors"
 	"fmt"
 	"slices"
@@ -9,17 +11,17 @@ import (
 
 // macro is a macro, with the variables that it sees where it is defined.
 type macro struct {
-	node *macroNode
+	node *syntax.Macro
 	s    *scope
 }
 
 func (m *macro) field(_ *run, id string) (Value, error) {
 	switch id {
 	case "name":
-		return m.node.id, nil
+		return m.node.ID, nil
 	case "arguments":
 		t := &tuple{}
-		for _, p := range m.node.params {
+		for _, p := range m.node.Params {
 			t.items = append(t.items, p)
 		}
 		return t, nil
@@ -27,7 +29,7 @@ func (m *macro) field(_ *run, id string) (Value, error) {
 	return &undefined{fmt.Sprintf("a macro has no %.100q", id)}, nil
 }
 
-func (c call) eval(r *run, s *scope) (Value, error) {
+func evalCall(c syntax.Call, r *run, s *scope) (Value, error) {
 	f, a, err := r.callee(c, s)
 	if err != nil {
 		return nil, err
@@ -36,25 +38,25 @@ func (c call) eval(r *run, s *scope) (Value, error) {
 }
 
 // callee computes what is called, and the arguments.
-func (r *run) callee(c call, s *scope) (Value, arguments, error) {
-	f, err := r.eval(c.f, s)
+func (r *run) callee(c syntax.Call, s *scope) (Value, arguments, error) {
+	f, err := r.eval(c.F, s)
 	if err != nil {
 		return nil, arguments{}, err
 	}
-	a, err := r.arguments(c.args, s)
+	a, err := r.arguments(c.Args, s)
 	return f, a, err
 }
 
-func (r *run) arguments(x args, s *scope) (a arguments, err error) {
-	if a.list, err = r.all(x.list, s); err != nil {
+func (r *run) arguments(x syntax.Args, s *scope) (a arguments, err error) {
+	if a.list, err = r.all(x.List, s); err != nil {
 		return a, err
 	}
-	if a.named, err = r.all(x.named, s); err != nil {
+	if a.named, err = r.all(x.Named, s); err != nil {
 		return a, err
 	}
-	a.names = slices.Clone(x.names)
-	if x.spread != nil {
-		v, err := r.eval(x.spread, s)
+	a.names = slices.Clone(x.Names)
+	if x.Spread != nil {
+		v, err := r.eval(x.Spread, s)
 		if err != nil {
 			return a, err
 		}
@@ -64,10 +66,10 @@ func (r *run) arguments(x args, s *scope) (a arguments, err error) {
 		}
 		a.list = append(a.list, more...)
 	}
-	if x.rest == nil {
+	if x.Rest == nil {
 		return a, nil
 	}
-	v, err := r.eval(x.rest, s)
+	v, err := r.eval(x.Rest, s)
 	if err != nil {
 		return a, err
 	}
@@ -80,7 +82,7 @@ func (r *run) arguments(x args, s *scope) (a arguments, err error) {
 	}
 	for i, k := range d.keys {
 		id, ok := k.(string)
-		if !ok || slices.Contains(x.names, id) {
+		if !ok || slices.Contains(x.Names, id) {
 			return a, errors.New("** wants a dict of names that are not given otherwise")
 		}
 		a.names, a.named = append(a.names, id), append(a.named, d.values[i])
@@ -117,7 +119,7 @@ func (r *run) call(f Value, a arguments) (Value, error) {
 // call renders a macro's body for arguments.
 func (m *macro) call(r *run, a arguments) (Value, error) {
 	s := &scope{outer: m.s, vars: map[string]Value{}}
-	if err := r.make(64 * (len(m.node.params) + len(a.names) + len(a.list))); err != nil {
+	if err := r.make(64 * (len(m.node.Params) + len(a.names) + len(a.list))); err != nil {
 		return nil, err
 	}
 	rest, err := m.given(s, a)
@@ -130,13 +132,13 @@ func (m *macro) call(r *run, a arguments) (Value, error) {
 	if err := m.missing(r, s); err != nil {
 		return nil, err
 	}
-	t, _, err := r.captured(func() (signal, error) { return m.node.body.enter(r, s) })
+	t, _, err := r.captured(func() (syntax.Signal, error) { return enterBlock(&m.node.Body, r, s) })
 	return t, err
 }
 
 // given sets the parameters that have arguments, and returns the named arguments that are left.
 func (m *macro) given(s *scope, a arguments) (*Dict, error) {
-	params := m.node.params
+	params := m.node.Params
 	for i := range min(len(params), len(a.list)) {
 		s.vars[params[i]] = a.list[i]
 	}
@@ -147,7 +149,7 @@ func (m *macro) given(s *scope, a arguments) (*Dict, error) {
 		case at < 0:
 			rest.Set(id, a.named[i])
 		case at < len(a.list):
-			return nil, fmt.Errorf("macro %.100q is given %.100q twice", m.node.id, id)
+			return nil, fmt.Errorf("macro %.100q is given %.100q twice", m.node.ID, id)
 		default:
 			s.vars[id] = a.named[i]
 		}
@@ -158,7 +160,7 @@ func (m *macro) given(s *scope, a arguments) (*Dict, error) {
 // special sets caller, kwargs and varargs, if the body reads them; if not, they must not be given.
 func (m *macro) special(s *scope, a arguments, rest *Dict) error {
 	n := m.node
-	if n.uses["caller"] && !slices.Contains(n.params, "caller") {
+	if n.Uses["caller"] && !slices.Contains(n.Params, "caller") {
 		caller, ok := rest.Get("caller")
 		if !ok || caller == nil {
 			caller = &undefined{"the macro is not called by a call block"}
@@ -173,20 +175,20 @@ func (m *macro) special(s *scope, a arguments, rest *Dict) error {
 		rest = left
 	}
 	switch {
-	case n.uses["kwargs"]:
+	case n.Uses["kwargs"]:
 		s.vars["kwargs"] = rest
 	case len(rest.keys) > 0:
-		return fmt.Errorf("macro %.100q takes no argument %.100q", n.id, rest.keys[0])
+		return fmt.Errorf("macro %.100q takes no argument %.100q", n.ID, rest.keys[0])
 	}
 	var more []Value
-	if len(a.list) > len(n.params) {
-		more = a.list[len(n.params):]
+	if len(a.list) > len(n.Params) {
+		more = a.list[len(n.Params):]
 	}
 	switch {
-	case n.uses["varargs"]:
+	case n.Uses["varargs"]:
 		s.vars["varargs"] = &tuple{items: more}
 	case len(more) > 0:
-		return fmt.Errorf("macro %.100q takes at most %d arguments", n.id, len(n.params))
+		return fmt.Errorf("macro %.100q takes at most %d arguments", n.ID, len(n.Params))
 	}
 	return nil
 }
@@ -194,16 +196,16 @@ func (m *macro) special(s *scope, a arguments, rest *Dict) error {
 // missing sets the parameters that have no arguments.
 func (m *macro) missing(r *run, s *scope) error {
 	n := m.node
-	for i, id := range n.params {
+	for i, id := range n.Params {
 		if _, ok := s.vars[id]; ok {
 			continue
 		}
-		at := i - (len(n.params) - len(n.defaults))
+		at := i - (len(n.Params) - len(n.Defaults))
 		if at < 0 {
 			s.vars[id] = &undefined{fmt.Sprintf("parameter %.100q was not provided", id)}
 			continue
 		}
-		v, err := r.eval(n.defaults[at], s)
+		v, err := r.eval(n.Defaults[at], s)
 		if err != nil {
 			return err
 		}

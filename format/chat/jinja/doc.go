@@ -9,6 +9,8 @@
 // break, continue, generation, raise_exception and strftime_now. What names other templates
 // (include, import, extends, block), what is random, and what prints an address is refused.
 //
+// Package syntax reads templates; this package evaluates what it gives.
+//
 // It is an interpreter of its own because no library for Go holds both needs. Rendering has to be
 // exact down to Python's repr, lazy filters and scopes; and templates come from strangers, so that
 // each step and each byte has to be counted. The libraries that were tried count neither.
@@ -25,15 +27,12 @@ package jinja
 
 // Bounds of a template, and of rendering it.
 const (
-	MaxSource = 1 << 20   // bytes of a template
 	MaxSteps  = 5_000_000 // expressions and statements; 64 bytes that are made or searched count as one
 	MaxBytes  = 128 << 20 // of all values that are made
 	MaxOutput = 16 << 20  // bytes of text
 	MaxRange  = 100_000   // items of a range, as in Jinja's sandbox
 
-	maxNodes   = 1 << 17 // of a template
-	maxNesting = 128     // expressions and blocks in each other, as they are written
-	maxDepth   = 1024    // expressions and calls in each other, as they are computed
-	maxValues  = 100     // values in values, where they are compared or printed
-	maxDigits  = 4300    // of a number in JSON, as in Python
+	maxDepth  = 1024 // expressions and calls in each other, as they are computed
+	maxValues = 100  // values in values, where they are compared or printed
+	maxDigits = 4300 // of a number in JSON, as in Python
 )

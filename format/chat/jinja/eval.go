@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"github.com/tally-network/tally/format/chat/jinja/syntax"
+
 	"errors"
 	"fmt"
 	"math/big"
@@ -8,24 +10,67 @@ import (
 	"unicode/utf8"
 )
 
-func (l literal) eval(*run, *scope) (Value, error) { return l.v, nil }
-
-func (n name) eval(_ *run, s *scope) (Value, error) { return s.get(n.id), nil }
-
-func (f field) eval(r *run, s *scope) (Value, error) {
-	return attribute{name{f.space}, f.id}.eval(r, s)
+// evalExpr computes an expression, of whatever kind.
+func evalExpr(x syntax.Expr, r *run, s *scope) (Value, error) {
+	switch x := x.(type) {
+	case syntax.Literal:
+		return evalLiteral(x, r, s)
+	case syntax.Name:
+		return evalName(x, r, s)
+	case syntax.Sequence:
+		return evalSequence(x, r, s)
+	case syntax.Mapping:
+		return evalMapping(x, r, s)
+	case syntax.Unary:
+		return evalUnary(x, r, s)
+	case syntax.Binary:
+		return evalBinary(x, r, s)
+	case syntax.Logic:
+		return evalLogic(x, r, s)
+	case syntax.Comparison:
+		return evalComparison(x, r, s)
+	case syntax.Concat:
+		return evalConcat(x, r, s)
+	case syntax.Conditional:
+		return evalConditional(x, r, s)
+	case syntax.Attribute:
+		return evalAttribute(x, r, s)
+	case syntax.Subscript:
+		return evalSubscript(x, r, s)
+	case syntax.Slice:
+		return evalSlice(x, r, s)
+	case syntax.Call:
+		return evalCall(x, r, s)
+	case syntax.Filter:
+		return evalFilter(x, r, s)
+	case syntax.Test:
+		return evalTest(x, r, s)
+	case syntax.Field:
+		return evalField(x, r, s)
+	}
+	return nil, errUnknown(x)
 }
 
-func (l sequence) eval(r *run, s *scope) (Value, error) {
-	all, err := r.all(l.items, s)
-	if l.isTuple {
+func errUnknown(node any) error { return fmt.Errorf("nothing is known of a %T", node) }
+
+func evalLiteral(l syntax.Literal, _ *run, _ *scope) (Value, error) { return l.V, nil }
+
+func evalName(n syntax.Name, _ *run, s *scope) (Value, error) { return s.get(n.ID), nil }
+
+func evalField(f syntax.Field, r *run, s *scope) (Value, error) {
+	return evalAttribute(syntax.Attribute{X: syntax.Name{ID: f.Space}, ID: f.ID}, r, s)
+}
+
+func evalSequence(l syntax.Sequence, r *run, s *scope) (Value, error) {
+	all, err := r.all(l.Items, s)
+	if l.IsTuple {
 		return &tuple{items: all}, err
 	}
 	return &List{all}, err
 }
 
 // all computes several expressions.
-func (r *run) all(list []expr, s *scope) ([]Value, error) {
+func (r *run) all(list []syntax.Expr, s *scope) ([]Value, error) {
 	if err := r.make(16 * len(list)); err != nil {
 		return nil, err
 	}
@@ -40,14 +85,14 @@ func (r *run) all(list []expr, s *scope) ([]Value, error) {
 	return out, nil
 }
 
-func (m mapping) eval(r *run, s *scope) (Value, error) {
+func evalMapping(m syntax.Mapping, r *run, s *scope) (Value, error) {
 	d := &Dict{}
-	for i, k := range m.keys {
+	for i, k := range m.Keys {
 		key, err := r.eval(k, s)
 		if err != nil {
 			return nil, err
 		}
-		v, err := r.eval(m.values[i], s)
+		v, err := r.eval(m.Values[i], s)
 		if err != nil {
 			return nil, err
 		}
@@ -70,30 +115,30 @@ func (r *run) put(d *Dict, key, v Value) error {
 	return err
 }
 
-func (l logic) eval(r *run, s *scope) (Value, error) {
-	v, err := r.eval(l.l, s)
-	if err != nil || truth(v) != l.isAnd {
+func evalLogic(l syntax.Logic, r *run, s *scope) (Value, error) {
+	v, err := r.eval(l.L, s)
+	if err != nil || truth(v) != l.IsAnd {
 		return v, err
 	}
-	return r.eval(l.r, s)
+	return r.eval(l.R, s)
 }
 
-func (c conditional) eval(r *run, s *scope) (Value, error) {
-	v, err := r.eval(c.test, s)
+func evalConditional(c syntax.Conditional, r *run, s *scope) (Value, error) {
+	v, err := r.eval(c.Test, s)
 	switch {
 	case err != nil:
 		return nil, err
 	case truth(v):
-		return r.eval(c.then, s)
-	case c.other == nil:
+		return r.eval(c.Then, s)
+	case c.Other == nil:
 		return &undefined{"the condition does not hold, and there is no else"}, nil
 	}
-	return r.eval(c.other, s)
+	return r.eval(c.Other, s)
 }
 
-func (c concat) eval(r *run, s *scope) (Value, error) {
+func evalConcat(c syntax.Concat, r *run, s *scope) (Value, error) {
 	var b strings.Builder
-	for _, x := range c.items {
+	for _, x := range c.Items {
 		v, err := r.eval(x, s)
 		if err != nil {
 			return nil, err
@@ -110,16 +155,16 @@ func (c concat) eval(r *run, s *scope) (Value, error) {
 	return b.String(), nil
 }
 
-func (u unary) eval(r *run, s *scope) (Value, error) {
-	v, err := r.eval(u.x, s)
+func evalUnary(u syntax.Unary, r *run, s *scope) (Value, error) {
+	v, err := r.eval(u.X, s)
 	if err != nil {
 		return nil, err
 	}
-	if u.op == "not" {
+	if u.Op == "not" {
 		return !truth(v), nil
 	}
 	if f, ok := v.(float64); ok {
-		if u.op == "-" {
+		if u.Op == "-" {
 			return -f, nil
 		}
 		return f, nil
@@ -127,10 +172,10 @@ func (u unary) eval(r *run, s *scope) (Value, error) {
 	n, ok := index(v)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%s%w", u.op, unfit(v))
-	case u.op == "-" && n == -n && n != 0:
+		return nil, fmt.Errorf("%s%w", u.Op, unfit(v))
+	case u.Op == "-" && n == -n && n != 0:
 		return nil, errWide
-	case u.op == "-":
+	case u.Op == "-":
 		return -n, nil
 	}
 	return n, nil
@@ -144,17 +189,17 @@ func unfit(v Value) error {
 	return fmt.Errorf(": not for a %s", typeName(v))
 }
 
-func (c comparison) eval(r *run, s *scope) (Value, error) {
-	l, err := r.eval(c.first, s)
+func evalComparison(c syntax.Comparison, r *run, s *scope) (Value, error) {
+	l, err := r.eval(c.First, s)
 	if err != nil {
 		return nil, err
 	}
-	for i, x := range c.rest {
+	for i, x := range c.Rest {
 		v, err := r.eval(x, s)
 		if err != nil {
 			return nil, err
 		}
-		is, err := r.compare(c.ops[i], l, v)
+		is, err := r.compare(c.Ops[i], l, v)
 		if err != nil || !is {
 			return false, err
 		}
@@ -163,33 +208,33 @@ func (c comparison) eval(r *run, s *scope) (Value, error) {
 	return true, nil
 }
 
-func (b binary) eval(r *run, s *scope) (Value, error) {
-	x, err := r.eval(b.l, s)
+func evalBinary(b syntax.Binary, r *run, s *scope) (Value, error) {
+	x, err := r.eval(b.L, s)
 	if err != nil {
 		return nil, err
 	}
-	y, err := r.eval(b.r, s)
+	y, err := r.eval(b.R, s)
 	if err != nil {
 		return nil, err
 	}
-	return r.operate(b.op, x, y)
+	return r.operate(b.Op, x, y)
 }
 
-func (a attribute) eval(r *run, s *scope) (Value, error) {
-	x, err := r.eval(a.x, s)
+func evalAttribute(a syntax.Attribute, r *run, s *scope) (Value, error) {
+	x, err := r.eval(a.X, s)
 	if err != nil {
 		return nil, err
 	}
-	v, ok, err := r.member(x, a.id)
+	v, ok, err := r.member(x, a.ID)
 	if err != nil || ok {
 		return v, err
 	}
 	if d, ok := x.(*Dict); ok {
-		if v, ok := d.Get(a.id); ok {
+		if v, ok := d.Get(a.ID); ok {
 			return v, nil
 		}
 	}
-	return missing(x, a.id), nil
+	return missing(x, a.ID), nil
 }
 
 func missing(x Value, id string) Value {
@@ -219,12 +264,12 @@ func (r *run) member(x Value, id string) (Value, bool, error) {
 	return method(x, id)
 }
 
-func (x subscript) eval(r *run, s *scope) (Value, error) {
-	v, err := r.eval(x.x, s)
+func evalSubscript(x syntax.Subscript, r *run, s *scope) (Value, error) {
+	v, err := r.eval(x.X, s)
 	if err != nil {
 		return nil, err
 	}
-	at, err := r.eval(x.at, s)
+	at, err := r.eval(x.At, s)
 	if err != nil {
 		return nil, err
 	}
@@ -305,13 +350,13 @@ func runeAt(s string, n int) int {
 	return len(s)
 }
 
-func (x slice) eval(r *run, s *scope) (Value, error) {
-	v, err := r.eval(x.x, s)
+func evalSlice(x syntax.Slice, r *run, s *scope) (Value, error) {
+	v, err := r.eval(x.X, s)
 	if err != nil {
 		return nil, err
 	}
 	var bounds [3]*int64
-	for i, b := range []expr{x.from, x.to, x.step} {
+	for i, b := range []syntax.Expr{x.From, x.To, x.Step} {
 		if b == nil {
 			continue
 		}

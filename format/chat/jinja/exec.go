@@ -1,92 +1,129 @@
 package jinja
 
 import (
+	"github.com/tally-network/tally/format/chat/jinja/syntax"
+
 	"fmt"
 )
 
-// enter executes a body that has variables of its own.
-func (b *block) enter(r *run, s *scope) (signal, error) {
-	for _, id := range b.hidden {
+// execStmt executes a statement, of whatever kind.
+func execStmt(x syntax.Stmt, r *run, s *scope) (syntax.Signal, error) {
+	switch x := x.(type) {
+	case syntax.Output:
+		return execOutput(x, r, s)
+	case syntax.Print:
+		return execPrint(x, r, s)
+	case syntax.Choice:
+		return execChoice(x, r, s)
+	case syntax.Assign:
+		return execAssign(x, r, s)
+	case syntax.Define:
+		return execDefine(x, r, s)
+	case syntax.Invoke:
+		return execInvoke(x, r, s)
+	case syntax.Leave:
+		return execLeave(x, r, s)
+	case *syntax.Block:
+		return execBlock(x, r, s)
+	case *syntax.Repeat:
+		return execRepeat(x, r, s)
+	case *syntax.Capture:
+		return execCapture(x, r, s)
+	case *syntax.With:
+		return execWith(x, r, s)
+	case *syntax.Filtered:
+		return execFiltered(x, r, s)
+	case *syntax.Scoped:
+		return execScoped(x, r, s)
+	}
+	return syntax.Onward, errUnknown(x)
+}
+
+// enterBlock executes a body that has variables of its own.
+func enterBlock(b *syntax.Block, r *run, s *scope) (syntax.Signal, error) {
+	for _, id := range b.Hidden {
 		if err := r.make(64); err != nil {
-			return onward, err
+			return syntax.Onward, err
 		}
 		s.set(id, &undefined{fmt.Sprintf("%.100q is set later", id)})
 	}
-	return b.exec(r, s)
+	return execBlock(b, r, s)
 }
 
-func (b *block) exec(r *run, s *scope) (signal, error) {
-	for _, x := range b.body {
+func execBlock(b *syntax.Block, r *run, s *scope) (syntax.Signal, error) {
+	for _, x := range b.Body {
 		if err := r.enter(); err != nil {
-			return onward, err
+			return syntax.Onward, err
 		}
-		how, err := x.exec(r, s)
+		how, err := execStmt(x, r, s)
 		r.depth--
-		if err != nil || how != onward {
+		if err != nil || how != syntax.Onward {
 			return how, err
 		}
 	}
-	return onward, nil
+	return syntax.Onward, nil
 }
 
-func (o output) exec(r *run, _ *scope) (signal, error) { return onward, r.write(o.text) }
+func execOutput(o syntax.Output, r *run, _ *scope) (syntax.Signal, error) {
+	return syntax.Onward, r.write(o.Text)
+}
 
-func (p print_) exec(r *run, s *scope) (signal, error) {
-	v, err := r.eval(p.x, s)
+func execPrint(p syntax.Print, r *run, s *scope) (syntax.Signal, error) {
+	v, err := r.eval(p.X, s)
 	if err != nil {
-		return onward, err
+		return syntax.Onward, err
 	}
 	t, err := r.str(v)
 	if err != nil {
-		return onward, err
+		return syntax.Onward, err
 	}
-	return onward, r.write(t)
+	return syntax.Onward, r.write(t)
 }
 
-func (c choice) exec(r *run, s *scope) (signal, error) {
-	for i := range c.tests {
-		v, err := r.eval(c.tests[i], s)
+func execChoice(c syntax.Choice, r *run, s *scope) (syntax.Signal, error) {
+	for i := range c.Tests {
+		v, err := r.eval(c.Tests[i], s)
 		if err != nil {
-			return onward, err
+			return syntax.Onward, err
 		}
 		if truth(v) {
-			return c.bodies[i].exec(r, s)
+			return execBlock(&c.Bodies[i], r, s)
 		}
 	}
-	return c.other.exec(r, s)
+	return execBlock(&c.Other, r, s)
 }
 
-func (a assign) exec(r *run, s *scope) (signal, error) {
-	v, err := r.eval(a.value, s)
+func execAssign(a syntax.Assign, r *run, s *scope) (syntax.Signal, error) {
+	v, err := r.eval(a.Value, s)
 	if err != nil {
-		return onward, err
+		return syntax.Onward, err
 	}
-	return onward, r.assign(a.target, v, s)
+	return syntax.Onward, r.assign(a.Target, v, s)
 }
 
 // assign sets what a target names.
-func (r *run) assign(target expr, v Value, s *scope) error {
+func (r *run) assign(target syntax.Expr, v Value, s *scope) error {
 	switch t := target.(type) {
-	case name:
+	case syntax.Name:
 		if err := r.make(64); err != nil {
 			return err
 		}
-		s.set(t.id, v)
-	case field:
-		n, ok := s.get(t.space).(*namespace)
+		s.set(t.ID, v)
+	case syntax.Field:
+		n, ok := s.get(t.Space).(*namespace)
 		if !ok {
-			return fmt.Errorf("%.100q is no namespace, so nothing can be assigned to %.100q in it", t.space, t.id)
+			return fmt.Errorf("%.100q is no namespace, so nothing can be assigned to %.100q in it", t.Space, t.ID)
 		}
-		return n.set(r, t.id, v)
-	case sequence:
+		return n.set(r, t.ID, v)
+	case syntax.Sequence:
 		values, err := r.collect(v)
 		if err != nil {
 			return err
 		}
-		if len(values) != len(t.items) {
-			return fmt.Errorf("%d values for %d names", len(values), len(t.items))
+		if len(values) != len(t.Items) {
+			return fmt.Errorf("%d values for %d names", len(values), len(t.Items))
 		}
-		for i, x := range t.items {
+		for i, x := range t.Items {
 			if err := r.assign(x, values[i], s); err != nil {
 				return err
 			}
@@ -95,85 +132,87 @@ func (r *run) assign(target expr, v Value, s *scope) error {
 	return nil
 }
 
-func (c *capture) exec(r *run, s *scope) (signal, error) {
-	t, how, err := r.captured(func() (signal, error) { return c.body.enter(r, &scope{outer: s}) })
-	if err != nil || how != onward {
+func execCapture(c *syntax.Capture, r *run, s *scope) (syntax.Signal, error) {
+	t, how, err := r.captured(func() (syntax.Signal, error) { return enterBlock(&c.Body, r, &scope{outer: s}) })
+	if err != nil || how != syntax.Onward {
 		return how, err
 	}
-	v, err := r.filtered(c.filter, t, s)
+	v, err := r.filtered(c.Filter, t, s)
 	if err != nil {
-		return onward, err
+		return syntax.Onward, err
 	}
-	return onward, r.assign(c.target, v, s)
+	return syntax.Onward, r.assign(c.Target, v, s)
 }
 
 // filtered returns what a filter, or filters of filters, make of a block's text.
-func (r *run) filtered(f *filter, t string, s *scope) (Value, error) {
+func (r *run) filtered(f *syntax.Filter, t string, s *scope) (Value, error) {
 	if f == nil {
 		return t, nil
 	}
 	var v Value = t
-	if f.x != nil {
-		inner, _ := f.x.(filter)
+	if f.X != nil {
+		inner, _ := f.X.(syntax.Filter)
 		var err error
 		if v, err = r.filtered(&inner, t, s); err != nil {
 			return nil, err
 		}
 	}
-	return f.apply(r, v, s)
+	return applyFilter(*f, r, v, s)
 }
 
-func (f *filtered) exec(r *run, s *scope) (signal, error) {
-	t, how, err := r.captured(func() (signal, error) { return f.body.enter(r, &scope{outer: s}) })
-	if err != nil || how != onward {
+func execFiltered(f *syntax.Filtered, r *run, s *scope) (syntax.Signal, error) {
+	t, how, err := r.captured(func() (syntax.Signal, error) { return enterBlock(&f.Body, r, &scope{outer: s}) })
+	if err != nil || how != syntax.Onward {
 		return how, err
 	}
-	v, err := r.filtered(f.filter, t, s)
+	v, err := r.filtered(f.Filter, t, s)
 	if err != nil {
-		return onward, err
+		return syntax.Onward, err
 	}
 	if t, err = r.str(v); err != nil {
-		return onward, err
+		return syntax.Onward, err
 	}
-	return onward, r.write(t)
+	return syntax.Onward, r.write(t)
 }
 
-func (w *with) exec(r *run, s *scope) (signal, error) {
+func execWith(w *syntax.With, r *run, s *scope) (syntax.Signal, error) {
 	inner := &scope{outer: s}
-	for i, x := range w.values {
+	for i, x := range w.Values {
 		v, err := r.eval(x, s)
 		if err != nil {
-			return onward, err
+			return syntax.Onward, err
 		}
-		if err := r.assign(w.targets[i], v, inner); err != nil {
-			return onward, err
+		if err := r.assign(w.Targets[i], v, inner); err != nil {
+			return syntax.Onward, err
 		}
 	}
-	return w.body.enter(r, inner)
+	return enterBlock(&w.Body, r, inner)
 }
 
-func (x *scoped) exec(r *run, s *scope) (signal, error) { return x.body.enter(r, &scope{outer: s}) }
-
-func (l leave) exec(*run, *scope) (signal, error) { return l.how, nil }
-
-func (d define) exec(r *run, s *scope) (signal, error) {
-	s.set(d.m.id, &macro{d.m, s})
-	return onward, r.make(64)
+func execScoped(x *syntax.Scoped, r *run, s *scope) (syntax.Signal, error) {
+	return enterBlock(&x.Body, r, &scope{outer: s})
 }
 
-func (i invoke) exec(r *run, s *scope) (signal, error) {
-	f, a, err := r.callee(i.call, s)
+func execLeave(l syntax.Leave, _ *run, _ *scope) (syntax.Signal, error) { return l.How, nil }
+
+func execDefine(d syntax.Define, r *run, s *scope) (syntax.Signal, error) {
+	s.set(d.M.ID, &macro{d.M, s})
+	return syntax.Onward, r.make(64)
+}
+
+func execInvoke(i syntax.Invoke, r *run, s *scope) (syntax.Signal, error) {
+	f, a, err := r.callee(i.Call, s)
 	if err != nil {
-		return onward, err
+		return syntax.Onward, err
 	}
-	a.names, a.named = append(a.names, "caller"), append(a.named, Value(&macro{i.caller, s}))
+	a.names, a.named = append(a.names, "caller"), append(a.named, Value(&macro{i.Caller, s}))
 	v, err := r.call(f, a)
 	if err != nil {
-		return onward, err
+		return syntax.Onward, err
 	}
 	t, err := r.str(v)
 	if err != nil {
-		return onward, err
+		return syntax.Onward, err
 	}
-	return onward, r.write(t)
+	return syntax.Onward, r.write(t)
 }

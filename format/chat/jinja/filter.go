@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"github.com/tally-network/tally/format/chat/jinja/syntax"
+
 	"errors"
 	"fmt"
 	"math"
@@ -12,21 +14,21 @@ import (
 	"unicode/utf8"
 )
 
-func (f filter) eval(r *run, s *scope) (Value, error) {
-	v, err := r.eval(f.x, s)
+func evalFilter(f syntax.Filter, r *run, s *scope) (Value, error) {
+	v, err := r.eval(f.X, s)
 	if err != nil {
 		return nil, err
 	}
-	return f.apply(r, v, s)
+	return applyFilter(f, r, v, s)
 }
 
-// apply computes the filter's arguments, and filters v.
-func (f filter) apply(r *run, v Value, s *scope) (Value, error) {
-	a, err := r.arguments(f.args, s)
+// applyFilter computes the filter's arguments, and filters v.
+func applyFilter(f syntax.Filter, r *run, v Value, s *scope) (Value, error) {
+	a, err := r.arguments(f.Args, s)
 	if err != nil {
 		return nil, err
 	}
-	return r.filter(f.id, v, a)
+	return r.filter(f.ID, v, a)
 }
 
 func (r *run) filter(id string, v Value, a arguments) (Value, error) {
@@ -161,7 +163,7 @@ func replaceFilter(r *run, a []Value) (Value, error) {
 // hyphens and open brackets.
 func titleWords(s string) string {
 	var b strings.Builder
-	begins := func(c rune) bool { return isSpace(c) || strings.ContainsRune("-({[<", c) }
+	begins := func(c rune) bool { return syntax.IsSpace(c) || strings.ContainsRune("-({[<", c) }
 	for s != "" {
 		i := strings.IndexFunc(s, begins)
 		if i < 0 {
@@ -260,7 +262,7 @@ func intFilter(_ *run, a []Value) (Value, error) {
 	case float64:
 		return truncated(v, a[1])
 	case string:
-		s := strings.TrimFunc(v, isSpace)
+		s := strings.TrimFunc(v, syntax.IsSpace)
 		if strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf && unicode.IsDigit(c) }) >= 0 {
 			return nil, errors.New("digits of other scripts are not supported")
 		}
@@ -320,7 +322,7 @@ func parseFloat(s string) (float64, bool) {
 
 func floatFilter(_ *run, a []Value) (Value, error) {
 	if s, ok := a[0].(string); ok {
-		if f, ok := parseFloat(strings.TrimFunc(s, isSpace)); ok {
+		if f, ok := parseFloat(strings.TrimFunc(s, syntax.IsSpace)); ok {
 			return f, nil
 		}
 		return otherwise(a[1], 0.0), nil

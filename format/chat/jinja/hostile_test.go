@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"github.com/tally-network/tally/format/chat/jinja/syntax"
+
 	"errors"
 	"fmt"
 	"strings"
@@ -41,7 +43,7 @@ func TestBounds(t *testing.T) {
 		{"{{ x" + strings.Repeat("|trim", 1000) + " }}", "in a row"}, {"{{ x" + strings.Repeat(".a", 1000) + " }}", "in a row"},
 		{strings.Repeat("{% if x %}", 1000), "in each other"}, {strings.Repeat("{{ 1 }}", 70000), "more than 131072"},
 		{manyNames(), "too many names"},
-		{strings.Repeat("x", MaxSource+1), "of at most"},
+		{strings.Repeat("x", syntax.MaxSource+1), "of at most"},
 	} {
 		if strings.HasPrefix(x.source, "((") {
 			continue // text

@@ -1,20 +1,22 @@
 package jinja
 
 import (
+	"github.com/tally-network/tally/format/chat/jinja/syntax"
+
 	"fmt"
 	"strings"
 )
 
-func (t test) eval(r *run, s *scope) (Value, error) {
-	v, err := r.eval(t.x, s)
+func evalTest(t syntax.Test, r *run, s *scope) (Value, error) {
+	v, err := r.eval(t.X, s)
 	if err != nil {
 		return nil, err
 	}
-	a, err := r.arguments(t.args, s)
+	a, err := r.arguments(t.Args, s)
 	if err != nil {
 		return nil, err
 	}
-	return r.test(t.id, v, a)
+	return r.test(t.ID, v, a)
 }
 
 func (r *run) test(id string, v Value, a arguments) (Value, error) {

@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"github.com/tally-network/tally/format/chat/jinja/syntax"
+
 	"errors"
 	"fmt"
 )
@@ -126,62 +128,62 @@ func (l *loop) changed(r *run, a arguments) (Value, error) {
 	return true, nil
 }
 
-func (x *repeat) exec(r *run, s *scope) (signal, error) {
-	v, err := r.eval(x.over, s)
+func execRepeat(x *syntax.Repeat, r *run, s *scope) (syntax.Signal, error) {
+	v, err := r.eval(x.Over, s)
 	if err != nil {
-		return onward, err
+		return syntax.Onward, err
 	}
-	return x.each(r, v, s, 0)
+	return eachRepeat(x, r, v, s, 0)
 }
 
-// each goes through the items of v.
-func (x *repeat) each(r *run, v Value, s *scope, depth int) (signal, error) {
+// eachRepeat goes through the items of v.
+func eachRepeat(x *syntax.Repeat, r *run, v Value, s *scope, depth int) (syntax.Signal, error) {
 	it, err := iterate(v)
 	if err != nil {
-		return onward, err
+		return syntax.Onward, err
 	}
-	if x.where != nil {
-		it = x.only(r, it, s)
+	if x.Where != nil {
+		it = onlyRepeat(x, r, it, s)
 		v = it
 	}
 	l := &loop{items: it, over: v, size: -1, depth: depth}
-	if x.isRecursive {
+	if x.IsRecursive {
 		l.again = func(v Value, depth int) (Value, error) {
-			t, _, err := r.captured(func() (signal, error) { return x.each(r, v, s, depth) })
+			t, _, err := r.captured(func() (syntax.Signal, error) { return eachRepeat(x, r, v, s, depth) })
 			return t, err
 		}
 	}
 	for {
 		ok, err := l.next()
 		if err != nil {
-			return onward, err
+			return syntax.Onward, err
 		}
 		if !ok {
 			break
 		}
 		inner := &scope{outer: s, vars: map[string]Value{"loop": l}}
 		if err := r.make(128); err != nil {
-			return onward, err
+			return syntax.Onward, err
 		}
-		if err := r.assign(x.target, l.current, inner); err != nil {
-			return onward, err
+		if err := r.assign(x.Target, l.current, inner); err != nil {
+			return syntax.Onward, err
 		}
-		how, err := x.body.enter(r, inner)
+		how, err := enterBlock(&x.Body, r, inner)
 		if err != nil {
-			return onward, err
+			return syntax.Onward, err
 		}
-		if how == breaks {
+		if how == syntax.Breaks {
 			break
 		}
 	}
 	if l.index == 0 {
-		return x.other.enter(r, &scope{outer: s})
+		return enterBlock(&x.Other, r, &scope{outer: s})
 	}
-	return onward, nil
+	return syntax.Onward, nil
 }
 
-// only leaves those items of which the loop's condition holds when they are reached.
-func (x *repeat) only(r *run, all *iterator, s *scope) *iterator {
+// onlyRepeat leaves those items of which the loop's condition holds when they are reached.
+func onlyRepeat(x *syntax.Repeat, r *run, all *iterator, s *scope) *iterator {
 	return &iterator{func() (Value, bool, error) {
 		for {
 			v, ok, err := r.next(all)
@@ -189,10 +191,10 @@ func (x *repeat) only(r *run, all *iterator, s *scope) *iterator {
 				return nil, false, err
 			}
 			inner := &scope{outer: s}
-			if err := r.assign(x.target, v, inner); err != nil {
+			if err := r.assign(x.Target, v, inner); err != nil {
 				return nil, false, err
 			}
-			is, err := r.eval(x.where, inner)
+			is, err := r.eval(x.Where, inner)
 			if err != nil {
 				return nil, false, err
 			}

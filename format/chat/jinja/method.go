@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"github.com/tally-network/tally/format/chat/jinja/syntax"
+
 	"errors"
 	"fmt"
 	"strings"
@@ -126,7 +128,7 @@ var textMethods = map[string]builtin{
 	"swapcase":   onText(func(s string) Value { return swapcase(s) }),
 	"isupper":    onText(func(s string) Value { l, u := cases(s); return u && !l }),
 	"islower":    onText(func(s string) Value { l, u := cases(s); return l && !u }),
-	"isspace":    ofEach(isSpace),
+	"isspace":    ofEach(syntax.IsSpace),
 	"isdigit":    ofEach(isDigit),
 	"isdecimal":  ofEach(unicode.IsDigit),
 	"isalpha":    ofEach(unicode.IsLetter),
@@ -194,7 +196,7 @@ func (r *run) listOf(all []string) (Value, error) {
 
 // strip takes characters off the ends of a text: those of a second text, or white space.
 func (r *run) strip(a []Value, left, right bool) (Value, error) {
-	s, is := a[0].(string), isSpace
+	s, is := a[0].(string), syntax.IsSpace
 	if given(a[1]) && a[1] != nil {
 		chars, ok := a[1].(string)
 		if !ok {

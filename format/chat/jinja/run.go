@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"github.com/tally-network/tally/format/chat/jinja/syntax"
+
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +15,24 @@ var (
 	errOutput = fmt.Errorf("the template writes more than %d MiB", MaxOutput>>20)
 	errDeep   = errors.New("values, calls or expressions are in each other too often")
 )
+
+// Template is a template that can be rendered.
+type Template struct {
+	source string
+	body   *syntax.Block
+}
+
+// Source returns what the template was made of.
+func (t *Template) Source() string { return t.source }
+
+// Parse reads a template.
+func Parse(source string) (*Template, error) {
+	body, err := syntax.Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	return &Template{source, body}, nil
+}
 
 // run is a template while it is rendered.
 type run struct {
@@ -32,7 +52,7 @@ func (t *Template) Render(names *Dict, date time.Time) (string, error) {
 			root.vars[id] = names.values[i]
 		}
 	}
-	if _, err := t.body.enter(r, &scope{outer: root}); err != nil {
+	if _, err := enterBlock(t.body, r, &scope{outer: root}); err != nil {
 		return "", err
 	}
 	return r.out.String(), nil
@@ -72,7 +92,7 @@ func (r *run) write(s string) error {
 }
 
 // captured returns the text that f writes.
-func (r *run) captured(f func() (signal, error)) (string, signal, error) {
+func (r *run) captured(f func() (syntax.Signal, error)) (string, syntax.Signal, error) {
 	saved := r.out
 	r.out = &strings.Builder{}
 	how, err := f()
@@ -82,11 +102,11 @@ func (r *run) captured(f func() (signal, error)) (string, signal, error) {
 }
 
 // eval computes an expression, and counts it.
-func (r *run) eval(x expr, s *scope) (Value, error) {
+func (r *run) eval(x syntax.Expr, s *scope) (Value, error) {
 	if err := r.enter(); err != nil {
 		return nil, err
 	}
-	v, err := x.eval(r, s)
+	v, err := evalExpr(x, r, s)
 	r.depth--
 	return v, err
 }

@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"github.com/tally-network/tally/format/chat/jinja/syntax"
+
 	"errors"
 	"fmt"
 	"slices"
@@ -24,7 +26,7 @@ func (r *run) split(a []Value, fromRight bool) (Value, error) {
 		return nil, err
 	}
 	if !given(a[1]) || a[1] == nil {
-		if err := r.parts(s, isSpace); err != nil {
+		if err := r.parts(s, syntax.IsSpace); err != nil {
 			return nil, err
 		}
 		return r.listOf(words(s, int(most), fromRight))
@@ -73,8 +75,8 @@ func (r *run) parts(s string, between func(c rune) bool) error {
 // words cuts a text at white space.
 func words(s string, most int, fromRight bool) (parts []string) {
 	if fromRight {
-		for s = strings.TrimRightFunc(s, isSpace); s != ""; s = strings.TrimRightFunc(s, isSpace) {
-			i := strings.LastIndexFunc(s, isSpace)
+		for s = strings.TrimRightFunc(s, syntax.IsSpace); s != ""; s = strings.TrimRightFunc(s, syntax.IsSpace) {
+			i := strings.LastIndexFunc(s, syntax.IsSpace)
 			if len(parts) == most || i < 0 {
 				parts = append(parts, s)
 				break
@@ -86,8 +88,8 @@ func words(s string, most int, fromRight bool) (parts []string) {
 		slices.Reverse(parts)
 		return parts
 	}
-	for s = strings.TrimLeftFunc(s, isSpace); s != ""; s = strings.TrimLeftFunc(s, isSpace) {
-		i := strings.IndexFunc(s, isSpace)
+	for s = strings.TrimLeftFunc(s, syntax.IsSpace); s != ""; s = strings.TrimLeftFunc(s, syntax.IsSpace) {
+		i := strings.IndexFunc(s, syntax.IsSpace)
 		if len(parts) == most || i < 0 {
 			return append(parts, s)
 		}

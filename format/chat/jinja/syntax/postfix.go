@@ -1,4 +1,4 @@
-package jinja
+package syntax
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 const maxChain = 100
 
 // postfix parses attributes, subscripts and calls of x.
-func (p *parser) postfix(x expr) (expr, error) {
+func (p *parser) postfix(x Expr) (Expr, error) {
 	for range maxChain {
 		p.nodes++
 		var err error
@@ -33,7 +33,7 @@ func (p *parser) postfix(x expr) (expr, error) {
 }
 
 // suffix parses filters, tests and calls of x.
-func (p *parser) suffix(x expr) (expr, error) {
+func (p *parser) suffix(x Expr) (Expr, error) {
 	for range maxChain {
 		p.nodes++
 		var err error
@@ -54,18 +54,18 @@ func (p *parser) suffix(x expr) (expr, error) {
 	return nil, fmt.Errorf("more than %d filters or tests in a row", maxChain)
 }
 
-func (p *parser) attribute(x expr) (expr, error) {
+func (p *parser) attribute(x Expr) (Expr, error) {
 	p.take()
 	if t := p.peek(); t.kind == integer {
 		p.take()
 		n, err := strconv.ParseInt(t.text, 10, 64)
-		return subscript{x, literal{n}}, err
+		return Subscript{x, Literal{n}}, err
 	}
 	id, err := p.word()
-	return attribute{x, id}, err
+	return Attribute{x, id}, err
 }
 
-func (p *parser) subscript(x expr) (expr, error) {
+func (p *parser) subscript(x Expr) (Expr, error) {
 	p.take()
 	from, err := p.bound()
 	if err != nil {
@@ -75,14 +75,14 @@ func (p *parser) subscript(x expr) (expr, error) {
 		if from == nil || p.isOp(",") {
 			return nil, errors.New("a subscript is one expression, or a slice")
 		}
-		return subscript{x, from}, p.want(operator, "]")
+		return Subscript{x, from}, p.want(operator, "]")
 	}
-	s := slice{x: x, from: from}
-	if s.to, err = p.bound(); err != nil {
+	s := Slice{X: x, From: from}
+	if s.To, err = p.bound(); err != nil {
 		return nil, err
 	}
 	if p.skip(operator, ":") {
-		if s.step, err = p.bound(); err != nil {
+		if s.Step, err = p.bound(); err != nil {
 			return nil, err
 		}
 	}
@@ -90,19 +90,19 @@ func (p *parser) subscript(x expr) (expr, error) {
 }
 
 // bound parses a part of a slice, which may be missing.
-func (p *parser) bound() (expr, error) {
+func (p *parser) bound() (Expr, error) {
 	if p.isOp(":") || p.isOp("]") {
 		return nil, nil
 	}
 	return p.expression()
 }
 
-func (p *parser) call(f expr) (expr, error) {
+func (p *parser) call(f Expr) (Expr, error) {
 	a, err := p.args()
-	return call{f, a}, err
+	return Call{f, a}, err
 }
 
-func (p *parser) args() (a args, err error) {
+func (p *parser) args() (a Args, err error) {
 	if err := p.want(operator, "("); err != nil {
 		return a, err
 	}
@@ -122,44 +122,44 @@ func (p *parser) args() (a args, err error) {
 	return a, p.want(operator, ")")
 }
 
-func (p *parser) arg(a *args) (err error) {
+func (p *parser) arg(a *Args) (err error) {
 	misplaced := errors.New("arguments are out of order: values, then names, then * and **")
 	switch {
 	case p.skip(operator, "*"):
-		if a.spread != nil || a.rest != nil {
+		if a.Spread != nil || a.Rest != nil {
 			return misplaced
 		}
-		a.spread, err = p.expression()
+		a.Spread, err = p.expression()
 	case p.skip(operator, "**"):
-		if a.rest != nil {
+		if a.Rest != nil {
 			return misplaced
 		}
-		a.rest, err = p.expression()
+		a.Rest, err = p.expression()
 	case p.peek().kind == word && p.peekAt(1).kind == operator && p.peekAt(1).text == "=":
-		if a.rest != nil {
+		if a.Rest != nil {
 			return misplaced
 		}
 		id := p.take().text
 		p.take()
-		if slices.Contains(a.names, id) {
+		if slices.Contains(a.Names, id) {
 			return fmt.Errorf("two arguments are called %.40q", id)
 		}
-		var x expr
+		var x Expr
 		x, err = p.expression()
-		a.names, a.named = append(a.names, id), append(a.named, x)
+		a.Names, a.Named = append(a.Names, id), append(a.Named, x)
 	default:
-		if a.spread != nil || a.rest != nil || len(a.names) > 0 {
+		if a.Spread != nil || a.Rest != nil || len(a.Names) > 0 {
 			return misplaced
 		}
-		var x expr
+		var x Expr
 		x, err = p.expression()
-		a.list = append(a.list, x)
+		a.List = append(a.List, x)
 	}
 	return err
 }
 
 // filters parses filters of x, each after a bar.
-func (p *parser) filters(x expr) (_ expr, err error) {
+func (p *parser) filters(x Expr) (_ Expr, err error) {
 	for n := 0; p.skip(operator, "|"); n++ {
 		if n == maxChain {
 			return nil, fmt.Errorf("more than %d filters in a row", maxChain)
@@ -171,15 +171,15 @@ func (p *parser) filters(x expr) (_ expr, err error) {
 	return x, nil
 }
 
-func (p *parser) filter(x expr) (expr, error) {
+func (p *parser) filter(x Expr) (Expr, error) {
 	id, err := p.dotted()
 	if err != nil {
 		return nil, err
 	}
-	f := filter{x: x, id: id}
+	f := Filter{X: x, ID: id}
 	p.nodes++
 	if p.isOp("(") {
-		f.args, err = p.args()
+		f.Args, err = p.args()
 	}
 	return f, err
 }
@@ -194,29 +194,29 @@ func (p *parser) dotted() (string, error) {
 	return id, err
 }
 
-func (p *parser) test(x expr) (expr, error) {
+func (p *parser) test(x Expr) (Expr, error) {
 	p.take()
 	isNot := p.skip(word, "not")
 	id, err := p.dotted()
 	if err != nil {
 		return nil, err
 	}
-	t := test{x: x, id: id}
+	t := Test{X: x, ID: id}
 	switch next := p.peek(); {
 	case p.isOp("("):
-		t.args, err = p.args()
+		t.Args, err = p.args()
 	case p.is(word, "is"):
 		return nil, errors.New("tests cannot follow each other: join them by and")
 	case p.is(word, "else") || p.is(word, "or") || p.is(word, "and"):
 	case next.kind == word || next.kind == text || next.kind == integer || next.kind == decimal || p.isOp("[") || p.isOp("{"):
-		var x expr
+		var x Expr
 		if x, err = p.primary(); err == nil {
 			x, err = p.postfix(x)
 		}
-		t.args.list = []expr{x}
+		t.Args.List = []Expr{x}
 	}
 	if isNot {
-		return unary{"not", t}, err
+		return Unary{"not", t}, err
 	}
 	return t, err
 }

@@ -1,4 +1,4 @@
-package jinja
+package syntax
 
 import (
 	"errors"
@@ -7,17 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Template is a template that can be rendered.
-type Template struct {
-	source string
-	body   block
-}
-
-// Source returns what the template was made of.
-func (t *Template) Source() string { return t.source }
-
 // Parse reads a template.
-func Parse(source string) (*Template, error) {
+func Parse(source string) (*Block, error) {
 	switch {
 	case len(source) > MaxSource:
 		return nil, fmt.Errorf("the template has %d bytes, of at most %d", len(source), MaxSource)
@@ -39,7 +30,7 @@ func Parse(source string) (*Template, error) {
 	if !body.hideAll() {
 		return nil, errors.New("the template has too many names in too many branches")
 	}
-	return &Template{source, body}, nil
+	return &body, nil
 }
 
 // parser makes nodes of tokens.
@@ -110,8 +101,8 @@ func (p *parser) enter() error {
 func (p *parser) leave() { p.depth-- }
 
 // block parses text and statements up to a tag that none of them begins with: one of ends.
-func (p *parser) block(ends ...string) (block, error) {
-	var b block
+func (p *parser) block(ends ...string) (Block, error) {
+	var b Block
 	if err := p.enter(); err != nil {
 		return b, err
 	}
@@ -126,14 +117,14 @@ func (p *parser) block(ends ...string) (block, error) {
 			return b, nil
 		case data:
 			p.take()
-			b.body = append(b.body, output{t.text})
+			b.Body = append(b.Body, Output{t.text})
 		case printBegin:
 			p.take()
 			x, err := p.printed()
 			if err != nil {
 				return b, err
 			}
-			b.body = append(b.body, print_{x})
+			b.Body = append(b.Body, Print{x})
 		case blockBegin:
 			tag := p.peekAt(1)
 			if tag.kind == word && slices.Contains(ends, tag.text) {
@@ -148,7 +139,7 @@ func (p *parser) block(ends ...string) (block, error) {
 			if err != nil {
 				return b, err
 			}
-			b.body = append(b.body, x)
+			b.Body = append(b.Body, x)
 			if err := p.want(blockEnd, ""); err != nil {
 				return b, err
 			}
@@ -165,7 +156,7 @@ var closing = map[string]bool{
 }
 
 // printed parses the expression of a tag that prints it.
-func (p *parser) printed() (expr, error) {
+func (p *parser) printed() (Expr, error) {
 	x, err := p.tuple(true)
 	if err != nil {
 		return nil, err
@@ -174,16 +165,16 @@ func (p *parser) printed() (expr, error) {
 }
 
 // body parses the rest of a tag, and what follows it up to one of ends.
-func (p *parser) body(ends ...string) (block, error) {
+func (p *parser) body(ends ...string) (Block, error) {
 	p.skip(operator, ":")
 	if err := p.want(blockEnd, ""); err != nil {
-		return block{}, err
+		return Block{}, err
 	}
 	return p.block(ends...)
 }
 
 // closed is body up to one end, which it passes.
-func (p *parser) closed(end string) (block, error) {
+func (p *parser) closed(end string) (Block, error) {
 	b, err := p.body(end)
 	p.take()
 	return b, err
@@ -196,7 +187,7 @@ var refused = map[string]string{
 }
 
 // statement parses a tag, and what belongs to it.
-func (p *parser) statement() (stmt, error) {
+func (p *parser) statement() (Stmt, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
@@ -227,12 +218,12 @@ func (p *parser) statement() (stmt, error) {
 		p.loops = 0
 		b, err := p.closed("endgeneration")
 		p.loops = loops
-		return &scoped{b}, err
+		return &Scoped{b}, err
 	case "break", "continue":
 		if p.loops == 0 {
 			return nil, fmt.Errorf("%s outside a loop", tag)
 		}
-		return leave{map[string]signal{"break": breaks, "continue": continues}[tag]}, nil
+		return Leave{map[string]Signal{"break": Breaks, "continue": Continues}[tag]}, nil
 	}
 	if why, ok := refused[tag]; ok {
 		return nil, fmt.Errorf("the tag %s is not supported: %s", tag, why)
@@ -240,10 +231,10 @@ func (p *parser) statement() (stmt, error) {
 	return nil, fmt.Errorf("no tag is called %.40q", tag)
 }
 
-func (p *parser) choice() (stmt, error) {
-	var c choice
+func (p *parser) choice() (Stmt, error) {
+	var c Choice
 	for tag := "elif"; tag != "endif"; {
-		var b block
+		var b Block
 		var err error
 		if tag == "elif" {
 			x, err := p.tuple(false)
@@ -253,8 +244,8 @@ func (p *parser) choice() (stmt, error) {
 			if b, err = p.body("elif", "else", "endif"); err != nil {
 				return nil, err
 			}
-			c.tests, c.bodies = append(c.tests, x), append(c.bodies, b)
-		} else if c.other, err = p.body("endif"); err != nil {
+			c.Tests, c.Bodies = append(c.Tests, x), append(c.Bodies, b)
+		} else if c.Other, err = p.body("endif"); err != nil {
 			return nil, err
 		}
 		tag = p.take().text
@@ -262,62 +253,62 @@ func (p *parser) choice() (stmt, error) {
 	return c, nil
 }
 
-func (p *parser) loop() (stmt, error) {
-	var l repeat
+func (p *parser) loop() (Stmt, error) {
+	var l Repeat
 	var err error
-	if l.target, err = p.target(false); err != nil {
+	if l.Target, err = p.target(false); err != nil {
 		return nil, err
 	}
 	if err := p.want(word, "in"); err != nil {
 		return nil, err
 	}
-	if l.over, err = p.tuple(false); err != nil {
+	if l.Over, err = p.tuple(false); err != nil {
 		return nil, err
 	}
 	if p.skip(word, "if") {
-		if l.where, err = p.expression(); err != nil {
+		if l.Where, err = p.expression(); err != nil {
 			return nil, err
 		}
 	}
-	l.isRecursive = p.skip(word, "recursive")
+	l.IsRecursive = p.skip(word, "recursive")
 	p.loops++
-	l.body, err = p.body("endfor", "else")
+	l.Body, err = p.body("endfor", "else")
 	p.loops--
 	if err != nil {
 		return nil, err
 	}
 	if p.take().text == "else" {
-		l.other, err = p.closed("endfor")
+		l.Other, err = p.closed("endfor")
 	}
 	return &l, err
 }
 
-func (p *parser) set() (stmt, error) {
+func (p *parser) set() (Stmt, error) {
 	target, err := p.target(true)
 	if err != nil {
 		return nil, err
 	}
 	if p.skip(operator, "=") {
 		x, err := p.tuple(true)
-		return assign{target, x}, err
+		return Assign{target, x}, err
 	}
-	c := capture{target: target}
+	c := Capture{Target: target}
 	if p.isOp("|") {
 		x, err := p.filters(nil)
 		if err != nil {
 			return nil, err
 		}
-		f := x.(filter)
-		c.filter = &f
+		f := x.(Filter)
+		c.Filter = &f
 	}
-	c.body, err = p.closed("endset")
+	c.Body, err = p.closed("endset")
 	return &c, err
 }
 
-func (p *parser) with() (stmt, error) {
-	var w with
+func (p *parser) with() (Stmt, error) {
+	var w With
 	for p.peek().kind != blockEnd {
-		if len(w.targets) > 0 {
+		if len(w.Targets) > 0 {
 			if err := p.want(operator, ","); err != nil {
 				return nil, err
 			}
@@ -333,17 +324,17 @@ func (p *parser) with() (stmt, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.targets, w.values = append(w.targets, target), append(w.values, x)
+		w.Targets, w.Values = append(w.Targets, target), append(w.Values, x)
 	}
 	var err error
-	w.body, err = p.closed("endwith")
+	w.Body, err = p.closed("endwith")
 	return &w, err
 }
 
-func (p *parser) print() (stmt, error) {
-	var b block
+func (p *parser) print() (Stmt, error) {
+	var b Block
 	for p.peek().kind != blockEnd {
-		if len(b.body) > 0 {
+		if len(b.Body) > 0 {
 			if err := p.want(operator, ","); err != nil {
 				return nil, err
 			}
@@ -352,12 +343,12 @@ func (p *parser) print() (stmt, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.body = append(b.body, print_{x})
+		b.Body = append(b.Body, Print{x})
 	}
 	return &b, nil
 }
 
-func (p *parser) filterBlock() (stmt, error) {
+func (p *parser) filterBlock() (Stmt, error) {
 	x, err := p.filter(nil)
 	if err != nil {
 		return nil, err
@@ -365,23 +356,23 @@ func (p *parser) filterBlock() (stmt, error) {
 	if x, err = p.filters(x); err != nil {
 		return nil, err
 	}
-	f := x.(filter)
+	f := x.(Filter)
 	b, err := p.closed("endfilter")
-	return &filtered{&f, b}, err
+	return &Filtered{&f, b}, err
 }
 
-func (p *parser) macro() (stmt, error) {
+func (p *parser) macro() (Stmt, error) {
 	id, err := p.word()
 	if err != nil {
 		return nil, err
 	}
 	m, err := p.macroOf(id, true, "endmacro")
-	return define{m}, err
+	return Define{m}, err
 }
 
 // macroOf parses parameters and body of a macro.
-func (p *parser) macroOf(id string, hasParams bool, end string) (*macroNode, error) {
-	m := &macroNode{id: id, uses: map[string]bool{}}
+func (p *parser) macroOf(id string, hasParams bool, end string) (*Macro, error) {
+	m := &Macro{ID: id, Uses: map[string]bool{}}
 	if hasParams {
 		if err := p.params(m); err != nil {
 			return nil, err
@@ -393,12 +384,12 @@ func (p *parser) macroOf(id string, hasParams bool, end string) (*macroNode, err
 	return m, nil
 }
 
-func (p *parser) params(m *macroNode) error {
+func (p *parser) params(m *Macro) error {
 	if err := p.want(operator, "("); err != nil {
 		return err
 	}
 	for !p.isOp(")") {
-		if len(m.params) > 0 {
+		if len(m.Params) > 0 {
 			if err := p.want(operator, ","); err != nil {
 				return err
 			}
@@ -407,17 +398,17 @@ func (p *parser) params(m *macroNode) error {
 		if err != nil {
 			return err
 		}
-		if slices.Contains(m.params, id) {
+		if slices.Contains(m.Params, id) {
 			return fmt.Errorf("two parameters are called %.40q", id)
 		}
-		m.params = append(m.params, id)
+		m.Params = append(m.Params, id)
 		if p.skip(operator, "=") {
 			x, err := p.expression()
 			if err != nil {
 				return err
 			}
-			m.defaults = append(m.defaults, x)
-		} else if len(m.defaults) > 0 {
+			m.Defaults = append(m.Defaults, x)
+		} else if len(m.Defaults) > 0 {
 			return fmt.Errorf("the parameter %.40q wants a default, as the one before it has", id)
 		}
 	}
@@ -425,11 +416,11 @@ func (p *parser) params(m *macroNode) error {
 }
 
 // macroBody parses the body of a macro, of which loops around it are no part.
-func (p *parser) macroBody(m *macroNode, end string) (err error) {
+func (p *parser) macroBody(m *Macro, end string) (err error) {
 	loops, uses := p.loops, p.uses
-	p.loops, p.uses = 0, m.uses
-	m.body, err = p.closed(end)
-	for id := range m.uses {
+	p.loops, p.uses = 0, m.Uses
+	m.Body, err = p.closed(end)
+	for id := range m.Uses {
 		if uses != nil {
 			uses[id] = true // as Jinja looks for them
 		}
@@ -438,7 +429,7 @@ func (p *parser) macroBody(m *macroNode, end string) (err error) {
 	return err
 }
 
-func (p *parser) callBlock() (stmt, error) {
+func (p *parser) callBlock() (Stmt, error) {
 	m, err := p.macroOf("caller", p.isOp("("), "endcall")
 	if err != nil {
 		return nil, err
@@ -447,9 +438,9 @@ func (p *parser) callBlock() (stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, ok := x.(call)
+	c, ok := x.(Call)
 	if !ok {
 		return nil, errors.New("call wants the call of a macro")
 	}
-	return invoke{c, m}, p.macroBody(m, "endcall")
+	return Invoke{c, m}, p.macroBody(m, "endcall")
 }

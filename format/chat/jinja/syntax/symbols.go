@@ -1,4 +1,4 @@
-package jinja
+package syntax
 
 import (
 	"maps"
@@ -46,14 +46,14 @@ func (f *frame) store(id string) {
 }
 
 // target counts what an assignment sets.
-func (f *frame) target(x expr) {
+func (f *frame) target(x Expr) {
 	switch x := x.(type) {
-	case name:
-		f.store(x.id)
-	case field:
-		f.load(x.space)
-	case sequence:
-		for _, y := range x.items {
+	case Name:
+		f.store(x.ID)
+	case Field:
+		f.load(x.Space)
+	case Sequence:
+		for _, y := range x.Items {
 			f.target(y)
 		}
 	}
@@ -92,60 +92,60 @@ func (f *frame) branches(bodies ...func(f *frame)) {
 }
 
 // read reads a list of statements, and not the parts of them that are frames.
-func (f *frame) read(body []stmt) {
+func (f *frame) read(body []Stmt) {
 	for _, x := range body {
 		f.statement(x)
 	}
 }
 
-func (f *frame) statement(x stmt) {
+func (f *frame) statement(x Stmt) {
 	switch x := x.(type) {
-	case print_:
-		f.uses(x.x)
-	case *block:
-		f.read(x.body)
-	case choice:
+	case Print:
+		f.uses(x.X)
+	case *Block:
+		f.read(x.Body)
+	case Choice:
 		f.choose(x)
-	case *repeat:
-		f.uses(x.over)
-	case assign:
-		f.uses(x.value)
-		f.target(x.target)
-	case *capture:
-		f.target(x.target)
-	case *with:
-		f.uses(x.values...)
-	case define:
-		f.store(x.m.id)
-	case invoke:
-		f.uses(x.call)
-	case *filtered:
-		f.uses(*x.filter)
+	case *Repeat:
+		f.uses(x.Over)
+	case Assign:
+		f.uses(x.Value)
+		f.target(x.Target)
+	case *Capture:
+		f.target(x.Target)
+	case *With:
+		f.uses(x.Values...)
+	case Define:
+		f.store(x.M.ID)
+	case Invoke:
+		f.uses(x.Call)
+	case *Filtered:
+		f.uses(*x.Filter)
 	}
 }
 
 // choose reads a choice: as in Jinja, all that stands after elif is one branch.
-func (f *frame) choose(c choice) {
-	f.uses(c.tests[0])
+func (f *frame) choose(c Choice) {
+	f.uses(c.Tests[0])
 	f.branches(
-		func(f *frame) { f.read(c.bodies[0].body) },
+		func(f *frame) { f.read(c.Bodies[0].Body) },
 		func(f *frame) {
-			for i, x := range c.tests[1:] {
+			for i, x := range c.Tests[1:] {
 				f.uses(x)
-				f.branches(func(f *frame) { f.read(c.bodies[i+1].body) }, func(*frame) {}, func(*frame) {})
+				f.branches(func(f *frame) { f.read(c.Bodies[i+1].Body) }, func(*frame) {}, func(*frame) {})
 			}
 		},
-		func(f *frame) { f.read(c.other.body) },
+		func(f *frame) { f.read(c.Other.Body) },
 	)
 }
 
 // uses counts the names that expressions read.
-func (f *frame) uses(list ...expr) {
+func (f *frame) uses(list ...Expr) {
 	for _, x := range list {
 		switch x := x.(type) {
 		case nil:
-		case name:
-			f.load(x.id)
+		case Name:
+			f.load(x.ID)
 		default:
 			f.uses(parts(x)...)
 		}
@@ -153,115 +153,115 @@ func (f *frame) uses(list ...expr) {
 }
 
 // parts returns the expressions that an expression is made of.
-func parts(x expr) []expr {
+func parts(x Expr) []Expr {
 	switch x := x.(type) {
-	case sequence:
-		return x.items
-	case mapping:
-		return slices.Concat(x.keys, x.values)
-	case unary:
-		return []expr{x.x}
-	case binary:
-		return []expr{x.l, x.r}
-	case logic:
-		return []expr{x.l, x.r}
-	case comparison:
-		return append([]expr{x.first}, x.rest...)
-	case concat:
-		return x.items
-	case conditional:
-		return []expr{x.test, x.then, x.other}
-	case attribute:
-		return []expr{x.x}
-	case subscript:
-		return []expr{x.x, x.at}
-	case slice:
-		return []expr{x.x, x.from, x.to, x.step}
-	case call:
-		return append([]expr{x.f}, x.args.parts()...)
-	case filter:
-		return append([]expr{x.x}, x.args.parts()...)
-	case test:
-		return append([]expr{x.x}, x.args.parts()...)
+	case Sequence:
+		return x.Items
+	case Mapping:
+		return slices.Concat(x.Keys, x.Values)
+	case Unary:
+		return []Expr{x.X}
+	case Binary:
+		return []Expr{x.L, x.R}
+	case Logic:
+		return []Expr{x.L, x.R}
+	case Comparison:
+		return append([]Expr{x.First}, x.Rest...)
+	case Concat:
+		return x.Items
+	case Conditional:
+		return []Expr{x.Test, x.Then, x.Other}
+	case Attribute:
+		return []Expr{x.X}
+	case Subscript:
+		return []Expr{x.X, x.At}
+	case Slice:
+		return []Expr{x.X, x.From, x.To, x.Step}
+	case Call:
+		return append([]Expr{x.F}, x.Args.parts()...)
+	case Filter:
+		return append([]Expr{x.X}, x.Args.parts()...)
+	case Test:
+		return append([]Expr{x.X}, x.Args.parts()...)
 	}
 	return nil
 }
 
-func (a args) parts() []expr { return slices.Concat(a.list, a.named, []expr{a.spread, a.rest}) }
+func (a Args) parts() []Expr { return slices.Concat(a.List, a.Named, []Expr{a.Spread, a.Rest}) }
 
 // maxCopies bounds the names that are copied for branches.
 const maxCopies = 1 << 22
 
 // hideAll finds the hidden names of a template, and reports whether it could.
-func (b *block) hideAll() bool {
+func (b *Block) hideAll() bool {
 	f := newFrame(nil)
 	*f.left = maxCopies
-	f.read(b.body)
+	f.read(b.Body)
 	b.settle(f)
 	return *f.left >= 0
 }
 
 // hide finds the hidden names of a body, and of all parts inside that are frames.
-func (b *block) hide(outer *frame, params ...string) {
+func (b *Block) hide(outer *frame, params ...string) {
 	f := newFrame(outer, params...)
-	f.read(b.body)
+	f.read(b.Body)
 	b.settle(f)
 }
 
 // settle keeps the hidden names of a frame that has been read.
-func (b *block) settle(f *frame) {
+func (b *Block) settle(f *frame) {
 	for id, is := range f.hidden {
 		if is {
-			b.hidden = append(b.hidden, id)
+			b.Hidden = append(b.Hidden, id)
 		}
 	}
-	hideInside(b.body, f)
+	hideInside(b.Body, f)
 }
 
-func hideInside(body []stmt, f *frame) {
+func hideInside(body []Stmt, f *frame) {
 	for _, x := range body {
 		switch x := x.(type) {
-		case *block:
-			hideInside(x.body, f)
-		case choice:
-			for _, b := range append(x.bodies, x.other) {
-				hideInside(b.body, f)
+		case *Block:
+			hideInside(x.Body, f)
+		case Choice:
+			for _, b := range append(x.Bodies, x.Other) {
+				hideInside(b.Body, f)
 			}
-		case *repeat:
-			x.body.hide(f, append(targets(x.target), "loop")...)
-			x.other.hide(f)
-		case *capture:
-			x.body.hide(f)
-		case *with:
+		case *Repeat:
+			x.Body.hide(f, append(targets(x.Target), "loop")...)
+			x.Other.hide(f)
+		case *Capture:
+			x.Body.hide(f)
+		case *With:
 			var ids []string
-			for _, t := range x.targets {
+			for _, t := range x.Targets {
 				ids = append(ids, targets(t)...)
 			}
-			x.body.hide(f, ids...)
-		case define:
-			x.m.hide(f)
-		case invoke:
-			x.caller.hide(f)
-		case *filtered:
-			x.body.hide(f)
-		case *scoped:
-			x.body.hide(f)
+			x.Body.hide(f, ids...)
+		case Define:
+			x.M.hide(f)
+		case Invoke:
+			x.Caller.hide(f)
+		case *Filtered:
+			x.Body.hide(f)
+		case *Scoped:
+			x.Body.hide(f)
 		}
 	}
 }
 
-func (m *macroNode) hide(outer *frame) {
-	f := newFrame(outer, m.params...)
-	for id := range m.uses {
+func (m *Macro) hide(outer *frame) {
+	f := newFrame(outer, m.Params...)
+	for id := range m.Uses {
 		f.known[id] = true
 	}
-	f.uses(m.defaults...)
-	f.read(m.body.body)
-	m.body.settle(f)
+	f.uses(m.Defaults...)
+	f.read(m.Body.Body)
+	m.Body.settle(f)
 }
 
 // targets returns the names that a target sets.
-func targets(x expr) []string {
+func targets(x Expr) []string {
 	f := newFrame(nil)
 	f.target(x)
 	return slices.Collect(maps.Keys(f.stored))

@@ -1,4 +1,4 @@
-package jinja
+package syntax
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 )
 
 // target parses what is assigned to: a name, a tuple of them or, if fields may be, a namespace's.
-func (p *parser) target(fields bool) (expr, error) {
-	var items []expr
+func (p *parser) target(fields bool) (Expr, error) {
+	var items []Expr
 	isTuple := false
 	for !p.is(word, "in") && !p.isOp("=") && p.peek().kind != blockEnd && !p.isOp(")") {
 		x, err := p.oneTarget(fields)
@@ -27,12 +27,12 @@ func (p *parser) target(fields bool) (expr, error) {
 	case len(items) == 0:
 		return nil, fmt.Errorf("%v where a name is wanted", p.peek())
 	case isTuple:
-		return sequence{items, true}, nil
+		return Sequence{items, true}, nil
 	}
 	return items[0], nil
 }
 
-func (p *parser) oneTarget(fields bool) (expr, error) {
+func (p *parser) oneTarget(fields bool) (Expr, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
@@ -53,26 +53,26 @@ func (p *parser) oneTarget(fields bool) (expr, error) {
 	}
 	if fields && p.skip(operator, ".") {
 		of, err := p.word()
-		return field{id, of}, err
+		return Field{id, of}, err
 	}
-	return name{id}, nil
+	return Name{id}, nil
 }
 
 // tuple parses an expression, or several with commas.
-func (p *parser) tuple(conditions bool) (expr, error) {
+func (p *parser) tuple(conditions bool) (Expr, error) {
 	items, isTuple, err := p.items(conditions)
 	switch {
 	case err != nil:
 		return nil, err
 	case isTuple:
-		return sequence{items, true}, nil
+		return Sequence{items, true}, nil
 	case len(items) == 0:
 		return nil, fmt.Errorf("%v where an expression is wanted", p.peek())
 	}
 	return items[0], nil
 }
 
-func (p *parser) items(conditions bool) (items []expr, isTuple bool, err error) {
+func (p *parser) items(conditions bool) (items []Expr, isTuple bool, err error) {
 	for p.peek().kind != printEnd && p.peek().kind != blockEnd && !p.isOp(")") && (len(items) == 0 || !p.is(word, "recursive")) {
 		parse := p.or
 		if conditions {
@@ -91,19 +91,19 @@ func (p *parser) items(conditions bool) (items []expr, isTuple bool, err error) 
 	return items, isTuple, nil
 }
 
-func (p *parser) expression() (expr, error) {
+func (p *parser) expression() (Expr, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
 	defer p.leave()
 	x, err := p.or()
 	for err == nil && p.skip(word, "if") {
-		c := conditional{then: x}
-		if c.test, err = p.or(); err != nil {
+		c := Conditional{Then: x}
+		if c.Test, err = p.or(); err != nil {
 			return nil, err
 		}
 		if p.skip(word, "else") {
-			if c.other, err = p.expression(); err != nil {
+			if c.Other, err = p.expression(); err != nil {
 				return nil, err
 			}
 		}
@@ -113,24 +113,24 @@ func (p *parser) expression() (expr, error) {
 }
 
 // chain parses what next does, joined by words.
-func (p *parser) chain(next func() (expr, error), id string) (expr, error) {
+func (p *parser) chain(next func() (Expr, error), id string) (Expr, error) {
 	x, err := next()
 	for err == nil && p.skip(word, id) {
-		var r expr
+		var r Expr
 		if r, err = next(); err != nil {
 			return nil, err
 		}
 		p.nodes++
-		x = logic{id == "and", x, r}
+		x = Logic{id == "and", x, r}
 	}
 	return x, err
 }
 
-func (p *parser) or() (expr, error) { return p.chain(p.and, "or") }
+func (p *parser) or() (Expr, error) { return p.chain(p.and, "or") }
 
-func (p *parser) and() (expr, error) { return p.chain(p.not, "and") }
+func (p *parser) and() (Expr, error) { return p.chain(p.not, "and") }
 
-func (p *parser) not() (expr, error) {
+func (p *parser) not() (Expr, error) {
 	if !p.skip(word, "not") {
 		return p.compare()
 	}
@@ -139,17 +139,17 @@ func (p *parser) not() (expr, error) {
 	}
 	defer p.leave()
 	x, err := p.not()
-	return unary{"not", x}, err
+	return Unary{"not", x}, err
 }
 
 var comparisons = []string{"==", "!=", "<", "<=", ">", ">="}
 
-func (p *parser) compare() (expr, error) {
+func (p *parser) compare() (Expr, error) {
 	first, err := p.sum()
 	if err != nil {
 		return nil, err
 	}
-	c := comparison{first: first}
+	c := Comparison{First: first}
 	for {
 		op := p.peek().text
 		switch {
@@ -160,7 +160,7 @@ func (p *parser) compare() (expr, error) {
 			op = "not in"
 			p.take()
 			p.take()
-		case len(c.ops) == 0:
+		case len(c.Ops) == 0:
 			return first, nil
 		default:
 			return c, nil
@@ -170,59 +170,59 @@ func (p *parser) compare() (expr, error) {
 			return nil, err
 		}
 		p.nodes++
-		c.ops, c.rest = append(c.ops, op), append(c.rest, x)
+		c.Ops, c.Rest = append(c.Ops, op), append(c.Rest, x)
 	}
 }
 
 // joined parses what next does, joined by operators, from the left.
-func (p *parser) joined(next func() (expr, error), ops ...string) (expr, error) {
+func (p *parser) joined(next func() (Expr, error), ops ...string) (Expr, error) {
 	x, err := next()
 	for err == nil && p.peek().kind == operator && slices.Contains(ops, p.peek().text) {
 		op := p.take().text
-		var r expr
+		var r Expr
 		if r, err = next(); err != nil {
 			return nil, err
 		}
 		p.nodes++
-		x = binary{op, x, r}
+		x = Binary{op, x, r}
 	}
 	return x, err
 }
 
-func (p *parser) sum() (expr, error) { return p.joined(p.concat, "+", "-") }
+func (p *parser) sum() (Expr, error) { return p.joined(p.concat, "+", "-") }
 
-func (p *parser) concat() (expr, error) {
+func (p *parser) concat() (Expr, error) {
 	x, err := p.product()
 	if err != nil || !p.isOp("~") {
 		return x, err
 	}
-	c := concat{[]expr{x}}
+	c := Concat{[]Expr{x}}
 	for p.skip(operator, "~") {
 		if x, err = p.product(); err != nil {
 			return nil, err
 		}
-		c.items = append(c.items, x)
+		c.Items = append(c.Items, x)
 	}
 	return c, nil
 }
 
-func (p *parser) product() (expr, error) { return p.joined(p.power, "*", "/", "//", "%") }
+func (p *parser) product() (Expr, error) { return p.joined(p.power, "*", "/", "//", "%") }
 
-func (p *parser) power() (expr, error) {
-	return p.joined(func() (expr, error) { return p.unary(true) }, "**")
+func (p *parser) power() (Expr, error) {
+	return p.joined(func() (Expr, error) { return p.unary(true) }, "**")
 }
 
-func (p *parser) unary(filters bool) (expr, error) {
+func (p *parser) unary(filters bool) (Expr, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
 	defer p.leave()
-	var x expr
+	var x Expr
 	var err error
 	if op := p.peek().text; p.isOp("-") || p.isOp("+") {
 		p.take()
 		if x, err = p.unary(false); err == nil {
-			x = unary{op, x}
+			x = Unary{op, x}
 		}
 	} else {
 		x, err = p.primary()
@@ -236,40 +236,40 @@ func (p *parser) unary(filters bool) (expr, error) {
 	return p.suffix(x)
 }
 
-var constants = map[string]Value{"true": true, "True": true, "false": false, "False": false, "none": nil, "None": nil}
+var constants = map[string]any{"true": true, "True": true, "false": false, "False": false, "none": nil, "None": nil}
 
-func (p *parser) primary() (expr, error) {
+func (p *parser) primary() (Expr, error) {
 	t := p.peek()
 	switch t.kind {
 	case word:
 		p.take()
 		if v, ok := constants[t.text]; ok {
-			return literal{v}, nil
+			return Literal{v}, nil
 		}
 		if p.uses != nil && (t.text == "caller" || t.text == "varargs" || t.text == "kwargs") {
 			p.uses[t.text] = true
 		}
-		return name{t.text}, nil
+		return Name{t.text}, nil
 	case text:
 		var b strings.Builder
 		for p.peek().kind == text {
 			b.WriteString(p.take().text)
 		}
-		return literal{b.String()}, nil
+		return Literal{b.String()}, nil
 	case integer:
 		p.take()
 		n, err := strconv.ParseInt(strings.ReplaceAll(t.text, "_", ""), base(t.text), 64)
 		if err != nil {
 			return nil, fmt.Errorf("the number %.40q has more than 64 bits", t.text)
 		}
-		return literal{n}, nil
+		return Literal{n}, nil
 	case decimal:
 		p.take()
 		f, err := strconv.ParseFloat(strings.ReplaceAll(t.text, "_", ""), 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
 			return nil, err
 		}
-		return literal{f}, nil
+		return Literal{f}, nil
 	}
 	switch {
 	case p.skip(operator, "("):
@@ -280,10 +280,10 @@ func (p *parser) primary() (expr, error) {
 		if err == nil && len(items) == 1 && !isTuple {
 			return items[0], nil
 		}
-		return sequence{items, true}, err
+		return Sequence{items, true}, err
 	case p.skip(operator, "["):
-		var items []expr
-		return sequence{items, false}.with(p)
+		var items []Expr
+		return Sequence{items, false}.with(p)
 	case p.skip(operator, "{"):
 		return p.dict()
 	}
@@ -299,9 +299,9 @@ func base(s string) int {
 }
 
 // with parses the items of a list.
-func (l sequence) with(p *parser) (expr, error) {
+func (l Sequence) with(p *parser) (Expr, error) {
 	for !p.isOp("]") {
-		if len(l.items) > 0 {
+		if len(l.Items) > 0 {
 			if err := p.want(operator, ","); err != nil {
 				return nil, err
 			}
@@ -313,16 +313,16 @@ func (l sequence) with(p *parser) (expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.items = append(l.items, x)
+		l.Items = append(l.Items, x)
 	}
 	p.take()
 	return l, nil
 }
 
-func (p *parser) dict() (expr, error) {
-	var d mapping
+func (p *parser) dict() (Expr, error) {
+	var d Mapping
 	for !p.isOp("}") {
-		if len(d.keys) > 0 {
+		if len(d.Keys) > 0 {
 			if err := p.want(operator, ","); err != nil {
 				return nil, err
 			}
@@ -341,7 +341,7 @@ func (p *parser) dict() (expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.keys, d.values = append(d.keys, k), append(d.values, v)
+		d.Keys, d.Values = append(d.Keys, k), append(d.Values, v)
 	}
 	p.take()
 	return d, nil

@@ -1,4 +1,4 @@
-package jinja
+package syntax
 
 import (
 	"errors"
@@ -131,9 +131,9 @@ func (l *lexer) tag() int {
 func (l *lexer) text(s string, sign byte, isBlock bool) {
 	switch {
 	case sign == '-':
-		s = strings.TrimRightFunc(s, isSpace)
+		s = strings.TrimRightFunc(s, IsSpace)
 	case sign == 0 && isBlock:
-		if line := strings.LastIndexByte(s, '\n') + 1; (line > 0 || l.fresh) && strings.TrimFunc(s[line:], isSpace) == "" {
+		if line := strings.LastIndexByte(s, '\n') + 1; (line > 0 || l.fresh) && strings.TrimFunc(s[line:], IsSpace) == "" {
 			s = s[:line]
 		}
 	}
@@ -169,7 +169,7 @@ func (l *lexer) closed(body, at int) int {
 	return to
 }
 
-func spaces(s string) int { return len(s) - len(strings.TrimLeftFunc(s, isSpace)) }
+func spaces(s string) int { return len(s) - len(strings.TrimLeftFunc(s, IsSpace)) }
 
 // rawBegin returns the place after the tag that begins raw text, if one is open at a place.
 func rawBegin(s string, at int) (int, bool) {
