@@ -24,6 +24,8 @@ const DefaultListen = "127.0.0.1:8411"
 type Listening struct {
 	URL    string   `json:"url"`
 	Models []string `json:"models"`
+
+	replies string // the first of them that replies; "" if all give vectors
 }
 
 type serving struct {
@@ -103,6 +105,9 @@ func (s *serving) serve(ctx context.Context, paths []string) error {
 	out := Listening{URL: "http://" + l.Addr().String()}
 	for _, m := range all {
 		out.Models = append(out.Models, m.Name)
+		if m.Replies && out.replies == "" {
+			out.replies = m.Name
+		}
 	}
 	if err := s.Show(out, func(w io.Writer) { tellListening(w, &out) }); err != nil {
 		return err
@@ -136,5 +141,9 @@ func (e *Env) gatewayKey() *cobra.Command {
 func tellListening(w io.Writer, l *Listening) {
 	fmt.Fprintf(w, "serving %s on %s\n", strings.Join(l.Models, ", "), l.URL)
 	fmt.Fprintf(w, "  OpenAI     OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=any\n  Anthropic  ANTHROPIC_BASE_URL=%s\n  ollama     OLLAMA_HOST=%s\n", l.URL, l.URL, l.URL)
-	fmt.Fprintf(w, "try it:\n  curl %s/v1/chat/completions -d '{\"model\": %q, \"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]}'\n", l.URL, l.Models[0])
+	if l.replies == "" {
+		fmt.Fprintf(w, "try it:\n  curl %s/v1/embeddings -d '{\"model\": %q, \"input\": \"Hello!\"}'\n", l.URL, l.Models[0])
+		return
+	}
+	fmt.Fprintf(w, "try it:\n  curl %s/v1/chat/completions -d '{\"model\": %q, \"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]}'\n", l.URL, l.replies)
 }

@@ -141,6 +141,33 @@ func TestPulledModels(t *testing.T) {
 	}
 }
 
+// An encoder that was pulled is shown as one, compared with what was pulled, and cannot be talked to.
+func TestPulledEncoders(t *testing.T) {
+	t.Setenv("TALLY_MODELS", t.TempDir())
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"gives vectors", []string{"pull", lmtest.Encoder(t, "minilm", nil), "--name", "minilm"}}, {"bert", []string{"model", "ls"}},
+		{"a sentence encoder", []string{"model", "show", "minilm"}}, {"are as they were pulled", []string{"model", "verify", "minilm"}},
+	} {
+		var out bytes.Buffer
+		if err := tally(t.Context(), "", &out, c.args...); err != nil || !strings.Contains(out.String(), c.says) {
+			t.Errorf("%v: %q, %v, want %q", c.args, out.String(), err, c.says)
+		}
+	}
+	for says, args := range map[string][]string{"gives vectors, and no replies": {"run", "minilm", "why?"}, "is not here": {"model", "verify", "nowhere"}} {
+		if err := tally(t.Context(), "", io.Discard, args...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v, want %q", args, err, says)
+		}
+	}
+	var out bytes.Buffer
+	tellListening(&out, &Listening{URL: "http://127.0.0.1:1", Models: []string{"minilm"}})
+	if !strings.Contains(out.String(), "/v1/embeddings") || strings.Contains(out.String(), "/v1/chat") {
+		t.Errorf("the gateway says %q", out.String())
+	}
+}
+
 // A key is what its lines in a file of keys say.
 func TestGatewayKey(t *testing.T) {
 	var out bytes.Buffer

@@ -247,7 +247,7 @@ func TestContinued(t *testing.T) {
 }
 
 // purse is an account of so many tokens.
-type purse struct{ left, least atomic.Int64 }
+type purse struct{ left atomic.Int64 }
 
 func (*purse) Name() string                               { return "purse" }
 func (*purse) Owner() bool                                { return false }
