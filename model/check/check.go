@@ -6,7 +6,7 @@
 // Invariants: a reply is right here if and only if model/lm makes it of the request, whoever made it, on what machine and in what batch. What is
 // reported wrong is the first token that differs.
 //
-// Source: docs/adr/0068-served-models.md.
+// Source: docs/adr/0069-served-models.md.
 package check
 
 import (

@@ -7,7 +7,7 @@
 // cannot foresee asks for that. A reply goes on with another provider where one breaks off, with the same tokens. The process can be killed at any moment: what was
 // asked and paid is on the disk.
 //
-// Source: docs/adr/0068-served-models.md.
+// Source: docs/adr/0069-served-models.md.
 package hire
 
 import (

@@ -5,7 +5,7 @@
 // Invariants: nothing is computed that is not paid for. Who leaves before the end of a reply is billed for what was made. A receipt is on the disk before
 // it is sent. What vouchers claim is claimed on the chain before the session ends. The process can be killed at any moment.
 //
-// Source: docs/adr/0068-served-models.md.
+// Source: docs/adr/0069-served-models.md.
 package serve
 
 import (

@@ -7,5 +7,5 @@
 // Invariants: what is signed was on the disk before, so no number is ever signed twice, whenever a process ends or the power fails. A provider holds no more
 // work than is paid for. A consumer owes nothing that it has not asked for.
 //
-// Source: docs/adr/0066-sessions.md, docs/adr/0068-served-models.md.
+// Source: docs/adr/0066-sessions.md, docs/adr/0069-served-models.md.
 package tabs
