@@ -68,6 +68,9 @@ func (e *Executor) attender(s attention.Shape) *attender {
 	}
 	x := &attender{Cached: attention.NewCached(s, e.options.Kernels)}
 	for range e.options.Threads {
+		if x.Cached == nil {
+			break
+		}
 		x.workers = append(x.workers, kernel.NewWorker())
 	}
 	return x

@@ -42,7 +42,7 @@ type Cached struct {
 // NewCached returns what computes attention of a shape, nil where only programs do.
 func NewCached(s Shape, set *asm.KernelSet) *Cached {
 	lanes := s.Size > 0 && s.Size%asm.DotTerms == 0 && s.Size%set.Lanes == 0
-	if s.Shared < 1 || s.Heads < 1 || s.Heads%s.Shared != 0 || !lanes || len(set.DotGEMM) == 0 || set.EltwiseChain == nil {
+	if s.Shared < 1 || s.Heads < 1 || s.Heads%s.Shared != 0 || !(s.Scale >= 0) || !lanes || len(set.DotGEMM) == 0 || set.EltwiseChain == nil {
 		return nil
 	}
 	c := &Cached{Shape: s, set: set, each: s.Heads / s.Shared, max: set.Folds[tensor.FoldMax], sum: set.Folds[tensor.FoldSum]}

@@ -2,6 +2,7 @@ package quantized
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -119,6 +120,36 @@ func packedOnce(t testing.TB, k kernel.Kernel, w *tensor.Tensor) (hollow *tensor
 	}
 	x.Use(packed)
 	return kernel.Hollow(w)
+}
+
+// A layout means the same bytes forever: files of packed weights are found by it. Who changes them counts layoutVersion up.
+func TestLayoutsKeepTheirBytes(t *testing.T) {
+	all := sha256.New()
+	for _, of := range quant.Types[1:] {
+		terms := 2 * units(of)
+		if units(of) == 1 {
+			terms = 13
+		}
+		w := tensor.Must(tensor.New(tensor.Uint8, tensor.Shape{19, terms / units(of) * bytesOf(of)}))
+		for i := range w.Bytes() {
+			w.Bytes()[i] = byte(i*i>>3 + i)
+		}
+		x := New(multiplied(1, 19, terms), 1, of, w, asm.Generic).(kernel.Prepacker).Weights(func(int) bool { return true })[0]
+		dst := make([]byte, x.Bytes())
+		if err := x.Pack(t.Context(), dst, w); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(all, x.Layout())
+		all.Write(dst)
+	}
+	if got, want := fmt.Sprintf("%x", all.Sum(nil)), "de4fb27f10b7583e161699a0d1d5010c5d4b8d80fec30dd1f05da832c170f79f"; got != want {
+		t.Errorf("layouts and bytes have the hash %s, want %s", got, want)
+	}
+}
+
+func bytesOf(of quant.Type) int {
+	_, size := of.Block()
+	return size
 }
 
 // K-blocks are joined by a tree, and what becomes of rows, also of those that lie apart, is what it would be alone.
