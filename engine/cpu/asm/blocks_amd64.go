@@ -509,6 +509,11 @@ func avx2UnpackQ4_0(blocks int, w *byte, dst *float32, dstStep int)
 //go:noescape
 func avx2BlocksQ4_0_2x16(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
 
+// avx2BlocksQ4_0_1x32 advances a tile of 1×32 accumulators; see BlockKernel.
+//
+//go:noescape
+func avx2BlocksQ4_0_1x32(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
+
 // avx2BlocksQ4_0_1x16 advances a tile of 1×16 accumulators; see BlockKernel.
 //
 //go:noescape
@@ -523,6 +528,11 @@ func avx2UnpackQ4_1(blocks int, w *byte, dst *float32, dstStep int)
 //
 //go:noescape
 func avx2BlocksQ4_1_2x16(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
+
+// avx2BlocksQ4_1_1x32 advances a tile of 1×32 accumulators; see BlockKernel.
+//
+//go:noescape
+func avx2BlocksQ4_1_1x32(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
 
 // avx2BlocksQ4_1_1x16 advances a tile of 1×16 accumulators; see BlockKernel.
 //
@@ -569,6 +579,11 @@ func avx2UnpackQ8_0(blocks int, w *byte, dst *float32, dstStep int)
 //go:noescape
 func avx2BlocksQ8_0_2x16(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
 
+// avx2BlocksQ8_0_1x32 advances a tile of 1×32 accumulators; see BlockKernel.
+//
+//go:noescape
+func avx2BlocksQ8_0_1x32(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
+
 // avx2BlocksQ8_0_1x16 advances a tile of 1×16 accumulators; see BlockKernel.
 //
 //go:noescape
@@ -583,6 +598,11 @@ func avx2UnpackQ4_K(blocks int, w *byte, dst *float32, dstStep int)
 //
 //go:noescape
 func avx2BlocksQ4_K_2x16(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
+
+// avx2BlocksQ4_K_1x32 advances a tile of 1×32 accumulators; see BlockKernel.
+//
+//go:noescape
+func avx2BlocksQ4_K_1x32(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
 
 // avx2BlocksQ4_K_1x16 advances a tile of 1×16 accumulators; see BlockKernel.
 //
@@ -629,6 +649,11 @@ func avx2UnpackF16(blocks int, w *byte, dst *float32, dstStep int)
 //go:noescape
 func avx2BlocksF16_2x16(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
 
+// avx2BlocksF16_1x32 advances a tile of 1×32 accumulators; see BlockKernel.
+//
+//go:noescape
+func avx2BlocksF16_1x32(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
+
 // avx2BlocksF16_1x16 advances a tile of 1×16 accumulators; see BlockKernel.
 //
 //go:noescape
@@ -643,6 +668,11 @@ func avx2UnpackBF16(blocks int, w *byte, dst *float32, dstStep int)
 //
 //go:noescape
 func avx2BlocksBF16_2x16(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
+
+// avx2BlocksBF16_1x32 advances a tile of 1×32 accumulators; see BlockKernel.
+//
+//go:noescape
+func avx2BlocksBF16_1x32(blocks int, w *byte, panel int, x *float32, xRow int, c *float32, cRow int, add bool)
 
 // avx2BlocksBF16_1x16 advances a tile of 1×16 accumulators; see BlockKernel.
 //

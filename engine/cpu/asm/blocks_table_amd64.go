@@ -19,14 +19,14 @@ var avx512Blocks = map[quant.Type]BlockKernels{
 }
 
 var avx2Blocks = map[quant.Type]BlockKernels{
-	quant.Q4_0: {avx2UnpackQ4_0, []BlockTile{{2, 1, avx2BlocksQ4_0_2x16}, {1, 1, avx2BlocksQ4_0_1x16}}},
-	quant.Q4_1: {avx2UnpackQ4_1, []BlockTile{{2, 1, avx2BlocksQ4_1_2x16}, {1, 1, avx2BlocksQ4_1_1x16}}},
+	quant.Q4_0: {avx2UnpackQ4_0, []BlockTile{{2, 1, avx2BlocksQ4_0_2x16}, {1, 2, avx2BlocksQ4_0_1x32}, {1, 1, avx2BlocksQ4_0_1x16}}},
+	quant.Q4_1: {avx2UnpackQ4_1, []BlockTile{{2, 1, avx2BlocksQ4_1_2x16}, {1, 2, avx2BlocksQ4_1_1x32}, {1, 1, avx2BlocksQ4_1_1x16}}},
 	quant.Q5_0: {avx2UnpackQ5_0, []BlockTile{{2, 1, avx2BlocksQ5_0_2x16}, {1, 1, avx2BlocksQ5_0_1x16}}},
 	quant.Q5_1: {avx2UnpackQ5_1, []BlockTile{{2, 1, avx2BlocksQ5_1_2x16}, {1, 1, avx2BlocksQ5_1_1x16}}},
-	quant.Q8_0: {avx2UnpackQ8_0, []BlockTile{{2, 1, avx2BlocksQ8_0_2x16}, {1, 1, avx2BlocksQ8_0_1x16}}},
-	quant.Q4_K: {avx2UnpackQ4_K, []BlockTile{{2, 1, avx2BlocksQ4_K_2x16}, {1, 1, avx2BlocksQ4_K_1x16}}},
+	quant.Q8_0: {avx2UnpackQ8_0, []BlockTile{{2, 1, avx2BlocksQ8_0_2x16}, {1, 2, avx2BlocksQ8_0_1x32}, {1, 1, avx2BlocksQ8_0_1x16}}},
+	quant.Q4_K: {avx2UnpackQ4_K, []BlockTile{{2, 1, avx2BlocksQ4_K_2x16}, {1, 2, avx2BlocksQ4_K_1x32}, {1, 1, avx2BlocksQ4_K_1x16}}},
 	quant.Q5_K: {avx2UnpackQ5_K, []BlockTile{{2, 1, avx2BlocksQ5_K_2x16}, {1, 1, avx2BlocksQ5_K_1x16}}},
 	quant.Q6_K: {avx2UnpackQ6_K, []BlockTile{{2, 1, avx2BlocksQ6_K_2x16}, {1, 1, avx2BlocksQ6_K_1x16}}},
-	quant.F16:  {avx2UnpackF16, []BlockTile{{2, 1, avx2BlocksF16_2x16}, {1, 1, avx2BlocksF16_1x16}}},
-	quant.BF16: {avx2UnpackBF16, []BlockTile{{2, 1, avx2BlocksBF16_2x16}, {1, 1, avx2BlocksBF16_1x16}}},
+	quant.F16:  {avx2UnpackF16, []BlockTile{{2, 1, avx2BlocksF16_2x16}, {1, 2, avx2BlocksF16_1x32}, {1, 1, avx2BlocksF16_1x16}}},
+	quant.BF16: {avx2UnpackBF16, []BlockTile{{2, 1, avx2BlocksBF16_2x16}, {1, 2, avx2BlocksBF16_1x32}, {1, 1, avx2BlocksBF16_1x16}}},
 }

@@ -199,7 +199,7 @@ type ReduceKernel func(vectors int, x *float32) uint32
 // panel lie.
 type BlockKernels struct {
 	Unpack UnpackKernel
-	Tiles  []BlockTile // the greatest first, that of one row and one panel last
+	Tiles  []BlockTile // those of the most rows first, then of the most panels; that of one row and one panel last
 }
 
 // BlockTile is a micro-kernel of so many rows by so many panels of columns.

@@ -57,12 +57,18 @@ var blockFormats = []blockFormat{
 	{name: "BF16", code: upperHalf, parts: 1, terms: groupTerms},
 }
 
-// blockTiles are tiles of multiply-adds: rows, and panels of columns. The greatest come first.
+// blockTile is a tile of multiply-adds: rows, and panels of columns.
 type blockTile struct{ rows, panels int }
 
-var blockTiles = map[string][]blockTile{
-	avx512.name: {{8, 2}, {8, 1}, {4, 2}, {4, 1}, {2, 2}, {2, 1}, {1, 4}, {1, 1}},
-	avx2.name:   {{2, 1}, {1, 1}},
+// tiles are those of a format, as many as there are registers for. The greatest come first.
+func (f *blockFormat) tiles(s isa) []blockTile {
+	switch {
+	case s.wide:
+		return []blockTile{{8, 2}, {8, 1}, {4, 2}, {4, 1}, {2, 2}, {2, 1}, {1, 4}, {1, 1}}
+	case f.high > 0:
+		return []blockTile{{2, 1}, {1, 1}}
+	}
+	return []blockTile{{2, 1}, {1, 2}, {1, 1}}
 }
 
 // serves reports whether a set has kernels of a format. A table is one register of AVX-512.
@@ -79,7 +85,7 @@ func blockKernels() {
 		for i := range blockFormats {
 			if f := &blockFormats[i]; f.serves(s) {
 				unpackKernel(s, f)
-				for _, t := range blockTiles[s.name] {
+				for _, t := range f.tiles(s) {
 					blockKernel(s, f, t)
 				}
 			}
@@ -375,6 +381,14 @@ func blockKernel(s isa, f *blockFormat, t blockTile) {
 			}
 			return
 		}
+		if t.rows == 1 { // a weight at a time, for there are registers for no more
+			y := s.register()
+			context.VBROADCASTSS(Mem{Base: x, Disp: 4 * k}, y)
+			for v := range r.vectors() {
+				context.VFMADD231PS(y, r.weight(v, k), acc.rows[0][v])
+			}
+			return
+		}
 		var w []vec
 		for v := range r.vectors() {
 			w = append(w, r.weight(v, k))
@@ -424,7 +438,7 @@ func blockTable() []byte {
 				continue
 			}
 			fmt.Fprintf(&text, "quant.%s: {%s, []BlockTile{", f.name, f.unpackName(s))
-			for _, t := range blockTiles[s.name] {
+			for _, t := range f.tiles(s) {
 				fmt.Fprintf(&text, "{%d, %d, %s},", t.rows, t.panels, f.tileName(s, t))
 			}
 			fmt.Fprint(&text, "}},\n")

@@ -108,8 +108,11 @@ func (k *product) choose() {
 	}
 }
 
-// direct reports whether weights are multiplied as they are unpacked.
-func (k *product) direct() bool { return len(k.kernels.Tiles) > 0 && k.rows.N <= tuning.DirectRows }
+// direct reports whether weights are multiplied as they are unpacked: while one tile takes all rows. For more they would be unpacked
+// again, which takes longer than to unpack them once for tiles of more columns.
+func (k *product) direct() bool {
+	return len(k.kernels.Tiles) > 0 && k.rows.N <= k.kernels.Tiles[0].Rows
+}
 
 // Blocks implements kernel.Kernel.
 func (k *product) Blocks() int { return k.mBlocks * k.nBlocks }

@@ -115,9 +115,6 @@ const (
 	// BlockKC: terms of a tile that is unpacked, a divisor of tensor.KBlock. Trades starting micro-kernels against a panel in L1. Measured: half 0.91 and twice 0.84 at one row, 0.95 and 0.99 at 128; the same
 	BlockKC = 128
 
-	// DirectRows: rows for which weights are multiplied as they are unpacked. Trades unpacking again for every eight rows against tiles of more columns. Measured: half 0.78 at 8 rows, twice 0.94 at 16; Q4_1 of 4096², AVX-512, by the clock
-	DirectRows = 8
-
 	// DirectColumns: columns that all rows take before the next ones, a multiple of asm.PanelColumns. Trades chains that hide the latency of one another against an even load. Measured: half 0.69 at one row and 1.04 at 8, twice 1.08 and 1.07; the same, on a machine that others used
 	DirectColumns = 64
 )
