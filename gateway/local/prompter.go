@@ -7,6 +7,14 @@ import (
 	"github.com/tally-network/tally/gateway/reply"
 )
 
+// NewPrompter returns what writes prompts by a template; nil if there is none.
+func NewPrompter(t *chat.Template) reply.Prompter {
+	if t == nil {
+		return nil
+	}
+	return prompter{t}
+}
+
 // prompter writes prompts by a template.
 type prompter struct{ template *chat.Template }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,11 +44,49 @@ type Report struct {
 	Seed    uint64 `json:"seed"`
 	Model   string `json:"model,omitempty"` // the digest of its files
 	Date    string `json:"date"`
+	Cost    uint64 `json:"cost_utally,omitempty"` // of what others have computed
+	Bills   []Bill `json:"bills,omitempty"`
 }
 
-// Report returns what all replies of the run follow from.
+// Bill is what a part of a reply has cost that was not computed here.
+type Bill struct {
+	Provider string `json:"provider"`
+	Receipt  string `json:"receipt"` // its id, by which it can be verified
+	Session  string `json:"session"`
+	Tokens   int    `json:"tokens"`
+	Price    uint64 `json:"price_utally"`
+}
+
+// Report returns what all replies of the run follow from, and what they have cost so far.
 func (r *Run) Report() Report {
-	return Report{Request: r.id, Seed: r.Seed, Model: r.Model.Digest, Date: r.Date.Format(time.DateOnly)}
+	x := Report{Request: r.id, Seed: r.Seed, Model: r.Model.Digest, Date: r.Date.Format(time.DateOnly), Bills: r.bills.all()}
+	for _, b := range x.Bills {
+		x.Cost += b.Price
+	}
+	return x
+}
+
+// bills collects those of a run.
+type bills struct {
+	mu   sync.Mutex
+	list []Bill
+}
+
+func (b *bills) all() []Bill {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.list)
+}
+
+type billsKey struct{}
+
+// AddBill adds a bill to the run that a replier's context is of.
+func AddBill(ctx context.Context, b Bill) {
+	if to, ok := ctx.Value(billsKey{}).(*bills); ok {
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		to.list = append(to.list, b)
+	}
 }
 
 // Written returns how many tokens all replies have. It is called after the last event.

@@ -30,6 +30,7 @@ type Run struct {
 	account  Account
 	reserved atomic.Int64 // tokens of the budget that are neither written nor given back
 	tokens   int          // written, of all replies
+	bills    bills
 }
 
 // Times is how long the parts of a run took.
@@ -45,7 +46,8 @@ func (s *Service) Begin(ctx context.Context, a *Ask) (_ *Run, err error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	r := &Run{ctx: ctx, ask: a, id: api.ID(ctx), Date: a.date(), Times: Times{Begun: time.Now()}}
+	r := &Run{ask: a, id: api.ID(ctx), Date: a.date(), Times: Times{Begun: time.Now()}}
+	r.ctx = context.WithValue(ctx, billsKey{}, &r.bills)
 	if a.Seed == nil {
 		r.Seed = drawSeed()
 	} else {
