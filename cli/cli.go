@@ -95,6 +95,7 @@ Have a model trained:                     tally train order.yaml --wait
 Have a model applied to many records:     tally batch order.yaml --wait
 Check that it was trained right:          tally verify proof.bundle
 Sell the computation of an idle machine:  tally provide
+Serve a language model to strangers:      tally serve MODEL
 Talk to a language model:                 tally run model.gguf`,
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -130,7 +131,9 @@ Talk to a language model:                 tally run model.gguf`,
 		e.keys(), e.tx(), e.query(),
 		e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
 	)
-	root.AddCommand(speak.Commands(&speak.Env{In: e.in, Out: e.out, Err: e.err, JSON: &e.json, Show: e.show, Logger: e.logger, Terminal: terminal, AlsoRuns: alsoRuns})...)
+	speaking := &speak.Env{In: e.in, Out: e.out, Err: e.err, JSON: &e.json, Show: e.show, Logger: e.logger, Terminal: terminal, AlsoRuns: alsoRuns, Home: &e.home, Consumer: e.consumer}
+	root.AddCommand(speak.Commands(speaking)...)
+	root.AddCommand(e.serveModels(speaking))
 	group(root)
 	return root
 }

@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/cli/numbers"
+	"github.com/tally-network/tally/cli/speak"
 	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/role"
 )
 
 func (e *env) provide() *cobra.Command {
@@ -51,4 +54,41 @@ they have worked, so later calls need none.
 	f.StringVar(&prices.Validator, "validator", "", "address of the validator to work under (default the one that takes the smallest fee and has the most providers, of those that tally cluster would advise)")
 	f.Var(numbers.Within(&nice, 0, 19), "nice", "let other programs go first: 1 to 19")
 	return cmd
+}
+
+// serveModels is the verb of a provider that serves language models, and nothing else meanwhile.
+func (e *env) serveModels(env *speak.Env) *cobra.Command {
+	m := &member{e: e, settings: home.Settings{Role: home.Provider}}
+	cmd, do := env.Serve(func() int { return m.settings.Threads })
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := do.Open(cmd.Context(), args); err != nil {
+			return err
+		}
+		defer do.Close()
+		m.only = do.Run
+		return m.serve(cmd)
+	}
+	m.flags(cmd.Flags())
+	return cmd
+}
+
+// consumer opens the consumer's home for a verb that buys replies. The caller closes it.
+func (e *env) consumer(cmd *cobra.Command, endpoints string) (*home.Home, *role.Env, error) {
+	m := &member{e: e, settings: home.Settings{Role: home.Consumer}, endpoints: endpoints}
+	h, err := m.open(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := e.logger(e.err)
+	if err != nil {
+		return nil, nil, errors.Join(err, h.Close())
+	}
+	r, err := m.connect(cmd.Context(), h, home.Options{Log: log})
+	if err == nil {
+		err = m.keep(h)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, h.Close())
+	}
+	return h, r, nil
 }

@@ -39,7 +39,8 @@ type member struct {
 	endpoints string
 	also      []string
 	stake     money
-	changed   bool // flags say something else than tally.yaml
+	changed   bool                                   // flags say something else than tally.yaml
+	only      func(context.Context, *role.Env) error // done in place of what the home's roles do; nil: those
 	sync      syncing
 }
 
@@ -318,6 +319,9 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	}
 	if err := m.e.show(now, now.tell); err != nil {
 		return err
+	}
+	if m.only != nil {
+		return runner.RunOnly(ctx, h, r, m.only)
 	}
 	if h.Settings.Is(home.Provider) {
 		go m.tellIdle(ctx, r, log)

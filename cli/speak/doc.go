@@ -1,4 +1,4 @@
-// Package speak is the verbs that are about language models: run, gateway, pull, ps, rm, model. Call [Commands].
+// Package speak is the verbs that are about language models: run, serve, gateway, session, pull, ps, rm, model. Call [Commands].
 //
 // Invariants: those of package cli.
 package speak
@@ -14,6 +14,8 @@ import (
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/role"
 )
 
 // Env is what verbs have of the command line.
@@ -24,12 +26,14 @@ type Env struct {
 	Show     func(value any, text func(w io.Writer)) error // the result: as JSON, or as text
 	Logger   func(w io.Writer) (*slog.Logger, error)
 	Terminal func(w io.Writer) bool
-	AlsoRuns string // annotation of a command that holds others, and does something by itself
+	Home     *string
+	Consumer func(cmd *cobra.Command, endpoints string) (*home.Home, *role.Env, error) // opens the home of a consumer, and the network
+	AlsoRuns string                                                                    // annotation of a command that holds others, and does something by itself
 }
 
 // Commands returns the verbs.
 func Commands(e *Env) []*cobra.Command {
-	return []*cobra.Command{e.run(), e.gateway(), e.pull(), e.ps(), e.rm(), e.model()}
+	return []*cobra.Command{e.run(), e.gateway(), e.pull(), e.ps(), e.rm(), e.model(), e.session()}
 }
 
 // threads is the flag of how many threads compute.

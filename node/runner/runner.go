@@ -58,6 +58,19 @@ func worksOf(r home.Role, s *home.Settings) []work {
 
 // Run registers a home's peer and works until ctx is done, which is no error.
 func Run(ctx context.Context, h *home.Home, env *role.Env) error {
+	var all []work
+	for _, r := range h.Settings.Roles() {
+		all = append(all, worksOf(r, &h.Settings)...)
+	}
+	return run(ctx, h, env, all)
+}
+
+// RunOnly is Run of one work in place of those of the home's roles.
+func RunOnly(ctx context.Context, h *home.Home, env *role.Env, do func(context.Context, *role.Env) error) error {
+	return run(ctx, h, env, []work{func(ctx context.Context, env *role.Env, _ *disputer.Player) error { return do(ctx, env) }})
+}
+
+func run(ctx context.Context, h *home.Home, env *role.Env, works []work) error {
 	err := Register(ctx, h, env)
 	if ctx.Err() != nil {
 		return nil
@@ -66,10 +79,8 @@ func Run(ctx context.Context, h *home.Home, env *role.Env) error {
 	}
 	group, inner := errgroup.WithContext(ctx)
 	player := disputer.New(inner, env)
-	for _, r := range h.Settings.Roles() {
-		for _, do := range worksOf(r, &h.Settings) {
-			group.Go(func() error { return do(inner, env, player) })
-		}
+	for _, do := range works {
+		group.Go(func() error { return do(inner, env, player) })
 	}
 	if h.Settings.Role != home.Consumer {
 		group.Go(func() error { return common(inner, h, env, player) })

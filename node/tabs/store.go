@@ -34,26 +34,42 @@ func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	files, err := os.ReadDir(dir)
+	all, err := Read(dir)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{dir: dir, tabs: map[canon.Hash]*Tab{}}
+	for _, t := range all {
+		s.tabs[t.ID()] = t
+	}
+	return s, nil
+}
+
+// Read reads the tabs in a folder, which another process may have open; none if there is no folder.
+func Read(dir string) (all []*Tab, err error) {
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), ending) {
 			continue // what a write has left
 		}
 		t := &Tab{file: filepath.Join(dir, f.Name())}
 		text, err := bounded.ReadFile(t.file, maxFile)
-		if err == nil {
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it is over
+		} else if err == nil {
 			err = canon.Unmarshal(text, &t.kept)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s is no tab: without it money may be lost, so look at it before you move it away: %w", t.file, err)
 		}
-		s.tabs[t.ID()] = t
+		all = append(all, t)
 	}
-	return s, nil
+	return all, nil
 }
 
 // Begin makes the tab of a session whose provider has signed the terms, unless there is one.

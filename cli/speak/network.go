@@ -1,0 +1,207 @@
+package speak
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/cli/numbers"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/money"
+	"github.com/tally-network/tally/core/session"
+	"github.com/tally-network/tally/gateway/network"
+	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/model/check"
+	"github.com/tally-network/tally/model/files"
+	"github.com/tally-network/tally/model/library"
+	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/hire"
+)
+
+// buying is how a verb buys replies on the network.
+type buying struct {
+	*Env
+	on        bool
+	endpoints string
+	check     string
+	prices    session.Prices
+	escrow    uint64
+	threads   *int
+}
+
+func (b *buying) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&b.on, "network", false, "have providers of the network reply, and pay them from --home")
+	f.StringVar(&b.endpoints, "endpoints", "", "endpoints.json of a devnet, which a new home joins")
+	f.StringVar(&b.check, "check", "all", "which replies of the network are checked: all, a rate as 10%, none, or self (all, on this machine)")
+	f.Var(numbers.Within(&b.prices.Prompt, 0, session.MaxPrice), "max-prompt-price", "utally for a million tokens that are read, at most (default any)")
+	f.Var(numbers.Within(&b.prices.Reply, 0, session.MaxPrice), "max-reply-price", "utally for a million tokens that are made, at most (default any)")
+	f.Var(numbers.Within(&b.escrow, 0, math.MaxUint64), "escrow", "utally that a session with a provider locks (default ten times what the provider lets one pay ahead)")
+}
+
+// rate returns the odds of a check, and whether this machine makes it.
+func (b *buying) rate() (bps uint64, self bool, err error) {
+	switch b.check {
+	case "all":
+		return money.Bps, false, nil
+	case "self":
+		return money.Bps, true, nil
+	case "none":
+		return 0, false, nil
+	}
+	percent, found := strings.CutSuffix(b.check, "%")
+	x, err := strconv.ParseFloat(percent, 64)
+	if err != nil || !found || !(x > 0 && x <= 100) {
+		return 0, false, fmt.Errorf("--check %.20q: want all, self, none, or a rate such as 10%%", b.check)
+	}
+	return max(1, uint64(x*100)), false, nil
+}
+
+// connected is the network as a verb has it open.
+type connected struct {
+	consumer *hire.Consumer
+	models   *network.Models
+	close    func() error
+}
+
+// connect opens the consumer's home and its sessions, and keeps them until close.
+func (b *buying) connect(cmd *cobra.Command) (*connected, error) {
+	bps, self, err := b.rate()
+	if err != nil {
+		return nil, err
+	}
+	pulled, err := library.Open(folder())
+	if err != nil {
+		return nil, err
+	}
+	known, err := rootsOf(pulled, *b.threads)
+	if err != nil {
+		return nil, err
+	}
+	h, env, err := b.Consumer(cmd, b.endpoints)
+	if err != nil {
+		return nil, err
+	}
+	p := hire.OfEnv(env)
+	p.Dir = filepath.Join(*b.Home, "sessions")
+	w := &weights{paths: known.paths, threads: *b.threads, open: map[canon.Hash]*check.Checker{}}
+	p.Options = hire.Options{CheckBps: bps, SelfFirst: self, Self: w.check, MaxPrices: b.prices, Escrow: b.escrow}
+	c, err := hire.New(p)
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	ctx, stop := context.WithCancel(cmd.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx, env) }()
+	return &connected{c, network.New(c, known.names), func() error {
+		stop()
+		c.Close()
+		err := <-done
+		if errors.Is(err, context.Canceled) {
+			err = nil
+		}
+		return errors.Join(err, h.Close())
+	}}, nil
+}
+
+// roots are the roots of models that were pulled.
+type roots struct {
+	names map[string]canon.Hash
+	paths map[canon.Hash]string
+}
+
+// rootsOf returns those of a library. They are kept beside it, for it takes a second for each gigabyte to find them.
+func rootsOf(l *library.Library, threads int) (*roots, error) {
+	all, _ := l.List() // what is damaged hides nothing else
+	r := &roots{map[string]canon.Hash{}, map[canon.Hash]string{}}
+	for i := range all {
+		e := &all[i]
+		if e.CanReply() != nil {
+			continue
+		}
+		kept := filepath.Join(folder(), ".roots", e.Digest)
+		root, err := readRoot(kept)
+		if err != nil {
+			if root, err = rootOf(e.Path, threads); err != nil {
+				continue // opening it tells what is wrong with it
+			}
+			if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
+				return nil, err
+			}
+			if err := replace.File(kept, []byte(root.String()+"\n")); err != nil {
+				return nil, err
+			}
+		}
+		r.names[e.Name], r.paths[root] = root, e.Path
+	}
+	return r, nil
+}
+
+func readRoot(path string) (canon.Hash, error) {
+	text, err := bounded.ReadFile(path, 256)
+	if err != nil {
+		return canon.Hash{}, err
+	}
+	return canon.ParseHash(strings.TrimSpace(string(text)))
+}
+
+// rootOf returns the root of the model at a path.
+func rootOf(path string, threads int) (canon.Hash, error) {
+	f, err := files.Open(path)
+	if err != nil {
+		return canon.Hash{}, err
+	}
+	m, err := f.Manifest(cmp.Or(threads, 1))
+	if err != nil {
+		return canon.Hash{}, err
+	}
+	return m.Root(), nil
+}
+
+// weights re-execute replies of models that are on this machine.
+type weights struct {
+	paths   map[canon.Hash]string
+	threads int
+
+	mu   sync.Mutex
+	open map[canon.Hash]*check.Checker
+}
+
+// check is a hire.Checker.
+func (w *weights) check(ctx context.Context, model canon.Hash, r *lm.Request, reply []int32) (int, canon.Hash, error) {
+	c, err := w.checker(model)
+	if err != nil {
+		return 0, canon.Hash{}, err
+	}
+	v, err := c.Check(ctx, r, reply)
+	return v.Wrong, v.Pages, err
+}
+
+func (w *weights) checker(model canon.Hash) (*check.Checker, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.open[model]; c != nil {
+		return c, nil
+	}
+	path, ok := w.paths[model]
+	if !ok {
+		return nil, fmt.Errorf("model %s is not on this machine: tally pull brings it", model)
+	}
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	c := check.New(f.Weights, executor(w.threads))
+	w.open[model] = c
+	return c, nil
+}

