@@ -126,7 +126,7 @@ func rootsOf(l *library.Library, threads int) (*roots, error) {
 	r := &roots{map[string]canon.Hash{}, map[canon.Hash]string{}}
 	for i := range all {
 		e := &all[i]
-		if e.CanReply() != nil {
+		if e.Model == nil {
 			continue
 		}
 		kept := filepath.Join(folder(), ".roots", e.Digest)

@@ -152,7 +152,7 @@ is a file, or the id of one that a gateway of --home has kept.`,
 		Example: "  tally session verify 3f2a… --home consumer\n  tally session verify receipt.json --model smollm2.gguf",
 		Args:    cobra.MatchAll(named("RECEIPT"), cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.verify(cmd.Context(), args[0], path, n)
+			return e.reExecute(cmd.Context(), args[0], path, n)
 		},
 	}
 	cmd.Flags().StringVar(&path, "model", "", "the model: a name, a GGUF file or a folder (default: the one that was pulled and has the receipt's root)")
@@ -160,7 +160,7 @@ is a file, or the id of one that a gateway of --home has kept.`,
 	return cmd
 }
 
-func (e *Env) verify(ctx context.Context, name, model string, threads int) error {
+func (e *Env) reExecute(ctx context.Context, name, model string, threads int) error {
 	file := name
 	if _, err := canon.ParseHash(name); err == nil {
 		file = hire.ReceiptPath(filepath.Join(*e.Home, "sessions"), name)
