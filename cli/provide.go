@@ -75,7 +75,9 @@ func (e *env) serveModels(env *speak.Env) *cobra.Command {
 // consumer opens the consumer's home for a verb that buys replies. The caller closes it.
 func (e *env) consumer(cmd *cobra.Command, endpoints string) (*home.Home, *role.Env, error) {
 	m := &member{e: e, settings: home.Settings{Role: home.Consumer}, endpoints: endpoints}
-	h, err := m.open(cmd)
+	plain := &cobra.Command{} // flags of the verb are no settings of the home, though some are called alike
+	plain.SetContext(cmd.Context())
+	h, err := m.open(plain)
 	if err != nil {
 		return nil, nil, err
 	}
