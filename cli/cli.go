@@ -131,9 +131,9 @@ Talk to a language model:                 tally run model.gguf`,
 		e.keys(), e.tx(), e.query(),
 		e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
 	)
-	speaking := &speak.Env{In: e.in, Out: e.out, Err: e.err, JSON: &e.json, Show: e.show, Logger: e.logger, Terminal: terminal, AlsoRuns: alsoRuns, Home: &e.home, Consumer: e.consumer}
+	speaking := &speak.Env{In: e.in, Out: e.out, Err: e.err, JSON: &e.json, Show: e.show, Logger: e.logger, Terminal: terminal, AlsoRuns: alsoRuns, Home: &e.home, Consumer: consumer(e)}
 	root.AddCommand(speak.Commands(speaking)...)
-	root.AddCommand(e.serveModels(speaking))
+	root.AddCommand(serveModels(e, speaking))
 	group(root)
 	return root
 }

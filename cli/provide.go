@@ -57,7 +57,7 @@ they have worked, so later calls need none.
 }
 
 // serveModels is the verb of a provider that serves language models, and nothing else meanwhile.
-func (e *env) serveModels(env *speak.Env) *cobra.Command {
+func serveModels(e *env, env *speak.Env) *cobra.Command {
 	m := &member{e: e, settings: home.Settings{Role: home.Provider}}
 	cmd, do := env.Serve(func() int { return m.settings.Threads })
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -73,24 +73,26 @@ func (e *env) serveModels(env *speak.Env) *cobra.Command {
 }
 
 // consumer opens the consumer's home for a verb that buys replies. The caller closes it.
-func (e *env) consumer(cmd *cobra.Command, endpoints string) (*home.Home, *role.Env, error) {
-	m := &member{e: e, settings: home.Settings{Role: home.Consumer}, endpoints: endpoints}
-	plain := &cobra.Command{} // flags of the verb are no settings of the home, though some are called alike
-	plain.SetContext(cmd.Context())
-	h, err := m.open(plain)
-	if err != nil {
-		return nil, nil, err
+func consumer(e *env) func(cmd *cobra.Command, endpoints string) (*home.Home, *role.Env, error) {
+	return func(cmd *cobra.Command, endpoints string) (*home.Home, *role.Env, error) {
+		m := &member{e: e, settings: home.Settings{Role: home.Consumer}, endpoints: endpoints}
+		plain := &cobra.Command{} // flags of the verb are no settings of the home, though some are called alike
+		plain.SetContext(cmd.Context())
+		h, err := m.open(plain)
+		if err != nil {
+			return nil, nil, err
+		}
+		log, err := e.logger(e.err)
+		if err != nil {
+			return nil, nil, errors.Join(err, h.Close())
+		}
+		r, err := m.connect(cmd.Context(), h, home.Options{Log: log})
+		if err == nil {
+			err = m.keep(h)
+		}
+		if err != nil {
+			return nil, nil, errors.Join(err, h.Close())
+		}
+		return h, r, nil
 	}
-	log, err := e.logger(e.err)
-	if err != nil {
-		return nil, nil, errors.Join(err, h.Close())
-	}
-	r, err := m.connect(cmd.Context(), h, home.Options{Log: log})
-	if err == nil {
-		err = m.keep(h)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, h.Close())
-	}
-	return h, r, nil
 }

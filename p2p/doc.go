@@ -2,7 +2,7 @@
 // its ed25519 peer key (Noise over TCP, TLS over QUIC), and stream protocols of
 // one request and one response. [New] starts a host; [Host.SetAddrs] says where peers
 // are, [Host.Handle] answers requests, and [Host.Call] sends them. A [Streaming] protocol answers
-// by many messages, each as soon as it is there: [Host.HandleStream] and [Host.Stream].
+// by many messages, each as soon as it is there: [Streaming.Handle] and [Streaming.Call].
 //
 // On the wire a request is its length, four bytes big-endian, and its bytes; a
 // response is a status byte, then the same. The bytes are opaque here; Typed

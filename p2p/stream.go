@@ -58,8 +58,8 @@ func (a *Answer) Send(message []byte) error {
 // travel to the peer, so they must hold nothing private.
 type StreamHandler func(ctx context.Context, from peer.ID, request []byte, a *Answer) error
 
-// HandleStream makes f answer the protocol's requests from now on. It panics if p lacks a limit.
-func (h *Host) HandleStream(p Streaming, f StreamHandler) {
+// Handle makes f answer requests to h from now on. It panics if p lacks a limit.
+func (p Streaming) Handle(h *Host, f StreamHandler) {
 	if err := p.check(); err != nil {
 		panic(err)
 	}
@@ -71,7 +71,7 @@ func (h *Host) HandleStream(p Streaming, f StreamHandler) {
 		}
 		defer h.running.Done()
 		done := h.metrics.begin(p.ID, sideIn)
-		result, err := h.stream(p, f, s, places)
+		result, err := p.answer(h, f, s, places)
 		if err != nil {
 			s.Reset()
 			h.log.Debug("answer broke off", "protocol", p.ID, "peer", s.Conn().RemotePeer(), "error", err)
@@ -82,8 +82,8 @@ func (h *Host) HandleStream(p Streaming, f StreamHandler) {
 	})
 }
 
-// stream gives one answer. An error means that the peer does not hear how it ends.
-func (h *Host) stream(p Streaming, f StreamHandler, s network.Stream, places chan struct{}) (outcome, error) {
+// answer gives one answer. An error means that the peer does not hear how it ends.
+func (p Streaming) answer(h *Host, f StreamHandler, s network.Stream, places chan struct{}) (outcome, error) {
 	ctx, cancel := context.WithTimeout(h.ctx, p.Timeout)
 	defer cancel()
 	from := s.Conn().RemotePeer()
@@ -160,8 +160,8 @@ type Replies struct {
 	ended    outcome
 }
 
-// Stream sends a request to a peer, and returns its answer, which comes message by message until ctx ends.
-func (h *Host) Stream(ctx context.Context, p Streaming, to peer.ID, request []byte) (_ *Replies, err error) {
+// Call sends a request from h to a peer, and returns its answer, which comes message by message until ctx ends.
+func (p Streaming) Call(ctx context.Context, h *Host, to peer.ID, request []byte) (_ *Replies, err error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}

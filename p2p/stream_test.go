@@ -37,7 +37,7 @@ func TestMessagesComeInTheirOrder(t *testing.T) {
 			for i := range 300 {
 				want = append(want, fmt.Sprint(i)+strings.Repeat(".", i))
 			}
-			b.HandleStream(counting, func(_ context.Context, from peer.ID, q []byte, out *Answer) error {
+			counting.Handle(b, func(_ context.Context, from peer.ID, q []byte, out *Answer) error {
 				if from != a.ID() || string(q) != "count" {
 					return errors.New("who asks what?")
 				}
@@ -48,7 +48,7 @@ func TestMessagesComeInTheirOrder(t *testing.T) {
 				}
 				return nil
 			})
-			r, err := a.Stream(soon(t), counting, b.ID(), []byte("count"))
+			r, err := counting.Call(soon(t), a, b.ID(), []byte("count"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestMessagesComeInTheirOrder(t *testing.T) {
 func TestHowAnswersEnd(t *testing.T) {
 	a, b := newHost(t, 1), newHost(t, 2)
 	know(t, a, b)
-	b.HandleStream(counting, func(_ context.Context, _ peer.ID, q []byte, out *Answer) error {
+	counting.Handle(b, func(_ context.Context, _ peer.ID, q []byte, out *Answer) error {
 		if err := out.Send([]byte("one")); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func TestHowAnswersEnd(t *testing.T) {
 		return nil
 	})
 	for q, want := range map[string]string{"": "EOF", "refuse": ErrRefused.Error(), "busy": ErrBusy.Error(), "fail": "no such model", "long": "the limit is 1024"} {
-		r, err := a.Stream(soon(t), counting, b.ID(), []byte(q))
+		r, err := counting.Call(soon(t), a, b.ID(), []byte(q))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestHowAnswersEnd(t *testing.T) {
 			t.Errorf("%q: %q, and then %v", q, got, err)
 		}
 	}
-	if _, err := a.Stream(soon(t), counting, b.ID(), make([]byte, counting.MaxRequest+1)); err == nil {
+	if _, err := counting.Call(soon(t), a, b.ID(), make([]byte, counting.MaxRequest+1)); err == nil {
 		t.Error("a request is sent that is too long")
 	}
 }
@@ -102,7 +102,7 @@ func TestEnoughAndGone(t *testing.T) {
 	a, b := newHost(t, 1), newHost(t, 2)
 	know(t, a, b)
 	var working atomic.Int32
-	b.HandleStream(counting, func(ctx context.Context, _ peer.ID, _ []byte, out *Answer) error {
+	counting.Handle(b, func(ctx context.Context, _ peer.ID, _ []byte, out *Answer) error {
 		working.Add(1)
 		defer working.Add(-1)
 		for {
@@ -118,7 +118,7 @@ func TestEnoughAndGone(t *testing.T) {
 			}
 		}
 	})
-	r, err := a.Stream(soon(t), counting, b.ID(), nil)
+	r, err := counting.Call(soon(t), a, b.ID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestEnoughAndGone(t *testing.T) {
 	r.Close()
 
 	ctx, leave := context.WithCancel(soon(t))
-	if r, err = a.Stream(ctx, counting, b.ID(), nil); err != nil {
+	if r, err = counting.Call(ctx, a, b.ID(), nil); err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
@@ -156,7 +156,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	p.Answers, p.PerPeer = 3, 1
 	at := newHost(t, 1)
 	open := make(chan struct{})
-	at.HandleStream(p, func(ctx context.Context, _ peer.ID, _ []byte, out *Answer) error {
+	p.Handle(at, func(ctx context.Context, _ peer.ID, _ []byte, out *Answer) error {
 		if err := out.Send([]byte("in")); err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		p := p
 		p.PerPeer = 8 // its own bound it can lift
 		for range 3 {
-			r, err := greedy.Stream(soon(t), p, at.ID(), nil)
+			r, err := p.Call(soon(t), greedy, at.ID(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +197,7 @@ func TestHostileStreams(t *testing.T) {
 	a, b := newHost(t, 1), newHost(t, 2)
 	b.patience = 500 * time.Millisecond
 	var began, ended atomic.Int32
-	b.HandleStream(counting, func(ctx context.Context, _ peer.ID, _ []byte, out *Answer) error {
+	counting.Handle(b, func(ctx context.Context, _ peer.ID, _ []byte, out *Answer) error {
 		began.Add(1)
 		defer ended.Add(1)
 		<-ctx.Done()
@@ -231,13 +231,13 @@ func TestHostileStreams(t *testing.T) {
 func TestSilentAnswer(t *testing.T) {
 	a, b := newHost(t, 1), newHost(t, 2)
 	know(t, a, b)
-	b.HandleStream(counting, func(ctx context.Context, _ peer.ID, _ []byte, out *Answer) error {
+	counting.Handle(b, func(ctx context.Context, _ peer.ID, _ []byte, out *Answer) error {
 		<-ctx.Done()
 		return nil
 	})
 	p := counting
 	p.Silence = 200 * time.Millisecond
-	r, err := a.Stream(soon(t), p, b.ID(), nil)
+	r, err := p.Call(soon(t), a, b.ID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,8 +19,6 @@ import (
 	"github.com/tally-network/tally/core/money"
 	"github.com/tally-network/tally/core/session"
 	"github.com/tally-network/tally/gateway/network"
-	"github.com/tally-network/tally/internal/bounded"
-	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/model/check"
 	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/library"
@@ -120,7 +118,7 @@ type roots struct {
 	paths map[canon.Hash]string
 }
 
-// rootsOf returns those of a library. They are kept beside it, for it takes a second for each gigabyte to find them.
+// rootsOf returns those of a library.
 func rootsOf(l *library.Library, threads int) (*roots, error) {
 	all, _ := l.List() // what is damaged hides nothing else
 	r := &roots{map[string]canon.Hash{}, map[canon.Hash]string{}}
@@ -129,43 +127,13 @@ func rootsOf(l *library.Library, threads int) (*roots, error) {
 		if e.Model == nil {
 			continue
 		}
-		kept := filepath.Join(folder(), ".roots", e.Digest)
-		root, err := readRoot(kept)
+		root, err := l.Root(e, cmp.Or(threads, runtime.GOMAXPROCS(0)))
 		if err != nil {
-			if root, err = rootOf(e.Path, threads); err != nil {
-				continue // opening it tells what is wrong with it
-			}
-			if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
-				return nil, err
-			}
-			if err := replace.File(kept, []byte(root.String()+"\n")); err != nil {
-				return nil, err
-			}
+			return nil, err
 		}
 		r.names[e.Name], r.paths[root] = root, e.Path
 	}
 	return r, nil
-}
-
-func readRoot(path string) (canon.Hash, error) {
-	text, err := bounded.ReadFile(path, 256)
-	if err != nil {
-		return canon.Hash{}, err
-	}
-	return canon.ParseHash(strings.TrimSpace(string(text)))
-}
-
-// rootOf returns the root of the model at a path.
-func rootOf(path string, threads int) (canon.Hash, error) {
-	f, err := files.Open(path)
-	if err != nil {
-		return canon.Hash{}, err
-	}
-	m, err := f.Manifest(cmp.Or(threads, 1))
-	if err != nil {
-		return canon.Hash{}, err
-	}
-	return m.Root(), nil
 }
 
 // weights re-execute replies of models that are on this machine.

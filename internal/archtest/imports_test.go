@@ -102,7 +102,7 @@ var layers = []layer{
 	{folder: "format/tokenizer", own: []string{"format"}, foreign: []string{"golang.org/x/text/unicode/norm", "github.com/rivo/uniseg"}}, // Unicode's normalization forms; its grapheme clusters
 	{folder: "format/chat", own: []string{"format"}, foreign: []string{"golang.org/x/text/cases", "golang.org/x/text/language"}},         // Unicode's cases, as Python has them
 	{folder: "format", own: []string{"core"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}},
-	{folder: "model/library", own: []string{"model/lm", "model/encoder", "internal/bounded", "internal/filelock", "internal/replace"}, foreign: []string{"golang.org/x/net/html", "golang.org/x/sys"}, tests: []string{"core", "format"}}, // indices are pages; how full a disk is
+	{folder: "model/library", own: []string{"core/canon", "model/files", "model/lm", "model/encoder", "internal/bounded", "internal/filelock", "internal/replace"}, foreign: []string{"golang.org/x/net/html", "golang.org/x/sys"}, tests: []string{"core", "format"}}, // indices are pages; how full a disk is
 	{folder: "model", own: []string{"core", "engine", "format", "internal/bounded"}},
 	// What stands behind the gateway is given to it; of models it knows requests and tokens alone.
 	{folder: "gateway/api"},
@@ -111,6 +111,7 @@ var layers = []layer{
 	{folder: "gateway/anthropic", own: []string{"gateway/api", "gateway/reply"}},
 	{folder: "gateway/ollama", own: []string{"gateway/api", "gateway/reply"}},
 	{folder: "gateway/local", own: []string{"gateway", "engine", "format", "model", "internal/bounded"}, tests: []string{"core"}},
+	{folder: "gateway/network", own: []string{"gateway", "core/canon", "model/lm", "node/hire"}}, // the one part of a gateway that knows the network
 	{folder: "gateway", own: []string{"gateway", "format/yaml", "internal/bounded", "internal/replace"}, foreign: []string{"github.com/prometheus/client_golang", "github.com/rs/cors", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"}, tests: []string{"model/lm"}},
 	{folder: "store", own: []string{"core", "internal/bounded"}, foreign: []string{"github.com/ipfs/go-cid", "github.com/multiformats", "golang.org/x/sync"}},
 	{folder: "p2p", own: []string{"core", "internal/bounded"}, foreign: slices.Concat(libp2p, []string{"github.com/ipfs/go-cid", "github.com/prometheus/client_golang"}), tests: []string{"store"}},
@@ -120,6 +121,9 @@ var layers = []layer{
 	{folder: "chain", own: []string{"core", "gen"}, foreign: slices.Concat(sdk, []string{"github.com/oasisprotocol/curve25519-voi", "google.golang.org/protobuf/reflect/protoreflect", "google.golang.org/protobuf/encoding/protowire"}), tests: []string{"docs/spec"}},
 
 	// Roles speak to the chain by messages, and need none of its modules.
+	{folder: "node/tabs", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}}, // language models are no jobs
+	{folder: "node/serve", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}},
+	{folder: "node/hire", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}},
 	{folder: "node/devnet", own: append([]string{"chain/x/auction", "chain/x/policy", "chain/x/provider", "chain/x/seats"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}}, // begins with the modules' rules
 	{folder: "node/runner", own: append([]string{"chain/x/provider"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                       // tells one of its errors from others
 	{folder: "node/desk", own: append([]string{"chain/x/market"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                           // tells one of its errors from others

@@ -26,8 +26,9 @@ func protocolOf(q *tabs.Question) p2p.Streaming {
 }
 
 // settle takes the bill of an answer, and has it checked if chance wants that.
-func (c *Consumer) settle(ctx context.Context, h *hired, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
-	if err := c.accept(ctx, h, q, reply, b, held); err != nil {
+func (h *hired) settle(ctx context.Context, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
+	c := h.c
+	if err := h.accept(ctx, q, reply, b, held); err != nil {
 		return err
 	}
 	price, err := b.Receipt.Price(&h.terms)
@@ -49,7 +50,7 @@ func (c *Consumer) settle(ctx context.Context, h *hired, q *tabs.Question, reply
 	}
 	c.working.Go(func() { // while the reply is read already
 		defer c.changed()
-		if err := c.check(c.ctx, h, &r); err != nil {
+		if err := h.check(c.ctx, &r); err != nil {
 			c.Log.Warn("a reply was not checked", "receipt", r.Receipt.ID(), "error", err)
 		}
 	})
@@ -69,7 +70,8 @@ func right(r *session.Receipt, q *tabs.Question, reply []int32) error {
 }
 
 // accept takes the bill of an answer, and before it those of others that have not come yet.
-func (c *Consumer) accept(ctx context.Context, h *hired, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
+func (h *hired) accept(ctx context.Context, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
+	c := h.c
 	if err := right(&b.Receipt, q, reply); err != nil {
 		c.blame(h.terms.Provider.Account, fmt.Sprintf("its bill is wrong: %v", err))
 		return err
@@ -77,13 +79,13 @@ func (c *Consumer) accept(ctx context.Context, h *hired, q *tabs.Question, reply
 	defer c.lock(c.settling, pair{h.terms.Provider.Account, h.terms.Model})()
 	for h.State().Served < b.Receipt.Number {
 		q := tabs.Standing{From: h.State().Served}
-		c.attach(h, &q.Payment)
+		h.attach(&q.Payment)
 		a, err := tabs.Accounts.Call(ctx, c.Host, h.peer, q)
 		if err != nil {
 			return err
 		}
 		if len(a.Receipts) == 0 || a.Receipts[0].Receipt.Number != q.From {
-			c.abandon(h)
+			h.abandon()
 			return errors.New("the provider skips a receipt")
 		}
 		for _, s := range a.Receipts {
@@ -95,13 +97,13 @@ func (c *Consumer) accept(ctx context.Context, h *hired, q *tabs.Question, reply
 				take = func() error { return h.AcceptLost(&s) }
 			}
 			if err := take(); err != nil {
-				c.abandon(h)
+				h.abandon()
 				return err
 			}
 		}
 	}
 	if err := h.Accept(b, held); err != nil {
-		c.abandon(h)
+		h.abandon()
 		return err
 	}
 	return nil
@@ -145,8 +147,9 @@ func (c *Consumer) blame(provider, why string) {
 }
 
 // check has a reply re-executed, and approves its receipt if it is right.
-func (c *Consumer) check(ctx context.Context, h *hired, r *Receipt) error {
-	v, err := c.verdict(ctx, h, r)
+func (h *hired) check(ctx context.Context, r *Receipt) error {
+	c := h.c
+	v, err := h.verdict(ctx, r)
 	if err != nil {
 		r.Check = Check{Error: err.Error()}
 		return errors.Join(err, c.keepReceipt(r))
@@ -161,21 +164,22 @@ func (c *Consumer) check(ctx context.Context, h *hired, r *Receipt) error {
 }
 
 // verdict finds out whether a reply is right. What another provider disputes, a third one decides, or this machine if it has the weights.
-func (c *Consumer) verdict(ctx context.Context, h *hired, r *Receipt) (*Check, error) {
+func (h *hired) verdict(ctx context.Context, r *Receipt) (*Check, error) {
+	c := h.c
 	if c.SelfFirst {
-		return c.byMyself(ctx, h, r)
+		return h.byMyself(ctx, r)
 	}
 	asked := []string{h.terms.Provider.Account}
-	first, err := c.byAnother(ctx, h, r, &asked)
+	first, err := h.byAnother(ctx, r, &asked)
 	switch {
 	case err != nil && c.Self != nil:
-		return c.byMyself(ctx, h, r)
+		return h.byMyself(ctx, r)
 	case err != nil || !first.wrong():
 		return first, err
 	}
-	second, err := c.byMyself(ctx, h, r)
+	second, err := h.byMyself(ctx, r)
 	if err != nil {
-		second, err = c.byAnother(ctx, h, r, &asked)
+		second, err = h.byAnother(ctx, r, &asked)
 	}
 	switch {
 	case err != nil:
@@ -189,7 +193,8 @@ func (c *Consumer) verdict(ctx context.Context, h *hired, r *Receipt) (*Check, e
 }
 
 // byMyself re-executes a reply here.
-func (c *Consumer) byMyself(ctx context.Context, h *hired, r *Receipt) (*Check, error) {
+func (h *hired) byMyself(ctx context.Context, r *Receipt) (*Check, error) {
+	c := h.c
 	if c.Self == nil {
 		return nil, errors.New("the model is not on this machine: tally pull brings it")
 	}
@@ -201,7 +206,8 @@ func (c *Consumer) byMyself(ctx context.Context, h *hired, r *Receipt) (*Check, 
 }
 
 // byAnother has the best provider check that was not asked yet.
-func (c *Consumer) byAnother(ctx context.Context, h *hired, r *Receipt, asked *[]string) (*Check, error) {
+func (h *hired) byAnother(ctx context.Context, r *Receipt, asked *[]string) (*Check, error) {
+	c := h.c
 	var last error
 	for range attempts {
 		l, err := c.choose(ctx, h.terms.Model, &r.Request, *asked)
@@ -209,7 +215,7 @@ func (c *Consumer) byAnother(ctx context.Context, h *hired, r *Receipt, asked *[
 			return nil, errors.Join(fmt.Errorf("nobody else can check it: %w", err), last)
 		}
 		*asked = append(*asked, l.Provider)
-		v, err := c.checkBy(ctx, l, h, r)
+		v, err := h.checkBy(ctx, l, r)
 		if err == nil {
 			return v, nil
 		}
@@ -219,13 +225,14 @@ func (c *Consumer) byAnother(ctx context.Context, h *hired, r *Receipt, asked *[
 }
 
 // checkBy has a provider check another's reply. Now and then it is first asked about one with an error, which it must find.
-func (c *Consumer) checkBy(ctx context.Context, l *wire.Listed, h *hired, r *Receipt) (*Check, error) {
+func (h *hired) checkBy(ctx context.Context, l *wire.Listed, r *Receipt) (*Check, error) {
+	c := h.c
 	by, err := c.hire(ctx, l, priceOf(session.OfCheck, l.Prices, len(r.Request.Prompt))(len(r.Reply)))
 	if err != nil {
 		return nil, err
 	}
 	if at, bad := c.forced(&r.Request, r.Reply); at >= 0 {
-		wrong, _, err := c.examine(ctx, by, &r.Request, bad)
+		wrong, _, err := by.examine(ctx, &r.Request, bad)
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +242,7 @@ func (c *Consumer) checkBy(ctx context.Context, l *wire.Listed, h *hired, r *Rec
 			return nil, errors.New("it does not check")
 		}
 	}
-	wrong, bill, err := c.examine(ctx, by, &r.Request, r.Reply)
+	wrong, bill, err := by.examine(ctx, &r.Request, r.Reply)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +260,7 @@ func (c *Consumer) checkBy(ctx context.Context, l *wire.Listed, h *hired, r *Rec
 }
 
 // forced returns a reply with a wrong token now and then, and where that is; −1: not this time.
-func (c *Consumer) forced(r *lm.Request, reply []int32) (at int, bad []int32) {
+func (c *Options) forced(r *lm.Request, reply []int32) (at int, bad []int32) {
 	odds := c.Forced
 	if odds == 0 {
 		odds = 500
@@ -273,37 +280,38 @@ func (c *Consumer) forced(r *lm.Request, reply []int32) (at int, bad []int32) {
 }
 
 // examine asks a provider about a reply. It returns the first wrong token, −1 for none, and the bill, which is paid.
-func (c *Consumer) examine(ctx context.Context, by *hired, r *lm.Request, reply []int32) (wrong int, bill *tabs.Signed, err error) {
+func (h *hired) examine(ctx context.Context, r *lm.Request, reply []int32) (wrong int, bill *tabs.Signed, err error) {
+	c := h.c
 	q := tabs.Question{Request: *r, Reply: reply}
-	price := priceOf(session.OfCheck, by.terms.Prices, len(r.Prompt))(len(reply))
-	n, held, err := c.afford(ctx, by, 1, func(int) uint64 { return price })
+	price := priceOf(session.OfCheck, h.terms.Prices, len(r.Prompt))(len(reply))
+	n, held, err := h.afford(ctx, 1, func(int) uint64 { return price })
 	if err != nil || n < 1 {
 		return 0, nil, errors.Join(err, tabs.ErrUnpaid)
 	}
 	defer held.Free()
-	c.attach(by, &q.Payment)
+	h.attach(&q.Payment)
 	id := q.ID()
-	if err := by.Ask(id); err != nil {
+	if err := h.Ask(id); err != nil {
 		return 0, nil, err
 	}
 	defer c.live.add(id)()
-	answer, err := c.Host.Stream(ctx, tabs.Checks, by.peer, canon.Marshal(&q))
+	answer, err := tabs.Checks.Call(ctx, c.Host, h.peer, canon.Marshal(&q))
 	if err == nil {
 		defer answer.Close()
-		wrong, bill, err = c.hear(answer, &q)
+		wrong, bill, err = hear(answer, &q)
 	}
 	if err == nil {
-		err = c.accept(ctx, by, &q, reply, bill, held)
+		err = h.accept(ctx, &q, reply, bill, held)
 	}
 	if err != nil {
-		return 0, nil, errors.Join(err, c.drop(by, id, err))
+		return 0, nil, errors.Join(err, h.drop(id, err))
 	}
 	c.count(func(s *Stats) { s.PaidChecks += price })
-	return wrong, bill, by.Approve(bill.Receipt.Number)
+	return wrong, bill, h.Approve(bill.Receipt.Number)
 }
 
 // hear waits for the bill of a check.
-func (c *Consumer) hear(answer *p2p.Replies, q *tabs.Question) (wrong int, bill *tabs.Signed, err error) {
+func hear(answer *p2p.Replies, q *tabs.Question) (wrong int, bill *tabs.Signed, err error) {
 	for {
 		b, err := answer.Next()
 		if errors.Is(err, io.EOF) {

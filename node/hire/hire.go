@@ -217,6 +217,7 @@ var ErrNobody = errors.New("no provider on the network serves this model now")
 // hired is a session with a provider.
 type hired struct {
 	*tabs.Tab
+	c      *Consumer
 	listed *wire.Listed
 	peer   peer.ID
 	terms  session.Terms
@@ -252,14 +253,15 @@ func (c *Consumer) hire(ctx context.Context, l *wire.Listed, need uint64) (*hire
 	for _, t := range c.tabs.All() {
 		terms, s := t.Terms(), t.State()
 		if terms.Provider.Account == l.Provider && terms.Model == l.Model && !s.Done && !c.abandoned(t.ID()) && terms.End-now > leastLeft && s.Escrow-min(s.Escrow, s.Spent+s.Held) >= need {
-			return &hired{t, l, id, terms}, nil
+			return &hired{t, c, l, id, terms}, nil
 		}
 	}
 	return c.open(ctx, l, id)
 }
 
 // abandon uses a session no more. The chain ends it.
-func (c *Consumer) abandon(h *hired) {
+func (h *hired) abandon() {
+	c := h.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.given[h.ID()] = true
@@ -272,7 +274,7 @@ func (c *Consumer) abandoned(id canon.Hash) bool {
 }
 
 // drop forgets a question that its provider says it has not answered. If it has only fallen silent, it may still bill what it did.
-func (c *Consumer) drop(h *hired, id canon.Hash, err error) error {
+func (h *hired) drop(id canon.Hash, err error) error {
 	if errors.Is(err, p2p.ErrRefused) || errors.Is(err, p2p.ErrBusy) || errors.Is(err, p2p.ErrSaid) {
 		return h.Drop(id)
 	}
@@ -310,7 +312,7 @@ func (c *Consumer) open(ctx context.Context, l *wire.Listed, id peer.ID) (*hired
 		}
 		return nil, fmt.Errorf("open a session with %s: %w", l.Provider, err)
 	}
-	return &hired{t, l, id, terms}, nil
+	return &hired{t, c, l, id, terms}, nil
 }
 
 // Block ends sessions whose time or escrow is used up, and lets go of those that are over.

@@ -173,13 +173,13 @@ func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield
 	}
 	q := tabs.Question{Request: *r}
 	q.Request.MaxTokens = min(r.MaxTokens, int(l.Context)-len(r.Prompt))
-	n, held, err := c.afford(ctx, h, q.Request.MaxTokens, price)
+	n, held, err := h.afford(ctx, q.Request.MaxTokens, price)
 	if err != nil {
 		return nil, more, err
 	}
 	q.Request.MaxTokens = n
 	begun := time.Now()
-	p, enough, err := c.send(h, &q, held)
+	p, enough, err := h.send(&q, held)
 	if err != nil {
 		return nil, more, err
 	}
@@ -217,7 +217,7 @@ func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield
 				if p.err != nil {
 					return made[:len(made)-1], more, p.err // which nobody has heard yet
 				}
-				c.tellBill(ctx, p, h)
+				h.tellBill(ctx, p)
 			case <-ctx.Done():
 			}
 			yield(t, nil)
@@ -230,11 +230,11 @@ func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield
 	if <-p.done; p.err != nil || !cut {
 		return made, more, errors.Join(errors.New("the reply broke off"), p.err)
 	}
-	c.tellBill(ctx, p, h)
+	h.tellBill(ctx, p)
 	return made, more, nil
 }
 
-func (c *Consumer) tellBill(ctx context.Context, p *pump, h *hired) {
+func (h *hired) tellBill(ctx context.Context, p *pump) {
 	tell, _ := ctx.Value(billKey{}).(func(Bill))
 	if tell == nil || p.bill == nil {
 		return
@@ -258,7 +258,8 @@ func priceOf(k session.Kind, p session.Prices, prompt int) func(tokens int) uint
 }
 
 // afford holds what a reply of n tokens costs, most at most, once there is room for one: it pays ahead, and waits while receipts are checked.
-func (c *Consumer) afford(ctx context.Context, h *hired, most int, price func(int) uint64) (n int, held *tabs.Held, err error) {
+func (h *hired) afford(ctx context.Context, most int, price func(int) uint64) (n int, held *tabs.Held, err error) {
+	c := h.c
 	ctx, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
 	for {
@@ -306,8 +307,9 @@ func (c *Consumer) learn(provider string, seconds float64) {
 const leaving = time.Minute
 
 // send sends a question. What comes is read to its end, also after enough was called.
-func (c *Consumer) send(h *hired, q *tabs.Question, held *tabs.Held) (_ *pump, enough func(), err error) {
-	c.attach(h, &q.Payment)
+func (h *hired) send(q *tabs.Question, held *tabs.Held) (_ *pump, enough func(), err error) {
+	c := h.c
+	h.attach(&q.Payment)
 	id := q.ID()
 	if err := h.Ask(id); err != nil {
 		held.Free()
@@ -315,7 +317,7 @@ func (c *Consumer) send(h *hired, q *tabs.Question, held *tabs.Held) (_ *pump, e
 	}
 	settled := c.live.add(id)
 	ctx, cancel := context.WithCancel(c.ctx)
-	answer, err := c.Host.Stream(ctx, protocolOf(q), h.peer, canon.Marshal(q))
+	answer, err := protocolOf(q).Call(ctx, c.Host, h.peer, canon.Marshal(q))
 	if err != nil {
 		cancel()
 		held.Free()
@@ -342,12 +344,12 @@ func (c *Consumer) send(h *hired, q *tabs.Question, held *tabs.Held) (_ *pump, e
 		reply, err := p.read(answer, q)
 		close(p.tokens)
 		if err == nil {
-			err = c.settle(ctx, h, q, reply, p.bill, held)
+			err = h.settle(ctx, q, reply, p.bill, held)
 		}
 		held.Free()
 		settled()
 		if err != nil {
-			err = errors.Join(err, c.drop(h, id, err))
+			err = errors.Join(err, h.drop(id, err))
 		}
 		p.err = err
 		close(p.done)
@@ -363,7 +365,7 @@ func (c *Consumer) send(h *hired, q *tabs.Question, held *tabs.Held) (_ *pump, e
 }
 
 // attach puts the newest voucher to a question.
-func (c *Consumer) attach(h *hired, p *tabs.Payment) {
+func (h *hired) attach(p *tabs.Payment) {
 	v, signature := h.Newest()
 	*p = tabs.Payment{Session: h.ID(), Voucher: v, Signature: signature}
 }

@@ -133,8 +133,8 @@ func (s *Server) Run(ctx context.Context, env *role.Env) error {
 func (s *Server) Handle(ctx context.Context) {
 	s.ctx = ctx
 	tabs.Agreements.Handle(s.Host, s.agree)
-	s.Host.HandleStream(tabs.Answers, s.answer)
-	s.Host.HandleStream(tabs.Checks, s.answer)
+	tabs.Answers.Handle(s.Host, s.answer)
+	tabs.Checks.Handle(s.Host, s.answer)
 	tabs.Accounts.Handle(s.Host, s.account)
 	tabs.Roots.Handle(s.Host, s.root)
 	tabs.Endings.Handle(s.Host, s.end)
