@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -83,5 +84,8 @@ func readResponse(r io.Reader, limit int, may reserve) (status, []byte, error) {
 		limit = 0
 	}
 	body, err := readFrame(r, limit, may)
+	if errors.Is(err, io.EOF) { // after the status there is always a frame
+		err = io.ErrUnexpectedEOF
+	}
 	return s, body, err
 }

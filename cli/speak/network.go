@@ -62,7 +62,7 @@ func (b *buying) rate() (bps uint64, self bool, err error) {
 	if err != nil || !found || !(x > 0 && x <= 100) {
 		return 0, false, fmt.Errorf("--check %.20q: want all, self, none, or a rate such as 10%%", b.check)
 	}
-	return max(1, uint64(x*100)), false, nil
+	return max(1, uint64(math.Round(x*100))), false, nil
 }
 
 // connected is the network as a verb has it open.
@@ -93,7 +93,7 @@ func (b *buying) connect(cmd *cobra.Command) (*connected, error) {
 	p := hire.OfEnv(env)
 	p.Dir = filepath.Join(*b.Home, "sessions")
 	w := &weights{paths: known.paths, threads: *b.threads, open: map[canon.Hash]*check.Checker{}}
-	p.Options = hire.Options{CheckBps: bps, SelfFirst: self, Self: w.check, MaxPrices: b.prices, Escrow: b.escrow}
+	p.Options = hire.Options{CheckBps: bps, SelfFirst: self, Self: w.check, Forced: hire.DefaultForced, MaxPrices: b.prices, Escrow: b.escrow}
 	c, err := hire.New(p)
 	if err != nil {
 		return nil, errors.Join(err, h.Close())

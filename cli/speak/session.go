@@ -3,9 +3,11 @@ package speak
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -108,27 +110,31 @@ func (e *Env) endSession(cmd *cobra.Command, endpoints, begin string) error {
 		return err
 	}
 	defer n.close()
+	var found []canon.Hash
 	for _, t := range n.consumer.Sessions() {
-		if id := t.ID().String(); len(begin) >= 4 && len(begin) <= len(id) && id[:len(begin)] == begin {
-			if err := n.consumer.Finish(cmd.Context(), t.ID()); err != nil {
-				return err
-			}
-			return e.Show(map[string]string{"settled": id}, func(w io.Writer) { fmt.Fprintf(w, "session %s is settled\n", id) })
+		if len(begin) >= 4 && strings.HasPrefix(t.ID().String(), begin) {
+			found = append(found, t.ID())
 		}
 	}
-	return fmt.Errorf("no session begins with %.64s: tally session ls lists them (at least 4 digits)", begin)
+	if len(found) != 1 {
+		return fmt.Errorf("%d sessions begin with %.64s: tally session ls lists them (give at least 4 digits)", len(found), begin)
+	}
+	if err := n.consumer.Finish(cmd.Context(), found[0]); err != nil {
+		return err
+	}
+	return e.Show(map[string]string{"settled": found[0].String()}, func(w io.Writer) { fmt.Fprintf(w, "session %s is settled\n", found[0]) })
 }
 
 // Verified is what tally session verify prints.
 type Verified struct {
-	Receipt  string `json:"receipt"`
-	Provider string `json:"provider"`
-	Model    string `json:"model"`
-	Tokens   int    `json:"tokens"`
-	Right    bool   `json:"right"`
-	Wrong    int    `json:"wrong"` // the first token that is wrong; −1: none
-	Pages    bool   `json:"pages"` // the provider has signed for what it computed
-	Seconds  float64
+	Receipt  string  `json:"receipt"`
+	Provider string  `json:"provider"`
+	Model    string  `json:"model"`
+	Tokens   int     `json:"tokens"`
+	Right    bool    `json:"right"`
+	Wrong    int     `json:"wrong"` // the first token that is wrong; −1: none
+	Pages    bool    `json:"pages"` // the provider has signed for what it computed
+	Seconds  float64 `json:"seconds"`
 }
 
 // errWrong says that a reply is not what its request gives.
@@ -196,12 +202,17 @@ func (e *Env) reExecute(ctx context.Context, name, model string, threads int) er
 		Receipt: r.Receipt.ID().String(), Provider: r.Terms.Provider.Account, Model: r.Terms.Model.String(), Tokens: len(r.Reply), Wrong: v.Wrong,
 		Pages: v.Wrong < 0 && lm.SaltedPages(v.Pages, r.Terms.Provider.Key) == r.Receipt.Pages, Seconds: time.Since(begun).Seconds(),
 	}
-	if out.Right = out.Wrong < 0 && out.Pages; !out.Right {
+	out.Right = out.Wrong < 0 && out.Pages
+	if !out.Right && !*e.JSON {
 		return errWrong{out}
 	}
-	return e.Show(out, func(w io.Writer) {
+	err = e.Show(out, func(w io.Writer) {
 		fmt.Fprintf(w, "right: all %d tokens are what the request gives, and the provider has computed them (%.2f s)\n", out.Tokens, out.Seconds)
 	})
+	if !out.Right {
+		err = errors.Join(err, errWrong{out})
+	}
+	return err
 }
 
 // modelOf returns where a model lies: as it is named, or by its root among those that were pulled.

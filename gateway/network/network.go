@@ -181,6 +181,9 @@ func faultOf(err error) error {
 	if errors.As(err, &f) || errors.Is(err, context.Canceled) {
 		return err
 	}
+	if errors.Is(err, hire.ErrTooLong) {
+		return api.Invalid("messages", "%v", err)
+	}
 	return &api.Fault{Status: http.StatusServiceUnavailable, Code: "no_provider", Retry: 5 * time.Second, Message: err.Error()}
 }
 

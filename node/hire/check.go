@@ -28,15 +28,15 @@ func protocolOf(q *tabs.Question) p2p.Streaming {
 // settle takes the bill of an answer, and has it checked if chance wants that.
 func (h *hired) settle(ctx context.Context, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
 	c := h.c
+	r := Receipt{Terms: h.terms, TermsSignature: h.TermsSignature(), Receipt: b.Receipt, Signature: b.Signature, Request: q.Request, Reply: reply, At: time.Now().UTC()}
+	if err := c.keepReceipt(&r); err != nil { // before it is owed, so that it can be checked after a crash
+		return err
+	}
 	if err := h.accept(ctx, q, reply, b, held); err != nil {
 		return err
 	}
 	price, err := b.Receipt.Price(&h.terms)
 	if err != nil {
-		return err
-	}
-	r := Receipt{Terms: h.terms, TermsSignature: h.TermsSignature(), Receipt: b.Receipt, Signature: b.Signature, Request: q.Request, Reply: reply, At: time.Now().UTC()}
-	if err := c.keepReceipt(&r); err != nil {
 		return err
 	}
 	c.count(func(s *Stats) {
@@ -63,6 +63,8 @@ func right(r *session.Receipt, q *tabs.Question, reply []int32) error {
 	switch {
 	case r.Kind != q.Kind() || r.Request != q.ID():
 		return errors.New("the receipt is of another question")
+	case len(reply) == 0:
+		return errors.New("the receipt is of no reply")
 	case r.Prompt != uint64(len(q.Request.Prompt)) || r.Reply != uint64(len(reply)) || r.Tokens != lm.TokensRoot(tokens):
 		return errors.New("the receipt is of other tokens")
 	}
@@ -151,10 +153,13 @@ func (h *hired) check(ctx context.Context, r *Receipt) error {
 	c := h.c
 	v, err := h.verdict(ctx, r)
 	if err != nil {
-		r.Check = Check{Error: err.Error()}
+		if ctx.Err() == nil { // what is not checked is not settled, so nothing after it would be
+			h.abandon()
+		}
+		r.Check = &Check{Wrong: -1, Error: err.Error()}
 		return errors.Join(err, c.keepReceipt(r))
 	}
-	r.Check = *v
+	r.Check = v
 	c.count(func(s *Stats) { s.Checked++ })
 	if v.wrong() {
 		c.blame(h.terms.Provider.Account, fmt.Sprintf("receipt %s: %s, says %s", r.Receipt.ID(), v.says(), v.By))
@@ -172,6 +177,8 @@ func (h *hired) verdict(ctx context.Context, r *Receipt) (*Check, error) {
 	asked := []string{h.terms.Provider.Account}
 	first, err := h.byAnother(ctx, r, &asked)
 	switch {
+	case errors.Is(err, errUnproved):
+		return nil, err
 	case err != nil && c.Self != nil:
 		return h.byMyself(ctx, r)
 	case err != nil || !first.wrong():
@@ -183,7 +190,7 @@ func (h *hired) verdict(ctx context.Context, r *Receipt) (*Check, error) {
 	}
 	switch {
 	case err != nil:
-		why := fmt.Sprintf("receipt %s: %s and %s contradict each other, and nobody is there to decide: tally verify does, where the model is", r.Receipt.ID(), h.terms.Provider.Account, first.By)
+		why := fmt.Sprintf("receipt %s: %s and %s contradict each other, and nobody is there to decide: tally session verify does, where the model is", r.Receipt.ID(), h.terms.Provider.Account, first.By)
 		c.blame(first.By, why)
 		return first, nil
 	case !second.wrong():
@@ -219,9 +226,31 @@ func (h *hired) byAnother(ctx context.Context, r *Receipt, asked *[]string) (*Ch
 		if err == nil {
 			return v, nil
 		}
+		if errors.Is(err, errUnproved) {
+			return nil, err
+		}
 		last = fmt.Errorf("checker %s: %w", l.Provider, err)
 	}
 	return nil, last
+}
+
+// errUnproved says that the provider of a reply does not tell what it has computed.
+var errUnproved = errors.New("its provider does not tell the root of pages")
+
+// root asks the provider of a reply for the root that it has salted.
+func (h *hired) root(ctx context.Context, number uint64) (root canon.Hash, err error) {
+	for range 3 {
+		var a tabs.Root
+		if a, err = tabs.Roots.Call(ctx, h.c.Host, h.peer, tabs.Numbered{Session: h.ID(), Number: number}); err == nil {
+			return a.Pages, nil
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return root, ctx.Err()
+		}
+	}
+	return root, fmt.Errorf("%w: %w", errUnproved, err)
 }
 
 // checkBy has a provider check another's reply. Now and then it is first asked about one with an error, which it must find.
@@ -251,21 +280,17 @@ func (h *hired) checkBy(ctx context.Context, l *wire.Listed, r *Receipt) (*Check
 		return v, nil
 	}
 	// Only now the provider tells the root that both have salted.
-	a, err := tabs.Roots.Call(ctx, c.Host, h.peer, tabs.Numbered{Session: h.ID(), Number: r.Receipt.Number})
+	pages, err := h.root(ctx, r.Receipt.Number)
 	if err != nil {
-		return nil, fmt.Errorf("its provider does not tell the root of pages: %w", err)
+		return nil, err
 	}
-	v.Pages = lm.SaltedPages(a.Pages, h.terms.Provider.Key) != r.Receipt.Pages || lm.SaltedPages(a.Pages, by.terms.Provider.Key) != bill.Receipt.Pages
+	v.Pages = lm.SaltedPages(pages, h.terms.Provider.Key) != r.Receipt.Pages || lm.SaltedPages(pages, by.terms.Provider.Key) != bill.Receipt.Pages
 	return v, nil
 }
 
 // forced returns a reply with a wrong token now and then, and where that is; −1: not this time.
 func (c *Options) forced(r *lm.Request, reply []int32) (at int, bad []int32) {
-	odds := c.Forced
-	if odds == 0 {
-		odds = 500
-	}
-	if odds > money.Bps || draw64()%money.Bps >= odds {
+	if draw64()%money.Bps >= c.Forced {
 		return -1, nil
 	}
 	at = int(draw64() % uint64(len(reply)))

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
@@ -53,7 +54,7 @@ type Options struct {
 	MaxPrices session.Prices // above which no provider is asked; 0: any
 	Escrow    uint64         // utally that a session locks; 10 times the cap of a provider's credit
 	Lasts     time.Duration  // of a session, in protocol time; a day
-	Forced    uint64         // odds, in basis points, that a check is of a reply with an error; 500. Negative odds are 0
+	Forced    uint64         // odds, in basis points, that a checker is first asked about an error
 	Patience  time.Duration  // until the first token of a provider; a minute
 }
 
@@ -154,7 +155,41 @@ func (c *Consumer) count(add func(*Stats)) {
 }
 
 // Run keeps the sessions until ctx is done, which is no error.
-func (c *Consumer) Run(ctx context.Context, env *role.Env) error { return env.EachBlock(ctx, c.Block) }
+func (c *Consumer) Run(ctx context.Context, env *role.Env) error {
+	c.Resume()
+	return env.EachBlock(ctx, c.Block)
+}
+
+// Resume has replies checked whose checks were cut off.
+func (c *Consumer) Resume() {
+	for _, t := range c.tabs.All() {
+		for _, s := range t.Open() {
+			c.working.Go(func() {
+				defer c.changed()
+				if err := c.resume(t, &s.Receipt); err != nil {
+					c.Log.Warn("a reply was not checked", "receipt", s.Receipt.ID(), "error", err)
+				}
+			})
+		}
+	}
+}
+
+func (c *Consumer) resume(t *tabs.Tab, r *session.Receipt) error {
+	if r.Kind == session.OfCheck {
+		return t.Approve(r.Number)
+	}
+	kept, err := ReadReceipt(ReceiptPath(c.Dir, r.ID().String()))
+	if err != nil {
+		return err
+	}
+	terms := t.Terms()
+	id, err := c.peerOf(c.ctx, &terms)
+	if err != nil {
+		return err
+	}
+	h := &hired{Tab: t, c: c, peer: id, terms: terms}
+	return h.check(c.ctx, kept)
+}
 
 // offers remembers listings for a while.
 type offers struct {
@@ -210,6 +245,12 @@ func (c *Consumer) reach(l *wire.Listed) (peer.ID, error) {
 	}
 	return id, c.Host.SetAddrs(id, l.Addrs)
 }
+
+// DefaultForced are the odds of forced errors that a consumer has who names none.
+const DefaultForced = 500
+
+// ErrTooLong says that no provider takes a prompt of this length.
+var ErrTooLong = errors.New("the prompt is too long")
 
 // ErrNobody says that nobody serves what is asked for.
 var ErrNobody = errors.New("no provider on the network serves this model now")
@@ -377,7 +418,7 @@ func (c *Consumer) finish(ctx context.Context, t *tabs.Tab, claimed uint64) erro
 	if err != nil {
 		return err
 	}
-	f, err := t.Final(claimed)
+	f, err := t.Final(claimed, math.MaxUint64)
 	if err != nil {
 		return err
 	}

@@ -278,7 +278,7 @@ func TestCheatsAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, self := range []bool{true, false} {
-				o := hire.Options{CheckBps: 10_000, Forced: 10_001} // none are forced
+				o := hire.Options{CheckBps: 10_000, Forced: 0}
 				n := start(t, o, map[string]bend{"a": nil, "b": nil, "cheat": b})
 				if self {
 					c := check.New(n.files.Weights, cpu.New(1))

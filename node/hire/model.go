@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/internal/bounded"
@@ -23,18 +24,34 @@ type cache struct {
 
 	mu    sync.Mutex
 	parts map[canon.Hash]*files.Parts
+	get   singleflight.Group
 }
 
 // Model returns what a client needs of a model: configuration, tokenizer, template. Whoever serves it hands that over, and its root proves it.
 func (c *Consumer) Model(ctx context.Context, root canon.Hash) (*files.Parts, error) {
 	c.models.mu.Lock()
-	defer c.models.mu.Unlock()
-	if p := c.models.parts[root]; p != nil {
+	p := c.models.parts[root]
+	c.models.mu.Unlock()
+	if p != nil {
 		return p, nil
 	}
+	got := c.models.get.DoChan(root.String(), func() (any, error) { return c.getModel(root) })
+	select {
+	case r := <-got:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*files.Parts), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// getModel gets a model from the disk, or from whoever serves it.
+func (c *Consumer) getModel(root canon.Hash) (*files.Parts, error) {
 	texts, err := c.models.read(root)
 	if err != nil {
-		if texts, err = c.fetch(ctx, root); err != nil {
+		if texts, err = c.fetch(c.ctx, root); err != nil {
 			return nil, err
 		}
 	}
@@ -42,6 +59,8 @@ func (c *Consumer) Model(ctx context.Context, root canon.Hash) (*files.Parts, er
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", root, err)
 	}
+	c.models.mu.Lock()
+	defer c.models.mu.Unlock()
 	if c.models.parts == nil {
 		c.models.parts = map[canon.Hash]*files.Parts{}
 	}

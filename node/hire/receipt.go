@@ -26,7 +26,7 @@ type Receipt struct {
 	Signature      []byte          `json:"-"`
 	Request        lm.Request      `json:"-"`
 	Reply          []int32         `json:"-"`
-	Check          Check
+	Check          *Check          // nil: nobody was to check it
 	At             time.Time
 }
 
@@ -44,8 +44,6 @@ func (c *Check) wrong() bool { return c.Wrong >= 0 || c.Pages }
 
 func (c *Check) says() string {
 	switch {
-	case c.By == "":
-		return "nobody has checked it"
 	case c.Wrong >= 0:
 		return fmt.Sprintf("token %d of the reply is wrong", c.Wrong)
 	case c.Pages:
@@ -66,11 +64,11 @@ type file struct {
 	Tokens   int       `json:"reply_tokens"`
 	Price    uint64    `json:"price_utally"`
 	At       time.Time `json:"at"`
-	Check    Check     `json:"check"`
+	Check    *Check    `json:"check,omitempty"`
 	Signed   []byte    `json:"signed"`
 }
 
-// code walks what is signed, and what it is about.
+// signedParts are what is signed, and what it is about.
 type signedParts struct{ *Receipt }
 
 // Code walks the fields.
@@ -113,6 +111,9 @@ func (r *Receipt) UnmarshalJSON(b []byte) error {
 // Verify returns an error unless the provider has signed terms and receipt, and the receipt is of the request and the reply.
 func (r *Receipt) Verify() error {
 	if err := r.Terms.Check(); err != nil {
+		return err
+	}
+	if err := r.Terms.Verify(r.TermsSignature); err != nil {
 		return err
 	}
 	if err := r.Receipt.Verify(&r.Terms, r.Signature); err != nil {

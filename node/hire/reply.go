@@ -55,9 +55,9 @@ func (c *Consumer) Reply(ctx context.Context, model canon.Hash, r *lm.Request) i
 				yield(lm.Token{}, errors.Join(err, last))
 				return
 			}
-			made, end, err := c.ask(ctx, l, &rest, yield)
+			made, over, err := c.ask(ctx, l, &rest, yield)
 			switch {
-			case end == over:
+			case over:
 				return
 			case ctx.Err() != nil:
 				yield(lm.Token{}, ctx.Err())
@@ -95,7 +95,7 @@ func (c *Consumer) fit(ctx context.Context, model canon.Hash, r *lm.Request) err
 	case longest == 0:
 		return ErrNobody
 	case left < 1:
-		return fmt.Errorf("the prompt has %d tokens, and no provider takes more than %d with the reply", len(r.Prompt), longest)
+		return fmt.Errorf("%w: it has %d tokens, and no provider takes more than %d with the reply", ErrTooLong, len(r.Prompt), longest)
 	}
 	r.MaxTokens = min(r.MaxTokens, left)
 	return nil
@@ -141,14 +141,6 @@ const broken = 60
 // typical is how many tokens a reply is taken to have where prices are compared.
 const typical = 256
 
-// outcome is how an attempt ended.
-type outcome int
-
-const (
-	more outcome = iota // the reply goes on
-	over                // nothing more comes: the reply is over, or nobody listens
-)
-
 // draw64 is chance that nobody can foresee.
 func draw64() uint64 {
 	var b [8]byte
@@ -164,24 +156,24 @@ type pump struct {
 	err    error
 }
 
-// ask asks one provider, and gives its tokens as they come.
-func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield func(lm.Token, error) bool) (made []int32, end outcome, err error) {
+// ask asks one provider, and gives its tokens as they come. It is over with the last token of the reply, and when nobody wants more.
+func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield func(lm.Token, error) bool) (made []int32, over bool, err error) {
 	price := priceOf(session.OfReply, l.Prices, len(r.Prompt))
 	h, err := c.hire(ctx, l, price(1))
 	if err != nil {
-		return nil, more, err
+		return nil, false, err
 	}
 	q := tabs.Question{Request: *r}
 	q.Request.MaxTokens = min(r.MaxTokens, int(l.Context)-len(r.Prompt))
 	n, held, err := h.afford(ctx, q.Request.MaxTokens, price)
 	if err != nil {
-		return nil, more, err
+		return nil, false, err
 	}
 	q.Request.MaxTokens = n
 	begun := time.Now()
 	p, enough, err := h.send(&q, held)
 	if err != nil {
-		return nil, more, err
+		return nil, false, err
 	}
 	first := time.NewTimer(c.Patience)
 	defer first.Stop()
@@ -193,10 +185,10 @@ func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield
 		select {
 		case t, on = <-p.tokens:
 		case <-ctx.Done():
-			return made, over, ctx.Err()
+			return made, false, ctx.Err()
 		case <-first.C:
 			if len(made) == 0 {
-				return nil, more, fmt.Errorf("no token came within %s", c.Patience)
+				return nil, false, fmt.Errorf("no token came within %s", c.Patience)
 			}
 			continue
 		}
@@ -215,23 +207,23 @@ func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield
 			select {
 			case <-p.done:
 				if p.err != nil {
-					return made[:len(made)-1], more, p.err // which nobody has heard yet
+					return made[:len(made)-1], false, p.err // which nobody has heard yet
 				}
 				h.tellBill(ctx, p)
 			case <-ctx.Done():
 			}
 			yield(t, nil)
-			return made, over, nil
+			return made, true, nil
 		}
 		if !yield(t, nil) {
-			return made, over, nil
+			return made, true, nil
 		}
 	}
 	if <-p.done; p.err != nil || !cut {
-		return made, more, errors.Join(errors.New("the reply broke off"), p.err)
+		return made, false, errors.Join(errors.New("the reply broke off"), p.err)
 	}
 	h.tellBill(ctx, p)
-	return made, more, nil
+	return made, false, nil
 }
 
 func (h *hired) tellBill(ctx context.Context, p *pump) {
@@ -269,7 +261,7 @@ func (h *hired) afford(ctx context.Context, most int, price func(int) uint64) (n
 		if _, _, err := h.Pay(h.State().Held+price(most), c.Key); err != nil {
 			return 0, nil, err
 		}
-		n, held, err = tabs.Afford(most, h.State().Room(), price, h.Hold)
+		n, held, err = h.HoldUpTo(most, price)
 		if err == nil && n > 0 {
 			return n, held, nil
 		}
@@ -372,6 +364,7 @@ func (h *hired) attach(p *tabs.Payment) {
 
 // read reads pieces until the bill.
 func (p *pump) read(answer interface{ Next() ([]byte, error) }, q *tabs.Question) (reply []int32, err error) {
+	ended := false
 	for {
 		b, err := answer.Next()
 		if errors.Is(err, io.EOF) {
@@ -384,20 +377,34 @@ func (p *pump) read(answer interface{ Next() ([]byte, error) }, q *tabs.Question
 			return nil, err
 		}
 		for _, t := range piece.Tokens {
-			switch {
-			case len(reply) == q.Request.MaxTokens:
-				return nil, errors.New("the reply is too long")
-			case t.Reason == lm.Stop != slices.Contains(q.Request.Ends, t.ID):
-				return nil, fmt.Errorf("token %d ends the reply, or does not, as nobody asked", t.ID)
-			case t.Reason == lm.Length && len(reply)+1 < q.Request.MaxTokens:
-				return nil, errors.New("the reply ends before its length")
+			if err := allowed(&t, len(reply)+1, ended, q); err != nil {
+				return nil, err
 			}
+			ended = t.Reason != ""
 			reply = append(reply, t.ID)
 			p.tokens <- t // there is room for all
 		}
-		if piece.Bill != nil {
+		if piece.Bill != nil && (!ended || len(reply) == 0) {
+			return nil, errors.New("a bill comes before the end")
+		} else if piece.Bill != nil {
 			p.bill = piece.Bill
 			return reply, nil
 		}
 	}
+}
+
+// allowed returns an error unless t may be the n-th token of a reply.
+func allowed(t *lm.Token, n int, ended bool, q *tabs.Question) error {
+	known := slices.Contains([]lm.Reason{"", lm.Stop, lm.Length, lm.Cut}, t.Reason)
+	switch {
+	case ended || n > q.Request.MaxTokens:
+		return errors.New("the reply is too long")
+	case !known:
+		return fmt.Errorf("the reply ends for no reason that there is: %q", t.Reason)
+	case (t.Reason == lm.Stop) != slices.Contains(q.Request.Ends, t.ID):
+		return fmt.Errorf("token %d ends the reply, or does not, as nobody asked", t.ID)
+	case t.Reason == lm.Length && n < q.Request.MaxTokens:
+		return errors.New("the reply ends before its length")
+	}
+	return nil
 }

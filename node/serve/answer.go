@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,12 +26,21 @@ type work struct {
 	out      *p2p.Answer
 }
 
-// answer replies to a question, or checks a reply.
-func (s *Server) answer(ctx context.Context, from peer.ID, b []byte, out *p2p.Answer) error {
-	var q tabs.Question
-	if err := canon.UnmarshalWithin(b, &q, 16*tabs.MaxQuestion); err != nil {
-		return fmt.Errorf("read the question: %w", err)
+// answer replies to questions, or checks replies.
+func (s *Server) answer(kind session.Kind) p2p.StreamHandler {
+	return func(ctx context.Context, from peer.ID, b []byte, out *p2p.Answer) error {
+		var q tabs.Question
+		if err := canon.UnmarshalWithin(b, &q, 16*tabs.MaxQuestion); err != nil {
+			return fmt.Errorf("read the question: %w", err)
+		}
+		if q.Kind() != kind {
+			return errors.New("a check has a reply, and a question for one has none")
+		}
+		return s.begin(ctx, from, &q, out)
 	}
+}
+
+func (s *Server) begin(ctx context.Context, from peer.ID, q *tabs.Question, out *p2p.Answer) error {
 	t, err := s.tab(ctx, q.Session, from)
 	if err != nil {
 		return err
@@ -38,7 +48,7 @@ func (s *Server) answer(ctx context.Context, from peer.ID, b []byte, out *p2p.An
 	if err := pay(t, &q.Payment); err != nil {
 		return err
 	}
-	w := &work{s, s.models[t.Terms().Model], t, t.Terms(), &q, out}
+	w := &work{s, s.models[t.Terms().Model], t, t.Terms(), q, out}
 	r := &q.Request
 	if err := r.Check(w.model.Weights); err != nil {
 		return err
@@ -65,8 +75,7 @@ func (w *work) price(tokens int) uint64 {
 // reply makes a reply as long as it is paid for, and bills it, whether or not anybody still listens.
 func (w *work) reply(ctx context.Context) error {
 	r := w.question.Request
-	room := w.tab.State().Room()
-	most, held, err := tabs.Afford(r.Room(w.model.Weights)-len(r.Prompt), room, w.price, w.tab.Hold)
+	most, held, err := w.tab.HoldUpTo(r.Room(w.model.Weights)-len(r.Prompt), w.price)
 	if err != nil {
 		return err
 	}

@@ -133,8 +133,8 @@ func (s *Server) Run(ctx context.Context, env *role.Env) error {
 func (s *Server) Handle(ctx context.Context) {
 	s.ctx = ctx
 	tabs.Agreements.Handle(s.Host, s.agree)
-	tabs.Answers.Handle(s.Host, s.answer)
-	tabs.Checks.Handle(s.Host, s.answer)
+	tabs.Answers.Handle(s.Host, s.answer(session.OfReply))
+	tabs.Checks.Handle(s.Host, s.answer(session.OfCheck))
 	tabs.Accounts.Handle(s.Host, s.account)
 	tabs.Roots.Handle(s.Host, s.root)
 	tabs.Endings.Handle(s.Host, s.end)
@@ -260,22 +260,12 @@ func (s *Server) end(ctx context.Context, from peer.ID, q tabs.Ending) (a tabs.S
 	if !speaksFor(from, terms.Consumer) || !ed25519.Verify(terms.Consumer.Key, id[:], q.Signature) {
 		return a, p2p.ErrRefused
 	}
-	switch now := t.State(); {
-	case now.Held > 0:
-		return a, errors.New("a reply is under way")
-	case q.Final.Amount < now.Spent:
-		return a, fmt.Errorf("the receipts come to %d utally, the final says %d", now.Spent, q.Final.Amount)
-	}
 	on, err := s.Chain.Session(ctx, q.Final.Session)
 	if err != nil {
 		return a, err
 	}
-	mine, err := t.Final(on.Claimed())
-	if err != nil {
+	if _, err := t.Final(on.Claimed(), q.Final.Amount); err != nil {
 		return a, err
-	}
-	if q.Final.Amount < mine.Amount {
-		return a, fmt.Errorf("the session comes to %d utally, the final says %d", mine.Amount, q.Final.Amount)
 	}
 	return tabs.Signature{Signature: ed25519.Sign(s.Key, id[:])}, nil
 }
@@ -331,6 +321,17 @@ func (s *Server) list(ctx context.Context, now int64) error {
 	return s.Chain.Send(ctx, wire.ListModels(s.Account, all))
 }
 
+// forgotten is how long after its end, in ms, a session that the node does not know is over: a node may lag behind.
+const forgotten = 7 * 24 * 3600 * 1000
+
+func (s *Server) forget(id canon.Hash) error {
+	s.Host.SetConsumer("session "+id.String(), nil)
+	s.mu.Lock()
+	delete(s.seen, id)
+	s.mu.Unlock()
+	return s.tabs.Forget(id)
+}
+
 // each is how many blocks pass between two looks at all sessions.
 const each = 10
 
@@ -341,9 +342,9 @@ func (s *Server) claim(ctx context.Context, b client.Block) (failed error) {
 	}
 	for _, t := range s.tabs.All() {
 		on, err := s.Chain.Session(ctx, t.ID())
-		if client.NotFound(err) || err == nil && on.Phase == session.Ended {
-			s.Host.SetConsumer("session "+t.ID().String(), nil)
-			failed = errors.Join(failed, s.tabs.Forget(t.ID()))
+		terms := t.Terms()
+		if client.NotFound(err) && b.Time > terms.End+forgotten || err == nil && on.Phase == session.Ended {
+			failed = errors.Join(failed, s.forget(t.ID()))
 			continue
 		} else if err != nil {
 			failed = errors.Join(failed, err)

@@ -218,6 +218,14 @@ func (t *Tab) Hold(price uint64) (*Held, error) {
 	return &Held{t, price}, nil
 }
 
+// HoldUpTo keeps what a reply of as many tokens costs by price as there is room for, most at most.
+func (t *Tab) HoldUpTo(most int, price func(tokens int) uint64) (n int, held *Held, err error) {
+	room := t.State().Room()
+	n = sort.Search(most, func(i int) bool { return price(i+1) > room }) // prices grow with tokens
+	held, err = t.Hold(price(max(n, 1)))
+	return n, held, err
+}
+
 // Free ends a hold. It may be called again, and of none.
 func (h *Held) Free() {
 	if h == nil {
@@ -275,10 +283,16 @@ func (t *Tab) Pages(number uint64) (canon.Hash, bool) {
 	return canon.Hash{}, false
 }
 
-// Final ends the tab, and returns what the session comes to. So much was claimed on the chain already. It may be called again.
-func (t *Tab) Final(claimed uint64) (f session.Final, err error) {
+// Final ends the tab, and returns what the session comes to: most at most, or nothing has changed. So much was claimed on the chain already.
+// It may be called again.
+func (t *Tab) Final(claimed, most uint64) (f session.Final, err error) {
 	err = t.change(nil, func(k *kept) error {
-		f = k.Tab.Final(claimed)
+		if t.held > 0 {
+			return errors.New("a reply is under way")
+		}
+		if f = k.Tab.Final(claimed); f.Amount > most {
+			return fmt.Errorf("the session comes to %d utally, and not to %d", f.Amount, most)
+		}
 		return nil
 	})
 	return f, err
@@ -307,6 +321,10 @@ func (t *Tab) Drop(request canon.Hash) error {
 
 // Accept takes a receipt of something that was asked. What was held for it is free again. One that the tab has already changes nothing else.
 func (t *Tab) Accept(s *Signed, held *Held) error {
+	return t.accept(s, held, func(*kept, *bill) error { return nil })
+}
+
+func (t *Tab) accept(s *Signed, held *Held, also func(*kept, *bill) error) error {
 	terms := t.Terms()
 	if err := s.Receipt.Verify(&terms, s.Signature); err != nil {
 		return err
@@ -326,16 +344,25 @@ func (t *Tab) Accept(s *Signed, held *Held) error {
 		}
 		k.Asked = slices.Delete(k.Asked, i, i+1)
 		k.Bills = append(k.Bills, bill{Signed: Signed{s.Receipt, bytes.Clone(s.Signature)}})
-		return nil
+		return also(k, &k.Bills[len(k.Bills)-1])
 	})
+}
+
+// Open returns the receipts of a consumer that were neither approved nor settled.
+func (t *Tab) Open() (all []Signed) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, b := range t.kept.Bills {
+		if !b.Approved {
+			all = append(all, b.Signed)
+		}
+	}
+	return all
 }
 
 // AcceptLost takes a receipt whose answer did not come, and with it the obligation to pay. That may happen in a crash of either side, but not often.
 func (t *Tab) AcceptLost(s *Signed) error {
-	if err := t.Accept(s, nil); err != nil {
-		return err
-	}
-	return t.change(nil, func(k *kept) error {
+	return t.accept(s, nil, func(k *kept, b *bill) error {
 		price, err := s.Receipt.Price(&k.Tab.Terms)
 		if err != nil {
 			return err
@@ -344,11 +371,7 @@ func (t *Tab) AcceptLost(s *Signed) error {
 		if most := k.Tab.Terms.Credit.First/2 + k.Tab.Spent()/10; k.Lost > most {
 			return fmt.Errorf("the provider bills %d utally for answers that did not come, of %d in all: that is too much", k.Lost, k.Tab.Spent())
 		}
-		for i := range k.Bills {
-			if k.Bills[i].Receipt == s.Receipt {
-				k.Bills[i].Approved = true
-			}
-		}
+		b.Approved = true
 		return nil
 	})
 }
@@ -389,11 +412,4 @@ func (t *Tab) Pay(need uint64, key ed25519.PrivateKey) (v session.Voucher, signa
 		return nil
 	})
 	return v, signature, err
-}
-
-// Afford returns how many tokens a reply may have, most at most, that costs no more than room by price, and holds what that costs.
-func Afford(most int, room uint64, price func(tokens int) uint64, hold func(uint64) (*Held, error)) (n int, held *Held, err error) {
-	n = sort.Search(most, func(i int) bool { return price(i+1) > room }) // prices grow with tokens
-	held, err = hold(price(max(n, 1)))
-	return n, held, err
 }

@@ -148,12 +148,12 @@ func TestHolding(t *testing.T) {
 	if s.provider.State().Room() != 100 {
 		t.Errorf("%+v", s.provider.State())
 	}
-	n, held, err := Afford(50, 100, func(tokens int) uint64 { return 10 + 2*uint64(tokens) }, s.provider.Hold)
+	n, held, err := s.provider.HoldUpTo(50, func(tokens int) uint64 { return 10 + 2*uint64(tokens) })
 	if err != nil || n != 45 || s.provider.State().Held != 100 {
 		t.Errorf("%d, %v, %+v", n, err, s.provider.State())
 	}
 	held.Free()
-	if n, held, err := Afford(50, 100, func(int) uint64 { return 101 }, s.provider.Hold); err == nil || n != 0 {
+	if n, held, err := s.provider.HoldUpTo(50, func(int) uint64 { return 101 }); err == nil || n != 0 {
 		t.Errorf("%d, %v, %v", n, held, err)
 	}
 }

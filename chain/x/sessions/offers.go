@@ -102,8 +102,10 @@ func (k *Keeper) listed(ctx context.Context, account sdk.AccAddress, match func(
 		return nil, err
 	}
 	p, err := k.provider(ctx, account)
-	if err != nil {
+	if errors.Is(err, ErrProvider) {
 		return nil, nil // it serves nobody now
+	} else if err != nil {
+		return nil, err
 	}
 	record, err := k.Record(ctx, account)
 	if err != nil {
