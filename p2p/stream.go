@@ -95,12 +95,6 @@ func (p Streaming) answer(h *Host, f StreamHandler, s network.Stream, places cha
 		return outcomeBusy, writeResponse(s, statusBusy, nil)
 	}
 	defer leave()
-	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
-	default:
-		return outcomeBusy, writeResponse(s, statusBusy, nil)
-	}
 	if err := reserveOn(s, p.MaxMessage); err != nil {
 		return outcomeBusy, writeResponse(s, statusBusy, nil)
 	}
@@ -109,6 +103,12 @@ func (p Streaming) answer(h *Host, f StreamHandler, s network.Stream, places cha
 	})
 	if err != nil {
 		return outcomeBroken, fmt.Errorf("read request: %w", err)
+	}
+	select { // only now: a request that is never sent takes nobody's place
+	case places <- struct{}{}:
+		defer func() { <-places }()
+	default:
+		return outcomeBusy, writeResponse(s, statusBusy, nil)
 	}
 	if err := s.SetReadDeadline(time.Time{}); err != nil { // ctx ends it
 		return outcomeBroken, err

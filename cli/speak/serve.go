@@ -39,7 +39,7 @@ const (
 
 // Serve returns the verb tally serve, whose RunE calls Open, Run and Close of the service.
 func (e *Env) Serve(threads func() int) (*cobra.Command, *Service) {
-	s := &Service{Env: e, threads: threads, prices: session.Prices{Prompt: promptPrice, Reply: replyPrice, Check: checkPrice}, credit: session.Credit{First: 10_000, GrowthBps: 5_000, Cap: 100_000}, together: 16, memoryMB: 4096}
+	s := &Service{Env: e, threads: threads, prices: session.Prices{Prompt: promptPrice, Reply: replyPrice, Check: checkPrice}, credit: session.Credit{First: 10_000, GrowthBps: 5_000, Cap: 100_000}, least: 1000, together: 16, memoryMB: 4096}
 	cmd := &cobra.Command{
 		Use: "serve MODEL...", GroupID: "models",
 		Short: "Serve language models to strangers, and be paid by the token",
@@ -63,7 +63,7 @@ you have changed.`,
 	f.Var(numbers.Within(&s.prices.Check, 0, session.MaxPrice), "check-price", "utally for a million tokens of others' replies that are checked (default 20000)")
 	f.Var(numbers.Within(&s.credit.First, 1, session.MaxPrice), "first", "utally that a stranger pays ahead (default 10000)")
 	f.Var(numbers.Within(&s.credit.Cap, 1, session.MaxPrice), "cap", "utally that anybody pays ahead at most; a session reserves twice as much of the stake, or more (default 100000)")
-	f.Var(numbers.Within(&s.least, 0, 10_000), "min-check-bps", "least odds of a check that a session has, in 1/10000: the more, the less stake it reserves")
+	f.Var(numbers.Within(&s.least, 0, 10_000), "min-check-bps", "least odds of a check that a session has, in 1/10000: the more, the less stake it reserves (default 1000)")
 	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once (default 16)")
 	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies (default 4096)")
 	return cmd, s

@@ -25,7 +25,7 @@ import (
 // Verdict is what a check found.
 type Verdict struct {
 	Wrong int        // the first token of the reply that the request does not give; −1: there is none
-	Token int32      // what it gives there instead
+	Token int32      // what it gives there instead; −1: nothing, or that is not known
 	Pages canon.Hash // root of the pages of all tokens but the last, if none is wrong
 }
 
@@ -44,7 +44,7 @@ func New(m *lm.Model, e engine.Executor) *Checker {
 	return &Checker{model: m, threads: runtime.GOMAXPROCS(0), stages: m.Stages(e), sampler: m.NewSampler(e)}
 }
 
-// Check re-executes a reply. An error says that it cannot be one, or that the check ended before its time.
+// Check re-executes a reply. An error says that it has no tokens or too many, or that the check ended before its time.
 func (c *Checker) Check(ctx context.Context, r *lm.Request, reply []int32) (Verdict, error) {
 	if err := r.Check(c.model); err != nil {
 		return Verdict{}, err
@@ -52,11 +52,27 @@ func (c *Checker) Check(ctx context.Context, r *lm.Request, reply []int32) (Verd
 	switch n := len(reply); {
 	case n == 0 || n > r.Room(c.model)-len(r.Prompt):
 		return Verdict{}, fmt.Errorf("a reply of %d tokens: want 1 to %d", n, r.Room(c.model)-len(r.Prompt))
-	case slices.ContainsFunc(reply[:n-1], func(id int32) bool { return slices.Contains(r.Ends, id) }):
-		return Verdict{}, fmt.Errorf("the reply goes on after a token that ends it")
-	case slices.ContainsFunc(reply, func(id int32) bool { return id < 0 || int(id) >= c.model.Vocabulary }):
-		return Verdict{}, fmt.Errorf("the reply has tokens that the model has not")
 	}
+	// What comes after an end, and what is no token, is wrong whatever the model says.
+	whole := reply
+	if i := slices.IndexFunc(reply, func(id int32) bool { return slices.Contains(r.Ends, id) }); i >= 0 {
+		reply = reply[:i+1]
+	}
+	if i := slices.IndexFunc(reply, func(id int32) bool { return id < 0 || int(id) >= c.model.Vocabulary }); i >= 0 {
+		reply = reply[:i]
+	}
+	if len(reply) == 0 {
+		return Verdict{Wrong: 0, Token: -1}, nil
+	}
+	v, err := c.read(ctx, r, reply)
+	if err == nil && v.Wrong < 0 && len(reply) < len(whole) {
+		v = Verdict{Wrong: len(reply), Token: -1}
+	}
+	return v, err
+}
+
+// read re-executes a reply of tokens that the model has.
+func (c *Checker) read(ctx context.Context, r *lm.Request, reply []int32) (Verdict, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	draws, err := c.sampler.Begin(r)

@@ -79,9 +79,8 @@ func codeFloat(w *canon.Codec, x *float32) {
 
 func codeToken(w *canon.Codec, id *int32) {
 	n := int(*id)
-	w.Int(&n, math.MaxInt32)
-	if *id = int32(n); n < 0 {
-		w.Fail("a token below 0")
+	if w.Int(&n, math.MaxInt32); w.Reading() {
+		*id = int32(n)
 	}
 }
 

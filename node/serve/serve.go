@@ -71,10 +71,12 @@ type Server struct {
 	tabs   *tabs.Store
 	models map[canon.Hash]*Model
 
-	mu    sync.Mutex
-	seen  map[canon.Hash]time.Time // when the chain was last asked for a session
-	ctx   context.Context          // of what is computed: Run's
-	stats Stats
+	mu     sync.Mutex
+	seen   map[canon.Hash]time.Time // when the chain was last asked for a session
+	signed map[string][]int64       // when consumers got terms, in protocol time
+	listed int64                    // when the models were listed last, in protocol time; 0: not since the start
+	ctx    context.Context          // of what is computed: Run's
+	stats  Stats
 }
 
 // Stats count what a server has done since it began.
@@ -88,7 +90,7 @@ type Stats struct {
 
 // New returns a server. Its handlers are set by Run.
 func New(p Parts) (*Server, error) {
-	s := &Server{Parts: p, models: map[canon.Hash]*Model{}, seen: map[canon.Hash]time.Time{}}
+	s := &Server{Parts: p, models: map[canon.Hash]*Model{}, seen: map[canon.Hash]time.Time{}, signed: map[string][]int64{}}
 	for _, m := range p.Models {
 		if m.Listing.Model = m.Manifest.Root(); s.models[m.Listing.Model] != nil {
 			return nil, fmt.Errorf("%s is served twice", m.Listing.Name)
@@ -162,13 +164,39 @@ func (s *Server) agree(_ context.Context, from peer.ID, t session.Terms) (a tabs
 		return a, errors.New("the terms name another chain or provider")
 	case t.OpenBy < now || t.OpenBy > now+maxWait || t.End > now+maxLength:
 		return a, fmt.Errorf("a session begins within %d minutes and lasts %d days at most", maxWait/60_000, maxLength/86_400_000)
+	case t.Escrow < m.Listing.Credit.Cap: // it reserves stake for the cap
+		return a, fmt.Errorf("an escrow of %d utally: want at least the cap, %d", t.Escrow, m.Listing.Credit.Cap)
 	case t.Credit.History != 0:
 		return a, errors.New("no history is known here")
 	}
 	if err := m.Listing.Admits(&t); err != nil {
 		return a, err
 	}
+	if err := s.agreed(t.Consumer.Account, now); err != nil {
+		return a, err
+	}
 	return tabs.Signature{Signature: ed25519.Sign(s.Key, t.SignBytes())}, nil
+}
+
+// maxAgreed is for how many sessions a consumer gets terms within maxWait.
+const maxAgreed = 4
+
+// agreed counts terms that a consumer gets.
+func (s *Server) agreed(account string, now int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for a, times := range s.signed { // each alone
+		if times = slices.DeleteFunc(times, func(at int64) bool { return at < now-maxWait }); len(times) > 0 {
+			s.signed[a] = times
+		} else {
+			delete(s.signed, a)
+		}
+	}
+	if len(s.signed[account]) >= maxAgreed {
+		return fmt.Errorf("%d sessions in %d minutes: use those", maxAgreed, maxWait/60_000)
+	}
+	s.signed[account] = append(s.signed[account], now)
+	return nil
 }
 
 func speaksFor(id peer.ID, p session.Party) bool {
@@ -299,6 +327,9 @@ func (s *Server) Block(ctx context.Context, b client.Block) error {
 
 // list lists the models on the chain, unless they stand there for long enough.
 func (s *Server) list(ctx context.Context, now int64) error {
+	if s.listed != 0 && now < s.listed+session.ListingLasts/2 {
+		return nil // the chain may not show it, for want of free stake
+	}
 	stand := 0
 	for _, m := range s.Models {
 		all, err := s.Chain.Listings(ctx, m.Listing.Model, "")
@@ -312,13 +343,18 @@ func (s *Server) list(ctx context.Context, now int64) error {
 		}
 	}
 	if stand == len(s.Models) {
+		s.listed = now
 		return nil
 	}
 	var all []session.Listing
 	for _, m := range s.Models {
 		all = append(all, m.Listing)
 	}
-	return s.Chain.Send(ctx, wire.ListModels(s.Account, all))
+	err := s.Chain.Send(ctx, wire.ListModels(s.Account, all))
+	if err == nil {
+		s.listed = now
+	}
+	return err
 }
 
 // forgotten is how long after its end, in ms, a session that the node does not know is over: a node may lag behind.

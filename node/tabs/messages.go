@@ -112,7 +112,9 @@ func codeCandidate(w *canon.Codec, id *int32, p *float32) {
 	if bits > math.MaxUint32 {
 		w.Fail("a number of more than 32 bits")
 	}
-	*id, *p = int32(n), math.Float32frombits(uint32(bits))
+	if w.Reading() {
+		*id, *p = int32(n), math.Float32frombits(uint32(bits))
+	}
 }
 
 // Standing asks what receipts there are from a number on, and pays.
@@ -197,9 +199,9 @@ var (
 	// Agreements has the provider sign terms.
 	Agreements = typed[session.Terms, Signature]("terms", maxSmall, maxSmall, 2)
 	// Answers gives replies, token by token.
-	Answers = streaming("reply", time.Hour, 64)
+	Answers = streaming("reply", time.Hour, 128)
 	// Checks re-executes replies.
-	Checks = streaming("check", time.Hour, 8)
+	Checks = streaming("check", time.Hour, 32)
 	// Accounts pays, and tells receipts that did not come.
 	Accounts = typed[Standing, Bills]("account", maxSmall, MaxBills*512, 4)
 	// Roots tells the root of pages behind a receipt, once others have said theirs.
@@ -212,7 +214,7 @@ var (
 
 func streaming(name string, timeout time.Duration, all int) p2p.Streaming {
 	return p2p.Streaming{
-		ID: idOf(name), MaxRequest: MaxQuestion, MaxMessage: maxPiece, Silence: 3 * Beat, Timeout: timeout, PerPeer: min(all, 32), Answers: all,
+		ID: idOf(name), MaxRequest: MaxQuestion, MaxMessage: maxPiece, Silence: 3 * Beat, Timeout: timeout, PerPeer: all / 8, Answers: all,
 	}
 }
 

@@ -19,6 +19,9 @@ const (
 	maxPending = 1 << 12 // receipts that no voucher has settled, as in core/session
 )
 
+// ErrReceipt is wrapped by what a receipt has against it: its provider has signed what nobody owes.
+var ErrReceipt = errors.New("the provider bills what is not owed")
+
 // ErrUnpaid says that less is paid ahead than a request may cost.
 var ErrUnpaid = errors.New("too little is paid ahead: settle what was served, or ask for fewer tokens")
 
@@ -47,8 +50,15 @@ type kept struct {
 	Terms   []byte // the provider's signature
 	Voucher []byte // the consumer's, of the newest
 	Bills   []bill // one for each receipt that is pending
-	Asked   []canon.Hash
+	Asked   []asked
 	Lost    uint64 // utally of receipts whose answers did not come
+	Left    bool   // the consumer uses the session no more
+}
+
+// asked is a question of the consumer that has no receipt yet.
+type asked struct {
+	Request canon.Hash
+	Most    uint64 // utally that it may cost
 }
 
 // Code walks the fields of k.
@@ -61,8 +71,12 @@ func (k *kept) Code(w *canon.Codec) {
 		w.Hash(&b.Pages)
 		w.Bool(&b.Approved)
 	})
-	w.Hashes(&k.Asked, maxOpen)
+	canon.Seq(w, &k.Asked, maxOpen, canon.HashSize+1, func(w *canon.Codec, a *asked) {
+		w.Hash(&a.Request)
+		w.U64(&a.Most)
+	})
 	w.U64(&k.Lost)
+	w.Bool(&k.Left)
 	if !w.Reading() {
 		return
 	}
@@ -117,6 +131,7 @@ type State struct {
 	Served  uint64 // receipts
 	Pending int    // of these, that no voucher settles yet
 	Done    bool
+	Left    bool // the consumer uses it no more
 }
 
 // Room is what the next request may cost, in utally.
@@ -131,7 +146,7 @@ func (t *Tab) State() State {
 
 func (t *Tab) state() State {
 	k := &t.kept.Tab
-	return State{k.Voucher.Amount, k.Spent(), t.held, k.Escrow, k.Served(), len(k.Pending), k.Done}
+	return State{k.Voucher.Amount, k.Spent(), t.held, k.Escrow, k.Served(), len(k.Pending), k.Done, t.kept.Left}
 }
 
 // keep writes the tab. The caller holds mu, and tells nobody what it has changed if this fails.
@@ -298,13 +313,24 @@ func (t *Tab) Final(claimed, most uint64) (f session.Final, err error) {
 	return f, err
 }
 
-// Ask notes a question that will be asked: its receipt may come after a crash.
-func (t *Tab) Ask(request canon.Hash) error {
+// Leave uses the session no more. What is paid ahead on it may be lost.
+func (t *Tab) Leave() error {
+	return t.change(nil, func(k *kept) error {
+		if k.Left {
+			return errSame
+		}
+		k.Left = true
+		return nil
+	})
+}
+
+// Ask notes a question that will be asked, and what it may cost: its receipt may come after a crash.
+func (t *Tab) Ask(request canon.Hash, most uint64) error {
 	return t.change(nil, func(k *kept) error {
 		if len(k.Asked) >= maxOpen {
 			return fmt.Errorf("%d questions have no answer yet", len(k.Asked))
 		}
-		k.Asked = append(k.Asked, request)
+		k.Asked = append(k.Asked, asked{request, most})
 		return nil
 	})
 }
@@ -312,7 +338,7 @@ func (t *Tab) Ask(request canon.Hash) error {
 // Drop forgets a question that was not answered: no receipt of it is accepted any more.
 func (t *Tab) Drop(request canon.Hash) error {
 	return t.change(nil, func(k *kept) error {
-		if i := slices.Index(k.Asked, request); i >= 0 {
+		if i := slices.IndexFunc(k.Asked, func(a asked) bool { return a.Request == request }); i >= 0 {
 			k.Asked = slices.Delete(k.Asked, i, i+1)
 		}
 		return nil
@@ -335,9 +361,12 @@ func (t *Tab) accept(s *Signed, held *Held, also func(*kept, *bill) error) error
 				return errSame
 			}
 		}
-		i := slices.Index(k.Asked, s.Receipt.Request)
+		i := slices.IndexFunc(k.Asked, func(a asked) bool { return a.Request == s.Receipt.Request })
 		if i < 0 {
 			return fmt.Errorf("receipt %d is of something that nobody has asked for", s.Receipt.Number)
+		}
+		if price, err := s.Receipt.Price(&k.Tab.Terms); err != nil || price > k.Asked[i].Most {
+			return fmt.Errorf("receipt %d costs %d utally, and what was asked %d at most (%v)", s.Receipt.Number, price, k.Asked[i].Most, err)
 		}
 		if err := k.Tab.Add(&s.Receipt); err != nil {
 			return err

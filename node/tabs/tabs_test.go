@@ -75,7 +75,7 @@ func (s *sides) serve(tokens int) Signed {
 	s.t.Helper()
 	r := lm.Request{Prompt: make([]int32, tokens), MaxTokens: tokens, Seed: draw()}
 	q := Question{Request: r}
-	if err := s.consumer.Ask(q.ID()); err != nil {
+	if err := s.consumer.Ask(q.ID(), uint64(3*tokens)); err != nil {
 		s.t.Fatal(err)
 	}
 	held, err := s.provider.Hold(uint64(3 * tokens))
