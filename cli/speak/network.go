@@ -93,7 +93,7 @@ func (b *buying) connect(cmd *cobra.Command) (*connected, error) {
 	p := hire.OfEnv(env)
 	p.Dir = filepath.Join(*b.Home, "sessions")
 	w := &weights{paths: known.paths, threads: *b.threads, open: map[canon.Hash]*check.Checker{}}
-	p.Options = hire.Options{CheckBps: bps, SelfFirst: self, Self: w.check, Forced: hire.DefaultForced, MaxPrices: b.prices, Escrow: b.escrow}
+	p.Options = hire.Options{CheckBps: bps, SelfFirst: self, Self: w, Forced: hire.DefaultForced, MaxPrices: b.prices, Escrow: b.escrow}
 	c, err := hire.New(p)
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
@@ -145,14 +145,16 @@ type weights struct {
 	open map[canon.Hash]*check.Checker
 }
 
-// check is a hire.Checker.
-func (w *weights) check(ctx context.Context, model canon.Hash, r *lm.Request, reply []int32) (int, canon.Hash, error) {
+// Has implements hire.Checker.
+func (w *weights) Has(model canon.Hash) bool { return w.paths[model] != "" }
+
+// Check implements hire.Checker.
+func (w *weights) Check(ctx context.Context, model canon.Hash, r *lm.Request, reply []int32) (check.Verdict, error) {
 	c, err := w.checker(model)
 	if err != nil {
-		return 0, canon.Hash{}, err
+		return check.Verdict{}, err
 	}
-	v, err := c.Check(ctx, r, reply)
-	return v.Wrong, v.Pages, err
+	return c.Check(ctx, r, reply)
 }
 
 func (w *weights) checker(model canon.Hash) (*check.Checker, error) {

@@ -75,7 +75,7 @@ func right(r *session.Receipt, q *tabs.Question, reply []int32) error {
 func (h *hired) accept(ctx context.Context, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
 	c := h.c
 	if err := right(&b.Receipt, q, reply); err != nil {
-		c.blame(h.terms.Provider.Account, fmt.Sprintf("its bill is wrong: %v", err))
+		c.blame(h.terms.Provider.Account, fmt.Sprintf("its bill is wrong: %v", err), month)
 		return err
 	}
 	defer c.lock(c.settling, pair{h.terms.Provider.Account, h.terms.Model})()
@@ -139,11 +139,17 @@ func (l *live) has(id canon.Hash) bool {
 	return l.by[id] > 0
 }
 
-// blame deals no more with a provider.
-func (c *Consumer) blame(provider, why string) {
+// For how long a provider is not dealt with: what others say may be a lie, what was seen here is none.
+const (
+	hour  = time.Hour
+	month = 30 * 24 * time.Hour
+)
+
+// blame does not deal with a provider for a while.
+func (c *Consumer) blame(provider, why string, lasts time.Duration) {
 	c.Log.Warn("a provider is blamed", "provider", provider, "why", why)
 	c.count(func(s *Stats) { s.Wrong++ })
-	if err := c.blamed.add(provider, why); err != nil {
+	if err := c.blamed.add(provider, why, lasts); err != nil {
 		c.Log.Error("who is to blame could not be written down", "error", err)
 	}
 }
@@ -162,76 +168,175 @@ func (h *hired) check(ctx context.Context, r *Receipt) error {
 	r.Check = v
 	c.count(func(s *Stats) { s.Checked++ })
 	if v.wrong() {
-		c.blame(h.terms.Provider.Account, fmt.Sprintf("receipt %s: %s, says %s", r.Receipt.ID(), v.says(), v.By))
+		lasts := hour
+		if v.Here {
+			lasts = month
+		}
+		h.abandon()
+		c.blame(h.terms.Provider.Account, fmt.Sprintf("receipt %s: %s, says %s", r.Receipt.ID(), v.says(), v.By), lasts)
 		return c.keepReceipt(r)
 	}
 	return errors.Join(h.Approve(r.Receipt.Number), c.keepReceipt(r))
 }
 
-// verdict finds out whether a reply is right. What another provider disputes, a third one decides, or this machine if it has the weights.
+// Votes that decide where this machine cannot: a reply is right when so many providers say so, and wrong when so many do.
+const (
+	votesRight = 2
+	votesWrong = 3
+)
+
+// verdict finds out whether a reply is right. What one provider disputes is decided here if the weights are, and by others otherwise.
 func (h *hired) verdict(ctx context.Context, r *Receipt) (*Check, error) {
 	c := h.c
-	if c.SelfFirst {
+	mine := c.Self != nil && c.Self.Has(h.terms.Model)
+	if c.SelfFirst || mine && len(h.others(ctx, r, nil)) == 0 {
 		return h.byMyself(ctx, r)
 	}
+	var votes [2][]*Check // right, wrong
 	asked := []string{h.terms.Provider.Account}
-	first, err := h.byAnother(ctx, r, &asked)
-	switch {
-	case errors.Is(err, errUnproved):
-		return nil, err
-	case err != nil && c.Self != nil:
-		return h.byMyself(ctx, r)
-	case err != nil || !first.wrong():
-		return first, err
+	for {
+		v, err := h.byAnother(ctx, r, &asked)
+		switch {
+		case err != nil && mine && !errors.Is(err, errUnproved):
+			return h.byMyself(ctx, r)
+		case err != nil && len(votes[1]) > len(votes[0]) && !errors.Is(err, errUnproved):
+			return votes[1][0], nil // nobody contradicts
+		case err != nil:
+			return nil, err
+		}
+		side := 0
+		if v.wrong() {
+			side = 1
+		}
+		if votes[side] = append(votes[side], v); side == 1 && mine {
+			return h.overrule(ctx, r, votes[1])
+		}
+		if len(votes[1]) == 0 || len(votes[0]) == votesRight || len(votes[1]) == votesWrong {
+			for _, lost := range votes[1-side] {
+				c.blame(lost.By, fmt.Sprintf("receipt %s: others say otherwise of it", r.Receipt.ID()), hour)
+			}
+			return v, nil
+		}
 	}
-	second, err := h.byMyself(ctx, r)
-	if err != nil {
-		second, err = h.byAnother(ctx, r, &asked)
+}
+
+// overrule decides here what others have found wrong.
+func (h *hired) overrule(ctx context.Context, r *Receipt, found []*Check) (*Check, error) {
+	v, err := h.byMyself(ctx, r)
+	if err == nil && !v.wrong() {
+		for _, x := range found {
+			h.c.blame(x.By, fmt.Sprintf("receipt %s: it has found fault with what is right", r.Receipt.ID()), month)
+		}
 	}
-	switch {
-	case err != nil:
-		why := fmt.Sprintf("receipt %s: %s and %s contradict each other, and nobody is there to decide: tally session verify does, where the model is", r.Receipt.ID(), h.terms.Provider.Account, first.By)
-		c.blame(first.By, why)
-		return first, nil
-	case !second.wrong():
-		c.blame(first.By, fmt.Sprintf("receipt %s: it has found fault with what is right, says %s", r.Receipt.ID(), second.By))
-	}
-	return second, nil
+	return v, err
 }
 
 // byMyself re-executes a reply here.
 func (h *hired) byMyself(ctx context.Context, r *Receipt) (*Check, error) {
 	c := h.c
-	if c.Self == nil {
+	if c.Self == nil || !c.Self.Has(h.terms.Model) {
 		return nil, errors.New("the model is not on this machine: tally pull brings it")
 	}
-	wrong, pages, err := c.Self(ctx, h.terms.Model, &r.Request, r.Reply)
+	v, err := c.Self.Check(ctx, h.terms.Model, &r.Request, r.Reply)
 	if err != nil {
 		return nil, err
 	}
-	return &Check{By: c.Account, Wrong: wrong, Pages: wrong < 0 && lm.SaltedPages(pages, h.terms.Provider.Key) != r.Receipt.Pages}, nil
+	return &Check{By: c.Account, Wrong: v.Wrong, Pages: v.Wrong < 0 && lm.SaltedPages(v.Pages, h.terms.Provider.Key) != r.Receipt.Pages, Here: true}, nil
 }
 
-// byAnother has the best provider check that was not asked yet.
+// others returns who could check a reply and was not asked.
+func (h *hired) others(ctx context.Context, r *Receipt, asked []string) (out []*wire.Listed) {
+	all, err := h.c.Offers(ctx)
+	if err != nil {
+		return nil
+	}
+	for i := range all {
+		if l := &all[i]; fits(l, h.terms.Model, &r.Request, append(asked, h.terms.Provider.Account)) && uint64(len(r.Request.Prompt)+len(r.Reply)) <= l.Context {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// drawChecker draws one by stake, so that neither price nor the number of accounts makes it likelier to be drawn.
+func drawChecker(all []*wire.Listed) *wire.Listed {
+	total := uint64(0)
+	for _, l := range all {
+		total += weight(l)
+	}
+	at := draw64() % total
+	for _, l := range all {
+		if at < weight(l) {
+			return l
+		}
+		at -= weight(l)
+	}
+	return all[len(all)-1]
+}
+
+func weight(l *wire.Listed) uint64 { return 1 + min(l.Free, 1<<40) }
+
+// byAnother has a provider check that was not asked yet, drawn by chance.
 func (h *hired) byAnother(ctx context.Context, r *Receipt, asked *[]string) (*Check, error) {
-	c := h.c
 	var last error
 	for range attempts {
-		l, err := c.choose(ctx, h.terms.Model, &r.Request, *asked)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("nobody else can check it: %w", err), last)
+		all := h.others(ctx, r, *asked)
+		if len(all) == 0 {
+			return nil, errors.Join(errors.New("nobody else can check it"), last)
 		}
+		l := drawChecker(all)
 		*asked = append(*asked, l.Provider)
 		v, err := h.checkBy(ctx, l, r)
 		if err == nil {
 			return v, nil
 		}
-		if errors.Is(err, errUnproved) {
+		h.c.avoid(l.Provider)
+		if errors.Is(err, errUnproved) || ctx.Err() != nil {
 			return nil, err
 		}
 		last = fmt.Errorf("checker %s: %w", l.Provider, err)
 	}
 	return nil, last
+}
+
+// checkUnsigned finds out whether what a provider gave before it broke off was right. Others go on meanwhile.
+func (c *Consumer) checkUnsigned(l *wire.Listed, asked *lm.Request, made []int32) {
+	if c.CheckBps == 0 {
+		return
+	}
+	q := *asked
+	q.Prompt, q.MaxTokens = slices.Clone(asked.Prompt), len(made)
+	made = slices.Clone(made)
+	c.working.Go(func() {
+		h := &hired{c: c, listed: l, terms: session.Terms{Model: l.Model, Provider: session.Party{Account: l.Provider, Key: l.PeerKey}}}
+		r := &Receipt{Terms: h.terms, Request: q, Reply: made}
+		if c.Self != nil && c.Self.Has(l.Model) {
+			if v, err := c.Self.Check(c.ctx, l.Model, &q, made); err == nil && v.Wrong >= 0 {
+				c.blame(l.Provider, fmt.Sprintf("it broke off after tokens of which %d is wrong", v.Wrong), month)
+			}
+			return
+		}
+		wrong := 0
+		for _, by := range []int{1, 2} { // two must say so
+			all := h.others(c.ctx, r, h.skip)
+			if len(all) == 0 {
+				return
+			}
+			l := drawChecker(all)
+			h.skip = append(h.skip, l.Provider)
+			x, err := c.hire(c.ctx, l, priceOf(session.OfCheck, l.Prices, len(q.Prompt))(len(made)))
+			if err != nil {
+				continue
+			}
+			if at, _, err := x.examine(c.ctx, &q, made); err == nil && at >= 0 {
+				wrong++
+			}
+			if wrong < by {
+				return
+			}
+		}
+		c.blame(l.Provider, "it broke off after tokens that are wrong", hour)
+	})
 }
 
 // errUnproved says that the provider of a reply does not tell what it has computed.
@@ -260,20 +365,21 @@ func (h *hired) checkBy(ctx context.Context, l *wire.Listed, r *Receipt) (*Check
 	if err != nil {
 		return nil, err
 	}
-	if at, bad := c.forced(&r.Request, r.Reply); at >= 0 {
-		wrong, _, err := by.examine(ctx, &r.Request, bad)
-		if err != nil {
+	at, bad := c.forced(&r.Request, r.Reply)
+	said := -1
+	if at >= 0 {
+		if said, _, err = by.examine(ctx, &r.Request, bad); err != nil {
 			return nil, err
-		}
-		// An error before it may be the provider's own.
-		if wrong < 0 || wrong > at {
-			c.blame(l.Provider, fmt.Sprintf("it was asked about a reply whose token %d is wrong, and says %d", at, wrong))
-			return nil, errors.New("it does not check")
 		}
 	}
 	wrong, bill, err := by.examine(ctx, &r.Request, r.Reply)
 	if err != nil {
 		return nil, err
+	}
+	// Up to the forced error both replies are the same, so what it says of them must be.
+	if at >= 0 && said != at && (said < 0 || said > at || said != wrong) {
+		c.blame(l.Provider, fmt.Sprintf("it was asked about a reply whose token %d is wrong, and says %d", at, said), hour)
+		return nil, errors.New("it does not check")
 	}
 	v := &Check{By: l.Provider, Wrong: wrong, Receipt: bill.Receipt.ID()}
 	if wrong >= 0 {
@@ -304,6 +410,9 @@ func (c *Options) forced(r *lm.Request, reply []int32) (at int, bad []int32) {
 	return -1, nil
 }
 
+// checkToken is how long a checker may take for a token, beside waiting.
+const checkToken = 100 * time.Millisecond
+
 // examine asks a provider about a reply. It returns the first wrong token, −1 for none, and the bill, which is paid.
 func (h *hired) examine(ctx context.Context, r *lm.Request, reply []int32) (wrong int, bill *tabs.Signed, err error) {
 	c := h.c
@@ -316,9 +425,11 @@ func (h *hired) examine(ctx context.Context, r *lm.Request, reply []int32) (wron
 	defer held.Free()
 	h.attach(&q.Payment)
 	id := q.ID()
-	if err := h.Ask(id); err != nil {
+	if err := h.Ask(id, price); err != nil {
 		return 0, nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, 2*c.Patience+time.Duration(len(r.Prompt)+len(reply))*checkToken)
+	defer cancel()
 	defer c.live.add(id)()
 	answer, err := tabs.Checks.Call(ctx, c.Host, h.peer, canon.Marshal(&q))
 	if err == nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/session"
+	"github.com/tally-network/tally/model/check"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/role"
@@ -43,19 +44,24 @@ type Chain interface {
 	Send(ctx context.Context, msgs ...sdk.Msg) error
 }
 
-// Checker re-executes replies here.
-type Checker func(ctx context.Context, model canon.Hash, r *lm.Request, reply []int32) (wrong int, pages canon.Hash, err error)
+// Checker re-executes replies here, of the models that it has.
+type Checker interface {
+	Has(model canon.Hash) bool
+	Check(ctx context.Context, model canon.Hash, r *lm.Request, reply []int32) (check.Verdict, error)
+}
 
 // Options are what a consumer may choose. Zero values have defaults.
 type Options struct {
 	CheckBps  uint64         // odds that a reply is checked
-	Self      Checker        // re-executes here; nil if this machine has no weights
+	Self      Checker        // nil if this machine has no weights
 	SelfFirst bool           // check here; otherwise others do, and what they dispute is decided here
 	MaxPrices session.Prices // above which no provider is asked; 0: any
-	Escrow    uint64         // utally that a session locks; 10 times the cap of a provider's credit
+	MaxFirst  uint64         // utally that a stranger may ask for ahead; DefaultMaxFirst
+	MaxCap    uint64         // utally that anybody may; DefaultMaxCap
+	Escrow    uint64         // utally that a session locks, or the cap if that is more; ten times what a stranger asks for
 	Lasts     time.Duration  // of a session, in protocol time; a day
 	Forced    uint64         // odds, in basis points, that a checker is first asked about an error
-	Patience  time.Duration  // until the first token of a provider; a minute
+	Patience  time.Duration  // until the next token of a provider; a minute
 }
 
 // Parts are what a consumer is made of.
@@ -82,7 +88,7 @@ type Consumer struct {
 	mu       sync.Mutex
 	opening  map[pair]*sync.Mutex // held while a session is opened
 	settling map[pair]*sync.Mutex // held while receipts are taken, in their order
-	given    map[canon.Hash]bool  // sessions that are used no more: both sides have other tabs
+	avoided  map[string]time.Time // providers that are asked last until then, for they broke off
 	speed    map[string]float64   // by provider, seconds to the first token, a mean of late
 	stats    Stats
 	ctx      context.Context // ends with Close
@@ -112,7 +118,13 @@ func New(p Parts) (*Consumer, error) {
 	if p.Patience == 0 {
 		p.Patience = time.Minute
 	}
-	c := &Consumer{Parts: p, opening: map[pair]*sync.Mutex{}, settling: map[pair]*sync.Mutex{}, speed: map[string]float64{}, given: map[canon.Hash]bool{}, approved: make(chan struct{})}
+	if p.MaxFirst == 0 {
+		p.MaxFirst = DefaultMaxFirst
+	}
+	if p.MaxCap == 0 {
+		p.MaxCap = DefaultMaxCap
+	}
+	c := &Consumer{Parts: p, opening: map[pair]*sync.Mutex{}, settling: map[pair]*sync.Mutex{}, speed: map[string]float64{}, avoided: map[string]time.Time{}, approved: make(chan struct{})}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	var err error
 	if c.tabs, err = tabs.Open(filepath.Join(p.Dir, "tabs")); err != nil {
@@ -221,7 +233,7 @@ func (c *Consumer) Offers(ctx context.Context) ([]wire.Listed, error) {
 	}
 	var out []wire.Listed
 	for _, l := range c.offers.list {
-		if l.Provider != c.Account && !c.blamed.is(l.Provider) && within(l.Prices, c.MaxPrices) {
+		if l.Provider != c.Account && !c.blamed.is(l.Provider) && within(l.Prices, c.MaxPrices) && l.Credit.First <= c.MaxFirst && l.Credit.Cap <= c.MaxCap {
 			out = append(out, l)
 		}
 	}
@@ -246,6 +258,12 @@ func (c *Consumer) reach(l *wire.Listed) (peer.ID, error) {
 	return id, c.Host.SetAddrs(id, l.Addrs)
 }
 
+// What a consumer pays ahead at most that says nothing else, in utally.
+const (
+	DefaultMaxFirst = 100_000
+	DefaultMaxCap   = 1_000_000
+)
+
 // DefaultForced are the odds of forced errors that a consumer has who names none.
 const DefaultForced = 500
 
@@ -262,6 +280,7 @@ type hired struct {
 	listed *wire.Listed
 	peer   peer.ID
 	terms  session.Terms
+	skip   []string // who is not asked to check
 }
 
 // lock locks what is done one at a time for a pair.
@@ -293,25 +312,21 @@ func (c *Consumer) hire(ctx context.Context, l *wire.Listed, need uint64) (*hire
 	now := c.Chain.Head().Time
 	for _, t := range c.tabs.All() {
 		terms, s := t.Terms(), t.State()
-		if terms.Provider.Account == l.Provider && terms.Model == l.Model && !s.Done && !c.abandoned(t.ID()) && terms.End-now > leastLeft && s.Escrow-min(s.Escrow, s.Spent+s.Held) >= need {
-			return &hired{t, c, l, id, terms}, nil
+		if terms.Provider.Account == l.Provider && s.Left { // or each new one would cost another instalment
+			return nil, fmt.Errorf("session %s with it went wrong and is not over yet", t.ID())
+		}
+		if terms.Provider.Account == l.Provider && terms.Model == l.Model && !s.Done && terms.End-now > leastLeft && s.Escrow-min(s.Escrow, s.Spent+s.Held) >= need {
+			return &hired{Tab: t, c: c, listed: l, peer: id, terms: terms}, nil
 		}
 	}
 	return c.open(ctx, l, id)
 }
 
-// abandon uses a session no more. The chain ends it.
+// abandon uses a session no more. The chain ends it, and until then there is no other with its provider.
 func (h *hired) abandon() {
-	c := h.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.given[h.ID()] = true
-}
-
-func (c *Consumer) abandoned(id canon.Hash) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.given[id]
+	if err := h.Leave(); err != nil {
+		h.c.Log.Error("that a session went wrong could not be written down", "session", h.ID(), "error", err)
+	}
 }
 
 // drop forgets a question that its provider says it has not answered. If it has only fallen silent, it may still bill what it did.
@@ -331,8 +346,9 @@ func (c *Consumer) open(ctx context.Context, l *wire.Listed, id peer.ID) (*hired
 		Escrow: c.Escrow, OpenBy: now + openWithin, End: now + openWithin + c.Lasts.Milliseconds(), Nonce: draw64(),
 	}
 	if terms.Escrow == 0 {
-		terms.Escrow = 10 * l.Credit.Cap
+		terms.Escrow = 10 * l.Credit.First
 	}
+	terms.Escrow = max(terms.Escrow, l.Credit.Cap)
 	if err := terms.Check(); err != nil {
 		return nil, err
 	}
@@ -353,7 +369,7 @@ func (c *Consumer) open(ctx context.Context, l *wire.Listed, id peer.ID) (*hired
 		}
 		return nil, fmt.Errorf("open a session with %s: %w", l.Provider, err)
 	}
-	return &hired{t, c, l, id, terms}, nil
+	return &hired{Tab: t, c: c, listed: l, peer: id, terms: terms}, nil
 }
 
 // Block ends sessions whose time or escrow is used up, and lets go of those that are over.
@@ -379,11 +395,11 @@ func (c *Consumer) Block(ctx context.Context, b client.Block) (failed error) {
 		case on.Phase != session.Open || s.Held > 0:
 			continue
 		}
-		if c.abandoned(t.ID()) {
+		if s.Left {
 			failed = errors.Join(failed, c.Chain.Send(ctx, wire.CloseSession(c.Account, t.ID())))
 			continue
 		}
-		if over := terms.End-b.Time < leastLeft || s.Escrow-min(s.Escrow, s.Spent) < terms.Credit.First; over || s.Done {
+		if over := terms.End-b.Time < leastLeft || s.Escrow-min(s.Escrow, s.Spent) < terms.Credit.First; (over || s.Done) && len(t.Open()) == 0 {
 			if err := c.finish(ctx, t, on.Claimed()); err != nil {
 				c.Log.Info("a session was not settled by both sides: its time will end it", "session", t.ID(), "error", err)
 			}
@@ -413,6 +429,9 @@ func (c *Consumer) finish(ctx context.Context, t *tabs.Tab, claimed uint64) erro
 	terms := t.Terms()
 	if c.blamed.is(terms.Provider.Account) {
 		return errors.New("its provider is blamed for a wrong reply, and gets no more than what was paid ahead")
+	}
+	if n := len(t.Open()); n > 0 || t.State().Left {
+		return fmt.Errorf("%d of its receipts are not checked, or it went wrong: its time will end it", n)
 	}
 	id, err := c.peerOf(ctx, &terms)
 	if err != nil {

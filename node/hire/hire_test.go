@@ -221,6 +221,24 @@ func (n *network) settle(cost uint64) {
 	}
 }
 
+// weights are those of the model on the consumer's machine.
+func (n *network) weights() hire.Checker {
+	return self{n.manifest.Root(), check.New(n.files.Weights, cpu.New(1))}
+}
+
+type self struct {
+	root canon.Hash
+	c    *check.Checker
+}
+
+// Has implements hire.Checker.
+func (s self) Has(model canon.Hash) bool { return model == s.root }
+
+// Check implements hire.Checker.
+func (s self) Check(ctx context.Context, _ canon.Hash, r *lm.Request, reply []int32) (check.Verdict, error) {
+	return s.c.Check(ctx, r, reply)
+}
+
 // bent lets a provider change each token.
 func bent(change func(i int, t *lm.Token) error) bend {
 	return func(r lm.Replier) lm.Replier {
@@ -279,13 +297,9 @@ func TestCheatsAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, self := range []bool{true, false} {
 				o := hire.Options{CheckBps: 10_000, Forced: 0}
-				n := start(t, o, map[string]bend{"a": nil, "b": nil, "cheat": b})
+				n := start(t, o, map[string]bend{"a": nil, "b": nil, "c": nil, "cheat": b})
 				if self {
-					c := check.New(n.files.Weights, cpu.New(1))
-					o.SelfFirst, o.Self = true, func(ctx context.Context, _ canon.Hash, r *lm.Request, reply []int32) (int, canon.Hash, error) {
-						v, err := c.Check(ctx, r, reply)
-						return v.Wrong, v.Pages, err
-					}
+					o.SelfFirst, o.Self = true, n.weights()
 					n.consume(o, t.TempDir())
 				}
 				r := rand.New(rand.NewPCG(2, 2))

@@ -151,7 +151,7 @@ func (c *Consumer) part(ctx context.Context, id peer.ID, root canon.Hash, file, 
 		if text = append(text, a.Bytes...); bytes < 0 {
 			return text, nil
 		}
-		if len(a.Bytes) == 0 || len(text) > bytes {
+		if len(a.Bytes) < tabs.MaxPart && len(text) != bytes || len(text) > bytes {
 			return nil, fmt.Errorf("file %d has other bytes than the manifest says", file)
 		}
 	}

@@ -36,6 +36,7 @@ type Check struct {
 	Receipt canon.Hash `json:"receipt,omitzero"` // of the checker
 	Wrong   int        `json:"wrong"`            // the first wrong token; −1: none
 	Pages   bool       `json:"pages,omitempty"`  // the tokens are right, and the provider has not computed them
+	Here    bool       `json:"here,omitempty"`   // this machine has found that
 	Error   string     `json:"error,omitempty"`  // why it could not be checked
 }
 
@@ -154,8 +155,9 @@ func (c *Consumer) keepReceipt(r *Receipt) error {
 
 // Blame is why a provider is dealt with no more.
 type Blame struct {
-	Why string    `json:"why"`
-	At  time.Time `json:"at"`
+	Why   string    `json:"why"`
+	At    time.Time `json:"at"`
+	Until time.Time `json:"until"`
 }
 
 // blames are who is dealt with no more.
@@ -182,14 +184,23 @@ func (b *blames) open(path string) error {
 func (b *blames) is(account string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, ok := b.by[account]
-	return ok
+	return time.Now().Before(b.by[account].Until)
 }
 
-func (b *blames) add(account, why string) error {
+func (b *blames) add(account, why string, lasts time.Duration) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.by[account] = Blame{why, time.Now().UTC()}
+	now := time.Now().UTC()
+	for k, v := range b.by { // each alone
+		if now.After(v.Until) {
+			delete(b.by, k)
+		}
+	}
+	until := now.Add(lasts)
+	if old := b.by[account]; old.Until.After(until) {
+		until = old.Until
+	}
+	b.by[account] = Blame{why, now, until}
 	text, err := json.MarshalIndent(b.by, "", "  ")
 	if err != nil {
 		return err
@@ -203,7 +214,9 @@ func (c *Consumer) Blamed() map[string]Blame {
 	defer c.blamed.mu.Unlock()
 	out := map[string]Blame{}
 	for k, v := range c.blamed.by { // each alone
-		out[k] = v
+		if time.Now().Before(v.Until) {
+			out[k] = v
+		}
 	}
 	return out
 }

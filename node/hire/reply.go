@@ -43,7 +43,7 @@ const attempts = 8
 func (c *Consumer) Reply(ctx context.Context, model canon.Hash, r *lm.Request) iter.Seq2[lm.Token, error] {
 	return func(yield func(lm.Token, error) bool) {
 		rest, failed := *r, []string(nil)
-		if err := c.fit(ctx, model, &rest); err != nil {
+		if err := errors.Join(c.fit(ctx, model, &rest), c.checkable(ctx, model)); err != nil {
 			yield(lm.Token{}, err)
 			return
 		}
@@ -66,9 +66,12 @@ func (c *Consumer) Reply(ctx context.Context, model canon.Hash, r *lm.Request) i
 				last = fmt.Errorf("provider %s: %w", l.Provider, err)
 				c.Log.Info("a provider broke off, and another goes on", "provider", l.Provider, "tokens", len(made), "error", err)
 				c.count(func(s *Stats) { s.Broken++ })
-				c.learn(l.Provider, broken)
+				c.avoid(l.Provider)
 				c.offers.forget()
 				failed = append(failed, l.Provider)
+				if len(made) > 0 { // nobody has signed them
+					c.checkUnsigned(l, &rest, made)
+				}
 			case len(made) == 0:
 				failed = append(failed, l.Provider)
 			}
@@ -111,7 +114,7 @@ func (c *Consumer) choose(ctx context.Context, model canon.Hash, r *lm.Request, 
 	least := math.Inf(1)
 	for i := range all {
 		l := &all[i]
-		if l.Model != model || slices.Contains(failed, l.Provider) || uint64(len(r.Prompt)+1) > l.Context {
+		if !fits(l, model, r, failed) {
 			continue
 		}
 		if cost := c.cost(l, r); cost < least {
@@ -126,17 +129,54 @@ func (c *Consumer) choose(ctx context.Context, model canon.Hash, r *lm.Request, 
 	return best, nil
 }
 
+func fits(l *wire.Listed, model canon.Hash, r *lm.Request, failed []string) bool {
+	return l.Model == model && !slices.Contains(failed, l.Provider) && uint64(len(r.Prompt)+1) <= l.Context
+}
+
+// ErrUncheckable says that a reply could not be checked.
+var ErrUncheckable = errors.New("nobody but its provider serves this model, so nobody can check its replies: pull the model, or ask for no checks")
+
+// checkable returns an error if replies are to be checked and nobody can.
+func (c *Consumer) checkable(ctx context.Context, model canon.Hash) error {
+	if c.CheckBps == 0 || c.Self != nil && c.Self.Has(model) {
+		return nil
+	}
+	all, err := c.Offers(ctx)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for i := range all {
+		if all[i].Model == model {
+			n++
+		}
+	}
+	if n == 1 {
+		return ErrUncheckable
+	}
+	return nil
+}
+
+// avoidance is for how long a provider that broke off is asked last.
+const avoidance = 10 * time.Minute
+
+func (c *Consumer) avoid(provider string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.avoided[provider] = time.Now().Add(avoidance)
+}
+
 // cost weighs price against waiting: a second to the first token is worth a tenth of the price.
 func (c *Consumer) cost(l *wire.Listed, r *lm.Request) float64 {
 	c.mu.Lock()
 	wait := c.speed[l.Provider]
+	if time.Now().Before(c.avoided[l.Provider]) {
+		wait += math.MaxUint32
+	}
 	c.mu.Unlock()
 	price := float64(l.Prices.Prompt)*float64(len(r.Prompt)) + float64(l.Prices.Reply)*float64(min(r.MaxTokens, typical))
 	return (price + 1) * (1 + wait/10) * (1 + float64(l.Record.Convictions))
 }
-
-// broken is how many seconds an answer that breaks off is taken to have been waited for.
-const broken = 60
 
 // typical is how many tokens a reply is taken to have where prices are compared.
 const typical = 256
@@ -171,12 +211,12 @@ func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield
 	}
 	q.Request.MaxTokens = n
 	begun := time.Now()
-	p, enough, err := h.send(&q, held)
+	p, enough, err := h.send(ctx, &q, held)
 	if err != nil {
 		return nil, false, err
 	}
-	first := time.NewTimer(c.Patience)
-	defer first.Stop()
+	next := time.NewTimer(c.Patience)
+	defer next.Stop()
 	defer enough()
 	cut := false
 	for {
@@ -186,12 +226,10 @@ func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield
 		case t, on = <-p.tokens:
 		case <-ctx.Done():
 			return made, false, ctx.Err()
-		case <-first.C:
-			if len(made) == 0 {
-				return nil, false, fmt.Errorf("no token came within %s", c.Patience)
-			}
-			continue
+		case <-next.C:
+			return made, false, fmt.Errorf("no token came within %s", c.Patience)
 		}
+		next.Reset(c.Patience)
 		if !on {
 			break
 		}
@@ -219,8 +257,8 @@ func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield
 			return made, true, nil
 		}
 	}
-	if <-p.done; p.err != nil || !cut {
-		return made, false, errors.Join(errors.New("the reply broke off"), p.err)
+	if <-p.done; p.err != nil || !cut || len(made) < n {
+		return made, false, errors.Join(errors.New("the reply broke off before what was paid for"), p.err)
 	}
 	h.tellBill(ctx, p)
 	return made, false, nil
@@ -299,16 +337,17 @@ func (c *Consumer) learn(provider string, seconds float64) {
 const leaving = time.Minute
 
 // send sends a question. What comes is read to its end, also after enough was called.
-func (h *hired) send(q *tabs.Question, held *tabs.Held) (_ *pump, enough func(), err error) {
+func (h *hired) send(asked context.Context, q *tabs.Question, held *tabs.Held) (_ *pump, enough func(), err error) {
 	c := h.c
 	h.attach(&q.Payment)
 	id := q.ID()
-	if err := h.Ask(id); err != nil {
+	if err := h.Ask(id, priceOf(q.Kind(), h.terms.Prices, len(q.Request.Prompt))(q.Request.MaxTokens)); err != nil {
 		held.Free()
 		return nil, nil, err
 	}
 	settled := c.live.add(id)
 	ctx, cancel := context.WithCancel(c.ctx)
+	begun := context.AfterFunc(asked, cancel) // until it is sent, who left ends it
 	answer, err := protocolOf(q).Call(ctx, c.Host, h.peer, canon.Marshal(q))
 	if err != nil {
 		cancel()
@@ -316,6 +355,7 @@ func (h *hired) send(q *tabs.Question, held *tabs.Held) (_ *pump, enough func(),
 		settled()
 		return nil, nil, errors.Join(err, h.Drop(id))
 	}
+	begun()
 	p := &pump{tokens: make(chan lm.Token, q.Request.MaxTokens), done: make(chan struct{})}
 	left := make(chan struct{})
 	c.working.Go(func() {
