@@ -38,6 +38,7 @@ type network struct {
 	files    *files.Files
 	manifest *files.Manifest
 	servers  map[string]*serve.Server
+	checkers map[string]checker // of providers that check otherwise than they should
 	hosts    map[string]*p2p.Host
 	*hire.Consumer
 }
@@ -90,13 +91,17 @@ func (n *network) provide(name, dir string, b bend) {
 	if b != nil {
 		replier = b(r)
 	}
+	var checks serve.Checker = check.New(n.files.Weights, cpu.New(1))
+	if c := n.checkers[name]; c != nil {
+		checks = c
+	}
 	key := keyOf(name)
 	n.chain.Join(name, sessiontest.Peer{Key: key.Public().(ed25519.PublicKey), Addrs: h.Addrs()})
 	s, err := serve.New(serve.Parts{
 		ChainID: sessiontest.ID, Account: name, Key: key, Host: h, Chain: n.chain.As(name), Dir: dir, Log: quiet,
 		Models: []*serve.Model{{
 			Listing:  session.Listing{Name: "tiny", Prices: prices, Credit: credit, Context: 64, Parallel: 4},
-			Manifest: n.manifest, Texts: n.files.Texts, Weights: n.files.Weights, Replier: replier, Checker: check.New(n.files.Weights, cpu.New(1)),
+			Manifest: n.manifest, Texts: n.files.Texts, Weights: n.files.Weights, Replier: replier, Checker: checks,
 		}},
 	})
 	if err != nil {
@@ -119,6 +124,7 @@ func (n *network) consume(o hire.Options, dir string) {
 	}
 	n.t.Cleanup(c.Close)
 	n.Consumer = c
+	c.Resume()
 }
 
 // alone is the reply that the model gives by itself.
@@ -339,6 +345,115 @@ func TestCheatsAreFound(t *testing.T) {
 	}
 }
 
+// checker is how a provider checks.
+type checker func(reply []int32) check.Verdict
+
+// Check implements serve.Checker.
+func (c checker) Check(_ context.Context, _ *lm.Request, reply []int32) (check.Verdict, error) {
+	return c(reply), nil
+}
+
+// A checker that does not compute, or finds fault with what is right, is found by others that are drawn. Nobody honest is blamed for long.
+func TestCheckersThatLie(t *testing.T) {
+	for name, c := range map[string]checker{
+		"nothing is ever wrong": func([]int32) check.Verdict { return check.Verdict{Wrong: -1} },
+		"all is wrong":          func([]int32) check.Verdict { return check.Verdict{Wrong: 0} },
+		"all ends are wrong":    func(reply []int32) check.Verdict { return check.Verdict{Wrong: len(reply) - 1} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := start(t, hire.Options{CheckBps: 10_000, Forced: 5000}, nil)
+			n.checkers = map[string]checker{"liar": c}
+			for _, p := range []string{"a", "b", "d", "liar"} {
+				b := bend(nil)
+				if p == "liar" { // it is busy for replies
+					b = func(lm.Replier) lm.Replier {
+						return replier(func(context.Context, *lm.Request) iter.Seq2[lm.Token, error] {
+							return func(yield func(lm.Token, error) bool) { yield(lm.Token{}, errors.New("busy")) }
+						})
+					}
+				}
+				n.provide(p, t.TempDir(), b)
+			}
+			r := rand.New(rand.NewPCG(6, 6))
+			for range 60 {
+				q := random(r)
+				if got, _, err := n.told(t.Context(), q); err != nil || !slices.Equal(got, n.alone(q)) {
+					t.Fatalf("%v, %v", got, err)
+				}
+				until(t, "it is checked", func() bool { s := n.Stats(); return s.Checked == s.Replies })
+				if len(n.Blamed()) > 0 {
+					break
+				}
+			}
+			if b := n.Blamed(); b["liar"].Why == "" || len(b) > 1 || time.Until(b["liar"].Until) > time.Hour {
+				t.Errorf("blamed: %v", b)
+			}
+		})
+	}
+}
+
+// A consumer that has the model decides by itself what a checker disputes.
+func TestDisputesAreDecidedHere(t *testing.T) {
+	n := start(t, hire.Options{CheckBps: 10_000}, map[string]bend{"a": nil})
+	n.checkers = map[string]checker{"liar": func([]int32) check.Verdict { return check.Verdict{Wrong: 0} }}
+	n.provide("liar", t.TempDir(), nil)
+	n.consume(hire.Options{CheckBps: 10_000, Self: n.weights()}, t.TempDir())
+	r := rand.New(rand.NewPCG(7, 7))
+	for i := 0; len(n.Blamed()) == 0 && i < 20; i++ {
+		if _, _, err := n.told(t.Context(), random(r)); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "it is checked", func() bool { s := n.Stats(); return s.Checked == s.Replies })
+	}
+	if b := n.Blamed(); b["liar"].Why == "" || len(b) > 1 {
+		t.Errorf("blamed: %v", b)
+	}
+}
+
+// A consumer that vanishes has paid: its provider claims that before the session ends.
+func TestConsumersThatVanish(t *testing.T) {
+	n := start(t, hire.Options{Lasts: time.Hour}, map[string]bend{"a": nil})
+	if _, _, err := n.told(t.Context(), random(rand.New(rand.NewPCG(8, 8)))); err != nil {
+		t.Fatal(err)
+	}
+	spent := n.Stats().Paid
+	n.Close()
+	n.Host.Close()
+	for range 400 { // of ten minutes each: beyond the time in which vouchers count
+		if err := n.servers["a"].Block(t.Context(), n.chain.Advance(10*60*1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range n.chain.Sessions() {
+		if s.Phase != session.Ended || s.Ledger.Paid+s.Ledger.Burnt < spent || s.Ledger.Paid+s.Ledger.Burnt > credit.First {
+			t.Errorf("%s: %+v, spent %d", s.Phase, s.Ledger, spent)
+		}
+	}
+	if b := n.chain.Balance("a"); b < int64(spent)*9/10 {
+		t.Errorf("the provider has got %d of %d", b, spent)
+	}
+	if sent := n.chain.Sent(); sent > 4 {
+		t.Errorf("%d messages for one session and one listing", sent)
+	}
+}
+
+// What a consumer pays ahead has limits of its own, and nothing is asked that nobody can check.
+func TestLimitsOfAConsumer(t *testing.T) {
+	n := start(t, hire.Options{MaxFirst: credit.First - 1}, map[string]bend{"a": nil, "b": nil})
+	q := &lm.Request{Prompt: []int32{1}, MaxTokens: 1}
+	if _, _, err := n.told(t.Context(), q); !errors.Is(err, hire.ErrNobody) {
+		t.Error(err)
+	}
+	n = start(t, hire.Options{CheckBps: 1000}, map[string]bend{"a": nil})
+	if _, _, err := n.told(t.Context(), q); !errors.Is(err, hire.ErrUncheckable) || n.chain.Sent() > 1 {
+		t.Error(err, n.chain.Sent())
+	}
+	q.Prompt = make([]int32, 64)
+	if _, _, err := n.told(t.Context(), q); !errors.Is(err, hire.ErrTooLong) {
+		t.Error(err)
+	}
+}
+
 // A provider that breaks off, stays silent, or is gone holds nothing up: others go on, and the reply is the same.
 func TestProvidersThatFail(t *testing.T) {
 	n := start(t, hire.Options{Patience: 2 * time.Second}, map[string]bend{
@@ -414,7 +529,7 @@ func TestBothSidesBeginAgain(t *testing.T) {
 		}
 	}
 	for _, x := range n.Sessions() {
-		until(t, "nothing is under way", func() bool { return x.State().Held == 0 })
+		until(t, "nothing is under way", func() bool { return x.State().Held == 0 && len(x.Open()) == 0 })
 		if err := n.Finish(t.Context(), x.ID()); err != nil {
 			t.Error(err)
 		}

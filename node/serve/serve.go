@@ -42,7 +42,12 @@ type Model struct {
 	Texts    files.Texts
 	Weights  *lm.Model
 	Replier  lm.Replier
-	Checker  *check.Checker
+	Checker  Checker
+}
+
+// Checker re-executes replies of one model.
+type Checker interface {
+	Check(ctx context.Context, r *lm.Request, reply []int32) (check.Verdict, error)
 }
 
 // Chain is what a server needs of the chain.
