@@ -290,7 +290,7 @@ func (h *hired) byAnother(ctx context.Context, r *Receipt, asked *[]string) (*Ch
 		if err == nil {
 			return v, nil
 		}
-		h.c.avoid(l.Provider)
+		h.c.router.avoid(l.Provider)
 		if errors.Is(err, errUnproved) || ctx.Err() != nil {
 			return nil, err
 		}
@@ -324,7 +324,7 @@ func (c *Consumer) checkUnsigned(l *wire.Listed, asked *lm.Request, made []int32
 			}
 			l := drawChecker(all)
 			h.skip = append(h.skip, l.Provider)
-			x, err := c.hire(c.ctx, l, priceOf(session.OfCheck, l.Prices, len(q.Prompt))(len(made)))
+			x, err := c.hire(c.ctx, l, session.OfCheck, priceOf(session.OfCheck, l.Prices, len(q.Prompt))(len(made)))
 			if err != nil {
 				continue
 			}
@@ -358,23 +358,29 @@ func (h *hired) root(ctx context.Context, number uint64) (root canon.Hash, err e
 	return root, fmt.Errorf("%w: %w", errUnproved, err)
 }
 
-// checkBy has a provider check another's reply. Now and then it is first asked about one with an error, which it must find.
+// checkBy has a provider check another's reply. Now and then it is also asked about one with an error, which it must find.
 func (h *hired) checkBy(ctx context.Context, l *wire.Listed, r *Receipt) (*Check, error) {
 	c := h.c
-	by, err := c.hire(ctx, l, priceOf(session.OfCheck, l.Prices, len(r.Request.Prompt))(len(r.Reply)))
+	by, err := c.hire(ctx, l, session.OfCheck, priceOf(session.OfCheck, l.Prices, len(r.Request.Prompt))(len(r.Reply)))
 	if err != nil {
 		return nil, err
 	}
 	at, bad := c.forced(&r.Request, r.Reply)
-	said := -1
+	said, wrong, bill := -1, -1, (*tabs.Signed)(nil)
+	ask := []func() error{func() (err error) {
+		wrong, bill, err = by.examine(ctx, &r.Request, r.Reply)
+		return err
+	}}
 	if at >= 0 {
-		if said, _, err = by.examine(ctx, &r.Request, bad); err != nil {
+		ask = slices.Insert(ask, int(draw64()%2), func() (err error) { // so that nobody knows which is which
+			said, _, err = by.examine(ctx, &r.Request, bad)
+			return err
+		})
+	}
+	for _, do := range ask {
+		if err := do(); err != nil {
 			return nil, err
 		}
-	}
-	wrong, bill, err := by.examine(ctx, &r.Request, r.Reply)
-	if err != nil {
-		return nil, err
 	}
 	// Up to the forced error both replies are the same, so what it says of them must be.
 	if at >= 0 && said != at && (said < 0 || said > at || said != wrong) {

@@ -88,8 +88,7 @@ type Consumer struct {
 	mu       sync.Mutex
 	opening  map[pair]*sync.Mutex // held while a session is opened
 	settling map[pair]*sync.Mutex // held while receipts are taken, in their order
-	avoided  map[string]time.Time // providers that are asked last until then, for they broke off
-	speed    map[string]float64   // by provider, seconds to the first token, a mean of late
+	router   router
 	stats    Stats
 	ctx      context.Context // ends with Close
 	stop     context.CancelFunc
@@ -124,7 +123,7 @@ func New(p Parts) (*Consumer, error) {
 	if p.MaxCap == 0 {
 		p.MaxCap = DefaultMaxCap
 	}
-	c := &Consumer{Parts: p, opening: map[pair]*sync.Mutex{}, settling: map[pair]*sync.Mutex{}, speed: map[string]float64{}, avoided: map[string]time.Time{}, approved: make(chan struct{})}
+	c := &Consumer{Parts: p, opening: map[pair]*sync.Mutex{}, settling: map[pair]*sync.Mutex{}, approved: make(chan struct{})}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	var err error
 	if c.tabs, err = tabs.Open(filepath.Join(p.Dir, "tabs")); err != nil {
@@ -302,8 +301,9 @@ const (
 	leastLeft  = 30 * 1000     // that an open one must still last
 )
 
-// hire returns an open session with a provider that has room for a request, and opens one if there is none.
-func (c *Consumer) hire(ctx context.Context, l *wire.Listed, need uint64) (*hired, error) {
+// hire returns an open session with a provider that has room for a request, and opens one if there is none. Checks have sessions of their own: theirs are
+// settled at once, and must not wait for replies that wait for checks.
+func (c *Consumer) hire(ctx context.Context, l *wire.Listed, kind session.Kind, need uint64) (*hired, error) {
 	defer c.lock(c.opening, pair{l.Provider, l.Model})()
 	id, err := c.reach(l)
 	if err != nil {
@@ -315,11 +315,11 @@ func (c *Consumer) hire(ctx context.Context, l *wire.Listed, need uint64) (*hire
 		if terms.Provider.Account == l.Provider && s.Left { // or each new one would cost another instalment
 			return nil, fmt.Errorf("session %s with it went wrong and is not over yet", t.ID())
 		}
-		if terms.Provider.Account == l.Provider && terms.Model == l.Model && !s.Done && terms.End-now > leastLeft && s.Escrow-min(s.Escrow, s.Spent+s.Held) >= need {
+		if terms.Provider.Account == l.Provider && terms.Model == l.Model && s.Kind == kind && !s.Done && terms.End-now > leastLeft && s.Escrow-min(s.Escrow, s.Spent+s.Held) >= need {
 			return &hired{Tab: t, c: c, listed: l, peer: id, terms: terms}, nil
 		}
 	}
-	return c.open(ctx, l, id)
+	return c.open(ctx, l, id, kind)
 }
 
 // abandon uses a session no more. The chain ends it, and until then there is no other with its provider.
@@ -338,7 +338,7 @@ func (h *hired) drop(id canon.Hash, err error) error {
 }
 
 // open opens a session: the provider signs terms, and the chain locks escrow and stake.
-func (c *Consumer) open(ctx context.Context, l *wire.Listed, id peer.ID) (*hired, error) {
+func (c *Consumer) open(ctx context.Context, l *wire.Listed, id peer.ID, kind session.Kind) (*hired, error) {
 	now := c.Chain.Head().Time
 	terms := session.Terms{
 		Chain: c.ChainID, Consumer: session.Party{Account: c.Account, Key: c.Key.Public().(ed25519.PublicKey)},
@@ -359,7 +359,7 @@ func (c *Consumer) open(ctx context.Context, l *wire.Listed, id peer.ID) (*hired
 	if err := terms.Verify(a.Signature); err != nil {
 		return nil, err
 	}
-	t, err := c.tabs.Begin(terms, a.Signature) // before it is sent, for the money is locked then
+	t, err := c.tabs.Begin(terms, a.Signature, kind) // before it is sent, for the money is locked then
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tally-network/tally/chain/wire"
@@ -66,7 +67,7 @@ func (c *Consumer) Reply(ctx context.Context, model canon.Hash, r *lm.Request) i
 				last = fmt.Errorf("provider %s: %w", l.Provider, err)
 				c.Log.Info("a provider broke off, and another goes on", "provider", l.Provider, "tokens", len(made), "error", err)
 				c.count(func(s *Stats) { s.Broken++ })
-				c.avoid(l.Provider)
+				c.router.avoid(l.Provider)
 				c.offers.forget()
 				failed = append(failed, l.Provider)
 				if len(made) > 0 { // nobody has signed them
@@ -117,7 +118,7 @@ func (c *Consumer) choose(ctx context.Context, model canon.Hash, r *lm.Request, 
 		if !fits(l, model, r, failed) {
 			continue
 		}
-		if cost := c.cost(l, r); cost < least {
+		if cost := c.router.cost(l, r); cost < least {
 			best, least = l, cost
 		}
 	}
@@ -157,23 +158,46 @@ func (c *Consumer) checkable(ctx context.Context, model canon.Hash) error {
 	return nil
 }
 
+// router remembers how providers were to wait for. Its zero value knows none.
+type router struct {
+	mu      sync.Mutex
+	speed   map[string]float64   // seconds to the first token, a mean of late
+	avoided map[string]time.Time // who is asked last until then
+}
+
 // avoidance is for how long a provider that broke off is asked last.
 const avoidance = 10 * time.Minute
 
-func (c *Consumer) avoid(provider string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.avoided[provider] = time.Now().Add(avoidance)
+func (o *router) avoid(provider string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.avoided == nil {
+		o.avoided = map[string]time.Time{}
+	}
+	o.avoided[provider] = time.Now().Add(avoidance)
+}
+
+// learn remembers how long a first token took.
+func (o *router) learn(provider string, seconds float64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.speed == nil {
+		o.speed = map[string]float64{}
+	}
+	if old, ok := o.speed[provider]; ok {
+		seconds = 0.7*old + 0.3*seconds
+	}
+	o.speed[provider] = seconds
 }
 
 // cost weighs price against waiting: a second to the first token is worth a tenth of the price.
-func (c *Consumer) cost(l *wire.Listed, r *lm.Request) float64 {
-	c.mu.Lock()
-	wait := c.speed[l.Provider]
-	if time.Now().Before(c.avoided[l.Provider]) {
+func (o *router) cost(l *wire.Listed, r *lm.Request) float64 {
+	o.mu.Lock()
+	wait := o.speed[l.Provider]
+	if time.Now().Before(o.avoided[l.Provider]) {
 		wait += math.MaxUint32
 	}
-	c.mu.Unlock()
+	o.mu.Unlock()
 	price := float64(l.Prices.Prompt)*float64(len(r.Prompt)) + float64(l.Prices.Reply)*float64(min(r.MaxTokens, typical))
 	return (price + 1) * (1 + wait/10) * (1 + float64(l.Record.Convictions))
 }
@@ -199,7 +223,7 @@ type pump struct {
 // ask asks one provider, and gives its tokens as they come. It is over with the last token of the reply, and when nobody wants more.
 func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield func(lm.Token, error) bool) (made []int32, over bool, err error) {
 	price := priceOf(session.OfReply, l.Prices, len(r.Prompt))
-	h, err := c.hire(ctx, l, price(1))
+	h, err := c.hire(ctx, l, session.OfReply, price(1))
 	if err != nil {
 		return nil, false, err
 	}
@@ -234,7 +258,7 @@ func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield
 			break
 		}
 		if len(made) == 0 {
-			c.learn(l.Provider, time.Since(begun).Seconds())
+			c.router.learn(l.Provider, time.Since(begun).Seconds())
 		}
 		made = append(made, t.ID)
 		cut = t.Reason == lm.Cut || t.Reason == lm.Length && len(made) < r.MaxTokens
@@ -321,16 +345,6 @@ func (c *Consumer) changed() {
 	defer c.mu.Unlock()
 	close(c.approved)
 	c.approved = make(chan struct{})
-}
-
-// learn remembers how long a first token took.
-func (c *Consumer) learn(provider string, seconds float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if old, ok := c.speed[provider]; ok {
-		seconds = 0.7*old + 0.3*seconds
-	}
-	c.speed[provider] = seconds
 }
 
 // leaving is how long who wants no more waits for the bill.

@@ -228,7 +228,7 @@ func (s *Server) tab(ctx context.Context, id canon.Hash, from peer.ID) (*tabs.Ta
 		case on.Phase != session.Open:
 			return nil, fmt.Errorf("session %s is %s", id, on.Phase)
 		}
-		if t, err = s.tabs.Begin(on.Terms, nil); err != nil {
+		if t, err = s.tabs.Begin(on.Terms, nil, session.OfReply); err != nil {
 			return nil, err
 		}
 		s.mu.Lock()

@@ -72,15 +72,15 @@ func Read(dir string) (all []*Tab, err error) {
 	return all, nil
 }
 
-// Begin makes the tab of a session whose provider has signed the terms, unless there is one.
-func (s *Store) Begin(terms session.Terms, signature []byte) (*Tab, error) {
+// Begin makes the tab of a session whose provider has signed the terms, unless there is one. A consumer says what it is for.
+func (s *Store) Begin(terms session.Terms, signature []byte, kind session.Kind) (*Tab, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := terms.ID()
 	if t := s.tabs[id]; t != nil {
 		return t, nil
 	}
-	t := &Tab{file: filepath.Join(s.dir, id.String()+ending), kept: kept{Tab: *session.NewTab(terms), Terms: signature}}
+	t := &Tab{file: filepath.Join(s.dir, id.String()+ending), kept: kept{Tab: *session.NewTab(terms), Terms: signature, Kind: kind}}
 	if err := t.keep(); err != nil {
 		return nil, err
 	}

@@ -51,8 +51,9 @@ type kept struct {
 	Voucher []byte // the consumer's, of the newest
 	Bills   []bill // one for each receipt that is pending
 	Asked   []asked
-	Lost    uint64 // utally of receipts whose answers did not come
-	Left    bool   // the consumer uses the session no more
+	Lost    uint64       // utally of receipts whose answers did not come
+	Left    bool         // the consumer uses the session no more
+	Kind    session.Kind // what the consumer uses it for
 }
 
 // asked is a question of the consumer that has no receipt yet.
@@ -77,6 +78,7 @@ func (k *kept) Code(w *canon.Codec) {
 	})
 	w.U64(&k.Lost)
 	w.Bool(&k.Left)
+	w.U8((*uint8)(&k.Kind))
 	if !w.Reading() {
 		return
 	}
@@ -131,7 +133,8 @@ type State struct {
 	Served  uint64 // receipts
 	Pending int    // of these, that no voucher settles yet
 	Done    bool
-	Left    bool // the consumer uses it no more
+	Left    bool         // the consumer uses it no more
+	Kind    session.Kind // what the consumer uses it for
 }
 
 // Room is what the next request may cost, in utally.
@@ -146,7 +149,7 @@ func (t *Tab) State() State {
 
 func (t *Tab) state() State {
 	k := &t.kept.Tab
-	return State{k.Voucher.Amount, k.Spent(), t.held, k.Escrow, k.Served(), len(k.Pending), k.Done, t.kept.Left}
+	return State{k.Voucher.Amount, k.Spent(), t.held, k.Escrow, k.Served(), len(k.Pending), k.Done, t.kept.Left, t.kept.Kind}
 }
 
 // keep writes the tab. The caller holds mu, and tells nobody what it has changed if this fails.

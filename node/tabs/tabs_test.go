@@ -51,7 +51,7 @@ func (s *sides) again() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if *to, err = store.Begin(terms(), nil); err != nil {
+		if *to, err = store.Begin(terms(), nil, session.OfReply); err != nil {
 			s.t.Fatal(err)
 		}
 	}
