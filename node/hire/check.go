@@ -154,10 +154,21 @@ func (c *Consumer) blame(provider, why string, lasts time.Duration) {
 	}
 }
 
+// checkRetries is how often a check that could not be had is tried again.
+const checkRetries = 3
+
 // check has a reply re-executed, and approves its receipt if it is right.
 func (h *hired) check(ctx context.Context, r *Receipt) error {
 	c := h.c
 	v, err := h.verdict(ctx, r)
+	for i := 0; err != nil && !errors.Is(err, errUnproved) && i < checkRetries; i++ { // checkers may come and go
+		select {
+		case <-time.After(c.Patience / 4):
+			v, err = h.verdict(ctx, r)
+		case <-ctx.Done():
+			i = checkRetries
+		}
+	}
 	if err != nil {
 		if ctx.Err() == nil { // what is not checked is not settled, so nothing after it would be
 			h.abandon()

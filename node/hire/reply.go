@@ -328,6 +328,9 @@ func (h *hired) afford(ctx context.Context, most int, price func(int) uint64) (n
 			return n, held, nil
 		}
 		held.Free()
+		if h.State().Left {
+			return 0, nil, errors.New("the session went wrong meanwhile")
+		}
 		if h.State().Pending == 0 && h.State().Held == 0 {
 			return 0, nil, tabs.ErrUnpaid
 		}
