@@ -79,19 +79,32 @@ func (h *hired) accept(ctx context.Context, q *tabs.Question, reply []int32, b *
 		return err
 	}
 	defer c.lock(c.settling, pair{h.terms.Provider.Account, h.terms.Model})()
-	for h.State().Served < b.Receipt.Number {
+	if err := h.catchUp(ctx, b.Receipt.Number); err != nil {
+		return err
+	}
+	if h.State().Served < b.Receipt.Number {
+		h.abandon()
+		return errors.New("the provider skips a receipt")
+	}
+	if err := h.Accept(b, held); err != nil {
+		h.abandon()
+		return err
+	}
+	return nil
+}
+
+// catchUp takes the receipts before a number that have not come.
+func (h *hired) catchUp(ctx context.Context, number uint64) error {
+	c := h.c
+	for h.State().Served < number {
 		q := tabs.Standing{From: h.State().Served}
 		h.attach(&q.Payment)
 		a, err := tabs.Accounts.Call(ctx, c.Host, h.peer, q)
-		if err != nil {
+		if err != nil || len(a.Receipts) == 0 || a.Receipts[0].Receipt.Number != q.From {
 			return err
 		}
-		if len(a.Receipts) == 0 || a.Receipts[0].Receipt.Number != q.From {
-			h.abandon()
-			return errors.New("the provider skips a receipt")
-		}
 		for _, s := range a.Receipts {
-			if s.Receipt.Number >= b.Receipt.Number {
+			if s.Receipt.Number >= number {
 				break
 			}
 			take := func() error { return h.Accept(&s, nil) }
@@ -103,10 +116,6 @@ func (h *hired) accept(ctx context.Context, q *tabs.Question, reply []int32, b *
 				return err
 			}
 		}
-	}
-	if err := h.Accept(b, held); err != nil {
-		h.abandon()
-		return err
 	}
 	return nil
 }
@@ -302,6 +311,7 @@ func (h *hired) byAnother(ctx context.Context, r *Receipt, asked *[]string) (*Ch
 			return v, nil
 		}
 		h.c.router.avoid(l.Provider)
+		h.c.offers.forget()
 		if errors.Is(err, errUnproved) || ctx.Err() != nil {
 			return nil, err
 		}

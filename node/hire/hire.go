@@ -437,6 +437,13 @@ func (c *Consumer) finish(ctx context.Context, t *tabs.Tab, claimed uint64) erro
 	if err != nil {
 		return err
 	}
+	h := &hired{Tab: t, c: c, peer: id, terms: terms}
+	unlock := c.lock(c.settling, pair{terms.Provider.Account, terms.Model})
+	err = h.catchUp(ctx, math.MaxUint64)
+	unlock()
+	if err != nil {
+		return err
+	}
 	f, err := t.Final(claimed, math.MaxUint64)
 	if err != nil {
 		return err
