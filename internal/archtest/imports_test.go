@@ -135,7 +135,7 @@ var layers = []layer{
 	{folder: "cmd", own: []string{"cli"}},
 	{folder: "internal/cputime", foreign: []string{"golang.org/x/sys"}},
 	{folder: "internal/testkit", own: []string{"core", "engine", "format", "model", "gateway", "store", "p2p", "gen", "chain", "node", "internal/cputime"}, foreign: []string{"*"}},
-	{folder: "internal/e2e", tests: []string{"core", "engine", "format", "store", "p2p", "gen", "chain", "node"}, foreign: []string{"*"}},
+	{folder: "internal/e2e", tests: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node"}, foreign: []string{"*"}},
 	{folder: "internal/archtest"},
 	{folder: "internal/democheck"},
 }

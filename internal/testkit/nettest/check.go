@@ -125,6 +125,27 @@ func (n *Network) Moved(name string, utally int64) {
 	n.before[account] = b
 }
 
+// Hold returns an error unless everybody has what it had at first, with what it got since and less its fees; got is by account.
+func (n *Network) Hold(got map[string]int64) error {
+	now, err := n.balances(n.ctx)
+	if err != nil {
+		return err
+	}
+	for account, before := range n.before {
+		after := now[account]
+		fees := after.Fees - before.Fees
+		if want := int64(before.Free) + got[account] - int64(fees); int64(after.Free) != want {
+			return fmt.Errorf("%s has %d utally after fees of %d; it had %d, got %d, and should have %d", n.Name(account), after.Free, fees, before.Free, got[account], want)
+		}
+		if after.Reserved != 0 {
+			return fmt.Errorf("%d utally of %s are still reserved", after.Reserved, n.Name(account))
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.broken
+}
+
 // guard asks after every block whether all money is accounted for.
 func (n *Network) guard() {
 	for height := int64(0); ; {
