@@ -38,7 +38,8 @@ type sessionRow struct {
 func (e *Env) session() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "session", GroupID: "models", Short: "Sessions with providers of language models, and their receipts",
-		Long: "Shows the sessions of a home with providers of language models, or of a provider with consumers, settles them, and checks receipts of replies.",
+		Long:    "Shows the sessions of a home with providers of language models, or of a provider with consumers, settles them, and checks receipts of replies.",
+		Example: "  tally session ls --home consumer\n  tally session verify 3f2a… --home consumer",
 	}
 	var endpoints string
 	end := &cobra.Command{
