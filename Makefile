@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before histories byzantine book coalitions scenarios soak siege race bench bench-peers bench-pair kernels proto room
+.PHONY: help demo demo-chat build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before histories byzantine book coalitions scenarios soak siege race bench bench-peers bench-pair kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
@@ -34,6 +34,9 @@ help: ## List the targets
 
 demo: build ## Run two orders on a whole network in one process (ARGS="--cheat none", …)
 	@bin/tally demo $(ARGS)
+
+demo-chat: build ## Have strangers serve a language model, one of whom cheats (ARGS="--stay", …)
+	@bin/tally demo chat $(ARGS)
 
 build: room ## Compile bin/tally
 	@go build -o bin/tally ./cmd/tally

@@ -125,13 +125,15 @@ Talk to a language model:                 tally run model.gguf`,
 	)
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
+	speaking := &speak.Env{In: e.in, Out: e.out, Err: e.err, JSON: &e.json, Show: e.show, Logger: e.logger, Terminal: terminal, AlsoRuns: alsoRuns, Home: &e.home, Consumer: consumer(e)}
+	demo := e.demo()
+	demo.AddCommand(speaking.ChatDemo())
 	root.AddCommand(
 		e.train(), e.batch(), drill(e), e.order(), (&reader{e: e}).cost(), e.verify(), trust(e),
-		e.demo(), e.devnet(), genesis(e), e.validator(), e.provide(), e.watch(), (&reader{e: e}).powerOf(), (&reader{e: e}).seats(), (&reader{e: e}).policyOf(), (&reader{e: e}).market(), (&reader{e: e}).clusters(),
+		demo, e.devnet(), genesis(e), e.validator(), e.provide(), e.watch(), (&reader{e: e}).powerOf(), (&reader{e: e}).seats(), (&reader{e: e}).policyOf(), (&reader{e: e}).market(), (&reader{e: e}).clusters(),
 		e.keys(), e.tx(), e.query(),
 		e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
 	)
-	speaking := &speak.Env{In: e.in, Out: e.out, Err: e.err, JSON: &e.json, Show: e.show, Logger: e.logger, Terminal: terminal, AlsoRuns: alsoRuns, Home: &e.home, Consumer: consumer(e)}
 	root.AddCommand(speak.Commands(speaking)...)
 	root.AddCommand(serveModels(e, speaking))
 	group(root)

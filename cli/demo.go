@@ -36,7 +36,8 @@ proofs are kept.`,
 		Example: `  tally demo
   tally demo --dir demo --data book.txt
   tally demo --cheat none --json`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return e.runDemo(cmd.Context(), o) },
+		Annotations: map[string]string{alsoRuns: "yes"},
+		RunE:        func(cmd *cobra.Command, _ []string) error { return e.runDemo(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Dir, "dir", "", "directory of the network and its results (default: a temporary one)")

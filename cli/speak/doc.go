@@ -1,4 +1,4 @@
-// Package speak is the verbs that are about language models: run, serve, gateway, session, pull, ps, rm, model. Call [Commands].
+// Package speak is the verbs that are about language models: run, serve, gateway, session, pull, ps, rm, model, demo chat. Call [Commands].
 //
 // Invariants: those of package cli.
 package speak

@@ -124,6 +124,7 @@ var layers = []layer{
 	{folder: "node/tabs", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}}, // language models are no jobs
 	{folder: "node/serve", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}},
 	{folder: "node/hire", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}},
+	{folder: "node/demo/chat", own: append([]string{"model", "gateway"}, ofNode...), foreign: []string{"*"}},                                                                              // the whole way, from a client's HTTP to the chain
 	{folder: "node/devnet", own: append([]string{"chain/x/auction", "chain/x/policy", "chain/x/provider", "chain/x/seats"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}}, // begins with the modules' rules
 	{folder: "node/runner", own: append([]string{"chain/x/provider"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                       // tells one of its errors from others
 	{folder: "node/desk", own: append([]string{"chain/x/market"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                           // tells one of its errors from others
