@@ -219,7 +219,7 @@ func (s *Server) tab(ctx context.Context, id canon.Hash, from peer.ID) (*tabs.Ta
 	fresh := time.Since(s.seen[id]) < believed
 	s.mu.Unlock()
 	if t == nil || !fresh {
-		on, err := s.Chain.Session(ctx, id)
+		on, err := s.session(ctx, id)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("there is no session %s: %w", id, err)
@@ -246,6 +246,24 @@ func (s *Server) tab(ctx context.Context, id canon.Hash, from peer.ID) (*tabs.Ta
 	}
 	return t, nil
 }
+
+// session asks the chain for a session. That of this node may be a block behind the consumer's.
+func (s *Server) session(ctx context.Context, id canon.Hash) (on session.Session, err error) {
+	for range behind {
+		if on, err = s.Chain.Session(ctx, id); !client.NotFound(err) {
+			return on, err
+		}
+		select {
+		case <-time.After(time.Second / 2):
+		case <-ctx.Done():
+			return on, ctx.Err()
+		}
+	}
+	return on, err
+}
+
+// behind is how often a node is asked, twice a second, that may be behind.
+const behind = 10
 
 // pay takes the voucher that comes with a question.
 func pay(t *tabs.Tab, p *tabs.Payment) error {
