@@ -47,7 +47,6 @@ type offered struct {
 	root    canon.Hash
 	name    string // as it is asked for
 	context uint64
-	until   int64
 }
 
 // offers returns the models that are listed, by name.
