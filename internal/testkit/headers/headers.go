@@ -7,6 +7,7 @@ package headers
 import (
 	"encoding/binary"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/cometbft/cometbft/crypto/ed25519"
@@ -32,6 +33,7 @@ type Chain struct {
 	Forged    int64
 	Colluders int64
 
+	mu   sync.Mutex // guards sets and keys: many ask at once
 	sets map[int64]*cmttypes.ValidatorSet
 	keys map[string]ed25519.PrivKey
 }
@@ -55,6 +57,8 @@ func (c *Chain) Set(height int64) *cmttypes.ValidatorSet {
 	if c.Forged > 0 && height >= c.Forged {
 		epoch = c.Colluders
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if s := c.sets[epoch]; s != nil {
 		return s
 	}
@@ -105,7 +109,10 @@ func (c *Chain) after(last cmttypes.BlockID, lastCommit cmtbytes.HexBytes, heigh
 			Type: cmtproto.PrecommitType, Height: height, BlockID: id, Timestamp: h.Time.Add(time.Second),
 			ValidatorAddress: v.Address, ValidatorIndex: int32(i),
 		}
-		sig, err := c.keys[string(v.Address)].Sign(cmttypes.VoteSignBytes(c.ID, vote.ToProto()))
+		c.mu.Lock()
+		key := c.keys[string(v.Address)]
+		c.mu.Unlock()
+		sig, err := key.Sign(cmttypes.VoteSignBytes(c.ID, vote.ToProto()))
 		if err != nil {
 			panic(err)
 		}
