@@ -33,7 +33,7 @@ type Chain struct {
 	Forged    int64
 	Colluders int64
 
-	mu   sync.Mutex // guards sets and keys: many ask at once
+	mu   *sync.Mutex // guards sets and keys, which copies share: many ask at once
 	sets map[int64]*cmttypes.ValidatorSet
 	keys map[string]ed25519.PrivKey
 }
@@ -42,7 +42,7 @@ type Chain struct {
 func New(id string, members, leave int, begin time.Time) *Chain {
 	return &Chain{
 		ID: id, Members: members, Leave: leave, Blocks: 100, Epoch: 10 * time.Minute, Begin: begin.UTC(), State: make([]byte, 32),
-		sets: map[int64]*cmttypes.ValidatorSet{}, keys: map[string]ed25519.PrivKey{},
+		mu: &sync.Mutex{}, sets: map[int64]*cmttypes.ValidatorSet{}, keys: map[string]ed25519.PrivKey{},
 	}
 }
 
