@@ -18,13 +18,6 @@ import (
 	"github.com/tally-network/tally/p2p"
 )
 
-func protocolOf(q *tabs.Question) p2p.Streaming {
-	if q.Kind() == session.OfCheck {
-		return tabs.Checks
-	}
-	return tabs.Answers
-}
-
 // settle takes the bill of an answer, and has it checked if chance wants that.
 func (h *hired) settle(ctx context.Context, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
 	c := h.c
@@ -321,15 +314,15 @@ func (h *hired) byAnother(ctx context.Context, r *Receipt, asked *[]string) (*Ch
 }
 
 // checkUnsigned finds out whether what a provider gave before it broke off was right. Others go on meanwhile.
-func (c *Consumer) checkUnsigned(l *wire.Listed, asked *lm.Request, made []int32) {
+func (c *Consumer) checkUnsigned(l *wire.Listed, request *lm.Request, made []int32) {
 	if c.CheckBps == 0 {
 		return
 	}
-	q := *asked
-	q.Prompt, q.MaxTokens = slices.Clone(asked.Prompt), len(made)
+	q := *request
+	q.Prompt, q.MaxTokens = slices.Clone(request.Prompt), len(made)
 	made = slices.Clone(made)
 	c.working.Go(func() {
-		h := &hired{c: c, listed: l, terms: session.Terms{Model: l.Model, Provider: session.Party{Account: l.Provider, Key: l.PeerKey}}}
+		h := &hired{c: c, terms: session.Terms{Model: l.Model, Provider: session.Party{Account: l.Provider, Key: l.PeerKey}}}
 		r := &Receipt{Terms: h.terms, Request: q, Reply: made}
 		if c.Self != nil && c.Self.Has(l.Model) {
 			if v, err := c.Self.Check(c.ctx, l.Model, &q, made); err == nil && v.Wrong >= 0 {
@@ -337,15 +330,15 @@ func (c *Consumer) checkUnsigned(l *wire.Listed, asked *lm.Request, made []int32
 			}
 			return
 		}
-		wrong := 0
+		wrong, asked := 0, []string(nil)
 		for _, by := range []int{1, 2} { // two must say so
-			all := h.others(c.ctx, r, h.skip)
+			all := h.others(c.ctx, r, asked)
 			if len(all) == 0 {
 				return
 			}
 			l := drawChecker(all)
-			h.skip = append(h.skip, l.Provider)
-			x, err := c.hire(c.ctx, l, session.OfCheck, priceOf(session.OfCheck, l.Prices, len(q.Prompt))(len(made)))
+			asked = append(asked, l.Provider)
+			x, err := c.hire(c.ctx, l, session.OfCheck, tabs.PriceOf(session.OfCheck, l.Prices, len(q.Prompt))(len(made)))
 			if err != nil {
 				continue
 			}
@@ -382,7 +375,7 @@ func (h *hired) root(ctx context.Context, number uint64) (root canon.Hash, err e
 // checkBy has a provider check another's reply. Now and then it is also asked about one with an error, which it must find.
 func (h *hired) checkBy(ctx context.Context, l *wire.Listed, r *Receipt) (*Check, error) {
 	c := h.c
-	by, err := c.hire(ctx, l, session.OfCheck, priceOf(session.OfCheck, l.Prices, len(r.Request.Prompt))(len(r.Reply)))
+	by, err := c.hire(ctx, l, session.OfCheck, tabs.PriceOf(session.OfCheck, l.Prices, len(r.Request.Prompt))(len(r.Reply)))
 	if err != nil {
 		return nil, err
 	}
@@ -444,7 +437,7 @@ const checkToken = 100 * time.Millisecond
 func (h *hired) examine(ctx context.Context, r *lm.Request, reply []int32) (wrong int, bill *tabs.Signed, err error) {
 	c := h.c
 	q := tabs.Question{Request: *r, Reply: reply}
-	price := priceOf(session.OfCheck, h.terms.Prices, len(r.Prompt))(len(reply))
+	price := tabs.PriceOf(session.OfCheck, h.terms.Prices, len(r.Prompt))(len(reply))
 	n, held, err := h.afford(ctx, 1, func(int) uint64 { return price })
 	if err != nil || n < 1 {
 		return 0, nil, errors.Join(err, tabs.ErrUnpaid)

@@ -23,8 +23,6 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
-	sdk "github.com/cosmos/cosmos-sdk/types"
-
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/session"
@@ -35,14 +33,6 @@ import (
 	"github.com/tally-network/tally/node/tabs"
 	"github.com/tally-network/tally/p2p"
 )
-
-// Chain is what a consumer needs of the chain.
-type Chain interface {
-	Head() client.Block
-	Session(ctx context.Context, id canon.Hash) (session.Session, error)
-	Listings(ctx context.Context, model canon.Hash, name string) ([]wire.Listed, error)
-	Send(ctx context.Context, msgs ...sdk.Msg) error
-}
 
 // Checker re-executes replies here, of the models that it has.
 type Checker interface {
@@ -60,7 +50,7 @@ type Options struct {
 	MaxCap    uint64         // utally that anybody may; DefaultMaxCap
 	Escrow    uint64         // utally that a session locks, or the cap if that is more; ten times what a stranger asks for
 	Lasts     time.Duration  // of a session, in protocol time; a day
-	Forced    uint64         // odds, in basis points, that a checker is first asked about an error
+	Forced    uint64         // odds, in basis points, that a checker is also asked about an error
 	Patience  time.Duration  // until the next token of a provider; a minute
 }
 
@@ -70,7 +60,7 @@ type Parts struct {
 	Account string
 	Key     ed25519.PrivateKey // of the peer
 	Host    *p2p.Host
-	Chain   Chain
+	Chain   tabs.Chain
 	Dir     string // of tabs, receipts and models
 	Log     *slog.Logger
 	Options
@@ -141,16 +131,8 @@ func (c *Consumer) Close() {
 
 // OfEnv fills in what an env has.
 func OfEnv(env *role.Env) Parts {
-	return Parts{ChainID: env.Chain.ChainID, Account: env.Account.Address, Key: env.Keys.Peer, Host: env.Host, Chain: ofEnv{env.Chain, env}, Log: env.Log}
+	return Parts{ChainID: env.Chain.ChainID, Account: env.Account.Address, Key: env.Keys.Peer, Host: env.Host, Chain: tabs.ChainOf(env), Log: env.Log}
 }
-
-type ofEnv struct {
-	*client.Client
-	env *role.Env
-}
-
-// Send implements Chain.
-func (e ofEnv) Send(ctx context.Context, msgs ...sdk.Msg) error { return e.env.Send(ctx, msgs...) }
 
 // Stats returns what was done so far.
 func (c *Consumer) Stats() Stats {
@@ -190,8 +172,8 @@ func (c *Consumer) resume(t *tabs.Tab, r *session.Receipt) error {
 		return t.Approve(r.Number)
 	}
 	kept, err := ReadReceipt(ReceiptPath(c.Dir, r.ID().String()))
-	if err != nil {
-		return err
+	if err != nil { // nobody can check it any more, so nothing after it would be settled
+		return errors.Join(err, t.Leave())
 	}
 	terms := t.Terms()
 	id, err := c.peerOf(c.ctx, &terms)
@@ -275,11 +257,9 @@ var ErrNobody = errors.New("no provider on the network serves this model now")
 // hired is a session with a provider.
 type hired struct {
 	*tabs.Tab
-	c      *Consumer
-	listed *wire.Listed
-	peer   peer.ID
-	terms  session.Terms
-	skip   []string // who is not asked to check
+	c     *Consumer
+	peer  peer.ID
+	terms session.Terms
 }
 
 // lock locks what is done one at a time for a pair.
@@ -316,7 +296,7 @@ func (c *Consumer) hire(ctx context.Context, l *wire.Listed, kind session.Kind, 
 			return nil, fmt.Errorf("session %s with it went wrong and is not over yet", t.ID())
 		}
 		if terms.Provider.Account == l.Provider && terms.Model == l.Model && s.Kind == kind && !s.Done && terms.End-now > leastLeft && s.Escrow-min(s.Escrow, s.Spent+s.Held) >= need {
-			return &hired{Tab: t, c: c, listed: l, peer: id, terms: terms}, nil
+			return &hired{Tab: t, c: c, peer: id, terms: terms}, nil
 		}
 	}
 	return c.open(ctx, l, id, kind)
@@ -369,7 +349,7 @@ func (c *Consumer) open(ctx context.Context, l *wire.Listed, id peer.ID, kind se
 		}
 		return nil, fmt.Errorf("open a session with %s: %w", l.Provider, err)
 	}
-	return &hired{Tab: t, c: c, listed: l, peer: id, terms: terms}, nil
+	return &hired{Tab: t, c: c, peer: id, terms: terms}, nil
 }
 
 // Block ends sessions whose time or escrow is used up, and lets go of those that are over.

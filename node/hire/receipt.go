@@ -32,7 +32,7 @@ type Receipt struct {
 
 // Check is what became of a check.
 type Check struct {
-	By      string     `json:"by,omitempty"`     // account; empty: nobody has checked it
+	By      string     `json:"by,omitempty"`     // account
 	Receipt canon.Hash `json:"receipt,omitzero"` // of the checker
 	Wrong   int        `json:"wrong"`            // the first wrong token; −1: none
 	Pages   bool       `json:"pages,omitempty"`  // the tokens are right, and the provider has not computed them

@@ -222,7 +222,7 @@ type pump struct {
 
 // ask asks one provider, and gives its tokens as they come. It is over with the last token of the reply, and when nobody wants more.
 func (c *Consumer) ask(ctx context.Context, l *wire.Listed, r *lm.Request, yield func(lm.Token, error) bool) (made []int32, over bool, err error) {
-	price := priceOf(session.OfReply, l.Prices, len(r.Prompt))
+	price := tabs.PriceOf(session.OfReply, l.Prices, len(r.Prompt))
 	h, err := c.hire(ctx, l, session.OfReply, price(1))
 	if err != nil {
 		return nil, false, err
@@ -299,18 +299,6 @@ func (h *hired) tellBill(ctx context.Context, p *pump) {
 	}
 }
 
-// priceOf returns what a question costs by how many tokens a reply has.
-func priceOf(k session.Kind, p session.Prices, prompt int) func(tokens int) uint64 {
-	terms := session.Terms{Prices: p}
-	return func(tokens int) uint64 {
-		x, err := (&session.Receipt{Kind: k, Prompt: uint64(prompt), Reply: uint64(tokens)}).Price(&terms)
-		if err != nil {
-			return math.MaxUint64
-		}
-		return x
-	}
-}
-
 // afford holds what a reply of n tokens costs, most at most, once there is room for one: it pays ahead, and waits while receipts are checked.
 func (h *hired) afford(ctx context.Context, most int, price func(int) uint64) (n int, held *tabs.Held, err error) {
 	c := h.c
@@ -358,14 +346,14 @@ func (h *hired) send(asked context.Context, q *tabs.Question, held *tabs.Held) (
 	c := h.c
 	h.attach(&q.Payment)
 	id := q.ID()
-	if err := h.Ask(id, priceOf(q.Kind(), h.terms.Prices, len(q.Request.Prompt))(q.Request.MaxTokens)); err != nil {
+	if err := h.Ask(id, tabs.PriceOf(session.OfReply, h.terms.Prices, len(q.Request.Prompt))(q.Request.MaxTokens)); err != nil {
 		held.Free()
 		return nil, nil, err
 	}
 	settled := c.live.add(id)
 	ctx, cancel := context.WithCancel(c.ctx)
 	begun := context.AfterFunc(asked, cancel) // until it is sent, who left ends it
-	answer, err := protocolOf(q).Call(ctx, c.Host, h.peer, canon.Marshal(q))
+	answer, err := tabs.Answers.Call(ctx, c.Host, h.peer, canon.Marshal(q))
 	if err != nil {
 		cancel()
 		held.Free()

@@ -65,11 +65,7 @@ func (s *Server) begin(ctx context.Context, from peer.ID, q *tabs.Question, out 
 
 // price returns what the question costs with a reply of so many tokens.
 func (w *work) price(tokens int) uint64 {
-	p, err := (&session.Receipt{Kind: w.question.Kind(), Prompt: uint64(len(w.question.Request.Prompt)), Reply: uint64(tokens)}).Price(&w.terms)
-	if err != nil {
-		return ^uint64(0)
-	}
-	return p
+	return tabs.PriceOf(w.question.Kind(), w.terms.Prices, len(w.question.Request.Prompt))(tokens)
 }
 
 // reply makes a reply as long as it is paid for, and bills it, whether or not anybody still listens.
@@ -111,7 +107,7 @@ func (w *work) reply(ctx context.Context) error {
 	default:
 	}
 	if last.Reason == "" {
-		return fmt.Errorf("the reply broke off")
+		return errors.New("the reply broke off: ask again")
 	}
 	return w.bill(reply, last.Pages, held, &tabs.Piece{})
 }
@@ -138,7 +134,7 @@ func (w *work) tell(made <-chan lm.Token) (reply []int32, last lm.Token, err err
 				if last.Reason == lm.Length && len(w.question.Request.Prompt)+len(reply)+1 < w.question.Request.Room(w.model.Weights) {
 					last.Reason = lm.Cut // as far as it was paid for
 				}
-				reply, p.Tokens = append(reply, t.ID), append(p.Tokens, told(last))
+				reply, p.Tokens = append(reply, t.ID), append(p.Tokens, last)
 				if len(p.Tokens) == pieceTokens {
 					break
 				}
@@ -157,12 +153,6 @@ func (w *work) tell(made <-chan lm.Token) (reply []int32, last lm.Token, err err
 
 // pieceTokens bounds the tokens of a piece, so that it is within its limit with all that each may name.
 const pieceTokens = 256
-
-// told is a token without what only the bill says.
-func told(t lm.Token) lm.Token {
-	t.Pages = canon.Hash{}
-	return t
-}
 
 // check re-executes a reply and bills that.
 func (w *work) check() error {

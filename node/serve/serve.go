@@ -21,8 +21,6 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
-	sdk "github.com/cosmos/cosmos-sdk/types"
-
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/session"
@@ -50,21 +48,13 @@ type Checker interface {
 	Check(ctx context.Context, r *lm.Request, reply []int32) (check.Verdict, error)
 }
 
-// Chain is what a server needs of the chain.
-type Chain interface {
-	Head() client.Block
-	Session(ctx context.Context, id canon.Hash) (session.Session, error)
-	Listings(ctx context.Context, model canon.Hash, name string) ([]wire.Listed, error)
-	Send(ctx context.Context, msgs ...sdk.Msg) error
-}
-
 // Parts are what a server is made of.
 type Parts struct {
 	ChainID string
 	Account string
 	Key     ed25519.PrivateKey // of the peer
 	Host    *p2p.Host
-	Chain   Chain
+	Chain   tabs.Chain
 	Dir     string // of the tabs
 	Models  []*Model
 	Log     *slog.Logger
@@ -78,7 +68,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	seen   map[canon.Hash]time.Time // when the chain was last asked for a session
-	signed map[string][]int64       // when consumers got terms, in protocol time
+	signed map[peer.ID][]int64      // when consumers got terms, in protocol time
 	listed int64                    // when the models were listed last, in protocol time; 0: not since the start
 	ctx    context.Context          // of what is computed: Run's
 	stats  Stats
@@ -95,7 +85,7 @@ type Stats struct {
 
 // New returns a server. Its handlers are set by Run.
 func New(p Parts) (*Server, error) {
-	s := &Server{Parts: p, models: map[canon.Hash]*Model{}, seen: map[canon.Hash]time.Time{}, signed: map[string][]int64{}}
+	s := &Server{Parts: p, models: map[canon.Hash]*Model{}, seen: map[canon.Hash]time.Time{}, signed: map[peer.ID][]int64{}}
 	for _, m := range p.Models {
 		if m.Listing.Model = m.Manifest.Root(); s.models[m.Listing.Model] != nil {
 			return nil, fmt.Errorf("%s is served twice", m.Listing.Name)
@@ -112,16 +102,8 @@ func New(p Parts) (*Server, error) {
 
 // OfEnv fills in what an env has.
 func OfEnv(env *role.Env) Parts {
-	return Parts{ChainID: env.Chain.ChainID, Account: env.Account.Address, Key: env.Keys.Peer, Host: env.Host, Chain: ofEnv{env.Chain, env}, Log: env.Log}
+	return Parts{ChainID: env.Chain.ChainID, Account: env.Account.Address, Key: env.Keys.Peer, Host: env.Host, Chain: tabs.ChainOf(env), Log: env.Log}
 }
-
-type ofEnv struct {
-	*client.Client
-	env *role.Env
-}
-
-// Send implements Chain.
-func (e ofEnv) Send(ctx context.Context, msgs ...sdk.Msg) error { return e.env.Send(ctx, msgs...) }
 
 // Stats returns what was done so far.
 func (s *Server) Stats() Stats {
@@ -177,17 +159,20 @@ func (s *Server) agree(_ context.Context, from peer.ID, t session.Terms) (a tabs
 	if err := m.Listing.Admits(&t); err != nil {
 		return a, err
 	}
-	if err := s.agreed(t.Consumer.Account, now); err != nil {
+	if err := s.agreed(from, now); err != nil {
 		return a, err
 	}
 	return tabs.Signature{Signature: ed25519.Sign(s.Key, t.SignBytes())}, nil
 }
 
-// maxAgreed is for how many sessions a consumer gets terms within maxWait.
-const maxAgreed = 4
+// For how many sessions a consumer gets terms within maxWait, and how many consumers do.
+const (
+	maxAgreed    = 4
+	maxConsumers = 1 << 12
+)
 
-// agreed counts terms that a consumer gets.
-func (s *Server) agreed(account string, now int64) error {
+// agreed counts terms that a consumer gets. It goes by the peer, for an account may be anybody's here.
+func (s *Server) agreed(from peer.ID, now int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for a, times := range s.signed { // each alone
@@ -197,10 +182,10 @@ func (s *Server) agreed(account string, now int64) error {
 			delete(s.signed, a)
 		}
 	}
-	if len(s.signed[account]) >= maxAgreed {
-		return fmt.Errorf("%d sessions in %d minutes: use those", maxAgreed, maxWait/60_000)
+	if len(s.signed[from]) >= maxAgreed || len(s.signed) >= maxConsumers {
+		return fmt.Errorf("%d sessions of a consumer in %d minutes, and %d consumers: use those that are open, or come back later", maxAgreed, maxWait/60_000, maxConsumers)
 	}
-	s.signed[account] = append(s.signed[account], now)
+	s.signed[from] = append(s.signed[from], now)
 	return nil
 }
 

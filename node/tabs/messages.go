@@ -98,11 +98,11 @@ func (p *Piece) Code(w *canon.Codec) {
 	p.Bill.Code(w)
 }
 
+// codeToken walks what is sent of a token: its pages only the bill has, salted.
 func codeToken(w *canon.Codec, t *lm.Token) {
 	codeCandidate(w, &t.ID, &t.LogProb)
 	canon.Seq(w, &t.Likeliest, lm.MaxLikeliest, 2, func(w *canon.Codec, c *lm.Candidate) { codeCandidate(w, &c.ID, &c.LogProb) })
 	w.String((*string)(&t.Reason), 8)
-	w.Hash(&t.Pages)
 }
 
 func codeCandidate(w *canon.Codec, id *int32, p *float32) {
