@@ -95,6 +95,7 @@ var repeats = map[string]Repeats{
 	sdk.MsgTypeURL(&drillingv1.MsgUpdateParams{}):    State,
 	sdk.MsgTypeURL(&sessionsv1.MsgOpen{}):            Once,
 	sdk.MsgTypeURL(&sessionsv1.MsgFund{}):            Adds,
+	sdk.MsgTypeURL(&sessionsv1.MsgRedeem{}):          State, // a voucher above the escrow pays more once that is funded
 	sdk.MsgTypeURL(&sessionsv1.MsgList{}):            State,
 	sdk.MsgTypeURL(&sessionsv1.MsgUpdateParams{}):    State,
 }

@@ -24,7 +24,7 @@ type Options struct {
 	Out    string // directory of the results; "": called after the order
 	Format string // of the results: one of outputs.Formats
 	Force  bool   // overwrite what is there
-	Tell   func(format string, arg ...any)
+	Tell   func(format string, arg ...any) // called by one part at a time
 }
 
 // run is one call of Run.
@@ -67,6 +67,7 @@ func Run(ctx context.Context, net Network, b *Batch, o Options) (*Report, error)
 	if o.Out, err = filepath.Abs(o.Out); err != nil {
 		return nil, err
 	}
+	o.Tell = oneByOne(o.Tell)
 	r := &run{Options: o, net: net, batch: b, stage: o.Out + ".partial-" + key.Short(), viewers: parts.NewViewers()}
 	if o.Wait { // before anything is paid for it
 		if err := consume.CanDeliverResults(o.Out, o.Force); err != nil {
@@ -78,6 +79,16 @@ func Run(ctx context.Context, net Network, b *Batch, o Options) (*Report, error)
 	}
 	report, err := r.run(ctx)
 	return report, errors.Join(err, r.plan.close())
+}
+
+// oneByOne makes parts that are followed side by side wait for each other's words.
+func oneByOne(tell func(format string, arg ...any)) func(format string, arg ...any) {
+	var mu sync.Mutex
+	return func(format string, arg ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		tell(format, arg...)
+	}
 }
 
 func (r *run) run(ctx context.Context) (*Report, error) {
