@@ -39,6 +39,7 @@ const (
 	DomainFile       Domain = "file"       // a file of a language model that has no weights
 	DomainRequest    Domain = "request"    // what a reply follows from
 	DomainTokens     Domain = "tokens"     // some tokens of a sequence
+	DomainStep       Domain = "step"       // a step of a language model: its program and its weights
 	DomainPages      Domain = "pages"      // salted root of the pages of a sequence
 	DomainSession    Domain = "session"    // terms of a session with a language model
 	DomainServed     Domain = "served"     // a provider's signed claim of a reply, or of a check of one

@@ -21,6 +21,8 @@ type Claim struct {
 	Interval    int        // steps between checkpoints
 	Checkpoints canon.Hash // root over the states at 0, Interval, 2·Interval, …, Steps; zero for a single step
 	End         canon.Hash // state root after the last step; not used if steps are independent
+
+	Sequence *Sequence // a reply's claim, whose one step the game finds: all else is zero until then
 }
 
 // Batch says which records the steps of a claim read: those of one shard, from
@@ -69,4 +71,5 @@ func (c *Claim) Code(w *canon.Codec) {
 	w.Int(&c.Interval, MaxSteps)
 	w.Hash(&c.Checkpoints)
 	w.Hash(&c.End)
+	optional(w, &c.Sequence, func(w *canon.Codec, s *Sequence) { s.code(w) })
 }

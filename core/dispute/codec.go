@@ -22,13 +22,15 @@ func (g *Game) Code(c *canon.Codec) {
 	c.I64(&g.Left[0])
 	c.I64(&g.Left[1])
 	c.I64(&g.Since)
-	for _, p := range []*int{&g.Moves, &g.Lo, &g.Hi, &g.Span.Lo, &g.Span.N, &g.Node, &g.Tile, &g.Element, &g.From, &g.To} {
+	for _, p := range []*int{&g.Chunk, &g.Column, &g.Judged, &g.Moves, &g.Lo, &g.Hi, &g.Span.Lo, &g.Span.N, &g.Node, &g.Tile, &g.Element, &g.From, &g.To} {
 		c.Int(p, tensor.MaxElements)
 	}
 	c.Hash(&g.LoRoot)
 	c.Hash(&g.HiRoot)
 	c.Hash(&g.Top)
 	c.Hashes(&g.Posted, maxPosted)
+	c.Hashes(&g.Tokens, maxTokenPages)
+	c.Hashes(&g.ChunkRoots, MaxChunks)
 	canon.Seq(c, &g.Agreed, maxPosted*maxPath, 34, func(c *canon.Codec, s *Subtree) {
 		c.Int(&s.Span.Lo, graph.MaxNodes)
 		c.Int(&s.Span.N, graph.MaxNodes)
@@ -45,7 +47,8 @@ func (g *Game) Code(c *canon.Codec) {
 
 // Trim drops from a game that is over what only its moves needed.
 func (g *Game) Trim() {
-	g.Claim.Inputs, g.Header, g.Agreed, g.Posted, g.Content, g.BlockState = nil, nil, nil, nil, nil, nil
+	g.Claim.Inputs, g.Tokens, g.ChunkRoots, g.Header = nil, nil, nil, nil
+	g.Agreed, g.Posted, g.Content, g.BlockState = nil, nil, nil, nil
 }
 
 // optional codes a part that may be absent.

@@ -43,11 +43,15 @@ const (
 	PickState                    // the first wrong one
 	ProveBlock                   // operands of the fold block
 	ProveOutput                  // that a slot's new value is not what the trace says
+	PostChunks                   // of a sequence: roots of its chunks, and of its pages of tokens
+	PickChunk                    // the first wrong one
+	PostSteps                    // what the steps of the chunk give
+	PickStep                     // the first wrong one, with what it reads
 	Over
 )
 
 var stageNames = [...]string{"none", "post roots", "pick root", "post trace", "pick in trace", "post subtree", "pick subtree", "post node", "post tile",
-	"pick element", "post states", "pick state", "prove block", "prove output", "over"}
+	"pick element", "post states", "pick state", "prove block", "prove output", "post chunks", "pick chunk", "post steps", "pick step", "over"}
 
 // String returns the stage's name.
 func (s Stage) String() string { return stageNames[min(int(s), len(stageNames)-1)] }
@@ -55,7 +59,7 @@ func (s Stage) String() string { return stageNames[min(int(s), len(stageNames)-1
 // Turn returns the side that moves in a stage.
 func (s Stage) Turn() Side {
 	switch s {
-	case PostRoots, PostTrace, PostSubtree, PostNode, PostTile, PostStates:
+	case PostRoots, PostTrace, PostSubtree, PostNode, PostTile, PostStates, PostChunks, PostSteps:
 		return Defender
 	case Over:
 		return Nobody
@@ -106,8 +110,8 @@ const (
 // outputs have up to 10⁶ tiles and sums of 10³ fold blocks.
 func (r Rules) Turns() int {
 	parts := func(bits int) int { return (bits + r.Depth - 1) / r.Depth }
-	const opening, node, tile, last = 1, 1, 1, 1
-	return opening + parts(20) + parts(14) + 1 + node + parts(20) + 1 + tile + parts(10) + last
+	const opening, sequence, node, tile, last = 1, 2, 1, 1, 1
+	return opening + sequence + parts(20) + parts(14) + 1 + node + parts(20) + 1 + tile + parts(10) + last
 }
 
 // Playable returns an error that shows, with its numbers, why an honest side might
@@ -175,6 +179,10 @@ type Game struct {
 	Lo, Hi         int
 	LoRoot, HiRoot canon.Hash
 
+	// Of a sequence: its pages of tokens, the chunks that are agreed on, and the step in hand.
+	Tokens, ChunkRoots    []canon.Hash
+	Chunk, Column, Judged int
+
 	Header *graph.Header // of the program, once it is opened
 	Agreed []Subtree     // of the trace
 
@@ -233,6 +241,9 @@ func Open(c Claim, r Rules, o Opening, now int64) (Game, error) {
 		return Game{}, err
 	}
 	g := Game{Claim: c, Rules: r, Left: [2]int64{r.Clock, r.Clock}, Since: now, Moves: 1}
+	if c.Sequence != nil {
+		return g.openSequence(o)
+	}
 	if c.Steps < 1 || len(c.Inputs) == 0 {
 		return Game{}, bad("a claim of %d steps from %d states", c.Steps, len(c.Inputs))
 	}

@@ -66,9 +66,12 @@ func (m *Pick) kind() uint8    { return 7 }
 func (m *Element) kind() uint8 { return 8 }
 func (m *Block) kind() uint8   { return 9 }
 func (m *Output) kind() uint8  { return 10 }
+func (m *Chunks) kind() uint8  { return 11 }
+func (m *Steps) kind() uint8   { return 12 }
+func (m *Step) kind() uint8    { return 13 }
 
 func newMove(kind uint8) Move {
-	for _, m := range []Move{&Roots{}, &Trace{}, &Below{}, &Node{}, &Tile{}, &States{}, &Pick{}, &Element{}, &Block{}, &Output{}} {
+	for _, m := range []Move{&Roots{}, &Trace{}, &Below{}, &Node{}, &Tile{}, &States{}, &Pick{}, &Element{}, &Block{}, &Output{}, &Chunks{}, &Steps{}, &Step{}} {
 		if m.kind() == kind {
 			return m
 		}
@@ -83,7 +86,7 @@ func (m *Node) fits(s Stage) bool   { return s == PostNode }
 func (m *Tile) fits(s Stage) bool   { return s == PostTile }
 func (m *States) fits(s Stage) bool { return s == PostStates }
 func (m *Pick) fits(s Stage) bool {
-	return s == PickRoot || s == PickSubtree || s == PickState || s == PickTrace
+	return s == PickRoot || s == PickSubtree || s == PickState || s == PickTrace || s == PickChunk
 }
 func (m *Element) fits(s Stage) bool { return s == PickElement }
 

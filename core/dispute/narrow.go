@@ -143,6 +143,8 @@ func (m *Pick) play(g *Game) error {
 		return g.pickRoot(m.Index)
 	case PickState:
 		return g.pickState(m.Index)
+	case PickChunk:
+		return g.pickChunk(m.Index)
 	}
 	if m.Outputs {
 		g.Agreed = []Subtree{{g.Span, g.Top}}

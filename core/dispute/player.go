@@ -3,6 +3,7 @@ package dispute
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
@@ -77,10 +78,12 @@ func Play(g *Game, w Witness) (Move, error) {
 	case PickRoot:
 		roots, err := cutRoots(g, w)
 		return &Pick{Index: firstDifference(g.Posted, roots)}, err
+	case PostChunks, PickChunk, PostSteps, PickStep:
+		return playSequence(g, w)
 	case Over:
 		return nil, fmt.Errorf("the dispute is over: %s", g.Reason)
 	}
-	e, err := w.Execution(g.Lo)
+	e, err := execution(g, w)
 	if err != nil {
 		return nil, err
 	}
@@ -242,13 +245,22 @@ func (e *Execution) Value(r graph.Ref) *tensor.Tensor {
 	case graph.RefNode:
 		return e.Values[r.Index]
 	case graph.RefSlot:
-		return e.In.States[r.Group].Tensors[r.Index]
+		return e.In.States[r.Group].Tensors[e.slot(r)]
 	case graph.RefConst:
 		return e.Program.Consts[r.Index]
 	case graph.RefData:
 		return e.In.Data
 	}
 	return tensor.Must(tensor.From(tensor.Shape{len(e.In.Rows)}, e.In.Rows))
+}
+
+// slot returns which tensor of its state a ref names: states may have other slots beside those that a program reads of them.
+func (e *Execution) slot(r graph.Ref) int {
+	s, name := e.In.States[r.Group], e.Program.Slots[r.Index].Name
+	if r.Index < len(s.Slots) && s.Slots[r.Index].Name == name {
+		return r.Index
+	}
+	return slices.IndexFunc(s.Slots, func(x graph.Slot) bool { return x.Name == name })
 }
 
 // tree returns the party's own version of the tree in hand.

@@ -67,7 +67,7 @@ func (e *Execution) provenance(g *Game, r graph.Ref) (Provenance, error) {
 		if err != nil {
 			return Provenance{}, err
 		}
-		return Provenance{Slot: &SlotProof{e.Program.Slots[r.Index], e.commitment.SlotTree.Prove(r.Index), k.Open(r.Index)}}, nil
+		return Provenance{Slot: &SlotProof{e.Program.Slots[r.Index], e.commitment.SlotTree.Prove(r.Index), k.Open(e.slot(r))}}, nil
 	}
 	return Provenance{}, nil
 }

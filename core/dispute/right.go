@@ -24,11 +24,14 @@ func Right(g *Game, w Witness) (Side, error) {
 
 // holds reports whether the commitment in hand is what w computes.
 func holds(g *Game, w Witness) (bool, error) {
-	if g.Hi-g.Lo > 1 {
+	switch {
+	case g.Stage == PostChunks || g.Stage == PickChunk || g.Stage == PostSteps || g.Stage == PickStep:
+		return holdsSequence(g, w)
+	case g.Hi-g.Lo > 1:
 		mine, err := w.Root(g.Hi)
 		return mine == g.HiRoot, err
 	}
-	e, err := w.Execution(g.Lo)
+	e, err := execution(g, w)
 	if err != nil {
 		return false, err
 	}
