@@ -1,7 +1,9 @@
 package dispute
 
 import (
+	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -52,10 +54,17 @@ func (m *Model) Root() canon.Hash { return canon.Sum(canon.DomainModel, canon.Ma
 // Columns returns how many steps a chunk has.
 func (m *Model) Columns() int { return 2*m.Layers + 2 }
 
+// MostChunks returns how many chunks of a model can be disputed at most: of so many the last has a [Step] that fits a move.
+func MostChunks(layers int) int {
+	const around = 2 << 10 // bytes of a Step beside Past
+	past := 2 + canon.HashSize*(1+bits.Len(uint(max(layers, 1)-1)))
+	return min(MaxChunks, 1+(MaxMove-around)/past)
+}
+
 // Check returns an error unless sequences of the model can be disputed.
 func (m *Model) Check() error {
-	if m.Layers < 1 || m.Layers > MaxLayers || m.Chunks < 1 || m.Chunks > MaxChunks {
-		return fmt.Errorf("a model of %d layers and %d chunks: want 1 to %d, and 1 to %d", m.Layers, m.Chunks, MaxLayers, MaxChunks)
+	if most := MostChunks(m.Layers); m.Layers < 1 || m.Layers > MaxLayers || m.Chunks < 1 || m.Chunks > most {
+		return fmt.Errorf("a model of %d layers and %d chunks: want 1 to %d, and 1 to %d", m.Layers, m.Chunks, MaxLayers, most)
 	}
 	return nil
 }
@@ -317,7 +326,7 @@ type sequenceWitness struct{ SequenceWitness }
 func (sequenceWitness) Root(int) (canon.Hash, error)      { return canon.Hash{}, errSequence }
 func (sequenceWitness) Execution(int) (*Execution, error) { return nil, errSequence }
 
-var errSequence = fmt.Errorf("a reply has no steps that follow each other")
+var errSequence = errors.New("a reply has no steps that follow each other")
 
 // accountOf returns the account of a sequence.
 func accountOf(w Witness) (SequenceWitness, error) {
@@ -436,7 +445,7 @@ func holdsSequence(g *Game, w Witness) (bool, error) {
 	case PickStep:
 		_, err = pickStep(g, s)
 	}
-	if err == ErrAgree {
+	if errors.Is(err, ErrAgree) {
 		return true, nil
 	}
 	return false, err
