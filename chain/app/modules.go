@@ -124,7 +124,8 @@ func (a *App) wire() []Module {
 	a.Drilling = drilling.NewKeeper(a.Codec, a.store(drilling.Name), a.Bank, a.Power)
 	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply, a.Drilling)
 	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Drilling)
-	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Provider, a.Work)
+	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Provider, a.Work, a.Sessions)
+	a.Sessions.Tell(a.Dispute)
 	a.Auction = auction.NewKeeper(a.Codec, a.store(auction.Name), auction.Needs{
 		Bank: a.Bank, Burner: a.Supply, Registry: a.Provider, Leases: a.Work, Beacon: a.Beacon,
 	})

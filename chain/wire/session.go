@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/session"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	sessionsv1 "github.com/tally-network/tally/gen/tally/sessions/v1"
 )
 
@@ -55,6 +57,11 @@ func ShowReceipts(e *session.TwoReceipts) *sessionsv1.MsgTwoReceipts {
 	return &sessionsv1.MsgTwoReceipts{Sender: e.By, First: SignedToProto(&e.Receipts[0], e.Signatures[0]), Second: SignedToProto(&e.Receipts[1], e.Signatures[1])}
 }
 
+// DisputeReply challenges the reply of a receipt.
+func DisputeReply(challenger string, r *session.Receipt, signature []byte, m *dispute.Model) *disputev1.MsgOpenReply {
+	return &disputev1.MsgOpenReply{Challenger: challenger, Receipt: SignedToProto(r, signature), Model: canon.Marshal(m)}
+}
+
 // ListModels replaces what a provider offers to serve. Listings are sorted by their models, of which each is named once.
 func ListModels(provider string, listings []session.Listing) *sessionsv1.MsgList {
 	return &sessionsv1.MsgList{Provider: provider, Listings: ListingsToProto(listings)}
@@ -74,13 +81,21 @@ func SignedFromProto[T any, P interface {
 	return statement, err
 }
 
+// ModelFromBytes reads what the root of a language model hashes.
+func ModelFromBytes(b []byte) (m dispute.Model, err error) {
+	if err = unmarshal(b, maxSaid, &m); err == nil {
+		err = m.Check()
+	}
+	return m, err
+}
+
 // SessionToProto returns a session as queries show it.
 func SessionToProto(s *session.Session) sessionsv1.Session {
 	t := &s.Terms
 	return sessionsv1.Session{
 		Id: s.ID().String(), Consumer: t.Consumer.Account, Provider: t.Provider.Account, Model: bytes.Clone(t.Model[:]),
 		Phase: PhaseToProto(s.Phase), BegunMs: s.BegunAt, DueMs: s.Due, Reserved: s.Reserved(),
-		Ledger: sessionsv1.Ledger(s.Ledger), State: canon.Marshal(s),
+		Ledger: sessionsv1.Ledger(s.Ledger), State: canon.Marshal(s), Disputes: uint32(s.Disputes),
 	}
 }
 
@@ -108,10 +123,10 @@ func PhaseToProto(p session.Phase) sessionsv1.Phase {
 
 // SessionRulesToProto returns the rules of sessions as genesis files and queries carry them.
 func SessionRulesToProto(r session.Rules) sessionsv1.Params {
-	return sessionsv1.Params{BurnBps: r.BurnBps, RewardBps: r.RewardBps, ChallengeMs: r.Challenge, MaxLengthMs: r.MaxLength}
+	return sessionsv1.Params{BurnBps: r.BurnBps, RewardBps: r.RewardBps, ChallengeMs: r.Challenge, MaxLengthMs: r.MaxLength, DisputeBond: r.DisputeBond}
 }
 
 // SessionRulesFromProto is the inverse of SessionRulesToProto.
 func SessionRulesFromProto(m sessionsv1.Params) session.Rules {
-	return session.Rules{BurnBps: m.BurnBps, RewardBps: m.RewardBps, Challenge: m.ChallengeMs, MaxLength: m.MaxLengthMs}
+	return session.Rules{BurnBps: m.BurnBps, RewardBps: m.RewardBps, Challenge: m.ChallengeMs, MaxLength: m.MaxLengthMs, DisputeBond: m.DisputeBond}
 }

@@ -43,13 +43,6 @@ func (e TwoReceipts) apply(s *Session, now int64) ([]Effect, error) {
 	return nil, s.convict(&s.Convictions.OfProvider, e.By, now)
 }
 
-// Convicted tells that a dispute has shown a receipt of the provider to be wrong.
-type Convicted struct{ By string }
-
-func (e Convicted) apply(s *Session, now int64) ([]Effect, error) {
-	return nil, s.convict(&s.Convictions.OfProvider, e.By, now)
-}
-
 // convict notes who has convicted a side, and closes the session. What that costs is taken when it is settled, for
 // vouchers still count.
 func (s *Session) convict(conviction *string, by string, now int64) error {

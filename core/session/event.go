@@ -148,6 +148,8 @@ func (e Finish) apply(s *Session, now int64) ([]Effect, error) {
 	switch {
 	case s.Convictions != (Convictions{}):
 		return nil, errors.New("a side was convicted: the session is settled when its time to answer is over")
+	case s.Disputes > 0:
+		return nil, fmt.Errorf("%d of its replies are disputed: it is settled after that", s.Disputes)
 	case f.Amount < s.Claimed() || f.Amount-s.Claimed() > s.Ledger.Escrow:
 		return nil, fmt.Errorf("the final is %d utally: want %d, which are claimed, to %d, which were in escrow", f.Amount, s.Claimed(), s.Claimed()+s.Ledger.Escrow)
 	}
@@ -168,6 +170,9 @@ func (Tick) apply(s *Session, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("nothing is due before %d, it is %d", s.Due, now)
 	case s.Phase == Open:
 		s.close(now)
+		return nil, nil
+	case s.Disputes > 0:
+		s.Due = now + disputeWait
 		return nil, nil
 	}
 	return s.settle(now)

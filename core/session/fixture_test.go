@@ -15,7 +15,7 @@ const (
 	end   = 10_000_000
 )
 
-var rules = session.Rules{BurnBps: 200, RewardBps: 4000, Challenge: 60_000, MaxLength: 24 * 3600 * 1000}
+var rules = session.Rules{BurnBps: 200, RewardBps: 4000, Challenge: 60_000, MaxLength: 24 * 3600 * 1000, DisputeBond: 1_000_000}
 
 func keyOf(name string) ed25519.PrivateKey {
 	seed := sha256.Sum256([]byte(name))
@@ -52,6 +52,12 @@ func receiptOf(t *session.Terms, number, prompt, reply uint64) session.Receipt {
 		Session: t.ID(), Number: number, Request: hashOf("request"), Model: t.Model,
 		Prompt: prompt, Reply: reply, Tokens: hashOf("tokens"), Pages: hashOf("pages"),
 	}
+}
+
+// disputed tells that a game about a reply has begun.
+func disputed(t *session.Terms) session.OpenDispute {
+	r := receiptOf(t, 7, 10, 20)
+	return session.OpenDispute{Receipt: r, Signature: sign(t.Provider.Account, r.ID())}
 }
 
 // beginOf begins a session, whose terms its provider has signed.

@@ -13,6 +13,8 @@ type Rules struct {
 	RewardBps uint64 // of what a convict loses, to who has shown it; below one half, so that convicting oneself costs
 	Challenge int64  // ms for which vouchers and convictions still count after one side has closed
 	MaxLength int64  // ms that a session may last
+
+	DisputeBond uint64 // utally that who disputes a reply locks at least
 }
 
 // Bounds of rules.
@@ -20,10 +22,12 @@ const (
 	maxBurn      = money.Bps / 2
 	minChallenge = 60_000
 	maxLength    = 90 * 24 * 3600 * 1000
+
+	minDisputeBond, maxDisputeBond = 10_000, 10_000_000_000
 )
 
 // DefaultRules burn as much of a payment as leases do, and leave a day to answer.
-var DefaultRules = Rules{BurnBps: 200, RewardBps: 4000, Challenge: 24 * 3600 * 1000, MaxLength: 30 * 24 * 3600 * 1000}
+var DefaultRules = Rules{BurnBps: 200, RewardBps: 4000, Challenge: 24 * 3600 * 1000, MaxLength: 30 * 24 * 3600 * 1000, DisputeBond: 1_000_000}
 
 // Check returns an error that says, with its numbers, what is wrong with rules.
 func (r Rules) Check() error {
@@ -36,6 +40,8 @@ func (r Rules) Check() error {
 		return fmt.Errorf("challenge_ms = %d: want %d, in which somebody who is there can answer, to %d", r.Challenge, int64(minChallenge), int64(maxLength))
 	case r.MaxLength < minChallenge || r.MaxLength > maxLength:
 		return fmt.Errorf("max_length_ms = %d: want %d to %d", r.MaxLength, int64(minChallenge), int64(maxLength))
+	case r.DisputeBond < minDisputeBond || r.DisputeBond > maxDisputeBond:
+		return fmt.Errorf("dispute_bond = %d: want %d, so that false disputes cost, to %d, which honest people have", r.DisputeBond, uint64(minDisputeBond), uint64(maxDisputeBond))
 	}
 	return nil
 }
@@ -70,6 +76,7 @@ type Session struct {
 	Releases    uint64  // number of the last
 	Ledger      Ledger
 	Convictions Convictions
+	Disputes    int // games about its replies that are not over: until then it is not settled
 }
 
 // Ledger is where the consumer's money is, in utally.
@@ -143,6 +150,8 @@ func (s *Session) Check() error {
 		return fmt.Errorf("%d utally were locked, but %+v", l.Locked, *l)
 	case s.Phase >= phases || s.Phase == Ended && l.Escrow != 0:
 		return fmt.Errorf("it is %v with %d utally in escrow", s.Phase, l.Escrow)
+	case s.Disputes < 0 || s.Disputes > 0 && s.Phase == Ended:
+		return fmt.Errorf("it is %v while %d replies are disputed", s.Phase, s.Disputes)
 	case s.Voucher.Session != s.Terms.ID() || s.Claimed() > s.Voucher.Amount && s.Phase != Ended:
 		return fmt.Errorf("%d utally were claimed by a voucher of %d in session %s", s.Claimed(), s.Voucher.Amount, s.Voucher.Session)
 	}
@@ -159,6 +168,7 @@ func (s *Session) Code(w *canon.Codec) {
 	w.U64(&s.Rules.RewardBps)
 	w.I64(&s.Rules.Challenge)
 	w.I64(&s.Rules.MaxLength)
+	w.U64(&s.Rules.DisputeBond)
 	w.U8((*uint8)(&s.Phase))
 	w.I64(&s.BegunAt)
 	w.I64(&s.Due)
@@ -170,4 +180,5 @@ func (s *Session) Code(w *canon.Codec) {
 	}
 	w.String(&s.Convictions.OfConsumer, maxAccount)
 	w.String(&s.Convictions.OfProvider, maxAccount)
+	w.Int(&s.Disputes, maxDisputes)
 }

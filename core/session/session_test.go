@@ -163,7 +163,7 @@ func TestDoublesConvict(t *testing.T) {
 		t.Errorf("it is %v", s.Phase)
 	}
 	s, _ = must(t, s, both, begin)
-	for _, e := range []session.Event{two, both, session.Convicted{By: "dave"}, final(&terms, "alice", "bob", 1_000)} {
+	for _, e := range []session.Event{two, both, disputed(&terms), session.CloseDispute{Lost: true, By: "dave"}, final(&terms, "alice", "bob", 1_000)} {
 		if _, _, err := session.Apply(s, e, begin); err == nil {
 			t.Errorf("%T happens after both were convicted", e)
 		}
@@ -215,7 +215,8 @@ func TestOneWordConvictsNobody(t *testing.T) {
 func TestConvictingOneselfCosts(t *testing.T) {
 	terms := termsOf("alice", "bob", func(x *session.Terms) { x.CheckBps = 10_000 })
 	s, _ := must(t, beginOf(t, terms), voucher(&terms, 1, terms.Escrow), begin)
-	s, _ = must(t, s, session.Convicted{By: "bob"}, begin)
+	s, _ = must(t, s, disputed(&terms), begin)
+	s, _ = must(t, s, session.CloseDispute{Lost: true, By: "bob"}, begin)
 	_, got := must(t, s, session.Tick{}, s.Due)
 	slash := got[len(got)-1]
 	if lost := slash.Amount - slash.Shares[0].Amount - slash.Shares[1].Amount; slash.Amount != 4_000 || lost*10 < slash.Amount*3 {

@@ -54,7 +54,7 @@ func (p *Player) Wait() { p.tasks.Wait() }
 func (p *Player) Block(ctx context.Context) error {
 	var mine []*disputev1.Dispute
 	if err := p.each(ctx, &disputev1.QueryDisputesRequest{Turn: p.env.Account.Address}, func(d *disputev1.Dispute) {
-		if p.mine(d) {
+		if p.mine(d) && d.Parties.Reply == nil {
 			mine = append(mine, d)
 		}
 	}); err != nil {
@@ -73,7 +73,7 @@ func (p *Player) Block(ctx context.Context) error {
 // far as this role can tell by computing the claim itself, in the background.
 func (p *Player) Substitute(ctx context.Context) error {
 	return p.each(ctx, &disputev1.QueryDisputesRequest{Missed: true}, func(d *disputev1.Dispute) {
-		if d.Missed && !p.mine(d) {
+		if d.Missed && !p.mine(d) && d.Parties.Reply == nil { // of a reply nothing is known here
 			p.tasks.Start(ctx, fmt.Sprintf("substitution in dispute %d", d.Id), func(ctx context.Context) error { return p.substitute(ctx, d) })
 		}
 	})

@@ -72,6 +72,9 @@ func readGame(d disputev1.GenesisDispute) (g dispute.Game, err error) {
 	if _, err := canon.ParseHash(d.Parties.Order); err != nil {
 		return g, err
 	}
+	if r := d.Parties.Reply; (r != nil) != (g.Claim.Sequence != nil) || r != nil && len(r.Receipt) != canon.HashSize {
+		return g, fmt.Errorf("a game about %+v names the reply %v", g.Claim, r)
+	}
 	for _, account := range append(substitutes(d.Parties), d.Parties.Defender, d.Parties.Challenger) {
 		if _, err := address.Parse(account); err != nil {
 			return g, err

@@ -1,6 +1,6 @@
 // Package dispute lets core/dispute's game be played on the chain.
 //
-// A challenger names the work that it disputes, and locks a bond ([Keeper.Open]). The two
+// A challenger names the work or the reply that it disputes, and locks a bond ([Keeper.Open], [Keeper.OpenReply]). The two
 // sides then move in turn ([Keeper.Move]) until the referee, which is a pure function, has
 // decided, or a clock has run out. Anybody who locks the same bond may take the seat of a
 // side that misses an answer ([Keeper.Substitute]). The package decides nothing itself.
@@ -52,9 +52,10 @@ const Name = "dispute"
 
 // Keeper holds the games.
 type Keeper struct {
-	bank   Bank
-	stakes Stakes
-	work   Work
+	bank    Bank
+	stakes  Stakes
+	work    Work
+	replies Replies
 
 	rules   module.Rules[disputev1.Params]
 	next    collections.Sequence
@@ -68,6 +69,7 @@ type Keeper struct {
 	byOrder collections.KeySet[collections.Pair[[]byte, uint64]]
 	turns   collections.KeySet[collections.Pair[string, uint64]] // of games that are played, by whose move is next
 	missed  collections.KeySet[uint64]                           // games that are played, in which a side has missed its answer
+	replied collections.KeySet[collections.Pair[[]byte, string]] // receipts of replies that are disputed, and by whom: each of these once
 }
 
 // place is where a game stands among those of its defender: the defender, whether the
@@ -75,10 +77,10 @@ type Keeper struct {
 type place = collections.Triple[string, bool, uint64]
 
 // NewKeeper returns a keeper over the given store.
-func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, stakes Stakes, work Work) *Keeper {
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, stakes Stakes, work Work, replies Replies) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
-		bank: bank, stakes: stakes, work: work,
+		bank: bank, stakes: stakes, work: work, replies: replies,
 		rules: module.RulesOf(sb, 0, 6, codec.CollValue[disputev1.Params](cdc), checkParams),
 		next:  collections.NewSequence(sb, collections.NewPrefix(1), "next"),
 		parties: collections.NewMap(sb, collections.NewPrefix(2), "parties",
@@ -94,7 +96,9 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, stake
 		late:  module.RetriesOf(sb, 9, collections.Uint64Key),
 		turns: collections.NewKeySet(sb, collections.NewPrefix(11), "turns",
 			collections.PairKeyCodec(collections.StringKey, collections.Uint64Key)),
-		missed:  collections.NewKeySet(sb, collections.NewPrefix(12), "missed", collections.Uint64Key),
+		missed: collections.NewKeySet(sb, collections.NewPrefix(12), "missed", collections.Uint64Key),
+		replied: collections.NewKeySet(sb, collections.NewPrefix(13), "replied",
+			collections.PairKeyCodec(collections.BytesKey, collections.StringKey)),
 		dropped: collections.NewMap(sb, collections.NewPrefix(10), "dropped", collections.Uint64Key, collections.StringValue),
 	}
 	module.Seal(sb)
@@ -160,7 +164,7 @@ func (k *Keeper) put(ctx context.Context, id uint64, was, p disputev1.Parties, b
 	return k.games.Set(ctx, id, b)
 }
 
-// Forget removes up to so many games about an order, which are all over, and returns how many.
+// Forget removes up to so many games about an order, or the replies of a session, which are all over, and returns how many.
 func (k *Keeper) Forget(ctx context.Context, order canon.Hash, most int) (int, error) {
 	var gone []collections.Pair[[]byte, uint64]
 	err := k.byOrder.Walk(ctx, collections.NewPrefixedPairRange[[]byte, uint64](order[:]), func(at collections.Pair[[]byte, uint64]) (bool, error) {
@@ -172,9 +176,12 @@ func (k *Keeper) Forget(ctx context.Context, order canon.Hash, most int) (int, e
 	}
 	for _, at := range gone {
 		id := at.K2()
-		g, _, err := k.Game(ctx, id)
+		g, p, err := k.Game(ctx, id)
 		if err == nil && g.Stage != dispute.Over {
 			err = fmt.Errorf("dispute %d is not over", id)
+		}
+		if err == nil && p.Reply != nil {
+			err = k.replied.Remove(ctx, collections.Join(p.Reply.Receipt, p.Challenger))
 		}
 		if err := errors.Join(err, k.byOrder.Remove(ctx, at), k.parties.Remove(ctx, id), k.games.Remove(ctx, id)); err != nil {
 			return 0, err
@@ -191,6 +198,11 @@ func (k *Keeper) enter(ctx context.Context, id uint64, p disputev1.Parties) erro
 	}
 	if err := k.byOrder.Set(ctx, collections.Join(order[:], id)); err != nil {
 		return err
+	}
+	if p.Reply != nil {
+		if err := k.replied.Set(ctx, collections.Join(p.Reply.Receipt, p.Challenger)); err != nil {
+			return err
+		}
 	}
 	return k.parties.Set(ctx, id, p)
 }

@@ -10,14 +10,16 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/session"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 )
 
 // Gas beside that of reading and writing, in the measure of the SDK: 1000 for a
 // signature of a transaction, which takes about 0.1 ms.
 const (
-	gasByte  = 2      // of a move: it is decoded, and hashed along Merkle paths
-	gasProof = 50_000 // of a move that ends a game: the referee computes a fold block
+	gasVerify = 3_000  // of a signature
+	gasByte   = 2      // of a move: it is decoded, and hashed along Merkle paths
+	gasProof  = 50_000 // of a move that ends a game: the referee computes a fold block
 )
 
 type msgServer struct{ *Keeper }
@@ -45,6 +47,24 @@ func (s msgServer) Open(ctx context.Context, m *disputev1.MsgOpen) (*disputev1.M
 	}
 	id, err := s.Keeper.Open(ctx, challenger, order, target, int(m.Attempt), o)
 	return &disputev1.MsgOpenResponse{Dispute: id}, err
+}
+
+func (s msgServer) OpenReply(ctx context.Context, m *disputev1.MsgOpenReply) (*disputev1.MsgOpenReplyResponse, error) {
+	challenger, err := address.Parse(m.Challenger)
+	if err != nil {
+		return nil, err
+	}
+	module.Charge(ctx, gasVerify+gasByte*uint64(len(m.Model)), "a signature and a model")
+	receipt, err := wire.SignedFromProto[session.Receipt](&m.Receipt)
+	if err != nil {
+		return nil, errorsmod.Wrapf(ErrOpening, "receipt: %s", err)
+	}
+	model, err := wire.ModelFromBytes(m.Model)
+	if err != nil {
+		return nil, errorsmod.Wrapf(ErrOpening, "model: %s", err)
+	}
+	id, err := s.Keeper.OpenReply(ctx, challenger, receipt, m.Receipt.Signature, model)
+	return &disputev1.MsgOpenReplyResponse{Dispute: id}, err
 }
 
 func (s msgServer) Move(ctx context.Context, m *disputev1.MsgMove) (*disputev1.MsgMoveResponse, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/session"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -26,6 +27,14 @@ type Stakes interface {
 	Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error
 	Release(ctx context.Context, account sdk.AccAddress, amount uint64) error
 	Slash(ctx context.Context, account sdk.AccAddress, reserved, free uint64, payouts []providerv1.Payout) error
+}
+
+// Replies knows the sessions whose replies can be disputed, and is told what came of it.
+type Replies interface {
+	// OpenDispute verifies a receipt, and holds its session open. It also returns the bond that a challenger locks, in utally.
+	OpenDispute(ctx context.Context, r session.Receipt, signature []byte) (defender string, bond uint64, err error)
+	// CloseDispute returns who has lost: nobody, if the provider was convicted before.
+	CloseDispute(ctx context.Context, id canon.Hash, loser dispute.Side, by string) (dispute.Side, error)
 }
 
 // Work knows what can be disputed, and is told what came of it.

@@ -16,6 +16,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/session"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 )
 
@@ -54,20 +55,66 @@ func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order cano
 			return 0, errorsmod.Wrap(err, "lock a challenger's bond")
 		}
 	}
-	if err := k.enter(ctx, id, p); err != nil {
-		return 0, err
+	return id, k.opened(ctx, id, p, g)
+}
+
+// OpenReply begins a dispute about a reply, and locks the challenger's bond.
+func (k *Keeper) OpenReply(ctx context.Context, challenger sdk.AccAddress, receipt session.Receipt, signature []byte, m dispute.Model) (uint64, error) {
+	claim, err := receipt.Claim(m)
+	if err != nil {
+		return 0, errorsmod.Wrap(ErrOpening, err.Error())
 	}
-	if err := module.Emit(ctx, &disputev1.EventOpened{Dispute: id, Parties: p}); err != nil {
-		return 0, err
-	}
-	full, err := k.full(ctx, p.Defender, r)
+	r, err := k.Rules(ctx)
 	if err != nil {
 		return 0, err
+	}
+	g, err := dispute.Open(claim, r, dispute.Opening{}, module.Now(ctx))
+	if err != nil {
+		return 0, errorsmod.Wrap(ErrOpening, err.Error())
+	}
+	id, err := k.next.Next(ctx)
+	if err != nil {
+		return 0, err
+	}
+	receiptID := receipt.ID()
+	p := disputev1.Parties{
+		Order: receipt.Session.String(), Reply: &disputev1.Reply{Number: receipt.Number, Receipt: receiptID[:]},
+		Challenger: challenger.String(), OpenedAt: module.Now(ctx),
+	}
+	switch again, err := k.replied.Has(ctx, collections.Join(receiptID[:], p.Challenger)); {
+	case err != nil:
+		return 0, err
+	case again:
+		return 0, errorsmod.Wrapf(ErrOpening, "%s has disputed receipt %d already", p.Challenger, receipt.Number)
+	}
+	if p.Defender, p.Bond, err = k.replies.OpenDispute(ctx, receipt, signature); err != nil {
+		return 0, err
+	}
+	if p.Defender == p.Challenger {
+		return 0, errorsmod.Wrapf(ErrOpening, "%s would dispute its own reply", p.Challenger)
+	}
+	if p.ChallengerPurse, err = k.lock(ctx, p.Challenger, p.Bond); err != nil {
+		return 0, errorsmod.Wrap(err, "lock a challenger's bond")
+	}
+	return id, k.opened(ctx, id, p, g)
+}
+
+// opened stores a game that has just been opened. It waits if others about the defender's work come first.
+func (k *Keeper) opened(ctx context.Context, id uint64, p disputev1.Parties, g dispute.Game) error {
+	if err := k.enter(ctx, id, p); err != nil {
+		return err
+	}
+	if err := module.Emit(ctx, &disputev1.EventOpened{Dispute: id, Parties: p}); err != nil {
+		return err
+	}
+	full, err := k.full(ctx, p.Defender, g.Rules)
+	if err != nil {
+		return err
 	}
 	if full {
 		g = dispute.Wait(g)
 	}
-	return id, k.step(ctx, id, p, nil, g)
+	return k.step(ctx, id, p, nil, g)
 }
 
 // Move plays the move of a message for the side to which its player belongs.
@@ -139,7 +186,7 @@ func (k *Keeper) Substitute(ctx context.Context, substitute sdk.AccAddress, id u
 	if err := k.parties.Set(ctx, id, p); err != nil {
 		return err
 	}
-	if side == dispute.Challenger {
+	if side == dispute.Challenger && p.Reply == nil {
 		order, err := canon.ParseHash(p.Order)
 		if err != nil {
 			return err
@@ -193,10 +240,17 @@ func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, befor
 		if err := k.put(ctx, id, p, p, before, &g); err != nil {
 			return err
 		}
+		if p.Reply != nil {
+			return nil
+		}
 		return k.tellAnswer(ctx, order, id, before, &g)
 	}
-	// What a substitute plays shows nothing of whose seat it has: it may lose on purpose.
-	loser, err := k.work.CloseDispute(ctx, order, id, g.Loser, g.Silent || p.DefenderSubstitute != "")
+	var loser dispute.Side
+	if p.Reply != nil {
+		loser, err = k.replies.CloseDispute(ctx, order, g.Loser, player(p, dispute.Challenger))
+	} else { // what a substitute plays shows nothing of whose seat it has: it may lose on purpose
+		loser, err = k.work.CloseDispute(ctx, order, id, g.Loser, g.Silent || p.DefenderSubstitute != "")
+	}
 	if err != nil {
 		return err
 	}

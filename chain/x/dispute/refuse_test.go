@@ -262,7 +262,7 @@ func alone(t *testing.T, w *claims) (*dispute.Keeper, *chaintest.Bank, sdk.Conte
 	ctx, svc, cdc := chaintest.Store(t)
 	bank := chaintest.NewBank()
 	bank.Give(worktest.Challenger.Address, 10)
-	k := dispute.NewKeeper(cdc, svc, bank, strangers{}, w)
+	k := dispute.NewKeeper(cdc, svc, bank, strangers{}, w, nil)
 	if err := k.InitGenesis(ctx, dispute.DefaultGenesis()); err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestDroppedDisputesSurviveExport(t *testing.T) {
 		t.Fatal(err, dispute.ValidateGenesis(g))
 	}
 	ctx, svc, cdc := chaintest.Store(t)
-	k = dispute.NewKeeper(cdc, svc, bank.Clone(), strangers{}, w)
+	k = dispute.NewKeeper(cdc, svc, bank.Clone(), strangers{}, w, nil)
 	if err := k.InitGenesis(ctx, g); err != nil {
 		t.Fatal(err)
 	}

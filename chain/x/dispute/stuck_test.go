@@ -54,7 +54,7 @@ func TestBlockPassesThroughFewGamesThatCannotBegin(t *testing.T) {
 	const broken = 200
 	ctx, svc, cdc := chaintest.Store(t)
 	l := &leases{map[uint64]bool{}}
-	k := dispute.NewKeeper(cdc, svc, chaintest.NewBank(), l, l)
+	k := dispute.NewKeeper(cdc, svc, chaintest.NewBank(), l, l, nil)
 	g := dispute.DefaultGenesis()
 	for range broken + 1 {
 		played, err := game.Open(game.Claim{Inputs: []canon.Hash{canon.Sum("from")}, Steps: 1, End: canon.Sum("to")}, game.DefaultRules, game.Opening{}, ctx.BlockTime().UnixMilli())
@@ -99,7 +99,7 @@ func TestUnreadableGamesHoldUpNobody(t *testing.T) {
 	const broken = 150 // a block lets time pass for 64
 	ctx, svc, cdc := chaintest.Store(t)
 	l := &leases{map[uint64]bool{}}
-	k := dispute.NewKeeper(cdc, svc, chaintest.NewBank(), l, l)
+	k := dispute.NewKeeper(cdc, svc, chaintest.NewBank(), l, l, nil)
 	g := dispute.DefaultGenesis()
 	add := func(defender string, waits bool) uint64 {
 		played, err := game.Open(game.Claim{Inputs: []canon.Hash{canon.Sum("from")}, Steps: 1, End: canon.Sum("to")}, game.DefaultRules, game.Opening{}, ctx.BlockTime().UnixMilli())

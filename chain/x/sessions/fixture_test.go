@@ -9,14 +9,15 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	sdk "github.com/cosmos/cosmos-sdk/types"
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/sessions"
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/session"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	sessionsv1 "github.com/tally-network/tally/gen/tally/sessions/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
@@ -64,7 +65,7 @@ func dealOf(c *chaintest.Chain, consumer, provider chaintest.Account, edit ...fu
 		Chain:    chaintest.ChainID,
 		Consumer: session.Party{Account: consumer.String(), Key: wallet(consumer).Public().(ed25519.PublicKey)},
 		Provider: session.Party{Account: provider.String(), Key: provider.PeerKey()},
-		Model:    canon.Sum("test", []byte("model")), Prices: session.Prices{Prompt: 100_000, Reply: 400_000, Check: 50_000},
+		Model:    served.Root(), Prices: session.Prices{Prompt: 100_000, Reply: 400_000, Check: 50_000},
 		CheckBps: 2_500, Credit: session.Credit{First: tally / 2, GrowthBps: 2_000, Cap: tally},
 		Escrow: 20 * tally, OpenBy: now(c) + time.Minute.Milliseconds(), End: now(c) + hour.Milliseconds(),
 	}
@@ -107,6 +108,20 @@ func (d deal) finish(by chaintest.Account, amount uint64) *sessionsv1.MsgFinish 
 		key = wallet(d.consumer)
 	}
 	return wire.FinishSession(by.String(), &f, sign(key, f.ID()))
+}
+
+// served is the model of sessions.
+var served = dispute.Model{Layers: 2, Chunks: 4, Steps: canon.Sum("test", []byte("steps"))}
+
+// reply returns a receipt of the provider.
+func (d deal) reply(number uint64) session.Receipt {
+	return session.Receipt{Session: d.id, Number: number, Model: d.Model, Prompt: 100, Reply: 20, Tokens: canon.Root(nil), Pages: canon.Root(nil)}
+}
+
+// dispute returns the message by which somebody disputes a reply.
+func (d deal) dispute(by chaintest.Account, number uint64) *disputev1.MsgOpenReply {
+	r := d.reply(number)
+	return wire.DisputeReply(by.String(), &r, sign(d.provider.Peer, r.ID()), &served)
 }
 
 // twoVouchers returns the message that convicts the consumer.
@@ -175,11 +190,6 @@ func recordOf(t testing.TB, c *chaintest.Chain, provider chaintest.Account) sess
 		t.Fatal(err)
 	}
 	return r.Record
-}
-
-// convict has a dispute find that a reply was wrong.
-func (d deal) convict(c *chaintest.Chain, by string) error {
-	return c.Do(func(ctx sdk.Context) error { return c.Sessions.Convict(ctx, d.id, by) })
 }
 
 // pass makes blocks until so much time has passed and what it made due is done.

@@ -88,6 +88,10 @@ func TestRandomHistories(t *testing.T) {
 				h.send(by, h.pick(r).finish(by, amount.Draw(r, "amount")))
 			},
 			"convict the consumer": func(r *rapid.T) { by := somebody(r); h.send(by, h.pick(r).twoVouchers(by)) },
+			"dispute": func(r *rapid.T) {
+				by := somebody(r)
+				h.send(by, h.pick(r).dispute(by, amount.Draw(r, "receipt")))
+			},
 			"convict the provider": func(r *rapid.T) { by := somebody(r); h.send(by, h.pick(r).twoReceipts(by)) },
 			"list": func(r *rapid.T) {
 				var all []session.Listing
@@ -104,7 +108,7 @@ func TestRandomHistories(t *testing.T) {
 		r.Repeat(actions)
 		h.NextBlock(0)
 		h.NextBlock(30 * 24 * hour)
-		for range 4 {
+		for range 8 {
 			h.NextBlock(24 * hour)
 		}
 		for _, d := range h.deals {

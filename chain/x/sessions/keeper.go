@@ -6,7 +6,7 @@
 // A provider lists what it serves. Its listings stand for a week, and are shown while it could begin a session. They bind
 // nobody: a session begins by terms that both sides have signed.
 //
-// Call [NewKeeper] and [NewModule]. A dispute about a reply will call [Keeper.Convict].
+// Call [NewKeeper], [Keeper.Tell] and [NewModule]. Games about replies are played in x/dispute. While one is, its session is not settled.
 //
 // Invariants: the escrows add up to the balance of the module's account. Each session keeps to core/session, is indexed by
 // both of its sides, and is due once, or is tried again. Each listing is indexed by its model and its name, and each offer lapses once.
@@ -30,6 +30,7 @@ import (
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/session"
 	sessionsv1 "github.com/tally-network/tally/gen/tally/sessions/v1"
 )
@@ -40,6 +41,7 @@ const Name = "sessions"
 // Keeper holds sessions, offers and records.
 type Keeper struct {
 	Needs
+	games    Games // see Tell
 	rules    module.Rules[sessionsv1.Params]
 	sessions collections.Map[[]byte, []byte] // canonical encodings, by id
 	byParty  collections.KeySet[collections.Pair[sdk.AccAddress, []byte]]
@@ -95,9 +97,32 @@ func (k *Keeper) Get(ctx context.Context, id canon.Hash) (s session.Session, err
 	return s, nil
 }
 
-// Convict tells that a dispute has shown a reply of a session's provider to be wrong, and who has shown it.
-func (k *Keeper) Convict(ctx context.Context, id canon.Hash, by string) error {
-	return k.happen(ctx, id, session.Convicted{By: by})
+// Tell names who plays the disputes about replies. They are made after this keeper.
+func (k *Keeper) Tell(g Games) { k.games = g }
+
+// OpenDispute lets a game about a reply begin. It returns who defends the reply, and the bond that a challenger locks, in utally.
+func (k *Keeper) OpenDispute(ctx context.Context, r session.Receipt, signature []byte) (defender string, bond uint64, err error) {
+	if err := k.happen(ctx, r.Session, session.OpenDispute{Receipt: r, Signature: signature}); err != nil {
+		return "", 0, err
+	}
+	s, err := k.Get(ctx, r.Session)
+	if err != nil {
+		return "", 0, err
+	}
+	bond, err = s.Bond(&r)
+	return s.Terms.Provider.Account, bond, err
+}
+
+// CloseDispute tells what came of a game. It returns who has lost: nobody, if the provider was convicted before.
+func (k *Keeper) CloseDispute(ctx context.Context, id canon.Hash, loser dispute.Side, by string) (dispute.Side, error) {
+	s, err := k.Get(ctx, id)
+	if err != nil {
+		return loser, err
+	}
+	if s.Convictions.OfProvider != "" {
+		loser = dispute.Nobody
+	}
+	return loser, k.happen(ctx, id, session.CloseDispute{Lost: loser == dispute.Defender, By: by})
 }
 
 // begin stores a session that has just begun, with its indexes.

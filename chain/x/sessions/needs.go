@@ -5,6 +5,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/core/canon"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -14,6 +15,12 @@ type Needs struct {
 	Burner    Burner
 	Registry  Registry
 	Insurance string
+}
+
+// Games are the disputes about replies.
+type Games interface {
+	// Forget removes up to so many games about a session, which are all over, and returns how many.
+	Forget(ctx context.Context, id canon.Hash, most int) (int, error)
 }
 
 // Bank holds the escrow.

@@ -96,9 +96,9 @@ func TestAProviderIsConvicted(t *testing.T) {
 	for name, convict := range map[string]func(*chaintest.Chain, deal){
 		"of two receipts": func(c *chaintest.Chain, d deal) { c.Deliver(carol, d.twoReceipts(carol)) },
 		"by a dispute": func(c *chaintest.Chain, d deal) {
-			if err := d.convict(c, carol.String()); err != nil {
-				t.Fatal(err)
-			}
+			c.Deliver(carol, d.dispute(carol, 0))
+			c.Refuse(sessions.ErrEvent, p0, d.finish(p0, 3*tally))
+			c.NextBlock(time.Hour) // nobody answers
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,9 @@ import (
 // due first. A session takes some 0.3 ms there, and who opens one has paid for that.
 const maxDue = 128
 
+// maxForget bounds the games of a session that a block forgets.
+const maxForget = 16
+
 // tick lets time pass for sessions that are due.
 func (k *Keeper) tick(ctx context.Context) error {
 	due, err := module.First(ctx, k.due, collections.NewPrefixUntilPairRange[int64, []byte](module.Now(ctx)), maxDue)
@@ -60,6 +63,9 @@ func (k *Keeper) passes(ctx context.Context, id canon.Hash) error {
 			return err
 		}
 		if s.Phase == session.Ended {
+			if n, err := k.games.Forget(ctx, id, maxForget); err != nil || n == maxForget { // others go with the next block
+				return err
+			}
 			return k.forget(ctx, &s)
 		}
 		return k.happen(ctx, id, session.Tick{})

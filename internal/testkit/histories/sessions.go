@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/session"
 	sessionsv1 "github.com/tally-network/tally/gen/tally/sessions/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -19,6 +20,9 @@ import (
 
 // servers are the providers that hold sessions.
 var servers = slices.Concat(worktest.Providers, worktest.Rivals)
+
+// served is the model of which replies are disputed. Nobody has it, so nobody answers.
+var served = dispute.Model{Layers: 1, Chunks: 1}
 
 // ofSessions are what consumers and providers of language models do, and strangers with what these have signed.
 func ofSessions() []func(*writer) (chaintest.Account, sdk.Msg) {
@@ -47,6 +51,10 @@ func ofSessions() []func(*writer) (chaintest.Account, sdk.Msg) {
 				e.Signatures[i] = s.signed(s.provider, e.Receipts[i].ID())
 			}
 			return wire.ShowReceipts(&e)
+		}),
+		onSession(func(w *writer, by chaintest.Account, s *held) sdk.Msg {
+			r := session.Receipt{Session: s.ID(), Number: w.Uint64N(3), Model: served.Root(), Prompt: 1, Reply: w.Uint64N(3), Tokens: canon.Sum("histories"), Pages: canon.Sum("histories")}
+			return wire.DisputeReply(by.String(), &r, s.signed(s.provider, r.ID()), &served)
 		}),
 	}
 }
@@ -113,7 +121,7 @@ func (w *writer) opens() (chaintest.Account, sdk.Msg) {
 	now := module.Now(w.Ctx())
 	party := func(a chaintest.Account) session.Party { return session.Party{Account: a.String(), Key: a.PeerKey()} }
 	t := session.Terms{
-		Chain: chaintest.ChainID, Consumer: party(consumer), Provider: party(provider), Model: canon.Sum("histories"), CheckBps: w.Uint64N(3) * 5_000,
+		Chain: chaintest.ChainID, Consumer: party(consumer), Provider: party(provider), Model: served.Root(), CheckBps: w.Uint64N(3) * 5_000,
 		Credit: session.Credit{First: 1, Cap: 1 + w.Uint64N(tally)}, Escrow: 1 + w.Uint64N(5*tally), OpenBy: now + 60_000, End: now + 60_001 + w.Int64N(3_600_000), Nonce: w.Uint64(),
 	}
 	id := t.ID()
