@@ -85,8 +85,14 @@ func Memory(p *graph.Program) uint64 {
 		// No shape has more than 2⁴⁰ elements, so one value cannot overflow.
 		total = min(total+uint64(s.Elements())*uint64(t.Size())*uint64(times), 1<<62)
 	}
-	for _, s := range p.Slots {
-		add(s.Type, s.Shape, p.Groups)
+	if p.Mixed {
+		for _, r := range p.SlotsRead() {
+			add(p.Slots[r.Index].Type, p.Slots[r.Index].Shape, 1)
+		}
+	} else {
+		for _, s := range p.Slots {
+			add(s.Type, s.Shape, p.Groups)
+		}
 	}
 	for _, s := range p.Gives() {
 		add(s.Type, s.Shape, 1)

@@ -7,12 +7,13 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Program turns Groups states of the same slots, and a batch of data, into one
+// Program turns Groups states, and a batch of data, into one
 // state. A training step has one group; a merge has one for each shard. Whose results
 // have the slots of what it reads can go on from what it gave.
 type Program struct {
 	Groups  int
 	Slots   []Slot // of the states that it reads
+	Mixed   bool   // states differ in their slots: Slots are those that are read of any, and each state has those that are read of it
 	Results []Slot // of the state that it gives; nil if they are Slots
 	Data    *Slot  // records × columns, if the program reads a batch
 	Rows    int    // records in a batch
@@ -124,7 +125,7 @@ func (p *Program) Check() error {
 	if p.Rows < 0 || p.Rows > tensor.MaxElements {
 		return fmt.Errorf("program reads batches of %d records", p.Rows)
 	}
-	if err := p.checkResults(); err != nil {
+	if err := p.checkSlots(); err != nil {
 		return err
 	}
 	for i := range p.Nodes {
@@ -157,12 +158,17 @@ func (p *Program) Check() error {
 	return p.checkCost()
 }
 
-// checkResults returns an error unless there is a value for every slot of the result, and
+// checkSlots returns an error unless there is a value for every slot of the result, and
 // each slot has a name of its own, in order.
-func (p *Program) checkResults() error {
+func (p *Program) checkSlots() error {
 	gives := p.Gives()
 	if len(gives) == 0 || len(gives) > MaxSlots || len(p.Outputs) != len(gives) {
 		return fmt.Errorf("program gives %d values for %d slots", len(p.Outputs), len(gives))
+	}
+	for i := 1; p.Mixed && i < len(p.Slots); i++ { // they are found by their names
+		if p.Slots[i-1].Name >= p.Slots[i].Name {
+			return fmt.Errorf("slot %q comes after %q", p.Slots[i].Name, p.Slots[i-1].Name)
+		}
 	}
 	for i := 1; i < len(p.Results); i++ {
 		if p.Results[i-1].Name >= p.Results[i].Name {

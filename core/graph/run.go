@@ -80,17 +80,15 @@ func (p *Program) Bind(in Inputs) (func(Ref) *tensor.Tensor, error) {
 	if len(in.States) != p.Groups {
 		return nil, fmt.Errorf("program reads %d states, got %d", p.Groups, len(in.States))
 	}
-	for _, s := range in.States {
-		if err := s.Fits(p.Slots); err != nil {
-			return nil, err
-		}
+	slot, err := p.bindSlots(in.States)
+	if err != nil {
+		return nil, err
 	}
 	if p.Data != nil && (in.Data == nil || in.Data.Type != p.Data.Type || !in.Data.Shape.Equal(p.Data.Shape)) {
 		return nil, fmt.Errorf("program reads data of type %v%v", p.Data.Type, p.Data.Shape)
 	}
 	var rows *tensor.Tensor
 	if p.Rows > 0 {
-		var err error
 		if rows, err = tensor.From(tensor.Shape{p.Rows}, in.Rows); err != nil {
 			return nil, fmt.Errorf("batch: %w", err)
 		}
@@ -98,7 +96,7 @@ func (p *Program) Bind(in Inputs) (func(Ref) *tensor.Tensor, error) {
 	return func(r Ref) *tensor.Tensor {
 		switch r.Kind {
 		case RefSlot:
-			return in.States[r.Group].Tensors[r.Index]
+			return slot(r)
 		case RefConst:
 			return p.Consts[r.Index]
 		case RefData:
@@ -106,6 +104,45 @@ func (p *Program) Bind(in Inputs) (func(Ref) *tensor.Tensor, error) {
 		}
 		return rows
 	}, nil
+}
+
+// bindSlots checks the states and returns what a RefSlot means.
+func (p *Program) bindSlots(states []*State) (func(Ref) *tensor.Tensor, error) {
+	if !p.Mixed {
+		for _, s := range states {
+			if err := s.Fits(p.Slots); err != nil {
+				return nil, err
+			}
+		}
+		return func(r Ref) *tensor.Tensor { return states[r.Group].Tensors[r.Index] }, nil
+	}
+	found := map[Ref]*tensor.Tensor{}
+	for _, r := range p.SlotsRead() {
+		slot := p.Slots[r.Index]
+		t := states[r.Group].Find(slot.Name)
+		if t == nil || t.Type != slot.Type || !t.Shape.Equal(slot.Shape) {
+			return nil, fmt.Errorf("state %d has no %q %v%v, which the program reads", r.Group, slot.Name, slot.Type, slot.Shape)
+		}
+		found[r] = t
+	}
+	return func(r Ref) *tensor.Tensor { return found[r] }, nil
+}
+
+// SlotsRead returns the slots that nodes and outputs read, each once, in the order in which they do.
+func (p *Program) SlotsRead() (refs []Ref) {
+	seen := map[Ref]bool{}
+	note := func(from []Ref) {
+		for _, r := range from {
+			if r.Kind == RefSlot && !seen[r] {
+				seen[r], refs = true, append(refs, r)
+			}
+		}
+	}
+	for i := range p.Nodes {
+		note(p.Nodes[i].From)
+	}
+	note(p.Outputs)
+	return refs
 }
 
 // unused and kept mark nodes that no node reads, and those that outputs read.
