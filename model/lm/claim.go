@@ -1,7 +1,6 @@
 package lm
 
 import (
-	"encoding/binary"
 	"maps"
 	"math"
 	"slices"
@@ -16,8 +15,8 @@ import (
 // Limits of a request that is sent.
 const (
 	MaxSent = 1 << 22 // tokens of a prompt
-	maxEnds = 1 << 10
-	maxBias = 1 << 16
+	MaxEnds = 64
+	MaxBias = 1024
 )
 
 // Code walks the fields of r that a reply follows from, and how likely tokens are to be told.
@@ -25,30 +24,19 @@ func (r *Request) Code(w *canon.Codec) {
 	CodeTokens(w, &r.Prompt, MaxSent)
 	w.Int(&r.Made, MaxSent)
 	w.Int(&r.MaxTokens, MaxSent)
-	CodeTokens(w, &r.Ends, maxEnds)
+	CodeTokens(w, &r.Ends, MaxEnds)
 	r.Sampling.code(w)
 	w.U64(&r.Seed)
 	w.Int(&r.Likeliest, MaxLikeliest)
 }
-
-// ID returns the identity of the request. A receipt names it.
-func (r *Request) ID() canon.Hash { return canon.Sum(canon.DomainRequest, canon.Marshal(r)) }
 
 func (s *Sampling) code(w *canon.Codec) {
 	for _, x := range []*float32{&s.Temperature, &s.TopP, &s.MinP, &s.Repeat, &s.Presence, &s.Frequency} {
 		codeFloat(w, x)
 	}
 	w.Int(&s.TopK, math.MaxInt32)
-	type entry struct {
-		id int32
-		by float32
-	}
-	all := make([]entry, 0, len(s.Bias))
-	for id, by := range s.Bias { // sorted below
-		all = append(all, entry{id, by})
-	}
-	slices.SortFunc(all, func(a, b entry) int { return int(a.id) - int(b.id) })
-	canon.Seq(w, &all, maxBias, 2, func(w *canon.Codec, e *entry) {
+	all := s.biases()
+	canon.Seq(w, &all, MaxBias, 2, func(w *canon.Codec, e *bias) {
 		codeToken(w, &e.id)
 		codeFloat(w, &e.by)
 	})
@@ -63,6 +51,22 @@ func (s *Sampling) code(w *canon.Codec) {
 		}
 		s.Bias[e.id] = e.by
 	}
+}
+
+// bias is what is added to the logit of a token.
+type bias struct {
+	id int32
+	by float32
+}
+
+// biases returns the biases of s by their tokens, in order.
+func (s *Sampling) biases() []bias {
+	all := make([]bias, 0, len(s.Bias))
+	for id, by := range s.Bias { // sorted below
+		all = append(all, bias{id, by})
+	}
+	slices.SortFunc(all, func(a, b bias) int { return int(a.id) - int(b.id) })
+	return all
 }
 
 // codeFloat codes the bits of x. Those of −0 and NaN stay as they are.
@@ -86,19 +90,6 @@ func codeToken(w *canon.Codec, id *int32) {
 
 // CodeTokens codes at most so many tokens.
 func CodeTokens(w *canon.Codec, tokens *[]int32, most int) { canon.Seq(w, tokens, most, 1, codeToken) }
-
-// TokensRoot returns the root over tokens of a sequence, of which a leaf has those of one page.
-func TokensRoot(tokens []int32) canon.Hash {
-	var leaves []canon.Hash
-	for page := range slices.Chunk(tokens, Chunk) {
-		b := make([]byte, 0, 4*Chunk)
-		for _, id := range page {
-			b = binary.LittleEndian.AppendUint32(b, uint32(id))
-		}
-		leaves = append(leaves, canon.Sum(canon.DomainTokens, b))
-	}
-	return canon.Root(leaves)
-}
 
 // SaltedPages returns what somebody with a key says of the pages that it has computed, before another has said it: nobody can repeat it who
 // does not know their root.

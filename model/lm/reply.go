@@ -34,6 +34,8 @@ func (r *Request) Check(m *Model) error {
 		return fmt.Errorf("%d of %d tokens are the reply's: want at least one that is not", r.Made, len(r.Prompt))
 	case r.MaxTokens < 1:
 		return fmt.Errorf("a reply of at most %d tokens: want at least 1", r.MaxTokens)
+	case len(r.Ends) > MaxEnds:
+		return fmt.Errorf("%d tokens end the reply: want at most %d", len(r.Ends), MaxEnds)
 	case r.Likeliest < 0 || r.Likeliest > MaxLikeliest:
 		return fmt.Errorf("%d likeliest tokens: want 0 to %d", r.Likeliest, MaxLikeliest)
 	}

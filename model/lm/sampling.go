@@ -32,6 +32,8 @@ func (s *Sampling) Check(vocabulary int) error {
 		return fmt.Errorf("top_p is %v, min_p %v: want at most 1", s.TopP, s.MinP)
 	case s.TopK < 0:
 		return fmt.Errorf("top_k is %d: want at least 1, or 0 for all", s.TopK)
+	case len(s.Bias) > MaxBias:
+		return fmt.Errorf("%d tokens have a bias: want at most %d", len(s.Bias), MaxBias)
 	}
 	for id, by := range s.Bias { // each alone
 		if id < 0 || int(id) >= vocabulary || !finite(by) {

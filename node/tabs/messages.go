@@ -3,7 +3,6 @@ package tabs
 import (
 	"crypto/ed25519"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/protocol"
@@ -66,7 +65,11 @@ func RequestID(r *lm.Request, reply []int32) canon.Hash {
 		return id
 	}
 	root := lm.TokensRoot(reply)
-	return canon.Sum(canon.DomainRequest, slices.Concat(id[:], root[:]))
+	return canon.Sum(canon.DomainRequest, canon.Encode(func(e *canon.Encoder) {
+		e.Hash(id)
+		e.Uint(uint64(len(reply))) // pages are filled up
+		e.Hash(root)
+	}))
 }
 
 // Code walks the fields of q.
