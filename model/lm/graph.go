@@ -47,12 +47,21 @@ func (m *Model) writer(rows int) *writer {
 
 // head is the logits of tokens, [rows, Vocabulary].
 func (w *writer) head(x string) string {
-	name := "lm_head.weight"
-	if w.Tied {
-		name = "model.embed_tokens.weight"
-	}
-	y := w.b.Op("MatMul", w.norm("model.norm", x), w.transposed(name))
+	y := w.b.Op("MatMul", w.norm("model.norm", x), w.transposed(w.headName()))
 	return w.reshape(w.cap(y, w.HeadCap), w.rows, w.Vocabulary)
+}
+
+// Weights outside of layers.
+const (
+	embedding = "model.embed_tokens.weight"
+	positions = "model.positions.weight"
+)
+
+func (m *Model) headName() string {
+	if m.Tied {
+		return embedding
+	}
+	return "lm_head.weight"
 }
 
 // writer writes one graph. Values of tokens have the shape [1, rows, Width].
@@ -63,13 +72,19 @@ type writer struct {
 	at     string            // of each token its place, int64 [rows]
 	held   map[string]string // weights that are in the graph already, as they are stored
 	opened map[string]string // the same as float32
+	inputs map[string]string // of a step's graph, in which weights are some; nil of others
 	angles [2][2]string      // cosines and sines, [1, rows, HeadSize/2], as Config.Rotary has them
 }
 
 // stored is a weight as it is stored.
 func (w *writer) stored(name string) string {
 	if w.held[name] == "" {
-		w.held[name] = w.b.Init(name, w.weights[name].stored)
+		x := w.weights[name].stored
+		if w.inputs == nil {
+			w.held[name] = w.b.Init(name, x)
+		} else {
+			w.held[name] = w.read(0, inLayer(name), x.Type, x.Shape...)
+		}
 	}
 	return w.held[name]
 }
@@ -107,7 +122,7 @@ func (w *writer) output(name, x string) {
 
 // embed looks the tokens up, in the table as it is stored.
 func (w *writer) embed(tokens string) string {
-	const table, places = "model.embed_tokens.weight", "model.positions.weight"
+	const table, places = embedding, positions
 	x := w.open(table, w.b.With(graph.Int("axis", 0)).Op("Gather", w.stored(table), tokens))
 	if w.Of.EmbedScale {
 		x = w.b.Op("Mul", x, w.b.Scalar(float32(math.Sqrt(float64(w.Width)))))

@@ -111,11 +111,15 @@ func ids(n int) []uint32 {
 
 // samplerGraph writes the graph of a shape.
 type samplerGraph struct {
-	b   *graph.Builder
-	all int // tokens
+	b     *graph.Builder
+	all   int               // tokens
+	given map[string]string // values that are no inputs, by the inputs' names
 }
 
 func (w *samplerGraph) input(name string, n int) string {
+	if x := w.given[name]; x != "" {
+		return x
+	}
 	return w.b.Input(name, tensor.Float32, tensor.Shape{n})
 }
 
@@ -144,7 +148,10 @@ func (w *samplerGraph) ofGreatest(x string) string {
 	top, at := found[0], found[1]
 	likely := b.With(graph.Int("axis", 0)).Op("GatherElements", b.With(graph.Int("axis", 0)).Op("Softmax", x), at)
 	places := b.Const(tensor.Must(tensor.From(tensor.Shape{n}, numbers(n))))
-	k := b.Input("k", tensor.Int64, tensor.Shape{1})
+	k := w.given["k"]
+	if k == "" {
+		k = b.Input("k", tensor.Int64, tensor.Shape{1})
+	}
 	before := b.With(graph.Int("exclusive", 1)).Op("CumSum", likely, b.Const(tensor.Scalar(int64(0))))
 	first := w.part(likely, 0)
 	keep := b.Op("And", b.Op("Less", places, k), b.Op("Less", before, w.input("p", 1)))
@@ -164,8 +171,12 @@ func numbers(n int) []int64 {
 
 // noise is −ln(−ln u) for each token id, uint32.
 func (w *samplerGraph) noise(id string) string {
-	key := w.b.Input("key", tensor.Uint32, tensor.Shape{2})
-	return op.Noise(w.b, op.Words(w.b, id, w.part(key, 0), w.part(key, 1)))
+	low, high := w.given["low key"], w.given["high key"]
+	if low == "" {
+		key := w.b.Input("key", tensor.Uint32, tensor.Shape{2})
+		low, high = w.part(key, 0), w.part(key, 1)
+	}
+	return op.Noise(w.b, op.Words(w.b, id, low, high))
 }
 
 // part is one element.

@@ -219,6 +219,14 @@ func (m *Model) needs() (out []need) {
 
 func layerName(i int) string { return fmt.Sprintf("model.layers.%d.", i) }
 
+// inLayer is what a weight is called in its layer.
+func inLayer(name string) string {
+	if tail, ok := strings.CutPrefix(name, "model.layers."); ok {
+		_, name, _ = strings.Cut(tail, ".")
+	}
+	return name
+}
+
 // Parameters returns the number of weights.
 func (m *Model) Parameters() (n int) {
 	for _, w := range m.needs() {
