@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
@@ -97,8 +96,8 @@ func SaltedPages(root canon.Hash, key []byte) canon.Hash {
 	return canon.Sum(canon.DomainPages, slices.Concat(root[:], key))
 }
 
-// PagesRoot returns the root of what the sequence keeps. A leaf is the root of the state of Chunk tokens, the last perhaps of fewer:
-// keys.L and values.L of each layer, as [Model.Graph] has them.
+// PagesRoot returns the root of what the sequence keeps. A leaf is the root of Chunk tokens: over the roots of the states of layers, keys and
+// values as [Model.Column] gives them.
 func (q *Sequence) PagesRoot(threads int) (canon.Hash, error) {
 	q.pages = q.pages[:min(len(q.pages), q.past/Chunk)]
 	for (len(q.pages)+1)*Chunk <= q.past {
@@ -119,17 +118,39 @@ func (q *Sequence) PagesRoot(threads int) (canon.Hash, error) {
 	return canon.Root(leaves), nil
 }
 
-// page returns the root of n tokens of page i.
+// page returns the root of n tokens of page i, which is filled up with zeros.
 func (q *Sequence) page(i, n, threads int) (canon.Hash, error) {
-	named := map[string]*tensor.Tensor{}
+	parts := make([]*tensor.Tensor, len(q.kept))
 	for at, x := range q.kept {
-		part, err := rowsOf(x, i*Chunk, n)
+		var err error
+		if parts[at], err = rowsOf(x, i*Chunk, n); err == nil && n < Chunk {
+			parts[at], err = filledUp(parts[at])
+		}
 		if err != nil {
 			return canon.Hash{}, err
 		}
-		named[[]string{"keys.", "values."}[at%2]+strconv.Itoa(at/2)] = part
 	}
-	return merkle.StateRoot(stateOf(named), threads)
+	roots := merkle.Roots(parts, threads)
+	layers := make([]canon.Hash, len(roots)/2)
+	for l := range layers {
+		k, err := canon.NewKeyed([]canon.Entry{{Key: "keys", Value: roots[2*l]}, {Key: "values", Value: roots[2*l+1]}})
+		if err != nil {
+			return canon.Hash{}, err
+		}
+		layers[l] = k.Root()
+	}
+	return canon.Root(layers), nil
+}
+
+// filledUp returns the rows of x and zeros after them, Chunk in all.
+func filledUp(x *tensor.Tensor) (*tensor.Tensor, error) {
+	s := x.Shape.Clone()
+	s[0] = Chunk
+	y, err := tensor.New(x.Type, s)
+	if err == nil {
+		copy(y.Bytes(), x.Bytes())
+	}
+	return y, err
 }
 
 // stateOf returns the state of tensors by their names.

@@ -213,10 +213,12 @@ func TestColumnsEqualStages(t *testing.T) {
 			c := &columnRunner{t, m, cpu.New(2), map[[2]int]engine.Runner{}}
 			q, logits := readAtOnce(t, m, c.e, r, tokens)
 			past := make([][]*graph.State, m.Layers) // keys and values by layer, of chunks before
+			var chunks []canon.Hash
 			for chunk := 0; chunk*Chunk < n; chunk++ {
 				place := placeOf(chunk, 0, 1, n+1)
 				x := c.run(chunk, 0, place, TokenPage(tokens[chunk*Chunk:]))
 				rows := min(Chunk, n-chunk*Chunk)
+				var layers []canon.Hash
 				for i := range m.Layers {
 					p := c.run(chunk, 2*i+1, place, x)
 					for j, name := range []string{"keys", "values"} {
@@ -228,7 +230,9 @@ func TestColumnsEqualStages(t *testing.T) {
 					}
 					x = c.run(chunk, 2*i+2, append([]*graph.State{place, x, p}, past[i]...)...)
 					past[i] = append(past[i], p)
+					layers = append(layers, rootOf(p))
 				}
+				chunks = append(chunks, canon.Root(layers))
 				head, err := prepare(c.e, m.Stages(c.e).head.graph(Chunk, 0))
 				if err != nil {
 					t.Fatal(err)
@@ -241,6 +245,9 @@ func TestColumnsEqualStages(t *testing.T) {
 				if !slices.EqualFunc(got, logits[chunk*Chunk*m.Vocabulary:][:len(got)], equal) {
 					t.Fatalf("chunk %d: other logits", chunk)
 				}
+			}
+			if got, err := q.PagesRoot(2); err != nil || got != canon.Root(chunks) {
+				t.Errorf("pages root %v, %v, want that over the columns' pages", got, err)
 			}
 		})
 	}
