@@ -8,7 +8,9 @@
 package merkle
 
 import (
+	"encoding/binary"
 	"runtime"
+	"slices"
 	"sort"
 
 	"github.com/tally-network/tally/core/canon"
@@ -51,7 +53,7 @@ func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
 }
 
 // hashTiles sets dst to the hashes of the tiles of t from number at on, two at a
-// time where the machine can.
+// time where the machine can. Tiles of zeros are hashed once: pages are filled up with them.
 func hashTiles(t *tensor.Tensor, dst []canon.Hash, at int) {
 	if !asm.HasSHA256x2() {
 		t.LeavesFrom(dst, at)
@@ -62,16 +64,35 @@ func hashTiles(t *tensor.Tensor, dst []canon.Hash, at int) {
 	begun := canon.Begin(nil, canon.DomainTile)
 	x := append(make([]byte, 0, room+2*64), begun...)
 	y := append(make([]byte, 0, room+2*64), begun...)
+	zeros := map[int]canon.Hash{} // by their bytes
 	for len(dst) > 0 {
+		a := t.Tile(x, at)
+		if zero(a[len(begun):]) {
+			h, known := zeros[len(a)]
+			if !known {
+				h = canon.SumOf(a)
+				zeros[len(a)] = h
+			}
+			dst[0] = h
+			dst, at = dst[1:], at+1
+			continue
+		}
 		if len(dst) == 1 || l.TileBytes(at) != l.TileBytes(at+1) {
 			t.LeavesFrom(dst[:1], at)
 			dst, at = dst[1:], at+1
 			continue
 		}
-		a, b := t.Tile(x, at), t.Tile(y, at+1)
+		b := t.Tile(y, at+1)
 		dst[0], dst[1] = asm.SumSHA256x2(a, b, ahead(t, l, at+2))
 		dst, at = dst[2:], at+2
 	}
+}
+
+func zero(b []byte) bool {
+	for len(b) >= 8 && binary.LittleEndian.Uint64(b) == 0 {
+		b = b[8:]
+	}
+	return len(b) < 8 && !slices.ContainsFunc(b, func(x byte) bool { return x != 0 })
 }
 
 // ahead is the memory of a tile and of the one beside it.

@@ -24,6 +24,13 @@ func TestRootsEqualTheDefinition(t *testing.T) {
 		s.Slots = append(s.Slots, graph.Slot{Name: string(rune('a' + i)), Type: tensor.Float32, Shape: shape})
 		s.Tensors = append(s.Tensors, randomTensor(r, shape))
 	}
+	for i, keep := range []int{0, 1, 97 * 50, 200 * 50} { // zeros from there on, but for the last
+		x := randomTensor(r, tensor.Shape{201, 50})
+		clear(tensor.Of[float32](x)[keep:])
+		x.Set(x.Len()-1, tensor.F32(float32(i%2)))
+		s.Slots = append(s.Slots, graph.Slot{Name: string(rune('k' + i)), Type: tensor.Float32, Shape: x.Shape})
+		s.Tensors = append(s.Tensors, x)
+	}
 	want, err := s.Root()
 	if err != nil {
 		t.Fatal(err)

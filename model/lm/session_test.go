@@ -2,6 +2,8 @@ package lm
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -118,6 +120,50 @@ func BenchmarkSession(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
 			b.ReportMetric(1/best.Seconds(), "tokens/s-at-best")
+		})
+	}
+}
+
+// The roots that a receipt has, of a short reply and of a long one, and what part of the time they take in which it was made.
+func BenchmarkRoots(b *testing.B) {
+	path := os.Getenv("TALLY_GGUF")
+	if path == "" {
+		b.Skip("TALLY_GGUF names no file")
+	}
+	m, err := OpenGGUF(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	stages := m.Stages(cpu.New(2))
+	for _, c := range []struct{ prompt, reply int }{{32, 16}, {130, 60}, {1024, 250}} {
+		b.Run(fmt.Sprintf("%d+%d", c.prompt, c.reply), func(b *testing.B) {
+			tokens := make([]int32, c.prompt)
+			for i := range tokens {
+				tokens[i] = int32(i*31%m.Vocabulary + 1)
+			}
+			s, served := stages.NewSession(), time.Duration(math.MaxInt64)
+			for range 2 { // the first is slower: it plans
+				start := time.Now()
+				s = stages.NewSession()
+				if _, err := s.Append(b.Context(), tokens...); err != nil {
+					b.Fatal(err)
+				}
+				for i := range c.reply {
+					if _, err := s.Append(b.Context(), int32(i)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				served = min(served, time.Since(start))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				s.read.pages = nil
+				if _, err := s.read.PagesRoot(2); err != nil {
+					b.Fatal(err)
+				}
+				_ = TokensRoot(tokens)
+			}
+			b.ReportMetric(100*float64(b.Elapsed())/float64(b.N)/float64(served), "%ofserving")
 		})
 	}
 }
