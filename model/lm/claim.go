@@ -123,10 +123,7 @@ func (q *Sequence) page(i, n, threads int) (canon.Hash, error) {
 	parts := make([]*tensor.Tensor, len(q.kept))
 	for at, x := range q.kept {
 		var err error
-		if parts[at], err = rowsOf(x, i*Chunk, n); err == nil && n < Chunk {
-			parts[at], err = filledUp(parts[at])
-		}
-		if err != nil {
+		if parts[at], err = filledUp(x, i*Chunk, n); err != nil {
 			return canon.Hash{}, err
 		}
 	}
@@ -142,13 +139,19 @@ func (q *Sequence) page(i, n, threads int) (canon.Hash, error) {
 	return canon.Root(layers), nil
 }
 
-// filledUp returns the rows of x and zeros after them, Chunk in all.
-func filledUp(x *tensor.Tensor) (*tensor.Tensor, error) {
+// filledUp returns n rows of x, from one on, and zeros after them, Chunk in all. Where x has that many, the zeros are written into it: nothing else uses
+// those rows.
+func filledUp(x *tensor.Tensor, from, n int) (*tensor.Tensor, error) {
+	row := x.Shape[1:].Elements() * x.Type.Size()
+	if from+Chunk <= x.Shape[0] {
+		clear(x.Bytes()[(from+n)*row : (from+Chunk)*row])
+		return rowsOf(x, from, Chunk)
+	}
 	s := x.Shape.Clone()
 	s[0] = Chunk
 	y, err := tensor.New(x.Type, s)
 	if err == nil {
-		copy(y.Bytes(), x.Bytes())
+		copy(y.Bytes(), x.Bytes()[from*row:(from+n)*row])
 	}
 	return y, err
 }
