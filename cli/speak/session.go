@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/model/check"
 	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/library"
-	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/node/hire"
 	"github.com/tally-network/tally/node/tabs"
 )
@@ -201,7 +201,7 @@ func (e *Env) reExecute(ctx context.Context, name, model string, threads int) er
 	}
 	out := Verified{
 		Receipt: r.Receipt.ID().String(), Provider: r.Terms.Provider.Account, Model: r.Terms.Model.String(), Tokens: len(r.Reply), Wrong: v.Wrong,
-		Pages: v.Wrong < 0 && lm.SaltedPages(v.Pages, r.Terms.Provider.Key) == r.Receipt.Pages, Seconds: time.Since(begun).Seconds(),
+		Pages: v.Wrong < 0 && dispute.SaltedPages(v.Pages, r.Terms.Provider.Key) == r.Receipt.Pages, Seconds: time.Since(begun).Seconds(),
 	}
 	out.Right = out.Wrong < 0 && out.Pages
 	if !out.Right && !*e.JSON {

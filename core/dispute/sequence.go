@@ -26,7 +26,8 @@ type Sequence struct {
 	Prompt  int        // tokens, the first of the sequence
 	Reply   int        // tokens, those after
 	Tokens  canon.Hash // root over the states of pages of ChunkTokens tokens, the last filled up with zeros
-	Pages   canon.Hash // root over chunks of all tokens but the last, each the root over the pᵢ of its layers
+	Pages   canon.Hash // SaltedPages of the root over chunks of all tokens but the last, each the root over the pᵢ of its layers
+	Key     canon.Hash // the ed25519 key by which pages are salted
 }
 
 // ChunkTokens is how many tokens a chunk, and a page of tokens, has.
@@ -84,6 +85,18 @@ func (s *Sequence) code(c *canon.Codec) {
 	c.Int(&s.Reply, maxSequence+1)
 	c.Hash(&s.Tokens)
 	c.Hash(&s.Pages)
+	c.Hash(&s.Key)
+}
+
+// SaltedPages returns what somebody with a key says of the pages that it has computed, before another has said it: nobody can repeat it who
+// does not know their root.
+func SaltedPages(root canon.Hash, key []byte) canon.Hash {
+	return canon.Sum(canon.DomainPages, slices.Concat(root[:], key))
+}
+
+// salted reports whether these are the chunks that the receipt was signed for.
+func (s *Sequence) salted(chunks []canon.Hash) bool {
+	return SaltedPages(canon.Root(chunks), s.Key[:]) == s.Pages
 }
 
 // StepLeaf is the leaf of a step: its program, and the root of the weights that it reads.
@@ -174,7 +187,7 @@ func (m *Step) fits(s Stage) bool   { return s == PickStep }
 func (m *Chunks) play(g *Game) error {
 	s := g.Claim.Sequence
 	switch {
-	case len(m.Chunks) != s.chunks() || canon.Root(m.Chunks) != s.Pages:
+	case len(m.Chunks) != s.chunks() || !s.salted(m.Chunks):
 		return bad("these %d chunks are not those of the receipt", len(m.Chunks))
 	case len(m.Tokens) != s.tokenPages() || canon.Root(m.Tokens) != s.Tokens:
 		return bad("these %d pages of tokens are not those of the receipt", len(m.Tokens))
@@ -430,7 +443,7 @@ func holdsSequence(g *Game, w Witness) (bool, error) {
 	}
 	switch g.Stage {
 	case PostChunks:
-		if canon.Root(chunks) != g.Claim.Sequence.Pages {
+		if !g.Claim.Sequence.salted(chunks) {
 			return false, nil
 		}
 		_, err = firstWrongChunk(chunks, s)

@@ -147,9 +147,10 @@ func (a *account) root(s *graph.State) canon.Hash {
 
 func (a *account) sequence() *Sequence {
 	chunks, tokens, _ := a.Pages()
+	key := canon.Hash{7}
 	return &Sequence{
 		Model: Model{Layers: toyLayers, Chunks: 4, Steps: a.steps.Root()}, Request: a.root(a.request), Prompt: toyPrompt, Reply: toyReply,
-		Tokens: canon.Root(tokens), Pages: canon.Root(chunks),
+		Tokens: canon.Root(tokens), Pages: SaltedPages(canon.Root(chunks), key[:]), Key: key,
 	}
 }
 

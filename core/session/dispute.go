@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/money"
 )
@@ -54,16 +55,36 @@ func (e CloseDispute) apply(s *Session, now int64) ([]Effect, error) {
 	return nil, s.convict(&s.Convictions.OfProvider, e.By, now)
 }
 
-// Claim returns what a game about a receipt of the session is about, of the model that the receipt names.
-func (r *Receipt) Claim(m dispute.Model) (dispute.Claim, error) {
+// Contested is a reply that a game is about.
+type Contested struct {
+	dispute.Claim
+	Defender string
+	Bond     uint64 // utally that a challenger locks
+}
+
+// Contest returns what a game about a receipt of the session, of the model that it names, is about.
+func (s *Session) Contest(r *Receipt, m dispute.Model) (c Contested, err error) {
+	if c.Claim, err = s.Claim(r, m); err != nil {
+		return c, err
+	}
+	c.Defender = s.Terms.Provider.Account
+	c.Bond, err = s.Bond(r)
+	return c, err
+}
+
+// Claim returns what a game about a receipt of the session is about, of the model that it names.
+func (s *Session) Claim(r *Receipt, m dispute.Model) (dispute.Claim, error) {
 	if got := m.Root(); got != r.Model {
 		return dispute.Claim{}, fmt.Errorf("the receipt is of model %s, not of %s", r.Model, got)
 	}
-	s := &dispute.Sequence{Model: m, Request: r.Request, Prompt: int(min(r.Prompt, MaxTokens)), Reply: int(min(r.Reply, MaxTokens)), Tokens: r.Tokens, Pages: r.Pages}
-	if err := s.Check(); err != nil {
+	q := &dispute.Sequence{
+		Model: m, Request: r.Request, Prompt: int(min(r.Prompt, MaxTokens)), Reply: int(min(r.Reply, MaxTokens)), Tokens: r.Tokens, Pages: r.Pages,
+		Key: canon.Hash(s.Terms.Provider.Key), // of 32 bytes, by Terms.Check
+	}
+	if err := q.Check(); err != nil {
 		return dispute.Claim{}, err
 	}
-	return dispute.Claim{Sequence: s}, nil
+	return dispute.Claim{Sequence: q}, nil
 }
 
 // Bond returns what a challenger of a receipt locks, in utally: at least twice what the reply costs. Half of it goes to who defends a true one,

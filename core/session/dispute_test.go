@@ -96,12 +96,13 @@ func TestClaimsAndBonds(t *testing.T) {
 	m := dispute.Model{Layers: 2, Chunks: 4, Steps: hashOf("steps"), Assets: hashOf("assets")}
 	terms := termsOf("alice", "bob", func(x *session.Terms) { x.Model, x.Prices.Reply = m.Root(), session.MaxPrice })
 	r := receiptOf(&terms, 0, 100, 50)
-	c, err := r.Claim(m)
-	if err != nil || *c.Sequence != (dispute.Sequence{Model: m, Request: r.Request, Prompt: 100, Reply: 50, Tokens: r.Tokens, Pages: r.Pages}) {
+	s := beginOf(t, terms)
+	c, err := s.Claim(&r, m)
+	if err != nil || *c.Sequence != (dispute.Sequence{Model: m, Request: r.Request, Prompt: 100, Reply: 50, Tokens: r.Tokens, Pages: r.Pages, Key: canon.Hash(terms.Provider.Key)}) {
 		t.Errorf("%+v, %v", c.Sequence, err)
 	}
 	m.Chunks++
-	if _, err := r.Claim(m); err == nil {
+	if _, err := s.Claim(&r, m); err == nil {
 		t.Error("a claim of another model")
 	}
 	m.Chunks--
@@ -109,11 +110,10 @@ func TestClaimsAndBonds(t *testing.T) {
 		if r.Reply = tokens; tokens > 0 {
 			r.Prompt = 1
 		}
-		if _, err := r.Claim(m); err == nil {
+		if _, err := s.Claim(&r, m); err == nil {
 			t.Errorf("a claim about a reply of %d tokens", tokens)
 		}
 	}
-	s := beginOf(t, terms)
 	for _, x := range []struct{ reply, want uint64 }{{0, 1_000_000}, {1, 2_000_000}, {50, 100_000_000}} {
 		r := receiptOf(&terms, 0, 0, x.reply)
 		if got, err := s.Bond(&r); err != nil || got != x.want {

@@ -90,12 +90,6 @@ func codeToken(w *canon.Codec, id *int32) {
 // CodeTokens codes at most so many tokens.
 func CodeTokens(w *canon.Codec, tokens *[]int32, most int) { canon.Seq(w, tokens, most, 1, codeToken) }
 
-// SaltedPages returns what somebody with a key says of the pages that it has computed, before another has said it: nobody can repeat it who
-// does not know their root.
-func SaltedPages(root canon.Hash, key []byte) canon.Hash {
-	return canon.Sum(canon.DomainPages, slices.Concat(root[:], key))
-}
-
 // PagesRoot returns the root of what the sequence keeps. A leaf is the root of Chunk tokens: over the roots of the states of layers, keys and
 // values as [Model.Column] gives them.
 func (q *Sequence) PagesRoot(threads int) (canon.Hash, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/money"
 	"github.com/tally-network/tally/core/session"
 	"github.com/tally-network/tally/model/lm"
@@ -254,7 +255,7 @@ func (h *hired) byMyself(ctx context.Context, r *Receipt) (*Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Check{By: c.Account, Wrong: v.Wrong, Pages: v.Wrong < 0 && lm.SaltedPages(v.Pages, h.terms.Provider.Key) != r.Receipt.Pages, Here: true}, nil
+	return &Check{By: c.Account, Wrong: v.Wrong, Pages: v.Wrong < 0 && dispute.SaltedPages(v.Pages, h.terms.Provider.Key) != r.Receipt.Pages, Here: true}, nil
 }
 
 // others returns who could check a reply and was not asked.
@@ -410,7 +411,7 @@ func (h *hired) checkBy(ctx context.Context, l *wire.Listed, r *Receipt) (*Check
 	if err != nil {
 		return nil, err
 	}
-	v.Pages = lm.SaltedPages(pages, h.terms.Provider.Key) != r.Receipt.Pages || lm.SaltedPages(pages, by.terms.Provider.Key) != bill.Receipt.Pages
+	v.Pages = dispute.SaltedPages(pages, h.terms.Provider.Key) != r.Receipt.Pages || dispute.SaltedPages(pages, by.terms.Provider.Key) != bill.Receipt.Pages
 	return v, nil
 }
 

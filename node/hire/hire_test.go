@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/session"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
@@ -558,7 +559,7 @@ func TestReceiptsStandAlone(t *testing.T) {
 		t.Error(err)
 	}
 	v, err := check.New(n.files.Weights, cpu.New(1)).Check(t.Context(), &x.Request, x.Reply)
-	if err != nil || v.Wrong >= 0 || lm.SaltedPages(v.Pages, x.Terms.Provider.Key) != x.Receipt.Pages || !slices.Equal(x.Reply, got[:len(x.Reply)]) {
+	if err != nil || v.Wrong >= 0 || dispute.SaltedPages(v.Pages, x.Terms.Provider.Key) != x.Receipt.Pages || !slices.Equal(x.Reply, got[:len(x.Reply)]) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	for name, change := range map[string]func(*hire.Receipt){

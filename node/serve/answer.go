@@ -10,6 +10,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/session"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/node/tabs"
@@ -192,7 +193,7 @@ func (w *work) bill(reply []int32, pages canon.Hash, held *tabs.Held, end *tabs.
 	key := w.server.Key.Public().(ed25519.PublicKey)
 	signed, err := w.tab.Bill(session.Receipt{
 		Kind: q.Kind(), Request: q.ID(), Prompt: uint64(len(q.Request.Prompt)), Reply: uint64(len(reply)),
-		Tokens: lm.TokensRoot(append(q.Request.Prompt[:len(q.Request.Prompt):len(q.Request.Prompt)], reply...)), Pages: lm.SaltedPages(pages, key),
+		Tokens: lm.TokensRoot(append(q.Request.Prompt[:len(q.Request.Prompt):len(q.Request.Prompt)], reply...)), Pages: dispute.SaltedPages(pages, key),
 	}, pages, w.server.Key, held)
 	if err != nil {
 		return err

@@ -31,8 +31,8 @@ type Stakes interface {
 
 // Replies knows the sessions whose replies can be disputed, and is told what came of it.
 type Replies interface {
-	// OpenDispute verifies a receipt, and holds its session open. It also returns the bond that a challenger locks, in utally.
-	OpenDispute(ctx context.Context, r session.Receipt, signature []byte) (defender string, bond uint64, err error)
+	// OpenDispute verifies a receipt, and holds its session open.
+	OpenDispute(ctx context.Context, r session.Receipt, signature []byte, m dispute.Model) (session.Contested, error)
 	// CloseDispute returns who has lost: nobody, if the provider was convicted before.
 	CloseDispute(ctx context.Context, id canon.Hash, loser dispute.Side, by string) (dispute.Side, error)
 }

@@ -60,22 +60,6 @@ func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order cano
 
 // OpenReply begins a dispute about a reply, and locks the challenger's bond.
 func (k *Keeper) OpenReply(ctx context.Context, challenger sdk.AccAddress, receipt session.Receipt, signature []byte, m dispute.Model) (uint64, error) {
-	claim, err := receipt.Claim(m)
-	if err != nil {
-		return 0, errorsmod.Wrap(ErrOpening, err.Error())
-	}
-	r, err := k.Rules(ctx)
-	if err != nil {
-		return 0, err
-	}
-	g, err := dispute.Open(claim, r, dispute.Opening{}, module.Now(ctx))
-	if err != nil {
-		return 0, errorsmod.Wrap(ErrOpening, err.Error())
-	}
-	id, err := k.next.Next(ctx)
-	if err != nil {
-		return 0, err
-	}
 	receiptID := receipt.ID()
 	p := disputev1.Parties{
 		Order: receipt.Session.String(), Reply: &disputev1.Reply{Number: receipt.Number, Receipt: receiptID[:]},
@@ -87,11 +71,24 @@ func (k *Keeper) OpenReply(ctx context.Context, challenger sdk.AccAddress, recei
 	case again:
 		return 0, errorsmod.Wrapf(ErrOpening, "%s has disputed receipt %d already", p.Challenger, receipt.Number)
 	}
-	if p.Defender, p.Bond, err = k.replies.OpenDispute(ctx, receipt, signature); err != nil {
+	claim, err := k.replies.OpenDispute(ctx, receipt, signature, m)
+	if err != nil {
 		return 0, err
 	}
-	if p.Defender == p.Challenger {
+	if p.Defender, p.Bond = claim.Defender, claim.Bond; p.Defender == p.Challenger {
 		return 0, errorsmod.Wrapf(ErrOpening, "%s would dispute its own reply", p.Challenger)
+	}
+	r, err := k.Rules(ctx)
+	if err != nil {
+		return 0, err
+	}
+	g, err := dispute.Open(claim.Claim, r, dispute.Opening{}, module.Now(ctx))
+	if err != nil {
+		return 0, errorsmod.Wrap(ErrOpening, err.Error())
+	}
+	id, err := k.next.Next(ctx)
+	if err != nil {
+		return 0, err
 	}
 	if p.ChallengerPurse, err = k.lock(ctx, p.Challenger, p.Bond); err != nil {
 		return 0, errorsmod.Wrap(err, "lock a challenger's bond")

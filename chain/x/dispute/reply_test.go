@@ -46,7 +46,7 @@ func newSold(t *testing.T) *sold {
 var roots = game.Chunks{Chunks: []canon.Hash{{1}, {2}, {3}}, Tokens: []canon.Hash{{4}, {5}, {6}}}
 
 func (s *sold) receipt(edit ...func(*session.Receipt)) (r session.Receipt, signature []byte) {
-	r = session.Receipt{Session: s.terms.ID(), Number: 1, Model: served.Root(), Prompt: 100, Reply: 200, Tokens: canon.Root(roots.Tokens), Pages: canon.Root(roots.Chunks)}
+	r = session.Receipt{Session: s.terms.ID(), Number: 1, Model: served.Root(), Prompt: 100, Reply: 200, Tokens: canon.Root(roots.Tokens), Pages: game.SaltedPages(canon.Root(roots.Chunks), s.p0.PeerKey())}
 	for _, e := range edit {
 		e(&r)
 	}
@@ -152,9 +152,9 @@ func TestRepliesThatCannotBeDisputed(t *testing.T) {
 	s.Refuse(dispute.ErrOpening, s.p0, s.open(s.p0))
 	s.Refuse(sessions.ErrNoSession, s.watcher, s.open(s.watcher, func(r *session.Receipt) { r.Session = canon.Hash{9} }))
 	s.Refuse(sessions.ErrEvent, s.watcher, s.open(s.watcher, func(r *session.Receipt) { r.Kind = session.OfCheck }))
-	s.Refuse(dispute.ErrOpening, s.watcher, s.open(s.watcher, func(r *session.Receipt) { r.Reply = 0 }))
-	s.Refuse(dispute.ErrOpening, s.watcher, s.open(s.watcher, func(r *session.Receipt) { r.Reply = session.MaxTokens }))
-	s.Refuse(dispute.ErrOpening, s.watcher, s.open(s.watcher, func(r *session.Receipt) { r.Model = canon.Hash{8} }))
+	s.Refuse(sessions.ErrEvent, s.watcher, s.open(s.watcher, func(r *session.Receipt) { r.Reply = 0 }))
+	s.Refuse(sessions.ErrEvent, s.watcher, s.open(s.watcher, func(r *session.Receipt) { r.Reply = session.MaxTokens }))
+	s.Refuse(sessions.ErrEvent, s.watcher, s.open(s.watcher, func(r *session.Receipt) { r.Model = canon.Hash{8} }))
 	forged := s.open(s.watcher)
 	forged.Receipt.Signature[3] ^= 1
 	s.Refuse(sessions.ErrEvent, s.watcher, forged)

@@ -100,17 +100,19 @@ func (k *Keeper) Get(ctx context.Context, id canon.Hash) (s session.Session, err
 // Tell names who plays the disputes about replies. They are made after this keeper.
 func (k *Keeper) Tell(g Games) { k.games = g }
 
-// OpenDispute lets a game about a reply begin. It returns who defends the reply, and the bond that a challenger locks, in utally.
-func (k *Keeper) OpenDispute(ctx context.Context, r session.Receipt, signature []byte) (defender string, bond uint64, err error) {
+// OpenDispute lets a game about a reply begin.
+func (k *Keeper) OpenDispute(ctx context.Context, r session.Receipt, signature []byte, m dispute.Model) (c session.Contested, err error) {
 	if err := k.happen(ctx, r.Session, session.OpenDispute{Receipt: r, Signature: signature}); err != nil {
-		return "", 0, err
+		return c, err
 	}
 	s, err := k.Get(ctx, r.Session)
 	if err != nil {
-		return "", 0, err
+		return c, err
 	}
-	bond, err = s.Bond(&r)
-	return s.Terms.Provider.Account, bond, err
+	if c, err = s.Contest(&r, m); err != nil {
+		err = errorsmod.Wrap(ErrEvent, err.Error())
+	}
+	return c, err
 }
 
 // CloseDispute tells what came of a game. It returns who has lost: nobody, if the provider was convicted before.
