@@ -3,7 +3,7 @@
 // every move that is the role's, as defender or as challenger.
 //
 // Call [New] for a role's [Player] and [Player.Block] on every block. [Player.Check] is for
-// work that has to be right.
+// work that has to be right. [OfReplies] returns one for replies of language models.
 //
 // Invariants: it keeps no state that a restart would miss. Games, roles and turns are read
 // from the chain, and the account of a claim is computed again from its start state. It takes
@@ -26,6 +26,7 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/session"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	"github.com/tally-network/tally/node/events"
 	"github.com/tally-network/tally/node/replay"
@@ -35,15 +36,33 @@ import (
 
 // Player plays all disputes of one account.
 type Player struct {
-	ctx   context.Context // of the role: an account of a claim outlives the task that began it
-	env   *role.Env
-	tasks *tasks.Set
-	known accounts
+	ctx     context.Context // of the role: an account of a claim outlives the task that began it
+	env     *role.Env
+	tasks   *tasks.Set
+	known   accounts
+	replies Replies // nil: it plays games about work
+}
+
+// Replies gives accounts of replies, by what their receipts name.
+type Replies interface {
+	Account(ctx context.Context, session canon.Hash, s *dispute.Sequence) (dispute.SequenceWitness, error)
 }
 
 // New returns the player of a role, which plays until ctx is done.
 func New(ctx context.Context, env *role.Env) *Player {
 	return &Player{ctx: ctx, env: env, tasks: env.NewTasks(4)}
+}
+
+// OfReplies returns what plays games about replies of language models, and no others.
+func OfReplies(ctx context.Context, env *role.Env, r Replies) *Player {
+	p := New(ctx, env)
+	p.replies = r
+	return p
+}
+
+// plays reports whether a game is one of those that this player knows something of.
+func (p *Player) plays(d *disputev1.Dispute) bool {
+	return (d.Parties.Reply != nil) == (p.replies != nil)
 }
 
 // Wait waits until no move is being made, after the context has ended.
@@ -54,7 +73,7 @@ func (p *Player) Wait() { p.tasks.Wait() }
 func (p *Player) Block(ctx context.Context) error {
 	var mine []*disputev1.Dispute
 	if err := p.each(ctx, &disputev1.QueryDisputesRequest{Turn: p.env.Account.Address}, func(d *disputev1.Dispute) {
-		if p.mine(d) && d.Parties.Reply == nil {
+		if p.mine(d) && p.plays(d) {
 			mine = append(mine, d)
 		}
 	}); err != nil {
@@ -73,7 +92,7 @@ func (p *Player) Block(ctx context.Context) error {
 // far as this role can tell by computing the claim itself, in the background.
 func (p *Player) Substitute(ctx context.Context) error {
 	return p.each(ctx, &disputev1.QueryDisputesRequest{Missed: true}, func(d *disputev1.Dispute) {
-		if d.Missed && !p.mine(d) && d.Parties.Reply == nil { // of a reply nothing is known here
+		if d.Missed && !p.mine(d) && p.plays(d) {
 			p.tasks.Start(ctx, fmt.Sprintf("substitution in dispute %d", d.Id), func(ctx context.Context) error { return p.substitute(ctx, d) })
 		}
 	})
@@ -167,6 +186,10 @@ func (p *Player) move(ctx context.Context, id uint64) error {
 		return fmt.Errorf("dispute %d, %v: %w", id, g.Stage, err)
 	}
 	order, err := canon.ParseHash(r.Dispute.Parties.Order)
+	if p.replies != nil {
+		p.env.Log.Info("a reply is disputed", "dispute", id, "played", g.Stage, "moves", g.Moves+1)
+		return err
+	}
 	target, wrong := wire.TargetFromProto(r.Dispute.Parties.Target)
 	p.env.Emit(events.Event{Kind: events.Narrowed, Order: order, Unit: target.Index(), Step: g.Moves + 1, Text: g.Stage.String()})
 	return errors.Join(err, wrong)
@@ -179,6 +202,9 @@ func (p *Player) account(ctx context.Context, parties *disputev1.Parties, g *dis
 	order, err := canon.ParseHash(parties.Order)
 	if err != nil {
 		return nil, err
+	}
+	if parties.Reply != nil {
+		return p.reply(ctx, order, g.Claim.Sequence)
 	}
 	t, err := wire.TargetFromProto(parties.Target)
 	if err != nil {
@@ -197,6 +223,23 @@ func (p *Player) account(ctx context.Context, parties *disputev1.Parties, g *dis
 	}
 	k := keyOf(order, t, int(parties.Attempt), segmentOf(g))
 	return p.known.get(k, j.WitnessBytes(), func() (dispute.Witness, error) { return p.begin(ctx, l, j, k, g) })
+}
+
+// reply returns this role's account of a reply.
+func (p *Player) reply(ctx context.Context, session canon.Hash, s *dispute.Sequence) (*account, error) {
+	if s == nil || p.replies == nil {
+		return nil, errors.New("nothing is known here of replies")
+	}
+	const bytes = maxBytes / always // about what one takes, whose values are let go of between moves
+	return p.known.get(key{order: canon.Sum(canon.DomainServed, canon.Marshal(&dispute.Claim{Sequence: s}))}, bytes, func() (dispute.Witness, error) {
+		w, err := p.replies.Account(ctx, session, s)
+		return dispute.WitnessOf(w), err
+	})
+}
+
+// Dispute challenges the reply of a receipt, of a model whose root the receipt names.
+func (p *Player) Dispute(ctx context.Context, r *session.Receipt, signature []byte, m *dispute.Model) error {
+	return p.env.Send(ctx, wire.DisputeReply(p.env.Account.Address, r, signature, m))
 }
 
 // segmentOf returns the segment of its claim that a game is about.

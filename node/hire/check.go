@@ -22,7 +22,7 @@ import (
 // settle takes the bill of an answer, and has it checked if chance wants that.
 func (h *hired) settle(ctx context.Context, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
 	c := h.c
-	r := Receipt{Terms: h.terms, TermsSignature: h.TermsSignature(), Receipt: b.Receipt, Signature: b.Signature, Request: q.Request, Reply: reply, At: time.Now().UTC()}
+	r := Receipt{Proof: tabs.Proof{Terms: h.terms, TermsSignature: h.TermsSignature(), Signed: *b, Request: q.Request, Reply: reply}, At: time.Now().UTC()}
 	if err := c.keepReceipt(&r); err != nil { // before it is owed, so that it can be checked after a crash
 		return err
 	}
@@ -51,24 +51,10 @@ func (h *hired) settle(ctx context.Context, q *tabs.Question, reply []int32, b *
 	return nil
 }
 
-// right returns an error unless a receipt is of a question and its reply.
-func right(r *session.Receipt, q *tabs.Question, reply []int32) error {
-	tokens := slices.Concat(q.Request.Prompt, reply)
-	switch {
-	case r.Kind != q.Kind() || r.Request != q.ID():
-		return errors.New("the receipt is of another question")
-	case len(reply) == 0:
-		return errors.New("the receipt is of no reply")
-	case r.Prompt != uint64(len(q.Request.Prompt)) || r.Reply != uint64(len(reply)) || r.Tokens != lm.TokensRoot(tokens):
-		return errors.New("the receipt is of other tokens")
-	}
-	return nil
-}
-
 // accept takes the bill of an answer, and before it those of others that have not come yet.
 func (h *hired) accept(ctx context.Context, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
 	c := h.c
-	if err := right(&b.Receipt, q, reply); err != nil {
+	if err := tabs.Right(&b.Receipt, q, reply); err != nil {
 		c.blame(h.terms.Provider.Account, fmt.Sprintf("its bill is wrong: %v", err), month)
 		return err
 	}
@@ -188,6 +174,7 @@ func (h *hired) check(ctx context.Context, r *Receipt) error {
 		}
 		h.abandon()
 		c.blame(h.terms.Provider.Account, fmt.Sprintf("receipt %s: %s, says %s", r.Receipt.ID(), v.says(), v.By), lasts)
+		c.accuse(ctx, r)
 		return c.keepReceipt(r)
 	}
 	return errors.Join(h.Approve(r.Receipt.Number), c.keepReceipt(r))
@@ -214,7 +201,7 @@ func (h *hired) verdict(ctx context.Context, r *Receipt) (*Check, error) {
 		case err != nil && mine && !errors.Is(err, errUnproved):
 			return h.byMyself(ctx, r)
 		case err != nil && len(votes[1]) > len(votes[0]) && !errors.Is(err, errUnproved):
-			return votes[1][0], nil // nobody contradicts
+			return accused(votes[1]), nil // nobody contradicts
 		case err != nil:
 			return nil, err
 		}
@@ -229,6 +216,9 @@ func (h *hired) verdict(ctx context.Context, r *Receipt) (*Check, error) {
 			for _, lost := range votes[1-side] {
 				c.blame(lost.By, fmt.Sprintf("receipt %s: others say otherwise of it", r.Receipt.ID()), hour)
 			}
+			if side == 1 {
+				v = accused(votes[1])
+			}
 			return v, nil
 		}
 	}
@@ -242,7 +232,49 @@ func (h *hired) overrule(ctx context.Context, r *Receipt, found []*Check) (*Chec
 			h.c.blame(x.By, fmt.Sprintf("receipt %s: it has found fault with what is right", r.Receipt.ID()), month)
 		}
 	}
+	if err == nil && v.wrong() {
+		v.accusers = accused(found).accusers
+	}
 	return v, err
+}
+
+// accused returns the first of checks that have found a reply wrong, which names who has.
+func accused(found []*Check) *Check {
+	v := found[0]
+	for _, x := range found {
+		v.accusers = append(v.accusers, x.By)
+	}
+	return v
+}
+
+// accuse has a wrong reply disputed on the chain: here if this machine can, else by who has found it wrong.
+func (c *Consumer) accuse(ctx context.Context, r *Receipt) {
+	failed := errors.New("who has found it wrong cannot be reached")
+	if r.Check.Here && c.Dispute != nil {
+		if failed = c.Dispute(ctx, &r.Proof); failed == nil {
+			r.Check.Dispute = c.Account
+			return
+		}
+	}
+	all, err := c.Offers(ctx)
+	if err != nil {
+		failed = errors.Join(failed, err)
+	}
+	for i := range all {
+		if l := &all[i]; l.Model == r.Terms.Model && slices.Contains(r.Check.accusers, l.Provider) {
+			id, err := c.reach(l)
+			if err == nil {
+				_, err = tabs.Proofs.Call(ctx, c.Host, id, r.Proof)
+			}
+			if err == nil {
+				r.Check.Dispute = l.Provider
+				return
+			}
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", l.Provider, err))
+		}
+	}
+	r.Check.Dispute = "nobody: " + failed.Error()
+	c.Log.Warn("a wrong reply is not disputed", "receipt", r.Receipt.ID(), "error", failed)
 }
 
 // byMyself re-executes a reply here.
@@ -324,7 +356,7 @@ func (c *Consumer) checkUnsigned(l *wire.Listed, request *lm.Request, made []int
 	made = slices.Clone(made)
 	c.working.Go(func() {
 		h := &hired{c: c, terms: session.Terms{Model: l.Model, Provider: session.Party{Account: l.Provider, Key: l.PeerKey}}}
-		r := &Receipt{Terms: h.terms, Request: q, Reply: made}
+		r := &Receipt{Proof: tabs.Proof{Terms: h.terms, Request: q, Reply: made}}
 		if c.Self != nil && c.Self.Has(l.Model) {
 			if v, err := c.Self.Check(c.ctx, l.Model, &q, made); err == nil && v.Wrong >= 0 {
 				c.blame(l.Provider, fmt.Sprintf("it broke off after tokens of which %d is wrong", v.Wrong), month)

@@ -52,6 +52,9 @@ type Options struct {
 	Lasts     time.Duration  // of a session, in protocol time; a day
 	Forced    uint64         // odds, in basis points, that a checker is also asked about an error
 	Patience  time.Duration  // until the next token of a provider; a minute
+
+	// Dispute disputes a reply that this machine has found wrong; nil if it cannot.
+	Dispute func(ctx context.Context, p *tabs.Proof) error
 }
 
 // Parts are what a consumer is made of.

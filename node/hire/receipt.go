@@ -11,33 +11,29 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/core/session"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/replace"
-	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/node/tabs"
 )
 
-// Receipt is all by which anybody who has the model can check a reply: what was asked and said, and who has signed that.
+// Receipt is a reply with all by which anybody who has the model can check it, and what became of that.
 type Receipt struct {
-	Terms          session.Terms   `json:"-"`
-	TermsSignature []byte          `json:"-"`
-	Receipt        session.Receipt `json:"-"`
-	Signature      []byte          `json:"-"`
-	Request        lm.Request      `json:"-"`
-	Reply          []int32         `json:"-"`
-	Check          *Check          // nil: nobody was to check it
-	At             time.Time
+	tabs.Proof
+	Check *Check // nil: nobody was to check it
+	At    time.Time
 }
 
 // Check is what became of a check.
 type Check struct {
-	By      string     `json:"by,omitempty"`     // account
-	Receipt canon.Hash `json:"receipt,omitzero"` // of the checker
-	Wrong   int        `json:"wrong"`            // the first wrong token; −1: none
-	Pages   bool       `json:"pages,omitempty"`  // the tokens are right, and the provider has not computed them
-	Here    bool       `json:"here,omitempty"`   // this machine has found that
-	Error   string     `json:"error,omitempty"`  // why it could not be checked
+	By      string     `json:"by,omitempty"`      // account
+	Receipt canon.Hash `json:"receipt,omitzero"`  // of the checker
+	Wrong   int        `json:"wrong"`             // the first wrong token; −1: none
+	Pages   bool       `json:"pages,omitempty"`   // the tokens are right, and the provider has not computed them
+	Here    bool       `json:"here,omitempty"`    // this machine has found that
+	Dispute string     `json:"dispute,omitempty"` // who disputes it on the chain, or why nobody does
+
+	accusers []string // who has found it wrong
+	Error    string   `json:"error,omitempty"` // why it could not be checked
 }
 
 // wrong reports whether something was found.
@@ -69,21 +65,6 @@ type file struct {
 	Signed   []byte    `json:"signed"`
 }
 
-// signedParts are what is signed, and what it is about.
-type signedParts struct{ *Receipt }
-
-// Code walks the fields.
-func (s signedParts) Code(w *canon.Codec) {
-	r := s.Receipt
-	r.Terms.Code(w)
-	w.Blob(&r.TermsSignature, 64)
-	one := tabs.Signed{Receipt: r.Receipt, Signature: r.Signature}
-	one.Code(w)
-	r.Receipt, r.Signature = one.Receipt, one.Signature
-	r.Request.Code(w)
-	lm.CodeTokens(w, &r.Reply, lm.MaxSent)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (r *Receipt) MarshalJSON() ([]byte, error) {
 	price, err := r.Receipt.Price(&r.Terms)
@@ -92,7 +73,7 @@ func (r *Receipt) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(file{
 		ID: r.Receipt.ID().String(), Provider: r.Terms.Provider.Account, Model: r.Terms.Model.String(), Prompt: len(r.Request.Prompt), Tokens: len(r.Reply),
-		Price: price, At: r.At, Check: r.Check, Signed: canon.Marshal(signedParts{r}),
+		Price: price, At: r.At, Check: r.Check, Signed: canon.Marshal(&r.Proof),
 	})
 }
 
@@ -102,26 +83,11 @@ func (r *Receipt) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
-	if err := canon.UnmarshalWithin(f.Signed, signedParts{r}, maxReceipt); err != nil {
+	if err := canon.UnmarshalWithin(f.Signed, &r.Proof, maxReceipt); err != nil {
 		return err
 	}
 	r.Check, r.At = f.Check, f.At
 	return nil
-}
-
-// Verify returns an error unless the provider has signed terms and receipt, and the receipt is of the request and the reply.
-func (r *Receipt) Verify() error {
-	if err := r.Terms.Check(); err != nil {
-		return err
-	}
-	if err := r.Terms.Verify(r.TermsSignature); err != nil {
-		return err
-	}
-	if err := r.Receipt.Verify(&r.Terms, r.Signature); err != nil {
-		return err
-	}
-	q := tabs.Question{Request: r.Request}
-	return right(&r.Receipt, &q, r.Reply)
 }
 
 // ReadReceipt reads the file of a receipt.

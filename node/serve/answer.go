@@ -180,6 +180,9 @@ func (w *work) check() error {
 			if f.err != nil {
 				return f.err
 			}
+			if f.wrong >= 0 {
+				w.server.found.add(&w.question.Request, w.question.Reply)
+			}
 			return w.bill(w.question.Reply, f.pages, held, &tabs.Piece{Wrong: f.wrong + 1})
 		case <-beat.C:
 			_ = w.out.Send(canon.Marshal(&tabs.Piece{})) // who left pays all the same
@@ -190,6 +193,11 @@ func (w *work) check() error {
 // bill ends an answer.
 func (w *work) bill(reply []int32, pages canon.Hash, held *tabs.Held, end *tabs.Piece) error {
 	q := w.question
+	if q.Kind() == session.OfReply {
+		if err := w.server.made.Keep(w.tab.ID(), &q.Request, reply); err != nil {
+			return err
+		}
+	}
 	key := w.server.Key.Public().(ed25519.PublicKey)
 	signed, err := w.tab.Bill(session.Receipt{
 		Kind: q.Kind(), Request: q.ID(), Prompt: uint64(len(q.Request.Prompt)), Reply: uint64(len(reply)),

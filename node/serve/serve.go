@@ -2,7 +2,7 @@
 //
 // Make a [Server] by [New] and call [Server.Run]; it lists its models on the chain, and answers the protocols of package node/tabs.
 //
-// Invariants: nothing is computed that is not paid for. Who leaves before the end of a reply is billed for what was made. A receipt is on the disk before
+// Invariants: nothing is computed that is not paid for. What a receipt is signed for is on the disk before, and defended until its session is over. Who leaves before the end of a reply is billed for what was made. A receipt is on the disk before
 // it is sent. What vouchers claim is claimed on the chain before the session ends. The process can be killed at any moment.
 //
 // Source: docs/adr/0069-served-models.md.
@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ import (
 	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/contest"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/tabs"
 	"github.com/tally-network/tally/p2p"
@@ -41,6 +43,7 @@ type Model struct {
 	Weights  *lm.Model
 	Replier  lm.Replier
 	Checker  Checker
+	Contest  *contest.Model // for disputes about its replies
 }
 
 // Checker re-executes replies of one model.
@@ -58,12 +61,16 @@ type Parts struct {
 	Dir     string // of the tabs
 	Models  []*Model
 	Log     *slog.Logger
+
+	Disputes Disputes // Run's, if there is none; without it nothing is disputed
 }
 
 // Server serves models.
 type Server struct {
 	Parts
 	tabs   *tabs.Store
+	made   tabs.Made
+	found  found
 	models map[canon.Hash]*Model
 
 	mu     sync.Mutex
@@ -95,6 +102,7 @@ func New(p Parts) (*Server, error) {
 		}
 		s.models[m.Listing.Model] = m
 	}
+	s.made.Dir = filepath.Join(p.Dir, "made")
 	var err error
 	s.tabs, err = tabs.Open(p.Dir)
 	return s, err
@@ -114,6 +122,16 @@ func (s *Server) Stats() Stats {
 
 // Run serves until ctx is done, which is no error.
 func (s *Server) Run(ctx context.Context, env *role.Env) error {
+	if s.Disputes == nil {
+		b := contest.New(ctx, env, s.made, func(root canon.Hash) *contest.Model {
+			if m := s.models[root]; m != nil {
+				return m.Contest
+			}
+			return nil
+		})
+		defer b.Wait()
+		s.Disputes = b
+	}
 	s.Handle(ctx)
 	return env.EachBlock(ctx, s.Block)
 }
@@ -128,6 +146,7 @@ func (s *Server) Handle(ctx context.Context) {
 	tabs.Roots.Handle(s.Host, s.root)
 	tabs.Endings.Handle(s.Host, s.end)
 	tabs.Parts.Handle(s.Host, s.part)
+	tabs.Proofs.Handle(s.Host, s.accuse)
 }
 
 // Limits of terms, in ms of protocol time.
@@ -330,7 +349,11 @@ func (s *Server) part(_ context.Context, _ peer.ID, q tabs.PartOf) (a tabs.Bytes
 
 // Block does what is due: listings stand, and what was earned is claimed in time.
 func (s *Server) Block(ctx context.Context, b client.Block) error {
-	return errors.Join(s.list(ctx, b.Time), s.claim(ctx, b))
+	err := errors.Join(s.list(ctx, b.Time), s.claim(ctx, b))
+	if s.Disputes != nil {
+		err = errors.Join(err, s.Disputes.Block(ctx))
+	}
+	return err
 }
 
 // list lists the models on the chain, unless they stand there for long enough.
@@ -373,7 +396,7 @@ func (s *Server) forget(id canon.Hash) error {
 	s.mu.Lock()
 	delete(s.seen, id)
 	s.mu.Unlock()
-	return s.tabs.Forget(id)
+	return errors.Join(s.tabs.Forget(id), s.made.Forget(id))
 }
 
 // each is how many blocks pass between two looks at all sessions.
@@ -384,6 +407,7 @@ func (s *Server) claim(ctx context.Context, b client.Block) (failed error) {
 	if b.Height%each != 0 {
 		return nil
 	}
+	failed = s.prune(ctx)
 	for _, t := range s.tabs.All() {
 		on, err := s.Chain.Session(ctx, t.ID())
 		terms := t.Terms()

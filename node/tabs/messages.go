@@ -176,6 +176,12 @@ type Signature struct{ Signature []byte }
 // Code walks the fields of s.
 func (s *Signature) Code(w *canon.Codec) { w.Blob(&s.Signature, ed25519.SignatureSize) }
 
+// Taken says that a reply is disputed.
+type Taken struct{}
+
+// Code walks no fields.
+func (*Taken) Code(*canon.Codec) {}
+
 // PartOf asks for a part of a model's file: 0 is its manifest, n the n-th file that this names.
 type PartOf struct {
 	Model canon.Hash
@@ -211,6 +217,8 @@ var (
 	Roots = typed[Numbered, Root]("pages", maxSmall, maxSmall, 8)
 	// Endings has the provider sign a final.
 	Endings = typed[Ending, Signature]("final", maxSmall, maxSmall, 2)
+	// Proofs hands a wrong reply to somebody who has found it wrong, to dispute it.
+	Proofs = typed[Proof, Taken]("proof", MaxProof, maxSmall, 1)
 	// Parts hands over files of models.
 	Parts = typed[PartOf, Bytes]("model", maxSmall, MaxPart+maxSmall, 4)
 )
