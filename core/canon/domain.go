@@ -38,6 +38,7 @@ const (
 	DomainModel      Domain = "model"      // what a language model is: its weights and files
 	DomainFile       Domain = "file"       // a file of a language model that has no weights
 	DomainRequest    Domain = "request"    // what a reply follows from
+	DomainGrammar    Domain = "grammar"    // an automaton that a reply is bound to
 	DomainTokens     Domain = "tokens"     // some tokens of a sequence
 	DomainStep       Domain = "step"       // a step of a language model: its program and its weights
 	DomainPages      Domain = "pages"      // salted root of the pages of a sequence

@@ -27,6 +27,19 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) (string, error) {
 	return b.String(), nil
 }
 
+// Bytes returns what a token adds to a text that has begun, where that does not depend on the tokens beside it: see [decode.Bytes].
+// Special tokens add nothing.
+func (t *Tokenizer) Bytes(id int32) ([]byte, bool) {
+	token, ok := t.decoded[id]
+	if !ok {
+		token, ok = t.spec.Vocabulary.Token(id)
+	}
+	if !ok || t.special[token] {
+		return nil, false
+	}
+	return decode.Bytes(t.spec.Decoders, token)
+}
+
 // Stream decodes tokens one by one.
 type Stream struct {
 	t           *Tokenizer

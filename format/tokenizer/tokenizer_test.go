@@ -251,3 +251,62 @@ func TestConcurrentUse(t *testing.T) {
 		}
 	}
 }
+
+// The bytes of tokens are, joined, those of their text, where a tokenizer has bytes of tokens alone.
+func TestBytesOfTokens(t *testing.T) {
+	looksAround := []string{"albert", "bert-cased", "bert-uncased", "clip", "odd", "t5", "xlnet"} // their decoders do
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if name == filepath.Join("testdata", "answers.json") {
+			continue
+		}
+		file, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tok, err := Parse(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := tok.Encode("x", false) // so that the text has begun
+		if err != nil || len(first) == 0 {
+			t.Fatalf("%s: %v", name, err)
+		}
+		before, err := tok.Decode(first, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := false
+		for _, text := range []string{`{"name": "Zoë", "n": [1, 2.5, null]}`, "a  b\n\tc", "naïve – 日本 😀", "x.y, z's", "the a"} {
+			ids, err := tok.Encode(text, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var added []byte
+			all := true
+			for _, id := range ids {
+				b, ok := tok.Bytes(id)
+				all = all && ok
+				added = append(added, b...)
+			}
+			if known = known || all; !all {
+				continue
+			}
+			got, err := tok.Decode(append(first[:len(first):len(first)], ids...), false)
+			if err != nil || before+string(added) != got {
+				t.Errorf("%s: %q is of bytes %q: %v", name, got, before+string(added), err)
+			}
+		}
+		if family := strings.TrimSuffix(filepath.Base(name), ".json"); !known && !slices.Contains(looksAround, family) {
+			t.Errorf("the bytes of %s's tokens are not known", family)
+		}
+		for _, id := range []int32{-1, int32(tok.Size())} {
+			if b, ok := tok.Bytes(id); ok {
+				t.Errorf("%s: token %d has bytes %q", name, id, b)
+			}
+		}
+	}
+}

@@ -12,7 +12,6 @@
 package decode
 
 import (
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -386,18 +385,16 @@ type byteFallback struct {
 }
 
 func (f *byteFallback) push(token string, put Put) error {
-	if len(token) == 6 && strings.HasPrefix(token, "<0x") && token[5] == '>' {
-		if b, err := strconv.ParseUint(token[3:5], 16, 8); err == nil {
-			f.held = append(f.held, byte(b))
-			if f.exact || f.broken || !utf8.FullRune(f.held) {
-				return nil
-			}
-			if f.broken = !utf8.Valid(f.held); !f.broken {
-				put(string(f.held))
-				f.held = f.held[:0]
-			}
+	if b, ok := fallback(token); ok {
+		f.held = append(f.held, b)
+		if f.exact || f.broken || !utf8.FullRune(f.held) {
 			return nil
 		}
+		if f.broken = !utf8.Valid(f.held); !f.broken {
+			put(string(f.held))
+			f.held = f.held[:0]
+		}
+		return nil
 	}
 	err := f.flush(put)
 	put(token)
