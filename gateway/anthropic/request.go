@@ -21,6 +21,8 @@ type request struct {
 	Tools       []tool          `json:"tools"`
 	ToolChoice  *toolChoice     `json:"tool_choice"`
 	Stream      bool            `json:"stream"`
+	Format      json.RawMessage `json:"output_format"`
+	Config      *outputConfig   `json:"output_config"`
 	refused
 }
 
@@ -29,8 +31,12 @@ type refused struct {
 	Container json.RawMessage `json:"container" why:"nothing is run here"`
 	Servers   json.RawMessage `json:"mcp_servers" but:"[]" why:"tools are called by the client"`
 	Context   json.RawMessage `json:"context_management" why:"a conversation is read whole or not at all"`
-	Format    json.RawMessage `json:"output_format" why:"replies are not bound to a form yet"`
-	Config    json.RawMessage `json:"output_config" but:"{}" why:"replies are not bound to a form yet"`
+}
+
+// outputConfig is where newer clients put the format.
+type outputConfig struct {
+	Format json.RawMessage `json:"format"`
+	Effort json.RawMessage `json:"effort"`
 }
 
 type turn struct {
@@ -48,6 +54,7 @@ type tool struct {
 
 type toolChoice struct {
 	Type    string `json:"type"`
+	Name    string `json:"name"`
 	OneCall bool   `json:"disable_parallel_tool_use"`
 }
 
@@ -87,38 +94,57 @@ func (q *request) ask() (*reply.Ask, error) {
 		}
 	}
 	a.OneCall = q.ToolChoice != nil && q.ToolChoice.OneCall
-	if a.Chat.Tools, err = q.tools(); err != nil {
+	if a.Chat.Tools, a.MustCall, err = q.tools(); err != nil {
+		return nil, err
+	}
+	if a.Format, err = q.format(); err != nil {
 		return nil, err
 	}
 	a.Chat.Messages, err = q.conversation()
 	return a, err
 }
 
-func (q *request) tools() (out []reply.Tool, err error) {
+// format returns what the reply shall be, nil for any text.
+func (q *request) format() (*reply.Format, error) {
+	if q.Config == nil {
+		return reply.ReadFormat("output_format", q.Format)
+	}
+	if !api.IsNull(q.Config.Effort) {
+		return nil, api.Unsupported("output_config.effort", "output_config.effort is not supported: models here do not think apart; leave it out")
+	}
+	return reply.ReadFormat("output_config.format", q.Config.Format)
+}
+
+// tools returns the tools, and those of which one must be called, nil if none must.
+func (q *request) tools() (out, must []reply.Tool, err error) {
+	calls := q.ToolChoice != nil && (q.ToolChoice.Type == "any" || q.ToolChoice.Type == "tool")
 	if len(q.Tools) > reply.MaxTools {
-		return nil, api.Invalid("tools", "there are %d tools: want at most %d", len(q.Tools), reply.MaxTools)
+		return nil, nil, api.Invalid("tools", "there are %d tools: want at most %d", len(q.Tools), reply.MaxTools)
 	}
 	for i, t := range q.Tools {
 		at := fmt.Sprintf("tools[%d]", i)
 		switch {
 		case t.Type != "" && t.Type != "custom":
-			return nil, api.Unsupported(at+".type", "%s is of type %q, which is not supported: want custom", at, t.Type)
+			return nil, nil, api.Unsupported(at+".type", "%s is of type %q, which is not supported: want custom", at, t.Type)
 		case t.Name == "":
-			return nil, api.Invalid(at+".name", "%s has no name", at)
-		case t.Strict:
-			return nil, api.Unsupported(at+".strict", "%s is strict, which is not supported: arguments are what the model writes", at)
+			return nil, nil, api.Invalid(at+".name", "%s has no name", at)
+		case t.Strict && !calls:
+			return nil, nil, api.Unsupported(at+".strict", "%s is strict, which is supported where tool_choice makes the model call: otherwise arguments are what it writes", at)
 		case api.IsNull(t.Schema) || t.Schema[0] != '{':
-			return nil, api.Invalid(at+".input_schema", "%s has no input_schema: want a JSON schema", at)
+			return nil, nil, api.Invalid(at+".input_schema", "%s has no input_schema: want a JSON schema", at)
 		}
 		out = append(out, reply.Tool{Name: t.Name, Description: t.Description, Parameters: t.Schema})
 	}
-	if q.ToolChoice == nil || q.ToolChoice.Type == "auto" {
-		return out, nil
+	switch {
+	case calls:
+		must, err = reply.Choose(out, q.ToolChoice.Name)
+		return out, must, err
+	case q.ToolChoice == nil || q.ToolChoice.Type == "auto":
+		return out, nil, nil
+	case q.ToolChoice.Type == "none":
+		return nil, nil, nil
 	}
-	if q.ToolChoice.Type == "none" {
-		return nil, nil
-	}
-	return nil, api.Unsupported("tool_choice", "tool_choice %q is not supported: a model cannot be made to call; use auto or none", q.ToolChoice.Type)
+	return nil, nil, api.Unsupported("tool_choice", "tool_choice %q is not supported: use auto, any, tool or none", q.ToolChoice.Type)
 }
 
 // conversation returns system and turns as messages.

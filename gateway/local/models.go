@@ -336,7 +336,7 @@ func (m *Models) serve(x *opened, f *Files, l reply.Listing) {
 	x.memory = f.Description.Language.Memory
 	x.server = replies.Start(f.Language.Weights, m.options.Exec, m.options.Replies)
 	x.model.Context = x.server.Context()
-	x.model.Replier, x.model.Ends = replier{m, x}, f.Language.Ends
+	x.model.Replier, x.model.Ends, x.model.Forms = replier{m, x}, f.Language.Ends, f.Language.Forms
 	if f.Language.Template != nil {
 		x.model.Prompter = prompter{f.Language.Template}
 	}

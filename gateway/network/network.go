@@ -134,7 +134,7 @@ func (m *Models) Open(ctx context.Context, name string, _ *time.Duration) (*repl
 	}
 	x := &reply.Model{
 		Listing: reply.Listing{Name: o.name, Digest: o.root.String(), Context: min(int(o.context), p.Config.Context), Replies: true, Details: reply.Details{Family: p.Config.Family}},
-		Replier: replier{m.consumer, o.root}, Tokenizer: p.Tokenizer, Prompter: local.NewPrompter(p.Template), Ends: p.Ends,
+		Replier: replier{m.consumer, o.root}, Tokenizer: p.Tokenizer, Prompter: local.NewPrompter(p.Template), Ends: p.Ends, Forms: p.Forms,
 	}
 	if p.Template != nil {
 		x.Details.Template = p.Template.Source()

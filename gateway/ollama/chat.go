@@ -16,6 +16,7 @@ type chatRequest struct {
 	Options   options         `json:"options"`
 	Stream    *bool           `json:"stream"`
 	KeepAlive json.RawMessage `json:"keep_alive"`
+	Format    json.RawMessage `json:"format"`
 	refused
 }
 
@@ -98,6 +99,9 @@ func (v *server) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	a := &reply.Ask{Field: "messages", Chat: c}
 	s := asked{ask: a, options: &q.Options, keep: q.KeepAlive, stream: isStream(q.Stream), chat: true, idle: len(c.Messages) == 0}
+	if a.Format, err = readFormat(q.Format); err != nil {
+		return err
+	}
 	if a.Model, err = v.named(r.Context(), q.Model, ""); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type generateRequest struct {
 	Options   options         `json:"options"`
 	Stream    *bool           `json:"stream"`
 	KeepAlive json.RawMessage `json:"keep_alive"`
+	Format    json.RawMessage `json:"format"`
 	refused
 	generateRefused
 }
@@ -49,6 +50,9 @@ func (v *server) generate(w http.ResponseWriter, r *http.Request) error {
 	}
 	s := asked{ask: a, options: &q.Options, keep: q.KeepAlive, stream: isStream(q.Stream), idle: q.Prompt == ""}
 	var err error
+	if a.Format, err = readFormat(q.Format); err != nil {
+		return err
+	}
 	if a.Model, err = v.named(r.Context(), q.Model, ""); err != nil {
 		return err
 	}

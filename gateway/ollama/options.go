@@ -70,9 +70,21 @@ func (o *options) ask(a *reply.Ask) (err error) {
 	return err
 }
 
+// readFormat reads what a reply shall be: "json", or a schema.
+func readFormat(text json.RawMessage) (*reply.Format, error) {
+	switch {
+	case api.IsNull(text), string(text) == `""`:
+		return nil, nil
+	case string(text) == `"json"`:
+		return &reply.Format{Field: "format", Schema: reply.AnyObject}, nil
+	case text[0] == '{':
+		return &reply.Format{Field: "format", Schema: text}, nil
+	}
+	return nil, api.Invalid("format", "format is neither \"json\" nor a JSON schema")
+}
+
 // refused is what neither chat nor generate does.
 type refused struct {
-	Format      json.RawMessage `json:"format" but:"\"\"" why:"replies are not bound to a form yet"`
 	Think       json.RawMessage `json:"think" but:"false" why:"models here do not think apart"`
 	Logprobs    json.RawMessage `json:"logprobs" but:"false" why:"/v1/chat/completions has them"`
 	TopLogprobs json.RawMessage `json:"top_logprobs" but:"0" why:"/v1/chat/completions has them"`

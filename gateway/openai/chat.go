@@ -21,12 +21,12 @@ type chatRequest struct {
 	TopLogprobs   *int            `json:"top_logprobs"`
 	Stream        bool            `json:"stream"`
 	StreamOptions *streamOptions  `json:"stream_options"`
+	Format        json.RawMessage `json:"response_format"`
 	sampling
 	chatRefused
 }
 
 type chatRefused struct {
-	ResponseFormat  json.RawMessage `json:"response_format" but:"{\"type\":\"text\"}" why:"replies are not bound to a form yet"`
 	Audio           json.RawMessage `json:"audio" why:"replies are text"`
 	Modalities      json.RawMessage `json:"modalities" but:"[\"text\"]" why:"replies are text"`
 	Functions       json.RawMessage `json:"functions" but:"[]" why:"tools have replaced it"`
@@ -37,7 +37,7 @@ type chatRefused struct {
 	Store           json.RawMessage `json:"store" but:"false" why:"nothing is kept"`
 	Verbosity       json.RawMessage `json:"verbosity" but:"\"medium\"" why:"a model writes as much as it writes"`
 	ServiceTier     json.RawMessage `json:"service_tier" but:"\"auto\"|\"default\"" why:"there is one"`
-	GuidedJSON      json.RawMessage `json:"guided_json" why:"replies are not bound to a form yet"`
+	GuidedJSON      json.RawMessage `json:"guided_json" why:"response_format has the schema"`
 }
 
 func (q *chatRequest) ask() (*reply.Ask, error) {
@@ -49,11 +49,13 @@ func (q *chatRequest) ask() (*reply.Ask, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools, err := readTools(q.Tools, q.ToolChoice)
-	if err != nil {
+	a.Chat = &reply.Conversation{Messages: messages}
+	if a.Chat.Tools, a.MustCall, err = readTools(q.Tools, q.ToolChoice); err != nil {
 		return nil, err
 	}
-	a.Chat = &reply.Conversation{Messages: messages, Tools: tools}
+	if a.Format, err = reply.ReadFormat("response_format", q.Format); err != nil {
+		return nil, err
+	}
 	if err := q.sampling.ask(a); err != nil {
 		return nil, err
 	}

@@ -16,16 +16,16 @@ type completionRequest struct {
 	Logprobs      *int            `json:"logprobs"`
 	Stream        bool            `json:"stream"`
 	StreamOptions *streamOptions  `json:"stream_options"`
+	Format        json.RawMessage `json:"response_format"`
 	sampling
 	completionRefused
 }
 
 type completionRefused struct {
-	Echo           json.RawMessage `json:"echo" but:"false" why:"a reply does not repeat its prompt"`
-	Suffix         json.RawMessage `json:"suffix" but:"\"\"" why:"text is not filled in"`
-	BestOf         json.RawMessage `json:"best_of" but:"1" why:"every reply is given"`
-	ResponseFormat json.RawMessage `json:"response_format" but:"{\"type\":\"text\"}" why:"replies are not bound to a form yet"`
-	GuidedJSON     json.RawMessage `json:"guided_json" why:"replies are not bound to a form yet"`
+	Echo       json.RawMessage `json:"echo" but:"false" why:"a reply does not repeat its prompt"`
+	Suffix     json.RawMessage `json:"suffix" but:"\"\"" why:"text is not filled in"`
+	BestOf     json.RawMessage `json:"best_of" but:"1" why:"every reply is given"`
+	GuidedJSON json.RawMessage `json:"guided_json" why:"response_format has the schema"`
 }
 
 const defaultMaxTokens = 16 // OpenAI's
@@ -47,6 +47,9 @@ func (q *completionRequest) ask() (*reply.Ask, error) {
 	}
 	if q.StreamOptions != nil && !q.Stream {
 		return nil, api.Invalid("stream_options", "stream_options need stream to be true")
+	}
+	if a.Format, err = reply.ReadFormat("response_format", q.Format); err != nil {
+		return nil, err
 	}
 	a.Prompts, err = readPrompts("prompt", q.Prompt, reply.MaxReplies)
 	return a, err

@@ -133,14 +133,16 @@ type function struct {
 	Strict      *bool           `json:"strict,omitempty"`
 }
 
-func readTools(all []tool, choice json.RawMessage) (out []reply.Tool, err error) {
-	if len(all) > reply.MaxTools {
-		return nil, api.Invalid("tools", "there are %d tools: want at most %d", len(all), reply.MaxTools)
+// readTools returns the tools, and those of which one must be called, nil if none must.
+func readTools(given []tool, choice json.RawMessage) (all, must []reply.Tool, err error) {
+	if len(given) > reply.MaxTools {
+		return nil, nil, api.Invalid("tools", "there are %d tools: want at most %d", len(given), reply.MaxTools)
 	}
-	for i, t := range all {
+	strict := ""
+	for i, t := range given {
 		at := fmt.Sprintf("tools[%d]", i)
 		if t.Type != "function" {
-			return nil, api.Unsupported(at+".type", "%s is of type %q, which is not supported: want function", at, t.Type)
+			return nil, nil, api.Unsupported(at+".type", "%s is of type %q, which is not supported: want function", at, t.Type)
 		}
 		f := t.function
 		if t.Function != nil {
@@ -148,24 +150,49 @@ func readTools(all []tool, choice json.RawMessage) (out []reply.Tool, err error)
 		}
 		switch {
 		case f.Name == "":
-			return nil, api.Invalid(at, "%s has no name", at)
-		case f.Strict != nil && *f.Strict:
-			return nil, api.Unsupported(at+".strict", "%s is strict, which is not supported: arguments are what the model writes", at)
+			return nil, nil, api.Invalid(at, "%s has no name", at)
 		case !api.IsNull(f.Parameters) && f.Parameters[0] != '{':
-			return nil, api.Invalid(at+".parameters", "%s: parameters are no object: want a JSON schema", at)
+			return nil, nil, api.Invalid(at+".parameters", "%s: parameters are no object: want a JSON schema", at)
 		}
 		if api.IsNull(f.Parameters) {
 			f.Parameters = nil
 		}
-		out = append(out, reply.Tool{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
+		if f.Strict != nil && *f.Strict && strict == "" {
+			strict = at
+		}
+		all = append(all, reply.Tool{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
 	}
 	switch c := string(choice); {
-	case api.IsNull(choice), c == `"auto"`:
-		return out, nil
 	case c == `"none"`:
-		return nil, nil
+		return nil, nil, nil
+	case (api.IsNull(choice) || c == `"auto"`) && strict != "":
+		return nil, nil, api.Unsupported(strict+".strict", "%s is strict, which is supported where tool_choice makes the model call: otherwise arguments are what it writes", strict)
+	case api.IsNull(choice), c == `"auto"`:
+		return all, nil, nil
 	}
-	return nil, api.Unsupported("tool_choice", "tool_choice %s is not supported: a model cannot be made to call; use auto or none", short(choice))
+	name, err := readChoice(choice)
+	if err == nil {
+		must, err = reply.Choose(all, name)
+	}
+	return all, must, err
+}
+
+// readChoice returns the tool that must be called, empty for any: "required", or an object that names it, in its member function or itself.
+func readChoice(choice json.RawMessage) (name string, err error) {
+	if string(choice) == `"required"` {
+		return "", nil
+	}
+	var c struct {
+		Type     string `json:"type"`
+		Name     string `json:"name"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	if json.Unmarshal(choice, &c) != nil || c.Type != "function" || c.Name+c.Function.Name == "" {
+		return "", api.Unsupported("tool_choice", "tool_choice %s is not supported: want auto, none, required, or a function by its name", short(choice))
+	}
+	return c.Name + c.Function.Name, nil
 }
 
 func short(text json.RawMessage) string {

@@ -22,6 +22,7 @@ type responseRequest struct {
 	Parallel     *bool           `json:"parallel_tool_calls"`
 	Metadata     json.RawMessage `json:"metadata"`
 	Stream       bool            `json:"stream"`
+	Text         *responseText   `json:"text"`
 	responseRefused
 }
 
@@ -31,12 +32,17 @@ type responseRefused struct {
 	Prompt       json.RawMessage `json:"prompt" why:"nothing is kept, so send the prompt's text"`
 	Store        json.RawMessage `json:"store" but:"false" why:"nothing is kept"`
 	Background   json.RawMessage `json:"background" but:"false" why:"nothing is kept"`
-	Text         json.RawMessage `json:"text" but:"{}|{\"format\":{\"type\":\"text\"}}" why:"replies are not bound to a form yet"`
 	Reasoning    json.RawMessage `json:"reasoning" but:"{}|{\"effort\":\"none\"}|{\"effort\":null}" why:"models here do not reason apart"`
 	Include      json.RawMessage `json:"include" but:"[]" why:"there is nothing more to include"`
 	TopLogprobs  json.RawMessage `json:"top_logprobs" but:"0" why:"chat completions have it"`
 	MaxToolCalls json.RawMessage `json:"max_tool_calls" why:"tools are called by the client"`
 	ServiceTier  json.RawMessage `json:"service_tier" but:"\"auto\"|\"default\"" why:"there is one"`
+}
+
+// responseText is what the text of a response shall be.
+type responseText struct {
+	Format    json.RawMessage `json:"format"`
+	Verbosity json.RawMessage `json:"verbosity,omitempty"`
 }
 
 // inputItem is a part of a conversation: a message, a call, or what a tool answered.
@@ -63,8 +69,16 @@ func (q *responseRequest) ask() (*reply.Ask, error) {
 	if a.MaxTokens, err = most("max_output_tokens", q.MaxOutput); err != nil {
 		return nil, err
 	}
-	if a.Chat.Tools, err = readTools(q.Tools, q.ToolChoice); err != nil {
+	if a.Chat.Tools, a.MustCall, err = readTools(q.Tools, q.ToolChoice); err != nil {
 		return nil, err
+	}
+	if q.Text != nil {
+		if v := string(q.Text.Verbosity); v != "" && v != "null" && v != `"medium"` {
+			return nil, api.Unsupported("text.verbosity", "text.verbosity is not supported: a model writes as much as it writes; leave it out, or set it to \"medium\"")
+		}
+		if a.Format, err = reply.ReadFormat("text.format", q.Text.Format); err != nil {
+			return nil, err
+		}
 	}
 	a.Chat.Messages, err = q.messages()
 	return a, err
@@ -112,17 +126,17 @@ func (q *responseRequest) messages() (out []reply.Message, err error) {
 
 // responseObject is a whole response.
 type responseObject struct {
-	ID         string          `json:"id"`
-	Object     string          `json:"object"`
-	Created    int64           `json:"created_at"`
-	Status     string          `json:"status"`
-	Error      any             `json:"error"`
-	Incomplete *incomplete     `json:"incomplete_details"`
-	Model      string          `json:"model"`
-	Output     []outputItem    `json:"output"`
-	Usage      *responseUsage  `json:"usage"`
-	Tally      *reply.Report   `json:"tally,omitempty"`
-	Text       json.RawMessage `json:"text"`
+	ID         string         `json:"id"`
+	Object     string         `json:"object"`
+	Created    int64          `json:"created_at"`
+	Status     string         `json:"status"`
+	Error      any            `json:"error"`
+	Incomplete *incomplete    `json:"incomplete_details"`
+	Model      string         `json:"model"`
+	Output     []outputItem   `json:"output"`
+	Usage      *responseUsage `json:"usage"`
+	Tally      *reply.Report  `json:"tally,omitempty"`
+	Text       responseText   `json:"text"`
 	responseEcho
 }
 
@@ -202,11 +216,14 @@ func orNull(text json.RawMessage, other string) json.RawMessage {
 func (q *responseRequest) object(m *reply.Model) responseObject {
 	o := responseObject{
 		ID: "resp_" + reply.NewID(24), Object: "response", Created: time.Now().Unix(), Status: "in_progress", Model: m.Name, Output: []outputItem{},
-		Text: json.RawMessage(`{"format":{"type":"text"}}`),
+		Text: responseText{Format: json.RawMessage(`{"type":"text"}`)},
 		responseEcho: responseEcho{
 			Instructions: orNull(q.Instructions, "null"), MaxOutput: q.MaxOutput, Metadata: orNull(q.Metadata, "{}"), Parallel: orElse(q.Parallel, true),
 			Temperature: orElse(q.Temperature, 1), TopP: orElse(q.TopP, 1), ToolChoice: orNull(q.ToolChoice, `"auto"`), Tools: []responseTool{}, Truncation: "disabled",
 		},
+	}
+	if q.Text != nil && !api.IsNull(q.Text.Format) {
+		o.Text.Format = q.Text.Format
 	}
 	for _, t := range q.Tools {
 		f := t.function

@@ -24,6 +24,8 @@ type Ask struct {
 	Context   int    // tokens of prompt and reply; 0: what the model holds
 	Stops     []string
 	OneCall   bool // of a tool, with which the reply ends
+	Format    *Format
+	MustCall  []Tool // the reply is a call of one of them; nil: it need not be one
 	Sampling  lm.Sampling
 	Seed      *uint64
 	Likeliest *int // how many of the likeliest tokens each token names, beside its own likelihood; nil: not even that

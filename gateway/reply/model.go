@@ -67,6 +67,7 @@ type Model struct {
 	Prompter  Prompter // nil if the model does not chat
 	Embedder  Embedder // nil if the model does not embed
 	Ends      []int32  // tokens that end a reply
+	Forms     *lm.Forms
 }
 
 // Prompter writes a conversation as the text of a prompt. An error is about the conversation.

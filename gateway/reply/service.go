@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/gateway/api"
+	"github.com/tally-network/tally/model/grammar"
 	"github.com/tally-network/tally/model/lm"
 )
 
@@ -26,6 +27,7 @@ type Run struct {
 	ctx      context.Context
 	ask      *Ask
 	asks     []lm.Request // one for each reply
+	form     *grammar.Automaton
 	leave    func()
 	account  Account
 	reserved atomic.Int64 // tokens of the budget that are neither written nor given back
@@ -71,6 +73,9 @@ func (s *Service) Begin(ctx context.Context, a *Ask) (_ *Run, err error) {
 }
 
 func (s *Service) prepare(r *Run) (err error) {
+	if r.form, err = r.ask.form(r.ctx); err != nil {
+		return err
+	}
 	if r.Model, err = s.Open(r.ctx, r.ask); err != nil {
 		return err
 	}
@@ -126,7 +131,10 @@ func (r *Run) add(prompt []int32) error {
 		most = min(most, a.MaxTokens)
 	}
 	for range a.Choices {
-		q := lm.Request{Prompt: prompt, MaxTokens: most, Ends: r.Model.Ends, Sampling: a.Sampling, Seed: r.Seed + uint64(len(r.asks)), Owner: accountOf(r.ctx).Name()}
+		q := lm.Request{Prompt: prompt, MaxTokens: most, Ends: r.Model.Ends, Sampling: a.Sampling, Form: r.form, Seed: r.Seed + uint64(len(r.asks)), Owner: accountOf(r.ctx).Name()}
+		if _, err := r.Model.Forms.Follow(&q); err != nil {
+			return api.Invalid(a.formField(), "replies of %s cannot be bound to this form: %v", r.Model.Name, err)
+		}
 		if a.Likeliest != nil {
 			q.Likeliest = max(1, *a.Likeliest) // a token names its own likelihood only with others'
 		}

@@ -99,8 +99,11 @@ func (c *Checker) read(ctx context.Context, r *lm.Request, reply []int32) (Verdi
 			if err != nil {
 				return Verdict{}, err
 			}
-			if t.ID != tokens[first+i] {
+			switch last := first+i == len(tokens)-1; {
+			case t.ID != tokens[first+i]:
 				return Verdict{Wrong: first + i - len(r.Prompt), Token: t.ID}, nil
+			case t.Reason != "" && !last: // its form is complete
+				return Verdict{Wrong: first + i + 1 - len(r.Prompt), Token: -1}, nil
 			}
 		}
 	}

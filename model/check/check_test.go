@@ -10,7 +10,10 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/internal/testkit/jsonvalid"
+	"github.com/tally-network/tally/internal/testkit/lmtest"
 	"github.com/tally-network/tally/model/check"
+	"github.com/tally-network/tally/model/grammar/jsonschema"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/replies"
 )
@@ -77,6 +80,75 @@ func TestRepliesReExecuted(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// formed draws a request whose reply has a form.
+func formed(t testing.TB, r *rand.Rand) (q *lm.Request, schema string) {
+	t.Helper()
+	q = random(r)
+	q.Made, q.MaxTokens = 0, 40
+	schema = lmtest.Schemas[r.IntN(len(lmtest.Schemas))]
+	var err error
+	if q.Form, err = jsonschema.Compile([]byte(schema)); err != nil {
+		t.Fatal(err)
+	}
+	if r.IntN(2) == 0 {
+		q.Ends = []int32{0}
+	}
+	return q, schema
+}
+
+// Replies that are bound to a form have it, end with it, are re-executed, and go on elsewhere. A token that another form would allow is wrong.
+func TestFormsReExecuted(t *testing.T) {
+	m := lmtest.Bind(open(t, "llama"))
+	s := replies.Start(m, cpu.New(2), replies.Options{})
+	defer s.Close()
+	c := check.New(m, cpu.New(1))
+	r := rand.New(rand.NewPCG(4, 4))
+	whole := 0
+	for i := range 24 {
+		q, schema := formed(t, r)
+		tokens, last := made(t, s, q)
+		if v, err := c.Check(t.Context(), q, tokens); err != nil || v.Wrong != -1 || v.Pages != last.Pages {
+			t.Fatalf("request %d: %+v, %v", i, v, err)
+		}
+		if last.Reason == lm.Stop {
+			whole++
+			text := tokens
+			if slices.Contains(q.Ends, last.ID) {
+				text = tokens[:len(tokens)-1]
+			}
+			if err := jsonvalid.Check(schema, lmtest.Text(text)); err != nil {
+				t.Fatalf("%s: %s: %v", schema, lmtest.Text(text), err)
+			}
+			if more := append(slices.Clone(tokens), tokens[0]); len(more) <= q.MaxTokens {
+				if v, err := c.Check(t.Context(), q, more); err != nil || v.Wrong != len(tokens) {
+					t.Fatalf("request %d, after its end: %+v, %v", i, v, err)
+				}
+			}
+		}
+		at := r.IntN(len(tokens))
+		bad := slices.Clone(tokens)
+		bad[at] = (bad[at] + 1 + r.Int32N(47)) % 48
+		if v, err := c.Check(t.Context(), q, bad); err != nil || v.Wrong != at || v.Token != tokens[at] {
+			t.Fatalf("request %d, wrong at %d: %+v, %v", i, at, v, err)
+		}
+		free := *q
+		free.Form = nil
+		if v, err := c.Check(t.Context(), &free, tokens); err != nil || v.Wrong < 0 && len(tokens) > 4 {
+			t.Fatalf("request %d is right without its form: %+v, %v", i, v, err)
+		}
+		if n := r.IntN(len(tokens)); n > 0 {
+			rest := *q
+			rest.Prompt, rest.Made, rest.MaxTokens = slices.Concat(q.Prompt, tokens[:n]), n, q.MaxTokens-n
+			if got, end := made(t, s, &rest); !slices.Equal(got, tokens[n:]) || end.Reason != last.Reason {
+				t.Fatalf("request %d after %d tokens: %v, want %v", i, n, got, tokens[n:])
+			}
+		}
+	}
+	if whole < 6 {
+		t.Errorf("%d of 24 replies are whole", whole)
 	}
 }
 

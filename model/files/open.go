@@ -16,6 +16,7 @@ import (
 	"github.com/tally-network/tally/format/gguf"
 	"github.com/tally-network/tally/format/tokenizer"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/model/grammar"
 	"github.com/tally-network/tally/model/lm"
 )
 
@@ -113,6 +114,7 @@ type Parts struct {
 	Tokenizer *tokenizer.Tokenizer
 	Template  *chat.Template // nil if it has no chats
 	Ends      []int32        // tokens that end a reply
+	Forms     *lm.Forms      // binds its replies
 }
 
 // Parse reads the parts from texts.
@@ -133,10 +135,19 @@ func (t Texts) Parse() (*Parts, error) {
 	if n := p.Config.Vocabulary; p.Tokenizer.Size() > n {
 		return nil, fmt.Errorf("the tokenizer has %d tokens, the weights %d: they are of different models", p.Tokenizer.Size(), n)
 	}
+	p.Forms = lm.NewForms(p.words)
 	slices.Sort(p.Ends)
 	p.Ends = slices.Compact(p.Ends)
 	p.Ends = slices.DeleteFunc(p.Ends, func(id int32) bool { return id < 0 || int(id) >= p.Config.Vocabulary })
 	return p, nil
+}
+
+// words returns what the model's tokens add to a text.
+func (p *Parts) words() *grammar.Vocabulary {
+	return grammar.NewVocabulary(p.Tokenizer.Size(), func(id int32) []byte {
+		text, _ := p.Tokenizer.Bytes(id)
+		return text
+	})
 }
 
 func (p *Parts) parseFolder(t Texts) (err error) {
@@ -244,6 +255,9 @@ func Open(path string) (*Files, error) {
 		f.Weights, err = lm.OpenGGUF(path)
 	} else {
 		f.Weights, err = lm.Open(path)
+	}
+	if err == nil {
+		f.Weights.SetForms(f.Forms)
 	}
 	return f, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/merkle"
+	"github.com/tally-network/tally/model/grammar"
 )
 
 // Limits of a request that is sent.
@@ -27,6 +28,18 @@ func (r *Request) Code(w *canon.Codec) {
 	r.Sampling.code(w)
 	w.U64(&r.Seed)
 	w.Int(&r.Likeliest, MaxLikeliest)
+	r.codeForm(w)
+}
+
+func (r *Request) codeForm(w *canon.Codec) {
+	bound := r.Form != nil
+	if w.Bool(&bound); !bound {
+		return
+	}
+	if r.Form == nil {
+		r.Form = &grammar.Automaton{}
+	}
+	r.Form.Code(w)
 }
 
 func (s *Sampling) code(w *canon.Codec) {

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/model/grammar"
 )
 
 // Request is what one reply follows from, with the model: nothing else decides its tokens.
@@ -15,6 +16,7 @@ type Request struct {
 	MaxTokens int     // tokens of the reply, at most
 	Ends      []int32 // tokens that end a reply, and are its last
 	Sampling  Sampling
+	Form      *grammar.Automaton // what the reply's text is bound to: a token that does not go on with it is not drawn; nil: nothing
 	Seed      uint64
 	Owner     string // who asks; changes no token, but what was read for one owner is taken over for no other
 	Likeliest int    // how many of the likeliest tokens each Token names; 0: not even its own likelihood
@@ -46,7 +48,11 @@ func (r *Request) Check(m *Model) error {
 			}
 		}
 	}
-	return r.Sampling.Check(m.Vocabulary)
+	if err := r.Sampling.Check(m.Vocabulary); err != nil || r.Form == nil {
+		return err
+	}
+	_, err := m.forms.Follow(r)
+	return err
 }
 
 // Room is how many tokens prompt and reply have together at most.
@@ -85,7 +91,7 @@ type Candidate struct {
 type Reason string
 
 const (
-	Stop   Reason = "stop"   // its last token ends replies
+	Stop   Reason = "stop"   // its last token ends replies, or its form is complete
 	Length Reason = "length" // it has as many tokens as it may have, or as the context holds
 	Cut    Reason = "cut"    // nobody wants more
 )

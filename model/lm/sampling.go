@@ -44,13 +44,17 @@ func (s *Sampling) Check(vocabulary int) error {
 }
 
 // samplerShape is what of a sampling decides the graph; numbers are its inputs.
-type samplerShape struct{ penalties, bias, random, filters, logProbs bool }
+type samplerShape struct {
+	penalties, bias, random, filters, logProbs bool
+
+	form bool // what may come is given
+}
 
 func (r *Request) shape() samplerShape {
 	s := &r.Sampling
 	d := samplerShape{
 		penalties: s.Presence != 0 || s.Frequency != 0 || s.Repeat != 0 && s.Repeat != 1,
-		bias:      len(s.Bias) > 0, random: s.Temperature != 0, logProbs: r.Likeliest > 0,
+		bias:      len(s.Bias) > 0, random: s.Temperature != 0, logProbs: r.Likeliest > 0, form: r.Form != nil,
 	}
 	d.filters = d.random && (s.TopK != 0 || s.TopP != 0 && s.TopP != 1 || s.MinP != 0)
 	return d
@@ -65,18 +69,28 @@ func (r *Request) shape() samplerShape {
 //	temperature  [1], above 0
 //	key      uint32 [2]: of seed and place, as Key gives it
 //	k        int64 [1]; p, min  [1]: as Sampling has them, where all take part vocabulary, 1 and 0
+//	mask     bool [vocabulary]: which tokens may come. Those that may not are no terms of any sum, and are never drawn
 //
-// of which it has those that it needs. Its outputs are
+// of which it has those that it needs. In place of mask it has the tables of a form, if these are given: formShape.mask says which.
+// Its outputs are
 //
 //	token    int64 [1]
 //	log_prob [1]: the logarithm of its probability by the logits as they were
 //	likeliest, log_probs  int64 and float32 [MaxLikeliest]: the likeliest tokens, and theirs
+//	next     int64 [1]: the state after the token, of a form by its tables
 //
 // The greatest of logit − ln(−ln u) is drawn, with u of key and the token's id: that is a draw by the probabilities that
 // the logits stand for. Of equals the first is taken.
-func (d samplerShape) graph(vocabulary int) *graph.Graph {
+func (d samplerShape) graph(vocabulary int, tables *formShape) *graph.Graph {
 	w := &samplerGraph{b: graph.NewBuilder("draw"), all: vocabulary}
 	logits := w.input("logits", vocabulary)
+	after := "" // each token
+	switch {
+	case d.form && tables != nil:
+		w.mask, after = tables.mask(w.b, vocabulary)
+	case d.form:
+		w.mask = w.b.Input("mask", tensor.Bool, tensor.Shape{vocabulary})
+	}
 	x := logits
 	if d.penalties {
 		x = w.penalised(x)
@@ -87,16 +101,19 @@ func (d samplerShape) graph(vocabulary int) *graph.Graph {
 	var token string
 	switch {
 	case !d.random:
-		token = w.greatest(x)
+		token = w.greatest(w.masked(x))
 	case d.filters:
-		token = w.ofGreatest(w.b.Op("Div", x, w.input("temperature", 1)))
+		token = w.ofGreatest(w.masked(w.b.Op("Div", x, w.input("temperature", 1))))
 	default:
-		x = w.b.Op("Div", x, w.input("temperature", 1))
+		x = w.masked(w.b.Op("Div", x, w.input("temperature", 1)))
 		token = w.greatest(w.b.Op("Add", x, w.noise(w.b.Const(tensor.Must(tensor.From(tensor.Shape{vocabulary}, ids(vocabulary)))))))
 	}
 	w.output("token", token)
 	if d.logProbs {
 		w.logProbs(logits, token)
+	}
+	if after != "" {
+		w.output("next", w.b.With(graph.Int("axis", 0)).Op("Gather", after, token))
 	}
 	return w.b.Graph()
 }
@@ -114,6 +131,7 @@ type samplerGraph struct {
 	b     *graph.Builder
 	all   int               // tokens
 	given map[string]string // values that are no inputs, by the inputs' names
+	mask  string            // which tokens may come; empty: all
 }
 
 func (w *samplerGraph) input(name string, n int) string {
@@ -128,6 +146,17 @@ func (w *samplerGraph) output(name, x string) {
 }
 
 func (w *samplerGraph) greatest(x string) string { return w.b.Op("ArgMax", x) }
+
+// masked leaves out the tokens that may not come: they are less than any that may, whatever the model says of these.
+func (w *samplerGraph) masked(x string) string {
+	if w.mask == "" {
+		return x
+	}
+	b := w.b
+	least := b.Scalar(-math.MaxFloat32)
+	x = b.Op("Where", b.Op("Greater", x, least), x, least) // also what is no number
+	return b.Op("Where", w.mask, x, b.Scalar(float32(math.Inf(-1))))
+}
 
 // penalised makes tokens less likely that were there already.
 func (w *samplerGraph) penalised(x string) string {
@@ -207,32 +236,38 @@ type ReplySampler struct {
 	in        map[string]*tensor.Tensor
 	seed      uint64
 	likeliest int
+	follows   *Follower
 }
 
 // Sampler draws tokens of a vocabulary. It is one goroutine's.
 type Sampler struct {
 	exec       engine.Executor
+	forms      *Forms
 	vocabulary int
 	prepared   map[samplerShape]*prepared
 }
 
 // NewSampler returns what draws the model's tokens.
 func (m *Model) NewSampler(e engine.Executor) *Sampler {
-	return &Sampler{exec: e, vocabulary: m.Vocabulary, prepared: map[samplerShape]*prepared{}}
+	return &Sampler{exec: e, forms: m.forms, vocabulary: m.Vocabulary, prepared: map[samplerShape]*prepared{}}
 }
 
 // Begin returns what draws the tokens of a reply to r, which was checked.
 func (d *Sampler) Begin(r *Request) (*ReplySampler, error) {
+	follows, err := d.forms.Follow(r)
+	if err != nil {
+		return nil, err
+	}
 	of := r.shape()
 	if d.prepared[of] == nil {
-		f, err := prepare(d.exec, of.graph(d.vocabulary))
+		f, err := prepare(d.exec, of.graph(d.vocabulary, nil))
 		if err != nil {
 			return nil, err
 		}
 		d.prepared[of] = f
 	}
 	s := &r.Sampling
-	n := &ReplySampler{of: of, fn: d.prepared[of], seed: r.Seed, likeliest: r.Likeliest, in: map[string]*tensor.Tensor{}}
+	n := &ReplySampler{of: of, fn: d.prepared[of], seed: r.Seed, likeliest: r.Likeliest, follows: follows, in: map[string]*tensor.Tensor{}}
 	one := func(name string, x, otherwise float32) {
 		if x == 0 {
 			x = otherwise
@@ -264,16 +299,23 @@ func (d *Sampler) Begin(r *Request) (*ReplySampler, error) {
 			tensor.Of[float32](n.in["bias"])[id] = by
 		}
 	}
+	if of.form {
+		n.in["mask"] = tensor.Must(tensor.New(tensor.Bool, tensor.Shape{d.vocabulary}))
+	}
 	return n, nil
 }
 
-// Draw draws the token at a place of the sequence from the logits of the place before, and counts it.
+// Draw draws the token at a place of the sequence from the logits of the place before, and counts it. Its reason is Stop if the reply ends
+// with it, and else empty.
 func (n *ReplySampler) Draw(ctx context.Context, logits *tensor.Tensor, place int) (Token, error) {
 	key := Key(n.seed, place)
 	n.in["key"] = tensor.Must(tensor.From(tensor.Shape{2}, key[:]))
 	var err error
 	if n.in["logits"], err = logits.Part(0, tensor.Float32, tensor.Shape{logits.Len()}); err != nil {
 		return Token{}, err
+	}
+	if n.of.form {
+		n.follows.mask(tensor.Of[uint8](n.in["mask"]))
 	}
 	out, err := n.fn.call(ctx, n.in)
 	if err != nil {
@@ -282,6 +324,13 @@ func (n *ReplySampler) Draw(ctx context.Context, logits *tensor.Tensor, place in
 	t := Token{ID: int32(tensor.Of[int64](out.Find("token"))[0])}
 	if t.ID < 0 {
 		return Token{}, errors.New("no token could be drawn")
+	}
+	over, err := n.follows.Take(t.ID)
+	if err != nil {
+		return Token{}, err
+	}
+	if over {
+		t.Reason = Stop
 	}
 	if n.of.penalties {
 		tensor.Of[float32](n.in["reply"])[t.ID]++

@@ -20,6 +20,7 @@ import (
 type Model struct {
 	Config
 	weights map[string]weight
+	forms   *Forms
 }
 
 // weight is a weight as it is stored: floats, or rows of blocks, which are uint8.

@@ -270,8 +270,7 @@ func (s *Server) step(ctx context.Context, parts []lm.Part, of []*reply) error {
 		p.drawn++
 		drawn++
 		switch {
-		case slices.Contains(p.request.Ends, t.ID):
-			t.Reason = lm.Stop
+		case t.Reason != "":
 		case len(p.tokens) == p.request.Room(s.model):
 			t.Reason = lm.Length
 		case p.enough():

@@ -345,6 +345,11 @@ const leaving = time.Minute
 func (h *hired) send(asked context.Context, q *tabs.Question, held *tabs.Held) (_ *pump, enough func(), err error) {
 	c := h.c
 	h.attach(&q.Payment)
+	follows, err := c.follow(asked, h.terms.Model, &q.Request)
+	if err != nil {
+		held.Free()
+		return nil, nil, err
+	}
 	id := q.ID()
 	if err := h.Ask(id, tabs.PriceOf(session.OfReply, h.terms.Prices, len(q.Request.Prompt))(q.Request.MaxTokens)); err != nil {
 		held.Free()
@@ -378,7 +383,7 @@ func (h *hired) send(asked context.Context, q *tabs.Question, held *tabs.Held) (
 	c.working.Go(func() {
 		defer cancel()
 		defer answer.Close()
-		reply, err := p.read(answer, q)
+		reply, err := p.read(answer, q, follows)
 		close(p.tokens)
 		if err == nil {
 			err = h.settle(ctx, q, reply, p.bill, held)
@@ -408,7 +413,7 @@ func (h *hired) attach(p *tabs.Payment) {
 }
 
 // read reads pieces until the bill.
-func (p *pump) read(answer interface{ Next() ([]byte, error) }, q *tabs.Question) (reply []int32, err error) {
+func (p *pump) read(answer interface{ Next() ([]byte, error) }, q *tabs.Question, follows *lm.Follower) (reply []int32, err error) {
 	ended := false
 	for {
 		b, err := answer.Next()
@@ -422,7 +427,7 @@ func (p *pump) read(answer interface{ Next() ([]byte, error) }, q *tabs.Question
 			return nil, err
 		}
 		for _, t := range piece.Tokens {
-			if err := allowed(&t, len(reply)+1, ended, q); err != nil {
+			if err := allowed(&t, len(reply)+1, ended, q, follows); err != nil {
 				return nil, err
 			}
 			ended = t.Reason != ""
@@ -438,18 +443,32 @@ func (p *pump) read(answer interface{ Next() ([]byte, error) }, q *tabs.Question
 	}
 }
 
+// follow returns what follows a reply. Where it is bound to a form, that needs the model's tokens.
+func (c *Consumer) follow(ctx context.Context, model canon.Hash, r *lm.Request) (*lm.Follower, error) {
+	if r.Form == nil {
+		return (*lm.Forms)(nil).Follow(r)
+	}
+	p, err := c.Model(ctx, model)
+	if err != nil {
+		return nil, err
+	}
+	return p.Forms.Follow(r)
+}
+
 // allowed returns an error unless t may be the n-th token of a reply.
-func allowed(t *lm.Token, n int, ended bool, q *tabs.Question) error {
+func allowed(t *lm.Token, n int, ended bool, q *tabs.Question, follows *lm.Follower) error {
 	known := slices.Contains([]lm.Reason{"", lm.Stop, lm.Length, lm.Cut}, t.Reason)
 	switch {
 	case ended || n > q.Request.MaxTokens:
 		return errors.New("the reply is too long")
 	case !known:
 		return fmt.Errorf("the reply ends for no reason that there is: %q", t.Reason)
-	case (t.Reason == lm.Stop) != slices.Contains(q.Request.Ends, t.ID):
-		return fmt.Errorf("token %d ends the reply, or does not, as nobody asked", t.ID)
 	case t.Reason == lm.Length && n < q.Request.MaxTokens:
 		return errors.New("the reply ends before its length")
 	}
-	return nil
+	over, err := follows.Take(t.ID)
+	if err == nil && over != (t.Reason == lm.Stop) {
+		err = fmt.Errorf("token %d ends the reply, or does not, as nobody asked", t.ID)
+	}
+	return err
 }
