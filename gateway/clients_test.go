@@ -89,6 +89,8 @@ func TestOfficialClients(t *testing.T) {
 		"openai": {
 			"whole": []string{hello, hello}, "seed": 7, "logprob": -0.5, "streamed": hello, "usage": n, "drawn": true,
 			"called": map[string]any{"name": "weather", "arguments": `{"city":"Zürich"}`}, "reason": "tool_calls", "ran": "It said: rain in Zürich",
+			"parsed": []any{[]string{"city", "rain"}, "string", "boolean"}, "formed": []string{"city", "rain"}, "forced": []string{"tool_calls", "weather"},
+			"unfit":   []any{400, "invalid_json_schema", "response_format.json_schema.schema"},
 			"missing": []any{true, "model_not_found", "model", true}, "completion": "once upon", "vectors": [][]float64{{1, 0.5, -1}, {3, 0.5, -1}}, "short": []float64{1}, "used": true,
 			"response": hello, "told": hello, "first": "response.created", "last": "response.completed", "models": names, "model": "hello",
 		},
@@ -98,6 +100,7 @@ func TestOfficialClients(t *testing.T) {
 		},
 		"ollama": {
 			"whole": hello, "seed": 3, "streamed": hello, "done": []any{true, "stop", n}, "generated": hello, "called": city,
+			"formed":  []string{"city", "rain"},
 			"missing": []any{404, `model "none" not found: see the list of models`}, "tags": names, "show": "llama", "ps": 1, "version": "0.12.6",
 			"pulled": []string{"pulling manifest", "pulling new", "success"}, "embed": [][]float64{{3, 0.5, -1}}, "cut": [][]float64{{1}}, "embedding": []float64{2, 0.5, -1},
 		},

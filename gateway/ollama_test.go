@@ -103,7 +103,9 @@ func TestOllamaRefuses(t *testing.T) {
 		says       string
 	}{
 		{"/api/chat", user("none", ""), 404, `model "none" not found`},
-		{"/api/chat", user("hello", `,"format":"json"`), 400, "format is not supported"},
+		{"/api/chat", user("hello", `,"format":"xml"`), 400, "neither \"json\" nor a JSON schema"},
+		{"/api/chat", user("hello", `,"format":{"type":"string","format":"regex"}`), 400, `format: the schema: the format "regex" is not supported`},
+		{"/api/generate", `{"model":"hello","prompt":"x","format":{"if":{}}}`, 400, `the keyword "if" is not supported`},
 		{"/api/chat", user("hello", `,"think":true`), 400, "think is not supported"},
 		{"/api/chat", user("hello", `,"keep_alive":"soon"`), 400, "keep_alive"},
 		{"/api/chat", user("hello", `,"options":{"mirostat":2}`), 400, "mirostat is not supported"},

@@ -6,6 +6,7 @@ import OpenAI, { NotFoundError } from 'openai'
 const url = process.argv[2]
 const out = {}
 const messages = [{ role: 'user', content: 'Hi' }]
+const schema = { type: 'object', properties: { city: { type: 'string', maxLength: 20 }, rain: { type: 'boolean' } }, required: ['city', 'rain'], additionalProperties: false }
 const parameters = { type: 'object', properties: { city: { type: 'string' } } }
 
 const openai = new OpenAI({ baseURL: url + '/v1', apiKey: 'any', maxRetries: 0 })
@@ -23,6 +24,13 @@ const openai = new OpenAI({ baseURL: url + '/v1', apiKey: 'any', maxRetries: 0 }
     model: 'asks', messages,
     tools: [{ type: 'function', function: { name: 'weather', parse: JSON.parse, function: ({ city }) => `rain in ${city}`, parameters } }],
   }).finalContent()
+  const { parsed } = (await openai.chat.completions.parse({
+    model: 'hello', messages, seed: 5,
+    response_format: { type: 'json_schema', json_schema: { name: 'weather', strict: true, schema } },
+  })).choices[0].message
+  const formed = JSON.parse((await openai.responses.create({ model: 'hello', input: 'Hi', text: { format: { type: 'json_schema', name: 'weather', strict: true, schema } } })).output_text)
+  const forced = await openai.chat.completions.create({ model: 'hello', messages, tools, tool_choice: { type: 'function', function: { name: 'weather' } } })
+  const unfit = await openai.chat.completions.create({ model: 'hello', messages, response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { not: {} } } } }).catch(e => e)
   const missing = await openai.chat.completions.create({ model: 'none', messages }).catch(e => e)
   const completion = await openai.completions.create({ model: 'plain', prompt: 'Once' })
   const vectors = await openai.embeddings.create({ model: 'vectors', input: ['a', 'bcd'] })
@@ -40,6 +48,8 @@ const openai = new OpenAI({ baseURL: url + '/v1', apiKey: 'any', maxRetries: 0 }
     whole: whole.choices.map(c => c.message.content), seed: whole.tally.seed, logprob: whole.choices[0].logprobs.content[0].logprob,
     streamed, usage: usage.completion_tokens, drawn: Number.isSafeInteger(tally.seed),
     called: called.choices[0].message.tool_calls[0].function, reason: called.choices[0].finish_reason, ran,
+    parsed: [Object.keys(parsed), typeof parsed.city, typeof parsed.rain], formed: Object.keys(formed),
+    forced: [forced.choices[0].finish_reason, forced.choices[0].message.tool_calls[0].function.name], unfit: [unfit.status, unfit.code, unfit.param],
     missing: [missing instanceof NotFoundError, missing.code, missing.param, missing.requestID !== undefined],
     completion: completion.choices[0].text, vectors: vectors.data.map(d => Array.from(d.embedding)), short: short.data[0].embedding, used: vectors.usage.total_tokens > 1,
     response: response.output_text, told, first: types[0], last: types.at(-1),
@@ -77,11 +87,13 @@ const ollama = new Ollama({ host: url })
   for await (const c of await ollama.generate({ model: 'hello', prompt: 'Hi', stream: true })) generated += c.response
   const called = await ollama.chat({ model: 'caller', messages, tools: [{ type: 'function', function: { name: 'weather', parameters } }] })
   const missing = await ollama.chat({ model: 'none', messages }).catch(e => e)
+  const formed = await ollama.chat({ model: 'hello', messages, format: schema })
   const pulled = []
   for await (const p of await ollama.pull({ model: 'new', stream: true })) pulled.push(p.status)
   out.ollama = {
     whole: whole.message.content, seed: whole.tally.seed, streamed, done: [last.done, last.done_reason, last.eval_count], generated,
     called: called.message.tool_calls[0].function.arguments, missing: [missing.status_code, missing.message],
+    formed: Object.keys(JSON.parse(formed.message.content)),
     tags: (await ollama.list()).models.map(m => m.name), show: (await ollama.show({ model: 'hello' })).details.family,
     ps: (await ollama.ps()).models.length, version: (await ollama.version()).version, pulled,
     embed: (await ollama.embed({ model: 'vectors', input: ['abc'] })).embeddings, cut: (await ollama.embed({ model: 'vectors', input: 'abc', truncate: true, dimensions: 1 })).embeddings, embedding: (await ollama.embeddings({ model: 'vectors', prompt: 'ab' })).embedding,

@@ -345,7 +345,7 @@ const leaving = time.Minute
 func (h *hired) send(asked context.Context, q *tabs.Question, held *tabs.Held) (_ *pump, enough func(), err error) {
 	c := h.c
 	h.attach(&q.Payment)
-	follows, err := c.follow(asked, h.terms.Model, &q.Request)
+	follows, err := h.follow(asked, &q.Request)
 	if err != nil {
 		held.Free()
 		return nil, nil, err
@@ -444,11 +444,11 @@ func (p *pump) read(answer interface{ Next() ([]byte, error) }, q *tabs.Question
 }
 
 // follow returns what follows a reply. Where it is bound to a form, that needs the model's tokens.
-func (c *Consumer) follow(ctx context.Context, model canon.Hash, r *lm.Request) (*lm.Follower, error) {
+func (h *hired) follow(ctx context.Context, r *lm.Request) (*lm.Follower, error) {
 	if r.Form == nil {
 		return (*lm.Forms)(nil).Follow(r)
 	}
-	p, err := c.Model(ctx, model)
+	p, err := h.c.Model(ctx, h.terms.Model)
 	if err != nil {
 		return nil, err
 	}

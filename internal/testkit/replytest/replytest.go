@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,10 +23,11 @@ import (
 
 	"github.com/tally-network/tally/format/tokenizer"
 	"github.com/tally-network/tally/gateway/reply"
+	"github.com/tally-network/tally/model/grammar"
 	"github.com/tally-network/tally/model/lm"
 )
 
-// Script says what a model replies to a prompt.
+// Script says what a model replies to a prompt. A reply that is bound to a form is some text of it, which follows from its seed.
 type Script struct {
 	Text   string                                     // the reply
 	Tokens func(r *lm.Request) []int32                // … or its tokens
@@ -40,6 +42,7 @@ type Models struct {
 	Running   atomic.Int64 // replies that are computed now
 	Keeps     []time.Duration
 	scripts   map[string]Script
+	words     *grammar.Vocabulary
 	lock      sync.Mutex
 }
 
@@ -52,7 +55,12 @@ const Embedder = "vectors"
 // New returns models. Beside the scripts there is one that embeds.
 func New(t testing.TB, scripts map[string]Script) *Models {
 	t.Helper()
-	return &Models{Tokenizer: Tokenizer(t), scripts: scripts}
+	tok := Tokenizer(t)
+	words := grammar.NewVocabulary(tok.Size(), func(id int32) []byte {
+		text, _ := tok.Bytes(id)
+		return text
+	})
+	return &Models{Tokenizer: tok, scripts: scripts, words: words}
 }
 
 var (
@@ -138,7 +146,7 @@ func (m *Models) Open(_ context.Context, name string, keep *time.Duration) (*rep
 		m.Keeps = append(m.Keeps, *keep)
 		m.lock.Unlock()
 	}
-	out := &reply.Model{Listing: m.listing(name), Tokenizer: m.Tokenizer, Ends: []int32{m.end()}}
+	out := &reply.Model{Listing: m.listing(name), Tokenizer: m.Tokenizer, Ends: []int32{m.end()}, Forms: lm.NewForms(func() *grammar.Vocabulary { return m.words })}
 	if name == Embedder {
 		out.Embedder = lengths{m.Tokenizer}
 		return out, nil
@@ -220,7 +228,9 @@ func (r *replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, 
 		r.models.Running.Add(1)
 		defer r.models.Running.Add(-1)
 		var tokens []int32
-		if r.script.Tokens != nil {
+		if q.Form != nil {
+			tokens = r.models.formed(q)
+		} else if r.script.Tokens != nil {
 			tokens = r.script.Tokens(q)
 		} else {
 			tokens, _ = r.models.Tokenizer.Encode(r.script.Text, false)
@@ -259,4 +269,38 @@ func (r *replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, 
 			yield(lm.Token{}, r.script.Break)
 		}
 	}
+}
+
+// formed returns some text of a request's form, in tokens. What closes something comes often, so that it ends.
+func (m *Models) formed(q *lm.Request) (tokens []int32) {
+	x, err := grammar.NewIndex(q.Form, m.words)
+	if err != nil {
+		return nil
+	}
+	chance := rand.New(rand.NewPCG(q.Seed, 0))
+	for state := 0; !x.Final(state) && len(tokens) < 1<<12; {
+		if x.Accepts(state) && chance.IntN(3) == 0 {
+			break
+		}
+		var may, closing []int32
+		for id, ok := range x.Mask(state) {
+			if ok == 0 {
+				continue
+			}
+			may = append(may, int32(id))
+			if strings.ContainsAny(string(m.words.Text(int32(id))), `"]}`) {
+				closing = append(closing, int32(id))
+			}
+		}
+		if len(closing) > 0 && chance.IntN(2) == 0 {
+			may = closing
+		}
+		if len(may) == 0 {
+			break
+		}
+		id := may[chance.IntN(len(may))]
+		tokens = append(tokens, id)
+		state, _ = x.Next(state, id)
+	}
+	return tokens
 }
