@@ -34,7 +34,7 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s%v\n%s", line, err, out)
 		}
 	}
-	if ran < 28 {
+	if ran < 30 {
 		t.Errorf("only %d lines are there", ran)
 	}
 }
