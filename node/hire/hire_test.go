@@ -22,6 +22,7 @@ import (
 	"github.com/tally-network/tally/internal/testkit/sessiontest"
 	"github.com/tally-network/tally/model/check"
 	"github.com/tally-network/tally/model/files"
+	"github.com/tally-network/tally/model/grammar"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/replies"
 	"github.com/tally-network/tally/node/hire"
@@ -166,6 +167,21 @@ func random(r *rand.Rand) *lm.Request {
 	return q
 }
 
+// formed is a random request whose reply is some words and a full stop.
+func formed(r *rand.Rand) *lm.Request {
+	q := random(r)
+	b := grammar.NewBuilder()
+	letter := func(next grammar.Node) grammar.Node { return b.Bytes('a', 'z', next) }
+	form, err := b.Build(b.Repeat(1, 4, b.Text(".", b.End()), func(next grammar.Node) grammar.Node {
+		return b.Repeat(2, 5, b.Text(" ", next), letter)
+	}))
+	if err != nil {
+		panic(err) // it is the same always
+	}
+	q.Form, q.Ends, q.MaxTokens = form, []int32{1}, 40
+	return q
+}
+
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -182,8 +198,11 @@ func TestRepliesOfTheNetwork(t *testing.T) {
 	var group sync.WaitGroup
 	billed := atomic.Uint64{}
 	const asked = 24
-	for range asked {
+	for i := range asked {
 		q := random(r)
+		if i%3 == 0 {
+			q = formed(r)
+		}
 		group.Go(func() {
 			got, bills, err := n.told(t.Context(), q)
 			if err != nil {
@@ -481,6 +500,49 @@ func TestProvidersThatFail(t *testing.T) {
 	}
 	if s := n.Stats(); s.Broken == 0 {
 		t.Errorf("nobody has failed: %+v", s)
+	}
+}
+
+// A token that leaves the form of a reply, and an end before the form is complete, are heard by nobody: others go on.
+func TestFormsOfTheNetwork(t *testing.T) {
+	n := start(t, hire.Options{Patience: 20 * time.Second}, map[string]bend{
+		"leaves": bent(func(i int, t *lm.Token) error {
+			if i == 4 && t.Reason == "" {
+				t.ID = 4 // the end of a line is nowhere in it
+			}
+			return nil
+		}),
+		"stops": bent(func(i int, t *lm.Token) error {
+			if i == 2 {
+				t.Reason = lm.Stop
+			}
+			return nil
+		}),
+		"works": nil,
+	})
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 6 {
+		q := formed(r)
+		got, _, err := n.told(t.Context(), q)
+		if want := n.alone(q); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%v, %v, want %v", got, err, want)
+		}
+		text, err := n.files.Tokenizer.Decode(got, true)
+		if err != nil || !q.Form.Accepts([]byte(text)) && len(got) < q.MaxTokens {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+	if s := n.Stats(); s.Broken < 2 {
+		t.Errorf("%+v", s)
+	}
+	q := formed(r)
+	b := grammar.NewBuilder()
+	var err error
+	if q.Form, err = b.Build(b.Text("{}", b.End())); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := n.told(t.Context(), q); err == nil || !strings.Contains(err.Error(), "cannot write this form") {
+		t.Errorf("%v", err)
 	}
 }
 
