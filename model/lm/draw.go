@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
@@ -25,6 +26,7 @@ func (w *writer) drawColumn(chunk int) {
 	d := &drawWriter{writer: w, prompt: prompt, judged: judged, known: w.joined(pages[:chunk+1]), tokens: Chunk * (chunk + 1)}
 	at := func(place string) string { return b.With(graph.Int("axis", 0)).Op("Gather", tokens, place) }
 	differs := b.Op("Not", b.Op("Equal", d.draw(logits), at(judged)))
+	differs = b.Op("And", differs, b.Op("Not", d.anyOf(d.request("form", tensor.Uint8, canon.HashSize)))) // what a form leaves out no step knows
 	ends := b.Op("Equal", at(before), d.request("ends", tensor.Int64, MaxEnds))
 	over := b.Op("And", b.Op("Greater", judged, prompt), d.anyOf(ends))
 	w.output("wrong", b.Op("Add", d.number(differs, tensor.Int64), d.number(over, tensor.Int64)))

@@ -18,6 +18,7 @@ import (
 //	bias_ids, bias   int64 and float32 [MaxBias], in order; −1 and 0 where there is none
 //	prompt           int64 [1]: how many tokens it has
 //	prompt_root      uint8 [32]: their root
+//	form             uint8 [32]: hash of the form, zeros where there is none
 func (r *Request) State() *graph.State {
 	s := &r.Sampling
 	root := TokensRoot(r.Prompt)
@@ -34,7 +35,12 @@ func (r *Request) State() *graph.State {
 	for len(ids) < MaxBias {
 		ids, by = append(ids, -1), append(by, 0)
 	}
+	var form canon.Hash
+	if r.Form != nil {
+		form = canon.Sum(canon.DomainForm, canon.Marshal(r.Form))
+	}
 	return stateOf(map[string]*tensor.Tensor{
+		"form": vector(form[:]...),
 		"made": vector(int64(r.Made)), "max_tokens": vector(int64(r.MaxTokens)), "likeliest": vector(int64(r.Likeliest)), "top_k": vector(int64(s.TopK)),
 		"temperature": vector(s.Temperature), "top_p": vector(s.TopP), "min_p": vector(s.MinP),
 		"repeat": vector(s.Repeat), "presence": vector(s.Presence), "frequency": vector(s.Frequency),
