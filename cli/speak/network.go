@@ -23,6 +23,7 @@ import (
 	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/library"
 	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/contest"
 	"github.com/tally-network/tally/node/hire"
 )
 
@@ -92,18 +93,22 @@ func (b *buying) connect(cmd *cobra.Command) (*connected, error) {
 	}
 	p := hire.OfEnv(env)
 	p.Dir = filepath.Join(*b.Home, "sessions")
-	w := &weights{paths: known.paths, threads: *b.threads, open: map[canon.Hash]*check.Checker{}}
+	w := &weights{paths: known.paths, threads: *b.threads, open: map[canon.Hash]*opened{}}
 	p.Options = hire.Options{CheckBps: bps, SelfFirst: self, Self: w, Forced: hire.DefaultForced, MaxPrices: b.prices, Escrow: b.escrow}
+	ctx, stop := context.WithCancel(cmd.Context())
+	book := contest.New(ctx, env, hire.Disputed(p.Dir), w.contest)
+	p.Options.Disputes = book
 	c, err := hire.New(p)
 	if err != nil {
+		stop()
 		return nil, errors.Join(err, h.Close())
 	}
-	ctx, stop := context.WithCancel(cmd.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx, env) }()
 	return &connected{c, network.New(c, known.names), func() error {
 		stop()
 		c.Close()
+		book.Wait()
 		err := <-done
 		if errors.Is(err, context.Canceled) {
 			err = nil
@@ -142,7 +147,13 @@ type weights struct {
 	threads int
 
 	mu   sync.Mutex
-	open map[canon.Hash]*check.Checker
+	open map[canon.Hash]*opened
+}
+
+// opened is a model that is open.
+type opened struct {
+	*check.Checker
+	contest *contest.Model
 }
 
 // Has implements hire.Checker.
@@ -157,7 +168,16 @@ func (w *weights) Check(ctx context.Context, model canon.Hash, r *lm.Request, re
 	return c.Check(ctx, r, reply)
 }
 
-func (w *weights) checker(model canon.Hash) (*check.Checker, error) {
+// contest returns what disputes about a model's replies need; nil if it is not here.
+func (w *weights) contest(model canon.Hash) *contest.Model {
+	m, err := w.checker(model)
+	if err != nil {
+		return nil
+	}
+	return m.contest
+}
+
+func (w *weights) checker(model canon.Hash) (*opened, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c := w.open[model]; c != nil {
@@ -171,7 +191,12 @@ func (w *weights) checker(model canon.Hash) (*check.Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := check.New(f.Weights, executor(w.threads))
-	w.open[model] = c
-	return c, nil
+	m, err := f.Manifest(cmp.Or(w.threads, runtime.GOMAXPROCS(0)))
+	if err != nil {
+		return nil, err
+	}
+	e := executor(w.threads)
+	o := &opened{check.New(f.Weights, e), contest.NewModel(m.Disputed(), f.Weights, e, cmp.Or(w.threads, runtime.GOMAXPROCS(0)))}
+	w.open[model] = o
+	return o, nil
 }

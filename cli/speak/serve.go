@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/model/check"
 	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/replies"
+	"github.com/tally-network/tally/node/contest"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/serve"
 )
@@ -92,6 +93,7 @@ func (s *Service) Open(_ context.Context, names []string) error {
 				Name: files.NameOf(name), Prices: s.prices, Credit: s.credit, Context: uint64(r.Context()), Parallel: uint64(s.together), MinCheckBps: s.least,
 			},
 			Manifest: m, Texts: f.Texts, Weights: f.Weights, Replier: r, Checker: check.New(f.Weights, e),
+			Contest: contest.NewModel(m.Disputed(), f.Weights, e, s.threads()),
 		})
 		fmt.Fprintf(s.Err, "%s is model %s\n", files.NameOf(name), m.Root())
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -38,8 +39,8 @@ type sessionRow struct {
 func (e *Env) session() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "session", GroupID: "models", Short: "Sessions with providers of language models, and their receipts",
-		Long:    "Shows the sessions of a home with providers of language models, or of a provider with consumers, settles them, and checks receipts of replies.",
-		Example: "  tally session ls --home consumer\n  tally session verify 3f2a… --home consumer",
+		Long:    "Shows the sessions of a home with providers of language models, or of a provider with consumers, settles them, checks receipts of replies, and disputes wrong ones.",
+		Example: "  tally session ls --home consumer\n  tally session verify 3f2a… --home consumer\n  tally session challenge 3f2a… --home consumer",
 	}
 	var endpoints string
 	end := &cobra.Command{
@@ -56,7 +57,7 @@ func (e *Env) session() *cobra.Command {
 		Example: "  tally session ls --home consumer --json",
 		Args:    cobra.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return e.listSessions() },
-	}, end, e.verifyReceipt())
+	}, end, e.verifyReceipt(), e.challengeReceipt())
 	return cmd
 }
 
@@ -168,42 +169,14 @@ is a file, or the id of one that a gateway of --home has kept.`,
 }
 
 func (e *Env) reExecute(ctx context.Context, name, model string, threads int) error {
-	file := name
-	if _, err := canon.ParseHash(name); err == nil {
-		file = hire.ReceiptPath(filepath.Join(*e.Home, "sessions"), name)
-	}
-	r, err := hire.ReadReceipt(file)
+	x, err := e.openReceipt(name, model, threads)
 	if err != nil {
 		return err
 	}
-	if err := r.Verify(); err != nil {
-		return err
-	}
-	path, err := e.modelOf(r.Terms.Model, model, threads)
+	out, err := x.reExecute(ctx)
 	if err != nil {
 		return err
 	}
-	f, err := files.Open(path)
-	if err != nil {
-		return err
-	}
-	m, err := f.Manifest(cmp.Or(threads, 1))
-	if err != nil {
-		return err
-	}
-	if m.Root() != r.Terms.Model {
-		return fmt.Errorf("%s is model %s, the receipt is of %s", path, m.Root(), r.Terms.Model)
-	}
-	begun := time.Now()
-	v, err := check.New(f.Weights, executor(threads)).Check(ctx, &r.Request, r.Reply)
-	if err != nil {
-		return err
-	}
-	out := Verified{
-		Receipt: r.Receipt.ID().String(), Provider: r.Terms.Provider.Account, Model: r.Terms.Model.String(), Tokens: len(r.Reply), Wrong: v.Wrong,
-		Pages: v.Wrong < 0 && dispute.SaltedPages(v.Pages, r.Terms.Provider.Key) == r.Receipt.Pages, Seconds: time.Since(begun).Seconds(),
-	}
-	out.Right = out.Wrong < 0 && out.Pages
 	if !out.Right && !*e.JSON {
 		return errWrong{out}
 	}
@@ -214,6 +187,60 @@ func (e *Env) reExecute(ctx context.Context, name, model string, threads int) er
 		err = errors.Join(err, errWrong{out})
 	}
 	return err
+}
+
+// receipt is one whose model is open.
+type receipt struct {
+	*hire.Receipt
+	files    *files.Files
+	manifest *files.Manifest
+	threads  int
+}
+
+// openReceipt opens a receipt, which is a file or one that the home has kept, and its model.
+func (e *Env) openReceipt(name, model string, threads int) (*receipt, error) {
+	file := name
+	if _, err := canon.ParseHash(name); err == nil {
+		file = hire.ReceiptPath(filepath.Join(*e.Home, "sessions"), name)
+	}
+	r, err := hire.ReadReceipt(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Verify(); err != nil {
+		return nil, err
+	}
+	path, err := e.modelOf(r.Terms.Model, model, threads)
+	if err != nil {
+		return nil, err
+	}
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	threads = cmp.Or(threads, runtime.GOMAXPROCS(0))
+	m, err := f.Manifest(threads)
+	if err != nil {
+		return nil, err
+	}
+	if m.Root() != r.Terms.Model {
+		return nil, fmt.Errorf("%s is model %s, the receipt is of %s", path, m.Root(), r.Terms.Model)
+	}
+	return &receipt{r, f, m, threads}, nil
+}
+
+func (r *receipt) reExecute(ctx context.Context) (Verified, error) {
+	begun := time.Now()
+	v, err := check.New(r.files.Weights, executor(r.threads)).Check(ctx, &r.Request, r.Reply)
+	if err != nil {
+		return Verified{}, err
+	}
+	out := Verified{
+		Receipt: r.Receipt.Receipt.ID().String(), Provider: r.Terms.Provider.Account, Model: r.Terms.Model.String(), Tokens: len(r.Reply), Wrong: v.Wrong,
+		Pages: v.Wrong < 0 && dispute.SaltedPages(v.Pages, r.Terms.Provider.Key) == r.Receipt.Receipt.Pages, Seconds: time.Since(begun).Seconds(),
+	}
+	out.Right = out.Wrong < 0 && out.Pages
+	return out, nil
 }
 
 // modelOf returns where a model lies: as it is named, or by its root among those that were pulled.

@@ -250,8 +250,8 @@ func accused(found []*Check) *Check {
 // accuse has a wrong reply disputed on the chain: here if this machine can, else by who has found it wrong.
 func (c *Consumer) accuse(ctx context.Context, r *Receipt) {
 	failed := errors.New("who has found it wrong cannot be reached")
-	if r.Check.Here && c.Dispute != nil {
-		if failed = c.Dispute(ctx, &r.Proof); failed == nil {
+	if r.Check.Here && c.Disputes != nil {
+		if failed = c.Disputes.Open(ctx, &r.Proof); failed == nil {
 			r.Check.Dispute = c.Account
 			return
 		}

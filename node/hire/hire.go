@@ -53,9 +53,17 @@ type Options struct {
 	Forced    uint64         // odds, in basis points, that a checker is also asked about an error
 	Patience  time.Duration  // until the next token of a provider; a minute
 
-	// Dispute disputes a reply that this machine has found wrong; nil if it cannot.
-	Dispute func(ctx context.Context, p *tabs.Proof) error
+	Disputes Disputes // of replies that this machine has found wrong; nil: others must dispute them
 }
+
+// Disputes opens disputes of replies, and plays them.
+type Disputes interface {
+	Block(ctx context.Context) error
+	Open(ctx context.Context, p *tabs.Proof) error
+}
+
+// Disputed are the replies that a consumer with a folder disputes itself.
+func Disputed(dir string) tabs.Made { return tabs.Made{Dir: filepath.Join(dir, "disputed")} }
 
 // Parts are what a consumer is made of.
 type Parts struct {
@@ -357,9 +365,13 @@ func (c *Consumer) open(ctx context.Context, l *wire.Listed, id peer.ID, kind se
 
 // Block ends sessions whose time or escrow is used up, and lets go of those that are over.
 func (c *Consumer) Block(ctx context.Context, b client.Block) (failed error) {
-	if b.Height%each != 0 {
-		return nil
+	if c.Disputes != nil {
+		failed = c.Disputes.Block(ctx)
 	}
+	if b.Height%each != 0 {
+		return failed
+	}
+	failed = errors.Join(failed, Disputed(c.Dir).Prune(ctx, c.Chain, func(canon.Hash) bool { return false }))
 	for _, t := range c.tabs.All() {
 		terms, s := t.Terms(), t.State()
 		on, err := c.Chain.Session(ctx, t.ID())

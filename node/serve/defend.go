@@ -10,7 +10,6 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/model/lm"
-	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/tabs"
 	"github.com/tally-network/tally/p2p"
 )
@@ -81,18 +80,4 @@ func (s *Server) accuse(ctx context.Context, _ peer.ID, p tabs.Proof) (a tabs.Ta
 	}
 	s.Log.Info("a reply is disputed", "provider", p.Terms.Provider.Account, "receipt", p.Receipt.ID())
 	return a, nil
-}
-
-// prune forgets replies of sessions that the chain has forgotten.
-func (s *Server) prune(ctx context.Context) error {
-	all, err := s.made.Sessions()
-	for _, id := range all {
-		if s.tabs.Find(id) != nil {
-			continue // it goes with its tab
-		}
-		if _, bad := s.Chain.Session(ctx, id); client.NotFound(bad) {
-			err = errors.Join(err, s.made.Forget(id))
-		}
-	}
-	return err
 }

@@ -407,7 +407,7 @@ func (s *Server) claim(ctx context.Context, b client.Block) (failed error) {
 	if b.Height%each != 0 {
 		return nil
 	}
-	failed = s.prune(ctx)
+	failed = s.made.Prune(ctx, s.Chain, func(id canon.Hash) bool { return s.tabs.Find(id) != nil })
 	for _, t := range s.tabs.All() {
 		on, err := s.Chain.Session(ctx, t.ID())
 		terms := t.Terms()

@@ -1,6 +1,7 @@
 package tabs
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/tally-network/tally/core/session"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/client"
 )
 
 // Proof is a reply with all by which anybody who has the model can check and dispute it: what was asked and said, and who has signed that.
@@ -109,18 +111,22 @@ func (s Made) Get(session, request, tokens canon.Hash) (*lm.Request, []int32, er
 	return x.request, x.tokens, nil
 }
 
-// Sessions returns the sessions of which there are replies.
-func (s Made) Sessions() (all []canon.Hash, err error) {
+// Prune forgets the replies of sessions that the chain has forgotten, but of those to be kept.
+func (s Made) Prune(ctx context.Context, c Chain, keep func(session canon.Hash) bool) error {
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
 	for _, e := range entries {
-		if id, bad := canon.ParseHash(e.Name()); bad == nil && e.IsDir() {
-			all = append(all, id)
+		id, bad := canon.ParseHash(e.Name())
+		if bad != nil || keep(id) {
+			continue
+		}
+		if _, bad := c.Session(ctx, id); client.NotFound(bad) {
+			err = errors.Join(err, s.Forget(id))
 		}
 	}
-	return all, err
+	return err
 }
 
 // Forget removes the replies of a session.

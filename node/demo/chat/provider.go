@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/tally-network/tally/core/session"
@@ -12,6 +13,7 @@ import (
 	"github.com/tally-network/tally/model/check"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/replies"
+	"github.com/tally-network/tally/node/contest"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
@@ -66,6 +68,7 @@ func (d *demo) provide(ctx context.Context, env *role.Env) error {
 			Name: d.o.Name, Prices: prices, Credit: credit, Context: uint64(r.Context()), Parallel: 4,
 		},
 		Manifest: d.manifest, Texts: d.files.Texts, Weights: d.files.Weights, Replier: r, Checker: check.New(d.files.Weights, e),
+		Contest: contest.NewModel(d.manifest.Disputed(), d.files.Weights, e, runtime.GOMAXPROCS(0)),
 	}
 	if env.Name == cheater {
 		m.Listing.Prices.Prompt /= 2
