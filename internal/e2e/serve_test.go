@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/session"
 	"github.com/tally-network/tally/engine/cpu"
+	sessionsv1 "github.com/tally-network/tally/gen/tally/sessions/v1"
 	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
 	"github.com/tally-network/tally/internal/testkit/nettest"
@@ -20,6 +21,7 @@ import (
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/replies"
 	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/contest"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/hire"
 	"github.com/tally-network/tally/node/role"
@@ -38,6 +40,7 @@ type served struct {
 
 	mu   sync.Mutex
 	slow time.Duration // before each token of a reply
+	liar string        // the provider whose fourth tokens are others than the model's
 	busy string        // the provider that made the last one
 }
 
@@ -88,6 +91,7 @@ func (s *served) provide(ctx context.Context, env *role.Env, dir string) error {
 			Credit: session.Credit{First: 10_000, GrowthBps: 5_000, Cap: 100_000}, Context: uint64(r.Context()), Parallel: 4,
 		},
 		Manifest: s.manifest, Texts: s.files.Texts, Weights: s.files.Weights, Replier: slowly{r, s, env.Name}, Checker: check.New(s.files.Weights, cpu.New(1)),
+		Contest: contest.NewModel(s.manifest.Disputed(), s.files.Weights, cpu.New(1), 1),
 	}}
 	server, err := serve.New(p)
 	if err != nil {
@@ -106,10 +110,14 @@ type slowly struct {
 // Reply implements lm.Replier.
 func (r slowly) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, error] {
 	return func(yield func(lm.Token, error) bool) {
+		told := 0
 		for t, err := range r.Replier.Reply(ctx, q) {
 			r.s.mu.Lock()
 			wait := r.s.slow
 			r.s.busy = r.name
+			if told++; told == 4 && r.s.liar == r.name && err == nil && t.Reason == "" {
+				t.ID = (t.ID + 7) % 40
+			}
 			r.s.mu.Unlock()
 			select {
 			case <-time.After(wait):
@@ -254,4 +262,30 @@ func TestStrangersServeAModel(t *testing.T) {
 	}
 	s.Begin(stopped)
 	s.settle()
+}
+
+// A provider that changes a token is found by the one that checks it, which disputes the reply on the chain. The provider cannot defend it: it is convicted, and
+// whoever asks is told the rest by others.
+func TestAWrongReplyIsConvicted(t *testing.T) {
+	t.Parallel()
+	s := serveTiny(t, 3)
+	s.mu.Lock()
+	s.liar = "provider-0"
+	s.mu.Unlock()
+	liar := s.Network.Providers[0].Home.Address
+	for i := 0; len(s.Blamed()) == 0; i++ {
+		for _, err := range s.Reply(t.Context(), s.manifest.Root(), question(i%8)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.until("all replies are checked", func() bool { return s.allChecked() || len(s.Blamed()) > 0 })
+	}
+	if _, is := s.Blamed()[liar]; !is || len(s.Blamed()) > 1 {
+		t.Fatalf("blamed are %v", s.Blamed())
+	}
+	s.until("the provider is convicted", func() bool {
+		r, err := sessionsv1.NewQueryClient(s.Network.Consumer.Env.Chain.Conn).Record(t.Context(), &sessionsv1.QueryRecordRequest{Provider: liar})
+		return err == nil && r.Record.Convictions == 1
+	})
 }
