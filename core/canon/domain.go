@@ -36,6 +36,7 @@ const (
 	DomainSeal       Domain = "seal"       // a sealed bid of an auction
 	DomainProbe      Domain = "probe"      // what a probe of speed computes from
 	DomainModel      Domain = "model"      // what a language model is: its weights and files
+	DomainAssets     Domain = "assets"     // what a language model is beside its steps
 	DomainFile       Domain = "file"       // a file of a language model that has no weights
 	DomainRequest    Domain = "request"    // what a reply follows from
 	DomainGrammar    Domain = "grammar"    // an automaton that a reply is bound to

@@ -63,8 +63,8 @@ func TestManifest(t *testing.T) {
 	if _, again := open(nil); again.Root() != m.Root() {
 		t.Error("two copies have two roots")
 	}
-	if _, other := open(map[string]string{"chat_template.jinja": "{{ messages }}"}); other.Root() == m.Root() || other.Weights != m.Weights {
-		t.Error("another template has the same root, or other weights")
+	if _, other := open(map[string]string{"chat_template.jinja": "{{ messages }}"}); other.Root() == m.Root() || other.Weights != m.Weights || other.Steps != m.Steps {
+		t.Error("another template has the same root, or other weights or steps")
 	}
 	var back Manifest
 	if err := canon.Unmarshal(canon.Marshal(m), &back); err != nil || back.Root() != m.Root() {
@@ -90,7 +90,11 @@ func TestManifestsThatCannotBe(t *testing.T) {
 	for says, m := range map[string]Manifest{
 		"nothing is read from": {Files: []File{{Name: "../../x"}}}, "not sorted": {Files: []File{{Name: configName}, {Name: configName}}},
 		"of at most": {Files: []File{{Name: configName, Bytes: maxText + 1}}},
+		"0 layers": {Chunks: 1},
 	} {
+		if says != "0 layers" {
+			m.Layers, m.Chunks = 1, 1
+		}
 		var back Manifest
 		if err := canon.Unmarshal(canon.Marshal(&m), &back); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", m, err, says)

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/model/steps"
 )
 
 // Limits of a manifest.
@@ -18,6 +20,9 @@ const (
 
 // Manifest is what a language model is. Its root names the model wherever it is bought and sold.
 type Manifest struct {
+	Layers  int
+	Chunks  int        // of a sequence that can be disputed
+	Steps   canon.Hash // root of the table of its steps, as model/steps has it
 	Weights canon.Hash // root of the state of all weights, as model/lm has them
 	Files   []File     // its texts, by name
 }
@@ -31,11 +36,12 @@ type File struct {
 
 // Manifest returns the manifest of a model that is open. It hashes all weights, on so many threads.
 func (f *Files) Manifest(threads int) (*Manifest, error) {
-	w, err := f.Weights.WeightsRoot(threads)
+	roots := f.Weights.WeightRoots(threads)
+	t, err := steps.New(f.Weights, roots, threads)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{Weights: w}
+	m := &Manifest{Layers: t.Layers, Chunks: t.Chunks, Steps: t.Root(), Weights: f.Weights.WeightsRoot(roots)}
 	for _, name := range slices.Sorted(maps.Keys(f.Texts)) {
 		text := f.Texts[name]
 		m.Files = append(m.Files, File{name, uint64(len(text)), canon.Sum(canon.DomainFile, text)})
@@ -44,16 +50,35 @@ func (f *Files) Manifest(threads int) (*Manifest, error) {
 }
 
 // Root returns the root of the model.
-func (m *Manifest) Root() canon.Hash { return canon.Sum(canon.DomainModel, canon.Marshal(m)) }
+func (m *Manifest) Root() canon.Hash {
+	d := m.Disputed()
+	return d.Root()
+}
 
-// Code walks the fields of m.
-func (m *Manifest) Code(w *canon.Codec) {
-	w.Hash(&m.Weights)
-	canon.Seq(w, &m.Files, maxFiles, 2+canon.HashSize, func(w *canon.Codec, f *File) {
+// Disputed returns what games about the model's replies know of it.
+func (m *Manifest) Disputed() dispute.Model {
+	return dispute.Model{Layers: m.Layers, Chunks: m.Chunks, Steps: m.Steps, Assets: canon.Sum(canon.DomainAssets, canon.Marshal((*assets)(m)))}
+}
+
+// assets are a manifest as that of all else than steps.
+type assets Manifest
+
+// Code walks the fields of a.
+func (a *assets) Code(w *canon.Codec) {
+	w.Hash(&a.Weights)
+	canon.Seq(w, &a.Files, maxFiles, 2+canon.HashSize, func(w *canon.Codec, f *File) {
 		w.String(&f.Name, maxName)
 		w.U64(&f.Bytes)
 		w.Hash(&f.Hash)
 	})
+}
+
+// Code walks the fields of m.
+func (m *Manifest) Code(w *canon.Codec) {
+	w.Int(&m.Layers, dispute.MaxLayers)
+	w.Int(&m.Chunks, dispute.MaxChunks)
+	w.Hash(&m.Steps)
+	(*assets)(m).Code(w)
 	if !w.Reading() {
 		return
 	}
@@ -63,6 +88,9 @@ func (m *Manifest) Code(w *canon.Codec) {
 }
 
 func (m *Manifest) check() error {
+	if err := (&dispute.Model{Layers: m.Layers, Chunks: m.Chunks}).Check(); err != nil {
+		return err
+	}
 	total := uint64(0)
 	for i, f := range m.Files {
 		most, known := maxBytes[f.Name]

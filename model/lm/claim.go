@@ -137,11 +137,7 @@ func (q *Sequence) page(i, n, threads int) (canon.Hash, error) {
 	roots := merkle.Roots(parts, threads)
 	layers := make([]canon.Hash, len(roots)/2)
 	for l := range layers {
-		k, err := canon.NewKeyed([]canon.Entry{{Key: "keys", Value: roots[2*l]}, {Key: "values", Value: roots[2*l+1]}})
-		if err != nil {
-			return canon.Hash{}, err
-		}
-		layers[l] = k.Root()
+		layers[l] = rootByName(map[string]canon.Hash{"keys": roots[2*l], "values": roots[2*l+1]})
 	}
 	return canon.Root(layers), nil
 }
@@ -174,14 +170,52 @@ func stateOf(named map[string]*tensor.Tensor) *graph.State {
 	return s
 }
 
-// WeightsRoot returns the root of the state of all weights as they are stored. The name of one that is in blocks ends with their type.
-func (m *Model) WeightsRoot(threads int) (canon.Hash, error) {
-	named := map[string]*tensor.Tensor{}
-	for name, w := range m.weights {
-		if w.stored.Type == tensor.Uint8 {
+// WeightRoots returns the roots of all weights as they are stored, by their names.
+func (m *Model) WeightRoots(threads int) map[string]canon.Hash {
+	names := slices.Sorted(maps.Keys(m.weights))
+	stored := make([]*tensor.Tensor, len(names))
+	for i, name := range names {
+		stored[i] = m.weights[name].stored
+	}
+	roots := map[string]canon.Hash{}
+	for i, root := range merkle.Roots(stored, threads) {
+		roots[names[i]] = root
+	}
+	return roots
+}
+
+// WeightsRoot returns the root of the state of all weights, by their roots. The name of one that is in blocks ends with their type.
+func (m *Model) WeightsRoot(roots map[string]canon.Hash) canon.Hash {
+	named := map[string]canon.Hash{}
+	for name, root := range roots { // each its own
+		if w := m.weights[name]; w.stored.Type == tensor.Uint8 {
 			name += "/" + w.of.String()
 		}
-		named[name] = w.stored
+		named[name] = root
 	}
-	return merkle.StateRoot(stateOf(named), threads)
+	return rootByName(named)
+}
+
+// ColumnRoot returns the root of [Model.ColumnWeights], by the roots of all weights.
+func (m *Model) ColumnRoot(column int, roots map[string]canon.Hash) canon.Hash {
+	named := map[string]canon.Hash{}
+	for weight, root := range roots { // each its own
+		if name, ok := m.ofColumn(column, weight); ok {
+			named[name] = root
+		}
+	}
+	return rootByName(named)
+}
+
+// rootByName returns the root of a state whose tensors have those roots.
+func rootByName(named map[string]canon.Hash) canon.Hash {
+	var entries []canon.Entry
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		entries = append(entries, canon.Entry{Key: name, Value: named[name]})
+	}
+	k, err := canon.NewKeyed(entries)
+	if err != nil {
+		panic(err) // names are in order, and short
+	}
+	return k.Root()
 }

@@ -396,6 +396,18 @@ func (q *Sequence) keep(at int, x *tensor.Tensor, row, n, most int) (*tensor.Ten
 	return rowsOf(q.kept[at], 0, need)
 }
 
+// Logits returns the logits of n tokens, from one on, of x [1, rows, Width], as the last layer gives it.
+func (s *Stages) Logits(ctx context.Context, x *tensor.Tensor, from, n int) (*tensor.Tensor, error) {
+	if n < 1 || from < 0 || n > MaxRows || len(x.Shape) != 3 || x.Shape[2] != s.model.Width || x.Shape[0] != 1 || from > x.Shape[1]-n {
+		return nil, fmt.Errorf("%s: tokens %d to %d of %v", s.model.Family, from, from+n-1, x.Shape)
+	}
+	out, err := s.logits(ctx, []Part{{Tokens: make([]int32, from+n), Logits: n}}, x)
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
+}
+
 // logits computes those that are wanted, of x [1, room, Width].
 func (s *Stages) logits(ctx context.Context, parts []Part, x *tensor.Tensor) ([]*tensor.Tensor, error) {
 	m := s.model
