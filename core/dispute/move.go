@@ -53,6 +53,9 @@ type Pick struct {
 	Outputs bool
 }
 
+// Concede ends a game: the side whose turn it is has lost.
+type Concede struct{}
+
 // Element names the first wrong element of the tile.
 type Element struct{ Place int }
 
@@ -69,9 +72,10 @@ func (m *Output) kind() uint8  { return 10 }
 func (m *Chunks) kind() uint8  { return 11 }
 func (m *Steps) kind() uint8   { return 12 }
 func (m *Step) kind() uint8    { return 13 }
+func (m *Concede) kind() uint8 { return 14 }
 
 func newMove(kind uint8) Move {
-	for _, m := range []Move{&Roots{}, &Trace{}, &Below{}, &Node{}, &Tile{}, &States{}, &Pick{}, &Element{}, &Block{}, &Output{}, &Chunks{}, &Steps{}, &Step{}} {
+	for _, m := range []Move{&Roots{}, &Trace{}, &Below{}, &Node{}, &Tile{}, &States{}, &Pick{}, &Element{}, &Block{}, &Output{}, &Chunks{}, &Steps{}, &Step{}, &Concede{}} {
 		if m.kind() == kind {
 			return m
 		}
@@ -89,6 +93,7 @@ func (m *Pick) fits(s Stage) bool {
 	return s == PickRoot || s == PickSubtree || s == PickState || s == PickTrace || s == PickChunk
 }
 func (m *Element) fits(s Stage) bool { return s == PickElement }
+func (m *Concede) fits(s Stage) bool { return s != Over }
 
 // MaxMove bounds the encoding of a move in bytes.
 const MaxMove = 60 << 10
@@ -112,6 +117,9 @@ func DecodeMove(b []byte) (Move, error) {
 	}
 	return m, nil
 }
+
+// Code walks no fields.
+func (m *Concede) Code(*canon.Codec) {}
 
 // Code walks the fields of m.
 func (m *Roots) Code(c *canon.Codec) { c.Hashes(&m.Roots, maxPosted) }

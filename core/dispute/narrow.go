@@ -1,6 +1,8 @@
 package dispute
 
 import (
+	"fmt"
+
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -10,6 +12,11 @@ func (m *Roots) play(g *Game) error {
 		return bad("%d state roots posted, %d wanted", len(m.Roots), len(g.Cuts()))
 	}
 	g.Posted, g.Stage = m.Roots, PickRoot
+	return nil
+}
+
+func (m *Concede) play(g *Game) error {
+	g.end(g.Stage.Turn(), fmt.Sprintf("the %v has conceded", g.Stage.Turn()))
 	return nil
 }
 

@@ -467,3 +467,17 @@ func canonLevels(n int) int {
 	t := canon.NewTree(make([]canon.Hash, n))
 	return len(t.Prove(0))
 }
+
+// Who concedes has lost, in whatever stage.
+func TestConceding(t *testing.T) {
+	right, wrong := newAccount(t, 0, lie{}), newAccount(t, 0, lie{2, 4, 5})
+	for _, stage := range []Stage{PostChunks, PickChunk, PostSteps, PickStep, PostTrace, PickTrace, PostNode, PostTile, PickElement} {
+		g := played(t, wrong, right, stage)
+		over, err := Apply(*g, stage.Turn(), &Concede{}, 1)
+		if err != nil || over.Loser != stage.Turn() {
+			t.Errorf("stage %v: %v, %v has lost", stage, err, over.Loser)
+		}
+		mustRefuse(t, &over, stage.Turn(), &Concede{}, 1, nil)
+		mustRefuse(t, g, Defender+Challenger-stage.Turn(), &Concede{}, 1, ErrTurn)
+	}
+}

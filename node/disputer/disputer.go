@@ -175,6 +175,9 @@ func (p *Player) move(ctx context.Context, id uint64) error {
 		return fmt.Errorf("dispute %d: %w", id, err)
 	}
 	m, err := a.play(&g)
+	if p.replies != nil {
+		m, err = orConcede(a, &g, m, err)
+	}
 	if errors.Is(err, dispute.ErrAgree) {
 		return fmt.Errorf("dispute %d is lost: the claim agrees with what was computed here", id)
 	}
@@ -193,6 +196,22 @@ func (p *Player) move(ctx context.Context, id uint64) error {
 	target, wrong := wire.TargetFromProto(r.Dispute.Parties.Target)
 	p.env.Emit(events.Event{Kind: events.Narrowed, Order: order, Unit: target.Index(), Step: g.Moves + 1, Text: g.Stage.String()})
 	return errors.Join(err, wrong)
+}
+
+// orConcede returns the move, or one that concedes where the game does not take it because the other side is right: what was signed is not what is
+// computed here.
+func orConcede(a *account, g *dispute.Game, m dispute.Move, err error) (dispute.Move, error) {
+	if err == nil {
+		_, err = dispute.Apply(*g, g.Stage.Turn(), m, g.Since)
+	}
+	if err == nil {
+		return m, nil
+	}
+	side, bad := a.right(g)
+	if bad == nil && side != g.Stage.Turn() {
+		return &dispute.Concede{}, nil
+	}
+	return nil, errors.Join(err, bad)
 }
 
 // account returns this role's account of what a game is about: one for all games

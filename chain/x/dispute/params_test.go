@@ -28,8 +28,8 @@ func TestUpdateParams(t *testing.T) {
 		"depth between 1 and 8":                                    update(9, 1_800_000, 600_000),
 		"got 6, 600000 and 600001 ms":                              update(6, 600_000, 600_001),
 		"answer_ms = 4999 < 5000":                                  update(6, 1_800_000, 4_999),
-		"clock_ms − answer_ms = 694999 − 600000 < 19 moves · 5000": update(6, 694_999, 600_000),
-		"clock_ms − answer_ms = 600000 − 300000 < 70 moves · 5000": update(1, 600_000, 300_000),
+		"clock_ms − answer_ms = 704999 − 600000 < 21 moves · 5000": update(6, 704_999, 600_000),
+		"clock_ms − answer_ms = 600000 − 300000 < 72 moves · 5000": update(1, 600_000, 300_000),
 		"clock_ms = 604800001 > 604800000":                         update(6, 604_800_001, 600_000),
 	} {
 		if text := c.Refuse(module.ErrRules, boss, m); !strings.Contains(text, why) {
@@ -51,7 +51,7 @@ func TestUpdateParams(t *testing.T) {
 			t.Errorf("refused with %q, want %q", text, why)
 		}
 	}
-	good := update(6, 695_000, 600_000)
+	good := update(6, 705_000, 600_000)
 	foreign := *good
 	foreign.Authority = stranger.String()
 	c.Refuse(module.ErrAuthority, stranger, &foreign)

@@ -166,6 +166,8 @@ func (k *Keeper) Substitute(ctx context.Context, substitute sdk.AccAddress, id u
 		seat, purse, other = &p.ChallengerSubstitute, &p.ChallengerSubstitutePurse, []string{p.Defender, p.DefenderSubstitute}
 	}
 	switch {
+	case p.Reply != nil && side == dispute.Defender: // who has it could lose on purpose, and the provider would be convicted
+		return errorsmod.Wrapf(ErrSubstitute, "who has signed a reply defends it")
 	case slices.Contains(other, substitute.String()):
 		return errorsmod.Wrapf(ErrSubstitute, "%s plays for the other side", substitute)
 	case *seat == substitute.String():

@@ -82,6 +82,14 @@ func TestRepliesAreDisputed(t *testing.T) {
 		"by a challenger that is gone": {func(s *sold) {
 			s.Deliver(s.p0, move(s.p0, 1, 1, &roots))
 		}, game.Challenger},
+		"by a provider that concedes": {func(s *sold) {
+			s.Deliver(s.p0, move(s.p0, 1, 1, &game.Concede{}))
+		}, game.Defender},
+		"by a provider whose seat nobody may take": {func(s *sold) {
+			s.NextBlock(11 * time.Minute)
+			s.NextBlock(0)
+			s.Refuse(dispute.ErrSubstitute, s.alice, &disputev1.MsgSubstitute{Substitute: s.alice.String(), Dispute: 1, Side: disputev1.SIDE_DEFENDER})
+		}, game.Defender},
 		"by a provider that stops": {func(s *sold) {
 			s.Deliver(s.p0, move(s.p0, 1, 1, &roots))
 			s.Deliver(s.watcher, move(s.watcher, 1, 2, &game.Pick{Index: 1}))
