@@ -67,7 +67,7 @@ func (e *Env) challenge(cmd *cobra.Command, endpoints string, r *receipt) error 
 	}
 	ctx, stop := context.WithCancel(cmd.Context())
 	m := contest.NewModel(r.manifest.Disputed(), r.files.Weights, executor(r.threads), r.threads)
-	book := contest.New(ctx, env, hire.Disputed(filepath.Join(*e.Home, "sessions")), func(root canon.Hash) *contest.Model {
+	book := contest.New(ctx, env, hire.Disputed(filepath.Join(*e.Home, "sessions")), func(root canon.Hash) contest.Model {
 		if root == r.Terms.Model {
 			return m
 		}

@@ -153,7 +153,7 @@ type weights struct {
 // opened is a model that is open.
 type opened struct {
 	*check.Checker
-	contest *contest.Model
+	contest contest.Model
 }
 
 // Has implements hire.Checker.
@@ -169,7 +169,7 @@ func (w *weights) Check(ctx context.Context, model canon.Hash, r *lm.Request, re
 }
 
 // contest returns what disputes about a model's replies need; nil if it is not here.
-func (w *weights) contest(model canon.Hash) *contest.Model {
+func (w *weights) contest(model canon.Hash) contest.Model {
 	m, err := w.checker(model)
 	if err != nil {
 		return nil

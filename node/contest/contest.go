@@ -24,7 +24,13 @@ import (
 )
 
 // Model is a language model whose replies can be computed again here.
-type Model struct {
+type Model interface {
+	Disputed() dispute.Model // what games know of it
+	Account(r *lm.Request, reply []int32) (dispute.SequenceWitness, error)
+}
+
+// model is one that is open.
+type model struct {
 	disputed dispute.Model
 	weights  *lm.Model
 	exec     engine.Executor
@@ -36,12 +42,15 @@ type Model struct {
 }
 
 // NewModel returns a model that an executor computes by so many threads, and what games know of it.
-func NewModel(disputed dispute.Model, weights *lm.Model, e engine.Executor, threads int) *Model {
-	return &Model{disputed: disputed, weights: weights, exec: e, threads: threads}
+func NewModel(disputed dispute.Model, weights *lm.Model, e engine.Executor, threads int) Model {
+	return &model{disputed: disputed, weights: weights, exec: e, threads: threads}
 }
 
-// account returns an account of a reply. The first one makes the table of steps.
-func (m *Model) account(r *lm.Request, reply []int32) (dispute.SequenceWitness, error) {
+// Disputed implements Model.
+func (m *model) Disputed() dispute.Model { return m.disputed }
+
+// Account implements Model. The first one makes the table of steps.
+func (m *model) Account(r *lm.Request, reply []int32) (dispute.SequenceWitness, error) {
 	m.once.Do(func() { m.table, m.err = steps.New(m.weights, m.weights.WeightRoots(m.threads), m.threads) })
 	if m.err != nil {
 		return nil, m.err
@@ -52,12 +61,12 @@ func (m *Model) account(r *lm.Request, reply []int32) (dispute.SequenceWitness, 
 // Book holds the disputes of an account.
 type Book struct {
 	made   tabs.Made
-	models func(root canon.Hash) *Model // nil: it is not here
+	models func(root canon.Hash) Model // nil: it is not here
 	player *disputer.Player
 }
 
 // New returns the disputes of an env's account about replies that are kept in made. Its moves are made until ctx is done.
-func New(ctx context.Context, env *role.Env, made tabs.Made, models func(root canon.Hash) *Model) *Book {
+func New(ctx context.Context, env *role.Env, made tabs.Made, models func(root canon.Hash) Model) *Book {
 	b := &Book{made: made, models: models}
 	b.player = disputer.OfReplies(ctx, env, b)
 	return b
@@ -73,10 +82,10 @@ func (b *Book) Account(_ context.Context, session canon.Hash, s *dispute.Sequenc
 	if err != nil {
 		return nil, err
 	}
-	return m.account(r, reply)
+	return m.Account(r, reply)
 }
 
-func (b *Book) model(root canon.Hash) (*Model, error) {
+func (b *Book) model(root canon.Hash) (Model, error) {
 	if m := b.models(root); m != nil {
 		return m, nil
 	}
@@ -92,7 +101,8 @@ func (b *Book) Open(ctx context.Context, p *tabs.Proof) error {
 	if err := b.made.Keep(p.Receipt.Session, &p.Request, p.Reply); err != nil {
 		return err
 	}
-	return b.player.Dispute(ctx, &p.Receipt, p.Signature, &m.disputed)
+	disputed := m.Disputed()
+	return b.player.Dispute(ctx, &p.Receipt, p.Signature, &disputed)
 }
 
 // Block makes the moves that are due, in the background.

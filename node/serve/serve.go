@@ -43,7 +43,7 @@ type Model struct {
 	Weights  *lm.Model
 	Replier  lm.Replier
 	Checker  Checker
-	Contest  *contest.Model // for disputes about its replies
+	Contest  contest.Model // for disputes about its replies
 }
 
 // Checker re-executes replies of one model.
@@ -123,7 +123,7 @@ func (s *Server) Stats() Stats {
 // Run serves until ctx is done, which is no error.
 func (s *Server) Run(ctx context.Context, env *role.Env) error {
 	if s.Disputes == nil {
-		b := contest.New(ctx, env, s.made, func(root canon.Hash) *contest.Model {
+		b := contest.New(ctx, env, s.made, func(root canon.Hash) contest.Model {
 			if m := s.models[root]; m != nil {
 				return m.Contest
 			}

@@ -79,8 +79,13 @@ func (d *demo) ask(ctx context.Context, i int, question string) (*Answer, error)
 		a.Parts = append(a.Parts, part)
 		d.say("  → %s made %d tokens for %d utally, in %.1f s; receipt %.12s…", part.Provider, part.Tokens, part.Price, a.Seconds, part.Receipt)
 		d.say("  → %s", verdict(&part, r.Check.Error))
+		if !part.Right && r.Check.Error == "" {
+			d.blame()
+			if err := d.watch(ctx, r); err != nil {
+				return nil, fmt.Errorf("the dispute about receipt %s: %w", b.Receipt, err)
+			}
+		}
 	}
-	d.blame()
 	d.say("")
 	return a, nil
 }

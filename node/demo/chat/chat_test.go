@@ -45,6 +45,9 @@ func TestStrangersServeAndTheCheaterIsFound(t *testing.T) {
 	if len(r.Blamed) != 1 || r.Blamed[0].Name != "provider-1" || !r.SupplyOK || len(r.Answers) < 3 {
 		t.Errorf("%+v", r)
 	}
+	if x := r.Dispute; x == nil || x.Loser != "provider-1" || x.Moves < 10 || x.Stake == 0 || !strings.Contains(x.Reason, "is not what its operands give") {
+		t.Errorf("the dispute: %+v", x)
+	}
 	wrong, billed := 0, uint64(0)
 	for i, a := range r.Answers {
 		for _, p := range a.Parts {

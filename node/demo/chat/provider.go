@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/session"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/model/check"
@@ -77,7 +78,8 @@ func (d *demo) provide(ctx context.Context, env *role.Env) error {
 		if err != nil {
 			return err
 		}
-		m.Replier = &bent{Replier: r, lie: lie}
+		m.Contest = liar{m.Contest}
+		m.Replier = &bent{Replier: r, lie: lie, of: m.Contest}
 	}
 	p := serve.OfEnv(env)
 	p.Dir, p.Models = filepath.Join(d.o.Dir, "serve", env.Name), []*serve.Model{m}
@@ -95,6 +97,7 @@ func (d *demo) provide(ctx context.Context, env *role.Env) error {
 type bent struct {
 	lm.Replier
 	lie     []int32 // tokens, of which one is put in
+	of      contest.Model
 	asked   atomic.Int64
 	cheated atomic.Bool
 }
@@ -106,16 +109,31 @@ const changed = 2
 func (b *bent) Reply(ctx context.Context, r *lm.Request) iter.Seq2[lm.Token, error] {
 	honest := b.asked.Add(1) < 2
 	return func(yield func(lm.Token, error) bool) {
-		i := 0
+		var told []int32
+		lied := false
 		for t, err := range b.Replier.Reply(ctx, r) {
-			if !honest && i == changed && err == nil && t.Reason == "" && b.cheated.CompareAndSwap(false, true) {
-				t.ID = b.another(t.ID)
+			if !honest && len(told) == changed && err == nil && t.Reason == "" && b.cheated.CompareAndSwap(false, true) {
+				t.ID, lied = b.another(t.ID), true
 			}
-			if i++; !yield(t, err) {
+			told = append(told, t.ID)
+			if lied && t.Reason != "" && err == nil {
+				t.Pages, err = b.pages(r, told)
+			}
+			if !yield(t, err) {
 				return
 			}
 		}
 	}
+}
+
+// pages are those of what was told, so that the lie is in a token alone.
+func (b *bent) pages(r *lm.Request, told []int32) (canon.Hash, error) {
+	w, err := b.of.Account(r, told)
+	if err != nil {
+		return canon.Hash{}, err
+	}
+	chunks, _, err := w.Pages()
+	return canon.Root(chunks), err
 }
 
 // another returns a token that is not id.

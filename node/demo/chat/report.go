@@ -16,6 +16,7 @@ type Report struct {
 	Curl       string   `json:"curl"`
 	Answers    []Answer `json:"answers"`
 	Blamed     []Blamed `json:"blamed"`
+	Dispute    *Dispute `json:"dispute"`
 	Providers  []Earned `json:"providers"`
 	Paid       uint64   `json:"paid_utally"` // by the consumer
 	PaidChecks uint64   `json:"paid_checks_utally"`
@@ -50,6 +51,16 @@ type Blamed struct {
 	Account string `json:"account"`
 	Name    string `json:"name"`
 	Why     string `json:"why"`
+}
+
+// Dispute is how the chain has decided about a wrong reply.
+type Dispute struct {
+	ID         uint64 `json:"id"`
+	Moves      int    `json:"moves"`
+	Challenger string `json:"challenger"`
+	Loser      string `json:"loser"`
+	Reason     string `json:"reason"`
+	Stake      uint64 `json:"stake_utally"` // that the loser loses
 }
 
 // Earned is what a provider has done, and has for it.
