@@ -636,6 +636,40 @@ func TestConvictedReplicaLosesAllItsPlaces(t *testing.T) {
 	}
 }
 
+// A counted unit whose provider is convicted of another waits for a unit's time, in which what the next
+// says can be disputed. Then it is accepted.
+func TestCountedUnitOfAConvictIsHeld(t *testing.T) {
+	m := replicatedMatch(3, 3) // so all have a place of each unit
+	m.Order.Conditions.Speculate = 0
+	w := newWorldOf(t, m)
+	l := &w.lease
+	w.giveOut(0)
+	w.agree(1)
+	u := &l.Units[1]
+	bad, next := u.Provider, u.Replicas[0].Provider
+	for _, act := range []func(Reveal){func(s Reveal) { w.do(commitTo(s)) }, func(s Reveal) { w.do(s) }} {
+		for _, who := range w.placed(0) {
+			act(w.says(0, who, map[bool]string{true: "x"}[who == bad], ""))
+		}
+	}
+	if u = &l.Units[1]; u.Status != Counted {
+		t.Fatalf("the unit is %v before the conviction", u.Status)
+	}
+	w.refuteOthers(0, next)
+	convicted := w.now
+	w.pass(l.Order.Conditions.UnitTimeout - 1)
+	if u = &l.Units[1]; u.Status != Counted || u.Provider != next || u.Attempt != 0 {
+		t.Errorf("while it can be disputed, the unit is %v, attempt %d, of %s", u.Status, u.Attempt, u.Provider)
+	}
+	if wake := l.WakeUnit(1); wake != convicted+l.Order.Conditions.UnitTimeout {
+		t.Errorf("it is looked at again at %d, %d after the conviction", wake, wake-convicted)
+	}
+	w.pass(1)
+	if u = &l.Units[1]; u.Status != Accepted {
+		t.Errorf("after that the unit is %v", u.Status)
+	}
+}
+
 // A convict alone that answers for early work takes what descends from it along, and pays it.
 func TestLastReplicaPaysWhatIsVoid(t *testing.T) {
 	w := replicatedWorld(t, 4, 7)

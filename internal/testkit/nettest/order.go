@@ -25,7 +25,7 @@ func spec() consume.Spec {
 	p.Optimizer.Warmup = 2
 	c.MaxPrice, c.Providers, c.Custodians = 100_000_000, 2, 1
 	c.Expires = consume.Duration(time.Minute)
-	c.UnitTimeout = consume.Duration(Patience)
+	c.UnitTimeout = consume.Duration(Patience / 4) // what is held so long ends while somebody waits for it
 	c.UnitWindow, c.Window = consume.Duration(100*time.Millisecond), consume.Duration(500*time.Millisecond)
 	return s
 }
@@ -134,10 +134,10 @@ func describe(l *job.Lease) string {
 		return "there is no lease"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "lease %v, %s: round %d, lead %d %+v, due since %d, barred %v, disputes %+v, ledger %+v\n",
-		l.Phase, l.Reason, l.Round, l.LeadIndex, l.Leads, l.DueSince, l.Barred, l.Disputes, l.Ledger)
+	fmt.Fprintf(&b, "lease %v, %s, matched at %d: round %d, lead %d %+v, due since %d, barred %v, disputes %+v, ledger %+v\n",
+		l.Phase, l.Reason, l.MatchedAt, l.Round, l.LeadIndex, l.Leads, l.DueSince, l.Barred, l.Disputes, l.Ledger)
 	for i, u := range l.Units {
-		fmt.Fprintf(&b, "unit %d: %v, attempt %d by %s, attested %v, audits %+v, due %d\n", i, u.Status, u.Attempt, u.Provider, u.Attested, u.Audits, u.Due)
+		fmt.Fprintf(&b, "unit %d: %v, attempt %d by %s, attested %v, audits %+v, due %d, window until %d, held until %d\n", i, u.Status, u.Attempt, u.Provider, u.Attested, u.Audits, u.Due, u.WindowEnd, u.HeldUntil)
 	}
 	return b.String()
 }
