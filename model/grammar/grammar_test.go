@@ -26,6 +26,9 @@ func random(r *rand.Rand, depth int) form {
 	case 0:
 		low := byte('a' + r.IntN(3))
 		high := low + byte(r.IntN(2))
+		if r.IntN(3) == 0 { // all common bytes alike
+			low, high = ' ', '~'
+		}
 		return form{
 			func(b *Builder, next Node) Node { return b.Bytes(low, high, next) },
 			func(t string, then func(string) bool) bool {
@@ -187,6 +190,11 @@ func TestIndicesFollowBytes(t *testing.T) {
 	for range 200 {
 		a := built(t, random(r, 3))
 		texts := [][]byte{nil, {'a'}, {'b'}, {'c'}, {'a'}}
+		if r.IntN(2) == 0 {
+			for b := byte(' '); b <= '~'; b++ {
+				texts = append(texts, []byte{b}, []byte{b, 'a'})
+			}
+		}
 		if r.IntN(2) == 0 {
 			texts = append(texts, []byte{'d'})
 		}

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -11,7 +12,8 @@ type Index struct {
 	words   *Vocabulary
 	classes int
 	class   [256]uint8
-	next    []int32 // of state and class; −1: none
+	next    []int32 // of state and class: the first place of the next state's row; −1: none
+	steady  []uint16 // of each state: for how many bytes it does not matter which come, if they are common
 	mu      sync.Mutex
 	masks   map[int][]byte
 }
@@ -29,6 +31,7 @@ func NewIndex(a *Automaton, v *Vocabulary) (*Index, error) {
 	}
 	x := &Index{of: cut, words: v, masks: map[int][]byte{}}
 	x.tabulate()
+	x.settle()
 	return x, nil
 }
 
@@ -54,7 +57,7 @@ func (x *Index) tabulate() {
 	for i, s := range x.of.states {
 		for _, m := range s.moves {
 			for c := x.class[m.low]; ; c++ {
-				x.next[i*x.classes+int(c)] = int32(m.to)
+				x.next[i*x.classes+int(c)] = int32(m.to * x.classes)
 				if c == x.class[m.high] {
 					break
 				}
@@ -63,15 +66,55 @@ func (x *Index) tabulate() {
 	}
 }
 
+// settle finds for how many bytes it does not matter which come.
+func (x *Index) settle() {
+	var classes []int
+	for b := range 256 {
+		if c := int(x.class[b]); isCommon(byte(b)) && !slices.Contains(classes, c) {
+			classes = append(classes, c)
+		}
+	}
+	x.steady = make([]uint16, len(x.of.states))
+	const unknown, looked = MaxText + 1, MaxText + 2
+	for i := range x.steady {
+		x.steady[i] = unknown
+	}
+	var path []int
+	for i := range x.steady {
+		at := i
+		for path = path[:0]; x.steady[at] == unknown; {
+			x.steady[at] = looked
+			path = append(path, at)
+			to := x.next[at*x.classes+classes[0]]
+			if to < 0 || slices.ContainsFunc(classes, func(c int) bool { return x.next[at*x.classes+c] != to }) {
+				at = -1
+				break
+			}
+			at = int(to) / x.classes
+		}
+		n := uint16(0)
+		if at >= 0 {
+			if n = x.steady[at] + 1; x.steady[at] == looked { // it comes back to a state of the path
+				n = MaxText
+			}
+		}
+		for k := len(path) - 1; k >= 0; k-- {
+			x.steady[path[k]] = min(n, MaxText)
+			n = min(n, MaxText) + 1
+		}
+	}
+}
+
 // Next returns the state after a token. It is false if the token may not come.
 func (x *Index) Next(state int, token int32) (int, bool) {
 	text := x.words.Text(token)
+	row := int32(state * x.classes)
 	for _, b := range text {
-		if state = int(x.next[state*x.classes+int(x.class[b])]); state < 0 {
+		if row = x.next[int(row)+int(x.class[b])]; row < 0 {
 			return 0, false
 		}
 	}
-	return state, len(text) > 0
+	return int(row) / x.classes, len(text) > 0
 }
 
 // Accepts reports whether a text may be over in a state.
@@ -98,22 +141,29 @@ func (x *Index) Mask(state int) []byte {
 	return mask
 }
 
-// mask walks the beginnings of tokens, and leaves out those that go on from one that may not come.
+// mask walks the beginnings of tokens, and leaves out those that go on from one that may not come. It does not walk on where all may.
 func (x *Index) mask(state int) []byte {
 	v := x.words
 	mask := make([]byte, len(v.texts))
-	states := make([]int32, v.longest+1) // after so many bytes
-	states[0] = int32(state)
-	for i := int32(0); int(i) < len(v.nodes); {
+	var rows [MaxText + 1]int32 // after so many bytes
+	rows[0] = int32(state * x.classes)
+	for i := 0; i < len(v.nodes); {
 		n := &v.nodes[i]
-		s := x.next[int(states[n.depth])*x.classes+int(x.class[n.last])]
-		if s < 0 {
-			i = n.skip
+		if n.common && n.height <= x.steady[int(rows[n.depth])/x.classes] {
+			for _, id := range v.tokens[n.from:n.end] {
+				mask[id] = 1
+			}
+			i = int(n.skip)
 			continue
 		}
-		states[n.depth+1] = s
-		for _, id := range v.tokens[n.from:n.to] {
-			mask[id] = 1
+		row := x.next[int(rows[n.depth])+int(x.class[n.last])]
+		if row < 0 {
+			i = int(n.skip)
+			continue
+		}
+		rows[n.depth+1] = row
+		for k := n.from; k < n.to; k++ {
+			mask[v.tokens[k]] = 1
 		}
 		i++
 	}
