@@ -2,8 +2,10 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -84,6 +86,25 @@ func TestConversation(t *testing.T) {
 	}
 	if all[0].Details.Template != template || all[0].Details.Family != "llama" || all[0].Digest == "" {
 		t.Errorf("%+v", all[0].Listing)
+	}
+}
+
+// Replies are bound to a schema, if the model's tokens can write it.
+func TestFormats(t *testing.T) {
+	m := models(t, Options{}, folder(t, "tiny", nil))
+	a := &reply.Ask{
+		Model: "tiny", MaxTokens: 20, Sampling: lm.Sampling{Temperature: 1}, Format: &reply.Format{Field: "format", Schema: json.RawMessage(`{"type":"integer","maximum":99}`)},
+		Chat: &reply.Conversation{Messages: []reply.Message{{Role: "user", Text: "how many?"}}},
+	}
+	text, end := said(t, m, a)
+	if n, err := strconv.Atoi(text); end.Reason == reply.Stop && (err != nil || n > 99) {
+		t.Errorf("%q, %v", text, err)
+	}
+	a.Format.Schema = reply.AnyObject
+	_, err := (&reply.Service{Models: m}).Begin(t.Context(), a)
+	var f *api.Fault
+	if !errors.As(err, &f) || f.Param != "format" || !strings.Contains(f.Message, "cannot write this form") {
+		t.Errorf("%v", err)
 	}
 }
 
