@@ -14,6 +14,7 @@ import (
 
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/lm"
 )
 
@@ -40,7 +41,7 @@ const (
 
 // Measure opens a GGUF file and measures it on some threads.
 func Measure(ctx context.Context, path string, threads int) (f Figures, err error) {
-	of, err := lm.Describe(path)
+	of, err := files.Describe(path)
 	if err != nil {
 		return f, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/gateway/local"
 	"github.com/tally-network/tally/model/encoder"
-	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/model/files"
 )
 
 // model is tally model: language models on this machine.
@@ -47,7 +47,7 @@ GGUF file, or the name of a model that was pulled; no weights are read. Families
 	return cmd
 }
 
-func tellModel(w io.Writer, path string, d *lm.Description) {
+func tellModel(w io.Writer, path string, d *files.Description) {
 	fmt.Fprintf(w, "%s: %s with %.4g million weights in %.4g MB\n", path, d.Family, float64(d.Parameters)/1e6, float64(d.Bytes)/1e6)
 	if d.Name != "" || d.License != "" {
 		fmt.Fprintf(w, "  name      %q, licence %q\n", d.Name, d.License)

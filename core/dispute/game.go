@@ -162,6 +162,20 @@ type Subtree struct {
 	Hash canon.Hash
 }
 
+// Hand is the subtree in hand.
+type Hand struct {
+	Tree Tree
+	Span canon.Span
+	Top  canon.Hash
+}
+
+// Cell is the step in hand of a sequence, and until it is found what the search for it needs.
+type Cell struct {
+	Chunk, Column, Judged int
+	Tokens                []canon.Hash // roots of all pages of tokens
+	ChunkRoots            []canon.Hash // of the chunks before, which are agreed on
+}
+
 // Game is the whole state of a dispute.
 type Game struct {
 	Claim Claim
@@ -179,18 +193,13 @@ type Game struct {
 	Lo, Hi         int
 	LoRoot, HiRoot canon.Hash
 
-	// Of a sequence: its pages of tokens, the chunks that are agreed on, and the step in hand.
-	Tokens, ChunkRoots    []canon.Hash
-	Chunk, Column, Judged int
+	Cell // of a sequence
 
 	Header *graph.Header // of the program, once it is opened
 	Agreed []Subtree     // of the trace
 
-	// The subtree in hand, and what was posted below it or between its ends.
-	Tree   Tree
-	Span   canon.Span
-	Top    canon.Hash
-	Posted []canon.Hash
+	Hand
+	Posted []canon.Hash // below the subtree in hand, or between its ends
 
 	Node    int
 	Opcode  *graph.Opcode

@@ -10,18 +10,17 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/model/encoder"
 	"github.com/tally-network/tally/model/files"
-	"github.com/tally-network/tally/model/lm"
 )
 
 // Description is what a model's files say of it; one of both is not nil.
 type Description struct {
-	Language *lm.Description
+	Language *files.Description
 	Encoder  *encoder.Description
 }
 
 // Describe reads what the files at a path say of their model; no weights.
 func Describe(path string) (d Description, err error) {
-	if d.Language, err = lm.Describe(path); err == nil {
+	if d.Language, err = files.Describe(path); err == nil {
 		return d, nil
 	}
 	e, encoderErr := encoder.Describe(path)

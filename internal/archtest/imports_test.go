@@ -70,7 +70,7 @@ var layers = []layer{
 	{folder: "core/erasure", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure},
 	{folder: "core/proof", own: []string{"core/beacon", "core/canon", "core/tensor", "core/graph", "core/erasure"}, std: pure},
 	{folder: "core/dispute", own: []string{"core/canon", "core/tensor", "core/graph", "core/train"}, std: pure},
-	{folder: "core/session", own: []string{"core/canon", "core/money"}, std: pure}, // knows no job
+	{folder: "core/session", own: []string{"core/canon", "core/money", "core/dispute"}, std: pure}, // knows no job
 	{folder: "core/job", own: []string{"core"}, std: pure},
 	{folder: "core", own: []string{"core"}, std: pure},
 
@@ -122,6 +122,7 @@ var layers = []layer{
 
 	// Roles speak to the chain by messages, and need none of its modules.
 	{folder: "node/tabs", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}}, // language models are no jobs
+	{folder: "node/contest", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}},
 	{folder: "node/serve", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}},
 	{folder: "node/hire", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}},
 	{folder: "node/demo/chat", own: append([]string{"model", "gateway"}, ofNode...), foreign: []string{"*"}},                                                                              // the whole way, from a client's HTTP to the chain

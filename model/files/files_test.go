@@ -90,7 +90,7 @@ func TestManifestsThatCannotBe(t *testing.T) {
 	for says, m := range map[string]Manifest{
 		"nothing is read from": {Files: []File{{Name: "../../x"}}}, "not sorted": {Files: []File{{Name: configName}, {Name: configName}}},
 		"of at most": {Files: []File{{Name: configName, Bytes: maxText + 1}}},
-		"0 layers": {Chunks: 1},
+		"0 layers":   {Chunks: 1},
 	} {
 		if says != "0 layers" {
 			m.Layers, m.Chunks = 1, 1

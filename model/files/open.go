@@ -235,12 +235,12 @@ type Files struct {
 	*Parts
 	Texts       Texts
 	Weights     *lm.Model
-	Description *lm.Description
+	Description *Description
 }
 
 // Open opens a GGUF file, or a folder as Hugging Face has them.
 func Open(path string) (*Files, error) {
-	d, err := lm.Describe(path)
+	d, err := Describe(path)
 	if err != nil {
 		return nil, err
 	}

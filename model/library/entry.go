@@ -38,7 +38,7 @@ type Entry struct {
 	Digest  string               `json:"digest"` // of the list of files, as Digest makes it
 	Pulled  time.Time            `json:"pulled"`
 	Files   []File               `json:"files"`
-	Model   *lm.Description      `json:"model,omitempty"`
+	Model   *files.Description   `json:"model,omitempty"`
 	Encoder *encoder.Description `json:"encoder,omitempty"` // of a sentence encoder
 	Problem string               `json:"problem,omitempty"` // why it is neither
 }
@@ -131,7 +131,7 @@ func (e *Entry) eachFile(visit func(f *File, at string) error) error {
 func (e *Entry) describe() {
 	e.Problem = ""
 	var err error
-	if e.Model, err = lm.Describe(e.Path); err == nil {
+	if e.Model, err = files.Describe(e.Path); err == nil {
 		return
 	}
 	e.Problem = err.Error()

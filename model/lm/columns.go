@@ -37,7 +37,7 @@ func (m *Model) Columns() int { return 2*m.Layers + 2 }
 //
 // and those of [Request.State]. All values are those of [Stages], bit for bit.
 func (m *Model) Column(chunk, column int) (*graph.Program, error) {
-	w := m.writer(Chunk)
+	w := stepWriter{m.writer(Chunk)}
 	w.inputs = map[string]string{}
 	groups := 3
 	switch {
@@ -64,8 +64,11 @@ func (m *Model) Column(chunk, column int) (*graph.Program, error) {
 	})
 }
 
+// stepWriter writes the graph of a step.
+type stepWriter struct{ *writer }
+
 // read is a slot of a state that a step reads.
-func (w *writer) read(group int, slot string, t tensor.DType, shape ...int) string {
+func (w stepWriter) read(group int, slot string, t tensor.DType, shape ...int) string {
 	name := fmt.Sprintf("%d/%s", group, slot)
 	if w.inputs[name] == "" {
 		w.inputs[name] = w.b.Input(name, t, shape)
@@ -73,10 +76,10 @@ func (w *writer) read(group int, slot string, t tensor.DType, shape ...int) stri
 	return w.inputs[name]
 }
 
-func (w *writer) place(slot string) string { return w.read(1, slot, tensor.Int64, 1) }
+func (w stepWriter) place(slot string) string { return w.read(1, slot, tensor.Int64, 1) }
 
 // queued begins a layer's step: what x is, and its queries, keys and values.
-func (w *writer) queued(i int) (x string, in [3]string) {
+func (w stepWriter) queued(i int) (x string, in [3]string) {
 	w.at = w.b.Op("Add", w.place("first"), w.b.Const(vector(numbers(Chunk)...)))
 	w.places()
 	x = w.read(2, "x", tensor.Float32, 1, Chunk, w.Width)
@@ -84,7 +87,7 @@ func (w *writer) queued(i int) (x string, in [3]string) {
 }
 
 // pageColumn writes the keys and values of a layer.
-func (w *writer) pageColumn(i int) {
+func (w stepWriter) pageColumn(i int) {
 	_, in := w.queued(i)
 	known := w.reshape(w.b.Op("Less", w.at, w.place("read")), Chunk, 1, 1)
 	for j, name := range []string{"keys", "values"} {
@@ -93,7 +96,7 @@ func (w *writer) pageColumn(i int) {
 }
 
 // layerColumn writes what a layer makes of x.
-func (w *writer) layerColumn(i, chunk int) {
+func (w stepWriter) layerColumn(i, chunk int) {
 	x, in := w.queued(i)
 	args := []string{in[0]}
 	for _, name := range []string{"keys", "values"} {
@@ -109,7 +112,7 @@ func (w *writer) layerColumn(i, chunk int) {
 }
 
 // joined is pages one after the other.
-func (w *writer) joined(pages []string) string {
+func (w stepWriter) joined(pages []string) string {
 	if len(pages) == 1 {
 		return pages[0]
 	}

@@ -10,7 +10,7 @@ import (
 // The step that draws a token again. One graph serves every request: numbers of the request choose among the draws of all shapes.
 
 // drawColumn writes the last column of a chunk.
-func (w *writer) drawColumn(chunk int) {
+func (w stepWriter) drawColumn(chunk int) {
 	b := w.b
 	judged, prompt := w.place("judged"), w.place("prompt")
 	before := b.Op("Sub", judged, b.Ints(1))
@@ -23,7 +23,7 @@ func (w *writer) drawColumn(chunk int) {
 		pages = append(pages, w.read(4+i, "tokens", tensor.Int64, Chunk))
 	}
 	tokens := w.joined(pages)
-	d := &drawWriter{writer: w, prompt: prompt, judged: judged, known: w.joined(pages[:chunk+1]), tokens: Chunk * (chunk + 1)}
+	d := &drawWriter{stepWriter: w, prompt: prompt, judged: judged, known: w.joined(pages[:chunk+1]), tokens: Chunk * (chunk + 1)}
 	at := func(place string) string { return b.With(graph.Int("axis", 0)).Op("Gather", tokens, place) }
 	differs := b.Op("Not", b.Op("Equal", d.draw(logits), at(judged)))
 	differs = b.Op("And", differs, b.Op("Not", d.anyOf(d.request("form", tensor.Uint8, canon.HashSize)))) // what a form leaves out no step knows
@@ -34,7 +34,7 @@ func (w *writer) drawColumn(chunk int) {
 
 // drawWriter writes what a token is drawn by.
 type drawWriter struct {
-	*writer
+	stepWriter
 	prompt, judged string // as the place has them
 	known          string // tokens from the first one on, all those before the judged one among them
 	tokens         int    // how many those are

@@ -83,7 +83,7 @@ func (w *writer) stored(name string) string {
 		if w.inputs == nil {
 			w.held[name] = w.b.Init(name, x)
 		} else {
-			w.held[name] = w.read(0, inLayer(name), x.Type, x.Shape...)
+			w.held[name] = stepWriter{w}.read(0, inLayer(name), x.Type, x.Shape...)
 		}
 	}
 	return w.held[name]

@@ -174,7 +174,7 @@ func (h *hired) check(ctx context.Context, r *Receipt) error {
 		}
 		h.abandon()
 		c.blame(h.terms.Provider.Account, fmt.Sprintf("receipt %s: %s, says %s", r.Receipt.ID(), v.says(), v.By), lasts)
-		c.accuse(ctx, r)
+		h.accuse(ctx, r)
 		return c.keepReceipt(r)
 	}
 	return errors.Join(h.Approve(r.Receipt.Number), c.keepReceipt(r))
@@ -236,45 +236,6 @@ func (h *hired) overrule(ctx context.Context, r *Receipt, found []*Check) (*Chec
 		v.accusers = accused(found).accusers
 	}
 	return v, err
-}
-
-// accused returns the first of checks that have found a reply wrong, which names who has.
-func accused(found []*Check) *Check {
-	v := found[0]
-	for _, x := range found {
-		v.accusers = append(v.accusers, x.By)
-	}
-	return v
-}
-
-// accuse has a wrong reply disputed on the chain: here if this machine can, else by who has found it wrong.
-func (c *Consumer) accuse(ctx context.Context, r *Receipt) {
-	failed := errors.New("who has found it wrong cannot be reached")
-	if r.Check.Here && c.Disputes != nil {
-		if failed = c.Disputes.Open(ctx, &r.Proof); failed == nil {
-			r.Check.Dispute = c.Account
-			return
-		}
-	}
-	all, err := c.Offers(ctx)
-	if err != nil {
-		failed = errors.Join(failed, err)
-	}
-	for i := range all {
-		if l := &all[i]; l.Model == r.Terms.Model && slices.Contains(r.Check.accusers, l.Provider) {
-			id, err := c.reach(l)
-			if err == nil {
-				_, err = tabs.Proofs.Call(ctx, c.Host, id, r.Proof)
-			}
-			if err == nil {
-				r.Check.Dispute = l.Provider
-				return
-			}
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", l.Provider, err))
-		}
-	}
-	r.Check.Dispute = "nobody: " + failed.Error()
-	c.Log.Warn("a wrong reply is not disputed", "receipt", r.Receipt.ID(), "error", failed)
 }
 
 // byMyself re-executes a reply here.

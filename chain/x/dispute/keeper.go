@@ -1,6 +1,6 @@
 // Package dispute lets core/dispute's game be played on the chain.
 //
-// A challenger names the work or the reply that it disputes, and locks a bond ([Keeper.Open], [Keeper.OpenReply]). The two
+// A challenger names the work or the reply that it disputes, and locks a bond ([Keeper.Open], MsgOpenReply). The two
 // sides then move in turn ([Keeper.Move]) until the referee, which is a pure function, has
 // decided, or a clock has run out. Anybody who locks the same bond may take the seat of a
 // side that misses an answer ([Keeper.Substitute]). The package decides nothing itself.

@@ -63,7 +63,7 @@ func (s msgServer) OpenReply(ctx context.Context, m *disputev1.MsgOpenReply) (*d
 	if err != nil {
 		return nil, errorsmod.Wrapf(ErrOpening, "model: %s", err)
 	}
-	id, err := s.Keeper.OpenReply(ctx, challenger, receipt, m.Receipt.Signature, model)
+	id, err := s.openReply(ctx, challenger, receipt, m.Receipt.Signature, model)
 	return &disputev1.MsgOpenReplyResponse{Dispute: id}, err
 }
 

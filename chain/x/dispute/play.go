@@ -16,7 +16,6 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/core/session"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 )
 
@@ -55,49 +54,11 @@ func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order cano
 			return 0, errorsmod.Wrap(err, "lock a challenger's bond")
 		}
 	}
-	return id, k.opened(ctx, id, p, g)
-}
-
-// OpenReply begins a dispute about a reply, and locks the challenger's bond.
-func (k *Keeper) OpenReply(ctx context.Context, challenger sdk.AccAddress, receipt session.Receipt, signature []byte, m dispute.Model) (uint64, error) {
-	receiptID := receipt.ID()
-	p := disputev1.Parties{
-		Order: receipt.Session.String(), Reply: &disputev1.Reply{Number: receipt.Number, Receipt: receiptID[:]},
-		Challenger: challenger.String(), OpenedAt: module.Now(ctx),
-	}
-	switch again, err := k.replied.Has(ctx, collections.Join(receiptID[:], p.Challenger)); {
-	case err != nil:
-		return 0, err
-	case again:
-		return 0, errorsmod.Wrapf(ErrOpening, "%s has disputed receipt %d already", p.Challenger, receipt.Number)
-	}
-	claim, err := k.replies.OpenDispute(ctx, receipt, signature, m)
-	if err != nil {
-		return 0, err
-	}
-	if p.Defender, p.Bond = claim.Defender, claim.Bond; p.Defender == p.Challenger {
-		return 0, errorsmod.Wrapf(ErrOpening, "%s would dispute its own reply", p.Challenger)
-	}
-	r, err := k.Rules(ctx)
-	if err != nil {
-		return 0, err
-	}
-	g, err := dispute.Open(claim.Claim, r, dispute.Opening{}, module.Now(ctx))
-	if err != nil {
-		return 0, errorsmod.Wrap(ErrOpening, err.Error())
-	}
-	id, err := k.next.Next(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if p.ChallengerPurse, err = k.lock(ctx, p.Challenger, p.Bond); err != nil {
-		return 0, errorsmod.Wrap(err, "lock a challenger's bond")
-	}
-	return id, k.opened(ctx, id, p, g)
+	return id, opened(ctx, k, id, p, g)
 }
 
 // opened stores a game that has just been opened. It waits if others about the defender's work come first.
-func (k *Keeper) opened(ctx context.Context, id uint64, p disputev1.Parties, g dispute.Game) error {
+func opened(ctx context.Context, k *Keeper, id uint64, p disputev1.Parties, g dispute.Game) error {
 	if err := k.enter(ctx, id, p); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package lm
+package files
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/format/gguf"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/model/lm"
 )
 
 // Description is what people ask of a model before they run it.
@@ -50,20 +51,20 @@ func Describe(path string) (*Description, error) {
 	if !info.IsDir() {
 		return describeGGUF(path, info.Size())
 	}
-	text, err := bounded.ReadFile(filepath.Join(path, "config.json"), maxConfig)
+	text, err := bounded.ReadFile(filepath.Join(path, configName), maxText)
 	if err != nil {
 		return nil, err
 	}
-	c, err := ParseConfig(text)
+	c, err := lm.ParseConfig(text)
 	if err != nil {
 		return nil, err
 	}
-	files, err := WeightFiles(path)
+	names, err := lm.WeightFiles(path)
 	if err != nil {
 		return nil, err
 	}
-	d := c.describe()
-	for _, name := range files {
+	d := describe(c)
+	for _, name := range names {
 		info, err := os.Stat(filepath.Join(path, name))
 		if err != nil {
 			return nil, err
@@ -83,11 +84,11 @@ func describeGGUF(path string, size int64) (*Description, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	c, err := GGUFConfig(f)
+	c, err := lm.GGUFConfig(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	d := c.describe()
+	d := describe(c)
 	d.Bytes = size
 	for key, to := range map[string]*string{"general.name": &d.Name, "general.license": &d.License} { // each has its own
 		if f.Has(key) {
@@ -113,8 +114,8 @@ func describeGGUF(path string, size int64) (*Description, error) {
 	return d, nil
 }
 
-func (c *Config) describe() *Description {
-	m := &Model{Config: *c}
+func describe(c *lm.Config) *Description {
+	m := &lm.Model{Config: *c}
 	d := &Description{
 		Family: c.Family, Parameters: m.Parameters(), Layers: c.Layers, Width: c.Width, Heads: c.Heads, Shared: c.Shared, HeadSize: c.HeadSize,
 		Hidden: c.Hidden, Vocabulary: c.Vocabulary, Context: c.Context, TokenBytes: c.TokenBytes(),
