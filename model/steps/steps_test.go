@@ -81,7 +81,7 @@ func serve(t testing.TB, x *steps.Table, m *lm.Model, q *lm.Request) *served {
 func (s *served) sequence() *dispute.Sequence {
 	return &dispute.Sequence{
 		Model: dispute.Model{Layers: s.table.Layers, Chunks: s.table.Chunks, Steps: s.table.Root(), Assets: canon.Sum(canon.DomainAssets, nil)}, Request: s.request.ID(),
-		Prompt: len(s.request.Prompt), Reply: len(s.reply), Tokens: lm.TokensRoot(slices.Concat(s.request.Prompt, s.reply)), Pages: s.pages,
+		Prompt: len(s.request.Prompt), Reply: len(s.reply), Tokens: lm.TokensRoot(slices.Concat(s.request.Prompt, s.reply)), Pages: dispute.SaltedPages(s.pages, make([]byte, canon.HashSize)),
 	}
 }
 
