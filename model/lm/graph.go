@@ -36,19 +36,18 @@ func (m *Model) Graph(rows, past int) (*graph.Graph, error) {
 		in := w.project(i, x)
 		x = w.finish(i, x, w.attention(i, in, past))
 	}
-	w.output("logits", w.head(x))
+	w.output("logits", w.reshape(w.head(x), rows, m.Vocabulary))
 	return w.b.Graph(), nil
 }
 
 // writer begins a graph of rows tokens.
 func (m *Model) writer(rows int) *writer {
-	return &writer{Model: m, b: graph.NewBuilder(m.Family), rows: rows, held: map[string]string{}, opened: map[string]string{}}
+	return &writer{Model: m, b: graph.NewBuilder(m.Family), texts: 1, rows: rows, held: map[string]string{}, opened: map[string]string{}}
 }
 
-// head is the logits of tokens, [rows, Vocabulary].
+// head is the logits of tokens, [texts, rows, Vocabulary].
 func (w *writer) head(x string) string {
-	y := w.b.Op("MatMul", w.norm("model.norm", x), w.transposed(w.headName()))
-	return w.reshape(w.cap(y, w.HeadCap), w.rows, w.Vocabulary)
+	return w.cap(w.b.Op("MatMul", w.norm("model.norm", x), w.transposed(w.headName())), w.HeadCap)
 }
 
 // Weights outside of layers.
@@ -64,16 +63,17 @@ func (m *Model) headName() string {
 	return "lm_head.weight"
 }
 
-// writer writes one graph. Values of tokens have the shape [1, rows, Width].
+// writer writes one graph. Values of tokens have the shape [texts, rows, Width].
 type writer struct {
 	*Model
 	b      *graph.Builder
-	rows   int
+	texts  int               // 1, but in training
+	rows   int               // tokens of a text
 	at     string            // of each token its place, int64 [rows]
 	held   map[string]string // weights that are in the graph already, as they are stored
 	opened map[string]string // the same as float32
 	inputs map[string]string // of a step's graph, in which weights are some; nil of others
-	angles [2][2]string      // cosines and sines, [1, rows, HeadSize/2], as Config.Rotary has them
+	angles [2][2]string      // cosines and sines, [texts, rows, HeadSize/2], as Config.Rotary has them
 }
 
 // stored is a weight as it is stored.
@@ -130,7 +130,7 @@ func (w *writer) embed(tokens string) string {
 	if w.Of.Learned {
 		x = w.b.Op("Add", x, w.open(places, w.b.With(graph.Int("axis", 0)).Op("Gather", w.stored(places), w.at)))
 	}
-	return w.reshape(x, 1, w.rows, w.Width)
+	return w.reshape(x, w.texts, w.rows, w.Width)
 }
 
 // places writes the angles by which queries and keys turn.
@@ -144,6 +144,9 @@ func (w *writer) places() {
 		angles := b.Op("Mul", places, w.frequencies(r, half))
 		for j, fn := range []string{"Cos", "Sin"} {
 			w.angles[i][j] = w.reshape(b.Op(fn, angles), 1, w.rows, half)
+			if w.texts > 1 {
+				w.angles[i][j] = b.Op("Expand", w.angles[i][j], b.Ints(w.texts, w.rows, half))
+			}
 		}
 	}
 }
@@ -206,7 +209,7 @@ func (w *writer) cap(x string, by float32) string {
 	return w.b.Op("Mul", w.b.Op("Tanh", w.b.Op("Div", x, w.b.Scalar(by))), w.b.Scalar(by))
 }
 
-// finish adds to x what attention y, [1, rows, Heads·HeadSize], and the feed-forward part of a layer make of it.
+// finish adds to x what attention y, [texts, rows, Heads·HeadSize], and the feed-forward part of a layer make of it.
 func (w *writer) finish(i int, x, y string) string {
 	at := layerName(i)
 	y = w.linear(at+"self_attn.o_proj", y)
@@ -227,7 +230,7 @@ func (w *writer) part(x string, from, to int) string {
 	return w.b.Op("Slice", x, w.b.Ints(from), w.b.Ints(to), w.b.Ints(2))
 }
 
-// project makes queries, keys and values of a layer out of x, [1, heads, rows, HeadSize].
+// project makes queries, keys and values of a layer out of x, [texts, heads, rows, HeadSize].
 func (w *writer) project(i int, x string) [3]string {
 	at := layerName(i) + "self_attn."
 	x = w.norm(layerName(i)+"input_layernorm", x)
@@ -241,7 +244,7 @@ func (w *writer) project(i int, x string) [3]string {
 	}
 	heads := [3]int{w.Heads, w.Shared, w.Shared}
 	for j := range in {
-		in[j] = w.reshape(in[j], 1, w.rows, heads[j], w.HeadSize)
+		in[j] = w.reshape(in[j], w.texts, w.rows, heads[j], w.HeadSize)
 		if w.Of.QKNorm && j < 2 {
 			in[j] = w.norm(at+[2]string{"q_norm", "k_norm"}[j], in[j])
 		}
@@ -263,8 +266,13 @@ func (w *writer) attention(i int, in [3]string, past int) string {
 			args = append(args, w.byHeads(w.reshape(x, 1, past, w.Shared, w.HeadSize)))
 		}
 	}
+	return w.look(i, args...)
+}
+
+// look lets queries of a layer look at keys and values, each at those of its own place and before.
+func (w *writer) look(i int, args ...string) string {
 	y := w.b.With(append(w.attentionAttrs(i), graph.Int("is_causal", 1))...).Op("Attention", args...)
-	return w.reshape(w.byTokens(y), 1, w.rows, w.Heads*w.HeadSize)
+	return w.reshape(w.byTokens(y), w.texts, w.rows, w.Heads*w.HeadSize)
 }
 
 // attentionAttrs are the attributes of attention in a layer.
@@ -285,7 +293,7 @@ func (m *Model) attentionAttrs(i int) []graph.Attr {
 // ofTokens gives [1, heads, rows, HeadSize] the shape [rows, heads, HeadSize].
 func (w *writer) ofTokens(x string) string { return w.reshape(w.byTokens(x), w.rows, -1, w.HeadSize) }
 
-// byHeads gives [1, tokens, heads, size] the shape [1, heads, tokens, size], and byTokens does the opposite.
+// byHeads gives [texts, tokens, heads, size] the shape [texts, heads, tokens, size], and byTokens does the opposite.
 func (w *writer) byHeads(x string) string {
 	return w.b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", x)
 }

@@ -89,7 +89,7 @@ func (m *Model) Stages(e engine.Executor) *Stages {
 	})
 	s.head = newPlanCache(func(rows, _ int) *graph.Graph {
 		w := m.writer(rows)
-		w.output("logits", w.head(w.state("x", m.Width)))
+		w.output("logits", w.reshape(w.head(w.state("x", m.Width)), rows, m.Vocabulary))
 		return w.b.Graph()
 	})
 	alike := map[int]*planCache{}

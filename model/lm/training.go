@@ -1,0 +1,66 @@
+package lm
+
+import (
+	"fmt"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Make returns the model of a configuration whose weights a function gives, each in its shape, by the name that Llama has for it.
+func Make(c *Config, weight func(name string, shape tensor.Shape) *tensor.Tensor) (*Model, error) {
+	given := map[string]*tensor.Tensor{}
+	for _, w := range (&Model{Config: *c}).needs() {
+		given[w.name] = weight(w.name, w.shape)
+	}
+	return New(c, given)
+}
+
+// Training returns the graph by which a model is trained, on texts of as many tokens. Its input is
+//
+//	tokens  int32 [texts, length], each below Vocabulary
+//
+// and its output
+//
+//	logits  float32 [texts, length, Vocabulary]
+//
+// Its float32 initializers are the weights, by their names, and nothing else. So what training makes of them is model.safetensors of the folder
+// whose config.json is this configuration. It fails if a weight is not float32.
+func (m *Model) Training(texts, length int) (*graph.Graph, error) {
+	if texts < 1 || length < 1 || length > m.Context {
+		return nil, fmt.Errorf("%s: training on %d texts of %d tokens, with a context of %d", m.Family, texts, length, m.Context)
+	}
+	for _, n := range m.needs() {
+		if t := m.weights[n.name].stored.Type; t != tensor.Float32 {
+			return nil, fmt.Errorf("%s: weight %q is %v: only float32 is trained", m.Family, n.name, t)
+		}
+	}
+	w := m.writer(length)
+	w.texts = texts
+	tokens := w.b.Input("tokens", tensor.Int32, tensor.Shape{texts, length})
+	w.at = w.b.Const(tensor.Must(tensor.From(tensor.Shape{length}, numbers(length))))
+	x := w.embed(tokens)
+	w.places()
+	for i := range m.Layers {
+		in := w.project(i, x)
+		x = w.finish(i, x, w.look(i, in[:]...))
+	}
+	w.b.Output(w.b.With().As("logits").Op("Identity", w.head(x)), tensor.Float32, tensor.Shape{texts, length, m.Vocabulary})
+	return w.untrained(), nil
+}
+
+// untrained makes initializers that are no weights constants, which training leaves alone.
+func (w *writer) untrained() *graph.Graph {
+	g := w.b.Graph()
+	var weights []graph.Const
+	var nodes []graph.Node
+	for _, c := range g.Consts {
+		if w.held[c.Name] == c.Name {
+			weights = append(weights, c)
+			continue
+		}
+		nodes = append(nodes, graph.Node{Op: "Constant", Outputs: []string{c.Name}, Attrs: []graph.Attr{graph.Tensor("value", c.Tensor)}})
+	}
+	g.Consts, g.Nodes = weights, append(nodes, g.Nodes...)
+	return g
+}
