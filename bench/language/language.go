@@ -57,10 +57,7 @@ func Measure(ctx context.Context, path string, threads int) (f Figures, err erro
 		prompt[i] = int32((i*31 + 1) % m.Vocabulary)
 	}
 	s := m.Stages(cpu.New(threads))
-	took, err := best(ctx, func() error {
-		_, err := s.NewSession().Append(ctx, prompt...)
-		return err
-	})
+	took, err := best(ctx, func() error { return read(ctx, s, &lm.Sequence{}, prompt, 1) })
 	if err != nil {
 		return f, err
 	}
@@ -74,15 +71,27 @@ func Measure(ctx context.Context, path string, threads int) (f Figures, err erro
 	return f, err
 }
 
+// read reads a prompt into a sequence, and makes so many logits of its end.
+func read(ctx context.Context, s *lm.Stages, q *lm.Sequence, prompt []int32, logits int) error {
+	for at := 0; at < len(prompt); at += lm.Chunk {
+		p := lm.Part{Sequence: q, Tokens: prompt[at:min(at+lm.Chunk, len(prompt))]}
+		if at+lm.Chunk >= len(prompt) {
+			p.Logits = logits
+		}
+		if _, err := s.Step(ctx, []lm.Part{p}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // decode lets sequences go on behind a prompt. It returns tokens a second, and how often a second do can be called, in turn with it.
 func decode(ctx context.Context, s *lm.Stages, prompt []int32, sequences int, do func()) (tokens, calls float64, err error) {
 	parts := make([]lm.Part, sequences)
 	for i := range parts {
 		parts[i] = lm.Part{Sequence: &lm.Sequence{}, Tokens: prompt[:lm.Chunk]}
-		for at := 0; at < len(prompt); at += lm.Chunk {
-			if _, err := s.Step(ctx, []lm.Part{{Sequence: parts[i].Sequence, Tokens: prompt[at:min(at+lm.Chunk, len(prompt))]}}); err != nil {
-				return 0, 0, err
-			}
+		if err := read(ctx, s, parts[i].Sequence, prompt, 0); err != nil {
+			return 0, 0, err
 		}
 		parts[i].Tokens, parts[i].Logits = prompt[i:i+1], 1
 	}

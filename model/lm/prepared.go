@@ -50,11 +50,7 @@ func (f *prepared) resize(e engine.Executor, g *graph.Graph) (*prepared, error) 
 			return &prepared{p, r}, nil
 		}
 	}
-	r, err := e.Prepare(p)
-	if err != nil {
-		return nil, err
-	}
-	return &prepared{p, r}, nil
+	return prepare(e, g)
 }
 
 // call runs f on inputs by name. What f does not read is left out.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
@@ -38,6 +39,9 @@ func newPlanCache(g func(rows, total int) *graph.Graph) planCache {
 
 // paddedRows are the numbers of tokens that stages take: others are padded.
 var paddedRows = []int{1, 2, 4, 8, 16, 32, 64, Chunk, 2 * Chunk}
+
+// Chunk is how many tokens of one sequence are read at once, at most. It changes no bit.
+const Chunk = dispute.ChunkTokens
 
 // MaxRows is how many tokens a step takes at most.
 const MaxRows = 2 * Chunk

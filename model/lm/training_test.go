@@ -11,7 +11,7 @@ import (
 )
 
 // wide returns a model with its weights as float32.
-func wide(t *testing.T, m *Model) *Model {
+func widened(t *testing.T, m *Model) *Model {
 	t.Helper()
 	out, err := Make(&m.Config, func(name string, shape tensor.Shape) *tensor.Tensor {
 		x := tensor.Must(tensor.New(tensor.Float32, shape))
@@ -34,7 +34,7 @@ func TestTrainingEqualsServing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m = wide(t, m)
+			m = widened(t, m)
 			tokens, _ := expected(t, dir)
 			const texts = 3
 			n := tokens.Len()
@@ -84,7 +84,7 @@ func TestTrainingRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, size := range [][2]int{{0, 4}, {2, 0}, {1, m.Context + 1}} {
-		if _, err := wide(t, m).Training(size[0], size[1]); err == nil || !strings.Contains(err.Error(), "training on") {
+		if _, err := widened(t, m).Training(size[0], size[1]); err == nil || !strings.Contains(err.Error(), "training on") {
 			t.Errorf("%d texts of %d tokens: %v", size[0], size[1], err)
 		}
 	}

@@ -32,10 +32,23 @@ func open(t testing.TB, name string) *lm.Model {
 	return m
 }
 
+// read reads tokens into a sequence, and returns the logits of what follows.
+func read(t *testing.T, stages *lm.Stages, q *lm.Sequence, tokens []int32) (logits *tensor.Tensor) {
+	t.Helper()
+	for part := range slices.Chunk(tokens, lm.Chunk) {
+		out, err := stages.Step(t.Context(), []lm.Part{{Sequence: q, Tokens: part, Logits: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		logits = out[0]
+	}
+	return logits
+}
+
 // alone replies to a request with nobody else there, token by token.
 func alone(t *testing.T, m *lm.Model, stages *lm.Stages, d *lm.Sampler, r *lm.Request) []lm.Token {
 	t.Helper()
-	s := stages.NewSession()
+	s := &lm.Sequence{}
 	draws, err := d.Begin(r)
 	if err != nil {
 		t.Fatal(err)
@@ -43,11 +56,7 @@ func alone(t *testing.T, m *lm.Model, stages *lm.Stages, d *lm.Sampler, r *lm.Re
 	var out []lm.Token
 	next := r.Prompt
 	for {
-		logits, err := s.Append(t.Context(), next...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tok, err := draws.Draw(t.Context(), tensor.Must(tensor.From(tensor.Shape{len(logits)}, logits)), s.Len())
+		tok, err := draws.Draw(t.Context(), read(t, stages, s, next), s.Len())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,9 +9,6 @@ import (
 	"github.com/tally-network/tally/engine"
 )
 
-// Chunk is how many tokens of one sequence are read at once, at most. It changes no bit.
-const Chunk = 128
-
 // Session is one sequence of tokens, read by stages. It is one goroutine's.
 type Session struct {
 	stages *Stages
