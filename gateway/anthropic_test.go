@@ -77,7 +77,7 @@ func TestAnthropicRefuses(t *testing.T) {
 		{said("hello", `,"tool_choice":{"type":"any"}`), 400, "invalid_request_error", "not among the tools"},
 		{said("hello", `,"tool_choice":{"type":"some"}`+anthropicTool), 400, "invalid_request_error", "use auto, any, tool or none"},
 		{said("hello", `,"output_format":{"type":"json_schema","schema":{"not":{}}}`), 400, "invalid_request_error", `output_format.schema: the schema: the keyword "not" is not supported`},
-		{said("hello", `,"output_config":{"effort":"low"}`), 400, "invalid_request_error", "output_config.effort is not supported"},
+		{said("hello", `,"output_config":{"effort":"low"}`), 400, "invalid_request_error", "effort is not supported"},
 		{said("hello", `,"tools":[{"type":"bash_20250124","name":"bash"}]`), 400, "invalid_request_error", "bash_20250124"},
 		{said("hello", `,"stop_sequences":"x"`), 400, "invalid_request_error", "stop_sequences is a string: want an array"},
 		{`{"model":"hello","max_tokens":1,"messages":[]}`, 400, "invalid_request_error", "0 messages"},

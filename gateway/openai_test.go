@@ -217,7 +217,7 @@ func TestOpenAIRefuses(t *testing.T) {
 		{chat, user("hello", `,"guided_json":{}`), 400, "guided_json", "response_format has the schema"},
 		{completions, `{"model":"plain","prompt":"a","response_format":{"type":"grammar"}}`, 400, "response_format.type", "want text, json_object or json_schema"},
 		{responses, `{"model":"hello","input":"a","text":{"format":{"type":"json_schema","name":"x","schema":{"uniqueItems":true}}}}`, 400, "text.format.schema", `"uniqueItems" is not supported`},
-		{responses, `{"model":"hello","input":"a","text":{"verbosity":"low"}}`, 400, "text.verbosity", "is not supported"},
+		{responses, `{"model":"hello","input":"a","text":{"verbosity":"low"}}`, 400, "verbosity", "is not supported"},
 		{chat, user("hello", `,"store":true`), 400, "store", "set it to false"},
 		{chat, user("hello", `,"tool_choice":"required"`), 400, "tool_choice", "not among the tools"},
 		{chat, user("hello", `,"tool_choice":"sometimes"`+weather), 400, "tool_choice", "want auto, none, required"},

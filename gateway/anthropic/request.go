@@ -36,7 +36,11 @@ type refused struct {
 // outputConfig is where newer clients put the format.
 type outputConfig struct {
 	Format json.RawMessage `json:"format"`
-	Effort json.RawMessage `json:"effort"`
+	configRefused
+}
+
+type configRefused struct {
+	Effort json.RawMessage `json:"effort" why:"models here do not think apart"`
 }
 
 type turn struct {
@@ -109,8 +113,8 @@ func (q *request) format() (*reply.Format, error) {
 	if q.Config == nil {
 		return reply.ReadFormat("output_format", q.Format)
 	}
-	if !api.IsNull(q.Config.Effort) {
-		return nil, api.Unsupported("output_config.effort", "output_config.effort is not supported: models here do not think apart; leave it out")
+	if err := api.Refuse(&q.Config.configRefused); err != nil {
+		return nil, err
 	}
 	return reply.ReadFormat("output_config.format", q.Config.Format)
 }

@@ -41,8 +41,12 @@ type responseRefused struct {
 
 // responseText is what the text of a response shall be.
 type responseText struct {
-	Format    json.RawMessage `json:"format"`
-	Verbosity json.RawMessage `json:"verbosity,omitempty"`
+	Format json.RawMessage `json:"format"`
+	textRefused
+}
+
+type textRefused struct {
+	Verbosity json.RawMessage `json:"verbosity" but:"\"medium\"" why:"a model writes as much as it writes"`
 }
 
 // inputItem is a part of a conversation: a message, a call, or what a tool answered.
@@ -73,8 +77,8 @@ func (q *responseRequest) ask() (*reply.Ask, error) {
 		return nil, err
 	}
 	if q.Text != nil {
-		if v := string(q.Text.Verbosity); v != "" && v != "null" && v != `"medium"` {
-			return nil, api.Unsupported("text.verbosity", "text.verbosity is not supported: a model writes as much as it writes; leave it out, or set it to \"medium\"")
+		if err := api.Refuse(&q.Text.textRefused); err != nil {
+			return nil, err
 		}
 		if a.Format, err = reply.ReadFormat("text.format", q.Text.Format); err != nil {
 			return nil, err
@@ -126,17 +130,17 @@ func (q *responseRequest) messages() (out []reply.Message, err error) {
 
 // responseObject is a whole response.
 type responseObject struct {
-	ID         string         `json:"id"`
-	Object     string         `json:"object"`
-	Created    int64          `json:"created_at"`
-	Status     string         `json:"status"`
-	Error      any            `json:"error"`
-	Incomplete *incomplete    `json:"incomplete_details"`
-	Model      string         `json:"model"`
-	Output     []outputItem   `json:"output"`
-	Usage      *responseUsage `json:"usage"`
-	Tally      *reply.Report  `json:"tally,omitempty"`
-	Text       responseText   `json:"text"`
+	ID         string                     `json:"id"`
+	Object     string                     `json:"object"`
+	Created    int64                      `json:"created_at"`
+	Status     string                     `json:"status"`
+	Error      any                        `json:"error"`
+	Incomplete *incomplete                `json:"incomplete_details"`
+	Model      string                     `json:"model"`
+	Output     []outputItem               `json:"output"`
+	Usage      *responseUsage             `json:"usage"`
+	Tally      *reply.Report              `json:"tally,omitempty"`
+	Text       map[string]json.RawMessage `json:"text"`
 	responseEcho
 }
 
@@ -216,14 +220,14 @@ func orNull(text json.RawMessage, other string) json.RawMessage {
 func (q *responseRequest) object(m *reply.Model) responseObject {
 	o := responseObject{
 		ID: "resp_" + reply.NewID(24), Object: "response", Created: time.Now().Unix(), Status: "in_progress", Model: m.Name, Output: []outputItem{},
-		Text: responseText{Format: json.RawMessage(`{"type":"text"}`)},
+		Text: map[string]json.RawMessage{"format": json.RawMessage(`{"type":"text"}`)},
 		responseEcho: responseEcho{
 			Instructions: orNull(q.Instructions, "null"), MaxOutput: q.MaxOutput, Metadata: orNull(q.Metadata, "{}"), Parallel: orElse(q.Parallel, true),
 			Temperature: orElse(q.Temperature, 1), TopP: orElse(q.TopP, 1), ToolChoice: orNull(q.ToolChoice, `"auto"`), Tools: []responseTool{}, Truncation: "disabled",
 		},
 	}
 	if q.Text != nil && !api.IsNull(q.Text.Format) {
-		o.Text.Format = q.Text.Format
+		o.Text["format"] = q.Text.Format
 	}
 	for _, t := range q.Tools {
 		f := t.function
