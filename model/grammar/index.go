@@ -12,7 +12,7 @@ type Index struct {
 	words   *Vocabulary
 	classes int
 	class   [256]uint8
-	next    []int32 // of state and class: the first place of the next state's row; −1: none
+	next    []int32  // of state and class: the first place of the next state's row; −1: none
 	steady  []uint16 // of each state: for how many bytes it does not matter which come, if they are common
 	mu      sync.Mutex
 	masks   map[int][]byte
