@@ -1,4 +1,4 @@
-package module
+package module_test
 
 import (
 	"math"
@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/module"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
@@ -26,7 +27,7 @@ func TestEventsAreTyped(t *testing.T) {
 		&providerv1.EventJailed{Account: "a", Until: math.MinInt64},
 	} {
 		ctx := sdk.Context{}.WithEventManager(sdk.NewEventManager())
-		if err := Emit(ctx, event); err != nil {
+		if err := module.Emit(ctx, event); err != nil {
 			t.Fatal(err)
 		}
 		want, err := sdk.TypedEventToEvent(event)
@@ -45,7 +46,7 @@ func BenchmarkEmit(b *testing.B) {
 	event := &workv1.EventProgress{Order: "ddfed649c9f6ff574144dfca0a5d17bfd00cb2359b44da493bbd9a12e03ef4fb", What: "drawn for files", Account: "tally1duk6qn5jhxv964wtpe2lpet9aayewavkcnqy0y", Number: 3}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := Emit(ctx.WithEventManager(sdk.NewEventManager()), event); err != nil {
+		if err := module.Emit(ctx.WithEventManager(sdk.NewEventManager()), event); err != nil {
 			b.Fatal(err)
 		}
 	}
