@@ -148,6 +148,18 @@ func settlement(w io.Writer, r *demo.Report) {
 	for _, m := range r.Seats.Members {
 		fmt.Fprintf(w, "  %-16s %.2f %% of the votes; %s count for it now\n", r.Name(m.Account), 100*m.Share, wire.UtText(m.Power))
 	}
-	fmt.Fprintf(w, "\nThe model writes:\n  %s\n", strings.ReplaceAll(strings.TrimSpace(r.Sample), "\n", "\n  "))
 	files(w, &r.Delivery)
+	served(w, r)
+}
+
+// served tells what the trained model replies, and how anybody gets the same.
+func served(w io.Writer, r *demo.Report) {
+	s := r.Served
+	fmt.Fprintf(w, "\nIts folder goes into any program that takes Hugging Face's, and is served by %s:\n  tally run %s\n", r.Name(s.By), s.Folder)
+	fmt.Fprintf(w, "It goes on with %q, in %d tokens for %d utally:\n  %s\n", strings.TrimSpace(s.Prompt), s.Tokens, s.Price, strings.ReplaceAll(strings.TrimSpace(s.Reply), "\n", "\n  "))
+	says := "WRONG"
+	if s.Right {
+		says = "right"
+	}
+	fmt.Fprintf(w, "%s has re-executed the reply for %d utally: %s. Anybody can:\n  tally session verify %s --model %s\n", r.Name(s.Checker), s.Checks, says, s.Receipt, s.Folder)
 }

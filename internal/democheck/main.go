@@ -1,6 +1,6 @@
 // Command democheck checks what two runs of the demo report: one in which
 // everybody is honest, and one with a cheater in each order. It checks the files
-// they made, too.
+// they made, too, and has the trained model reply again.
 //
 //	democheck TALLY HONEST.json CHEATED.json
 //
@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -68,6 +69,22 @@ type report struct {
 	SupplyOK     bool    `json:"supply_ok"`
 	Seconds      float64 `json:"seconds"`
 	Batch        score   `json:"batch"`
+	Served       *served `json:"served"`
+}
+
+// served is what is told of the trained model when it is served.
+type served struct {
+	Folder  string `json:"folder"`
+	Prompt  string `json:"prompt"`
+	Reply   string `json:"reply"`
+	Seed    uint64 `json:"seed"`
+	Tokens  int    `json:"tokens"`
+	Price   uint64 `json:"price_utally"`
+	Checks  uint64 `json:"check_utally"`
+	By      string `json:"by"`
+	Checker string `json:"checked_by"`
+	Right   bool   `json:"right"`
+	Receipt string `json:"receipt"`
 }
 
 // score is what is told of the batch.
@@ -123,6 +140,7 @@ func run(tally, honestFile, cheatedFile string) error {
 	}
 	fmt.Printf("demo: %d units, held-out loss %.3f → %.3f, root %.8s with and without a cheater, who lost after %d moves; %.0f s and %.0f s\n",
 		cheated.Units, cheated.HeldOutFirst, cheated.HeldOutLast, cheated.FinalRoot, cheated.Dispute.Moves, honest.Seconds, cheated.Seconds)
+	fmt.Printf("served: %d tokens for %d utally, checked for %d, the same by tally run\n", cheated.Served.Tokens, cheated.Served.Price, cheated.Served.Checks)
 	b := &cheated.Batch
 	fmt.Printf("batch: %d units, %d records, loss %.3f, root %.8s with and without a cheater, who lost after %d moves\n", b.Units, b.Records, b.Loss, b.FinalRoot, b.Dispute.Moves)
 	return nil
@@ -174,6 +192,13 @@ func faults(r *report) (out complaints) {
 	out.add(!(math.Abs(r.Batch.Loss-r.HeldOutFirst) < maxApart), "the batch gave a loss of %v, the consumer found %v", r.Batch.Loss, r.HeldOutFirst)
 	out.add(r.Batch.Records == 0, "the batch had no records")
 	out.add(r.Batch.Drilled == 0, "nothing of the batch counts as drilling")
+	if s := r.Served; s == nil {
+		out.add(true, "the trained model was not served")
+	} else {
+		out.add(!s.Right, "the reply of the trained model is wrong")
+		out.add(s.By == "" || s.Checker == "" || s.By == s.Checker, "the reply is by %q and checked by %q", s.By, s.Checker)
+		out.add(s.Tokens == 0 || s.Reply == "" || s.Price == 0 || s.Checks == 0, "a reply of %d tokens for %d utally, checked for %d: %q", s.Tokens, s.Price, s.Checks, s.Reply)
+	}
 	for _, o := range []*outcome{&r.outcome, &r.Batch.outcome} {
 		out.add(o.Status != "settled", "status is %q", o.Status)
 		out.add(o.Units == 0 || o.Steps < o.Units, "%d steps in %d units", o.Steps, o.Units)
@@ -234,7 +259,32 @@ func filesOf(tally string, r *report) error {
 	return errors.Join(
 		filesOfOrder(tally, &r.outcome, r.Safetensors, r.ONNX),
 		filesOfOrder(tally, &r.Batch.outcome, slices.Collect(maps.Values(r.Batch.Outputs))...),
+		filesOfReply(tally, r.Served),
 	)
+}
+
+// filesOfReply checks that the trained model gives its reply again, and that the receipt is of it.
+func filesOfReply(tally string, s *served) error {
+	if s == nil {
+		return nil // faults says so
+	}
+	out, err := exec.Command(tally, "run", s.Folder, s.Prompt, "--raw", "--seed", strconv.FormatUint(s.Seed, 10), "--max-tokens", strconv.Itoa(s.Tokens), "--json").Output()
+	if err != nil {
+		return fmt.Errorf("tally run %s: %w", s.Folder, err)
+	}
+	var again struct {
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(out, &again); err != nil {
+		return fmt.Errorf("tally run %s: %w", s.Folder, err)
+	}
+	if again.Text != s.Reply {
+		return fmt.Errorf("the served model gave %q, tally run gives %q", s.Reply, again.Text)
+	}
+	if out, err := exec.Command(tally, "session", "verify", s.Receipt, "--model", s.Folder).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s is refused: %w\n%s", s.Receipt, err, out)
+	}
+	return nil
 }
 
 // filesOfOrder checks that files are there, and that the bundle is accepted, and refused after

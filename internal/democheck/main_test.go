@@ -19,7 +19,8 @@ func goodOutcome() outcome {
 func good() *report {
 	return &report{
 		outcome: goodOutcome(), LossFirst: 4.2, LossLast: 2.4, HeldOutFirst: 4.2, HeldOutLast: 2.3, SupplyOK: true,
-		Batch: score{outcome: goodOutcome(), Records: 8, Loss: 4.2, Drilled: 7},
+		Batch:  score{outcome: goodOutcome(), Records: 8, Loss: 4.2, Drilled: 7},
+		Served: &served{Reply: "it was", Tokens: 6, Price: 40, Checks: 12, By: "a", Checker: "b", Right: true},
 	}
 }
 
@@ -61,6 +62,10 @@ func TestFaults(t *testing.T) {
 		"41 moves":           func(r *report) { r.Dispute.Moves = 41 },
 		"nobody was slash":   func(r *report) { r.Slashed, r.SlashPaid = 0, nil },
 		"the batch gave":     func(r *report) { r.Batch.Loss = 4.3 },
+		"was not served":     func(r *report) { r.Served = nil },
+		"model is wrong":     func(r *report) { r.Served.Right = false },
+		"and checked by":     func(r *report) { r.Served.Checker = "a" },
+		"a reply of 0":       func(r *report) { r.Served.Tokens = 0 },
 		"had no records":     func(r *report) { r.Batch.Records = 0 },
 		`status is "left"`:   func(r *report) { r.Batch.Status = "left" },
 		"the loser is \"q\"": func(r *report) { r.Batch.Dispute.Loser = "q" },

@@ -249,12 +249,9 @@ func TestGraphRefuses(t *testing.T) {
 			t.Errorf("want %q, got: %v", want, err)
 		}
 	}
-	if err := NewGPT(900, 0).quick(); err == nil || !strings.Contains(err.Error(), "fewer different characters") {
-		t.Errorf("a large vocabulary: %v", err)
-	}
 }
 
-// BenchmarkNew measures what it takes to make the demo's model ready: autodiff,
+// BenchmarkNew measures what it takes to make a small model ready: autodiff,
 // lowering and the checks of both programs.
 func BenchmarkNew(b *testing.B) {
 	g, err := NewGPT(67, 1).Graph(8)

@@ -11,7 +11,7 @@ import (
 	"github.com/tally-network/tally/node/seat"
 )
 
-// Report is the outcome of a demo: of the training, and of the batch beside it. Losses are in nats per character, amounts in
+// Report is the outcome of a demo: of the training, of the batch beside it, and of the model when it is served. Losses are in nats per character, amounts in
 // utally.
 type Report struct {
 	consume.Outcome
@@ -21,8 +21,8 @@ type Report struct {
 	SupplyOK         bool       `json:"supply_ok"`
 	FirstBlock       float64    `json:"first_block_seconds"`
 	Seconds          float64    `json:"seconds"`
-	Sample           string     `json:"sample"` // text that the trained model writes
 	Batch            *Score     `json:"batch"`
+	Served           *Served    `json:"served"`
 	Seats            *seat.View `json:"seats"` // in consensus
 
 	Names map[string]string `json:"-"` // roles by account

@@ -15,11 +15,11 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/format/text"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/role"
@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		err = d.found(ctx, n)
 	}
 	if err == nil {
-		err = d.orders(ctx, body)
+		err = d.orders(ctx, n, body)
 	}
 	d.report.Seconds = seconds(begun)
 	d.report.Names = d.scribe.names
@@ -80,22 +80,22 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 type demo struct {
 	o      Options
 	spec   consume.Spec
-	model  GPT
+	model  *lm.Model // before training
 	env    *role.Env // the consumer's
 	scribe *scribe
 	report *Report
 
 	project uint64 // whose task the batch is
+	folder  string // of the trained model
 }
 
 // draftModel chooses the model for a text.
-func (d *demo) draftModel(body string) (GPT, error) {
+func (d *demo) draftModel(body string) (*lm.Model, error) {
 	n, err := Vocabulary(body)
 	if err != nil {
-		return GPT{}, err
+		return nil, err
 	}
-	m := NewGPT(n, seed)
-	return m, m.quick()
+	return NewModel(n, seed)
 }
 
 func (d *demo) start(ctx context.Context) (*devnet.Network, error) {
@@ -142,9 +142,9 @@ type work struct {
 	id     canon.Hash // zero: not posted yet
 }
 
-// orders brings both orders from draft to settlement, side by side.
-func (d *demo) orders(ctx context.Context, body string) error {
-	g, err := d.model.Graph(d.spec.Problem.Batch)
+// orders brings both orders from draft to settlement, side by side, and has the model served that was trained.
+func (d *demo) orders(ctx context.Context, n *devnet.Network, body string) error {
+	g, err := d.model.Training(d.spec.Problem.Batch, recordLength)
 	if err != nil {
 		return err
 	}
@@ -183,6 +183,9 @@ func (d *demo) orders(ctx context.Context, body string) error {
 		})
 	}
 	if err := side.Wait(); err != nil {
+		return err
+	}
+	if err := d.serve(ctx, n, prompt(body)); err != nil {
 		return err
 	}
 	return errors.Join(d.report.supply(ctx, d.env), d.report.seats(ctx, d.env))
@@ -359,27 +362,8 @@ func (d *demo) finish(ctx context.Context, draft *consume.Draft, l *job.Lease) (
 		return err
 	}
 	r.Delivery = *out
-	r.Sample, err = d.sample(ctx, out.Result, draft.Tokenizer)
-	return err
-}
-
-// sampleLength is the number of characters that the trained model writes.
-const sampleLength = 240
-
-func (d *demo) sample(ctx context.Context, r *consume.Result, t *text.Tokenizer) (string, error) {
-	body, err := d.o.text()
-	if err != nil {
-		return "", err
-	}
-	ids, err := t.Encode(prompt(body))
-	if err != nil {
-		return "", err
-	}
-	out, err := consume.Sample(ctx, r.Model, d.env.Jobs.Exec, ids, sampleLength, seed)
-	if err != nil {
-		return "", err
-	}
-	return t.Decode(out)
+	d.folder = filepath.Join(d.results(l), folderName)
+	return writeFolder(d.folder, draft.Tokenizer, out.Result.Safetensors)
 }
 
 // seen is what has been told about a lease already.

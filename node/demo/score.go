@@ -33,22 +33,7 @@ type Score struct {
 	Drilled uint64  `json:"drilled_micro_ut"` // that its project has been credited with so far
 }
 
-// Scorer builds the graph that scores text. It maps characters and those after them, both
-// int32 [batch Context], to the losses of the latter, float32 [batch Context], in nats.
-func (c GPT) Scorer(batch int) (*graph.Graph, error) {
-	if err := c.Check(); err != nil {
-		return nil, err
-	}
-	m := &builder{graph.NewBuilder("scorer"), c, false}
-	shape := tensor.Shape{batch, c.Context}
-	tokens, next := m.Input("tokens", tensor.Int32, shape), m.Input("next", tensor.Int32, shape)
-	byCharacter := m.With(graph.Ints("perm", 0, 2, 1)).Op("Transpose", m.logits(tokens))
-	loss := m.With(graph.String("reduction", "none")).As(ScoreSlot).Op("SoftmaxCrossEntropyLoss", byCharacter, next)
-	m.Output(loss, tensor.Float32, shape)
-	return m.Builder.Graph(), nil
-}
-
-// scoreRecords cuts records of text, int32 [n Context+1], into what a Scorer takes. What does
+// scoreRecords cuts records of text, int32 [n Context+1], into what a graph of Scorer takes. What does
 // not fill a run is left out, as from the held-out loss.
 func scoreRecords(text *tensor.Tensor) (*graph.State, error) {
 	n, width := text.Shape[0]/scoreBatch*scoreBatch, text.Shape[1]-1
@@ -69,7 +54,7 @@ func scoreRecords(text *tensor.Tensor) (*graph.State, error) {
 
 // draftScore makes the order for scores of held-out text.
 func (d *demo) draftScore(ctx context.Context, heldOut *tensor.Tensor) (*consume.Draft, error) {
-	model, err := d.model.Scorer(scoreBatch)
+	forward, err := d.model.Training(scoreBatch, recordLength)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +64,7 @@ func (d *demo) draftScore(ctx context.Context, heldOut *tensor.Tensor) (*consume
 	}
 	s := consume.BatchSpec{Name: "score", Project: d.project, Problem: consume.BatchProblem{Steps: scoreSteps}, Conditions: d.spec.Conditions}
 	s.Conditions.Credit = true // as a task must
-	return consume.FromDataset(ctx, s, replay.Dataset{Model: model, Records: records, Batch: scoreBatch}, d.env.Jobs.Exec)
+	return consume.FromDataset(ctx, s, replay.Dataset{Model: Scorer(forward), Records: records, Batch: scoreBatch}, d.env.Jobs.Exec)
 }
 
 // finishScore fetches and writes what the batch gave.

@@ -42,8 +42,10 @@ func (h *hired) settle(ctx context.Context, q *tabs.Question, reply []int32, b *
 	if draw64()%money.Bps >= c.CheckBps {
 		return h.Approve(b.Receipt.Number)
 	}
+	done := c.checking.add(b.Receipt.ID())
 	c.working.Go(func() { // while the reply is read already
 		defer c.changed()
+		defer done()
 		if err := h.check(c.ctx, &r); err != nil {
 			c.Log.Warn("a reply was not checked", "receipt", r.Receipt.ID(), "error", err)
 		}
@@ -100,7 +102,7 @@ func (h *hired) catchUp(ctx context.Context, number uint64) error {
 	return nil
 }
 
-// live counts questions whose answers are still read.
+// live counts what goes on, by what it is about.
 type live struct {
 	mu sync.Mutex
 	by map[canon.Hash]int
@@ -143,6 +145,23 @@ func (c *Consumer) blame(provider, why string, lasts time.Duration) {
 	}
 }
 
+// Checked returns the receipt of a reply once its check has ended. It has no check if nobody was to check it.
+func (c *Consumer) Checked(ctx context.Context, id canon.Hash) (*Receipt, error) {
+	for {
+		c.mu.Lock()
+		changed := c.approved
+		c.mu.Unlock()
+		if !c.checking.has(id) {
+			return ReadReceipt(ReceiptPath(c.Dir, id.String()))
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("receipt %s was not checked yet: %w", id, ctx.Err())
+		}
+	}
+}
+
 // checkRetries is how often a check that could not be had is tried again.
 const checkRetries = 3
 
@@ -173,7 +192,7 @@ func (h *hired) check(ctx context.Context, r *Receipt) error {
 			lasts = month
 		}
 		h.abandon()
-		c.blame(h.terms.Provider.Account, fmt.Sprintf("receipt %s: %s, says %s", r.Receipt.ID(), v.says(), v.By), lasts)
+		c.blame(h.terms.Provider.Account, fmt.Sprintf("receipt %s: %s, says %s", r.Receipt.ID(), v.Says(), v.By), lasts)
 		h.accuse(ctx, r)
 		return c.keepReceipt(r)
 	}

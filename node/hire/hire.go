@@ -80,11 +80,12 @@ type Parts struct {
 // Consumer asks providers.
 type Consumer struct {
 	Parts
-	tabs   *tabs.Store
-	blamed blames
-	offers offers
-	models cache
-	live   live
+	tabs     *tabs.Store
+	blamed   blames
+	offers   offers
+	models   cache
+	live     live // questions whose answers are still read
+	checking live // receipts
 
 	mu       sync.Mutex
 	opening  map[pair]*sync.Mutex // held while a session is opened
@@ -168,8 +169,10 @@ func (c *Consumer) Run(ctx context.Context, env *role.Env) error {
 func (c *Consumer) Resume() {
 	for _, t := range c.tabs.All() {
 		for _, s := range t.Open() {
+			done := c.checking.add(s.Receipt.ID())
 			c.working.Go(func() {
 				defer c.changed()
+				defer done()
 				if err := c.resume(t, &s.Receipt); err != nil {
 					c.Log.Warn("a reply was not checked", "receipt", s.Receipt.ID(), "error", err)
 				}
@@ -406,7 +409,7 @@ func (c *Consumer) Block(ctx context.Context, b client.Block) (failed error) {
 // each is how many blocks pass between two looks at all sessions.
 const each = 5
 
-// Finish settles a session that nothing is under way in: what was paid ahead and not served comes back.
+// Finish settles a session that nothing is under way in, and forgets it: what was paid ahead and not served comes back. Its receipts stay.
 func (c *Consumer) Finish(ctx context.Context, id canon.Hash) error {
 	c.offers.forget()
 	t := c.tabs.Find(id)
@@ -417,7 +420,12 @@ func (c *Consumer) Finish(ctx context.Context, id canon.Hash) error {
 	if err != nil {
 		return err
 	}
-	return c.finish(ctx, t, on.Claimed())
+	if on.Phase != session.Ended {
+		if err := c.finish(ctx, t, on.Claimed()); err != nil {
+			return err
+		}
+	}
+	return c.tabs.Forget(id)
 }
 
 func (c *Consumer) finish(ctx context.Context, t *tabs.Tab, claimed uint64) error {

@@ -39,8 +39,14 @@ type Check struct {
 // wrong reports whether something was found.
 func (c *Check) wrong() bool { return c.Wrong >= 0 || c.Pages }
 
-func (c *Check) says() string {
+// Right reports whether the reply was checked, and nothing was found.
+func (c *Check) Right() bool { return c != nil && c.Error == "" && !c.wrong() }
+
+// Says says in words what was found.
+func (c *Check) Says() string {
 	switch {
+	case c.Error != "":
+		return "it was not checked: " + c.Error
 	case c.Wrong >= 0:
 		return fmt.Sprintf("token %d of the reply is wrong", c.Wrong)
 	case c.Pages:

@@ -92,7 +92,7 @@ func (k *kind) draft(ctx context.Context, number uint64, r *rand.Rand, project u
 		}
 		return consume.FromParts(ctx, s, consume.Origin{Model: g}, strings.Repeat(sentence, 24), exec)
 	}
-	g, err := model.Scorer(batchSize)
+	forward, err := model.Graph(batchSize)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (k *kind) draft(ctx context.Context, number uint64, r *rand.Rand, project u
 		return nil, err
 	}
 	s := consume.BatchSpec{Name: fmt.Sprintf("life %d", number), Project: project, Problem: consume.BatchProblem{Steps: 2}, Conditions: c}
-	return consume.FromDataset(ctx, s, replay.Dataset{Model: g, Records: records, Batch: batchSize}, exec)
+	return consume.FromDataset(ctx, s, replay.Dataset{Model: demo.Scorer(forward), Records: records, Batch: batchSize}, exec)
 }
 
 // texts returns n records of what a scorer takes.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/node/hire"
 )
 
@@ -75,7 +76,7 @@ func (d *demo) ask(ctx context.Context, i int, question string) (*Answer, error)
 			return nil, err
 		}
 		part.CheckedBy, part.Wrong = d.report.Name(r.Check.By), r.Check.Wrong
-		part.Right = r.Check.Error == "" && r.Check.Wrong < 0 && !r.Check.Pages
+		part.Right = r.Check.Right()
 		a.Parts = append(a.Parts, part)
 		d.say("  → %s made %d tokens for %d utally, in %.1f s; receipt %.12s…", part.Provider, part.Tokens, part.Price, a.Seconds, part.Receipt)
 		d.say("  → %s", verdict(&part, r.Check.Error))
@@ -133,24 +134,15 @@ func post(ctx context.Context, url string, body []byte) (*said, error) {
 	return &s, nil
 }
 
-// pause is between two looks at a receipt.
-const pause = 50 * time.Millisecond
-
 // checked waits until a receipt has its check.
 func (d *demo) checked(ctx context.Context, id string) (*hire.Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
-		r, err := hire.ReadReceipt(hire.ReceiptPath(d.consumer.Dir, id))
-		if err != nil || r.Check != nil {
-			return r, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, fmt.Errorf("receipt %s was not checked: %w", id, ctx.Err())
-		}
+	h, err := canon.ParseHash(id)
+	if err != nil {
+		return nil, fmt.Errorf("the gateway names receipt %.80q: %w", id, err)
 	}
+	return d.consumer.Checked(ctx, h)
 }
 
 // blame tells who was found to cheat.
