@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/cli/speak"
 	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/light"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -72,27 +76,49 @@ func serveModels(e *env, env *speak.Env) *cobra.Command {
 	return cmd
 }
 
-// consumer opens the consumer's home for a verb that buys replies. The caller closes it.
-func consumer(e *env) func(cmd *cobra.Command, endpoints string) (*home.Home, *role.Env, error) {
-	return func(cmd *cobra.Command, endpoints string) (*home.Home, *role.Env, error) {
-		m := &member{e: e, settings: home.Settings{Role: home.Consumer}, endpoints: endpoints}
-		plain := &cobra.Command{} // flags of the verb are no settings of the home, though some are called alike
-		plain.SetContext(cmd.Context())
-		h, err := m.open(plain)
-		if err != nil {
-			return nil, nil, err
-		}
-		log, err := e.logger(e.err)
-		if err != nil {
-			return nil, nil, errors.Join(err, h.Close())
-		}
-		r, err := m.connect(cmd.Context(), h, home.Options{Log: log})
-		if err == nil {
-			err = m.keep(h)
-		}
-		if err != nil {
-			return nil, nil, errors.Join(err, h.Close())
-		}
-		return h, r, nil
+// consumer adds the flags that say where the network is, and returns what opens a consumer's home there, for a verb that buys replies.
+func consumer(e *env) func(f *pflag.FlagSet) speak.OpenConsumer {
+	return func(f *pflag.FlagSet) speak.OpenConsumer {
+		m := &member{e: e, settings: home.Settings{Role: home.Consumer}}
+		at := pflag.NewFlagSet("network", pflag.ContinueOnError) // the verb's other flags are no settings of the home, though some are called alike
+		at.StringVar(&m.endpoints, "endpoints", "", "endpoints.json of a devnet to join")
+		nodeFlags(at, &m.settings.Node, "join by")
+		f.AddFlagSet(at)
+		return func(ctx context.Context) (*home.Home, *role.Env, error) { return m.openConsumer(ctx, at) }
 	}
+}
+
+// openConsumer opens the home, and what works with the network. If the home trusts a block, the node must show headers that follow from it.
+func (m *member) openConsumer(ctx context.Context, at *pflag.FlagSet) (*home.Home, *role.Env, error) {
+	plain := &cobra.Command{}
+	plain.SetContext(ctx)
+	plain.Flags().AddFlagSet(at)
+	h, err := m.open(plain)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := m.reachConsumer(ctx, h)
+	if err != nil {
+		return nil, nil, errors.Join(err, h.Close())
+	}
+	return h, r, nil
+}
+
+func (m *member) reachConsumer(ctx context.Context, h *home.Home) (*role.Env, error) {
+	log, err := m.e.logger(m.e.err)
+	if err != nil {
+		return nil, err
+	}
+	r, err := m.connect(ctx, h, home.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := light.Pinned(h.Dir, r.Chain.ChainID); err == nil {
+		if _, _, err := light.FollowPinned(ctx, h.Dir, r.Chain, light.Progress(m.e.err)); err != nil {
+			return nil, err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return r, m.keep(h)
 }

@@ -4,12 +4,14 @@
 package speak
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"runtime"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/engine"
@@ -27,9 +29,12 @@ type Env struct {
 	Logger   func(w io.Writer) (*slog.Logger, error)
 	Terminal func(w io.Writer) bool
 	Home     *string
-	Consumer func(cmd *cobra.Command, endpoints string) (*home.Home, *role.Env, error) // opens the home of a consumer, and the network
-	AlsoRuns string                                                                    // annotation of a command that holds others, and does something by itself
+	Consumer func(f *pflag.FlagSet) OpenConsumer
+	AlsoRuns string // annotation of a command that holds others, and does something by itself
 }
+
+// OpenConsumer opens the home of a consumer, and the network where flags say that it is. The caller closes the home.
+type OpenConsumer func(ctx context.Context) (*home.Home, *role.Env, error)
 
 // Commands returns the verbs.
 func Commands(e *Env) []*cobra.Command {

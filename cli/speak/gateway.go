@@ -1,6 +1,7 @@
 package speak
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -58,13 +59,15 @@ It listens on this machine only. For others name an address with --listen and ke
 With --network the models are those that providers of the network list. They are paid from
 --home, by the token; the tally field of each reply tells its cost. Replies are checked by other
 providers, for a price that comes on top, or by this machine where the model is pulled. A
-bare name is served if the model was pulled, for then its root is known; others are NAME@ROOT.`,
+bare name is served if the model was pulled, for then its root is known; others are NAME@ROOT.
+A new home joins by --endpoints of a devnet, or by --rpc and --grpc of any node.`,
 		Example: `  tally gateway
   tally gateway smollm2.gguf SmolLM2-135M-Instruct --listen 127.0.0.1:11434
   tally gateway smollm2.gguf --listen 0.0.0.0:8411 --keys keys.yaml
-  tally gateway --network --home consumer --check 10%`,
+  tally gateway --network --home consumer --check 10%
+  tally gateway --network --home me --rpc http://203.0.113.7:26657 --grpc 203.0.113.7:9090`,
 		Args: cobra.ArbitraryArgs, Annotations: map[string]string{e.AlsoRuns: "yes"},
-		RunE: func(cmd *cobra.Command, args []string) error { return s.serve(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return s.serve(cmd.Context(), args) },
 	}
 	cmd.AddCommand(e.gatewayKey())
 	s.buying = buying{Env: e, threads: &s.threads}
@@ -73,19 +76,19 @@ bare name is served if the model was pulled, for then its root is known; others 
 	f.StringVar(&s.listen, "listen", s.listen, "address to listen on")
 	f.StringVar(&s.keys, "keys", "", "file of the keys that clients need (default: any key, and this machine only)")
 	f.StringSliceVar(&s.origins, "origin", nil, "web site whose pages may call the gateway, beside those of this machine")
-	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once (default 16)")
-	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies (default 4096)")
+	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once")
+	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies")
 	threads(cmd, &s.threads)
 	return cmd
 }
 
 // models opens what is served, until close.
-func (s *serving) models(cmd *cobra.Command, paths []string) (m reply.Models, close func() error, err error) {
+func (s *serving) models(ctx context.Context, paths []string) (m reply.Models, close func() error, err error) {
 	if s.buying.on {
 		if len(paths) > 0 {
 			return nil, nil, errors.New("with --network providers have the models: name none here")
 		}
-		n, err := s.buying.connect(cmd)
+		n, err := s.buying.connect(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -104,9 +107,8 @@ func (s *serving) models(cmd *cobra.Command, paths []string) (m reply.Models, cl
 	return models, func() error { models.Close(); return nil }, nil
 }
 
-func (s *serving) serve(cmd *cobra.Command, paths []string) (err error) {
-	ctx := cmd.Context()
-	models, end, err := s.models(cmd, paths)
+func (s *serving) serve(ctx context.Context, paths []string) (err error) {
+	models, end, err := s.models(ctx, paths)
 	if err != nil {
 		return err
 	}

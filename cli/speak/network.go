@@ -30,18 +30,18 @@ import (
 // buying is how a verb buys replies on the network.
 type buying struct {
 	*Env
-	on        bool
-	endpoints string
-	check     string
-	prices    session.Prices
-	escrow    uint64
-	threads   *int
+	on      bool
+	open    OpenConsumer
+	check   string
+	prices  session.Prices
+	escrow  uint64
+	threads *int
 }
 
 func (b *buying) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&b.on, "network", false, "have providers of the network reply, and pay them from --home")
-	f.StringVar(&b.endpoints, "endpoints", "", "endpoints.json of a devnet, which a new home joins")
+	b.open = b.Consumer(f)
 	f.StringVar(&b.check, "check", "all", "which replies of the network are checked: all, a rate as 10%, none, or self (all, on this machine)")
 	f.Var(numbers.Within(&b.prices.Prompt, 0, session.MaxPrice), "max-prompt-price", "utally for a million tokens that are read, at most (default any)")
 	f.Var(numbers.Within(&b.prices.Reply, 0, session.MaxPrice), "max-reply-price", "utally for a million tokens that are made, at most (default any)")
@@ -74,7 +74,7 @@ type connected struct {
 }
 
 // connect opens the consumer's home and its sessions, and keeps them until close.
-func (b *buying) connect(cmd *cobra.Command) (*connected, error) {
+func (b *buying) connect(ctx context.Context) (*connected, error) {
 	bps, self, err := b.rate()
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (b *buying) connect(cmd *cobra.Command) (*connected, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, env, err := b.Consumer(cmd, b.endpoints)
+	h, env, err := b.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (b *buying) connect(cmd *cobra.Command) (*connected, error) {
 	p.Dir = filepath.Join(*b.Home, "sessions")
 	w := &weights{paths: known.paths, threads: *b.threads, open: map[canon.Hash]*opened{}}
 	p.Options = hire.Options{CheckBps: bps, SelfFirst: self, Self: w, Forced: hire.DefaultForced, MaxPrices: b.prices, Escrow: b.escrow}
-	ctx, stop := context.WithCancel(cmd.Context())
+	ctx, stop := context.WithCancel(ctx)
 	book := contest.New(ctx, env, hire.Disputed(p.Dir), w.contest)
 	p.Options.Disputes = book
 	c, err := hire.New(p)

