@@ -160,7 +160,7 @@ type replier struct {
 // Reply implements lm.Replier.
 func (r replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, error] {
 	asked := hire.WithBills(ctx, func(b hire.Bill) {
-		reply.AddBill(ctx, reply.Bill{Provider: b.Provider, Receipt: b.Receipt.String(), Session: b.Session.String(), Tokens: b.Tokens, Price: b.Price})
+		reply.AddBill(ctx, reply.Bill{Provider: b.Provider, Receipt: b.Receipt.String(), Session: b.Session.String(), Tokens: b.Tokens, Price: b.Price, Checking: b.Checking})
 	})
 	return func(yield func(lm.Token, error) bool) {
 		for t, err := range r.consumer.Reply(asked, r.root, q) {

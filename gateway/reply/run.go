@@ -45,6 +45,7 @@ type Report struct {
 	Model   string `json:"model,omitempty"` // the digest of its files
 	Date    string `json:"date"`
 	Cost    uint64 `json:"cost_utally,omitempty"` // of what others have computed
+	Checks  uint64 `json:"check_utally,omitempty"`
 	Bills   []Bill `json:"bills,omitempty"`
 }
 
@@ -55,6 +56,7 @@ type Bill struct {
 	Session  string `json:"session"`
 	Tokens   int    `json:"tokens"`
 	Price    uint64 `json:"price_utally"`
+	Checking uint64 `json:"check_utally,omitempty"` // for which somebody else checks it, at most
 }
 
 // Report returns what all replies of the run follow from, and what they have cost so far.
@@ -62,6 +64,7 @@ func (r *Run) Report() Report {
 	x := Report{Request: r.id, Seed: r.Seed, Model: r.Model.Digest, Date: r.Date.Format(time.DateOnly), Bills: r.bills.all()}
 	for _, b := range x.Bills {
 		x.Cost += b.Price
+		x.Checks += b.Checking
 	}
 	return x
 }

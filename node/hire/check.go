@@ -19,19 +19,19 @@ import (
 	"github.com/tally-network/tally/p2p"
 )
 
-// settle takes the bill of an answer, and has it checked if chance wants that.
-func (h *hired) settle(ctx context.Context, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) error {
+// settle takes the bill of an answer, and has it checked if chance wants that. It returns what the check costs at the dearest of those who may be asked.
+func (h *hired) settle(ctx context.Context, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) (checking uint64, err error) {
 	c := h.c
 	r := Receipt{Proof: tabs.Proof{Terms: h.terms, TermsSignature: h.TermsSignature(), Signed: *b, Request: q.Request, Reply: reply}, At: time.Now().UTC()}
 	if err := c.keepReceipt(&r); err != nil { // before it is owed, so that it can be checked after a crash
-		return err
+		return 0, err
 	}
 	if err := h.accept(ctx, q, reply, b, held); err != nil {
-		return err
+		return 0, err
 	}
 	price, err := b.Receipt.Price(&h.terms)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	c.count(func(s *Stats) {
 		s.Replies++
@@ -40,7 +40,12 @@ func (h *hired) settle(ctx context.Context, q *tabs.Question, reply []int32, b *
 		s.Paid += price
 	})
 	if draw64()%money.Bps >= c.CheckBps {
-		return h.Approve(b.Receipt.Number)
+		return 0, h.Approve(b.Receipt.Number)
+	}
+	if !c.SelfFirst {
+		for _, l := range h.others(ctx, &r, nil) {
+			checking = max(checking, tabs.PriceOf(session.OfCheck, l.Prices, len(q.Request.Prompt))(len(reply)))
+		}
 	}
 	done := c.checking.add(b.Receipt.ID())
 	c.working.Go(func() { // while the reply is read already
@@ -50,7 +55,7 @@ func (h *hired) settle(ctx context.Context, q *tabs.Question, reply []int32, b *
 			c.Log.Warn("a reply was not checked", "receipt", r.Receipt.ID(), "error", err)
 		}
 	})
-	return nil
+	return checking, nil
 }
 
 // accept takes the bill of an answer, and before it those of others that have not come yet.

@@ -26,6 +26,7 @@ type Bill struct {
 	Session  canon.Hash
 	Provider string
 	Price    uint64 // utally
+	Checking uint64 // utally, for which another provider checks it, at most; 0 if none does
 	Tokens   int
 }
 
@@ -217,6 +218,7 @@ type pump struct {
 	tokens chan lm.Token // room for all; closed after the last
 	done   chan struct{} // closed when what follows is known
 	bill   *tabs.Signed
+	checks uint64 // utally, at most
 	err    error
 }
 
@@ -295,7 +297,7 @@ func (h *hired) tellBill(ctx context.Context, p *pump) {
 	}
 	price, err := p.bill.Receipt.Price(&h.terms)
 	if err == nil {
-		tell(Bill{Receipt: p.bill.Receipt.ID(), Session: p.bill.Receipt.Session, Provider: h.terms.Provider.Account, Price: price, Tokens: int(p.bill.Receipt.Reply)})
+		tell(Bill{Receipt: p.bill.Receipt.ID(), Session: p.bill.Receipt.Session, Provider: h.terms.Provider.Account, Price: price, Checking: p.checks, Tokens: int(p.bill.Receipt.Reply)})
 	}
 }
 
@@ -386,7 +388,7 @@ func (h *hired) send(asked context.Context, q *tabs.Question, held *tabs.Held) (
 		reply, err := p.read(answer, q, follows)
 		close(p.tokens)
 		if err == nil {
-			err = h.settle(ctx, q, reply, p.bill, held)
+			p.checks, err = h.settle(ctx, q, reply, p.bill, held)
 		}
 		held.Free()
 		settled()
