@@ -43,7 +43,7 @@ GGUF file, or the name of a model that was pulled; no weights are read. Families
 			return e.Show(d, func(w io.Writer) { tellModel(w, args[0], d) })
 		},
 	})
-	cmd.AddCommand(e.ls(), e.verify())
+	cmd.AddCommand(e.ls(), e.verify(), e.quantize())
 	return cmd
 }
 
