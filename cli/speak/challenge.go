@@ -20,7 +20,8 @@ import (
 )
 
 func (e *Env) challengeReceipt() *cobra.Command {
-	var path, endpoints string
+	var path string
+	var open OpenConsumer
 	var n int
 	cmd := &cobra.Command{
 		Use: "challenge RECEIPT", Short: "Dispute a wrong reply on the chain, and play the dispute to its end",
@@ -34,11 +35,11 @@ RECEIPT is a file, or the id of one that a gateway of --home has kept. Everybody
 			if err != nil {
 				return err
 			}
-			return e.challenge(cmd, endpoints, r)
+			return e.challenge(cmd.Context(), open, r)
 		},
 	}
 	cmd.Flags().StringVar(&path, "model", "", "the model: a name, a GGUF file or a folder (default: the one that was pulled and has the receipt's root)")
-	cmd.Flags().StringVar(&endpoints, "endpoints", "", "endpoints.json of a devnet, which a new home joins")
+	open = e.Consumer(cmd.Flags())
 	threads(cmd, &n)
 	return cmd
 }
@@ -52,8 +53,8 @@ type Challenged struct {
 	Reason  string `json:"reason"`
 }
 
-func (e *Env) challenge(cmd *cobra.Command, endpoints string, r *receipt) error {
-	found, err := r.reExecute(cmd.Context())
+func (e *Env) challenge(ctx context.Context, open OpenConsumer, r *receipt) error {
+	found, err := r.reExecute(ctx)
 	if err != nil {
 		return err
 	}
@@ -61,11 +62,11 @@ func (e *Env) challenge(cmd *cobra.Command, endpoints string, r *receipt) error 
 		return fmt.Errorf("the reply is right, all %d tokens: there is nothing to dispute", found.Tokens)
 	}
 	fmt.Fprintln(e.Err, errWrong{found}.Error())
-	h, env, err := e.Consumer(cmd, endpoints)
+	h, env, err := open(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(cmd.Context())
+	ctx, stop := context.WithCancel(ctx)
 	m := contest.NewModel(r.manifest.Disputed(), r.files.Weights, executor(r.threads), r.threads)
 	book := contest.New(ctx, env, hire.Disputed(filepath.Join(*e.Home, "sessions")), func(root canon.Hash) contest.Model {
 		if root == r.Terms.Model {

@@ -58,12 +58,9 @@ func TestTrainedModelIsAFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := m.WeightsRoot(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := f.Weights.WeightsRoot(1); err != nil || got != want {
-		t.Errorf("weights %v, %v, want %v", got, err, want)
+	want := m.WeightsRoot(m.WeightRoots(1))
+	if got := f.Weights.WeightsRoot(f.Weights.WeightRoots(1)); got != want {
+		t.Errorf("weights %v, want %v", got, want)
 	}
 	for _, s := range []string{corpus[:2000], "\n\n", "a☃b"} {
 		a, err := tokens.Encode(s)
