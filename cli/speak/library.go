@@ -15,6 +15,7 @@ import (
 
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/gateway/local"
+	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/library"
 )
 
@@ -32,23 +33,44 @@ func folder() string {
 
 // locate returns the path of a model that is named by a path, or as it was pulled.
 func locate(name string) (string, error) {
+	x, err := find(name)
+	return x.path, err
+}
+
+// located is a model: files, perhaps of a library.
+type located struct {
+	path    string
+	library *library.Library
+	entry   *library.Entry // nil of others
+}
+
+// find is locate, and says of what library a model is.
+func find(name string) (located, error) {
 	if _, err := os.Stat(name); err == nil {
-		return name, nil
+		return located{path: name}, nil
 	} else if filepath.Base(name) != name || strings.EqualFold(filepath.Ext(name), ".gguf") {
-		return "", err // a name has neither
+		return located{}, err // a name has neither
 	}
 	l, err := library.Open(folder())
 	if err != nil {
-		return "", err
+		return located{}, err
 	}
 	e, err := l.Find(name)
 	switch {
 	case errors.Is(err, library.ErrNotFound):
-		return "", fmt.Errorf("%s is no such file, and no model that was pulled: %w", name, err)
+		return located{}, fmt.Errorf("%s is no such file, and no model that was pulled: %w", name, err)
 	case err != nil:
-		return "", err
+		return located{}, err
 	}
-	return e.Path, e.Usable()
+	return located{e.Path, l, e}, e.Usable()
+}
+
+// manifest returns the manifest of a model whose files are open.
+func (x located) manifest(f *files.Files, threads int) (*files.Manifest, error) {
+	if x.entry == nil {
+		return f.Manifest(threads)
+	}
+	return x.library.Manifest(x.entry, f, threads)
 }
 
 func (e *Env) pull() *cobra.Command {

@@ -132,10 +132,11 @@ func rootsOf(l *library.Library, threads int) (*roots, error) {
 		if e.Model == nil {
 			continue
 		}
-		root, err := l.Root(e, cmp.Or(threads, runtime.GOMAXPROCS(0)))
+		m, err := l.Manifest(e, nil, cmp.Or(threads, runtime.GOMAXPROCS(0)))
 		if err != nil {
 			return nil, err
 		}
+		root := m.Root()
 		r.names[e.Name], r.paths[root] = root, e.Path
 	}
 	return r, nil

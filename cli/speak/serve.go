@@ -73,15 +73,15 @@ you have changed.`,
 // Open opens the models.
 func (s *Service) Open(_ context.Context, names []string) error {
 	for _, name := range names {
-		path, err := locate(name)
+		at, err := find(name)
 		if err != nil {
 			return err
 		}
-		f, err := files.Open(path)
+		f, err := files.Open(at.path)
 		if err != nil {
 			return err
 		}
-		m, err := f.Manifest(s.threads())
+		m, err := at.manifest(f, s.threads())
 		if err != nil {
 			return err
 		}

@@ -210,21 +210,21 @@ func (e *Env) openReceipt(name, model string, threads int) (*receipt, error) {
 	if err := r.Verify(); err != nil {
 		return nil, err
 	}
-	path, err := e.modelOf(r.Terms.Model, model, threads)
+	at, err := e.modelOf(r.Terms.Model, model, threads)
 	if err != nil {
 		return nil, err
 	}
-	f, err := files.Open(path)
+	f, err := files.Open(at.path)
 	if err != nil {
 		return nil, err
 	}
 	threads = cmp.Or(threads, runtime.GOMAXPROCS(0))
-	m, err := f.Manifest(threads)
+	m, err := at.manifest(f, threads)
 	if err != nil {
 		return nil, err
 	}
 	if m.Root() != r.Terms.Model {
-		return nil, fmt.Errorf("%s is model %s, the receipt is of %s", path, m.Root(), r.Terms.Model)
+		return nil, fmt.Errorf("%s is model %s, the receipt is of %s", at.path, m.Root(), r.Terms.Model)
 	}
 	return &receipt{r, f, m, threads}, nil
 }
@@ -244,21 +244,22 @@ func (r *receipt) reExecute(ctx context.Context) (Verified, error) {
 }
 
 // modelOf returns where a model lies: as it is named, or by its root among those that were pulled.
-func (e *Env) modelOf(root canon.Hash, named string, threads int) (string, error) {
+func (e *Env) modelOf(root canon.Hash, named string, threads int) (located, error) {
 	if named != "" {
-		return locate(named)
+		return find(named)
 	}
 	l, err := library.Open(folder())
 	if err != nil {
-		return "", err
+		return located{}, err
 	}
 	known, err := rootsOf(l, threads)
 	if err != nil {
-		return "", err
+		return located{}, err
 	}
-	path, ok := known.paths[root]
-	if !ok {
-		return "", fmt.Errorf("model %s is not on this machine: name it by --model, or fetch it by tally pull", root)
+	for name, of := range known.names { // any will do
+		if of == root {
+			return find(name)
+		}
 	}
-	return path, nil
+	return located{}, fmt.Errorf("model %s is not on this machine: name it by --model, or fetch it by tally pull", root)
 }

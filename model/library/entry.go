@@ -246,31 +246,31 @@ func (r reader) Read(b []byte) (int, error) {
 	return r.from.Read(b)
 }
 
-// rootsDir has the roots of models, by their digests: it takes a second for each gigabyte to find one.
-const rootsDir = ".roots"
+// manifestsDir has the manifests of models, by their digests: it takes seconds to make one, and more for large weights and long contexts.
+const manifestsDir = ".manifests"
 
-// Root returns the root by which a language model is bought and sold.
-func (l *Library) Root(e *Entry, threads int) (canon.Hash, error) {
+// Manifest returns what a language model is, as it is bought and sold. Files are those of e, if they are open already.
+func (l *Library) Manifest(e *Entry, f *files.Files, threads int) (*files.Manifest, error) {
 	if err := e.Usable(); err != nil {
-		return canon.Hash{}, err
+		return nil, err
 	}
-	kept := filepath.Join(l.dir, rootsDir, filepath.Base(e.Digest))
-	if text, err := bounded.ReadFile(kept, 256); err == nil {
-		if root, err := canon.ParseHash(strings.TrimSpace(string(text))); err == nil {
-			return root, nil
-		}
+	kept := filepath.Join(l.dir, manifestsDir, filepath.Base(e.Digest))
+	m := &files.Manifest{}
+	if text, err := bounded.ReadFile(kept, files.MaxStored); err == nil && canon.Unmarshal(text, m) == nil {
+		return m, nil
 	}
-	f, err := files.Open(e.Path)
+	err := error(nil)
+	if f == nil {
+		f, err = files.Open(e.Path)
+	}
+	if err == nil {
+		m, err = f.Manifest(threads)
+	}
 	if err != nil {
-		return canon.Hash{}, fmt.Errorf("%s: %w", e.Name, err)
+		return nil, fmt.Errorf("%s: %w", e.Name, err)
 	}
-	m, err := f.Manifest(threads)
-	if err != nil {
-		return canon.Hash{}, fmt.Errorf("%s: %w", e.Name, err)
-	}
-	root := m.Root()
 	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
-		return root, err
+		return nil, err
 	}
-	return root, replace.File(kept, []byte(root.String()+"\n"))
+	return m, replace.File(kept, canon.Marshal(m))
 }
