@@ -2,8 +2,10 @@ package dispute
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -69,6 +71,9 @@ func (m *Node) play(g *Game) error {
 		return bad("node %d: %v", g.Node, err)
 	}
 	op := m.Leaf.Opcode
+	if g.Claim.Sequence != nil && slices.ContainsFunc(op.From, func(r graph.Ref) bool { return r.Kind == graph.RefData || r.Kind == graph.RefRows }) {
+		return bad("node %d reads records, and a reply has none", g.Node)
+	}
 	l := tensor.LayoutOf(op.Type, op.Shape)
 	if l.Tiles() == 0 { // an empty tensor has one possible root
 		if g.Top == l.Root(canon.Root(nil)) {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxDisputes = 1 << 20
+	maxDisputes = 64
 	disputeWait = 60_000 // ms after which a session that is due looks again whether its disputes are over
 )
 
@@ -27,7 +27,7 @@ func (e OpenDispute) apply(s *Session, now int64) ([]Effect, error) {
 	switch {
 	case e.Receipt.Kind != OfReply:
 		return nil, fmt.Errorf("receipt %d is of a check, and says nothing that a game could decide", e.Receipt.Number)
-	case s.Phase == Ended || s.Phase == Closing && now >= s.Due:
+	case s.Phase == Ended || s.Phase == Closing && now >= s.Until:
 		return nil, errors.New("its time to answer is over")
 	case s.Convictions.OfProvider != "":
 		return nil, errors.New("its provider is convicted already")
@@ -64,7 +64,7 @@ type Contested struct {
 
 // Contest returns what a game about a receipt of the session, of the model that it names, is about.
 func (s *Session) Contest(r *Receipt, m dispute.Model) (c Contested, err error) {
-	if c.Claim, err = s.Claim(r, m); err != nil {
+	if c.Claim, err = r.Claim(&s.Terms, m); err != nil {
 		return c, err
 	}
 	c.Defender = s.Terms.Provider.Account
@@ -72,14 +72,14 @@ func (s *Session) Contest(r *Receipt, m dispute.Model) (c Contested, err error) 
 	return c, err
 }
 
-// Claim returns what a game about a receipt of the session is about, of the model that it names.
-func (s *Session) Claim(r *Receipt, m dispute.Model) (dispute.Claim, error) {
+// Claim returns what a game about a receipt under terms is about, of the model that it names.
+func (r *Receipt) Claim(t *Terms, m dispute.Model) (dispute.Claim, error) {
 	if got := m.Root(); got != r.Model {
 		return dispute.Claim{}, fmt.Errorf("the receipt is of model %s, not of %s", r.Model, got)
 	}
 	q := &dispute.Sequence{
 		Model: m, Request: r.Request, Prompt: int(min(r.Prompt, MaxTokens)), Reply: int(min(r.Reply, MaxTokens)), Tokens: r.Tokens, Pages: r.Pages,
-		Key: canon.Hash(s.Terms.Provider.Key), // of 32 bytes, by Terms.Check
+		Key: canon.Hash(t.Provider.Key), // of 32 bytes, by Terms.Check
 	}
 	if err := q.Check(); err != nil {
 		return dispute.Claim{}, err
@@ -87,13 +87,17 @@ func (s *Session) Claim(r *Receipt, m dispute.Model) (dispute.Claim, error) {
 	return dispute.Claim{Sequence: q}, nil
 }
 
-// Bond returns what a challenger of a receipt locks, in utally: at least twice what the reply costs. Half of it goes to who defends a true one,
-// for which that is enough to compute it again.
+// Bond returns what a challenger of a receipt locks, in utally: twice what the reply costs, but no more than the provider can lose. Half of it goes to
+// who defends a true one, for which that is enough to compute it again.
 func (s *Session) Bond(r *Receipt) (uint64, error) {
 	price, err := r.Price(&s.Terms)
 	if err != nil {
 		return 0, err
 	}
+	reserve, err := s.Terms.Reserve()
+	if err != nil {
+		return 0, err
+	}
 	twice, err := money.Times(price, 2)
-	return max(s.Rules.DisputeBond, twice), err
+	return max(s.Rules.DisputeBond, min(twice, reserve)), err
 }

@@ -24,6 +24,9 @@ func TestDisputesHoldASessionOpen(t *testing.T) {
 	s, _ = must(t, s, session.Close{By: "bob"}, begin)
 	late := s.Due
 	s, got := must(t, s, session.Tick{}, late)
+	if _, _, err := session.Apply(s, disputed(&terms), late); err == nil {
+		t.Error("a reply is disputed after the time to answer, for another game holds the session")
+	}
 	if len(got) > 0 || s.Phase != session.Closing || s.Due <= late || s.Reserved() == 0 {
 		t.Fatalf("%v, %v, due %d", got, s.Phase, s.Due)
 	}
@@ -33,6 +36,13 @@ func TestDisputesHoldASessionOpen(t *testing.T) {
 	}
 	s, _ = must(t, s, session.CloseDispute{By: "carol"}, late)
 	s, _ = must(t, s, session.CloseDispute{Lost: true, By: "carol"}, late)
+	over, _ := must(t, s, session.Tick{}, s.Due) // one conviction decides
+	if over.Phase != session.Ended || over.Check() != nil {
+		t.Errorf("after a conviction it waits for other games: %v, %v", over.Phase, over.Check())
+	}
+	if over, _ = must(t, over, session.CloseDispute{Lost: true, By: "dave"}, late); over.Disputes != 0 || over.Convictions.OfProvider != "carol" {
+		t.Errorf("%+v", over)
+	}
 	s, _ = must(t, s, session.CloseDispute{Lost: true, By: "dave"}, late)
 	if s.Convictions != (session.Convictions{OfProvider: "carol"}) {
 		t.Errorf("%+v", s.Convictions)
@@ -94,15 +104,14 @@ func TestWhatCannotBeDisputed(t *testing.T) {
 // A claim is of the model that the receipt names, and a bond pays for computing the reply again.
 func TestClaimsAndBonds(t *testing.T) {
 	m := dispute.Model{Layers: 2, Chunks: 4, Steps: hashOf("steps"), Assets: hashOf("assets")}
-	terms := termsOf("alice", "bob", func(x *session.Terms) { x.Model, x.Prices.Reply = m.Root(), session.MaxPrice })
+	terms := termsOf("alice", "bob", func(x *session.Terms) { x.Model, x.Prices.Reply, x.Credit.Cap = m.Root(), session.MaxPrice, 2_000_000 })
 	r := receiptOf(&terms, 0, 100, 50)
-	s := beginOf(t, terms)
-	c, err := s.Claim(&r, m)
+	c, err := r.Claim(&terms, m)
 	if err != nil || *c.Sequence != (dispute.Sequence{Model: m, Request: r.Request, Prompt: 100, Reply: 50, Tokens: r.Tokens, Pages: r.Pages, Key: canon.Hash(terms.Provider.Key)}) {
 		t.Errorf("%+v, %v", c.Sequence, err)
 	}
 	m.Chunks++
-	if _, err := s.Claim(&r, m); err == nil {
+	if _, err := r.Claim(&terms, m); err == nil {
 		t.Error("a claim of another model")
 	}
 	m.Chunks--
@@ -110,11 +119,12 @@ func TestClaimsAndBonds(t *testing.T) {
 		if r.Reply = tokens; tokens > 0 {
 			r.Prompt = 1
 		}
-		if _, err := s.Claim(&r, m); err == nil {
+		if _, err := r.Claim(&terms, m); err == nil {
 			t.Errorf("a claim about a reply of %d tokens", tokens)
 		}
 	}
-	for _, x := range []struct{ reply, want uint64 }{{0, 1_000_000}, {1, 2_000_000}, {50, 100_000_000}} {
+	s := beginOf(t, terms)
+	for _, x := range []struct{ reply, want uint64 }{{0, 1_000_000}, {1, 2_000_000}, {50, 16_000_000}} {
 		r := receiptOf(&terms, 0, 0, x.reply)
 		if got, err := s.Bond(&r); err != nil || got != x.want {
 			t.Errorf("a bond of %d for %d tokens, %v: want %d", got, x.reply, err, x.want)

@@ -17,7 +17,7 @@ var ErrEnded = errors.New("the session is over")
 
 // Apply lets an event happen at protocol time now. On an error nothing has happened.
 func Apply(s Session, e Event, now int64) (Session, []Effect, error) {
-	if s.Phase == Ended {
+	if _, closes := e.(CloseDispute); s.Phase == Ended && !closes {
 		return s, nil, ErrEnded
 	}
 	next := s
@@ -118,6 +118,7 @@ func (e Close) apply(s *Session, now int64) ([]Effect, error) {
 func (s *Session) close(now int64) {
 	if s.Phase == Open {
 		s.Phase, s.Due = Closing, now+s.Rules.Challenge
+		s.Until = s.Due
 	}
 }
 
@@ -171,7 +172,7 @@ func (Tick) apply(s *Session, now int64) ([]Effect, error) {
 	case s.Phase == Open:
 		s.close(now)
 		return nil, nil
-	case s.Disputes > 0:
+	case s.Disputes > 0 && s.Convictions.OfProvider == "": // one conviction decides, whatever the others come to
 		s.Due = now + disputeWait
 		return nil, nil
 	}

@@ -72,11 +72,12 @@ type Session struct {
 	Phase       Phase
 	BegunAt     int64
 	Due         int64   // when the clock changes the phase
+	Until       int64   // of one that is closing: when the time to answer is over
 	Voucher     Voucher // the one that claims most of those that were posted
 	Releases    uint64  // number of the last
 	Ledger      Ledger
 	Convictions Convictions
-	Disputes    int // games about its replies that are not over: until then it is not settled
+	Disputes    int // games about its replies that are not over: until then it is not settled, unless its provider is convicted
 }
 
 // Ledger is where the consumer's money is, in utally.
@@ -150,7 +151,7 @@ func (s *Session) Check() error {
 		return fmt.Errorf("%d utally were locked, but %+v", l.Locked, *l)
 	case s.Phase >= phases || s.Phase == Ended && l.Escrow != 0:
 		return fmt.Errorf("it is %v with %d utally in escrow", s.Phase, l.Escrow)
-	case s.Disputes < 0 || s.Disputes > 0 && s.Phase == Ended:
+	case s.Disputes < 0 || s.Disputes > 0 && s.Phase == Ended && s.Convictions.OfProvider == "":
 		return fmt.Errorf("it is %v while %d replies are disputed", s.Phase, s.Disputes)
 	case s.Voucher.Session != s.Terms.ID() || s.Claimed() > s.Voucher.Amount && s.Phase != Ended:
 		return fmt.Errorf("%d utally were claimed by a voucher of %d in session %s", s.Claimed(), s.Voucher.Amount, s.Voucher.Session)
@@ -172,6 +173,7 @@ func (s *Session) Code(w *canon.Codec) {
 	w.U8((*uint8)(&s.Phase))
 	w.I64(&s.BegunAt)
 	w.I64(&s.Due)
+	w.I64(&s.Until)
 	s.Voucher.Code(w)
 	w.U64(&s.Releases)
 	l := &s.Ledger

@@ -207,6 +207,13 @@ func (w *Witness) firstWrong(at int, x *tensor.Tensor) (int, error) {
 	if from >= to {
 		return -1, nil
 	}
+	if w.request.Form != nil { // no step judges what a form lets be drawn
+		ends := func(id int32) bool { return slices.Contains(w.request.Ends, id) }
+		if i := slices.IndexFunc(w.tokens[max(from, len(w.request.Prompt)):to], ends); i >= 0 {
+			return max(from, len(w.request.Prompt)) + i + 1, nil
+		}
+		return -1, nil
+	}
 	draws, err := w.sampler.Begin(w.at(from + 1))
 	if err != nil {
 		return 0, err

@@ -10,6 +10,7 @@ package contest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -92,10 +93,13 @@ func (b *Book) model(root canon.Hash) (Model, error) {
 	return nil, fmt.Errorf("model %s is not here: bring it back, or disputes about its replies are lost", root)
 }
 
-// Open disputes a reply that is wrong.
+// Open disputes a reply, if by what is computed here the dispute will be won.
 func (b *Book) Open(ctx context.Context, p *tabs.Proof) error {
 	m, err := b.model(p.Receipt.Model)
 	if err != nil {
+		return err
+	}
+	if err := loses(m, p); err != nil {
 		return err
 	}
 	if err := b.made.Keep(p.Receipt.Session, &p.Request, p.Reply); err != nil {
@@ -103,6 +107,27 @@ func (b *Book) Open(ctx context.Context, p *tabs.Proof) error {
 	}
 	disputed := m.Disputed()
 	return b.player.Dispute(ctx, &p.Receipt, p.Signature, &disputed)
+}
+
+// loses returns an error unless the provider will lose a dispute about a reply.
+func loses(m Model, p *tabs.Proof) error {
+	c, err := p.Receipt.Claim(&p.Terms, m.Disputed())
+	if err != nil {
+		return err
+	}
+	g, err := dispute.Open(c, dispute.DefaultRules, dispute.Opening{}, 0)
+	if err != nil {
+		return err
+	}
+	w, err := m.Account(&p.Request, p.Reply)
+	if err != nil {
+		return err
+	}
+	side, err := dispute.Right(&g, dispute.WitnessOf(w))
+	if err == nil && side != dispute.Challenger {
+		err = errors.New("a dispute would be lost: no step of the reply is wrong")
+	}
+	return err
 }
 
 // Block makes the moves that are due, in the background.

@@ -24,6 +24,7 @@ type work struct {
 	tab      *tabs.Tab
 	terms    session.Terms
 	question *tabs.Question
+	from     peer.ID
 	out      *p2p.Answer
 }
 
@@ -49,7 +50,7 @@ func (s *Server) begin(ctx context.Context, from peer.ID, q *tabs.Question, out 
 	if err := pay(t, &q.Payment); err != nil {
 		return err
 	}
-	w := &work{s, s.models[t.Terms().Model], t, t.Terms(), q, out}
+	w := &work{s, s.models[t.Terms().Model], t, t.Terms(), q, from, out}
 	r := &q.Request
 	if err := r.Check(w.model.Weights); err != nil {
 		return err
@@ -181,7 +182,7 @@ func (w *work) check() error {
 				return f.err
 			}
 			if f.wrong >= 0 {
-				w.server.found.add(&w.question.Request, w.question.Reply)
+				w.server.found.add(w.from, finding(w.terms.Model, &w.question.Request, w.question.Reply))
 			}
 			return w.bill(w.question.Reply, f.pages, held, &tabs.Piece{Wrong: f.wrong + 1})
 		case <-beat.C:

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/session"
@@ -111,6 +112,9 @@ func (s Made) Get(session, request, tokens canon.Hash) (*lm.Request, []int32, er
 	return x.request, x.tokens, nil
 }
 
+// grace is how long replies are kept whatever the chain says: a node may lag behind.
+const grace = 24 * time.Hour
+
 // Prune forgets the replies of sessions that the chain has forgotten, but of those to be kept.
 func (s Made) Prune(ctx context.Context, c Chain, keep func(session canon.Hash) bool) error {
 	entries, err := os.ReadDir(s.Dir)
@@ -119,7 +123,8 @@ func (s Made) Prune(ctx context.Context, c Chain, keep func(session canon.Hash) 
 	}
 	for _, e := range entries {
 		id, bad := canon.ParseHash(e.Name())
-		if bad != nil || keep(id) {
+		info, gone := e.Info()
+		if bad != nil || gone != nil || keep(id) || time.Since(info.ModTime()) < grace {
 			continue
 		}
 		if _, bad := c.Session(ctx, id); client.NotFound(bad) {

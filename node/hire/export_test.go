@@ -1,0 +1,29 @@
+package hire
+
+import (
+	"context"
+
+	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/session"
+	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/tabs"
+)
+
+// CheckBy buys a check, and no more.
+func (c *Consumer) CheckBy(ctx context.Context, l *wire.Listed, q *lm.Request, reply []int32) (int, error) {
+	x, err := c.hire(ctx, l, session.OfCheck, tabs.PriceOf(session.OfCheck, l.Prices, len(q.Prompt))(len(reply)))
+	if err != nil {
+		return 0, err
+	}
+	at, _, err := x.examine(ctx, q, reply)
+	return at, err
+}
+
+// Accuse brings a proof.
+func (c *Consumer) Accuse(ctx context.Context, l *wire.Listed, p tabs.Proof) error {
+	id, err := c.reach(l)
+	if err == nil {
+		_, err = tabs.Proofs.Call(ctx, c.Host, id, p)
+	}
+	return err
+}
