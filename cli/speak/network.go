@@ -85,7 +85,7 @@ func (b *buying) connect(ctx context.Context) (*connected, error) {
 	}
 	known, err := rootsOf(pulled, *b.threads)
 	if err != nil {
-		return nil, err
+		fmt.Fprintf(b.Err, "these are left out: %v\n", err)
 	}
 	h, env, err := b.open(ctx)
 	if err != nil {
@@ -126,6 +126,7 @@ type roots struct {
 // rootsOf returns those of a library.
 func rootsOf(l *library.Library, threads int) (*roots, error) {
 	all, _ := l.List() // what is damaged hides nothing else
+	var broken []error
 	r := &roots{map[string]canon.Hash{}, map[canon.Hash]string{}}
 	for i := range all {
 		e := &all[i]
@@ -133,13 +134,14 @@ func rootsOf(l *library.Library, threads int) (*roots, error) {
 			continue
 		}
 		m, err := l.Manifest(e, nil, cmp.Or(threads, runtime.GOMAXPROCS(0)))
-		if err != nil {
-			return nil, err
+		if err != nil { // what is damaged hides nothing else
+			broken = append(broken, fmt.Errorf("%s: %w", e.Name, err))
+			continue
 		}
 		root := m.Root()
 		r.names[e.Name], r.paths[root] = root, e.Path
 	}
-	return r, nil
+	return r, errors.Join(broken...)
 }
 
 // weights re-execute replies of models that are on this machine.

@@ -252,14 +252,11 @@ func (e *Env) modelOf(root canon.Hash, named string, threads int) (located, erro
 	if err != nil {
 		return located{}, err
 	}
-	known, err := rootsOf(l, threads)
-	if err != nil {
-		return located{}, err
-	}
+	known, broken := rootsOf(l, threads)
 	for name, of := range known.names { // any will do
 		if of == root {
 			return find(name)
 		}
 	}
-	return located{}, fmt.Errorf("model %s is not on this machine: name it by --model, or fetch it by tally pull", root)
+	return located{}, errors.Join(fmt.Errorf("model %s is not on this machine: name it by --model, or fetch it by tally pull", root), broken)
 }

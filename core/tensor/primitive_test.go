@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tally-network/tally/core/canon"
 	"pgregory.net/rapid"
+
+	"github.com/tally-network/tally/core/canon"
 )
 
 // affine is a coordinate that equals one axis.

@@ -55,6 +55,19 @@ func (t *Tensor) Part(at int, typ DType, s Shape) (*Tensor, error) {
 	return &Tensor{typ, s.Clone(), t.buf[at:][:n:n]}, nil
 }
 
+// Row returns a copy of what t has at place i of its first axis: rows of an odd number of elements are no [Tensor.Part]s.
+func (t *Tensor) Row(i int) (*Tensor, error) {
+	if len(t.Shape) == 0 || i < 0 || i >= t.Shape[0] {
+		return nil, fmt.Errorf("a tensor of %v has no row %d", t.Shape, i)
+	}
+	row, err := New(t.Type, t.Shape[1:])
+	if err == nil {
+		n := len(row.buf)
+		copy(row.buf, t.buf[i*n:][:n])
+	}
+	return row, err
+}
+
 // Must returns t, and panics on an error. It is for shapes that the caller made.
 func Must(t *Tensor, err error) *Tensor {
 	if err != nil {

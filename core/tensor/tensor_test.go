@@ -5,8 +5,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/tally-network/tally/core/canon"
 	"pgregory.net/rapid"
+
+	"github.com/tally-network/tally/core/canon"
 )
 
 func TestShapeLimits(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"sync"
 
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/model/lm"
 )
@@ -91,7 +90,7 @@ func (c *Checker) read(ctx context.Context, r *lm.Request, reply []int32) (Verdi
 		}
 		first := at + len(p.Tokens) - p.Logits + 1 // the place of the first token that is drawn
 		for i := range p.Logits {
-			row, err := logits[0].Part(i*c.model.Vocabulary*tensor.Float32.Size(), tensor.Float32, tensor.Shape{c.model.Vocabulary})
+			row, err := logits[0].Row(i)
 			if err != nil {
 				return Verdict{}, err
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/internal/testkit/jsonvalid"
@@ -50,6 +51,33 @@ func made(t testing.TB, s *replies.Server, q *lm.Request) (tokens []int32, last 
 		tokens, last = append(tokens, tok.ID), tok
 	}
 	return tokens, last
+}
+
+// Logits of an odd vocabulary begin where no part of a tensor can.
+func TestOddVocabularies(t *testing.T) {
+	c, err := lm.ParseConfig([]byte(`{"model_type": "llama", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
+		"num_key_value_heads": 1, "vocab_size": 49, "max_position_embeddings": 300, "rms_norm_eps": 1e-5, "tie_word_embeddings": true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chance := rand.New(rand.NewPCG(7, 7))
+	m, err := lm.Make(c, func(_ string, s tensor.Shape) *tensor.Tensor {
+		x := make([]float32, s.Elements())
+		for i := range x {
+			x[i] = chance.Float32() - 0.5
+		}
+		return tensor.Must(tensor.From(s, x))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := replies.Start(m, cpu.New(1), replies.Options{})
+	defer s.Close()
+	q := &lm.Request{Prompt: []int32{3, 4}, MaxTokens: 200, Seed: 3, Sampling: lm.Sampling{Temperature: 1}, Pages: true}
+	reply, last := made(t, s, q)
+	if v, err := check.New(m, cpu.New(1)).Check(t.Context(), q, reply); err != nil || v.Wrong >= 0 || v.Pages != last.Pages {
+		t.Errorf("%+v, %v", v, err)
+	}
 }
 
 // A reply is right as it was made, with the same pages; with any token changed, that is the first that is wrong.

@@ -222,13 +222,12 @@ func (w *Witness) firstWrong(at int, x *tensor.Tensor) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	row := logits.Shape[1]
 	for i := range to - from {
 		judged := from + i + 1
 		if judged > len(w.request.Prompt) && slices.Contains(w.request.Ends, w.tokens[judged-1]) {
 			return judged, nil
 		}
-		one, err := logits.Part(i*row*tensor.Float32.Size(), tensor.Float32, tensor.Shape{row})
+		one, err := logits.Row(i)
 		if err != nil {
 			return 0, err
 		}

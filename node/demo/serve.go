@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -103,8 +104,13 @@ func (d *demo) provide(ctx context.Context, p *devnet.Member, f *files.Files, m 
 	return s.Run(ctx, p.Env)
 }
 
+// patience bounds what the serving of the model is waited for.
+const patience = 4 * time.Minute
+
 // askServed asks the providers as a consumer of theirs, and has the reply checked.
 func (d *demo) askServed(ctx context.Context, f *files.Files, m *files.Manifest, prompt string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	parts := hire.OfEnv(d.env)
 	parts.Dir, parts.Options = filepath.Join(d.o.Dir, "sessions"), hire.Options{CheckBps: money.Bps}
 	c, err := hire.New(parts)
@@ -113,8 +119,18 @@ func (d *demo) askServed(ctx context.Context, f *files.Files, m *files.Manifest,
 	}
 	within, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { err = errors.Join(err, c.Run(within, d.env)) })
-	defer func() { stop(); c.Close(); running.Wait() }()
+	var failed error
+	running.Go(func() {
+		if failed = c.Run(within, d.env); within.Err() != nil {
+			failed = nil
+		}
+	})
+	defer func() {
+		stop()
+		c.Close()
+		running.Wait()
+		err = errors.Join(err, failed)
+	}()
 	if err := d.listed(ctx, m.Root()); err != nil {
 		return err
 	}

@@ -306,7 +306,7 @@ func (c *Consumer) hire(ctx context.Context, l *wire.Listed, kind session.Kind, 
 	now := c.Chain.Head().Time
 	for _, t := range c.tabs.All() {
 		terms, s := t.Terms(), t.State()
-		if terms.Provider.Account == l.Provider && s.Left { // or each new one would cost another instalment
+		if terms.Provider.Account == l.Provider && terms.Model == l.Model && s.Left { // or each new one would cost another instalment
 			return nil, fmt.Errorf("session %s with it went wrong and is not over yet", t.ID())
 		}
 		if terms.Provider.Account == l.Provider && terms.Model == l.Model && s.Kind == kind && !s.Done && terms.End-now > leastLeft && s.Escrow-min(s.Escrow, s.Spent+s.Held) >= need {
