@@ -111,7 +111,7 @@ var layers = []layer{
 	{folder: "gateway/anthropic", own: []string{"gateway/api", "gateway/reply"}},
 	{folder: "gateway/ollama", own: []string{"gateway/api", "gateway/reply"}},
 	{folder: "gateway/local", own: []string{"gateway", "engine", "format", "model", "internal/bounded"}, tests: []string{"core"}},
-	{folder: "gateway/network", own: []string{"gateway", "core/canon", "model/lm", "node/hire"}}, // the one part of a gateway that knows the network
+	{folder: "gateway/network", own: []string{"gateway", "core/canon", "core/session", "model", "node/hire", "node/serve", "p2p"}}, // the one part of a gateway that knows the network
 	{folder: "gateway", own: []string{"gateway", "format/yaml", "internal/bounded", "internal/replace"}, foreign: []string{"github.com/prometheus/client_golang", "github.com/rs/cors", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"}, tests: []string{"model/lm"}},
 	{folder: "store", own: []string{"core", "internal/bounded"}, foreign: []string{"github.com/ipfs/go-cid", "github.com/multiformats", "golang.org/x/sync"}},
 	{folder: "p2p", own: []string{"core", "internal/bounded"}, foreign: slices.Concat(libp2p, []string{"github.com/ipfs/go-cid", "github.com/prometheus/client_golang"}), tests: []string{"store"}},
@@ -126,6 +126,7 @@ var layers = []layer{
 	{folder: "node/serve", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}},
 	{folder: "node/hire", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}},
 	{folder: "node/demo/chat", own: append([]string{"model", "gateway"}, ofNode...), foreign: []string{"*"}},                                                                              // the whole way, from a client's HTTP to the chain
+	{folder: "node/demo", own: append([]string{"model"}, ofNode...), foreign: []string{"*"}},                                                                                              // what is trained is served
 	{folder: "node/devnet", own: append([]string{"chain/x/auction", "chain/x/policy", "chain/x/provider", "chain/x/seats"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}}, // begins with the modules' rules
 	{folder: "node/runner", own: append([]string{"chain/x/provider"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                       // tells one of its errors from others
 	{folder: "node/desk", own: append([]string{"chain/x/market"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                           // tells one of its errors from others

@@ -1,7 +1,6 @@
 package consume
 
 import (
-	"context"
 	"math"
 	"os"
 	"path/filepath"
@@ -130,45 +129,6 @@ func TestNewDraftNamesTheFile(t *testing.T) {
 	}
 	if _, err := NewDraft(t.Context(), s, cpu.New(1)); err == nil || !strings.Contains(err.Error(), "model.onnx") {
 		t.Error(err)
-	}
-}
-
-func TestSample(t *testing.T) {
-	model := bigram(1, 4, 20, 0.1)
-	var texts [][]int32
-	for _, seed := range []uint64{1, 1, 2} {
-		s, err := Sample(t.Context(), model, cpu.New(1), []int32{3, 4, 5, 6, 7, 8}, 40, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(s) != 46 {
-			t.Fatalf("%d tokens", len(s))
-		}
-		for _, x := range s {
-			if x < 1 || x >= 20 {
-				t.Fatalf("token %d", x)
-			}
-		}
-		texts = append(texts, s)
-	}
-	same := func(a, b []int32) bool {
-		for i := range a {
-			if a[i] != b[i] {
-				return false
-			}
-		}
-		return true
-	}
-	if !same(texts[0], texts[1]) || same(texts[0], texts[2]) {
-		t.Error("the text does not follow from the seed")
-	}
-	if _, err := Sample(t.Context(), model, cpu.New(1), nil, 1, 1); err == nil {
-		t.Error("nothing was continued")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := Sample(ctx, model, cpu.New(1), []int32{1}, 1, 1); err == nil {
-		t.Error("a cancelled sample ended")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/tally-network/tally/core/money"
 	"github.com/tally-network/tally/core/session"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/model/check"
 	"github.com/tally-network/tally/model/files"
@@ -104,6 +104,9 @@ func (d *demo) provide(ctx context.Context, p *devnet.Member, f *files.Files, m 
 	return s.Run(ctx, p.Env)
 }
 
+// maxReceipt bounds the file of a receipt, in bytes.
+const maxReceipt = 1 << 20
+
 // patience bounds what the serving of the model is waited for.
 const patience = 4 * time.Minute
 
@@ -189,7 +192,7 @@ func (d *demo) reply(ctx context.Context, c *hire.Consumer, f *files.Files, m *f
 	s.Checker, s.Right = receipt.Check.By, receipt.Check.Right()
 	d.scribe.say("%s serves the trained model: %d tokens for %d utally; checked by %s for %d utally: %s",
 		d.scribe.name(s.By), s.Tokens, s.Price, d.scribe.name(s.Checker), s.Checks, receipt.Check.Says())
-	text, err := os.ReadFile(hire.ReceiptPath(c.Dir, bill.Receipt.String()))
+	text, err := bounded.ReadFile(hire.ReceiptPath(c.Dir, bill.Receipt.String()), maxReceipt)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 func (h *hired) settle(ctx context.Context, q *tabs.Question, reply []int32, b *tabs.Signed, held *tabs.Held) (checking uint64, err error) {
 	c := h.c
 	r := Receipt{Proof: tabs.Proof{Terms: h.terms, TermsSignature: h.TermsSignature(), Signed: *b, Request: q.Request, Reply: reply}, At: time.Now().UTC()}
-	if err := c.keepReceipt(&r); err != nil { // before it is owed, so that it can be checked after a crash
+	if err := keepReceipt(c, &r); err != nil { // before it is owed, so that it can be checked after a crash
 		return 0, err
 	}
 	if err := h.accept(ctx, q, reply, b, held); err != nil {
@@ -187,7 +187,7 @@ func (h *hired) check(ctx context.Context, r *Receipt) error {
 			h.abandon()
 		}
 		r.Check = &Check{Wrong: -1, Error: err.Error()}
-		return errors.Join(err, c.keepReceipt(r))
+		return errors.Join(err, keepReceipt(c, r))
 	}
 	r.Check = v
 	c.count(func(s *Stats) { s.Checked++ })
@@ -199,9 +199,9 @@ func (h *hired) check(ctx context.Context, r *Receipt) error {
 		h.abandon()
 		c.blame(h.terms.Provider.Account, fmt.Sprintf("receipt %s: %s, says %s", r.Receipt.ID(), v.Says(), v.By), lasts)
 		h.accuse(ctx, r)
-		return c.keepReceipt(r)
+		return keepReceipt(c, r)
 	}
-	return errors.Join(h.Approve(r.Receipt.Number), c.keepReceipt(r))
+	return errors.Join(h.Approve(r.Receipt.Number), keepReceipt(c, r))
 }
 
 // Votes that decide where this machine cannot: a reply is right when so many providers say so, and wrong when so many do.
@@ -288,24 +288,6 @@ func (h *hired) others(ctx context.Context, r *Receipt, asked []string) (out []*
 	}
 	return out
 }
-
-// drawChecker draws one by stake, so that neither price nor the number of accounts makes it likelier to be drawn.
-func drawChecker(all []*wire.Listed) *wire.Listed {
-	total := uint64(0)
-	for _, l := range all {
-		total += weight(l)
-	}
-	at := draw64() % total
-	for _, l := range all {
-		if at < weight(l) {
-			return l
-		}
-		at -= weight(l)
-	}
-	return all[len(all)-1]
-}
-
-func weight(l *wire.Listed) uint64 { return 1 + min(l.Free, 1<<40) }
 
 // byAnother has a provider check that was not asked yet, drawn by chance.
 func (h *hired) byAnother(ctx context.Context, r *Receipt, asked *[]string) (*Check, error) {

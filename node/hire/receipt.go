@@ -113,7 +113,7 @@ func ReadReceipt(path string) (*Receipt, error) {
 func ReceiptPath(dir, id string) string { return filepath.Join(dir, "receipts", id+".json") }
 
 // keepReceipt writes a receipt.
-func (c *Consumer) keepReceipt(r *Receipt) error {
+func keepReceipt(c *Consumer, r *Receipt) error {
 	path := ReceiptPath(c.Dir, r.Receipt.ID().String())
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -18,12 +18,12 @@ import (
 
 // Options are what a consumer wants of a run.
 type Options struct {
-	Home   string // directory in which plans are kept
-	Wait   bool   // until all parts are settled, and their results are fetched
-	Again  bool   // post parts that were posted before once more, unless their results are fetched already
-	Out    string // directory of the results; "": called after the order
-	Format string // of the results: one of outputs.Formats
-	Force  bool   // overwrite what is there
+	Home   string                          // directory in which plans are kept
+	Wait   bool                            // until all parts are settled, and their results are fetched
+	Again  bool                            // post parts that were posted before once more, unless their results are fetched already
+	Out    string                          // directory of the results; "": called after the order
+	Format string                          // of the results: one of outputs.Formats
+	Force  bool                            // overwrite what is there
 	Tell   func(format string, arg ...any) // called by one part at a time
 }
 
