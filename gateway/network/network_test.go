@@ -289,7 +289,12 @@ func TestCancelledRequest(t *testing.T) {
 			return func(yield func(lm.Token, error) bool) {
 				for x, err := range r.Reply(ctx, q) {
 					time.Sleep(50 * time.Millisecond)
-					if !yield(x, err) {
+					select {
+					case <-q.Enough:
+						x.Reason = lm.Cut
+					default:
+					}
+					if !yield(x, err) || x.Reason == lm.Cut {
 						return
 					}
 				}
