@@ -40,8 +40,6 @@ const (
 	DomainFile       Domain = "file"       // a file of a language model that has no weights
 	DomainRequest    Domain = "request"    // what a reply follows from
 	DomainGrammar    Domain = "grammar"    // an automaton that a reply is bound to
-	DomainTokens     Domain = "tokens"     // some tokens of a sequence
-	DomainForm       Domain = "form"       // what a reply is bound to
 	DomainStep       Domain = "step"       // a step of a language model: its program and its weights
 	DomainPages      Domain = "pages"      // salted root of the pages of a sequence
 	DomainSession    Domain = "session"    // terms of a session with a language model

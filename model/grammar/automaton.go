@@ -118,21 +118,21 @@ func (a *Automaton) check() error {
 func (a *Automaton) live() []bool {
 	before := a.before()
 	live := make([]bool, len(a.states))
-	var todo []int
+	var worklist []int
 	for i, s := range a.states {
 		if s.accepts {
 			live[i] = true
-			todo = append(todo, i)
+			worklist = append(worklist, i)
 		}
 	}
-	for len(todo) > 0 {
-		last := len(todo) - 1
-		at := todo[last]
-		todo = todo[:last]
+	for len(worklist) > 0 {
+		last := len(worklist) - 1
+		at := worklist[last]
+		worklist = worklist[:last]
 		for _, i := range before.of(at) {
 			if !live[i] {
 				live[i] = true
-				todo = append(todo, int(i))
+				worklist = append(worklist, int(i))
 			}
 		}
 	}

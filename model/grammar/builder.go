@@ -201,11 +201,11 @@ func (d *determiner) state(from []Node) int {
 	d.closure++
 	var subset []Node
 	accepts := false
-	todo := slices.Clone(from)
-	for len(todo) > 0 && *d.work <= maxWork {
-		last := len(todo) - 1
-		at := todo[last]
-		todo = todo[:last]
+	worklist := slices.Clone(from)
+	for len(worklist) > 0 && *d.work <= maxWork {
+		last := len(worklist) - 1
+		at := worklist[last]
+		worklist = worklist[:last]
 		if *d.work++; d.seen[at] == d.closure {
 			continue
 		}
@@ -216,7 +216,7 @@ func (d *determiner) state(from []Node) int {
 		case isBytes:
 			subset = append(subset, at)
 		case isEither:
-			todo = append(todo, n.either...)
+			worklist = append(worklist, n.either...)
 			*d.work += len(n.either)
 		}
 	}

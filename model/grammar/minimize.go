@@ -28,7 +28,7 @@ func (a *Automaton) minimal() (*Automaton, error) {
 		p.members[p.part[i]] = append(p.members[p.part[i]], i)
 		p.mark(i)
 	}
-	for len(p.todo) > 0 {
+	for len(p.worklist) > 0 {
 		p.round()
 	}
 	merged := &Automaton{states: make([]state, len(p.members))}
@@ -63,20 +63,20 @@ func swapped(i, first int) int {
 
 // parting is a partition of states that becomes finer.
 type parting struct {
-	of      *Automaton
-	live    []bool
-	before  *inverse
-	part    []int
-	place   []int // among the members of the part
-	members [][]int
-	dirty   []bool // the parts that its moves lead to have changed
-	todo    []int  // those that are dirty
+	of       *Automaton
+	live     []bool
+	before   *inverse
+	part     []int
+	place    []int // among the members of the part
+	members  [][]int
+	dirty    []bool // the parts that its moves lead to have changed
+	worklist []int  // those that are dirty
 }
 
 func (p *parting) mark(i int) {
 	if !p.dirty[i] && p.live[i] {
 		p.dirty[i] = true
-		p.todo = append(p.todo, i)
+		p.worklist = append(p.worklist, i)
 	}
 }
 
@@ -108,17 +108,17 @@ type piece struct {
 
 // round looks again at the states that are dirty, part by part.
 func (p *parting) round() {
-	todo := p.todo
-	p.todo = nil
+	worklist := p.worklist
+	p.worklist = nil
 	looked := map[int][]int{}
-	for _, i := range todo {
+	for _, i := range worklist {
 		looked[p.part[i]] = append(looked[p.part[i]], i)
 	}
 	var split []func()
 	for part, states := range looked { // numbers of parts decide nothing: what is built has its own
 		split = append(split, p.split(part, states))
 	}
-	for _, i := range todo {
+	for _, i := range worklist {
 		p.dirty[i] = false
 	}
 	for _, apply := range split { // once all have been looked at by the old numbers

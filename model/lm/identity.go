@@ -37,7 +37,7 @@ func (r *Request) State() *graph.State {
 	}
 	var form canon.Hash
 	if r.Form != nil {
-		form = canon.Sum(canon.DomainForm, canon.Marshal(r.Form))
+		form = r.Form.ID()
 	}
 	return stateOf(map[string]*tensor.Tensor{
 		"form": vector(form[:]...),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/node/tabs"
 )
 
@@ -16,6 +17,16 @@ func accused(found []*Check) *Check {
 		v.accusers = append(v.accusers, x.By)
 	}
 	return v
+}
+
+// handOver brings a proof to a provider that has found the reply wrong, which disputes it.
+func handOver(ctx context.Context, c *Consumer, l *wire.Listed, p *tabs.Proof) error {
+	id, err := c.reach(l)
+	if err != nil {
+		return err
+	}
+	_, err = tabs.Proofs.Call(ctx, c.Host, id, *p)
+	return err
 }
 
 // accuse has a wrong reply disputed on the chain: here if this machine can, else by who has found it wrong.
@@ -34,10 +45,7 @@ func (h *hired) accuse(ctx context.Context, r *Receipt) {
 	}
 	for i := range all {
 		if l := &all[i]; l.Model == r.Terms.Model && slices.Contains(r.Check.accusers, l.Provider) {
-			id, err := c.reach(l)
-			if err == nil {
-				_, err = tabs.Proofs.Call(ctx, c.Host, id, r.Proof)
-			}
+			err := handOver(ctx, c, l, &r.Proof)
 			if err == nil {
 				r.Check.Dispute = l.Provider
 				return

@@ -96,7 +96,7 @@ func TestAFindingIsOfOneModel(t *testing.T) {
 		Tokens: lm.TokensRoot(slices.Concat(q.Prompt, reply)), Pages: dispute.SaltedPages(pages, terms.Provider.Key)}
 	id := rec.ID()
 	p := tabs.Proof{Terms: terms, TermsSignature: ed25519.Sign(friend, terms.SignBytes()), Signed: tabs.Signed{Receipt: rec, Signature: ed25519.Sign(friend, id[:])}, Request: *q, Reply: reply}
-	err = n.Accuse(t.Context(), &all[at], p)
+	err = n.HandOver(t.Context(), &all[at], p)
 	if err == nil || len(o.all) > 0 {
 		t.Errorf("the checker disputes a reply that is right: %v", err)
 	}

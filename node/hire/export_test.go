@@ -19,11 +19,7 @@ func (c *Consumer) CheckBy(ctx context.Context, l *wire.Listed, q *lm.Request, r
 	return at, err
 }
 
-// Accuse brings a proof.
-func (c *Consumer) Accuse(ctx context.Context, l *wire.Listed, p tabs.Proof) error {
-	id, err := c.reach(l)
-	if err == nil {
-		_, err = tabs.Proofs.Call(ctx, c.Host, id, p)
-	}
-	return err
+// HandOver brings a proof.
+func (c *Consumer) HandOver(ctx context.Context, l *wire.Listed, p tabs.Proof) error {
+	return handOver(ctx, c, l, &p)
 }

@@ -53,13 +53,7 @@ type Options struct {
 	Forced    uint64         // odds, in basis points, that a checker is also asked about an error
 	Patience  time.Duration  // until the next token of a provider; a minute
 
-	Disputes Disputes // of replies that this machine has found wrong; nil: others must dispute them
-}
-
-// Disputes opens disputes of replies, and plays them.
-type Disputes interface {
-	Block(ctx context.Context) error
-	Open(ctx context.Context, p *tabs.Proof) error
+	Disputes tabs.Disputes // of replies that this machine has found wrong; nil: others must dispute them
 }
 
 // Disputed are the replies that a consumer with a folder disputes itself.

@@ -20,12 +20,6 @@ import (
 // What was signed may be disputed, so requests and replies are kept until their sessions are over. A reply that was found wrong here is disputed when
 // its consumer brings the proof.
 
-// Disputes opens disputes of replies, and plays them.
-type Disputes interface {
-	Block(ctx context.Context) error
-	Open(ctx context.Context, p *tabs.Proof) error
-}
-
 // found are replies that were found wrong here for consumers, for a while.
 type found struct {
 	mu sync.Mutex

@@ -62,7 +62,7 @@ type Parts struct {
 	Models  []*Model
 	Log     *slog.Logger
 
-	Disputes Disputes // Run's, if there is none; without it nothing is disputed
+	Disputes tabs.Disputes // Run's, if there is none; without it nothing is disputed
 }
 
 // Server serves models.

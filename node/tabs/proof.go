@@ -69,6 +69,12 @@ func Right(r *session.Receipt, q *Question, reply []int32) error {
 	return nil
 }
 
+// Disputes opens disputes of replies, and plays them.
+type Disputes interface {
+	Block(ctx context.Context) error
+	Open(ctx context.Context, p *Proof) error
+}
+
 // Made are requests and replies that may have to be computed again, on the disk: a folder for each session, in it a file for each reply. A
 // provider keeps what it has signed for, a challenger what it disputes.
 type Made struct{ Dir string }
