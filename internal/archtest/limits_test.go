@@ -64,7 +64,7 @@ var exceptions = map[string]map[string]exception{
 	},
 	"methods of a type": {
 		"core/job.Lease":          {242, lease},
-		"chain/x/provider.Keeper": {42, "as modules of Cosmos are"}, "chain/x/work.Keeper": {39, "as modules of Cosmos are"}, "chain/x/dispute.Keeper": {31, "as modules of Cosmos are"},
+		"chain/x/provider.Keeper": {42, "as modules of Cosmos are"}, "chain/x/work.Keeper": {39, "as modules of Cosmos are"},
 		"cli.env": {39, verbs}, "format/chat/jinja/syntax.parser": {56, language}, "format/chat/jinja.run": {67, language}, "engine/cpu/gen.isa": {52, "one for each instruction"}, "engine/cpu/gemm.packer": {32, "one for each layout of an operand"}, "format/onnx.reader": {45, "one for each message of the schema"},
 		"internal/testkit/adversary.composer": {33, "one for each kind of message"}, "internal/testkit/adversary.play": {54, "one for each invariant"},
 		"internal/testkit/nettest.Network": {38, scenes}, "internal/testkit/worktest.Play": {32, scenes},

@@ -87,7 +87,7 @@ func (s *served) sequence() *dispute.Sequence {
 
 func (s *served) witness(t testing.TB, e engine.Executor) *steps.Witness {
 	t.Helper()
-	w, err := s.table.Witness(e, 2, s.request, s.reply)
+	w, err := s.table.Witness(t.Context(), e, 2, s.request, s.reply)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func wrongToken(t *testing.T, r *rand.Rand, honest *served) {
 func TestStepsThatAreNone(t *testing.T) {
 	m := open(t, "llama")
 	x := table(t, m)
-	w, err := x.Witness(cpu.New(1), 1, &lm.Request{Prompt: []int32{1, 2}, MaxTokens: 3}, []int32{4, 5})
+	w, err := x.Witness(t.Context(), cpu.New(1), 1, &lm.Request{Prompt: []int32{1, 2}, MaxTokens: 3}, []int32{4, 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,10 +308,10 @@ func TestStepsThatAreNone(t *testing.T) {
 	if _, _, err := w.Chunk(1); err == nil {
 		t.Error("chunk 1 of 4 tokens is there")
 	}
-	if _, err := x.Witness(cpu.New(1), 1, &lm.Request{Prompt: make([]int32, 500)}, make([]int32, 100)); err == nil {
+	if _, err := x.Witness(t.Context(), cpu.New(1), 1, &lm.Request{Prompt: make([]int32, 500)}, make([]int32, 100)); err == nil {
 		t.Error("a reply of 600 tokens has a witness")
 	}
-	if _, err := x.Witness(cpu.New(1), 1, &lm.Request{Prompt: []int32{1}}, nil); err == nil {
+	if _, err := x.Witness(t.Context(), cpu.New(1), 1, &lm.Request{Prompt: []int32{1}}, nil); err == nil {
 		t.Error("no reply has a witness")
 	}
 }
@@ -319,7 +319,7 @@ func TestStepsThatAreNone(t *testing.T) {
 // Tokens that are none of the model are wrong, and read like any other.
 func TestStrangeTokens(t *testing.T) {
 	m := open(t, "llama")
-	w, err := table(t, m).Witness(cpu.New(1), 1, &lm.Request{Prompt: []int32{1, 2}, MaxTokens: 9, Sampling: lm.Sampling{Frequency: 1}}, []int32{-7, 1 << 30, 3, -1})
+	w, err := table(t, m).Witness(t.Context(), cpu.New(1), 1, &lm.Request{Prompt: []int32{1, 2}, MaxTokens: 9, Sampling: lm.Sampling{Frequency: 1}}, []int32{-7, 1 << 30, 3, -1})
 	if err != nil {
 		t.Fatal(err)
 	}

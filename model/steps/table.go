@@ -17,6 +17,9 @@ type Table struct {
 	tree     *canon.Tree
 }
 
+// Programs returns how many programs the steps have between them.
+func (t *Table) Programs() int { return len(t.programs) }
+
 // cell is what a program follows from.
 type cell struct {
 	kind  string

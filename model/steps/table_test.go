@@ -26,6 +26,7 @@ func BenchmarkTable(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.ReportMetric(float64(t.Chunks), "chunks")
+				b.ReportMetric(float64(t.Programs()), "programs")
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 
 // Witness is the account of one reply by somebody who has the model. It computes what it is asked for, and all chunks before that.
 type Witness struct {
+	ctx     context.Context // that of who asked for the account: a game outlives each of its moves
 	table   *Table
 	exec    engine.Executor
 	threads int
@@ -43,10 +44,10 @@ type chunk struct {
 }
 
 // Witness returns the account of a reply that is read by an executor. It does not ask whether the request could be made: what a receipt has is
-// judged as it stands.
-func (t *Table) Witness(e engine.Executor, threads int, r *lm.Request, reply []int32) (*Witness, error) {
+// judged as it stands. What it computes ends with ctx.
+func (t *Table) Witness(ctx context.Context, e engine.Executor, threads int, r *lm.Request, reply []int32) (*Witness, error) {
 	w := &Witness{
-		table: t, exec: e, threads: threads, request: r, tokens: slices.Concat(r.Prompt, reply), stages: t.model.Stages(e), sampler: t.model.NewSampler(e),
+		ctx: ctx, table: t, exec: e, threads: threads, request: r, tokens: slices.Concat(r.Prompt, reply), stages: t.model.Stages(e), sampler: t.model.NewSampler(e),
 		place: dispute.Sequence{Model: dispute.Model{Layers: t.Layers, Chunks: t.Chunks}, Prompt: len(r.Prompt), Reply: len(reply)},
 		run:   runners{exec: e, of: map[cell]*runner{}},
 	}
@@ -129,7 +130,7 @@ func (w *Witness) Execute(c, column, judged int) (*dispute.Execution, error) {
 		return nil, err
 	}
 	e, err := dispute.Execute(f.program, f.program.Commit(), w.inputs(c, column, judged, x), func(in graph.Inputs, observe graph.Observer) (*graph.State, error) {
-		return f.Run(context.Background(), in, observe)
+		return f.Run(w.ctx, in, observe)
 	})
 	if err != nil {
 		return nil, err
@@ -218,7 +219,7 @@ func (w *Witness) firstWrong(at int, x *tensor.Tensor) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	logits, err := w.stages.Logits(context.Background(), x, from-first, to-from)
+	logits, err := w.stages.Logits(w.ctx, x, from-first, to-from)
 	if err != nil {
 		return 0, err
 	}
@@ -231,7 +232,7 @@ func (w *Witness) firstWrong(at int, x *tensor.Tensor) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		drawn, err := draws.Draw(context.Background(), one, judged)
+		drawn, err := draws.Draw(w.ctx, one, judged)
 		if err != nil {
 			return 0, err
 		}
@@ -264,7 +265,7 @@ func (w *Witness) compute(c, column int, x *graph.State) (*graph.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Run(context.Background(), w.inputs(c, column, 0, x), nil)
+	return f.Run(w.ctx, w.inputs(c, column, 0, x), nil)
 }
 
 // inputs are the states that a step reads.

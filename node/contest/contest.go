@@ -26,8 +26,8 @@ import (
 
 // Model is a language model whose replies can be computed again here.
 type Model interface {
-	Disputed() dispute.Model // what games know of it
-	Account(r *lm.Request, reply []int32) (dispute.SequenceWitness, error)
+	Disputed() dispute.Model                                                                    // what games know of it
+	Account(ctx context.Context, r *lm.Request, reply []int32) (dispute.SequenceWitness, error) // what it computes ends with ctx
 }
 
 // model is one that is open.
@@ -51,12 +51,12 @@ func NewModel(disputed dispute.Model, weights *lm.Model, e engine.Executor, thre
 func (m *model) Disputed() dispute.Model { return m.disputed }
 
 // Account implements Model. The first one makes the table of steps.
-func (m *model) Account(r *lm.Request, reply []int32) (dispute.SequenceWitness, error) {
+func (m *model) Account(ctx context.Context, r *lm.Request, reply []int32) (dispute.SequenceWitness, error) {
 	m.once.Do(func() { m.table, m.err = steps.New(m.weights, m.weights.WeightRoots(m.threads), m.threads) })
 	if m.err != nil {
 		return nil, m.err
 	}
-	return m.table.Witness(m.exec, m.threads, r, reply)
+	return m.table.Witness(ctx, m.exec, m.threads, r, reply)
 }
 
 // Book holds the disputes of an account.
@@ -74,7 +74,7 @@ func New(ctx context.Context, env *role.Env, made tabs.Made, models func(root ca
 }
 
 // Account implements [disputer.Replies].
-func (b *Book) Account(_ context.Context, session canon.Hash, s *dispute.Sequence) (dispute.SequenceWitness, error) {
+func (b *Book) Account(ctx context.Context, session canon.Hash, s *dispute.Sequence) (dispute.SequenceWitness, error) {
 	m, err := b.model(s.Model.Root())
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (b *Book) Account(_ context.Context, session canon.Hash, s *dispute.Sequenc
 	if err != nil {
 		return nil, err
 	}
-	return m.Account(r, reply)
+	return m.Account(ctx, r, reply)
 }
 
 func (b *Book) model(root canon.Hash) (Model, error) {
@@ -99,7 +99,7 @@ func (b *Book) Open(ctx context.Context, p *tabs.Proof) error {
 	if err != nil {
 		return err
 	}
-	if err := loses(m, p); err != nil {
+	if err := loses(ctx, m, p); err != nil {
 		return err
 	}
 	if err := b.made.Keep(p.Receipt.Session, &p.Request, p.Reply); err != nil {
@@ -110,7 +110,7 @@ func (b *Book) Open(ctx context.Context, p *tabs.Proof) error {
 }
 
 // loses returns an error unless the provider will lose a dispute about a reply.
-func loses(m Model, p *tabs.Proof) error {
+func loses(ctx context.Context, m Model, p *tabs.Proof) error {
 	c, err := p.Receipt.Claim(&p.Terms, m.Disputed())
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func loses(m Model, p *tabs.Proof) error {
 	if err != nil {
 		return err
 	}
-	w, err := m.Account(&p.Request, p.Reply)
+	w, err := m.Account(ctx, &p.Request, p.Reply)
 	if err != nil {
 		return err
 	}

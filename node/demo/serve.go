@@ -20,6 +20,7 @@ import (
 	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/replies"
+	"github.com/tally-network/tally/node/contest"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/hire"
 	"github.com/tally-network/tally/node/serve"
@@ -96,6 +97,7 @@ func (d *demo) provide(ctx context.Context, p *devnet.Member, f *files.Files, m 
 	parts.Dir, parts.Models = filepath.Join(d.o.Dir, "serve", p.Env.Name), []*serve.Model{{
 		Listing:  session.Listing{Name: folderName, Prices: servedPrices, Credit: servedCredit, Context: uint64(r.Context()), Parallel: 2},
 		Manifest: m, Texts: f.Texts, Weights: f.Weights, Replier: r, Checker: check.New(f.Weights, e),
+		Contest: contest.NewModel(m.Disputed(), f.Weights, e, max(1, d.o.Threads)),
 	}}
 	s, err := serve.New(parts)
 	if err != nil {

@@ -223,7 +223,7 @@ func (p *Player) account(ctx context.Context, parties *disputev1.Parties, g *dis
 		return nil, err
 	}
 	if parties.Reply != nil {
-		return p.reply(ctx, order, g.Claim.Sequence)
+		return p.reply(order, g.Claim.Sequence)
 	}
 	t, err := wire.TargetFromProto(parties.Target)
 	if err != nil {
@@ -245,13 +245,13 @@ func (p *Player) account(ctx context.Context, parties *disputev1.Parties, g *dis
 }
 
 // reply returns this role's account of a reply.
-func (p *Player) reply(ctx context.Context, session canon.Hash, s *dispute.Sequence) (*account, error) {
+func (p *Player) reply(session canon.Hash, s *dispute.Sequence) (*account, error) {
 	if s == nil || p.replies == nil {
 		return nil, errors.New("nothing is known here of replies")
 	}
-	const bytes = maxBytes / always // about what one takes, whose values are let go of between moves
+	const bytes = maxBytes / always // so few are held; the keys and values of long sequences are not counted
 	return p.known.get(key{order: canon.Sum(canon.DomainServed, canon.Marshal(&dispute.Claim{Sequence: s}))}, bytes, func() (dispute.Witness, error) {
-		w, err := p.replies.Account(ctx, session, s)
+		w, err := p.replies.Account(p.ctx, session, s)
 		return dispute.WitnessOf(w), err
 	})
 }

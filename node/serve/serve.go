@@ -122,6 +122,11 @@ func (s *Server) Stats() Stats {
 
 // Run serves until ctx is done, which is no error.
 func (s *Server) Run(ctx context.Context, env *role.Env) error {
+	for _, m := range s.Models {
+		if m.Contest == nil {
+			return fmt.Errorf("%s: nothing could defend its replies: give it a contest.Model", m.Listing.Name)
+		}
+	}
 	if s.Disputes == nil {
 		b := contest.New(ctx, env, s.made, func(root canon.Hash) contest.Model {
 			if m := s.models[root]; m != nil {

@@ -44,6 +44,11 @@ type Work interface {
 	// OpenDispute also returns whether the challenger's word as an auditor stands behind
 	// the game, in place of a bond.
 	OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDispute) (defender string, pledged bool, err error)
+	told
+}
+
+// told is told what becomes of a game about an order, or about a reply of a session.
+type told interface {
 	// CloseDispute returns who has lost: nobody, if what the dispute was about is gone.
 	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side, silent bool) (dispute.Side, error)
 	MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error

@@ -146,12 +146,12 @@ func (k *Keeper) Substitute(ctx context.Context, substitute sdk.AccAddress, id u
 	if err := k.parties.Set(ctx, id, p); err != nil {
 		return err
 	}
-	if side == dispute.Challenger && p.Reply == nil {
+	if side == dispute.Challenger {
 		order, err := canon.ParseHash(p.Order)
 		if err != nil {
 			return err
 		}
-		if err := k.work.Substitute(ctx, order, id, *seat); err != nil {
+		if err := toldOf(k, p).Substitute(ctx, order, id, *seat); err != nil {
 			return err
 		}
 	}
@@ -200,17 +200,10 @@ func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, befor
 		if err := k.put(ctx, id, p, p, before, &g); err != nil {
 			return err
 		}
-		if p.Reply != nil {
-			return nil
-		}
-		return k.tellAnswer(ctx, order, id, before, &g)
+		return tellAnswer(ctx, toldOf(k, p), order, id, before, &g)
 	}
-	var loser dispute.Side
-	if p.Reply != nil {
-		loser, err = k.replies.CloseDispute(ctx, order, g.Loser, player(p, dispute.Challenger))
-	} else { // what a substitute plays shows nothing of whose seat it has: it may lose on purpose
-		loser, err = k.work.CloseDispute(ctx, order, id, g.Loser, g.Silent || p.DefenderSubstitute != "")
-	}
+	// What a substitute plays shows nothing of whose seat it has: it may lose on purpose.
+	loser, err := toldOf(k, p).CloseDispute(ctx, order, id, g.Loser, g.Silent || p.DefenderSubstitute != "")
 	if err != nil {
 		return err
 	}
@@ -259,9 +252,8 @@ func (k *Keeper) endDropped(ctx context.Context) (more bool, err error) {
 	return len(drops) == maxEnds, nil
 }
 
-// tellAnswer tells x/work when the defender misses an answer, and when it then
-// moves after all.
-func (k *Keeper) tellAnswer(ctx context.Context, order canon.Hash, id uint64, before, g *dispute.Game) error {
+// tellAnswer tells when the defender misses an answer, and when it then moves after all.
+func tellAnswer(ctx context.Context, t told, order canon.Hash, id uint64, before, g *dispute.Game) error {
 	was := before != nil && before.Missed
 	if was == g.Missed {
 		return nil
@@ -273,7 +265,7 @@ func (k *Keeper) tellAnswer(ctx context.Context, order canon.Hash, id uint64, be
 	if turn != dispute.Defender {
 		return nil
 	}
-	return k.work.MissAnswer(ctx, order, id, g.Missed)
+	return t.MissAnswer(ctx, order, id, g.Missed)
 }
 
 // end stores a game that is over, and pays out its bonds.

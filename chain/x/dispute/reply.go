@@ -8,6 +8,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/session"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -50,3 +51,28 @@ func (s msgServer) openReply(ctx context.Context, challenger sdk.AccAddress, rec
 	}
 	return id, opened(ctx, s.Keeper, id, p, g)
 }
+
+// toldOf returns who is told what becomes of a game.
+func toldOf(k *Keeper, p disputev1.Parties) told {
+	if p.Reply != nil {
+		return reply{k.replies, player(p, dispute.Challenger)}
+	}
+	return k.work
+}
+
+// reply is what a game about a reply tells. A session asks neither for answers nor for substitutes, but for who has shown what.
+type reply struct {
+	Replies
+	challenger string
+}
+
+// CloseDispute implements told.
+func (r reply) CloseDispute(ctx context.Context, session canon.Hash, _ uint64, loser dispute.Side, _ bool) (dispute.Side, error) {
+	return r.Replies.CloseDispute(ctx, session, loser, r.challenger)
+}
+
+// MissAnswer implements told.
+func (reply) MissAnswer(context.Context, canon.Hash, uint64, bool) error { return nil }
+
+// Substitute implements told.
+func (reply) Substitute(context.Context, canon.Hash, uint64, string) error { return nil }

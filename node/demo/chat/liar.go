@@ -17,8 +17,8 @@ import (
 type liar struct{ contest.Model }
 
 // Account implements contest.Model.
-func (l liar) Account(r *lm.Request, reply []int32) (dispute.SequenceWitness, error) {
-	w, err := l.Model.Account(r, reply)
+func (l liar) Account(ctx context.Context, r *lm.Request, reply []int32) (dispute.SequenceWitness, error) {
+	w, err := l.Model.Account(ctx, r, reply)
 	return stubborn{w}, err
 }
 

@@ -117,7 +117,7 @@ func (b *bent) Reply(ctx context.Context, r *lm.Request) iter.Seq2[lm.Token, err
 			}
 			told = append(told, t.ID)
 			if lied && t.Reason != "" && err == nil {
-				t.Pages, err = b.pages(r, told)
+				t.Pages, err = b.pages(ctx, r, told)
 			}
 			if !yield(t, err) {
 				return
@@ -127,8 +127,8 @@ func (b *bent) Reply(ctx context.Context, r *lm.Request) iter.Seq2[lm.Token, err
 }
 
 // pages are those of what was told, so that the lie is in a token alone.
-func (b *bent) pages(r *lm.Request, told []int32) (canon.Hash, error) {
-	w, err := b.of.Account(r, told)
+func (b *bent) pages(ctx context.Context, r *lm.Request, told []int32) (canon.Hash, error) {
+	w, err := b.of.Account(ctx, r, told)
 	if err != nil {
 		return canon.Hash{}, err
 	}
