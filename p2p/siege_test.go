@@ -301,3 +301,13 @@ func TestDialStorm(t *testing.T) {
 	}
 	wantEcho(t, a, b)
 }
+
+// busy returns how many places are taken.
+func (t *turns) busy() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.taken {
+		n += k
+	}
+	return n
+}

@@ -61,16 +61,6 @@ func (t *turns) take(ctx context.Context, id peer.ID) (leave func(), err error) 
 	return nil, ctx.Err()
 }
 
-// busy returns how many places are taken.
-func (t *turns) busy() (n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, k := range t.taken {
-		n += k
-	}
-	return n
-}
-
 // next gives the free places away. The caller holds mu.
 func (t *turns) next() {
 	for t.free > 0 {

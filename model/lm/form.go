@@ -150,28 +150,3 @@ func (s formShape) mask(b *graph.Builder, vocabulary int) (mask, after string) {
 	goesOn := b.Op("Less", after, b.Const(tensor.Scalar(int64(s.states-1)))) // the last state stands for none
 	return b.Op("Where", ends, b.Op("Gather", accepts, state), goesOn), after
 }
-
-// inputs are the inputs of mask that do not change during a reply.
-func formInputs(t *grammar.Tables, vocabulary int, ends []int32) map[string]*tensor.Tensor {
-	texts := make([]int64, vocabulary*t.Longest)
-	for i := range texts {
-		texts[i] = grammar.Never
-	}
-	for i, c := range t.Texts {
-		texts[i] = int64(c)
-	}
-	moves := make([]int64, len(t.Moves))
-	for i, to := range t.Moves {
-		moves[i] = int64(to)
-	}
-	accepts := tensor.Must(tensor.New(tensor.Bool, tensor.Shape{t.States}))
-	copy(tensor.Of[uint8](accepts), t.Accepts)
-	ending := tensor.Must(tensor.New(tensor.Bool, tensor.Shape{vocabulary}))
-	for _, id := range ends {
-		tensor.Of[uint8](ending)[id] = 1
-	}
-	return map[string]*tensor.Tensor{
-		"moves": tensor.Must(tensor.From(tensor.Shape{len(moves)}, moves)), "texts": tensor.Must(tensor.From(tensor.Shape{vocabulary, t.Longest}, texts)),
-		"accepts": accepts, "ends": ending,
-	}
-}
