@@ -267,9 +267,11 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
 		return err
 	}
 	t := trained{LossFirst: d.Loss}
-	if t.HeldOutLossFirst, err = d.Job.Loss(ctx, d.Job.Start, d.HeldOut, b.role.Jobs.Exec); err != nil {
+	first, err := d.Job.Scores(ctx, d.Job.Start, d.HeldOut, b.role.Jobs.Exec)
+	if err != nil {
 		return err
 	}
+	t.HeldOutLossFirst = first.Loss()
 	b.tell("%d records to train on, %d held out; loss %.3f, held out %.3f", d.Problem.Records, d.HeldOut.Shape[0], t.LossFirst, t.HeldOutLossFirst)
 	id, err := b.place(ctx, d, f.again)
 	if err != nil {

@@ -8,17 +8,15 @@ import (
 
 // Code walks the fields of r: an order carries a recipe in this form.
 func (r *Recipe) Code(c *canon.Codec) {
+	canon.Seq(c, (*[]Field)(&r.Fields), maxFields, 3, func(c *canon.Codec, f *Field) { f.code(c) })
 	c.String(&r.Loss, 64)
+	r.Against.code(c)
 	c.String(&r.Optimizer, 64)
 	c.String(&r.Schedule, 64)
 	for _, f := range []*float32{
 		&r.LearningRate, &r.Final, &r.Momentum, &r.Beta1, &r.Beta2, &r.Epsilon, &r.WeightDecay, &r.ClipNorm, &r.Adapters.Alpha,
 	} {
-		bits := uint64(math.Float32bits(*f))
-		if c.U64(&bits); bits > math.MaxUint32 {
-			c.Fail("%d is not the bits of a float32", bits)
-		}
-		*f = math.Float32frombits(uint32(bits))
+		codeFloat(c, f)
 	}
 	c.Bool(&r.Nesterov)
 	c.Int(&r.Warmup, 1<<24)
@@ -30,4 +28,13 @@ func (r *Recipe) Code(c *canon.Codec) {
 	for _, list := range []*[]string{&r.Frozen, &r.Adapters.Of} {
 		canon.Seq(c, list, maxPatterns, 1, func(c *canon.Codec, s *string) { c.String(s, maxPattern) })
 	}
+}
+
+// codeFloat walks the bits of a float32.
+func codeFloat(c *canon.Codec, f *float32) {
+	bits := uint64(math.Float32bits(*f))
+	if c.U64(&bits); bits > math.MaxUint32 {
+		c.Fail("%d is not the bits of a float32", bits)
+	}
+	*f = math.Float32frombits(uint32(bits))
 }

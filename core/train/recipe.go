@@ -7,11 +7,14 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/lower"
+	"github.com/tally-network/tally/core/tensor"
 )
 
 // Recipe says how a model is trained. What is zero is left out.
 type Recipe struct {
-	Loss      string // next-token-cross-entropy
+	Fields    Fields // of a record; none: it is the tokens of a text
+	Loss      string // cross-entropy, squared-error, …
+	Against          // what
 	Optimizer string // sgd, adam, adamw or adagrad
 	Rate
 	Momentum     float32       // decay rate of the velocity (sgd)
@@ -41,6 +44,9 @@ type Rate struct {
 func (r Recipe) Check() error {
 	if _, ok := losses[r.Loss]; !ok {
 		return fmt.Errorf("loss %q is not supported; use %s", r.Loss, known(losses))
+	}
+	if err := r.Against.check(); err != nil {
+		return err
 	}
 	if _, ok := optimizers[r.Optimizer]; !ok {
 		return fmt.Errorf("optimizer %q is not supported; use %s", r.Optimizer, known(optimizers))
@@ -84,4 +90,19 @@ func (r Recipe) Check() error {
 func known[V any](table map[string]V) string {
 	names := slices.Sorted(maps.Keys(table))
 	return strings.Join(slices.DeleteFunc(names, func(s string) bool { return s == "" }), " or ")
+}
+
+// fields returns what is in records of so many words.
+func (r *Recipe) fields(words int) (Fields, error) {
+	fs := r.Fields
+	if len(fs) == 0 {
+		fs = Fields{{Name: "tokens", Type: tensor.Int32, Shape: tensor.Shape{words}}}
+	}
+	if err := fs.Check(); err != nil {
+		return nil, err
+	}
+	if n := fs.Words(); n != words {
+		return nil, fmt.Errorf("records have %d words, but their fields take %d", words, n)
+	}
+	return fs, nil
 }

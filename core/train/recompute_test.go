@@ -80,11 +80,11 @@ func TestRecomputationSavesMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			eval, err := tr.Evaluation(records)
+			eval, err := tr.Evaluate(records)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return tr.Program.Peak(), int(tr.Program.Cost().FLOPs), int(eval.Cost().FLOPs)
+			return tr.Program.Peak(), int(tr.Program.Cost().FLOPs), int(eval.Batch.Cost().FLOPs)
 		}
 		peak, flops, forward := cost(0)
 		less, more, _ := cost(c.parts)

@@ -18,8 +18,9 @@ type Training struct {
 	Program *graph.Program // of a step over the training records
 	Start   *graph.State   // before the first step
 
-	profile lower.Profile
-	eval    *lower.Typed // from the slots and a batch to the loss
+	model  *graph.Graph // with its adapters
+	recipe Recipe
+	fields Fields
 }
 
 // Names of values of a step graph.
@@ -31,28 +32,40 @@ const (
 )
 
 // New writes the step graph of g. The training records have the shape [records,
-// columns] and are int32.
+// words] and are int32; what is in them is said by the recipe's fields.
 func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	if err := records.Check(); err != nil || len(records) != 2 || records[0] < 1 || records[1] < 2 {
-		return nil, fmt.Errorf("records have shape %v, but should have [records columns]", records)
+	if err := records.Check(); err != nil || len(records) != 2 || records[0] < 1 {
+		return nil, fmt.Errorf("records have shape %v, but should have [records words]", records)
 	}
-	g, err := Adapt(g, r)
+	fields, err := r.fields(records[1])
 	if err != nil {
 		return nil, err
 	}
-	m, err := join(g, r, records[1])
+	if g, err = Adapt(g, r); err != nil {
+		return nil, err
+	}
+	m, err := join(g, r, fields, r.Batch)
 	if err != nil {
 		return nil, err
 	}
-	forward, calls := m.Differentiable()
+	of, err := losses[r.Loss](m)
+	if err != nil {
+		return nil, err
+	}
+	m.b.Output(m.mean(of), tensor.Float32, nil)
+	loss, err := op.Infer(m.b.Graph(), lower.FP32)
+	if err != nil {
+		return nil, err
+	}
+	forward, calls := loss.Differentiable()
 	s, err := optimize(forward, calls, r)
 	if err != nil {
 		return nil, err
 	}
-	t := &Training{Start: &graph.State{}, profile: r.Profile}
+	t := &Training{Start: &graph.State{}, model: g, recipe: r, fields: fields}
 	for _, slot := range s.slots {
 		t.Start.Slots = append(t.Start.Slots, graph.Slot{Name: slot.name, Type: slot.start.Type, Shape: slot.start.Shape})
 		t.Start.Tensors = append(t.Start.Tensors, slot.start)
@@ -65,9 +78,6 @@ func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
 	typed, err := t.overSlots(&step)
 	if err != nil {
 		return nil, fmt.Errorf("step graph: %w", err)
-	}
-	if t.eval, err = t.overSlots(forward); err != nil {
-		return nil, fmt.Errorf("evaluation graph: %w", err)
 	}
 	t.Graph = typed.Graph
 	t.Program, err = bindStep(typed, records)
@@ -93,18 +103,6 @@ func bindStep(t *lower.Typed, records tensor.Shape) (*graph.Program, error) {
 	return bind(t, records, outputs)
 }
 
-// Evaluation returns the program that computes the loss over a batch of records
-// of the given shape, and leaves the other slots as they are.
-func (t *Training) Evaluation(records tensor.Shape) (*graph.Program, error) {
-	outputs := make([]int, len(t.Start.Slots))
-	for i, slot := range t.Start.Slots {
-		if outputs[i] = lower.Keep; slot.Name == lossSlot {
-			outputs[i] = 0
-		}
-	}
-	return bind(t.eval, records, outputs)
-}
-
 // bind makes a program of a graph whose inputs are the slots of a state and,
 // last, a batch of records.
 func bind(t *lower.Typed, records tensor.Shape, outputs []int) (*graph.Program, error) {
@@ -125,9 +123,9 @@ func bind(t *lower.Typed, records tensor.Shape, outputs []int) (*graph.Program, 
 	return t.Program(b)
 }
 
-// join writes the graph from a batch, its only input, to the loss. The
-// initializers that may be trained are initializers there, called p/<name>.
-func join(g *graph.Graph, r Recipe, columns int) (*lower.Typed, error) {
+// join puts a graph before a batch of so many records, its only input. The initializers that may be
+// trained are initializers there, called p/<name>.
+func join(g *graph.Graph, r Recipe, fields Fields, rows int) (*model, error) {
 	frozen, err := chosen(g, r.Frozen)
 	if err != nil {
 		return nil, err
@@ -136,20 +134,15 @@ func join(g *graph.Graph, r Recipe, columns int) (*lower.Typed, error) {
 		return nil, err
 	}
 	b := graph.NewBuilder("evaluation")
-	m := &model{Graph: g, b: b, params: map[string]string{}, rows: r.Batch, cols: columns}
-	m.batch = b.Input(batchInput, tensor.Int32, tensor.Shape{r.Batch, columns})
+	m := &model{Graph: g, Against: r.Against, b: b, params: map[string]string{}, fields: fields, rows: rows}
+	m.values = fields.read(b, b.Input(batchInput, tensor.Int32, tensor.Shape{rows, fields.Words()}), rows)
 	for _, c := range g.Consts {
 		stays := frozen[c.Name] || r.Adapters.Rank > 0 && !isAdapter(c.Name)
 		if c.Tensor.Type == tensor.Float32 && !stays {
 			m.params[c.Name] = b.Init(paramPrefix+c.Name, c.Tensor)
 		}
 	}
-	loss, err := losses[r.Loss](m)
-	if err != nil {
-		return nil, err
-	}
-	b.Output(loss, tensor.Float32, nil)
-	return op.Infer(b.Graph(), lower.FP32)
+	return m, nil
 }
 
 // optimize extends the forward graph by the gradients and the new values of all
@@ -207,7 +200,7 @@ func (t *Training) overSlots(g *graph.Graph) (*lower.Typed, error) {
 			c.Consts = append(c.Consts, k)
 		}
 	}
-	return op.Infer(&c, t.profile)
+	return op.Infer(&c, t.recipe.Profile)
 }
 
 // Parameters names the initializers that a step from the state changes, in order.

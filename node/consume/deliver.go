@@ -26,6 +26,7 @@ type Delivery struct {
 
 	LossLast        float32 `json:"loss_last"`
 	HeldOutLossLast float32 `json:"heldout_loss_last"`
+	Metrics         replay.Scores `json:"metrics"` // on held-out records
 
 	Result *Result `json:"-"`
 }
@@ -106,6 +107,7 @@ func (d *Delivery) measure(ctx context.Context, env *role.Env, l *job.Lease) err
 	if err != nil {
 		return err
 	}
-	d.HeldOutLossLast, err = j.Loss(ctx, d.Result.State, heldOut, env.Jobs.Exec)
+	d.Metrics, err = j.Scores(ctx, d.Result.State, heldOut, env.Jobs.Exec)
+	d.HeldOutLossLast = d.Metrics.Loss()
 	return err
 }

@@ -49,11 +49,11 @@ func begin(t *testing.T, g *graph.Graph, r train.Recipe, data *tensor.Tensor) (*
 	if err != nil {
 		t.Fatal(err)
 	}
-	eval, err := tr.Evaluation(data.Shape)
+	eval, err := tr.Evaluate(data.Shape)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tr, eval
+	return tr, eval.Batch
 }
 
 func run(t *testing.T, p *graph.Program, s *graph.State, data *tensor.Tensor, rows []int64) *graph.State {
@@ -65,7 +65,12 @@ func run(t *testing.T, p *graph.Program, s *graph.State, data *tensor.Tensor, ro
 	return s
 }
 
-func loss(s *graph.State) float64 { return float64(tensor.Of[float32](s.Find("loss"))[0]) }
+func loss(s *graph.State) float64 {
+	if sum := s.Find("losses"); sum != nil {
+		return tensor.Of[float64](sum)[0] / tensor.Of[float64](s.Find("counts"))[0]
+	}
+	return float64(tensor.Of[float32](s.Find("loss"))[0])
+}
 
 func TestSize(t *testing.T) {
 	for _, vocab := range []int{60, 67, 100} {

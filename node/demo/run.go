@@ -153,9 +153,11 @@ func (d *demo) orders(ctx context.Context, n *devnet.Network, body string) error
 		return err
 	}
 	d.report.LossFirst = draft.Loss
-	if d.report.HeldOutLossFirst, err = draft.Job.Loss(ctx, draft.Job.Start, draft.HeldOut, d.env.Jobs.Exec); err != nil {
+	first, err := draft.Job.Scores(ctx, draft.Job.Start, draft.HeldOut, d.env.Jobs.Exec)
+	if err != nil {
 		return err
 	}
+	d.report.HeldOutLossFirst = first.Loss()
 	d.scribe.say("model: %d parameters; text: %d records, %d held out; loss %.3f, held out %.3f", d.model.Parameters(), draft.Problem.Records, draft.HeldOut.Shape[0], draft.Loss, d.report.HeldOutLossFirst)
 	score, err := d.draftScore(ctx, draft.HeldOut)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/node/plausibility"
 	"github.com/tally-network/tally/node/replay"
@@ -24,27 +23,31 @@ func (p *Proof) Plausibility(ctx context.Context, exec engine.Executor) (*plausi
 	if err != nil {
 		return nil, err
 	}
-	var held *tensor.Tensor
+	var held *replay.Scorer
 	if f, ok := problem.File(replay.RoleHeldOut); ok {
 		b, err := p.File(f)
 		if err != nil {
 			return nil, err
 		}
-		if held, err = replay.ReadTensor(b); err != nil {
+		records, err := replay.ReadTensor(b)
+		if err != nil {
+			return nil, wrong("held-out records: %v", err)
+		}
+		if held, err = p.Job.Scorer(records, exec); err != nil {
 			return nil, wrong("held-out records: %v", err)
 		}
 	}
 	for i := range chain {
 		c := &chain[i]
-		if held == nil || held.Shape[0] < problem.Batch {
+		if held == nil {
 			c.Loss = float64(replay.LossOf(c.State))
 			continue
 		}
-		loss, err := p.Job.Loss(ctx, c.State, held, exec)
+		scores, err := held.Scores(ctx, c.State)
 		if err != nil {
 			return nil, fmt.Errorf("loss after step %d: %w", c.Step, err)
 		}
-		c.Loss = float64(loss)
+		c.Loss = scores.Of("loss")
 	}
 	if held == nil && len(chain) > 1 {
 		chain[0].Loss = chain[1].Loss // a start records none of its own

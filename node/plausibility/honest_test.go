@@ -92,11 +92,11 @@ func (s school) train(seed uint64, points, interval int, rate float32) []Checkpo
 // judge gives each checkpoint its loss over all records.
 func (s school) judge(chain []Checkpoint) {
 	s.Helper()
-	p, err := s.prepare(0, 1).Evaluation(s.data.Shape)
+	e, err := s.prepare(0, 1).Evaluate(s.data.Shape)
 	if err != nil {
 		s.Fatal(err)
 	}
-	run, err := cpu.New(1).Prepare(p)
+	run, err := cpu.New(1).Prepare(e.Batch)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (s school) judge(chain []Checkpoint) {
 			if err != nil {
 				s.Fatal(err)
 			}
-			chain[i].Loss += float64(tensor.AsF32(out.Find("loss").At(0))) * batch / float64(s.data.Shape[0])
+			chain[i].Loss += tensor.Of[float64](out.Find("losses"))[0] / tensor.Of[float64](out.Find("counts"))[0] * batch / float64(s.data.Shape[0])
 		}
 	}
 }

@@ -356,36 +356,6 @@ func ReadState(b []byte, root canon.Hash, threads int) (s *graph.State, err erro
 	return s, err
 }
 
-// Loss returns the mean loss of a state over records, batch after batch; a last
-// batch that is not full is left out.
-func (j *Job) Loss(ctx context.Context, s *graph.State, records *tensor.Tensor, exec engine.Executor) (float32, error) {
-	p, err := j.Training.Evaluation(records.Shape)
-	if err != nil {
-		return 0, err
-	}
-	r, err := exec.Prepare(p)
-	if err != nil {
-		return 0, err
-	}
-	n := records.Shape[0] / j.Recipe.Batch
-	if n == 0 {
-		return 0, fmt.Errorf("%d records do not fill a batch of %d", records.Shape[0], j.Recipe.Batch)
-	}
-	var sum float64 // a statistic for people
-	rows := make([]int64, j.Recipe.Batch)
-	for b := range n {
-		for i := range rows {
-			rows[i] = int64(b*len(rows) + i)
-		}
-		out, err := r.Run(ctx, graph.Inputs{States: []*graph.State{s}, Data: records, Rows: rows}, nil)
-		if err != nil {
-			return 0, err
-		}
-		sum += float64(LossOf(out))
-	}
-	return float32(sum / float64(n)), nil
-}
-
 // LossOf returns the loss that a state records.
 func LossOf(s *graph.State) float32 {
 	if t := s.Find(job.LossSlot); t != nil && t.Type == tensor.Float32 && t.Len() == 1 {

@@ -387,10 +387,10 @@ func TestMergeWitness(t *testing.T) {
 	}
 }
 
-func TestLoss(t *testing.T) {
+func TestScores(t *testing.T) {
 	j, p, _ := order(t, 8, 4)
 	start := j.Start
-	before, err := j.Loss(t.Context(), start, j.Data, cpu.New(1))
+	before, err := j.Scores(t.Context(), start, j.Data, cpu.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,16 +398,17 @@ func TestLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := j.Loss(t.Context(), end, j.Data, cpu.New(1))
-	if err != nil || !(after < before) || before < 2 || before > 3.5 { // ln 16 is 2.8
-		t.Fatalf("loss %g, then %g, %v", before, after, err)
+	after, err := j.Scores(t.Context(), end, j.Data, cpu.New(1))
+	if err != nil || !(after.Loss() < before.Loss()) || before.Loss() < 2 || before.Loss() > 3.5 || after["accuracy"] <= before["accuracy"] { // ln 16 is 2.8
+		t.Fatalf("scores %v, then %v, %v", before, after, err)
 	}
 	if got := replay.LossOf(end); got <= 0 || replay.LossOf(&graph.State{}) != 0 {
 		t.Errorf("the state records %g", got)
 	}
-	few := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{batch - 1, columns}))
-	if _, err := j.Loss(t.Context(), start, few, cpu.New(1)); err == nil || !strings.Contains(err.Error(), "do not fill") {
-		t.Errorf("too few records: %v", err)
+	for _, bad := range []tensor.Shape{{0, columns}, {3, columns + 1}, {columns}} {
+		if _, err := j.Scores(t.Context(), start, tensor.Must(tensor.New(tensor.Int32, bad)), cpu.New(1)); err == nil {
+			t.Errorf("records of shape %v were taken", bad)
+		}
 	}
 }
 

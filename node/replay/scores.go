@@ -1,0 +1,102 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/engine"
+)
+
+// Scores are how well a state does on records, by metric, in units of 1/[train.ScoreUnit]. Whoever
+// computes them has the same.
+type Scores map[string]int64
+
+// Of returns a metric; 0 for one that there is not.
+func (s Scores) Of(metric string) float64 { return float64(s[metric]) / train.ScoreUnit }
+
+// Loss returns the mean loss.
+func (s Scores) Loss() float32 { return float32(s.Of("loss")) }
+
+// MarshalJSON implements json.Marshaler.
+func (s Scores) MarshalJSON() ([]byte, error) {
+	out := map[string]float64{}
+	for metric := range s {
+		out[metric] = s.Of(metric)
+	}
+	return json.Marshal(out)
+}
+
+// Scores returns how well a state does on records.
+func (j *Job) Scores(ctx context.Context, s *graph.State, records *tensor.Tensor, exec engine.Executor) (Scores, error) {
+	x, err := j.Scorer(records, exec)
+	if err != nil {
+		return nil, err
+	}
+	return x.Scores(ctx, s)
+}
+
+// Scorer scores states on the same records.
+type Scorer struct {
+	of               *train.Evaluation
+	records          *tensor.Tensor
+	batch, rest      engine.Runner // nil where there is none
+	add, score       engine.Runner
+	full, each, left int // batches, records in each, records after them
+}
+
+// Scorer returns what scores states on records.
+func (j *Job) Scorer(records *tensor.Tensor, exec engine.Executor) (*Scorer, error) {
+	e, err := j.Training.Evaluate(records.Shape)
+	if err != nil {
+		return nil, err
+	}
+	n, each := records.Shape[0], j.Recipe.Batch
+	x := &Scorer{of: e, records: records, full: n / each, each: each, left: n % each}
+	for _, p := range []struct {
+		program *graph.Program
+		to      *engine.Runner
+	}{{e.Batch, &x.batch}, {e.Rest, &x.rest}, {e.Add, &x.add}, {e.Score, &x.score}} {
+		if p.program == nil {
+			continue
+		}
+		if *p.to, err = exec.Prepare(p.program); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// Scores returns how well a state does.
+func (x *Scorer) Scores(ctx context.Context, s *graph.State) (Scores, error) {
+	var sums *graph.State
+	for i := range x.full + min(x.left, 1) {
+		of, rows := x.batch, make([]int64, x.each)
+		if i == x.full {
+			of, rows = x.rest, rows[:x.left]
+		}
+		for k := range rows {
+			rows[k] = int64(i*x.each + k)
+		}
+		out, err := of.Run(ctx, graph.Inputs{States: []*graph.State{s}, Data: x.records, Rows: rows}, nil)
+		if err != nil {
+			return nil, err
+		}
+		if sums == nil {
+			sums = out
+		} else if sums, err = x.add.Run(ctx, graph.Inputs{States: []*graph.State{sums, out}}, nil); err != nil {
+			return nil, err
+		}
+	}
+	end, err := x.score.Run(ctx, graph.Inputs{States: []*graph.State{sums}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := Scores{}
+	for _, metric := range x.of.Metrics {
+		out[metric] = tensor.Of[int64](end.Find(metric))[0]
+	}
+	return out, nil
+}
