@@ -1,0 +1,193 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Strings are texts in one piece of memory: four bytes a text beside their own.
+type Strings struct {
+	text []byte
+	ends []uint32
+}
+
+// Len returns how many there are.
+func (s *Strings) Len() int { return len(s.ends) }
+
+// At returns text i, in the memory of all.
+func (s *Strings) At(i int) string { return view(s.bytes(i)) }
+
+func (s *Strings) bytes(i int) []byte {
+	var from uint32
+	if i > 0 {
+		from = s.ends[i-1]
+	}
+	return s.text[from:s.ends[i]]
+}
+
+// Append adds a copy of a text.
+func (s *Strings) Append(b []byte) error {
+	if len(s.text)+len(b) > math.MaxUint32 {
+		return errors.New("more than 4 GiB of text in one column: split the file")
+	}
+	s.text = append(s.text, b...)
+	s.ends = append(s.ends, uint32(len(s.text)))
+	return nil
+}
+
+// view returns bytes that nobody changes any more as a string.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// inferredCategories is how many different texts a column has at most that is taken for a category.
+const inferredCategories = 1000
+
+// TextBuilder gathers the texts of a column, record by record. As long as few differ it keeps
+// each once.
+type TextBuilder struct {
+	kind    Kind // 0: to be found out
+	codes   []int32
+	index   map[string]int32
+	words   []string // by code
+	texts   Strings  // once there are too many words
+	many    bool
+	missing []int32
+	n       int
+}
+
+// NewTextBuilder returns the builder of a Text or a Category, or of what is one of the two by
+// what it holds: see [TextBuilder.Column]. It has room for some records.
+func NewTextBuilder(kind Kind, room int) *TextBuilder {
+	b := &TextBuilder{kind: kind, many: kind == Text}
+	if b.many {
+		b.texts.ends = make([]uint32, 0, room)
+	} else {
+		b.codes, b.index = make([]int32, 0, room), map[string]int32{}
+	}
+	return b
+}
+
+// Append adds a copy of a text.
+func (b *TextBuilder) Append(text []byte) error {
+	b.n++
+	if b.many {
+		return b.texts.Append(text)
+	}
+	code, ok := b.index[string(text)]
+	if !ok {
+		if b.kind == Category && len(b.words) == MaxCategories {
+			return fmt.Errorf("more than %d different texts are no category: read the column as text", MaxCategories)
+		}
+		if b.kind != Category && len(b.words) == inferredCategories {
+			if err := b.spread(); err != nil {
+				return err
+			}
+			return b.texts.Append(text)
+		}
+		word := string(text)
+		code = int32(len(b.words))
+		b.words, b.index[word] = append(b.words, word), code
+	}
+	b.codes = append(b.codes, code)
+	return nil
+}
+
+// AppendMissing adds a record without a text.
+func (b *TextBuilder) AppendMissing() error {
+	if b.n >= math.MaxInt32 {
+		return errors.New("too many records: split the file")
+	}
+	b.missing = append(b.missing, int32(b.n))
+	b.n++
+	if b.many {
+		return b.texts.Append(nil)
+	}
+	b.codes = append(b.codes, -1)
+	return nil
+}
+
+// spread turns codes into texts.
+func (b *TextBuilder) spread() error {
+	b.texts.ends = make([]uint32, 0, cap(b.codes))
+	for _, code := range b.codes {
+		word := ""
+		if code >= 0 {
+			word = b.words[code]
+		}
+		if err := b.texts.Append([]byte(word)); err != nil {
+			return err
+		}
+	}
+	b.many, b.codes, b.words, b.index = true, nil, nil, nil
+	return nil
+}
+
+// Column returns what was gathered. Texts of which at most a thousand differ, and at most half as
+// many as records have one, are a category, unless the kind was given.
+func (b *TextBuilder) Column(name string) (*Column, error) {
+	if few := 2*len(b.words) <= b.n-len(b.missing); b.kind == 0 && !b.many && !few {
+		if err := b.spread(); err != nil {
+			return nil, err
+		}
+	}
+	c := &Column{Name: name, Kind: Text, Texts: b.texts}
+	for _, i := range b.missing {
+		c.Missing = marked(c.Missing, b.n, int(i))
+	}
+	if b.many {
+		return c, nil
+	}
+	c.Kind, c.Categories = Category, slices.Clone(b.words)
+	slices.Sort(c.Categories)
+	place := make([]int32, len(b.words)) // by code
+	for i, w := range c.Categories {
+		place[b.index[w]] = int32(i)
+	}
+	t, err := tensor.New(tensor.Int32, tensor.Shape{b.n})
+	if err != nil {
+		return nil, err
+	}
+	for i, values := 0, tensor.Of[int32](t); i < b.n; i++ {
+		if values[i] = b.codes[i]; values[i] >= 0 {
+			values[i] = place[values[i]]
+		}
+	}
+	c.Values = t
+	return c, nil
+}
+
+// MeansMissing reports whether a text stands for no value: the words are those of pandas.
+func MeansMissing(b []byte) bool {
+	switch string(b) {
+	case "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+		"<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null":
+		return true
+	}
+	return false
+}
+
+// Truth returns the truth value that a text stands for, whose words are those of JSON, Python
+// and spreadsheets.
+func Truth(b []byte) (value, ok bool) {
+	switch string(b) {
+	case "true", "True", "TRUE":
+		return true, true
+	case "false", "False", "FALSE":
+		return false, true
+	}
+	return false, false
+}
+
+// shorten returns the beginning of a text for people to see.
+func shorten(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
