@@ -26,7 +26,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/tally-network/tally/format/table"
 )
@@ -55,7 +54,7 @@ var mark = []byte("\ufeff")
 // Read returns the table that a text holds, without changing it.
 func Read(text []byte, o Options) (*table.Table, error) {
 	text = bytes.TrimPrefix(text, mark)
-	if err := check(text); err != nil {
+	if err := table.CheckText(text); err != nil {
 		return nil, err
 	}
 	if n := len(text); n > 0 && text[n-1] != '\n' {
@@ -77,27 +76,6 @@ func Read(text []byte, o Options) (*table.Table, error) {
 	}
 	return r.table()
 }
-
-// check refuses what is no text.
-func check(text []byte) error {
-	if i := bytes.IndexByte(text, 0); i >= 0 {
-		return fmt.Errorf("line %d has a byte 0: this is no text in UTF-8; save it as UTF-8 (in pandas: encoding='utf-8')", lineOf(text, i))
-	}
-	if utf8.Valid(text) {
-		return nil
-	}
-	i := 0
-	for i < len(text) {
-		c, size := utf8.DecodeRune(text[i:])
-		if c == utf8.RuneError && size == 1 {
-			break
-		}
-		i += size
-	}
-	return fmt.Errorf("line %d is no UTF-8: save the file as UTF-8 (in pandas: encoding='utf-8')", lineOf(text, i))
-}
-
-func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte{'\n'}) }
 
 // reader reads a table.
 type reader struct {

@@ -1,11 +1,13 @@
 package table
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -160,6 +162,27 @@ func (b *TextBuilder) Column(name string) (*Column, error) {
 	c.Values = t
 	return c, nil
 }
+
+// CheckText refuses what is no text in UTF-8, and says in which line.
+func CheckText(text []byte) error {
+	if i := bytes.IndexByte(text, 0); i >= 0 {
+		return fmt.Errorf("line %d has a byte 0: this is no text in UTF-8; save it as UTF-8 (in pandas: encoding='utf-8')", lineOf(text, i))
+	}
+	if utf8.Valid(text) {
+		return nil
+	}
+	i := 0
+	for i < len(text) {
+		c, size := utf8.DecodeRune(text[i:])
+		if c == utf8.RuneError && size == 1 {
+			break
+		}
+		i += size
+	}
+	return fmt.Errorf("line %d is no UTF-8: save the file as UTF-8 (in pandas: encoding='utf-8')", lineOf(text, i))
+}
+
+func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte{'\n'}) }
 
 // MeansMissing reports whether a text stands for no value: the words are those of pandas.
 func MeansMissing(b []byte) bool {
