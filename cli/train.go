@@ -34,12 +34,29 @@ import (
 const exampleOrder = `kind: TrainingOrder
 name: my-model
 problem:
-  model: model.onnx          # tokens [batch context] to logits [batch context vocabulary]; its
-                             # weights may lie in files beside it, as PyTorch writes them
+  model: model.onnx          # of a text: tokens [batch context] to logits [batch context vocabulary];
+                             # its weights may lie in files beside it, as PyTorch writes them
   # dims: {batch: 8, sequence: 64} # values of its symbolic dimensions, by name
   # continue: proof.bundle   # in place of model: the end of an order, optimizer and all
   text: book.txt             # UTF-8; its last tenth is held out
+  # data: flowers.csv        # in its place: csv, tsv, jsonl, parquet, npy, npz, safetensors, MNIST's idx,
+                             # or a folder of images with a folder for each class; or in full:
+  # data:
+  #   source: flowers.csv
+  #   target: species        # the column that the model is to tell; all others are its features
+  #   features: [length]     # these alone
+  #   ignore: [id]           # or all but these
+  #   kinds: {zip: category} # of columns: integer, real, boolean, category, text
+  #   missing: median        # or mean, mode; else a missing value is refused
+  #   normalize: none        # else numbers enter with mean 0 and deviation 1, by constants in the model
+  #   size: [32, 32]         # of images, height and width; crop: true keeps their proportions
+  #   heldOut: {share: 0.2, by: class, seed: 1} # by chance, class, or a column whose values stay together;
+                             # or {column: part, value: test}
   loss: next-token-cross-entropy
+                             # of data: cross-entropy, masked-token-cross-entropy, binary-cross-entropy,
+                             # squared-error, absolute-error, huber, contrastive, preference, output; left out:
+                             # what fits the target. In full: {name: cross-entropy, smoothing: 0.1, weights:
+                             # balanced}; mask, delta, temperature, beta, output
   optimizer: {name: adamw, learningRate: 0.005, warmup: 10, weightDecay: 0.01}
                              # with beta1, beta2, epsilon; or sgd (momentum, nesterov), adam,
                              # adagrad; schedule: constant, or cosine or linear with decay and
@@ -261,7 +278,7 @@ type trainFlags struct {
 }
 
 func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
-	b.tell("trying one step of the order: %s on %s", cmp.Or(s.Problem.Model, s.Problem.Continue), s.Problem.Text)
+	b.tell("trying one step of the order: %s on %s", cmp.Or(s.Problem.Model, s.Problem.Continue), s.Problem.Source())
 	d, err := interruptible(ctx, func() (*consume.Draft, error) { return consume.NewDraft(ctx, s, b.role.Jobs.Exec) })
 	if err != nil {
 		return err

@@ -322,7 +322,7 @@ func (v *validated) tell(w io.Writer) {
 	} else {
 		fmt.Fprintf(w, "%s can be trained\n  data      %d records, %d held out\n", v.Model, v.Records, v.HeldOut)
 		fmt.Fprintf(w, "  trained   %s; write those that are to stay under problem.frozen\n", some(v.Trained))
-		fmt.Fprintf(w, "  loss      %.3f nats per token at the first step\n", v.Loss)
+		fmt.Fprintf(w, "  loss      %.3f at the first step\n", v.Loss)
 	}
 	warn(func(format string, a ...any) { fmt.Fprintf(w, "  "+format+"\n", a...) }, v.NotFinite, v.Unused, v.Records)
 	if v.Unknown > 0 {

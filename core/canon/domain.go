@@ -32,6 +32,7 @@ const (
 	DomainRecord     Domain = "record"     // an ended lease
 	DomainSettlement Domain = "settlement" // leaf of the accumulator of all settlements
 	DomainInit       Domain = "init"       // initial values that follow from a name
+	DomainSplit      Domain = "split"      // which records of a data set are held out
 	DomainCut        Domain = "cut"        // assignment of a round's units
 	DomainSeal       Domain = "seal"       // a sealed bid of an auction
 	DomainProbe      Domain = "probe"      // what a probe of speed computes from

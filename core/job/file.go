@@ -19,6 +19,7 @@ const (
 	RoleData      = "data"      // training records
 	RoleHeldOut   = "heldout"   // records that training never sees
 	RoleTokenizer = "tokenizer" // how text becomes records
+	RoleSchema    = "schema"    // what the fields of records mean
 )
 
 // Limits on what is kept.

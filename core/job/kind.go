@@ -24,7 +24,7 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{name: Training, roles: []string{RoleModel, RoleStart, RoleData, RoleHeldOut, RoleTokenizer}, check: checkTraining},
+	{name: Training, roles: []string{RoleModel, RoleStart, RoleData, RoleHeldOut, RoleTokenizer, RoleSchema}, check: checkTraining},
 	{name: Batch, roles: []string{RoleModel, RoleStart}, check: checkBatch, independent: true},
 }
 

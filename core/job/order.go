@@ -46,7 +46,7 @@ const (
 
 // File says where the bytes behind a root can be fetched.
 type File struct {
-	Role string // model, start, data, heldout, tokenizer, receipt
+	Role string // model, start, data, heldout, tokenizer, schema, receipt
 	CID  string
 	Size uint64
 }

@@ -30,14 +30,35 @@ func Open(name string) (*os.File, int64, error) { return open(name, os.Stat, os.
 // OpenWithin is Open for a file that lies in one of folders, or below it, once all links
 // are followed. A file that is hidden there, or lies in a hidden folder, counts as outside.
 func OpenWithin(folders []string, name string) (*os.File, int64, error) {
-	path, err := resolve(name)
+	root, rel, err := within(folders, name)
 	if err != nil {
 		return nil, 0, err
+	}
+	f, size, err := open(rel, root.Stat, root.OpenFile)
+	return f, size, errors.Join(err, root.Close())
+}
+
+// FolderWithin opens a folder that lies in one of folders, as OpenWithin does a file. No link leads out of what it
+// returns, which the caller closes.
+func FolderWithin(folders []string, name string) (*os.Root, error) {
+	root, rel, err := within(folders, name)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := root.OpenRoot(rel)
+	return folder, errors.Join(err, root.Close())
+}
+
+// within returns the folder that holds a path, and the path from there.
+func within(folders []string, name string) (*os.Root, string, error) {
+	path, err := resolve(name)
+	if err != nil {
+		return nil, "", err
 	}
 	concealed := false // in the last folder that holds it
 	for _, folder := range folders {
 		if folder, err = resolve(folder); err != nil {
-			return nil, 0, err
+			return nil, "", err
 		}
 		rel, err := filepath.Rel(folder, path)
 		if err != nil || !filepath.IsLocal(rel) {
@@ -47,16 +68,12 @@ func OpenWithin(folders []string, name string) (*os.File, int64, error) {
 			continue
 		}
 		root, err := os.OpenRoot(folder) // refuses links that were put there meanwhile
-		if err != nil {
-			return nil, 0, err
-		}
-		f, size, err := open(rel, root.Stat, root.OpenFile)
-		return f, size, errors.Join(err, root.Close())
+		return root, rel, err
 	}
 	if concealed {
-		return nil, 0, fmt.Errorf("%s is hidden, and so %w", path, ErrOutside)
+		return nil, "", fmt.Errorf("%s is hidden, and so %w", path, ErrOutside)
 	}
-	return nil, 0, fmt.Errorf("%s is %w", path, ErrOutside)
+	return nil, "", fmt.Errorf("%s is %w", path, ErrOutside)
 }
 
 // Beside returns what opens files by their paths from the folder of a file, and those alone

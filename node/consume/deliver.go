@@ -20,12 +20,13 @@ import (
 type Delivery struct {
 	Safetensors string `json:"safetensors"`
 	ONNX        string `json:"onnx"`
-	Tokenizer   string `json:"tokenizer"`
+	Tokenizer   string `json:"tokenizer,omitempty"` // of a text
+	Schema      string `json:"schema,omitempty"`    // of other data: what inputs read and outputs tell
 	Bundle      string `json:"bundle"`
 	Trust       string `json:"trust_root"` // of the chain: what a verifier of the bundle needs to believe
 
-	LossLast        float32 `json:"loss_last"`
-	HeldOutLossLast float32 `json:"heldout_loss_last"`
+	LossLast        float32       `json:"loss_last"`
+	HeldOutLossLast float32       `json:"heldout_loss_last"`
 	Metrics         replay.Scores `json:"metrics"` // on held-out records
 
 	Result *Result `json:"-"`
@@ -34,7 +35,7 @@ type Delivery struct {
 func newDelivery(dir string) *Delivery {
 	return &Delivery{
 		Safetensors: filepath.Join(dir, "model.safetensors"), ONNX: filepath.Join(dir, "model.onnx"),
-		Tokenizer: filepath.Join(dir, "tokenizer.json"), Bundle: filepath.Join(dir, BundleName),
+		Bundle: filepath.Join(dir, BundleName),
 	}
 }
 
@@ -42,7 +43,7 @@ func newDelivery(dir string) *Delivery {
 // already is only overwritten if replace says so.
 func CanDeliver(dir string, replace bool) error {
 	d := newDelivery(dir)
-	for _, name := range []string{d.Safetensors, d.ONNX, d.Tokenizer, d.Bundle} {
+	for _, name := range []string{d.Safetensors, d.ONNX, filepath.Join(dir, tokenizerName), filepath.Join(dir, schemaName), d.Bundle} {
 		if _, err := os.Lstat(name); err == nil && !replace {
 			return fmt.Errorf("%s is there already: name another directory with --out, or give --force to overwrite it", name)
 		}
@@ -62,21 +63,15 @@ func Deliver(ctx context.Context, env *role.Env, l *job.Lease, dir string, progr
 	if err := d.measure(ctx, env, l); err != nil {
 		return nil, err
 	}
-	file, ok := l.Order.Problem.File(replay.RoleTokenizer)
-	if !ok {
-		return nil, fmt.Errorf("the order names no %s", replay.RoleTokenizer)
-	}
-	tokenizer, err := env.Blobs.Read(ctx, l, file, blobs.Holders(l)...)
-	if err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := d.explain(ctx, env, l, dir); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(
 		replace.File(d.Safetensors, d.Result.Safetensors),
 		replace.File(d.ONNX, d.Result.ONNX),
-		replace.File(d.Tokenizer, tokenizer),
 	); err != nil {
 		return nil, err
 	}
@@ -86,6 +81,34 @@ func Deliver(ctx context.Context, env *role.Env, l *job.Lease, dir string, progr
 	}
 	d.Trust = trust.String()
 	return d, evidence.WriteTrust(dir, l.Order.Chain, trust)
+}
+
+// Names of the files that say what a model's inputs and outputs mean.
+const (
+	tokenizerName = "tokenizer.json"
+	schemaName    = "schema.json"
+)
+
+// explain writes what says what the model's inputs and outputs mean.
+func (d *Delivery) explain(ctx context.Context, env *role.Env, l *job.Lease, dir string) error {
+	for _, x := range []struct {
+		role, name string
+		to         *string
+	}{{replay.RoleTokenizer, tokenizerName, &d.Tokenizer}, {replay.RoleSchema, schemaName, &d.Schema}} {
+		file, ok := l.Order.Problem.File(x.role)
+		if !ok {
+			continue
+		}
+		b, err := env.Blobs.Read(ctx, l, file, blobs.Holders(l)...)
+		if err != nil {
+			return err
+		}
+		*x.to = filepath.Join(dir, x.name)
+		if err := replace.File(*x.to, b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // measure computes the losses of the trained model.

@@ -15,9 +15,11 @@ import (
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/format/schema"
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/blobs"
+	"github.com/tally-network/tally/node/consume/dataset"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/store"
 )
@@ -40,9 +42,10 @@ type Draft struct {
 	// Of training alone.
 	Spec      Spec
 	HeldOut   *tensor.Tensor
-	Tokenizer *text.Tokenizer
-	Loss      float32 // of the start state on the first batch, nats a character
-	Unknown   float64 // share of the training text whose characters have no token, for the model has too few outputs
+	Tokenizer *text.Tokenizer // of a text
+	Schema    *schema.Schema  // of other data
+	Loss      float32         // of the start state on the first batch, nats a character
+	Unknown   float64         // share of the training text whose characters have no token, for the model has too few outputs
 }
 
 // Trained names the initializers of the model that training changes: buffers that were exported as
@@ -78,6 +81,9 @@ func NewDraft(ctx context.Context, s Spec, exec engine.Executor) (*Draft, error)
 	from, err := s.readOrigin(ctx, exec)
 	if err != nil {
 		return nil, err
+	}
+	if s.Problem.Data != nil {
+		return fromData(ctx, s, from, exec)
 	}
 	body, err := s.readText()
 	if err != nil {
@@ -155,29 +161,50 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 	if d.HeldOut, err = records(heldText); err != nil {
 		return nil, fmt.Errorf("the last tenth of the text, which is held out: %w", err)
 	}
-	if n := d.HeldOut.Shape[0]; n < s.Problem.Batch {
-		return nil, fmt.Errorf("the last tenth of the text, which is held out, makes %d records of %d tokens, fewer than a batch of %d: give a longer text, or a model and an order of smaller batches", n, columns, s.Problem.Batch)
-	}
-	if d.Job, err = replay.New(replay.Inputs{Model: from.Model, Recipe: s.Recipe(), Data: data, Start: from.State}, s.Problem.Shards, exec); err != nil {
+	return d, d.finish(ctx, from, replay.Inputs{Model: from.Model, Recipe: s.Recipe(), Data: data, Start: from.State}, exec)
+}
+
+// fromData makes a draft of an origin and the data that a spec names.
+func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*Draft, error) {
+	height, width := dataset.PictureOf(from.Model)
+	t, err := s.Problem.Data.Read(s.Folders, height, width)
+	if err != nil {
 		return nil, err
+	}
+	of, err := s.Problem.Data.Make(t, from.Model, s.Problem.Loss.objective())
+	if err != nil {
+		return nil, err
+	}
+	from.Model = of.Model
+	d := &Draft{Spec: s, HeldOut: of.HeldOut, Schema: &of.Schema}
+	r := s.Recipe()
+	r.Fields, r.Loss, r.Against = of.Fields, of.Objective.Name, of.Objective.Against
+	return d, d.finish(ctx, from, replay.Inputs{Model: of.Model, Recipe: r, Data: of.Training}, exec)
+}
+
+// finish makes the programs and the files of a draft, and tries one step.
+func (d *Draft) finish(ctx context.Context, from Origin, in replay.Inputs, exec engine.Executor) (err error) {
+	s := &d.Spec
+	if d.Job, err = replay.New(in, s.Problem.Shards, exec); err != nil {
+		return err
 	}
 	p := &d.Problem
 	p.Rounds, p.Steps, p.Interval, p.Seed, p.Parent = s.Problem.Rounds, s.Problem.Steps, s.Problem.Interval, s.Problem.Seed, from.Parent
 	if err := d.Job.Bind(p); err != nil {
-		return nil, err
+		return err
 	}
 	if p.Interval == 0 { // by the rules of a new chain; another tells what fits
 		p.Interval = min(segment, max(p.Steps, 1), job.DefaultParams.Segment(p.StepFLOPs, dispute.DefaultRules))
 		d.Spec.Problem.Interval = p.Interval
 	}
 	d.Terms = d.Spec.Terms()
-	if err := d.addFiles(from, data); err != nil {
-		return nil, err
+	if err := d.addFiles(from, in.Data); err != nil {
+		return err
 	}
 	if err := d.Unsigned().Check(); err != nil {
-		return nil, err
+		return err
 	}
-	return d, d.try(ctx)
+	return d.try(ctx)
 }
 
 // Unsigned returns the order of the draft as far as nobody is a party of it yet: no
@@ -244,7 +271,17 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 	}
 	d.Files = []DraftFile{
 		{replay.RoleModel, b}, {replay.RoleData, canon.Encode(data.Encode)},
-		{replay.RoleHeldOut, canon.Encode(d.HeldOut.Encode)}, {replay.RoleTokenizer, d.Tokenizer.Encoded()},
+		{replay.RoleHeldOut, canon.Encode(d.HeldOut.Encode)},
+	}
+	if d.Tokenizer != nil {
+		d.Files = append(d.Files, DraftFile{replay.RoleTokenizer, d.Tokenizer.Encoded()})
+	}
+	if d.Schema != nil {
+		b, err := d.Schema.Encoded()
+		if err != nil {
+			return err
+		}
+		d.Files = append(d.Files, DraftFile{replay.RoleSchema, b})
 	}
 	if from.State != nil {
 		d.Files = append(d.Files, DraftFile{replay.RoleStart, canon.Encode(from.State.Encode)})

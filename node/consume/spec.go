@@ -1,6 +1,9 @@
 package consume
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -16,6 +19,7 @@ import (
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/format/yaml"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/consume/dataset"
 	"github.com/tally-network/tally/node/consume/parts"
 )
 
@@ -31,22 +35,82 @@ type Spec struct {
 
 // SpecProblem says what shall be trained on what, and how.
 type SpecProblem struct {
-	Model     string         `json:"model,omitempty"`    // ONNX file
-	Continue  string         `json:"continue,omitempty"` // in its place: proof bundle of an order in whose final state this one starts
-	Dims      map[string]int `json:"dims,omitempty"`     // values of its symbolic dimensions
-	Text      string         `json:"text"`               // training text; its last tenth is held out
-	Loss      string         `json:"loss"`
-	Profile   lower.Profile  `json:"profile"` // of the arithmetic: fp32, mixed or int8
-	Optimizer SpecOptimizer  `json:"optimizer"`
-	Frozen    []string       `json:"frozen,omitempty"` // patterns of initializers that stay as they are
-	Adapters  *SpecAdapters  `json:"adapters,omitempty"`
-	Rounds    int            `json:"rounds"`
-	Shards    int            `json:"shards"`     // units of a round
-	Steps     int            `json:"steps"`      // of a unit
-	Interval  int            `json:"checkpoint"` // steps between checkpoints; 0: eight, or as few as a dispute about them leaves time for
-	Batch     int            `json:"batch"`
-	Recompute int            `json:"recompute,omitempty"` // parts of the forward pass that are computed again, to save memory
-	Seed      uint64         `json:"seed"`
+	Model     string           `json:"model,omitempty"`    // ONNX file
+	Continue  string           `json:"continue,omitempty"` // in its place: proof bundle of an order in whose final state this one starts
+	Dims      map[string]int   `json:"dims,omitempty"`     // values of its symbolic dimensions
+	Text      string           `json:"text,omitempty"`     // training text; its last tenth is held out
+	Data      *dataset.Options `json:"data,omitempty"`     // in its place: a table, or images
+	Loss      SpecLoss         `json:"loss"`
+	Profile   lower.Profile    `json:"profile"` // of the arithmetic: fp32, mixed or int8
+	Optimizer SpecOptimizer    `json:"optimizer"`
+	Frozen    []string         `json:"frozen,omitempty"` // patterns of initializers that stay as they are
+	Adapters  *SpecAdapters    `json:"adapters,omitempty"`
+	Rounds    int              `json:"rounds"`
+	Shards    int              `json:"shards"`     // units of a round
+	Steps     int              `json:"steps"`      // of a unit
+	Interval  int              `json:"checkpoint"` // steps between checkpoints; 0: eight, or as few as a dispute about them leaves time for
+	Batch     int              `json:"batch"`
+	Recompute int              `json:"recompute,omitempty"` // parts of the forward pass that are computed again, to save memory
+	Seed      uint64           `json:"seed"`
+}
+
+// SpecLoss names a loss, and says how it compares; its name alone will do.
+type SpecLoss struct {
+	Name        string  `json:"name,omitempty"`
+	Output      string  `json:"output,omitempty"` // of the model
+	Mask        string  `json:"mask,omitempty"`
+	Smoothing   float32 `json:"smoothing,omitempty"`
+	Weights     Weights `json:"weights,omitzero"` // of classes
+	Delta       float32 `json:"delta,omitempty"`
+	Temperature float32 `json:"temperature,omitempty"`
+	Beta        float32 `json:"beta,omitempty"`
+}
+
+// UnmarshalJSON also takes a name alone.
+func (l *SpecLoss) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, &l.Name) == nil {
+		return nil
+	}
+	type plain SpecLoss
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return d.Decode((*plain)(l))
+}
+
+// Weights say how much labels count, by class.
+type Weights struct {
+	Balanced bool // each class as much as any other
+	Of       []float32
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (w *Weights) UnmarshalJSON(b []byte) error {
+	if string(b) == `"balanced"` {
+		w.Balanced = true
+		return nil
+	}
+	if json.Unmarshal(b, &w.Of) != nil {
+		return errors.New("weights are balanced, or a number for each class, as in [1, 2.5]")
+	}
+	return nil
+}
+
+// MarshalJSON implements json.Marshaler.
+func (w Weights) MarshalJSON() ([]byte, error) {
+	if w.Balanced {
+		return []byte(`"balanced"`), nil
+	}
+	return json.Marshal(w.Of)
+}
+
+// language is the loss of a text, unless another is named.
+const language = "next-token-cross-entropy"
+
+// objective returns the loss as the core knows it.
+func (l *SpecLoss) objective() dataset.Objective {
+	return dataset.Objective{Name: l.Name, Balanced: l.Weights.Balanced, Against: train.Against{
+		Output: l.Output, Mask: l.Mask, Smoothing: l.Smoothing, Weights: l.Weights.Of, Delta: l.Delta, Temperature: l.Temperature, Beta: l.Beta,
+	}}
 }
 
 // SpecOptimizer names an optimizer and its hyperparameters.
@@ -105,7 +169,6 @@ func Default() Spec {
 	return Spec{
 		Kind: Kind,
 		Problem: SpecProblem{
-			Loss:      "next-token-cross-entropy",
 			Optimizer: SpecOptimizer{Name: "adamw", LearningRate: 5e-3, Warmup: 10, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.01},
 			Rounds:    8, Shards: 4, Steps: 16, Batch: 8, Seed: 1,
 		},
@@ -132,7 +195,11 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 		return s, err
 	}
 	s.Folders = folders
-	for _, p := range []*string{&s.Problem.Model, &s.Problem.Continue, &s.Problem.Text} {
+	paths := []*string{&s.Problem.Model, &s.Problem.Continue, &s.Problem.Text}
+	if s.Problem.Data != nil {
+		paths = append(paths, &s.Problem.Data.Source)
+	}
+	for _, p := range paths {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = folder + *p
 		}
@@ -178,10 +245,17 @@ func ParseSpec(b []byte) (Spec, error) {
 		return s, errors.New("problem.model is missing: name an ONNX file, or in problem.continue the proof bundle of an order")
 	case s.Problem.Model != "" && s.Problem.Continue != "":
 		return s, errors.New("problem.model and problem.continue: an order starts from one of them")
-	case s.Problem.Text == "":
-		return s, errors.New("problem.text is missing: name a text file to train on")
+	case (s.Problem.Text == "") == (s.Problem.Data == nil):
+		return s, errors.New("problem.text or problem.data: name a text file to train on, or a table or a folder of images")
+	case s.Problem.Data != nil && s.Problem.Continue != "":
+		return s, errors.New("problem.continue goes on with a text: name a model for problem.data")
 	case s.Conditions.Split.Parts() > 0:
 		return s, errors.New("conditions.split: a batch alone is split, for its records do not need one another: leave it out")
+	}
+	if s.Problem.Data != nil {
+		if err := s.Problem.Data.Check(); err != nil {
+			return s, err
+		}
 	}
 	return s, s.Conditions.check()
 }
@@ -197,11 +271,19 @@ func statedKind(b []byte) string {
 	return ""
 }
 
+// Source names what is trained on.
+func (p *SpecProblem) Source() string {
+	if p.Data != nil {
+		return p.Data.Source
+	}
+	return p.Text
+}
+
 // Recipe returns the hyperparameters.
 func (s *Spec) Recipe() train.Recipe {
 	o := &s.Problem.Optimizer
 	r := train.Recipe{
-		Loss: s.Problem.Loss, Optimizer: o.Name,
+		Loss: cmp.Or(s.Problem.Loss.Name, language), Against: s.Problem.Loss.objective().Against, Optimizer: o.Name,
 		Rate:     train.Rate{LearningRate: o.LearningRate, Warmup: o.Warmup, Schedule: o.Schedule, Decay: o.Decay, Final: o.Final},
 		Momentum: o.Momentum, Nesterov: o.Nesterov, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon,
 		WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Accumulate: o.Accumulate, Recompute: s.Problem.Recompute, Batch: s.Problem.Batch, Frozen: s.Problem.Frozen,

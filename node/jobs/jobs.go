@@ -100,7 +100,7 @@ func (c *Cache) CheckUnread(ctx context.Context, l *job.Lease) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range []string{replay.RoleHeldOut, replay.RoleTokenizer} {
+	for _, r := range []string{replay.RoleHeldOut, replay.RoleTokenizer, replay.RoleSchema} {
 		f, ok := l.Order.Problem.File(r)
 		if !ok {
 			continue

@@ -18,6 +18,7 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/merkle"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/format/schema"
 	"github.com/tally-network/tally/format/text"
 )
 
@@ -28,6 +29,7 @@ const (
 	RoleData      = job.RoleData
 	RoleHeldOut   = job.RoleHeldOut
 	RoleTokenizer = job.RoleTokenizer
+	RoleSchema    = job.RoleSchema
 )
 
 // Inputs are what a consumer brings to train a model.
@@ -331,6 +333,8 @@ func (j *Job) CheckUnread(role string, b []byte) error {
 		}
 	case role == RoleTokenizer:
 		_, err = text.ReadTokenizer(bytes.NewReader(b))
+	case role == RoleSchema:
+		_, err = schema.Read(bytes.NewReader(b))
 	}
 	if err != nil {
 		return &UnfitError{fmt.Errorf("%s: %w", role, err)}

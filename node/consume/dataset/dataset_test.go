@@ -1,0 +1,385 @@
+package dataset_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
+	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/node/consume/dataset"
+)
+
+// flowers has 30 records of two numbers, a colour, an id, and one of three kinds, with some numbers missing.
+func flowers() string {
+	var b strings.Builder
+	b.WriteString("id,length,width,colour,kind,plot\n")
+	for i := range 30 {
+		width := fmt.Sprint(float64(i%7) / 2)
+		if i%10 == 3 {
+			width = ""
+		}
+		fmt.Fprintf(&b, "%d,%d.5,%s,%s,%s,p%d\n", i, i, width, []string{"red", "blue"}[i%2], []string{"rose", "lily", "tulip"}[i%3], i/6)
+	}
+	return b.String()
+}
+
+func mlp(features, outputs int, input string) *graph.Graph {
+	b := graph.NewBuilder("mlp")
+	x := b.Input(input, tensor.Float32, tensor.Shape{4, features})
+	w := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{features, outputs}))
+	for i := range w.Len() {
+		w.Set(i, tensor.F32(float32(i%5)/4-0.5))
+	}
+	b.Output(b.Op("MatMul", x, b.Init("w", w)), tensor.Float32, tensor.Shape{4, outputs})
+	return b.Graph()
+}
+
+// write puts a file into a folder and returns its path.
+func write(t *testing.T, dir, name string, b []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func options(t *testing.T, source, more string) (o dataset.Options) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(fmt.Sprintf(`{"source":%q%s}`, source, more)), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func of(t *testing.T, o dataset.Options, g *graph.Graph, objective dataset.Objective) (*dataset.Dataset, error) {
+	t.Helper()
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	h, w := dataset.PictureOf(g)
+	table, err := o.Read([]string{filepath.Dir(o.Source)}, h, w)
+	if err != nil {
+		return nil, err
+	}
+	return o.Make(table, g, objective)
+}
+
+func must(t *testing.T, d *dataset.Dataset, err error) *dataset.Dataset {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// trains fails unless the dataset can be trained, and its losses are numbers that fall.
+func trains(t *testing.T, d *dataset.Dataset) {
+	t.Helper()
+	r := train.Recipe{
+		Fields: d.Fields, Loss: d.Objective.Name, Against: d.Objective.Against,
+		Optimizer: "adam", Rate: train.Rate{LearningRate: 0.05}, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-6, Batch: 4,
+	}
+	tr, err := train.New(d.Model, r, d.Training.Shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, first, last := tr.Start, float32(0), float32(0)
+	order := train.RecordOrder{Seed: 1, Records: d.Training.Shape[0], Shards: 1, Batch: 4}
+	for step := range 60 {
+		if s, err = tr.Program.Run(graph.Inputs{States: []*graph.State{s}, Data: d.Training, Rows: order.Rows(0, step)}, graph.Reference, nil); err != nil {
+			t.Fatal(err)
+		}
+		loss := tensor.Of[float32](s.Find("loss"))[0]
+		if step < 6 {
+			first += loss / 6
+		} else if step >= 54 {
+			last += loss / 6
+		}
+	}
+	if !(last < first) {
+		t.Errorf("%s: the loss went from %v to %v", d.Objective.Name, first, last)
+	}
+	if _, err := tr.Evaluate(d.HeldOut.Shape); err != nil {
+		t.Error(err)
+	}
+}
+
+func unpack(t *testing.T, d *dataset.Dataset, records *tensor.Tensor, field string) *tensor.Tensor {
+	t.Helper()
+	v, err := d.Fields.Unpack(records, field)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestTablesBecomeRecords(t *testing.T) {
+	source := write(t, t.TempDir(), "flowers.csv", []byte(flowers()))
+	o := options(t, source, `,"target":"kind","ignore":["id","plot"],"missing":"median","heldOut":{"share":0.2,"by":"class"}`)
+	d, err := of(t, o, mlp(4, 3, "features"), dataset.Objective{})
+	d = must(t, d, err)
+	if d.Objective.Name != "cross-entropy" || !slices.Equal(d.Schema.Target.Classes, []string{"lily", "rose", "tulip"}) {
+		t.Errorf("loss %q, classes %q", d.Objective.Name, d.Schema.Target.Classes)
+	}
+	if got := d.Schema.Inputs[0].Columns; !slices.Equal(got, []string{"length", "width", "colour=blue", "colour=red"}) {
+		t.Errorf("features %q", got)
+	}
+	if n, m := d.Training.Shape[0], d.HeldOut.Shape[0]; n != 24 || m != 6 {
+		t.Fatalf("%d records to train on, %d held out", n, m)
+	}
+	var each [3]int
+	for _, k := range tensor.Of[int32](unpack(t, d, d.HeldOut, "target")) {
+		each[k]++
+	}
+	if each != [3]int{2, 2, 2} {
+		t.Errorf("held out are %v of the classes", each)
+	}
+	seen := map[float32]bool{}
+	for _, records := range []*tensor.Tensor{d.Training, d.HeldOut} {
+		x := tensor.Of[float32](unpack(t, d, records, "features"))
+		for i := 0; i < len(x); i += 4 {
+			if seen[x[i]] || x[i+2]+x[i+3] != 1 || x[i+1] != x[i+1] {
+				t.Errorf("features %v", x[i:i+4])
+			}
+			seen[x[i]] = true
+		}
+	}
+	trains(t, d)
+}
+
+// What goes into the first operator of the consumer's has mean 0 and deviation 1 over the training records.
+func TestNumbersAreNormalisedInTheModel(t *testing.T) {
+	source := write(t, t.TempDir(), "flowers.csv", []byte(flowers()))
+	o := options(t, source, `,"target":"length","features":["width","id"],"missing":"mean"`)
+	d, err := of(t, o, mlp(2, 1, "x"), dataset.Objective{})
+	d = must(t, d, err)
+	if d.Objective.Name != "squared-error" {
+		t.Fatalf("loss %q", d.Objective.Name)
+	}
+	g := *d.Model
+	for _, n := range g.Nodes {
+		if n.Op == "MatMul" {
+			g.Outputs = []graph.Value{{Name: n.Inputs[0], Type: tensor.Float32}}
+		}
+	}
+	x := unpack(t, d, d.Training, "x")
+	g.Inputs = []graph.Value{{Name: "x", Type: tensor.Float32, Shape: x.Shape}}
+	out := apply(t, &g, x)
+	for c := range 2 {
+		var sum, squares float64
+		n := float64(x.Shape[0])
+		for r := range x.Shape[0] {
+			v := float64(tensor.Of[float32](out)[2*r+c])
+			sum, squares = sum+v, squares+v*v
+		}
+		if math.Abs(sum/n) > 1e-5 || math.Abs(squares/n-1) > 1e-5 {
+			t.Errorf("feature %d has mean %v and mean square %v", c, sum/n, squares/n)
+		}
+	}
+	if names := []string{d.Model.Inputs[0].Name, d.Model.Consts[0].Name}; !slices.Equal(names, []string{"x", "w"}) || len(d.Model.Consts) != 1 {
+		t.Errorf("the model has %q: its names are the consumer's", names)
+	}
+	trains(t, d)
+}
+
+func apply(t *testing.T, g *graph.Graph, x *tensor.Tensor) *tensor.Tensor {
+	t.Helper()
+	typed, err := op.Infer(g, lower.FP32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := graph.Slot{Name: g.Inputs[0].Name, Type: x.Type, Shape: x.Shape}
+	p, err := typed.Program(lower.Binding{
+		Groups: 1, Slots: []graph.Slot{in}, Inputs: []graph.Ref{{Kind: graph.RefSlot}}, Outputs: []int{0},
+		Results: []graph.Slot{{Name: "y", Type: typed.Outputs[0].Type, Shape: typed.Outputs[0].Shape}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.Run(graph.Inputs{States: []*graph.State{{Slots: []graph.Slot{in}, Tensors: []*tensor.Tensor{x}}}}, graph.Reference, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Tensors[0]
+}
+
+func TestSplits(t *testing.T) {
+	source := write(t, t.TempDir(), "flowers.csv", []byte(flowers()))
+	ids := func(more string) (training, heldOut []int) {
+		t.Helper()
+		o := options(t, source, `,"target":"kind","features":["id"],"normalize":"none"`+more)
+		d, err := of(t, o, mlp(1, 3, "x"), dataset.Objective{})
+		d = must(t, d, err)
+		for records, to := range map[*tensor.Tensor]*[]int{d.Training: &training, d.HeldOut: &heldOut} {
+			for _, x := range tensor.Of[float32](unpack(t, d, records, "x")) {
+				*to = append(*to, int(x))
+			}
+		}
+		return training, heldOut
+	}
+	_, plain := ids("")
+	_, same := ids(`,"heldOut":{"seed":0}`)
+	_, other := ids(`,"heldOut":{"seed":1}`)
+	if len(plain) != 3 || !slices.Equal(plain, same) || slices.Equal(plain, other) {
+		t.Errorf("held out are %v, %v again, %v by another seed", plain, same, other)
+	}
+	training, heldOut := ids(`,"heldOut":{"share":0.3,"by":"plot"}`)
+	for _, i := range training {
+		for _, k := range heldOut {
+			if i/6 == k/6 {
+				t.Errorf("records %d and %d of one group are on both sides", i, k)
+			}
+		}
+	}
+	if len(heldOut) != 12 {
+		t.Errorf("%d records are held out", len(heldOut))
+	}
+	if _, given := ids(`,"heldOut":{"column":"plot","value":"p2"}`); !slices.Equal(given, []int{12, 13, 14, 15, 16, 17}) {
+		t.Errorf("held out are %v", given)
+	}
+}
+
+func TestLossesFitTargets(t *testing.T) {
+	dir := t.TempDir()
+	var b strings.Builder
+	b.WriteString("x,real,whole,truth,text\n")
+	for i := range 20 {
+		fmt.Fprintf(&b, "%d,%d.25,%d,%v,%s\n", i%6, i, i%4, i%6 > 2, []string{"no", "yes"}[i%6/3])
+	}
+	source := write(t, dir, "t.csv", []byte(b.String()))
+	for _, c := range []struct {
+		target  string
+		outputs int
+		name    string
+		want    string
+	}{
+		{"real", 1, "", "squared-error"}, {"whole", 1, "", "squared-error"}, {"whole", 4, "", "cross-entropy"}, {"truth", 1, "", "binary-cross-entropy"},
+		{"truth", 2, "", "cross-entropy"}, {"text", 2, "", "cross-entropy"}, {"text", 1, "binary-cross-entropy", "binary-cross-entropy"}, {"real", 1, "huber", "huber"},
+	} {
+		o := options(t, source, fmt.Sprintf(`,"target":%q,"features":["x"]`, c.target))
+		d, err := of(t, o, mlp(1, c.outputs, "x"), dataset.Objective{Name: c.name})
+		if err != nil {
+			t.Errorf("%s: %v", c.target, err)
+			continue
+		}
+		if d.Objective.Name != c.want {
+			t.Errorf("%s, %d outputs: loss %q, want %q", c.target, c.outputs, d.Objective.Name, c.want)
+		}
+		trains(t, d)
+	}
+	o := options(t, source, `,"target":"whole","features":["x"]`)
+	d, err := of(t, o, mlp(1, 4, "x"), dataset.Objective{Balanced: true})
+	if d = must(t, d, err); len(d.Objective.Weights) != 4 {
+		t.Errorf("weights %v", d.Objective.Weights)
+	}
+}
+
+func picture(t *testing.T, size int, c color.Color) []byte {
+	t.Helper()
+	m := image.NewRGBA(image.Rect(0, 0, size, size))
+	for i := range size * size {
+		m.Set(i%size, i/size, c)
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// cnn is a convolution over images with their channels first, and a mean over all places.
+func cnn(size, classes int) *graph.Graph {
+	b := graph.NewBuilder("cnn")
+	x := b.Input("image", tensor.Float32, tensor.Shape{4, 3, size, size})
+	w := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{classes, 3, 1, 1}))
+	for i := range w.Len() {
+		w.Set(i, tensor.F32(float32(i%3)/8))
+	}
+	x = b.Op("Flatten", b.Op("GlobalAveragePool", b.Op("Conv", x, b.Init("conv.weight", w))))
+	b.Output(x, tensor.Float32, tensor.Shape{4, classes})
+	return b.Graph()
+}
+
+func TestFoldersOfImagesBecomeRecords(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 12 {
+		class, c := "red", color.RGBA{200 + uint8(i), 10, 10, 255}
+		if i%2 == 1 {
+			class, c = "blue", color.RGBA{10, 10, 200 + uint8(i), 255}
+		}
+		write(t, dir, fmt.Sprintf("photos/%s/%d.png", class, i), picture(t, 8+i%3, c))
+	}
+	o := options(t, filepath.Join(dir, "photos"), `,"heldOut":{"share":0.25,"by":"class"}`)
+	d, err := of(t, o, cnn(8, 2), dataset.Objective{})
+	d = must(t, d, err)
+	if in := d.Model.Inputs[0]; in.Type != tensor.Uint8 || !in.Shape.Equal(tensor.Shape{4, 8, 8, 3}) {
+		t.Errorf("the model reads %v%v, want pixels as they are", in.Type, in.Shape)
+	}
+	if f, _ := d.Fields.Find("image"); f.Type != tensor.Uint8 {
+		t.Errorf("images are %v", f.Type)
+	}
+	trains(t, d)
+	flat, err := of(t, options(t, filepath.Join(dir, "photos"), `,"size":[4,4]`), mlp(48, 2, "pixels"), dataset.Objective{})
+	trains(t, must(t, flat, err))
+}
+
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	source := write(t, dir, "flowers.csv", []byte(flowers()))
+	write(t, dir, "photos/a/1.png", picture(t, 4, color.Black))
+	write(t, dir, "photos/b/2.png", picture(t, 4, color.White))
+	outside := write(t, t.TempDir(), "other.csv", []byte(flowers()))
+	for want, c := range map[string]struct {
+		source, more string
+		model        *graph.Graph
+		loss         string
+	}{
+		"data.source is missing":    {"", ``, mlp(4, 3, "x"), ""},
+		"data.target is missing":    {source, `,"missing":"mean"`, mlp(4, 3, "x"), ""},
+		`no column is called "kin"`: {source, `,"target":"kin"`, mlp(4, 3, "x"), ""},
+		"has no value in 3 records": {source, `,"target":"kind"`, mlp(4, 3, "x"), ""},
+		`"width" has no value in 3`: {source, `,"target":"width"`, mlp(4, 3, "x"), ""},
+		"--set inputs=10":           {source, `,"target":"kind","missing":"mode"`, mlp(4, 3, "x"), ""},
+		"--set classes=3":           {source, `,"target":"kind","features":["length"]`, mlp(1, 2, "x"), ""},
+		"format is not known":       {write(t, dir, "x.pdf", nil), ``, mlp(4, 3, "x"), ""},
+		"data.normalize is":         {source, `,"normalize":"twice"`, mlp(4, 3, "x"), ""},
+		"data.missing is":           {source, `,"missing":"guess"`, mlp(4, 3, "x"), ""},
+		"share is 2":                {source, `,"heldOut":{"share":2}`, mlp(4, 3, "x"), ""},
+		"column and value belong":   {source, `,"heldOut":{"column":"plot"}`, mlp(4, 3, "x"), ""},
+		"0 held out":                {source, `,"target":"kind","heldOut":{"column":"plot","value":"p9"}`, mlp(4, 3, "x"), ""},
+		"takes truths":              {source, `,"target":"length","features":["id"]`, mlp(1, 1, "x"), "binary-cross-entropy"},
+		"no kind of column":         {source, `,"target":"kind","kinds":{"id":"colour"}`, mlp(4, 3, "x"), ""},
+		"but the images have 4 × 4": {filepath.Join(dir, "photos"), `,"target":"label","heldOut":{"share":0.5}`, mlp(5, 3, "x"), ""},
+		"outside the folders":       {"", outside, mlp(4, 3, "x"), ""},
+	} {
+		o := options(t, c.source, "")
+		var err error
+		if c.more == outside {
+			_, err = (&dataset.Options{Source: outside}).Read([]string{dir}, 0, 0)
+		} else {
+			if err = json.Unmarshal([]byte(fmt.Sprintf(`{"source":%q%s}`, c.source, c.more)), &o); err == nil {
+				_, err = of(t, o, c.model, dataset.Objective{Name: c.loss})
+			}
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got: %v", want, err)
+		}
+	}
+}

@@ -1,0 +1,304 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/format/schema"
+	"github.com/tally-network/tally/format/table"
+)
+
+// maker makes a dataset.
+type maker struct {
+	*Options
+	table             *table.Table
+	training, heldOut []int // records
+	out               *Dataset
+	values            map[string]*tensor.Tensor // of fields, all records
+	used              map[string]bool           // columns
+}
+
+// Make makes what an order trains on of a table and a model.
+func (o *Options) Make(t *table.Table, g *graph.Graph, objective Objective) (*Dataset, error) {
+	d, err := o.make(t, g, objective)
+	if err != nil {
+		return nil, fmt.Errorf("data %s: %w", o.Source, err)
+	}
+	return d, nil
+}
+
+func (o *Options) make(t *table.Table, g *graph.Graph, objective Objective) (*Dataset, error) {
+	m := &maker{Options: o, table: t, out: &Dataset{Model: g, Objective: objective}, values: map[string]*tensor.Tensor{}, used: map[string]bool{}}
+	for _, name := range append(slices.Clone(o.Ignore), o.Features...) {
+		if _, err := t.Column(name); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range o.Ignore {
+		m.used[name] = true
+	}
+	target, err := m.target()
+	if err != nil {
+		return nil, err
+	}
+	if m.training, m.heldOut, err = o.split(t, target); err != nil {
+		return nil, err
+	}
+	m.used[o.HeldOut.Column] = true
+	if by := o.HeldOut.By; by != "class" {
+		m.used[by] = true
+	}
+	if err := m.inputs(); err != nil {
+		return nil, err
+	}
+	if target != nil {
+		if err := m.compare(target); err != nil {
+			return nil, err
+		}
+	}
+	return m.out, m.pack()
+}
+
+// pack makes records of the values of all fields.
+func (m *maker) pack() error {
+	m.out.Objective.Target = ""
+	if m.out.Schema.Target != nil {
+		m.out.Objective.Target = targetField
+	}
+	for records, to := range map[*[]int]**tensor.Tensor{&m.training: &m.out.Training, &m.heldOut: &m.out.HeldOut} {
+		chosen := map[string]*tensor.Tensor{}
+		for _, f := range m.out.Fields {
+			v, err := rows(m.values[f.Name], *records)
+			if err != nil {
+				return err
+			}
+			chosen[f.Name] = v
+		}
+		var err error
+		if *to, err = m.out.Fields.Pack(chosen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows takes some rows of a tensor.
+func rows(t *tensor.Tensor, which []int) (*tensor.Tensor, error) {
+	n := t.Shape[1:].Elements() * t.Type.Size()
+	out := make([]byte, 0, n*len(which))
+	for _, r := range which {
+		out = append(out, t.Bytes()[r*n:(r+1)*n]...)
+	}
+	return tensor.FromBytes(t.Type, append(tensor.Shape{len(which)}, t.Shape[1:]...), out)
+}
+
+// field adds a field with its values, [records …].
+func (m *maker) field(name string, v *tensor.Tensor) {
+	m.values[name] = v
+	m.out.Fields = append(m.out.Fields, train.Field{Name: name, Type: v.Type, Shape: v.Shape[1:]})
+}
+
+// whole returns a column without missing values: what replaces them is learnt from the training records.
+func (m *maker) whole(c *table.Column) (*table.Column, error) {
+	missing := c.CountMissing()
+	if missing == 0 {
+		return c, nil
+	}
+	for _, rule := range m.rules() {
+		v, err := c.Learn(rule, m.training)
+		if err == nil {
+			return c.Fill(v)
+		}
+		if rule == table.Mode {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("column %q has no value in %d records: write data.missing: mean, median or mode to replace them, or name it in data.ignore", c.Name, missing)
+}
+
+// rules returns what replaces missing values, in order: what is no number has neither mean nor median.
+func (o *Options) rules() []table.Rule {
+	switch rule := table.Rule(o.Missing); rule {
+	case table.Mean, table.Median:
+		return []table.Rule{rule, table.Mode}
+	case table.Mode:
+		return []table.Rule{rule}
+	case "refuse":
+		return []table.Rule{}
+	}
+	return nil
+}
+
+// inputs finds what each input of the model reads: a column that is named for it, else the features.
+func (m *maker) inputs() error {
+	var rest []graph.Value
+	for _, in := range m.out.Model.Inputs {
+		c := m.named(in.Name)
+		if c == nil {
+			rest = append(rest, in)
+			continue
+		}
+		m.used[c.Name] = true
+		if err := m.column(in, c); err != nil {
+			return err
+		}
+	}
+	switch len(rest) {
+	case 0:
+		return nil
+	case 1:
+		return m.features(rest[0])
+	}
+	return fmt.Errorf("no columns are named for the inputs %q and %q of the model: rename columns, or the inputs", rest[0].Name, rest[1].Name)
+}
+
+// named returns the column that is named for an input, nil if none is.
+func (m *maker) named(input string) *table.Column {
+	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, sameName} {
+		for _, c := range m.table.Columns {
+			if !m.used[c.Name] && c.Name != m.Target && same(c.Name, input) {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// features are the columns that are left, one behind another.
+func (m *maker) features(in graph.Value) error {
+	var columns []*table.Column
+	for _, c := range m.table.Columns {
+		if c.Name == m.Target || m.used[c.Name] || len(m.Features) > 0 && !slices.Contains(m.Features, c.Name) {
+			continue
+		}
+		columns = append(columns, c)
+	}
+	if len(columns) == 0 {
+		return fmt.Errorf("no column is left for the model's input %q", in.Name)
+	}
+	if len(columns) == 1 && (columns[0].Kind == table.Array || columns[0].Kind == table.Image) {
+		return m.column(in, columns[0])
+	}
+	x := &matrix{records: m.table.Records}
+	for _, c := range columns {
+		c, err := m.whole(c)
+		if err != nil {
+			return err
+		}
+		if err := x.add(c); err != nil {
+			return err
+		}
+	}
+	if !in.Type.Float() || len(in.Shape) != 2 || in.Shape[1] != x.width() {
+		return fmt.Errorf("input %q of the model is %v%v, but the features are %d numbers in each record, %s: make a model for them, such as\n  tally model new mlp --set inputs=%d", in.Name, in.Type, in.Shape, x.width(), listed(x.names), x.width())
+	}
+	v, err := x.tensor()
+	if err != nil {
+		return err
+	}
+	if m.Normalize != None {
+		mean, deviation := x.moments(m.training)
+		m.out.Model = before(m.out.Model, in.Name, graph.Value{Name: in.Name, Type: v.Type, Shape: in.Shape}, func(b *graph.Builder, x string) string {
+			return scaled(b, cast(b, x, v.Type, in.Type), in.Type, mean, deviation, tensor.Shape{1, len(mean)})
+		})
+	}
+	m.field(in.Name, v)
+	m.out.Schema.Inputs = append(m.out.Schema.Inputs, schema.Input{Name: in.Name, Columns: x.names})
+	return nil
+}
+
+// column gives an input one column.
+func (m *maker) column(in graph.Value, c *table.Column) error {
+	c, err := m.whole(c)
+	if err != nil {
+		return err
+	}
+	m.out.Schema.Inputs = append(m.out.Schema.Inputs, schema.Input{Name: in.Name, Columns: []string{c.Name}})
+	switch {
+	case len(in.Shape) == 0:
+		return fmt.Errorf("input %q of the model has no axis that counts records", in.Name)
+	case c.Kind == table.Text:
+		return fmt.Errorf("column %q is text, and input %q reads numbers", c.Name, in.Name)
+	case c.Kind == table.Image:
+		return m.image(in, c.Values)
+	}
+	to := tensor.Float32
+	if in.Type.Integer() {
+		to = tensor.Int32
+	} else if c.Values.Type == tensor.Uint8 || in.Type == tensor.Bool {
+		to = c.Values.Type
+	}
+	v, err := c.Tensor(to)
+	if err != nil {
+		return err
+	}
+	if v.Shape[1:].Elements() != in.Shape[1:].Elements() {
+		return fmt.Errorf("input %q of the model is %v%v, but column %q has the shape %v in each record", in.Name, in.Type, in.Shape, c.Name, v.Shape[1:])
+	}
+	raw := graph.Value{Name: in.Name, Type: v.Type, Shape: append(tensor.Shape{in.Shape[0]}, v.Shape[1:]...)}
+	normal := m.Normalize != None && in.Type.Float()
+	var mean, deviation []float64
+	if normal {
+		mean, deviation = moments(v, m.training, v.Shape[1:].Elements(), 1)
+	}
+	if normal || !raw.Shape.Equal(in.Shape) || v.Type != in.Type {
+		m.out.Model = before(m.out.Model, in.Name, raw, func(b *graph.Builder, x string) string {
+			if x = cast(b, x, v.Type, in.Type); normal {
+				x = scaled(b, x, in.Type, mean, deviation, tensor.Shape{1})
+			}
+			return shaped(b, x, raw.Shape, in.Shape)
+		})
+	}
+	m.field(in.Name, v)
+	return nil
+}
+
+// image gives an input images, uint8 [n height width channels]: as they are, with the channels first, or as a row of
+// pixels.
+func (m *maker) image(in graph.Value, v *tensor.Tensor) error {
+	if !in.Type.Float() {
+		return fmt.Errorf("input %q of the model is %v: images enter as floats", in.Name, in.Type)
+	}
+	s := v.Shape[1:]
+	channels := s[2]
+	first := tensor.Shape{channels, s[0], s[1]}
+	if w := in.Shape[1:]; !w.Equal(s) && !w.Equal(first) && !(len(w) == 1 && w[0] == s.Elements()) && !(channels == 1 && w.Equal(s[:2])) {
+		return fmt.Errorf("input %q of the model is %v%v, but the images have %d × %d pixels of %d channels: set data.size, or make a model for them, such as\n  tally model new lenet --set height=%d,width=%d,channels=%d", in.Name, in.Type, in.Shape, s[0], s[1], channels, s[0], s[1], channels)
+	}
+	mean, deviation := make([]float64, channels), make([]float64, channels)
+	for c := range deviation {
+		deviation[c] = 1
+	}
+	if m.Normalize != None {
+		mean, deviation = moments(v, m.training, s.Elements(), channels)
+	}
+	raw := graph.Value{Name: in.Name, Type: v.Type, Shape: append(tensor.Shape{in.Shape[0]}, s...)}
+	m.out.Model = before(m.out.Model, in.Name, raw, func(b *graph.Builder, x string) string {
+		x = scaled(b, cast(b, x, v.Type, in.Type), in.Type, mean, deviation, tensor.Shape{1, 1, 1, channels})
+		if channels > 1 && in.Shape[1:].Equal(first) {
+			return b.With(graph.Ints("perm", 0, 3, 1, 2)).Op("Transpose", x)
+		}
+		return shaped(b, x, raw.Shape, in.Shape)
+	})
+	m.field(in.Name, v)
+	return nil
+}
+
+// PictureOf returns the size of the images that a model reads, zeros if it reads none.
+func PictureOf(g *graph.Graph) (height, width int) {
+	for _, in := range g.Inputs {
+		if s := in.Shape; len(s) == 4 && in.Type.Float() {
+			if s[1] == 1 || s[1] == 3 {
+				return s[2], s[3]
+			}
+			return s[1], s[2]
+		}
+	}
+	return 0, 0
+}
+
+var errTarget = errors.New("data.target is missing: name the column that the model is to tell")

@@ -1,0 +1,210 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/table"
+)
+
+// maxFeatures bounds the numbers of a record's features.
+const maxFeatures = 1 << 16
+
+// matrix is features, column by column: numbers as they are, truths as 0 and 1, and each text of a category as a
+// column of its own that is 1 where it is said.
+type matrix struct {
+	records int
+	names   []string
+	columns []feature
+}
+
+// feature is one number of each record.
+type feature struct {
+	of    *tensor.Tensor
+	is    int32 // of a category: the text that it stands for
+	texts bool
+}
+
+func (x *matrix) width() int { return len(x.names) }
+
+func (x *matrix) add(c *table.Column) error {
+	if len(x.names) > maxFeatures {
+		return fmt.Errorf("more than %d features: name some in data.ignore", maxFeatures)
+	}
+	switch c.Kind {
+	case table.Integer, table.Real, table.Boolean:
+		v, err := c.Tensor(tensor.Float32)
+		if err != nil {
+			return err
+		}
+		x.names, x.columns = append(x.names, c.Name), append(x.columns, feature{of: v})
+		return nil
+	case table.Category:
+		for k, text := range c.Categories {
+			x.names, x.columns = append(x.names, c.Name+"="+text), append(x.columns, feature{of: c.Values, is: int32(k), texts: true})
+		}
+		return nil
+	}
+	return fmt.Errorf("column %q is %v, which is no feature among others: name it in data.ignore, or give the model an input %q", c.Name, c.Kind, c.Name)
+}
+
+func (f *feature) at(record int) float32 {
+	if !f.texts {
+		return tensor.Of[float32](f.of)[record]
+	}
+	if tensor.Of[int32](f.of)[record] == f.is {
+		return 1
+	}
+	return 0
+}
+
+// tensor returns the features, float32 [records width].
+func (x *matrix) tensor() (*tensor.Tensor, error) {
+	t, err := tensor.New(tensor.Float32, tensor.Shape{x.records, x.width()})
+	if err != nil {
+		return nil, err
+	}
+	all := tensor.Of[float32](t)
+	for c := range x.columns {
+		for r := range x.records {
+			v := x.columns[c].at(r)
+			if math.IsInf(float64(v), 0) || v != v {
+				return nil, fmt.Errorf("column %q is %v in record %d, which nothing can be learnt from", x.names[c], v, r+1)
+			}
+			all[r*x.width()+c] = v
+		}
+	}
+	return t, nil
+}
+
+// moments returns mean and deviation of each feature over some records; those of texts stay as they are.
+func (x *matrix) moments(records []int) (mean, deviation []float64) {
+	for c := range x.columns {
+		f := &x.columns[c]
+		m, d := 0., 1.
+		if !f.texts {
+			m, d = spread(len(records), func(i int) float64 { return float64(f.at(records[i])) })
+		}
+		mean, deviation = append(mean, m), append(deviation, d)
+	}
+	return mean, deviation
+}
+
+// moments returns mean and deviation of the elements of some rows of a tensor of uint8 or float32, for each place modulo
+// the channels, which are the last axis.
+func moments(t *tensor.Tensor, records []int, each, channels int) (mean, deviation []float64) {
+	for c := range channels {
+		per := each / channels
+		m, d := spread(len(records)*per, func(i int) float64 {
+			at := records[i/per]*each + i%per*channels + c
+			if t.Type == tensor.Uint8 {
+				return float64(t.Bytes()[at])
+			}
+			return float64(tensor.Of[float32](t)[at])
+		})
+		mean, deviation = append(mean, m), append(deviation, d)
+	}
+	return mean, deviation
+}
+
+// spread returns mean and deviation of n numbers, a deviation of 1 where all are equal.
+func spread(n int, at func(i int) float64) (mean, deviation float64) {
+	var sum, squares float64
+	for i := range n {
+		sum += at(i)
+	}
+	mean = sum / float64(n)
+	for i := range n {
+		d := at(i) - mean
+		squares += float64(d * d)
+	}
+	if deviation = math.Sqrt(squares / float64(n)); !(deviation > 0) {
+		deviation = 1
+	}
+	return mean, deviation
+}
+
+// before puts nodes before an input of a graph, which becomes another.
+func before(g *graph.Graph, input string, raw graph.Value, build func(b *graph.Builder, x string) string) *graph.Graph {
+	b := graph.Extend(g)
+	y := build(b, input)
+	out := *b.Graph()
+	out.Inputs = slices.Clone(out.Inputs)
+	for i := range out.Inputs {
+		if out.Inputs[i].Name == input {
+			out.Inputs[i] = raw
+		}
+	}
+	old, made := out.Nodes[:len(g.Nodes)], out.Nodes[len(g.Nodes):]
+	nodes := slices.Clone(made)
+	for _, n := range old {
+		n.Inputs = renamed(n.Inputs, input, y)
+		nodes = append(nodes, n)
+	}
+	out.Nodes = nodes
+	return &out
+}
+
+// behind puts nodes behind an output of a graph, which keeps its name.
+func behind(g *graph.Graph, at int, build func(b *graph.Builder, x string) string) *graph.Graph {
+	b := graph.Extend(g)
+	name := g.Outputs[at].Name
+	inner := b.Fresh(name + ".inner")
+	y := build(b, inner)
+	out := *b.Graph()
+	out.Nodes = slices.Clone(out.Nodes)
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		n.Inputs, n.Outputs = renamed(n.Inputs, name, inner), renamed(n.Outputs, name, inner)
+		n.Outputs = renamed(n.Outputs, y, name)
+	}
+	return &out
+}
+
+func renamed(names []string, from, to string) []string {
+	out := slices.Clone(names)
+	for i := range out {
+		if out[i] == from {
+			out[i] = to
+		}
+	}
+	return out
+}
+
+// constant writes numbers into a graph, where training leaves them as they are.
+func constant(b *graph.Builder, t tensor.DType, v []float64, s tensor.Shape) string {
+	k := tensor.Must(tensor.New(t, s))
+	for i, x := range v {
+		k.Set(i, tensor.FloatWord(t, x))
+	}
+	return b.With(graph.Tensor("value", k)).Op("Constant")
+}
+
+func cast(b *graph.Builder, x string, from, to tensor.DType) string {
+	if from == to {
+		return x
+	}
+	return b.With(graph.Int("to", int(to))).Op("Cast", x)
+}
+
+// scaled takes a mean from a value, and divides by a deviation.
+func scaled(b *graph.Builder, x string, t tensor.DType, mean, deviation []float64, s tensor.Shape) string {
+	return b.Op("Div", b.Op("Sub", x, constant(b, t, mean, s)), constant(b, t, deviation, s))
+}
+
+func shaped(b *graph.Builder, x string, from, to tensor.Shape) string {
+	if from.Equal(to) {
+		return x
+	}
+	k := tensor.Must(tensor.New(tensor.Int64, tensor.Shape{len(to)}))
+	for i, n := range to {
+		if i == 0 {
+			n = -1 // of any batch
+		}
+		k.Set(i, tensor.Word(int64(n)))
+	}
+	return b.Op("Reshape", x, b.With(graph.Tensor("value", k)).Op("Constant"))
+}
