@@ -12,7 +12,7 @@ import (
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/format/rows"
+	"github.com/tally-network/tally/format/jsonlines"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/evidence"
 )
@@ -97,7 +97,7 @@ type values struct {
 type list struct{ *tensor.Tensor }
 
 // MarshalJSON implements json.Marshaler.
-func (l list) MarshalJSON() ([]byte, error) { return rows.Append(nil, l.Tensor, l.Shape, 0), nil }
+func (l list) MarshalJSON() ([]byte, error) { return jsonlines.Append(nil, l.Tensor, l.Shape, 0), nil }
 
 func valuesOf(s *graph.State) map[string]values {
 	if s == nil {
@@ -153,7 +153,7 @@ func (t *provedRecord) tell(w io.Writer, r *evidence.Record) {
 		}
 		for i, slot := range s.state.Slots {
 			x := s.state.Tensors[i]
-			text := rows.Append(nil, x, x.Shape, 0)
+			text := jsonlines.Append(nil, x, x.Shape, 0)
 			if len(text) > mostShown {
 				text = append(text[:mostShown], "…"...)
 			}

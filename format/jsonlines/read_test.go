@@ -7,7 +7,6 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/jsonlines"
-	"github.com/tally-network/tally/format/rows"
 	"github.com/tally-network/tally/format/table"
 	"github.com/tally-network/tally/internal/testkit/memory"
 )
@@ -26,7 +25,7 @@ func told(t *table.Table) string {
 				if err != nil {
 					return err.Error()
 				}
-				values = append(values, string(rows.Append(nil, row, row.Shape, 0)))
+				values = append(values, string(jsonlines.Append(nil, row, row.Shape, 0)))
 			default:
 				values = append(values, c.Value(i))
 			}
@@ -137,13 +136,13 @@ func TestRecordsAreRefused(t *testing.T) {
 	}
 }
 
-// What rows.Append writes is read as the same numbers.
+// What jsonlines.Append writes is read as the same numbers.
 func TestAppendIsRead(t *testing.T) {
 	x := tensor.Must(tensor.From(tensor.Shape{2, 2}, []float32{0.1, -1e-40, 3, 16777217}))
 	var b []byte
 	for i := range 2 {
 		b = append(b, `{"x":`...)
-		b = append(rows.Append(b, x, x.Shape[1:], 2*i), "}\n"...)
+		b = append(jsonlines.Append(b, x, x.Shape[1:], 2*i), "}\n"...)
 	}
 	got, err := jsonlines.Read(b, jsonlines.Options{})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/format/delimited"
+	"github.com/tally-network/tally/format/jsonlines"
 	"github.com/tally-network/tally/format/parquet"
-	"github.com/tally-network/tally/format/rows"
 	"github.com/tally-network/tally/format/table"
 	"github.com/tally-network/tally/internal/testkit/memory"
 )
@@ -41,7 +41,7 @@ func told(t *table.Table) string {
 				if err != nil {
 					return err.Error()
 				}
-				values = append(values, string(rows.Append(nil, row, row.Shape, 0)))
+				values = append(values, string(jsonlines.Append(nil, row, row.Shape, 0)))
 			default:
 				values = append(values, c.Value(i))
 			}

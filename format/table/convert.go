@@ -28,7 +28,7 @@ func (c *Column) Tensor(to tensor.DType) (*tensor.Tensor, error) {
 	for i := range from.Len() {
 		w, ok := convert(from.Type, to, from.At(i))
 		if !ok {
-			return nil, fmt.Errorf("column %.40q: %s of record %d is no %v", c.Name, number(from.Type, from.At(i)), i/max(1, from.Shape[1:].Elements()), to)
+			return nil, fmt.Errorf("column %.40q, record %d: %s is no %v", c.Name, i/max(1, from.Shape[1:].Elements()), number(from.Type, from.At(i)), to)
 		}
 		out.Set(i, w)
 	}
@@ -45,7 +45,7 @@ func convert(from, to tensor.DType, w tensor.Word) (tensor.Word, bool) {
 		w = tensor.FloatWord(to, x)
 		return w, math.IsInf(x, 0) || !math.IsInf(tensor.FloatOf(to, w), 0)
 	}
-	if x != math.Trunc(x) || x < -1<<63 || x >= 1<<64 {
+	if x != math.Trunc(x) || math.Abs(x) > 1<<53 { // beyond it, who knows what was rounded
 		return 0, false
 	}
 	if x < 0 {

@@ -100,6 +100,15 @@ func New(columns ...*Column) (*Table, error) {
 	return &Table{columns[0].Len(), columns}, nil
 }
 
+// Join returns a table of the columns of several, which hold the same records.
+func Join(tables ...*Table) (*Table, error) {
+	var all []*Column
+	for _, t := range tables {
+		all = append(all, t.Columns...)
+	}
+	return New(all...)
+}
+
 // Of returns a column of a tensor: its kind follows from type and shape. A NaN among reals is a
 // missing value.
 func Of(name string, t *tensor.Tensor) (*Column, error) {

@@ -101,6 +101,7 @@ var layers = []layer{
 	{folder: "format/onnx", own: []string{"core", "format"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}, tests: []string{"internal/bounded"}},
 	{folder: "format/tokenizer", own: []string{"format"}, foreign: []string{"golang.org/x/text/unicode/norm", "github.com/rivo/uniseg"}}, // Unicode's normalization forms; its grapheme clusters
 	{folder: "format/chat", own: []string{"format"}, foreign: []string{"golang.org/x/text/cases", "golang.org/x/text/language"}},         // Unicode's cases, as Python has them
+	{folder: "format/source", own: []string{"core", "format", "internal/bounded"}},
 	{folder: "format/parquet", own: []string{"core", "format"}, foreign: []string{"github.com/klauspost/compress"}}, // Snappy and zstd
 	{folder: "format", own: []string{"core"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}},
 	{folder: "model/library", own: []string{"core/canon", "model/files", "model/lm", "model/encoder", "internal/bounded", "internal/filelock", "internal/replace"}, foreign: []string{"golang.org/x/net/html", "golang.org/x/sys"}, tests: []string{"core", "format"}}, // indices are pages; how full a disk is

@@ -12,9 +12,11 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/delimited"
+	"github.com/tally-network/tally/format/jsonlines"
 	"github.com/tally-network/tally/format/npy"
-	"github.com/tally-network/tally/format/rows"
 	"github.com/tally-network/tally/format/safetensors"
+	"github.com/tally-network/tally/format/table"
 )
 
 // RecordFiles name the files that hold records: one for each input, or one that holds all
@@ -39,7 +41,7 @@ func (r *RecordFiles) UnmarshalJSON(b []byte) error {
 func (r *RecordFiles) names() bool { return r.All != "" || len(r.Of) > 0 }
 
 // column is what records give an input. Its shape, whose first axis counts records, is known
-// before a model is read; text has a type only once the model says which.
+// before a model is read; numbers of text have a type only once the model says which.
 type column interface {
 	Shape() tensor.Shape
 	Tensor(tensor.DType) (*tensor.Tensor, error)
@@ -53,6 +55,36 @@ func (c typed) Shape() tensor.Shape { return c.t.Shape }
 
 // Tensor implements column. Whether the type is the one that is wanted is for others to say.
 func (c typed) Tensor(tensor.DType) (*tensor.Tensor, error) { return c.t, nil }
+
+// ofText is a column of a table that was text.
+type ofText struct{ *table.Column }
+
+// Shape implements column.
+func (c ofText) Shape() tensor.Shape { return append(tensor.Shape{c.Len()}, c.Column.Shape()...) }
+
+// inRows are all columns of a table as one.
+type inRows struct{ *table.Table }
+
+// Shape implements column.
+func (r inRows) Shape() tensor.Shape { return tensor.Shape{r.Records, len(r.Columns)} }
+
+// Tensor implements column.
+func (r inRows) Tensor(to tensor.DType) (*tensor.Tensor, error) {
+	out, err := tensor.New(to, r.Shape())
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range r.Columns {
+		t, err := c.Tensor(to)
+		if err != nil {
+			return nil, err
+		}
+		for record := range r.Records {
+			out.Set(record*len(r.Columns)+i, t.At(record))
+		}
+	}
+	return out, nil
+}
 
 // recordFile is what a file holds: columns by name, or one for the input for which it is named.
 type recordFile struct {
@@ -77,8 +109,15 @@ var recordFormats = map[string]func(src io.ReaderAt, size int64) (recordFile, er
 		all, _, err := safetensors.Read(src, size)
 		return tensorFile(all), err
 	},
-	".jsonl": func(src io.ReaderAt, size int64) (recordFile, error) { return textFile(src, size, rows.ReadJSON) },
-	".csv":   func(src io.ReaderAt, size int64) (recordFile, error) { return textFile(src, size, rows.ReadCSV) },
+	".jsonl": func(src io.ReaderAt, size int64) (recordFile, error) {
+		f, _, err := textFile(src, size, func(text []byte) (*table.Table, error) { return jsonlines.Read(text, jsonlines.Options{}) })
+		return f, err
+	},
+	".csv": func(src io.ReaderAt, size int64) (recordFile, error) {
+		f, t, err := textFile(src, size, func(text []byte) (*table.Table, error) { return delimited.Read(text, delimited.Options{}) })
+		f.alone = inRows{t}
+		return f, err
+	},
 }
 
 func tensorFile(all map[string]*tensor.Tensor) recordFile {
@@ -89,26 +128,23 @@ func tensorFile(all map[string]*tensor.Tensor) recordFile {
 	return f
 }
 
-func textFile(src io.ReaderAt, size int64, read func([]byte) (*rows.Table, error)) (f recordFile, err error) {
+// textFile returns what a file of text holds.
+func textFile(src io.ReaderAt, size int64, read func([]byte) (*table.Table, error)) (f recordFile, t *table.Table, err error) {
 	if size > maxRecordText {
-		return f, fmt.Errorf("%d bytes of text, limit %d: write a .npy or .safetensors file", size, int64(maxRecordText))
+		return f, nil, fmt.Errorf("%d bytes of text, limit %d: write a .npy or .safetensors file", size, int64(maxRecordText))
 	}
 	text, err := io.ReadAll(io.NewSectionReader(src, 0, size))
 	if err != nil {
-		return f, err
+		return f, nil, err
 	}
-	t, err := read(text)
-	if err != nil {
-		return f, err
+	if t, err = read(text); err != nil {
+		return f, nil, err
 	}
 	f.byName = map[string]column{}
-	for _, name := range slices.Sorted(maps.Keys(t.Columns)) {
-		f.byName[name] = t.Columns[name]
+	for _, c := range t.Columns {
+		f.byName[c.Name] = ofText{c}
 	}
-	if t.Rows != nil {
-		f.alone = t.Rows
-	}
-	return f, nil
+	return f, t, nil
 }
 
 // readRecords reads the records, by input.

@@ -15,8 +15,8 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/jsonlines"
 	"github.com/tally-network/tally/format/npy"
-	"github.com/tally-network/tally/format/rows"
 	"github.com/tally-network/tally/format/safetensors"
 	"github.com/tally-network/tally/internal/replace"
 )
@@ -79,7 +79,7 @@ func writeLines(b *bytes.Buffer, names []string, outputs map[string]*tensor.Tens
 			b.Write(key)
 			b.WriteByte(':')
 			t := outputs[n]
-			b.Write(rows.Append(b.AvailableBuffer(), t, t.Shape[1:], record*t.Shape[1:].Elements()))
+			b.Write(jsonlines.Append(b.AvailableBuffer(), t, t.Shape[1:], record*t.Shape[1:].Elements()))
 		}
 		b.WriteString("}\n")
 	}
