@@ -17,6 +17,7 @@ type column struct {
 	failed  bool       // a text came after numbers: all is read again as texts
 	done    bool       // and this one is not
 	room    int        // records that there may be
+	bytes   int        // of text that may be allocated at once
 	n       int        // records read
 	values  *tensor.Tensor
 	ints    []int64
@@ -34,7 +35,7 @@ func (c *column) become(kind table.Kind) error {
 		if !c.given {
 			kind = 0 // found out at the end
 		}
-		c.texts = table.NewTextBuilder(kind, c.room)
+		c.texts = table.NewTextBuilder(kind, c.room, c.bytes)
 		for range c.n {
 			if err := c.texts.AppendMissing(); err != nil {
 				return err

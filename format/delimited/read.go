@@ -144,6 +144,7 @@ func (r *reader) prepare() error {
 	room := min(bytes.Count(left, []byte{'\n'}), len(left)/len(r.columns)) // a record has a byte for each column at least
 	for i := range r.columns {
 		r.columns[i].room, r.columns[i].given = room, r.columns[i].kind != 0
+		r.columns[i].bytes = 2 * len(left) / len(r.columns)
 	}
 	return nil
 }
@@ -223,7 +224,7 @@ func (r *reader) again() (some bool) {
 	for i := range r.columns {
 		c := &r.columns[i]
 		if c.failed {
-			*c = column{name: c.name, room: c.room, texts: table.NewTextBuilder(0, c.room)}
+			*c = column{name: c.name, room: c.room, bytes: c.bytes, texts: table.NewTextBuilder(0, c.room, c.bytes)}
 			some = true
 		} else {
 			c.done = true

@@ -2,7 +2,9 @@ package delimited
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 
 	"github.com/tally-network/tally/format/table"
 )
@@ -52,15 +54,29 @@ func (s *scanner) cell() ([]byte, error) {
 	if s.text[from] == '"' {
 		return s.quoted()
 	}
-	i := from
-	for s.text[i] != s.separator && s.text[i] != '\n' {
-		i++
-	}
+	i := s.end(from)
 	if i > from && s.text[i] == '\n' && s.text[i-1] == '\r' {
 		i--
 	}
 	s.at = i
 	return s.text[from:i], nil
+}
+
+// end returns where the next separator or line end stands, eight bytes at a time.
+func (s *scanner) end(i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	separators, lines := ones*uint64(s.separator), uint64(ones*'\n')
+	for ; i+8 <= len(s.text); i += 8 {
+		w := binary.LittleEndian.Uint64(s.text[i:])
+		a, b := w^separators, w^lines // whose bytes that are 0 are found by their borrows
+		if found := ((a-ones)&^a | (b-ones)&^b) & highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for s.text[i] != s.separator && s.text[i] != '\n' {
+		i++
+	}
+	return i
 }
 
 // quoted returns a cell in quotes.

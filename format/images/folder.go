@@ -124,7 +124,7 @@ func find(folder fs.FS) (all []found, err error) {
 
 // classes returns the column of labels; none if no image lies in a folder.
 func classes(all []found) (*table.Column, error) {
-	b, some := table.NewTextBuilder(table.Category, len(all)), false
+	b, some := table.NewTextBuilder(table.Category, len(all), 0), false
 	for _, f := range all {
 		if some = some || f.class != ""; some && (f.class == "" || all[0].class == "") {
 			return nil, fmt.Errorf("some images lie in folders of classes and some, such as %s, beside these: move them into one, or take them out", alone(all))

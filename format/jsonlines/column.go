@@ -257,7 +257,7 @@ func (c *column) text(s *scanner) error {
 		return c.element(s)
 	}
 	if c.texts == nil {
-		c.kind, c.texts = table.Text, table.NewTextBuilder(c.textKind, 0)
+		c.kind, c.texts = table.Text, table.NewTextBuilder(c.textKind, 0, 0)
 		for range c.n {
 			if err := c.texts.AppendMissing(); err != nil {
 				return err

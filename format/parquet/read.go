@@ -125,7 +125,7 @@ func (r *reader) column(l *leaf, i int) (*table.Column, error) {
 	}
 	var err error
 	if l.typ == 0 {
-		c.texts = table.NewTextBuilder(0, int(total))
+		c.texts = table.NewTextBuilder(0, int(total), 0)
 	} else if c.values, err = tensor.New(l.typ, tensor.Shape{int(total)}); err != nil {
 		return nil, err
 	}

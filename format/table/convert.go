@@ -102,7 +102,7 @@ func (c *Column) As(kind Kind) (*Column, error) {
 		out.Values = values
 		return &out, nil
 	case kind == Category && (scalar || c.Kind == Text), kind == Text && (scalar || c.Kind == Category):
-		b := NewTextBuilder(kind, c.Len())
+		b := NewTextBuilder(kind, c.Len(), 0)
 		for i := range c.Len() {
 			var err error
 			if c.Lacks(i) {

@@ -1,7 +1,9 @@
 package table
 
 import (
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -25,22 +27,16 @@ func ScanNumber(b []byte, at int) (n Number, end int) {
 		i++
 	}
 	n.whole = true
-	first, m := i, uint64(0)
-	for i < len(b) && b[i]-'0' < 10 {
-		m = m*10 + uint64(b[i]-'0')
-		i++
-	}
-	count := i - first
+	m, next := digitsFrom(b, i, 0)
+	count := next - i
+	i = next
 	if i < len(b) && b[i] == '.' {
 		n.whole = false
 		i++
-		point := i
-		for i < len(b) && b[i]-'0' < 10 {
-			m = m*10 + uint64(b[i]-'0')
-			i++
-		}
-		count += i - point
-		n.exponent = int32(min(i-point, math.MaxInt32)) * -1
+		m, next = digitsFrom(b, i, m)
+		count += next - i
+		n.exponent = -int32(min(next-i, math.MaxInt32))
+		i = next
 	}
 	if count == 0 {
 		return n, at
@@ -68,6 +64,38 @@ func ScanNumber(b []byte, at int) (n Number, end int) {
 	return n, i
 }
 
+// digitsFrom reads the digits that b has from i on as the lower ones of a number, whose upper ones are m.
+func digitsFrom(b []byte, i int, m uint64) (uint64, int) {
+	for i+8 <= len(b) {
+		// Eight bytes are digits up to the first that is above 9 without the digit 0. The digits
+		// move to the end, behind zeros; then two, four and eight of them become one number.
+		const high = 0x8080808080808080
+		w := binary.LittleEndian.Uint64(b[i:]) ^ 0x3030303030303030
+		n := 8
+		if other := (w + 0x7676767676767676 | w) & high; other != 0 {
+			if n = bits.TrailingZeros64(other) / 8; n == 0 {
+				return m, i
+			}
+			w <<= 64 - 8*uint(n)
+		}
+		w = w * (10<<8 + 1) >> 8 & 0x00ff00ff00ff00ff
+		w = w * (100<<16 + 1) >> 16 & 0x0000ffff0000ffff
+		w = w * (10000<<32 + 1) >> 32
+		m = m*tens[n] + w
+		if i += n; n < 8 {
+			return m, i
+		}
+	}
+	for i < len(b) && b[i]-'0' < 10 {
+		m = m*10 + uint64(b[i]-'0')
+		i++
+	}
+	return m, i
+}
+
+// tens are powers of ten.
+var tens = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}
+
 // Int64 returns a whole number, and whether it is one that int64 holds.
 func (n Number) Int64() (int64, bool) {
 	if !n.whole || n.long || n.mantissa > math.MaxInt64 {
@@ -85,21 +113,49 @@ var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10
 // Float64 returns the number rounded once, to nearest, and whether it lies in the range of
 // float64. Text is what it was scanned from.
 func (n Number) Float64(text []byte) (float64, bool) {
-	// Both factors are exact, and so one rounding is all (Clinger, 1990).
-	if e := n.exponent; n.mantissa <= 1<<53 && !n.long && -22 <= e && e <= 22 {
-		x := float64(n.mantissa)
-		if e < 0 {
-			x /= powers[-e]
-		} else {
-			x *= powers[e]
+	if e := n.exponent; !n.long && -22 <= e && e <= 22 {
+		if n.mantissa <= 1<<53 { // both factors are exact, and so one rounding is all (Clinger, 1990)
+			x := float64(n.mantissa)
+			if e < 0 {
+				x /= powers[-e]
+			} else {
+				x *= powers[e]
+			}
+			if n.negative {
+				x = -x
+			}
+			return x, true
 		}
-		if n.negative {
-			x = -x
+		if -19 <= e && e < 0 {
+			x := quotient(n.mantissa, uint64(powers[-e]))
+			if n.negative {
+				x = -x
+			}
+			return x, true
 		}
-		return x, true
 	}
 	x, err := strconv.ParseFloat(view(text), 64)
 	return x, err == nil
+}
+
+// quotient returns a/b rounded once. Both are shifted until their highest bits are set, so that 64
+// bits of the quotient and whether anything is left over come of one division.
+func quotient(a, b uint64) float64 {
+	shift := bits.LeadingZeros64(b) - bits.LeadingZeros64(a)
+	a <<= bits.LeadingZeros64(a)
+	b <<= bits.LeadingZeros64(b)
+	high, low := a, uint64(0)
+	if shift -= 64; a >= b {
+		high, low = a>>1, a<<63
+		shift++
+	}
+	q, rest := bits.Div64(high, low, b)
+	const dropped = 64 - 53
+	kept, half := q>>dropped, q&(1<<dropped-1)
+	if tie := uint64(1) << (dropped - 1); half > tie || half == tie && (rest > 0 || kept&1 == 1) {
+		kept++
+	}
+	return float64(kept) * math.Float64frombits(uint64(1023+dropped+shift)<<52)
 }
 
 // number returns the shortest digits that give an element back.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -54,24 +55,52 @@ const inferredCategories = 1000
 type TextBuilder struct {
 	kind    Kind // 0: to be found out
 	codes   []int32
-	index   map[string]int32
 	words   []string // by code
-	texts   Strings  // once there are too many words
+	slots   []int32  // a code and 1 by the hash of its word, or the next place that is free
+	seed    maphash.Seed
+	room    int     // bytes of text that there may be
+	texts   Strings // once there are too many words
 	many    bool
 	missing []int32
 	n       int
 }
 
 // NewTextBuilder returns the builder of a Text or a Category, or of what is one of the two by
-// what it holds: see [TextBuilder.Column]. It has room for some records.
-func NewTextBuilder(kind Kind, room int) *TextBuilder {
-	b := &TextBuilder{kind: kind, many: kind == Text}
+// what it holds: see [TextBuilder.Column]. It has room for some records, and may take as many bytes of
+// memory for their texts at once.
+func NewTextBuilder(kind Kind, records, bytes int) *TextBuilder {
+	b := &TextBuilder{kind: kind, many: kind == Text, room: bytes}
 	if b.many {
-		b.texts.ends = make([]uint32, 0, room)
+		b.texts.ends = make([]uint32, 0, records)
 	} else {
-		b.codes, b.index = make([]int32, 0, room), map[string]int32{}
+		b.codes, b.slots, b.seed = make([]int32, 0, records), make([]int32, 64), maphash.MakeSeed()
 	}
 	return b
+}
+
+// find returns the code of a word, and where it would stand: −1, if it is new.
+func (b *TextBuilder) find(word []byte) (code int32, slot int) {
+	slot = int(maphash.Bytes(b.seed, word)) & (len(b.slots) - 1)
+	for ; ; slot = (slot + 1) & (len(b.slots) - 1) {
+		if code = b.slots[slot] - 1; code < 0 || b.words[code] == string(word) {
+			return code, slot
+		}
+	}
+}
+
+// add gives a new word a code.
+func (b *TextBuilder) add(word string, slot int) int32 {
+	b.words = append(b.words, word)
+	code := int32(len(b.words))
+	b.slots[slot] = code
+	if 2*len(b.words) > len(b.slots) {
+		b.slots = make([]int32, 2*len(b.slots))
+		for i, w := range b.words {
+			_, slot := b.find([]byte(w))
+			b.slots[slot] = int32(i + 1)
+		}
+	}
+	return code - 1
 }
 
 // Append adds a copy of a text.
@@ -80,8 +109,8 @@ func (b *TextBuilder) Append(text []byte) error {
 	if b.many {
 		return b.texts.Append(text)
 	}
-	code, ok := b.index[string(text)]
-	if !ok {
+	code, slot := b.find(text)
+	if code < 0 {
 		if b.kind == Category && len(b.words) == MaxCategories {
 			return fmt.Errorf("more than %d different texts are no category: read the column as text", MaxCategories)
 		}
@@ -91,9 +120,7 @@ func (b *TextBuilder) Append(text []byte) error {
 			}
 			return b.texts.Append(text)
 		}
-		word := string(text)
-		code = int32(len(b.words))
-		b.words, b.index[word] = append(b.words, word), code
+		code = b.add(string(text), slot)
 	}
 	b.codes = append(b.codes, code)
 	return nil
@@ -115,7 +142,12 @@ func (b *TextBuilder) AppendMissing() error {
 
 // spread turns codes into texts.
 func (b *TextBuilder) spread() error {
+	size := 0
+	for _, w := range b.words {
+		size += len(w)
+	}
 	b.texts.ends = make([]uint32, 0, cap(b.codes))
+	b.texts.text = make([]byte, 0, min(b.room, size/len(b.words)*cap(b.codes)*9/8)) // as if those to come were as long
 	for _, code := range b.codes {
 		word := ""
 		if code >= 0 {
@@ -125,7 +157,7 @@ func (b *TextBuilder) spread() error {
 			return err
 		}
 	}
-	b.many, b.codes, b.words, b.index = true, nil, nil, nil
+	b.many, b.codes, b.words, b.slots = true, nil, nil, nil
 	return nil
 }
 
@@ -148,7 +180,8 @@ func (b *TextBuilder) Column(name string) (*Column, error) {
 	slices.Sort(c.Categories)
 	place := make([]int32, len(b.words)) // by code
 	for i, w := range c.Categories {
-		place[b.index[w]] = int32(i)
+		code, _ := b.find([]byte(w))
+		place[code] = int32(i)
 	}
 	t, err := tensor.New(tensor.Int32, tensor.Shape{b.n})
 	if err != nil {
@@ -186,6 +219,9 @@ func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte{
 
 // MeansMissing reports whether a text stands for no value: the words are those of pandas.
 func MeansMissing(b []byte) bool {
+	if len(b) > len("#N/A N/A") {
+		return false
+	}
 	switch string(b) {
 	case "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
 		"<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null":

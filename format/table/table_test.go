@@ -24,7 +24,7 @@ func column[T tensor.Element](t *testing.T, values ...T) *table.Column {
 
 func texts(t *testing.T, kind table.Kind, words ...string) *table.Column {
 	t.Helper()
-	b := table.NewTextBuilder(kind, len(words))
+	b := table.NewTextBuilder(kind, len(words), 0)
 	for _, w := range words {
 		err := b.AppendMissing
 		if w != "–" {
