@@ -21,6 +21,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/engine/cpu"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/demo"
@@ -110,7 +111,7 @@ func draftHalfMinuteUnits(ctx context.Context, o Options) (*consume.Draft, error
 	if err != nil {
 		return nil, err
 	}
-	model := demo.GPT{Vocab: words, Context: 128, Width: 128, Layers: 4, Heads: 4, Seed: 3}
+	model := zoo.GPT{Vocab: words, Context: 128, Width: 128, Layers: 4, Heads: 4, Seed: 3}
 	g, err := model.Graph(p.Batch)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ import (
 	"github.com/tally-network/tally/format/bundle"
 	"github.com/tally-network/tally/format/onnx"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
-	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/store"
@@ -77,7 +77,7 @@ func newForger(ctx context.Context, seed uint64) (*forger, error) {
 		validator: cmted25519.GenPrivKeyFromSecret(key[:]), consumer: secp256k1.GenPrivKeyFromSecret(key[:]), provider: ed25519.NewKeyFromSeed(key[:]),
 		random: rand.New(rand.NewChaCha8(key)),
 	}
-	gpt := demo.GPT{Vocab: 4, Context: 4, Width: 4, Layers: 1, Heads: 1, Seed: 1}
+	gpt := zoo.GPT{Vocab: 4, Context: 4, Width: 4, Layers: 1, Heads: 1, Seed: 1}
 	model, err := gpt.Graph(2)
 	if err != nil {
 		return nil, err

@@ -5,13 +5,13 @@ import (
 
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/model/zoo"
 )
 
 // A model too large for any memory here has a real program, and any of its nodes
 // can be disputed.
 func TestImaginedDisputes(t *testing.T) {
-	m := demo.GPT{Vocab: 1 << 14, Context: 256, Width: 2048, Layers: 19, Heads: 16}
+	m := zoo.GPT{Vocab: 1 << 14, Context: 256, Width: 2048, Layers: 19, Heads: 16}
 	p, err := outline(m, 4)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/format/onnx"
-	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/model/zoo"
 )
 
 // runs a step graph in ONNX Runtime: argv is the model, the directory of its
@@ -49,7 +49,7 @@ func TestStepGraphInONNXRuntime(t *testing.T) {
 	if err := exec.Command(python, "-c", "import numpy, onnxruntime").Run(); err != nil {
 		t.Skip("needs Python with numpy and onnxruntime; TALLY_PYTHON names one")
 	}
-	model := demo.GPT{Vocab: 13, Context: 8, Width: 16, Layers: 2, Heads: 2, Seed: 4}
+	model := zoo.GPT{Vocab: 13, Context: 8, Width: 16, Layers: 2, Heads: 2, Seed: 4}
 	for name, change := range map[string]func(*train.Recipe){
 		"adamw":    func(*train.Recipe) {},
 		"adagrad":  func(r *train.Recipe) { r.Optimizer = "adagrad" },
@@ -73,7 +73,7 @@ func TestStepGraphInONNXRuntime(t *testing.T) {
 	}
 }
 
-func compareSteps(t *testing.T, python string, model demo.GPT, r train.Recipe) {
+func compareSteps(t *testing.T, python string, model zoo.GPT, r train.Recipe) {
 	const steps, records = 20, 64
 	g, err := model.Graph(r.Batch)
 	if err != nil {

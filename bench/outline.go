@@ -9,12 +9,12 @@ import (
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
-	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/model/zoo"
 )
 
 // outline returns the program of one training step of a model, forward, backward
 // and update by plain gradient descent, without any of its parameters' values.
-func outline(m demo.GPT, batch int) (*graph.Program, error) {
+func outline(m zoo.GPT, batch int) (*graph.Program, error) {
 	model, err := m.Outline(batch)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/merkle"
-	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/store"
 )
 
@@ -165,7 +165,7 @@ func (t *provenTraining) segment(ctx context.Context, beside func(*graph.State) 
 }
 
 // The models whose disputes are compared, of 10⁵ to 10⁹ parameters.
-var sizes = []demo.GPT{
+var sizes = []zoo.GPT{
 	{Vocab: 96, Context: 128, Width: 48, Layers: 3, Heads: 4},
 	{Vocab: 96, Context: 128, Width: 128, Layers: 5, Heads: 4},
 	{Vocab: 96, Context: 128, Width: 320, Layers: 8, Heads: 4},

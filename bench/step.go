@@ -6,7 +6,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
-	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/model/zoo"
 )
 
 // The language model that training is compared with others by.
@@ -16,14 +16,14 @@ const (
 )
 
 func gptStep() (*graph.Program, graph.Inputs, error) {
-	return languageStep(demo.GPT{Vocab: 96, Context: gptContext, Width: 256, Layers: 4, Heads: 4, Seed: 1}, gptBatch)
+	return languageStep(zoo.GPT{Vocab: 96, Context: gptContext, Width: 256, Layers: 4, Heads: 4, Seed: 1}, gptBatch)
 }
 
 // demoStep is a step of the demo.
-func demoStep() (*graph.Program, graph.Inputs, error) { return languageStep(demo.NewGPT(67, 1), 8) }
+func demoStep() (*graph.Program, graph.Inputs, error) { return languageStep(zoo.NewGPT(67, 1), 8) }
 
 // languageStep returns a model's step program, and inputs for it.
-func languageStep(model demo.GPT, batch int) (*graph.Program, graph.Inputs, error) {
+func languageStep(model zoo.GPT, batch int) (*graph.Program, graph.Inputs, error) {
 	const records = 64
 	g, err := model.Graph(batch)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
-	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/model/zoo"
 )
 
 // BenchmarkStep runs the demo's training step.
@@ -42,7 +42,7 @@ func BenchmarkStep(b *testing.B) {
 
 // A few steps of a small model end in the same state as by the definition.
 func TestStepEqualsTheDefinition(t *testing.T) {
-	model := demo.GPT{Vocab: 11, Context: 8, Width: 8, Layers: 1, Heads: 2, Seed: 1}
+	model := zoo.GPT{Vocab: 11, Context: 8, Width: 8, Layers: 1, Heads: 2, Seed: 1}
 	p, in, err := languageStep(model, 8)
 	if err != nil {
 		t.Fatal(err)

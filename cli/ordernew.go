@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/demo"
 )
@@ -34,7 +35,7 @@ type begun struct {
 }
 
 func (e *env) orderNew() *cobra.Command {
-	g := demo.NewGPT(0, 1)
+	g := zoo.NewGPT(0, 1)
 	var body string
 	batch := consume.Default().Problem.Batch
 	cmd := &cobra.Command{
@@ -56,17 +57,17 @@ the text. Any other ONNX model in the supported operators does as well.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&body, "text", "", "UTF-8 text to train on")
-	f.Var(numbers.Within(&g.Context, 1, demo.MaxExtent), "context", "characters that the model reads at once")
-	f.Var(numbers.Within(&g.Width, 1, demo.MaxExtent), "width", "width of the model")
-	f.Var(numbers.Within(&g.Layers, 0, demo.MaxLayers), "layers", "layers of the model")
-	f.Var(numbers.Within(&g.Heads, 1, demo.MaxExtent), "heads", "attention heads")
-	f.Var(numbers.Within(&batch, 1, demo.MaxExtent), "batch", "records of a training step")
+	f.Var(numbers.Within(&g.Context, 1, zoo.MaxExtent), "context", "characters that the model reads at once")
+	f.Var(numbers.Within(&g.Width, 1, zoo.MaxExtent), "width", "width of the model")
+	f.Var(numbers.Within(&g.Layers, 0, zoo.MaxLayers), "layers", "layers of the model")
+	f.Var(numbers.Within(&g.Heads, 1, zoo.MaxExtent), "heads", "attention heads")
+	f.Var(numbers.Within(&batch, 1, zoo.MaxExtent), "batch", "records of a training step")
 	f.Var(numbers.Within(&g.Seed, 0, math.MaxUint64), "seed", "of the initial weights")
 	return cmd
 }
 
 // beginOrder writes the files of a new order. It replaces none.
-func beginOrder(ctx context.Context, dir, textFile string, g demo.GPT, batch int) (*begun, error) {
+func beginOrder(ctx context.Context, dir, textFile string, g zoo.GPT, batch int) (*begun, error) {
 	if textFile == "" {
 		return nil, errors.New("--text is missing: name a text file to train on")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/models"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/gateway/local"
 	"github.com/tally-network/tally/model/encoder"
@@ -43,7 +44,7 @@ GGUF file, or the name of a model that was pulled; no weights are read. Families
 			return e.Show(d, func(w io.Writer) { tellModel(w, args[0], d) })
 		},
 	})
-	cmd.AddCommand(e.ls(), e.verify(), e.quantize())
+	cmd.AddCommand(e.ls(), e.verify(), e.quantize(), models.New(&models.Env{Show: e.Show, AlsoRuns: e.AlsoRuns}))
 	return cmd
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/node/replay"
 )
 
@@ -17,7 +18,7 @@ import (
 // chain, but without one.
 func TestUlpCheatIsFoundInItsFoldBlock(t *testing.T) {
 	const steps, interval = 4, 2
-	gpt := GPT{Vocab: 11, Context: 8, Width: 8, Layers: 1, Heads: 2, Seed: 3}
+	gpt := zoo.GPT{Vocab: 11, Context: 8, Width: 8, Layers: 1, Heads: 2, Seed: 3}
 	model, err := gpt.Graph(8)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +106,7 @@ func TestCheatIsNamed(t *testing.T) {
 
 // The cheater in the batch is found in its fold block, too, and changes what it gives.
 func TestUlpCheatInBatch(t *testing.T) {
-	model, err := GPT{Vocab: 11, Context: 8, Width: 64, Layers: 1, Heads: 2, Seed: 3}.Graph(scoreBatch)
+	model, err := zoo.GPT{Vocab: 11, Context: 8, Width: 64, Layers: 1, Heads: 2, Seed: 3}.Graph(scoreBatch)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/model/zoo"
 )
 
 // Sizes of the model that the demo trains and serves: about 57,000 parameters for 67 characters. It is of Mistral's family, whose tokens look
@@ -58,13 +59,13 @@ func NewModel(vocabulary int, seed uint64) (*lm.Model, error) {
 				v[i] = 1
 			}
 		case strings.Contains(name, "embed_tokens"):
-			normal(v, seed, name, 0.1)
+			zoo.Normal(v, seed, name, 0.1)
 		case strings.Contains(name, "lm_head"):
-			normal(v, seed, name, 0.02)
+			zoo.Normal(v, seed, name, 0.02)
 		case strings.Contains(name, "o_proj"), strings.Contains(name, "down_proj"): // what is added to the stream does not grow with the layers
-			normal(v, seed, name, 1/math.Sqrt(float64(2*modelLayers*shape[1])))
+			zoo.Normal(v, seed, name, 1/math.Sqrt(float64(2*modelLayers*shape[1])))
 		default:
-			normal(v, seed, name, 1/math.Sqrt(float64(shape[1])))
+			zoo.Normal(v, seed, name, 1/math.Sqrt(float64(shape[1])))
 		}
 		return t
 	})

@@ -32,8 +32,7 @@ func TestTrainedModelIsAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{2, recordLength + 1}))
-	r := recipe(2)
-	r.Optimizer = "sgd"
+	r := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", Rate: train.Rate{LearningRate: 0.02}, Batch: 2}
 	tr, err := train.New(g, r, data.Shape)
 	if err != nil {
 		t.Fatal(err)

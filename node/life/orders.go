@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/demo"
 	"github.com/tally-network/tally/node/replay"
@@ -59,7 +60,7 @@ func drawn(r *rand.Rand) *kind {
 }
 
 // The model of all orders: so small that a hundred of them are no load.
-var model = demo.GPT{Vocab: 24, Context: 16, Width: 16, Layers: 1, Heads: 2, Seed: 3}
+var model = zoo.GPT{Vocab: 24, Context: 16, Width: 16, Layers: 1, Heads: 2, Seed: 3}
 
 const (
 	batchSize = 8

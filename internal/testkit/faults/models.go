@@ -7,7 +7,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
-	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/model/zoo"
 )
 
 // Model is a small network and how it is trained: real in kind, with a few
@@ -90,7 +90,7 @@ func cnn() (*graph.Graph, error) {
 }
 
 func gpt() (*graph.Graph, error) {
-	return demo.GPT{Vocab: vocabulary, Context: window, Width: 12, Layers: 1, Heads: 2, Seed: 1}.Graph(batch)
+	return zoo.GPT{Vocab: vocabulary, Context: window, Width: 12, Layers: 1, Heads: 2, Seed: 1}.Graph(batch)
 }
 
 // records is text with some structure, so that gradients are not all alike.

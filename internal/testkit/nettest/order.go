@@ -10,10 +10,10 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
-	"github.com/tally-network/tally/node/demo"
 )
 
 // spec is an order of two rounds of two units. Its windows are over at once:
@@ -37,7 +37,7 @@ func Terms() consume.SpecConditions { return spec().Conditions }
 var body = strings.Repeat("a stick is cut in two and each side keeps its half of the tally. ", 16)
 
 func draft(ctx context.Context, s consume.Spec) (*consume.Draft, error) {
-	gpt := demo.GPT{Vocab: 24, Context: 8, Width: 8, Layers: 1, Heads: 2, Seed: 3}
+	gpt := zoo.GPT{Vocab: 24, Context: 8, Width: 8, Layers: 1, Heads: 2, Seed: 3}
 	g, err := gpt.Graph(s.Problem.Batch)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,9 @@
-package demo
+package zoo_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"math"
 	"slices"
 	"strings"
@@ -12,12 +14,15 @@ import (
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/model/zoo"
 )
 
-func small() GPT { return GPT{Vocab: 7, Context: 6, Width: 8, Layers: 2, Heads: 2, Seed: 5} }
+func small() zoo.GPT { return zoo.GPT{Vocab: 7, Context: 6, Width: 8, Layers: 2, Heads: 2, Seed: 5} }
 
-func mustGraph(t *testing.T, c GPT, batch int) *graph.Graph {
+func mustGraph(t *testing.T, c zoo.GPT, batch int) *graph.Graph {
 	t.Helper()
 	g, err := c.Graph(batch)
 	if err != nil {
@@ -34,7 +39,7 @@ func recipe(batch int) train.Recipe {
 }
 
 // records are rows of tokens that follow a rule.
-func records(c GPT, n int) *tensor.Tensor {
+func records(c zoo.GPT, n int) *tensor.Tensor {
 	t := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{n, c.Context + 1}))
 	for i := range t.Len() {
 		row, column := i/(c.Context+1), i%(c.Context+1)
@@ -56,10 +61,18 @@ func begin(t *testing.T, g *graph.Graph, r train.Recipe, data *tensor.Tensor) (*
 	return tr, eval.Batch
 }
 
-func run(t *testing.T, p *graph.Program, s *graph.State, data *tensor.Tensor, rows []int64) *graph.State {
+// runners are the programs of a test as they have been prepared.
+type runners map[*graph.Program]engine.Runner
+
+func (r runners) run(t *testing.T, p *graph.Program, s *graph.State, data *tensor.Tensor, rows []int64) *graph.State {
 	t.Helper()
-	s, err := p.Run(graph.Inputs{States: []*graph.State{s}, Data: data, Rows: rows}, graph.Reference, nil)
-	if err != nil {
+	var err error
+	if r[p] == nil {
+		if r[p], err = cpu.New(1).Prepare(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err = r[p].Run(t.Context(), graph.Inputs{States: []*graph.State{s}, Data: data, Rows: rows}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -74,7 +87,7 @@ func loss(s *graph.State) float64 {
 
 func TestSize(t *testing.T) {
 	for _, vocab := range []int{60, 67, 100} {
-		c := NewGPT(vocab, 1)
+		c := zoo.NewGPT(vocab, 1)
 		for _, c.Tied = range []bool{false, true} {
 			g := mustGraph(t, c, 2)
 			n := 0
@@ -90,12 +103,35 @@ func TestSize(t *testing.T) {
 	}
 }
 
+// Files of a gpt stay what they were: orders name them by their bytes.
+func TestBytesOfGPT(t *testing.T) {
+	for want, c := range map[string]zoo.GPT{
+		"ef9e377c56ab9f181894110bf935586ac8b3c469e2c1873a1aa4ce8be571d15c": zoo.NewGPT(67, 1),
+		"4b6b063c9af6b25e75df7f6f1e9b28a5e80959405ac03d9f4e7436d2b83ceeee": {Vocab: 7, Context: 6, Width: 8, Layers: 2, Heads: 2, Seed: 5, Tied: true},
+		"b0fe1b55e192f91f6b1540a70519823956b7ee9af0328a7230a8fa11e8db6fb8": {Vocab: 96, Context: 64, Width: 64, Heads: 4, Seed: 1},
+	} {
+		b, err := onnx.Write(mustGraph(t, c, 8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := hex.EncodeToString(sumOf(b)); got != want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func sumOf(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return sum[:]
+}
+
 // Before training every character is about as likely as any other.
 func TestInitialLoss(t *testing.T) {
-	c := NewGPT(67, 1)
+	ran := runners{}
+	c := zoo.NewGPT(67, 1)
 	data := records(c, 1)
 	tr, eval := begin(t, mustGraph(t, c, 1), recipe(1), data)
-	got, want := loss(run(t, eval, tr.Start, data, []int64{0})), math.Log(float64(c.Vocab))
+	got, want := loss(ran.run(t, eval, tr.Start, data, []int64{0})), math.Log(float64(c.Vocab))
 	if math.Abs(got-want) > 0.1 {
 		t.Fatalf("loss %v, want about ln %d = %v", got, c.Vocab, want)
 	}
@@ -115,7 +151,7 @@ func TestWeightsFollowFromTheSeedAlone(t *testing.T) {
 			t.Errorf("%s does not depend on the seed", k.Name)
 		}
 	}
-	v := tensor.Of[float32](mustGraph(t, NewGPT(67, 1), 1).Const("layer0.feedforward.up.weight"))
+	v := tensor.Of[float32](mustGraph(t, zoo.NewGPT(67, 1), 1).Const("layer0.feedforward.up.weight"))
 	var sum, square float64
 	for _, x := range v {
 		sum += float64(x)
@@ -129,6 +165,7 @@ func TestWeightsFollowFromTheSeedAlone(t *testing.T) {
 
 // What comes later in a text has no influence on a prediction.
 func TestAttentionIsCausal(t *testing.T) {
+	ran := runners{}
 	typed, err := op.Infer(mustGraph(t, small(), 1), lower.FP32)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +178,7 @@ func TestAttentionIsCausal(t *testing.T) {
 		s := &graph.State{Slots: p.Slots, Tensors: []*tensor.Tensor{
 			tensor.Must(tensor.From(tensor.Shape{1, 6}, tokens)),
 		}}
-		return tensor.Of[float32](run(t, p, s, nil, nil).Find("logits"))
+		return tensor.Of[float32](ran.run(t, p, s, nil, nil).Find("logits"))
 	}
 	a, b := logits(1, 2, 3, 4, 5, 6), logits(1, 2, 3, 6, 0, 0)
 	if !slices.Equal(a[:3*7], b[:3*7]) || slices.Equal(a[3*7:], b[3*7:]) {
@@ -152,6 +189,7 @@ func TestAttentionIsCausal(t *testing.T) {
 // The derivative of the loss along the gradient of each parameter, and along
 // another direction, is what the gradient says.
 func TestGradientAlongEachParameter(t *testing.T) {
+	ran := runners{}
 	c := small()
 	c.Tied = true // so that a parameter is read at two places
 	data := records(c, 2)
@@ -159,7 +197,7 @@ func TestGradientAlongEachParameter(t *testing.T) {
 	r.Optimizer, r.LearningRate, r.Warmup, r.WeightDecay = "sgd", 1, 0, 0
 	tr, eval := begin(t, mustGraph(t, c, 2), r, data)
 	rows := []int64{0, 1}
-	after := run(t, tr.Program, tr.Start, data, rows)
+	after := ran.run(t, tr.Program, tr.Start, data, rows)
 	for i, slot := range tr.Start.Slots {
 		if !strings.HasPrefix(slot.Name, "p/") {
 			continue
@@ -187,7 +225,7 @@ func TestGradientAlongEachParameter(t *testing.T) {
 					x.Set(j, tensor.F32(float32(float64(p[j])+by*d[j])))
 				}
 				s.Tensors[i] = x
-				return loss(run(t, eval, s, data, rows))
+				return loss(ran.run(t, eval, s, data, rows))
 			}
 			got := (moved(h) - moved(-h)) / (2 * h)
 			if math.Abs(got-slope) > 0.01*math.Abs(slope)+2e-4*math.Sqrt(length) {
@@ -228,38 +266,42 @@ func TestGraphsSurviveTheirFiles(t *testing.T) {
 }
 
 func TestSmallModelLearns(t *testing.T) {
+	ran := runners{}
 	c := small()
 	data := records(c, 6)
 	tr, eval := begin(t, mustGraph(t, c, 3), recipe(3), data)
 	order := train.RecordOrder{Seed: 1, Records: 6, Shards: 1, Batch: 3}
 	s, first := tr.Start, 0.0
 	for step := range 60 {
-		if s = run(t, tr.Program, s, data, order.Rows(0, step)); step == 0 {
+		if s = ran.run(t, tr.Program, s, data, order.Rows(0, step)); step == 0 {
 			first = loss(s)
 		}
 	}
-	last := loss(run(t, eval, s, data, []int64{0, 1, 2}))
+	last := loss(ran.run(t, eval, s, data, []int64{0, 1, 2}))
 	if last > 0.4*first {
 		t.Fatalf("loss went from %v to %v", first, last)
 	}
 }
 
 func TestGraphRefuses(t *testing.T) {
-	for want, c := range map[string]GPT{
-		"vocabulary of 1":       NewGPT(1, 0),
-		"3 heads do not divide": {Vocab: 9, Context: 4, Width: 8, Heads: 3},
-		"out of range":          {Vocab: 9, Context: 0, Width: 8, Heads: 2},
+	for want, c := range map[string]zoo.GPT{
+		"vocabulary=1: give a whole number from 2 to 65536": zoo.NewGPT(1, 0),
+		"heads=3 do not divide width=8: choose heads=2":     {Vocab: 9, Context: 4, Width: 8, Heads: 3},
+		"context=0: give a whole number from 1 to 4096":     {Vocab: 9, Context: 0, Width: 8, Heads: 2},
 	} {
-		if _, err := c.Graph(1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q, got: %v", want, err)
+		_, err := c.Graph(1)
+		for _, err := range []error{err, c.Check()} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("want %q, got: %v", want, err)
+			}
 		}
 	}
 }
 
-// BenchmarkNew measures what it takes to make a small model ready: autodiff,
+// BenchmarkTraining measures what it takes to make a small model ready: autodiff,
 // lowering and the checks of both programs.
-func BenchmarkNew(b *testing.B) {
-	g, err := NewGPT(67, 1).Graph(8)
+func BenchmarkTraining(b *testing.B) {
+	g, err := zoo.NewGPT(67, 1).Graph(8)
 	if err != nil {
 		b.Fatal(err)
 	}
