@@ -118,7 +118,7 @@ Talk to a language model:                 tally run model.gguf`,
 	p.StringVar(&e.level, "log", "warn", "least level of log lines on standard error: debug, info, warn or error")
 	root.AddGroup(
 		&cobra.Group{ID: "orders", Title: "Buying computation:"},
-		&cobra.Group{ID: "models", Title: "Language models:"},
+		&cobra.Group{ID: "models", Title: "Models:"},
 		&cobra.Group{ID: "network", Title: "The network:"},
 		&cobra.Group{ID: "chain", Title: "Accounts and the chain:"},
 		&cobra.Group{ID: "other", Title: "Other:"},

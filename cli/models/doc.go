@@ -1,4 +1,5 @@
-// Package models is the verbs about models of any kind, as ONNX files: tally model new. Call [New].
+// Package models is the verbs about models of any kind, as ONNX files: tally model new, and what tally model show says of
+// them. Call [New] and [Show.Run].
 //
 // Invariants: those of package cli.
 package models

@@ -14,7 +14,7 @@ import (
 	"github.com/tally-network/tally/cli/models"
 )
 
-// tally runs tally model new as the command line does.
+// tally runs tally model new and show as the command line does.
 func tally(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -29,7 +29,16 @@ func tally(t *testing.T, args ...string) (string, error) {
 	root := &cobra.Command{Use: "tally", SilenceErrors: true, SilenceUsage: true}
 	root.SetOut(&out)
 	root.PersistentFlags().BoolVar(&asJSON, "json", false, "")
-	root.AddCommand(models.New(e))
+	var show models.Show
+	shown := &cobra.Command{Use: "show", RunE: func(cmd *cobra.Command, args []string) error {
+		r, err := show.Run(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return e.Show(r, r.Tell)
+	}}
+	show.Flags(shown.Flags())
+	root.AddCommand(models.New(e), shown)
 	root.SetArgs(args)
 	err := root.ExecuteContext(t.Context())
 	return out.String(), err
@@ -87,5 +96,78 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("%v are left, %v", left, err)
+	}
+}
+
+func TestShow(t *testing.T) {
+	dir := t.TempDir()
+	file, picture := filepath.Join(dir, "m.onnx"), filepath.Join(dir, "m.svg")
+	if _, err := tally(t, "new", "lenet", "--set", "batch=2", "--out", file); err != nil {
+		t.Fatal(err)
+	}
+	got, err := tally(t, "show", file, "--svg", picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"m.onnx: 61706 parameters, 12 nodes, ", "written by tally", "in   image float32[2 1 28 28]", "out  logits float32[2 10]", "parameters  0.2468 MB", "a pass      1.",
+		"  Conv\n", "48000  float32  fc1.weight [120 400]", "drawn in " + picture,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
+	}
+	if b, err := os.ReadFile(picture); err != nil || !bytes.HasPrefix(b, []byte("<svg ")) || !bytes.Contains(b, []byte("5 × 5, to 16")) {
+		t.Errorf("%.80q, %v", b, err)
+	}
+	if got, err = tally(t, "show", file, "--json"); err != nil {
+		t.Fatal(err)
+	}
+	var r models.Shown
+	if err := json.Unmarshal([]byte(got), &r); err != nil || r.Parameters != 61706 || r.Pass.FLOPs == 0 || len(r.Tensors) != 10 || r.Producer != "tally" || r.SVG != "" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := tally(t, "show", file, "--svg", picture); err == nil || !strings.Contains(err.Error(), "is there already: remove it, or name another file with --svg") {
+		t.Errorf("%v: a picture is replaced", err)
+	}
+}
+
+// Symbolic dimensions count as 1, unless they are given; licences are told, and no words of strangers command the terminal.
+func TestShowOthers(t *testing.T) {
+	field := func(n int, b ...byte) []byte { return append([]byte{byte(n<<3 | 2), byte(len(b))}, b...) }
+	number := func(n, v int) []byte { return []byte{byte(n << 3), byte(v)} }
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	value := func(n int, name string) []byte {
+		dim := field(1, field(2, []byte("batch")...)...)
+		tensor := field(1, join(number(1, 1), field(2, dim...))...)
+		return field(n, join(field(1, []byte(name)...), field(2, tensor...))...)
+	}
+	node := field(1, join(field(1, []byte("x")...), field(2, []byte("y")...), field(4, []byte("Exp")...))...)
+	model := join(number(1, 10), field(8, number(2, 21)...), field(14, join(field(1, []byte("License")...), field(2, []byte("MIT\x1b[2J")...))...),
+		field(7, join(node, value(11, "x"), value(12, "y"))...))
+	file := filepath.Join(t.TempDir(), "m.ONNX")
+	if err := os.WriteFile(file, model, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, err := tally(t, "show", file)
+	if err != nil || !strings.Contains(got, "licence MIT[2J\n") || !strings.Contains(got, "with batch=1, which --dim sets") || !strings.Contains(got, "x float32[1]") {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got, err = tally(t, "show", file, "--dim", "batch=8"); err != nil || !strings.Contains(got, "x float32[8]") {
+		t.Errorf("%s, %v", got, err)
+	}
+	for want, dim := range map[string]string{"give a name and a number above zero, as batch=8": "batch=0", "give a name": "=3", "above zero": "batch"} {
+		if _, err := tally(t, "show", file, "--dim", dim); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("--dim %s: %v, want %q", dim, err, want)
+		}
+	}
+	if err := os.WriteFile(file, []byte("no model"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tally(t, "show", file); err == nil || !strings.Contains(err.Error(), "m.ONNX: ") {
+		t.Errorf("%v of a file that is no model", err)
+	}
+	if !models.Takes(file) || models.Takes("m.gguf") {
+		t.Error("which files are ONNX goes by their ends")
 	}
 }

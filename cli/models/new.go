@@ -15,39 +15,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/cli/numbers"
-	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/model/summary"
 	"github.com/tally-network/tally/model/zoo"
 )
 
 // Made is what tally model new tells.
 type Made struct {
-	Name       string   `json:"name"`
-	File       string   `json:"file"`
-	Bytes      int      `json:"bytes"`
-	Seed       uint64   `json:"seed"`
-	Parameters int      `json:"parameters"`
-	Inputs     []Tensor `json:"inputs"`
-	Outputs    []Tensor `json:"outputs"`
-}
-
-// Tensor is an input, an output or a parameter.
-type Tensor struct {
-	Name  string       `json:"name"`
-	Type  string       `json:"type"`
-	Shape tensor.Shape `json:"shape"`
-}
-
-// String returns t for people.
-func (t Tensor) String() string { return fmt.Sprintf("%s %s%v", t.Name, t.Type, t.Shape) }
-
-func tensors(list []graph.Value) []Tensor {
-	out := []Tensor{}
-	for _, v := range list {
-		out = append(out, Tensor{v.Name, v.Type.String(), v.Shape})
-	}
-	return out
+	Name       string           `json:"name"`
+	File       string           `json:"file"`
+	Bytes      int              `json:"bytes"`
+	Seed       uint64           `json:"seed"`
+	Parameters int              `json:"parameters"`
+	Inputs     []summary.Tensor `json:"inputs"`
+	Outputs    []summary.Tensor `json:"outputs"`
 }
 
 // New is tally model new, with a verb for each architecture.
@@ -129,7 +110,7 @@ func settings(a *zoo.Architecture) string {
 // write makes a model and its file. It replaces none.
 func write(ctx context.Context, a *zoo.Architecture, chosen map[string]string, seed uint64, name string) (*Made, error) {
 	if _, err := os.Lstat(name); err == nil {
-		return nil, taken(name)
+		return nil, taken(name, "--out")
 	}
 	r := &Made{Name: a.Name, File: name, Seed: seed}
 	b, err := interruptible(ctx, func() ([]byte, error) {
@@ -137,25 +118,25 @@ func write(ctx context.Context, a *zoo.Architecture, chosen map[string]string, s
 		if err != nil {
 			return nil, err
 		}
-		r.Parameters, r.Inputs, r.Outputs = m.Parameters, tensors(m.Graph.Inputs), tensors(m.Graph.Outputs)
+		r.Parameters, r.Inputs, r.Outputs = m.Parameters, summary.Tensors(m.Graph.Inputs), summary.Tensors(m.Graph.Outputs)
 		return onnx.Write(m.Graph)
 	})
 	if err != nil {
 		return nil, err
 	}
 	r.Bytes = len(b)
-	return r, create(name, b)
+	return r, create(name, b, "--out")
 }
 
-func taken(name string) error {
-	return fmt.Errorf("%s is there already: remove it, or name another file with --out", name)
+func taken(name, flag string) error {
+	return fmt.Errorf("%s is there already: remove it, or name another file with %s", name, flag)
 }
 
-// create writes a file that is not there yet, whole or not at all.
-func create(name string, b []byte) error {
+// create writes a file that is not there yet, whole or not at all. A flag names it.
+func create(name string, b []byte, flag string) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return taken(name)
+		return taken(name, flag)
 	}
 	if err != nil {
 		return err

@@ -14,21 +14,41 @@ import (
 	"github.com/tally-network/tally/model/files"
 )
 
-// model is tally model: language models on this machine.
+// model is tally model: models on this machine.
 func (e *Env) model() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "model", GroupID: "models", Short: "Look at language models",
-		Long:    "Looks at language models as people download them: folders as Hugging Face has them, and\nGGUF files.",
-		Example: "  tally model show SmolLM2-135M-Instruct",
+		Use: "model", GroupID: "models", Short: "Look at models, and begin new ones",
+		Long:    "Looks at models as people have them: language models as folders of Hugging Face's or GGUF files,\nand any others as ONNX files. It writes models to train, too.",
+		Example: "  tally model show SmolLM2-135M-Instruct\n  tally model new resnet --out resnet.onnx\n  tally model show resnet.onnx --svg resnet.svg",
 	}
-	cmd.AddCommand(&cobra.Command{
-		Use: "show MODEL", Short: "Show what a language model is, and what it takes",
-		Long: `Shows a model's family, its weights and how they are stored, its shape, and the memory
+	cmd.AddCommand(show(e), e.ls(), e.verify(), e.quantize(), models.New(&models.Env{Show: e.Show, AlsoRuns: e.AlsoRuns}))
+	return cmd
+}
+
+// show is tally model show.
+func show(e *Env) *cobra.Command {
+	var onnx models.Show
+	cmd := &cobra.Command{
+		Use: "show MODEL", Short: "Show what a model is, and what it takes",
+		Long: `Of a language model it shows the family, the weights and how they are stored, the shape, and the memory
 that it takes: of its weights as they are stored, and of the keys and values of each token. MODEL is a folder with config.json and weights as safetensors, a
-GGUF file, or the name of a model that was pulled; no weights are read. Families that are not known are refused by name.`,
-		Example: "  tally model show SmolLM2-135M-Instruct\n  tally model show smollm2.gguf --json",
+GGUF file, or the name of a model that was pulled; no weights are read. Families that are not known are refused by name.
+
+Of an ONNX file it shows inputs, outputs, operators and parameters, and the floating-point operations and the memory of
+a pass. Symbolic dimensions count as 1 unless --dim says another size. With --svg it draws the graph.`,
+		Example: "  tally model show SmolLM2-135M-Instruct\n  tally model show smollm2.gguf --json\n  tally model show resnet.onnx --svg resnet.svg\n  tally model show exported.onnx --dim batch=8",
 		Args:    cobra.MatchAll(named("MODEL"), cobra.MaximumNArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if models.Takes(args[0]) {
+				r, err := onnx.Run(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return e.Show(r, r.Tell)
+			}
+			if onnx.Any() {
+				return fmt.Errorf("%s is no ONNX file, and --svg and --dim are for these: leave them out, or name a file that ends in .onnx", args[0])
+			}
 			path, err := locate(args[0])
 			if err != nil {
 				return err
@@ -43,8 +63,8 @@ GGUF file, or the name of a model that was pulled; no weights are read. Families
 			d := all.Language
 			return e.Show(d, func(w io.Writer) { tellModel(w, args[0], d) })
 		},
-	})
-	cmd.AddCommand(e.ls(), e.verify(), e.quantize(), models.New(&models.Env{Show: e.Show, AlsoRuns: e.AlsoRuns}))
+	}
+	onnx.Flags(cmd.Flags())
 	return cmd
 }
 

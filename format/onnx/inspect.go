@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/tally-network/tally/core/graph"
 )
@@ -14,7 +15,18 @@ type Summary struct {
 	Inputs    []string // that no initializer gives a value
 	Outputs   []string
 	Operators []string // of the graph's own nodes, sorted: Relu, or com.example.Foo
+	Producer  string   // the program that wrote the file
+	Metadata  []Entry  // what its author says of it, such as a license, in order
 }
+
+// Entry is a key and its value.
+type Entry struct{ Key, Value string }
+
+// What is told of metadata; longer and further ones are left out.
+const (
+	maxEntries  = 64
+	maxMetadata = 1 << 12 // bytes
+)
 
 // Inspect returns the summary of the model in the first size bytes of src.
 func Inspect(src io.ReaderAt, size int64) (*Summary, error) {
@@ -52,10 +64,43 @@ func (i *inspection) fields(of *schema, x field, do func(field) error) error {
 }
 
 func (i *inspection) model(x field) error {
-	if x.num != modelGraph {
+	switch x.num {
+	case modelProducer:
+		return i.short(x, &i.Producer)
+	case modelMetadata:
+		var e Entry
+		err := i.fields(&entrySchema, x, func(y field) error {
+			switch y.num {
+			case entryKey:
+				return i.short(y, &e.Key)
+			case entryValue:
+				return i.short(y, &e.Value)
+			}
+			return nil
+		})
+		if e.Key != "" && e.Value != "" && len(i.Metadata) < maxEntries {
+			i.Metadata = append(i.Metadata, e)
+		}
+		return err
+	case modelGraph:
+		return i.fields(&graphSchema, x, i.part)
+	}
+	return nil
+}
+
+// short reads text that people wrote, unless it is long, or none: what it says changes no model.
+func (i *inspection) short(x field, to *string) error {
+	if x.end-x.at > maxMetadata || len(i.Metadata) == maxEntries {
 		return nil
 	}
-	return i.fields(&graphSchema, x, i.part)
+	if err := i.charge(1, maxMetadata); err != nil {
+		return err
+	}
+	s, err := i.blob(x, maxMetadata)
+	if err == nil && utf8.ValidString(s) {
+		*to = s
+	}
+	return err
 }
 
 func (i *inspection) part(x field) error {

@@ -295,6 +295,10 @@ func TestReadTensor(t *testing.T) {
 	}
 }
 
+func entry(key, value string) []byte {
+	return msg(modelMetadata, str(entryKey, key), str(entryValue, value))
+}
+
 func TestInspect(t *testing.T) {
 	file := model(3, nodeOf("Relu", []string{"x"}, []string{"y"}), nodeOf("Abs", []string{"x"}, []string{"z"}), nodeOf("Relu", []string{"z"}, nil),
 		msg(graphNode, str(nodeOp, "Foo"), str(nodeDomain, "com.example"), msg(nodeAttr, msg(6, str(1, "a graph")))),
@@ -303,11 +307,16 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(*s); got != "{[x] [y] [Abs Relu com.example.Foo]}" {
+	if got := fmt.Sprint(*s); got != "{[x] [y] [Abs Relu com.example.Foo]  []}" {
 		t.Error(got)
 	}
 	for n := range file {
 		_, _ = Inspect(bytes.NewReader(file[:n]), int64(n)) // must not panic
+	}
+	said := join(str(modelProducer, "torch"), entry("license", "MIT"), entry("license", string(make([]byte, maxMetadata+1))), entry("text", "\xff"), entry("", "x"),
+		bytes.Repeat(entry("more", "x"), maxEntries))
+	if s, err = Inspect(bytes.NewReader(said), int64(len(said))); err != nil || s.Producer != "torch" || len(s.Metadata) != maxEntries || s.Metadata[0] != (Entry{"license", "MIT"}) || s.Metadata[1] != (Entry{"more", "x"}) {
+		t.Errorf("%v, %v", s, err)
 	}
 	many := model(21, bytes.Repeat(nodeOf("A", nil, nil), 1<<20))
 	if used := memory.Allocated(func() { _, err = Inspect(bytes.NewReader(many), int64(len(many))) }); used > int64(len(many))+memory.Slack {

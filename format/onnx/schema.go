@@ -46,6 +46,7 @@ const (
 	modelProducer  = 2
 	modelGraph     = 7
 	modelOpset     = 8
+	modelMetadata  = 14
 	modelFunction  = 25
 
 	opsetDomain  = 1
@@ -122,7 +123,7 @@ var modelSchema = schema{"model", [maxField + 1]spec{
 	6:              ignore("doc_string", chunk),
 	modelGraph:     one("graph", chunk),
 	modelOpset:     list("opset_import", chunk),
-	14:             ignore("metadata_props", chunk),
+	modelMetadata:  ignore("metadata_props", chunk),
 	20:             refuse("training_info", "has training_info: remove it, the order states how to train"),
 	modelFunction:  list("functions", chunk),
 	26:             ignore("configuration", chunk),
