@@ -25,7 +25,7 @@ import (
 type picture struct {
 	text  string
 	boxes [][4]float64 // x, y, width, height
-	edges int
+	falls [][3]float64 // straight parts of edges: x, from, to
 }
 
 type failer interface{ Fatal(...any) }
@@ -52,7 +52,7 @@ func look(t failer, b []byte) (p picture) {
 			}
 			switch attrs["class"] {
 			case "edge":
-				p.edges++
+				p.falls = append(p.falls, falls(t, attrs["d"])...)
 			case "box", "pill":
 				var at [4]float64
 				for i, name := range []string{"x", "y", "width", "height"} {
@@ -69,12 +69,39 @@ func look(t failer, b []byte) (p picture) {
 	}
 }
 
-// overlap names two boxes that lie upon one another.
+// falls returns the straight parts of a path of M, V and C.
+func falls(t failer, path string) (out [][3]float64) {
+	x, y := 0.0, 0.0
+	for _, step := range strings.FieldsFunc(strings.NewReplacer(" V", "|V", " C", "|C").Replace(path), func(r rune) bool { return r == '|' }) {
+		var at []float64
+		for _, number := range strings.Fields(step[1:]) {
+			v, err := strconv.ParseFloat(number, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at = append(at, v)
+		}
+		if step[0] == 'V' {
+			out = append(out, [3]float64{x, y, at[0]})
+			y = at[0]
+			continue
+		}
+		x, y = at[len(at)-2], at[len(at)-1]
+	}
+	return out
+}
+
+// overlap names two boxes that lie upon one another, or a box that an edge crosses.
 func (p *picture) overlap() error {
 	for i, a := range p.boxes {
 		for _, b := range p.boxes[:i] {
 			if a[0] < b[0]+b[2] && b[0] < a[0]+a[2] && a[1] < b[1]+b[3] && b[1] < a[1]+a[3] {
 				return fmt.Errorf("boxes at %v and %v lie upon one another", a, b)
+			}
+		}
+		for _, f := range p.falls {
+			if f[0] > a[0] && f[0] < a[0]+a[2] && f[1] < a[1]+a[3]-1 && f[2] > a[1]+1 {
+				return fmt.Errorf("an edge at %v crosses the box at %v", f, a)
 			}
 		}
 	}

@@ -16,6 +16,8 @@ const (
 	leastWidth   = 132
 	rankGap      = 42 // between layers
 	boxGap       = 30 // between boxes of a layer
+	besideGap    = 22 // between a box and an edge that passes it
+	bendGap      = 10 // between edges
 	bendWidth    = 4
 	sweeps       = 24 // over the order in layers
 	settlings    = 160
@@ -33,6 +35,18 @@ type box struct {
 }
 
 func (b *box) bend() bool { return b.rows == nil }
+
+// apart is the least distance of the centres of boxes beside one another.
+func (b *box) apart(o *box) float64 {
+	gap := float64(boxGap)
+	switch {
+	case b.bend() && o.bend():
+		gap = bendGap
+	case b.bend() || o.bend():
+		gap = besideGap
+	}
+	return (b.w+o.w)/2 + gap
+}
 
 // edge leads from a box to one of the next layer.
 type edge struct {
@@ -284,7 +298,7 @@ func (l *layout) settle(layer []int, sweep int) {
 			want[p], weight[p] = sum/all, all
 		}
 		if p > 0 {
-			shift[p] = shift[p-1] + (l.boxes[layer[p-1]].w+b.w)/2 + boxGap
+			shift[p] = shift[p-1] + l.boxes[layer[p-1]].apart(b)
 		}
 		want[p] -= shift[p]
 	}
@@ -327,11 +341,11 @@ func (l *layout) align(at int) {
 		layer := l.layers[b.rank]
 		if p := b.position; p > 0 {
 			o := &l.boxes[layer[p-1]]
-			least = o.x + (o.w+b.w)/2 + boxGap
+			least = o.x + o.apart(b)
 		}
 		if p := b.position; p+1 < len(layer) {
 			o := &l.boxes[layer[p+1]]
-			most = o.x - (o.w+b.w)/2 - boxGap
+			most = o.x - b.apart(o)
 		}
 		least, most = min(least, b.x), max(most, b.x)
 		if max(low, least) > min(high, most) {

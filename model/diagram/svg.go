@@ -140,7 +140,10 @@ func (l *layout) within(i int, inside map[int]bool) bool {
 	return inside[i]
 }
 
-// paths draws each edge from box to box, through its bends.
+// bottom is the lower end of a layer.
+func (l *layout) bottom(rank int) float64 { return l.tops[rank] + l.depth[rank] }
+
+// paths draws each edge from box to box, through its bends. It turns between layers alone, and crosses no box so.
 func (l *layout) paths(c *canvas) {
 	for i := range l.boxes {
 		if l.boxes[i].bend() {
@@ -148,21 +151,19 @@ func (l *layout) paths(c *canvas) {
 		}
 		for _, e := range l.boxes[i].out {
 			b := &l.boxes[i]
-			x, y := b.x+l.edges[e].begin, b.y+b.h
+			x, y := b.x+l.edges[e].begin, l.bottom(b.rank)
 			var d strings.Builder
-			fmt.Fprintf(&d, "M%.1f %.1f", x, y)
+			fmt.Fprintf(&d, "M%.1f %.1f V%.1f", x, b.y+b.h, y)
 			for {
 				to := &l.boxes[l.edges[e].to]
-				endX, endY := to.x+l.edges[e].end, to.y
-				if to.bend() {
-					endY = l.tops[to.rank]
-				}
+				endX, endY := to.x+l.edges[e].end, l.tops[to.rank]
 				half := (y + endY) / 2
 				fmt.Fprintf(&d, " C%.1f %.1f %.1f %.1f %.1f %.1f", x, half, endX, half, endX, endY)
 				if !to.bend() {
+					fmt.Fprintf(&d, " V%.1f", to.y)
 					break
 				}
-				x, y, e = endX, endY+l.depth[to.rank], to.out[0]
+				x, y, e = endX, l.bottom(to.rank), to.out[0]
 				fmt.Fprintf(&d, " V%.1f", y)
 			}
 			c.line(`    <path class="edge" marker-end="url(#tip)" d="%s"/>`, d.String())
