@@ -3,11 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,80 +31,10 @@ import (
 	"github.com/tally-network/tally/node/seals"
 )
 
-// exampleOrder is an order file with everything that a person may want to
-// choose.
-const exampleOrder = `kind: TrainingOrder
-name: my-model
-problem:
-  model: model.onnx          # of a text: tokens [batch context] to logits [batch context vocabulary];
-                             # its weights may lie in files beside it, as PyTorch writes them
-  # dims: {batch: 8, sequence: 64} # values of its symbolic dimensions, by name
-  # continue: proof.bundle   # in place of model: the end of an order, optimizer and all
-  text: book.txt             # UTF-8; its last tenth is held out
-  # data: flowers.csv        # in its place: csv, tsv, jsonl, parquet, npy, npz, safetensors, MNIST's idx,
-                             # or a folder of images with a folder for each class; or in full:
-  # data:
-  #   source: flowers.csv
-  #   target: species        # the column that the model is to tell; all others are its features
-  #   features: [length]     # these alone
-  #   ignore: [id]           # or all but these
-  #   kinds: {zip: category} # of columns: integer, real, boolean, category, text
-  #   missing: median        # or mean, mode; else a missing value is refused
-  #   normalize: none        # else numbers enter with mean 0 and deviation 1, by constants in the model
-  #   size: [32, 32]         # of images, height and width; crop: true keeps their proportions
-  #   heldOut: {share: 0.2, by: class, seed: 1} # by chance, class, or a column whose values stay together;
-                             # or {column: part, value: test}
-  loss: next-token-cross-entropy
-                             # of data: cross-entropy, masked-token-cross-entropy, binary-cross-entropy,
-                             # squared-error, absolute-error, huber, contrastive, preference, output; left out:
-                             # what fits the target. In full: {name: cross-entropy, smoothing: 0.1, weights:
-                             # balanced}; mask, delta, temperature, beta, output
-  optimizer: {name: adamw, learningRate: 0.005, warmup: 10, weightDecay: 0.01}
-                             # with beta1, beta2, epsilon; or sgd (momentum, nesterov), adam,
-                             # adagrad; schedule: constant, or cosine or linear with decay and
-                             # final; clipNorm; accumulate
-  # frozen: [wte, "h0.*"]    # initializers that stay as they are, * for any letters but /
-  # adapters: {rank: 8, alpha: 16, of: ["*.attn"]} # trained in place of these matrices
-  profile: fp32              # or mixed (factors of matrix products as bfloat16), int8
-  rounds: 8                  # after each, the units are averaged
-  shards: 4                  # units of a round, each by one provider
-  steps: 16                  # of a unit
-  checkpoint: 8              # steps between checkpoints
-  batch: 8
-  # recompute: 16            # parts of the forward pass done twice, which saves memory
-  seed: 1
-conditions:
-  maxPrice: 5tally           # locked now, with a deposit; what is not spent comes back
-  expires: 10m               # if no offer meets it
-  providers: 2               # at least
-  # maxProviders: 8          # the cheapest of those that meet what follows
-  # validator: tally1…       # who alone may lead; of a batch also split, which tally batch --help tells of
-  # onlyProviders: [tally1…] # who alone may compute
-  # regions: [DE, FR]        # as providers have declared them; nobody proves where a machine is
-  # excludedRegions: [US]
-  # tags: [gdpr]             # likewise, all of them
-  # privacy: discreet        # likewise, or enclosed; custodians and auditors see the data all the same
-  # memory: 16GiB            # likewise, for a program
-  # tier: B                  # of the speed that the chain has measured: A, B or C
-  # speed: 800GFLOP/s        # or a speed of each provider
-  # throughput: 20TFLOP/s    # of all together
-  # power: 2.5ut             # effective computing power of each
-  # auction: true            # the next clearing of the auction in place of a standing offer; batch orders alone
-  # bid: 3tally              # likewise, where bids are sealed: secret until then, and at most maxPrice
-  # deadline: 2h             # from the match; then nothing more is given out, and what is not spent comes back
-  assurance:                 # how each unit is checked, in one of these forms
-    audit: {auditors: 1, segments: 1} # drawn auditors, and the segments that each executes again;
-                             # in place of segments rate: 25%; floor: the fewest of a provider
-                             # with a long record; top: besides, those with the largest updates
-    # replicas: 3            # drawn providers compute each unit, and are compared
-    # watched: true          # a drawn auditor executes everything again
-  custodians: 3              # that keep the data
-  codedBytes: 268435456      # of a unit's checkpoints, above which each of four or more keeps a fragment
-  unitTimeout: 10m
-  unitWindow: 1m             # in which a unit can be challenged before it is merged
-  window: 10m                # and in the end everything
-  speculate: all             # rounds that go on beside windows of earlier ones; 0: each waits
-  credit: false              # true: burn as much as it takes to credit providers with all that they compute`
+// exampleOrder is an order file with everything that a person may want to choose.
+//
+//go:embed order.yaml
+var exampleOrder string
 
 // buyer is a verb that acts for the consumer of a home, which another may have open.
 type buyer struct {
@@ -232,7 +164,7 @@ of them hidden; --allow adds a folder, once for each.
 
 An order file, with paths relative to it:
 
-` + indent(exampleOrder),
+` + indent(strings.TrimSuffix(exampleOrder, "\n")),
 		Example: `  tally train order.yaml --wait --home tally-devnet/consumer
   tally train order.yaml --endpoints tally-devnet/endpoints.json --home ~/.tally-consumer`,
 		Args: arguments("train ORDER.yaml"),

@@ -25,6 +25,7 @@ import (
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/light"
 	"github.com/tally-network/tally/node/plausibility"
+	"github.com/tally-network/tally/node/replay"
 )
 
 // trustVariable names the trust root where --trust does not.
@@ -32,23 +33,24 @@ const trustVariable = "TALLY_TRUST"
 
 // verified is what tally verify tells.
 type verified struct {
-	Bundle    string   `json:"bundle"`
-	Order     string   `json:"order"`
-	Chain     string   `json:"chain"`
-	Anchored  bool     `json:"anchored"`   // to a validator set that somebody trusts
-	Trust     string   `json:"trust_root"` // that set, or else the one that the bundle itself names
-	TrustFrom string   `json:"trust_from,omitempty"`
-	Block     int64    `json:"anchor_block"`     // that they signed
-	Parent    string   `json:"parent,omitempty"` // settled order that this one continues
-	FinalRoot string   `json:"final_root"`
-	Verified  bool     `json:"verified"`         // all that was checked holds, and it is anchored
-	Complete  bool     `json:"complete"`         // what was ordered was done
-	Reason    string   `json:"reason,omitempty"` // why not
-	Rounds    rounds   `json:"rounds"`
-	Segments  counted  `json:"segments"`
-	Merges    counted  `json:"merges"`
-	Executed  []string `json:"executed"`
-	Seconds   float64  `json:"seconds"`
+	Bundle    string        `json:"bundle"`
+	Order     string        `json:"order"`
+	Chain     string        `json:"chain"`
+	Anchored  bool          `json:"anchored"`   // to a validator set that somebody trusts
+	Trust     string        `json:"trust_root"` // that set, or else the one that the bundle itself names
+	TrustFrom string        `json:"trust_from,omitempty"`
+	Block     int64         `json:"anchor_block"`     // that they signed
+	Parent    string        `json:"parent,omitempty"` // settled order that this one continues
+	FinalRoot string        `json:"final_root"`
+	Verified  bool          `json:"verified"`         // all that was checked holds, and it is anchored
+	Complete  bool          `json:"complete"`         // what was ordered was done
+	Reason    string        `json:"reason,omitempty"` // why not
+	Rounds    rounds        `json:"rounds"`
+	Segments  counted       `json:"segments"`
+	Merges    counted       `json:"merges"`
+	Executed  []string      `json:"executed"`
+	Seconds   float64       `json:"seconds"`
+	Metrics   replay.Scores `json:"metrics,omitempty"` // of the model on the held-out records that the order names
 
 	Plausibility *plausibility.Report `json:"plausibility,omitempty"`
 	Unjudged     string               `json:"plausibility_unknown,omitempty"` // why there is no report, though one was asked for
@@ -238,6 +240,9 @@ func (v *verifier) one(ctx context.Context) (*verified, error) {
 			fmt.Fprintf(tell, "%d of %d executed again, the last %v: equal\n", i+1, len(claims), x)
 		}
 	}
+	if r.Metrics, err = p.Scores(ctx, v.executor()); err != nil {
+		return nil, err
+	}
 	if r.Plausibility, err = v.judge(ctx, p); errors.Is(err, plausibility.ErrFew) {
 		r.Unjudged = err.Error()
 	} else if err != nil {
@@ -318,6 +323,9 @@ func (r *verified) tell(w io.Writer) {
 		fmt.Fprintf(w, "%s is consistent about %s, and proves nothing\n", r.Bundle, r.what)
 	}
 	fmt.Fprintf(w, "  executed  %d of %d segments, %d of %d merges, in %.1f s\n", r.Segments.Executed, r.Segments.All, r.Merges.Executed, r.Merges.All, r.Seconds)
+	if len(r.Metrics) > 0 {
+		fmt.Fprintf(w, "  held out  %s\n", r.Metrics)
+	}
 	if r.Parent != "" {
 		fmt.Fprintf(w, "  continues order %s, whose bundle proves what came before\n", r.Parent)
 	}

@@ -35,9 +35,12 @@ func (a *Against) check() error {
 			return fmt.Errorf("a class that weighs %v, which is not between 0 and a million", w)
 		}
 	}
-	for what, x := range map[string]float32{"delta": a.Delta, "temperature": a.Temperature, "beta": a.Beta} {
-		if !(x >= 0 && x <= 1e6) {
-			return fmt.Errorf("%s %v is not between 0 and a million", what, x)
+	for _, of := range []struct {
+		what string
+		x    float32
+	}{{"delta", a.Delta}, {"temperature", a.Temperature}, {"beta", a.Beta}} {
+		if !(of.x >= 0 && of.x <= 1e6) {
+			return fmt.Errorf("%s %v is not between 0 and a million", of.what, of.x)
 		}
 	}
 	return nil
@@ -378,7 +381,7 @@ func huber(m *model, d string) string {
 	}
 	size := b.Op("Abs", d)
 	within := b.Op("Mul", b.Op("Mul", d, d), b.Scalar(0.5))
-	beyond := b.Op("Mul", b.Op("Sub", size, b.Scalar(0.5*delta)), b.Scalar(delta))
+	beyond := b.Op("Mul", b.Op("Sub", size, b.Scalar(float32(0.5*delta))), b.Scalar(delta))
 	return b.Op("Where", b.Op("LessOrEqual", size, b.Scalar(delta)), within, beyond)
 }
 

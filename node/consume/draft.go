@@ -171,7 +171,7 @@ func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*
 	if err != nil {
 		return nil, err
 	}
-	of, err := s.Problem.Data.Make(t, from.Model, s.Problem.Loss.objective())
+	of, err := s.Problem.Data.Make(t, from.Model, s.Problem.Loss.Objective())
 	if err != nil {
 		return nil, err
 	}

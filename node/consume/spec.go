@@ -1,9 +1,7 @@
 package consume
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -40,7 +38,7 @@ type SpecProblem struct {
 	Dims      map[string]int   `json:"dims,omitempty"`     // values of its symbolic dimensions
 	Text      string           `json:"text,omitempty"`     // training text; its last tenth is held out
 	Data      *dataset.Options `json:"data,omitempty"`     // in its place: a table, or images
-	Loss      SpecLoss         `json:"loss"`
+	Loss      dataset.Loss     `json:"loss"`
 	Profile   lower.Profile    `json:"profile"` // of the arithmetic: fp32, mixed or int8
 	Optimizer SpecOptimizer    `json:"optimizer"`
 	Frozen    []string         `json:"frozen,omitempty"` // patterns of initializers that stay as they are
@@ -54,64 +52,8 @@ type SpecProblem struct {
 	Seed      uint64           `json:"seed"`
 }
 
-// SpecLoss names a loss, and says how it compares; its name alone will do.
-type SpecLoss struct {
-	Name        string  `json:"name,omitempty"`
-	Output      string  `json:"output,omitempty"` // of the model
-	Mask        string  `json:"mask,omitempty"`
-	Smoothing   float32 `json:"smoothing,omitempty"`
-	Weights     Weights `json:"weights,omitzero"` // of classes
-	Delta       float32 `json:"delta,omitempty"`
-	Temperature float32 `json:"temperature,omitempty"`
-	Beta        float32 `json:"beta,omitempty"`
-}
-
-// UnmarshalJSON also takes a name alone.
-func (l *SpecLoss) UnmarshalJSON(b []byte) error {
-	if json.Unmarshal(b, &l.Name) == nil {
-		return nil
-	}
-	type plain SpecLoss
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	return d.Decode((*plain)(l))
-}
-
-// Weights say how much labels count, by class.
-type Weights struct {
-	Balanced bool // each class as much as any other
-	Of       []float32
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (w *Weights) UnmarshalJSON(b []byte) error {
-	if string(b) == `"balanced"` {
-		w.Balanced = true
-		return nil
-	}
-	if json.Unmarshal(b, &w.Of) != nil {
-		return errors.New("weights are balanced, or a number for each class, as in [1, 2.5]")
-	}
-	return nil
-}
-
-// MarshalJSON implements json.Marshaler.
-func (w Weights) MarshalJSON() ([]byte, error) {
-	if w.Balanced {
-		return []byte(`"balanced"`), nil
-	}
-	return json.Marshal(w.Of)
-}
-
 // language is the loss of a text, unless another is named.
 const language = "next-token-cross-entropy"
-
-// objective returns the loss as the core knows it.
-func (l *SpecLoss) objective() dataset.Objective {
-	return dataset.Objective{Name: l.Name, Balanced: l.Weights.Balanced, Against: train.Against{
-		Output: l.Output, Mask: l.Mask, Smoothing: l.Smoothing, Weights: l.Weights.Of, Delta: l.Delta, Temperature: l.Temperature, Beta: l.Beta,
-	}}
-}
 
 // SpecOptimizer names an optimizer and its hyperparameters.
 type SpecOptimizer struct {
@@ -283,7 +225,7 @@ func (p *SpecProblem) Source() string {
 func (s *Spec) Recipe() train.Recipe {
 	o := &s.Problem.Optimizer
 	r := train.Recipe{
-		Loss: cmp.Or(s.Problem.Loss.Name, language), Against: s.Problem.Loss.objective().Against, Optimizer: o.Name,
+		Loss: cmp.Or(s.Problem.Loss.Name, language), Against: s.Problem.Loss.Objective().Against, Optimizer: o.Name,
 		Rate:     train.Rate{LearningRate: o.LearningRate, Warmup: o.Warmup, Schedule: o.Schedule, Decay: o.Decay, Final: o.Final},
 		Momentum: o.Momentum, Nesterov: o.Nesterov, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon,
 		WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Accumulate: o.Accumulate, Recompute: s.Problem.Recompute, Batch: s.Problem.Batch, Frozen: s.Problem.Frozen,

@@ -23,19 +23,9 @@ func (p *Proof) Plausibility(ctx context.Context, exec engine.Executor) (*plausi
 	if err != nil {
 		return nil, err
 	}
-	var held *replay.Scorer
-	if f, ok := problem.File(replay.RoleHeldOut); ok {
-		b, err := p.File(f)
-		if err != nil {
-			return nil, err
-		}
-		records, err := replay.ReadTensor(b)
-		if err != nil {
-			return nil, wrong("held-out records: %v", err)
-		}
-		if held, err = p.Job.Scorer(records, exec); err != nil {
-			return nil, wrong("held-out records: %v", err)
-		}
+	held, err := p.scorer(exec)
+	if err != nil {
+		return nil, err
 	}
 	for i := range chain {
 		c := &chain[i]
@@ -53,6 +43,40 @@ func (p *Proof) Plausibility(ctx context.Context, exec engine.Executor) (*plausi
 		chain[0].Loss = chain[1].Loss // a start records none of its own
 	}
 	return plausibility.Assess(chain)
+}
+
+// Scores returns how well the final state does on the order's held-out records, nil if it has none.
+func (p *Proof) Scores(ctx context.Context, exec engine.Executor) (replay.Scores, error) {
+	held, err := p.scorer(exec)
+	if err != nil || held == nil {
+		return nil, err
+	}
+	s, err := p.Final()
+	if err != nil {
+		return nil, err
+	}
+	return held.Scores(ctx, s)
+}
+
+// scorer scores states on the order's held-out records; it is nil if there are none.
+func (p *Proof) scorer(exec engine.Executor) (*replay.Scorer, error) {
+	f, ok := p.Lease.Order.Problem.File(replay.RoleHeldOut)
+	if !ok || p.Job.Training == nil {
+		return nil, nil
+	}
+	b, err := p.File(f)
+	if err != nil {
+		return nil, err
+	}
+	records, err := replay.ReadTensor(b)
+	if err != nil {
+		return nil, wrong("held-out records: %v", err)
+	}
+	held, err := p.Job.Scorer(records, exec)
+	if err != nil {
+		return nil, wrong("held-out records: %v", err)
+	}
+	return held, nil
 }
 
 // chain returns the start, the merged states and, if fine, what the first shard

@@ -3,6 +3,10 @@ package replay
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -19,6 +23,15 @@ func (s Scores) Of(metric string) float64 { return float64(s[metric]) / train.Sc
 
 // Loss returns the mean loss.
 func (s Scores) Loss() float32 { return float32(s.Of("loss")) }
+
+// String returns all metrics, by name.
+func (s Scores) String() string {
+	var out []string
+	for _, metric := range slices.Sorted(maps.Keys(s)) {
+		out = append(out, fmt.Sprintf("%s %.6g", strings.ReplaceAll(metric, "_", " "), s.Of(metric)))
+	}
+	return strings.Join(out, ", ")
+}
 
 // MarshalJSON implements json.Marshaler.
 func (s Scores) MarshalJSON() ([]byte, error) {

@@ -85,13 +85,6 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Objective is a loss as an order names it.
-type Objective struct {
-	Name     string // "": the one that fits the target
-	Balanced bool   // each class counts as much as any other
-	train.Against
-}
-
 // Dataset is what an order trains on.
 type Dataset struct {
 	Model     *graph.Graph // with constants
