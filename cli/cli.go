@@ -31,6 +31,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/client/flags"
 	"github.com/cosmos/cosmos-sdk/version"
 
+	"github.com/tally-network/tally/cli/data"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/cli/speak"
 	"github.com/tally-network/tally/node/evidence"
@@ -135,7 +136,7 @@ Talk to a language model:                 tally run model.gguf`,
 		e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
 	)
 	root.AddCommand(speak.Commands(speaking)...)
-	root.AddCommand(serveModels(e, speaking))
+	root.AddCommand(serveModels(e, speaking), data.Command(e.show))
 	group(root)
 	return root
 }
