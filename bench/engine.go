@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/merkle"
+	"github.com/tally-network/tally/format/delimited"
 )
 
 // work is one thing that the engine is measured by.
@@ -85,6 +86,10 @@ func engineWorks() (out []work) {
 		batched("gemm/batched/64x128x64x128", 64, 128, 64, 128),
 		batched("gemm/batched/changing/64x128x64x128", 64, 128, 64, 128),
 		hashing("root/sha256", 4096),
+		readingText("csv/integers", func(r *rand.Rand) string { return fmt.Sprint(r.IntN(100_000)) }),
+		readingText("csv/rounded", func(r *rand.Rand) string { return fmt.Sprintf("%.3f", 100*r.NormFloat64()) }),
+		readingText("csv/doubles", func(r *rand.Rand) string { return fmt.Sprint(r.Float64()) }),
+		readingText("csv/categories", func(r *rand.Rand) string { return fmt.Sprintf("category %d", r.IntN(100)) }),
 		training("train/demo/step_ms", "ms", demoStep, milliseconds),
 		training("train/gpt/tokens_per_s", "tokens/s", gptStep, func(s float64) float64 { return gptBatch * gptContext / s }),
 		training("train/lenet/step_ms", "ms", leNetStep, milliseconds),
@@ -161,6 +166,24 @@ func hashing(name string, n int) work {
 			return nil
 		}
 		return do, func(s float64) float64 { return float64(len(x.Bytes())) / s / 1e9 }, nil
+	}}
+}
+
+// readingText reads half a million cells, in ten columns of comma-separated values.
+func readingText(name string, cell func(*rand.Rand) string) work {
+	return work{name: name, unit: "GB/s", prepare: func(context.Context, int) (func() error, func(float64) float64, error) {
+		r, b := rand.New(rand.NewPCG(1, 2)), []byte("a,b,c,d,e,f,g,h,i,j\n")
+		for i := range 500_000 {
+			b = append(b, cell(r)...)
+			if b = append(b, ','); i%10 == 9 {
+				b[len(b)-1] = '\n'
+			}
+		}
+		do := func() error {
+			_, err := delimited.Read(b, delimited.Options{})
+			return err
+		}
+		return do, func(s float64) float64 { return float64(len(b)) / s / 1e9 }, nil
 	}}
 }
 

@@ -50,6 +50,8 @@ def rivals(name):
         return [("reading alone", {})]
     if name == "root/sha256":
         return [("SHA-256 of as many cores", {})]
+    if name in rounds.CSV:
+        return [("pandas", {})]
     if name == "train/gpt/tokens_per_s":
         return [*torch(("PyTorch, SDPA, fused", {"WAY": "fused"})), ("JAX", {"WAY": "jax"})]
     if name.startswith("train/"):

@@ -12,7 +12,8 @@ BATCHED = ["gemm/batched/changing/64x128x64x128", "gemm/batched/64x128x64x128"]
 GEMV = ["gemv/changing/4096", "gemv/fp32/4096"]
 NARROW = ["gemm/mixed/1024", "gemm/int8/1024"]
 TRAIN = ["train/gpt/tokens_per_s", "train/lenet/step_ms", "train/resnet/step_ms", "train/demo/step_ms"]
-ROWS = [*GEMM, *BATCHED, *GEMV, *NARROW, "root/sha256", *TRAIN]
+CSV = ["csv/integers", "csv/rounded", "csv/doubles", "csv/categories"]
+ROWS = [*GEMM, *BATCHED, *GEMV, *NARROW, "root/sha256", *CSV, *TRAIN]
 
 HIGHER = ("GFLOP/s", "GOP/s", "GB/s", "tokens/s")  # units in which more is better
 

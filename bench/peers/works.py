@@ -254,6 +254,23 @@ def resnet():
     return image_step(nn.Sequential(*parts), 32, 3, 32, 32)
 
 
+def table(last):
+    """Half a million cells, in ten columns of comma-separated values."""
+    import io
+    import random
+
+    import pandas
+
+    r = random.Random(1)
+    cell = {
+        "integers": lambda: str(r.randrange(100_000)), "rounded": lambda: f"{100 * r.gauss(0, 1):.3f}", "doubles": lambda: repr(r.random()),
+        "categories": lambda: f"category {r.randrange(100)}",
+    }[last]  # fmt: skip
+    text = "a,b,c,d,e,f,g,h,i,j\n" + "".join(",".join(cell() for _ in range(10)) + "\n" for _ in range(50_000))
+    b = text.encode()
+    return lambda: pandas.read_csv(io.BytesIO(b), engine="c"), lambda s: len(b) / s / 1e9
+
+
 def given(session):
     """Random inputs of a model: normal numbers, or small whole ones, as tokens are."""
     import numpy as np
@@ -283,6 +300,8 @@ def work(name, threads, models):
     kind, *_, last, _ = name.split("/")
     if kind == "infer":
         return inference(os.path.join(models, last + ".onnx"), threads)
+    if kind == "csv":
+        return table(last)
     if kind == "gemm":
         shape = [int(x) for x in last.split("x")]
         return product(*(shape if len(shape) > 1 else shape * 3))
