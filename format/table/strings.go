@@ -2,10 +2,12 @@ package table
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -58,8 +60,9 @@ type TextBuilder struct {
 	words   []string // by code
 	slots   []int32  // a code and 1 by the hash of its word, or the next place that is free
 	seed    maphash.Seed
-	room    int     // bytes of text that there may be
-	texts   Strings // once there are too many words
+	recent  [256]int32 // a code and 1 by the ends of its word, where it was found last
+	room    int        // bytes of text that there may be
+	texts   Strings    // once there are too many words
 	many    bool
 	missing []int32
 	n       int
@@ -109,6 +112,11 @@ func (b *TextBuilder) Append(text []byte) error {
 	if b.many {
 		return b.texts.Append(text)
 	}
+	near := &b.recent[ends(text)]
+	if code := *near - 1; code >= 0 && b.words[code] == string(text) {
+		b.codes = append(b.codes, code)
+		return nil
+	}
 	code, slot := b.find(text)
 	if code < 0 {
 		if b.kind == Category && len(b.words) == MaxCategories {
@@ -122,8 +130,23 @@ func (b *TextBuilder) Append(text []byte) error {
 		}
 		code = b.add(string(text), slot)
 	}
+	*near = code + 1
 	b.codes = append(b.codes, code)
 	return nil
+}
+
+// ends mixes the first and the last eight bytes of a text into a byte. It only has to be quick.
+func ends(text []byte) byte {
+	n := len(text)
+	if n < 8 {
+		var h byte
+		for _, c := range text {
+			h = h*31 + c
+		}
+		return h
+	}
+	h := binary.LittleEndian.Uint64(text) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(text[n-8:]), 29)
+	return byte(h * 0x9e3779b97f4a7c15 >> 56)
 }
 
 // AppendMissing adds a record without a text.
