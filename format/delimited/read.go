@@ -13,8 +13,8 @@
 //     is real; if all are truth values, boolean; otherwise a category or text ([table.TextBuilder]).
 //     Cells without a value, by the words of pandas ([table.MeansMissing]), do not count.
 //
-// Invariants: each number is rounded once, to nearest. A table takes at most nine times the memory of its text, and 64 MB.
-// No result depends on more than the bytes and options.
+// Invariants: each number is rounded once, to nearest. No result depends on more than the bytes and
+// options. A table takes at most twenty times the memory of its text, however short its cells are.
 //
 // Sources: RFC 4180; pandas' read_csv for words of missing values.
 package delimited

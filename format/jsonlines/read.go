@@ -1,6 +1,6 @@
 // Package jsonlines reads tables as lines of JSON, an object for each record.
 //
-// Call [Read] with the bytes of a file. A value is a number, a truth value, a text, null for none, or
+// Call [Read] with the bytes of a file; [Append] writes numbers as it reads them. A value is a number, a truth value, a text, null for none, or
 // a list of numbers or truth values, nested as deep as a tensor has axes. A name that a record does not have is
 // a missing value. Numbers of a column that are all digits within int64 are integers, others real; lists
 // make an array of int64 or float64. Texts are a category or text ([table.TextBuilder]). What

@@ -70,6 +70,13 @@ func TestFormatsOfRecords(t *testing.T) {
 			t.Errorf("%s: %d records with root %v, want 3 with %v", records, p.Records, p.Start, want.Problem.Start)
 		}
 	}
+	// Columns that no input takes may hold anything, and separators are found out.
+	files["order.yaml"] = order + "  records: {x: all.jsonl, k: k.csv}\n"
+	files["all.jsonl"] = "{\"x\": [0.1, -2], \"note\": \"a\"}\n{\"x\": [3.5, 1e-45]}\n{\"x\": [5, 6], \"note\": null}\n"
+	files["k.csv"] = "a;b\n1;-2\n9007199254740993;4\n5;6\n"
+	if d, err := drafted(t, folder(t, files)); err != nil || d.Problem.Start != want.Problem.Start {
+		t.Errorf("beside other columns: %v", err)
+	}
 	// A named column is one number of each record.
 	d, err := drafted(t, folder(t, map[string]any{"m.onnx": twice(2), "t.csv": "x\n1\n2\n3\n4\n", "order.yaml": order + "  batch: 2\n  records: t.csv\n"}))
 	if err != nil || d.Problem.Records != 4 {
@@ -85,6 +92,8 @@ func TestFilesOfRecordsAreRefused(t *testing.T) {
 		"names a file, or one for":      {"order.yaml": order + "  records: [x.npy]\n"},
 		"turn it into numbers first":    {"order.yaml": order + "  records: x.jsonl\n", "x.jsonl": `{"x": ["a", "b"], "k": [1, 2]}`},
 		"write records: {INPUT: x.csv}": {"order.yaml": order + "  records: x.csv\n", "x.csv": "a,b\n1,2\n"},
+		"no value in 1 of 2 records":    {"order.yaml": order + "  records: {x: x.csv, k: x.csv}\n", "x.csv": "a,b\n1,2\n3,\n"},
+		"is text, and no number":        {"order.yaml": order + "  records: {x: x.csv, k: x.csv}\n", "x.csv": "a,b\n1,x\n3,y\n"},
 		"0.5 is no int64":               {"order.yaml": order + "  records: x.jsonl\n", "x.jsonl": `{"x": [1, 2], "k": [1, 0.5]}`},
 	} {
 		files["m.onnx"] = addTable()
