@@ -85,3 +85,42 @@ func TestOpen(t *testing.T) {
 		t.Errorf("a kind for no column: %v", err)
 	}
 }
+
+// What pandas and NumPy wrote of one table is read as one table.
+func TestFilesOfPython(t *testing.T) {
+	want := map[string]string{
+		"whole": "integer 1|9007199254740993|-5", "real": "real 0.1|–|1e-300", "text": "text é\"q|a/b\n|–", "truth": "boolean true|false|true",
+	}
+	files, err := filepath.Glob("testdata/*.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, ".py") {
+			continue
+		}
+		got, err := source.Open(file, source.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		for _, c := range got.Columns {
+			var values []string
+			for i := range c.Len() {
+				if c.Lacks(i) {
+					values = append(values, "–")
+				} else {
+					values = append(values, c.Value(i))
+				}
+			}
+			if told := c.Kind.String() + " " + strings.Join(values, "|"); told != want[c.Name] {
+				t.Errorf("%s: %s is %q, want %q", file, c.Name, told, want[c.Name])
+			}
+			read++
+		}
+	}
+	if read < 27 {
+		t.Errorf("only %d columns were read", read)
+	}
+}
