@@ -35,6 +35,27 @@ func (c *Column) Tensor(to tensor.DType) (*tensor.Tensor, error) {
 	return out, nil
 }
 
+// Tensor returns all columns of one value a record side by side, [n, columns], as elements of a type.
+func (t *Table) Tensor(to tensor.DType) (*tensor.Tensor, error) {
+	out, err := tensor.New(to, tensor.Shape{t.Records, len(t.Columns)})
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range t.Columns {
+		x, err := c.Tensor(to)
+		if err != nil {
+			return nil, err
+		}
+		if len(x.Shape) != 1 {
+			return nil, fmt.Errorf("column %.40q is %v, and no single value a record: take it out", c.Name, c.Kind)
+		}
+		for record := range t.Records {
+			out.Set(record*len(t.Columns)+i, x.At(record))
+		}
+	}
+	return out, nil
+}
+
 // convert returns a word of another type, and whether it stands for the same number.
 func convert(from, to tensor.DType, w tensor.Word) (tensor.Word, bool) {
 	if !from.Float() {

@@ -224,6 +224,29 @@ func TestTensor(t *testing.T) {
 	}
 }
 
+func TestColumnsSideBySide(t *testing.T) {
+	other := column(t, 0.5, 2)
+	other.Name = "w"
+	all, err := table.New(column[int8](t, 1, -2), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := all.Tensor(tensor.Float32)
+	if want := tensor.Must(tensor.From(tensor.Shape{2, 2}, []float32{1, 0.5, -2, 2})); err != nil || !got.Equal(want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := all.Tensor(tensor.Int8); err == nil || !strings.Contains(err.Error(), `column "w", record 0: 0.5 is no int8`) {
+		t.Error(err)
+	}
+	pairs := &table.Column{Name: "p", Kind: table.Array, Values: tensor.Must(tensor.New(tensor.Int8, tensor.Shape{2, 2}))}
+	if all, err = table.New(pairs); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all.Tensor(tensor.Int8); err == nil {
+		t.Error("an array is a single value")
+	}
+}
+
 func TestAs(t *testing.T) {
 	bytes := func(shape ...int) *table.Column {
 		c, err := table.Of("v", tensor.Must(tensor.New(tensor.Uint8, shape)))

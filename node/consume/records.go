@@ -68,24 +68,6 @@ type inRows struct{ *table.Table }
 // Shape implements column.
 func (r inRows) Shape() tensor.Shape { return tensor.Shape{r.Records, len(r.Columns)} }
 
-// Tensor implements column.
-func (r inRows) Tensor(to tensor.DType) (*tensor.Tensor, error) {
-	out, err := tensor.New(to, r.Shape())
-	if err != nil {
-		return nil, err
-	}
-	for i, c := range r.Columns {
-		t, err := c.Tensor(to)
-		if err != nil {
-			return nil, err
-		}
-		for record := range r.Records {
-			out.Set(record*len(r.Columns)+i, t.At(record))
-		}
-	}
-	return out, nil
-}
-
 // recordFile is what a file holds: columns by name, or one for the input for which it is named.
 type recordFile struct {
 	byName map[string]column
