@@ -68,7 +68,7 @@ func TestDraftRefuses(t *testing.T) {
 		"weights too large": {nil, bigram(2, 4, 20, math.MaxFloat32), prose, "loss is"},
 		"no rounds":         {func(s *Spec) { s.Problem.Rounds = 0 }, bigram(2, 4, 20, 0.1), prose, "rounds"},
 		"optimizer":         {func(s *Spec) { s.Problem.Optimizer.Name = "magic" }, bigram(2, 4, 20, 0.1), prose, "magic"},
-		"loss":              {func(s *Spec) { s.Problem.Loss = "pride" }, bigram(2, 4, 20, 0.1), prose, "pride"},
+		"loss":              {func(s *Spec) { s.Problem.Loss.Name = "pride" }, bigram(2, 4, 20, 0.1), prose, "pride"},
 		"frozen":            {func(s *Spec) { s.Problem.Frozen = []string{"nothing*"} }, bigram(2, 4, 20, 0.1), prose, "nothing*"},
 		"no steps":          {func(s *Spec) { s.Problem.Steps = 0 }, bigram(2, 4, 20, 0.1), prose, "steps"},
 		"negative steps":    {func(s *Spec) { s.Problem.Steps = -5 }, bigram(2, 4, 20, 0.1), prose, "steps"},

@@ -36,7 +36,7 @@ func TestParseSpec(t *testing.T) {
 		"":                     "kind",
 		"kind: InferenceOrder": `kind is "InferenceOrder"`,
 		"kind: TrainingOrder":  "problem.model is missing",
-		strings.Replace(minimal, ", text: t.txt", "", 1):                        "problem.text is missing",
+		strings.Replace(minimal, ", text: t.txt", "", 1):                        "problem.text or problem.data",
 		minimal + "colour: red":                                                 "colour",
 		minimal + "conditions: {maxPrice: 5}x":                                  "line 2",
 		minimal + "conditions: {validator: v0}":                                 "conditions.validator: account \"v0\" is not a tally1… address",
