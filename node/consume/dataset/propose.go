@@ -1,0 +1,197 @@
+package dataset
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/table"
+	"github.com/tally-network/tally/model/zoo"
+)
+
+// Proposal is a model and a loss for data, and why these.
+type Proposal struct {
+	Architecture string            `json:"architecture"`
+	Settings     map[string]string `json:"settings"`
+	Loss         string            `json:"loss"`
+	Data         Options           `json:"data"`
+	Batch        int               `json:"batch"`
+	Reasons      []string          `json:"reasons"`
+}
+
+// most numbers that are taken for classes rather than quantities
+const mostClasses = 64
+
+// Propose finds a model of package zoo for a table.
+func (o *Options) Propose(t *table.Table) (*Proposal, error) {
+	p, err := o.propose(t)
+	if err != nil {
+		return nil, fmt.Errorf("data %s: %w", o.Source, err)
+	}
+	return p, nil
+}
+
+func (o *Options) propose(t *table.Table) (*Proposal, error) {
+	m := &maker{Options: o, table: t, out: &Dataset{Model: &graph.Graph{}}, values: map[string]*tensor.Tensor{}, used: map[string]bool{}}
+	target, err := m.target()
+	if err != nil {
+		return nil, err
+	}
+	p := &Proposal{Settings: map[string]string{}, Data: *o, Loss: m.out.Objective.Name}
+	p.Batch = max(1, min(32, t.Records/8))
+	classes := len(target.Categories)
+	if n := counted(target); n > 0 {
+		classes, p.Loss = n, ofClasses[0]
+	}
+	if p.Loss == ofClasses[0] && classes == 0 { // truths
+		classes = 2
+	}
+	switch {
+	case p.Loss == ofClasses[0]:
+		p.because("%s has %d classes: %s tells them apart", target.Name, classes, p.Loss)
+		if o.HeldOut == (HeldOut{}) {
+			p.Data.HeldOut = HeldOut{Share: 0.2, By: "class"}
+		}
+	default:
+		p.because("%s is a number: %s", target.Name, p.Loss)
+		if o.HeldOut == (HeldOut{}) {
+			p.Data.HeldOut = HeldOut{Share: 0.2}
+		}
+	}
+	p.set("batch", p.Batch)
+	if p.set("classes", classes); classes == 0 {
+		p.set("outputs", max(1, target.Shape().Elements()))
+	}
+	return p, p.reads(m, target)
+}
+
+// counted returns how many classes a column of whole numbers counts from 0 on, 0 if it does not.
+func counted(c *table.Column) int {
+	if !numbered(c) {
+		return 0
+	}
+	seen := map[tensor.Word]bool{}
+	var most tensor.Word
+	for i := range c.Len() {
+		v := c.Values.At(i)
+		seen[v], most = true, max(most, v)
+	}
+	if len(seen) != int(most)+1 || len(seen) > mostClasses || len(seen) < 2 {
+		return 0
+	}
+	return len(seen)
+}
+
+func (p *Proposal) because(format string, a ...any) { p.Reasons = append(p.Reasons, fmt.Sprintf(format, a...)) }
+
+func (p *Proposal) set(name string, v int) { p.Settings[name] = fmt.Sprint(v) }
+
+// reads chooses the architecture by what is left of the table.
+func (p *Proposal) reads(m *maker, target *table.Column) error {
+	x := &matrix{records: m.table.Records}
+	for _, name := range m.Ignore {
+		m.used[name] = true
+	}
+	m.used[p.Data.HeldOut.Column], m.used[p.Data.HeldOut.By] = true, true
+	missing := 0
+	for _, c := range m.table.Columns {
+		switch {
+		case c.Name == target.Name || m.used[c.Name] || len(m.Features) > 0 && !slices.Contains(m.Features, c.Name):
+			continue
+		case c.Kind == table.Image:
+			p.picture(c)
+			return nil
+		case c.Kind == table.Text || c.Kind == table.Category && len(c.Categories) > mostClasses:
+			p.Data.Ignore = append(p.Data.Ignore, c.Name)
+			p.because("%s is text of many values: it is ignored", c.Name)
+			continue
+		}
+		missing += c.CountMissing()
+		if c.Kind == table.Array {
+			p.Architecture = "mlp"
+			p.set("inputs", c.Shape().Elements())
+			p.because("%s has %d numbers in each record: mlp", c.Name, c.Shape().Elements())
+			return nil
+		}
+		c, err := c.As(c.Kind)
+		if err != nil {
+			return err
+		}
+		if c.Kind != table.Category && missing > 0 {
+			c = &table.Column{Name: c.Name, Kind: c.Kind, Values: c.Values} // its values are not read here
+		}
+		if err := x.add(c); err != nil {
+			return err
+		}
+	}
+	if x.width() == 0 {
+		return fmt.Errorf("no column but %q is left to learn from", target.Name)
+	}
+	if missing > 0 && p.Data.Missing == "" {
+		p.Data.Missing = string(table.Median)
+		p.because("%d values are missing: they become the median, or the most frequent text", missing)
+	}
+	p.Architecture = "mlp"
+	p.set("inputs", x.width())
+	p.because("the features are %d numbers, %s: mlp", x.width(), listed(x.names))
+	return nil
+}
+
+// picture chooses a model of images.
+func (p *Proposal) picture(c *table.Column) {
+	s := c.Shape()
+	p.Architecture = "resnet"
+	if s[0] <= 32 && s[1] <= 32 {
+		p.Architecture = "lenet"
+	}
+	for i, name := range []string{"height", "width", "channels"} {
+		p.set(name, s[i])
+	}
+	p.because("the images have %d × %d pixels of %s: %s", s[0], s[1], map[int]string{1: "one channel", 3: "three channels"}[s[2]], p.Architecture)
+}
+
+// Model makes the model, with weights of a seed.
+func (p *Proposal) Model(seed uint64) (*zoo.Model, error) {
+	a, err := zoo.Find(p.Architecture)
+	if err != nil {
+		return nil, err
+	}
+	return a.New(p.Settings, seed)
+}
+
+// Order returns an order file for a model that lies beside it.
+func (p *Proposal) Order(name, model string) string {
+	var b strings.Builder
+	line := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
+	line("# tally train --help lists everything that an order may say.")
+	for _, reason := range p.Reasons {
+		line("# %s", reason)
+	}
+	d := &p.Data
+	line("kind: TrainingOrder\nname: %q\nproblem:\n  model: %q\n  data:\n    source: %q", name, model, filepath.ToSlash(d.Source))
+	if d.Target != "" {
+		line("    target: %q", d.Target)
+	}
+	if len(d.Ignore) > 0 {
+		var quoted []string
+		for _, c := range d.Ignore {
+			quoted = append(quoted, fmt.Sprintf("%q", c))
+		}
+		line("    ignore: [%s]", strings.Join(quoted, ", "))
+	}
+	if d.Missing != "" {
+		line("    missing: %s", d.Missing)
+	}
+	by := ""
+	if d.HeldOut.By != "" {
+		by = fmt.Sprintf(", by: %q", d.HeldOut.By)
+	}
+	line("    heldOut: {share: %v%s}", d.HeldOut.Share, by)
+	line("  loss: %s\n  optimizer: {name: adamw, learningRate: 0.003, warmup: 10, weightDecay: 0.01}", p.Loss)
+	line("  rounds: 8\n  shards: 2\n  steps: 32\n  batch: %d\n  seed: 1", p.Batch)
+	line("conditions:\n  maxPrice: 5tally\n  providers: 2\n  assurance: {audit: {auditors: 1, segments: 1}}\n  unitWindow: 1m         # of a devnet 10s will do\n  window: 10m            # and 20s")
+	return b.String()
+}
