@@ -147,6 +147,11 @@ func (f *File) Floats(key string) ([]float64, error) {
 	return numbers(f, key, "an array of floats", floating)
 }
 
+// Bools returns the truth values of a key's array. Without it the error is ErrNoKey.
+func (f *File) Bools(key string) ([]bool, error) {
+	return numbers(f, key, "an array of bools", func(of valueType, b string) (bool, bool) { return number(b) != 0, of == typeBool })
+}
+
 // numbers returns the elements of a key's array, as convert gives them from type and bytes.
 func numbers[T any](f *File, key, wanted string, convert func(of valueType, b string) (T, bool)) ([]T, error) {
 	of, n, raw, err := f.array(key, wanted)

@@ -16,6 +16,7 @@ import (
 	"github.com/tally-network/tally/model/check"
 	"github.com/tally-network/tally/model/grammar/jsonschema"
 	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/model/lm/family"
 	"github.com/tally-network/tally/model/replies"
 )
 
@@ -55,7 +56,7 @@ func made(t testing.TB, s *replies.Server, q *lm.Request) (tokens []int32, last 
 
 // Logits of an odd vocabulary begin where no part of a tensor can.
 func TestOddVocabularies(t *testing.T) {
-	c, err := lm.ParseConfig([]byte(`{"model_type": "llama", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
+	c, err := family.Parse([]byte(`{"model_type": "llama", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
 		"num_key_value_heads": 1, "vocab_size": 49, "max_position_embeddings": 300, "rms_norm_eps": 1e-5, "tie_word_embeddings": true}`))
 	if err != nil {
 		t.Fatal(err)

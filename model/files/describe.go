@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/format/gguf"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 // Description is what people ask of a model before they run it.
@@ -55,7 +56,7 @@ func Describe(path string) (*Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := lm.ParseConfig(text)
+	c, err := family.Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func describeGGUF(path string, size int64) (*Description, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	c, err := lm.GGUFConfig(f)
+	c, err := family.ParseGGUF(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -114,8 +115,8 @@ func describeGGUF(path string, size int64) (*Description, error) {
 	return d, nil
 }
 
-func describe(c *lm.Config) *Description {
-	m := &lm.Model{Config: *c}
+func describe(c *family.Config) *Description {
+	m := c
 	d := &Description{
 		Family: c.Family, Parameters: m.Parameters(), Layers: c.Layers, Width: c.Width, Heads: c.Heads, Shared: c.Shared, HeadSize: c.HeadSize,
 		Hidden: c.Hidden, Vocabulary: c.Vocabulary, Context: c.Context, TokenBytes: c.TokenBytes(),

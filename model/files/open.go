@@ -18,6 +18,7 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/model/grammar"
 	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 // Texts are the files of a model that are no weights, by their names, with slashes. Of a GGUF file it is its header, which is called as headerName says.
@@ -110,7 +111,7 @@ func unlessNone(t *chat.Template, err error) (*chat.Template, error) {
 
 // Parts are what clients of a model need of it.
 type Parts struct {
-	Config    *lm.Config
+	Config    *family.Config
 	Tokenizer *tokenizer.Tokenizer
 	Template  *chat.Template // nil if it has no chats
 	Ends      []int32        // tokens that end a reply
@@ -157,7 +158,7 @@ func (p *Parts) parseFolder(t Texts) (err error) {
 	case t[tokenizerName] == nil:
 		return fmt.Errorf("there is no %s: save the tokenizer with transformers, which writes one", tokenizerName)
 	}
-	if p.Config, err = lm.ParseConfig(t[configName]); err != nil {
+	if p.Config, err = family.Parse(t[configName]); err != nil {
 		return err
 	}
 	if p.Tokenizer, err = tokenizer.Parse(t[tokenizerName]); err != nil {
@@ -171,7 +172,7 @@ func (p *Parts) parseGGUF(t Texts) error {
 	if err != nil {
 		return err
 	}
-	if p.Config, err = lm.GGUFConfig(f); err != nil {
+	if p.Config, err = family.ParseGGUF(f); err != nil {
 		return err
 	}
 	g, err := tokenizer.FromGGUF(f)

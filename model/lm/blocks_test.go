@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,12 +18,17 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/format/gguf"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 // blocky returns the file of a small model whose matrices are blocks of a type, drawn, with scales of about 1/256.
 func blocky(t testing.TB, of quant.Type) []byte {
 	t.Helper()
-	c := &Config{Family: "llama", Of: families["llama"], Layers: 2, Width: 256, Heads: 4, Shared: 2, HeadSize: 64, Hidden: 512, Vocabulary: 80, Context: 64, Epsilon: 1e-5, Tied: true}
+	c, err := family.Parse([]byte(`{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 256, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 512,
+		"vocab_size": 80, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := rand.New(rand.NewPCG(uint64(of), 1))
 	pairs := []gguf.Pair{
 		{Key: "general.architecture", Data: gguf.Of("llama")}, {Key: "llama.block_count", Data: gguf.Of(uint32(c.Layers))},
@@ -31,12 +37,12 @@ func blocky(t testing.TB, of quant.Type) []byte {
 		{Key: "llama.context_length", Data: gguf.Of(uint32(c.Context))}, {Key: "llama.attention.layer_norm_rms_epsilon", Data: gguf.Of(c.Epsilon)},
 	}
 	var weights []gguf.Weight
-	for _, w := range (&Model{Config: *c}).needs() {
+	for _, w := range c.Weights() {
 		typ := of
-		if len(w.shape) == 1 {
+		if len(w.Shape) == 1 {
 			typ = quant.F32
 		}
-		size, err := typ.Size(w.shape)
+		size, err := typ.Size(w.Shape)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +51,7 @@ func blocky(t testing.TB, of quant.Type) []byte {
 			b[i] = byte(r.Uint32())
 		}
 		tame(b, typ)
-		weights = append(weights, gguf.Weight{Name: ggufName(w.name), Type: typ, Shape: w.shape, Blocks: bytes.NewReader(b)})
+		weights = append(weights, gguf.Weight{Name: c.GGUFName(w.Name), Type: typ, Shape: w.Shape, Blocks: bytes.NewReader(b)})
 	}
 	var out bytes.Buffer
 	if err := gguf.Write(&out, pairs, weights); err != nil {
@@ -151,10 +157,13 @@ func dequantized(t testing.TB, src io.ReaderAt, size int64, m *Model) *Model {
 		t.Fatal(err)
 	}
 	plain := map[string]*tensor.Tensor{}
-	for _, w := range m.needs() {
-		x, _ := f.Find(ggufName(w.name))
-		if plain[w.name], err = f.Float32(x); err != nil {
+	for _, w := range m.Weights() {
+		x, _ := f.Find(m.GGUFName(w.Name))
+		if plain[w.Name], err = f.Float32(x); err != nil {
 			t.Fatal(err)
+		}
+		if strings.Contains(w.Name, "q_proj") || strings.Contains(w.Name, "k_proj") {
+			unpair(plain[w.Name], m.HeadSize)
 		}
 	}
 	floats, err := New(&m.Config, plain)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 // What reads as a request is what writing it gives.
@@ -23,7 +24,7 @@ func FuzzRequest(f *testing.F) {
 		if again := canon.Marshal(&r); !bytes.Equal(again, b) {
 			t.Fatalf("%x is written as %x", b, again)
 		}
-		_ = r.Check(&Model{Config: Config{Vocabulary: 100, Context: 1000}})
+		_ = r.Check(&Model{Config: family.Config{Vocabulary: 100, Context: 1000}})
 	})
 }
 
@@ -57,7 +58,7 @@ func TestIdentities(t *testing.T) {
 
 // What has no room in a request's state is refused.
 func TestRequestsTooLarge(t *testing.T) {
-	m := &Model{Config: Config{Vocabulary: 2000, Context: 1000}}
+	m := &Model{Config: family.Config{Vocabulary: 2000, Context: 1000}}
 	many := map[int32]float32{}
 	for id := range int32(MaxBias + 1) {
 		many[id] = 1

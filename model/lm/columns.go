@@ -9,6 +9,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 // Columns returns how many steps a chunk of a sequence takes, if each is to be disputed alone (docs/adr/0071-disputes-of-replies.md).
@@ -123,11 +124,11 @@ func (w stepWriter) joined(pages []string) string {
 func (m *Model) ofColumn(column int, weight string) (name string, ok bool) {
 	switch {
 	case column == 0:
-		return weight, weight == embedding || weight == positions
+		return weight, weight == family.Embedding || weight == family.Positions
 	case column == m.Columns()-1:
-		return weight, weight == m.headName() || strings.HasPrefix(weight, "model.norm.")
+		return weight, weight == m.Head() || strings.HasPrefix(weight, "model.norm.")
 	}
-	return strings.CutPrefix(weight, layerName((column-1)/2))
+	return strings.CutPrefix(weight, family.Layer((column-1)/2))
 }
 
 // ColumnWeights returns the weights of a column: of a layer, or those before or behind all of them. Those of a layer go by their names in it.

@@ -15,27 +15,28 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 // headed returns a model of one layer whose logits are often equal.
 func headed(r *rand.Rand, vocabulary int) *Model {
-	c := &Config{Family: "llama", Of: families["llama"], Layers: 1, Width: 8, Heads: 2, Shared: 1, HeadSize: 4, Hidden: 8, Vocabulary: vocabulary, Context: 1000, Epsilon: 1e-5, Tied: true, Windows: []int{-1}}
-	c.Rotary[0].Base, c.Rotary[1].Base = 10000, 10000
-	m := &Model{Config: *c}
-	all := map[string]*tensor.Tensor{}
-	for _, w := range m.needs() {
-		x := tensor.Must(tensor.New(tensor.Float32, w.shape))
+	c, err := family.Parse(fmt.Appendf(nil, `{"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 8,
+		"vocab_size": %d, "max_position_embeddings": 1000, "rms_norm_eps": 1e-5, "tie_word_embeddings": true}`, vocabulary))
+	if err != nil {
+		panic(err)
+	}
+	m, err := Make(c, func(name string, shape tensor.Shape) *tensor.Tensor {
+		x := tensor.Must(tensor.New(tensor.Float32, shape))
 		for i := range x.Len() {
 			x.Set(i, tensor.F32(float32(r.IntN(5)-2)))
 		}
-		if w.name == "model.norm.weight" {
+		if name == "model.norm.weight" {
 			for i := range x.Len() {
 				x.Set(i, tensor.F32(1))
 			}
 		}
-		all[w.name] = x
-	}
-	m, err := New(c, all)
+		return x
+	})
 	if err != nil {
 		panic(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tally-network/tally/model/grammar"
 	"github.com/tally-network/tally/model/grammar/jsonschema"
 	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 func form(t testing.TB, schema string) *grammar.Automaton {
@@ -218,7 +219,7 @@ func BenchmarkForm(b *testing.B) {
 		}
 		return text
 	})
-	m := &lm.Model{Config: lm.Config{Vocabulary: tokens, Context: 1 << 20}}
+	m := &lm.Model{Config: family.Config{Vocabulary: tokens, Context: 1 << 20}}
 	m.SetForms(lm.NewForms(func() *grammar.Vocabulary { return words }))
 	logits := make([]float32, tokens)
 	for i := range logits {

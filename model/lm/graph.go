@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 // Graph returns the graph of rows tokens that follow past others. Its inputs are
@@ -47,20 +48,7 @@ func (m *Model) writer(rows int) *writer {
 
 // head is the logits of tokens, [texts, rows, Vocabulary].
 func (w *writer) head(x string) string {
-	return w.cap(w.b.Op("MatMul", w.norm("model.norm", x), w.transposed(w.headName())), w.HeadCap)
-}
-
-// Weights outside of layers.
-const (
-	embedding = "model.embed_tokens.weight"
-	positions = "model.positions.weight"
-)
-
-func (m *Model) headName() string {
-	if m.Tied {
-		return embedding
-	}
-	return "lm_head.weight"
+	return w.cap(w.b.Op("MatMul", w.norm("model.norm", x), w.transposed(w.Head())), w.HeadCap)
 }
 
 // writer writes one graph. Values of tokens have the shape [texts, rows, Width].
@@ -73,7 +61,7 @@ type writer struct {
 	held   map[string]string // weights that are in the graph already, as they are stored
 	opened map[string]string // the same as float32
 	inputs map[string]string // of a step's graph, in which weights are some; nil of others
-	angles [2][2]string      // cosines and sines, [texts, rows, HeadSize/2], as Config.Rotary has them
+	angles [2][2]string      // cosines and sines, [texts, rows, Turned/2], as Config.Rotary has them
 }
 
 // stored is a weight as it is stored.
@@ -83,7 +71,8 @@ func (w *writer) stored(name string) string {
 		if w.inputs == nil {
 			w.held[name] = w.b.Init(name, x)
 		} else {
-			w.held[name] = stepWriter{w}.read(0, inLayer(name), x.Type, x.Shape...)
+			_, in, _ := family.InLayer(name)
+			w.held[name] = stepWriter{w}.read(0, in, x.Type, x.Shape...)
 		}
 	}
 	return w.held[name]
@@ -122,7 +111,7 @@ func (w *writer) output(name, x string) {
 
 // embed looks the tokens up, in the table as it is stored.
 func (w *writer) embed(tokens string) string {
-	const table, places = embedding, positions
+	const table, places = family.Embedding, family.Positions
 	x := w.open(table, w.b.With(graph.Int("axis", 0)).Op("Gather", w.stored(table), tokens))
 	if w.Of.EmbedScale {
 		x = w.b.Op("Mul", x, w.b.Scalar(float32(math.Sqrt(float64(w.Width)))))
@@ -138,12 +127,16 @@ func (w *writer) places() {
 	if w.Of.Learned {
 		return
 	}
-	b, half := w.b, w.HeadSize/2
+	b, half := w.b, w.Turned/2
 	places := w.reshape(b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", w.at), w.rows, 1)
 	for i, r := range w.Rotary {
 		angles := b.Op("Mul", places, w.frequencies(r, half))
 		for j, fn := range []string{"Cos", "Sin"} {
-			w.angles[i][j] = w.reshape(b.Op(fn, angles), 1, w.rows, half)
+			x := b.Op(fn, angles)
+			if r.Length != 0 {
+				x = b.Op("Mul", x, b.Scalar(r.Length))
+			}
+			w.angles[i][j] = w.reshape(x, 1, w.rows, half)
 			if w.texts > 1 {
 				w.angles[i][j] = b.Op("Expand", w.angles[i][j], b.Ints(w.texts, w.rows, half))
 			}
@@ -151,14 +144,18 @@ func (w *writer) places() {
 	}
 }
 
-// frequencies writes base^(−2i/HeadSize), scaled.
-func (w *writer) frequencies(r Rotary, half int) string {
+// frequencies writes base^(−2i/Turned), scaled.
+func (w *writer) frequencies(r family.Rotary, half int) string {
 	b := w.b
 	exponents := make([]float32, half)
 	for i := range exponents {
-		exponents[i] = float32(2*i) / float32(w.HeadSize)
+		exponents[i] = float32(2*i) / float32(w.Turned)
 	}
-	f := b.Op("Reciprocal", b.Op("Pow", b.Scalar(r.Base), b.Const(tensor.Must(tensor.From(tensor.Shape{half}, exponents)))))
+	lengths := b.Op("Pow", b.Scalar(r.Base), b.Const(vector(exponents...)))
+	if r.Factors != nil {
+		lengths = b.Op("Mul", b.Const(vector(r.Factors...)), lengths)
+	}
+	f := b.Op("Reciprocal", lengths)
 	if r.Factor != 0 {
 		f = b.Op("Div", f, b.Scalar(r.Factor))
 	}
@@ -211,7 +208,7 @@ func (w *writer) cap(x string, by float32) string {
 
 // finish adds to x what attention y, [texts, rows, Heads·HeadSize], and the feed-forward part of a layer make of it.
 func (w *writer) finish(i int, x, y string) string {
-	at := layerName(i)
+	at := family.Layer(i)
 	y = w.linear(at+"self_attn.o_proj", y)
 	before := at + "post_attention_layernorm"
 	if w.Of.PostNorms {
@@ -232,8 +229,8 @@ func (w *writer) part(x string, from, to int) string {
 
 // project makes queries, keys and values of a layer out of x, [texts, heads, rows, HeadSize].
 func (w *writer) project(i int, x string) [3]string {
-	at := layerName(i) + "self_attn."
-	x = w.norm(layerName(i)+"input_layernorm", x)
+	at := family.Layer(i) + "self_attn."
+	x = w.norm(family.Layer(i)+"input_layernorm", x)
 	q, kv := w.Heads*w.HeadSize, w.Shared*w.HeadSize
 	var in [3]string
 	if w.Of.Fused {
@@ -306,11 +303,11 @@ func (w *writer) turn(i int, x string) string {
 	if w.Windows[i] >= 0 {
 		angles = w.angles[1]
 	}
-	interleaved := 0
-	if w.Of.Interleaved {
-		interleaved = 1
+	var attrs []graph.Attr
+	if w.Turned != w.HeadSize {
+		attrs = append(attrs, graph.Int("rotary_embedding_dim", w.Turned))
 	}
-	return w.b.With(graph.Int("interleaved", interleaved)).Op("RotaryEmbedding", x, angles[0], angles[1])
+	return w.b.With(attrs...).Op("RotaryEmbedding", x, angles[0], angles[1])
 }
 
 func (w *writer) feedForward(at, x string) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 // Candidates is how many of the greatest logits take part at most, where a sampling has TopK, TopP or MinP.
@@ -21,12 +22,12 @@ const MaxLikeliest = 20
 // Check refuses what no token can be drawn by.
 func (s *Sampling) Check(vocabulary int) error {
 	for name, x := range map[string]float32{"the temperature": s.Temperature, "top_p": s.TopP, "min_p": s.MinP, "the repetition penalty": s.Repeat} { // each alone
-		if !finite(x) || x < 0 {
+		if !family.Finite(x) || x < 0 {
 			return fmt.Errorf("%s is %v: want a number of at least 0", name, x)
 		}
 	}
 	switch {
-	case !finite(s.Presence) || !finite(s.Frequency):
+	case !family.Finite(s.Presence) || !family.Finite(s.Frequency):
 		return fmt.Errorf("the penalties are %v for presence, %v for frequency: want finite numbers", s.Presence, s.Frequency)
 	case s.TopP > 1 || s.MinP > 1:
 		return fmt.Errorf("top_p is %v, min_p %v: want at most 1", s.TopP, s.MinP)
@@ -36,7 +37,7 @@ func (s *Sampling) Check(vocabulary int) error {
 		return fmt.Errorf("%d tokens have a bias: want at most %d", len(s.Bias), MaxBias)
 	}
 	for id, by := range s.Bias { // each alone
-		if id < 0 || int(id) >= vocabulary || !finite(by) {
+		if id < 0 || int(id) >= vocabulary || !family.Finite(by) {
 			return fmt.Errorf("a bias of %v for token %d: want a finite one for tokens 0 to %d", by, id, vocabulary-1)
 		}
 	}

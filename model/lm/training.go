@@ -5,13 +5,14 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 // Make returns the model of a configuration whose weights a function gives, each in its shape, by the name that Llama has for it.
-func Make(c *Config, weight func(name string, shape tensor.Shape) *tensor.Tensor) (*Model, error) {
+func Make(c *family.Config, weight func(name string, shape tensor.Shape) *tensor.Tensor) (*Model, error) {
 	given := map[string]*tensor.Tensor{}
-	for _, w := range (&Model{Config: *c}).needs() {
-		given[w.name] = weight(w.name, w.shape)
+	for _, w := range c.Weights() {
+		given[w.Name] = weight(w.Name, w.Shape)
 	}
 	return New(c, given)
 }
@@ -30,9 +31,9 @@ func (m *Model) Training(texts, length int) (*graph.Graph, error) {
 	if texts < 1 || length < 1 || length > m.Context {
 		return nil, fmt.Errorf("%s: training on %d texts of %d tokens, with a context of %d", m.Family, texts, length, m.Context)
 	}
-	for _, n := range m.needs() {
-		if t := m.weights[n.name].stored.Type; t != tensor.Float32 {
-			return nil, fmt.Errorf("%s: weight %q is %v: only float32 is trained", m.Family, n.name, t)
+	for _, n := range m.Weights() {
+		if t := m.weights[n.Name].stored.Type; t != tensor.Float32 {
+			return nil, fmt.Errorf("%s: weight %q is %v: only float32 is trained", m.Family, n.Name, t)
 		}
 	}
 	w := m.writer(length)

@@ -46,12 +46,12 @@ func TestTrainingEqualsServing(t *testing.T) {
 			for _, c := range g.Consts {
 				names = append(names, c.Name)
 			}
-			for _, need := range m.needs() {
-				if !slices.Contains(names, need.name) {
-					t.Errorf("%s is not trained", need.name)
+			for _, need := range m.Weights() {
+				if !slices.Contains(names, need.Name) {
+					t.Errorf("%s is not trained", need.Name)
 				}
 			}
-			if len(names) != len(m.needs()) {
+			if len(names) != len(m.Weights()) {
 				t.Errorf("initializers %v: want the weights alone", names)
 			}
 			one, err := m.Graph(n, 0)

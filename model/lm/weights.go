@@ -14,11 +14,12 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/safetensors"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 // Model is a language model: its configuration, and its weights by the names that Llama has for them.
 type Model struct {
-	Config
+	family.Config
 	weights map[string]weight
 	forms   *Forms
 }
@@ -37,11 +38,11 @@ const (
 
 // Open reads a folder with config.json and weights as safetensors, in one file or in those that model.safetensors.index.json names.
 func Open(dir string) (*Model, error) {
-	text, err := bounded.ReadFile(filepath.Join(dir, "config.json"), maxConfig)
+	text, err := bounded.ReadFile(filepath.Join(dir, "config.json"), family.MaxConfig)
 	if err != nil {
 		return nil, err
 	}
-	c, err := ParseConfig(text)
+	c, err := family.Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -113,125 +114,17 @@ func readWeights(path string) (map[string]*tensor.Tensor, error) {
 
 // New returns the model of a configuration and of weights by their family's names. It fails unless each weight that the graph reads is
 // there, in its shape, with finite shape and a float type; others are left out.
-func New(c *Config, given map[string]*tensor.Tensor) (*Model, error) {
+func New(c *family.Config, given map[string]*tensor.Tensor) (*Model, error) {
 	m := &Model{Config: *c, weights: map[string]weight{}}
-	for _, w := range m.needs() {
-		t := find(given, w.name, c)
+	for _, w := range c.Weights() {
+		t := c.Find(given, w.Name)
 		if t == nil {
-			return nil, fmt.Errorf("%s: weight %q is missing", c.Family, w.name)
+			return nil, fmt.Errorf("%s: weight %q is missing", c.Family, w.Name)
 		}
-		if !t.Type.Float() || t.Type == tensor.Float64 || !t.Shape.Equal(w.shape) {
-			return nil, fmt.Errorf("%s: weight %q is %v%v: want %v of float32, float16 or bfloat16", c.Family, w.name, t.Type, t.Shape, w.shape)
+		if !t.Type.Float() || t.Type == tensor.Float64 || !t.Shape.Equal(w.Shape) {
+			return nil, fmt.Errorf("%s: weight %q is %v%v: want %v of float32, float16 or bfloat16", c.Family, w.Name, t.Type, t.Shape, w.Shape)
 		}
-		m.weights[w.name] = weight{stored: t}
+		m.weights[w.Name] = weight{stored: t}
 	}
 	return m, nil
-}
-
-// find returns a weight by the name that Llama has for it, with or without the prefix of the model's body.
-func find(given map[string]*tensor.Tensor, name string, c *Config) *tensor.Tensor {
-	for _, n := range []string{name, strings.TrimPrefix(name, "model."), "model.language_model." + strings.TrimPrefix(name, "model."), "language_model." + name} {
-		if t := given[n]; t != nil {
-			return t
-		}
-	}
-	if c.Of.names == nil {
-		return nil
-	}
-	layer, rest, inLayer := "", name, false
-	if tail, ok := strings.CutPrefix(name, "model.layers."); ok {
-		layer, rest, inLayer = strings.Cut(tail, ".")
-	}
-	own := c.Of.names[rest]
-	if inLayer {
-		own = "h." + layer + "." + own
-	}
-	return either(given[own], given["transformer."+own])
-}
-
-// need is a weight that the graph reads.
-type need struct {
-	name  string
-	shape tensor.Shape
-}
-
-// needs lists the weights, in the order in which the graph reads them.
-func (m *Model) needs() (out []need) {
-	c, of := &m.Config, &m.Config.Of
-	add := func(name string, shape ...int) { out = append(out, need{name, shape}) }
-	norm := func(name string, size int) {
-		add(name+".weight", size)
-		if of.LayerNorm {
-			add(name+".bias", size)
-		}
-	}
-	linear := func(name string, out, in int, bias bool) {
-		if of.Columns {
-			add(name+".weight", in, out)
-		} else {
-			add(name+".weight", out, in)
-		}
-		if bias {
-			add(name+".bias", out)
-		}
-	}
-	add("model.embed_tokens.weight", c.Vocabulary, c.Width)
-	if of.Learned {
-		add("model.positions.weight", c.Context, c.Width)
-	}
-	q, kv := c.Heads*c.HeadSize, c.Shared*c.HeadSize
-	for i := range c.Layers {
-		at := layerName(i)
-		norm(at+"input_layernorm", c.Width)
-		if of.Fused {
-			linear(at+"self_attn.qkv_proj", q+2*kv, c.Width, of.Bias)
-		} else {
-			linear(at+"self_attn.q_proj", q, c.Width, of.Bias)
-			linear(at+"self_attn.k_proj", kv, c.Width, of.Bias)
-			linear(at+"self_attn.v_proj", kv, c.Width, of.Bias)
-		}
-		if of.QKNorm {
-			add(at+"self_attn.q_norm.weight", c.HeadSize)
-			add(at+"self_attn.k_norm.weight", c.HeadSize)
-		}
-		linear(at+"self_attn.o_proj", c.Width, q, of.Bias && of.OutBias)
-		norm(at+"post_attention_layernorm", c.Width)
-		if of.PostNorms {
-			norm(at+"pre_feedforward_layernorm", c.Width)
-			norm(at+"post_feedforward_layernorm", c.Width)
-		}
-		switch {
-		case of.Plain:
-			linear(at+"mlp.up_proj", c.Hidden, c.Width, of.MLPBias)
-		case of.Fused:
-			linear(at+"mlp.gate_up_proj", 2*c.Hidden, c.Width, of.MLPBias)
-		default:
-			linear(at+"mlp.gate_proj", c.Hidden, c.Width, of.MLPBias)
-			linear(at+"mlp.up_proj", c.Hidden, c.Width, of.MLPBias)
-		}
-		linear(at+"mlp.down_proj", c.Width, c.Hidden, of.MLPBias)
-	}
-	norm("model.norm", c.Width)
-	if !c.Tied {
-		add("lm_head.weight", c.Vocabulary, c.Width)
-	}
-	return out
-}
-
-func layerName(i int) string { return fmt.Sprintf("model.layers.%d.", i) }
-
-// inLayer is what a weight is called in its layer.
-func inLayer(name string) string {
-	if tail, ok := strings.CutPrefix(name, "model.layers."); ok {
-		_, name, _ = strings.Cut(tail, ".")
-	}
-	return name
-}
-
-// Parameters returns the number of weights.
-func (m *Model) Parameters() (n int) {
-	for _, w := range m.needs() {
-		n += w.shape.Elements()
-	}
-	return n
 }

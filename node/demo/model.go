@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/model/lm/family"
 	"github.com/tally-network/tally/model/zoo"
 )
 
@@ -46,7 +47,7 @@ func NewModel(vocabulary int, seed uint64) (*lm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := lm.ParseConfig(config)
+	c, err := family.Parse(config)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ transformers.utils.import_utils.is_cuda_stream_capturing = lambda: False  # GPT-
 COMMON = dict(vocab_size=48, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=4,
               max_position_embeddings=64, attn_implementation="eager", pad_token_id=None, bos_token_id=0, eos_token_id=1)
 LLAMA3 = dict(rope_type="llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16, rope_theta=10000.0)
+LONG = dict(rope_type="longrope", short_factor=[1.0, 1.25, 1.5], long_factor=[1.0, 2.0, 4.0], rope_theta=10000.0, partial_rotary_factor=0.75,
+            original_max_position_embeddings=32)
 FAMILIES = {
     "llama": dict(model_type="llama", tie_word_embeddings=True, **COMMON),
     "llama3": dict(model_type="llama", rope_parameters=LLAMA3, tie_word_embeddings=False, mlp_bias=True, attention_bias=True, **COMMON),
@@ -31,6 +33,9 @@ FAMILIES = {
     "gemma3": dict(model_type="gemma3_text", sliding_window=5, query_pre_attn_scalar=8, layer_types=["sliding_attention", "full_attention", "sliding_attention"],
                    **dict(COMMON, num_hidden_layers=3)),
     "gpt2": dict(model_type="gpt2", vocab_size=48, n_embd=16, n_layer=2, n_head=4, n_positions=64, attn_implementation="eager", bos_token_id=0, eos_token_id=1),
+    "gemma": dict(model_type="gemma", **COMMON),
+    "phi3-long": dict(model_type="phi3", rope_parameters=LONG, original_max_position_embeddings=32,
+                      **dict({k: v for k, v in COMMON.items() if k != "head_dim"}, hidden_size=32)),
 }
 
 

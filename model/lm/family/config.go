@@ -1,4 +1,4 @@
-package lm
+package family
 
 import (
 	"encoding/json"
@@ -18,6 +18,7 @@ type Config struct {
 	Heads      int // of queries
 	Shared     int // heads of keys and values, each for as many of queries
 	HeadSize   int
+	Turned     int // elements of a head that know its place: the first ones; 0 if positions are learned
 	Hidden     int // of the feed-forward part
 	Vocabulary int
 	Context    int // tokens that it was made for
@@ -31,11 +32,13 @@ type Config struct {
 	Of         Features
 }
 
-// Rotary is how queries and keys know their places: angle = place · base^(−2i/HeadSize), divided by Factor, or as Llama 3 scales it.
+// Rotary is how queries and keys know their places: angle = place · base^(−2i/Turned), divided by Factor and Factors, or as Llama 3 scales it.
 type Rotary struct {
-	Base   float32
-	Factor float32 // 0: 1
-	Llama3 *Llama3
+	Base    float32
+	Factor  float32   // 0: 1
+	Factors []float32 // of each angle; nil: 1
+	Length  float32   // of what is turned, beside what it was; 0: 1
+	Llama3  *Llama3
 }
 
 // Llama3 divides the slow frequencies by a factor, and those in between by less.
@@ -47,7 +50,9 @@ const (
 	maxWidth      = 1 << 17
 	maxVocabulary = 1 << 21
 	maxContext    = 1 << 24
-	maxConfig     = 1 << 20 // bytes of config.json
+
+	// MaxConfig bounds the bytes of config.json.
+	MaxConfig = 1 << 20
 )
 
 // settings is config.json as far as it is read. Keys of other families have other names for the same.
@@ -99,7 +104,9 @@ type rotation struct {
 	Theta      float32                    `json:"rope_theta"`
 	LocalTheta float32                    `json:"rope_local_base_freq"`
 	Partial    *float32                   `json:"partial_rotary_factor"`
+	Original   float32                    `json:"original_max_position_embeddings"`
 	Scaling    *scaling                   `json:"rope_scaling"`
+	turned     int                        // as a GGUF file has it; 0: as Partial says
 	Parameters map[string]json.RawMessage `json:"rope_parameters"`
 }
 
@@ -113,17 +120,26 @@ type scaling struct {
 	Original float32 `json:"original_max_position_embeddings"`
 	Theta    float32 `json:"rope_theta"`
 	Partial  float32 `json:"partial_rotary_factor"`
+
+	Short  []float32 `json:"short_factor"`
+	Long   []float32 `json:"long_factor"`
+	Length float32   `json:"attention_factor"`
 }
 
-// ParseConfig reads config.json of a family that is known.
-func ParseConfig(text []byte) (*Config, error) {
-	if len(text) > maxConfig {
-		return nil, fmt.Errorf("config.json has %d bytes, more than %d", len(text), maxConfig)
+// Parse reads config.json of a family that is known.
+func Parse(text []byte) (*Config, error) {
+	if len(text) > MaxConfig {
+		return nil, fmt.Errorf("config.json has %d bytes, more than %d", len(text), MaxConfig)
 	}
 	var s settings
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, fmt.Errorf("config.json: %w", err)
 	}
+	return s.config()
+}
+
+// config returns what settings say.
+func (s *settings) config() (*Config, error) {
 	of, ok := families[s.Family]
 	switch {
 	case s.Family == "":
@@ -131,7 +147,7 @@ func ParseConfig(text []byte) (*Config, error) {
 	case s.Experts != nil || s.Qwen3Experts != nil:
 		return nil, fmt.Errorf("%s is a mixture of experts, which is not supported", s.Family)
 	case !ok:
-		return nil, fmt.Errorf("model_type %q is not supported: there are %v", s.Family, Families())
+		return nil, fmt.Errorf("model_type %q is not supported: there are %v", s.Family, Names())
 	}
 	c := &Config{
 		Family: s.Family, Of: of, Layers: either(s.Layers, s.NLayer), Width: either(s.Width, s.NEmbd), Heads: either(s.Heads, s.NHead), Hidden: either(s.Hidden, s.NInner),
@@ -152,7 +168,7 @@ func ParseConfig(text []byte) (*Config, error) {
 	}
 	c.Of.Bias = c.Of.Bias || s.Bias && !of.ignoresBias
 	c.Of.MLPBias = c.Of.MLPBias || s.MLPBias
-	return c, errors.Join(c.setActivation(&s), c.setScales(&s), c.setWindows(&s), c.setRotary(&s))
+	return c, errors.Join(c.setActivation(s), c.setScales(s), c.setWindows(s), c.setRotary(s))
 }
 
 // either returns the first that is not zero.
@@ -192,6 +208,9 @@ func (c *Config) check() error {
 
 func (c *Config) setActivation(s *settings) error {
 	name := either(s.Activated, s.Activation, s.Function, c.Of.Activation)
+	if name == "gelu" && c.Of.legacyGelu {
+		name = c.Of.Activation
+	}
 	switch name {
 	case "silu", "gelu_pytorch_tanh", "gelu_new", "gelu", "relu":
 		c.Of.Activation = name
@@ -212,7 +231,7 @@ func (c *Config) setScales(s *settings) error {
 	if s.Scalar != nil && c.Of.Scalar {
 		c.Scale = float32(1 / math.Sqrt(float64(*s.Scalar)))
 	}
-	if !finite(c.Softcap, c.HeadCap, c.Scale) || c.Softcap < 0 || c.HeadCap < 0 {
+	if !Finite(c.Softcap, c.HeadCap, c.Scale) || c.Softcap < 0 || c.HeadCap < 0 {
 		return fmt.Errorf("%s: softcaps %v and %v, and scale %v", c.Family, c.Softcap, c.HeadCap, c.Scale)
 	}
 	return nil
@@ -275,16 +294,36 @@ func (c *Config) setRotary(s *settings) error {
 	} else if !c.Of.LocalRotary {
 		local = given
 	}
+	part := either(given.Partial, 1)
+	if s.Partial != nil && part == 1 {
+		part = *s.Partial
+	}
+	if err := c.turn(either(s.turned, int(float64(part)*float64(c.HeadSize)))); err != nil {
+		return err
+	}
 	for i, g := range []scaling{given, local} {
-		r, err := g.rotary(c.Of.Theta)
+		g.Original = either(g.Original, s.Original)
+		r, err := g.rotary(c)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Family, err)
 		}
 		c.Rotary[i] = r
 	}
-	if p := either(given.Partial, 1); p != 1 || s.Partial != nil && *s.Partial != 1 {
-		return fmt.Errorf("%s: turning a part of each head is not supported", c.Family)
+	if c.Rotary[0].Factors != nil { // angles for longer texts are others, also of the tokens before
+		c.Context = min(c.Context, int(either(given.Original, s.Original)))
 	}
+	return nil
+}
+
+// turn says how many elements of a head are turned.
+func (c *Config) turn(n int) error {
+	if n != c.HeadSize && !c.Of.Partial {
+		return fmt.Errorf("%s: %d of %d elements of a head are turned: only all are supported", c.Family, n, c.HeadSize)
+	}
+	if n < 2 || n > c.HeadSize || n%2 != 0 {
+		return fmt.Errorf("%s: %d elements of a head of %d cannot be turned in pairs", c.Family, n, c.HeadSize)
+	}
+	c.Turned = n
 	return nil
 }
 
@@ -313,27 +352,57 @@ func (s *rotation) parameters(given, local *scaling) error {
 	return err
 }
 
-func (g *scaling) rotary(theta float32) (r Rotary, err error) {
-	r.Base = either(g.Theta, theta)
-	switch kind := either(g.Type, g.Old, "default"); kind {
-	case "default":
-	case "linear":
+func (g *scaling) rotary(c *Config) (r Rotary, err error) {
+	r.Base = either(g.Theta, c.Of.Theta)
+	switch kind := either(g.Type, g.Old, "default"); {
+	case kind == "default":
+	case kind == "linear":
 		r.Factor = g.Factor
-	case "llama3":
+	case kind == "llama3":
 		r.Llama3 = &Llama3{g.Factor, g.Low, g.High, g.Original}
-		if !(g.Factor >= 1) || !(g.Low > 0) || !(g.High > g.Low) || !(g.Original >= 1) || !finite(g.Factor, g.High, g.Original) {
+		if !(g.Factor >= 1) || !(g.Low > 0) || !(g.High > g.Low) || !(g.Original >= 1) || !Finite(g.Factor, g.High, g.Original) {
 			return r, fmt.Errorf("rope_scaling of llama3: %+v", *r.Llama3)
 		}
+	case c.Of.Long && (kind == "longrope" || kind == "su" || kind == "yarn"): // older names of the first
+		if r.Factors, err = c.factors(g.Short); err != nil {
+			return r, err
+		}
+		if !(g.Original >= 2) || g.Original > maxContext || !Finite(g.Length, g.Factor) || g.Length < 0 {
+			return r, fmt.Errorf("rope_scaling of longrope: original_max_position_embeddings is %v, attention_factor %v", g.Original, g.Length)
+		}
+		r.Length = either(g.Length, longLength(either(float64(g.Factor), float64(c.Context)/float64(g.Original)), float64(g.Original)))
 	default:
 		return r, fmt.Errorf("rope_scaling %q is not supported", kind)
 	}
-	if !(r.Base > 1) || !(r.Factor >= 0) || !finite(r.Base, r.Factor) {
+	if !(r.Base > 1) || !(r.Factor >= 0) || !Finite(r.Base, r.Factor) {
 		return r, fmt.Errorf("rope_theta %v, factor %v", r.Base, r.Factor)
 	}
 	return r, nil
 }
 
-func finite(x ...float32) bool {
+// longLength is √(1 + log scale / log original), as longrope has it. Of powers of two, which files have, it is the same on every machine.
+func longLength(scale, original float64) float32 {
+	if scale <= 1 {
+		return 1
+	}
+	return float32(math.Sqrt(1 + math.Log2(scale)/math.Log2(original)))
+}
+
+// factors returns x, if these are what angles can be divided by.
+func (c *Config) factors(x []float32) ([]float32, error) {
+	if len(x) != c.Turned/2 {
+		return nil, fmt.Errorf("%d factors of angles: want %d", len(x), c.Turned/2)
+	}
+	for _, f := range x {
+		if !(f > 0) || !Finite(f) {
+			return nil, fmt.Errorf("a factor of angles is %v", f)
+		}
+	}
+	return x, nil
+}
+
+// Finite reports whether all of x are numbers, and none is infinite.
+func Finite(x ...float32) bool {
 	for _, v := range x {
 		if v != v || math.IsInf(float64(v), 0) {
 			return false

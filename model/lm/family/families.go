@@ -1,4 +1,4 @@
-package lm
+package family
 
 import (
 	"maps"
@@ -12,7 +12,7 @@ type Features struct {
 	Fused       bool    // one weight has queries, keys and values; one gate and up
 	Columns     bool    // weights are [in, out]
 	Learned     bool    // positions have embeddings, and nothing is turned
-	Interleaved bool    // what is turned together are neighbours, else elements of both halves of a head
+	Paired      bool    // in rows of queries and keys, what is turned together are neighbours; else elements of both halves of a head, as graphs want it
 	Plain       bool    // the feed-forward part has no gate
 	EmbedScale  bool    // embeddings are multiplied by √Width
 	Softcaps    bool    // config.json may have them
@@ -20,11 +20,14 @@ type Features struct {
 	Windowed    bool    // config.json may have windows
 	Pattern     int     // each so many layers one sees all, unless layer_types say it
 	LocalRotary bool    // layers with a window have a base of their own
+	Partial     bool    // config.json may say that a part of each head is turned
+	Long        bool    // config.json may have longrope
 	Tied        bool    // unless config.json says otherwise
 	Theta       float32 // unless config.json says otherwise
 	Activation  string  // likewise
 
-	names map[string]string // of weights
+	legacyGelu bool              // where config.json says gelu, the weights were made with its approximation
+	names      map[string]string // of weights
 }
 
 // Norms are what norms a family has, and which.
@@ -72,7 +75,8 @@ var (
 		"mistral": {Theta: 10_000, Activation: "silu", Windowed: true, Biases: Biases{ignoresBias: true}},
 		"qwen2":   {Theta: 10_000, Activation: "silu", Windowed: true, Biases: Biases{Bias: true, ignoresBias: true}},
 		"qwen3":   {Theta: 10_000, Activation: "silu", Windowed: true, Norms: Norms{QKNorm: true}, Biases: Biases{OutBias: true}},
-		"phi3":    {Theta: 10_000, Activation: "silu", Windowed: true, Fused: true, Biases: Biases{ignoresBias: true}},
+		"phi3":    {Theta: 10_000, Activation: "silu", Windowed: true, Fused: true, Partial: true, Long: true, Biases: Biases{ignoresBias: true}},
+		"gemma":   {Theta: 10_000, Activation: "gelu_pytorch_tanh", Norms: Norms{UnitOffset: true}, Biases: Biases{OutBias: true}, EmbedScale: true, legacyGelu: true, Tied: true},
 		"gemma2": {Theta: 10_000, Activation: "gelu_pytorch_tanh", Norms: gemma, Biases: Biases{OutBias: true}, EmbedScale: true,
 			Softcaps: true, Scalar: true, Windowed: true, Pattern: 2, Tied: true},
 		"gemma3_text": {Theta: 1_000_000, Activation: "gelu_pytorch_tanh", Norms: Norms{UnitOffset: true, PostNorms: true, QKNorm: true},
@@ -82,5 +86,5 @@ var (
 	}
 )
 
-// Families returns the names of those that are known, sorted.
-func Families() []string { return slices.Sorted(maps.Keys(families)) }
+// Names returns the families that are known, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(families)) }
