@@ -20,6 +20,7 @@ const None = -1
 // GGUF is what the metadata of a GGUF file says of its tokenizer, as [FromGGUF] reads it. Fields that
 // are nil are not in the file.
 type GGUF struct {
+	Architecture                     string // general.architecture
 	Model                            string // tokenizer.ggml.model
 	Pre                              string // … pre
 	Tokens                           []string
@@ -60,7 +61,10 @@ const (
 		`|\p{N}{1,3}|` + o200kOthers
 	tekken = o200kBefore + o200kUpper + `*` + o200kLower + `+|` + o200kBefore + o200kUpper + `+` + o200kLower + `*|\p{N}|` + o200kOthers
 	qwen35 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	cjk    = `[一-龥ࠀ-一가-퟿]+`
+	// minicpm5 is the last of two expressions.
+	minicpm5  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	seedCoder = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`
+	cjk       = `[一-龥ࠀ-一가-퟿]+`
 	// deepseekV3 is the last of three expressions.
 	deepseekV3 = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 	// deepseekLetters are the letters of scripts that have cases.
@@ -78,7 +82,7 @@ var (
 // preSplits are the names in tokenizer.ggml.pre that are supported.
 var preSplits = map[string]preSplit{
 	"default": {expressions: []string{"[\\p{P}\\$\\+<=>\\^~\\|]+", split.GPT2, `\p{N}+`, `[0-9][0-9][0-9]`}},
-	"gpt-2":   gpt2Split, "phi-2": gpt2Split, "mpt": gpt2Split, "olmo": gpt2Split, "jais": gpt2Split,
+	"gpt-2":   gpt2Split, "phi-2": gpt2Split, "mpt": gpt2Split, "olmo": gpt2Split, "jais": gpt2Split, "trillion": gpt2Split, "mellum": gpt2Split, "a.x-4.0": gpt2Split,
 	"smollm": smolSplit, "starcoder": smolSplit, "refact": smolSplit, "command-r": smolSplit, "codeshell": smolSplit, "exaone": smolSplit, "minerva-7b": smolSplit,
 	"llama-bpe": {expressions: llama3Split.expressions, ignoreMerges: true, addBOS: true},
 	"llama3":    {expressions: llama3Split.expressions, ignoreMerges: true, addBOS: true},
@@ -86,11 +90,13 @@ var preSplits = map[string]preSplit{
 	"falcon3":   {expressions: llama3Split.expressions, ignoreMerges: true, addBOS: true},
 	"dbrx":      llama3Split, "smaug-bpe": llama3Split,
 	"qwen2":     {expressions: qwen2Split.expressions, normalizer: normalize.NFC},
-	"stablelm2": qwen2Split, "deepseek-r1-qwen": qwen2Split,
+	"stablelm2": qwen2Split, "deepseek-r1-qwen": qwen2Split, "megrez": qwen2Split, "kormo": qwen2Split, "f2llmv2": qwen2Split,
 	"qwen35": {expressions: []string{qwen35}, normalizer: normalize.NFC},
 	"gpt-4o": o200kSplit, "llama4": o200kSplit,
 	"tekken":         {expressions: []string{tekken}, ignoreMerges: true, addBOS: true},
 	"falcon":         {expressions: []string{"[\\p{P}\\$\\+<=>\\^~\\|`]+", split.GPT2, `[0-9][0-9][0-9]`}},
+	"minicpm5":       {expressions: []string{`\p{N}{1,3}`, minicpm5}, ignoreMerges: true},
+	"seed-coder":     {expressions: []string{seedCoder}},
 	"deepseek-llm":   {expressions: []string{`[\r\n]`, deepseekLetters, `\s?[!-/:-~！-／：-～‘-‟　-。]+`, `\s+$`, cjk, `\p{N}+`}},
 	"deepseek-coder": {expressions: []string{`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, cjk, `\p{N}`}},
 	"deepseek-v3":    {expressions: []string{`\p{N}{1,3}`, `[一-龥぀-ゟ゠-ヿ]+`, deepseekV3}},
@@ -101,7 +107,8 @@ var preSplits = map[string]preSplit{
 // The models gpt2, llama and bert are supported. Words are cut as llama.cpp cuts them for the name
 // in pre, with Unicode's classes as the reference has them. For qwen2 text is put in the form
 // NFC first, as the model was trained, which llama.cpp leaves out. Text of control
-// and user-defined tokens is found in the text, the longest first.
+// and user-defined tokens is found in the text, the longest first. Those of Phi-3 take the white space behind
+// them, as its tokenizer.json says and llama.cpp does by the model's name.
 func (g GGUF) Spec() (Spec, error) {
 	s, err := g.spec()
 	if err != nil {
@@ -220,6 +227,11 @@ func (g GGUF) scored() (s Spec, err error) {
 	}
 	if s.Added, err = g.added(); err != nil {
 		return s, err
+	}
+	if g.Architecture == "phi3" { // whose files do not tell
+		for i, a := range s.Added {
+			s.Added[i].StripRight = !slices.Contains([]string{"<unk>", "<s>", "<|endoftext|>"}, a.Content)
+		}
 	}
 	s.Normalizer = normalize.Replace{Old: " ", New: "▁"}
 	s.Decoders = []decode.Decoder{decode.Replace{Replace: normalize.Replace{Old: "▁", New: " "}}, decode.ByteFallback{}, decode.Fuse{}}

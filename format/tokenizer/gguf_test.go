@@ -171,6 +171,30 @@ func TestGGUFOfScores(t *testing.T) {
 	}
 }
 
+// Phi-3's special tokens take the white space behind them, but for three.
+func TestGGUFOfPhi3(t *testing.T) {
+	g := GGUF{
+		Architecture: "phi3", Model: "llama", Pre: "default", BOS: 1, EOS: None, Unknown: 0, CLS: None, SEP: None,
+		Tokens: []string{"<unk>", "<s>", "<0x0A>", "▁", "a", "▁a", "<|user|>", "<|endoftext|>"}, Scores: []float32{0, 0, 0, -2, -3, -1, -1000, -1000},
+		Types: []int32{unknownToken, controlToken, byteToken, normalToken, normalToken, normalToken, controlToken, controlToken},
+	}
+	s, err := g.Spec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]int32{
+		"<|user|>\n a<|user|> \n\n": {1, 6, 5, 6}, "<|endoftext|>\na": {1, 7, 3, 2, 4}, "<s>\na": {1, 1, 3, 2, 4},
+	} {
+		if ids, err := tok.Encode(text, true); err != nil || !slices.Equal(ids, want) {
+			t.Errorf("%q: %v (%v), want %v", text, ids, err, want)
+		}
+	}
+}
+
 func TestGGUFOfWordPiece(t *testing.T) {
 	g := GGUF{
 		Model: "bert", BOS: None, EOS: None, Unknown: 1, CLS: 2, SEP: 3,

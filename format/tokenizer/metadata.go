@@ -11,6 +11,9 @@ import (
 // ggml begins the keys of a GGUF file that are about its tokenizer.
 const ggml = "tokenizer.ggml."
 
+// architecture is the key of what the model is.
+const architecture = "general.architecture"
+
 // maxID bounds ids; 2³²−1 stands for none.
 const maxID = 1<<31 - 1
 
@@ -55,6 +58,9 @@ func FromGGUF(f *gguf.File) (GGUF, error) {
 		BOS: m.id("bos_token_id"), EOS: m.id("eos_token_id"), Unknown: m.id("unknown_token_id"), CLS: m.id("cls_token_id"), SEP: m.id("seperator_token_id"),
 		EOT: m.id("eot_token_id"), EOM: m.id("eom_token_id"),
 		AddBOS: m.flag("add_bos_token"), AddEOS: m.flag("add_eos_token"), AddSEP: m.flag("add_sep_token"), AddSpace: m.flag("add_space_prefix"),
+	}
+	if m.err == nil && f.Has(architecture) {
+		g.Architecture, m.err = f.Text(architecture)
 	}
 	for _, s := range read(m, "scores", f.Floats) {
 		g.Scores = append(g.Scores, float32(s))
