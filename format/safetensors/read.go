@@ -18,12 +18,9 @@ import (
 // bytes of src. An element type of the format that tensors do not have is
 // errors.ErrUnsupported.
 func Read(src io.ReaderAt, size int64) (map[string]*tensor.Tensor, map[string]string, error) {
-	h, err := readHeader(src, size)
-	if err == nil {
-		err = h.check()
-	}
+	h, err := checkedHeader(src, size)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read safetensors: %w", err)
+		return nil, nil, err
 	}
 	tensors := make(map[string]*tensor.Tensor, len(h.places))
 	for _, p := range h.places {
@@ -34,6 +31,37 @@ func Read(src io.ReaderAt, size int64) (map[string]*tensor.Tensor, map[string]st
 		tensors[p.name] = t
 	}
 	return tensors, h.metadata, nil
+}
+
+// Info is what a header says of a tensor.
+type Info struct {
+	Type  tensor.DType
+	Shape tensor.Shape
+}
+
+// List returns what Read would, without the elements.
+func List(src io.ReaderAt, size int64) (map[string]Info, error) {
+	h, err := checkedHeader(src, size)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]Info, len(h.places))
+	for _, p := range h.places {
+		all[p.name] = Info{p.typ, p.shape}
+	}
+	return all, nil
+}
+
+// checkedHeader reads the header, whose tensors lie in the file one after the other.
+func checkedHeader(src io.ReaderAt, size int64) (*header, error) {
+	h, err := readHeader(src, size)
+	if err == nil {
+		err = h.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read safetensors: %w", err)
+	}
+	return h, nil
 }
 
 // header is what a header says.

@@ -14,7 +14,7 @@
 // One process changes a model at a time. Files have the digests that their source names, where it names any. What a source
 // says of sizes is held against limits and the disk's free space before anything is written, and what it sends against what
 // it has said. No name from a source leads out of the model's folder. Whether model/lm or model/encoder reads a model is written down, and
-// no reason to refuse it: other readers may.
+// no reason to refuse it: other readers may. But if one of them does, all weights are there, in their shapes, with blocks that mean numbers.
 //
 // A file of this machine gets a second name where the disk allows that, so who writes into it later changes the model. Then
 // [Entry.Usable] refuses it by the file's size and time, and [Library.Verify] compares it with its digest.

@@ -1,6 +1,7 @@
 package library
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/filelock"
 	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/model/encoder"
+	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/lm"
 )
 
@@ -26,6 +29,7 @@ const (
 	Waiting   Step = "waiting" // for another process that changes the same model
 	Fetching  Step = "fetching"
 	Unpacking Step = "unpacking"
+	Checking  Step = "checking"
 )
 
 // Progress is how far a pull has come.
@@ -168,7 +172,27 @@ func (l *Library) pull(ctx context.Context, p *pull, old *Entry) (_ *Entry, err 
 	for _, f := range p.files {
 		e.Bytes += f.Bytes
 	}
+	if err == nil {
+		err = p.check(e.GGUF)
+	}
 	return e, err
+}
+
+// check reads weights as whoever serves the model would. Those that are broken are not kept: nobody could go on from them. A model of which
+// nothing is known here may be what others read.
+func (p *pull) check(file string) error {
+	path := filepath.Join(p.staged(), file)
+	p.told(Checking, cmp.Or(file, "weights"), -1)(0)
+	var err error
+	if _, unknown := files.Describe(path); unknown == nil {
+		err = lm.Check(path)
+	} else if _, unknown := encoder.Describe(path); unknown == nil {
+		_, err = encoder.Open(path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("the model is broken: %w", err), os.RemoveAll(p.partial()))
+	}
+	return nil
 }
 
 func (p *pull) open(ctx context.Context) (origin, error) {

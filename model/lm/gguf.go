@@ -3,7 +3,6 @@ package lm
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -13,16 +12,7 @@ import (
 
 // OpenGGUF reads a model from a GGUF file. Its weights stay in their blocks.
 func OpenGGUF(path string) (*Model, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	m, err := ReadGGUF(f, info.Size())
+	m, err := readFile(path, ReadGGUF)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -31,6 +21,25 @@ func OpenGGUF(path string) (*Model, error) {
 
 // ReadGGUF is OpenGGUF of the first size bytes of src.
 func ReadGGUF(src io.ReaderAt, size int64) (*Model, error) {
+	m := &Model{weights: map[string]weight{}}
+	c, err := eachWeight(src, size, func(name string, w weight) { m.weights[name] = w })
+	if err != nil {
+		return nil, err
+	}
+	m.Config = *c
+	return m, nil
+}
+
+// checkGGUF returns the error that OpenGGUF would.
+func checkGGUF(path string) error {
+	_, err := readFile(path, func(src io.ReaderAt, size int64) (*family.Config, error) {
+		return eachWeight(src, size, func(string, weight) {})
+	})
+	return err
+}
+
+// eachWeight reads the weights of a file, one after the other.
+func eachWeight(src io.ReaderAt, size int64, take func(name string, w weight)) (*family.Config, error) {
 	f, err := gguf.Read(src, size)
 	if err != nil {
 		return nil, err
@@ -42,7 +51,6 @@ func ReadGGUF(src io.ReaderAt, size int64) (*Model, error) {
 	if err := setFactors(c, f); err != nil {
 		return nil, err
 	}
-	m := &Model{Config: *c, weights: map[string]weight{}}
 	for _, need := range c.Weights() {
 		name := c.GGUFName(need.Name)
 		t, ok := f.Find(name)
@@ -54,14 +62,14 @@ func ReadGGUF(src io.ReaderAt, size int64) (*Model, error) {
 		}
 		x, err := f.Stored(t)
 		if err != nil {
-			return nil, fmt.Errorf("weight %q: %w", name, err)
+			return nil, err // which names it
 		}
 		if c.Of.Paired && (strings.Contains(name, "attn_q.") || strings.Contains(name, "attn_k.")) {
 			unpair(x, c.HeadSize)
 		}
-		m.weights[need.Name] = weight{x, t.Type}
+		take(need.Name, weight{x, t.Type})
 	}
-	return m, c.Unread(f)
+	return c, c.Unread(f)
 }
 
 // setFactors reads what angles are divided by.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,32 +39,64 @@ const (
 
 // Open reads a folder with config.json and weights as safetensors, in one file or in those that model.safetensors.index.json names.
 func Open(dir string) (*Model, error) {
-	text, err := bounded.ReadFile(filepath.Join(dir, "config.json"), family.MaxConfig)
+	c, all, err := readFolder(dir, func(src io.ReaderAt, size int64) (map[string]*tensor.Tensor, error) {
+		all, _, err := safetensors.Read(src, size)
+		return all, err
+	})
 	if err != nil {
 		return nil, err
+	}
+	return New(c, all)
+}
+
+// Check returns the error that [Open] or [OpenGGUF] would, for the model at a path. It has one weight in memory at a time, at most.
+func Check(path string) error {
+	if info, err := os.Stat(path); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return checkGGUF(path)
+	}
+	c, all, err := readFolder(path, safetensors.List)
+	if err != nil {
+		return err
+	}
+	for _, w := range c.Weights() {
+		x, ok := find(all, c.FolderNames(w.Name))
+		if err := fits(c, w, x, ok); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFolder reads config.json, and of all files of weights what read reads.
+func readFolder[T any](dir string, read func(src io.ReaderAt, size int64) (map[string]T, error)) (*family.Config, map[string]T, error) {
+	text, err := bounded.ReadFile(filepath.Join(dir, "config.json"), family.MaxConfig)
+	if err != nil {
+		return nil, nil, err
 	}
 	c, err := family.Parse(text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	files, err := WeightFiles(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all := map[string]*tensor.Tensor{}
+	all := map[string]T{}
 	for _, name := range files {
-		some, err := readWeights(filepath.Join(dir, name))
+		some, err := readFile(filepath.Join(dir, name), read)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
 		for k, t := range some { // each has its own key
-			if all[k] != nil {
-				return nil, fmt.Errorf("%s: weight %q stands in another file, too", name, k)
+			if _, twice := all[k]; twice {
+				return nil, nil, fmt.Errorf("%s: weight %q stands in another file, too", name, k)
 			}
 			all[k] = t
 		}
 	}
-	return New(c, all)
+	return c, all, nil
 }
 
 // WeightFiles names the files of weights that a folder has, by its index or without one, sorted.
@@ -98,18 +131,17 @@ func WeightFiles(dir string) ([]string, error) {
 	return files, nil
 }
 
-func readWeights(path string) (map[string]*tensor.Tensor, error) {
+func readFile[T any](path string, read func(src io.ReaderAt, size int64) (T, error)) (none T, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	all, _, err := safetensors.Read(f, info.Size())
-	return all, err
+	return read(f, info.Size())
 }
 
 // New returns the model of a configuration and of weights by their family's names. It fails unless each weight that the graph reads is
@@ -117,14 +149,36 @@ func readWeights(path string) (map[string]*tensor.Tensor, error) {
 func New(c *family.Config, given map[string]*tensor.Tensor) (*Model, error) {
 	m := &Model{Config: *c, weights: map[string]weight{}}
 	for _, w := range c.Weights() {
-		t := c.Find(given, w.Name)
-		if t == nil {
-			return nil, fmt.Errorf("%s: weight %q is missing", c.Family, w.Name)
+		var x safetensors.Info
+		t, ok := find(given, c.FolderNames(w.Name))
+		if ok = ok && t != nil; ok {
+			x = safetensors.Info{Type: t.Type, Shape: t.Shape}
 		}
-		if !t.Type.Float() || t.Type == tensor.Float64 || !t.Shape.Equal(w.Shape) {
-			return nil, fmt.Errorf("%s: weight %q is %v%v: want %v of float32, float16 or bfloat16", c.Family, w.Name, t.Type, t.Shape, w.Shape)
+		if err := fits(c, w, x, ok); err != nil {
+			return nil, err
 		}
 		m.weights[w.Name] = weight{stored: t}
 	}
 	return m, nil
+}
+
+// find returns the first that there is of some names.
+func find[T any](given map[string]T, names []string) (x T, ok bool) {
+	for _, name := range names {
+		if x, ok = given[name]; ok {
+			return x, true
+		}
+	}
+	return x, false
+}
+
+// fits returns an error unless a weight is there as the graph wants it.
+func fits(c *family.Config, w family.Weight, x safetensors.Info, ok bool) error {
+	if !ok {
+		return fmt.Errorf("%s: weight %q is missing", c.Family, w.Name)
+	}
+	if !x.Type.Float() || x.Type == tensor.Float64 || !x.Shape.Equal(w.Shape) {
+		return fmt.Errorf("%s: weight %q is %v%v: want %v of float32, float16 or bfloat16", c.Family, w.Name, x.Type, x.Shape, w.Shape)
+	}
+	return nil
 }

@@ -1,7 +1,7 @@
 // Package family says what a language model is, beside its weights: sizes, features, and what its weights are called.
 //
 // Call [Parse] on config.json, or [ParseGGUF] on the header of a GGUF file: the same model has the same [Config] from either. Then
-// [Config.Weights] lists the weights that its graph reads, [Config.Find] and [Config.GGUFName] say where files have them.
+// [Config.Weights] lists the weights that its graph reads, [Config.FolderNames] and [Config.GGUFName] say where files have them.
 //
 // A family is data (families.go), and so is its form in GGUF files (gguf.go). What is not listed there is refused by name.
 //

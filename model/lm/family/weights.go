@@ -112,20 +112,17 @@ func (c *Config) Parameters() (n int) {
 	return n
 }
 
-// Find returns a weight of those that a folder has, with or without the prefix of the model's body. It returns nil if there is none.
-func (c *Config) Find(given map[string]*tensor.Tensor, name string) *tensor.Tensor {
-	for _, n := range []string{name, strings.TrimPrefix(name, "model."), "model.language_model." + strings.TrimPrefix(name, "model."), "language_model." + name} {
-		if t := given[n]; t != nil {
-			return t
-		}
-	}
+// FolderNames returns what a weight may be called in a folder, with or without the prefix of the model's body.
+func (c *Config) FolderNames(name string) []string {
+	body := strings.TrimPrefix(name, "model.")
+	names := []string{name, body, "model.language_model." + body, "language_model." + name}
 	if c.Of.names == nil {
-		return nil
+		return names
 	}
 	layer, in, inLayer := InLayer(name)
 	own := c.Of.names[in]
 	if inLayer {
 		own = "h." + layer + "." + own
 	}
-	return either(given[own], given["transformer."+own])
+	return append(names, own, "transformer."+own)
 }
