@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -98,6 +99,37 @@ func TestRunRefuses(t *testing.T) {
 	cancel()
 	if err := tally(ctx, "", io.Discard, "run", tiny, "why?"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v after an interruption", err)
+	}
+}
+
+// The perplexity of a text is told, of as many windows as are wanted.
+func TestPerplexity(t *testing.T) {
+	tiny := lmtest.Folder(t, "tiny", nil)
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("the quick brown fox ", 10)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := tally(t.Context(), "", &out, "model", "perplexity", tiny, text, "--window", "32", "--windows", "3", "--json"); err != nil {
+		t.Fatal(err)
+	}
+	var r Perplexed
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Windows != 3 || r.Counted != 3*15 || r.Window != 32 || !(r.Perplexity > 1) || !(r.Error > 0) || r.Text != text {
+		t.Errorf("%+v", r)
+	}
+	out.Reset()
+	if err := tally(t.Context(), "", &out, "model", "perplexity", tiny, text, "--window", "64"); err != nil || !strings.Contains(out.String(), "of 93 tokens in 3 windows of 64") {
+		t.Errorf("%q (%v)", out.String(), err)
+	}
+	for says, args := range map[string][]string{
+		"TEXT is missing": {tiny}, "a window of 512 tokens": {tiny, text}, "want 4 to 64": {tiny, text, "--window", "65"},
+	} {
+		if err := tally(t.Context(), "", io.Discard, append([]string{"model", "perplexity"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
 	}
 }
 
