@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/model/convert"
+	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/quantize"
 )
 
@@ -28,15 +29,17 @@ type Quantised struct {
 func (e *Env) quantize() *cobra.Command {
 	var to, out, base string
 	cmd := &cobra.Command{
-		Use: "quantize FILE", Short: "Make a model smaller, so that anybody derives the same file again",
-		Long: `Writes a GGUF file in which each matrix of FILE, also a GGUF file, of F32, F16 or BF16, is blocks of
-small integers. The file follows from FILE and type alone, bit for bit, on every machine: so others
-can check that a small model is what it is said to be. llama.cpp reads it, and so do tally run and
-tally serve. Types: q8_0, q5_1, q5_0, q4_1, q4_0, of 8.5 to 4.5 bits a weight.
+		Use: "quantize MODEL", Short: "Make a model smaller, so that anybody derives the same file again",
+		Long: `Writes a GGUF file in which each matrix of MODEL, of F32, F16 or BF16, is blocks of small integers.
+MODEL is a GGUF file, or a folder as Hugging Face has them. The file follows from MODEL and type
+alone, bit for bit, on every machine: so others can check that a small model is what it is said to
+be. llama.cpp reads it, and so do tally run and tally serve. Types: q8_0, q5_1, q5_0, q4_1, q4_0, of
+8.5 to 4.5 bits a weight. Of a folder, what no GGUF file can say is refused.
 
-With --check nothing is written: it says whether FILE is just what BASE gives, and fails otherwise.`,
-		Example: "  tally model quantize smollm2-f16.gguf --type q8_0\n  tally model quantize smollm2-f16.gguf --type q4_0 --out small.gguf --json\n  tally model quantize small.gguf --check smollm2-f16.gguf",
-		Args:    cobra.MatchAll(named("FILE"), cobra.MaximumNArgs(1)),
+With --check nothing is written: it says whether MODEL, a GGUF file, is just what BASE gives, and
+fails otherwise.`,
+		Example: "  tally model quantize smollm2-f16.gguf --type q8_0\n  tally model quantize smollm2-f16.gguf --type q4_0 --out small.gguf --json\n  tally model quantize small.gguf --check smollm2-f16.gguf\n  tally model quantize Qwen2.5-0.5B-Instruct --type q8_0",
+		Args:    cobra.MatchAll(named("MODEL"), cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := locate(args[0])
 			if err != nil {
@@ -50,19 +53,34 @@ With --check nothing is written: it says whether FILE is just what BASE gives, a
 	}
 	f := cmd.Flags()
 	f.StringVar(&to, "type", "q8_0", "what weights become: q8_0, q5_1, q5_0, q4_1 or q4_0")
-	f.StringVar(&out, "out", "", "file to write (default FILE's name with the type, here)")
-	f.StringVar(&base, "check", "", "the file that FILE was made of: say whether it was")
+	f.StringVar(&out, "out", "", "file to write (default MODEL's name with the type, here)")
+	f.StringVar(&base, "check", "", "the file or folder that MODEL was made of: say whether it was")
 	cmd.MarkFlagsMutuallyExclusive("check", "type")
 	cmd.MarkFlagsMutuallyExclusive("check", "out")
 	return cmd
 }
 
-// openGGUF opens a file, which must not be a folder.
-func openGGUF(path string) (*os.File, int64, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, 0, fmt.Errorf("%s is a folder: make a GGUF file of it first, as llama.cpp's convert_hf_to_gguf.py does", path)
+// openBase opens a GGUF file, or makes one of a folder, until close.
+func openBase(path string) (f *os.File, size int64, close func() error, err error) {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		f, size, err := bounded.Open(path)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		return f, size, f.Close, nil
 	}
-	return bounded.Open(path)
+	if f, err = os.CreateTemp("", "tally-*.gguf"); err != nil {
+		return nil, 0, nil, err
+	}
+	close = func() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+	if err := convert.File(f, path); err != nil {
+		return nil, 0, nil, errors.Join(fmt.Errorf("%s: %w", path, err), close())
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, nil, errors.Join(err, close())
+	}
+	return f, info.Size(), close, nil
 }
 
 func (e *Env) writeQuantised(path, name, out string) (err error) {
@@ -70,13 +88,13 @@ func (e *Env) writeQuantised(path, name, out string) (err error) {
 	if err != nil {
 		return err
 	}
-	base, size, err := openGGUF(path)
+	base, size, done, err := openBase(path)
 	if err != nil {
 		return err
 	}
-	defer base.Close()
+	defer func() { err = errors.Join(err, done()) }()
 	if out == "" {
-		out = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) + "-" + strings.ToLower(to.String()) + ".gguf"
+		out = files.NameOf(path) + "-" + strings.ToLower(to.String()) + ".gguf"
 	}
 	f, err := os.OpenFile(out, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
 	if err != nil {
@@ -92,8 +110,8 @@ func (e *Env) writeQuantised(path, name, out string) (err error) {
 }
 
 // derived says whether a file is what a base gives.
-func (e *Env) derived(path, from string) error {
-	file, size, err := openGGUF(path)
+func (e *Env) derived(path, from string) (err error) {
+	file, size, err := bounded.Open(path)
 	if err != nil {
 		return err
 	}
@@ -101,11 +119,11 @@ func (e *Env) derived(path, from string) error {
 	if from, err = locate(from); err != nil {
 		return err
 	}
-	base, baseSize, err := openGGUF(from)
+	base, baseSize, done, err := openBase(from)
 	if err != nil {
 		return err
 	}
-	defer base.Close()
+	defer func() { err = errors.Join(err, done()) }()
 	to, s, err := quantize.Compare(file, size, base, baseSize)
 	if err != nil && (!*e.JSON || !errors.Is(err, quantize.ErrDiffers)) {
 		return fmt.Errorf("%s, of %s: %w", path, from, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/gateway"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
 )
@@ -130,6 +131,31 @@ func TestPerplexity(t *testing.T) {
 		if err := tally(t.Context(), "", io.Discard, append([]string{"model", "perplexity"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
 		}
+	}
+}
+
+// A folder becomes the same small file for everybody who has it.
+func TestQuantizeAFolder(t *testing.T) {
+	dir := lmtest.Drawn(t, "qwen2", "qwen2", tensor.BFloat16, map[string]any{"hidden_size": 32, "head_dim": 8, "intermediate_size": 64})
+	t.Chdir(t.TempDir())
+	for _, args := range [][]string{{dir}, {dir, "--out", "again.gguf"}, {"again.gguf", "--check", dir}, {"qwen2-q8_0.gguf", "--check", dir}} {
+		if err := tally(t.Context(), "", io.Discard, append([]string{"model", "quantize"}, args...)...); err != nil {
+			t.Fatal(args, err)
+		}
+	}
+	if err := tally(t.Context(), "", io.Discard, "run", "qwen2-q8_0.gguf", "why?", "--max-tokens", "2"); err != nil {
+		t.Error(err)
+	}
+	other := lmtest.Drawn(t, "qwen2", "qwen2", tensor.Float16, map[string]any{"hidden_size": 32, "head_dim": 8, "intermediate_size": 64})
+	for says, args := range map[string][]string{
+		"is not what its base gives": {"again.gguf", "--check", other}, "without bytes as its letters": {lmtest.Folder(t, "tiny", nil), "--out", "tiny.gguf"},
+	} {
+		if err := tally(t.Context(), "", io.Discard, append([]string{"model", "quantize"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) != 2 {
+		t.Errorf("%v (%v)", left, err)
 	}
 }
 

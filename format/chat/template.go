@@ -51,6 +51,17 @@ func parseNamed(named map[string]string, tokens Tokens) (*Template, error) {
 // Source returns the text of the template for conversations without tools.
 func (t *Template) Source() string { return t.plain.Source() }
 
+// ToolSource returns the text of the template for conversations with tools, "" if there is no other.
+func (t *Template) ToolSource() string {
+	if t.tools == nil {
+		return ""
+	}
+	return t.tools.Source()
+}
+
+// Special returns the text of a special token that templates know, such as bos_token, "" if there is none.
+func (t *Template) Special(name string) string { return t.tokens[name] }
+
 // mark stands after the text that is to be continued, while it is rendered. It ends in a space to
 // see whether the template trims texts.
 const mark = "CONTINUE_FINAL_MESSAGE_TAG "

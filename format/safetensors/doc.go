@@ -7,7 +7,7 @@
 // larger first, so that every element is aligned, then by name; the header in
 // that order, without optional characters, padded with spaces to eight bytes.
 // It is the file that the reference implementation writes. [Read] takes any file
-// that keeps the format's rules, from untrusted bytes. [List] reads no elements.
+// that keeps the format's rules, from untrusted bytes. [List] reads no elements, and [ReadOne] those of one tensor.
 //
 // Invariants: reading allocates at most the size of the file and 64 MiB, and
 // every place, type and shape is checked before an element is loaded.

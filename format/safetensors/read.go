@@ -23,12 +23,10 @@ func Read(src io.ReaderAt, size int64) (map[string]*tensor.Tensor, map[string]st
 		return nil, nil, err
 	}
 	tensors := make(map[string]*tensor.Tensor, len(h.places))
-	for _, p := range h.places {
-		t, err := elements.Read(io.NewSectionReader(src, p.at, p.end-p.at), p.typ, p.shape)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read safetensors: tensor %q: %w", p.name, err)
+	for i := range h.places {
+		if tensors[h.places[i].name], err = h.load(src, &h.places[i]); err != nil {
+			return nil, nil, err
 		}
-		tensors[p.name] = t
 	}
 	return tensors, h.metadata, nil
 }
@@ -50,6 +48,28 @@ func List(src io.ReaderAt, size int64) (map[string]Info, error) {
 		all[p.name] = Info{p.typ, p.shape}
 	}
 	return all, nil
+}
+
+// ReadOne returns one tensor of those that Read would.
+func ReadOne(src io.ReaderAt, size int64, name string) (*tensor.Tensor, error) {
+	h, err := checkedHeader(src, size)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(h.places, func(p place) bool { return p.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("read safetensors: there is no tensor %.100q", name)
+	}
+	return h.load(src, &h.places[i])
+}
+
+// load reads the elements of a tensor.
+func (h *header) load(src io.ReaderAt, p *place) (*tensor.Tensor, error) {
+	t, err := elements.Read(io.NewSectionReader(src, p.at, p.end-p.at), p.typ, p.shape)
+	if err != nil {
+		return nil, fmt.Errorf("read safetensors: tensor %q: %w", p.name, err)
+	}
+	return t, nil
 }
 
 // checkedHeader reads the header, whose tensors lie in the file one after the other.

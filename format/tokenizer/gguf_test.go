@@ -1,12 +1,16 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tally-network/tally/format/gguf"
 )
 
 // ggufOf returns what a GGUF file would say of a family's tokenizer of byte-pair encoding.
@@ -75,6 +79,41 @@ func TestGGUFOfBytePairs(t *testing.T) {
 					t.Errorf("%s: %s", name, d)
 				}
 			}
+		}
+	}
+}
+
+// A tokenizer.json is written with the name of its cuts, or refused.
+func TestToGGUF(t *testing.T) {
+	for name, want := range map[string]string{
+		"gpt2": "gpt-2", "llama3": "llama-bpe", "qwen2": "qwen2", "smollm": "smollm", "o200k": "gpt-4o",
+		"gemma": "without bytes as its letters", "bert-cased": "a tokenizer of WordPiece", "roberta": "1 tokens before texts and 1 behind them",
+		"deepseek": "no name for how",
+	} {
+		b, err := os.ReadFile("testdata/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := ToGGUF(b)
+		if err != nil && strings.Contains(err.Error(), want) {
+			continue
+		}
+		if err != nil || g.Pre != want {
+			t.Errorf("%s: %q (%v), want %q", name, g.Pre, err, want)
+		}
+		if name == "llama3" && (g.BOS != 0 || !*g.AddBOS) {
+			t.Errorf("%s: %d begins texts: %v", name, g.BOS, *g.AddBOS)
+		}
+		var file bytes.Buffer
+		if err := gguf.Write(&file, g.Pairs(), nil); err != nil {
+			t.Fatal(err)
+		}
+		f, err := gguf.Read(bytes.NewReader(file.Bytes()), int64(file.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := FromGGUF(f); err != nil || !reflect.DeepEqual(again, g) {
+			t.Errorf("%s: what was written is read back as another (%v)", name, err)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func dequantized(t testing.TB, src io.ReaderAt, size int64, m *Model) *Model {
 			t.Fatal(err)
 		}
 		if strings.Contains(w.Name, "q_proj") || strings.Contains(w.Name, "k_proj") {
-			unpair(plain[w.Name], m.HeadSize)
+			family.MoveRows(plain[w.Name], m.HeadSize, false)
 		}
 	}
 	floats, err := New(&m.Config, plain)

@@ -65,7 +65,7 @@ func eachWeight(src io.ReaderAt, size int64, take func(name string, w weight)) (
 			return nil, err // which names it
 		}
 		if c.Of.Paired && (strings.Contains(name, "attn_q.") || strings.Contains(name, "attn_k.")) {
-			unpair(x, c.HeadSize)
+			family.MoveRows(x, c.HeadSize, false)
 		}
 		take(need.Name, weight{x, t.Type})
 	}
@@ -90,21 +90,4 @@ func setFactors(c *family.Config, f *gguf.File) error {
 		return fmt.Errorf("weight %q: %w", name, err)
 	}
 	return nil
-}
-
-// unpair moves the rows of each head from neighbours to halves, as graphs want them. Rows are whole blocks, so no element changes.
-func unpair(x *tensor.Tensor, size int) {
-	row := x.Shape[1:].Elements() * x.Type.Size()
-	was := make([]byte, size*row)
-	for head := 0; head < len(x.Bytes()); head += len(was) {
-		to := x.Bytes()[head:][:len(was)]
-		copy(was, to)
-		for i := range size {
-			from := i % (size / 2) * 2
-			if i >= size/2 {
-				from++
-			}
-			copy(to[i*row:][:row], was[from*row:])
-		}
-	}
 }

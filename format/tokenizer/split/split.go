@@ -107,6 +107,7 @@ func (c *cutter) end() error {
 
 // Regex cuts where an expression matches.
 type Regex struct {
+	source   string
 	scan     scanner
 	pattern  *pattern.Pattern
 	behavior Behavior
@@ -115,7 +116,7 @@ type Regex struct {
 
 // NewRegex returns a splitter by an expression. Invert exchanges what matches and what does not.
 func NewRegex(expression string, b Behavior, invert bool) (*Regex, error) {
-	r := &Regex{behavior: b, invert: invert}
+	r := &Regex{source: expression, behavior: b, invert: invert}
 	if s, ok := scanners[expression]; ok && b == Isolated {
 		r.scan = s
 		return r, nil
@@ -128,6 +129,11 @@ func NewRegex(expression string, b Behavior, invert bool) (*Regex, error) {
 		return nil, fmt.Errorf("regular expression %.60q matches nothing, which has no side to merge with", expression)
 	}
 	return r, nil
+}
+
+// Isolates returns the expression, and whether what it matches becomes pieces of its own. What lies between does as well, or is left out.
+func (r *Regex) Isolates() (expression string, ok bool) {
+	return r.source, r.behavior == Isolated && !r.invert || r.behavior == Removed && r.invert
 }
 
 // Split cuts a piece.

@@ -1,6 +1,6 @@
-// Package lmtest makes folders of tiny language models, complete as people have them. Call [Folder].
+// Package lmtest makes folders of tiny language models, complete as people have them. Call [Folder], or [Drawn] for one of any family.
 //
-// Invariant: the weights are those of model/lm/testdata, which nobody trained: replies are letters without a sense.
+// Invariant: nobody trained the weights, which are those of model/lm/testdata, or drawn: replies have no sense.
 package lmtest
 
 import (
