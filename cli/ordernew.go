@@ -19,6 +19,7 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/dataset"
 	"github.com/tally-network/tally/node/demo"
 )
 
@@ -37,15 +38,20 @@ type begun struct {
 func (e *env) orderNew() *cobra.Command {
 	g := zoo.NewGPT(0, 1)
 	var body string
+	var data dataset.Options
 	batch := consume.Default().Problem.Batch
 	cmd := &cobra.Command{
-		Use: "new DIR", Short: "Begin an order: a small language model for a text, and an order file to edit",
-		Long: `Writes an order file with everything that one may want to choose, and beside it a
-copy of the text and an ONNX model: the forward graph of a character-level GPT for
-the text. Any other ONNX model in the supported operators does as well.`,
-		Example: "  tally order new shakespeare --text shakespeare.txt\n  tally train shakespeare/order.yaml --wait --home tally-devnet/consumer",
+		Use: "new DIR", Short: "Begin an order: a small model for a text, a table or images, and an order file to edit",
+		Long: `Writes an order file, and beside it an ONNX model and a copy of the data. Of a text
+the model is a character-level GPT; of a table or a folder of images it is one that
+fits them and the column that it is to tell, and the file says why. Any other ONNX
+model in the supported operators does as well.`,
+		Example: "  tally order new shakespeare --text shakespeare.txt\n  tally order new flowers --data flowers.csv --target species\n  tally train flowers/order.yaml --wait --home tally-devnet/consumer",
 		Args:    arguments("new DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if data.Source != "" {
+				return e.proposed(args[0], data, g.Seed)
+			}
 			r, err := beginOrder(cmd.Context(), args[0], body, g, batch)
 			if err != nil {
 				return err
@@ -57,6 +63,8 @@ the text. Any other ONNX model in the supported operators does as well.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&body, "text", "", "UTF-8 text to train on")
+	f.StringVar(&data.Source, "data", "", "in its place: a table, or a folder of images")
+	f.StringVar(&data.Target, "target", "", "column of the data that the model is to tell")
 	f.Var(numbers.Within(&g.Context, 1, zoo.MaxExtent), "context", "characters that the model reads at once")
 	f.Var(numbers.Within(&g.Width, 1, zoo.MaxExtent), "width", "width of the model")
 	f.Var(numbers.Within(&g.Layers, 0, zoo.MaxLayers), "layers", "layers of the model")
@@ -69,7 +77,7 @@ the text. Any other ONNX model in the supported operators does as well.`,
 // beginOrder writes the files of a new order. It replaces none.
 func beginOrder(ctx context.Context, dir, textFile string, g zoo.GPT, batch int) (*begun, error) {
 	if textFile == "" {
-		return nil, errors.New("--text is missing: name a text file to train on")
+		return nil, errors.New("--text or --data is missing: name a text file to train on, or a table or a folder of images")
 	}
 	file, _, err := bounded.Open(textFile)
 	if err != nil {
@@ -105,6 +113,24 @@ func beginOrder(ctx context.Context, dir, textFile string, g zoo.GPT, batch int)
 		return nil, err
 	}
 	return r, errors.Join(create(r.Model, b), create(filepath.Join(dir, "text.txt"), []byte(body)), create(r.Order, []byte(order+"\n")))
+}
+
+// proposed begins an order for data.
+func (e *env) proposed(dir string, data dataset.Options, seed uint64) error {
+	p, err := dataset.Begin(dir, data, seed)
+	if err != nil {
+		return err
+	}
+	return e.show(p, func(w io.Writer) {
+		for _, reason := range p.Reasons {
+			fmt.Fprintln(w, reason)
+		}
+		allow := ""
+		if p.Outside {
+			allow = " --allow " + filepath.Dir(filepath.Clean(data.Source))
+		}
+		fmt.Fprintf(w, "%s has %d parameters\nEdit %s, then\n  tally order validate %s%s --home HOME\nwhere HOME is the consumer's: tally-devnet/consumer on a devnet\n", p.Model, p.Parameters, p.File, p.File, allow)
+	})
 }
 
 // create writes a file that is not there yet.

@@ -267,7 +267,7 @@ func (m *maker) image(in graph.Value, v *tensor.Tensor) error {
 	channels := s[2]
 	first := tensor.Shape{channels, s[0], s[1]}
 	if w := in.Shape[1:]; !w.Equal(s) && !w.Equal(first) && !(len(w) == 1 && w[0] == s.Elements()) && !(channels == 1 && w.Equal(s[:2])) {
-		return fmt.Errorf("input %q of the model is %v%v, but the images have %d × %d pixels of %d channels: set data.size, or make a model for them, such as\n  tally model new lenet --set height=%d,width=%d,channels=%d", in.Name, in.Type, in.Shape, s[0], s[1], channels, s[0], s[1], channels)
+		return fmt.Errorf("input %q of the model is %v%v, but the images have %d × %d pixels of %d channels: set data.size, or make a model for them, such as\n  tally model new lenet --set size=%d,channels=%d", in.Name, in.Type, in.Shape, s[0], s[1], channels, max(s[0], s[1]), channels)
 	}
 	mean, deviation := make([]float64, channels), make([]float64, channels)
 	for c := range deviation {

@@ -19,8 +19,16 @@ type Proposal struct {
 	Loss         string            `json:"loss"`
 	Data         Options           `json:"data"`
 	Batch        int               `json:"batch"`
+	Steps        int               `json:"steps"` // of a unit
 	Reasons      []string          `json:"reasons"`
 }
+
+// How often training goes through the data, and how it is cut.
+const (
+	proposedEpochs = 16
+	proposedRounds = 8
+	proposedShards = 2
+)
 
 // most numbers that are taken for classes rather than quantities
 const mostClasses = 64
@@ -61,6 +69,7 @@ func (o *Options) propose(t *table.Table) (*Proposal, error) {
 			p.Data.HeldOut = HeldOut{Share: 0.2}
 		}
 	}
+	p.Steps = max(16, min(64, proposedEpochs*t.Records/(p.Batch*proposedRounds*proposedShards)))
 	p.set("batch", p.Batch)
 	if p.set("classes", classes); classes == 0 {
 		p.set("outputs", max(1, target.Shape().Elements()))
@@ -85,7 +94,9 @@ func counted(c *table.Column) int {
 	return len(seen)
 }
 
-func (p *Proposal) because(format string, a ...any) { p.Reasons = append(p.Reasons, fmt.Sprintf(format, a...)) }
+func (p *Proposal) because(format string, a ...any) {
+	p.Reasons = append(p.Reasons, fmt.Sprintf(format, a...))
+}
 
 func (p *Proposal) set(name string, v int) { p.Settings[name] = fmt.Sprint(v) }
 
@@ -136,6 +147,7 @@ func (p *Proposal) reads(m *maker, target *table.Column) error {
 	}
 	p.Architecture = "mlp"
 	p.set("inputs", x.width())
+	p.set("width", max(16, min(256, m.table.Records/16)))
 	p.because("the features are %d numbers, %s: mlp", x.width(), listed(x.names))
 	return nil
 }
@@ -147,9 +159,13 @@ func (p *Proposal) picture(c *table.Column) {
 	if s[0] <= 32 && s[1] <= 32 {
 		p.Architecture = "lenet"
 	}
-	for i, name := range []string{"height", "width", "channels"} {
-		p.set(name, s[i])
+	size := max(s[0], s[1])
+	if s[0] != s[1] {
+		p.Data.Size, p.Data.Crop = [2]int{size, size}, false
+		p.because("they are made square")
 	}
+	p.set("size", size)
+	p.set("channels", s[2])
 	p.because("the images have %d × %d pixels of %s: %s", s[0], s[1], map[int]string{1: "one channel", 3: "three channels"}[s[2]], p.Architecture)
 }
 
@@ -182,6 +198,9 @@ func (p *Proposal) Order(name, model string) string {
 		}
 		line("    ignore: [%s]", strings.Join(quoted, ", "))
 	}
+	if d.Size != [2]int{} {
+		line("    size: [%d, %d]", d.Size[0], d.Size[1])
+	}
 	if d.Missing != "" {
 		line("    missing: %s", d.Missing)
 	}
@@ -191,7 +210,7 @@ func (p *Proposal) Order(name, model string) string {
 	}
 	line("    heldOut: {share: %v%s}", d.HeldOut.Share, by)
 	line("  loss: %s\n  optimizer: {name: adamw, learningRate: 0.003, warmup: 10, weightDecay: 0.01}", p.Loss)
-	line("  rounds: 8\n  shards: 2\n  steps: 32\n  batch: %d\n  seed: 1", p.Batch)
+	line("  rounds: %d\n  shards: %d\n  steps: %d\n  batch: %d\n  seed: 1", proposedRounds, proposedShards, p.Steps, p.Batch)
 	line("conditions:\n  maxPrice: 5tally\n  providers: 2\n  assurance: {audit: {auditors: 1, segments: 1}}\n  unitWindow: 1m         # of a devnet 10s will do\n  window: 10m            # and 20s")
 	return b.String()
 }

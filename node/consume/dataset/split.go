@@ -12,7 +12,8 @@ import (
 	"github.com/tally-network/tally/format/table"
 )
 
-// split returns which records are trained on and which are held out, both ascending.
+// split returns which records are trained on and which are held out, both in the order of their places by chance: sources
+// are often sorted, and shards are consecutive records, which should be alike.
 //
 // Each record has a place by chance, the hash of the seed and its number; those at the first places
 // are held out. By class that happens within each class; by a column, whole groups of one value
@@ -56,8 +57,8 @@ func (o *Options) split(t *table.Table, target *table.Column) (training, heldOut
 			n += len(all[places[0]])
 		}
 	}
-	for i, out := range held {
-		if out {
+	for _, i := range shuffled(t.Records, h.Seed) {
+		if held[i] {
 			heldOut = append(heldOut, i)
 		} else {
 			training = append(training, i)

@@ -1,0 +1,95 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/internal/bounded"
+)
+
+// Begun is an order that was begun for data.
+type Begun struct {
+	*Proposal
+	File       string `json:"order_file"`
+	Model      string `json:"model"`
+	Parameters int    `json:"parameters"`
+	Outside    bool   `json:"outside"` // the data are a folder, which stays where it is
+}
+
+// maxCopy bounds a file of data that is copied beside its order.
+const maxCopy = 1 << 30
+
+// Begin writes an order file and a model for data to a directory, and copies the data there if it is one file. It
+// replaces no file.
+func Begin(dir string, o Options, seed uint64) (*Begun, error) {
+	t, err := o.Read([]string{filepath.Dir(filepath.Clean(o.Source))}, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	source := o.Source
+	r := &Begun{File: filepath.Join(dir, "order.yaml"), Model: filepath.Join(dir, "model.onnx")}
+	if info, err := os.Stat(source); err == nil && info.IsDir() {
+		r.Outside = true
+		if o.Source, err = filepath.Abs(source); err != nil {
+			return nil, err
+		}
+	} else {
+		o.Source = filepath.Base(source)
+	}
+	if r.Proposal, err = o.Propose(t); err != nil {
+		return nil, err
+	}
+	m, err := r.Proposal.Model(seed)
+	if err != nil {
+		return nil, err
+	}
+	b, err := onnx.Write(m.Graph)
+	if err != nil {
+		return nil, err
+	}
+	r.Parameters = m.Parameters
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if !r.Outside {
+		if err := copied(filepath.Join(dir, o.Source), source); err != nil {
+			return nil, err
+		}
+	}
+	return r, errors.Join(create(r.Model, b), create(r.File, []byte(r.Order(filepath.Base(dir), filepath.Base(r.Model)))))
+}
+
+// copied copies a file to one that is not there yet.
+func copied(to, from string) error {
+	f, size, err := bounded.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if size > maxCopy {
+		return fmt.Errorf("%s has %d bytes, more than %d: put it beside the order file yourself", from, size, maxCopy)
+	}
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, size))
+	if err != nil {
+		return err
+	}
+	return create(to, b)
+}
+
+// create writes a file that is not there yet.
+func create(name string, b []byte) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already: remove it, or name another directory", name)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
+}
