@@ -24,6 +24,7 @@ func (r *Recipe) Code(c *canon.Codec) {
 	c.Int(&r.Accumulate, 1<<16)
 	c.Int(&r.Recompute, maxParts)
 	c.Int(&r.Batch, 1<<30)
+	c.U64(&r.Seed)
 	c.Int(&r.Adapters.Rank, maxRank)
 	for _, list := range []*[]string{&r.Frozen, &r.Adapters.Of} {
 		canon.Seq(c, list, maxPatterns, 1, func(c *canon.Codec, s *string) { c.String(s, maxPattern) })

@@ -8,6 +8,7 @@
 //	p/<name>              a parameter: a float32 initializer of the consumer's
 //	                      graph that no pattern freezes and a gradient reaches
 //	m/<name>, v/<name>    its moments, if the optimizer has them
+//	r/<name>              a running statistic of BatchNormalization
 //	power/beta1, …        running products of the optimizer's decay rates
 //	loss                  the loss of the last batch, float32
 //	step                  the number of steps done, int64

@@ -15,13 +15,17 @@ import (
 type model struct {
 	*graph.Graph
 	Against
-	b      *graph.Builder
-	params map[string]string // names in b of the initializers that may be trained
-	fields Fields            // of a record
-	values map[string]string // names in b of the fields of a batch, [rows …]
-	rows   int
-	scored bool // rather than trained
-	copies int  // of the graph that are in b
+	b       *graph.Builder
+	params  map[string]string // names in b of the initializers that may be trained
+	fields  Fields            // of a record
+	values  map[string]string // names in b of the fields of a batch, [rows …]
+	rows    int
+	stats   map[string]bool // initializers that are running statistics, and may follow the batches
+	running []stat          // what these become
+	seed    uint64
+	step    string // name in b of the number of steps done; "" if nothing reads it
+	scored  bool   // rather than trained
+	copies  int    // of the graph that are in b
 }
 
 // field returns a field and its value. With no name it is the one that no input of the model is named
@@ -123,7 +127,19 @@ func (m *model) put(inputs, params map[string]string) ([]graph.Value, error) {
 		}
 		in.Shape = append(tensor.Shape{m.rows}, in.Shape[1:]...)
 	}
-	t, err := op.Infer(&g, lower.FP32)
+	bound := maps.Clone(inputs)
+	maps.Copy(bound, params)
+	of := mode{Graph: &g}
+	if !m.scored && params != nil {
+		of = m.inTraining(&g)
+		if of.step != "" {
+			if m.step == "" {
+				m.step = m.b.Init(stepSlot, tensor.Scalar(int64(0)))
+			}
+			bound[of.step] = m.step
+		}
+	}
+	t, err := op.Infer(of.Graph, lower.FP32)
 	if err != nil {
 		return nil, fmt.Errorf("model with batches of %d: %w", m.rows, err)
 	}
@@ -131,9 +147,15 @@ func (m *model) put(inputs, params map[string]string) ([]graph.Value, error) {
 	if m.copies++; m.copies > 1 {
 		prefix = fmt.Sprintf("model%d/", m.copies)
 	}
-	bound := maps.Clone(inputs)
-	maps.Copy(bound, params)
 	names := m.b.Import(prefix, t.Graph, bound)
+	if m.running == nil {
+		for _, c := range g.Consts {
+			if r, ok := of.running[c.Name]; ok {
+				r.name, r.start, r.batch = statPrefix+c.Name, c.Tensor, names[r.batch]
+				m.running = append(m.running, r)
+			}
+		}
+	}
 	out := slices.Clone(t.Outputs)
 	for i := range out {
 		out[i].Name = names[out[i].Name]

@@ -13,7 +13,7 @@ import (
 // Merge writes the graph that makes one state of those that the shards ended a
 // round with, and its program, whose groups are the shards in order.
 //
-// Parameters, moments, gradients under way and the loss become their mean: the sum in shard order,
+// Parameters, running statistics, moments, gradients under way and the loss become their mean: the sum in shard order,
 // times 1/shards. The rest (the number of steps, products of decay rates) is a
 // function of the steps done, which are the same in every shard, and is that of
 // the first.
@@ -61,7 +61,7 @@ const maxMerged = 1 << 16
 
 // averaged reports whether a slot's values are merged by their mean.
 func averaged(s graph.Slot) bool {
-	for _, prefix := range []string{paramPrefix, "m/", "v/", "g/"} {
+	for _, prefix := range []string{paramPrefix, statPrefix, "m/", "v/", "g/"} {
 		if strings.HasPrefix(s.Name, prefix) {
 			return s.Type == tensor.Float32
 		}

@@ -26,6 +26,7 @@ type Recipe struct {
 	Accumulate   int           // steps whose mean gradient makes one update; 0 is 1
 	Recompute    int           // greatest number of parts of the forward pass that the backward pass computes again in turn; 0 and 1 keep everything
 	Batch        int           // records a step
+	Seed         uint64        // of what Dropout drops
 	Profile      lower.Profile // of the arithmetic; an order says it beside its recipe
 	Frozen       []string      // patterns of initializers that stay as they are
 	Adapters     Adapters
@@ -43,13 +44,13 @@ type Rate struct {
 // Check returns an error unless every field is in its range.
 func (r Recipe) Check() error {
 	if _, ok := losses[r.Loss]; !ok {
-		return fmt.Errorf("loss %q is not supported; use %s", r.Loss, known(losses))
+		return fmt.Errorf("loss %q is not supported; use %s", r.Loss, choices(losses))
 	}
 	if err := r.Against.check(); err != nil {
 		return err
 	}
 	if _, ok := optimizers[r.Optimizer]; !ok {
-		return fmt.Errorf("optimizer %q is not supported; use %s", r.Optimizer, known(optimizers))
+		return fmt.Errorf("optimizer %q is not supported; use %s", r.Optimizer, choices(optimizers))
 	}
 	switch {
 	case !(r.LearningRate > 0 && r.LearningRate <= 1e6):
@@ -59,7 +60,7 @@ func (r Recipe) Check() error {
 	case !(r.Beta1 >= 0 && r.Beta1 < 1 && r.Beta2 >= 0 && r.Beta2 < 1):
 		return fmt.Errorf("decay rates %v and %v are not between 0 and 1", r.Beta1, r.Beta2)
 	case schedules[r.Schedule] == nil:
-		return fmt.Errorf("schedule %q is not supported; use %s", r.Schedule, known(schedules))
+		return fmt.Errorf("schedule %q is not supported; use %s", r.Schedule, choices(schedules))
 	case r.Decay < 0 || r.Decay > 1<<24 || r.Decay == 0 && r.Schedule != "" && r.Schedule != "constant":
 		return fmt.Errorf("a rate that falls over %d steps is not between 1 and 2^24", r.Decay)
 	case !(r.Final >= 0 && r.Final <= 1):
@@ -87,7 +88,7 @@ func (r Recipe) Check() error {
 	return r.Adapters.check()
 }
 
-func known[V any](table map[string]V) string {
+func choices[V any](table map[string]V) string {
 	names := slices.Sorted(maps.Keys(table))
 	return strings.Join(slices.DeleteFunc(names, func(s string) bool { return s == "" }), " or ")
 }

@@ -56,12 +56,15 @@ func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
 		return nil, err
 	}
 	m.b.Output(m.mean(of), tensor.Float32, nil)
+	for _, r := range m.running {
+		m.b.Output(r.batch, r.start.Type, r.start.Shape)
+	}
 	loss, err := op.Infer(m.b.Graph(), lower.FP32)
 	if err != nil {
 		return nil, err
 	}
 	forward, calls := loss.Differentiable()
-	s, err := optimize(forward, calls, r)
+	s, err := optimize(forward, calls, r, m.running)
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +137,13 @@ func join(g *graph.Graph, r Recipe, fields Fields, rows int) (*model, error) {
 		return nil, err
 	}
 	b := graph.NewBuilder("evaluation")
-	m := &model{Graph: g, Against: r.Against, b: b, params: map[string]string{}, fields: fields, rows: rows}
+	m := &model{Graph: g, Against: r.Against, b: b, params: map[string]string{}, fields: fields, rows: rows, stats: statistics(g), seed: r.Seed}
 	m.values = fields.read(b, b.Input(batchInput, tensor.Int32, tensor.Shape{rows, fields.Words()}), rows)
 	for _, c := range g.Consts {
 		stays := frozen[c.Name] || r.Adapters.Rank > 0 && !isAdapter(c.Name)
-		if c.Tensor.Type == tensor.Float32 && !stays {
+		if m.stats[c.Name] = m.stats[c.Name] && !stays; m.stats[c.Name] {
+			m.params[c.Name] = b.Init(statPrefix+c.Name, c.Tensor)
+		} else if c.Tensor.Type == tensor.Float32 && !stays {
 			m.params[c.Name] = b.Init(paramPrefix+c.Name, c.Tensor)
 		}
 	}
@@ -147,7 +152,7 @@ func join(g *graph.Graph, r Recipe, fields Fields, rows int) (*model, error) {
 
 // optimize extends the forward graph by the gradients and the new values of all
 // slots, and returns them in ascending order of their names.
-func optimize(forward *graph.Graph, calls []*lower.Call, r Recipe) (*stepper, error) {
+func optimize(forward *graph.Graph, calls []*lower.Call, r Recipe, running []stat) (*stepper, error) {
 	b := graph.Extend(forward)
 	var with []string
 	for _, c := range forward.Consts {
@@ -167,6 +172,11 @@ func optimize(forward *graph.Graph, calls []*lower.Call, r Recipe) (*stepper, er
 	s.write(s.read(lossSlot, tensor.Scalar[float32](0)), "Identity", loss)
 	step := s.read(stepSlot, tensor.Scalar[int64](0))
 	step = s.write(step, "Add", step, b.Const(tensor.Scalar[int64](1)))
+	for i, x := range running {
+		old := s.read(x.name, x.start)
+		now := b.Op("Mul", forward.Outputs[1+i].Name, b.Scalar(1-x.momentum))
+		s.write(x.name, "Add", b.Op("Mul", old, b.Scalar(x.momentum)), now)
+	}
 	var params []param
 	for _, c := range forward.Consts {
 		if g, ok := grads[c.Name]; ok {
@@ -229,7 +239,9 @@ func Export(s *graph.State, g *graph.Graph, r Recipe) (*graph.Graph, error) {
 	for i, slot := range s.Slots {
 		name, trained := strings.CutPrefix(slot.Name, paramPrefix)
 		if !trained {
-			continue
+			if name, trained = strings.CutPrefix(slot.Name, statPrefix); !trained {
+				continue
+			}
 		}
 		j, ok := at[name]
 		if !ok || out.Consts[j].Tensor.Type != slot.Type || !out.Consts[j].Tensor.Shape.Equal(slot.Shape) {

@@ -1,0 +1,156 @@
+package train
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// What a model does in training and not when it is applied. Models are mostly exported as they are applied:
+//
+//   - BatchNormalization takes mean and variance of the batch, and its running statistics follow them. They are slots,
+//     r/<name>; shards are merged by the mean of theirs, which leaves out how their means differ.
+//   - Dropout drops by a word that follows from the recipe's seed, the node, the step and the place of an element.
+//
+// Statistics that are frozen stay, and the batch's are not taken.
+
+// statPrefix begins the slots of running statistics.
+const statPrefix = "r/"
+
+// statistics returns the initializers of g that are running statistics, each of one node.
+func statistics(g *graph.Graph) map[string]bool {
+	constant := map[string]bool{}
+	for _, c := range g.Consts {
+		constant[c.Name] = c.Tensor.Type == tensor.Float32
+	}
+	read := map[string]int{}
+	for i := range g.Nodes {
+		for _, in := range g.Nodes[i].Inputs {
+			read[in]++
+		}
+	}
+	out := map[string]bool{}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if !applies(n) {
+			continue
+		}
+		mean, variance := n.Inputs[3], n.Inputs[4]
+		if constant[mean] && constant[variance] && read[mean] == 1 && read[variance] == 1 {
+			out[mean], out[variance] = true, true
+		}
+	}
+	return out
+}
+
+// applies reports whether a node is a BatchNormalization that is not in training mode.
+func applies(n *graph.Node) bool {
+	a := n.Attr("training_mode")
+	return n.Op == "BatchNormalization" && len(n.Inputs) == 5 && len(n.Outputs) == 1 && (a == nil || a.Int == 0)
+}
+
+// mode is a model in training mode.
+type mode struct {
+	*graph.Graph
+	step    string          // input that is the number of steps done; "" if nothing reads it
+	running map[string]stat // by initializer
+}
+
+// stat is a running statistic: next ← momentum·before + (1 − momentum)·batch.
+type stat struct {
+	slot
+	batch    string // name of the batch's
+	momentum float32
+}
+
+// inTraining returns the model in training mode.
+func (m *model) inTraining(g *graph.Graph) mode {
+	b := graph.Extend(g)
+	out := mode{running: map[string]stat{}}
+	var nodes []graph.Node
+	for _, n := range g.Nodes {
+		switch share, drops := m.drops(g, &n); {
+		case applies(&n) && m.stats[n.Inputs[3]] && m.stats[n.Inputs[4]]:
+			momentum := float32(0.9)
+			if a := n.Attr("momentum"); a != nil {
+				momentum = a.Float
+			}
+			n.Attrs = slices.DeleteFunc(slices.Clone(n.Attrs), func(a graph.Attr) bool { return a.Name == "training_mode" || a.Name == "momentum" })
+			n.Attrs = append(n.Attrs, graph.Float("momentum", 0), graph.Int("training_mode", 1)) // the last by name; they give the batch's
+			mean, variance := b.Fresh(n.Inputs[3]+"/batch"), b.Fresh(n.Inputs[4]+"/batch")
+			out.running[n.Inputs[3]], out.running[n.Inputs[4]] = stat{batch: mean, momentum: momentum}, stat{batch: variance, momentum: momentum}
+			n.Outputs = []string{n.Outputs[0], mean, variance}
+		case drops:
+			if out.step == "" {
+				out.step = b.Input("steps done", tensor.Int64, nil)
+			}
+			from := len(b.Graph().Nodes)
+			dropped(b, out.step, n.Inputs[0], m.key(n.Outputs[0]), share)
+			made := b.Graph().Nodes[from:]
+			made[len(made)-1].Outputs = n.Outputs[:1]
+			nodes = append(nodes, made...)
+			continue
+		}
+		nodes = append(nodes, n)
+	}
+	out.Graph = b.Graph()
+	out.Nodes = nodes
+	return out
+}
+
+// drops returns what share of elements a node drops, and whether it is a Dropout that does.
+func (m *model) drops(g *graph.Graph, n *graph.Node) (share float32, ok bool) {
+	if n.Op != "Dropout" || len(n.Outputs) > 1 && n.Outputs[1] != "" {
+		return 0, false
+	}
+	share = 0.5
+	if len(n.Inputs) > 1 && n.Inputs[1] != "" {
+		r := known(g, n.Inputs[1])
+		if r == nil || r.Type != tensor.Float32 || r.Len() != 1 {
+			return 0, false
+		}
+		share = tensor.Of[float32](r)[0]
+	}
+	return share, share > 0 && share < 1
+}
+
+// known returns the value of a constant, nil if a name is none.
+func known(g *graph.Graph, name string) *tensor.Tensor {
+	for _, c := range g.Consts {
+		if c.Name == name {
+			return c.Tensor
+		}
+	}
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Op == "Constant" && n.Outputs[0] == name {
+			if a := n.Attr("value"); a != nil {
+				return a.Tensor
+			}
+		}
+	}
+	return nil
+}
+
+// key is what makes the draws of a node its own.
+func (m *model) key(node string) uint32 {
+	var seed [8]byte
+	binary.LittleEndian.PutUint64(seed[:], m.seed)
+	h := canon.Sum(canon.DomainInit, append(seed[:], "dropout/"+node...))
+	return binary.LittleEndian.Uint32(h[:4])
+}
+
+// dropped writes what drops a share of the elements of x, and scales the others by 1/(1 − share).
+func dropped(b *graph.Builder, step, x string, key uint32, share float32) {
+	turn := op.Words(b, castTo(b, step, tensor.Uint32), b.Const(tensor.Scalar(key)))
+	zero := b.Const(tensor.Scalar[int64](0))
+	places := b.Op("Range", zero, b.Op("Size", x), b.Const(tensor.Scalar[int64](1)))
+	words := op.Words(b, castTo(b, places, tensor.Uint32), turn, b.Const(tensor.Scalar(op.Mix(key))))
+	words = b.Op("Reshape", words, b.Op("Shape", x))
+	top := b.With(graph.String("direction", "RIGHT")).Op("BitShift", words, b.Const(tensor.Scalar[uint32](8))) // 24 bits, as a float32 has
+	below := b.Op("Less", top, b.Const(tensor.Scalar(uint32(float32(share*(1<<24))))))
+	b.Op("Where", below, b.Scalar(0), b.Op("Mul", x, b.Scalar(1/float32(1-share))))
+}
