@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,10 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/data"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/consume/dataset"
@@ -38,7 +39,7 @@ type begun struct {
 func (e *env) orderNew() *cobra.Command {
 	g := zoo.NewGPT(0, 1)
 	var body string
-	var data dataset.Options
+	var of dataset.Options
 	batch := consume.Default().Problem.Batch
 	cmd := &cobra.Command{
 		Use: "new DIR", Short: "Begin an order: a small model for a text, a table or images, and an order file to edit",
@@ -49,8 +50,8 @@ model in the supported operators does as well.`,
 		Example: "  tally order new shakespeare --text shakespeare.txt\n  tally order new flowers --data flowers.csv --target species\n  tally train flowers/order.yaml --wait --home tally-devnet/consumer",
 		Args:    arguments("new DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if data.Source != "" {
-				return e.proposed(args[0], data, g.Seed)
+			if of.Source != "" {
+				return e.proposed(args[0], of, g.Seed)
 			}
 			r, err := beginOrder(cmd.Context(), args[0], body, g, batch)
 			if err != nil {
@@ -63,8 +64,8 @@ model in the supported operators does as well.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&body, "text", "", "UTF-8 text to train on")
-	f.StringVar(&data.Source, "data", "", "in its place: a table, or a folder of images")
-	f.StringVar(&data.Target, "target", "", "column of the data that the model is to tell")
+	f.StringVar(&of.Source, "data", "", "in its place: a table, or a folder of images")
+	f.StringVar(&of.Target, "target", "", "column of the data that the model is to tell")
 	f.Var(numbers.Within(&g.Context, 1, zoo.MaxExtent), "context", "characters that the model reads at once")
 	f.Var(numbers.Within(&g.Width, 1, zoo.MaxExtent), "width", "width of the model")
 	f.Var(numbers.Within(&g.Layers, 0, zoo.MaxLayers), "layers", "layers of the model")
@@ -112,12 +113,12 @@ func beginOrder(ctx context.Context, dir, textFile string, g zoo.GPT, batch int)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return r, errors.Join(create(r.Model, b), create(filepath.Join(dir, "text.txt"), []byte(body)), create(r.Order, []byte(order+"\n")))
+	return r, errors.Join(replace.Create(r.Model, b), replace.Create(filepath.Join(dir, "text.txt"), []byte(body)), replace.Create(r.Order, []byte(order+"\n")))
 }
 
 // proposed begins an order for data.
-func (e *env) proposed(dir string, data dataset.Options, seed uint64) error {
-	p, err := dataset.Begin(dir, data, seed)
+func (e *env) proposed(dir string, of dataset.Options, seed uint64) error {
+	p, err := data.Begin(dir, of, seed)
 	if err != nil {
 		return err
 	}
@@ -127,21 +128,8 @@ func (e *env) proposed(dir string, data dataset.Options, seed uint64) error {
 		}
 		allow := ""
 		if p.Outside {
-			allow = " --allow " + filepath.Dir(filepath.Clean(data.Source))
+			allow = " --allow " + filepath.Dir(filepath.Clean(of.Source))
 		}
 		fmt.Fprintf(w, "%s has %d parameters\nEdit %s, then\n  tally order validate %s%s --home HOME\nwhere HOME is the consumer's: tally-devnet/consumer on a devnet\n", p.Model, p.Parameters, p.File, p.File, allow)
 	})
-}
-
-// create writes a file that is not there yet.
-func create(name string, b []byte) error {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already: remove it, or name another directory", name)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	return errors.Join(err, f.Close())
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/tally-network/tally/format/npy"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/model/encoder"
 	"github.com/tally-network/tally/model/search"
 )
@@ -276,7 +277,7 @@ func (t *task) write(ctx context.Context, g *graph.Graph, problem string, told p
 		return err
 	}
 	told.Task, told.Model, told.Bytes = filepath.Join(t.dir, "task.yaml"), filepath.Join(t.dir, "model.onnx"), len(model)
-	if err := create(told.Model, model); err != nil {
+	if err := replace.Create(told.Model, model); err != nil {
 		return err
 	}
 	for name, x := range files {
@@ -284,11 +285,11 @@ func (t *task) write(ctx context.Context, g *graph.Graph, problem string, told p
 		if err := npy.Write(&b, x); err != nil {
 			return err
 		}
-		if err := create(filepath.Join(t.dir, name), b.Bytes()); err != nil {
+		if err := replace.Create(filepath.Join(t.dir, name), b.Bytes()); err != nil {
 			return err
 		}
 	}
-	if err := create(told.Task, []byte(fmt.Sprintf(taskFile, g.Name, t.project, problem))); err != nil {
+	if err := replace.Create(told.Task, []byte(fmt.Sprintf(taskFile, g.Name, t.project, problem))); err != nil {
 		return err
 	}
 	return t.e.show(told, func(w io.Writer) {

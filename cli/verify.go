@@ -33,24 +33,21 @@ const trustVariable = "TALLY_TRUST"
 
 // verified is what tally verify tells.
 type verified struct {
-	Bundle    string        `json:"bundle"`
-	Order     string        `json:"order"`
-	Chain     string        `json:"chain"`
-	Anchored  bool          `json:"anchored"`   // to a validator set that somebody trusts
-	Trust     string        `json:"trust_root"` // that set, or else the one that the bundle itself names
-	TrustFrom string        `json:"trust_from,omitempty"`
-	Block     int64         `json:"anchor_block"`     // that they signed
-	Parent    string        `json:"parent,omitempty"` // settled order that this one continues
-	FinalRoot string        `json:"final_root"`
-	Verified  bool          `json:"verified"`         // all that was checked holds, and it is anchored
-	Complete  bool          `json:"complete"`         // what was ordered was done
-	Reason    string        `json:"reason,omitempty"` // why not
-	Rounds    rounds        `json:"rounds"`
-	Segments  counted       `json:"segments"`
-	Merges    counted       `json:"merges"`
-	Executed  []string      `json:"executed"`
-	Seconds   float64       `json:"seconds"`
-	Metrics   replay.Scores `json:"metrics,omitempty"` // of the model on the held-out records that the order names
+	Bundle    string `json:"bundle"`
+	Order     string `json:"order"`
+	Chain     string `json:"chain"`
+	Anchored  bool   `json:"anchored"`   // to a validator set that somebody trusts
+	Trust     string `json:"trust_root"` // that set, or else the one that the bundle itself names
+	TrustFrom string `json:"trust_from,omitempty"`
+	Block     int64  `json:"anchor_block"`     // that they signed
+	Parent    string `json:"parent,omitempty"` // settled order that this one continues
+	FinalRoot string `json:"final_root"`
+	Verified  bool   `json:"verified"`         // all that was checked holds, and it is anchored
+	Complete  bool   `json:"complete"`         // what was ordered was done
+	Reason    string `json:"reason,omitempty"` // why not
+	Rounds    rounds `json:"rounds"`
+	executed
+	Metrics replay.Scores `json:"metrics,omitempty"` // of the model on the held-out records that the order names
 
 	Plausibility *plausibility.Report `json:"plausibility,omitempty"`
 	Unjudged     string               `json:"plausibility_unknown,omitempty"` // why there is no report, though one was asked for
@@ -62,6 +59,14 @@ type verified struct {
 type rounds struct {
 	Merged  int `json:"merged"`
 	Ordered int `json:"ordered"`
+}
+
+// executed says what was computed again.
+type executed struct {
+	Segments counted  `json:"segments"`
+	Merges   counted  `json:"merges"`
+	Executed []string `json:"executed"`
+	Seconds  float64  `json:"seconds"`
 }
 
 // counted says how many of all were executed.
@@ -212,7 +217,7 @@ func (v *verifier) one(ctx context.Context) (*verified, error) {
 	fmt.Fprintf(tell, "order %s on %s, settled: all hashes and signatures hold\n", l.Order.ID().Short(), p.Chain)
 	r := verified{
 		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Anchored: p.By != "", Trust: p.Signers.String(), TrustFrom: p.By, Block: p.Anchor.Height, Parent: given(l.Order.Problem.Parent), FinalRoot: l.FinalRoot().String(),
-		Executed: []string{}, Complete: l.Reason == "", Reason: l.Reason, Rounds: rounds{l.Round, l.Order.Problem.Rounds},
+		executed: executed{Executed: []string{}}, Complete: l.Reason == "", Reason: l.Reason, Rounds: rounds{l.Round, l.Order.Problem.Rounds},
 	}
 	r.what = "the model with state " + r.FinalRoot
 	if l.Order.Problem.Kind == job.Batch {

@@ -8,6 +8,8 @@ package replace
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -47,4 +49,20 @@ func Flush(folder string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// Create writes a file that is not there yet, which everybody can read.
+func Create(name string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Link(f.Name(), name) // fails where something is
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%s is there already: remove it, or name another directory", name)
+	}
+	return errors.Join(err, os.Remove(f.Name()))
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/table"
-	"github.com/tally-network/tally/model/zoo"
 )
 
 // Proposal is a model and a loss for data, and why these.
@@ -167,15 +166,6 @@ func (p *Proposal) picture(c *table.Column) {
 	p.set("size", size)
 	p.set("channels", s[2])
 	p.because("the images have %d × %d pixels of %s: %s", s[0], s[1], map[int]string{1: "one channel", 3: "three channels"}[s[2]], p.Architecture)
-}
-
-// Model makes the model, with weights of a seed.
-func (p *Proposal) Model(seed uint64) (*zoo.Model, error) {
-	a, err := zoo.Find(p.Architecture)
-	if err != nil {
-		return nil, err
-	}
-	return a.New(p.Settings, seed)
 }
 
 // Order returns an order file for a model that lies beside it.

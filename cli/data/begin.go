@@ -1,20 +1,22 @@
-package dataset
+package data
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/model/zoo"
+	"github.com/tally-network/tally/node/consume/dataset"
 )
 
 // Begun is an order that was begun for data.
 type Begun struct {
-	*Proposal
+	*dataset.Proposal
 	File       string `json:"order_file"`
 	Model      string `json:"model"`
 	Parameters int    `json:"parameters"`
@@ -26,7 +28,7 @@ const maxCopy = 1 << 30
 
 // Begin writes an order file and a model for data to a directory, and copies the data there if it is one file. It
 // replaces no file.
-func Begin(dir string, o Options, seed uint64) (*Begun, error) {
+func Begin(dir string, o dataset.Options, seed uint64) (*Begun, error) {
 	t, err := o.Read([]string{filepath.Dir(filepath.Clean(o.Source))}, 0, 0)
 	if err != nil {
 		return nil, err
@@ -44,7 +46,11 @@ func Begin(dir string, o Options, seed uint64) (*Begun, error) {
 	if r.Proposal, err = o.Propose(t); err != nil {
 		return nil, err
 	}
-	m, err := r.Proposal.Model(seed)
+	a, err := zoo.Find(r.Architecture)
+	if err != nil {
+		return nil, err
+	}
+	m, err := a.New(r.Settings, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +67,7 @@ func Begin(dir string, o Options, seed uint64) (*Begun, error) {
 			return nil, err
 		}
 	}
-	return r, errors.Join(create(r.Model, b), create(r.File, []byte(r.Order(filepath.Base(dir), filepath.Base(r.Model)))))
+	return r, errors.Join(replace.Create(r.Model, b), replace.Create(r.File, []byte(r.Order(filepath.Base(dir), filepath.Base(r.Model)))))
 }
 
 // copied copies a file to one that is not there yet.
@@ -78,18 +84,5 @@ func copied(to, from string) error {
 	if err != nil {
 		return err
 	}
-	return create(to, b)
-}
-
-// create writes a file that is not there yet.
-func create(name string, b []byte) error {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already: remove it, or name another directory", name)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	return errors.Join(err, f.Close())
+	return replace.Create(to, b)
 }
