@@ -45,7 +45,7 @@ func (e *env) orderNew() *cobra.Command {
 		Use: "new DIR", Short: "Begin an order: a small model for a text, a table or images, and an order file to edit",
 		Long: `Writes an order file, and beside it an ONNX model and a copy of the data. Of a text
 the model is a character-level GPT; of a table or a folder of images it is one that
-fits them and the column that it is to tell, and the file says why. Any other ONNX
+fits them and the column to predict, and the file says why. Any other ONNX
 model in the supported operators does as well.`,
 		Example: "  tally order new shakespeare --text shakespeare.txt\n  tally order new flowers --data flowers.csv --target species\n  tally train flowers/order.yaml --wait --home tally-devnet/consumer",
 		Args:    arguments("new DIR"),
@@ -65,13 +65,17 @@ model in the supported operators does as well.`,
 	f := cmd.Flags()
 	f.StringVar(&body, "text", "", "UTF-8 text to train on")
 	f.StringVar(&of.Source, "data", "", "in its place: a table, or a folder of images")
-	f.StringVar(&of.Target, "target", "", "column of the data that the model is to tell")
+	f.StringVar(&of.Target, "target", "", "column of the data to predict")
 	f.Var(numbers.Within(&g.Context, 1, zoo.MaxExtent), "context", "characters that the model reads at once")
 	f.Var(numbers.Within(&g.Width, 1, zoo.MaxExtent), "width", "width of the model")
 	f.Var(numbers.Within(&g.Layers, 0, zoo.MaxLayers), "layers", "layers of the model")
 	f.Var(numbers.Within(&g.Heads, 1, zoo.MaxExtent), "heads", "attention heads")
 	f.Var(numbers.Within(&batch, 1, zoo.MaxExtent), "batch", "records of a training step")
 	f.Var(numbers.Within(&g.Seed, 0, math.MaxUint64), "seed", "of the initial weights")
+	for _, ofText := range []string{"text", "context", "width", "layers", "heads", "batch"} {
+		cmd.MarkFlagsMutuallyExclusive("data", ofText)
+		cmd.MarkFlagsMutuallyExclusive("target", ofText)
+	}
 	return cmd
 }
 

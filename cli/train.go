@@ -426,10 +426,14 @@ func delivered(w io.Writer, t *trained) {
 	if t.Delivery == nil {
 		return
 	}
+	unit := ""
+	if t.Tokenizer != "" {
+		unit = " nats per token"
+	}
 	if t.LossFirst != 0 {
-		fmt.Fprintf(w, "  loss      %.3f → %.3f, held out %.3f → %.3f nats per token\n", t.LossFirst, t.LossLast, t.HeldOutLossFirst, t.HeldOutLossLast)
+		fmt.Fprintf(w, "  loss      %.3f → %.3f, held out %.3f → %.3f%s\n", t.LossFirst, t.LossLast, t.HeldOutLossFirst, t.HeldOutLossLast, unit)
 	} else {
-		fmt.Fprintf(w, "  loss      %.3f, held out %.3f nats per token\n", t.LossLast, t.HeldOutLossLast)
+		fmt.Fprintf(w, "  loss      %.3f, held out %.3f%s\n", t.LossLast, t.HeldOutLossLast, unit)
 	}
 	files(w, t.Delivery)
 }

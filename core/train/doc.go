@@ -2,7 +2,7 @@
 // one step, the state it works on, and the order in which records are read.
 //
 // A step graph is plain ONNX. Its inputs are the slots of the state, by name,
-// and batch, the int32 records [batch, columns]; its outputs are the new values
+// and batch, int32 [batch, words]: records whose fields ([Fields]) the recipe names. Its outputs are the new values
 // of the slots, in the same order:
 //
 //	p/<name>              a parameter: a float32 initializer of the consumer's
@@ -14,20 +14,21 @@
 //	step                  the number of steps done, int64
 //
 // Call [New]: it makes the [Training] of a graph, a recipe and records. [Merge] makes the
-// program that ends a round.
+// program that ends a round. [Training.Evaluate] gives the programs that score a state. Losses are the table in
+// loss.go, metrics the one in metric.go.
 //
 // Everything that a run computes follows from the graph, the records, the seed
 // of their order and the recipe.
 //
 // # Invariants
 //
-// Gradients accumulate in one order (Gradients). A merge takes the mean over
-// shards in shard order (Merge). Each epoch of a shard reads each of its records
-// once (RecordOrder).
+// Gradients accumulate in one order ([Gradients]). A merge takes the mean over
+// shards in shard order ([Merge]). Each epoch of a shard reads each of its records
+// once ([RecordOrder]).
 //
 // # Sources
 //
 // AdamW: Loshchilov and Hutter, arXiv 1711.05101. Averaging of local steps:
-// McMahan et al., arXiv 1602.05629. Permutation by a Feistel network with cycle
+// McMahan et al., arXiv 1602.05629. Preferences: Rafailov et al., arXiv 2305.18290. Permutation by a Feistel network with cycle
 // walking: Black and Rogaway, CT-RSA 2002.
 package train

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,22 +12,26 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Evaluation is how well a state does on held-out records, as programs: so whoever has both gets the
-// same scores, bit for bit.
+// Evaluation is the programs that score a state on held-out records. Whoever has both gets the same scores,
+// bit for bit.
 //
-//	Batch, Rest  of the slots of training and a batch of records: the sums of that batch
-//	Add          of two states of sums: one
-//	Score        of all sums: for each metric an int64, the metric times [ScoreUnit]
+//	Batch  maps a state and a full batch to its sums
+//	Rest   does it for the records after the last full batch
+//	Add    adds two states of sums
+//	Score  turns sums into an int64 for each metric: the metric times [ScoreUnit], or [NoScore]
 type Evaluation struct {
 	Metrics     []string
-	Batch, Rest *graph.Program // Batch of the recipe's batch, nil if it is not filled; Rest of the records that are left, nil if none are
+	Batch, Rest *graph.Program // nil where there are no such records
 	Add, Score  *graph.Program
 }
 
-// ScoreUnit is what scores count.
+// ScoreUnit is 1 in units of scores: one of 500,000 is 0.5.
 const ScoreUnit = 1_000_000
 
-// sums are what a metric adds up over batches: names of values of a batch, and their types and shapes.
+// NoScore is the score of a metric that is no number.
+const NoScore = math.MinInt64
+
+// sum is what a metric adds up over batches: a name, the value of a batch, and its type and shape.
 type sum struct {
 	name, value string
 	t           tensor.DType
@@ -41,8 +46,8 @@ type metric struct {
 	score func(b *graph.Builder, of func(name string) string) string // float64, from sums
 }
 
-// Metrics names the metrics that fit a loss: all that its evaluation tells.
-func (t *Training) metrics(of *terms) (out []metric) {
+// metricsOf returns the metrics that fit a loss.
+func metricsOf(of *terms) (out []metric) {
 	for _, m := range metrics {
 		if m.fits(of) {
 			out = append(out, m)
@@ -70,7 +75,7 @@ func (t *Training) Evaluate(records tensor.Shape) (*Evaluation, error) {
 			return nil, err
 		}
 		var sums []sum
-		chosen = t.metrics(&of)
+		chosen = metricsOf(&of)
 		for _, c := range chosen {
 			for _, s := range c.sums(m, &of) {
 				if !slices.ContainsFunc(sums, func(o sum) bool { return o.name == s.name }) {
@@ -163,8 +168,9 @@ func scored(sums []graph.Slot, of []metric) (*graph.Program, error) {
 	slices.SortFunc(of, func(a, b metric) int { return strings.Compare(a.name, b.name) })
 	for i, m := range of {
 		v := m.score(b, func(name string) string { return in[name] })
-		v = b.Op("Round", b.Op("Mul", v, b.Const(tensor.Scalar[float64](ScoreUnit))))
-		b.Output(castTo(b, b.Op("Reshape", v, b.Ints(1)), tensor.Int64), tensor.Int64, nil)
+		v = b.Op("Reshape", b.Op("Round", b.Op("Mul", v, b.Const(tensor.Scalar[float64](ScoreUnit)))), b.Ints(1))
+		v = b.Op("Where", b.Op("Equal", v, v), castTo(b, v, tensor.Int64), b.Const(tensor.Scalar[int64](NoScore)))
+		b.Output(v, tensor.Int64, nil)
 		binding.Results = append(binding.Results, graph.Slot{Name: m.name, Type: tensor.Int64, Shape: tensor.Shape{1}})
 		binding.Outputs = append(binding.Outputs, i)
 	}

@@ -154,6 +154,30 @@ func TestScoresAreTheirDefinitions(t *testing.T) {
 	}
 }
 
+// A model whose numbers have overflowed is not scored as one that is never wrong.
+func TestNaNIsNoScore(t *testing.T) {
+	for name, metric := range map[string]string{"cross-entropy": "accuracy", "squared-error": "mean_squared_error"} {
+		o := objectives()[name]
+		g := *o.model
+		g.Consts = slices.Clone(g.Consts)
+		for i, c := range g.Consts {
+			if c.Name == "x.w" {
+				g.Consts[i].Tensor = c.Tensor.Clone()
+				g.Consts[i].Tensor.Set(0, tensor.F32(float32(math.NaN())))
+			}
+		}
+		plain := scores(t, o, 8)
+		o.model = &g
+		got := scores(t, o, 8)
+		if got["loss"]*train.ScoreUnit != train.NoScore {
+			t.Errorf("%s: the loss is %v", name, got["loss"])
+		}
+		if metric == "accuracy" && got[metric] > plain[metric] || metric != "accuracy" && got[metric]*train.ScoreUnit != train.NoScore {
+			t.Errorf("%s: %s is %v", name, metric, got[metric])
+		}
+	}
+}
+
 // Each loss has metrics, whose scores are the same however records are cut into batches.
 func TestEveryLossIsScored(t *testing.T) {
 	for name, o := range objectives() {

@@ -9,7 +9,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Field is one part of every record, such as a picture or a label.
+// Field is one part of every record, such as an image or a label.
 type Field struct {
 	Name  string
 	Type  tensor.DType

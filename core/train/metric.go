@@ -79,7 +79,7 @@ func meanLoss(b *graph.Builder, of func(string) string) string {
 }
 
 // accuracySums count predictions of which the label is among the k classes that the model finds
-// likeliest. Of equals the classes of lower number come first.
+// likeliest. Of equals the classes of lower number come first; a label that the model finds NaN is never right.
 func accuracySums(k int) func(*model, *terms) []sum {
 	return func(m *model, t *terms) []sum {
 		b := m.b
@@ -88,7 +88,8 @@ func accuracySums(k int) func(*model, *terms) []sum {
 		tied := m.and(b.Op("Equal", t.logits, own), b.Op("Less", all, label))
 		before := castTo(b, b.Op("Or", b.Op("Greater", t.logits, own), tied), tensor.Int32)
 		place := b.With(graph.Int("keepdims", 0)).Op("ReduceSum", before, b.Ints(1))
-		right := m.and(b.Op("Less", place, b.Const(tensor.Scalar(int32(k)))), m.counts(t))
+		number := b.Op("Reshape", b.Op("Equal", own, own), b.Ints(t.n))
+		right := m.and(m.and(b.Op("Less", place, b.Const(tensor.Scalar(int32(k)))), number), m.counts(t))
 		return []sum{m.total(fmt.Sprintf("right_%d", k), right, tensor.Int64), m.total("counted", m.counts(t), tensor.Int64)}
 	}
 }

@@ -1,11 +1,11 @@
 // Package schema says what the fields of training records mean: which columns of a table a model reads,
-// and what its outputs tell.
+// and what its outputs predict.
 //
 // Call [Schema.Encoded] for the file, and [Read] for what it says. It is JSON, in exactly one form:
 //
-//	{"version":1,"inputs":[{"name":"features","columns":["length","colour=red"]}],"target":{"name":"kind","classes":["cat","dog"]}}
+//	{"version":1,"inputs":[{"name":"features","columns":[{"name":"length"},{"name":"colour","category":"red"}]}],"target":{"name":"kind","classes":["cat","dog"]}}
 //
-// A column that stands for one text of several is called column=text.
+// A column of texts is a number for each text: 1 where a record says it, else 0.
 //
 // Invariant: equal schemas have equal files.
 //
@@ -33,10 +33,16 @@ type Schema struct {
 // Input is what an input of the model reads.
 type Input struct {
 	Name    string   `json:"name"`
-	Columns []string `json:"columns"` // one behind another
+	Columns []Column `json:"columns"` // one behind another
 }
 
-// Target is what the model is to tell.
+// Column is a column of a table, or one of its texts.
+type Column struct {
+	Name     string  `json:"name"`
+	Category *string `json:"category,omitempty"` // which the number stands for; nil of numbers
+}
+
+// Target is the column that the model predicts.
 type Target struct {
 	Name    string   `json:"name"`
 	Classes []string `json:"classes,omitempty"` // by number; none of numbers

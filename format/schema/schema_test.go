@@ -9,8 +9,10 @@ import (
 	"github.com/tally-network/tally/format/schema"
 )
 
+var red, none = "<red>", ""
+
 var whole = schema.Schema{
-	Version: 1, Inputs: []schema.Input{{"features", []string{"length", "colour=<red>"}}, {"image", []string{"image"}}},
+	Version: 1, Inputs: []schema.Input{{"features", []schema.Column{{Name: "length"}, {"colour", &red}, {"colour", &none}}}, {"image", []schema.Column{{Name: "image"}}}},
 	Target: &schema.Target{Name: "kind", Classes: []string{"cat", "dog"}},
 }
 

@@ -133,7 +133,7 @@ func Of(name string, t *tensor.Tensor) (*Column, error) {
 	return c, nil
 }
 
-// marked sets bit i of n, which are made with the first.
+// marked sets flag i of n; it makes the flags when they are nil.
 func marked(bits []bool, n, i int) []bool {
 	if bits == nil {
 		bits = make([]bool, n)

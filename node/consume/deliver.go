@@ -16,7 +16,7 @@ import (
 )
 
 // Delivery is what a consumer gets of a settled order: files in one directory,
-// and how good the model is. Losses are in nats per token.
+// and how good the model is. Losses of a text are in nats per token.
 type Delivery struct {
 	Safetensors string `json:"safetensors"`
 	ONNX        string `json:"onnx"`

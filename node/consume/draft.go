@@ -166,7 +166,7 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 
 // fromData makes a draft of an origin and the data that a spec names.
 func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*Draft, error) {
-	height, width := dataset.PictureOf(from.Model)
+	height, width := dataset.ImageSize(from.Model)
 	t, err := s.Problem.Data.Read(s.Folders, height, width)
 	if err != nil {
 		return nil, err

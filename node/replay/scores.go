@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -18,8 +19,13 @@ import (
 // computes them has the same.
 type Scores map[string]int64
 
-// Of returns a metric; 0 for one that there is not.
-func (s Scores) Of(metric string) float64 { return float64(s[metric]) / train.ScoreUnit }
+// Of returns a metric: 0 for one that there is not, NaN for one that is no number.
+func (s Scores) Of(metric string) float64 {
+	if s[metric] == train.NoScore {
+		return math.NaN()
+	}
+	return float64(s[metric]) / train.ScoreUnit
+}
 
 // Loss returns the mean loss.
 func (s Scores) Loss() float32 { return float32(s.Of("loss")) }
@@ -33,11 +39,14 @@ func (s Scores) String() string {
 	return strings.Join(out, ", ")
 }
 
-// MarshalJSON implements json.Marshaler.
+// MarshalJSON implements json.Marshaler. What is no number is null.
 func (s Scores) MarshalJSON() ([]byte, error) {
-	out := map[string]float64{}
-	for metric := range s {
-		out[metric] = s.Of(metric)
+	out := map[string]*float64{}
+	for metric, score := range s {
+		if out[metric] = nil; score != train.NoScore {
+			v := s.Of(metric)
+			out[metric] = &v
+		}
 	}
 	return json.Marshal(out)
 }

@@ -27,10 +27,10 @@ import (
 // Options are the data section of an order file.
 type Options struct {
 	Source    string            `json:"source"`             // a file, or a folder of images
-	Target    string            `json:"target,omitempty"`   // column that the model is to tell
-	Features  []string          `json:"features,omitempty"` // columns of the input that has no column of its name; none: all that are left
+	Target    string            `json:"target,omitempty"`   // column to predict
+	Features  []string          `json:"features,omitempty"` // columns of the one input that no column is named for; none: all that are left
 	Ignore    []string          `json:"ignore,omitempty"`   // columns that nothing reads
-	Kinds     map[string]string `json:"kinds,omitempty"`    // of columns, where the source is not to be believed
+	Kinds     map[string]string `json:"kinds,omitempty"`    // overrides the kinds that the reader infers
 	Missing   string            `json:"missing,omitempty"`  // refuse, which is the default; mean, median or mode of numbers, and the mode of others
 	Normalize string            `json:"normalize,omitempty"`
 	HeldOut   HeldOut           `json:"heldOut,omitzero"`
@@ -40,9 +40,10 @@ type Options struct {
 
 // HeldOut says which records training never sees.
 type HeldOut struct {
-	Share float64 `json:"share,omitempty"` // of the records; 0: a tenth
-	By    string  `json:"by,omitempty"`    // chance, which is the default; class: as many of each; or a column, whose records of one value stay together
-	Seed  uint64  `json:"seed,omitempty"`
+	Share    float64 `json:"share,omitempty"`    // of the records; 0: a tenth
+	Stratify bool    `json:"stratify,omitempty"` // of each class
+	Group    string  `json:"group,omitempty"`    // a column: records of one value stay together
+	Seed     uint64  `json:"seed,omitempty"`
 	// In their place: what a column says in records that are held out.
 	Column string `json:"column,omitempty"`
 	Value  string `json:"value,omitempty"`
@@ -79,8 +80,10 @@ func (o *Options) Check() error {
 		return fmt.Errorf("data.heldOut.share is %v: write what part of the records is held out, such as 0.2", h.Share)
 	case (h.Column == "") != (h.Value == ""):
 		return errors.New("data.heldOut: column and value belong together")
-	case h.Column != "" && (h.Share != 0 || h.By != "" || h.Seed != 0):
-		return errors.New("data.heldOut: a column says what is held out, so leave share, by and seed out")
+	case h.Column != "" && (h.Share != 0 || h.Stratify || h.Group != ""):
+		return errors.New("data.heldOut: a column says what is held out, so leave share, stratify and group out")
+	case h.Stratify && h.Group != "":
+		return errors.New("data.heldOut: stratify and group: choose one")
 	}
 	return nil
 }

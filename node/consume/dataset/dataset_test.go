@@ -73,7 +73,7 @@ func of(t *testing.T, o dataset.Options, g *graph.Graph, objective dataset.Objec
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	h, w := dataset.PictureOf(g)
+	h, w := dataset.ImageSize(g)
 	table, err := o.Read([]string{filepath.Dir(o.Source)}, h, w)
 	if err != nil {
 		return nil, err
@@ -132,14 +132,21 @@ func unpack(t *testing.T, d *dataset.Dataset, records *tensor.Tensor, field stri
 
 func TestTablesBecomeRecords(t *testing.T) {
 	source := write(t, t.TempDir(), "flowers.csv", []byte(flowers()))
-	o := options(t, source, `,"target":"kind","ignore":["id","plot"],"missing":"median","heldOut":{"share":0.2,"by":"class"}`)
+	o := options(t, source, `,"target":"kind","ignore":["id","plot"],"missing":"median","heldOut":{"share":0.2,"stratify":true}`)
 	d, err := of(t, o, mlp(4, 3, "features"), dataset.Objective{})
 	d = must(t, d, err)
 	if d.Objective.Name != "cross-entropy" || !slices.Equal(d.Schema.Target.Classes, []string{"lily", "rose", "tulip"}) {
 		t.Errorf("loss %q, classes %q", d.Objective.Name, d.Schema.Target.Classes)
 	}
-	if got := d.Schema.Inputs[0].Columns; !slices.Equal(got, []string{"length", "width", "colour=blue", "colour=red"}) {
-		t.Errorf("features %q", got)
+	var features []string
+	for _, c := range d.Schema.Inputs[0].Columns {
+		if c.Category != nil {
+			c.Name += " " + *c.Category
+		}
+		features = append(features, c.Name)
+	}
+	if !slices.Equal(features, []string{"length", "width", "colour blue", "colour red"}) {
+		t.Errorf("features %q", features)
 	}
 	if n, m := d.Training.Shape[0], d.HeldOut.Shape[0]; n != 24 || m != 6 {
 		t.Fatalf("%d records to train on, %d held out", n, m)
@@ -240,7 +247,7 @@ func TestSplits(t *testing.T) {
 	if len(plain) != 3 || !slices.Equal(plain, same) || slices.Equal(plain, other) {
 		t.Errorf("held out are %v, %v again, %v by another seed", plain, same, other)
 	}
-	training, heldOut := ids(`,"heldOut":{"share":0.3,"by":"plot"}`)
+	training, heldOut := ids(`,"heldOut":{"share":0.3,"group":"plot"}`)
 	for _, i := range training {
 		for _, k := range heldOut {
 			if i/6 == k/6 {
@@ -330,7 +337,7 @@ func TestFoldersOfImagesBecomeRecords(t *testing.T) {
 		}
 		write(t, dir, fmt.Sprintf("photos/%s/%d.png", class, i), picture(t, 8+i%3, c))
 	}
-	o := options(t, filepath.Join(dir, "photos"), `,"heldOut":{"share":0.25,"by":"class"}`)
+	o := options(t, filepath.Join(dir, "photos"), `,"heldOut":{"share":0.25,"stratify":true}`)
 	d, err := of(t, o, cnn(8, 2), dataset.Objective{})
 	d = must(t, d, err)
 	if in := d.Model.Inputs[0]; in.Type != tensor.Uint8 || !in.Shape.Equal(tensor.Shape{4, 8, 8, 3}) {

@@ -14,7 +14,7 @@ import (
 
 // maker makes a dataset.
 type maker struct {
-	*Options
+	Options
 	table             *table.Table
 	training, heldOut []int // records
 	out               *Dataset
@@ -31,26 +31,28 @@ func (o *Options) Make(t *table.Table, g *graph.Graph, objective Objective) (*Da
 	return d, nil
 }
 
+// newMaker begins with a table, of which some columns are for no input.
+func (o *Options) newMaker(t *table.Table, g *graph.Graph, objective Objective) *maker {
+	m := &maker{Options: *o, table: t, out: &Dataset{Model: g, Objective: objective}, values: map[string]*tensor.Tensor{}, used: map[string]bool{}}
+	for _, name := range append([]string{o.HeldOut.Column, o.HeldOut.Group}, o.Ignore...) {
+		m.used[name] = true
+	}
+	return m
+}
+
 func (o *Options) make(t *table.Table, g *graph.Graph, objective Objective) (*Dataset, error) {
-	m := &maker{Options: o, table: t, out: &Dataset{Model: g, Objective: objective}, values: map[string]*tensor.Tensor{}, used: map[string]bool{}}
+	m := o.newMaker(t, g, objective)
 	for _, name := range append(slices.Clone(o.Ignore), o.Features...) {
 		if _, err := t.Column(name); err != nil {
 			return nil, err
 		}
 	}
-	for _, name := range o.Ignore {
-		m.used[name] = true
-	}
 	target, err := m.target()
 	if err != nil {
 		return nil, err
 	}
-	if m.training, m.heldOut, err = o.split(t, target); err != nil {
+	if m.training, m.heldOut, err = o.holdOut(t, target); err != nil {
 		return nil, err
-	}
-	m.used[o.HeldOut.Column] = true
-	if by := o.HeldOut.By; by != "class" {
-		m.used[by] = true
 	}
 	if err := m.inputs(); err != nil {
 		return nil, err
@@ -69,17 +71,20 @@ func (m *maker) pack() error {
 	if m.out.Schema.Target != nil {
 		m.out.Objective.Target = targetField
 	}
-	for records, to := range map[*[]int]**tensor.Tensor{&m.training: &m.out.Training, &m.heldOut: &m.out.HeldOut} {
+	for _, x := range []struct {
+		records []int
+		to      **tensor.Tensor
+	}{{m.training, &m.out.Training}, {m.heldOut, &m.out.HeldOut}} {
 		chosen := map[string]*tensor.Tensor{}
 		for _, f := range m.out.Fields {
-			v, err := rows(m.values[f.Name], *records)
+			v, err := rows(m.values[f.Name], x.records)
 			if err != nil {
 				return err
 			}
 			chosen[f.Name] = v
 		}
 		var err error
-		if *to, err = m.out.Fields.Pack(chosen); err != nil {
+		if *x.to, err = m.out.Fields.Pack(chosen); err != nil {
 			return err
 		}
 	}
@@ -168,15 +173,19 @@ func (m *maker) named(input string) *table.Column {
 	return nil
 }
 
+// left returns the columns that are for no input of their name.
+func (m *maker) left() (out []*table.Column) {
+	for _, c := range m.table.Columns {
+		if c.Name != m.Target && !m.used[c.Name] && (len(m.Features) == 0 || slices.Contains(m.Features, c.Name)) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // features are the columns that are left, one behind another.
 func (m *maker) features(in graph.Value) error {
-	var columns []*table.Column
-	for _, c := range m.table.Columns {
-		if c.Name == m.Target || m.used[c.Name] || len(m.Features) > 0 && !slices.Contains(m.Features, c.Name) {
-			continue
-		}
-		columns = append(columns, c)
-	}
+	columns := m.left()
 	if len(columns) == 0 {
 		return fmt.Errorf("no column is left for the model's input %q", in.Name)
 	}
@@ -194,7 +203,7 @@ func (m *maker) features(in graph.Value) error {
 		}
 	}
 	if !in.Type.Float() || len(in.Shape) != 2 || in.Shape[1] != x.width() {
-		return fmt.Errorf("input %q of the model is %v%v, but the features are %d numbers in each record, %s: make a model for them, such as\n  tally model new mlp --set inputs=%d", in.Name, in.Type, in.Shape, x.width(), listed(x.names), x.width())
+		return fmt.Errorf("input %q of the model is %v%v, but the features are %d numbers in each record, %s: make a model for them, such as\n  tally model new mlp --set inputs=%d", in.Name, in.Type, in.Shape, x.width(), x.listed(), x.width())
 	}
 	v, err := x.tensor()
 	if err != nil {
@@ -217,7 +226,7 @@ func (m *maker) column(in graph.Value, c *table.Column) error {
 	if err != nil {
 		return err
 	}
-	m.out.Schema.Inputs = append(m.out.Schema.Inputs, schema.Input{Name: in.Name, Columns: []string{c.Name}})
+	m.out.Schema.Inputs = append(m.out.Schema.Inputs, schema.Input{Name: in.Name, Columns: []schema.Column{{Name: c.Name}}})
 	switch {
 	case len(in.Shape) == 0:
 		return fmt.Errorf("input %q of the model has no axis that counts records", in.Name)
@@ -288,8 +297,8 @@ func (m *maker) image(in graph.Value, v *tensor.Tensor) error {
 	return nil
 }
 
-// PictureOf returns the size of the images that a model reads, zeros if it reads none.
-func PictureOf(g *graph.Graph) (height, width int) {
+// ImageSize returns the size of the images that a model reads, zeros if it reads none.
+func ImageSize(g *graph.Graph) (height, width int) {
 	for _, in := range g.Inputs {
 		if s := in.Shape; len(s) == 4 && in.Type.Float() {
 			if s[1] == 1 || s[1] == 3 {
@@ -301,4 +310,4 @@ func PictureOf(g *graph.Graph) (height, width int) {
 	return 0, 0
 }
 
-var errTarget = errors.New("data.target is missing: name the column that the model is to tell")
+var errTarget = errors.New("data.target is missing: name the column to predict")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/schema"
 	"github.com/tally-network/tally/format/table"
 )
 
@@ -17,7 +18,7 @@ const maxFeatures = 1 << 16
 // column of its own that is 1 where it is said.
 type matrix struct {
 	records int
-	names   []string
+	names   []schema.Column
 	columns []feature
 }
 
@@ -30,6 +31,18 @@ type feature struct {
 
 func (x *matrix) width() int { return len(x.names) }
 
+// listed names the features for people.
+func (x *matrix) listed() string {
+	var out []string
+	for _, c := range x.names {
+		if c.Category != nil {
+			c.Name += " " + *c.Category
+		}
+		out = append(out, c.Name)
+	}
+	return listed(out)
+}
+
 func (x *matrix) add(c *table.Column) error {
 	if len(x.names) > maxFeatures {
 		return fmt.Errorf("more than %d features: name some in data.ignore", maxFeatures)
@@ -40,11 +53,11 @@ func (x *matrix) add(c *table.Column) error {
 		if err != nil {
 			return err
 		}
-		x.names, x.columns = append(x.names, c.Name), append(x.columns, feature{of: v})
+		x.names, x.columns = append(x.names, schema.Column{Name: c.Name}), append(x.columns, feature{of: v})
 		return nil
 	case table.Category:
 		for k, text := range c.Categories {
-			x.names, x.columns = append(x.names, c.Name+"="+text), append(x.columns, feature{of: c.Values, is: int32(k), texts: true})
+			x.names, x.columns = append(x.names, schema.Column{Name: c.Name, Category: &text}), append(x.columns, feature{of: c.Values, is: int32(k), texts: true})
 		}
 		return nil
 	}
@@ -72,7 +85,7 @@ func (x *matrix) tensor() (*tensor.Tensor, error) {
 		for r := range x.records {
 			v := x.columns[c].at(r)
 			if math.IsInf(float64(v), 0) || v != v {
-				return nil, fmt.Errorf("column %q is %v in record %d, which nothing can be learnt from", x.names[c], v, r+1)
+				return nil, fmt.Errorf("column %q is %v in record %d, which nothing can be learnt from", x.names[c].Name, v, r+1)
 			}
 			all[r*x.width()+c] = v
 		}

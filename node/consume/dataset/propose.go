@@ -3,7 +3,6 @@ package dataset
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/tally-network/tally/core/graph"
@@ -29,7 +28,7 @@ const (
 	proposedShards = 2
 )
 
-// most numbers that are taken for classes rather than quantities
+// mostClasses is the most distinct whole numbers that are taken for classes; of more, the target is a quantity.
 const mostClasses = 64
 
 // Propose finds a model of package zoo for a table.
@@ -42,7 +41,7 @@ func (o *Options) Propose(t *table.Table) (*Proposal, error) {
 }
 
 func (o *Options) propose(t *table.Table) (*Proposal, error) {
-	m := &maker{Options: o, table: t, out: &Dataset{Model: &graph.Graph{}}, values: map[string]*tensor.Tensor{}, used: map[string]bool{}}
+	m := o.newMaker(t, &graph.Graph{}, Objective{})
 	target, err := m.target()
 	if err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func (o *Options) propose(t *table.Table) (*Proposal, error) {
 	case p.Loss == ofClasses[0]:
 		p.because("%s has %d classes: %s tells them apart", target.Name, classes, p.Loss)
 		if o.HeldOut == (HeldOut{}) {
-			p.Data.HeldOut = HeldOut{Share: 0.2, By: "class"}
+			p.Data.HeldOut = HeldOut{Share: 0.2, Stratify: true}
 		}
 	default:
 		p.because("%s is a number: %s", target.Name, p.Loss)
@@ -102,17 +101,11 @@ func (p *Proposal) set(name string, v int) { p.Settings[name] = fmt.Sprint(v) }
 // reads chooses the architecture by what is left of the table.
 func (p *Proposal) reads(m *maker, target *table.Column) error {
 	x := &matrix{records: m.table.Records}
-	for _, name := range m.Ignore {
-		m.used[name] = true
-	}
-	m.used[p.Data.HeldOut.Column], m.used[p.Data.HeldOut.By] = true, true
 	missing := 0
-	for _, c := range m.table.Columns {
+	for _, c := range m.left() {
 		switch {
-		case c.Name == target.Name || m.used[c.Name] || len(m.Features) > 0 && !slices.Contains(m.Features, c.Name):
-			continue
 		case c.Kind == table.Image:
-			p.picture(c)
+			p.chooseForImages(c)
 			return nil
 		case c.Kind == table.Text || c.Kind == table.Category && len(c.Categories) > mostClasses:
 			p.Data.Ignore = append(p.Data.Ignore, c.Name)
@@ -125,10 +118,6 @@ func (p *Proposal) reads(m *maker, target *table.Column) error {
 			p.set("inputs", c.Shape().Elements())
 			p.because("%s has %d numbers in each record: mlp", c.Name, c.Shape().Elements())
 			return nil
-		}
-		c, err := c.As(c.Kind)
-		if err != nil {
-			return err
 		}
 		if c.Kind != table.Category && missing > 0 {
 			c = &table.Column{Name: c.Name, Kind: c.Kind, Values: c.Values} // its values are not read here
@@ -147,12 +136,12 @@ func (p *Proposal) reads(m *maker, target *table.Column) error {
 	p.Architecture = "mlp"
 	p.set("inputs", x.width())
 	p.set("width", max(16, min(256, m.table.Records/16)))
-	p.because("the features are %d numbers, %s: mlp", x.width(), listed(x.names))
+	p.because("the features are %d numbers, %s: mlp", x.width(), x.listed())
 	return nil
 }
 
-// picture chooses a model of images.
-func (p *Proposal) picture(c *table.Column) {
+// chooseForImages chooses a model of images.
+func (p *Proposal) chooseForImages(c *table.Column) {
 	s := c.Shape()
 	p.Architecture = "resnet"
 	if s[0] <= 32 && s[1] <= 32 {
@@ -165,7 +154,7 @@ func (p *Proposal) picture(c *table.Column) {
 	}
 	p.set("size", size)
 	p.set("channels", s[2])
-	p.because("the images have %d × %d pixels of %s: %s", s[0], s[1], map[int]string{1: "one channel", 3: "three channels"}[s[2]], p.Architecture)
+	p.because("the images have %d × %d pixels, channels %d: %s", s[0], s[1], s[2], p.Architecture)
 }
 
 // Order returns an order file for a model that lies beside it.
@@ -194,11 +183,11 @@ func (p *Proposal) Order(name, model string) string {
 	if d.Missing != "" {
 		line("    missing: %s", d.Missing)
 	}
-	by := ""
-	if d.HeldOut.By != "" {
-		by = fmt.Sprintf(", by: %q", d.HeldOut.By)
+	stratify := ""
+	if d.HeldOut.Stratify {
+		stratify = ", stratify: true"
 	}
-	line("    heldOut: {share: %v%s}", d.HeldOut.Share, by)
+	line("    heldOut: {share: %v%s}", d.HeldOut.Share, stratify)
 	line("  loss: %s\n  optimizer: {name: adamw, learningRate: 0.003, warmup: 10, weightDecay: 0.01}", p.Loss)
 	line("  rounds: %d\n  shards: %d\n  steps: %d\n  batch: %d\n  seed: 1", proposedRounds, proposedShards, p.Steps, p.Batch)
 	line("conditions:\n  maxPrice: 5tally\n  providers: 2\n  assurance: {audit: {auditors: 1, segments: 1}}\n  unitWindow: 1m         # of a devnet 10s will do\n  window: 10m            # and 20s")

@@ -2,8 +2,8 @@ package dataset
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,18 +12,17 @@ import (
 	"github.com/tally-network/tally/format/table"
 )
 
-// split returns which records are trained on and which are held out, both in the order of their places by chance: sources
-// are often sorted, and shards are consecutive records, which should be alike.
+// holdOut returns which records are trained on and which are held out, both in the order of their keys, which is by
+// chance: sources are often sorted, and shards are consecutive records, which should be alike.
 //
-// Each record has a place by chance, the hash of the seed and its number; those at the first places
-// are held out. By class that happens within each class; by a column, whole groups of one value
-// are held out in the order of their places, until the share is reached.
-func (o *Options) split(t *table.Table, target *table.Column) (training, heldOut []int, err error) {
+// Held out are the first of them, stratified the first of each class; of groups, whole ones in the order of their own
+// keys, until the share is reached.
+func (o *Options) holdOut(t *table.Table, target *table.Column) (training, heldOut []int, err error) {
 	h := o.HeldOut
-	share := h.Share
-	if share == 0 {
-		share = 0.1
+	if h.Share == 0 {
+		h.Share = 0.1
 	}
+	order := shuffled(t.Records, h.Seed)
 	held := make([]bool, t.Records)
 	switch {
 	case h.Column != "":
@@ -34,30 +33,31 @@ func (o *Options) split(t *table.Table, target *table.Column) (training, heldOut
 		for i := range held {
 			held[i] = !c.Lacks(i) && c.Value(i) == h.Value
 		}
-	case h.By == "" || h.By == "chance":
-		draw(held, indices(t.Records), share, h.Seed)
-	case h.By == "class":
-		if target == nil || target.Kind != table.Category {
-			return nil, nil, fmt.Errorf("data.heldOut.by is class, but the target is none: leave it out, or name a column")
+	case h.Stratify:
+		if target == nil || target.Kind != table.Category && !numbered(target) {
+			return nil, nil, errors.New("data.heldOut.stratify: the target has no classes: leave it out")
 		}
-		for _, of := range groups(target) {
-			draw(held, of, share, h.Seed)
-		}
-	default:
-		c, err := t.Column(h.By)
+		first(held, order, groups(target), h.Share)
+	case h.Group != "":
+		c, err := t.Column(h.Group)
 		if err != nil {
-			return nil, nil, fmt.Errorf("data.heldOut.by: %w", err)
+			return nil, nil, fmt.Errorf("data.heldOut.group: %w", err)
 		}
 		all := groups(c)
-		places := shuffled(len(all), h.Seed)
-		for n := 0; float64(n) < share*float64(t.Records) && len(places) > 1; places = places[1:] {
-			for _, i := range all[places[0]] {
+		n := 0
+		for _, g := range shuffled(len(all), h.Seed)[1:] { // one stays
+			if float64(n) >= h.Share*float64(t.Records) {
+				break
+			}
+			for _, i := range all[g] {
 				held[i] = true
 			}
-			n += len(all[places[0]])
+			n += len(all[g])
 		}
+	default:
+		first(held, order, [][]int{order}, h.Share)
 	}
-	for _, i := range shuffled(t.Records, h.Seed) {
+	for _, i := range order {
 		if held[i] {
 			heldOut = append(heldOut, i)
 		} else {
@@ -70,30 +70,32 @@ func (o *Options) split(t *table.Table, target *table.Column) (training, heldOut
 	return training, heldOut, nil
 }
 
+// first holds out a share of each of some parts of the records, at least one of two: those that come first.
+func first(held []bool, order []int, parts [][]int, share float64) {
+	part := make([]int, len(held))
+	left := make([]int, len(parts))
+	for p, of := range parts {
+		if left[p] = int(math.Round(share * float64(len(of)))); left[p] == 0 && len(of) > 1 {
+			left[p] = 1
+		}
+		for _, i := range of {
+			part[i] = p
+		}
+	}
+	for _, i := range order {
+		if left[part[i]] > 0 {
+			held[i] = true
+			left[part[i]]--
+		}
+	}
+}
+
 func indices(n int) []int {
 	out := make([]int, n)
 	for i := range out {
 		out[i] = i
 	}
 	return out
-}
-
-// draw holds out a share of some records, at least one of two.
-func draw(held []bool, of []int, share float64, seed uint64) {
-	n := int(math.Round(share * float64(len(of))))
-	if n == 0 && len(of) > 1 {
-		n = 1
-	}
-	places := shuffled(len(held), seed)
-	at := make([]int, len(held))
-	for place, i := range places {
-		at[i] = place
-	}
-	of = slices.Clone(of)
-	slices.SortFunc(of, func(a, b int) int { return cmp.Compare(at[a], at[b]) })
-	for _, i := range of[:n] {
-		held[i] = true
-	}
 }
 
 // shuffled returns the numbers below n in an order that the seed says.
