@@ -1,4 +1,5 @@
-// Package data is the verbs that are about data to train on: data inspect. Call [Command].
+// Package data is the verbs about data to train on. Call [Command] for tally data, and [Begin] for what tally
+// order new does with a table or images.
 //
 // Invariants: those of package cli.
 package data

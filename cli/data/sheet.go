@@ -1,16 +1,17 @@
 package data
 
 import (
+	"bytes"
 	"errors"
 	"image"
 	"image/color"
 	"image/draw"
 	"image/png"
-	"os"
 	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/table"
+	"github.com/tally-network/tally/internal/replace"
 )
 
 // A sheet has so many rows and columns at most, and so many pixels between images.
@@ -31,11 +32,11 @@ func writeSheet(name string, t *table.Table) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(name)
-	if err != nil {
+	var b bytes.Buffer
+	if err := png.Encode(&b, m); err != nil {
 		return err
 	}
-	return errors.Join(png.Encode(f, m), f.Close())
+	return replace.Create(name, b.Bytes())
 }
 
 // rows returns the records that a sheet shows in each row.

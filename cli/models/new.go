@@ -16,6 +16,7 @@ import (
 
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/model/summary"
 	"github.com/tally-network/tally/model/zoo"
 )
@@ -132,22 +133,6 @@ func taken(name, flag string) error {
 	return fmt.Errorf("%s is there already: remove it, or name another file with %s", name, flag)
 }
 
-// create writes a file that is not there yet, whole or not at all. A flag names it.
-func create(name string, b []byte, flag string) error {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return taken(name, flag)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Close()); err != nil {
-		err = errors.Join(err, os.Remove(name))
-	}
-	return err
-}
-
 func (r *Made) tell(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s with %s in %.4g MB\n", r.File, r.Name, numbers.Several(r.Parameters, "parameter"), float64(r.Bytes)/1e6)
 	for _, t := range r.Inputs {
@@ -157,4 +142,13 @@ func (r *Made) tell(w io.Writer) {
 		fmt.Fprintf(w, "  out  %v\n", t)
 	}
 	fmt.Fprintf(w, "Look at it: tally model show %s\n", r.File)
+}
+
+// create writes a file that is not there yet. A flag names it.
+func create(name string, b []byte, flag string) error {
+	err := replace.Create(name, b)
+	if errors.Is(err, fs.ErrExist) {
+		return taken(name, flag)
+	}
+	return err
 }

@@ -16,25 +16,25 @@ import (
 // maxText is the bytes of a text whose perplexity is measured.
 const maxText = 64 << 20
 
-// Perplexed is what tally model perplexity --json prints.
-type Perplexed struct {
+// PerplexityReport is what tally model perplexity --json prints.
+type PerplexityReport struct {
 	Model string `json:"model"`
 	Text  string `json:"text"`
 	perplexity.Result
 }
 
-// foretelling is one run of tally model perplexity.
-type foretelling struct {
+// perplexityRun is one run of tally model perplexity.
+type perplexityRun struct {
 	*Env
 	window, most, threads int
 }
 
-// foretell is tally model perplexity.
-func foretell(e *Env) *cobra.Command {
-	o := &foretelling{Env: e, window: perplexity.Window}
+// perplexityCommand is tally model perplexity.
+func perplexityCommand(e *Env) *cobra.Command {
+	o := &perplexityRun{Env: e, window: perplexity.Window}
 	cmd := &cobra.Command{
-		Use: "perplexity MODEL TEXT", Short: "Measure how well a language model foretells a text",
-		Long: `Prints the perplexity of a model on a text file: e to the mean of what a token surprises by. The
+		Use: "perplexity MODEL TEXT", Short: "Measure how well a language model predicts a text",
+		Long: `Prints the perplexity of a model on a text file: e to the mean negative log-likelihood of its tokens. The
 lower, the better. It shows what a smaller model has lost.
 
 The text is cut into windows, and of each the second half is counted, as llama.cpp's
@@ -58,7 +58,7 @@ llama-perplexity does. So figures can be compared, if window and text are the sa
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[1], err)
 			}
-			return e.Show(Perplexed{args[0], args[1], r}, func(w io.Writer) {
+			return e.Show(PerplexityReport{args[0], args[1], r}, func(w io.Writer) {
 				fmt.Fprintf(w, "perplexity %.4f ± %.4f, of %s in %s of %d\n", r.Perplexity, r.Error, numbers.Several(r.Counted, "token"), numbers.Several(r.Windows, "window"), r.Window)
 			})
 		},
@@ -71,7 +71,7 @@ llama-perplexity does. So figures can be compared, if window and text are the sa
 }
 
 // measure measures the perplexity of an open model.
-func (o *foretelling) measure(ctx context.Context, f *files.Files, text string) (r perplexity.Result, err error) {
+func (o *perplexityRun) measure(ctx context.Context, f *files.Files, text string) (r perplexity.Result, err error) {
 	begin, err := f.Tokenizer.Encode("", true)
 	if err != nil {
 		return r, err

@@ -21,7 +21,7 @@ func (e *Env) model() *cobra.Command {
 		Long:    "Looks at models as people have them: language models as folders of Hugging Face's or GGUF files,\nand any others as ONNX files. It writes models to train, too.",
 		Example: "  tally model show SmolLM2-135M-Instruct\n  tally model new resnet --out resnet.onnx\n  tally model show resnet.onnx --svg resnet.svg",
 	}
-	cmd.AddCommand(show(e), e.ls(), e.verify(), e.quantize(), foretell(e), models.New(&models.Env{Show: e.Show, AlsoRuns: e.AlsoRuns}))
+	cmd.AddCommand(show(e), e.ls(), e.verify(), e.quantize(), perplexityCommand(e), models.New(&models.Env{Show: e.Show, AlsoRuns: e.AlsoRuns}))
 	return cmd
 }
 

@@ -114,7 +114,7 @@ func TestPerplexity(t *testing.T) {
 	if err := tally(t.Context(), "", &out, "model", "perplexity", tiny, text, "--window", "32", "--windows", "3", "--json"); err != nil {
 		t.Fatal(err)
 	}
-	var r Perplexed
+	var r PerplexityReport
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}

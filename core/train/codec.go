@@ -10,7 +10,7 @@ import (
 func (r *Recipe) Code(c *canon.Codec) {
 	canon.Seq(c, (*[]Field)(&r.Fields), maxFields, 3, func(c *canon.Codec, f *Field) { f.code(c) })
 	c.String(&r.Loss, 64)
-	r.Against.code(c)
+	r.LossOptions.code(c)
 	c.String(&r.Optimizer, 64)
 	c.String(&r.Schedule, 64)
 	for _, f := range []*float32{

@@ -14,7 +14,7 @@ import (
 // model is a consumer's graph on its way into a step graph.
 type model struct {
 	*graph.Graph
-	Against
+	LossOptions
 	b       *graph.Builder
 	params  map[string]string // names in b of the initializers that may be trained
 	fields  Fields            // of a record

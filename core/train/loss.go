@@ -9,8 +9,8 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Against says what a loss compares the output of a model with, and how. What is zero is left out.
-type Against struct {
+// LossOptions say what a loss compares, and how. What is zero has its default.
+type LossOptions struct {
 	Output      string    // of the model; needed if it has several
 	Target      string    // field; needed unless one is left that no input is named for
 	Mask        string    // field: how much each prediction counts, 0 for nothing
@@ -23,7 +23,7 @@ type Against struct {
 
 const maxClasses = 1 << 9 // that have weights of their own
 
-func (a *Against) check() error {
+func (a *LossOptions) check() error {
 	switch {
 	case !(a.Smoothing >= 0 && a.Smoothing < 1):
 		return fmt.Errorf("a smoothing of %v is not between 0 and 1", a.Smoothing)
@@ -46,7 +46,7 @@ func (a *Against) check() error {
 	return nil
 }
 
-func (a *Against) code(c *canon.Codec) {
+func (a *LossOptions) code(c *canon.Codec) {
 	for _, s := range []*string{&a.Output, &a.Target, &a.Mask} {
 		c.String(s, maxFieldName)
 	}

@@ -113,7 +113,7 @@ type objective struct {
 	model   *graph.Graph
 	values  map[string]*tensor.Tensor
 	loss    string
-	against train.Against
+	against train.LossOptions
 }
 
 func objectives() map[string]objective {
@@ -127,21 +127,21 @@ func objectives() map[string]objective {
 	tokens := whole(tensor.Uint8, tokenOf, 6)
 	spoken := whole(tensor.Uint8, spokenOf, 6)
 	return map[string]objective{
-		"cross-entropy": {to(5), of(class(tensor.Uint8)), "cross-entropy", train.Against{}},
+		"cross-entropy": {to(5), of(class(tensor.Uint8)), "cross-entropy", train.LossOptions{}},
 		"cross-entropy, smoothed and weighted": {to(5), of(class(tensor.Int16)), "cross-entropy",
-			train.Against{Target: "y", Smoothing: 0.25, Weights: []float32{1, 0.5, 2, 0.25, 1.5}}},
-		"cross-entropy, masked":            {to(5), masked, "cross-entropy", train.Against{Mask: "counts"}},
-		"binary-cross-entropy":             {to(3), of(whole(tensor.Bool, truthOf, 3)), "binary-cross-entropy", train.Against{}},
-		"binary-cross-entropy, weighted":   {to(3), of(whole(tensor.Float64, truthOf, 3)), "binary-cross-entropy", train.Against{Weights: []float32{2.5}}},
-		"squared-error":                    {to(3), of(targets), "squared-error", train.Against{}},
-		"absolute-error":                   {to(3), of(targets), "absolute-error", train.Against{}},
-		"huber":                            {to(3), of(targets), "huber", train.Against{Delta: 0.5}},
-		"contrastive":                      {linear(part{"x", 6, 4, 5}, part{"y", 3, 4, 8}), of(targets), "contrastive", train.Against{Temperature: 0.5}},
-		"next-token-cross-entropy":         {speaker(5), map[string]*tensor.Tensor{"tokens": whole(tensor.Uint16, tokenOf, 6)}, "next-token-cross-entropy", train.Against{}},
-		"next-token-cross-entropy, masked": {speaker(5), map[string]*tensor.Tensor{"tokens": tokens, "spoken": spoken}, "next-token-cross-entropy", train.Against{Target: "tokens", Mask: "spoken"}},
-		"masked-token-cross-entropy":       {speaker(6), map[string]*tensor.Tensor{"tokens": tokens, "labels": whole(tensor.Int8, hiddenOf, 6)}, "masked-token-cross-entropy", train.Against{}},
+			train.LossOptions{Target: "y", Smoothing: 0.25, Weights: []float32{1, 0.5, 2, 0.25, 1.5}}},
+		"cross-entropy, masked":            {to(5), masked, "cross-entropy", train.LossOptions{Mask: "counts"}},
+		"binary-cross-entropy":             {to(3), of(whole(tensor.Bool, truthOf, 3)), "binary-cross-entropy", train.LossOptions{}},
+		"binary-cross-entropy, weighted":   {to(3), of(whole(tensor.Float64, truthOf, 3)), "binary-cross-entropy", train.LossOptions{Weights: []float32{2.5}}},
+		"squared-error":                    {to(3), of(targets), "squared-error", train.LossOptions{}},
+		"absolute-error":                   {to(3), of(targets), "absolute-error", train.LossOptions{}},
+		"huber":                            {to(3), of(targets), "huber", train.LossOptions{Delta: 0.5}},
+		"contrastive":                      {linear(part{"x", 6, 4, 5}, part{"y", 3, 4, 8}), of(targets), "contrastive", train.LossOptions{Temperature: 0.5}},
+		"next-token-cross-entropy":         {speaker(5), map[string]*tensor.Tensor{"tokens": whole(tensor.Uint16, tokenOf, 6)}, "next-token-cross-entropy", train.LossOptions{}},
+		"next-token-cross-entropy, masked": {speaker(5), map[string]*tensor.Tensor{"tokens": tokens, "spoken": spoken}, "next-token-cross-entropy", train.LossOptions{Target: "tokens", Mask: "spoken"}},
+		"masked-token-cross-entropy":       {speaker(6), map[string]*tensor.Tensor{"tokens": tokens, "labels": whole(tensor.Int8, hiddenOf, 6)}, "masked-token-cross-entropy", train.LossOptions{}},
 		"preference": {speaker(5), map[string]*tensor.Tensor{"chosen": tokens, "rejected": whole(tensor.Int64, otherOf, 6), "chosen_mask": spoken,
-			"rejected_mask": whole(tensor.Float16, spokenOf, 6)}, "preference", train.Against{Beta: 0.5}},
+			"rejected_mask": whole(tensor.Float16, spokenOf, 6)}, "preference", train.LossOptions{Beta: 0.5}},
 	}
 }
 
@@ -165,7 +165,7 @@ func (o objective) begin(t *testing.T) (*train.Training, *tensor.Tensor) {
 }
 
 func (o objective) recipe(fields train.Fields) train.Recipe {
-	return train.Recipe{Fields: fields, Loss: o.loss, Against: o.against, Optimizer: "sgd", Rate: train.Rate{LearningRate: lossRate}, Batch: lossBatch}
+	return train.Recipe{Fields: fields, Loss: o.loss, LossOptions: o.against, Optimizer: "sgd", Rate: train.Rate{LearningRate: lossRate}, Batch: lossBatch}
 }
 
 // The losses of fifty steps are PyTorch's, of whatever types the records are.

@@ -31,7 +31,7 @@ func normed(share float32) *graph.Graph {
 }
 
 func normedObjective(share float32) objective {
-	return objective{normed(share), map[string]*tensor.Tensor{"x": features, "y": targets}, "squared-error", train.Against{}}
+	return objective{normed(share), map[string]*tensor.Tensor{"x": features, "y": targets}, "squared-error", train.LossOptions{}}
 }
 
 func play(t *testing.T, p *graph.Program, data *tensor.Tensor, s *graph.State, rows ...int64) *graph.State {

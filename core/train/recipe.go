@@ -12,9 +12,9 @@ import (
 
 // Recipe says how a model is trained. What is zero is left out.
 type Recipe struct {
-	Fields    Fields // of a record; none: it is the tokens of a text
-	Loss      string // cross-entropy, squared-error, …
-	Against          // what
+	Fields Fields // of a record; none: it is the tokens of a text
+	Loss   string // cross-entropy, squared-error, …
+	LossOptions
 	Optimizer string // sgd, adam, adamw or adagrad
 	Rate
 	Momentum     float32       // decay rate of the velocity (sgd)
@@ -46,7 +46,7 @@ func (r Recipe) Check() error {
 	if _, ok := losses[r.Loss]; !ok {
 		return fmt.Errorf("loss %q is not supported; use %s", r.Loss, choices(losses))
 	}
-	if err := r.Against.check(); err != nil {
+	if err := r.LossOptions.check(); err != nil {
 		return err
 	}
 	if _, ok := optimizers[r.Optimizer]; !ok {

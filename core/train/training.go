@@ -137,7 +137,7 @@ func join(g *graph.Graph, r Recipe, fields Fields, rows int) (*model, error) {
 		return nil, err
 	}
 	b := graph.NewBuilder("evaluation")
-	m := &model{Graph: g, Against: r.Against, b: b, params: map[string]string{}, fields: fields, rows: rows, stats: statistics(g), seed: r.Seed}
+	m := &model{Graph: g, LossOptions: r.LossOptions, b: b, params: map[string]string{}, fields: fields, rows: rows, stats: statistics(g), seed: r.Seed}
 	m.values = fields.read(b, b.Input(batchInput, tensor.Int32, tensor.Shape{rows, fields.Words()}), rows)
 	for _, c := range g.Consts {
 		stays := frozen[c.Name] || r.Adapters.Rank > 0 && !isAdapter(c.Name)

@@ -1,5 +1,5 @@
 // Package replace writes files that are there whole or not at all, whenever a process
-// ends. [File] does it for bytes in memory, and [With] for what is too large for that. [Flush] makes
+// ends. [File] does it for bytes in memory, and [With] for what is too large for that; [Create] replaces nothing. [Flush] makes
 // it durable.
 //
 // Invariant: a reader finds the old file or the new one, and no part of either. A power cut
@@ -62,7 +62,7 @@ func Create(name string, b []byte) error {
 		err = os.Link(f.Name(), name) // fails where something is
 	}
 	if errors.Is(err, fs.ErrExist) {
-		err = fmt.Errorf("%s is there already: remove it, or name another directory", name)
+		err = fmt.Errorf("%s is there already: remove it, or choose another name: %w", name, fs.ErrExist)
 	}
 	return errors.Join(err, os.Remove(f.Name()))
 }

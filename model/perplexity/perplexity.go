@@ -1,7 +1,7 @@
-// Package perplexity measures how well a language model foretells a text.
+// Package perplexity measures how well a language model predicts a text.
 //
 // Call [Measure]. The text is cut into windows, and of each the second half is counted: every token there is foretold by at least half a window. The
-// perplexity is e to the mean of what tokens surprise by. So llama.cpp's llama-perplexity has it, and figures can be compared.
+// perplexity is e to their mean negative log-likelihood. So llama.cpp's llama-perplexity has it, and figures can be compared.
 //
 // Invariant: windows are read apart. Each begins with the token that begins texts, if the model wants one.
 //
@@ -34,7 +34,7 @@ type Text struct {
 	Begin  int32 // the token with which each window begins, or None
 }
 
-// Result is what a text surprised by.
+// Result is a text's perplexity, and what it is of.
 type Result struct {
 	Perplexity float64 `json:"perplexity"`
 	Error      float64 `json:"standard_error"` // of the perplexity, if tokens were independent
@@ -43,7 +43,7 @@ type Result struct {
 	Counted    int     `json:"counted_tokens"`
 }
 
-// Measure returns how well a model foretells a text. It tells how far it is after each window.
+// Measure returns how well a model predicts a text. It tells how far it is after each window.
 func Measure(ctx context.Context, m *lm.Model, s *lm.Stages, t Text, tell func(Result)) (r Result, err error) {
 	switch {
 	case t.Window < minWindow || t.Window > m.Context:
@@ -57,7 +57,7 @@ func Measure(ctx context.Context, m *lm.Model, s *lm.Stages, t Text, tell func(R
 		if len(tokens) < t.Window {
 			break // of which too little is known
 		}
-		all, err := surprises(ctx, s, tokens, t.Begin)
+		all, err := negLogLikelihoods(ctx, s, tokens, t.Begin)
 		if err != nil {
 			return r, err
 		}
@@ -76,8 +76,8 @@ func Measure(ctx context.Context, m *lm.Model, s *lm.Stages, t Text, tell func(R
 	return r, nil
 }
 
-// surprises returns −log of the probability of each token in the second half of a window but the first.
-func surprises(ctx context.Context, s *lm.Stages, tokens []int32, begin int32) (all []float64, err error) {
+// negLogLikelihoods returns −log of the probability of each token in the second half of a window but the first.
+func negLogLikelihoods(ctx context.Context, s *lm.Stages, tokens []int32, begin int32) (all []float64, err error) {
 	read := slices.Clone(tokens[:len(tokens)-1]) // nothing comes after the last
 	if begin != None {
 		read[0] = begin
@@ -97,14 +97,14 @@ func surprises(ctx context.Context, s *lm.Stages, tokens []int32, begin int32) (
 		x, vocabulary := tensor.Of[float32](logits[0]), logits[0].Shape[1]
 		for i := range wanted {
 			next := tokens[at-wanted+i+1]
-			all = append(all, surprise(x[i*vocabulary:][:vocabulary], next))
+			all = append(all, negLogLikelihood(x[i*vocabulary:][:vocabulary], next))
 		}
 	}
 	return all, nil
 }
 
-// surprise is −log of a token's probability.
-func surprise(logits []float32, token int32) float64 {
+// negLogLikelihood is −log of a token's probability.
+func negLogLikelihood(logits []float32, token int32) float64 {
 	most := float64(slices.Max(logits))
 	sum := 0.0
 	for _, x := range logits {

@@ -74,7 +74,7 @@ func TestSecondHalvesAreCounted(t *testing.T) {
 	}
 }
 
-// A model to which all tokens are equally likely is as surprised as there are tokens.
+// The perplexity of a model to which all tokens are equally likely is their number.
 func TestNothingIsKnown(t *testing.T) {
 	m, _ := open(t)
 	flat, err := lm.Make(&m.Config, func(_ string, s tensor.Shape) *tensor.Tensor { return tensor.Must(tensor.New(tensor.Float32, s)) })

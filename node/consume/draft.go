@@ -178,7 +178,7 @@ func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*
 	from.Model = of.Model
 	d := &Draft{Spec: s, HeldOut: of.HeldOut, Schema: &of.Schema}
 	r := s.Recipe()
-	r.Fields, r.Loss, r.Against = of.Fields, of.Objective.Name, of.Objective.Against
+	r.Fields, r.Loss, r.LossOptions = of.Fields, of.Objective.Name, of.Objective.LossOptions
 	return d, d.finish(ctx, from, replay.Inputs{Model: of.Model, Recipe: r, Data: of.Training}, exec)
 }
 

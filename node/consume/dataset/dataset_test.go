@@ -93,7 +93,7 @@ func must(t *testing.T, d *dataset.Dataset, err error) *dataset.Dataset {
 func trains(t *testing.T, d *dataset.Dataset) {
 	t.Helper()
 	r := train.Recipe{
-		Fields: d.Fields, Loss: d.Objective.Name, Against: d.Objective.Against,
+		Fields: d.Fields, Loss: d.Objective.Name, LossOptions: d.Objective.LossOptions,
 		Optimizer: "adam", Rate: train.Rate{LearningRate: 0.05}, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-6, Batch: 4,
 	}
 	tr, err := train.New(d.Model, r, d.Training.Shape)

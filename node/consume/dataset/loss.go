@@ -61,12 +61,12 @@ func (w Weights) MarshalJSON() ([]byte, error) {
 type Objective struct {
 	Name     string // "": the one that fits the target
 	Balanced bool   // each class counts as much as any other
-	train.Against
+	train.LossOptions
 }
 
 // Objective returns what the section says.
 func (l *Loss) Objective() Objective {
-	return Objective{l.Name, l.Weights.Balanced, train.Against{
+	return Objective{l.Name, l.Weights.Balanced, train.LossOptions{
 		Output: l.Output, Mask: l.Mask, Smoothing: l.Smoothing, Weights: l.Weights.Of, Delta: l.Delta, Temperature: l.Temperature, Beta: l.Beta,
 	}}
 }
