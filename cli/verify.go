@@ -67,6 +67,7 @@ type executed struct {
 	Merges   counted  `json:"merges"`
 	Executed []string `json:"executed"`
 	Seconds  float64  `json:"seconds"`
+	Unscored string   `json:"unscored,omitempty"` // why there are no metrics, though the order names held-out records
 }
 
 // counted says how many of all were executed.
@@ -245,7 +246,9 @@ func (v *verifier) one(ctx context.Context) (*verified, error) {
 			fmt.Fprintf(tell, "%d of %d executed again, the last %v: equal\n", i+1, len(claims), x)
 		}
 	}
-	if r.Metrics, err = p.Scores(ctx, v.executor()); err != nil {
+	if r.Metrics, err = p.Scores(ctx, v.executor()); replay.Unscored(err) {
+		r.Unscored = err.Error()
+	} else if err != nil {
 		return nil, err
 	}
 	if r.Plausibility, err = v.judge(ctx, p); errors.Is(err, plausibility.ErrFew) {
@@ -328,6 +331,9 @@ func (r *verified) tell(w io.Writer) {
 		fmt.Fprintf(w, "%s is consistent about %s, and proves nothing\n", r.Bundle, r.what)
 	}
 	fmt.Fprintf(w, "  executed  %d of %d segments, %d of %d merges, in %.1f s\n", r.Segments.Executed, r.Segments.All, r.Merges.Executed, r.Merges.All, r.Seconds)
+	if r.Unscored != "" {
+		fmt.Fprintf(w, "  held out  not scored here: %s\n", r.Unscored)
+	}
 	if len(r.Metrics) > 0 {
 		fmt.Fprintf(w, "  held out  %s\n", r.Metrics)
 	}

@@ -63,8 +63,10 @@ func Begin(dir string, o dataset.Options, seed uint64) (*Begun, error) {
 		return nil, err
 	}
 	if !r.Outside {
-		if err := copied(filepath.Join(dir, o.Source), source); err != nil {
-			return nil, err
+		for _, name := range o.Files() {
+			if err := copied(filepath.Join(dir, name), filepath.Join(filepath.Dir(source), name)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return r, errors.Join(replace.Create(r.Model, b), replace.Create(r.File, []byte(r.Order(filepath.Base(dir), filepath.Base(r.Model)))))

@@ -23,7 +23,7 @@ func (r *Recipe) Code(c *canon.Codec) {
 	c.Int(&r.Decay, 1<<24)
 	c.Int(&r.Accumulate, 1<<16)
 	c.Int(&r.Recompute, maxParts)
-	c.Int(&r.Batch, 1<<30)
+	c.Int(&r.Batch, maxBatch)
 	c.U64(&r.Seed)
 	c.Int(&r.Adapters.Rank, maxRank)
 	for _, list := range []*[]string{&r.Frozen, &r.Adapters.Of} {

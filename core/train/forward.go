@@ -129,15 +129,15 @@ func (m *model) put(inputs, params map[string]string) ([]graph.Value, error) {
 	}
 	bound := maps.Clone(inputs)
 	maps.Copy(bound, params)
-	of := mode{Graph: &g}
-	if !m.scored && params != nil {
-		of = m.inTraining(&g)
-		if of.step != "" {
-			if m.step == "" {
-				m.step = m.b.Init(stepSlot, tensor.Scalar(int64(0)))
-			}
-			bound[of.step] = m.step
+	of, err := m.inMode(&g, !m.scored && params != nil)
+	if err != nil {
+		return nil, err
+	}
+	if of.step != "" {
+		if m.step == "" {
+			m.step = m.b.Init(stepSlot, tensor.Scalar(int64(0)))
 		}
+		bound[of.step] = m.step
 	}
 	t, err := op.Infer(of.Graph, lower.FP32)
 	if err != nil {

@@ -131,10 +131,11 @@ func truthSums(m *model, t *terms) []sum {
 	b, counts := m.b, m.counts(t)
 	said, is := b.Op("Greater", t.x, b.Scalar(0)), b.Op("Greater", t.y, b.Scalar(0.5))
 	no := func(v string) string { return b.Op("Not", v) }
+	denied := b.Op("LessOrEqual", t.x, b.Scalar(0)) // which NaN is not
 	count := func(name, a, c string) sum { return m.total(name, m.and(m.and(a, c), counts), tensor.Int64) }
 	return []sum{
-		count("true_positive", said, is), count("true_negative", no(said), no(is)),
-		count("false_positive", said, no(is)), count("false_negative", no(said), is),
+		count("true_positive", said, is), count("true_negative", denied, no(is)),
+		count("false_positive", no(denied), no(is)), count("false_negative", no(said), is),
 	}
 }
 
@@ -162,8 +163,9 @@ func histogramSums(m *model, t *terms) []sum {
 // areaUnderCurve is the share of pairs of a true and a false one of which the true one is in a higher
 // bin, those in one bin counted half.
 func areaUnderCurve(b *graph.Builder, of func(string) string) string {
-	positives, negatives := of("positives"), of("negatives")
-	below := b.With(graph.Int("exclusive", 1)).Op("CumSum", negatives, b.Const(tensor.Scalar[int64](0)))
+	below := b.With(graph.Int("exclusive", 1)).Op("CumSum", of("negatives"), b.Const(tensor.Scalar[int64](0)))
+	below = castTo(b, below, tensor.Float64) // products of counts may exceed int64
+	positives, negatives := castTo(b, of("positives"), tensor.Float64), castTo(b, of("negatives"), tensor.Float64)
 	twice := b.Op("Add", b.Op("Add", below, below), negatives)
 	sum := func(v string) string { return b.With(graph.Int("keepdims", 0)).Op("ReduceSum", v) }
 	pairs := b.Op("Mul", sum(positives), sum(negatives))

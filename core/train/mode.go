@@ -2,6 +2,7 @@ package train
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -14,7 +15,8 @@ import (
 //
 //   - BatchNormalization takes mean and variance of the batch, and its running statistics follow them. They are slots,
 //     r/<name>; shards are merged by the mean of theirs, which leaves out how their means differ.
-//   - Dropout drops by a word that follows from the recipe's seed, the node, the step and the place of an element.
+//   - Dropout drops by a word that follows from the recipe's seed, the node, the step and the place of an element. Where a
+//     model is applied, it drops nothing.
 //
 // Statistics that are frozen stay, and the batch's are not taken.
 
@@ -49,8 +51,11 @@ func statistics(g *graph.Graph) map[string]bool {
 
 // applies reports whether a node is a BatchNormalization that is not in training mode.
 func applies(n *graph.Node) bool {
-	a := n.Attr("training_mode")
-	return n.Op == "BatchNormalization" && len(n.Inputs) == 5 && len(n.Outputs) == 1 && (a == nil || a.Int == 0)
+	if n.Op != "BatchNormalization" || len(n.Inputs) != 5 || len(n.Outputs) != 1 {
+		return false
+	}
+	a, m := n.Attr("training_mode"), n.Attr("momentum")
+	return (a == nil || a.Kind == graph.AttrInt && a.Int == 0) && (m == nil || m.Kind == graph.AttrFloat && m.Float >= 0 && m.Float <= 1)
 }
 
 // mode is a model in training mode.
@@ -67,13 +72,27 @@ type stat struct {
 	momentum float32
 }
 
-// inTraining returns the model in training mode.
-func (m *model) inTraining(g *graph.Graph) mode {
+// maxDrops bounds the Dropouts of a model: each becomes some forty nodes.
+const maxDrops = 1 << 10
+
+// inMode returns the model as it is trained, or as it is applied.
+func (m *model) inMode(g *graph.Graph, trained bool) (mode, error) {
 	b := graph.Extend(g)
 	out := mode{running: map[string]stat{}}
+	values := constants(g)
 	var nodes []graph.Node
+	count := 0
 	for _, n := range g.Nodes {
-		switch share, drops := m.drops(g, &n); {
+		share, drops := drops(values, &n)
+		if drops {
+			if count++; count > maxDrops {
+				return out, fmt.Errorf("the model has more than %d Dropouts", maxDrops)
+			}
+		}
+		switch {
+		case drops && !trained:
+			n = graph.Node{Name: n.Name, Op: "Identity", Inputs: n.Inputs[:1], Outputs: n.Outputs[:1]}
+		case !trained:
 		case applies(&n) && m.stats[n.Inputs[3]] && m.stats[n.Inputs[4]]:
 			momentum := float32(0.9)
 			if a := n.Attr("momentum"); a != nil {
@@ -99,17 +118,17 @@ func (m *model) inTraining(g *graph.Graph) mode {
 	}
 	out.Graph = b.Graph()
 	out.Nodes = nodes
-	return out
+	return out, nil
 }
 
 // drops returns what share of elements a node drops, and whether it is a Dropout that does.
-func (m *model) drops(g *graph.Graph, n *graph.Node) (share float32, ok bool) {
-	if n.Op != "Dropout" || len(n.Outputs) > 1 && n.Outputs[1] != "" {
+func drops(values map[string]*tensor.Tensor, n *graph.Node) (share float32, ok bool) {
+	if n.Op != "Dropout" || len(n.Inputs) == 0 || n.Inputs[0] == "" || len(n.Outputs) == 0 || len(n.Outputs) > 1 && n.Outputs[1] != "" {
 		return 0, false
 	}
 	share = 0.5
 	if len(n.Inputs) > 1 && n.Inputs[1] != "" {
-		r := known(g, n.Inputs[1])
+		r := values[n.Inputs[1]]
 		if r == nil || r.Type != tensor.Float32 || r.Len() != 1 {
 			return 0, false
 		}
@@ -118,21 +137,20 @@ func (m *model) drops(g *graph.Graph, n *graph.Node) (share float32, ok bool) {
 	return share, share > 0 && share < 1
 }
 
-// known returns the value of a constant, nil if a name is none.
-func known(g *graph.Graph, name string) *tensor.Tensor {
+// constants returns the values of initializers and constants, by name.
+func constants(g *graph.Graph) map[string]*tensor.Tensor {
+	out := map[string]*tensor.Tensor{}
 	for _, c := range g.Consts {
-		if c.Name == name {
-			return c.Tensor
-		}
+		out[c.Name] = c.Tensor
 	}
 	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Op == "Constant" && n.Outputs[0] == name {
+		if n := &g.Nodes[i]; n.Op == "Constant" && len(n.Outputs) > 0 {
 			if a := n.Attr("value"); a != nil {
-				return a.Tensor
+				out[n.Outputs[0]] = a.Tensor
 			}
 		}
 	}
-	return nil
+	return out
 }
 
 // key is what makes the draws of a node its own.

@@ -41,6 +41,9 @@ type Rate struct {
 	Final        float32 // what is left of it in the end, relative
 }
 
+// maxBatch bounds the records of a step.
+const maxBatch = 1 << 20
+
 // Check returns an error unless every field is in its range.
 func (r Recipe) Check() error {
 	if _, ok := losses[r.Loss]; !ok {
@@ -79,8 +82,8 @@ func (r Recipe) Check() error {
 		return fmt.Errorf("epsilon %v is not between 0 and 1", r.Epsilon)
 	case !(r.WeightDecay >= 0 && r.WeightDecay <= 1e6):
 		return fmt.Errorf("weight decay %v is not between 0 and a million", r.WeightDecay)
-	case r.Batch < 1 || r.Batch > 1<<30:
-		return fmt.Errorf("a batch of %d records is not between 1 and 2^30", r.Batch)
+	case r.Batch < 1 || r.Batch > maxBatch:
+		return fmt.Errorf("a batch of %d records is not between 1 and 2^20", r.Batch)
 	}
 	if err := checkPatterns(r.Frozen, r.Adapters.Of); err != nil {
 		return err

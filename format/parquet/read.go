@@ -171,7 +171,7 @@ func (c *column) chunk(k chunk) error {
 				return err
 			}
 		case dataPage, dataPageV2:
-			if left -= h.values; h.values < 0 || left < 0 || !h.hasLayout {
+			if left -= h.values; h.values < 1 || left < 0 || !h.hasLayout {
 				return errMany
 			}
 			if err := c.page(h, k.codec, page); err != nil {

@@ -73,6 +73,9 @@ func (p *Proof) scorer(exec engine.Executor) (*replay.Scorer, error) {
 		return nil, wrong("held-out records: %v", err)
 	}
 	held, err := p.Job.Scorer(records, exec)
+	if replay.Unscored(err) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, wrong("held-out records: %v", err)
 	}

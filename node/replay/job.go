@@ -217,6 +217,9 @@ func (l *loader) training() (*Job, error) {
 	if err := canon.Unmarshal(l.Recipe, &in.Recipe); err != nil {
 		return nil, fmt.Errorf("recipe: %w", err)
 	}
+	if in.Recipe.Batch != l.Batch { // before anything grows with it
+		return nil, fmt.Errorf("the recipe has batches of %d, the order of %d", in.Recipe.Batch, l.Batch)
+	}
 	in.Recipe.Profile = l.profile
 	b, err := l.file(RoleData)
 	if err != nil {
@@ -328,8 +331,11 @@ func (j *Job) CheckUnread(role string, b []byte) error {
 	case j.Training == nil: // all files of a batch are read
 	case role == RoleHeldOut:
 		var t *tensor.Tensor
-		if t, err = ReadTensor(b); err == nil && (t.Type != j.Data.Type || len(t.Shape) != 2 || t.Shape[1] != j.Data.Shape[1]) {
+		if t, err = ReadTensor(b); err == nil && (t.Type != j.Data.Type || len(t.Shape) != 2 || t.Shape[0] < 1 || t.Shape[1] != j.Data.Shape[1]) {
 			err = fmt.Errorf("they are %v%v, the training records %v%v", t.Type, t.Shape, j.Data.Type, j.Data.Shape)
+		}
+		if err == nil {
+			_, err = j.Training.Evaluate(t.Shape)
 		}
 	case role == RoleTokenizer:
 		_, err = text.ReadTokenizer(bytes.NewReader(b))

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -51,6 +52,14 @@ func (s Scores) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
+var errMany = errors.New("there are too many held-out records")
+
+// Unscored reports whether an error of scoring is that it takes too much, here.
+func Unscored(err error) bool {
+	var large *engine.LargeError
+	return errors.Is(err, errMany) || errors.As(err, &large)
+}
+
 // Scores returns how well a state does on records.
 func (j *Job) Scores(ctx context.Context, s *graph.State, records *tensor.Tensor, exec engine.Executor) (Scores, error) {
 	x, err := j.Scorer(records, exec)
@@ -69,8 +78,15 @@ type Scorer struct {
 	full, each, left int // batches, records in each, records after them
 }
 
-// Scorer returns what scores states on records.
+// maxSteps bounds the steps of one scoring.
+const maxSteps = 1 << 16
+
+// Scorer returns what scores states on records. Where they are too many, or take more memory than an executor may, the
+// error is no fault of theirs: see [Unscored].
 func (j *Job) Scorer(records *tensor.Tensor, exec engine.Executor) (*Scorer, error) {
+	if n := records.Shape[0] / j.Recipe.Batch; n > maxSteps {
+		return nil, fmt.Errorf("%w: %d steps, the limit is %d", errMany, n, maxSteps)
+	}
 	e, err := j.Training.Evaluate(records.Shape)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,9 @@ import (
 // maxFeatures bounds the numbers of a record's features.
 const maxFeatures = 1 << 16
 
+// maxElements bounds the features of all records.
+const maxElements = 1 << 28
+
 // matrix is features, column by column: numbers as they are, truths as 0 and 1, and each text of a category as a
 // column of its own that is 1 where it is said.
 type matrix struct {
@@ -44,8 +47,12 @@ func (x *matrix) listed() string {
 }
 
 func (x *matrix) add(c *table.Column) error {
-	if len(x.names) > maxFeatures {
-		return fmt.Errorf("more than %d features: name some in data.ignore", maxFeatures)
+	more := 1
+	if c.Kind == table.Category {
+		more = len(c.Categories)
+	}
+	if n := x.width() + more; n > maxFeatures || n > maxElements/x.records {
+		return fmt.Errorf("with column %q records have %d features, %d of them: name some columns in data.ignore", c.Name, n, x.records)
 	}
 	switch c.Kind {
 	case table.Integer, table.Real, table.Boolean:

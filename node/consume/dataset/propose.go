@@ -57,12 +57,12 @@ func (o *Options) propose(t *table.Table) (*Proposal, error) {
 	}
 	switch {
 	case p.Loss == ofClasses[0]:
-		p.because("%s has %d classes: %s tells them apart", target.Name, classes, p.Loss)
+		p.because("%q has %d classes: %s tells them apart", target.Name, classes, p.Loss)
 		if o.HeldOut == (HeldOut{}) {
 			p.Data.HeldOut = HeldOut{Share: 0.2, Stratify: true}
 		}
 	default:
-		p.because("%s is a number: %s", target.Name, p.Loss)
+		p.because("%q is a number: %s", target.Name, p.Loss)
 		if o.HeldOut == (HeldOut{}) {
 			p.Data.HeldOut = HeldOut{Share: 0.2}
 		}
@@ -109,14 +109,14 @@ func (p *Proposal) reads(m *maker, target *table.Column) error {
 			return nil
 		case c.Kind == table.Text || c.Kind == table.Category && len(c.Categories) > mostClasses:
 			p.Data.Ignore = append(p.Data.Ignore, c.Name)
-			p.because("%s is text of many values: it is ignored", c.Name)
+			p.because("%q is text of many values: it is ignored", c.Name)
 			continue
 		}
 		missing += c.CountMissing()
 		if c.Kind == table.Array {
 			p.Architecture = "mlp"
 			p.set("inputs", c.Shape().Elements())
-			p.because("%s has %d numbers in each record: mlp", c.Name, c.Shape().Elements())
+			p.because("%q has %d numbers in each record: mlp", c.Name, c.Shape().Elements())
 			return nil
 		}
 		if c.Kind != table.Category && missing > 0 {

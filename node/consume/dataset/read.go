@@ -51,15 +51,24 @@ func (o *Options) read(folders []string, height, width int) (*table.Table, error
 		return t, errors.Join(err, root.Close())
 	}
 	t, err := readFile(folders, o.Source, opt)
-	labels := strings.Replace(filepath.Base(o.Source), "images-idx3", "labels-idx1", 1)
-	if err != nil || labels == filepath.Base(o.Source) {
+	files := o.Files()
+	if err != nil || len(files) == 1 {
 		return t, err
 	}
-	of, err := readFile(folders, filepath.Join(filepath.Dir(o.Source), labels), opt)
+	of, err := readFile(folders, filepath.Join(filepath.Dir(o.Source), files[1]), opt)
 	if err != nil {
 		return nil, err
 	}
 	return table.Join(t, of)
+}
+
+// Files names the source's files in its folder: itself, and the labels beside images in the form of MNIST.
+func (o *Options) Files() []string {
+	name := filepath.Base(o.Source)
+	if labels := strings.Replace(name, "images-idx3", "labels-idx1", 1); labels != name {
+		return []string{name, labels}
+	}
+	return []string{name}
 }
 
 func readFile(folders []string, name string, o source.Options) (*table.Table, error) {
