@@ -2,7 +2,9 @@ package replay_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -384,6 +386,18 @@ func TestMergeWitness(t *testing.T) {
 	}
 	if _, err := x.Root(0); err == nil {
 		t.Error("a merge has roots between its steps")
+	}
+}
+
+func TestScoresAreReadAgain(t *testing.T) {
+	s := replay.Scores{"accuracy": 93_750, "loss": 1_234_567_891, "auc": train.NoScore}
+	b, err := json.Marshal(s)
+	if err != nil || string(b) != `{"accuracy":0.09375,"auc":null,"loss":1234.567891}` {
+		t.Fatalf("%s, %v", b, err)
+	}
+	var back replay.Scores
+	if err := json.Unmarshal(b, &back); err != nil || !maps.Equal(back, s) {
+		t.Errorf("read %v, %v; written %v", back, err, s)
 	}
 }
 

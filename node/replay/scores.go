@@ -52,6 +52,21 @@ func (s Scores) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Scores) UnmarshalJSON(b []byte) error {
+	var in map[string]*float64
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	*s = Scores{}
+	for metric, v := range in {
+		if (*s)[metric] = train.NoScore; v != nil {
+			(*s)[metric] = int64(math.Round(*v * train.ScoreUnit))
+		}
+	}
+	return nil
+}
+
 var errMany = errors.New("there are too many held-out records")
 
 // Unscored reports whether an error of scoring is that it takes too much, here.
