@@ -16,7 +16,7 @@ import (
 // bit for bit.
 //
 //	Batch  maps a state and a full batch to its sums
-//	Rest   does it for the records after the last full batch
+//	Rest   does it for the first records of a batch alone: those after the last full one, with others behind them
 //	Add    adds two states of sums
 //	Score  turns sums into an int64 for each metric: the metric times [ScoreUnit], or [NoScore]
 type Evaluation struct {
@@ -64,8 +64,8 @@ func (t *Training) Evaluate(records tensor.Shape) (*Evaluation, error) {
 	out := &Evaluation{}
 	var slots []graph.Slot
 	var chosen []metric
-	batch := func(rows int) (*graph.Program, error) {
-		m, err := join(t.model, t.recipe, t.fields, rows)
+	batch := func(valid int) (*graph.Program, error) { // graphs may be made for one batch alone
+		m, err := join(t.model, t.recipe, t.fields, t.recipe.Batch)
 		if err != nil {
 			return nil, err
 		}
@@ -73,6 +73,12 @@ func (t *Training) Evaluate(records tensor.Shape) (*Evaluation, error) {
 		of, err := losses[t.recipe.Loss](m)
 		if err != nil {
 			return nil, err
+		}
+		if valid < m.rows {
+			if of.n%m.rows != 0 {
+				return nil, nil // a loss of the whole batch
+			}
+			of = m.first(of, valid)
 		}
 		var sums []sum
 		chosen = metricsOf(&of)
@@ -112,6 +118,22 @@ func (t *Training) Evaluate(records tensor.Shape) (*Evaluation, error) {
 	}
 	out.Score, err = scored(slots, chosen)
 	return out, err
+}
+
+// first leaves the terms of the first records alone.
+func (m *model) first(t terms, records int) terms {
+	counts := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{t.n}))
+	for i := range records * (t.n / m.rows) {
+		counts.Set(i, tensor.F32(1))
+	}
+	b := m.b
+	valid := b.Const(counts)
+	t.losses = b.Op("Where", b.Op("Greater", valid, b.Scalar(0)), t.losses, b.Scalar(0))
+	if t.counts != "" {
+		valid = b.Op("Where", b.Op("Greater", valid, b.Scalar(0)), t.counts, b.Scalar(0))
+	}
+	t.counts = valid
+	return t
 }
 
 // summed is the program of the sums of a batch.

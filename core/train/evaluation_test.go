@@ -31,10 +31,10 @@ func scores(t *testing.T, o objective, n int) map[string]float64 {
 	var sums *graph.State
 	for at := 0; at < n; at += lossBatch {
 		p, rows := e.Batch, []int64{}
-		for r := at; r < min(at+lossBatch, n); r++ {
-			rows = append(rows, int64(r))
+		for r := range lossBatch {
+			rows = append(rows, int64(min(at+r, n-1)))
 		}
-		if len(rows) < lossBatch {
+		if at+lossBatch > n {
 			p = e.Rest
 		}
 		if s := run(p, rows, tr.Start); sums == nil {

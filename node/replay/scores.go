@@ -86,11 +86,11 @@ func (j *Job) Scores(ctx context.Context, s *graph.State, records *tensor.Tensor
 
 // Scorer scores states on the same records.
 type Scorer struct {
-	of               *train.Evaluation
-	records          *tensor.Tensor
-	batch, rest      engine.Runner // nil where there is none
-	add, score       engine.Runner
-	full, each, left int // batches, records in each, records after them
+	of          *train.Evaluation
+	records     *tensor.Tensor
+	batch, rest engine.Runner // nil where there is none
+	add, score  engine.Runner
+	full, each  int // batches, and records in each
 }
 
 // maxSteps bounds the steps of one scoring.
@@ -107,7 +107,7 @@ func (j *Job) Scorer(records *tensor.Tensor, exec engine.Executor) (*Scorer, err
 		return nil, err
 	}
 	n, each := records.Shape[0], j.Recipe.Batch
-	x := &Scorer{of: e, records: records, full: n / each, each: each, left: n % each}
+	x := &Scorer{of: e, records: records, full: n / each, each: each}
 	for _, p := range []struct {
 		program *graph.Program
 		to      *engine.Runner
@@ -125,13 +125,16 @@ func (j *Job) Scorer(records *tensor.Tensor, exec engine.Executor) (*Scorer, err
 // Scores returns how well a state does.
 func (x *Scorer) Scores(ctx context.Context, s *graph.State) (Scores, error) {
 	var sums *graph.State
-	for i := range x.full + min(x.left, 1) {
+	for i := range x.full + 1 {
 		of, rows := x.batch, make([]int64, x.each)
 		if i == x.full {
-			of, rows = x.rest, rows[:x.left]
+			of = x.rest
+		}
+		if of == nil {
+			continue
 		}
 		for k := range rows {
-			rows[k] = int64(i*x.each + k)
+			rows[k] = int64(min(i*x.each+k, x.records.Shape[0]-1)) // behind the rest the last one, which does not count
 		}
 		out, err := of.Run(ctx, graph.Inputs{States: []*graph.State{s}, Data: x.records, Rows: rows}, nil)
 		if err != nil {
@@ -142,6 +145,9 @@ func (x *Scorer) Scores(ctx context.Context, s *graph.State) (Scores, error) {
 		} else if sums, err = x.add.Run(ctx, graph.Inputs{States: []*graph.State{sums, out}}, nil); err != nil {
 			return nil, err
 		}
+	}
+	if sums == nil {
+		return nil, fmt.Errorf("%d records do not fill a batch of %d", x.records.Shape[0], x.each)
 	}
 	end, err := x.score.Run(ctx, graph.Inputs{States: []*graph.State{sums}}, nil)
 	if err != nil {
