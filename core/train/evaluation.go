@@ -109,6 +109,9 @@ func (t *Training) Evaluate(records tensor.Shape) (*Evaluation, error) {
 			return nil, fmt.Errorf("evaluation of the last %d records: %w", rest, err)
 		}
 	}
+	if len(slots) == 0 {
+		return nil, fmt.Errorf("%d held-out records do not fill a batch of %d, of which the loss is: hold out more", records[0], t.recipe.Batch)
+	}
 	for _, c := range chosen {
 		out.Metrics = append(out.Metrics, c.name)
 	}

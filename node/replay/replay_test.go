@@ -419,7 +419,7 @@ func TestScores(t *testing.T) {
 	if got := replay.LossOf(end); got <= 0 || replay.LossOf(&graph.State{}) != 0 {
 		t.Errorf("the state records %g", got)
 	}
-	for _, bad := range []tensor.Shape{{0, columns}, {3, columns + 1}, {columns}} {
+	for _, bad := range []tensor.Shape{{}, {0, columns}, {3, columns + 1}, {columns}} {
 		if _, err := j.Scores(t.Context(), start, tensor.Must(tensor.New(tensor.Int32, bad)), cpu.New(1)); err == nil {
 			t.Errorf("records of shape %v were taken", bad)
 		}

@@ -99,14 +99,14 @@ const maxSteps = 1 << 16
 // Scorer returns what scores states on records. Where they are too many, or take more memory than an executor may, the
 // error is no fault of theirs: see [Unscored].
 func (j *Job) Scorer(records *tensor.Tensor, exec engine.Executor) (*Scorer, error) {
-	if n := records.Shape[0] / j.Recipe.Batch; n > maxSteps {
-		return nil, fmt.Errorf("%w: %d steps, the limit is %d", errMany, n, maxSteps)
-	}
 	e, err := j.Training.Evaluate(records.Shape)
 	if err != nil {
 		return nil, err
 	}
 	n, each := records.Shape[0], j.Recipe.Batch
+	if n/each > maxSteps {
+		return nil, fmt.Errorf("%w: %d steps, the limit is %d", errMany, n/each, maxSteps)
+	}
 	x := &Scorer{of: e, records: records, full: n / each, each: each}
 	for _, p := range []struct {
 		program *graph.Program
@@ -145,9 +145,6 @@ func (x *Scorer) Scores(ctx context.Context, s *graph.State) (Scores, error) {
 		} else if sums, err = x.add.Run(ctx, graph.Inputs{States: []*graph.State{sums, out}}, nil); err != nil {
 			return nil, err
 		}
-	}
-	if sums == nil {
-		return nil, fmt.Errorf("%d records do not fill a batch of %d", x.records.Shape[0], x.each)
 	}
 	end, err := x.score.Run(ctx, graph.Inputs{States: []*graph.State{sums}}, nil)
 	if err != nil {
