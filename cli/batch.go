@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/consume"
@@ -147,7 +148,7 @@ func (b *buyer) batch(ctx context.Context, s consume.BatchSpec, f batchFlags) er
 	if split.Splits(s) {
 		return b.inParts(ctx, s, f)
 	}
-	d, err := interruptible(ctx, func() (*consume.Draft, error) { return consume.NewBatchDraft(ctx, s, b.role.Jobs.Exec) })
+	d, err := interrupt.Run(ctx, func() (*consume.Draft, error) { return consume.NewBatchDraft(ctx, s, b.role.Jobs.Exec) })
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (b *buyer) batch(ctx context.Context, s consume.BatchSpec, f batchFlags) er
 
 // inParts has a batch computed in parts.
 func (b *buyer) inParts(ctx context.Context, s consume.BatchSpec, f batchFlags) error {
-	d, err := interruptible(ctx, func() (*split.Drafted, error) { return split.Read(ctx, s, b.role.Jobs.Exec) })
+	d, err := interrupt.Run(ctx, func() (*split.Drafted, error) { return split.Read(ctx, s, b.role.Jobs.Exec) })
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/node/home"
 )
 
@@ -197,10 +198,10 @@ func TestInterruptibleReturnsAtOnce(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	defer close(end)
 	go func() { <-begun; cancel() }()
-	if v, err := interruptible(ctx, func() (int, error) { close(begun); <-end; return 1, nil }); v != 0 || !errors.Is(err, context.Canceled) {
+	if v, err := interrupt.Run(ctx, func() (int, error) { close(begun); <-end; return 1, nil }); v != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%d, %v", v, err)
 	}
-	if v, err := interruptible(t.Context(), func() (int, error) { return 1, nil }); v != 1 || err != nil {
+	if v, err := interrupt.Run(t.Context(), func() (int, error) { return 1, nil }); v != 1 || err != nil {
 		t.Errorf("%d, %v", v, err)
 	}
 }

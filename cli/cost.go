@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
@@ -45,7 +46,7 @@ split it tells which validators the parts would go to, and what each and all wou
 				return err
 			}
 			defer func() { err = errors.Join(err, r.close()) }()
-			d, err := interruptible(ctx, func() (*split.Drafted, error) {
+			d, err := interrupt.Run(ctx, func() (*split.Drafted, error) {
 				return split.Read(ctx, s, engine.Bounded(cpu.New(threads), memory<<20))
 			})
 			if err != nil {

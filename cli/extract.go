@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -50,7 +51,7 @@ before and after it, too. --without-inputs leaves all inputs out.`,
 			defer file.Close()
 			t := extracted{Extract: cmp.Or(out, fmt.Sprintf("record-%d.proof", record)), Record: record}
 			ctx := cmd.Context()
-			if t.Bytes, err = interruptible(ctx, func() (int64, error) {
+			if t.Bytes, err = interrupt.Run(ctx, func() (int64, error) {
 				return evidence.Extract(ctx, file, size, record, !without, t.Extract)
 			}); err != nil {
 				return err
@@ -115,7 +116,7 @@ func (v *verifier) record(ctx context.Context, file io.ReaderAt, size int64) err
 	if v.full || v.plausible || v.plots != "" {
 		return errors.New("the file proves one record, and holds no model to execute again: give the whole bundle for --full and --plausibility")
 	}
-	r, err := interruptible(ctx, func() (*evidence.Record, error) { return v.roots.CheckExtract(v.fresh, file, size) })
+	r, err := interrupt.Run(ctx, func() (*evidence.Record, error) { return v.roots.CheckExtract(v.fresh, file, size) })
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/client/flags"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consensus"
@@ -213,7 +214,7 @@ whether that is among them, with the keys that the home has.`,
 			if err != nil {
 				return err
 			}
-			if _, err := interruptible(cmd.Context(), d.Verify); err != nil {
+			if _, err := interrupt.Run(cmd.Context(), d.Verify); err != nil {
 				return fmt.Errorf("%s: no chain could begin with it: %w", args[0], err)
 			}
 			b, err := founding.NewView(args[0], d, text)
@@ -249,7 +250,7 @@ in new homes. Upgrades need no export: they go on with the same chain.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, h.Close()) }()
-			doc, err := interruptible(cmd.Context(), func() (*cmttypes.GenesisDoc, error) { return h.Export(height, chain) })
+			doc, err := interrupt.Run(cmd.Context(), func() (*cmttypes.GenesisDoc, error) { return h.Export(height, chain) })
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/cli/data"
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
@@ -102,7 +103,7 @@ func beginOrder(ctx context.Context, dir, textFile string, g zoo.GPT, batch int)
 	if n := g.Parameters(); n > maxNew {
 		return nil, fmt.Errorf("the model would have %d parameters, limit %d: give a smaller --width or fewer --layers", n, maxNew)
 	}
-	b, err := interruptible(ctx, func() ([]byte, error) {
+	b, err := interrupt.Run(ctx, func() ([]byte, error) {
 		model, err := g.Graph(batch)
 		if err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
@@ -202,7 +203,7 @@ func (t *task) embed(ctx context.Context, folder, tokens, mask string, batch int
 			return err
 		}
 	}
-	m, err := interruptible(ctx, func() (*encoder.Encoder, error) { return encoder.Open(folder) })
+	m, err := interrupt.Run(ctx, func() (*encoder.Encoder, error) { return encoder.Open(folder) })
 	if err != nil {
 		return err
 	}
@@ -248,7 +249,7 @@ func textsOfRun(ctx context.Context, m *encoder.Encoder, records, length int) (i
 
 // costOf returns the floating-point operations of a run.
 func costOf(ctx context.Context, g *graph.Graph) (uint64, error) {
-	return interruptible(ctx, func() (uint64, error) {
+	return interrupt.Run(ctx, func() (uint64, error) {
 		typed, err := op.Infer(g, lower.FP32)
 		if err != nil {
 			return 0, err
@@ -269,7 +270,7 @@ func (t *task) write(ctx context.Context, g *graph.Graph, problem string, told p
 	if !job.DefaultParams.Replays(told.FLOPs, dispute.DefaultRules) {
 		return fmt.Errorf("a run takes %.3g FLOP, more than can be disputed in time: take less data, or a smaller model or batch", float64(told.FLOPs))
 	}
-	model, err := interruptible(ctx, func() ([]byte, error) { return onnx.Write(g) })
+	model, err := interrupt.Run(ctx, func() ([]byte, error) { return onnx.Write(g) })
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/lower"
@@ -134,7 +135,7 @@ func (r *onnxRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := interruptible(ctx, func() (*model.Model, error) {
+	m, err := interrupt.Run(ctx, func() (*model.Model, error) {
 		return model.Load(file, size, onnx.Options{Files: bounded.Beside(r.model)}, r.profile, in)
 	})
 	if err != nil {

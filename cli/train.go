@@ -18,6 +18,7 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
@@ -211,7 +212,7 @@ type trainFlags struct {
 
 func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
 	b.tell("trying one step of the order: %s on %s", cmp.Or(s.Problem.Model, s.Problem.Continue), s.Problem.Source())
-	d, err := interruptible(ctx, func() (*consume.Draft, error) { return consume.NewDraft(ctx, s, b.role.Jobs.Exec) })
+	d, err := interrupt.Run(ctx, func() (*consume.Draft, error) { return consume.NewDraft(ctx, s, b.role.Jobs.Exec) })
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
@@ -150,7 +151,7 @@ what each offer would take, and fails if none meets the order.`,
 			if err != nil {
 				return err
 			}
-			drafted, err := interruptible(ctx, func() (*split.Drafted, error) {
+			drafted, err := interrupt.Run(ctx, func() (*split.Drafted, error) {
 				return split.Read(ctx, s, engine.Bounded(cpu.New(threads), memory<<20))
 			})
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -204,7 +205,7 @@ func (v *verifier) one(ctx context.Context) (*verified, error) {
 	if evidence.IsExtract(file, size) {
 		return nil, v.record(ctx, file, size)
 	}
-	p, err := interruptible(ctx, func() (*evidence.Proof, error) { return v.check(ctx, file, size) })
+	p, err := interrupt.Run(ctx, func() (*evidence.Proof, error) { return v.check(ctx, file, size) })
 	if err != nil {
 		return nil, err
 	}

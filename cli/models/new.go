@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/internal/replace"
@@ -114,7 +115,7 @@ func write(ctx context.Context, a *zoo.Architecture, chosen map[string]string, s
 		return nil, taken(name, "--out")
 	}
 	r := &Made{Name: a.Name, File: name, Seed: seed}
-	b, err := interruptible(ctx, func() ([]byte, error) {
+	b, err := interrupt.Run(ctx, func() ([]byte, error) {
 		m, err := a.New(chosen, seed)
 		if err != nil {
 			return nil, err

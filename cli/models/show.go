@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/lines"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/graph"
@@ -64,7 +65,7 @@ func (s *Show) Run(ctx context.Context, path string) (*Shown, error) {
 		}
 		dims[name] = n
 	}
-	return interruptible(ctx, func() (*Shown, error) {
+	return interrupt.Run(ctx, func() (*Shown, error) {
 		r, g, err := read(path, dims)
 		if err != nil || s.svg == "" {
 			return r, err
