@@ -13,9 +13,9 @@ import (
 // floats; truth values in bools.
 type column struct {
 	name     string
-	textKind table.Kind // Category or Text, if that was given
+	textKind table.Kind // Category, Text or JSON, if that was given
 	seen     int        // records, up to the last that has the name
-	kind     table.Kind // 0: no value yet; Integer, Real, Boolean, Text
+	kind     table.Kind // 0: no value yet; Integer, Real, Boolean, Text, JSON
 	shape    tensor.Shape
 	list     bool
 	ints     []int64
@@ -68,8 +68,10 @@ func (c *column) value(s *scanner, record int) error {
 		return c.pad(record + 1)
 	}
 	switch next := s.next(); {
+	case c.kind == table.JSON, c.kind == 0 && (c.textKind == table.JSON || s.objects()):
+		return c.raw(s)
 	case next == '{':
-		return errors.New("an object stands for a value: write its values under names of their own")
+		return errors.New("an object stands where records before have another value")
 	case next == '"':
 		return c.text(s)
 	case next == '[' != c.list && c.kind != 0, c.kind == table.Text:
@@ -85,6 +87,24 @@ func (c *column) value(s *scanner, record int) error {
 	}
 	c.n++
 	return c.element(s)
+}
+
+// raw keeps a value as its text.
+func (c *column) raw(s *scanner) error {
+	text, err := s.value()
+	if err != nil {
+		return err
+	}
+	if c.texts == nil {
+		c.kind, c.texts = table.JSON, table.NewTextBuilder(table.Text, 0, 0)
+		for range c.n {
+			if err := c.texts.AppendMissing(); err != nil {
+				return err
+			}
+		}
+	}
+	c.n++
+	return c.texts.Append(text)
 }
 
 // begin takes the shape of the first list as that of all.
@@ -274,7 +294,11 @@ func (c *column) table(n int) (*table.Column, error) {
 		return nil, err
 	}
 	if c.texts != nil {
-		return c.texts.Column(c.name)
+		out, err := c.texts.Column(c.name)
+		if err != nil || c.kind != table.JSON {
+			return out, err
+		}
+		return out.As(table.JSON)
 	}
 	if c.kind == 0 { // no record has a value
 		c.become(table.Real)

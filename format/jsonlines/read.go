@@ -3,7 +3,8 @@
 // Call [Read] with the bytes of a file; [Append] writes numbers as it reads them. A value is a number, a truth value, a text, null for none, or
 // a list of numbers or truth values, nested as deep as a tensor has axes. A name that a record does not have is
 // a missing value. Numbers of a column that are all digits within int64 are integers, others real; lists
-// make an array of int64 or float64. Texts are a category or text ([table.TextBuilder]). What
+// make an array of int64 or float64. Texts are a category or text ([table.TextBuilder]). Objects, and lists that
+// begin with one, are kept as their text. What
 // JSON has no number for, "NaN", "Infinity" and "-Infinity", is a text among numbers; the first is a missing value.
 //
 // Invariants: all values of a column are of one kind, and all lists of one shape. Each number is
@@ -109,7 +110,7 @@ func (r *reader) column(name []byte, place int) (*column, error) {
 		return nil, fmt.Errorf("more than %d names: put numbers that belong together into a list", table.MaxColumns)
 	}
 	c := &column{name: string(name)}
-	if k := r.options.Kinds[c.name]; k == table.Category || k == table.Text {
+	if k := r.options.Kinds[c.name]; k == table.Category || k == table.Text || k == table.JSON {
 		c.textKind = k
 	}
 	r.named[c.name] = len(r.columns)

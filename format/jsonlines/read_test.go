@@ -56,6 +56,8 @@ func TestRead(t *testing.T) {
 		{`{"x": [1, 2]}` + "\n" + `{"x": [3, "NaN"]}`, nil, "x array: [1,2]|[3,\"NaN\"]\n"},
 		{`{"x": [true, false]}`, nil, "x array: [true,false]\n"},
 		{`{"x": 3}`, map[string]table.Kind{"x": table.Category}, "x category: 3\n"},
+		{`{"x": [{"role": "user", "n": [1, "]}"]}] , "y": 1}` + "\n" + `{"x": null}` + "\n" + `{"x": 1}`, nil, "x json: [{\"role\": \"user\", \"n\": [1, \"]}\"]}]|–|1\ny integer: 1|–|–\n"},
+		{`{"x": [1, "a"]}`, map[string]table.Kind{"x": table.JSON}, "x json: [1, \"a\"]\n"},
 		{`{"a\nb": 3}`, nil, "a\nb integer: 3\n"},
 	} {
 		got, err := jsonlines.Read([]byte(c.text), jsonlines.Options{Kinds: c.kinds})
@@ -101,7 +103,13 @@ func TestRecordsAreRefused(t *testing.T) {
 		"{\"x\": [1, [2]]}":                   "a list stands where",
 		`{"x": [1, null]}`:                    "holds a null or an object",
 		`{"x": ["a,b", 1]}`:                   "turn it into numbers first",
-		`{"x": {"a": 1}}`:                     "an object stands for a value",
+		"{\"x\": 1}\n{\"x\": {\"a\": 1}}":     "an object stands where",
+		"{\"x\": [1]}\n{\"x\": [{}]}":         "a null or an object",
+		`{"x": {"a": 1]}`:                     "no value of JSON",
+		`{"x": [{"a": 1}`:                     "no value of JSON",
+		`{"x": {"a": }}`:                      "no value of JSON",
+		"{\"x\": {\"a\":\n1}}":                "no value of JSON",
+		`{"x": {"a": "`:                       "does not end",
 		`{"x": []}`:                           "is empty",
 		`{"x": [1`:                            "does not end",
 		`{"x": "a`:                            "a text does not end",

@@ -87,6 +87,49 @@ func (s *scanner) quoted() ([]byte, error) {
 	return nil, errors.New("a text does not end")
 }
 
+// objects reports whether an object comes next, or a list that begins with one.
+func (s *scanner) objects() bool {
+	ahead := *s
+	for ahead.skip('[') {
+	}
+	return ahead.next() == '{'
+}
+
+// value reads a value of any kind as its text.
+func (s *scanner) value() ([]byte, error) {
+	s.space()
+	from, depth := s.at, 0
+	for s.at < len(s.text) && s.text[s.at] != '\n' {
+		switch s.text[s.at] {
+		case '"':
+			if _, err := s.quoted(); err != nil {
+				return nil, err
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']', ',':
+			if depth == 0 {
+				return s.valid(from)
+			}
+			if s.text[s.at] != ',' {
+				depth--
+			}
+		}
+		s.at++
+	}
+	return s.valid(from)
+}
+
+// valid returns the text from a place on if it is a value.
+func (s *scanner) valid(from int) ([]byte, error) {
+	if text := s.text[from:s.at]; json.Valid(text) {
+		return bytes.TrimSpace(text), nil
+	}
+	s.at = from
+	return nil, fmt.Errorf("%s begins no value of JSON that ends in its line", s.rest())
+}
+
 // number reads a number. The grammar is JSON's, which is narrower than that of tables.
 func (s *scanner) number() (n table.Number, text []byte, err error) {
 	s.space()

@@ -11,7 +11,7 @@ import (
 // there, but that floats are rounded once, to nearest. The numbers of a category are those of
 // its texts. A column that has records without a value, or texts, has no tensor.
 func (c *Column) Tensor(to tensor.DType) (*tensor.Tensor, error) {
-	if c.Kind == Text {
+	if c.written() {
 		return nil, fmt.Errorf("column %.40q is text, and no number: read it as a category, or turn it into numbers first, as a tokenizer does", c.Name)
 	}
 	if n := c.CountMissing(); n > 0 {
@@ -100,7 +100,7 @@ func ofInteger(negative bool, to tensor.DType, w tensor.Word) (tensor.Word, bool
 }
 
 // As returns the column as one of another kind: a number or truth value as a real or a category,
-// a category as text, a text as a category, an array of bytes [n, height, width] or [n, height,
+// a category as text, a text as a category or JSON, an array of bytes [n, height, width] or [n, height,
 // width, channels] as an image.
 func (c *Column) As(kind Kind) (*Column, error) {
 	out := *c
@@ -109,6 +109,8 @@ func (c *Column) As(kind Kind) (*Column, error) {
 	switch {
 	case kind == c.Kind:
 		return c, nil
+	case (kind == Text || kind == JSON) && c.written():
+		return &out, nil
 	case kind == Real && scalar:
 		values, err := tensor.New(tensor.Float64, c.Values.Shape)
 		if err != nil {

@@ -46,7 +46,7 @@ func (c *Column) Describe() Summary {
 			s.Samples = append(s.Samples, shorten(c.Value(i)))
 		}
 	}
-	if c.Kind != Text {
+	if !c.written() {
 		s.Type = c.Values.Type.String()
 	}
 	if s.Count == 0 {

@@ -101,7 +101,7 @@ type Frequency struct {
 // frequencies returns the values of a column of one value a record, the most frequent first; of
 // several, the least number or the first text by bytes.
 func (c *Column) frequencies() []Frequency {
-	if c.Kind == Text {
+	if c.written() {
 		counts := map[string]int{}
 		for i := range c.Len() {
 			if !c.Lacks(i) {
@@ -163,7 +163,7 @@ func (c *Column) Fill(value string) (*Column, error) {
 	}
 	out := *c
 	out.Missing = nil
-	if c.Kind == Text {
+	if c.written() {
 		out.Texts = Strings{}
 		for i := range c.Len() {
 			text := c.Texts.bytes(i)

@@ -40,10 +40,11 @@ const (
 	Text                     // any text
 	Array                    // numbers of one shape, of any type: [n, …]
 	Image                    // pixels: uint8 [n, height, width, channels]
+	JSON                     // objects, or lists of them, as their text
 )
 
 // kinds are the names of kinds.
-var kinds = [...]string{Integer: "integer", Real: "real", Boolean: "boolean", Category: "category", Text: "text", Array: "array", Image: "image"}
+var kinds = [...]string{Integer: "integer", Real: "real", Boolean: "boolean", Category: "category", Text: "text", Array: "array", Image: "image", JSON: "json"}
 
 // String returns the kind's name.
 func (k Kind) String() string {
@@ -71,8 +72,8 @@ type Table struct {
 type Column struct {
 	Name       string
 	Kind       Kind
-	Values     *tensor.Tensor // the first axis counts records; of a text, nil
-	Texts      Strings        // of a text
+	Values     *tensor.Tensor // the first axis counts records; of texts and JSON, nil
+	Texts      Strings        // of those
 	Categories []string       // of a category
 	Missing    []bool         // by record; nil where every record has a value
 }
@@ -153,9 +154,12 @@ func (t *Table) Column(name string) (*Column, error) {
 	return nil, fmt.Errorf("no column is called %.40q, but %.400q", name, names)
 }
 
+// written reports whether the column holds texts.
+func (c *Column) written() bool { return c.Kind == Text || c.Kind == JSON }
+
 // Len returns the number of records.
 func (c *Column) Len() int {
-	if c.Kind == Text {
+	if c.written() {
 		return c.Texts.Len()
 	}
 	return c.Values.Shape[0]
@@ -163,7 +167,7 @@ func (c *Column) Len() int {
 
 // Shape returns the shape of one record: none of an array has an axis.
 func (c *Column) Shape() tensor.Shape {
-	if c.Kind == Text {
+	if c.written() {
 		return nil
 	}
 	return c.Values.Shape[1:].Clone()
@@ -208,7 +212,7 @@ func (c *Column) Take(records []int) (*Column, error) {
 			out.Missing = marked(out.Missing, len(records), at)
 		}
 	}
-	if c.Kind == Text {
+	if c.written() {
 		for _, i := range records {
 			if err := out.Texts.Append(c.Texts.bytes(i)); err != nil {
 				return nil, fmt.Errorf("column %.40q: %w", c.Name, err)
@@ -233,7 +237,7 @@ func (c *Column) Value(i int) string {
 	switch {
 	case c.Lacks(i):
 		return ""
-	case c.Kind == Text:
+	case c.written():
 		return c.Texts.At(i)
 	case c.Kind == Category:
 		return c.Categories[tensor.Of[int32](c.Values)[i]]
