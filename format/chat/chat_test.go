@@ -10,48 +10,18 @@ import (
 
 // asked is a conversation as testdata has it.
 type asked struct {
-	Messages []struct {
-		Role       string
-		Content    json.RawMessage
-		Name       string
-		ToolCallID string `json:"tool_call_id"`
-		ToolCalls  []struct {
-			ID       string
-			Function struct {
-				Name      string
-				Arguments json.RawMessage
-			}
-		} `json:"tool_calls"`
-		Reasoning string `json:"reasoning_content"`
-	}
+	Messages           []Message
 	Tools, Documents   []json.RawMessage
 	Generate, Continue bool
 	Extra              map[string]json.RawMessage
 	Tokens             Tokens
 }
 
-func (a *asked) conversation(t testing.TB) *Conversation {
-	t.Helper()
-	c := &Conversation{
-		Tools: a.Tools, Documents: a.Documents, Generate: a.Generate, Continue: a.Continue, Extra: a.Extra,
+func (a *asked) conversation() *Conversation {
+	return &Conversation{
+		Messages: a.Messages, Tools: a.Tools, Documents: a.Documents, Generate: a.Generate, Continue: a.Continue, Extra: a.Extra,
 		Date: time.Date(2025, 3, 9, 8, 7, 6, 0, time.UTC),
 	}
-	for _, m := range a.Messages {
-		out := Message{Role: m.Role, Name: m.Name, ToolCallID: m.ToolCallID, Reasoning: m.Reasoning}
-		if m.Content != nil {
-			out.Content = &Content{}
-			if err := json.Unmarshal(m.Content, &out.Content.Text); err != nil {
-				if err := json.Unmarshal(m.Content, &out.Content.Parts); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		for _, call := range m.ToolCalls {
-			out.ToolCalls = append(out.ToolCalls, ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments})
-		}
-		c.Messages = append(c.Messages, out)
-	}
-	return c
 }
 
 // answers are prompts that transformers makes; null is an error.
@@ -100,7 +70,7 @@ func TestPrompts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := tmpl.Render(all.Conversations[i].conversation(t))
+				got, err := tmpl.Render(all.Conversations[i].conversation())
 				switch {
 				case want == nil && err == nil:
 					t.Errorf("conversation %d gives %q, and is an error in Python", i, got)

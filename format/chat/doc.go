@@ -2,7 +2,8 @@
 // model carries: the text that transformers' apply_chat_template gives, byte for byte.
 //
 // Call [FromFolder] for a model of Hugging Face's, [FromGGUF] for a GGUF file, or [Parse] for a
-// template itself. Then call [Template.Render] for each [Conversation]. A model without a template
+// template itself. Then call [Template.Render] for each [Conversation], or [Template.Replies] to learn from its
+// replies; [ReadMessages] reads one. A model without a template
 // has no chats: the error is [ErrNoTemplate].
 //
 // Invariants: a Template never changes, and several goroutines may use one. The same conversation
