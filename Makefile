@@ -63,9 +63,10 @@ staticcheck: ## Run staticcheck on all but the tests
 staticcheck-tests: room ## Run staticcheck on the tests as well
 	@go run $(STATICCHECK) $(OWN)
 
-# lint vets, and nobody debugs these binaries: both would take minutes.
+# lint vets, and nobody debugs these binaries: both would take minutes. Tests of networks wait more than they compute, so that a third
+# package fills two cores.
 unit: ## Run the Go tests
-	@go test -vet=off -ldflags=-w -timeout 20m ./...
+	@go test -p 3 -vet=off -ldflags=-w -timeout 20m ./...
 
 # The second program is built without the network; the first run has one thread.
 demo-check: ## Run the demo with and without a cheater, and check what they report

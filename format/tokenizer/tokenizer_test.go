@@ -310,3 +310,23 @@ func TestBytesOfTokens(t *testing.T) {
 		}
 	}
 }
+
+func TestTokensOfBytesAreBytes(t *testing.T) {
+	of, err := Parse(OfBytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "a \"ä\\\n\x00€😀  b\t"
+	ids, err := of.Encode(text, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back []byte
+	for _, id := range ids {
+		back = append(back, byte(id))
+	}
+	decoded, err := of.Decode(ids, false)
+	if string(back) != text || decoded != text || err != nil || of.Size() != 256 {
+		t.Errorf("%q are tokens %d, which are %q (%v)", text, ids, decoded, err)
+	}
+}

@@ -155,7 +155,12 @@ func ReadFile(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	long := fmt.Errorf("%s is longer than %d bytes: name another file", name, limit)
+	return ReadAll(f, size, limit)
+}
+
+// ReadAll reads an open file as ReadFile does; it was so many bytes long when it was opened.
+func ReadAll(f *os.File, size, limit int64) ([]byte, error) {
+	long := fmt.Errorf("%s is longer than %d bytes: name another file", f.Name(), limit)
 	if size > limit {
 		return nil, long
 	}

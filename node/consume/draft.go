@@ -40,12 +40,13 @@ type Draft struct {
 	NotFinite int // records of a batch of which an element is not finite: so are their results, mostly
 
 	// Of training alone.
-	Spec      Spec
-	HeldOut   *tensor.Tensor
-	Tokenizer *text.Tokenizer // of a text
-	Schema    *schema.Schema  // of other data
-	Loss      float32         // of the start state on the first batch, nats a character
-	Unknown   float64         // share of the training text whose characters have no token, for the model has too few outputs
+	Spec          Spec
+	HeldOut       *tensor.Tensor
+	Tokenizer     *text.Tokenizer // of a text
+	TokenizerFile []byte          // of texts among data: a tokenizer.json
+	Schema        *schema.Schema  // of other data
+	Loss          float32         // of the start state on the first batch, nats a character
+	Unknown       float64         // share of the training text whose characters have no token, for the model has too few outputs
 }
 
 // Trained names the initializers of the model that training changes: buffers that were exported as
@@ -171,12 +172,16 @@ func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*
 	if err != nil {
 		return nil, err
 	}
-	of, err := s.Problem.Data.Make(t, from.Model, s.Problem.Loss.Objective())
+	e, err := s.Problem.Data.Encoder(s.Folders)
+	if err != nil {
+		return nil, err
+	}
+	of, err := s.Problem.Data.Make(t, e, from.Model, s.Problem.Loss.Objective())
 	if err != nil {
 		return nil, err
 	}
 	from.Model = of.Model
-	d := &Draft{Spec: s, HeldOut: of.HeldOut, Schema: &of.Schema}
+	d := &Draft{Spec: s, HeldOut: of.HeldOut, Schema: &of.Schema, TokenizerFile: of.Tokenizer}
 	r := s.Recipe()
 	r.Fields, r.Loss, r.LossOptions = of.Fields, of.Objective.Name, of.Objective.LossOptions
 	return d, d.finish(ctx, from, replay.Inputs{Model: of.Model, Recipe: r, Data: of.Training}, exec)
@@ -274,7 +279,10 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 		{replay.RoleHeldOut, canon.Encode(d.HeldOut.Encode)},
 	}
 	if d.Tokenizer != nil {
-		d.Files = append(d.Files, DraftFile{replay.RoleTokenizer, d.Tokenizer.Encoded()})
+		d.TokenizerFile = d.Tokenizer.Encoded()
+	}
+	if d.TokenizerFile != nil {
+		d.Files = append(d.Files, DraftFile{replay.RoleTokenizer, d.TokenizerFile})
 	}
 	if d.Schema != nil {
 		b, err := d.Schema.Encoded()

@@ -139,7 +139,7 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 	s.Folders = folders
 	paths := []*string{&s.Problem.Model, &s.Problem.Continue, &s.Problem.Text}
 	if s.Problem.Data != nil {
-		paths = append(paths, &s.Problem.Data.Source)
+		paths = append(paths, &s.Problem.Data.Source, &s.Problem.Data.Text.Tokenizer, &s.Problem.Data.Text.Template)
 	}
 	for _, p := range paths {
 		if *p != "" && !filepath.IsAbs(*p) {

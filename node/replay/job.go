@@ -20,6 +20,7 @@ import (
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/schema"
 	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/format/tokenizer"
 )
 
 // Roles of an order's files.
@@ -338,7 +339,9 @@ func (j *Job) CheckUnread(role string, b []byte) error {
 			_, err = j.Training.Evaluate(t.Shape)
 		}
 	case role == RoleTokenizer:
-		_, err = text.ReadTokenizer(bytes.NewReader(b))
+		if _, err = text.ReadTokenizer(bytes.NewReader(b)); err != nil { // of characters, or Hugging Face's
+			_, err = tokenizer.Parse(b)
+		}
 	case role == RoleSchema:
 		_, err = schema.Read(bytes.NewReader(b))
 	}

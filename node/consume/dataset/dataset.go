@@ -1,7 +1,7 @@
 // Package dataset makes of a source of data what an order trains on: records of fields, of which some are held out.
 //
 // An [Options] is the data section of an order file. Call [Options.Read] for the table that its source
-// holds, and [Options.Make] for a [Dataset]: the fields, the records, and the model with what the data
+// holds, [Options.Encoder] for what makes tokens of its texts, and [Options.Make] for a [Dataset]: the fields, the records, and the model with what the data
 // teaches before training written into it as constants. So what is trained takes values as the source
 // has them.
 //
@@ -36,6 +36,7 @@ type Options struct {
 	HeldOut   HeldOut           `json:"heldOut,omitzero"`
 	Size      [2]int            `json:"size,omitzero"` // height and width of images; none: what the model reads
 	Crop      bool              `json:"crop,omitempty"`
+	Text      Texts             `json:"text,omitzero"` // how texts become tokens
 }
 
 // HeldOut says which records training never sees.
@@ -85,7 +86,7 @@ func (o *Options) Check() error {
 	case h.Stratify && h.Group != "":
 		return errors.New("data.heldOut: stratify and group: choose one")
 	}
-	return nil
+	return o.Text.check()
 }
 
 // Dataset is what an order trains on.
@@ -96,6 +97,7 @@ type Dataset struct {
 	Training  *tensor.Tensor // int32 [records words]
 	HeldOut   *tensor.Tensor
 	Schema    schema.Schema
+	Tokenizer []byte // tokenizer.json; nil if no text is read
 }
 
 // listed quotes names.

@@ -78,7 +78,11 @@ func of(t *testing.T, o dataset.Options, g *graph.Graph, objective dataset.Objec
 	if err != nil {
 		return nil, err
 	}
-	return o.Make(table, g, objective)
+	e, err := o.Encoder([]string{filepath.Dir(o.Source)})
+	if err != nil {
+		return nil, err
+	}
+	return o.Make(table, e, g, objective)
 }
 
 func must(t *testing.T, d *dataset.Dataset, err error) *dataset.Dataset {

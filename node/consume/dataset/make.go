@@ -16,15 +16,16 @@ import (
 type maker struct {
 	Options
 	table             *table.Table
-	training, heldOut []int // records
+	encoder           *Encoder // nil if none is named
+	training, heldOut []int    // records
 	out               *Dataset
 	values            map[string]*tensor.Tensor // of fields, all records
 	used              map[string]bool           // columns
 }
 
-// Make makes what an order trains on of a table and a model.
-func (o *Options) Make(t *table.Table, g *graph.Graph, objective Objective) (*Dataset, error) {
-	d, err := o.make(t, g, objective)
+// Make makes what an order trains on of a table and a model. The encoder is nil if there is none.
+func (o *Options) Make(t *table.Table, e *Encoder, g *graph.Graph, objective Objective) (*Dataset, error) {
+	d, err := o.make(t, e, g, objective)
 	if err != nil {
 		return nil, fmt.Errorf("data %s: %w", o.Source, err)
 	}
@@ -40,12 +41,18 @@ func (o *Options) newMaker(t *table.Table, g *graph.Graph, objective Objective) 
 	return m
 }
 
-func (o *Options) make(t *table.Table, g *graph.Graph, objective Objective) (*Dataset, error) {
+func (o *Options) make(t *table.Table, e *Encoder, g *graph.Graph, objective Objective) (*Dataset, error) {
 	m := o.newMaker(t, g, objective)
+	if m.encoder = e; e != nil {
+		m.out.Tokenizer = e.File
+	}
 	for _, name := range append(slices.Clone(o.Ignore), o.Features...) {
 		if _, err := t.Column(name); err != nil {
 			return nil, err
 		}
+	}
+	if in, vocabulary, ok := m.languageInput(); ok {
+		return m.out, m.language(in, vocabulary)
 	}
 	target, err := m.target()
 	if err != nil {
@@ -143,6 +150,9 @@ func (m *maker) inputs() error {
 	var rest []graph.Value
 	for _, in := range m.out.Model.Inputs {
 		c := m.named(in.Name)
+		if _, beside := besides[in.Name]; c == nil && beside && m.encoder != nil {
+			continue // what reads a text fills it
+		}
 		if c == nil {
 			rest = append(rest, in)
 			continue
@@ -192,6 +202,9 @@ func (m *maker) features(in graph.Value) error {
 	if len(columns) == 1 && (columns[0].Kind == table.Array || columns[0].Kind == table.Image) {
 		return m.column(in, columns[0])
 	}
+	if c := m.onlyText(columns); c != nil && in.Type.Integer() && len(in.Shape) == 2 {
+		return m.text(in, c)
+	}
 	x := &matrix{records: m.table.Records}
 	for _, c := range columns {
 		c, err := m.whole(c)
@@ -220,8 +233,25 @@ func (m *maker) features(in graph.Value) error {
 	return nil
 }
 
+// onlyText returns the one column of texts among some, nil if there is none, or more than one.
+func (m *maker) onlyText(columns []*table.Column) (found *table.Column) {
+	for _, c := range columns {
+		if c = m.worded(c.Name); c == nil || c.Kind != table.Text {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = c
+	}
+	return found
+}
+
 // column gives an input one column.
 func (m *maker) column(in graph.Value, c *table.Column) error {
+	if text := m.worded(c.Name); text != nil && in.Type.Integer() && len(in.Shape) == 2 && in.Shape[1] > 1 {
+		return m.text(in, text)
+	}
 	c, err := m.whole(c)
 	if err != nil {
 		return err
@@ -230,8 +260,8 @@ func (m *maker) column(in graph.Value, c *table.Column) error {
 	switch {
 	case len(in.Shape) == 0:
 		return fmt.Errorf("input %q of the model has no axis that counts records", in.Name)
-	case c.Kind == table.Text:
-		return fmt.Errorf("column %q is text, and input %q reads numbers", c.Name, in.Name)
+	case c.Kind == table.Text, c.Kind == table.JSON:
+		return fmt.Errorf("column %q is %v, and input %q reads numbers", c.Name, c.Kind, in.Name)
 	case c.Kind == table.Image:
 		return m.image(in, c.Values)
 	}

@@ -11,7 +11,7 @@
 //	segments     1 1 1 1 1 0 0 0          1 1 1 1 1 2 2 2
 //
 // Invariants: no token is learnt twice, and none from a text that is not its own. Rows keep the order of texts.
-// A row of which nothing is learnt is left out.
+// A row of which nothing is learnt is left out, unless rows are to be aligned with texts.
 //
 // Source: our own; packing without cutting texts is that of Krell et al., arXiv 2107.02027, in the order given.
 package sequences
@@ -45,6 +45,7 @@ type Layout struct {
 	Long   Rule  // "": Refuse
 	Pack   bool  // several texts in a row
 	Fill   int32 // stands where a row has no token
+	Align  bool  // a row for each text, even if nothing of it is learnt
 }
 
 // maxTokens bounds the tokens of all rows.
@@ -55,6 +56,8 @@ func (l *Layout) Check() error {
 	switch {
 	case l.Length < 2:
 		return fmt.Errorf("rows of %d tokens: a row has at least 2", l.Length)
+	case l.Align && (l.Pack || l.Long == Split):
+		return errors.New("each text is to have its row: texts are neither packed nor split")
 	case l.Long != "" && l.Long != Refuse && l.Long != Truncate && l.Long != Split:
 		return fmt.Errorf("long is %q: write %s, %s or %s", l.Long, Refuse, Truncate, Split)
 	}
@@ -103,7 +106,7 @@ func Lay(all []Sequence, l Layout) (*Rows, error) {
 	}
 	kept := rows[:0]
 	for _, r := range rows {
-		if learns(r) {
+		if l.Align || learns(r) {
 			kept = append(kept, r)
 		}
 	}
@@ -138,7 +141,7 @@ func (l *Layout) pieces(s *Sequence, out *Rows) (pieces []piece, err error) {
 		return p
 	}
 	switch n := len(s.Tokens); {
-	case n < 2:
+	case n < 2 && !l.Align:
 		return nil, nil
 	case n <= l.Length:
 		return []piece{part(0, n)}, nil

@@ -49,6 +49,7 @@ func TestLay(t *testing.T) {
 		{"truncated", sequences.Layout{Length: 3, Long: sequences.Truncate}, "abc 011 111 012 111\nfgh 011 111 012 111\njkl 001 111 012 111\n"},
 		{"split", sequences.Layout{Length: 3, Long: sequences.Split}, "abc 011 111 012 111\ncde 011 111 012 111\nfgh 011 111 012 111\njkl 001 111 012 111\n"},
 		{"split and packed", sequences.Layout{Length: 4, Long: sequences.Split, Pack: true, Fill: '.'}, "abcd 0111 1111 0123 1111\nde.. 0100 1100 0100 1100\nfgh. 0110 1110 0120 1110\njkl. 0010 1110 0120 1110\n"},
+		{"aligned", sequences.Layout{Length: 3, Long: sequences.Truncate, Align: true, Fill: '.'}, "abc 011 111 012 111\nfgh 011 111 012 111\ni.. 000 100 000 100\n... 000 000 000 000\njkl 001 111 012 111\n"},
 	} {
 		got, err := sequences.Lay(texts, c.l)
 		if err != nil {
@@ -69,6 +70,7 @@ func TestLayRefuses(t *testing.T) {
 		"behind where they":       {[]sequences.Sequence{of("abc", false, false, true)}, sequences.Layout{Length: 2, Long: sequences.Truncate}},
 		"at least 2":              {nil, sequences.Layout{Length: 1}},
 		`long is "no"`:            {nil, sequences.Layout{Length: 2, Long: "no"}},
+		"neither packed nor":      {nil, sequences.Layout{Length: 2, Pack: true, Align: true}},
 		"1 say whether":           {[]sequences.Sequence{of("ab", true)}, sequences.Layout{Length: 2}},
 	} {
 		if _, err := sequences.Lay(c.texts, c.l); err == nil || !strings.Contains(err.Error(), want) {

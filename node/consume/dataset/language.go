@@ -1,0 +1,430 @@
+package dataset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/chat"
+	"github.com/tally-network/tally/format/schema"
+	"github.com/tally-network/tally/format/table"
+	"github.com/tally-network/tally/node/consume/dataset/sequences"
+)
+
+// Losses of language models.
+const (
+	nextToken  = "next-token-cross-entropy"
+	preference = "preference"
+)
+
+// maxMessages bounds the messages of a chat: a template reads all of them for each reply.
+const maxMessages = 1 << 10
+
+// learntField is the name of the field that says which tokens are learnt.
+const learntField = "learnt"
+
+// besides are inputs of a model that reads tokens, by the names that exporters give them.
+var besides = map[string]func(*sequences.Rows) *tensor.Tensor{
+	"attention_mask": func(r *sequences.Rows) *tensor.Tensor { return r.Present },
+	"position_ids":   func(r *sequences.Rows) *tensor.Tensor { return r.Positions },
+	"segment_ids":    func(r *sequences.Rows) *tensor.Tensor { return r.Segments },
+	"token_type_ids": nil, // all 0
+}
+
+// tokensInput returns the input of a model that reads tokens: integers [batch tokens] that are named for nothing else.
+func tokensInput(g *graph.Graph) (graph.Value, bool) {
+	for _, in := range g.Inputs {
+		if _, beside := besides[in.Name]; !beside && in.Type.Integer() && len(in.Shape) == 2 {
+			return in, true
+		}
+	}
+	return graph.Value{}, false
+}
+
+// languageInput returns the tokens of a language model, which gives logits for each of them.
+func (m *maker) languageInput() (in graph.Value, vocabulary int, ok bool) {
+	loss := m.out.Objective.Name
+	if loss != "" && loss != nextToken && loss != preference || loss == "" && m.Target != "" && m.worded(m.Target) == nil {
+		return in, 0, false
+	}
+	in, ok = tokensInput(m.out.Model)
+	if !ok || len(m.out.Model.Outputs) == 0 {
+		return in, 0, false
+	}
+	out := m.out.Model.Outputs[0]
+	if len(out.Shape) != 3 || out.Shape[1] != in.Shape[1] || !out.Type.Float() {
+		return in, 0, false
+	}
+	return in, out.Shape[2], true
+}
+
+// errNoTokenizer says what texts want.
+var errNoTokenizer = fmt.Errorf("texts become tokens by a tokenizer: write data.text.tokenizer, a tokenizer.json or a model's folder, or %s", Bytes)
+
+// worded returns a column of texts or of chats, nil if there is none of a name.
+func (m *maker) worded(name string) *table.Column {
+	c, err := m.table.Column(name)
+	if err != nil || c.Kind != table.Text && c.Kind != table.JSON && c.Kind != table.Category {
+		return nil
+	}
+	if c.Kind == table.Category { // few texts differ
+		if c, err = c.As(table.Text); err != nil {
+			return nil
+		}
+	}
+	return c
+}
+
+// language makes records of tokens.
+func (m *maker) language(in graph.Value, vocabulary int) (err error) {
+	if m.out.Objective.Name == "" {
+		m.out.Objective.Name = nextToken
+	}
+	if m.training, m.heldOut, err = m.holdOut(m.table, nil); err != nil {
+		return err
+	}
+	forms, err := m.forms(in.Name)
+	if err != nil {
+		return err
+	}
+	layout := sequences.Layout{Length: in.Shape[1] + 1, Long: m.Text.Long, Pack: m.Text.Pack, Align: len(forms) > 1}
+	layout.Fill = m.encoder.fill()
+	var parts [2]map[string]*tensor.Tensor
+	for i, records := range [][]int{m.training, m.heldOut} {
+		if parts[i], err = m.lay(forms, records, layout, vocabulary); err != nil {
+			return err
+		}
+	}
+	if len(forms) == 1 && learntAll(parts[0][learntField]) && learntAll(parts[1][learntField]) {
+		delete(parts[0], learntField)
+	}
+	m.readBesides(parts[0])
+	for _, name := range slices.Sorted(maps.Keys(parts[0])) {
+		m.field(name, parts[0][name])
+	}
+	if len(forms) == 1 {
+		m.out.Objective.Target, m.out.Objective.Mask = in.Name, ""
+		if parts[0][learntField] != nil {
+			m.out.Objective.Mask = learntField
+		}
+	}
+	if m.out.Training, err = m.out.Fields.Pack(parts[0]); err != nil {
+		return err
+	}
+	m.out.HeldOut, err = m.out.Fields.Pack(parts[1])
+	return err
+}
+
+// learntAll reports whether every token but the first of each record is learnt.
+func learntAll(t *tensor.Tensor) bool {
+	for i, learnt := range t.Bytes() {
+		if learnt == 0 && i%t.Shape[1] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// form is what some records hold as tokens: one field, and which of them are learnt.
+type form struct {
+	field, learnt string
+	sequences     func(record int) ([]sequences.Sequence, error)
+}
+
+// lay makes the fields of some records.
+func (m *maker) lay(forms []form, records []int, layout sequences.Layout, vocabulary int) (map[string]*tensor.Tensor, error) {
+	out := map[string]*tensor.Tensor{}
+	for _, f := range forms {
+		var all []sequences.Sequence
+		for _, record := range records {
+			s, err := f.sequences(record)
+			if err != nil {
+				return nil, fmt.Errorf("record %d: %w", record+1, err)
+			}
+			for i := range s {
+				if top := len(s[i].Tokens); top > 0 && int(slices.Max(s[i].Tokens)) >= vocabulary {
+					return nil, fmt.Errorf("record %d has token %d, but the model tells %d apart: make a model for them, such as\n  tally model new gpt --set vocabulary=%d", record+1, slices.Max(s[i].Tokens), vocabulary, max(m.encoder.size(), int(slices.Max(s[i].Tokens))+1))
+				}
+			}
+			all = append(all, s...)
+		}
+		rows, err := sequences.Lay(all, layout)
+		if err != nil {
+			return nil, err
+		}
+		out[f.field], out[f.learnt] = rows.Tokens, rows.Learnt
+		if err := m.beside(out, rows); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// readBesides has the model read what it reads besides tokens in the types of the fields.
+func (m *maker) readBesides(values map[string]*tensor.Tensor) {
+	for _, in := range slices.Clone(m.out.Model.Inputs) {
+		v := values[in.Name]
+		if _, known := besides[in.Name]; !known || v == nil || v.Type == in.Type {
+			continue
+		}
+		m.out.Model = before(m.out.Model, in.Name, graph.Value{Name: in.Name, Type: v.Type, Shape: in.Shape}, func(b *graph.Builder, x string) string {
+			return cast(b, x, v.Type, in.Type)
+		})
+	}
+}
+
+// beside adds what a model reads besides the tokens of some rows.
+func (m *maker) beside(to map[string]*tensor.Tensor, rows *sequences.Rows) (err error) {
+	for _, in := range m.out.Model.Inputs {
+		of, known := besides[in.Name]
+		if !known {
+			continue
+		}
+		if to[in.Name] != nil {
+			return fmt.Errorf("the model's input %q has one value, but the loss reads pairs of texts: export the model without it", in.Name)
+		}
+		if to[in.Name], err = besideOf(of, rows, in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// besideOf returns what an input reads besides the tokens of some rows, [rows tokens].
+func besideOf(of func(*sequences.Rows) *tensor.Tensor, rows *sequences.Rows, in graph.Value) (*tensor.Tensor, error) {
+	n := rows.Tokens.Shape[0]
+	if len(in.Shape) != 2 || in.Shape[1] > rows.Tokens.Shape[1] {
+		return nil, fmt.Errorf("input %q of the model is %v%v, but should have as many places as there are tokens", in.Name, in.Type, in.Shape)
+	}
+	from := rows.Present
+	if of != nil {
+		from = of(rows)
+	}
+	out, err := tensor.New(from.Type, tensor.Shape{n, in.Shape[1]})
+	if err != nil || of == nil {
+		return out, err
+	}
+	size := from.Type.Size()
+	for i := range n {
+		copy(out.Bytes()[i*in.Shape[1]*size:(i+1)*in.Shape[1]*size], from.Bytes()[i*from.Shape[1]*size:])
+	}
+	return out, nil
+}
+
+// forms finds what is read of the table as text.
+func (m *maker) forms(input string) ([]form, error) {
+	if m.out.Objective.Name == preference {
+		var out []form
+		for _, name := range []string{"chosen", "rejected"} {
+			read, err := m.completions(name)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, form{name, name + "_mask", read})
+		}
+		return out, nil
+	}
+	read, err := m.texts(input)
+	if err != nil {
+		return nil, err
+	}
+	m.out.Schema.Inputs = append(m.out.Schema.Inputs, schema.Input{Name: input, Columns: []schema.Column{{Name: m.Target}}})
+	return []form{{input, learntField, read}}, nil
+}
+
+// texts returns what reads the texts of a record: a chat, a prompt and its completion, or a text.
+func (m *maker) texts(input string) (func(int) ([]sequences.Sequence, error), error) {
+	names := []string{"messages", "conversations"}
+	if c := m.tokens(input); c != nil {
+		m.Target = c.Name
+		return tokensOf(c), nil
+	}
+	if m.Target != "" {
+		names = []string{m.Target}
+	} else if m.worded("prompt") != nil && m.worded("completion") != nil {
+		m.Target = "completion"
+		return m.completions(m.Target)
+	} else {
+		names = append(names, "text")
+	}
+	for _, name := range names {
+		if c := m.worded(name); c != nil {
+			return m.textsOf(c)
+		}
+	}
+	if m.Target == "" {
+		var found []*table.Column
+		for _, c := range m.left() {
+			if c = m.worded(c.Name); c != nil {
+				found = append(found, c)
+			}
+		}
+		if len(found) == 1 {
+			return m.textsOf(found[0])
+		}
+		return nil, errors.New("data.target is missing: name the column that holds texts, or chats")
+	}
+	return nil, fmt.Errorf("data.target: no column %q holds texts or chats", m.Target)
+}
+
+// tokens returns the column of texts that are tokens already, nil if there is none.
+func (m *maker) tokens(input string) *table.Column {
+	for _, name := range []string{m.Target, input, "tokens", "input_ids"} {
+		if c, err := m.table.Column(name); err == nil && c.Kind == table.Array && len(c.Values.Shape) == 2 && c.Values.Type.Integer() {
+			return c
+		}
+	}
+	return nil
+}
+
+// tokensOf returns what reads a column of tokens.
+func tokensOf(c *table.Column) func(int) ([]sequences.Sequence, error) {
+	n := c.Values.Shape[1]
+	return func(i int) ([]sequences.Sequence, error) {
+		s := sequences.Sequence{Tokens: make([]int32, n)}
+		for j := range s.Tokens {
+			token := int64(c.Values.At(i*n + j))
+			if token < 0 || token > math.MaxInt32 {
+				return nil, fmt.Errorf("column %q has %d, which is no token", c.Name, token)
+			}
+			s.Tokens[j] = int32(token)
+		}
+		return []sequences.Sequence{s}, nil
+	}
+}
+
+// textsOf returns what reads a column of texts or of chats.
+func (m *maker) textsOf(c *table.Column) (func(int) ([]sequences.Sequence, error), error) {
+	if m.encoder == nil {
+		return nil, errNoTokenizer
+	}
+	m.Target = c.Name
+	return func(i int) ([]sequences.Sequence, error) {
+		if c.Lacks(i) {
+			return nil, fmt.Errorf("column %q says nothing: leave the record out", c.Name)
+		}
+		if c.Kind == table.JSON {
+			messages, err := m.messages(i, c)
+			if err != nil {
+				return nil, err
+			}
+			return m.chat(i, messages)
+		}
+		s, err := m.encoder.text(c.Texts.At(i))
+		return []sequences.Sequence{s}, err
+	}, nil
+}
+
+// text gives an input the tokens of a column of texts.
+func (m *maker) text(in graph.Value, c *table.Column) (err error) {
+	if m.encoder == nil {
+		return errNoTokenizer
+	}
+	if c, err = m.whole(c); err != nil {
+		return err
+	}
+	all := make([]sequences.Sequence, c.Len())
+	for i := range all {
+		if all[i].Tokens, err = m.encoder.tokenizer.Encode(c.Texts.At(i), true); err != nil {
+			return fmt.Errorf("record %d: %w", i+1, err)
+		}
+	}
+	rows, err := sequences.Lay(all, sequences.Layout{Length: in.Shape[1], Long: m.Text.Long, Align: true, Fill: m.encoder.fill()})
+	if err != nil {
+		return fmt.Errorf("column %q: %w", c.Name, err)
+	}
+	values := map[string]*tensor.Tensor{in.Name: rows.Tokens}
+	if err := m.beside(values, rows); err != nil {
+		return err
+	}
+	m.out.Schema.Inputs = append(m.out.Schema.Inputs, schema.Input{Name: in.Name, Columns: []schema.Column{{Name: c.Name}}})
+	if in.Type != tensor.Int32 {
+		m.out.Model = before(m.out.Model, in.Name, graph.Value{Name: in.Name, Type: tensor.Int32, Shape: in.Shape}, func(b *graph.Builder, x string) string {
+			return cast(b, x, tensor.Int32, in.Type)
+		})
+	}
+	m.readBesides(values)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		m.field(name, values[name])
+	}
+	return nil
+}
+
+// completions returns what reads a column that follows the prompt of a record. Of chats the last reply is learnt.
+func (m *maker) completions(name string) (func(int) ([]sequences.Sequence, error), error) {
+	if m.encoder == nil {
+		return nil, errNoTokenizer
+	}
+	c, prompt := m.worded(name), m.worded("prompt")
+	if c == nil || prompt == nil && c.Kind != table.JSON || prompt != nil && prompt.Kind != c.Kind {
+		return nil, fmt.Errorf("columns prompt and %s are both to be texts, or both chats", name)
+	}
+	return func(i int) ([]sequences.Sequence, error) {
+		if c.Lacks(i) || prompt != nil && prompt.Lacks(i) {
+			return nil, fmt.Errorf("a prompt or its %s says nothing: leave the record out", name)
+		}
+		if c.Kind != table.JSON {
+			s, err := m.encoder.completion(prompt.Texts.At(i), c.Texts.At(i))
+			if m.Text.Learn == learnAll {
+				s.Learnt = nil
+			}
+			return []sequences.Sequence{s}, err
+		}
+		var messages []chat.Message
+		for _, part := range []*table.Column{prompt, c} {
+			if part == nil {
+				continue
+			}
+			more, err := m.messages(i, part)
+			if err != nil {
+				return nil, err
+			}
+			messages = append(messages, more...)
+		}
+		all, err := m.chat(i, messages)
+		if err != nil {
+			return nil, err
+		}
+		return lastReply(all[len(all)-1]), nil
+	}, nil
+}
+
+// lastReply learns only the last stretch of tokens that are learnt.
+func lastReply(s sequences.Sequence) []sequences.Sequence {
+	end := len(s.Learnt)
+	for end > 0 && !s.Learnt[end-1] {
+		end--
+	}
+	for end > 0 && s.Learnt[end-1] {
+		end--
+	}
+	clear(s.Learnt[:end])
+	return []sequences.Sequence{s}
+}
+
+func (m *maker) messages(i int, c *table.Column) ([]chat.Message, error) {
+	all, err := chat.ReadMessages([]byte(c.Texts.At(i)))
+	if err == nil && len(all) > maxMessages {
+		err = fmt.Errorf("%d messages, of at most %d", len(all), maxMessages)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("column %q: %w", c.Name, err)
+	}
+	return all, nil
+}
+
+// chat returns the tokens of a record's chat.
+func (m *maker) chat(i int, messages []chat.Message) ([]sequences.Sequence, error) {
+	c := &chat.Conversation{Messages: messages}
+	if tools := m.worded("tools"); tools != nil && tools.Kind == table.JSON && !tools.Lacks(i) {
+		if err := json.Unmarshal([]byte(tools.Texts.At(i)), &c.Tools); err != nil {
+			return nil, fmt.Errorf("column %q: %w", tools.Name, err)
+		}
+	}
+	return m.encoder.chat(c, m.Text.Learn)
+}
