@@ -46,7 +46,8 @@ func (e *env) orderNew() *cobra.Command {
 		Use: "new DIR", Short: "Begin an order: a small model for a text, a table or images, and an order file to edit",
 		Long: `Writes an order file, and beside it an ONNX model and a copy of the data. Of a text
 the model is a character-level GPT; of a table or a folder of images it is one that
-fits them and the column to predict, and the file says why. Any other ONNX
+fits them and the column to predict, and the file says why. Of chats, or texts, in
+the data it is a GPT over the tokens of --tokenizer. Any other ONNX
 model in the supported operators does as well.`,
 		Example: "  tally order new shakespeare --text shakespeare.txt\n  tally order new flowers --data flowers.csv --target species\n  tally train flowers/order.yaml --wait --home tally-devnet/consumer",
 		Args:    arguments("new DIR"),
@@ -65,8 +66,9 @@ model in the supported operators does as well.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&body, "text", "", "UTF-8 text to train on")
-	f.StringVar(&of.Source, "data", "", "in its place: a table, or a folder of images")
-	f.StringVar(&of.Target, "target", "", "column of the data to predict")
+	f.StringVar(&of.Source, "data", "", "in its place: a table, chats in JSONL, or a folder of images")
+	f.StringVar(&of.Target, "target", "", "column of the data to predict; or that holds texts or chats")
+	f.StringVar(&of.Text.Tokenizer, "tokenizer", "", "of texts in the data: a tokenizer.json, or a model's folder (default: bytes)")
 	f.Var(numbers.Within(&g.Context, 1, zoo.MaxExtent), "context", "characters that the model reads at once")
 	f.Var(numbers.Within(&g.Width, 1, zoo.MaxExtent), "width", "width of the model")
 	f.Var(numbers.Within(&g.Layers, 0, zoo.MaxLayers), "layers", "layers of the model")
@@ -83,7 +85,7 @@ model in the supported operators does as well.`,
 // beginOrder writes the files of a new order. It replaces none.
 func beginOrder(ctx context.Context, dir, textFile string, g zoo.GPT, batch int) (*begun, error) {
 	if textFile == "" {
-		return nil, errors.New("--text or --data is missing: name a text file to train on, or a table or a folder of images")
+		return nil, errors.New("--text or --data is missing: name a text file to train on, or a table, chats or a folder of images")
 	}
 	file, _, err := bounded.Open(textFile)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -23,6 +24,9 @@ type Begun struct {
 	Outside    bool   `json:"outside"` // the data are a folder, which stays where it is
 }
 
+// tokenizerName is the file of a tokenizer in a model's folder.
+const tokenizerName = "tokenizer.json"
+
 // maxCopy bounds a file of data that is copied beside its order.
 const maxCopy = 1 << 30
 
@@ -32,6 +36,19 @@ func Begin(dir string, o dataset.Options, seed uint64) (*Begun, error) {
 	t, err := o.Read([]string{filepath.Dir(filepath.Clean(o.Source))}, 0, 0)
 	if err != nil {
 		return nil, err
+	}
+	beside := ""
+	if o.Text.Tokenizer != "" && o.Text.Tokenizer != dataset.Bytes {
+		if beside = filepath.Clean(o.Text.Tokenizer); filepath.Base(beside) == tokenizerName {
+			beside = filepath.Dir(beside)
+		}
+	}
+	e, err := o.Encoder([]string{beside})
+	if err != nil {
+		return nil, err
+	}
+	if beside != "" {
+		o.Text.Tokenizer = tokenizerName
 	}
 	source := o.Source
 	r := &Begun{File: filepath.Join(dir, "order.yaml"), Model: filepath.Join(dir, "model.onnx")}
@@ -43,7 +60,7 @@ func Begin(dir string, o dataset.Options, seed uint64) (*Begun, error) {
 	} else {
 		o.Source = filepath.Base(source)
 	}
-	if r.Proposal, err = o.Propose(t); err != nil {
+	if r.Proposal, err = o.Propose(t, e); err != nil {
 		return nil, err
 	}
 	a, err := zoo.Find(r.Architecture)
@@ -67,6 +84,18 @@ func Begin(dir string, o dataset.Options, seed uint64) (*Begun, error) {
 			if err := copied(filepath.Join(dir, name), filepath.Join(filepath.Dir(source), name)); err != nil {
 				return nil, err
 			}
+		}
+	}
+	if beside != "" {
+		for _, name := range []string{tokenizerName, "tokenizer_config.json", dataset.TemplateName} {
+			if err := copied(filepath.Join(dir, name), filepath.Join(beside, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+		}
+	}
+	if r.Template != "" {
+		if err := replace.Create(filepath.Join(dir, dataset.TemplateName), []byte(r.Template)); err != nil {
+			return nil, err
 		}
 	}
 	return r, errors.Join(replace.Create(r.Model, b), replace.Create(r.File, []byte(r.Order(filepath.Base(dir), filepath.Base(r.Model)))))

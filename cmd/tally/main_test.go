@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -50,7 +53,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"json": jsonValue, "save": save, "await": await, "write": write, "settle": settle, "trim": trim,
-			"replace": replace, "damage": damage,
+			"replace": replace, "damage": damage, "stripes": stripes,
 		},
 	})
 }
@@ -166,6 +169,31 @@ func replace(ts *testscript.TestScript, neg bool, args []string) {
 		text = strings.Replace(text, args[i], args[i+1], 1)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+}
+
+// stripes writes images of two classes: stripes that lie, and stripes that stand.
+//
+//	stripes DIR IMAGES-OF-A-CLASS
+func stripes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: stripes DIR IMAGES-OF-A-CLASS")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	for class, name := range []string{"lying", "standing"} {
+		dir := filepath.Join(ts.MkAbs(args[0]), name)
+		ts.Check(os.MkdirAll(dir, 0o755))
+		for i := range n {
+			picture := image.NewGray(image.Rect(0, 0, 16, 16))
+			for at := range 256 {
+				along := []int{at / 16, at % 16}[class]
+				picture.Pix[at] = uint8((along+i)/2%2*200 + (at*7+i)%40)
+			}
+			var b bytes.Buffer
+			ts.Check(png.Encode(&b, picture))
+			ts.Check(os.WriteFile(filepath.Join(dir, fmt.Sprint(i, ".png")), b.Bytes(), 0o644))
+		}
+	}
 }
 
 // damage flips one bit of a bundle at each of so many places, and checks that

@@ -2,6 +2,7 @@ package dataset_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -203,6 +204,32 @@ func TestTextsAreRefused(t *testing.T) {
 		o := options(t, write(t, dir, "d.jsonl", c.records), `,"text":{`+strings.ReplaceAll(c.more, "%s", dir)+`}`)
 		if _, err := of(t, o, language(2), dataset.Objective{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// A proposal can be made for texts of each form, and is what makes the dataset.
+func TestLanguageModelsAreProposed(t *testing.T) {
+	for _, c := range []struct {
+		records, target, want string
+	}{
+		{`{"messages": [{"role": "user", "content": "a#"}, {"role": "assistant", "content": "b"}]}`, "messages", "chat_template.jinja"},
+		{`{"prompt": "a#", "completion": "b"}`, "completion", "long: truncate"},
+		{`{"text": "abcdefgh#"}`, "text", "long: split"},
+	} {
+		o := options(t, write(t, t.TempDir(), "d.jsonl", lines(40, c.records)), "")
+		table, err := o.Read([]string{filepath.Dir(o.Source)}, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := o.Propose(table, nil)
+		if err != nil {
+			t.Errorf("%s: %v", c.records, err)
+			continue
+		}
+		order := p.Order("x", "model.onnx")
+		if p.Architecture != "gpt" || p.Settings["vocabulary"] != "256" || p.Data.Target != c.target || !strings.Contains(order, c.want) || !strings.Contains(order, "pack: true") {
+			t.Errorf("%s: %+v\n%s", c.records, p, order)
 		}
 	}
 }

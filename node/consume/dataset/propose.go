@@ -19,6 +19,7 @@ type Proposal struct {
 	Batch        int               `json:"batch"`
 	Steps        int               `json:"steps"` // of a unit
 	Reasons      []string          `json:"reasons"`
+	Template     string            `json:"-"` // of chats, to be written beside the order; "": none is needed
 }
 
 // How often training goes through the data, and how it is cut.
@@ -31,17 +32,20 @@ const (
 // mostClasses is the most distinct whole numbers that are taken for classes; of more, the target is a quantity.
 const mostClasses = 64
 
-// Propose finds a model of package zoo for a table.
-func (o *Options) Propose(t *table.Table) (*Proposal, error) {
-	p, err := o.propose(t)
+// Propose finds a model of package zoo for a table. The encoder is nil if there is none.
+func (o *Options) Propose(t *table.Table, e *Encoder) (*Proposal, error) {
+	p, err := o.propose(t, e)
 	if err != nil {
 		return nil, fmt.Errorf("data %s: %w", o.Source, err)
 	}
 	return p, nil
 }
 
-func (o *Options) propose(t *table.Table) (*Proposal, error) {
+func (o *Options) propose(t *table.Table, e *Encoder) (*Proposal, error) {
 	m := o.newMaker(t, &graph.Graph{}, Objective{})
+	if m.encoder = e; m.tellsTexts() {
+		return m.proposeLanguage()
+	}
 	target, err := m.target()
 	if err != nil {
 		return nil, err
@@ -169,6 +173,13 @@ func (p *Proposal) Order(name, model string) string {
 	line("kind: TrainingOrder\nname: %q\nproblem:\n  model: %q\n  data:\n    source: %q", name, model, filepath.ToSlash(d.Source))
 	if d.Target != "" {
 		line("    target: %q", d.Target)
+	}
+	if x := &d.Text; *x != (Texts{}) {
+		template := ""
+		if x.Template != "" {
+			template = fmt.Sprintf(", template: %q", filepath.ToSlash(x.Template))
+		}
+		line("    text: {tokenizer: %q%s, long: %s, pack: %v}", filepath.ToSlash(x.Tokenizer), template, x.Long, x.Pack)
 	}
 	if len(d.Ignore) > 0 {
 		var quoted []string
