@@ -1,16 +1,12 @@
 package dataset
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/format/chat"
 	"github.com/tally-network/tally/format/schema"
 	"github.com/tally-network/tally/format/table"
 	"github.com/tally-network/tally/node/consume/dataset/sequences"
@@ -21,9 +17,6 @@ const (
 	nextToken  = "next-token-cross-entropy"
 	preference = "preference"
 )
-
-// maxMessages bounds the messages of a chat: a template reads all of them for each reply.
-const maxMessages = 1 << 10
 
 // learntField is the name of the field that says which tokens are learnt.
 const learntField = "learnt"
@@ -49,7 +42,7 @@ func tokensInput(g *graph.Graph) (graph.Value, bool) {
 // languageInput returns the tokens of a language model, which gives logits for each of them.
 func (m *maker) languageInput() (in graph.Value, vocabulary int, ok bool) {
 	loss := m.out.Objective.Name
-	if loss != "" && loss != nextToken && loss != preference || loss == "" && m.Target != "" && m.worded(m.Target) == nil {
+	if loss != "" && loss != nextToken && loss != preference || loss == "" && m.Target != "" && worded(m.table, m.Target) == nil {
 		return in, 0, false
 	}
 	in, ok = tokensInput(m.out.Model)
@@ -61,23 +54,6 @@ func (m *maker) languageInput() (in graph.Value, vocabulary int, ok bool) {
 		return in, 0, false
 	}
 	return in, out.Shape[2], true
-}
-
-// errNoTokenizer says what texts want.
-var errNoTokenizer = fmt.Errorf("texts become tokens by a tokenizer: write data.text.tokenizer, a tokenizer.json or a model's folder, or %s", Bytes)
-
-// worded returns a column of texts or of chats, nil if there is none of a name.
-func (m *maker) worded(name string) *table.Column {
-	c, err := m.table.Column(name)
-	if err != nil || c.Kind != table.Text && c.Kind != table.JSON && c.Kind != table.Category {
-		return nil
-	}
-	if c.Kind == table.Category { // few texts differ
-		if c, err = c.As(table.Text); err != nil {
-			return nil
-		}
-	}
-	return c
 }
 
 // language makes records of tokens.
@@ -133,7 +109,7 @@ func learntAll(t *tensor.Tensor) bool {
 // form is what some records hold as tokens: one field, and which of them are learnt.
 type form struct {
 	field, learnt string
-	sequences     func(record int) ([]sequences.Sequence, error)
+	read          reading
 }
 
 // lay makes the fields of some records.
@@ -142,7 +118,7 @@ func (m *maker) lay(forms []form, records []int, layout sequences.Layout, vocabu
 	for _, f := range forms {
 		var all []sequences.Sequence
 		for _, record := range records {
-			s, err := f.sequences(record)
+			s, err := f.read(record)
 			if err != nil {
 				return nil, fmt.Errorf("record %d: %w", record+1, err)
 			}
@@ -221,7 +197,7 @@ func (m *maker) forms(input string) ([]form, error) {
 	if m.out.Objective.Name == preference {
 		var out []form
 		for _, name := range []string{"chosen", "rejected"} {
-			read, err := m.completions(name)
+			read, err := m.corpus().replies(name)
 			if err != nil {
 				return nil, err
 			}
@@ -229,95 +205,13 @@ func (m *maker) forms(input string) ([]form, error) {
 		}
 		return out, nil
 	}
-	read, err := m.texts(input)
+	c := m.corpus()
+	read, err := c.find(input)
 	if err != nil {
 		return nil, err
 	}
-	m.out.Schema.Inputs = append(m.out.Schema.Inputs, schema.Input{Name: input, Columns: []schema.Column{{Name: m.Target}}})
+	m.out.Schema.Inputs = append(m.out.Schema.Inputs, schema.Input{Name: input, Columns: []schema.Column{{Name: c.column}}})
 	return []form{{input, learntField, read}}, nil
-}
-
-// texts returns what reads the texts of a record: a chat, a prompt and its completion, or a text.
-func (m *maker) texts(input string) (func(int) ([]sequences.Sequence, error), error) {
-	names := []string{"messages", "conversations"}
-	if c := m.tokens(input); c != nil {
-		m.Target = c.Name
-		return tokensOf(c), nil
-	}
-	if m.Target != "" {
-		names = []string{m.Target}
-	} else if m.worded("prompt") != nil && m.worded("completion") != nil {
-		m.Target = "completion"
-		return m.completions(m.Target)
-	} else {
-		names = append(names, "text")
-	}
-	for _, name := range names {
-		if c := m.worded(name); c != nil {
-			return m.textsOf(c)
-		}
-	}
-	if m.Target == "" {
-		var found []*table.Column
-		for _, c := range m.left() {
-			if c = m.worded(c.Name); c != nil {
-				found = append(found, c)
-			}
-		}
-		if len(found) == 1 {
-			return m.textsOf(found[0])
-		}
-		return nil, errors.New("data.target is missing: name the column that holds texts, or chats")
-	}
-	return nil, fmt.Errorf("data.target: no column %q holds texts or chats", m.Target)
-}
-
-// tokens returns the column of texts that are tokens already, nil if there is none.
-func (m *maker) tokens(input string) *table.Column {
-	for _, name := range []string{m.Target, input, "tokens", "input_ids"} {
-		if c, err := m.table.Column(name); err == nil && c.Kind == table.Array && len(c.Values.Shape) == 2 && c.Values.Type.Integer() {
-			return c
-		}
-	}
-	return nil
-}
-
-// tokensOf returns what reads a column of tokens.
-func tokensOf(c *table.Column) func(int) ([]sequences.Sequence, error) {
-	n := c.Values.Shape[1]
-	return func(i int) ([]sequences.Sequence, error) {
-		s := sequences.Sequence{Tokens: make([]int32, n)}
-		for j := range s.Tokens {
-			token := int64(c.Values.At(i*n + j))
-			if token < 0 || token > math.MaxInt32 {
-				return nil, fmt.Errorf("column %q has %d, which is no token", c.Name, token)
-			}
-			s.Tokens[j] = int32(token)
-		}
-		return []sequences.Sequence{s}, nil
-	}
-}
-
-// textsOf returns what reads a column of texts or of chats.
-func (m *maker) textsOf(c *table.Column) (func(int) ([]sequences.Sequence, error), error) {
-	if m.encoder == nil {
-		return nil, errNoTokenizer
-	}
-	m.Target = c.Name
-	return func(i int) ([]sequences.Sequence, error) {
-		if c.Lacks(i) {
-			return nil, fmt.Errorf("column %q says nothing: leave the record out", c.Name)
-		}
-		if c.Kind == table.JSON {
-			messages, err := m.messages(i, c)
-			if err != nil {
-				return nil, err
-			}
-			return m.chat(i, messages)
-		}
-		s, err := m.encoder.text(c.Texts.At(i))
-		return []sequences.Sequence{s}, err
-	}, nil
 }
 
 // text gives an input the tokens of a column of texts.
@@ -353,78 +247,4 @@ func (m *maker) text(in graph.Value, c *table.Column) (err error) {
 		m.field(name, values[name])
 	}
 	return nil
-}
-
-// completions returns what reads a column that follows the prompt of a record. Of chats the last reply is learnt.
-func (m *maker) completions(name string) (func(int) ([]sequences.Sequence, error), error) {
-	if m.encoder == nil {
-		return nil, errNoTokenizer
-	}
-	c, prompt := m.worded(name), m.worded("prompt")
-	if c == nil || prompt == nil && c.Kind != table.JSON || prompt != nil && prompt.Kind != c.Kind {
-		return nil, fmt.Errorf("columns prompt and %s are both to be texts, or both chats", name)
-	}
-	return func(i int) ([]sequences.Sequence, error) {
-		if c.Lacks(i) || prompt != nil && prompt.Lacks(i) {
-			return nil, fmt.Errorf("a prompt or its %s says nothing: leave the record out", name)
-		}
-		if c.Kind != table.JSON {
-			s, err := m.encoder.completion(prompt.Texts.At(i), c.Texts.At(i))
-			if m.Text.Learn == learnAll {
-				s.Learnt = nil
-			}
-			return []sequences.Sequence{s}, err
-		}
-		var messages []chat.Message
-		for _, part := range []*table.Column{prompt, c} {
-			if part == nil {
-				continue
-			}
-			more, err := m.messages(i, part)
-			if err != nil {
-				return nil, err
-			}
-			messages = append(messages, more...)
-		}
-		all, err := m.chat(i, messages)
-		if err != nil {
-			return nil, err
-		}
-		return lastReply(all[len(all)-1]), nil
-	}, nil
-}
-
-// lastReply learns only the last stretch of tokens that are learnt.
-func lastReply(s sequences.Sequence) []sequences.Sequence {
-	end := len(s.Learnt)
-	for end > 0 && !s.Learnt[end-1] {
-		end--
-	}
-	for end > 0 && s.Learnt[end-1] {
-		end--
-	}
-	clear(s.Learnt[:end])
-	return []sequences.Sequence{s}
-}
-
-func (m *maker) messages(i int, c *table.Column) ([]chat.Message, error) {
-	all, err := chat.ReadMessages([]byte(c.Texts.At(i)))
-	if err == nil && len(all) > maxMessages {
-		err = fmt.Errorf("%d messages, of at most %d", len(all), maxMessages)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("column %q: %w", c.Name, err)
-	}
-	return all, nil
-}
-
-// chat returns the tokens of a record's chat.
-func (m *maker) chat(i int, messages []chat.Message) ([]sequences.Sequence, error) {
-	c := &chat.Conversation{Messages: messages}
-	if tools := m.worded("tools"); tools != nil && tools.Kind == table.JSON && !tools.Lacks(i) {
-		if err := json.Unmarshal([]byte(tools.Texts.At(i)), &c.Tools); err != nil {
-			return nil, fmt.Errorf("column %q: %w", tools.Name, err)
-		}
-	}
-	return m.encoder.chat(c, m.Text.Learn)
 }

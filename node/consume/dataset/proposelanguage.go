@@ -29,7 +29,7 @@ const measured = 1 << 10
 // tellsTexts reports whether texts are to be learnt from, rather than a column to be told by others.
 func (m *maker) tellsTexts() bool {
 	if m.Target != "" {
-		c := m.worded(m.Target)
+		c := worded(m.table, m.Target)
 		return c != nil && (c.Kind == table.JSON || m.encoder != nil || c.Name == "text")
 	}
 	for _, label := range []string{"label", "target", "y"} {
@@ -38,7 +38,7 @@ func (m *maker) tellsTexts() bool {
 		}
 	}
 	for _, name := range []string{"messages", "conversations", "text", "completion"} {
-		if m.worded(name) != nil {
+		if worded(m.table, name) != nil {
 			return true
 		}
 	}
@@ -56,11 +56,13 @@ func (m *maker) proposeLanguage() (*Proposal, error) {
 		m.encoder, m.Text.Tokenizer = &Encoder{tokenizer: of}, Bytes
 		p.because("no tokenizer is named: a token for each byte")
 	}
-	read, err := m.texts("")
+	of := m.corpus()
+	read, err := of.find("")
 	if err != nil {
 		return nil, err
 	}
-	c, err := m.table.Column(m.Target)
+	m.Target = of.column
+	c, err := m.table.Column(of.column)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func (m *maker) proposeLanguage() (*Proposal, error) {
 }
 
 // lengthsOf returns the numbers of tokens of some texts, ascending, and how many all records have, about.
-func lengthsOf(read func(int) ([]sequences.Sequence, error), records int) (lengths []int, tokens int, err error) {
+func lengthsOf(read reading, records int) (lengths []int, tokens int, err error) {
 	seen := min(records, measured)
 	for i := range seen {
 		all, err := read(i)
