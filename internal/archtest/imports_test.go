@@ -95,6 +95,7 @@ var layers = []layer{
 	{folder: "engine/cpu", own: []string{"core", "engine"}},
 	{folder: "engine", own: []string{"core"}, alone: true}, // an interface imports no implementation
 	{folder: "internal/bounded"},
+	{folder: "internal/fetch", own: []string{"internal/bounded"}},
 	{folder: "internal/replace"},
 	{folder: "internal/filelock", foreign: []string{"golang.org/x/sys"}},
 	{folder: "format/yaml", foreign: yaml},
@@ -104,7 +105,7 @@ var layers = []layer{
 	{folder: "format/source", own: []string{"core", "format", "internal/bounded"}},
 	{folder: "format/parquet", own: []string{"core", "format"}, foreign: []string{"github.com/klauspost/compress"}}, // Snappy and zstd
 	{folder: "format", own: []string{"core"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}},
-	{folder: "model/library", own: []string{"core/canon", "model/files", "model/lm", "model/encoder", "internal/bounded", "internal/filelock", "internal/replace"}, foreign: []string{"golang.org/x/net/html", "golang.org/x/sys"}, tests: []string{"core", "format"}}, // indices are pages; how full a disk is
+	{folder: "model/library", own: []string{"core/canon", "model/files", "model/lm", "model/encoder", "internal/bounded", "internal/fetch", "internal/filelock", "internal/replace"}, foreign: []string{"golang.org/x/net/html", "golang.org/x/sys"}, tests: []string{"core", "format"}}, // indices are pages; how full a disk is
 	{folder: "model", own: []string{"core", "engine", "format", "internal/bounded"}},
 	// What stands behind the gateway is given to it; of models it knows requests and tokens alone.
 	{folder: "gateway/api"},

@@ -6,13 +6,15 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
+
+	"github.com/tally-network/tally/internal/fetch"
 )
 
 // address is a GGUF file at an address.
 type address struct {
 	p       *pull
 	edition string
-	file    offered
+	file    fetch.Offered
 }
 
 // openAddress asks how large a file is, and which edition. A server that does not tell is asked for the file.
@@ -21,24 +23,24 @@ func openAddress(ctx context.Context, p *pull) (*address, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &address{p: p, edition: before("sha256=", p.source.sum), file: offered{expected{bytes: -1, sha256: p.source.sum}, path.Base(u.Path)}}
-	ctx, cancel := context.WithTimeout(ctx, p.net.patience)
+	a := &address{p: p, edition: before("sha256=", p.source.sum), file: fetch.Offered{Expected: fetch.Expected{Bytes: -1, SHA256: p.source.sum}, Name: path.Base(u.Path)}}
+	ctx, cancel := context.WithTimeout(ctx, p.net.Patience)
 	defer cancel()
-	answer, err := p.net.ask(ctx, http.MethodHead, p.source.base, http.Header{"Accept-Encoding": {"identity"}}, http.StatusOK)
+	answer, err := p.net.Ask(ctx, http.MethodHead, p.source.base, http.Header{"Accept-Encoding": {"identity"}}, http.StatusOK)
 	if err != nil {
 		return a, nil
 	}
-	a.file.bytes = answer.ContentLength
+	a.file.Bytes = answer.ContentLength
 	if a.edition == "" {
-		a.edition = editionOf(answer)
+		a.edition = fetch.EditionOf(answer)
 	}
 	return a, answer.Body.Close()
 }
 
-func (a *address) release() string                         { return a.edition }
-func (a *address) list(context.Context) ([]offered, error) { return []offered{a.file}, nil }
-func (a *address) close() error                            { return nil }
+func (a *address) release() string                               { return a.edition }
+func (a *address) list(context.Context) ([]fetch.Offered, error) { return []fetch.Offered{a.file}, nil }
+func (a *address) close() error                                  { return nil }
 
-func (a *address) take(ctx context.Context, f offered, to string) (string, error) {
-	return a.p.download(ctx, wanted{expected: f.expected, url: a.p.source.base, to: to, mark: filepath.Join(a.p.partial(), "edition")}, f.name)
+func (a *address) take(ctx context.Context, f fetch.Offered, to string) (string, error) {
+	return a.p.download(ctx, fetch.Wanted{Expected: f.Expected, URL: a.p.source.base, To: to, Mark: filepath.Join(a.p.partial(), "edition")}, f.Name)
 }

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/fetch"
 )
 
 const (
@@ -29,9 +30,9 @@ const (
 
 // archive is a zip or tar file.
 type archive interface {
-	files(ctx context.Context) ([]offered, error)
+	files(ctx context.Context) ([]fetch.Offered, error)
 	// extract writes one of the files, and returns its SHA-256.
-	extract(ctx context.Context, f offered, to string, told func(done int64)) (string, error)
+	extract(ctx context.Context, f fetch.Offered, to string, told func(done int64)) (string, error)
 	Close() error
 }
 
@@ -117,8 +118,8 @@ type zipped struct {
 	most int64
 }
 
-func (a *zipped) files(context.Context) ([]offered, error) {
-	var files []offered
+func (a *zipped) files(context.Context) ([]fetch.Offered, error) {
+	var files []fetch.Offered
 	total := uint64(0)
 	for _, f := range a.z.File {
 		if strings.HasSuffix(f.Name, "/") || !f.Mode().IsRegular() {
@@ -127,7 +128,7 @@ func (a *zipped) files(context.Context) ([]offered, error) {
 		if total += f.UncompressedSize64; f.UncompressedSize64 > uint64(a.most) || total > uint64(a.most) {
 			return nil, errBomb(a.most)
 		}
-		files = append(files, offered{expected{bytes: int64(f.UncompressedSize64)}, f.Name})
+		files = append(files, fetch.Offered{Expected: fetch.Expected{Bytes: int64(f.UncompressedSize64)}, Name: f.Name})
 	}
 	return files, nil
 }
@@ -136,18 +137,18 @@ func errBomb(most int64) error {
 	return fmt.Errorf("the archive unpacks to more than %d bytes, %d times its own: trust nothing of this source", most, maxRatio)
 }
 
-func (a *zipped) extract(ctx context.Context, f offered, to string, told func(done int64)) (string, error) {
-	i := slices.IndexFunc(a.z.File, func(x *zip.File) bool { return x.Name == f.name })
+func (a *zipped) extract(ctx context.Context, f fetch.Offered, to string, told func(done int64)) (string, error) {
+	i := slices.IndexFunc(a.z.File, func(x *zip.File) bool { return x.Name == f.Name })
 	if i < 0 {
-		return "", fmt.Errorf("%.80q is not there", f.name)
+		return "", fmt.Errorf("%.80q is not there", f.Name)
 	}
 	r, err := a.z.File[i].Open()
 	if err != nil {
 		return "", err
 	}
-	sum, err := write(ctx, to, &progress{from: r, told: told}, f.bytes)
+	sum, err := write(ctx, to, fetch.Counting(r, 0, told), f.Bytes)
 	if err != nil {
-		err = fmt.Errorf("unpack %s: %w", f.name, err)
+		err = fmt.Errorf("unpack %s: %w", f.Name, err)
 	}
 	return sum, errors.Join(err, r.Close())
 }
@@ -171,12 +172,12 @@ func mayMatter(name string) bool {
 }
 
 // files unpacks what may matter, and lists all files.
-func (a *tarred) files(ctx context.Context) (files []offered, err error) {
+func (a *tarred) files(ctx context.Context) (files []fetch.Offered, err error) {
 	dir := a.Name() + ".unpacked"
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return nil, err
 	}
-	z, err := gzip.NewReader(reader{ctx, a.File})
+	z, err := gzip.NewReader(fetch.Reader(ctx, a.File))
 	if err != nil {
 		return nil, err
 	}
@@ -201,35 +202,35 @@ func (a *tarred) files(ctx context.Context) (files []offered, err error) {
 			return nil, errBomb(a.most)
 		}
 		total += h.Size
-		f := offered{expected{bytes: h.Size}, path.Clean(h.Name)}
-		if files = append(files, f); !mayMatter(f.name) {
+		f := fetch.Offered{Expected: fetch.Expected{Bytes: h.Size}, Name: path.Clean(h.Name)}
+		if files = append(files, f); !mayMatter(f.Name) {
 			continue
 		}
 		if err := a.unpack(ctx, f, r, filepath.Join(dir, strconv.Itoa(n))); err != nil {
 			if limited.N <= 0 {
 				err = errBomb(a.most)
 			}
-			return nil, fmt.Errorf("unpack %.80q: %w", f.name, err)
+			return nil, fmt.Errorf("unpack %.80q: %w", f.Name, err)
 		}
 	}
 }
 
-func (a *tarred) unpack(ctx context.Context, f offered, r io.Reader, to string) error {
-	if err := a.pull.room(f.bytes); err != nil {
+func (a *tarred) unpack(ctx context.Context, f fetch.Offered, r io.Reader, to string) error {
+	if err := a.pull.room(f.Bytes); err != nil {
 		return err
 	}
-	sum, err := write(ctx, to, &progress{from: r, told: a.pull.told(Unpacking, f.name, f.bytes)}, f.bytes)
-	a.pull.budget -= f.bytes
-	a.unpacked[f.name] = unpacked{to, sum}
+	sum, err := write(ctx, to, fetch.Counting(r, 0, a.pull.told(Unpacking, f.Name, f.Bytes)), f.Bytes)
+	a.pull.budget -= f.Bytes
+	a.unpacked[f.Name] = unpacked{to, sum}
 	return err
 }
 
-func (a *tarred) extract(_ context.Context, f offered, to string, _ func(done int64)) (string, error) {
-	x, ok := a.unpacked[f.name]
+func (a *tarred) extract(_ context.Context, f fetch.Offered, to string, _ func(done int64)) (string, error) {
+	x, ok := a.unpacked[f.Name]
 	if !ok {
-		return "", fmt.Errorf("%.80q is not there", f.name)
+		return "", fmt.Errorf("%.80q is not there", f.Name)
 	}
-	a.pull.budget += f.bytes // it moves
+	a.pull.budget += f.Bytes // it moves
 	return x.sum, errors.Join(remove(to), os.Rename(x.at, to))
 }
 
@@ -240,7 +241,7 @@ func write(ctx context.Context, to string, from io.Reader, bytes int64) (string,
 		return "", err
 	}
 	h := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f, h), io.LimitReader(reader{ctx, from}, bytes+1))
+	n, err := io.Copy(io.MultiWriter(f, h), io.LimitReader(fetch.Reader(ctx, from), bytes+1))
 	switch {
 	case err == nil && n != bytes:
 		err = fmt.Errorf("it has %d bytes or more, and should have %d", n, bytes)

@@ -49,8 +49,8 @@ func TestTarFilesAreReadOnce(t *testing.T) {
 	left := p.budget
 	for i, f := range files {
 		_, err := a.extract(t.Context(), f, filepath.Join(p.dir, strconv.Itoa(i)), nil)
-		if matters := f.name != "m/readme.txt"; (err == nil) != matters {
-			t.Errorf("%s: %v", f.name, err)
+		if matters := f.Name != "m/readme.txt"; (err == nil) != matters {
+			t.Errorf("%s: %v", f.Name, err)
 		}
 	}
 	if p.budget <= left {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/fetch"
 	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/model/encoder"
 	"github.com/tally-network/tally/model/files"
@@ -90,7 +91,7 @@ func DigestOf(ctx context.Context, name string) (string, error) {
 	}
 	var files []File
 	for _, f := range all {
-		sum, n, err := sumFile(ctx, filepath.Join(o.folder, filepath.FromSlash(f.name)))
+		sum, n, err := sumFile(ctx, filepath.Join(o.folder, filepath.FromSlash(f.Name)))
 		if err != nil {
 			return "", err
 		}
@@ -182,7 +183,7 @@ func (e *Entry) check(name string) error {
 		return fmt.Errorf("it is of model %.40q", e.Name)
 	}
 	for _, f := range e.Files {
-		if !isSafe(f.Name) || !isSHA256(f.SHA256) || f.Bytes < 0 {
+		if !isSafe(f.Name) || !fetch.IsSHA256(f.SHA256) || f.Bytes < 0 {
 			return fmt.Errorf("file %.40q is none", f.Name)
 		}
 	}
@@ -215,11 +216,6 @@ func isSafe(name string) bool {
 		!strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
 }
 
-func isSHA256(s string) bool {
-	b, err := hex.DecodeString(s)
-	return err == nil && len(b) == sha256.Size && strings.ToLower(s) == s
-}
-
 // sumFile returns the SHA-256 of a file, and its size.
 func sumFile(ctx context.Context, name string) (string, int64, error) {
 	f, _, err := bounded.Open(name)
@@ -227,24 +223,11 @@ func sumFile(ctx context.Context, name string) (string, int64, error) {
 		return "", 0, err
 	}
 	h := sha256.New()
-	n, err := io.Copy(h, reader{ctx, f})
+	n, err := io.Copy(h, fetch.Reader(ctx, f))
 	return hexOf(h), n, errors.Join(err, f.Close())
 }
 
 func hexOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-
-// reader reads until a context ends.
-type reader struct {
-	ctx  context.Context
-	from io.Reader
-}
-
-func (r reader) Read(b []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.from.Read(b)
-}
 
 // manifestsDir has the manifests of models, by their digests: it takes seconds to make one, and more for large weights and long contexts.
 const manifestsDir = ".manifests"

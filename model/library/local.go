@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/fetch"
 )
 
 // local is a file or a folder of this machine.
@@ -35,7 +36,7 @@ func (*local) release() string { return "" }
 func (*local) close() error    { return nil }
 
 // list looks no deeper than models have folders.
-func (o *local) list(context.Context) ([]offered, error) {
+func (o *local) list(context.Context) ([]fetch.Offered, error) {
 	if o.only != "" {
 		return o.offer(nil, o.only)
 	}
@@ -43,7 +44,7 @@ func (o *local) list(context.Context) ([]offered, error) {
 	if err != nil {
 		return nil, err
 	}
-	var files []offered
+	var files []fetch.Offered
 	for _, e := range entries {
 		if files, err = o.offer(files, e.Name()); err != nil {
 			return nil, err
@@ -53,7 +54,7 @@ func (o *local) list(context.Context) ([]offered, error) {
 }
 
 // offer adds a file, if it is one.
-func (o *local) offer(files []offered, name string) ([]offered, error) {
+func (o *local) offer(files []fetch.Offered, name string) ([]fetch.Offered, error) {
 	info, err := os.Stat(filepath.Join(o.folder, filepath.FromSlash(name))) // the hub's tools keep links
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return files, nil
@@ -61,12 +62,12 @@ func (o *local) offer(files []offered, name string) ([]offered, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(files, offered{expected{bytes: info.Size()}, path.Clean(name)}), nil
+	return append(files, fetch.Offered{Expected: fetch.Expected{Bytes: info.Size()}, Name: path.Clean(name)}), nil
 }
 
 // take makes a second name of a file where the disk allows that, and else a copy.
-func (o *local) take(ctx context.Context, f offered, to string) (string, error) {
-	name, err := filepath.EvalSymlinks(filepath.Join(o.folder, filepath.FromSlash(f.name)))
+func (o *local) take(ctx context.Context, f fetch.Offered, to string) (string, error) {
+	name, err := filepath.EvalSymlinks(filepath.Join(o.folder, filepath.FromSlash(f.Name)))
 	if err != nil {
 		return "", err
 	}
@@ -75,11 +76,11 @@ func (o *local) take(ctx context.Context, f offered, to string) (string, error) 
 		if err != nil {
 			return "", err
 		}
-		sum, err := write(ctx, to, from, f.bytes)
+		sum, err := write(ctx, to, from, f.Bytes)
 		return sum, errors.Join(err, from.Close())
 	}
 	sum, n, err := sumFile(ctx, to)
-	if err == nil && n != f.bytes {
+	if err == nil && n != f.Bytes {
 		err = fmt.Errorf("%s has changed while it was read: pull it again", name)
 	}
 	return sum, err

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/tally-network/tally/internal/fetch"
 )
 
 // origin is a source as it is now.
@@ -15,16 +17,10 @@ type origin interface {
 	// release names what is there now, so that it is not fetched twice; "" if nobody says.
 	release() string
 	// list returns all files that there are.
-	list(ctx context.Context) ([]offered, error)
+	list(ctx context.Context) ([]fetch.Offered, error)
 	// take brings one of them.
-	take(ctx context.Context, f offered, to string) (sum string, err error)
+	take(ctx context.Context, f fetch.Offered, to string) (sum string, err error)
 	close() error
-}
-
-// offered is a file of an origin.
-type offered struct {
-	expected
-	name string // with slashes
 }
 
 const maxOffered = 1 << 16 // files of an origin
@@ -39,18 +35,18 @@ var settings = []string{
 const weightIndex = "model.safetensors.index.json"
 
 // checkListing returns an error unless each file's name is one that leads nowhere else.
-func checkListing(files []offered) error {
+func checkListing(files []fetch.Offered) error {
 	seen := make(map[string]bool, len(files))
 	for _, f := range files {
 		switch {
 		case len(files) > maxOffered:
 			return fmt.Errorf("there are %d files, more than %d", len(files), maxOffered)
-		case !filepath.IsLocal(f.name) || path.Clean(f.name) != f.name || strings.ContainsAny(f.name, "\\\x00"):
-			return fmt.Errorf("a file is called %.80q, which leads out of its folder: trust nothing of this source", f.name)
-		case seen[f.name]:
-			return fmt.Errorf("there are two files %.80q: trust nothing of this source", f.name)
+		case !filepath.IsLocal(f.Name) || path.Clean(f.Name) != f.Name || strings.ContainsAny(f.Name, "\\\x00"):
+			return fmt.Errorf("a file is called %.80q, which leads out of its folder: trust nothing of this source", f.Name)
+		case seen[f.Name]:
+			return fmt.Errorf("there are two files %.80q: trust nothing of this source", f.Name)
 		}
-		seen[f.name] = true
+		seen[f.Name] = true
 	}
 	return nil
 }
@@ -63,17 +59,17 @@ type candidate struct {
 }
 
 // candidates returns all models among files. What lies in a model's folder is a part of that model.
-func candidates(files []offered) (all []candidate) {
+func candidates(files []fetch.Offered) (all []candidate) {
 	configs := map[string]bool{}
 	weights := map[string]int64{}
 	for _, f := range files {
-		switch dir := path.Dir(f.name); {
-		case isGGUF(f.name):
-			all = append(all, candidate{f.name, true, f.bytes})
-		case path.Base(f.name) == "config.json":
+		switch dir := path.Dir(f.Name); {
+		case isGGUF(f.Name):
+			all = append(all, candidate{f.Name, true, f.Bytes})
+		case path.Base(f.Name) == "config.json":
 			configs[dir] = true
-		case path.Ext(f.name) == ".safetensors":
-			weights[dir] += max(f.bytes, 0)
+		case path.Ext(f.Name) == ".safetensors":
+			weights[dir] += max(f.Bytes, 0)
 		}
 	}
 	for dir, bytes := range weights { // sorted below
@@ -86,7 +82,7 @@ func candidates(files []offered) (all []candidate) {
 }
 
 // choose returns the model that part names, or else the only one.
-func choose(files []offered, part string) (*candidate, error) {
+func choose(files []fetch.Offered, part string) (*candidate, error) {
 	all := candidates(files)
 	if part != "" {
 		for _, c := range all {

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"time"
 
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/fetch"
 	"github.com/tally-network/tally/internal/filelock"
 	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/model/encoder"
@@ -79,7 +78,7 @@ func (l *Library) Pull(ctx context.Context, text string, o Options) (_ *Entry, e
 	}
 	net := l.net
 	if s.kind == fromAddress && !o.Public {
-		net = net.naming(s.base)
+		net = net.Naming(s.base)
 	}
 	e, err := l.pull(ctx, &pull{net: net, dir: l.folder(name), source: s, limits: l.limits, tell: o.Tell}, old)
 	if err != nil {
@@ -125,7 +124,7 @@ func (l *Library) lock(ctx context.Context, name string, tell func(Progress)) (u
 
 // pull is one pull under way.
 type pull struct {
-	net    *network
+	net    *fetch.Network
 	dir    string // of the model
 	source source
 	limits limits
@@ -257,7 +256,7 @@ func (p *pull) room(bytes int64) error {
 }
 
 // takeFolder takes a model's folder: its settings, and the weights that they name.
-func (p *pull) takeFolder(ctx context.Context, o origin, folder string, files []offered) error {
+func (p *pull) takeFolder(ctx context.Context, o origin, folder string, files []fetch.Offered) error {
 	if err := p.take(ctx, o, pick(files, folder, settings)); err != nil {
 		return err
 	}
@@ -274,15 +273,15 @@ func (p *pull) takeFolder(ctx context.Context, o origin, folder string, files []
 
 // picked is a file to take, and its name in the model's folder.
 type picked struct {
-	offered
+	fetch.Offered
 	as string
 }
 
 // pick returns those files of a folder that have one of names.
-func pick(files []offered, folder string, names []string) (all []picked) {
-	at := make(map[string]offered, len(files))
+func pick(files []fetch.Offered, folder string, names []string) (all []picked) {
+	at := make(map[string]fetch.Offered, len(files))
 	for _, f := range files {
-		at[f.name] = f
+		at[f.Name] = f
 	}
 	for _, name := range names {
 		if f, ok := at[path.Join(folder, name)]; ok {
@@ -299,10 +298,10 @@ func (p *pull) take(ctx context.Context, o origin, files []picked) error {
 		if !isSafe(f.as) {
 			return fmt.Errorf("a file is called %.80q, which is no name on every system: choose another model", f.as)
 		}
-		if err := p.room(f.bytes); err != nil {
+		if err := p.room(f.Bytes); err != nil {
 			return err
 		}
-		if total += max(f.bytes, 0); total > p.budget {
+		if total += max(f.Bytes, 0); total > p.budget {
 			return p.room(total)
 		}
 	}
@@ -311,11 +310,11 @@ func (p *pull) take(ctx context.Context, o origin, files []picked) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}
-		sum, err := o.take(ctx, f.offered, to)
+		sum, err := o.take(ctx, f.Offered, to)
 		if err != nil {
 			return err
 		}
-		bytes := sizeOf(to)
+		bytes := fetch.SizeOf(to)
 		p.budget -= bytes
 		p.files = append(p.files, File{Name: f.as, Bytes: bytes, SHA256: sum})
 	}
@@ -323,12 +322,12 @@ func (p *pull) take(ctx context.Context, o origin, files []picked) error {
 }
 
 // download fetches a file within the limits.
-func (p *pull) download(ctx context.Context, w wanted, name string) (string, error) {
-	w.most = min(p.limits.file, max(0, p.budget))
+func (p *pull) download(ctx context.Context, w fetch.Wanted, name string) (string, error) {
+	w.Most = min(p.limits.file, max(0, p.budget))
 	if p.tell != nil {
-		w.told = func(done, total int64) { p.tell(Progress{Fetching, name, done, total}) }
+		w.Told = func(done, total int64) { p.tell(Progress{Fetching, name, done, total}) }
 	}
-	return p.net.download(ctx, w)
+	return p.net.Download(ctx, w)
 }
 
 func (p *pull) told(step Step, file string, total int64) func(done int64) {
@@ -337,16 +336,4 @@ func (p *pull) told(step Step, file string, total int64) func(done int64) {
 			p.tell(Progress{step, file, done, total})
 		}
 	}
-}
-
-// isNetwork reports whether an error is of a connection, and not of what was asked.
-func isNetwork(err error) bool {
-	if disk := (*fs.PathError)(nil); errors.As(err, &disk) {
-		return false
-	}
-	if u := (*url.Error)(nil); errors.As(err, &u) {
-		err = u.Err
-	}
-	var n net.Error
-	return errors.As(err, &n)
 }

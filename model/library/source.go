@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/tally-network/tally/internal/fetch"
 )
 
 // The kinds of sources.
@@ -77,13 +79,13 @@ func parseAddress(text string) (source, error) {
 	if err != nil {
 		return source{}, fmt.Errorf("read an address: %w", err)
 	}
-	if err := checkAddress(u); err != nil {
+	if err := fetch.CheckAddress(u); err != nil {
 		return source{}, err
 	}
 	s := source{kind: fromAddress}
 	if u.Fragment != "" {
 		sum, ok := strings.CutPrefix(u.Fragment, "sha256=")
-		if s.sum = strings.ToLower(sum); !ok || !isSHA256(s.sum) {
+		if s.sum = strings.ToLower(sum); !ok || !fetch.IsSHA256(s.sum) {
 			return source{}, fmt.Errorf("behind # stands %.80q: write sha256= and 64 hexadecimal digits, or nothing", u.Fragment)
 		}
 	}

@@ -1,4 +1,4 @@
-package library
+package fetch
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// errInside says that an address leads to this machine or its network, where others trust whoever calls.
-var errInside = errors.New("leads to this machine or its network, and only an address that you name yourself may")
+// ErrInside says that an address leads to this machine or its network, where others trust whoever calls.
+var ErrInside = errors.New("leads to this machine or its network, and only an address that you name yourself may")
 
 // reserved are networks in which machines of a user may be, beside those that package netip knows (RFC 6890), and those in which another
 // address stands for one of IPv4 that may be such. Those of documents and benchmarks are left out: they are nobody's, and resolvers in front of
@@ -43,13 +43,13 @@ func onlyPublic(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if !isPublic(at.Addr()) {
-		return fmt.Errorf("%s %w", at.Addr(), errInside)
+		return fmt.Errorf("%s %w", at.Addr(), ErrInside)
 	}
 	return nil
 }
 
-// newClient returns a client that follows no redirects.
-func newClient(t http.RoundTripper) *http.Client {
+// NewClient returns a client that follows no redirects.
+func NewClient(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
@@ -75,7 +75,7 @@ func (t *publicTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.direct.RoundTrip(r)
 	}
 	if ip, err := netip.ParseAddr(r.URL.Hostname()); isLoopback(r.URL) || err == nil && !isPublic(ip) {
-		return nil, fmt.Errorf("%s %w", r.URL.Host, errInside)
+		return nil, fmt.Errorf("%s %w", r.URL.Host, ErrInside)
 	}
 	return t.proxied.RoundTrip(r)
 }

@@ -1,0 +1,171 @@
+// Package fetch brings files from other machines: whole, checked and resumable.
+//
+// Make a [Network] by [New]. [Network.Download] fetches a file and goes on where an earlier try ended; [Network.Repository] lists the
+// files of a repository of a hub; [Network.Read] fetches a short page.
+//
+// Invariants: only https is spoken, but to this machine. Hosts that a page or a redirect names are public ones; hosts inside the user's own network
+// are reached only if the user has named them. A token goes to the hub alone. What a source promises of a file, its size and its digest, is
+// checked; no more bytes are taken than there is room for.
+//
+// Source: the hub's HTTP API, as of 2026; RFC 9110 for ranges; RFC 6890 for addresses.
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	defaultIndex = "https://pypi.org/simple"
+	defaultHub   = "https://huggingface.co"
+
+	MaxPage      = 32 << 20 // bytes of a page of an index, or of a list of a repository's files
+	maxRedirects = 10
+)
+
+// Network is how files come from other machines.
+type Network struct {
+	Named      *http.Client  // for hosts that the user has named, wherever they are
+	found      *http.Client  // for hosts that a page or a redirect has named: public ones
+	hosts      []string      // with ports, that the user has named
+	Index, Hub string        // without a slash at the end
+	token      string        // for the hub, and for nobody else
+	Tries      int           // of a download that brings nothing more
+	Pause      time.Duration // before the second try
+	Patience   time.Duration // with a server that sends nothing
+}
+
+// New returns the network of somebody with an environment: PIP_INDEX_URL, HF_ENDPOINT and HF_TOKEN.
+func New(env func(string) string) *Network {
+	n := &Network{
+		Named: NewClient(cloneTransport()), found: NewClient(newPublicTransport()),
+		Index: strings.TrimRight(cmp.Or(env("PIP_INDEX_URL"), defaultIndex), "/"),
+		Hub:   strings.TrimRight(cmp.Or(env("HF_ENDPOINT"), defaultHub), "/"),
+		token: env("HF_TOKEN"), Tries: 4, Pause: time.Second, Patience: time.Minute,
+	}
+	return n.Naming(n.Index).Naming(n.Hub)
+}
+
+// Naming returns the network of somebody who has named an address as well.
+func (n *Network) Naming(address string) *Network {
+	out := *n
+	if u, err := url.Parse(address); err == nil {
+		out.hosts = append(slices.Clone(n.hosts), hostOf(u))
+	}
+	return &out
+}
+
+// hostOf returns the host of an address, with its port.
+func hostOf(u *url.URL) string {
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+}
+
+// isNamed reports whether the user has named the host of an address.
+func (n *Network) isNamed(u *url.URL) bool { return slices.Contains(n.hosts, hostOf(u)) }
+
+// CheckAddress returns an error unless nobody on the way can change what an address gives.
+func CheckAddress(u *url.URL) error {
+	switch {
+	case u.Host == "":
+		return fmt.Errorf("%.80q names no host", u.Redacted())
+	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u):
+		return nil
+	}
+	return fmt.Errorf("%.80q is not fetched: write an address that begins with https://", u.Redacted())
+}
+
+func isLoopback(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// statusError is an answer that holds nothing.
+type statusError struct {
+	code int
+	url  string
+}
+
+func (e *statusError) Error() string {
+	hint := "try again later"
+	switch e.code {
+	case http.StatusNotFound, http.StatusGone:
+		hint = "check the name"
+	case http.StatusUnauthorized, http.StatusForbidden:
+		hint = "check the name; for what is not public, set HF_TOKEN, or put name and password into PIP_INDEX_URL"
+	}
+	return fmt.Sprintf("%s answers %d %s: %s", e.url, e.code, http.StatusText(e.code), hint)
+}
+
+// Ask sends a request, and follows redirects. Any answer but those of codes is an error.
+func (n *Network) Ask(ctx context.Context, method, address string, header http.Header, codes ...int) (*http.Response, error) {
+	for range maxRedirects {
+		answer, err := n.askOnce(ctx, method, address, header)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(codes, answer.StatusCode) {
+			return answer, nil
+		}
+		to, err := answer.Location()
+		if answer.StatusCode/100 != 3 || err != nil {
+			return nil, errors.Join(&statusError{answer.StatusCode, answer.Request.URL.Redacted()}, answer.Body.Close())
+		}
+		if err := errors.Join(answer.Body.Close(), CheckAddress(to)); err != nil {
+			return nil, fmt.Errorf("redirect: %w", err)
+		}
+		address = to.String()
+	}
+	return nil, fmt.Errorf("more than %d redirects", maxRedirects)
+}
+
+// askOnce asks by the client that the address is for.
+func (n *Network) askOnce(ctx context.Context, method, address string, header http.Header) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckAddress(r.URL); err != nil {
+		return nil, err
+	}
+	r.Header = header.Clone()
+	r.Header.Set("User-Agent", "tally")
+	if hub, err := url.Parse(n.Hub); err == nil && n.token != "" && hub.Host == r.URL.Host && hub.Scheme == r.URL.Scheme {
+		r.Header.Set("Authorization", "Bearer "+n.token)
+	}
+	if n.isNamed(r.URL) {
+		return n.Named.Do(r)
+	}
+	return n.found.Do(r)
+}
+
+// Page is a short answer.
+type Page struct {
+	Body []byte
+	Kind string   // its media type, with parameters
+	From *url.URL // behind all redirects
+}
+
+// Read fetches a short answer.
+func (n *Network) Read(ctx context.Context, address, accept string) (*Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.Patience)
+	defer cancel()
+	answer, err := n.Ask(ctx, http.MethodGet, address, http.Header{"Accept": {accept}}, http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, MaxPage+1))
+	if err == nil && len(body) > MaxPage {
+		err = fmt.Errorf("%s gives more than %d bytes", answer.Request.URL.Redacted(), MaxPage)
+	}
+	return &Page{body, answer.Header.Get("Content-Type"), answer.Request.URL}, err
+}
