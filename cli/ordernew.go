@@ -53,7 +53,7 @@ model in the supported operators does as well.`,
 		Args:    arguments("new DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if of.Source != "" {
-				return e.proposed(args[0], of, g.Seed)
+				return e.proposed(cmd.Context(), args[0], of, g.Seed)
 			}
 			r, err := beginOrder(cmd.Context(), args[0], body, g, batch)
 			if err != nil {
@@ -66,7 +66,7 @@ model in the supported operators does as well.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&body, "text", "", "UTF-8 text to train on")
-	f.StringVar(&of.Source, "data", "", "in its place: a table, chats in JSONL, or a folder of images")
+	f.StringVar(&of.Source, "data", "", "in its place: a table, chats in JSONL, or a folder of images; https://HOST/FILE and hf:OWNER/NAME are fetched")
 	f.StringVar(&of.Target, "target", "", "column of the data to predict; or that holds texts or chats")
 	f.StringVar(&of.Text.Tokenizer, "tokenizer", "", "of texts in the data: a tokenizer.json, or a model's folder (default: bytes)")
 	f.Var(numbers.Within(&g.Context, 1, zoo.MaxExtent), "context", "characters that the model reads at once")
@@ -124,8 +124,8 @@ func beginOrder(ctx context.Context, dir, textFile string, g zoo.GPT, batch int)
 }
 
 // proposed begins an order for data.
-func (e *env) proposed(dir string, of dataset.Options, seed uint64) error {
-	p, err := data.Begin(dir, of, seed)
+func (e *env) proposed(ctx context.Context, dir string, of dataset.Options, seed uint64) error {
+	p, err := data.Begin(ctx, dir, of, seed)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/cli/data"
 	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -174,6 +175,7 @@ An order file, with paths relative to it:
 			if err != nil {
 				return err
 			}
+			s.Fetching = data.Progress(cmd.ErrOrStderr())
 			if wait || out != "" { // before anything is paid for it
 				if err := consume.CanDeliver(cmp.Or(out, "."), force || out == ""); err != nil {
 					return err

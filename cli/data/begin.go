@@ -1,6 +1,7 @@
 package data
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,8 +33,13 @@ const maxCopy = 1 << 30
 
 // Begin writes an order file and a model for data to a directory, and copies the data there if it is one file. It
 // replaces no file.
-func Begin(dir string, o dataset.Options, seed uint64) (*Begun, error) {
-	t, err := o.Read([]string{filepath.Dir(filepath.Clean(o.Source))}, 0, 0)
+func Begin(ctx context.Context, dir string, o dataset.Options, seed uint64) (*Begun, error) {
+	elsewhere := o.Source
+	folders, err := o.Bring(ctx, Progress(os.Stderr))
+	if err != nil {
+		return nil, err
+	}
+	t, err := o.Read(append(folders, filepath.Dir(filepath.Clean(o.Source))), 0, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +58,9 @@ func Begin(dir string, o dataset.Options, seed uint64) (*Begun, error) {
 	}
 	source := o.Source
 	r := &Begun{File: filepath.Join(dir, "order.yaml"), Model: filepath.Join(dir, "model.onnx")}
-	if info, err := os.Stat(source); err == nil && info.IsDir() {
+	if folders != nil {
+		o.Source = elsewhere
+	} else if info, err := os.Stat(source); err == nil && info.IsDir() {
 		r.Outside = true
 		if o.Source, err = filepath.Abs(source); err != nil {
 			return nil, err
@@ -79,26 +87,33 @@ func Begin(dir string, o dataset.Options, seed uint64) (*Begun, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	if !r.Outside {
+	if !r.Outside && folders == nil {
 		for _, name := range o.Files() {
 			if err := copied(filepath.Join(dir, name), filepath.Join(filepath.Dir(source), name)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if beside != "" {
+	if err := r.copyTexts(dir, beside); err != nil {
+		return nil, err
+	}
+	return r, errors.Join(replace.Create(r.Model, b), replace.Create(r.File, []byte(r.Order(filepath.Base(dir), filepath.Base(r.Model)))))
+}
+
+// copyTexts puts what makes tokens of texts into the order's folder: what lies in a model's folder, and a template that is
+// proposed.
+func (r *Begun) copyTexts(dir, model string) error {
+	if model != "" {
 		for _, name := range []string{tokenizerName, "tokenizer_config.json", dataset.TemplateName} {
-			if err := copied(filepath.Join(dir, name), filepath.Join(beside, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
+			if err := copied(filepath.Join(dir, name), filepath.Join(model, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
 			}
 		}
 	}
-	if r.Template != "" {
-		if err := replace.Create(filepath.Join(dir, dataset.TemplateName), []byte(r.Template)); err != nil {
-			return nil, err
-		}
+	if r.Template == "" {
+		return nil
 	}
-	return r, errors.Join(replace.Create(r.Model, b), replace.Create(r.File, []byte(r.Order(filepath.Base(dir), filepath.Base(r.Model)))))
+	return replace.Create(filepath.Join(dir, dataset.TemplateName), []byte(r.Template))
 }
 
 // copied copies a file to one that is not there yet.

@@ -21,6 +21,7 @@ import (
 	"github.com/tally-network/tally/format/images"
 	"github.com/tally-network/tally/format/source"
 	"github.com/tally-network/tally/format/table"
+	"github.com/tally-network/tally/node/consume/dataset"
 )
 
 // Show shows a result: as JSON, or as text.
@@ -64,13 +65,21 @@ frequent. What is found out of text by rules can be said instead.
 
 A source is a file that ends in .csv, .tsv, .jsonl, .parquet, .npy, .npz or .safetensors, one of MNIST's,
 or a folder with another for each class and PNG or JPEG images in them. Several sources are
-columns of the same records.`,
+columns of the same records. https://HOST/FILE and hf:OWNER/NAME are fetched, and kept for the next time.`,
 		Example: `  tally data inspect examples/search/iris.csv
   tally data inspect table.csv --kind zip=category --missing '?'
   tally data inspect pets/ --height 64 --width 64 --crop --sheet pets.png
+  tally data inspect hf:scikit-learn/iris
   tally data inspect train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --json`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for i := range args {
+				o := dataset.Options{Source: args[i]}
+				if _, err := o.Bring(cmd.Context(), Progress(cmd.ErrOrStderr())); err != nil {
+					return err
+				}
+				args[i] = o.Source
+			}
 			t, err := s.open(args)
 			if err != nil {
 				return err

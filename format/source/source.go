@@ -84,6 +84,9 @@ var formats = map[string]reader{
 	},
 }
 
+// Ends returns the ends of the names of files that can be read, MNIST's aside.
+func Ends() []string { return slices.Sorted(maps.Keys(formats)) }
+
 var idxName = regexp.MustCompile(`(?i)[.-]idx[1-9](-ubyte)?(\.gz)?$`)
 
 // Open returns the table in a file, or in a folder of images.
@@ -114,7 +117,7 @@ func Read(name string, src io.ReaderAt, size int64, o Options) (*table.Table, er
 		read = readIDX
 	}
 	if read == nil {
-		return nil, fmt.Errorf("%s: the end of its name is none of %s: convert it, or name a folder of images", name, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
+		return nil, fmt.Errorf("%s: the end of its name is none of %s: convert it, or name a folder of images", name, strings.Join(Ends(), ", "))
 	}
 	t, err := read(name, src, size, o)
 	if err != nil {

@@ -46,7 +46,7 @@ func cpuRooms(n int) []string {
 
 // ofNode is what every package of node may use.
 var ofNode = []string{
-	"node", "core", "engine", "format", "store", "p2p", "gen", "internal/bounded", "internal/filelock", "internal/replace",
+	"node", "core", "engine", "format", "store", "p2p", "gen", "internal/bounded", "internal/fetch", "internal/filelock", "internal/replace",
 	"chain/app", "chain/wire", "chain/address", "chain/coin", "chain/event", "chain/vrf",
 }
 

@@ -168,15 +168,21 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 // fromData makes a draft of an origin and the data that a spec names.
 func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*Draft, error) {
 	height, width := dataset.ImageSize(from.Model)
-	t, err := s.Problem.Data.Read(s.Folders, height, width)
+	data := *s.Problem.Data
+	folders, err := data.Bring(ctx, s.Fetching)
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Problem.Data.Encoder(s.Folders)
+	folders = append(folders, s.Folders...)
+	t, err := data.Read(folders, height, width)
 	if err != nil {
 		return nil, err
 	}
-	of, err := s.Problem.Data.Make(t, e, from.Model, s.Problem.Loss.Objective())
+	e, err := data.Encoder(folders)
+	if err != nil {
+		return nil, err
+	}
+	of, err := data.Make(t, e, from.Model, s.Problem.Loss.Objective())
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consume/dataset"
 	"github.com/tally-network/tally/node/consume/parts"
+	"github.com/tally-network/tally/node/consume/remote"
 )
 
 // Spec is an order as a person writes it, in YAML.
@@ -29,6 +30,8 @@ type Spec struct {
 	Conditions SpecConditions `json:"conditions"`
 
 	Folders []string `json:"-"` // where its files may lie: who takes the order sees what they hold
+
+	Fetching func(name string, done, total int64) `json:"-"` // told how far data of other machines are; may be nil
 }
 
 // SpecProblem says what shall be trained on what, and how.
@@ -142,7 +145,7 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 		paths = append(paths, &s.Problem.Data.Source, &s.Problem.Data.Text.Tokenizer, &s.Problem.Data.Text.Template)
 	}
 	for _, p := range paths {
-		if *p != "" && !filepath.IsAbs(*p) {
+		if *p != "" && !filepath.IsAbs(*p) && !remote.Remote(*p) {
 			*p = folder + *p
 		}
 	}

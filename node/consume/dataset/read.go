@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +12,23 @@ import (
 	"github.com/tally-network/tally/format/source"
 	"github.com/tally-network/tally/format/table"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/consume/remote"
 )
+
+// Bring fetches the source if it is on another machine, and has the options name what is here then. It returns the folders
+// in which that lies. told may be nil.
+func (o *Options) Bring(ctx context.Context, told func(name string, done, total int64)) (folders []string, err error) {
+	if !remote.Remote(o.Source) {
+		return nil, nil
+	}
+	dir, err := remote.Dir()
+	if err != nil {
+		return nil, err
+	}
+	c := remote.Cache{Dir: dir, Ends: source.Ends(), Told: told}
+	o.Source, err = c.Bring(ctx, o.Source)
+	return []string{dir}, err
+}
 
 // Read returns the table that the source holds, which lies in one of some folders. Images of a folder get the size of the
 // options, or else this one; 0 leaves them as they are. Labels lie beside images in the form of MNIST under the usual name.

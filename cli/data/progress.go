@@ -1,0 +1,25 @@
+package data
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// Progress tells how far a file is that is fetched: a line at its beginning, after each ten seconds, and at its end.
+func Progress(w io.Writer) func(name string, done, total int64) {
+	var last string
+	var next time.Time
+	return func(name string, done, total int64) {
+		now := time.Now()
+		if name == last && now.Before(next) && done != total {
+			return
+		}
+		last, next = name, now.Add(10*time.Second)
+		of := ""
+		if total >= 0 {
+			of = fmt.Sprintf(" of %.4g", float64(total)/1e6)
+		}
+		fmt.Fprintf(w, "fetching %s: %.4g%s MB\n", name, float64(done)/1e6, of)
+	}
+}
