@@ -31,8 +31,8 @@ func OrderToProto(o *job.Order) marketv1.Order {
 			Needs: needsToProto(&c.Needs),
 		},
 	}
-	if !p.Parent.IsZero() {
-		out.Problem.Parent = p.Parent.String()
+	if p.Parent != (job.Parent{}) {
+		out.Problem.Parent, out.Problem.ParentRoot = p.Parent.Order.String(), p.Parent.Final[:]
 	}
 	return out
 }
@@ -84,8 +84,14 @@ func OrderFromProto(m *marketv1.Order) (job.Order, error) {
 	}
 	if p.Parent != "" {
 		var err error
-		if o.Problem.Parent, err = canon.ParseHash(p.Parent); err != nil || o.Problem.Parent.IsZero() {
+		if o.Problem.Parent.Order, err = canon.ParseHash(p.Parent); err != nil || o.Problem.Parent.Order.IsZero() {
 			return o, fmt.Errorf("parent %.80q is no order", p.Parent)
+		}
+	}
+	if len(p.ParentRoot) > 0 {
+		var err error
+		if o.Problem.Parent.Final, err = canon.HashOf(p.ParentRoot); err != nil {
+			return o, fmt.Errorf("parent_root: %w", err)
 		}
 	}
 	if err := tooMany(len(p.Files), job.MaxFiles, "files"); err != nil {

@@ -15,7 +15,8 @@ import (
 // The roles of an order's files.
 const (
 	RoleModel     = "model"     // ONNX, with the initial weights
-	RoleStart     = "start"     // state to start from, if not from the initial weights; of a batch, its records
+	RoleParent    = "parent"    // order that is continued, in canonical encoding
+	RoleStart     = "start"     // state to start from, if not from the initial weights: with a parent, its last; of a batch, its records
 	RoleData      = "data"      // training records
 	RoleHeldOut   = "heldout"   // records that training never sees
 	RoleTokenizer = "tokenizer" // how text becomes records

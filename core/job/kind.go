@@ -24,7 +24,7 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{name: Training, roles: []string{RoleModel, RoleStart, RoleData, RoleHeldOut, RoleTokenizer, RoleSchema}, check: checkTraining},
+	{name: Training, roles: []string{RoleModel, RoleParent, RoleStart, RoleData, RoleHeldOut, RoleTokenizer, RoleSchema}, check: checkTraining},
 	{name: Batch, roles: []string{RoleModel, RoleStart}, check: checkBatch, independent: true},
 }
 
@@ -39,7 +39,7 @@ func (p *Problem) kindOf() *kind {
 }
 
 func checkTraining(p *Problem) error {
-	if p.Merge.IsZero() || p.Data.IsZero() {
+	if p.Merge.IsZero() || p.Data.IsZero() || p.Parent.Order.IsZero() != p.Parent.Final.IsZero() {
 		return fmt.Errorf("a root of the problem is missing")
 	}
 	return checkBounds(bound{"records", int64(p.Records), int64(p.Shards), maxProblemRecords})
@@ -48,7 +48,7 @@ func checkTraining(p *Problem) error {
 // checkBatch: what the units give is not merged by a program, and every unit has records.
 func checkBatch(p *Problem) error {
 	switch steps := (p.Records-1)/max(p.Batch, 1) + 1; {
-	case !p.Merge.IsZero() || p.MergeFLOPs > 0 || p.MergeBytes > 0 || !p.Data.IsZero() || !p.Parent.IsZero() || p.Seed != 0:
+	case !p.Merge.IsZero() || p.MergeFLOPs > 0 || p.MergeBytes > 0 || !p.Data.IsZero() || p.Parent != (Parent{}) || p.Seed != 0:
 		return fmt.Errorf("a batch has no merge, training records, parent or seed")
 	case p.Rounds != 1 || p.Interval != 1:
 		return fmt.Errorf("a batch of %d rounds with a checkpoint every %d steps, want 1 and 1: its steps are independent", p.Rounds, p.Interval)

@@ -46,7 +46,7 @@ const (
 
 // File says where the bytes behind a root can be fetched.
 type File struct {
-	Role string // model, start, data, heldout, tokenizer, schema, receipt
+	Role string // model, parent, start, data, heldout, tokenizer, schema, receipt
 	CID  string
 	Size uint64
 }
@@ -59,6 +59,10 @@ func (f *File) check() error {
 	return nil
 }
 
+// Parent is a settled order that another goes on from, and the root of the state in which it ended: the other starts in that
+// state, or as follows from it (train.Earlier).
+type Parent struct{ Order, Final canon.Hash }
+
 // Problem is what shall be computed. Everything that could change the result
 // is here: programs, start state, data, batch order, number of steps.
 type Problem struct {
@@ -70,7 +74,7 @@ type Problem struct {
 	Start canon.Hash // state root before the first round; of a batch, of its records
 	Data  canon.Hash // tensor root of the training records; zero of a batch
 
-	Parent canon.Hash // settled order whose final state Start is; zero if it is the model's or of unknown origin
+	Parent Parent // what it goes on from; zero if it starts from the model or from a state of unknown origin
 
 	Rounds, Shards int
 	Steps          int // local steps of a unit
@@ -375,7 +379,7 @@ func (o *Order) Code(w *canon.Codec) {
 func (p *Problem) code(w *canon.Codec) {
 	w.String(&p.Kind, 32)
 	w.String(&p.Profile, 32)
-	for _, h := range []*canon.Hash{&p.Step, &p.Merge, &p.Start, &p.Data, &p.Parent} {
+	for _, h := range []*canon.Hash{&p.Step, &p.Merge, &p.Start, &p.Data, &p.Parent.Order, &p.Parent.Final} {
 		w.Hash(h)
 	}
 	for _, n := range []*int{&p.Rounds, &p.Shards, &p.Steps, &p.Interval, &p.Batch, &p.Records} {

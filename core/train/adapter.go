@@ -42,6 +42,13 @@ func (a *Adapters) check() error {
 	return nil
 }
 
+// write writes a matrix as its adapters change it.
+func (a *Adapters) write(b *graph.Builder, matrix, first, last string) string {
+	move := b.Op("MatMul", first, last)
+	// float: the quotient of two numbers that the order holds
+	return b.Op("Add", matrix, b.Op("Mul", move, b.Scalar(a.Alpha/float32(a.Rank))))
+}
+
 // Adapt returns g with the recipe's adapters, or g itself if it has none.
 func Adapt(g *graph.Graph, r Recipe) (*graph.Graph, error) {
 	if r.Adapters.Rank == 0 {
@@ -53,7 +60,10 @@ func Adapt(g *graph.Graph, r Recipe) (*graph.Graph, error) {
 	}
 	rank := r.Adapters.Rank
 	b := graph.Extend(&graph.Graph{Name: g.Name, Inputs: g.Inputs, Outputs: g.Outputs, Consts: g.Consts, Nodes: g.Nodes})
-	old := len(g.Nodes)
+	old, taken := len(g.Nodes), map[string]bool{}
+	for _, c := range g.Consts {
+		taken[c.Name] = true
+	}
 	adapted := map[string]string{}
 	for _, c := range g.Consts {
 		if !chosen[c.Name] {
@@ -63,6 +73,9 @@ func Adapt(g *graph.Graph, r Recipe) (*graph.Graph, error) {
 		if c.Tensor.Type != tensor.Float32 || len(s) != 2 || rank > min(s[0], s[1]) {
 			return nil, fmt.Errorf("initializer %q is %v%v: adapters of rank %d are for matrices of float32 with at least as many rows and columns", c.Name, c.Tensor.Type, s, rank)
 		}
+		if taken[c.Name+adapterA] || taken[c.Name+adapterB] {
+			return nil, fmt.Errorf("initializer %q has adapters already: go on from the order that trained them, which merges them, or leave them out", c.Name)
+		}
 		first, err := noise(c.Name, tensor.Shape{s[0], rank})
 		if err != nil {
 			return nil, err
@@ -71,9 +84,7 @@ func Adapt(g *graph.Graph, r Recipe) (*graph.Graph, error) {
 		if err != nil {
 			return nil, err
 		}
-		move := b.Op("MatMul", b.Init(c.Name+adapterA, first), b.Init(c.Name+adapterB, last))
-		// float: the quotient of two numbers that the order holds
-		adapted[c.Name] = b.Op("Add", c.Name, b.Op("Mul", move, b.Scalar(r.Adapters.Alpha/float32(rank))))
+		adapted[c.Name] = r.Adapters.write(b, c.Name, b.Init(c.Name+adapterA, first), b.Init(c.Name+adapterB, last))
 	}
 	out := *b.Graph()
 	out.Nodes = append([]graph.Node{}, out.Nodes...)

@@ -42,8 +42,8 @@ const (
 
 // Version of the format, and of what the entries mean. It is raised whenever a bundle that
 // an earlier tally wrote would be read differently. Since 2 a lease's record numbers its
-// parties, and keeps what befell a unit with that unit; since 4 it holds costs and replicas.
-const Version = 4
+// parties, and keeps what befell a unit with that unit; since 4 it holds costs and replicas, and since 5 the state that an order goes on from.
+const Version = 5
 
 // magic is what a file of any version begins with; version and line end follow.
 const magic = "tally bundle "

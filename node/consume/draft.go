@@ -162,7 +162,7 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 	if d.HeldOut, err = records(heldText); err != nil {
 		return nil, fmt.Errorf("the last tenth of the text, which is held out: %w", err)
 	}
-	return d, d.finish(ctx, from, replay.Inputs{Model: from.Model, Recipe: s.Recipe(), Data: data, Start: from.State}, exec)
+	return d, d.finish(ctx, from, replay.Inputs{Model: from.Model, Recipe: s.Recipe(), Data: data, Parent: from.Parent}, exec)
 }
 
 // fromData makes a draft of an origin and the data that a spec names.
@@ -200,9 +200,15 @@ func (d *Draft) finish(ctx context.Context, from Origin, in replay.Inputs, exec 
 		return err
 	}
 	p := &d.Problem
-	p.Rounds, p.Steps, p.Interval, p.Seed, p.Parent = s.Problem.Rounds, s.Problem.Steps, s.Problem.Interval, s.Problem.Seed, from.Parent
+	p.Rounds, p.Steps, p.Interval, p.Seed = s.Problem.Rounds, s.Problem.Steps, s.Problem.Interval, s.Problem.Seed
 	if err := d.Job.Bind(p); err != nil {
 		return err
+	}
+	if from.Parent != nil {
+		p.Parent.Order = from.Parent.Order.ID()
+		if p.Parent.Final, err = from.Parent.Final.Root(); err != nil {
+			return err
+		}
 	}
 	if p.Interval == 0 { // by the rules of a new chain; another tells what fits
 		p.Interval = min(segment, max(p.Steps, 1), job.DefaultParams.Segment(p.StepFLOPs, dispute.DefaultRules))
@@ -297,8 +303,8 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 		}
 		d.Files = append(d.Files, DraftFile{replay.RoleSchema, b})
 	}
-	if from.State != nil {
-		d.Files = append(d.Files, DraftFile{replay.RoleStart, canon.Encode(from.State.Encode)})
+	if p := from.Parent; p != nil {
+		d.Files = append(d.Files, DraftFile{replay.RoleParent, canon.Marshal(p.Order)}, DraftFile{replay.RoleStart, canon.Encode(p.Final.Encode)})
 	}
 	return nil
 }

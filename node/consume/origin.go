@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
@@ -23,9 +22,8 @@ import (
 type Origin struct {
 	Model *graph.Graph
 
-	// Of an earlier order; without one they are zero.
-	Parent    canon.Hash // its id
-	State     *graph.State
+	// Of an earlier order; without one they are nil.
+	Parent    *replay.Parent
 	Tokenizer *text.Tokenizer
 }
 
@@ -73,7 +71,7 @@ func (s *Spec) readOrigin(ctx context.Context, exec engine.Executor) (Origin, er
 
 // readParent reads the proof of a settled order, which has size bytes. Nobody needs to be
 // believed for it. The chain takes the new order only if it knows the parent by its id, which
-// binds all files. It must have settled the parent in the state that the new order starts from.
+// binds all files. It must have settled the parent in the state that the new order goes on from.
 func readParent(ctx context.Context, f io.ReaderAt, size int64, exec engine.Executor) (o Origin, err error) {
 	p, err := evidence.Check(ctx, f, size, evidence.Anybody, exec)
 	if err != nil {
@@ -91,7 +89,7 @@ func readParent(ctx context.Context, f io.ReaderAt, size int64, exec engine.Exec
 	if o.Tokenizer, err = text.ReadTokenizer(bytes.NewReader(b)); err != nil {
 		return o, err
 	}
-	o.Model, o.Parent = p.Job.Model, p.Lease.Order.ID()
-	o.State, err = p.Final()
+	o.Model, o.Parent = p.Job.Model, &replay.Parent{Order: &p.Lease.Order}
+	o.Parent.Final, err = p.Final()
 	return o, err
 }

@@ -45,7 +45,7 @@ func (c *Cache) Get(ctx context.Context, l *job.Lease) (*replay.Job, error) {
 		return j, nil
 	}
 	// Who is slow to hand over one order's files must not hold up the others.
-	for _, r := range []string{replay.RoleModel, replay.RoleData, replay.RoleStart} {
+	for _, r := range []string{replay.RoleModel, replay.RoleData, replay.RoleParent, replay.RoleStart} {
 		if f, ok := l.Order.Problem.File(r); ok {
 			if _, err := c.Blobs.FetchFile(ctx, l, f); err != nil {
 				return nil, fmt.Errorf("order %s: %w", id.Short(), err)

@@ -26,6 +26,7 @@ import (
 // Roles of an order's files.
 const (
 	RoleModel     = job.RoleModel
+	RoleParent    = job.RoleParent
 	RoleStart     = job.RoleStart
 	RoleData      = job.RoleData
 	RoleHeldOut   = job.RoleHeldOut
@@ -39,6 +40,7 @@ type Inputs struct {
 	Recipe train.Recipe
 	Data   *tensor.Tensor // int32 [records, columns]
 	Start  *graph.State   // nil: from the model's weights
+	Parent *Parent        // in place of Start: what training goes on from
 }
 
 // Job is an order's problem made concrete: ready to be computed.
@@ -71,7 +73,7 @@ func prepare(p *graph.Program, exec engine.Executor) (Program, error) {
 // New makes the programs of a problem whose rounds have the given number of
 // shards.
 func New(in Inputs, shards int, exec engine.Executor) (*Job, error) {
-	t, err := train.New(in.Model, in.Recipe, in.Data.Shape)
+	t, err := in.begin(exec)
 	if err != nil {
 		return nil, err
 	}
@@ -229,8 +231,12 @@ func (l *loader) training() (*Job, error) {
 	if in.Data, err = ReadTensor(b); err != nil {
 		return nil, fmt.Errorf("training records: %w", err)
 	}
-	if _, ok := l.File(RoleStart); ok {
-		if in.Start, err = l.start(); err != nil {
+	if l.Parent != (job.Parent{}) {
+		if in.Parent, err = l.parent(); err != nil {
+			return nil, err
+		}
+	} else if _, ok := l.File(RoleStart); ok {
+		if in.Start, err = l.start(l.Start); err != nil {
 			return nil, err
 		}
 	}
@@ -241,7 +247,7 @@ func (l *loader) batch() (*Job, error) {
 	if len(l.Recipe) > 0 {
 		return nil, fmt.Errorf("a batch has a recipe of %d bytes, and needs none", len(l.Recipe))
 	}
-	start, err := l.start()
+	start, err := l.start(l.Start)
 	if err != nil {
 		return nil, err
 	}
@@ -261,13 +267,13 @@ func (l *loader) file(role string) ([]byte, error) {
 	return b, nil
 }
 
-// start reads the state that the order starts from.
-func (l *loader) start() (*graph.State, error) {
+// start reads the state that the order starts from, or goes on from, which has a root.
+func (l *loader) start(root canon.Hash) (*graph.State, error) {
 	b, err := l.file(RoleStart)
 	if err != nil {
 		return nil, err
 	}
-	s, err := ReadState(b, l.Start, runtime.GOMAXPROCS(0))
+	s, err := ReadState(b, root, runtime.GOMAXPROCS(0))
 	if err != nil {
 		return nil, fmt.Errorf("start state: %w", err)
 	}

@@ -129,18 +129,19 @@ func (s msgServer) checkSegments(ctx context.Context, o *job.Order) error {
 	return nil
 }
 
-// checkParent checks that a problem that names a parent begins where that one
-// ended, so that what is proved of both is proved from the parent's start on.
+// checkParent checks that a problem that names a parent goes on from the state in which that one
+// ended, so that what is proved of both is proved from the parent's start on. How it starts follows
+// from that state, which whoever loads the order checks.
 func (s msgServer) checkParent(ctx context.Context, p *job.Problem) error {
-	if p.Parent.IsZero() {
+	if p.Parent.Order.IsZero() {
 		return nil
 	}
-	final, err := s.leases.Final(ctx, p.Parent)
+	final, err := s.leases.Final(ctx, p.Parent.Order)
 	switch {
 	case err != nil:
 		return errorsmod.Wrapf(ErrOrder, "parent: %s", err)
-	case final != p.Start:
-		return errorsmod.Wrapf(ErrOrder, "parent %s ended in state %s, this order starts from %s", p.Parent.Short(), final.Short(), p.Start.Short())
+	case final != p.Parent.Final:
+		return errorsmod.Wrapf(ErrOrder, "parent %s ended in state %s, this order goes on from %s", p.Parent.Order.Short(), final.Short(), p.Parent.Final.Short())
 	}
 	return nil
 }

@@ -256,15 +256,16 @@ func TestIdleLeadIsReplaced(t *testing.T) {
 // in no other if it says so.
 func TestOrderContinuesAnother(t *testing.T) {
 	p := begin(t)
-	next := func(start canon.Hash) *marketv1.MsgPostOrder {
+	next := func(base canon.Hash) *marketv1.MsgPostOrder {
 		o := p.Order
-		o.Nonce, o.Problem.Parent, o.Problem.Start = 2, p.ID, start
+		o.Nonce, o.Problem.Parent = 2, job.Parent{Order: p.ID, Final: base} // what it starts in follows from that, and the chain need not know how
 		return worktest.Post(o)
 	}
 	p.Refuse(market.ErrOrder, worktest.Consumer, next(p.Order.Problem.Start)) // it is not settled
 	p.Finish()
 	final := settlement(p).Final
 	p.Refuse(market.ErrOrder, worktest.Consumer, next(p.Order.Problem.Start))
+	p.Refuse(market.ErrOrder, worktest.Consumer, next(canon.Hash{})) // which state that was must be said
 	m := next(final)
 	m.Order.Problem.Parent = "00"
 	p.Refuse(market.ErrOrder, worktest.Consumer, m)

@@ -90,7 +90,7 @@ func TestSettledLeaseIsPruned(t *testing.T) {
 		}
 		c.Refuse(market.ErrPosted, worktest.Consumer, worktest.Post(p.Order))
 		child := p.Order
-		child.Nonce, child.Problem.Parent, child.Problem.Start = 1, p.ID, settled.Final
+		child.Nonce, child.Problem.Parent = 1, job.Parent{Order: p.ID, Final: settled.Final}
 		if said := c.Refuse(market.ErrOrder, worktest.Consumer, worktest.Post(child)); !strings.Contains(said, "pruned at") {
 			t.Errorf("going on from it: %s", said)
 		}
