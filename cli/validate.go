@@ -25,13 +25,14 @@ import (
 	"github.com/tally-network/tally/node/consume/split"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/market"
+	"github.com/tally-network/tally/node/replay"
 )
 
 // validated is what tally order validate tells.
 type validated struct {
 	Kind  string `json:"kind"`
 	Model string `json:"model"` // or the bundle that is continued
-	continued
+	replay.Continued
 	Program string   `json:"program_root"` // of a step
 	Start   string   `json:"start_root"`
 	Data    string   `json:"data_root,omitempty"`
@@ -200,7 +201,7 @@ func newValidated(source string, d *consume.Draft) *validated {
 	memory := d.Memory()
 	v := &validated{
 		Memory: memory, Declined: memory > home.MemoryGB*1_000_000_000,
-		Kind: p.Kind, Model: source, continued: newContinued(p), Program: p.Step.String(), Start: p.Start.String(), Data: given(p.Data),
+		Kind: p.Kind, Model: source, Continued: replay.ContinuedOf(p), Program: p.Step.String(), Start: p.Start.String(), Data: given(p.Data),
 		Records: p.Records, Loss: d.Loss, doubts: doubts{d.Unknown, d.NotFinite, d.Unused()}, Units: p.Units(), Steps: p.Units() * p.Steps,
 		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Job.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
 		Audited:   min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
@@ -323,7 +324,7 @@ func (v *validated) tell(w io.Writer) {
 	} else {
 		fmt.Fprintf(w, "%s can be trained\n  data      %d records, %d held out\n", v.Model, v.Records, v.HeldOut)
 		if v.Parent != "" {
-			fmt.Fprintf(w, "  continues %v\n", v.continued)
+			fmt.Fprintf(w, "  continues %v\n", v.Continued)
 		}
 		fmt.Fprintf(w, "  trained   %s; write those that are to stay under problem.frozen\n", some(v.Trained))
 		fmt.Fprintf(w, "  loss      %.3f at the first step\n", v.Loss)

@@ -41,7 +41,7 @@ type verified struct {
 	Trust     string `json:"trust_root"` // that set, or else the one that the bundle itself names
 	TrustFrom string `json:"trust_from,omitempty"`
 	Block     int64  `json:"anchor_block"` // that they signed
-	continued
+	replay.Continued
 	FinalRoot string `json:"final_root"`
 	Verified  bool   `json:"verified"`         // all that was checked holds, and it is anchored
 	Complete  bool   `json:"complete"`         // what was ordered was done
@@ -54,33 +54,6 @@ type verified struct {
 	Unjudged     string               `json:"plausibility_unknown,omitempty"` // why there is no report, though one was asked for
 
 	what string // that the bundle is about
-}
-
-// continued says what an order goes on from.
-type continued struct {
-	Parent  string `json:"parent,omitempty"`      // a settled order
-	Root    string `json:"parent_root,omitempty"` // of the state in which that ended
-	Carried string `json:"carried,omitempty"`     // what carries over: the whole state, or weights by name
-}
-
-func newContinued(p *job.Problem) (c continued) {
-	if p.Parent == (job.Parent{}) {
-		return c
-	}
-	c = continued{p.Parent.Order.String(), p.Parent.Final.String(), "weights"}
-	if p.Start == p.Parent.Final {
-		c.Carried = "state"
-	}
-	return c
-}
-
-// String says it to people.
-func (c continued) String() string {
-	what := "its weights carry over by name, and all else begins afresh"
-	if c.Carried == "state" {
-		what = "all of it carries over, the optimizer's part included"
-	}
-	return fmt.Sprintf("order %s from its last state %s: %s", c.Parent, c.Root, what)
 }
 
 // rounds says how many of those that were ordered the model is made of.
@@ -245,7 +218,7 @@ func (v *verifier) one(ctx context.Context) (*verified, error) {
 	}
 	fmt.Fprintf(tell, "order %s on %s, settled: all hashes and signatures hold\n", l.Order.ID().Short(), p.Chain)
 	r := verified{
-		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Anchored: p.By != "", Trust: p.Signers.String(), TrustFrom: p.By, Block: p.Anchor.Height, continued: newContinued(&l.Order.Problem), FinalRoot: l.FinalRoot().String(),
+		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Anchored: p.By != "", Trust: p.Signers.String(), TrustFrom: p.By, Block: p.Anchor.Height, Continued: replay.ContinuedOf(&l.Order.Problem), FinalRoot: l.FinalRoot().String(),
 		executed: executed{Executed: []string{}}, Complete: l.Reason == "", Reason: l.Reason, Rounds: rounds{l.Round, l.Order.Problem.Rounds},
 	}
 	r.what = "the model with state " + r.FinalRoot
@@ -366,7 +339,7 @@ func (r *verified) tell(w io.Writer) {
 		fmt.Fprintf(w, "  held out  %s\n", r.Metrics)
 	}
 	if r.Parent != "" {
-		fmt.Fprintf(w, "  continues %v\n            The bundle of that order proves what came before.\n", r.continued)
+		fmt.Fprintf(w, "  continues %v\n            The bundle of that order proves what came before.\n", r.Continued)
 	}
 	if r.Unjudged != "" {
 		fmt.Fprintf(w, "  plausible cannot tell: %s\n", r.Unjudged)

@@ -93,7 +93,9 @@ func (e *Env) learn(ctx context.Context, texts []string, o learn.Options, out st
 		if err != nil {
 			return nil, err
 		}
-		err = w.Read(ctx, f, func(done int64) { tell("reading %s: %d of %d MB, %d different words", name, done/1e6, size/1e6, w.Distinct()) })
+		err = w.Read(ctx, f, func(done int64) {
+			tell("reading %s: %d of %d MB, %d different words", name, done/1e6, size/1e6, w.Distinct())
+		})
 		if err = errors.Join(err, f.Close()); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}

@@ -59,8 +59,7 @@ func (f *File) check() error {
 	return nil
 }
 
-// Parent is a settled order that another goes on from, and the root of the state in which it ended: the other starts in that
-// state, or as follows from it (train.Earlier).
+// Parent is a settled order that another goes on from, and the root of the state in which it ended (train.Earlier).
 type Parent struct{ Order, Final canon.Hash }
 
 // Problem is what shall be computed. Everything that could change the result

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"os"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/consume/dataset"
+	"github.com/tally-network/tally/node/consume/tokens"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/store"
 )
@@ -42,8 +44,8 @@ type Draft struct {
 	// Of training alone.
 	Spec          Spec
 	HeldOut       *tensor.Tensor
-	Tokenizer     *text.Tokenizer // of a text
-	TokenizerFile []byte          // of texts among data: a tokenizer.json
+	Tokenizer     *text.Tokenizer // of a text whose tokens are characters
+	TokenizerFile []byte          // of texts: that of Tokenizer, or a tokenizer.json
 	Schema        *schema.Schema  // of other data
 	Loss          float32         // of the start state on the first batch, nats a character
 	Unknown       float64         // share of the training text whose characters have no token, for the model has too few outputs
@@ -85,6 +87,11 @@ func NewDraft(ctx context.Context, s Spec, exec engine.Executor) (*Draft, error)
 	}
 	if s.Problem.Data != nil {
 		return fromData(ctx, s, from, exec)
+	}
+	if from.Tokens == nil {
+		if from.Tokens, err = s.readTokens(); err != nil {
+			return nil, err
+		}
 	}
 	body, err := s.readText()
 	if err != nil {
@@ -131,9 +138,28 @@ func (s *Spec) readText() (string, error) {
 	return body, nil
 }
 
+// readTokens reads the tokenizer that a spec names; nil if it names none.
+func (s *Spec) readTokens() (t *tokens.Tokenizer, err error) {
+	if s.Problem.Tokenizer == "" {
+		return nil, nil
+	}
+	f, size, err := s.open("tokenizer", s.Problem.Tokenizer)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bounded.ReadAll(f, size, tokens.MaxFile)
+	if err == nil {
+		t, err = tokens.Read(b)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		err = fmt.Errorf("tokenizer %s: %w", s.Problem.Tokenizer, err)
+	}
+	return t, err
+}
+
 // FromParts makes a draft of an origin and a text in memory.
 func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engine.Executor) (*Draft, error) {
-	d := &Draft{Spec: s, Tokenizer: from.Tokenizer}
+	d := &Draft{Spec: s}
 	columns, vocabulary, err := languageShape(from.Model, s.Problem.Batch)
 	if err != nil {
 		return nil, err
@@ -142,13 +168,18 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 	if err != nil {
 		return nil, err
 	}
-	if d.Tokenizer == nil {
-		if d.Tokenizer, err = text.Train(trainText, min(vocabulary, text.MaxVocabulary)); err != nil {
+	by := from.Tokens
+	if by == nil {
+		if by, err = tokens.Characters(trainText, vocabulary); err != nil {
 			return nil, err
 		}
 	}
+	if err := by.Fits(vocabulary); err != nil {
+		return nil, err
+	}
+	d.Tokenizer, d.TokenizerFile = by.Characters, by.File
 	records := func(s string) (*tensor.Tensor, error) {
-		ids, err := d.Tokenizer.Encode(s)
+		ids, err := by.Encode(s)
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +189,9 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 	if err != nil {
 		return nil, fmt.Errorf("training text: %w", err)
 	}
-	d.Unknown = unknown(data)
+	if d.Tokenizer != nil {
+		d.Unknown = unknown(data)
+	}
 	if d.HeldOut, err = records(heldText); err != nil {
 		return nil, fmt.Errorf("the last tenth of the text, which is held out: %w", err)
 	}
@@ -289,9 +322,6 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 	d.Files = []DraftFile{
 		{replay.RoleModel, b}, {replay.RoleData, canon.Encode(data.Encode)},
 		{replay.RoleHeldOut, canon.Encode(d.HeldOut.Encode)},
-	}
-	if d.Tokenizer != nil {
-		d.TokenizerFile = d.Tokenizer.Encoded()
 	}
 	if d.TokenizerFile != nil {
 		d.Files = append(d.Files, DraftFile{replay.RoleTokenizer, d.TokenizerFile})

@@ -1,7 +1,6 @@
 package consume
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
-	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/node/consume/tokens"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/replay"
 )
@@ -22,9 +21,8 @@ import (
 type Origin struct {
 	Model *graph.Graph
 
-	// Of an earlier order; without one they are nil.
-	Parent    *replay.Parent
-	Tokenizer *text.Tokenizer
+	Parent *replay.Parent    // the earlier order; or nil
+	Tokens *tokens.Tokenizer // how texts become tokens; nil: by their characters
 }
 
 // sized returns problem.dims as YAML, with sizes added for symbols: the batch for "batch",
@@ -86,7 +84,7 @@ func readParent(ctx context.Context, f io.ReaderAt, size int64, exec engine.Exec
 	if err != nil {
 		return o, err
 	}
-	if o.Tokenizer, err = text.ReadTokenizer(bytes.NewReader(b)); err != nil {
+	if o.Tokens, err = tokens.Read(b); err != nil {
 		return o, err
 	}
 	o.Model, o.Parent = p.Job.Model, &replay.Parent{Order: &p.Lease.Order}

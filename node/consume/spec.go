@@ -36,11 +36,12 @@ type Spec struct {
 
 // SpecProblem says what shall be trained on what, and how.
 type SpecProblem struct {
-	Model     string           `json:"model,omitempty"`    // ONNX file
-	Continue  string           `json:"continue,omitempty"` // in its place: proof bundle of an order in whose final state this one starts
-	Dims      map[string]int   `json:"dims,omitempty"`     // values of its symbolic dimensions
-	Text      string           `json:"text,omitempty"`     // training text; its last tenth is held out
-	Data      *dataset.Options `json:"data,omitempty"`     // in its place: a table, or images
+	Model     string           `json:"model,omitempty"`     // ONNX file
+	Continue  string           `json:"continue,omitempty"`  // in its place: proof bundle of an order in whose final state this one starts
+	Dims      map[string]int   `json:"dims,omitempty"`      // values of its symbolic dimensions
+	Text      string           `json:"text,omitempty"`      // training text; its last tenth is held out
+	Tokenizer string           `json:"tokenizer,omitempty"` // tokenizer.json for the text; else each character is a token
+	Data      *dataset.Options `json:"data,omitempty"`      // in its place: a table, or images
 	Loss      dataset.Loss     `json:"loss"`
 	Profile   lower.Profile    `json:"profile"` // of the arithmetic: fp32, mixed or int8
 	Optimizer SpecOptimizer    `json:"optimizer"`
@@ -140,7 +141,7 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 		return s, err
 	}
 	s.Folders = folders
-	paths := []*string{&s.Problem.Model, &s.Problem.Continue, &s.Problem.Text}
+	paths := []*string{&s.Problem.Model, &s.Problem.Continue, &s.Problem.Text, &s.Problem.Tokenizer}
 	if s.Problem.Data != nil {
 		paths = append(paths, &s.Problem.Data.Source, &s.Problem.Data.Text.Tokenizer, &s.Problem.Data.Text.Template)
 	}
@@ -192,6 +193,10 @@ func ParseSpec(b []byte) (Spec, error) {
 		return s, errors.New("problem.model and problem.continue: an order starts from one of them")
 	case (s.Problem.Text == "") == (s.Problem.Data == nil):
 		return s, errors.New("problem.text or problem.data: name a text file to train on, or a table or a folder of images")
+	case s.Problem.Tokenizer != "" && s.Problem.Data != nil:
+		return s, errors.New("problem.tokenizer is for problem.text: that of data is problem.data.text.tokenizer")
+	case s.Problem.Tokenizer != "" && s.Problem.Continue != "":
+		return s, errors.New("problem.continue goes on with the tokenizer of the earlier order: leave problem.tokenizer out")
 	case s.Problem.Data != nil && s.Problem.Continue != "":
 		return s, errors.New("problem.continue goes on with a text: name a model for problem.data")
 	case s.Conditions.Split.Parts() > 0:

@@ -96,3 +96,31 @@ func (in *Inputs) begin(exec engine.Executor) (*train.Training, error) {
 	in.Parent, t.Start = nil, e.Start(t.Start, in.Recipe)
 	return t, nil
 }
+
+// Continued says what an order goes on from.
+type Continued struct {
+	Parent  string `json:"parent,omitempty"`      // a settled order
+	Root    string `json:"parent_root,omitempty"` // of the state in which that ended
+	Carried string `json:"carried,omitempty"`     // what carries over: the whole state, or weights by name
+}
+
+// ContinuedOf returns what a problem goes on from, which is nothing for most.
+func ContinuedOf(p *job.Problem) (c Continued) {
+	if p.Parent == (job.Parent{}) {
+		return c
+	}
+	c = Continued{p.Parent.Order.String(), p.Parent.Final.String(), "weights"}
+	if p.Start == p.Parent.Final {
+		c.Carried = "state"
+	}
+	return c
+}
+
+// String says it to people.
+func (c Continued) String() string {
+	what := "its weights carry over by name, and all else begins afresh"
+	if c.Carried == "state" {
+		what = "all of it carries over, the optimizer's part included"
+	}
+	return fmt.Sprintf("order %s from its last state %s: %s", c.Parent, c.Root, what)
+}
