@@ -58,7 +58,12 @@ would have made of the same files, and that library reads it. The same texts giv
 Give an order the file as problem.tokenizer, beside problem.text, or as problem.data.text.tokenizer.`,
 		Example: `  tally tokenizer train book.txt --vocabulary 2048
   tally tokenizer train a.txt b.txt --special '<|endoftext|>' --out small.json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("TEXT is missing: name the files to learn from")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := e.learn(cmd.Context(), args, o, out)
 			if err != nil {

@@ -1,7 +1,6 @@
 package learn
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -36,27 +35,19 @@ func (w *Words) Read(ctx context.Context, r io.Reader, progress func(bytes int64
 		w.counts = map[string]int64{}
 	}
 	cutter := split.ByteLevel{Regex: true, Raw: true}
-	in, done := bufio.NewReaderSize(r, maxLine), int64(0)
+	in, done := lines{src: r, buf: make([]byte, maxLine)}, int64(0)
 	for number := 1; ; number++ {
-		line, err := in.Peek(maxLine)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if end := bytes.IndexByte(line, '\n'); end >= 0 {
-			line = line[:end+1]
-		} else if err == nil {
-			line = line[:cut(line)]
-		}
-		if len(line) == 0 {
+		line, err := in.next()
+		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		if err != nil {
+			return err
 		}
 		if !utf8.Valid(line) {
 			return fmt.Errorf("line %d is not UTF-8: convert the file to UTF-8", number)
 		}
 		if err := cutter.Split(split.Piece{Text: string(line)}, w.add); err != nil {
-			return err
-		}
-		if _, err := in.Discard(len(line)); err != nil {
 			return err
 		}
 		if done += int64(len(line)); number%1024 == 0 {
@@ -68,6 +59,44 @@ func (w *Words) Read(ctx context.Context, r io.Reader, progress func(bytes int64
 			}
 		}
 	}
+}
+
+// lines cuts what is read into lines, and those that are too long.
+type lines struct {
+	src      io.Reader
+	buf      []byte
+	from, to int   // of what was read and not given
+	end      error // of src
+}
+
+// next returns a line with its end, which holds until the next call; io.EOF behind the last.
+func (l *lines) next() ([]byte, error) {
+	for seen := l.from; ; {
+		if at := bytes.IndexByte(l.buf[seen:l.to], '\n'); at >= 0 {
+			return l.take(seen + at + 1 - l.from), nil
+		}
+		seen = l.to
+		switch {
+		case l.to-l.from == len(l.buf):
+			return l.take(cut(l.buf)), nil
+		case errors.Is(l.end, io.EOF) && l.to > l.from:
+			return l.take(l.to - l.from), nil
+		case l.end != nil:
+			return nil, l.end
+		case l.to == len(l.buf):
+			l.to = copy(l.buf, l.buf[l.from:l.to])
+			l.from, seen = 0, l.to
+		}
+		var n int
+		n, l.end = l.src.Read(l.buf[l.to:])
+		l.to += n
+	}
+}
+
+func (l *lines) take(n int) []byte {
+	line := l.buf[l.from : l.from+n]
+	l.from += n
+	return line
 }
 
 // cut returns where a line that is too long is cut: before its last space, or else behind its last whole character.
