@@ -25,6 +25,7 @@ type Delivery struct {
 	Bundle      string `json:"bundle"`
 	Trust       string `json:"trust_root"` // of the chain: what a verifier of the bundle needs to believe
 
+	Losses          []float32     `json:"losses"` // after each round, of its last step: the mean over its shards
 	LossLast        float32       `json:"loss_last"`
 	HeldOutLossLast float32       `json:"heldout_loss_last"`
 	Metrics         replay.Scores `json:"metrics"` // on held-out records
@@ -113,6 +114,13 @@ func (d *Delivery) explain(ctx context.Context, env *role.Env, l *job.Lease, dir
 
 // measure computes the losses of the trained model.
 func (d *Delivery) measure(ctx context.Context, env *role.Env, l *job.Lease) error {
+	for _, m := range l.Merges[:l.Round] {
+		s, err := env.States.Get(ctx, l, m.Root)
+		if err != nil {
+			return err
+		}
+		d.Losses = append(d.Losses, replay.LossOf(s))
+	}
 	d.LossLast = replay.LossOf(d.Result.State)
 	file, ok := l.Order.Problem.File(replay.RoleHeldOut)
 	if !ok {
