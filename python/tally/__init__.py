@@ -1,7 +1,7 @@
 """Tally for people of PyTorch: have a network train a module, and check that it did.
 
-Call `train` with a module and a dataset, or `batch` to apply a model to many records. `Order` posts and follows an order
-file, and `verify` checks a proof. All of them drive the tally program, which `docs/python.md` tells how to get.
+Call `train` with a module and a dataset, or `batch` to apply a model to many records. `prepare` writes the order of a
+training, to be tried first. `Order` posts and follows an order file, and `verify` checks a proof. All of them drive the tally program, which `docs/python.md` tells how to get.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from .errors import BinaryMissing, DataError, ExportError, TallyError, VerificationError
 from .order import Order, verify, write_order
 from .result import BatchResult, Result, Verification
-from .training import batch, train
+from .training import batch, prepare, train
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BatchResult", "BinaryMissing", "DataError", "ExportError", "Order", "Result", "TallyError", "Verification", "VerificationError",
-    "batch", "export", "load", "train", "verify", "write_order",
+    "batch", "export", "load", "prepare", "train", "verify", "write_order",
 ]  # fmt: skip
 
 

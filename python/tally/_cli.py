@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 from .errors import BinaryMissing, TallyError
@@ -56,7 +55,7 @@ class Program:
 
     def run(self, *args: str | os.PathLike[str], tell: Tell | None = None, chain: bool = False, accept: Sequence[int] = (0,)) -> Reply:
         """Runs a verb, and returns what it prints; `chain` says that it speaks to a chain."""
-        command = [self.find(), *map(os.fspath, args), "--json"]
+        command = [self.find(), *(os.fspath(a) for a in args), "--json"]
         if self.home is not None:
             command += ["--home", os.fspath(self.home)]
         if chain and self.endpoints is not None:
@@ -147,6 +146,3 @@ class Progress:
             self.stream.flush()
             self.width = 0
 
-
-def folder_of(path: str | os.PathLike[str]) -> Path:
-    return Path(path).resolve().parent

@@ -32,16 +32,18 @@ class Records:
     columns: Mapping[str, Array]
     inputs: tuple[str, ...]
     target: str | None
+    reads: str | None = None  # the input that reads the target, all tokens but the last
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
-    def example(self, batch: int, loss: str) -> dict[str, Array]:
+    def example(self, batch: int) -> dict[str, Array]:
         """Returns a batch of what the module reads."""
         some = np.arange(batch) % len(self)
-        if loss == TOKENS and self.target is not None and self.target not in self.inputs:
-            return {self.inputs[0]: self.columns[self.target][some, :-1]}
-        return {name: self.columns[name][some] for name in self.inputs}
+        out = {name: self.columns[name][some] for name in self.inputs if name != self.reads}
+        if self.reads is not None and self.target is not None:
+            out[self.reads] = self.columns[self.target][some, :-1]
+        return out
 
 
 def read(dataset: Any, takes: Sequence[str], loss: str = "", target: str | None = None) -> Records:
@@ -57,7 +59,7 @@ def read(dataset: Any, takes: Sequence[str], loss: str = "", target: str | None 
         return _named({str(k): _array(v, str(k)) for k, v in whole.items()}, takes, loss, target)
     parts = [_array(v, f"part {i}") for i, v in enumerate(whole)]
     if loss == TOKENS and len(parts) == 1:
-        return _checked(Records({"tokens": parts[0]}, (takes[0],), "tokens"), loss)
+        return _checked(Records({"tokens": parts[0]}, (takes[0],), "tokens", takes[0]), loss)
     inputs = parts if loss in WITHOUT_TARGET else parts[:-1]
     if not inputs or len(inputs) > len(takes):
         raise DataError(f"records have {len(parts)} parts, and forward takes {list(takes)}", f"a target comes last; the loss {loss or 'of the order'} has {'none' if loss in WITHOUT_TARGET else 'one'}")
@@ -130,7 +132,8 @@ def _named(columns: dict[str, Array], takes: Sequence[str], loss: str, target: s
         else:
             target = likely[0]
     if loss == TOKENS:
-        return _checked(Records({name: columns[name] for name in [*inputs, str(target)]}, tuple(inputs) or (takes[0],), target), loss)
+        reads = next((name for name in takes if name not in inputs), takes[0])
+        return _checked(Records({name: columns[name] for name in [*inputs, str(target)]}, (*inputs, reads), target, reads), loss)
     if not inputs:  # the first input reads all that is left, one number each
         rest = [name for name in columns if name != target]
         if any(columns[name].ndim != 1 for name in rest) or takes[0] in rest:

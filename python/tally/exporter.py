@@ -119,7 +119,7 @@ def _wrap(torch: Any, module: torch.nn.Module) -> tuple[torch.nn.Module, list[st
         ones = torch.ones([*input.shape[:kept], *[1] * (input.dim() - kept)], dtype=input.dtype)
         return input * torch.nn.functional.dropout(ones, p, training)
 
-    class Drops(torch.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+    class Drops(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         """Writes what drops whole channels as a product with a Dropout of ones: ONNX has no operator for it."""
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -127,7 +127,7 @@ def _wrap(torch: Any, module: torch.nn.Module) -> tuple[torch.nn.Module, list[st
                 return whole(func, *args, **(kwargs or {}))
             return func(*args, **(kwargs or {}))
 
-    class Adapter(torch.nn.Module):  # type: ignore[misc, name-defined]
+    class Adapter(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.module = module
@@ -239,19 +239,21 @@ def _constants(graph: onnx.GraphProto) -> dict[str, Array]:
     """Returns what Constant nodes hold."""
     from onnx import numpy_helper
 
-    out = {}
+    out: dict[str, Array] = {}
     for node in graph.node:
-        if node.op_type == "Constant":
-            a = node.attribute[0]
-            held = {"value": lambda a: numpy_helper.to_array(a.t), "value_float": lambda a: np.float32(a.f), "value_int": lambda a: np.int64(a.i), "value_ints": lambda a: np.array(a.ints, np.int64)}.get(a.name)
-            if held is not None:
-                out[node.output[0]] = np.asarray(held(a))
+        for a in node.attribute if node.op_type == "Constant" else ():
+            if a.name == "value":
+                out[node.output[0]] = numpy_helper.to_array(a.t)
+            elif a.name == "value_float":
+                out[node.output[0]] = np.array(a.f, np.float32)
+            elif a.name in ("value_int", "value_ints"):
+                out[node.output[0]] = np.array(a.i if a.name == "value_int" else a.ints, np.int64)
     return out
 
 
 def _drop(node: onnx.NodeProto, constants: Mapping[str, Array], module: torch.nn.Module) -> None:
     """Writes a Dropout as it is applied: what trains it knows its share, and drops."""
-    ratio = constants.get(node.input[1]) if len(node.input) > 1 else np.float32(0.5)
+    ratio = constants.get(node.input[1]) if len(node.input) > 1 else np.array(0.5, np.float32)
     if ratio is None or ratio.dtype != np.float32 or ratio.size != 1:
         raise ExportError(f"{_where(node, module)} drops a share that is computed", "give it a number")
     del node.input[2:], node.output[1:]

@@ -24,13 +24,14 @@ class Order:
 
     def __init__(
         self, path: PathLike, *, home: PathLike | None = None, endpoints: PathLike | None = None, binary: PathLike | None = None,
-        allow: Sequence[PathLike] = (), progress: bool | Tell = True,
+        allow: Sequence[PathLike] = (), progress: bool | Tell = True, out: PathLike | None = None,
     ) -> None:  # fmt: skip
         self.path = Path(path)
         self.program = Program(binary, home, endpoints)
         self.allow = [str(folder) for folder in allow]
         self.id: str | None = None
         self.posted: dict[str, Any] = {}  # what was told when it was posted
+        self.out = out  # where the result goes unless wait() says otherwise
         self._progress = progress
         text = self.path.read_text(encoding="utf-8")
         kind = re.search(r"^kind:\s*[\"']?(\w+)", text, re.MULTILINE)
@@ -56,10 +57,11 @@ class Order:
     def wait(self, out: PathLike | None = None, *, force: bool = False) -> Result | BatchResult:
         """Follows the order to its settlement, fetches what it gave into a folder, and returns it.
 
-        One that is not posted yet is posted.
+        One that is not posted yet is posted. What is in the folder stays, unless `force` says otherwise, or the folder is
+        that of an order that was prepared here.
         """
-        where = [] if out is None else ["--out", os.fspath(out)]
-        where += ["--force"] if force else []
+        where = ["--out", os.fspath(out or self.out or "")] if out or self.out else []
+        where += ["--force"] if force or not out and self.out else []
         if self.id is None:
             raw = self._run(self._verb, self.path, "--wait", *where, chain=True).value
         else:

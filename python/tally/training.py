@@ -1,16 +1,20 @@
-"""`train` and `batch`: a module of PyTorch and data of Python, from order to result, in one call."""
+"""`train` and `batch`: a module of PyTorch and data of Python, from order to result, in one call.
+
+`prepare` writes the order of `train` and posts nothing: its `Order` can be tried first.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
 from . import data
 from ._cli import Program, Tell
@@ -21,10 +25,12 @@ from .result import BatchResult, Result
 if TYPE_CHECKING:
     import torch
 
+P = ParamSpec("P")
+
 AUDITED: Mapping[str, Any] = {"audit": {"auditors": 1, "segments": 1}}
 
 
-def train(
+def prepare(
     module: torch.nn.Module,
     dataset: Any,
     *,
@@ -49,15 +55,13 @@ def train(
     endpoints: PathLike | None = None,
     binary: PathLike | None = None,
     progress: bool | Tell = True,
-    load: bool = True,
-) -> Result:
-    """Has the network train a module, checks the proof of it, and loads the weights back into the module.
+) -> Order:
+    """Writes an order that trains a module, with all its files, and posts nothing.
 
     `dataset` is (X, y) arrays, a mapping of arrays, a Dataset of PyTorch, or the path of a file or a folder of images.
     `epochs` goes through the training records; it is cut into `rounds` of `shards` units of `steps` each, and after each
     round the units are averaged. `data_options`, `problem` and `conditions` go into the sections of the order file, which
-    `tally train --help` describes. All files of the order are in `folder`. The same call takes the same order up, and
-    pays for it once.
+    `tally train --help` describes. All files of the order are in `folder`.
     """
     from .exporter import export, input_names
 
@@ -80,12 +84,30 @@ def train(
         if frozen := [*exported.frozen, *section.get("frozen", ())]:
             section["frozen"] = frozen
         write_order(files.folder / "order.yaml", {"kind": TRAINING, "name": type(module).__name__.lower(), "problem": section, "conditions": _conditions(budget, conditions)})
-    order = Order(files.final / "order.yaml", home=home, endpoints=endpoints, binary=binary, allow=source.allow, progress=progress)
-    trained = cast(Result, order.wait(files.final / "result", force=True))
-    proof = verify(trained.bundle, home=home, binary=binary, require=True)
-    if load:
-        trained.load(module)
-    return Result(trained.raw, steps, proof)
+    return Order(files.final / "order.yaml", home=home, endpoints=endpoints, binary=binary, allow=source.allow, progress=progress, out=files.final / "result")
+
+
+def _takes(of: Callable[P, Order]) -> Callable[[Callable[..., Result]], Callable[P, Result]]:
+    """Gives a function the parameters of another."""
+
+    def signed(f: Callable[..., Result]) -> Callable[P, Result]:
+        f.__signature__ = inspect.signature(of).replace(return_annotation="Result")  # type: ignore[attr-defined]
+        return f
+
+    return signed
+
+
+@_takes(prepare)
+def train(module: torch.nn.Module, *args: Any, **options: Any) -> Result:
+    """Has the network train a module, checks the proof of it, and loads the weights into the module.
+
+    It takes what `prepare` takes. The same call takes the same order up, and pays for it once.
+    """
+    order = prepare(module, *args, **options)
+    trained = cast(Result, order.wait())
+    proof = verify(trained.bundle, home=order.program.home, binary=order.program.binary, require=True)
+    trained.load(module)
+    return replace(trained, verification=proof)
 
 
 @dataclass(frozen=True)
@@ -105,7 +127,7 @@ def _loaded(dataset: Any) -> Any:
 def _arrays(folder: Path, records: data.Records, validation: Any, takes: Sequence[str], batch: int, loss: str, said: Mapping[str, Any]) -> Source:
     """Writes records beside the order file."""
     section, trained = dict(said), len(records) * (1 - said["heldOut"].get("share", 0))
-    example = records.example(batch, loss)
+    example = records.example(batch)
     if validation is not None:
         records = data.with_validation(records, data.read(_loaded(validation), takes, loss, records.target))
         section["heldOut"], trained = {"column": data.HELD_OUT, "value": "1"}, float(len(records.columns[data.HELD_OUT]) - records.columns[data.HELD_OUT].sum())
@@ -162,13 +184,13 @@ def batch(
 
             read = data.read(_loaded(records), input_names(cast("torch.nn.Module", model)), "output")
             columns = read.columns
-            export(cast("torch.nn.Module", model), read.example(min(batch, len(read)), ""), files.folder / "model.onnx", trained=False)
+            export(cast("torch.nn.Module", model), read.example(min(batch, len(read))), files.folder / "model.onnx", trained=False)
         data.write(columns, files.folder / "records.npz")
         section = {"model": "model.onnx", "records": "records.npz", **(problem or {})}
         terms = {"assurance": {"audit": {"rate": "5%"}}, **(conditions or {})}
         write_order(files.folder / "order.yaml", {"kind": BATCH, "name": "batch", "problem": section, "conditions": _conditions(budget, terms)})
-    order = Order(files.final / "order.yaml", home=home, endpoints=endpoints, binary=binary, progress=progress)
-    result = cast(BatchResult, order.wait(files.final / "result", force=True))
+    order = Order(files.final / "order.yaml", home=home, endpoints=endpoints, binary=binary, progress=progress, out=files.final / "result")
+    result = cast(BatchResult, order.wait())
     return BatchResult(result.raw, verify(result.bundle, home=home, binary=binary, require=True))
 
 
