@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-chat build test lint gofmt vet staticcheck staticcheck-tests proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before histories byzantine book coalitions scenarios soak siege race bench bench-peers bench-pair kernels proto room
+.PHONY: help demo demo-chat build test lint gofmt vet staticcheck staticcheck-tests proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before histories byzantine book coalitions scenarios soak siege race bench bench-peers bench-pair kernels proto python python-test room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
@@ -166,6 +166,20 @@ bench-pair: build .cache/peers/done ## Compare bin/tally with another binary, OL
 
 kernels: ## Generate the assembly of engine/cpu/asm
 	go generate ./engine/cpu/asm
+
+python: ## Build the wheel of the Python package into bin/python
+	@rm -rf bin/python && python3 -m pip wheel --quiet --no-deps --wheel-dir bin/python ./python
+	@ls bin/python/*.whl
+
+# PyTorch is installed as for bench-peers, without its GPU libraries. Then pip says that these are missing; they are.
+PYTHON_TEST = .cache/python-test/bin/python
+python-test: build python ## Test the wheel in a fresh virtual environment, its guide on a devnet included
+	rm -rf .cache/python-test && python3 -m venv .cache/python-test
+	$(PYTHON_TEST) -m pip install --quiet "$$(ls bin/python/*.whl)[torch]" -r python/tests/requirements.txt
+	$(PYTHON_TEST) -m pip install --quiet --no-deps -r bench/peers/torch.txt
+	$(PYTHON_TEST) bench/peers/gpuless.py
+	$(PYTHON_TEST) -m mypy --config-file python/pyproject.toml python/tally
+	$(PYTHON_TEST) -m pytest -q python/tests
 
 proto: ## Generate gen/ from proto/; needs protoc 3.21 (protobuf-compiler)
 	@./proto/generate.sh gen

@@ -125,8 +125,9 @@ class Progress:
     """Shows lines as they come: on one line of a terminal or a notebook, else one below another."""
 
     def __init__(self, stream: IO[str] | None = None) -> None:
-        self.stream = stream or sys.stderr
-        self.live = self.stream.isatty() or "ipykernel" in sys.modules
+        notebook = "ipykernel" in sys.modules
+        self.stream = stream or (sys.stdout if notebook else sys.stderr)
+        self.live = notebook or self.stream.isatty()
         self.width = 0
 
     def __call__(self, line: str) -> None:

@@ -62,6 +62,11 @@ class Result:
         return str(self.raw["status"])
 
     @property
+    def reason(self) -> str:
+        """Why the order stopped early, "" if all of it was done: the model is then that of the rounds that were."""
+        return str(self.raw.get("reason") or "")
+
+    @property
     def metrics(self) -> dict[str, float]:
         """Scores on records that training has not seen."""
         return _metrics(self.raw)

@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,6 +106,8 @@ def train(module: torch.nn.Module, *args: Any, **options: Any) -> Result:
     """
     order = prepare(module, *args, **options)
     trained = cast(Result, order.wait())
+    if trained.reason:
+        warnings.warn(f"the order stopped early, and the model is that of the rounds that were done: {trained.reason}", stacklevel=2)
     proof = verify(trained.bundle, home=order.program.home, binary=order.program.binary, require=True)
     trained.load(module)
     return replace(trained, verification=proof)
@@ -178,18 +181,19 @@ def batch(
         if path is not None:
             takes = [str(i["name"]) for i in Program(binary).run("model", "show", path).value["inputs"]]
             columns = data.read(_loaded(records), takes, "output").columns
-            shutil.copyfile(path, files.folder / "model.onnx")
+            graph, allow = str(path.resolve()), [path.resolve().parent]  # where its weights may lie, too
         else:
             from .exporter import export, input_names
 
             read = data.read(_loaded(records), input_names(cast("torch.nn.Module", model)), "output")
             columns = read.columns
-            export(cast("torch.nn.Module", model), read.example(min(batch, len(read))), files.folder / "model.onnx", trained=False)
+            graph, allow = "model.onnx", []
+            export(cast("torch.nn.Module", model), read.example(min(batch, len(read))), files.folder / graph, trained=False)
         data.write(columns, files.folder / "records.npz")
-        section = {"model": "model.onnx", "records": "records.npz", **(problem or {})}
+        section = {"model": graph, "records": "records.npz", **(problem or {})}
         terms = {"assurance": {"audit": {"rate": "5%"}}, **(conditions or {})}
         write_order(files.folder / "order.yaml", {"kind": BATCH, "name": "batch", "problem": section, "conditions": _conditions(budget, terms)})
-    order = Order(files.final / "order.yaml", home=home, endpoints=endpoints, binary=binary, progress=progress, out=files.final / "result")
+    order = Order(files.final / "order.yaml", home=home, endpoints=endpoints, binary=binary, allow=allow, progress=progress, out=files.final / "result")
     result = cast(BatchResult, order.wait())
     return BatchResult(result.raw, verify(result.bundle, home=home, binary=binary, require=True))
 

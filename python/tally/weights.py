@@ -44,14 +44,13 @@ def load(module: torch.nn.Module, path: str | Path) -> list[str]:
     """
     import torch
 
-    trained = read_safetensors(path)
-    own = module.state_dict()
+    trained, own = read_safetensors(path), module.state_dict()
     found = {name: trained[name] for name in own if name in trained}
-    holds = {weight.data_ptr() for name, weight in own.items() if name in found}
-    trainable = {name for name, weight in module.named_parameters() if weight.requires_grad}
-    unknown = trained.keys() - own.keys() - {name for name, _ in module.named_buffers()}
-    if not found or unknown and trainable - found.keys() - {n for n, w in own.items() if w.data_ptr() in holds}:
-        raise TallyError(f"{path} holds {sorted(unknown or trained)[:5]}, which are no weights of {type(module).__name__}", "load it into the module that was exported, or one of the same class and sizes")
+    places = {own[name].data_ptr() for name in found}  # which a tied weight shares
+    missing = [name for name, weight in module.named_parameters() if weight.requires_grad and weight.data_ptr() not in places]
+    unknown = sorted(trained.keys() - own.keys() - {name for name, _ in module.named_buffers()})
+    if not found or unknown and missing:
+        raise TallyError(f"{path} holds {(unknown or list(trained))[:5]}, which are no weights of {type(module).__name__}", "load it into the module that was exported, or one of the same class and sizes")
     for name, value in found.items():
         if tuple(value.shape) != tuple(own[name].shape):
             raise TallyError(f"{path}: {name} is {list(value.shape)}, and the module's is {list(own[name].shape)}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests_support import write_safetensors
+from support import write_safetensors
 
 import tally
 from tally.exporter import input_names

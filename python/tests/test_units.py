@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests_support import stored
+from support import stored
 
 import tally
 from tally import curve, data
