@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 TARGET = "target"  # the column to predict, where the dataset does not name it
 TOKENS = "next-token-cross-entropy"  # the loss whose target is what the module reads, one token more
-WITHOUT_TARGET = ("output", "contrastive", "preference")
+WITHOUT_TARGET = ("output", "contrastive")
 HELD_OUT = "held_out"  # the column that says which records come from the validation set
 LABELS = ("label", "labels", "target", "y")
 

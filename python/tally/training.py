@@ -69,12 +69,15 @@ def prepare(
     takes, name = input_names(module), loss if isinstance(loss, str) else str(loss.get("name", ""))
     said = {"normalize": "none", "heldOut": dict(held_out) if isinstance(held_out, Mapping) else {"share": held_out}, **(data_options or {})}
     with Files(folder, type(module).__name__) as files:
-        if isinstance(dataset, (str, os.PathLike)) and data.arrays_of(dataset) is None:
+        loaded = _loaded(dataset)
+        if loaded is None:
             if validation is not None:
                 raise DataError("a validation set goes with arrays", "of a file say which records are held out, as in held_out={'column': 'part', 'value': 'test'}")
+            if example is None and name in (data.TOKENS, "preference"):
+                raise DataError("how many tokens the module reads is not known of a file", f"say it in example=, as in {{{takes[0]!r}: numpy.zeros((batch, context), int)}}")
             source = _file(Program(binary), Path(dataset), takes, batch, {**said, **({"target": target} if target else {})})
         else:
-            source = _arrays(files.folder, data.read(_loaded(dataset), takes, name, target), validation, takes, batch, name, said)
+            source = _arrays(files.folder, data.read(loaded, takes, name, target), validation, takes, batch, name, said)
         exported = export(module, example or source.example, files.folder / "model.onnx")
         steps = steps or max(1, math.ceil(epochs * source.trained / (batch * rounds * shards)))
         section: dict[str, Any] = {
@@ -124,6 +127,7 @@ class Source:
 
 
 def _loaded(dataset: Any) -> Any:
+    """Returns a dataset, or what a file of arrays holds; None for the path of anything else."""
     return data.arrays_of(dataset) if isinstance(dataset, (str, os.PathLike)) else dataset
 
 
@@ -174,18 +178,21 @@ def batch(
     """Has the network apply a model to every record, checks the proof, and returns the results.
 
     `model` is a module, or the path of an ONNX file. `records` is an array, a mapping of arrays by input, a Dataset
-    without a target, or, with an ONNX file, the path of a file of records (`tally batch --help`).
+    without a target, or the path of an .npz or .safetensors file.
     """
+    loaded = _loaded(records)
+    if loaded is None:
+        raise DataError(f"{records} is no .npz or .safetensors file", "load it, or write an order file for tally.Order: tally batch --help")
     path = Path(model) if isinstance(model, (str, os.PathLike)) else None
     with Files(folder, "batch" if path is not None else type(model).__name__) as files:
         if path is not None:
             takes = [str(i["name"]) for i in Program(binary).run("model", "show", path).value["inputs"]]
-            columns = data.read(_loaded(records), takes, "output").columns
+            columns = data.read(loaded, takes, "output").columns
             graph, allow = str(path.resolve()), [path.resolve().parent]  # where its weights may lie, too
         else:
             from .exporter import export, input_names
 
-            read = data.read(_loaded(records), input_names(cast("torch.nn.Module", model)), "output")
+            read = data.read(loaded, input_names(cast("torch.nn.Module", model)), "output")
             columns = read.columns
             graph, allow = "model.onnx", []
             export(cast("torch.nn.Module", model), read.example(min(batch, len(read))), files.folder / graph, trained=False)

@@ -105,8 +105,8 @@ def theirs(module: Any, data: tuple[Any, ...]) -> float:
     """Returns PyTorch's loss of a batch in training mode."""
     module.train()
     if len(data) == 1:
-        return float(F.cross_entropy(module(data[0][:, :-1]).logits.flatten(0, 1), data[0][:, 1:].flatten()))
-    return float(F.cross_entropy(module(data[0]), data[1]))
+        return float(F.cross_entropy(module(data[0][:, :-1]).logits.flatten(0, 1), data[0][:, 1:].flatten()).detach())
+    return float(F.cross_entropy(module(data[0]), data[1]).detach())
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -143,6 +143,13 @@ def test_initializers_are_the_state_dict(name: str, tmp_path: Path, program: str
     assert not module.training and all((w == before[n]).all() for n, w in module.state_dict().items()), "the module has changed"
     drops = [node for node in graph.node if node.op_type == "Dropout"]
     assert len(drops) == MODELS[name][2] and all(len(node.input) == 2 for node in drops)
+
+
+def test_texts_want_an_example(inside: Path) -> None:
+    (inside / "texts.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+    with pytest.raises(tally.DataError, match="example="):
+        tally.prepare(gpt2(), "texts.jsonl", loss="next-token-cross-entropy")
+    assert [path.name for path in inside.iterdir()] == ["texts.jsonl"], "files of an order that is none are left"
 
 
 def test_the_model_that_is_applied_has_no_dropout(tmp_path: Path) -> None:

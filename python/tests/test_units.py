@@ -149,6 +149,11 @@ def test_datasets_that_are_none(dataset: object, loss: str, message: str) -> Non
         data.read(dataset, ["x", "mask"], loss)
 
 
+def test_files_that_a_batch_does_not_read() -> None:
+    with pytest.raises(tally.DataError, match="tally batch --help"):
+        tally.batch("model.onnx", "records.csv")
+
+
 def test_validation_sets_are_held_out(tmp_path: Path) -> None:
     both = data.with_validation(data.read((X, Y), ["x"]), data.read((X[:2], Y[:2]), ["x"]))
     assert both.columns[data.HELD_OUT].tolist() == [0] * 6 + [1] * 2
