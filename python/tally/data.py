@@ -85,7 +85,7 @@ def _whole(dataset: Any) -> Mapping[Any, Any] | Sequence[Any]:
     if isinstance(getattr(dataset, "tensors", None), tuple):  # of a TensorDataset
         return tuple(dataset.tensors)
     if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
-        raise DataError(f"{type(dataset).__name__} is no dataset", "give (X, y) arrays, a mapping of arrays, a Dataset with __len__, or the path of a file")
+        raise DataError(f"{type(dataset).__name__} is no dataset", "give (X, y) arrays, a mapping of arrays, a Dataset with __len__, as a DataLoader has in .dataset, or the path of a file")
     items = [dataset[i] for i in range(len(dataset))]
     if not items:
         raise DataError("the dataset is empty")

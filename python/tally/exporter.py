@@ -65,7 +65,8 @@ def export(module: torch.nn.Module, example: Mapping[str, Array], path: str | Pa
     if trained:
         _check(module)
     wrapped, outputs = _wrap(torch, module)
-    tensors = {name: torch.from_numpy(np.array(value)) for name, value in example.items()}
+    device = next((weight.device for weight in module.parameters()), torch.device("cpu"))
+    tensors = {name: torch.from_numpy(np.array(value)).to(device) for name, value in example.items()}
     with _mode(module, trained) as still, _quiet():
         try:
             program = torch.onnx.export(
@@ -116,7 +117,7 @@ def _wrap(torch: Any, module: torch.nn.Module) -> tuple[torch.nn.Module, list[st
 
     def whole(func: Any, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
         kept = 1 if (func, input.dim()) in unbatched else 2
-        ones = torch.ones([*input.shape[:kept], *[1] * (input.dim() - kept)], dtype=input.dtype)
+        ones = torch.ones([*input.shape[:kept], *[1] * (input.dim() - kept)], dtype=input.dtype, device=input.device)
         return input * torch.nn.functional.dropout(ones, p, training)
 
     class Drops(torch.overrides.TorchFunctionMode):  # type: ignore[misc]

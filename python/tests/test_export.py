@@ -191,6 +191,20 @@ def test_splits_are_slices(tmp_path: Path) -> None:
     assert np.allclose(ort.InferenceSession(str(written.path)).run(None, {"x": x.numpy()})[0], module(x).detach().numpy(), atol=1e-6)
 
 
+class Two(nn.Module):
+    def forward(self, b: Any, unread: Any, a: Any) -> Any:
+        return b - 2 * a
+
+
+def test_inputs_have_the_names_of_forward(tmp_path: Path) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    given = {name: np.random.default_rng(i).normal(size=(4, 3)).astype("f4") for i, name in enumerate(("b", "unread", "a"))}
+    written = tally.export(Two(), given, tmp_path / "model.onnx")
+    session = ort.InferenceSession(str(written.path))
+    got = session.run(None, {i.name: given[i.name] for i in session.get_inputs()})[0]
+    assert set(written.inputs) <= given.keys() and np.allclose(got, given["b"] - 2 * given["a"], atol=1e-6)
+
+
 class Shared(nn.Module):
     def __init__(self) -> None:
         super().__init__()
