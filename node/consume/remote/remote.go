@@ -53,7 +53,6 @@ const hubScheme = "hf:"
 
 var (
 	hubForm = regexp.MustCompile(`^hf:((?:[A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]*)(?::([^@]+))?(?:@([A-Za-z0-9][\w./-]*))?$`)
-	idForm  = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*$`)
 )
 
 // Remote reports whether a source is on another machine.
