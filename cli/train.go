@@ -18,6 +18,7 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/cli/curve"
 	"github.com/tally-network/tally/cli/data"
 	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/core/canon"
@@ -29,6 +30,7 @@ import (
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/market"
+	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/seals"
 )
@@ -202,8 +204,8 @@ An order file, with paths relative to it:
 type trained struct {
 	consume.Outcome
 	*consume.Delivery
-	LossFirst        float32 `json:"loss_first"`
-	HeldOutLossFirst float32 `json:"heldout_loss_first"`
+	LossFirst        replay.Loss `json:"loss_first"`
+	HeldOutLossFirst replay.Loss `json:"heldout_loss_first"`
 }
 
 // trainFlags are the flags of tally train.
@@ -218,12 +220,12 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
 	if err != nil {
 		return err
 	}
-	t := trained{LossFirst: d.Loss}
+	t := trained{LossFirst: replay.Loss(d.Loss)}
 	first, err := d.Job.Scores(ctx, d.Job.Start, d.HeldOut, b.role.Jobs.Exec)
 	if err != nil {
 		return err
 	}
-	t.HeldOutLossFirst = first.Loss()
+	t.HeldOutLossFirst = replay.Loss(first.Loss())
 	b.tell("%d records to train on, %d held out; loss %.3f, held out %.3f", d.Problem.Records, d.HeldOut.Shape[0], t.LossFirst, t.HeldOutLossFirst)
 	id, err := b.place(ctx, d, f.again)
 	if err != nil {
@@ -416,6 +418,9 @@ func (b *buyer) deliver(ctx context.Context, l *job.Lease, out string) (*consume
 	if err != nil {
 		return nil, err
 	}
+	if err := curve.Write(d.Model, out); err != nil {
+		return nil, err
+	}
 	t, err := evidence.ParseTrust(d.Model.Trust)
 	if err != nil {
 		return nil, err
@@ -437,6 +442,9 @@ func delivered(w io.Writer, t *trained) {
 		fmt.Fprintf(w, "  loss      %.3f → %.3f, held out %.3f → %.3f%s\n", t.LossFirst, t.LossLast, t.HeldOutLossFirst, t.HeldOutLossLast, unit)
 	} else {
 		fmt.Fprintf(w, "  loss      %.3f, held out %.3f%s\n", t.LossLast, t.HeldOutLossLast, unit)
+	}
+	if line := curve.Line(curve.Of(t.Delivery)); line != "" {
+		fmt.Fprintf(w, "  rounds    %s\n", line)
 	}
 	files(w, t.Delivery)
 }

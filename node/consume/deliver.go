@@ -22,12 +22,13 @@ type Delivery struct {
 	ONNX        string `json:"onnx"`
 	Tokenizer   string `json:"tokenizer,omitempty"` // of a text
 	Schema      string `json:"schema,omitempty"`    // of other data: what inputs read and outputs tell
+	Curve       string `json:"curve,omitempty"`     // a picture of the losses
 	Bundle      string `json:"bundle"`
 	Trust       string `json:"trust_root"` // of the chain: what a verifier of the bundle needs to believe
 
-	Losses          []float32     `json:"losses"` // after each round, of its last step: the mean over its shards
-	LossLast        float32       `json:"loss_last"`
-	HeldOutLossLast float32       `json:"heldout_loss_last"`
+	Losses          []replay.Loss `json:"losses"` // after each round, of its last step: the mean over its shards
+	LossLast        replay.Loss   `json:"loss_last"`
+	HeldOutLossLast replay.Loss   `json:"heldout_loss_last"`
 	Metrics         replay.Scores `json:"metrics"` // on held-out records
 
 	Result *Result `json:"-"`
@@ -119,9 +120,9 @@ func (d *Delivery) measure(ctx context.Context, env *role.Env, l *job.Lease) err
 		if err != nil {
 			return err
 		}
-		d.Losses = append(d.Losses, replay.LossOf(s))
+		d.Losses = append(d.Losses, replay.Loss(replay.LossOf(s)))
 	}
-	d.LossLast = replay.LossOf(d.Result.State)
+	d.LossLast = replay.Loss(replay.LossOf(d.Result.State))
 	file, ok := l.Order.Problem.File(replay.RoleHeldOut)
 	if !ok {
 		return nil
@@ -141,6 +142,6 @@ func (d *Delivery) measure(ctx context.Context, env *role.Env, l *job.Lease) err
 	if d.Metrics, err = j.Scores(ctx, d.Result.State, heldOut, env.Jobs.Exec); replay.Unscored(err) {
 		return nil // the model is delivered all the same
 	}
-	d.HeldOutLossLast = d.Metrics.Loss()
+	d.HeldOutLossLast = replay.Loss(d.Metrics.Loss())
 	return err
 }

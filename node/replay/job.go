@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -381,6 +382,17 @@ func LossOf(s *graph.State) float32 {
 		return tensor.Of[float32](t)[0]
 	}
 	return 0
+}
+
+// Loss is a loss in reports. JSON has no number for one that is not finite: it is null there.
+type Loss float32
+
+// MarshalJSON implements json.Marshaler.
+func (l Loss) MarshalJSON() ([]byte, error) {
+	if !Finite(float32(l)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float32(l))
 }
 
 // Finite reports whether a loss is a number.
