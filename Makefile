@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-chat build test lint gofmt vet staticcheck staticcheck-tests proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before histories byzantine book coalitions scenarios soak siege race bench bench-peers bench-pair kernels proto python python-test room
+.PHONY: help demo demo-chat build test lint gofmt vet staticcheck staticcheck-tests proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before histories byzantine book coalitions scenarios soak siege race bench bench-peers bench-formats bench-pair kernels proto python python-test room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
@@ -148,6 +148,9 @@ bench: build ## Measure: every name of tally bench, then the hot packages
 MODELS ?= .cache/models
 bench-peers: build .cache/peers/done $(filter .cache/models,$(MODELS)) ## Compare the engine with NumPy, PyTorch, JAX and onnxruntime (MODELS=DIR, PEERS="--only gemm")
 	.cache/peers/bin/python bench/peers/compare.py --tally bin/tally --models "$(MODELS)" $(PEERS)
+
+bench-formats: build .cache/peers/done ## Compare reading of text, tables and tensors with pandas, pyarrow and tokenizers
+	.cache/peers/bin/python bench/peers/formats.py bin/tally .cache/formats $(PEERS)
 
 bench-pair: build .cache/peers/done ## Compare bin/tally with another binary, OLD, row by row (PEERS="--only train")
 	.cache/peers/bin/python bench/peers/paired.py --models "$(MODELS)" $(PEERS) "$(OLD)" bin/tally

@@ -17,7 +17,7 @@ type Benchmark struct {
 type Options struct {
 	Tell   func(format string, a ...any) // of what it does
 	Only   string                        // of the engine and of hardening: part of the rows' names; of the chain, the market and consensus: of a group's
-	Models string                        // of the engine: folder of ONNX models to run; of inference: a GGUF file
+	Models string                        // of the engine: folder of ONNX models to run; of inference: a GGUF file; of formats: a folder of their files
 
 	Records int // of a batch; 0: as many as the figure is about
 }
@@ -33,6 +33,7 @@ var All = []Benchmark{
 	{"hardening", "what attackers can do, beside what they may", hardening},
 	{"consensus", "epochs of many members, following sets that change, blocks of 4 and 20 validators", consensusRows},
 	{"inference", "a language model of --models FILE.gguf: prompts, tokens one after another and in a batch, bandwidth", languageRows},
+	{"formats", "tokens, tables, tensors and the store: how fast files are read, of a folder --models", formatRows},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
 }
 

@@ -125,7 +125,7 @@ func beginOrder(ctx context.Context, dir, textFile string, g zoo.GPT, batch int)
 
 // proposed begins an order for data.
 func (e *env) proposed(ctx context.Context, dir string, of dataset.Options, seed uint64) error {
-	p, err := data.Begin(ctx, dir, of, seed)
+	p, err := data.Begin(ctx, dir, of, seed, data.Progress(e.err))
 	if err != nil {
 		return err
 	}

@@ -88,6 +88,9 @@ type doubts struct {
 	Unknown   float64 `json:"unknown"`                      // share of the text whose characters have no token
 	NotFinite int     `json:"not_finite_records,omitempty"` // of a batch
 	Unused    int     `json:"unused_records,omitempty"`     // that the runs of a batch could take besides
+	Texts     int     `json:"texts,omitempty"`              // among data
+	Truncated int     `json:"truncated_texts,omitempty"`    // of these, whose end is left out
+	Dropped   int     `json:"dropped_records,omitempty"`    // of these, of which nothing would be learnt
 }
 
 // bid is an offer priced for an order.
@@ -202,7 +205,7 @@ func newValidated(source string, d *consume.Draft) *validated {
 	v := &validated{
 		Memory: memory, Declined: memory > home.MemoryGB*1_000_000_000,
 		Kind: p.Kind, Model: source, Continued: replay.ContinuedOf(p), Program: p.Step.String(), Start: p.Start.String(), Data: given(p.Data),
-		Records: p.Records, Loss: d.Loss, doubts: doubts{d.Unknown, d.NotFinite, d.Unused()}, Units: p.Units(), Steps: p.Units() * p.Steps,
+		Records: p.Records, Loss: d.Loss, doubts: doubts{d.Unknown, d.NotFinite, d.Unused(), d.Texts, d.Truncated, d.Dropped}, Units: p.Units(), Steps: p.Units() * p.Steps,
 		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Job.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
 		Audited:   min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
 		Assurance: string(c.Form(p.Segments())), Replicas: c.Replicas,
@@ -332,6 +335,9 @@ func (v *validated) tell(w io.Writer) {
 	warn(func(format string, a ...any) { fmt.Fprintf(w, "  "+format+"\n", a...) }, v.NotFinite, v.Unused, v.Records)
 	if v.Unknown > 0 {
 		fmt.Fprintf(w, "  WARNING   %.2g %% of the text are characters without a token: give the model one output more than there are different characters\n", 100*v.Unknown)
+	}
+	if v.Truncated+v.Dropped > 0 {
+		fmt.Fprintf(w, "  WARNING   of %d texts %d lose their end, and %d records teach nothing and are left out\n", v.Texts, v.Truncated, v.Dropped)
 	}
 	fmt.Fprintf(w, "  work      %d units, %d steps of %.4g GFLOP and %.3g MB; a checkpoint has %.3g MB\n", v.Units, v.Steps, float64(v.StepFLOPs)/1e9, float64(v.StepPeak)/1e6, float64(v.StateSize)/1e6)
 	limit := fmt.Sprintf("within the %d GB", home.MemoryGB)

@@ -2,14 +2,13 @@ package data
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/format/table"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/model/zoo"
@@ -25,50 +24,18 @@ type Begun struct {
 	Outside    bool   `json:"outside"` // the data are a folder, which stays where it is
 }
 
-// tokenizerName is the file of a tokenizer in a model's folder.
-const tokenizerName = "tokenizer.json"
-
 // maxCopy bounds a file of data that is copied beside its order.
 const maxCopy = 1 << 30
 
 // Begin writes an order file and a model for data to a directory, and copies the data there if it is one file. It
-// replaces no file.
-func Begin(ctx context.Context, dir string, o dataset.Options, seed uint64) (*Begun, error) {
-	elsewhere := o.Source
-	folders, err := o.Bring(ctx, Progress(os.Stderr))
-	if err != nil {
-		return nil, err
-	}
-	t, err := o.Read(append(folders, filepath.Dir(filepath.Clean(o.Source))), 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	beside := ""
-	if o.Text.Tokenizer != "" && o.Text.Tokenizer != dataset.Bytes {
-		if beside = filepath.Clean(o.Text.Tokenizer); filepath.Base(beside) == tokenizerName {
-			beside = filepath.Dir(beside)
-		}
-	}
-	e, err := o.Encoder([]string{beside})
-	if err != nil {
-		return nil, err
-	}
-	if beside != "" {
-		o.Text.Tokenizer = tokenizerName
-	}
-	source := o.Source
+// replaces no file. progress is told of data that are fetched; it may be nil.
+func Begin(ctx context.Context, dir string, o dataset.Options, seed uint64, progress func(name string, done, total int64)) (*Begun, error) {
 	r := &Begun{File: filepath.Join(dir, "order.yaml"), Model: filepath.Join(dir, "model.onnx")}
-	if folders != nil {
-		o.Source = elsewhere
-	} else if info, err := os.Stat(source); err == nil && info.IsDir() {
-		r.Outside = true
-		if o.Source, err = filepath.Abs(source); err != nil {
-			return nil, err
-		}
-	} else {
-		o.Source = filepath.Base(source)
+	in, err := r.open(ctx, o, progress)
+	if err != nil {
+		return nil, err
 	}
-	if r.Proposal, err = o.Propose(t, e); err != nil {
+	if r.Proposal, err = in.Propose(in.table, in.encoder); err != nil {
 		return nil, err
 	}
 	a, err := zoo.Find(r.Architecture)
@@ -79,7 +46,7 @@ func Begin(ctx context.Context, dir string, o dataset.Options, seed uint64) (*Be
 	if err != nil {
 		return nil, err
 	}
-	b, err := onnx.Write(m.Graph)
+	model, err := onnx.Write(m.Graph)
 	if err != nil {
 		return nil, err
 	}
@@ -87,33 +54,95 @@ func Begin(ctx context.Context, dir string, o dataset.Options, seed uint64) (*Be
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	if !r.Outside && folders == nil {
-		for _, name := range o.Files() {
-			if err := copied(filepath.Join(dir, name), filepath.Join(filepath.Dir(source), name)); err != nil {
-				return nil, err
-			}
+	for name, from := range in.copies { // order: each is a file of its own
+		if err := copied(filepath.Join(dir, name), from); err != nil {
+			return nil, err
 		}
 	}
-	if err := r.copyTexts(dir, beside); err != nil {
+	if r.Template != "" {
+		if err := replace.Create(filepath.Join(dir, dataset.TemplateName), []byte(r.Template)); err != nil {
+			return nil, err
+		}
+	}
+	if err := replace.Create(r.Model, model); err != nil {
 		return nil, err
 	}
-	return r, errors.Join(replace.Create(r.Model, b), replace.Create(r.File, []byte(r.Order(filepath.Base(dir), filepath.Base(r.Model)))))
+	return r, replace.Create(r.File, []byte(r.Order(filepath.Base(dir), filepath.Base(r.Model))))
 }
 
-// copyTexts puts what makes tokens of texts into the order's folder: what lies in a model's folder, and a template that is
-// proposed.
-func (r *Begun) copyTexts(dir, model string) error {
-	if model != "" {
-		for _, name := range []string{tokenizerName, "tokenizer_config.json", dataset.TemplateName} {
-			if err := copied(filepath.Join(dir, name), filepath.Join(model, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+// opened is what an order is begun for.
+type opened struct {
+	dataset.Options // as the order file names things
+	table           *table.Table
+	encoder         *dataset.Encoder  // nil if none is named
+	copies          map[string]string // files by their names beside the order
+}
+
+// open reads the data, and finds how the order names them.
+func (r *Begun) open(ctx context.Context, o dataset.Options, progress func(name string, done, total int64)) (in *opened, err error) {
+	in = &opened{copies: map[string]string{}}
+	folders, pinned, err := o.Fetch(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	if in.table, err = o.Read(append(folders, filepath.Dir(filepath.Clean(o.Source))), 0, 0); err != nil {
+		return nil, err
+	}
+	if in.encoder, err = in.openEncoder(&o); err != nil {
+		return nil, err
+	}
+	in.Options = o
+	info, err := os.Stat(o.Source)
+	switch {
+	case err != nil:
+		return nil, err
+	case pinned != "":
+		in.Source = pinned
+	case info.IsDir():
+		r.Outside = true
+		in.Source, err = filepath.Abs(o.Source)
+	default:
+		in.Source = filepath.Base(o.Source)
+		for _, name := range o.Files() {
+			in.copies[name] = filepath.Join(filepath.Dir(o.Source), name)
 		}
 	}
-	if r.Template == "" {
-		return nil
+	return in, err
+}
+
+// openEncoder reads the tokenizer that is named, and has the options name its copy. What lies beside it in a model's folder is
+// copied, too.
+func (in *opened) openEncoder(o *dataset.Options) (*dataset.Encoder, error) {
+	named := o.Text.Tokenizer
+	if named == "" || named == dataset.Bytes {
+		return o.OpenEncoder(nil)
 	}
-	return replace.Create(filepath.Join(dir, dataset.TemplateName), []byte(r.Template))
+	folder := filepath.Dir(named)
+	if info, err := os.Stat(named); err == nil && info.IsDir() {
+		folder, named = named, filepath.Join(named, dataset.TokenizerName)
+	}
+	in.copies[dataset.TokenizerName] = named
+	for _, name := range []string{dataset.TokenizerConfigName, dataset.TemplateName} {
+		if path := filepath.Join(folder, name); exists(path) {
+			in.copies[name] = path
+		}
+	}
+	folders := []string{folder}
+	for _, path := range in.copies { // order: a set. A hub's cache has links to where its files lie.
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return nil, err
+		}
+		folders = append(folders, filepath.Dir(real))
+	}
+	e, err := o.OpenEncoder(folders)
+	o.Text.Tokenizer = dataset.TokenizerName
+	return e, err
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
 }
 
 // copied copies a file to one that is not there yet.

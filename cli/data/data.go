@@ -75,7 +75,7 @@ columns of the same records. https://HOST/FILE and hf:OWNER/NAME are fetched, an
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for i := range args {
 				o := dataset.Options{Source: args[i]}
-				if _, err := o.Bring(cmd.Context(), Progress(cmd.ErrOrStderr())); err != nil {
+				if _, _, err := o.Fetch(cmd.Context(), Progress(cmd.ErrOrStderr())); err != nil {
 					return err
 				}
 				args[i] = o.Source

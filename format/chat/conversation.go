@@ -37,6 +37,8 @@ type Message struct {
 	ToolCallID string
 	// Reasoning is what the model thought before its answer; templates know it as reasoning_content.
 	Reasoning string
+	// Unlearnt says that a model which learns from the conversation shall not learn this message.
+	Unlearnt bool
 }
 
 // Content is what a message says: text or, if there are any, parts.

@@ -24,16 +24,9 @@ func FromFolder(f Folder) (*Template, error) {
 	if len(f.Config) > MaxConfig {
 		return nil, fmt.Errorf("tokenizer_config.json has %d bytes, of at most %d", len(f.Config), MaxConfig)
 	}
-	config := &jinja.Dict{}
-	if f.Config != nil {
-		v, err := jinja.FromJSON(f.Config)
-		if err != nil {
-			return nil, fmt.Errorf("tokenizer_config.json: %w", err)
-		}
-		var ok bool
-		if config, ok = v.(*jinja.Dict); !ok {
-			return nil, errors.New("tokenizer_config.json is no JSON object")
-		}
+	config, err := f.config()
+	if err != nil {
+		return nil, err
 	}
 	tokens, err := tokensOf(config)
 	if err != nil {
@@ -52,6 +45,31 @@ func FromFolder(f Folder) (*Template, error) {
 		}
 	}
 	return parseNamed(named, tokens)
+}
+
+// SpecialTokens returns the special tokens that the configuration names. A folder without one has none.
+func (f *Folder) SpecialTokens() (Tokens, error) {
+	config, err := f.config()
+	if err != nil {
+		return nil, err
+	}
+	return tokensOf(config)
+}
+
+// config reads the configuration, which is empty if there is none.
+func (f *Folder) config() (*jinja.Dict, error) {
+	if f.Config == nil {
+		return &jinja.Dict{}, nil
+	}
+	v, err := jinja.FromJSON(f.Config)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer_config.json: %w", err)
+	}
+	config, ok := v.(*jinja.Dict)
+	if !ok {
+		return nil, errors.New("tokenizer_config.json is no JSON object")
+	}
+	return config, nil
 }
 
 // tokensOf returns the special tokens of a configuration: texts, or objects with a content.

@@ -1,11 +1,13 @@
 package chat
 
-import "fmt"
+import "errors"
 
 // Reply is a message of the assistant as a template renders it.
 type Reply struct {
 	Prompt string // what the model reads before it answers
 	Whole  string // that, and the reply with what ends it
+
+	Unlearnt bool
 }
 
 // assistant is the role of messages that models write.
@@ -20,11 +22,11 @@ func (t *Template) Replies(c *Conversation) (all []Reply, err error) {
 			continue
 		}
 		if i == 0 {
-			return nil, fmt.Errorf("the conversation begins with a reply: nothing is there to be answered")
+			return nil, errors.New("the conversation begins with a reply: begin it with what was asked, or leave it out")
 		}
 		part := *c
 		part.Messages, part.Generate, part.Continue = c.Messages[:i], true, false
-		var r Reply
+		r := Reply{Unlearnt: c.Messages[i].Unlearnt}
 		if r.Prompt, err = t.Render(&part); err != nil {
 			return nil, err
 		}

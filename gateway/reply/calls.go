@@ -1,11 +1,11 @@
 package reply
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 	"unicode"
+
+	"github.com/tally-network/tally/format/chat"
 )
 
 // Marks by which models call tools.
@@ -208,24 +208,5 @@ func (c *caller) accept(calls []Call) []Call {
 	return calls
 }
 
-// Arguments returns the object of a call's arguments, in the least bytes. They may be a string that has the object; none are {}.
-func Arguments(text json.RawMessage) (json.RawMessage, error) {
-	if len(text) > 0 && text[0] == '"' {
-		var inner string
-		if err := json.Unmarshal(text, &inner); err != nil {
-			return nil, err
-		}
-		text = json.RawMessage(inner)
-	}
-	if len(bytes.TrimSpace(text)) == 0 {
-		return json.RawMessage("{}"), nil
-	}
-	var out bytes.Buffer
-	if err := json.Compact(&out, text); err != nil {
-		return nil, err
-	}
-	if out.Bytes()[0] != '{' {
-		return nil, errors.New("the arguments of a call are no object")
-	}
-	return out.Bytes(), nil
-}
+// Arguments returns the object of a call's arguments: see [chat.Arguments].
+func Arguments(text json.RawMessage) (json.RawMessage, error) { return chat.Arguments(text) }

@@ -109,7 +109,7 @@ var layers = []layer{
 	{folder: "model", own: []string{"core", "engine", "format", "internal/bounded"}},
 	// What stands behind the gateway is given to it; of models it knows requests and tokens alone.
 	{folder: "gateway/api"},
-	{folder: "gateway/reply", own: []string{"gateway/api", "model/lm", "model/grammar", "format/tokenizer"}},
+	{folder: "gateway/reply", own: []string{"gateway/api", "model/lm", "model/grammar", "format/chat", "format/tokenizer"}},
 	{folder: "gateway/openai", own: []string{"gateway/api", "gateway/reply"}},
 	{folder: "gateway/anthropic", own: []string{"gateway/api", "gateway/reply"}},
 	{folder: "gateway/ollama", own: []string{"gateway/api", "gateway/reply"}},

@@ -48,6 +48,9 @@ type Draft struct {
 	TokenizerFile []byte          // of texts: that of Tokenizer, or a tokenizer.json
 	Schema        *schema.Schema  // of other data
 	Loss          float32         // of the start state on the first batch, nats a character
+	Texts         int             // among data
+	Truncated     int             // of these, whose end is left out
+	Dropped       int             // records of these, of which nothing would be learnt
 	Unknown       float64         // share of the training text whose characters have no token, for the model has too few outputs
 }
 
@@ -160,7 +163,7 @@ func (s *Spec) readTokens() (t *tokens.Tokenizer, err error) {
 // FromParts makes a draft of an origin and a text in memory.
 func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engine.Executor) (*Draft, error) {
 	d := &Draft{Spec: s}
-	columns, vocabulary, err := languageShape(from.Model, s.Problem.Batch)
+	columns, vocabulary, err := tokens.Shape(from.Model, s.Problem.Batch)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +193,7 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 		return nil, fmt.Errorf("training text: %w", err)
 	}
 	if d.Tokenizer != nil {
-		d.Unknown = unknown(data)
+		d.Unknown = tokens.Unknown(data)
 	}
 	if d.HeldOut, err = records(heldText); err != nil {
 		return nil, fmt.Errorf("the last tenth of the text, which is held out: %w", err)
@@ -202,7 +205,7 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*Draft, error) {
 	height, width := dataset.ImageSize(from.Model)
 	data := *s.Problem.Data
-	folders, err := data.Bring(ctx, s.Fetching)
+	folders, _, err := data.Fetch(ctx, s.Fetching)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +214,7 @@ func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*
 	if err != nil {
 		return nil, err
 	}
-	e, err := data.Encoder(folders)
+	e, err := data.OpenEncoder(folders)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +223,7 @@ func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*
 		return nil, err
 	}
 	from.Model = of.Model
-	d := &Draft{Spec: s, HeldOut: of.HeldOut, Schema: &of.Schema, TokenizerFile: of.Tokenizer}
+	d := &Draft{Spec: s, HeldOut: of.HeldOut, Schema: &of.Schema, TokenizerFile: of.Tokenizer, Texts: of.Texts, Truncated: of.Truncated, Dropped: of.Dropped}
 	r := s.Recipe()
 	r.Fields, r.Loss, r.LossOptions = of.Fields, of.Objective.Name, of.Objective.LossOptions
 	return d, d.finish(ctx, from, replay.Inputs{Model: of.Model, Recipe: r, Data: of.Training}, exec)
@@ -285,33 +288,6 @@ func (d *Draft) Memory() uint64 {
 		return engine.Memory(d.Job.Step.Program)
 	}
 	return max(engine.Memory(d.Job.Step.Program), engine.Memory(d.Job.Merge.Program))
-}
-
-// unknown returns the share of tokens that stand for a character that has none.
-func unknown(data *tensor.Tensor) float64 {
-	ids, n := tensor.Of[int32](data), 0
-	for _, id := range ids {
-		if id == 0 {
-			n++
-		}
-	}
-	return float64(n) / float64(max(len(ids), 1))
-}
-
-// languageShape returns the context and the vocabulary of a language model: its
-// input is [batch, context] tokens, its output [batch, context, vocabulary].
-func languageShape(g *graph.Graph, batch int) (context, vocabulary int, err error) {
-	if len(g.Inputs) != 1 || len(g.Outputs) != 1 {
-		return 0, 0, fmt.Errorf("the model has %d inputs and %d outputs; a language model has one of each", len(g.Inputs), len(g.Outputs))
-	}
-	in, out := g.Inputs[0], g.Outputs[0]
-	if len(in.Shape) != 2 || !in.Type.Integer() || len(out.Shape) != 3 || out.Shape[1] != in.Shape[1] {
-		return 0, 0, fmt.Errorf("the model maps %v%v to %v%v; a language model maps integers [batch context] to [batch context vocabulary]", in.Type, in.Shape, out.Type, out.Shape)
-	}
-	if in.Shape[0] != batch {
-		return 0, 0, fmt.Errorf("the model reads batches of %d, the order's batch is %d: export the model for that batch, or with a symbolic one and set problem.dims", in.Shape[0], batch)
-	}
-	return in.Shape[1], out.Shape[2], nil
 }
 
 func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {

@@ -146,7 +146,7 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 		paths = append(paths, &s.Problem.Data.Source, &s.Problem.Data.Text.Tokenizer, &s.Problem.Data.Text.Template)
 	}
 	for _, p := range paths {
-		if *p != "" && !filepath.IsAbs(*p) && !remote.Remote(*p) {
+		if *p != "" && !filepath.IsAbs(*p) && !remote.Remote(*p) && *p != dataset.Bytes {
 			*p = folder + *p
 		}
 	}

@@ -1,7 +1,7 @@
 // Package dataset makes of a source of data what an order trains on: records of fields, of which some are held out.
 //
 // An [Options] is the data section of an order file. Call [Options.Read] for the table that its source
-// holds, [Options.Encoder] for what makes tokens of its texts, and [Options.Make] for a [Dataset]: the fields, the records, and the model with what the data
+// holds, [Options.OpenEncoder] for what makes tokens of its texts, and [Options.Make] for a [Dataset]: the fields, the records, and the model with what the data
 // teaches before training written into it as constants. So what is trained takes values as the source
 // has them.
 //
@@ -98,6 +98,9 @@ type Dataset struct {
 	HeldOut   *tensor.Tensor
 	Schema    schema.Schema
 	Tokenizer []byte // tokenizer.json; nil if no text is read
+
+	Texts, Truncated int // how many there are, and of how many the end is left out
+	Dropped          int // records of texts of which nothing would be learnt
 }
 
 // listed quotes names.

@@ -78,7 +78,7 @@ func of(t *testing.T, o dataset.Options, g *graph.Graph, objective dataset.Objec
 	if err != nil {
 		return nil, err
 	}
-	e, err := o.Encoder([]string{filepath.Dir(o.Source)})
+	e, err := o.OpenEncoder([]string{filepath.Dir(o.Source)})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,6 +32,13 @@ const (
 	learnAll     = "all"
 )
 
+// Files of a model's folder, as Hugging Face has them.
+const (
+	TokenizerName       = "tokenizer.json"
+	TokenizerConfigName = "tokenizer_config.json"
+	TemplateName        = "chat_template.jinja"
+)
+
 // Bytes is the name of the tokenizer that has a token for each byte.
 const Bytes = "bytes"
 
@@ -59,9 +67,9 @@ const (
 	maxTemplate  = 1 << 20
 )
 
-// Encoder reads the files that the text section names, which lie in one of some folders. It returns nil if
+// OpenEncoder reads the files that the text section names, which lie in one of some folders. It returns nil if
 // the section names no tokenizer.
-func (o *Options) Encoder(folders []string) (*Encoder, error) {
+func (o *Options) OpenEncoder(folders []string) (*Encoder, error) {
 	if o.Text.Tokenizer == "" {
 		return nil, nil
 	}
@@ -77,27 +85,25 @@ func (o *Options) Encoder(folders []string) (*Encoder, error) {
 
 func (o *Texts) encoder(folders []string) (e *Encoder, err error) {
 	e = &Encoder{}
-	end := o.End
-	if filepath.Base(o.Tokenizer) == Bytes {
+	special := chat.Tokens{}
+	if o.Tokenizer == Bytes {
 		e.File = tokenizer.OfBytes()
 	} else {
 		file, folder := o.Tokenizer, filepath.Dir(o.Tokenizer)
 		if info, err := os.Stat(file); err == nil && info.IsDir() {
-			file, folder = filepath.Join(file, "tokenizer.json"), file
+			file, folder = filepath.Join(file, TokenizerName), file
 		}
 		if e.File, err = readWithin(folders, file, maxTokenizer); err != nil {
 			return nil, err
 		}
-		if e.template, err = templateBeside(folders, folder); err != nil && (o.Template == "" || !errors.Is(err, chat.ErrNoTemplate)) {
+		if special, err = e.readFolder(folders, folder); err != nil {
 			return nil, err
-		}
-		if end == "" && e.template != nil {
-			end = e.template.Special("eos_token")
 		}
 	}
 	if e.tokenizer, err = tokenizer.Parse(e.File); err != nil {
 		return nil, err
 	}
+	end := cmp.Or(o.End, special["eos_token"])
 	if end != "" {
 		id, ok := e.tokenizer.ID(end)
 		if !ok {
@@ -112,29 +118,32 @@ func (o *Texts) encoder(folders []string) (e *Encoder, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e.template, err = chat.Parse(string(source), chat.Tokens{"eos_token": end})
+	e.template, err = chat.Parse(string(source), special)
 	return e, err
 }
 
-// templateBeside reads the chat template of a model's folder; it returns nil if the folder has none.
-func templateBeside(folders []string, folder string) (*chat.Template, error) {
+// readFolder reads the chat template of a model's folder, if it has one, and returns its special tokens.
+func (e *Encoder) readFolder(folders []string, folder string) (chat.Tokens, error) {
 	var f chat.Folder
 	for _, x := range []struct {
 		name string
 		to   *[]byte
 		most int64
-	}{{"tokenizer_config.json", &f.Config, chat.MaxConfig}, {"chat_template.jinja", &f.Template, maxTemplate}} {
+	}{{TokenizerConfigName, &f.Config, chat.MaxConfig}, {TemplateName, &f.Template, maxTemplate}, {"additional_chat_templates/tool_use.jinja", &f.ToolUse, maxTemplate}} {
 		b, err := readWithin(folders, filepath.Join(folder, x.name), x.most)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		*x.to = b
 	}
-	t, err := chat.FromFolder(f)
-	if errors.Is(err, chat.ErrNoTemplate) {
-		return nil, nil
+	special, err := f.SpecialTokens()
+	if err != nil {
+		return nil, err
 	}
-	return t, err
+	if e.template, err = chat.FromFolder(f); errors.Is(err, chat.ErrNoTemplate) {
+		e.template, err = nil, nil
+	}
+	return special, err
 }
 
 func readWithin(folders []string, name string, most int64) ([]byte, error) {
@@ -240,7 +249,7 @@ func (e *Encoder) chat(c *chat.Conversation, learn string) (all []sequences.Sequ
 		}
 		learnt := make([]bool, len(whole))
 		copy(learnt, now.Learnt)
-		for i := common(before, whole); i < e.stop(whole); i++ {
+		for i := common(before, whole); i < e.stop(whole) && !r.Unlearnt; i++ {
 			learnt[i] = true
 		}
 		now = sequences.Sequence{Tokens: whole, Learnt: learnt}

@@ -61,6 +61,12 @@ func (m *maker) language(in graph.Value, vocabulary int) (err error) {
 	if m.out.Objective.Name == "" {
 		m.out.Objective.Name = nextToken
 	}
+	if m.out.Objective.Mask != "" {
+		return fmt.Errorf("loss.mask is %q: of texts, what is learnt follows from the data section; leave it out", m.out.Objective.Mask)
+	}
+	if err := m.refuseBesides(); err != nil {
+		return err
+	}
 	if m.training, m.heldOut, err = m.holdOut(m.table, nil); err != nil {
 		return err
 	}
@@ -133,6 +139,9 @@ func (m *maker) lay(forms []form, records []int, layout sequences.Layout, vocabu
 		if err != nil {
 			return nil, err
 		}
+		m.out.Texts += len(all)
+		m.out.Truncated += rows.Truncated
+		m.out.Dropped += rows.Dropped
 		out[f.field], out[f.learnt] = rows.Tokens, rows.Learnt
 		if err := m.beside(out, rows); err != nil {
 			return nil, err
@@ -166,6 +175,16 @@ func (m *maker) beside(to map[string]*tensor.Tensor, rows *sequences.Rows) (err 
 		}
 		if to[in.Name], err = besideOf(of, rows, in); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// refuseBesides returns an error if columns are named for what follows from the texts.
+func (m *maker) refuseBesides() error {
+	for _, in := range m.out.Model.Inputs {
+		if _, known := besides[in.Name]; known && m.named(in.Name) != nil {
+			return fmt.Errorf("column %q is not read, for the model's input %q follows from the texts: name it in data.ignore", m.named(in.Name).Name, in.Name)
 		}
 	}
 	return nil
@@ -216,8 +235,11 @@ func (m *maker) forms(input string) ([]form, error) {
 
 // text gives an input the tokens of a column of texts.
 func (m *maker) text(in graph.Value, c *table.Column) (err error) {
-	if m.encoder == nil {
+	switch {
+	case m.encoder == nil:
 		return errNoTokenizer
+	case m.Text.Pack:
+		return fmt.Errorf("data.text.pack: column %q is read beside others, a text in each record: leave it out", c.Name)
 	}
 	if c, err = m.whole(c); err != nil {
 		return err
@@ -232,6 +254,7 @@ func (m *maker) text(in graph.Value, c *table.Column) (err error) {
 	if err != nil {
 		return fmt.Errorf("column %q: %w", c.Name, err)
 	}
+	m.out.Texts, m.out.Truncated = m.out.Texts+len(all), m.out.Truncated+rows.Truncated
 	values := map[string]*tensor.Tensor{in.Name: rows.Tokens}
 	if err := m.beside(values, rows); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/tokenizer"
 	"github.com/tally-network/tally/node/consume/dataset"
 )
 
@@ -197,14 +198,57 @@ func TestTextsAreRefused(t *testing.T) {
 		"says nothing":                       {[]byte("{\"text\": null}\n{\"text\": \"ab\"}\n"), `"tokenizer":"bytes"`},
 		"both to be texts, or both chats":    {lines(8, `{"prompt": "a", "completion": [{}]}`), `"tokenizer":"bytes"`},
 		"add --allow with its folder":        {lines(8, `{"text": "ab#"}`), `"tokenizer":"/etc/passwd"`},
+		"name it in data.ignore":             {lines(8, `{"text": "ab#", "attention_mask": [1, 1]}`), `"tokenizer":"bytes"`},
 		"messages, of at most":               {lines(2, `{"messages": [`+strings.Repeat(`{"role":"user","content":""},`, 1<<10)+`{"role":"assistant","content":""}]}`), `"tokenizer":"bytes","template":"%s/chatml.jinja"`},
 	} {
 		dir := t.TempDir()
 		write(t, dir, "chatml.jinja", []byte(chatml))
 		o := options(t, write(t, dir, "d.jsonl", c.records), `,"text":{`+strings.ReplaceAll(c.more, "%s", dir)+`}`)
-		if _, err := of(t, o, language(2), dataset.Objective{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := of(t, o, language(2, "attention_mask"), dataset.Objective{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// What is lost of texts is told; of several replies after a prompt the last one is learnt; a message of weight 0 is not.
+func TestWhatIsNotLearnt(t *testing.T) {
+	dir := t.TempDir()
+	template := write(t, dir, "chatml.jinja", []byte(chatml))
+	text := `,"text":{"tokenizer":"bytes","long":"truncate","template":"` + template + `"}`
+	o := options(t, write(t, dir, "cut.jsonl", lines(10, `{"text": "abcdef#"}`)), text)
+	d, err := of(t, o, language(3), dataset.Objective{})
+	if d = must(t, d, err); d.Texts != 10 || d.Truncated != 10 || d.Dropped != 0 {
+		t.Errorf("%d texts, %d cut, %d records left out", d.Texts, d.Truncated, d.Dropped)
+	}
+	for name, c := range map[string]struct{ record, want string }{
+		"last":   {`{"prompt": [{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}], "completion": [{"role":"assistant","content":"d"}]}`, "<user>a\n<assistant>b\n<user>c\n<assistant>dd\n"},
+		"weight": {`{"messages": [{"role":"developer","content":"s"},{"role":"user","content":"a"},{"role":"assistant","content":"b","weight":0},{"role":"user","content":"c"},{"role":"assistant","content":"d"}]}`, "<system>s\n<user>a\n<assistant>b\n<user>c\n<assistant>dd\n"},
+	} {
+		o := options(t, write(t, dir, name+".jsonl", lines(10, c.record)), text)
+		d, err := of(t, o, language(63), dataset.Objective{})
+		d = must(t, d, err)
+		if got := shown(t, d, d.Training, "input_ids", "learnt")[0]; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// A folder in Hugging Face's layout says what ends a text, and gives the template.
+func TestModelsFolders(t *testing.T) {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "model")
+	write(t, folder, "tokenizer.json", tokenizer.OfBytes())
+	write(t, folder, "tokenizer_config.json", []byte(`{"eos_token": "!"}`))
+	o := options(t, write(t, dir, "d.jsonl", lines(10, `{"text": "ab#"}`)), `,"text":{"tokenizer":"`+folder+`"}`)
+	d, err := of(t, o, language(5), dataset.Objective{})
+	if got := shown(t, must(t, d, err), d.Training, "input_ids", "learnt")[0]; !strings.HasPrefix(got, "abb") || !strings.HasSuffix(got, "!!!") {
+		t.Errorf("%q", got)
+	}
+	write(t, folder, "chat_template.jinja", []byte("{{ eos_token }}"+chatml))
+	o = options(t, write(t, dir, "c.jsonl", lines(10, `{"messages": [{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`)), `,"text":{"tokenizer":"`+folder+`"}`)
+	d, err = of(t, o, language(63), dataset.Objective{})
+	if got := shown(t, must(t, d, err), d.Training, "input_ids", "learnt")[0]; !strings.HasPrefix(got, "!<user>a\n<assistant>bb\n!") {
+		t.Errorf("%q", got)
 	}
 }
 

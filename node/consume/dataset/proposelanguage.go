@@ -14,9 +14,6 @@ import (
 // chatML is the template of chats for a model that has none.
 const chatML = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 
-// TemplateName is the file of a template that is proposed.
-const TemplateName = "chat_template.jinja"
-
 // What a language model that is proposed reads at once, in tokens.
 const (
 	leastContext = 32

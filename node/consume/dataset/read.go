@@ -15,19 +15,20 @@ import (
 	"github.com/tally-network/tally/node/consume/remote"
 )
 
-// Bring fetches the source if it is on another machine, and has the options name what is here then. It returns the folders
-// in which that lies. told may be nil.
-func (o *Options) Bring(ctx context.Context, told func(name string, done, total int64)) (folders []string, err error) {
+// Fetch fetches the source if it is on another machine, and has the options name what is here then. It returns the folders in
+// which that lies, and a source that names this very file; both are empty if it is here anyway. progress may be nil.
+func (o *Options) Fetch(ctx context.Context, progress func(name string, done, total int64)) (folders []string, pinned string, err error) {
 	if !remote.Remote(o.Source) {
-		return nil, nil
+		return nil, "", nil
 	}
 	dir, err := remote.Dir()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	c := remote.Cache{Dir: dir, Ends: source.Ends(), Told: told}
-	o.Source, err = c.Bring(ctx, o.Source)
-	return []string{dir}, err
+	c := remote.Cache{Dir: dir, Ends: source.Ends(), Progress: progress}
+	f, err := c.Fetch(ctx, o.Source)
+	o.Source = f.Path
+	return []string{dir}, f.Source, err
 }
 
 // Read returns the table that the source holds, which lies in one of some folders. Images of a folder get the size of the

@@ -1,6 +1,6 @@
 // Package remote brings the data that an order names on other machines.
 //
-// A source is [Remote] if it is one of these; [Cache.Bring] fetches it and returns the path of its file:
+// A source is [Remote] if it is one of these; [Cache.Fetch] fetches it and returns where its file is:
 //
 //	https://HOST/PATH                          a file; http of this machine alone
 //	https://HOST/PATH#sha256=DIGEST            the file of this digest
@@ -36,14 +36,15 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/fetch"
 	"github.com/tally-network/tally/internal/filelock"
+	"github.com/tally-network/tally/internal/replace"
 )
 
 // Cache is where data of other machines are kept.
 type Cache struct {
-	Dir  string
-	Ends []string                             // of files that can be read: of a repository, one of these is taken
-	Told func(name string, done, total int64) // how far a file is, in bytes; total is −1 while it is not known; may be nil
-	Net  *fetch.Network                       // nil: that of the environment
+	Dir      string
+	Ends     []string                             // of files that can be read: of a repository, one of these is taken
+	Progress func(name string, done, total int64) // how far a file is, in bytes; total is −1 while it is not known; may be nil
+	Net      *fetch.Network                       // nil: that of the environment
 }
 
 // MaxFile bounds a file in bytes.
@@ -69,110 +70,133 @@ func Dir() (string, error) {
 	return filepath.Join(dir, "tally", "data"), nil
 }
 
-// place is where one file comes from.
-type place struct {
+// location is where one file comes from.
+type location struct {
 	fetch.Expected
 	url    string
 	name   string // of the file
-	pinned bool   // what is at the address does not change
+	pinned string // a source that names this very file; "" if what is at the address may change
 }
 
-// Bring returns the path of a source's file, which it fetches unless it is there.
-func (c *Cache) Bring(ctx context.Context, source string) (string, error) {
-	name, err := c.bring(ctx, source)
-	if err != nil {
-		return "", fmt.Errorf("fetch %.200s: %w", source, err)
+// Fetched is the file of a source.
+type Fetched struct {
+	Path   string
+	Source string // what names this very file, whatever becomes of its address
+}
+
+// Fetch returns a source's file, which it fetches unless it is there.
+func (c *Cache) Fetch(ctx context.Context, source string) (f Fetched, err error) {
+	if f, err = c.fetch(ctx, source); err != nil {
+		bare, _, _ := strings.Cut(source, "?") // what is behind it may let its reader in
+		err = fmt.Errorf("fetch %.200s: %w", bare, err)
 	}
-	return name, nil
+	return f, err
 }
 
-func (c *Cache) bring(ctx context.Context, source string) (string, error) {
+func (c *Cache) fetch(ctx context.Context, source string) (f Fetched, err error) {
 	net := c.Net
 	if net == nil {
 		net = fetch.New(os.Getenv)
 	}
-	var p *place
-	var err error
+	var p *location
 	if strings.HasPrefix(source, hubScheme) {
 		p, err = c.fromHub(ctx, net, source)
 	} else {
 		p, err = fromAddress(source)
 	}
 	if err != nil {
-		return "", err
+		return f, err
 	}
 	key := sha256.Sum256([]byte(p.url))
 	dir := filepath.Join(c.Dir, hex.EncodeToString(key[:8]))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
+		return f, err
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return "", err
+		return f, err
 	}
 	defer lock.Close()
 	for { // one process fetches it
 		taken, err := filelock.Try(lock)
 		if err != nil {
-			return "", err
+			return f, err
 		}
 		if !taken {
 			break
 		}
 		select {
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return f, ctx.Err()
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	to := filepath.Join(dir, p.name)
-	return to, c.get(ctx, net, p, to)
+	f = Fetched{filepath.Join(dir, p.name), p.pinned}
+	sum, err := c.get(ctx, net, p, f.Path)
+	if f.Source == "" {
+		f.Source = p.url + "#sha256=" + sum
+	}
+	return f, err
 }
 
-// get fetches a file unless it is there.
-func (c *Cache) get(ctx context.Context, net *fetch.Network, p *place, to string) error {
-	there, err := p.there(ctx, net, to)
-	if there || err != nil {
-		return err
+// Beside a file stand its edition and its digest, and what there is of the next one.
+const (
+	editionEnd = ".edition"
+	digestEnd  = ".sha256"
+	partialEnd = ".partial"
+)
+
+// get fetches a file unless it is there, and returns its SHA-256.
+func (c *Cache) get(ctx context.Context, net *fetch.Network, p *location, to string) (string, error) {
+	sum, err := p.there(ctx, net, to)
+	if sum != "" || err != nil {
+		return sum, err
 	}
-	mark, partial := to+".edition", to+".partial"
-	w := fetch.Wanted{Expected: p.Expected, URL: p.url, To: partial, Most: MaxFile, Mark: mark}
-	if c.Told != nil {
-		w.Told = func(done, total int64) { c.Told(p.name, done, total) }
+	partial := to + partialEnd
+	w := fetch.Wanted{Expected: p.Expected, URL: p.url, To: partial, Most: MaxFile, Mark: partial + editionEnd}
+	if c.Progress != nil {
+		w.Told = func(done, total int64) { c.Progress(p.name, done, total) }
 	}
-	if _, err := net.Download(ctx, w); err != nil {
-		return err
+	if sum, err = net.Download(ctx, w); err != nil {
+		return "", err
 	}
-	return os.Rename(partial, to)
+	// The digest comes last, and goes first: without it nothing is there.
+	if err := os.Remove(to + digestEnd); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return sum, errors.Join(os.Rename(partial, to), os.Rename(partial+editionEnd, to+editionEnd), replace.File(to+digestEnd, []byte(sum)))
 }
 
-// there reports whether the file is there, in the edition that its address has now.
-func (p *place) there(ctx context.Context, net *fetch.Network, to string) (bool, error) {
-	if fetch.SizeOf(to) < 0 {
-		return false, nil
+// there returns the digest of the file if it is there, in the edition that its address has now.
+func (p *location) there(ctx context.Context, net *fetch.Network, to string) (string, error) {
+	sum, err := bounded.ReadFile(to+digestEnd, 64)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
 	}
-	if p.pinned {
-		return true, nil
+	if err != nil || p.pinned != "" {
+		return string(sum), err
 	}
 	ctx, cancel := context.WithTimeout(ctx, net.Patience)
 	defer cancel()
 	answer, err := net.Ask(ctx, http.MethodHead, p.url, http.Header{"Accept-Encoding": {"identity"}}, http.StatusOK)
 	if err != nil {
-		return false, fmt.Errorf("it is there, but whether its address has another by now nobody says: %w; write #sha256= behind the address to use it all the same", err)
+		return "", fmt.Errorf("whether it has changed since the last time cannot be asked: %w; to use the copy of then, name %s", err, to)
 	}
 	if err := answer.Body.Close(); err != nil {
-		return false, err
+		return "", err
 	}
-	had, err := bounded.ReadFile(to+".edition", 1<<12)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
+	had, err := bounded.ReadFile(to+editionEnd, 1<<12)
+	if err != nil {
+		return "", err
 	}
-	now := fetch.EditionOf(answer)
-	return now != "" && now == string(had), nil
+	if now := fetch.EditionOf(answer); now == "" || now != string(had) {
+		return "", nil
+	}
+	return string(sum), nil
 }
 
 // fromAddress reads an address.
-func fromAddress(source string) (*place, error) {
+func fromAddress(source string) (*location, error) {
 	u, err := url.Parse(source)
 	if err != nil {
 		return nil, err
@@ -180,13 +204,13 @@ func fromAddress(source string) (*place, error) {
 	if err := fetch.CheckAddress(u); err != nil {
 		return nil, err
 	}
-	p := &place{Expected: fetch.Expected{Bytes: -1}, name: path.Base(u.Path)}
+	p := &location{Expected: fetch.Expected{Bytes: -1}, name: path.Base(u.Path)}
 	if u.Fragment != "" {
 		sum, ok := strings.CutPrefix(u.Fragment, "sha256=")
 		if p.SHA256 = strings.ToLower(sum); !ok || !fetch.IsSHA256(p.SHA256) {
 			return nil, fmt.Errorf("behind # stands %.80q: write sha256= and 64 hexadecimal digits, or nothing", u.Fragment)
 		}
-		p.pinned = true
+		p.pinned = source
 	}
 	if u.User != nil {
 		return nil, errors.New("the address holds a password, which all who see the order would know: take it out")
@@ -195,7 +219,7 @@ func fromAddress(source string) (*place, error) {
 		return nil, fmt.Errorf("its path ends in %.80q, which is no name of a file", p.name)
 	}
 	u.Fragment = ""
-	if p.url = u.String(); p.pinned {
+	if p.url = u.String(); p.pinned != "" {
 		p.url += "#" + p.SHA256 // another digest is another file
 	}
 	return p, nil
@@ -207,7 +231,7 @@ func isName(name string) bool {
 }
 
 // fromHub finds the file of a dataset.
-func (c *Cache) fromHub(ctx context.Context, net *fetch.Network, source string) (*place, error) {
+func (c *Cache) fromHub(ctx context.Context, net *fetch.Network, source string) (*location, error) {
 	m := hubForm.FindStringSubmatch(source)
 	if m == nil || strings.Contains(source, "..") {
 		return nil, fmt.Errorf("%.80q is no dataset: write hf:OWNER/NAME, hf:OWNER/NAME:FILE or hf:OWNER/NAME:FILE@REVISION", source)
@@ -223,7 +247,7 @@ func (c *Cache) fromHub(ctx context.Context, net *fetch.Network, source string) 
 	if !isName(path.Base(f.Name)) {
 		return nil, fmt.Errorf("its file %.80q has no name of a file on every system", f.Name)
 	}
-	return &place{Expected: f.Expected, url: r.URL(f.Name), name: path.Base(f.Name), pinned: true}, nil
+	return &location{Expected: f.Expected, url: r.URL(f.Name), name: path.Base(f.Name), pinned: fmt.Sprintf("%s%s:%s@%s", hubScheme, m[1], f.Name, r.Commit)}, nil
 }
 
 // choose takes the file that is named, or else the only one that can be read, or the only such one for training.

@@ -77,10 +77,11 @@ func (h *hub) cache(t *testing.T) *remote.Cache {
 
 func brings(t *testing.T, c *remote.Cache, source string, want []byte) {
 	t.Helper()
-	name, err := c.Bring(t.Context(), source)
+	f, err := c.Fetch(t.Context(), source)
 	if err != nil {
 		t.Fatal(err)
 	}
+	name := f.Path
 	if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, want) {
 		t.Fatalf("%s holds %d bytes, want %d: %v", name, len(got), len(want), err)
 	}
@@ -92,7 +93,7 @@ func TestFilesAreFetchedOnce(t *testing.T) {
 	h.files["/d/table.csv"] = first
 	c := h.cache(t)
 	told := int64(0)
-	c.Told = func(name string, done, total int64) { told = done }
+	c.Progress = func(name string, done, total int64) { told = done }
 	h.fails = 1
 	brings(t, c, h.URL+"/d/table.csv", first)
 	if h.sent != len(first) || told != int64(len(first)) {
@@ -104,10 +105,14 @@ func TestFilesAreFetchedOnce(t *testing.T) {
 		t.Errorf("%d bytes were sent, want %d", h.sent, 2*len(first))
 	}
 	h.files["/d/table.csv"] = second
-	brings(t, c, h.URL+"/d/table.csv", second)
+	h.fails, c.Net.Tries = 2, 1
+	if _, err := c.Fetch(t.Context(), h.URL+"/d/table.csv"); err == nil {
+		t.Error("half a file is fetched")
+	}
+	brings(t, c, h.URL+"/d/table.csv", second) // and not what was there before
 	h.Close()
 	brings(t, c, h.URL+"/d/table.csv#sha256="+sum(first), first) // which needs nobody
-	if _, err := c.Bring(t.Context(), h.URL+"/d/table.csv"); err == nil || !strings.Contains(err.Error(), "write #sha256=") {
+	if _, err := c.Fetch(t.Context(), h.URL+"/d/table.csv"); err == nil || !strings.Contains(err.Error(), "name "+c.Dir) {
 		t.Errorf("%v", err)
 	}
 }
@@ -137,21 +142,28 @@ func TestDatasetsOfAHub(t *testing.T) {
 	for _, source := range []string{"hf:org/one", "hf:org/two", "hf:org/two:data/test.csv", "hf:org/two:data/test.csv@old"} {
 		brings(t, c, source, table)
 	}
+	if f, err := c.Fetch(t.Context(), "hf:org/two"); err != nil || f.Source != "hf:org/two:data/train.csv@"+commit {
+		t.Errorf("%+v %v", f, err)
+	}
+	h.files["/d/table.csv"] = table
+	if f, err := c.Fetch(t.Context(), h.URL+"/d/table.csv"); err != nil || f.Source != h.URL+"/d/table.csv#sha256="+sum(table) {
+		t.Errorf("%+v %v", f, err)
+	}
 	sent := h.sent
 	brings(t, c, "hf:org/two", table)
 	if more := h.sent - sent; more != len(h.files["/api/datasets/org/two"]) {
 		t.Errorf("%d bytes were sent again", more)
 	}
 	for source, want := range map[string]string{
-		"hf:org/many": "choose one", "hf:org/two:c.csv": "has no file", "hf:org/none": "404", "hf:org/bad": "", "hf:org/false": "is not what the source promises",
+		"hf:org/many": "choose one", "hf:org/two:c.csv": "has no file", "hf:org/none": "404", "hf:org/bad": "404", "hf:org/false": "is not what the source promises",
 		"hf:a b": "is no dataset", "hf:org/one:../x": "is no dataset", h.URL + "/x.csv": "404", h.URL + "/": "no name of a file", "http://example.org/a.csv": "https://",
 		h.URL + "/x.csv#sha256=1": "64 hexadecimal digits", "https://me:word@example.org/a.csv": "password", "https://10.0.0.1/a.csv": "this machine or its network",
 	} {
-		if name, err := c.Bring(t.Context(), source); err == nil || !strings.Contains(err.Error(), want) {
+		if name, err := c.Fetch(t.Context(), source); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s %v, want %q", source, name, err, want)
 		}
 	}
-	if all, err := filepath.Glob(filepath.Join(c.Dir, "*", "*.csv")); err != nil || len(all) != 3 {
+	if all, err := filepath.Glob(filepath.Join(c.Dir, "*", "*.csv")); err != nil || len(all) != 4 {
 		t.Errorf("%q %v", all, err)
 	}
 }

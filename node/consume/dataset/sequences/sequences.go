@@ -10,10 +10,10 @@
 //	positions    0 1 2 3 4 0 0 0          0 1 2 3 4 0 1 2
 //	segments     1 1 1 1 1 0 0 0          1 1 1 1 1 2 2 2
 //
-// Invariants: no token is learnt twice, and none from a text that is not its own. Rows keep the order of texts.
+// Invariants: no token is learnt twice, and none across the start of a text. Rows keep the order of texts.
 // A row of which nothing is learnt is left out, unless rows are to be aligned with texts.
 //
-// Source: our own; packing without cutting texts is that of Krell et al., arXiv 2107.02027, in the order given.
+// Source: our own; packing is next-fit.
 package sequences
 
 import (
@@ -72,8 +72,8 @@ type Rows struct {
 	Positions *tensor.Tensor // int32: from the start of its text in the row
 	Segments  *tensor.Tensor // int32: the number of its text in the row, from 1; 0 where there is none
 
-	Cut     int // texts whose end was left out
-	Without int // rows that were left out, for nothing of them would be learnt
+	Truncated int // texts whose end was left out
+	Dropped   int // rows that were left out, for nothing of them would be learnt
 }
 
 // piece is what a row takes of a text.
@@ -110,8 +110,8 @@ func Lay(all []Sequence, l Layout) (*Rows, error) {
 			kept = append(kept, r)
 		}
 	}
-	if out.Without = len(rows) - len(kept); len(kept) == 0 {
-		return nil, errors.New("nothing is learnt of any text: they are empty, or what is to be learnt lies behind where they are cut")
+	if out.Dropped = len(rows) - len(kept); len(kept) == 0 {
+		return nil, errors.New("nothing is learnt of any text: they are empty, or what is to be learnt comes after the cut: take a model of a longer context, or long: split")
 	}
 	return out, out.fill(kept, l)
 }
@@ -146,7 +146,7 @@ func (l *Layout) pieces(s *Sequence, out *Rows) (pieces []piece, err error) {
 	case n <= l.Length:
 		return []piece{part(0, n)}, nil
 	case l.Long == Truncate:
-		out.Cut++
+		out.Truncated++
 		return []piece{part(0, l.Length)}, nil
 	case l.Long == Split:
 		for from := 0; from+1 < n; from += l.Length - 1 {

@@ -67,7 +67,7 @@ func TestLayRefuses(t *testing.T) {
 	}{
 		"text 2: it has 3 tokens": {[]sequences.Sequence{of("ab"), of("abc")}, sequences.Layout{Length: 2}},
 		"nothing is learnt":       {[]sequences.Sequence{of("a"), of("ab", true, false)}, sequences.Layout{Length: 2}},
-		"behind where they":       {[]sequences.Sequence{of("abc", false, false, true)}, sequences.Layout{Length: 2, Long: sequences.Truncate}},
+		"comes after the cut":     {[]sequences.Sequence{of("abc", false, false, true)}, sequences.Layout{Length: 2, Long: sequences.Truncate}},
 		"at least 2":              {nil, sequences.Layout{Length: 1}},
 		`long is "no"`:            {nil, sequences.Layout{Length: 2, Long: "no"}},
 		"neither packed nor":      {nil, sequences.Layout{Length: 2, Pack: true, Align: true}},
