@@ -94,7 +94,7 @@ columns of the same records. https://HOST/FILE and hf:OWNER/NAME are fetched, an
 		},
 	}
 	f := cmd.Flags()
-	f.StringToStringVar(&s.kinds, "kind", nil, "kind of a column, as in label=category: integer, real, boolean, category, text, image")
+	f.StringToStringVar(&s.kinds, "kind", nil, "kind of a column, as in label=category: integer, real, boolean, category, text, array, image, json")
 	f.StringArrayVar(&s.missing, "missing", nil, "word of text that stands for no value, beside the usual")
 	f.StringVar(&s.separator, "separator", "", "of text: comma, semicolon or tab (default: found out)")
 	f.StringVar(&s.header, "header", "", "whether the first record of text names the columns: yes or no (default: found out)")

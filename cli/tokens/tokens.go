@@ -52,8 +52,8 @@ func (e *Env) train() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "train TEXT…", Short: "Learn byte-level BPE, as a tokenizer.json",
 		Long: `Learns tokens of texts in UTF-8: byte-level BPE, cut into words by GPT-2's expression. Every byte
-has a token, so that any text can be encoded. The tokenizer.json is what Hugging Face's library
-would have made of the same files, and that library reads it. The same texts give the same file.
+has a token, so that any text can be encoded. Merges follow those of Hugging Face's BpeTrainer, but for
+two rare cases; its library reads the tokenizer.json. The same texts give the same file.
 
 Give an order the file as problem.tokenizer, beside problem.text, or as problem.data.text.tokenizer.`,
 		Example: `  tally tokenizer train book.txt --vocabulary 2048

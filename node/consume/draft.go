@@ -47,7 +47,7 @@ type Draft struct {
 	Tokenizer     *text.Tokenizer // of a text whose tokens are characters
 	TokenizerFile []byte          // of texts: that of Tokenizer, or a tokenizer.json
 	Schema        *schema.Schema  // of other data
-	Loss          float32         // of the start state on the first batch, nats a character
+	Loss          float32         // of the start state on the first batch, of a text in nats a token
 	Texts         int             // among data
 	Truncated     int             // of these, whose end is left out
 	Dropped       int             // records of these, of which nothing would be learnt

@@ -78,7 +78,7 @@ func readParent(ctx context.Context, f io.ReaderAt, size int64, exec engine.Exec
 	problem := &p.Lease.Order.Problem
 	file, ok := problem.File(replay.RoleTokenizer)
 	if !ok {
-		return o, fmt.Errorf("its order names no %s", replay.RoleTokenizer)
+		return o, errors.New("its order trained on other data than a text: only training on problem.text goes on")
 	}
 	b, err := p.File(file)
 	if err != nil {

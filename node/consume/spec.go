@@ -37,7 +37,7 @@ type Spec struct {
 // SpecProblem says what shall be trained on what, and how.
 type SpecProblem struct {
 	Model     string           `json:"model,omitempty"`     // ONNX file
-	Continue  string           `json:"continue,omitempty"`  // in its place: proof bundle of an order in whose final state this one starts
+	Continue  string           `json:"continue,omitempty"`  // in its place: proof bundle of an order whose training goes on
 	Dims      map[string]int   `json:"dims,omitempty"`      // values of its symbolic dimensions
 	Text      string           `json:"text,omitempty"`      // training text; its last tenth is held out
 	Tokenizer string           `json:"tokenizer,omitempty"` // tokenizer.json for the text; else each character is a token

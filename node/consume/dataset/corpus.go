@@ -26,12 +26,12 @@ type corpus struct {
 }
 
 // reading returns the tokens of a record.
-type reading func(record int) ([]sequences.Sequence, error)
+type reading func(record int) ([]sequences.Example, error)
 
 func (m *maker) corpus() *corpus { return &corpus{m.table, m.encoder, m.Text.Learn, m.Target} }
 
-// worded returns a column of texts or of chats, nil if there is none of a name.
-func worded(t *table.Table, name string) *table.Column {
+// textColumn returns a column of texts or of chats, nil if there is none of a name.
+func textColumn(t *table.Table, name string) *table.Column {
 	c, err := t.Column(name)
 	if err != nil || c.Kind != table.Text && c.Kind != table.JSON && c.Kind != table.Category {
 		return nil
@@ -57,14 +57,14 @@ func (c *corpus) find(input string) (reading, error) {
 	switch {
 	case c.column != "":
 		names = []string{c.column}
-	case worded(c.table, "prompt") != nil && worded(c.table, "completion") != nil:
+	case textColumn(c.table, "prompt") != nil && textColumn(c.table, "completion") != nil:
 		c.column = "completion"
 		return c.replies(c.column)
 	default:
 		names = append(names, "text")
 	}
 	for _, name := range names {
-		if of := worded(c.table, name); of != nil {
+		if of := textColumn(c.table, name); of != nil {
 			return c.texts(of), nil
 		}
 	}
@@ -73,7 +73,7 @@ func (c *corpus) find(input string) (reading, error) {
 	}
 	var found []*table.Column
 	for _, of := range c.table.Columns {
-		if of = worded(c.table, of.Name); of != nil {
+		if of = textColumn(c.table, of.Name); of != nil {
 			found = append(found, of)
 		}
 	}
@@ -96,8 +96,8 @@ func (c *corpus) tokens(input string) *table.Column {
 
 func tokensOf(c *table.Column) reading {
 	n := c.Values.Shape[1]
-	return func(i int) ([]sequences.Sequence, error) {
-		s := sequences.Sequence{Tokens: make([]int32, n)}
+	return func(i int) ([]sequences.Example, error) {
+		s := sequences.Example{Tokens: make([]int32, n)}
 		for j := range s.Tokens {
 			token := int64(c.Values.At(i*n + j))
 			if token < 0 || token > math.MaxInt32 {
@@ -105,20 +105,20 @@ func tokensOf(c *table.Column) reading {
 			}
 			s.Tokens[j] = int32(token)
 		}
-		return []sequences.Sequence{s}, nil
+		return []sequences.Example{s}, nil
 	}
 }
 
 // texts reads a column of texts or of chats.
 func (c *corpus) texts(of *table.Column) reading {
 	c.column = of.Name
-	return func(i int) ([]sequences.Sequence, error) {
+	return func(i int) ([]sequences.Example, error) {
 		if of.Lacks(i) {
 			return nil, fmt.Errorf("column %q says nothing: leave the record out", of.Name)
 		}
 		if of.Kind != table.JSON {
 			s, err := c.encoder.text(of.Texts.At(i))
-			return []sequences.Sequence{s}, err
+			return []sequences.Example{s}, err
 		}
 		messages, err := messagesOf(of, i)
 		if err != nil {
@@ -133,20 +133,20 @@ func (c *corpus) replies(name string) (reading, error) {
 	if c.encoder == nil {
 		return nil, errNoTokenizer
 	}
-	reply, prompt := worded(c.table, name), worded(c.table, "prompt")
+	reply, prompt := textColumn(c.table, name), textColumn(c.table, "prompt")
 	if reply == nil || prompt == nil && reply.Kind != table.JSON || prompt != nil && prompt.Kind != reply.Kind {
 		return nil, fmt.Errorf("columns prompt and %s are both to be texts, or both chats", name)
 	}
-	return func(i int) ([]sequences.Sequence, error) {
+	return func(i int) ([]sequences.Example, error) {
 		if reply.Lacks(i) || prompt != nil && prompt.Lacks(i) {
 			return nil, fmt.Errorf("a prompt or its %s says nothing: leave the record out", name)
 		}
 		if reply.Kind != table.JSON {
 			s, err := c.encoder.completion(prompt.Texts.At(i), reply.Texts.At(i))
 			if c.learn == learnAll {
-				s.Learnt = nil
+				s.LossMask = nil
 			}
-			return []sequences.Sequence{s}, err
+			return []sequences.Example{s}, err
 		}
 		var messages []chat.Message
 		for _, of := range []*table.Column{prompt, reply} {
@@ -164,8 +164,8 @@ func (c *corpus) replies(name string) (reading, error) {
 			return nil, err
 		}
 		last := all[len(all)-1]
-		forgetEarlier(last.Learnt)
-		return []sequences.Sequence{last}, nil
+		forgetEarlier(last.LossMask)
+		return []sequences.Example{last}, nil
 	}, nil
 }
 
@@ -193,9 +193,9 @@ func messagesOf(c *table.Column, i int) ([]chat.Message, error) {
 }
 
 // chat returns the tokens of a record's chat.
-func (c *corpus) chat(i int, messages []chat.Message) ([]sequences.Sequence, error) {
+func (c *corpus) chat(i int, messages []chat.Message) ([]sequences.Example, error) {
 	of := &chat.Conversation{Messages: messages}
-	if tools := worded(c.table, "tools"); tools != nil && tools.Kind == table.JSON && !tools.Lacks(i) {
+	if tools := textColumn(c.table, "tools"); tools != nil && tools.Kind == table.JSON && !tools.Lacks(i) {
 		if err := json.Unmarshal([]byte(tools.Texts.At(i)), &of.Tools); err != nil {
 			return nil, fmt.Errorf("column %q: %w", tools.Name, err)
 		}

@@ -164,7 +164,7 @@ func (e *Encoder) size() int {
 }
 
 // fill returns the token that stands where there is none: nothing is learnt from it.
-func (e *Encoder) fill() int32 {
+func (e *Encoder) pad() int32 {
 	if e == nil || len(e.end) == 0 {
 		return 0
 	}
@@ -172,27 +172,27 @@ func (e *Encoder) fill() int32 {
 }
 
 // text returns a text's tokens, with those that the tokenizer puts around texts, and what ends it.
-func (e *Encoder) text(s string) (sequences.Sequence, error) {
+func (e *Encoder) text(s string) (sequences.Example, error) {
 	ids, err := e.tokenizer.Encode(s, true)
 	if n := len(ids); err == nil && (n == 0 || len(e.end) > 0 && ids[n-1] != e.end[0]) {
 		ids = append(ids, e.end...)
 	}
-	return sequences.Sequence{Tokens: ids}, err
+	return sequences.Example{Tokens: ids}, err
 }
 
 // completion returns the tokens of a text, of which what follows the prompt is learnt.
-func (e *Encoder) completion(prompt, reply string) (sequences.Sequence, error) {
+func (e *Encoder) completion(prompt, reply string) (sequences.Example, error) {
 	before, err := e.tokenizer.Encode(prompt, true)
 	if err != nil {
-		return sequences.Sequence{}, err
+		return sequences.Example{}, err
 	}
 	s, err := e.text(prompt + reply)
 	if err != nil {
 		return s, err
 	}
-	s.Learnt = make([]bool, len(s.Tokens))
+	s.LossMask = make([]bool, len(s.Tokens))
 	for i := common(before, s.Tokens); i < len(s.Tokens); i++ {
-		s.Learnt[i] = true
+		s.LossMask[i] = true
 	}
 	return s, nil
 }
@@ -213,7 +213,7 @@ var dated = time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // chat returns the tokens of a conversation, of which replies are learnt. Where a template shows earlier
 // replies otherwise than the last one, each reply is a sequence of its own, as the model will read and write it.
-func (e *Encoder) chat(c *chat.Conversation, learn string) (all []sequences.Sequence, err error) {
+func (e *Encoder) chat(c *chat.Conversation, learn string) (all []sequences.Example, err error) {
 	if e.template == nil {
 		return nil, errNoTemplate
 	}
@@ -224,7 +224,7 @@ func (e *Encoder) chat(c *chat.Conversation, learn string) (all []sequences.Sequ
 			return nil, err
 		}
 		ids, err := e.tokenizer.Encode(text, false)
-		return []sequences.Sequence{{Tokens: ids}}, err
+		return []sequences.Example{{Tokens: ids}}, err
 	}
 	replies, err := e.template.Replies(c)
 	if err != nil {
@@ -233,7 +233,7 @@ func (e *Encoder) chat(c *chat.Conversation, learn string) (all []sequences.Sequ
 	if len(replies) == 0 {
 		return nil, fmt.Errorf("no message is the assistant's: leave the record out, or write learn: %s", learnAll)
 	}
-	var now sequences.Sequence
+	var now sequences.Example
 	for _, r := range replies {
 		before, err := e.tokenizer.Encode(r.Prompt, false)
 		if err != nil {
@@ -245,14 +245,14 @@ func (e *Encoder) chat(c *chat.Conversation, learn string) (all []sequences.Sequ
 		}
 		if common(now.Tokens, whole) < len(now.Tokens) {
 			all = append(all, now)
-			now = sequences.Sequence{}
+			now = sequences.Example{}
 		}
 		learnt := make([]bool, len(whole))
-		copy(learnt, now.Learnt)
+		copy(learnt, now.LossMask)
 		for i := common(before, whole); i < e.stop(whole) && !r.Unlearnt; i++ {
 			learnt[i] = true
 		}
-		now = sequences.Sequence{Tokens: whole, Learnt: learnt}
+		now = sequences.Example{Tokens: whole, LossMask: learnt}
 	}
 	return append(all, now), nil
 }

@@ -18,12 +18,12 @@ const (
 	preference = "preference"
 )
 
-// learntField is the name of the field that says which tokens are learnt.
-const learntField = "learnt"
+// lossMaskField is the name of the field that says which tokens are learnt.
+const lossMaskField = "loss_mask"
 
-// besides are inputs of a model that reads tokens, by the names that exporters give them.
-var besides = map[string]func(*sequences.Rows) *tensor.Tensor{
-	"attention_mask": func(r *sequences.Rows) *tensor.Tensor { return r.Present },
+// auxiliary are inputs of a model that reads tokens, by the names that exporters give them.
+var auxiliary = map[string]func(*sequences.Rows) *tensor.Tensor{
+	"attention_mask": func(r *sequences.Rows) *tensor.Tensor { return r.AttentionMask },
 	"position_ids":   func(r *sequences.Rows) *tensor.Tensor { return r.Positions },
 	"segment_ids":    func(r *sequences.Rows) *tensor.Tensor { return r.Segments },
 	"token_type_ids": nil, // all 0
@@ -32,7 +32,7 @@ var besides = map[string]func(*sequences.Rows) *tensor.Tensor{
 // tokensInput returns the input of a model that reads tokens: integers [batch tokens] that are named for nothing else.
 func tokensInput(g *graph.Graph) (graph.Value, bool) {
 	for _, in := range g.Inputs {
-		if _, beside := besides[in.Name]; !beside && in.Type.Integer() && len(in.Shape) == 2 {
+		if _, beside := auxiliary[in.Name]; !beside && in.Type.Integer() && len(in.Shape) == 2 {
 			return in, true
 		}
 	}
@@ -42,7 +42,7 @@ func tokensInput(g *graph.Graph) (graph.Value, bool) {
 // languageInput returns the tokens of a language model, which gives logits for each of them.
 func (m *maker) languageInput() (in graph.Value, vocabulary int, ok bool) {
 	loss := m.out.Objective.Name
-	if loss != "" && loss != nextToken && loss != preference || loss == "" && m.Target != "" && worded(m.table, m.Target) == nil {
+	if loss != "" && loss != nextToken && loss != preference || loss == "" && m.Target != "" && textColumn(m.table, m.Target) == nil {
 		return in, 0, false
 	}
 	in, ok = tokensInput(m.out.Model)
@@ -64,7 +64,7 @@ func (m *maker) language(in graph.Value, vocabulary int) (err error) {
 	if m.out.Objective.Mask != "" {
 		return fmt.Errorf("loss.mask is %q: of texts, what is learnt follows from the data section; leave it out", m.out.Objective.Mask)
 	}
-	if err := m.refuseBesides(); err != nil {
+	if err := m.refuseAuxiliary(); err != nil {
 		return err
 	}
 	if m.training, m.heldOut, err = m.holdOut(m.table, nil); err != nil {
@@ -74,25 +74,25 @@ func (m *maker) language(in graph.Value, vocabulary int) (err error) {
 	if err != nil {
 		return err
 	}
-	layout := sequences.Layout{Length: in.Shape[1] + 1, Long: m.Text.Long, Pack: m.Text.Pack, Align: len(forms) > 1}
-	layout.Fill = m.encoder.fill()
+	layout := sequences.Layout{Length: in.Shape[1] + 1, Long: m.Text.Long, Pack: m.Text.Pack, OnePerText: len(forms) > 1}
+	layout.Pad = m.encoder.pad()
 	var parts [2]map[string]*tensor.Tensor
 	for i, records := range [][]int{m.training, m.heldOut} {
 		if parts[i], err = m.lay(forms, records, layout, vocabulary); err != nil {
 			return err
 		}
 	}
-	if len(forms) == 1 && learntAll(parts[0][learntField]) && learntAll(parts[1][learntField]) {
-		delete(parts[0], learntField)
+	if len(forms) == 1 && learntAll(parts[0][lossMaskField]) && learntAll(parts[1][lossMaskField]) {
+		delete(parts[0], lossMaskField)
 	}
-	m.readBesides(parts[0])
+	m.castAuxiliary(parts[0])
 	for _, name := range slices.Sorted(maps.Keys(parts[0])) {
 		m.field(name, parts[0][name])
 	}
 	if len(forms) == 1 {
 		m.out.Objective.Target, m.out.Objective.Mask = in.Name, ""
-		if parts[0][learntField] != nil {
-			m.out.Objective.Mask = learntField
+		if parts[0][lossMaskField] != nil {
+			m.out.Objective.Mask = lossMaskField
 		}
 	}
 	if m.out.Training, err = m.out.Fields.Pack(parts[0]); err != nil {
@@ -113,16 +113,16 @@ func learntAll(t *tensor.Tensor) bool {
 }
 
 // form is what some records hold as tokens: one field, and which of them are learnt.
-type form struct {
+type tokenField struct {
 	field, learnt string
 	read          reading
 }
 
 // lay makes the fields of some records.
-func (m *maker) lay(forms []form, records []int, layout sequences.Layout, vocabulary int) (map[string]*tensor.Tensor, error) {
+func (m *maker) lay(forms []tokenField, records []int, layout sequences.Layout, vocabulary int) (map[string]*tensor.Tensor, error) {
 	out := map[string]*tensor.Tensor{}
 	for _, f := range forms {
-		var all []sequences.Sequence
+		var all []sequences.Example
 		for _, record := range records {
 			s, err := f.read(record)
 			if err != nil {
@@ -142,19 +142,19 @@ func (m *maker) lay(forms []form, records []int, layout sequences.Layout, vocabu
 		m.out.Texts += len(all)
 		m.out.Truncated += rows.Truncated
 		m.out.Dropped += rows.Dropped
-		out[f.field], out[f.learnt] = rows.Tokens, rows.Learnt
-		if err := m.beside(out, rows); err != nil {
+		out[f.field], out[f.learnt] = rows.Tokens, rows.LossMask
+		if err := m.addAuxiliary(out, rows); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// readBesides has the model read what it reads besides tokens in the types of the fields.
-func (m *maker) readBesides(values map[string]*tensor.Tensor) {
+// castAuxiliary has the model read auxiliary inputs in the types of the fields.
+func (m *maker) castAuxiliary(values map[string]*tensor.Tensor) {
 	for _, in := range slices.Clone(m.out.Model.Inputs) {
 		v := values[in.Name]
-		if _, known := besides[in.Name]; !known || v == nil || v.Type == in.Type {
+		if _, known := auxiliary[in.Name]; !known || v == nil || v.Type == in.Type {
 			continue
 		}
 		m.out.Model = before(m.out.Model, in.Name, graph.Value{Name: in.Name, Type: v.Type, Shape: in.Shape}, func(b *graph.Builder, x string) string {
@@ -163,40 +163,40 @@ func (m *maker) readBesides(values map[string]*tensor.Tensor) {
 	}
 }
 
-// beside adds what a model reads besides the tokens of some rows.
-func (m *maker) beside(to map[string]*tensor.Tensor, rows *sequences.Rows) (err error) {
+// addAuxiliary adds what a model reads besides the tokens of some rows.
+func (m *maker) addAuxiliary(to map[string]*tensor.Tensor, rows *sequences.Rows) (err error) {
 	for _, in := range m.out.Model.Inputs {
-		of, known := besides[in.Name]
+		of, known := auxiliary[in.Name]
 		if !known {
 			continue
 		}
 		if to[in.Name] != nil {
 			return fmt.Errorf("the model's input %q has one value, but the loss reads pairs of texts: export the model without it", in.Name)
 		}
-		if to[in.Name], err = besideOf(of, rows, in); err != nil {
+		if to[in.Name], err = auxiliaryOf(of, rows, in); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// refuseBesides returns an error if columns are named for what follows from the texts.
-func (m *maker) refuseBesides() error {
+// refuseAuxiliary returns an error if columns are named for what follows from the texts.
+func (m *maker) refuseAuxiliary() error {
 	for _, in := range m.out.Model.Inputs {
-		if _, known := besides[in.Name]; known && m.named(in.Name) != nil {
+		if _, known := auxiliary[in.Name]; known && m.named(in.Name) != nil {
 			return fmt.Errorf("column %q is not read, for the model's input %q follows from the texts: name it in data.ignore", m.named(in.Name).Name, in.Name)
 		}
 	}
 	return nil
 }
 
-// besideOf returns what an input reads besides the tokens of some rows, [rows tokens].
-func besideOf(of func(*sequences.Rows) *tensor.Tensor, rows *sequences.Rows, in graph.Value) (*tensor.Tensor, error) {
+// auxiliaryOf returns what an auxiliary input reads of some rows, [rows tokens].
+func auxiliaryOf(of func(*sequences.Rows) *tensor.Tensor, rows *sequences.Rows, in graph.Value) (*tensor.Tensor, error) {
 	n := rows.Tokens.Shape[0]
 	if len(in.Shape) != 2 || in.Shape[1] > rows.Tokens.Shape[1] {
 		return nil, fmt.Errorf("input %q of the model is %v%v, but should have as many places as there are tokens", in.Name, in.Type, in.Shape)
 	}
-	from := rows.Present
+	from := rows.AttentionMask
 	if of != nil {
 		from = of(rows)
 	}
@@ -212,15 +212,15 @@ func besideOf(of func(*sequences.Rows) *tensor.Tensor, rows *sequences.Rows, in 
 }
 
 // forms finds what is read of the table as text.
-func (m *maker) forms(input string) ([]form, error) {
+func (m *maker) forms(input string) ([]tokenField, error) {
 	if m.out.Objective.Name == preference {
-		var out []form
+		var out []tokenField
 		for _, name := range []string{"chosen", "rejected"} {
 			read, err := m.corpus().replies(name)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, form{name, name + "_mask", read})
+			out = append(out, tokenField{name, name + "_mask", read})
 		}
 		return out, nil
 	}
@@ -230,7 +230,7 @@ func (m *maker) forms(input string) ([]form, error) {
 		return nil, err
 	}
 	m.out.Schema.Inputs = append(m.out.Schema.Inputs, schema.Input{Name: input, Columns: []schema.Column{{Name: c.column}}})
-	return []form{{input, learntField, read}}, nil
+	return []tokenField{{input, lossMaskField, read}}, nil
 }
 
 // text gives an input the tokens of a column of texts.
@@ -244,19 +244,19 @@ func (m *maker) text(in graph.Value, c *table.Column) (err error) {
 	if c, err = m.whole(c); err != nil {
 		return err
 	}
-	all := make([]sequences.Sequence, c.Len())
+	all := make([]sequences.Example, c.Len())
 	for i := range all {
 		if all[i].Tokens, err = m.encoder.tokenizer.Encode(c.Texts.At(i), true); err != nil {
 			return fmt.Errorf("record %d: %w", i+1, err)
 		}
 	}
-	rows, err := sequences.Lay(all, sequences.Layout{Length: in.Shape[1], Long: m.Text.Long, Align: true, Fill: m.encoder.fill()})
+	rows, err := sequences.Lay(all, sequences.Layout{Length: in.Shape[1], Long: m.Text.Long, OnePerText: true, Pad: m.encoder.pad()})
 	if err != nil {
 		return fmt.Errorf("column %q: %w", c.Name, err)
 	}
 	m.out.Texts, m.out.Truncated = m.out.Texts+len(all), m.out.Truncated+rows.Truncated
 	values := map[string]*tensor.Tensor{in.Name: rows.Tokens}
-	if err := m.beside(values, rows); err != nil {
+	if err := m.addAuxiliary(values, rows); err != nil {
 		return err
 	}
 	m.out.Schema.Inputs = append(m.out.Schema.Inputs, schema.Input{Name: in.Name, Columns: []schema.Column{{Name: c.Name}}})
@@ -265,7 +265,7 @@ func (m *maker) text(in graph.Value, c *table.Column) (err error) {
 			return cast(b, x, tensor.Int32, in.Type)
 		})
 	}
-	m.readBesides(values)
+	m.castAuxiliary(values)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		m.field(name, values[name])
 	}

@@ -129,7 +129,7 @@ func TestTextsBecomeTokens(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		tokens, mask := "input_ids", "learnt"
+		tokens, mask := "input_ids", "loss_mask"
 		if c.loss != "" {
 			tokens, mask = "chosen", "chosen_mask"
 		}
@@ -157,7 +157,7 @@ func TestWhatModelsReadBesideTokens(t *testing.T) {
 	d, err := of(t, o, language(4, "attention_mask", "position_ids", "segment_ids", "token_type_ids"), dataset.Objective{})
 	d = must(t, d, err)
 	fields := unpacked(t, d, d.Training)
-	for name, want := range map[string]string{"attention_mask": "[1 1 1 1]", "position_ids": "[0 1 0 1]", "segment_ids": "[1 1 2 2]", "token_type_ids": "[0 0 0 0]", "learnt": "[0 1 0 1 0]"} {
+	for name, want := range map[string]string{"attention_mask": "[1 1 1 1]", "position_ids": "[0 1 0 1]", "segment_ids": "[1 1 2 2]", "token_type_ids": "[0 0 0 0]", "loss_mask": "[0 1 0 1 0]"} {
 		var got []int64
 		for i := range fields[name].Shape[1] {
 			got = append(got, int64(fields[name].At(i)))
@@ -227,7 +227,7 @@ func TestWhatIsNotLearnt(t *testing.T) {
 		o := options(t, write(t, dir, name+".jsonl", lines(10, c.record)), text)
 		d, err := of(t, o, language(63), dataset.Objective{})
 		d = must(t, d, err)
-		if got := shown(t, d, d.Training, "input_ids", "learnt")[0]; got != c.want {
+		if got := shown(t, d, d.Training, "input_ids", "loss_mask")[0]; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -241,13 +241,13 @@ func TestModelsFolders(t *testing.T) {
 	write(t, folder, "tokenizer_config.json", []byte(`{"eos_token": "!"}`))
 	o := options(t, write(t, dir, "d.jsonl", lines(10, `{"text": "ab#"}`)), `,"text":{"tokenizer":"`+folder+`"}`)
 	d, err := of(t, o, language(5), dataset.Objective{})
-	if got := shown(t, must(t, d, err), d.Training, "input_ids", "learnt")[0]; !strings.HasPrefix(got, "abb") || !strings.HasSuffix(got, "!!!") {
+	if got := shown(t, must(t, d, err), d.Training, "input_ids", "loss_mask")[0]; !strings.HasPrefix(got, "abb") || !strings.HasSuffix(got, "!!!") {
 		t.Errorf("%q", got)
 	}
 	write(t, folder, "chat_template.jinja", []byte("{{ eos_token }}"+chatml))
 	o = options(t, write(t, dir, "c.jsonl", lines(10, `{"messages": [{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`)), `,"text":{"tokenizer":"`+folder+`"}`)
 	d, err = of(t, o, language(63), dataset.Objective{})
-	if got := shown(t, must(t, d, err), d.Training, "input_ids", "learnt")[0]; !strings.HasPrefix(got, "!<user>a\n<assistant>bb\n!") {
+	if got := shown(t, must(t, d, err), d.Training, "input_ids", "loss_mask")[0]; !strings.HasPrefix(got, "!<user>a\n<assistant>bb\n!") {
 		t.Errorf("%q", got)
 	}
 }

@@ -150,7 +150,7 @@ func (m *maker) inputs() error {
 	var rest []graph.Value
 	for _, in := range m.out.Model.Inputs {
 		c := m.named(in.Name)
-		if _, beside := besides[in.Name]; c == nil && beside && m.encoder != nil {
+		if _, beside := auxiliary[in.Name]; c == nil && beside && m.encoder != nil {
 			continue // what reads a text fills it
 		}
 		if c == nil {
@@ -236,7 +236,7 @@ func (m *maker) features(in graph.Value) error {
 // onlyText returns the one column of texts among some, nil if there is none, or more than one.
 func (m *maker) onlyText(columns []*table.Column) (found *table.Column) {
 	for _, c := range columns {
-		if c = worded(m.table, c.Name); c == nil || c.Kind != table.Text {
+		if c = textColumn(m.table, c.Name); c == nil || c.Kind != table.Text {
 			continue
 		}
 		if found != nil {
@@ -249,7 +249,7 @@ func (m *maker) onlyText(columns []*table.Column) (found *table.Column) {
 
 // column gives an input one column.
 func (m *maker) column(in graph.Value, c *table.Column) error {
-	if text := worded(m.table, c.Name); text != nil && in.Type.Integer() && len(in.Shape) == 2 && in.Shape[1] > 1 {
+	if text := textColumn(m.table, c.Name); text != nil && in.Type.Integer() && len(in.Shape) == 2 && in.Shape[1] > 1 {
 		return m.text(in, text)
 	}
 	c, err := m.whole(c)

@@ -26,16 +26,16 @@ const measured = 1 << 10
 // tellsTexts reports whether texts are to be learnt from, rather than a column to be told by others.
 func (m *maker) tellsTexts() bool {
 	if m.Target != "" {
-		c := worded(m.table, m.Target)
+		c := textColumn(m.table, m.Target)
 		return c != nil && (c.Kind == table.JSON || m.encoder != nil || c.Name == "text")
 	}
-	for _, label := range []string{"label", "target", "y"} {
+	for _, label := range targetNames {
 		if _, err := m.table.Column(label); err == nil {
 			return false
 		}
 	}
 	for _, name := range []string{"messages", "conversations", "text", "completion"} {
-		if worded(m.table, name) != nil {
+		if textColumn(m.table, name) != nil {
 			return true
 		}
 	}

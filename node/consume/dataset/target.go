@@ -11,6 +11,9 @@ import (
 	"github.com/tally-network/tally/format/table"
 )
 
+// targetNames are columns that are predicted unless another is named.
+var targetNames = []string{"label", "labels", "target", "y"}
+
 // targetField is the name of the field that a loss compares with.
 const targetField = "target"
 
@@ -31,7 +34,7 @@ func (m *maker) target() (*table.Column, error) {
 		return nil, nil
 	}
 	if m.Target == "" {
-		for _, name := range []string{"label", "target", "y"} {
+		for _, name := range targetNames {
 			if _, err := m.table.Column(name); err == nil {
 				m.Target = name
 				break

@@ -1,12 +1,12 @@
 // Package sequences lays sequences of tokens into rows of one length, as a language model reads them.
 //
-// Call [Lay] with the tokens of all texts, each a [Sequence] that says which of its tokens are learnt. It
+// Call [Lay] with the tokens of all texts, each an [Example] that says which of its tokens are learnt. It
 // gives [Rows], tensors of one shape:
 //
 //	texts        a b c d e │ f g h
 //	             by itself                packed
 //	tokens       a b c d e · · ·          a b c d e f g h
-//	learnt       0 1 1 1 1 0 0 0          0 1 1 1 1 0 1 1
+//	loss mask    0 1 1 1 1 0 0 0          0 1 1 1 1 0 1 1
 //	positions    0 1 2 3 4 0 0 0          0 1 2 3 4 0 1 2
 //	segments     1 1 1 1 1 0 0 0          1 1 1 1 1 2 2 2
 //
@@ -23,10 +23,10 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Sequence is one text as tokens.
-type Sequence struct {
-	Tokens []int32
-	Learnt []bool // by token, whether it is to be predicted; nil: all
+// Example is one text as tokens.
+type Example struct {
+	Tokens   []int32
+	LossMask []bool // by token, whether it is to be predicted; nil: all
 }
 
 // Rule is what becomes of a text that is longer than a row.
@@ -41,11 +41,11 @@ const (
 
 // Layout says how rows are made.
 type Layout struct {
-	Length int   // tokens of a row, at least 2
-	Long   Rule  // "": Refuse
-	Pack   bool  // several texts in a row
-	Fill   int32 // stands where a row has no token
-	Align  bool  // a row for each text, even if nothing of it is learnt
+	Length     int   // tokens of a row, at least 2
+	Long       Rule  // "": Refuse
+	Pack       bool  // several texts in a row
+	Pad        int32 // stands where a row has no token
+	OnePerText bool  // a row for each text, even if nothing of it is learnt
 }
 
 // maxTokens bounds the tokens of all rows.
@@ -56,7 +56,7 @@ func (l *Layout) Check() error {
 	switch {
 	case l.Length < 2:
 		return fmt.Errorf("rows of %d tokens: a row has at least 2", l.Length)
-	case l.Align && (l.Pack || l.Long == Split):
+	case l.OnePerText && (l.Pack || l.Long == Split):
 		return errors.New("each text is to have its row: texts are neither packed nor split")
 	case l.Long != "" && l.Long != Refuse && l.Long != Truncate && l.Long != Split:
 		return fmt.Errorf("long is %q: write %s, %s or %s", l.Long, Refuse, Truncate, Split)
@@ -66,36 +66,36 @@ func (l *Layout) Check() error {
 
 // Rows are tensors [rows length].
 type Rows struct {
-	Tokens    *tensor.Tensor // int32
-	Learnt    *tensor.Tensor // uint8: 1 where the token is to be predicted from those before it
-	Present   *tensor.Tensor // uint8: 1 where there is a token
-	Positions *tensor.Tensor // int32: from the start of its text in the row
-	Segments  *tensor.Tensor // int32: the number of its text in the row, from 1; 0 where there is none
+	Tokens        *tensor.Tensor // int32
+	LossMask      *tensor.Tensor // uint8: 1 where the token is to be predicted from those before it
+	AttentionMask *tensor.Tensor // uint8: 1 where there is a token
+	Positions     *tensor.Tensor // int32: from the start of its text in the row
+	Segments      *tensor.Tensor // int32: the number of its text in the row, from 1; 0 where there is none
 
 	Truncated int // texts whose end was left out
 	Dropped   int // rows that were left out, for nothing of them would be learnt
 }
 
-// piece is what a row takes of a text.
-type piece struct {
+// span is what a row takes of a text.
+type span struct {
 	tokens []int32
 	learnt []bool
 }
 
 // Lay makes rows of sequences.
-func Lay(all []Sequence, l Layout) (*Rows, error) {
+func Lay(all []Example, l Layout) (*Rows, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
 	out := &Rows{}
-	var rows [][]piece
+	var rows [][]span
 	room := 0
 	for i := range all {
-		pieces, err := l.pieces(&all[i], out)
+		spans, err := l.spans(&all[i], out)
 		if err != nil {
 			return nil, fmt.Errorf("text %d: %w", i+1, err)
 		}
-		for _, p := range pieces {
+		for _, p := range spans {
 			if !l.Pack || len(p.tokens) > room {
 				rows, room = append(rows, nil), l.Length
 			}
@@ -106,7 +106,7 @@ func Lay(all []Sequence, l Layout) (*Rows, error) {
 	}
 	kept := rows[:0]
 	for _, r := range rows {
-		if l.Align || learns(r) {
+		if l.OnePerText || learns(r) {
 			kept = append(kept, r)
 		}
 	}
@@ -116,8 +116,8 @@ func Lay(all []Sequence, l Layout) (*Rows, error) {
 	return out, out.fill(kept, l)
 }
 
-// learns reports whether anything of a row is learnt: the first token of a piece has none before it.
-func learns(row []piece) bool {
+// learns reports whether anything of a row is learnt: the first token of a span has none before it.
+func learns(row []span) bool {
 	for _, p := range row {
 		for i := 1; i < len(p.tokens); i++ {
 			if p.learnt == nil || p.learnt[i] {
@@ -128,38 +128,38 @@ func learns(row []piece) bool {
 	return false
 }
 
-// pieces cuts a text as the rule says.
-func (l *Layout) pieces(s *Sequence, out *Rows) (pieces []piece, err error) {
-	if s.Learnt != nil && len(s.Learnt) != len(s.Tokens) {
-		return nil, fmt.Errorf("%d tokens, of which %d say whether they are learnt", len(s.Tokens), len(s.Learnt))
+// spans cuts a text as the rule says.
+func (l *Layout) spans(s *Example, out *Rows) (spans []span, err error) {
+	if s.LossMask != nil && len(s.LossMask) != len(s.Tokens) {
+		return nil, fmt.Errorf("%d tokens, of which %d say whether they are learnt", len(s.Tokens), len(s.LossMask))
 	}
-	part := func(from, to int) piece {
-		p := piece{tokens: s.Tokens[from:to]}
-		if s.Learnt != nil {
-			p.learnt = s.Learnt[from:to]
+	part := func(from, to int) span {
+		p := span{tokens: s.Tokens[from:to]}
+		if s.LossMask != nil {
+			p.learnt = s.LossMask[from:to]
 		}
 		return p
 	}
 	switch n := len(s.Tokens); {
-	case n < 2 && !l.Align:
+	case n < 2 && !l.OnePerText:
 		return nil, nil
 	case n <= l.Length:
-		return []piece{part(0, n)}, nil
+		return []span{part(0, n)}, nil
 	case l.Long == Truncate:
 		out.Truncated++
-		return []piece{part(0, l.Length)}, nil
+		return []span{part(0, l.Length)}, nil
 	case l.Long == Split:
 		for from := 0; from+1 < n; from += l.Length - 1 {
-			pieces = append(pieces, part(from, min(from+l.Length, n)))
+			spans = append(spans, part(from, min(from+l.Length, n)))
 		}
-		return pieces, nil
+		return spans, nil
 	default:
 		return nil, fmt.Errorf("it has %d tokens, a row %d: write long: %s or %s, or take a model of a longer context", n, l.Length, Truncate, Split)
 	}
 }
 
 // fill writes the rows.
-func (r *Rows) fill(rows [][]piece, l Layout) error {
+func (r *Rows) fill(rows [][]span, l Layout) error {
 	if len(rows) > maxTokens/l.Length {
 		return fmt.Errorf("%d rows of %d tokens, of at most %d tokens together: bring fewer texts", len(rows), l.Length, maxTokens)
 	}
@@ -167,14 +167,14 @@ func (r *Rows) fill(rows [][]piece, l Layout) error {
 	for _, x := range []struct {
 		to   **tensor.Tensor
 		kind tensor.DType
-	}{{&r.Tokens, tensor.Int32}, {&r.Learnt, tensor.Uint8}, {&r.Present, tensor.Uint8}, {&r.Positions, tensor.Int32}, {&r.Segments, tensor.Int32}} {
+	}{{&r.Tokens, tensor.Int32}, {&r.LossMask, tensor.Uint8}, {&r.AttentionMask, tensor.Uint8}, {&r.Positions, tensor.Int32}, {&r.Segments, tensor.Int32}} {
 		var err error
 		if *x.to, err = tensor.New(x.kind, shape); err != nil {
 			return err
 		}
 	}
 	tokens, positions, segments := tensor.Of[int32](r.Tokens), tensor.Of[int32](r.Positions), tensor.Of[int32](r.Segments)
-	learnt, present := r.Learnt.Bytes(), r.Present.Bytes()
+	learnt, present := r.LossMask.Bytes(), r.AttentionMask.Bytes()
 	for n, row := range rows {
 		at := n * l.Length
 		for segment, p := range row {
@@ -187,7 +187,7 @@ func (r *Rows) fill(rows [][]piece, l Layout) error {
 			}
 		}
 		for ; at < (n+1)*l.Length; at++ {
-			tokens[at] = l.Fill
+			tokens[at] = l.Pad
 		}
 	}
 	return nil

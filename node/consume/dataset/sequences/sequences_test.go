@@ -10,8 +10,8 @@ import (
 	"github.com/tally-network/tally/node/consume/dataset/sequences"
 )
 
-func of(text string, learnt ...bool) sequences.Sequence {
-	s := sequences.Sequence{Learnt: learnt}
+func of(text string, learnt ...bool) sequences.Example {
+	s := sequences.Example{LossMask: learnt}
 	for _, c := range text {
 		s.Tokens = append(s.Tokens, c)
 	}
@@ -26,7 +26,7 @@ func told(r *sequences.Rows) string {
 		for j := range width {
 			b.WriteRune(tensor.Of[int32](r.Tokens)[i*width+j])
 		}
-		for _, t := range []*tensor.Tensor{r.Learnt, r.Present, r.Positions, r.Segments} {
+		for _, t := range []*tensor.Tensor{r.LossMask, r.AttentionMask, r.Positions, r.Segments} {
 			b.WriteByte(' ')
 			for j := range width {
 				fmt.Fprint(&b, int64(t.At(i*width+j)))
@@ -38,18 +38,18 @@ func told(r *sequences.Rows) string {
 }
 
 func TestLay(t *testing.T) {
-	texts := []sequences.Sequence{of("abcde"), of("fgh"), of("i"), of(""), of("jkl", true, false, true)}
+	texts := []sequences.Example{of("abcde"), of("fgh"), of("i"), of(""), of("jkl", true, false, true)}
 	for _, c := range []struct {
 		name string
 		l    sequences.Layout
 		want string
 	}{
-		{"alone", sequences.Layout{Length: 6, Fill: '.'}, "abcde. 011110 111110 012340 111110\nfgh... 011000 111000 012000 111000\njkl... 001000 111000 012000 111000\n"},
-		{"packed", sequences.Layout{Length: 8, Fill: '.', Pack: true}, "abcdefgh 01111011 11111111 01234012 11111222\njkl..... 00100000 11100000 01200000 11100000\n"},
+		{"alone", sequences.Layout{Length: 6, Pad: '.'}, "abcde. 011110 111110 012340 111110\nfgh... 011000 111000 012000 111000\njkl... 001000 111000 012000 111000\n"},
+		{"packed", sequences.Layout{Length: 8, Pad: '.', Pack: true}, "abcdefgh 01111011 11111111 01234012 11111222\njkl..... 00100000 11100000 01200000 11100000\n"},
 		{"truncated", sequences.Layout{Length: 3, Long: sequences.Truncate}, "abc 011 111 012 111\nfgh 011 111 012 111\njkl 001 111 012 111\n"},
 		{"split", sequences.Layout{Length: 3, Long: sequences.Split}, "abc 011 111 012 111\ncde 011 111 012 111\nfgh 011 111 012 111\njkl 001 111 012 111\n"},
-		{"split and packed", sequences.Layout{Length: 4, Long: sequences.Split, Pack: true, Fill: '.'}, "abcd 0111 1111 0123 1111\nde.. 0100 1100 0100 1100\nfgh. 0110 1110 0120 1110\njkl. 0010 1110 0120 1110\n"},
-		{"aligned", sequences.Layout{Length: 3, Long: sequences.Truncate, Align: true, Fill: '.'}, "abc 011 111 012 111\nfgh 011 111 012 111\ni.. 000 100 000 100\n... 000 000 000 000\njkl 001 111 012 111\n"},
+		{"split and packed", sequences.Layout{Length: 4, Long: sequences.Split, Pack: true, Pad: '.'}, "abcd 0111 1111 0123 1111\nde.. 0100 1100 0100 1100\nfgh. 0110 1110 0120 1110\njkl. 0010 1110 0120 1110\n"},
+		{"aligned", sequences.Layout{Length: 3, Long: sequences.Truncate, OnePerText: true, Pad: '.'}, "abc 011 111 012 111\nfgh 011 111 012 111\ni.. 000 100 000 100\n... 000 000 000 000\njkl 001 111 012 111\n"},
 	} {
 		got, err := sequences.Lay(texts, c.l)
 		if err != nil {
@@ -62,16 +62,16 @@ func TestLay(t *testing.T) {
 
 func TestLayRefuses(t *testing.T) {
 	for want, c := range map[string]struct {
-		texts []sequences.Sequence
+		texts []sequences.Example
 		l     sequences.Layout
 	}{
-		"text 2: it has 3 tokens": {[]sequences.Sequence{of("ab"), of("abc")}, sequences.Layout{Length: 2}},
-		"nothing is learnt":       {[]sequences.Sequence{of("a"), of("ab", true, false)}, sequences.Layout{Length: 2}},
-		"comes after the cut":     {[]sequences.Sequence{of("abc", false, false, true)}, sequences.Layout{Length: 2, Long: sequences.Truncate}},
+		"text 2: it has 3 tokens": {[]sequences.Example{of("ab"), of("abc")}, sequences.Layout{Length: 2}},
+		"nothing is learnt":       {[]sequences.Example{of("a"), of("ab", true, false)}, sequences.Layout{Length: 2}},
+		"comes after the cut":     {[]sequences.Example{of("abc", false, false, true)}, sequences.Layout{Length: 2, Long: sequences.Truncate}},
 		"at least 2":              {nil, sequences.Layout{Length: 1}},
 		`long is "no"`:            {nil, sequences.Layout{Length: 2, Long: "no"}},
-		"neither packed nor":      {nil, sequences.Layout{Length: 2, Pack: true, Align: true}},
-		"1 say whether":           {[]sequences.Sequence{of("ab", true)}, sequences.Layout{Length: 2}},
+		"neither packed nor":      {nil, sequences.Layout{Length: 2, Pack: true, OnePerText: true}},
+		"1 say whether":           {[]sequences.Example{of("ab", true)}, sequences.Layout{Length: 2}},
 	} {
 		if _, err := sequences.Lay(c.texts, c.l); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -83,14 +83,14 @@ func TestLayRefuses(t *testing.T) {
 func TestEachTokenIsLearntOnce(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		var texts []sequences.Sequence
+		var texts []sequences.Example
 		next := int32(1)
 		want := map[[2]int32]bool{} // a token, and the one before it
 		for range 1 + r.IntN(8) {
-			var s sequences.Sequence
+			var s sequences.Example
 			for i := range r.IntN(12) {
-				s.Tokens, s.Learnt = append(s.Tokens, next), append(s.Learnt, r.IntN(2) == 0)
-				if i > 0 && s.Learnt[i] {
+				s.Tokens, s.LossMask = append(s.Tokens, next), append(s.LossMask, r.IntN(2) == 0)
+				if i > 0 && s.LossMask[i] {
 					want[[2]int32{next, next - 1}] = true
 				}
 				next++
@@ -106,7 +106,7 @@ func TestEachTokenIsLearntOnce(t *testing.T) {
 			continue
 		}
 		tokens := tensor.Of[int32](rows.Tokens)
-		for i, learnt := range rows.Learnt.Bytes() {
+		for i, learnt := range rows.LossMask.Bytes() {
 			if learnt == 0 {
 				continue
 			}
