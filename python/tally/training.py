@@ -147,7 +147,7 @@ def _file(program: Program, path: Path, takes: Sequence[str], batch: int, sectio
     path = path.resolve()
     found = program.run("data", "inspect", path).value
     names = [c["name"] for c in found["columns"]]
-    label = section.get("target") or next((name for name in ("label", "target", "y") if name in names), None)
+    label = section.get("target") or next((name for name in data.LABELS if name in names), None)
     held = section["heldOut"]
     unread = {*section.get("ignore", ()), held.get("column"), held.get("group")}
     if features := section.get("features"):
