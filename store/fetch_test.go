@@ -219,7 +219,11 @@ func TestFetchResumes(t *testing.T) {
 	flaky := sourceFunc(func(ctx context.Context, c cid.Cid) ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
+		if ctx.Err() != nil { // of a fetch that has ended meanwhile
+			return nil, ctx.Err()
+		}
 		if left == 0 {
+			time.Sleep(time.Millisecond) // what was given has arrived by then
 			return nil, errAway
 		}
 		left--
