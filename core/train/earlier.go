@@ -35,6 +35,9 @@ type Run func(*graph.Program, *graph.State) (*graph.State, error)
 // Adapters that r does not train in just the same way are merged into the matrices that they adapt, by the
 // arithmetic of the forward pass: so the model computes the bits that it computed with them.
 func (e *Earlier) Model(g *graph.Graph, r Recipe, run Run) (*graph.Graph, error) {
+	if r.Output != e.Recipe.Output { // what it does not read of the model is not part of its program
+		return nil, fmt.Errorf("the earlier order trained the model's output %q, and so does what goes on from it, not %q", e.Recipe.Output, r.Output)
+	}
 	was, err := New(g, e.Recipe, e.Records)
 	if err != nil {
 		return nil, fmt.Errorf("the model cannot be trained as the earlier order says: %w", err)
@@ -104,9 +107,13 @@ func carried(slot string) (name string, is bool) {
 
 // merge gives each adapted initializer of g the value that the forward pass makes of it and its adapters.
 func (e *Earlier) merge(g *graph.Graph, weights map[string]*tensor.Tensor, run Run) error {
+	adapted, err := chosen(g, e.Recipe.Adapters.Of) // a graph may have adapters of its own
+	if err != nil {
+		return err
+	}
 	at, values := map[string]int{}, map[string]*tensor.Tensor{}
 	for i, c := range g.Consts {
-		if first, last := weights[c.Name+adapterA], weights[c.Name+adapterB]; first != nil && last != nil {
+		if first, last := weights[c.Name+adapterA], weights[c.Name+adapterB]; adapted[c.Name] && first != nil && last != nil {
 			at[c.Name], values[c.Name] = i, c.Tensor
 			values[c.Name+adapterA], values[c.Name+adapterB] = first, last
 		}

@@ -199,3 +199,38 @@ func exported(t *testing.T) *graph.Graph {
 	}
 	return g
 }
+
+// A delivered model has its adapters as nodes. Those of another training are merged, and these stay what they are.
+func TestOnlyAdaptersOfTheRecipeAreMerged(t *testing.T) {
+	g := exported(t)
+	was := changed(adapted(2, 4, "embedding"))
+	e := earlier(t, g, was)
+	rows := order().Rows(0, 9)
+	want := run(t, begin(t, g, was).Program, rows, e.Last).Find("loss")
+	for name, r := range map[string]train.Recipe{"all is trained": recipe(), "other adapters": changed(adapted(1, 4, "embedding"))} {
+		model, err := e.Model(g, r, byDefinition)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		tr, err := train.New(model, r, e.Records)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got := run(t, tr.Program, rows, e.Start(tr.Start, r)).Find("loss"); !got.Equal(want) {
+			t.Errorf("%s: the model does not compute what it computed", name)
+		}
+	}
+}
+
+// Of outputs that were not trained nothing is known.
+func TestAnotherOutputDoesNotGoOn(t *testing.T) {
+	g := bigram()
+	e := earlier(t, g, changed(func(r *train.Recipe) { r.Output = g.Outputs[0].Name }))
+	b := graph.Extend(g)
+	other := b.Op("Neg", b.Op("MatMul", b.Op("Gather", b.Init("unknown", pattern(4, vocab, width)), g.Inputs[0].Name), b.Init("unproved", pattern(5, width, vocab))))
+	out := *b.Graph()
+	out.Outputs = append(slices.Clone(out.Outputs), graph.Value{Name: other, Type: tensor.Float32, Shape: tensor.Shape{batch, context, vocab}})
+	if _, err := e.Model(&out, changed(func(r *train.Recipe) { r.Output = other }), byDefinition); err == nil || !strings.Contains(err.Error(), "trained the model's output") {
+		t.Errorf("%v", err)
+	}
+}

@@ -72,6 +72,19 @@ func hostOf(u *url.URL) string {
 // isNamed reports whether the user has named the host of an address.
 func (n *Network) isNamed(u *url.URL) bool { return slices.Contains(n.hosts, hostOf(u)) }
 
+// isHub reports whether an address is the hub's.
+func (n *Network) isHub(u *url.URL) bool {
+	hub, err := url.Parse(n.Hub)
+	return err == nil && hub.Host == u.Host && hub.Scheme == u.Scheme
+}
+
+// Public returns the network of somebody who has named nothing, and whom nobody knows: for addresses that strangers have written.
+func (n *Network) Public() *Network {
+	out := *n
+	out.hosts, out.token = nil, ""
+	return &out
+}
+
 // CheckAddress returns an error unless nobody on the way can change what an address gives.
 func CheckAddress(u *url.URL) error {
 	switch {
@@ -107,8 +120,9 @@ func (e *statusError) Error() string {
 
 // Ask sends a request, and follows redirects. Any answer but those of codes is an error.
 func (n *Network) Ask(ctx context.Context, method, address string, header http.Header, codes ...int) (*http.Response, error) {
+	trusted := true // who asks, or the hub, has named the address
 	for range maxRedirects {
-		answer, err := n.askOnce(ctx, method, address, header)
+		answer, err := n.askOnce(ctx, method, address, header, trusted)
 		if err != nil {
 			return nil, err
 		}
@@ -122,13 +136,14 @@ func (n *Network) Ask(ctx context.Context, method, address string, header http.H
 		if err := errors.Join(answer.Body.Close(), CheckAddress(to)); err != nil {
 			return nil, fmt.Errorf("redirect: %w", err)
 		}
+		trusted = n.isHub(answer.Request.URL)
 		address = to.String()
 	}
 	return nil, fmt.Errorf("more than %d redirects", maxRedirects)
 }
 
 // askOnce asks by the client that the address is for.
-func (n *Network) askOnce(ctx context.Context, method, address string, header http.Header) (*http.Response, error) {
+func (n *Network) askOnce(ctx context.Context, method, address string, header http.Header, trusted bool) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
@@ -138,7 +153,7 @@ func (n *Network) askOnce(ctx context.Context, method, address string, header ht
 	}
 	r.Header = header.Clone()
 	r.Header.Set("User-Agent", "tally")
-	if hub, err := url.Parse(n.Hub); err == nil && n.token != "" && hub.Host == r.URL.Host && hub.Scheme == r.URL.Scheme {
+	if trusted && n.token != "" && n.isHub(r.URL) {
 		r.Header.Set("Authorization", "Bearer "+n.token)
 	}
 	if n.isNamed(r.URL) {

@@ -21,7 +21,6 @@ import (
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/schema"
 	"github.com/tally-network/tally/format/text"
-	"github.com/tally-network/tally/format/tokenizer"
 )
 
 // Roles of an order's files.
@@ -331,6 +330,8 @@ func (j *Job) costs(p *job.Problem) error {
 	return nil
 }
 
+const maxTokenizer = 64 << 20 // bytes of a file
+
 // CheckUnread returns an UnfitError unless a file that no step reads is what its role says:
 // held-out records are like those that the order trains on, a tokenizer is one.
 func (j *Job) CheckUnread(role string, b []byte) error {
@@ -346,14 +347,32 @@ func (j *Job) CheckUnread(role string, b []byte) error {
 			_, err = j.Training.Evaluate(t.Shape)
 		}
 	case role == RoleTokenizer:
-		if _, err = text.ReadTokenizer(bytes.NewReader(b)); err != nil { // of characters, or Hugging Face's
-			_, err = tokenizer.Parse(b)
-		}
+		err = checkTokenizer(b)
 	case role == RoleSchema:
 		_, err = schema.Read(bytes.NewReader(b))
 	}
 	if err != nil {
 		return &UnfitError{fmt.Errorf("%s: %w", role, err)}
+	}
+	return nil
+}
+
+// checkTokenizer returns an error unless a file may be a tokenizer: of characters, or Hugging Face's. No role encodes
+// texts, so none follows what a stranger's file makes of one, which may take hours.
+func checkTokenizer(b []byte) error {
+	if _, err := text.ReadTokenizer(bytes.NewReader(b)); err == nil {
+		return nil
+	}
+	if len(b) > maxTokenizer {
+		return fmt.Errorf("%d bytes, of at most %d", len(b), maxTokenizer)
+	}
+	var file struct {
+		Model struct {
+			Vocabulary json.RawMessage `json:"vocab"`
+		}
+	}
+	if err := json.Unmarshal(b, &file); err != nil || len(file.Model.Vocabulary) == 0 {
+		return errors.New("it is no tokenizer.json: it has no model with a vocab")
 	}
 	return nil
 }

@@ -226,9 +226,15 @@ func TestFilesThatNoStepReadsHaveTheirForm(t *testing.T) {
 	if err := j.CheckUnread(replay.RoleTokenizer, tokenizer.Encoded()); err != nil {
 		t.Error(err)
 	}
+	// Nobody follows what a stranger's tokenizer would make of texts, or of its own tokens.
+	endless := `{"added_tokens":[{"id":1,"content":"a","normalized":true}],"normalizer":{"type":"Sequence","normalizers":[` +
+		strings.Repeat(`{"type":"Replace","pattern":{"String":"a"},"content":"aa"},`, 60) + `{"type":"NFC"}]},"model":{"type":"BPE","vocab":{"a":0},"merges":[]}}`
+	if err := j.CheckUnread(replay.RoleTokenizer, []byte(endless)); err != nil {
+		t.Error(err)
+	}
 	list := canon.Marshal(&job.Receipt{Provider: "p", Checkpoints: []canon.Hash{p.Start, p.Data}})
 	for name, b := range map[string][]byte{
-		"nothing": nil, "model": files[replay.RoleModel], "state": canon.Encode(j.Start.Encode), "list": list, "narrow records": canon.Encode(narrow.Encode),
+		"nothing": nil, "model": files[replay.RoleModel], "state": canon.Encode(j.Start.Encode), "list": list, "narrow records": canon.Encode(narrow.Encode), "JSON": []byte(`{"model": 1}`), "a list of JSON": []byte(`[]`),
 	} {
 		for _, role := range []string{replay.RoleHeldOut, replay.RoleTokenizer} {
 			var unfit *replay.UnfitError

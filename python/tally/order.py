@@ -120,11 +120,11 @@ def write_order(path: PathLike, order: Mapping[str, Any]) -> Path:
 def _lines(section: Mapping[str, Any], indent: str) -> list[str]:
     out: list[str] = []
     for key, value in section.items():
-        name = key if re.fullmatch(r"[A-Za-z]\w*", key) else json.dumps(key)
+        name = key if re.fullmatch(r"[A-Za-z]\w*", key) else json.dumps(key, ensure_ascii=False)
         if isinstance(value, Mapping) and value:
             out += [f"{indent}{name}:", *_lines(value, indent + "  ")]
         else:
-            out.append(f"{indent}{name}: {value if key == 'kind' else json.dumps(value)}")
+            out.append(f"{indent}{name}: {value if key == 'kind' else json.dumps(value, ensure_ascii=False)}")
     return out
 
 

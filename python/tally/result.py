@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,8 +75,8 @@ class Result:
     @property
     def losses(self) -> list[float]:
         """The loss before the first step, where it is known, and after each round: the mean over its shards."""
-        first = [float(self.raw["loss_first"])] if self.raw.get("loss_first") else []
-        return first + [float(x) for x in self.raw.get("losses") or []]
+        first = [_number(self.raw["loss_first"])] if self.raw.get("loss_first") else []
+        return first + [_number(x) for x in self.raw.get("losses") or []]
 
     @property
     def safetensors(self) -> Path:
@@ -159,4 +160,9 @@ class BatchResult:
 
 
 def _metrics(raw: dict[str, Any]) -> dict[str, float]:
-    return {name: float(value) for name, value in (raw.get("metrics") or {}).items()}
+    return {name: _number(value) for name, value in (raw.get("metrics") or {}).items()}
+
+
+def _number(value: float | None) -> float:
+    """Reads a number; what is not finite is null in JSON."""
+    return math.nan if value is None else float(value)

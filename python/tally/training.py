@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import math
 import os
+import re
 import shutil
 import tempfile
 import warnings
@@ -85,10 +86,15 @@ def prepare(
             "optimizer": {"name": optimizer} if isinstance(optimizer, str) else dict(optimizer),
             "rounds": rounds, "shards": shards, "steps": steps, "batch": batch, "seed": seed, **(problem or {}),
         }  # fmt: skip
-        if frozen := [*exported.frozen, *section.get("frozen", ())]:
+        if frozen := [*map(_literally, exported.frozen), *section.get("frozen", ())]:
             section["frozen"] = frozen
         write_order(files.folder / "order.yaml", {"kind": TRAINING, "name": type(module).__name__.lower(), "problem": section, "conditions": _conditions(budget, conditions)})
     return Order(files.final / "order.yaml", home=home, endpoints=endpoints, binary=binary, allow=source.allow, progress=progress, out=files.final / "result")
+
+
+def _literally(name: str) -> str:
+    """Writes a name as a pattern that nothing else matches."""
+    return re.sub(r"([*?\[\\])", r"\\\1", name)
 
 
 def _takes(of: Callable[P, Order]) -> Callable[[Callable[..., Result]], Callable[P, Result]]:

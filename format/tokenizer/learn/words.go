@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tally-network/tally/format/tokenizer/split"
@@ -122,6 +123,6 @@ func (w *Words) add(p split.Piece) error {
 	if w.bytes += len(p.Text); len(w.counts) >= maxWords || w.bytes > maxLetters {
 		return fmt.Errorf("more than %d different words, or %d bytes of them: train on a part of the text", maxWords, maxLetters)
 	}
-	w.counts[p.Text] = 1
+	w.counts[strings.Clone(p.Text)] = 1 // which is part of a line
 	return nil
 }

@@ -133,6 +133,9 @@ func (p *Precompiled) Normalize(text string) (string, error) {
 		}
 		whole := text[:n]
 		text = text[n:]
+		if b.Len() > maxText {
+			return "", fmt.Errorf("precompiled map: the text becomes longer than %d bytes", maxText)
+		}
 		if n < shortCluster {
 			if out, ok := p.lookup(whole); ok {
 				b.WriteString(out)

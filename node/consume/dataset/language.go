@@ -123,6 +123,7 @@ func (m *maker) lay(forms []tokenField, records []int, layout sequences.Layout, 
 	out := map[string]*tensor.Tensor{}
 	for _, f := range forms {
 		var all []sequences.Example
+		tokens := 0
 		for _, record := range records {
 			s, err := f.read(record)
 			if err != nil {
@@ -131,6 +132,15 @@ func (m *maker) lay(forms []tokenField, records []int, layout sequences.Layout, 
 			for i := range s {
 				if top := len(s[i].Tokens); top > 0 && int(slices.Max(s[i].Tokens)) >= vocabulary {
 					return nil, fmt.Errorf("record %d has token %d, but the model tells %d apart: make a model for them, such as\n  tally model new gpt --set vocabulary=%d", record+1, slices.Max(s[i].Tokens), vocabulary, max(m.encoder.size(), int(slices.Max(s[i].Tokens))+1))
+				}
+			}
+			for i := range s {
+				if layout.Long == sequences.Truncate && len(s[i].Tokens) > layout.Length {
+					s[i] = s[i].Truncated(layout.Length)
+					m.out.Truncated++
+				}
+				if tokens += len(s[i].Tokens); tokens > sequences.MaxTokens {
+					return nil, fmt.Errorf("texts have more than %d tokens up to record %d: bring fewer", sequences.MaxTokens, record+1)
 				}
 			}
 			all = append(all, s...)

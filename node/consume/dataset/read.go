@@ -28,7 +28,7 @@ func (o *Options) Fetch(ctx context.Context, progress func(name string, done, to
 	c := remote.Cache{Dir: dir, Ends: source.Ends(), Progress: progress}
 	f, err := c.Fetch(ctx, o.Source)
 	o.Source = f.Path
-	return []string{dir}, f.Source, err
+	return []string{filepath.Dir(f.Path)}, f.Source, err
 }
 
 // Read returns the table that the source holds, which lies in one of some folders. Images of a folder get the size of the

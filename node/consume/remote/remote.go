@@ -41,10 +41,11 @@ import (
 
 // Cache is where data of other machines are kept.
 type Cache struct {
-	Dir      string
-	Ends     []string                             // of files that can be read: of a repository, one of these is taken
-	Progress func(name string, done, total int64) // how far a file is, in bytes; total is −1 while it is not known; may be nil
-	Net      *fetch.Network                       // nil: that of the environment
+	Dir       string
+	Ends      []string                             // of files that can be read: of a repository, one of these is taken
+	Progress  func(name string, done, total int64) // how far a file is, in bytes; total is −1 while it is not known; may be nil
+	Net       *fetch.Network                       // nil: that of the environment
+	Addresses *fetch.Network                       // for https: nil: Net, but that nobody has named a host or is known
 }
 
 // MaxFile bounds a file in bytes.
@@ -102,7 +103,11 @@ func (c *Cache) fetch(ctx context.Context, source string) (f Fetched, err error)
 	if strings.HasPrefix(source, hubScheme) {
 		p, err = c.fromHub(ctx, net, source)
 	} else {
-		p, err = fromAddress(source)
+		if p, err = fromAddress(source); c.Addresses != nil {
+			net = c.Addresses
+		} else {
+			net = net.Public()
+		}
 	}
 	if err != nil {
 		return f, err
@@ -164,13 +169,18 @@ func (c *Cache) get(ctx context.Context, net *fetch.Network, p *location, to str
 	if err := os.Remove(to + digestEnd); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	return sum, errors.Join(os.Rename(partial, to), os.Rename(partial+editionEnd, to+editionEnd), replace.File(to+digestEnd, []byte(sum)))
+	for _, end := range []string{"", editionEnd} {
+		if err := os.Rename(partial+end, to+end); err != nil {
+			return "", err
+		}
+	}
+	return sum, replace.File(to+digestEnd, []byte(sum))
 }
 
 // there returns the digest of the file if it is there, in the edition that its address has now.
 func (p *location) there(ctx context.Context, net *fetch.Network, to string) (string, error) {
 	sum, err := bounded.ReadFile(to+digestEnd, 64)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || fetch.SizeOf(to) < 0 {
 		return "", nil
 	}
 	if err != nil || p.pinned != "" {

@@ -72,7 +72,7 @@ func sum(b []byte) string {
 func (h *hub) cache(t *testing.T) *remote.Cache {
 	n := fetch.New(func(name string) string { return map[string]string{"HF_ENDPOINT": h.URL}[name] })
 	n.Pause = time.Millisecond
-	return &remote.Cache{Dir: t.TempDir(), Ends: []string{".csv", ".parquet"}, Net: n}
+	return &remote.Cache{Dir: t.TempDir(), Ends: []string{".csv", ".parquet"}, Net: n, Addresses: n}
 }
 
 func brings(t *testing.T, c *remote.Cache, source string, want []byte) {
@@ -162,6 +162,10 @@ func TestDatasetsOfAHub(t *testing.T) {
 		if name, err := c.Fetch(t.Context(), source); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s %v, want %q", source, name, err, want)
 		}
+	}
+	c.Addresses = nil // an order file's addresses are public ones, whatever the environment names
+	if _, err := c.Fetch(t.Context(), h.URL+"/d/table.csv"); err == nil || !strings.Contains(err.Error(), "this machine or its network") {
+		t.Errorf("%v", err)
 	}
 	if all, err := filepath.Glob(filepath.Join(c.Dir, "*", "*.csv")); err != nil || len(all) != 4 {
 		t.Errorf("%q %v", all, err)

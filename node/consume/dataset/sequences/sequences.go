@@ -19,6 +19,7 @@ package sequences
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -27,6 +28,15 @@ import (
 type Example struct {
 	Tokens   []int32
 	LossMask []bool // by token, whether it is to be predicted; nil: all
+}
+
+// Truncated returns the first so many tokens.
+func (e Example) Truncated(n int) Example {
+	out := Example{Tokens: slices.Clone(e.Tokens[:n])}
+	if e.LossMask != nil {
+		out.LossMask = slices.Clone(e.LossMask[:n])
+	}
+	return out
 }
 
 // Rule is what becomes of a text that is longer than a row.
@@ -48,8 +58,8 @@ type Layout struct {
 	OnePerText bool  // a row for each text, even if nothing of it is learnt
 }
 
-// maxTokens bounds the tokens of all rows.
-const maxTokens = 1 << 30
+// MaxTokens bounds the tokens of all rows.
+const MaxTokens = 1 << 28
 
 // Check returns an error for what is no layout.
 func (l *Layout) Check() error {
@@ -160,8 +170,8 @@ func (l *Layout) spans(s *Example, out *Rows) (spans []span, err error) {
 
 // fill writes the rows.
 func (r *Rows) fill(rows [][]span, l Layout) error {
-	if len(rows) > maxTokens/l.Length {
-		return fmt.Errorf("%d rows of %d tokens, of at most %d tokens together: bring fewer texts", len(rows), l.Length, maxTokens)
+	if len(rows) > MaxTokens/l.Length {
+		return fmt.Errorf("%d rows of %d tokens, of at most %d tokens together: bring fewer texts", len(rows), l.Length, MaxTokens)
 	}
 	shape := tensor.Shape{len(rows), l.Length}
 	for _, x := range []struct {
