@@ -95,8 +95,13 @@ func (c *column) raw(s *scanner) error {
 	if err != nil {
 		return err
 	}
+	return c.keep(text, table.JSON, table.Text)
+}
+
+// keep adds a text. The first one makes the column one of texts: its kind, and what the builder is told of it.
+func (c *column) keep(text []byte, kind, as table.Kind) error {
 	if c.texts == nil {
-		c.kind, c.texts = table.JSON, table.NewTextBuilder(table.Text, 0, 0)
+		c.kind, c.texts = kind, table.NewTextBuilder(as, 0, 0)
 		for range c.n {
 			if err := c.texts.AppendMissing(); err != nil {
 				return err
@@ -276,16 +281,7 @@ func (c *column) text(s *scanner) error {
 		c.n++
 		return c.element(s)
 	}
-	if c.texts == nil {
-		c.kind, c.texts = table.Text, table.NewTextBuilder(c.textKind, 0, 0)
-		for range c.n {
-			if err := c.texts.AppendMissing(); err != nil {
-				return err
-			}
-		}
-	}
-	c.n++
-	return c.texts.Append(text)
+	return c.keep(text, table.Text, c.textKind)
 }
 
 // table returns the column of n records.

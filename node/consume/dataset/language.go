@@ -112,7 +112,7 @@ func learntAll(t *tensor.Tensor) bool {
 	return true
 }
 
-// form is what some records hold as tokens: one field, and which of them are learnt.
+// tokenField is a field of tokens, and the mask that says which of them are learnt.
 type tokenField struct {
 	field, learnt string
 	read          reading
@@ -135,9 +135,8 @@ func (m *maker) lay(forms []tokenField, records []int, layout sequences.Layout, 
 				}
 			}
 			for i := range s {
-				if layout.Long == sequences.Truncate && len(s[i].Tokens) > layout.Length {
-					s[i] = s[i].Truncated(layout.Length)
-					m.out.Truncated++
+				if layout.Long == sequences.Truncate { // what is cut off later takes no memory until then
+					s[i] = s[i].Head(layout.Length + 1)
 				}
 				if tokens += len(s[i].Tokens); tokens > sequences.MaxTokens {
 					return nil, fmt.Errorf("texts have more than %d tokens up to record %d: bring fewer", sequences.MaxTokens, record+1)

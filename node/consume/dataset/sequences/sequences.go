@@ -30,8 +30,11 @@ type Example struct {
 	LossMask []bool // by token, whether it is to be predicted; nil: all
 }
 
-// Truncated returns the first so many tokens.
-func (e Example) Truncated(n int) Example {
+// Head returns the first n tokens, or all if there are no more.
+func (e Example) Head(n int) Example {
+	if len(e.Tokens) <= n {
+		return e
+	}
 	out := Example{Tokens: slices.Clone(e.Tokens[:n])}
 	if e.LossMask != nil {
 		out.LossMask = slices.Clone(e.LossMask[:n])
