@@ -22,8 +22,8 @@ func Parse(text []byte) (*Tokenizer, error) {
 }
 
 func readSpec(text []byte) (s Spec, err error) {
-	if len(text) > maxFile {
-		return s, fmt.Errorf("the file has %d bytes, limit %d", len(text), maxFile)
+	if len(text) > MaxFile {
+		return s, fmt.Errorf("the file has %d bytes, limit %d", len(text), MaxFile)
 	}
 	if !utf8.Valid(text) {
 		return s, errors.New("the file is not UTF-8")
@@ -268,7 +268,7 @@ func readWordPiece(o object, s *Spec) error {
 	if err != nil {
 		return err
 	}
-	most, err := o.integer("max_input_chars_per_word", maxFile, 0)
+	most, err := o.integer("max_input_chars_per_word", MaxFile, 0)
 	if err != nil {
 		return err
 	}

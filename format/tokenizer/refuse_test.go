@@ -88,7 +88,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%.40q: %v, want %q", text, err, why)
 		}
 	}
-	if _, err := Parse(make([]byte, maxFile+1)); err == nil {
+	if _, err := Parse(make([]byte, MaxFile+1)); err == nil {
 		t.Error("a file without end")
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Bounds of a file.
 const (
-	maxFile  = 64 << 20 // bytes
+	MaxFile  = 64 << 20 // bytes
 	maxDepth = 24       // values in values
 	maxKeys  = 64       // keys of an object, but for vocabularies
 )

@@ -18,6 +18,7 @@ import (
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/schema"
 	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/format/tokenizer"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/consume/dataset"
@@ -150,7 +151,7 @@ func (s *Spec) readTokens() (t *tokens.Tokenizer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := bounded.ReadAll(f, size, tokens.MaxFile)
+	b, err := bounded.ReadAll(f, size, tokenizer.MaxFile)
 	if err == nil {
 		t, err = tokens.Read(b)
 	}

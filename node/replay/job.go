@@ -21,6 +21,7 @@ import (
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/schema"
 	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/format/tokenizer"
 )
 
 // Roles of an order's files.
@@ -330,8 +331,6 @@ func (j *Job) costs(p *job.Problem) error {
 	return nil
 }
 
-const maxTokenizer = 64 << 20 // bytes of a file
-
 // CheckUnread returns an UnfitError unless a file that no step reads is what its role says:
 // held-out records are like those that the order trains on, a tokenizer is one.
 func (j *Job) CheckUnread(role string, b []byte) error {
@@ -363,8 +362,8 @@ func checkTokenizer(b []byte) error {
 	if _, err := text.ReadTokenizer(bytes.NewReader(b)); err == nil {
 		return nil
 	}
-	if len(b) > maxTokenizer {
-		return fmt.Errorf("%d bytes, of at most %d", len(b), maxTokenizer)
+	if len(b) > tokenizer.MaxFile {
+		return fmt.Errorf("%d bytes, of at most %d", len(b), tokenizer.MaxFile)
 	}
 	var file struct {
 		Model struct {

@@ -61,11 +61,8 @@ type Encoder struct {
 	end       []int32        // what a text ends with
 }
 
-// Limits on the files of an encoder in bytes.
-const (
-	maxTokenizer = 64 << 20
-	maxTemplate  = 1 << 20
-)
+// maxTemplate bounds a template in bytes.
+const maxTemplate = 1 << 20
 
 // OpenEncoder reads the files that the text section names, which lie in one of some folders. It returns nil if
 // the section names no tokenizer.
@@ -93,7 +90,7 @@ func (o *Texts) encoder(folders []string) (e *Encoder, err error) {
 		if info, err := os.Stat(file); err == nil && info.IsDir() {
 			file, folder = filepath.Join(file, TokenizerName), file
 		}
-		if e.File, err = readWithin(folders, file, maxTokenizer); err != nil {
+		if e.File, err = readWithin(folders, file, tokenizer.MaxFile); err != nil {
 			return nil, err
 		}
 		if special, err = e.readFolder(folders, folder); err != nil {

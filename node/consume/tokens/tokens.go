@@ -11,9 +11,6 @@ import (
 	"github.com/tally-network/tally/format/tokenizer"
 )
 
-// MaxFile bounds a tokenizer.json in bytes.
-const MaxFile = 64 << 20
-
 // Tokenizer makes tokens of a text: of each character one, or as a tokenizer.json says.
 type Tokenizer struct {
 	Characters *text.Tokenizer // or nil
