@@ -50,6 +50,16 @@ func Unmarshal(b []byte, v Coded) error {
 // Reading reports whether fields are read, not written.
 func (c *Codec) Reading() bool { return c.dec != nil }
 
+// Tail reports whether a last part follows, which values without it leave out: so what was encoded before
+// there was such a part is still read. In writing it is there if the value has it, in reading if bytes are
+// left. Whoever reads it refuses an empty one, so that there is one encoding of each value.
+func (c *Codec) Tail(has bool) bool {
+	if c.dec != nil {
+		return c.dec.Left() > 0
+	}
+	return has
+}
+
 // Fail records an error unless there is one already.
 func (c *Codec) Fail(format string, args ...any) {
 	switch {

@@ -110,13 +110,18 @@ func Noise(b *graph.Builder, words string) string {
 	return b.Op("Neg", b.Op("Log", b.Op("Neg", b.Op("Log", inner(b, words)))))
 }
 
-// fraction writes numbers from 0 to below 1 in steps of 2⁻²⁴.
+// fraction draws numbers from 0 to below 1 in steps of 2⁻²⁴.
 func (d *chance) fraction(s tensor.Shape) (string, error) {
-	x, err := d.words(s)
+	words, err := d.words(s)
 	if err != nil {
 		return "", err
 	}
-	return d.b.Op("Mul", castTo(d.b, right(d.b, x, 8), tensor.Float32), d.b.Scalar(1.0/(1<<24))), nil
+	return below1(d.b, words), nil
+}
+
+// below1 writes numbers from 0 to below 1 for random words: their upper 24 bits.
+func below1(b *graph.Builder, words string) string {
+	return b.Op("Mul", castTo(b, right(b, words, 8), tensor.Float32), b.Scalar(1.0/(1<<24)))
 }
 
 // drawn expands an operator whose result has the type and shape of attributes
@@ -166,16 +171,20 @@ func expandNormal(c *lower.Call, d *chance, s tensor.Shape, of tensor.DType) (st
 	if err != nil {
 		return "", err
 	}
-	u := inner(d.b, words)
-	v, err := d.fraction(s)
+	turns, err := d.words(s)
 	if err != nil {
 		return "", err
 	}
 	b := d.b
-	radius := b.Op("Sqrt", b.Op("Mul", b.Op("Log", u), b.Scalar(-2)))
-	x := b.Op("Mul", radius, b.Op("Cos", b.Op("Mul", v, b.Scalar(2*math.Pi))))
+	x := Normal(b, words, turns)
 	x = b.Op("Mul", converted(b, x, tensor.Float32, of), b.Const(floatOf(of, float64(c.Float("scale")))))
 	return b.Op("Add", x, b.Const(floatOf(of, float64(c.Float("mean"))))), nil
+}
+
+// Normal writes draws of the standard normal distribution, each of two random words. Source: Box and Muller.
+func Normal(b *graph.Builder, words, turns string) string {
+	radius := b.Op("Sqrt", b.Op("Mul", b.Op("Log", inner(b, words)), b.Scalar(-2)))
+	return b.Op("Mul", radius, b.Op("Cos", b.Op("Mul", below1(b, turns), b.Scalar(2*math.Pi))))
 }
 
 // expandBernoulli draws 1 where u is below the probability.

@@ -29,6 +29,11 @@ func (r *Recipe) Code(c *canon.Codec) {
 	for _, list := range []*[]string{&r.Frozen, &r.Adapters.Of} {
 		canon.Seq(c, list, maxPatterns, 1, func(c *canon.Codec, s *string) { c.String(s, maxPattern) })
 	}
+	if c.Tail(len(r.Augment) > 0) {
+		if canon.Seq(c, &r.Augment, maxAugments, 4, func(c *canon.Codec, a *Augment) { a.code(c) }); len(r.Augment) == 0 {
+			c.Fail("augmentations of which there are none")
+		}
+	}
 }
 
 // codeFloat walks the bits of a float32.

@@ -134,10 +134,7 @@ func (m *model) put(inputs, params map[string]string) ([]graph.Value, error) {
 		return nil, err
 	}
 	if of.step != "" {
-		if m.step == "" {
-			m.step = m.b.Init(stepSlot, tensor.Scalar(int64(0)))
-		}
-		bound[of.step] = m.step
+		bound[of.step] = m.stepsDone()
 	}
 	t, err := op.Infer(of.Graph, lower.FP32)
 	if err != nil {
@@ -161,6 +158,14 @@ func (m *model) put(inputs, params map[string]string) ([]graph.Value, error) {
 		out[i].Name = names[out[i].Name]
 	}
 	return out, nil
+}
+
+// stepsDone returns the number of steps done, which draws follow from.
+func (m *model) stepsDone() string {
+	if m.step == "" {
+		m.step = m.b.Init(stepSlot, tensor.Scalar(int64(0)))
+	}
+	return m.step
 }
 
 // one returns the output that a loss is of: the only one, or the one that is named.

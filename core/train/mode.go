@@ -108,7 +108,7 @@ func (m *model) inMode(g *graph.Graph, trained bool) (mode, error) {
 				out.step = b.Input("steps done", tensor.Int64, nil)
 			}
 			from := len(b.Graph().Nodes)
-			dropped(b, out.step, n.Inputs[0], m.key(n.Outputs[0]), share)
+			dropped(b, out.step, n.Inputs[0], m.key("dropout/"+n.Outputs[0]), share)
 			made := b.Graph().Nodes[from:]
 			made[len(made)-1].Outputs = n.Outputs[:1]
 			nodes = append(nodes, made...)
@@ -153,22 +153,29 @@ func constants(g *graph.Graph) map[string]*tensor.Tensor {
 	return out
 }
 
-// key is what makes the draws of a node its own.
-func (m *model) key(node string) uint32 {
+// key is what makes draws their own: of a node, or of an augmentation.
+func (m *model) key(of string) uint32 {
 	var seed [8]byte
 	binary.LittleEndian.PutUint64(seed[:], m.seed)
-	h := canon.Sum(canon.DomainInit, append(seed[:], "dropout/"+node...))
+	h := canon.Sum(canon.DomainInit, append(seed[:], of...))
 	return binary.LittleEndian.Uint32(h[:4])
+}
+
+// drawn writes a random word for each of so many places (a value) in a step.
+func drawn(b *graph.Builder, step, places string, key uint32) string {
+	turn := op.Words(b, castTo(b, step, tensor.Uint32), b.Const(tensor.Scalar(key)))
+	at := b.Op("Range", b.Const(tensor.Scalar[int64](0)), places, b.Const(tensor.Scalar[int64](1)))
+	return op.Words(b, castTo(b, at, tensor.Uint32), turn, b.Const(tensor.Scalar(op.Mix(key))))
+}
+
+// hits writes where words are among the lowest share of all.
+func hits(b *graph.Builder, words string, share float32) string {
+	top := b.With(graph.String("direction", "RIGHT")).Op("BitShift", words, b.Const(tensor.Scalar[uint32](8))) // 24 bits, as a float32 has
+	return b.Op("Less", top, b.Const(tensor.Scalar(uint32(float32(share*(1<<24))))))
 }
 
 // dropped writes what drops a share of the elements of x, and scales the others by 1/(1 − share).
 func dropped(b *graph.Builder, step, x string, key uint32, share float32) {
-	turn := op.Words(b, castTo(b, step, tensor.Uint32), b.Const(tensor.Scalar(key)))
-	zero := b.Const(tensor.Scalar[int64](0))
-	places := b.Op("Range", zero, b.Op("Size", x), b.Const(tensor.Scalar[int64](1)))
-	words := op.Words(b, castTo(b, places, tensor.Uint32), turn, b.Const(tensor.Scalar(op.Mix(key))))
-	words = b.Op("Reshape", words, b.Op("Shape", x))
-	top := b.With(graph.String("direction", "RIGHT")).Op("BitShift", words, b.Const(tensor.Scalar[uint32](8))) // 24 bits, as a float32 has
-	below := b.Op("Less", top, b.Const(tensor.Scalar(uint32(float32(share*(1<<24))))))
-	b.Op("Where", below, b.Scalar(0), b.Op("Mul", x, b.Scalar(1/float32(1-share))))
+	words := b.Op("Reshape", drawn(b, step, b.Op("Size", x), key), b.Op("Shape", x))
+	b.Op("Where", hits(b, words, share), b.Scalar(0), b.Op("Mul", x, b.Scalar(1/float32(1-share))))
 }

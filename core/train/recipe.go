@@ -26,10 +26,11 @@ type Recipe struct {
 	Accumulate   int           // steps whose mean gradient makes one update; 0 is 1
 	Recompute    int           // greatest number of parts of the forward pass that the backward pass computes again in turn; 0 and 1 keep everything
 	Batch        int           // records a step
-	Seed         uint64        // of what Dropout drops
+	Seed         uint64        // of what Dropout drops, and of augmentations
 	Profile      lower.Profile // of the arithmetic; an order says it beside its recipe
 	Frozen       []string      // patterns of initializers that stay as they are
 	Adapters     Adapters
+	Augment      []Augment // what happens to records, in this order
 }
 
 // Rate is the learning rate over the steps.
@@ -87,6 +88,14 @@ func (r Recipe) Check() error {
 	}
 	if err := checkPatterns(r.Frozen, r.Adapters.Of); err != nil {
 		return err
+	}
+	if len(r.Augment) > maxAugments {
+		return fmt.Errorf("%d augmentations, the limit is %d", len(r.Augment), maxAugments)
+	}
+	for i := range r.Augment {
+		if err := r.Augment[i].check(); err != nil {
+			return err
+		}
 	}
 	return r.Adapters.check()
 }

@@ -51,6 +51,9 @@ func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.augment(r.Augment); err != nil {
+		return nil, err
+	}
 	of, err := losses[r.Loss](m)
 	if err != nil {
 		return nil, err
