@@ -226,7 +226,7 @@ func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*
 	from.Model = of.Model
 	d := &Draft{Spec: s, HeldOut: of.HeldOut, Schema: &of.Schema, TokenizerFile: of.Tokenizer, Texts: of.Texts, Truncated: of.Truncated, Dropped: of.Dropped}
 	r := s.Recipe()
-	r.Fields, r.Loss, r.LossOptions = of.Fields, of.Objective.Name, of.Objective.LossOptions
+	r.Fields, r.Loss, r.LossOptions, r.Augment = of.Fields, of.Objective.Name, of.Objective.LossOptions, of.Augment
 	return d, d.finish(ctx, from, replay.Inputs{Model: of.Model, Recipe: r, Data: of.Training}, exec)
 }
 

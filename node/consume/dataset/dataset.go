@@ -36,7 +36,8 @@ type Options struct {
 	HeldOut   HeldOut           `json:"heldOut,omitzero"`
 	Size      [2]int            `json:"size,omitzero"` // height and width of images; none: what the model reads
 	Crop      bool              `json:"crop,omitempty"`
-	Text      Texts             `json:"text,omitzero"` // how texts become tokens
+	Augment   []Augment         `json:"augment,omitempty"` // what happens to records of training, in this order
+	Text      Texts             `json:"text,omitzero"`     // how texts become tokens
 }
 
 // HeldOut says which records training never sees.
@@ -86,6 +87,11 @@ func (o *Options) Check() error {
 	case h.Stratify && h.Group != "":
 		return errors.New("data.heldOut: stratify and group: choose one")
 	}
+	for i := range o.Augment {
+		if _, _, err := o.Augment[i].kind(); err != nil {
+			return err
+		}
+	}
 	return o.Text.check()
 }
 
@@ -94,6 +100,7 @@ type Dataset struct {
 	Model     *graph.Graph // with constants
 	Fields    train.Fields
 	Objective Objective
+	Augment   []train.Augment
 	Training  *tensor.Tensor // int32 [records words]
 	HeldOut   *tensor.Tensor
 	Schema    schema.Schema

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -98,7 +99,7 @@ func trains(t *testing.T, d *dataset.Dataset) {
 	t.Helper()
 	r := train.Recipe{
 		Fields: d.Fields, Loss: d.Objective.Name, LossOptions: d.Objective.LossOptions,
-		Optimizer: "adam", Rate: train.Rate{LearningRate: 0.05}, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-6, Batch: 4,
+		Optimizer: "adam", Rate: train.Rate{LearningRate: 0.05}, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-6, Batch: 4, Augment: d.Augment,
 	}
 	tr, err := train.New(d.Model, r, d.Training.Shape)
 	if err != nil {
@@ -353,6 +354,43 @@ func TestFoldersOfImagesBecomeRecords(t *testing.T) {
 	trains(t, d)
 	flat, err := of(t, options(t, filepath.Join(dir, "photos"), `,"size":[4,4]`), mlp(48, 2, "pixels"), dataset.Objective{})
 	trains(t, must(t, flat, err))
+}
+
+func TestImagesAreAugmented(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 12 {
+		write(t, dir, fmt.Sprintf("photos/%d/%d.png", i%2, i), picture(t, 8, color.RGBA{uint8(20 * i), 10, 10, 255}))
+	}
+	o := options(t, filepath.Join(dir, "photos"), `,"augment":[{"shift":2},{"flip":0.5},{"noise":3}]`)
+	d, err := of(t, o, cnn(8, 2), dataset.Objective{})
+	d = must(t, d, err)
+	image := []string{"image"}
+	want := []train.Augment{ // pixels are [height width channels]
+		{Kind: "shift", Fields: image, Axis: 3, Amount: 2}, {Kind: "shift", Fields: image, Axis: 2, Amount: 2},
+		{Kind: "flip", Fields: image, Axis: 2, Amount: 0.5}, {Kind: "noise", Fields: image, Amount: 3},
+	}
+	if !reflect.DeepEqual(d.Augment, want) {
+		t.Errorf("augmented by %+v, want %+v", d.Augment, want)
+	}
+	trains(t, d)
+	table := write(t, dir, "flowers.csv", []byte(flowers()))
+	for _, c := range []struct{ source, augment, want string }{
+		{table, `[{"flip":0.5}]`, "no images"},
+		{filepath.Join(dir, "photos"), `[{"flip":0.5,"noise":1}]`, "each item is one of"},
+		{filepath.Join(dir, "photos"), `[{}]`, "each item is one of"},
+	} {
+		o := options(t, c.source, `,"target":"kind","features":["length"],"augment":`+c.augment)
+		if c.source != table {
+			o.Target, o.Features = "", nil
+		}
+		err := o.Check()
+		if err == nil {
+			_, err = of(t, o, mlp(1, 3, "x"), dataset.Objective{})
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.augment, err, c.want)
+		}
+	}
 }
 
 func TestRefusals(t *testing.T) {

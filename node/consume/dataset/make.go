@@ -52,6 +52,9 @@ func (o *Options) make(t *table.Table, e *Encoder, g *graph.Graph, objective Obj
 		}
 	}
 	if in, vocabulary, ok := m.languageInput(); ok {
+		if len(o.Augment) > 0 {
+			return nil, errors.New("data.augment changes images and numbers, not texts: leave it out")
+		}
 		return m.out, m.language(in, vocabulary)
 	}
 	target, err := m.target()
@@ -68,6 +71,9 @@ func (o *Options) make(t *table.Table, e *Encoder, g *graph.Graph, objective Obj
 		if err := m.compare(target); err != nil {
 			return nil, err
 		}
+	}
+	if m.out.Augment, err = o.augmented(m.out.Fields); err != nil {
+		return nil, err
 	}
 	return m.out, m.pack()
 }

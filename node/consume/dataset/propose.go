@@ -20,6 +20,8 @@ type Proposal struct {
 	Steps        int               `json:"steps"` // of a unit
 	Reasons      []string          `json:"reasons"`
 	Template     string            `json:"-"` // of chats, to be written beside the order; "": none is needed
+
+	images bool // are what it learns from
 }
 
 // How often training goes through the data, and how it is cut.
@@ -146,6 +148,7 @@ func (p *Proposal) reads(m *maker, target *table.Column) error {
 
 // chooseForImages chooses a model of images.
 func (p *Proposal) chooseForImages(c *table.Column) {
+	p.images = true
 	s := c.Shape()
 	p.Architecture = "resnet"
 	if s[0] <= 32 && s[1] <= 32 {
@@ -190,6 +193,9 @@ func (p *Proposal) Order(name, model string) string {
 	}
 	if d.Size != [2]int{} {
 		line("    size: [%d, %d]", d.Size[0], d.Size[1])
+	}
+	if p.images {
+		line("    # augment: [{shift: 2}, {flip: 0.5}]   # if images that are moved, or seen in a mirror, mean the same")
 	}
 	if d.Missing != "" {
 		line("    missing: %s", d.Missing)
