@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tally-network/tally/core/canon"
@@ -82,14 +83,14 @@ func OrderFromProto(m *marketv1.Order) (job.Order, error) {
 		}
 		*root.to = h
 	}
+	if (p.Parent == "") != (len(p.ParentRoot) == 0) {
+		return o, errors.New("parent and parent_root belong together")
+	}
 	if p.Parent != "" {
 		var err error
 		if o.Problem.Parent.Order, err = canon.ParseHash(p.Parent); err != nil || o.Problem.Parent.Order.IsZero() {
 			return o, fmt.Errorf("parent %.80q is no order", p.Parent)
 		}
-	}
-	if len(p.ParentRoot) > 0 {
-		var err error
 		if o.Problem.Parent.Final, err = canon.HashOf(p.ParentRoot); err != nil {
 			return o, fmt.Errorf("parent_root: %w", err)
 		}

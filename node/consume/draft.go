@@ -233,7 +233,7 @@ func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*
 // finish makes the programs and the files of a draft, and tries one step.
 func (d *Draft) finish(ctx context.Context, from Origin, in replay.Inputs, exec engine.Executor) (err error) {
 	s := &d.Spec
-	if d.Job, err = replay.New(in, s.Problem.Shards, exec); err != nil {
+	if d.Job, err = replay.New(ctx, in, s.Problem.Shards, exec); err != nil {
 		return err
 	}
 	p := &d.Problem

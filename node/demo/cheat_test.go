@@ -33,7 +33,7 @@ func TestUlpCheatIsFoundInItsFoldBlock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := replay.New(replay.Inputs{Model: model, Recipe: recipe, Data: data}, 2, exec)
+		w, err := replay.New(t.Context(), replay.Inputs{Model: model, Recipe: recipe, Data: data}, 2, exec)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,9 +72,9 @@ func prepare(p *graph.Program, exec engine.Executor) (Program, error) {
 }
 
 // New makes the programs of a problem whose rounds have the given number of
-// shards.
-func New(in Inputs, shards int, exec engine.Executor) (*Job, error) {
-	t, err := in.begin(exec)
+// shards. ctx bounds what is computed of a parent.
+func New(ctx context.Context, in Inputs, shards int, exec engine.Executor) (*Job, error) {
+	t, err := in.begin(ctx, exec)
 	if err != nil {
 		return nil, err
 	}
@@ -188,12 +188,17 @@ func Load(ctx context.Context, p *job.Problem, read func(job.File) ([]byte, erro
 type loader struct {
 	*job.Problem
 	read    func(job.File) ([]byte, error)
-	exec    engine.Executor
+	exec    until
 	profile lower.Profile
 	model   *graph.Graph
 }
 
-func load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (j *Job, err error) {
+func load(p *job.Problem, read func(job.File) ([]byte, error), exec until) (j *Job, err error) {
+	defer func() {
+		if p := recover(); p != nil { // it would be one on any machine
+			err = fmt.Errorf("its files break what reads them: %v", p)
+		}
+	}()
 	l := loader{Problem: p, read: read, exec: exec}
 	if l.profile, err = lower.ParseProfile(p.Profile); err != nil {
 		return nil, err
@@ -241,7 +246,7 @@ func (l *loader) training() (*Job, error) {
 			return nil, err
 		}
 	}
-	return New(in, l.Shards, l.exec)
+	return New(l.exec.ctx, in, l.Shards, l.exec)
 }
 
 func (l *loader) batch() (*Job, error) {

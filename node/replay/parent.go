@@ -20,8 +20,14 @@ type Parent struct {
 	Final *graph.State
 }
 
+// maxParent bounds the file of an order that is continued, in bytes.
+const maxParent = 4 << 20
+
 // parent reads what the order continues.
 func (l *loader) parent() (*Parent, error) {
+	if f, _ := l.File(RoleParent); f.Size > maxParent {
+		return nil, fmt.Errorf("parent: its file has %d bytes, an order at most %d", f.Size, maxParent)
+	}
 	b, err := l.file(RoleParent)
 	if err != nil {
 		return nil, err
@@ -62,7 +68,7 @@ func (p *Parent) earlier(words int) (*train.Earlier, error) {
 
 // begin makes training of the inputs, from where the parent ended if there is one. Then the model has the
 // weights of that state, and nothing else is kept of the parent.
-func (in *Inputs) begin(exec engine.Executor) (*train.Training, error) {
+func (in *Inputs) begin(ctx context.Context, exec engine.Executor) (*train.Training, error) {
 	if in.Parent == nil {
 		return train.New(in.Model, in.Recipe, in.Data.Shape)
 	}
@@ -81,7 +87,7 @@ func (in *Inputs) begin(exec engine.Executor) (*train.Training, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s, err = ready.Runner.Run(context.Background(), graph.Inputs{States: []*graph.State{s}}, nil); err != nil {
+		if s, err = ready.Runner.Run(ctx, graph.Inputs{States: []*graph.State{s}}, nil); err != nil {
 			err = localError{err}
 		}
 		return s, err

@@ -28,7 +28,7 @@ func continued(t testing.TB, r train.Recipe) (*replay.Job, *job.Problem, map[str
 	parent.Conditions = job.Conditions{MaxPrice: 1, Expires: 1, MinProviders: 1, Custodians: 1, UnitTimeout: 1, UnitWindow: 1, Window: 1}
 	in := was.Inputs
 	in.Recipe, in.Parent = r, &replay.Parent{Order: parent, Final: final}
-	j, err := replay.New(in, 3, cpu.New(1))
+	j, err := replay.New(t.Context(), in, 3, cpu.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +125,14 @@ func TestContinuedOrdersAreChecked(t *testing.T) {
 		"names no parent file":       func(p *job.Problem, _ map[string][]byte) { p.Files = p.Files[:2] },
 		"names no start file":        func(p *job.Problem, _ map[string][]byte) { p.Files = p.Files[:3] },
 		"parent: ":                   func(_ *job.Problem, f map[string][]byte) { f[replay.RoleParent] = f[replay.RoleParent][1:] },
+		"an order at most": func(p *job.Problem, _ map[string][]byte) {
+			p.Files = slices.Clone(p.Files)
+			for i := range p.Files {
+				if p.Files[i].Role == replay.RoleParent {
+					p.Files[i].Size = 1 << 40
+				}
+			}
+		},
 		"the parent's file is order": func(_ *job.Problem, f map[string][]byte) { parent(f, func(o *job.Order) { o.Nonce++ }) },
 		"not that of the earlier": func(p *job.Problem, f map[string][]byte) {
 			p.Parent.Order = parent(f, func(o *job.Order) { o.Problem.Step[0] ^= 1 })

@@ -54,7 +54,7 @@ func inputs(width int) replay.Inputs {
 // order returns a problem of two shards and its files.
 func order(t testing.TB, steps, interval int) (*replay.Job, *job.Problem, map[string][]byte) {
 	t.Helper()
-	j, err := replay.New(inputs(24), 2, cpu.New(1))
+	j, err := replay.New(t.Context(), inputs(24), 2, cpu.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestLoadedWorkEqualsTheDrafted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reference, err := replay.New(j.Inputs, 2, engine.Reference{})
+	reference, err := replay.New(t.Context(), j.Inputs, 2, engine.Reference{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +434,7 @@ func TestScores(t *testing.T) {
 
 // benched is a problem of one round.
 func benched(b *testing.B) (*replay.Job, *job.Problem) {
-	j, err := replay.New(inputs(128), 2, cpu.New(0))
+	j, err := replay.New(b.Context(), inputs(128), 2, cpu.New(0))
 	if err != nil {
 		b.Fatal(err)
 	}
