@@ -7,8 +7,8 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/core/train"
 )
 
 // An imagined dispute is a real game over a claim that nobody has computed. A
@@ -134,7 +134,7 @@ func imagine(r dispute.Rules, p *graph.Program, c *graph.Commitment, steps, inte
 	rows := max(p.Rows, 1)
 	g.claim = dispute.Claim{
 		Program: c.Root(), Steps: steps, Interval: interval,
-		Batch: dispute.Batch{RecordOrder: train.RecordOrder{Seed: 1, Records: 1 << 20, Shards: 1, Batch: rows}},
+		Batch: dispute.Batch{Order: record.Order{Seed: 1, Records: 1 << 20, Shards: 1, Batch: rows}},
 	}
 	if err := g.touch(); err != nil {
 		return nil, err

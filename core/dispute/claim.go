@@ -2,7 +2,7 @@ package dispute
 
 import (
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/core/record"
 )
 
 // Claim is what a receipt or a merge asserts: that a program, run so many times from
@@ -28,7 +28,7 @@ type Claim struct {
 // Batch says which records the steps of a claim read: those of one shard, from
 // the given step of training on; or, if Straight, all records in their order.
 type Batch struct {
-	train.RecordOrder
+	record.Order
 	Shard, First int
 	Straight     bool
 }
@@ -37,9 +37,9 @@ type Batch struct {
 // record straight batches repeat it.
 func (b *Batch) Row(step, i int) int64 {
 	if b.Straight {
-		return int64(min((b.First+step)*b.RecordOrder.Batch+i, b.Records-1))
+		return int64(min((b.First+step)*b.Order.Batch+i, b.Records-1))
 	}
-	return b.RecordOrder.Row(b.Shard, b.First+step, i)
+	return b.Order.Row(b.Shard, b.First+step, i)
 }
 
 // MaxSteps bounds the steps of a claim; MaxGroups the states that a step reads.
@@ -63,7 +63,7 @@ func (c *Claim) Code(w *canon.Codec) {
 	w.Hashes(&c.Inputs, MaxGroups)
 	w.Hash(&c.Data)
 	w.U64(&c.Batch.Seed)
-	for _, p := range []*int{&c.Batch.Records, &c.Batch.Shards, &c.Batch.RecordOrder.Batch, &c.Batch.Shard, &c.Batch.First} {
+	for _, p := range []*int{&c.Batch.Records, &c.Batch.Shards, &c.Batch.Order.Batch, &c.Batch.Shard, &c.Batch.First} {
 		w.Int(p, 1<<40)
 	}
 	w.Bool(&c.Batch.Straight)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/core/train"
 )
 
 // The toy order: a state of a matrix and a vector, a program of eight nodes
@@ -122,7 +122,7 @@ func newPartyOf(t testing.TB, apart bool, f fault) *party {
 		data.Set(i, tensor.Word(i*7%11))
 	}
 	w := &party{t: t, p: p, com: p.Commit(), data: data, apart: apart, fault: f,
-		batch: Batch{RecordOrder: train.RecordOrder{Seed: 5, Records: toyRecords, Shards: 2, Batch: toyRows}, Shard: 1, First: 12, Straight: apart}}
+		batch: Batch{Order: record.Order{Seed: 5, Records: toyRecords, Shards: 2, Batch: toyRows}, Shard: 1, First: 12, Straight: apart}}
 	if apart {
 		w.batch.First = 0
 	}

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
-	"pgregory.net/rapid"
 )
 
 // world is a chain in miniature: it keeps the accounts that effects move money

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -39,8 +40,11 @@ func (p *Problem) kindOf() *kind {
 }
 
 func checkTraining(p *Problem) error {
-	if p.Merge.IsZero() || p.Data.IsZero() || p.Parent.Order.IsZero() != p.Parent.Final.IsZero() {
-		return fmt.Errorf("a root of the problem is missing")
+	switch {
+	case p.Merge.IsZero() || p.Data.IsZero():
+		return errors.New("the problem lacks the root of its merge program or of its training records")
+	case p.Parent.Order.IsZero() != p.Parent.Final.IsZero():
+		return errors.New("the problem names half of what it goes on from: give the parent and the root of its last state, or neither")
 	}
 	return checkBounds(bound{"records", int64(p.Records), int64(p.Shards), maxProblemRecords})
 }
@@ -73,9 +77,9 @@ func (p *Problem) Merges() bool { return !p.Merge.IsZero() }
 // RecordsOf returns which records the steps of a unit read.
 func (p *Problem) RecordsOf(unit int) dispute.Batch {
 	if p.Independent() {
-		return dispute.Batch{RecordOrder: p.Order(), First: unit * p.Steps, Straight: true}
+		return dispute.Batch{Order: p.Order(), First: unit * p.Steps, Straight: true}
 	}
-	return dispute.Batch{RecordOrder: p.Order(), Shard: unit % p.Shards, First: unit / p.Shards * p.Steps}
+	return dispute.Batch{Order: p.Order(), Shard: unit % p.Shards, First: unit / p.Shards * p.Steps}
 }
 
 // RunOf returns which unit, which of its steps and which row of that reads a record, where steps

@@ -199,7 +199,7 @@ func TestOrdersOfABatchAreRefused(t *testing.T) {
 		"0 records":                 func(o *Order) { o.Problem.Records = 0 },
 		"take 13 steps, the units":  func(o *Order) { o.Problem.Records = 49 },
 		"the last of 3 units has":   func(o *Order) { o.Problem.Records = 32 },
-		"a root of the problem":     func(o *Order) { o.Problem.Start = canon.Hash{} },
+		"lacks the root":            func(o *Order) { o.Problem.Start = canon.Hash{} },
 		`a batch order is a "data"`: func(o *Order) { o.Problem.Files = append(o.Problem.Files, File{RoleData, "cid", 1}) },
 		"independent steps update":  func(o *Order) { o.Conditions.TopSegments = 1 },
 		"segments of a unit":        func(o *Order) { o.Problem.Steps, o.Problem.Records = 300, 3600 },

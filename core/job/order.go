@@ -12,7 +12,7 @@ import (
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/match"
 	"github.com/tally-network/tally/core/proof"
-	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/core/record"
 )
 
 // Limits on an order, so that a lease stays small enough to load.
@@ -150,8 +150,8 @@ func (p *Problem) UnitFLOPs() uint64 { return p.StepFLOPs * uint64(p.Steps) }
 func (p *Problem) UnitBytes() uint64 { return p.StateBytes * uint64(p.Segments()) }
 
 // Order returns the batch order of the problem.
-func (p *Problem) Order() train.RecordOrder {
-	return train.RecordOrder{Seed: p.Seed, Records: p.Records, Shards: p.Shards, Batch: p.Batch}
+func (p *Problem) Order() record.Order {
+	return record.Order{Seed: p.Seed, Records: p.Records, Shards: p.Shards, Batch: p.Batch}
 }
 
 // File returns the file with the given role.
@@ -243,7 +243,7 @@ func (p *Problem) check() error {
 	case p.kindOf().name == "":
 		return fmt.Errorf("problem kind %q is not known; use %s or %s", p.Kind, Training, Batch)
 	case p.Step.IsZero() || p.Start.IsZero():
-		return fmt.Errorf("a root of the problem is missing")
+		return errors.New("the problem lacks the root of its step program or of its start state")
 	case p.Rounds > 0 && p.Shards > MaxUnits/p.Rounds:
 		return fmt.Errorf("%d rounds of %d shards are more than %d units", p.Rounds, p.Shards, MaxUnits)
 	case p.StepFLOPs == 0 || p.Steps > 0 && p.StepFLOPs > maxQuantity/uint64(p.Steps) || p.StepBytes > maxQuantity/uint64(max(p.Steps, 1)) || p.MergeFLOPs > maxQuantity || p.MergeBytes > maxQuantity:

@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -25,9 +26,9 @@ const (
 
 // augmentation is a kind of change.
 type augmentation struct {
-	most   float32                                                              // of the amount
-	along  bool                                                                 // an axis
-	change func(m *model, a *Augment, f Field, draws draws) (v string, e error) // of a field
+	most   float32                                                                     // of the amount
+	along  bool                                                                        // an axis
+	change func(m *model, a *Augment, f record.Field, draws draws) (v string, e error) // of a field
 }
 
 var augmentations = map[string]augmentation{
@@ -45,8 +46,8 @@ func (a *Augment) check() error {
 		return fmt.Errorf("%s of %v is not above 0 and at most %v", a.Kind, a.Amount, kind.most)
 	case a.Kind == "shift" && a.Amount != float32(int(a.Amount)):
 		return fmt.Errorf("shift by %v places is no whole number", a.Amount)
-	case len(a.Fields) == 0 || len(a.Fields) > maxFields:
-		return fmt.Errorf("%s of %d fields is not of 1 to %d", a.Kind, len(a.Fields), maxFields)
+	case len(a.Fields) == 0 || len(a.Fields) > record.MaxFields:
+		return fmt.Errorf("%s of %d fields is not of 1 to %d", a.Kind, len(a.Fields), record.MaxFields)
 	case kind.along != (a.Axis > 0) || a.Axis < 0 || a.Axis > tensor.MaxRank:
 		return fmt.Errorf("%s along axis %d: flip and shift take one from 1, which is the last, to %d, and noise none", a.Kind, a.Axis, tensor.MaxRank)
 	}
@@ -55,7 +56,7 @@ func (a *Augment) check() error {
 
 func (a *Augment) code(c *canon.Codec) {
 	c.String(&a.Kind, 64)
-	canon.Seq(c, &a.Fields, maxFields, 1, func(c *canon.Codec, s *string) { c.String(s, maxFieldName) })
+	canon.Seq(c, &a.Fields, record.MaxFields, 1, func(c *canon.Codec, s *string) { c.String(s, record.MaxFieldName) })
 	c.Int(&a.Axis, tensor.MaxRank)
 	codeFloat(c, &a.Amount)
 }
@@ -89,7 +90,7 @@ func (m *model) augment(all []Augment) error {
 }
 
 // flipped turns the axis of some records round.
-func flipped(m *model, a *Augment, f Field, draws draws) (string, error) {
+func flipped(m *model, a *Augment, f record.Field, draws draws) (string, error) {
 	b, v := m.b, m.values[f.Name]
 	axis := 1 + len(f.Shape) - a.Axis
 	hit := hits(b, draws("record", m.records()), a.Amount)
@@ -100,7 +101,7 @@ func flipped(m *model, a *Augment, f Field, draws draws) (string, error) {
 
 // shifted moves each record along the axis: element i becomes the one at i − d, for d from −amount to amount, and
 // zero where there is none. So it is padding by the amount, and cropping at a place of chance.
-func shifted(m *model, a *Augment, f Field, draws draws) (string, error) {
+func shifted(m *model, a *Augment, f record.Field, draws draws) (string, error) {
 	b, v := m.b, m.values[f.Name]
 	axis, most := 1+len(f.Shape)-a.Axis, int(a.Amount)
 	size := f.Shape[axis-1]
@@ -127,7 +128,7 @@ func shifted(m *model, a *Augment, f Field, draws draws) (string, error) {
 }
 
 // noisy adds normal noise. Bytes are rounded, and stay from 0 to 255.
-func noisy(m *model, a *Augment, f Field, draws draws) (string, error) {
+func noisy(m *model, a *Augment, f record.Field, draws draws) (string, error) {
 	b, v := m.b, m.values[f.Name]
 	if !f.Type.Float() && f.Type != tensor.Uint8 {
 		return "", fmt.Errorf("it is %v: noise is added to floats and to uint8", f.Type)
@@ -146,7 +147,7 @@ func noisy(m *model, a *Augment, f Field, draws draws) (string, error) {
 func (m *model) records() string { return m.b.Const(tensor.Scalar(int64(m.rows))) }
 
 // within is the shape of what each record has one of, or one for each place along an axis of the field.
-func (m *model) within(f Field, axis int) []int {
+func (m *model) within(f record.Field, axis int) []int {
 	out := []int{m.rows}
 	for i, n := range f.Shape {
 		if i+1 != axis {

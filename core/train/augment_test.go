@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 )
@@ -23,7 +24,7 @@ func digits(pixel tensor.DType, augment ...train.Augment) (*train.Training, *ten
 	x := b.Op("Reshape", b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", b.Input("x", pixel, tensor.Shape{1, 1, 4})), b.Ints(1, 4))
 	x = b.Op("MatMul", x, b.Const(tensor.Must(tensor.From(tensor.Shape{4, 1}, []float32{1, 10, 100, 1000}))))
 	b.Output(b.Op("Add", x, b.Init("bias", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{1})))), tensor.Float32, nil)
-	fields := train.Fields{{Name: "x", Type: pixel, Shape: tensor.Shape{1, 4}}}
+	fields := record.Fields{{Name: "x", Type: pixel, Shape: tensor.Shape{1, 4}}}
 	values := tensor.Must(tensor.New(pixel, tensor.Shape{1, 1, 4}))
 	for i := range 4 {
 		if values.Set(i, tensor.Word(i+1)); pixel == tensor.Float32 {

@@ -4,11 +4,12 @@ import (
 	"math"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/record"
 )
 
 // Code walks the fields of r: an order carries a recipe in this form.
 func (r *Recipe) Code(c *canon.Codec) {
-	canon.Seq(c, (*[]Field)(&r.Fields), maxFields, 3, func(c *canon.Codec, f *Field) { f.code(c) })
+	canon.Seq(c, (*[]record.Field)(&r.Fields), record.MaxFields, 3, func(c *canon.Codec, f *record.Field) { f.Code(c) })
 	c.String(&r.Loss, 64)
 	r.LossOptions.code(c)
 	c.String(&r.Optimizer, 64)

@@ -2,7 +2,7 @@
 // one step, the state it works on, and the order in which records are read.
 //
 // A step graph is plain ONNX. Its inputs are the slots of the state, by name,
-// and batch, int32 [batch, words]: records whose fields ([Fields]) the recipe names. Its outputs are the new values
+// and batch, int32 [batch, words]: records whose fields ([record.Fields]) the recipe names. Its outputs are the new values
 // of the slots, in the same order:
 //
 //	p/<name>              a parameter: a float32 initializer of the consumer's
@@ -24,7 +24,7 @@
 //
 // Gradients accumulate in one order ([Gradients]). A merge takes the mean over
 // shards in shard order ([Merge]). Each epoch of a shard reads each of its records
-// once ([RecordOrder]).
+// once ([record.Order]).
 //
 // # Sources
 //

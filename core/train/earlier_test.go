@@ -7,6 +7,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/lower"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 )
@@ -132,7 +133,7 @@ func TestTrainingGoesOnTwice(t *testing.T) {
 func TestStatisticsGoOn(t *testing.T) {
 	o := normedObjective(0)
 	tr, data := o.begin(t)
-	r := o.recipe(train.Fields{{Name: "x", Type: tensor.Float32, Shape: features.Shape[1:]}, {Name: "y", Type: tensor.Float32, Shape: targets.Shape[1:]}})
+	r := o.recipe(record.Fields{{Name: "x", Type: tensor.Float32, Shape: features.Shape[1:]}, {Name: "y", Type: tensor.Float32, Shape: targets.Shape[1:]}})
 	last := play(t, tr.Program, data, tr.Start, 0, 1, 2, 3)
 	e := &train.Earlier{Recipe: r, Records: data.Shape, Step: tr.Program.Commit().Root(), Last: last}
 	bySGD(&r)

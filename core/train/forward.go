@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -17,7 +18,7 @@ type model struct {
 	LossOptions
 	b       *graph.Builder
 	params  map[string]string // names in b of the initializers that may be trained
-	fields  Fields            // of a record
+	fields  record.Fields     // of a record
 	values  map[string]string // names in b of the fields of a batch, [rows …]
 	rows    int
 	stats   map[string]bool // initializers that are running statistics, and may follow the batches
@@ -30,7 +31,7 @@ type model struct {
 
 // field returns a field and its value. With no name it is the one that no input of the model is named
 // for and that is no mask.
-func (m *model) field(name, what string) (Field, string, error) {
+func (m *model) field(name, what string) (record.Field, string, error) {
 	if name == "" {
 		var left []string
 		for _, f := range m.fields {
@@ -40,7 +41,7 @@ func (m *model) field(name, what string) (Field, string, error) {
 			}
 		}
 		if len(left) != 1 {
-			return Field{}, "", fmt.Errorf("name the field that is the %s: records have %q", what, m.fields.Names())
+			return record.Field{}, "", fmt.Errorf("name the field that is the %s: records have %q", what, m.fields.Names())
 		}
 		name = left[0]
 	}
@@ -77,7 +78,7 @@ func (m *model) use(over map[string]string, not ...string) ([]graph.Value, error
 	}
 	if len(unbound) > 0 {
 		in := m.Inputs[unbound[0]]
-		var left []Field
+		var left []record.Field
 		for _, f := range m.fields {
 			taken := slices.ContainsFunc(m.Inputs, func(v graph.Value) bool { return v.Name == f.Name })
 			if !taken && f.Name != m.Mask && !slices.Contains(not, f.Name) {
@@ -97,7 +98,7 @@ func (m *model) use(over map[string]string, not ...string) ([]graph.Value, error
 }
 
 // input returns a field as an input wants it.
-func (m *model) input(in graph.Value, f Field) (string, error) {
+func (m *model) input(in graph.Value, f record.Field) (string, error) {
 	if len(in.Shape) == 0 || !in.Shape[1:].Equal(f.Shape) {
 		return "", fmt.Errorf("input %q of the model is %v%v, but field %q has the shape %v in each record", in.Name, in.Type, in.Shape, f.Name, f.Shape)
 	}
@@ -113,6 +114,10 @@ func (m *model) as(v string, from, to tensor.DType) string {
 		return v
 	}
 	return castTo(m.b, v, to)
+}
+
+func castTo(b *graph.Builder, v string, t tensor.DType) string {
+	return b.With(graph.Int("to", int(t))).Op("Cast", v)
 }
 
 // put writes a copy of the model whose inputs and some initializers are bound, and returns its

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -48,7 +49,7 @@ func (a *LossOptions) check() error {
 
 func (a *LossOptions) code(c *canon.Codec) {
 	for _, s := range []*string{&a.Output, &a.Target, &a.Mask} {
-		c.String(s, maxFieldName)
+		c.String(s, record.MaxFieldName)
 	}
 	for _, f := range []*float32{&a.Smoothing, &a.Delta, &a.Temperature, &a.Beta} {
 		codeFloat(c, f)
@@ -109,7 +110,7 @@ func nextToken(m *model) (terms, error) {
 }
 
 // language puts a language model over the tokens of a field, but for the last, and returns its logits.
-func (m *model) language(name string) (logits graph.Value, f Field, err error) {
+func (m *model) language(name string) (logits graph.Value, f record.Field, err error) {
 	if name == "" && len(m.fields) == 1 {
 		name = m.fields[0].Name
 	}
@@ -147,7 +148,7 @@ func (m *model) language(name string) (logits graph.Value, f Field, err error) {
 
 // next returns the tokens of a field from the second on, in its type, and how much each counts, "" if all count
 // alike.
-func (m *model) next(f Field, mask string) (labels, counts string, err error) {
+func (m *model) next(f record.Field, mask string) (labels, counts string, err error) {
 	labels = m.columns(m.values[f.Name], 1, f.Shape[0])
 	if mask == "" {
 		return labels, "", nil
@@ -224,7 +225,7 @@ func lastly(n, axis int) (out []int) {
 }
 
 // mask returns how much each prediction of a target counts, in its order, "" if all count alike.
-func (m *model) mask(target Field) (string, error) {
+func (m *model) mask(target record.Field) (string, error) {
 	if m.Mask == "" {
 		return "", nil
 	}

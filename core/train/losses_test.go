@@ -11,6 +11,7 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 )
@@ -148,10 +149,10 @@ func objectives() map[string]objective {
 // begin makes the training of an objective, and its records.
 func (o objective) begin(t *testing.T) (*train.Training, *tensor.Tensor) {
 	t.Helper()
-	var fields train.Fields
+	var fields record.Fields
 	for _, name := range slices.Sorted(maps.Keys(o.values)) {
 		v := o.values[name]
-		fields = append(fields, train.Field{Name: name, Type: v.Type, Shape: v.Shape[1:]})
+		fields = append(fields, record.Field{Name: name, Type: v.Type, Shape: v.Shape[1:]})
 	}
 	data, err := fields.Pack(o.values)
 	if err != nil {
@@ -164,7 +165,7 @@ func (o objective) begin(t *testing.T) (*train.Training, *tensor.Tensor) {
 	return tr, data
 }
 
-func (o objective) recipe(fields train.Fields) train.Recipe {
+func (o objective) recipe(fields record.Fields) train.Recipe {
 	return train.Recipe{Fields: fields, Loss: o.loss, LossOptions: o.against, Optimizer: "sgd", Rate: train.Rate{LearningRate: lossRate}, Batch: lossBatch}
 }
 
@@ -202,74 +203,6 @@ func TestLossesArePyTorchs(t *testing.T) {
 	}
 }
 
-// What a graph reads of records is what was packed, of every type.
-func TestFieldsAreReadAsPacked(t *testing.T) {
-	values := map[string]*tensor.Tensor{}
-	var fields train.Fields
-	for typ := tensor.DType(0); typ < 64; typ++ {
-		if !typ.Valid() {
-			continue
-		}
-		for suffix, s := range map[string][]int{"": {}, "5": {5}, "23": {2, 3}} {
-			name := typ.String() + suffix
-			values[name] = whole(typ, func(r, c int) int { return (r*31 + c*7) % 120 * (1 - (r+c)%2*2) }, s...)
-			if typ == tensor.Bool {
-				values[name] = whole(typ, func(r, c int) int { return (r + c) % 2 }, s...)
-			}
-			fields = append(fields, train.Field{Name: name, Type: typ, Shape: s})
-		}
-	}
-	slices.SortFunc(fields, func(a, b train.Field) int { return strings.Compare(a.Name, b.Name) })
-	data, err := fields.Pack(values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range fields {
-		got, err := fields.Unpack(data, f.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !got.Equal(values[f.Name]) {
-			t.Errorf("unpacked, %s differs", f.Name)
-		}
-	}
-	for f, got := range train.ReadFields(t, fields, data) {
-		if !got.Equal(values[f]) {
-			t.Errorf("read by a graph, %s is %v, packed were %v", f, got.Bytes(), values[f].Bytes())
-		}
-	}
-}
-
-func TestFieldsRefuse(t *testing.T) {
-	many := make(train.Fields, 300)
-	for want, fs := range map[string]train.Fields{
-		"0 fields":         {},
-		"300 fields":       many,
-		"has 0 bytes":      {{Type: tensor.Int8}},
-		"has 200 bytes":    {{Name: strings.Repeat("x", 200), Type: tensor.Int8}},
-		"are called":       {{Name: "x", Type: tensor.Int8}, {Name: "x", Type: tensor.Int8}},
-		"no known type":    {{Name: "x"}},
-		"has 0 elements":   {{Name: "x", Type: tensor.Int8, Shape: tensor.Shape{0}}},
-		"takes more than":  {{Name: "x", Type: tensor.Float64, Shape: tensor.Shape{1 << 28}}},
-		`field "x": shape`: {{Name: "x", Type: tensor.Int8, Shape: tensor.Shape{-1}}},
-	} {
-		if err := fs.Check(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q, got: %v", want, err)
-		}
-	}
-	x := train.Fields{{Name: "x", Type: tensor.Int8, Shape: tensor.Shape{2}}, {Name: "y", Type: tensor.Int8}}
-	ok := whole(tensor.Int8, tokenOf, 2)
-	for want, values := range map[string]map[string]*tensor.Tensor{
-		`"x" has no values`: {"y": whole(tensor.Int8, tokenOf)},
-		"int8[2] a record":  {"x": whole(tensor.Int8, tokenOf, 3), "y": whole(tensor.Int8, tokenOf)},
-		`"y" has 1 records`: {"x": ok, "y": tensor.Must(tensor.New(tensor.Int8, tensor.Shape{1}))},
-	} {
-		if _, err := x.Pack(values); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q, got: %v", want, err)
-		}
-	}
-}
-
 func TestObjectivesRefuse(t *testing.T) {
 	for want, change := range map[string]func(o *objective){
 		`no field for input "x"`: func(o *objective) {
@@ -302,10 +235,10 @@ func TestObjectivesRefuse(t *testing.T) {
 		o := objectives()["cross-entropy"]
 		o.values = maps.Clone(o.values)
 		change(&o)
-		var fields train.Fields
+		var fields record.Fields
 		for _, name := range slices.Sorted(maps.Keys(o.values)) {
 			v := o.values[name]
-			fields = append(fields, train.Field{Name: name, Type: v.Type, Shape: v.Shape[1:]})
+			fields = append(fields, record.Field{Name: name, Type: v.Type, Shape: v.Shape[1:]})
 		}
 		if _, err := train.New(o.model, o.recipe(fields), tensor.Shape{lossRecords, fields.Words()}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got: %v", want, err)
@@ -320,10 +253,10 @@ func TestRecipesAreReadAgain(t *testing.T) {
 	for name, o := range objectives() {
 		tr, _ := o.begin(t)
 		_ = tr
-		var fields train.Fields
+		var fields record.Fields
 		for _, f := range slices.Sorted(maps.Keys(o.values)) {
 			v := o.values[f]
-			fields = append(fields, train.Field{Name: f, Type: v.Type, Shape: v.Shape[1:]})
+			fields = append(fields, record.Field{Name: f, Type: v.Type, Shape: v.Shape[1:]})
 		}
 		r := o.recipe(fields)
 		b, err := canon.Encoded(&r)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 )
@@ -102,7 +103,7 @@ func TestRunningStatisticsFollowBatches(t *testing.T) {
 
 func TestFrozenStatisticsStay(t *testing.T) {
 	o := normedObjective(0)
-	fields := train.Fields{{Name: "x", Type: tensor.Float32, Shape: tensor.Shape{6}}, {Name: "y", Type: tensor.Float32, Shape: tensor.Shape{3}}}
+	fields := record.Fields{{Name: "x", Type: tensor.Float32, Shape: tensor.Shape{6}}, {Name: "y", Type: tensor.Float32, Shape: tensor.Shape{3}}}
 	r := o.recipe(fields)
 	r.Frozen = []string{"*.running_*"}
 	tr, err := train.New(o.model, r, tensor.Shape{lossRecords, fields.Words()})

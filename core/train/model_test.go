@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 )
@@ -71,8 +72,8 @@ func run(t *testing.T, p *graph.Program, rows []int64, states ...*graph.State) *
 	return s
 }
 
-func order() train.RecordOrder {
-	return train.RecordOrder{Seed: 7, Records: records, Shards: 1, Batch: batch}
+func order() record.Order {
+	return record.Order{Seed: 7, Records: records, Shards: 1, Batch: batch}
 }
 
 // reference trains the same model in float64, by formulas written out.

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/lower"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 )
 
 // Recipe says how a model is trained. What is zero is left out.
 type Recipe struct {
-	Fields Fields // of a record; none: it is the tokens of a text
-	Loss   string // cross-entropy, squared-error, …
+	Fields record.Fields // of a record; none: it is the tokens of a text
+	Loss   string        // cross-entropy, squared-error, …
 	LossOptions
 	Optimizer string // sgd, adam, adamw or adagrad
 	Rate
@@ -106,10 +107,10 @@ func choices[V any](table map[string]V) string {
 }
 
 // fields returns what is in records of so many words.
-func (r *Recipe) fields(words int) (Fields, error) {
+func (r *Recipe) fields(words int) (record.Fields, error) {
 	fs := r.Fields
 	if len(fs) == 0 {
-		fs = Fields{{Name: "tokens", Type: tensor.Int32, Shape: tensor.Shape{words}}}
+		fs = record.Fields{{Name: "tokens", Type: tensor.Int32, Shape: tensor.Shape{words}}}
 	}
 	if err := fs.Check(); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -20,7 +21,7 @@ type Training struct {
 
 	model  *graph.Graph // with its adapters
 	recipe Recipe
-	fields Fields
+	fields record.Fields
 }
 
 // Names of values of a step graph.
@@ -131,7 +132,7 @@ func bind(t *lower.Typed, records tensor.Shape, outputs []int) (*graph.Program, 
 
 // join puts a graph before a batch of so many records, its only input. The initializers that may be
 // trained are initializers there, called p/<name>.
-func join(g *graph.Graph, r Recipe, fields Fields, rows int) (*model, error) {
+func join(g *graph.Graph, r Recipe, fields record.Fields, rows int) (*model, error) {
 	frozen, err := chosen(g, r.Frozen)
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func join(g *graph.Graph, r Recipe, fields Fields, rows int) (*model, error) {
 	}
 	b := graph.NewBuilder("evaluation")
 	m := &model{Graph: g, LossOptions: r.LossOptions, b: b, params: map[string]string{}, fields: fields, rows: rows, stats: statistics(g), seed: r.Seed}
-	m.values = fields.read(b, b.Input(batchInput, tensor.Int32, tensor.Shape{rows, fields.Words()}), rows)
+	m.values = fields.Read(b, b.Input(batchInput, tensor.Int32, tensor.Shape{rows, fields.Words()}), rows)
 	for _, c := range g.Consts {
 		stays := frozen[c.Name] || r.Adapters.Rank > 0 && !isAdapter(c.Name)
 		if m.stats[c.Name] = m.stats[c.Name] && !stays; m.stats[c.Name] {

@@ -59,7 +59,8 @@ var layers = []layer{
 	{folder: "core/graph", own: []string{"core/canon", "core/tensor"}, std: pure},
 	{folder: "core/lower", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/op"}},                             // takes a table of operators, and knows none
 	{folder: "core/op", own: []string{"core/tensor", "core/graph", "core/lower", "core/quant"}, std: pure, tests: []string{"core/canon", "core/train"}}, // gradients are tested as training uses them
-	{folder: "core/train", own: []string{"core/canon", "core/tensor", "core/graph", "core/lower", "core/op"}, std: pure},
+	{folder: "core/record", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/lower", "core/op"}}, // graphs that take records apart are run
+	{folder: "core/train", own: []string{"core/canon", "core/tensor", "core/graph", "core/lower", "core/op", "core/record"}, std: pure},
 	{folder: "core/book", std: pure},
 	{folder: "core/auction", own: []string{"core/beacon", "core/canon"}, std: pure, tests: []string{"bench/market"}}, // timed on the books that the figures are of
 	{folder: "core/match", own: []string{"core/canon", "core/money"}, std: pure},
@@ -69,7 +70,7 @@ var layers = []layer{
 	{folder: "core/sortition", own: []string{"core/beacon", "core/canon", "core/money"}, std: append([]string{"math/big"}, pure...)}, // odds of 256 bits, the same on every machine
 	{folder: "core/erasure", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure},
 	{folder: "core/proof", own: []string{"core/beacon", "core/canon", "core/tensor", "core/graph", "core/erasure"}, std: pure},
-	{folder: "core/dispute", own: []string{"core/canon", "core/tensor", "core/graph", "core/train"}, std: pure},
+	{folder: "core/dispute", own: []string{"core/canon", "core/tensor", "core/graph", "core/record"}, std: pure},
 	{folder: "core/session", own: []string{"core/canon", "core/money", "core/dispute"}, std: pure}, // knows no job
 	{folder: "core/job", own: []string{"core"}, std: pure},
 	{folder: "core", own: []string{"core"}, std: pure},

@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine"
@@ -270,7 +271,7 @@ func TestSmallModelLearns(t *testing.T) {
 	c := small()
 	data := records(c, 6)
 	tr, eval := begin(t, mustGraph(t, c, 3), recipe(3), data)
-	order := train.RecordOrder{Seed: 1, Records: 6, Shards: 1, Batch: 3}
+	order := record.Order{Seed: 1, Records: 6, Shards: 1, Batch: 3}
 	s, first := tr.Start, 0.0
 	for step := range 60 {
 		if s = ran.run(t, tr.Program, s, data, order.Rows(0, step)); step == 0 {

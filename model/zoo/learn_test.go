@@ -3,6 +3,7 @@ package zoo_test
 import (
 	"testing"
 
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 )
@@ -25,7 +26,7 @@ func TestModelsLearn(t *testing.T) {
 			g := build(t, c.name, c.settings, 1).Graph
 			in, out := g.Inputs[0], g.Outputs[0]
 			records, classes := in.Shape[0], 2
-			label := train.Field{Name: "label", Type: c.label}
+			label := record.Field{Name: "label", Type: c.label}
 			y := tensor.Shape{records}
 			switch {
 			case c.label == tensor.Float32:
@@ -43,7 +44,7 @@ func TestModelsLearn(t *testing.T) {
 					targets.Set(i, tensor.Word(i*7/3%classes))
 				}
 			}
-			fields := train.Fields{{Name: in.Name, Type: in.Type, Shape: in.Shape[1:]}, label}
+			fields := record.Fields{{Name: in.Name, Type: in.Type, Shape: in.Shape[1:]}, label}
 			data, err := fields.Pack(map[string]*tensor.Tensor{in.Name: pattern(in.Shape, 37, 101), "label": targets})
 			if err != nil {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine/cpu"
@@ -75,7 +76,7 @@ func (s school) train(seed uint64, points, interval int, rate float32) []Checkpo
 	if err != nil {
 		s.Fatal(err)
 	}
-	order := train.RecordOrder{Seed: seed, Records: s.data.Shape[0], Shards: 1, Batch: batch}
+	order := record.Order{Seed: seed, Records: s.data.Shape[0], Shards: 1, Batch: batch}
 	state, chain := t.Start, []Checkpoint{{State: t.Start}}
 	for step := range points * interval {
 		if state, err = run.Run(context.Background(), graph.Inputs{States: []*graph.State{state}, Data: s.data, Rows: order.Rows(0, step)}, nil); err != nil {

@@ -40,7 +40,7 @@ func (u Unit) inputs(s *graph.State, step int) graph.Inputs {
 		s = u.Job.Start
 	}
 	batch := u.Problem.RecordsOf(u.Round*u.Problem.Shards + u.Shard)
-	rows := make([]int64, batch.RecordOrder.Batch)
+	rows := make([]int64, batch.Order.Batch)
 	for i := range rows {
 		rows[i] = batch.Row(u.first+step, i)
 	}

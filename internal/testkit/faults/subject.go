@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/lower"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine"
@@ -42,7 +43,7 @@ func New(m Model, p lower.Profile) (*Subject, error) {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	s := &Subject{Program: t.Program, commitment: t.Program.Commit(), data: data}
-	s.batch = dispute.Batch{RecordOrder: train.RecordOrder{Seed: 9, Records: data.Shape[0], Shards: 2, Batch: batch}, Shard: 1, First: 6}
+	s.batch = dispute.Batch{Order: record.Order{Seed: 9, Records: data.Shape[0], Shards: 2, Batch: batch}, Shard: 1, First: 6}
 	if s.runner, err = cpu.New(1).Prepare(s.Program); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/train"
 )
 
@@ -35,7 +36,7 @@ func (a *Augment) kind() (kind string, amount float32, err error) {
 }
 
 // augmented returns what a recipe says of the changes of the data section.
-func (o *Options) augmented(fields train.Fields) (out []train.Augment, err error) {
+func (o *Options) augmented(fields record.Fields) (out []train.Augment, err error) {
 	var images []string
 	for _, f := range fields {
 		if len(f.Shape) > 1 && f.Name != targetField {
@@ -64,7 +65,7 @@ func (o *Options) augmented(fields train.Fields) (out []train.Augment, err error
 
 // axes returns the axes of a field along which it changes: of an image width, or height and width. Up to four places
 // in the last of three axes are channels.
-func (a *Augment) axes(kind string, fields train.Fields, of string) []int {
+func (a *Augment) axes(kind string, fields record.Fields, of string) []int {
 	width := 1
 	if f, ok := fields.Find(of); ok && len(f.Shape) == 3 && f.Shape[2] <= 4 {
 		width = 2

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/format/schema"
@@ -98,7 +99,7 @@ func (o *Options) Check() error {
 // Dataset is what an order trains on.
 type Dataset struct {
 	Model     *graph.Graph // with constants
-	Fields    train.Fields
+	Fields    record.Fields
 	Objective Objective
 	Augment   []train.Augment
 	Training  *tensor.Tensor // int32 [records words]

@@ -18,6 +18,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/node/consume/dataset"
@@ -106,7 +107,7 @@ func trains(t *testing.T, d *dataset.Dataset) {
 		t.Fatal(err)
 	}
 	s, first, last := tr.Start, float32(0), float32(0)
-	order := train.RecordOrder{Seed: 1, Records: d.Training.Shape[0], Shards: 1, Batch: 4}
+	order := record.Order{Seed: 1, Records: d.Training.Shape[0], Shards: 1, Batch: 4}
 	for step := range 60 {
 		if s, err = tr.Program.Run(graph.Inputs{States: []*graph.State{s}, Data: d.Training, Rows: order.Rows(0, step)}, graph.Reference, nil); err != nil {
 			t.Fatal(err)

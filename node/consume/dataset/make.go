@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/format/schema"
 	"github.com/tally-network/tally/format/table"
 )
@@ -117,7 +117,7 @@ func rows(t *tensor.Tensor, which []int) (*tensor.Tensor, error) {
 // field adds a field with its values, [records …].
 func (m *maker) field(name string, v *tensor.Tensor) {
 	m.values[name] = v
-	m.out.Fields = append(m.out.Fields, train.Field{Name: name, Type: v.Type, Shape: v.Shape[1:]})
+	m.out.Fields = append(m.out.Fields, record.Field{Name: name, Type: v.Type, Shape: v.Shape[1:]})
 }
 
 // whole returns a column without missing values: what replaces them is learnt from the training records.

@@ -1,4 +1,4 @@
-package train
+package record
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 func TestEveryEpochReadsEveryRecordOfAShardOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := RecordOrder{Seed: rapid.Uint64().Draw(t, "seed"), Records: rapid.IntRange(1, 300).Draw(t, "records"), Batch: rapid.IntRange(1, 9).Draw(t, "batch")}
+		o := Order{Seed: rapid.Uint64().Draw(t, "seed"), Records: rapid.IntRange(1, 300).Draw(t, "records"), Batch: rapid.IntRange(1, 9).Draw(t, "batch")}
 		o.Shards = rapid.IntRange(1, min(o.Records, 6)).Draw(t, "shards")
 		owner := map[int64]int{}
 		for shard := range o.Shards {
@@ -32,7 +32,7 @@ func TestEveryEpochReadsEveryRecordOfAShardOnce(t *testing.T) {
 }
 
 func TestOrderDependsOnSeedShardAndEpoch(t *testing.T) {
-	o := RecordOrder{Seed: 1, Records: 4000, Shards: 2, Batch: 2000}
+	o := Order{Seed: 1, Records: 4000, Shards: 2, Batch: 2000}
 	same := func(a, b []int64, offset int64) bool {
 		for i := range a {
 			if a[i] != b[i]-offset {
@@ -65,7 +65,7 @@ func TestOrderDependsOnSeedShardAndEpoch(t *testing.T) {
 }
 
 func BenchmarkRow(b *testing.B) {
-	o := RecordOrder{Seed: 1, Records: 1_000_000, Shards: 4, Batch: 16}
+	o := Order{Seed: 1, Records: 1_000_000, Shards: 4, Batch: 16}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		o.Row(i%4, i, i%16)

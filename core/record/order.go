@@ -1,4 +1,4 @@
-package train
+package record
 
 import (
 	"encoding/binary"
@@ -8,17 +8,17 @@ import (
 	"github.com/tally-network/tally/core/canon"
 )
 
-// RecordOrder says in which order training reads records: the records are cut into
+// Order says in which order training reads records: the records are cut into
 // shards of contiguous runs, and each epoch of a shard is a permutation of its
 // records, keyed by seed, shard and epoch. It depends on nothing else.
-type RecordOrder struct {
+type Order struct {
 	Seed            uint64
 	Records, Shards int
 	Batch           int // records a step reads
 }
 
 // Check returns an error unless every shard has a record.
-func (o RecordOrder) Check() error {
+func (o Order) Check() error {
 	if o.Shards < 1 || o.Batch < 1 || o.Records < o.Shards {
 		return fmt.Errorf("batches of %d from %d records in %d shards", o.Batch, o.Records, o.Shards)
 	}
@@ -27,7 +27,7 @@ func (o RecordOrder) Check() error {
 
 // Row returns the record that sample i of a step of a shard reads. Steps count
 // from the beginning of training; the cost is the same for any of them.
-func (o RecordOrder) Row(shard, step, i int) int64 {
+func (o Order) Row(shard, step, i int) int64 {
 	first := o.Records * shard / o.Shards
 	n := o.Records*(shard+1)/o.Shards - first
 	position := step*o.Batch + i
@@ -40,7 +40,7 @@ func (o RecordOrder) Row(shard, step, i int) int64 {
 }
 
 // Rows returns the records of a whole batch.
-func (o RecordOrder) Rows(shard, step int) []int64 {
+func (o Order) Rows(shard, step int) []int64 {
 	out := make([]int64, o.Batch)
 	for i := range out {
 		out[i] = o.Row(shard, step, i)

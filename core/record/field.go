@@ -1,4 +1,4 @@
-package train
+package record
 
 import (
 	"fmt"
@@ -25,9 +25,10 @@ type Field struct {
 // So whatever records hold, they are an int32 tensor [records, words] like any other.
 type Fields []Field
 
+// Limits on fields.
 const (
-	maxFields    = 1 << 8
-	maxFieldName = 1 << 7
+	MaxFields    = 1 << 8
+	MaxFieldName = 1 << 7
 	maxWords     = 1 << 28 // of a record
 	wordBytes    = 4
 )
@@ -48,15 +49,15 @@ func (fs Fields) Words() (n int) {
 // Check returns an error unless the fields have names of their own, and a record that is not
 // too long.
 func (fs Fields) Check() error {
-	if len(fs) == 0 || len(fs) > maxFields {
-		return fmt.Errorf("records have %d fields, but should have 1 to %d", len(fs), maxFields)
+	if len(fs) == 0 || len(fs) > MaxFields {
+		return fmt.Errorf("records have %d fields, but should have 1 to %d", len(fs), MaxFields)
 	}
 	names, words := map[string]bool{}, 0
 	for i := range fs {
 		f := &fs[i]
 		switch {
-		case f.Name == "" || len(f.Name) > maxFieldName:
-			return fmt.Errorf("a field's name has %d bytes, but should have 1 to %d", len(f.Name), maxFieldName)
+		case f.Name == "" || len(f.Name) > MaxFieldName:
+			return fmt.Errorf("a field's name has %d bytes, but should have 1 to %d", len(f.Name), MaxFieldName)
 		case names[f.Name]:
 			return fmt.Errorf("two fields are called %q", f.Name)
 		case !f.Type.Valid():
@@ -127,9 +128,9 @@ func (fs Fields) Pack(values map[string]*tensor.Tensor) (*tensor.Tensor, error) 
 	return out, nil
 }
 
-// read writes into b what takes each field out of a batch of records [rows words], and returns
+// Read writes into b what takes each field out of a batch of records [rows words], and returns
 // the names of the values, [rows …] each.
-func (fs Fields) read(b *graph.Builder, batch string, rows int) map[string]string {
+func (fs Fields) Read(b *graph.Builder, batch string, rows int) map[string]string {
 	out, at := map[string]string{}, 0
 	for _, f := range fs {
 		v := batch
@@ -188,9 +189,9 @@ func castTo(b *graph.Builder, v string, t tensor.DType) string {
 	return b.With(graph.Int("to", int(t))).Op("Cast", v)
 }
 
-// code walks the fields of f.
-func (f *Field) code(c *canon.Codec) {
-	c.String(&f.Name, maxFieldName)
+// Code walks the parts of f.
+func (f *Field) Code(c *canon.Codec) {
+	c.String(&f.Name, MaxFieldName)
 	c.U8((*uint8)(&f.Type))
 	canon.With(c, &f.Shape, tensor.Shape.Encode, tensor.DecodeShape)
 }
