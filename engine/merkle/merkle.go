@@ -1,4 +1,4 @@
-// Package merkle hashes tensors and states fast: on several threads, and two tiles at a
+// Package merkle hashes tensors and states fast: on several threads, and several tiles or nodes at a
 // time where the machine has the instructions.
 //
 // Call [StateRoot] for a model's state, [Root] for one tensor, [Roots] for several at once.
@@ -9,7 +9,6 @@ package merkle
 
 import (
 	"encoding/binary"
-	"runtime"
 	"slices"
 	"sort"
 
@@ -23,68 +22,103 @@ import (
 
 // Roots returns the tensors' roots, hashing tiles on several threads.
 func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
-	leaves := make([][]canon.Hash, len(tensors))
-	ends := make([]int, len(tensors)) // tiles of this tensor and those before it
+	leaves := make([][]byte, len(tensors)) // hashes, one after the other
+	ends := make([]int, len(tensors))      // tiles of this tensor and those before it
 	total := 0
 	for i, t := range tensors {
 		n := tensor.LayoutOf(t.Type, t.Shape).Tiles()
-		leaves[i] = make([]canon.Hash, n)
+		leaves[i] = make([]byte, n*canon.HashSize)
 		total += n
 		ends[i] = total
 	}
-	hash := func(_, lo, hi int) error {
-		for i := sort.SearchInts(ends, lo+1); lo < hi; {
-			begin := ends[i] - len(leaves[i])
-			end := min(hi, ends[i], lo+tuning.YieldTiles)
-			hashTiles(tensors[i], leaves[i][lo-begin:end-begin], lo-begin)
-			if lo = end; lo == ends[i] {
-				i++
-			}
-			runtime.Gosched() // to threads of a computation beside, which wait for one another all the time
+	hashers := make([]tileHasher, max(threads, 1))
+	some := func(worker, lo, hi int) error {
+		h := &hashers[worker]
+		for i := sort.SearchInts(ends, lo+1); lo < hi; i++ {
+			begin, end := ends[i]-len(leaves[i])/canon.HashSize, min(hi, ends[i])
+			h.add(tensors[i], leaves[i], lo-begin, end-begin)
+			lo = end
 		}
+		h.finish()
 		return nil
 	}
-	_ = engine.Split(threads, total, tuning.TileGrain, hash) // hash cannot fail
+	_ = engine.Split(threads, total, tuning.TileGrain, some) // it cannot fail
 	roots := make([]canon.Hash, len(tensors))
 	for i, t := range tensors {
-		roots[i] = tensor.LayoutOf(t.Type, t.Shape).Root(canon.Root(leaves[i]))
+		n := len(leaves[i]) / canon.HashSize
+		roots[i] = tensor.LayoutOf(t.Type, t.Shape).Root(canon.RootOf(n, top(leaves[i], threads)))
 	}
 	return roots
 }
 
-// hashTiles sets dst to the hashes of the tiles of t from number at on, two at a
-// time where the machine can. Tiles of zeros are hashed once: pages are filled up with them.
-func hashTiles(t *tensor.Tensor, dst []canon.Hash, at int) {
-	if !asm.HasSHA256x2() {
-		t.LeavesFrom(dst, at)
-		return
+// tileHasher hashes tiles of any tensors, by their lengths in bytes.
+type tileHasher struct{ tiles map[int]*tiles }
+
+// tiles are those of one length. Those of zeros are hashed once: pages are filled up with them.
+type tiles struct {
+	*batch
+	room  []byte // for tiles whose rows lie apart
+	zeros canon.Hash
+}
+
+// add sees to it that the leaves of the tiles lo…hi−1 of t are set, by finish at the latest.
+func (h *tileHasher) add(t *tensor.Tensor, leaves []byte, lo, hi int) {
+	l, word := tensor.LayoutOf(t.Type, t.Shape), t.Type.Size()
+	var same *tiles
+	size := -1
+	for i := lo; i < hi; i++ {
+		row, col := l.TileAt(i)
+		rows := min(tensor.TileSide, l.Rows-row*tensor.TileSide)
+		width := min(tensor.TileSide, l.Cols-col*tensor.TileSide) * word
+		if rows*width != size {
+			size = rows * width
+			same = h.of(size)
+		}
+		first := t.Bytes()[(row*l.Cols+col)*tensor.TileSide*word:]
+		tile := first[:width]
+		if rows > 1 {
+			tile = same.joined(first, rows, width, l.Cols*word)
+		}
+		leaf := (*hash)(leaves[i*canon.HashSize:])
+		if !zero(tile) {
+			same.batch.add(leaf, tile)
+			continue
+		}
+		if same.zeros.IsZero() {
+			same.zeros = tensor.TileHash(tile)
+		}
+		*leaf = same.zeros
 	}
-	l := tensor.LayoutOf(t.Type, t.Shape)
-	const room = tensor.TileSide * tensor.TileSide * 8
-	begun := canon.Begin(nil, canon.DomainTile)
-	x := append(make([]byte, 0, room+2*64), begun...)
-	y := append(make([]byte, 0, room+2*64), begun...)
-	zeros := map[int]canon.Hash{} // by their bytes
-	for len(dst) > 0 {
-		a := t.Tile(x, at)
-		if zero(a[len(begun):]) {
-			h, known := zeros[len(a)]
-			if !known {
-				h = canon.SumOf(a)
-				zeros[len(a)] = h
-			}
-			dst[0] = h
-			dst, at = dst[1:], at+1
-			continue
-		}
-		if len(dst) == 1 || l.TileBytes(at) != l.TileBytes(at+1) {
-			t.LeavesFrom(dst[:1], at)
-			dst, at = dst[1:], at+1
-			continue
-		}
-		b := t.Tile(y, at+1)
-		dst[0], dst[1] = asm.SumSHA256x2(a, b, ahead(t, l, at+2))
-		dst, at = dst[2:], at+2
+}
+
+// of returns the tiles of one length in bytes.
+func (h *tileHasher) of(size int) *tiles {
+	if h.tiles == nil {
+		h.tiles = map[int]*tiles{}
+	}
+	if h.tiles[size] == nil {
+		h.tiles[size] = &tiles{batch: newBatch(canon.DomainTile, size)}
+	}
+	return h.tiles[size]
+}
+
+// joined copies rows, which lie a step apart, to where the next tile can wait.
+func (t *tiles) joined(first []byte, rows, width, step int) []byte {
+	size := rows * width
+	if t.room == nil {
+		t.room = make([]byte, asm.DigestLanes*size)
+	}
+	tile := t.room[t.n*size:][:size]
+	for y := range rows {
+		copy(tile[y*width:][:width], first[y*step:])
+	}
+	return tile
+}
+
+// finish hashes the tiles that wait.
+func (h *tileHasher) finish() {
+	for _, same := range h.tiles {
+		same.sum()
 	}
 }
 
@@ -95,15 +129,37 @@ func zero(b []byte) bool {
 	return len(b) < 8 && !slices.ContainsFunc(b, func(x byte) bool { return x != 0 })
 }
 
-// ahead is the memory of a tile and of the one beside it.
-func ahead(t *tensor.Tensor, l tensor.Layout, tile int) asm.Prefetch {
-	first, err := l.Element(tile, 0)
-	if err != nil { // there is none
-		return asm.Prefetch{}
+// top returns the hash of the topmost node over leaves, as canon.Top does, hashing on several threads. The leaves change.
+func top(leaves []byte, threads int) canon.Hash {
+	parts := slices.Collect(slices.Chunk(leaves, tuning.NodeGrain*canon.HashSize)) // subtrees, as their size is a power of two
+	tops := make([]canon.Hash, len(parts))
+	some := func(_, lo, hi int) error {
+		b := newBatch(canon.DomainNode, 2*canon.HashSize)
+		for i := lo; i < hi; i++ {
+			tops[i] = b.top(parts[i])
+		}
+		return nil
 	}
-	size := t.Type.Size()
-	row := tile / l.Side
-	return asm.Prefetch{First: &t.Bytes()[first*size], Step: l.Cols * size, Rows: min(tensor.TileSide, l.Rows-row*tensor.TileSide)}
+	_ = engine.Split(threads, len(parts), 1, some) // it cannot fail
+	return canon.Top(tops)
+}
+
+// top replaces nodes by their parents until there are few, which are not worth a batch.
+func (b *batch) top(level []byte) canon.Hash {
+	const size = canon.HashSize
+	for len(level) > asm.DigestLanes*size {
+		parents := len(level) / (2 * size)
+		for i := range parents {
+			b.add((*hash)(level[i*size:]), level[2*i*size:][:2*size])
+		}
+		b.sum()
+		level = append(level[:parents*size], level[2*parents*size:]...) // one that is left over goes up as it is
+	}
+	few := make([]canon.Hash, len(level)/size)
+	for i := range few {
+		few[i] = canon.Hash(level[i*size:])
+	}
+	return canon.Top(few)
 }
 
 // Root returns t's root, hashing on several threads.

@@ -20,7 +20,7 @@ func randomTensor(r *rand.Rand, s tensor.Shape) *tensor.Tensor {
 func TestRootsEqualTheDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	s := &graph.State{}
-	for i, shape := range []tensor.Shape{{}, {300, 400}, {0, 5}, {7}, {5, 0}, {1, 2000}, {33, 65, 31}} {
+	for i, shape := range []tensor.Shape{{}, {300, 400}, {0, 5}, {7}, {5, 0}, {1, 2000}, {33, 65, 31}, {3 << 16}} {
 		s.Slots = append(s.Slots, graph.Slot{Name: string(rune('a' + i)), Type: tensor.Float32, Shape: shape})
 		s.Tensors = append(s.Tensors, randomTensor(r, shape))
 	}
@@ -53,13 +53,16 @@ func TestRootsEqualTheDefinition(t *testing.T) {
 }
 
 func BenchmarkRoot(b *testing.B) {
-	x := randomTensor(rand.New(rand.NewPCG(1, 1)), tensor.Shape{1024, 1024})
-	for _, threads := range []int{1, 2} {
-		b.Run(fmt.Sprintf("t%d", threads), func(b *testing.B) {
-			b.SetBytes(int64(len(x.Bytes())))
-			for b.Loop() {
-				Root(x, threads)
-			}
-		})
+	for _, shape := range []tensor.Shape{{1024, 1024}, {1 << 20}} {
+		x := randomTensor(rand.New(rand.NewPCG(1, 1)), shape)
+		for _, threads := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%v/t%d", shape, threads), func(b *testing.B) {
+				b.SetBytes(int64(len(x.Bytes())))
+				b.ReportAllocs()
+				for b.Loop() {
+					Root(x, threads)
+				}
+			})
+		}
 	}
 }

@@ -41,7 +41,6 @@ var facts = map[string]string{
 	"engine/cpu/spatial.overread":        "what a micro-kernel reads",
 	"engine/cpu/weights.headerBytes":     "a page",
 	"engine/cpu/weights.overhead":        "bytes of an entry",
-	"engine/merkle.room":                 "bytes of a tile",
 }
 
 // tuningForm is how a tuning constant is told: its unit, what it trades, the measurement.

@@ -4,7 +4,12 @@
 
 package asm
 
-// sha256x2 advances two digests by blocks of 64 bytes, and fetches a row ahead for each of the first blocks; see SumSHA256x2.
+// sha256x2 advances two digests by blocks of 64 bytes; see Digests.
 //
 //go:noescape
-func sha256x2(states *[2][8]uint32, a *byte, b *byte, blocks int, ahead *byte, aheadStep int, aheadRows int)
+func sha256x2(states *[2][8]uint32, a *byte, b *byte, blocks int)
+
+// sha256x16 sets dst to the digests of sixteen messages: of blocks of 64 bytes of around, but for bytes of the bodies where the masks say so; see Digests.
+//
+//go:noescape
+func sha256x16(dst *[16][32]byte, bodies *[16]*byte, around *byte, masks *uint64, prefix int, blocks int)

@@ -4,48 +4,60 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
-func TestSHA256x2(t *testing.T) {
-	if !HasSHA256x2() {
-		t.Skip("this machine hashes one message at a time")
-	}
+func TestDigests(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
+	random := func(b []byte) []byte {
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		return b
+	}
+	var dst [DigestLanes][sha256.Size]byte
 	for n := range 300 {
-		a, b := make([]byte, n), make([]byte, n, n+72)
-		for i := range a {
-			a[i], b[i] = byte(r.Uint32()), byte(r.Uint32())
-		}
-		var ahead Prefetch
-		if n%2 == 0 && n > 0 {
-			ahead = Prefetch{&a[0], 1 << 20, n} // fetched from nowhere
-		}
-		x, y := SumSHA256x2(a, b, ahead)
-		if x != sha256.Sum256(a) || y != sha256.Sum256(b) {
-			t.Fatalf("%d bytes: %x and %x, want %x and %x", n, x, y, sha256.Sum256(a), sha256.Sum256(b))
+		prefix := random(make([]byte, r.IntN(n+1)))
+		d := NewDigests(prefix, n-len(prefix))
+		bodies := make([][]byte, n%(DigestLanes+1))
+		for range 2 { // what was hashed before leaves nothing behind
+			for i := range bodies {
+				bodies[i] = random(make([]byte, n-len(prefix)))
+			}
+			d.Sum(&dst, bodies)
+			for i, body := range bodies {
+				if want := sha256.Sum256(append(slices.Clone(prefix), body...)); dst[i] != want {
+					t.Fatalf("message %d of %d, of %d bytes: %x, want %x", i, len(bodies), n, dst[i], want)
+				}
+			}
 		}
 	}
 }
 
 func BenchmarkDigest(b *testing.B) {
-	const n = 4096
-	x, y := make([]byte, n, n+128), make([]byte, n, n+128)
-	b.Run(fmt.Sprintf("one/%d", n), func(b *testing.B) {
-		b.SetBytes(n)
-		b.ReportAllocs()
-		for b.Loop() {
-			sha256.Sum256(x)
+	var dst [DigestLanes][sha256.Size]byte
+	for _, n := range []int{64, 128, 4096} {
+		b.Run(fmt.Sprintf("one/%d", n), func(b *testing.B) {
+			x := make([]byte, n)
+			b.SetBytes(int64(n))
+			b.ReportAllocs()
+			for b.Loop() {
+				sha256.Sum256(x)
+			}
+		})
+		for _, lanes := range []int{2, DigestLanes} {
+			b.Run(fmt.Sprintf("x%d/%d", lanes, n), func(b *testing.B) {
+				d, bodies := NewDigests(nil, n), make([][]byte, lanes)
+				for i := range bodies {
+					bodies[i] = make([]byte, n)
+				}
+				b.SetBytes(int64(lanes * n))
+				b.ReportAllocs()
+				for b.Loop() {
+					d.Sum(&dst, bodies)
+				}
+			})
 		}
-	})
-	b.Run(fmt.Sprintf("x2/%d", n), func(b *testing.B) {
-		if !HasSHA256x2() {
-			b.Skip("this machine hashes one message at a time")
-		}
-		b.SetBytes(2 * n)
-		b.ReportAllocs()
-		for b.Loop() {
-			SumSHA256x2(x, y, Prefetch{})
-		}
-	})
+	}
 }

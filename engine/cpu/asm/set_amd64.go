@@ -7,7 +7,10 @@ import (
 	"github.com/tally-network/tally/core/quant"
 )
 
-var hasSHA256x2 = cpu.X86.HasAVX && cpuid.CPU.Supports(cpuid.SHA)
+var (
+	hasSHA256x2  = cpu.X86.HasAVX && cpuid.CPU.Supports(cpuid.SHA)
+	hasSHA256x16 = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW
+)
 
 func avx512Int8() Int8Kernels {
 	if cpu.X86.HasAVX512VNNI {
