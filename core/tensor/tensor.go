@@ -107,6 +107,12 @@ func (t *Tensor) Canon() error {
 				all[i] = CanonNaN(v)
 			}
 		}
+	case t.Type == Float64:
+		for i, v := range Of[float64](t) {
+			if v != v {
+				t.Set(i, FloatWord(Float64, v))
+			}
+		}
 	case t.Type.Float():
 		for i := range t.Len() {
 			t.Set(i, canonical(t.Type, t.At(i)))

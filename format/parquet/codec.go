@@ -45,8 +45,8 @@ var zstandard = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxWindow(maxPage))
 })
 
-// unpackPage returns the bytes of a page, of which there are as many as its header says.
-func unpackPage(codec int64, b []byte, size int64) ([]byte, error) {
+// unpackPage returns the bytes of a page, of which there are as many as its header says. It may keep them in room, which grows.
+func unpackPage(codec int64, b []byte, size int64, room *[]byte) ([]byte, error) {
 	decode := codecs[codec]
 	if decode == nil {
 		return nil, fmt.Errorf("compression %d is not read: write it with Snappy, gzip, zstd or none", codec)
@@ -54,11 +54,10 @@ func unpackPage(codec int64, b []byte, size int64) ([]byte, error) {
 	if size < 0 || size > maxPage && size > deflation*int64(len(b)) {
 		return nil, fmt.Errorf("a page of %d bytes has %d compressed: write smaller pages", size, len(b))
 	}
-	var dst []byte
-	if codec != 0 {
-		dst = make([]byte, size)
+	if codec != 0 && int64(cap(*room)) < size {
+		*room = make([]byte, size)
 	}
-	out, err := decode(dst, b)
+	out, err := decode((*room)[:min(size, int64(cap(*room)))], b)
 	if err == nil && int64(len(out)) != size {
 		err = fmt.Errorf("it has %d bytes, its header says %d", len(out), size)
 	}

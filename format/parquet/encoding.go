@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 )
 
@@ -24,58 +25,112 @@ var (
 	errMany = errors.New("a page has other values than its header counts")
 )
 
-// hybrid reads n values of some bits, in runs of one value or packed.
-func hybrid(b []byte, width uint, n int, put func(v uint32)) error {
+// blockSize is how many values are unpacked at a time.
+const blockSize = 1024
+
+// hybrid reads n values of some bits, in runs of one value or packed, and hands them on in blocks.
+func hybrid(b []byte, width uint, n int, put func(block []uint32) error) error {
 	if width > 32 {
 		return errPage
 	}
+	r := runs{b: b, width: width}
+	var room [blockSize]uint32
 	for n > 0 {
-		head, size := binary.Uvarint(b)
-		if size <= 0 {
+		block := room[:min(n, blockSize)]
+		if err := r.read(block); err != nil {
+			return err
+		}
+		if err := put(block); err != nil {
+			return err
+		}
+		n -= len(block)
+	}
+	return nil
+}
+
+// runs are values of some bits.
+type runs struct {
+	b      []byte
+	width  uint
+	same   uint64 // how often the value comes again
+	value  uint32
+	packed uint64 // values that are left of a packed run, with which b begins
+	bit    uint   // where the next of them stands
+	size   int    // bytes of that run
+}
+
+// read fills a block.
+func (r *runs) read(block []uint32) error {
+	for len(block) > 0 {
+		n := int(min(uint64(len(block)), max(r.same, r.packed)))
+		switch {
+		case r.same > 0:
+			for i := range block[:n] {
+				block[i] = r.value
+			}
+			r.same -= uint64(n)
+		case r.packed > 0:
+			if err := r.unpack(block[:n]); err != nil {
+				return err
+			}
+			if r.packed -= uint64(n); r.packed == 0 {
+				r.b = r.b[min(r.size, len(r.b)):]
+			}
+		default:
+			if err := r.next(); err != nil {
+				return err
+			}
+		}
+		block = block[n:]
+	}
+	return nil
+}
+
+// next begins a run.
+func (r *runs) next() error {
+	head, size := binary.Uvarint(r.b)
+	if size <= 0 {
+		return errPage
+	}
+	r.b = r.b[size:]
+	if head&1 == 0 {
+		bytes := int(r.width+7) / 8
+		if len(r.b) < bytes || head == 0 {
 			return errPage
 		}
-		b = b[size:]
-		if head&1 == 0 {
-			bytes := int(width+7) / 8
-			if len(b) < bytes || head == 0 {
-				return errPage
-			}
-			var v uint32
-			for i := range bytes {
-				v |= uint32(b[i]) << (8 * i)
-			}
-			b = b[bytes:]
-			for run := min(uint64(n), head>>1); run > 0; run-- {
-				put(v)
-				n--
-			}
-			continue
+		r.same, r.value = head>>1, 0
+		for i := range bytes {
+			r.value |= uint32(r.b[i]) << (8 * i)
 		}
-		groups := head >> 1
-		if width > 0 && groups > uint64(len(b)) { // the last group may be cut short
-			return errPage
-		}
-		var at, have uint // bits are taken from the low end
+		r.b = r.b[bytes:]
+		return nil
+	}
+	groups := head >> 1
+	if r.width > 0 && groups > uint64(len(r.b)) { // the last group may be cut short
+		return errPage
+	}
+	groups = min(groups, math.MaxInt32) // of no bits
+	r.packed, r.bit, r.size = 8*groups, 0, int(groups)*int(r.width)
+	return nil
+}
+
+// unpack reads values of a packed run; bits are taken from the low end.
+func (r *runs) unpack(block []uint32) error {
+	if uint64(r.bit)+uint64(len(block))*uint64(r.width) > 8*uint64(len(r.b)) {
+		return errPage
+	}
+	mask := uint64(1)<<r.width - 1
+	for i := range block {
 		var word uint64
-		used := uint(0)
-		for left := groups; left > 0 && n > 0; left-- {
-			for i := 0; i < 8 && n > 0; i++ {
-				for have < width {
-					if at == uint(len(b)) {
-						return errPage
-					}
-					word |= uint64(b[at]) << have
-					at++
-					have += 8
-				}
-				put(uint32(word & (1<<width - 1)))
-				word >>= width
-				have -= width
-				n--
+		if at := r.bit / 8; at+8 <= uint(len(r.b)) {
+			word = binary.LittleEndian.Uint64(r.b[at:])
+		} else {
+			for k, x := range r.b[at:] {
+				word |= uint64(x) << (8 * k)
 			}
-			used += width
 		}
-		b = b[min(used, uint(len(b))):]
+		block[i] = uint32(word >> (r.bit % 8) & mask)
+		r.bit += r.width
 	}
 	return nil
 }
@@ -129,6 +184,9 @@ func deltas(b []byte, most int, put func(v int64) error) ([]byte, error) {
 
 // unpack returns value i of some bits, the low ones first.
 func unpack(b []byte, i int, width uint) (v uint64) {
+	if at := uint(i) * width; width <= 56 && at/8+8 <= uint(len(b)) {
+		return binary.LittleEndian.Uint64(b[at/8:]) >> (at % 8) & (1<<width - 1)
+	}
 	for bit := uint(0); bit < width; {
 		at := uint(i)*width + bit
 		take := min(8-at%8, width-bit)
@@ -194,55 +252,83 @@ func suffixes(b []byte, n int, put func([]byte) error) error {
 	return nil
 }
 
-// numbers reads the values of an encoding of numbers or truth values, as little-endian words.
-func (l *leaf) numbers(encoding int64, b []byte, n int, put func(w uint64) error) error {
+// unit is how many bytes a number or a truth value has until it is narrowed to its type.
+func (l *leaf) unit() int { return max(l.width, 1) }
+
+// numbers reads the values of an encoding of numbers or truth values, and hands them on as little-endian words of a unit.
+func (l *leaf) numbers(encoding int64, b []byte, n int, put func(words []byte) error) error {
+	integer := l.node.physical == physicalInt32 || l.node.physical == physicalInt64
 	switch {
 	case encoding == plain && l.node.physical == physicalBoolean:
 		if len(b) < (n+7)/8 {
 			return errPage
 		}
-		for i := range n {
-			if err := put(uint64(b[i/8] >> (i % 8) & 1)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return inBlocks(n, 1, put, func(i int, word []byte) { word[0] = b[i/8] >> (i % 8) & 1 })
 	case encoding == runLength && l.node.physical == physicalBoolean:
 		if len(b) < 4 {
 			return errPage
 		}
-		var failed error
-		err := hybrid(b[4:], 1, n, func(v uint32) {
-			if failed == nil {
-				failed = put(uint64(v))
+		var room [blockSize]byte
+		return hybrid(b[4:], 1, n, func(block []uint32) error {
+			for i, v := range block {
+				room[i] = byte(v)
 			}
+			return put(room[:len(block)])
 		})
-		return errors.Join(err, failed)
-	case (encoding == plain || encoding == streamSplit) && l.width > 0:
+	case encoding == plain && l.width > 0:
 		if len(b)/l.width < n {
 			return errPage
 		}
-		for i := range n {
-			var w uint64
-			for k := range l.width {
-				at := i*l.width + k
-				if encoding == streamSplit {
-					at = k*n + i
-				}
-				w |= uint64(b[at]) << (8 * k)
-			}
-			if err := put(w); err != nil {
-				return err
-			}
+		return put(b[:n*l.width])
+	case encoding == streamSplit && l.width > 0:
+		if len(b)/l.width < n {
+			return errPage
 		}
-		return nil
-	case encoding == deltaIntegers && (l.node.physical == physicalInt32 || l.node.physical == physicalInt64):
-		count := 0
-		_, err := deltas(b, n, func(v int64) error { count++; return put(uint64(v)) })
-		if err == nil && count != n {
-			err = errMany
-		}
-		return err
+		return inBlocks(n, l.width, put, func(i int, word []byte) {
+			for k := range word {
+				word[k] = b[k*n+i]
+			}
+		})
+	case encoding == deltaIntegers && integer:
+		return l.deltas(b, n, put)
 	}
 	return fmt.Errorf("encoding %d of %v is not read: write it with another", encoding, l.typ)
+}
+
+// inBlocks hands on n words, each set by what its number says.
+func inBlocks(n, unit int, put func(words []byte) error, set func(i int, word []byte)) error {
+	room := make([]byte, min(n, blockSize)*unit)
+	for at := 0; at < n; at += blockSize {
+		words := room[:min(n-at, blockSize)*unit]
+		for i := 0; i < len(words); i += unit {
+			set(at+i/unit, words[i:i+unit])
+		}
+		if err := put(words); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deltas is numbers for integers that are told by how they differ.
+func (l *leaf) deltas(b []byte, n int, put func(words []byte) error) error {
+	count, room := 0, make([]byte, 0, blockSize*l.width)
+	_, err := deltas(b, n, func(v int64) (err error) {
+		count++
+		if room = binary.LittleEndian.AppendUint64(room, uint64(v)); l.width == 4 {
+			room = room[:len(room)-4]
+		}
+		if len(room) >= (blockSize-1)*l.width {
+			err = put(room)
+			room = room[:0]
+		}
+		return err
+	})
+	if err == nil && count != n {
+		err = errMany
+	}
+	if err != nil {
+		return err
+	}
+	return put(room)
 }

@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"unicode/utf8"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/table"
@@ -49,6 +48,8 @@ type reader struct {
 	size   int64
 	budget int64 // bytes that may still be allocated
 	meta   *metadata
+	pages  []byte // of a chunk, as the file has them
+	room   []byte // for a page that was compressed
 }
 
 var errBudget = fmt.Errorf("the table takes more than %d times its file: write what repeats less often, or several files", deflation)
@@ -102,8 +103,10 @@ type column struct {
 	texts   *table.TextBuilder
 	missing []bool
 	shape   shaper
-	dict    []uint64 // the words of a dictionary,
-	words   [][]byte // or its texts
+	there   []bool           // of what is left of a page, which values are there; nil: all
+	dict    []byte           // the words of a dictionary,
+	words   table.Dictionary // or its texts
+	sound   []bool           // of them, those that are known to be UTF-8
 	hasDict bool
 }
 
@@ -149,11 +152,14 @@ func (c *column) chunk(k chunk) error {
 	if start < 4 || k.size < 0 || start > c.r.size || k.size > c.r.size-start {
 		return fmt.Errorf("its pages lie from byte %d on, %d bytes, in a file of %d", start, k.size, c.r.size)
 	}
-	b := make([]byte, k.size)
+	if int64(cap(c.r.pages)) < k.size {
+		c.r.pages = make([]byte, k.size)
+	}
+	b := c.r.pages[:k.size]
 	if err := readAt(c.r.src, b, start); err != nil {
 		return err
 	}
-	c.dict, c.words, c.hasDict = nil, nil, false
+	c.dict, c.words, c.sound, c.hasDict = nil, table.Dictionary{}, nil, false
 	for left := k.values; left > 0; {
 		t := &thrift{b: b}
 		h := t.header()
@@ -184,7 +190,7 @@ func (c *column) chunk(k chunk) error {
 
 // dictionary reads the values that pages of a chunk name by number.
 func (c *column) dictionary(h header, codec int64, b []byte) error {
-	b, err := unpackPage(codec, b, h.size)
+	b, err := unpackPage(codec, b, h.size, new([]byte))
 	if err != nil {
 		return err
 	}
@@ -193,14 +199,19 @@ func (c *column) dictionary(h header, codec int64, b []byte) error {
 	}
 	c.hasDict = true
 	if c.typ == 0 {
-		return texts(plain, b, int(h.values), func(text []byte) error {
-			c.words = append(c.words, text)
-			return c.r.spend(1, 24)
+		err := texts(plain, b, int(h.values), func(text []byte) error {
+			c.words.Words = append(c.words.Words, text)
+			return c.r.spend(1, 32)
 		})
+		c.sound = make([]bool, len(c.words.Words))
+		return err
 	}
-	return c.numbers(plain, b, int(h.values), func(w uint64) error {
-		c.dict = append(c.dict, w)
-		return c.r.spend(1, 8)
+	if err := c.r.spend(h.values, 8); err != nil {
+		return err
+	}
+	return c.numbers(plain, b, int(h.values), func(words []byte) error {
+		c.dict = append(c.dict, words...)
+		return nil
 	})
 }
 
@@ -218,12 +229,12 @@ func (c *column) page(h header, codec int64, b []byte) error {
 			codec = 0
 		}
 		if b = b[both:]; len(b) > 0 || h.size > both {
-			if b, err = unpackPage(codec, b, h.size-both); err != nil {
+			if b, err = unpackPage(codec, b, h.size-both, &c.r.room); err != nil {
 				return err
 			}
 		}
 	} else {
-		if b, err = unpackPage(codec, b, h.size); err != nil {
+		if b, err = unpackPage(codec, b, h.size, &c.r.room); err != nil {
 			return err
 		}
 		for i, most := range []int{c.rep, c.def} {
@@ -237,137 +248,52 @@ func (c *column) page(h header, codec int64, b []byte) error {
 			levels[i], b = b[4:end], b[end:]
 		}
 	}
-	n := int(h.values)
-	there := make([]bool, n)
-	present, err := c.levels(levels, there)
+	present, err := c.levels(levels, int(h.values))
 	if err != nil {
 		return err
 	}
-	return c.fill(h.encoding, b, there, present)
+	return c.fill(h.encoding, b, present)
 }
 
 func uint32le(b []byte) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
 
-// levels reads which values are there, and counts them.
-func (c *column) levels(levels [2][]byte, there []bool) (present int, err error) {
+// levels reads which of n values are there, and counts them.
+func (c *column) levels(levels [2][]byte, n int) (present int, err error) {
 	if c.rep > 0 {
-		if err := hybrid(levels[0], levelWidth(c.rep), len(there), func(v uint32) { c.shape.add(int(v)) }); err != nil {
+		err := hybrid(levels[0], levelWidth(c.rep), n, func(block []uint32) error {
+			for _, v := range block {
+				c.shape.add(int(v))
+			}
+			return nil
+		})
+		if err != nil {
 			return 0, err
 		}
 	}
-	i := 0
-	put := func(v uint32) {
-		if there[i] = int(v) == c.def; there[i] {
-			present++
-		}
-		i++
+	if c.there = nil; c.def == 0 {
+		return n, nil
 	}
-	if c.def == 0 {
-		for range there {
-			put(0)
+	there := make([]bool, 0, n)
+	err = hybrid(levels[1], levelWidth(c.def), n, func(block []uint32) error {
+		for _, v := range block {
+			is := int(v) == c.def
+			if there = append(there, is); is {
+				present++
+			}
 		}
-		return present, nil
-	}
-	if err := hybrid(levels[1], levelWidth(c.def), len(there), put); err != nil {
+		return nil
+	})
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if c.rep > 0 && present < len(there) {
+	case c.rep > 0 && present < n:
 		return 0, errors.New("a list is missing or empty, or lacks a number: nothing stands for one, so take the record out")
+	case present < n:
+		c.there = there
 	}
 	return present, nil
-}
-
-// fill adds the values of a page, and where there are none.
-func (c *column) fill(encoding int64, b []byte, there []bool, present int) error {
-	i := 0
-	lacking := func() error { // passes records without a value
-		for ; i < len(there) && !there[i]; i++ {
-			if c.texts != nil {
-				if err := c.texts.AppendMissing(); err != nil {
-					return err
-				}
-				continue
-			}
-			if c.missing == nil {
-				c.missing = make([]bool, c.records)
-			}
-			c.missing[c.n] = true
-			if c.typ.Float() {
-				c.values.Set(c.n, tensor.FloatWord(c.typ, math.NaN()))
-			}
-			c.n++
-		}
-		return nil
-	}
-	text := func(text []byte) error {
-		if err := errors.Join(lacking(), c.r.spend(1, int64(len(text)))); err != nil {
-			return err
-		}
-		if i++; !utf8.Valid(text) {
-			return errors.New("it holds bytes that are no text in UTF-8: write it as numbers or texts, or without it")
-		}
-		return c.texts.Append(text)
-	}
-	number := func(w uint64) error {
-		if err := lacking(); err != nil {
-			return err
-		}
-		i++
-		if wrapped := narrow(c.typ, w); c.typ.Integer() && c.typ.Size() < c.width && wrapped != w&(1<<(8*c.width)-1) {
-			return fmt.Errorf("a value lies outside %v", c.typ)
-		}
-		c.values.Set(c.n, w)
-		c.n++
-		return nil
-	}
-	var err error
-	switch {
-	case present == 0:
-	case encoding == plainDictionary || encoding == dictionary:
-		err = c.indices(b, present, number, text)
-	case c.typ == 0:
-		err = texts(encoding, b, present, text)
-	default:
-		err = c.numbers(encoding, b, present, number)
-	}
-	return errors.Join(err, lacking())
-}
-
-// narrow returns a word as one of its physical type has it that a type of fewer bits holds.
-func narrow(typ tensor.DType, w uint64) uint64 {
-	switch typ {
-	case tensor.Int8:
-		return uint64(uint32(int8(w)))
-	case tensor.Int16:
-		return uint64(uint32(int16(w)))
-	case tensor.Uint8:
-		return uint64(uint8(w))
-	case tensor.Uint16:
-		return uint64(uint16(w))
-	}
-	return uint64(uint32(w))
-}
-
-// indices reads values by their numbers in the dictionary.
-func (c *column) indices(b []byte, n int, number func(uint64) error, text func([]byte) error) error {
-	if len(b) == 0 || !c.hasDict {
-		return errPage
-	}
-	var failed error
-	err := hybrid(b[1:], uint(b[0]), n, func(v uint32) {
-		switch {
-		case failed != nil:
-		case c.typ == 0 && int64(v) < int64(len(c.words)):
-			failed = text(c.words[v])
-		case c.typ != 0 && int64(v) < int64(len(c.dict)):
-			failed = number(c.dict[v])
-		default:
-			failed = errPage
-		}
-	})
-	return errors.Join(err, failed)
 }
 
 // table returns the column that was read.
@@ -390,12 +316,6 @@ func (c *column) table() (*table.Column, error) {
 	out, err := table.Of(c.name, c.values)
 	if err == nil && c.missing != nil {
 		out.Missing = c.missing
-		if c.typ.Float() { // what is NaN is missing too
-			for i := range c.missing {
-				x := tensor.FloatOf(c.typ, c.values.At(i))
-				c.missing[i] = x != x
-			}
-		}
 	}
 	return out, err
 }

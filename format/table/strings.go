@@ -135,6 +135,34 @@ func (b *TextBuilder) Append(text []byte) error {
 	return nil
 }
 
+// Dictionary are texts that columns name by their numbers. They must not change.
+type Dictionary struct {
+	Words [][]byte
+	codes []int32 // a code and 1, where it is known
+}
+
+// AppendNamed adds a copy of each text that a dictionary has by these numbers, which must lie in it. All
+// appends by one dictionary go to one builder.
+func (b *TextBuilder) AppendNamed(d *Dictionary, numbers []uint32) error {
+	if d.codes == nil {
+		d.codes = make([]int32, len(d.Words))
+	}
+	for _, n := range numbers {
+		if code := d.codes[n] - 1; code >= 0 && !b.many {
+			b.codes = append(b.codes, code)
+			b.n++
+			continue
+		}
+		if err := b.Append(d.Words[n]); err != nil {
+			return err
+		}
+		if !b.many {
+			d.codes[n] = b.codes[len(b.codes)-1] + 1
+		}
+	}
+	return nil
+}
+
 // ends mixes the first and the last eight bytes of a text into a byte. It only has to be quick.
 func ends(text []byte) byte {
 	n := len(text)

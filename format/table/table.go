@@ -124,14 +124,34 @@ func Of(name string, t *tensor.Tensor) (*Column, error) {
 	case t.Type.Integer():
 		c.Kind = Integer
 	default:
-		c.Kind = Real
-		for i := range t.Len() {
-			if x := tensor.FloatOf(t.Type, t.At(i)); x != x {
-				c.Missing = marked(c.Missing, t.Len(), i)
-			}
-		}
+		c.Kind, c.Missing = Real, lacking(t)
 	}
 	return c, nil
+}
+
+// lacking returns which reals are NaN; nil: none.
+func lacking(t *tensor.Tensor) (bits []bool) {
+	switch t.Type {
+	case tensor.Float64:
+		return notNumbers(tensor.Of[float64](t))
+	case tensor.Float32:
+		return notNumbers(tensor.Of[float32](t))
+	}
+	for i := range t.Len() {
+		if x := tensor.FloatOf(t.Type, t.At(i)); x != x {
+			bits = marked(bits, t.Len(), i)
+		}
+	}
+	return bits
+}
+
+func notNumbers[T float32 | float64](all []T) (bits []bool) {
+	for i, x := range all {
+		if x != x {
+			bits = marked(bits, len(all), i)
+		}
+	}
+	return bits
 }
 
 // marked sets flag i of n; it makes the flags when they are nil.

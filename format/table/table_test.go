@@ -2,7 +2,10 @@ package table_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -97,6 +100,36 @@ func TestCategoriesDoNotDependOnOrder(t *testing.T) {
 		again, err := c.As(table.Text)
 		if err != nil || !reflect.DeepEqual(values(again), words) {
 			r.Fatalf("%q as texts: %v", words, err)
+		}
+	})
+}
+
+// Texts that are named by their numbers are those that are told, however many differ.
+func TestNamedTextsAreTexts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom([]table.Kind{0, table.Category, table.Text}).Draw(t, "kind")
+		told, named := table.NewTextBuilder(kind, 0, 0), table.NewTextBuilder(kind, 0, 0)
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		for range rapid.IntRange(1, 3).Draw(t, "dictionaries") {
+			var d table.Dictionary
+			for range rapid.SampledFrom([]int{1, 30, 900}).Draw(t, "words") {
+				d.Words = append(d.Words, fmt.Append(nil, "word", r.IntN(2000)))
+			}
+			for range rapid.SampledFrom([]int{0, 10, 2000}).Draw(t, "records") {
+				a, b, n := told.AppendMissing, named.AppendMissing, r.IntN(len(d.Words)+1)
+				if n < len(d.Words) {
+					a = func() error { return told.Append(d.Words[n]) }
+					b = func() error { return named.AppendNamed(&d, []uint32{uint32(n)}) }
+				}
+				if err := errors.Join(a(), b()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		x, err := told.Column("c")
+		y, err2 := named.Column("c")
+		if err != nil || err2 != nil || !reflect.DeepEqual(x, y) {
+			t.Fatalf("%v (%v), want %v (%v)", y, err2, x, err)
 		}
 	})
 }
