@@ -68,6 +68,36 @@ func (c *column) become(kind table.Kind) error {
 
 func (c *column) lacks(i int) bool { return c.missing != nil && c.missing[i] }
 
+// quick reads the next cell as most are, a short one of the column's kind that a byte ends, and passes that byte. What
+// else there may be it leaves to value: then it returns at.
+func (c *column) quick(text []byte, at int, end, separator byte) (next int) {
+	switch {
+	case c.done:
+	case c.ints != nil:
+		var v int64
+		if v, next = table.QuickInt64(text, at, end); next > at {
+			c.ints[c.n] = v
+			c.n++
+			return next
+		}
+	case c.floats != nil:
+		var x float64
+		if x, next = table.QuickFloat64(text, at, end); next > at {
+			c.floats[c.n] = x
+			c.n++
+			return next
+		}
+	case c.texts != nil && len(text)-at >= 16:
+		e, n := short(text[at:], separator)
+		if n == 0 || n == 16 || text[at+n] != end || text[at] == '"' || text[at+n-1] == '\r' || !c.texts.AppendKnown(e) {
+			return at
+		}
+		c.n++
+		return at + n + 1
+	}
+	return at
+}
+
 // value reads the next cell into a column.
 func (r *reader) value(c *column) error {
 	if c.ints != nil || c.floats != nil {

@@ -197,8 +197,18 @@ func (r *reader) pass() error {
 	for r.blank(); r.at < len(r.text); r.blank() {
 		line := r.line
 		for i := range r.columns {
-			if err := r.value(&r.columns[i]); err != nil {
-				return fmt.Errorf("line %d, column %.40q: %w", line, r.columns[i].name, err)
+			c := &r.columns[i]
+			if i < last {
+				if next := c.quick(r.text, r.at, r.separator, r.separator); next > r.at {
+					r.at = next
+					continue
+				}
+			} else if next := c.quick(r.text, r.at, '\n', r.separator); next > r.at {
+				r.at = next - 1
+				break
+			}
+			if err := r.value(c); err != nil {
+				return fmt.Errorf("line %d, column %.40q: %w", line, c.name, err)
 			}
 			switch end := r.text[r.at]; {
 			case i < last && end != r.separator:

@@ -64,19 +64,33 @@ func (s *scanner) cell() ([]byte, error) {
 
 // end returns where the next separator or line end stands, eight bytes at a time.
 func (s *scanner) end(i int) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	separators, lines := ones*uint64(s.separator), uint64(ones*'\n')
 	for ; i+8 <= len(s.text); i += 8 {
-		w := binary.LittleEndian.Uint64(s.text[i:])
-		a, b := w^separators, w^lines // whose bytes that are 0 are found by their borrows
-		if found := ((a-ones)&^a | (b-ones)&^b) & highs; found != 0 {
-			return i + bits.TrailingZeros64(found)/8
+		if n := cut(binary.LittleEndian.Uint64(s.text[i:]), s.separator); n < 8 {
+			return i + n
 		}
 	}
 	for s.text[i] != s.separator && s.text[i] != '\n' {
 		i++
 	}
 	return i
+}
+
+// cut returns how many of eight bytes stand before a separator or a line end.
+func cut(w uint64, separator byte) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	a, b := w^ones*uint64(separator), w^ones*'\n' // whose first byte that is 0 is found by its borrow
+	return bits.TrailingZeros64(((a-ones)&^a|(b-ones)&^b)&highs) / 8
+}
+
+// short returns the ends of a cell, and how many bytes it has; 16: or more. Text has sixteen bytes.
+func short(text []byte, separator byte) (e table.Ends, n int) {
+	first := binary.LittleEndian.Uint64(text)
+	if n = cut(first, separator); n < 8 {
+		return table.ShortEnds(first&(1<<(8*uint(n))-1), 0, n), n
+	}
+	others := binary.LittleEndian.Uint64(text[8:])
+	n = cut(others, separator)
+	return table.ShortEnds(first, others&(1<<(8*uint(n&7))-1), 8+n), 8 + n
 }
 
 // quoted returns a cell in quotes.

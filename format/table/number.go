@@ -67,20 +67,10 @@ func ScanNumber(b []byte, at int) (n Number, end int) {
 // digitsFrom reads the digits that b has from i on as the lower ones of a number, whose upper ones are m.
 func digitsFrom(b []byte, i int, m uint64) (uint64, int) {
 	for i+8 <= len(b) {
-		// Eight bytes are digits up to the first that is above 9 without the digit 0. The digits
-		// move to the end, behind zeros; then two, four and eight of them become one number.
-		const high = 0x8080808080808080
-		w := binary.LittleEndian.Uint64(b[i:]) ^ 0x3030303030303030
-		n := 8
-		if other := (w + 0x7676767676767676 | w) & high; other != 0 {
-			if n = bits.TrailingZeros64(other) / 8; n == 0 {
-				return m, i
-			}
-			w <<= 64 - 8*uint(n)
+		w, n := eightDigits(binary.LittleEndian.Uint64(b[i:]))
+		if n == 0 {
+			return m, i
 		}
-		w = w * (10<<8 + 1) >> 8 & 0x00ff00ff00ff00ff
-		w = w * (100<<16 + 1) >> 16 & 0x0000ffff0000ffff
-		w = w * (10000<<32 + 1) >> 32
 		m = m*tens[n] + w
 		if i += n; n < 8 {
 			return m, i
@@ -93,8 +83,79 @@ func digitsFrom(b []byte, i int, m uint64) (uint64, int) {
 	return m, i
 }
 
+// eightDigits returns the number that the first of eight bytes write, as far as they are digits, and how many are.
+func eightDigits(w uint64) (v uint64, n int) {
+	// They are digits up to the first that is above 9 without the digit 0. The digits move to the
+	// end, behind zeros; then two, four and eight of them become one number.
+	const high = 0x8080808080808080
+	w ^= 0x3030303030303030
+	n = bits.TrailingZeros64((w+0x7676767676767676|w)&high) / 8
+	w <<= 64 - 8*uint(n)
+	w = w * (10<<8 + 1) >> 8 & 0x00ff00ff00ff00ff
+	w = w * (100<<16 + 1) >> 16 & 0x0000ffff0000ffff
+	return w * (10000<<32 + 1) >> 32, n
+}
+
+// ahead is how many bytes the quick readers of numbers look at, at most.
+const ahead = 40
+
+// QuickInt64 reads a whole number that a byte ends which is no digit, and returns what stands behind that byte. Most
+// numbers are short: others it leaves to [ScanNumber], and returns at.
+func QuickInt64(text []byte, at int, end byte) (v int64, next int) {
+	if len(text)-at < ahead {
+		return 0, at
+	}
+	w, sign := signed(binary.LittleEndian.Uint64(text[at:]))
+	m, n := eightDigits(w)
+	if n == 0 || n == 8 || byte(w>>(8*uint(n))) != end {
+		return 0, at
+	}
+	return (int64(m) ^ -int64(sign)) + int64(sign), at + int(sign) + n + 1
+}
+
+// signed returns the bytes behind a minus, and 1 if there is one. What it decides is by chance, so it does not branch.
+func signed(w uint64) (_, sign uint64) {
+	if byte(w) == '-' {
+		sign = 1
+	}
+	return w >> (8 * sign), sign
+}
+
+// QuickFloat64 is QuickInt64 for a number that may have a point: the one that [Number.Float64] gives.
+func QuickFloat64(text []byte, at int, end byte) (x float64, next int) {
+	if len(text)-at < ahead {
+		return 0, at
+	}
+	w, sign := signed(binary.LittleEndian.Uint64(text[at:]))
+	m, n := eightDigits(w)
+	if n == 0 || n == 8 {
+		return 0, at
+	}
+	next = at + int(sign) + n
+	places := 0
+	if text[next] == '.' {
+		var v uint64
+		v, places = eightDigits(binary.LittleEndian.Uint64(text[next+1:]))
+		m = m*tens[places] + v
+		for more := places; more == 8 && places <= 16; places += more { // up to 24 places are looked at
+			v, more = eightDigits(binary.LittleEndian.Uint64(text[next+1+places:]))
+			m = m*tens[more] + v
+		}
+		next += 1 + places
+	}
+	if n += places; n > 19 || text[next] != end {
+		return 0, at
+	}
+	if n < 16 || m == 0 {
+		x = float64(int64(m)) / powers[places] // both are exact, and so one rounding is all (Clinger, 1990)
+	} else {
+		x = quotient(m, tens[places])
+	}
+	return math.Float64frombits(math.Float64bits(x) | sign<<63), next + 1
+}
+
 // tens are powers of ten.
-var tens = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}
+var tens = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
 // Int64 returns a whole number, and whether it is one that int64 holds.
 func (n Number) Int64() (int64, bool) {
@@ -127,7 +188,7 @@ func (n Number) Float64(text []byte) (float64, bool) {
 			return x, true
 		}
 		if -19 <= e && e < 0 {
-			x := quotient(n.mantissa, uint64(powers[-e]))
+			x := quotient(n.mantissa, tens[-e])
 			if n.negative {
 				x = -x
 			}
@@ -138,24 +199,27 @@ func (n Number) Float64(text []byte) (float64, bool) {
 	return x, err == nil
 }
 
-// quotient returns a/b rounded once. Both are shifted until their highest bits are set, so that 64
-// bits of the quotient and whether anything is left over come of one division.
+// quotient returns a/b rounded once; neither is 0, and b at most 1e19. Both are shifted until their highest bits are set, so that 64
+// bits of the quotient and whether anything is left over come of one division. Whether a is then the greater, and
+// which way the quotient is rounded, is by chance: neither is a branch.
 func quotient(a, b uint64) float64 {
 	shift := bits.LeadingZeros64(b) - bits.LeadingZeros64(a)
 	a <<= bits.LeadingZeros64(a)
 	b <<= bits.LeadingZeros64(b)
-	high, low := a, uint64(0)
-	if shift -= 64; a >= b {
-		high, low = a>>1, a<<63
-		shift++
-	}
-	q, rest := bits.Div64(high, low, b)
+	greater := 1 ^ below(a, b)
+	q, rest := bits.Div64(a>>greater, a<<63&-greater, b)
 	const dropped = 64 - 53
-	kept, half := q>>dropped, q&(1<<dropped-1)
-	if tie := uint64(1) << (dropped - 1); half > tie || half == tie && (rest > 0 || kept&1 == 1) {
-		kept++
-	}
-	return float64(kept) * math.Float64frombits(uint64(1023+dropped+shift)<<52)
+	kept := q >> dropped
+	more := below(0, q&(1<<(dropped-1)-1)|rest) // than half of the last bit, if there is a half
+	kept += q >> (dropped - 1) & (more | kept) & 1
+	exponent := 1023 + 52 + dropped - 64 + shift + int(greater)
+	return math.Float64frombits(uint64(exponent-1)<<52 + kept) // the highest bit of kept is one of the exponent
+}
+
+// below returns 1 if a lies below b, and 0 otherwise.
+func below(a, b uint64) uint64 {
+	_, borrow := bits.Sub64(a, b, 0)
+	return borrow
 }
 
 // number returns the shortest digits that give an element back.

@@ -55,14 +55,15 @@ const inferredCategories = 1000
 // TextBuilder gathers the texts of a column, record by record. As long as few differ it keeps
 // each once.
 type TextBuilder struct {
-	kind    Kind // 0: to be found out
+	kind    Kind           // 0: to be found out
+	values  *tensor.Tensor // room for codes
 	codes   []int32
 	words   []string // by code
 	slots   []int32  // a code and 1 by the hash of its word, or the next place that is free
 	seed    maphash.Seed
-	recent  [256]int32 // a code and 1 by the ends of its word, where it was found last
-	room    int        // bytes of text that there may be
-	texts   Strings    // once there are too many words
+	recent  [256]recent // by the ends of words
+	room    int         // bytes of text that there may be
+	texts   Strings     // once there are too many words
 	many    bool
 	missing []int32
 	n       int
@@ -76,9 +77,55 @@ func NewTextBuilder(kind Kind, records, bytes int) *TextBuilder {
 	if b.many {
 		b.texts.ends = make([]uint32, 0, records)
 	} else {
-		b.codes, b.slots, b.seed = make([]int32, 0, records), make([]int32, 64), maphash.MakeSeed()
+		b.slots, b.seed = make([]int32, 64), maphash.MakeSeed()
+		if values, err := tensor.New(tensor.Int32, tensor.Shape{records}); err == nil { // else there is room once it is needed
+			b.values, b.codes = values, tensor.Of[int32](values)[:0]
+		}
 	}
 	return b
+}
+
+// recent is a word that was found last of those with a hash of its ends.
+type recent struct {
+	Ends
+	code int32
+}
+
+// Ends are the first and the last bytes of a text. Below sixteen bytes they are all of it: bytes 0 to 7, and
+// 8 to 14, the low ones first, with zeros behind them; the highest byte of the second word is their number and 1.
+type Ends struct{ first, last uint64 }
+
+// long stands instead of the number of bytes of a text that has more.
+const long = 0xff << 56
+
+// endsOf returns those of a text.
+func endsOf(text []byte) Ends {
+	n := len(text)
+	if n >= 16 {
+		return Ends{binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[n-8:]) | long}
+	}
+	var padded [16]byte
+	copy(padded[:], text)
+	return ShortEnds(binary.LittleEndian.Uint64(padded[:]), binary.LittleEndian.Uint64(padded[8:]), n)
+}
+
+// slot is the place of a word in recent.
+func (e Ends) slot() byte {
+	return byte((e.first ^ bits.RotateLeft64(e.last, 29)) * 0x9e3779b97f4a7c15 >> 56)
+}
+
+// ShortEnds returns those of a text of fewer than sixteen bytes, of which the first eight and the others are words.
+func ShortEnds(first, others uint64, n int) Ends { return Ends{first, others | uint64(n+1)<<56} }
+
+// AppendKnown adds the text of up to fifteen bytes that has these ends, if one like it came not long ago. It reports whether.
+func (b *TextBuilder) AppendKnown(e Ends) bool {
+	near := &b.recent[e.slot()]
+	if near.Ends != e || len(b.codes) == cap(b.codes) || b.many {
+		return false
+	}
+	b.codes = append(b.codes, near.code)
+	b.n++
+	return true
 }
 
 // find returns the code of a word, and where it would stand: −1, if it is new.
@@ -112,9 +159,10 @@ func (b *TextBuilder) Append(text []byte) error {
 	if b.many {
 		return b.texts.Append(text)
 	}
-	near := &b.recent[ends(text)]
-	if code := *near - 1; code >= 0 && b.words[code] == string(text) {
-		b.codes = append(b.codes, code)
+	ends := endsOf(text)
+	near := &b.recent[ends.slot()]
+	if near.Ends == ends && (ends.last < long || b.words[near.code] == string(text)) {
+		b.codes = append(b.codes, near.code)
 		return nil
 	}
 	code, slot := b.find(text)
@@ -130,7 +178,7 @@ func (b *TextBuilder) Append(text []byte) error {
 		}
 		code = b.add(string(text), slot)
 	}
-	*near = code + 1
+	*near = recent{ends, code}
 	b.codes = append(b.codes, code)
 	return nil
 }
@@ -161,20 +209,6 @@ func (b *TextBuilder) AppendNamed(d *Dictionary, numbers []uint32) error {
 		}
 	}
 	return nil
-}
-
-// ends mixes the first and the last eight bytes of a text into a byte. It only has to be quick.
-func ends(text []byte) byte {
-	n := len(text)
-	if n < 8 {
-		var h byte
-		for _, c := range text {
-			h = h*31 + c
-		}
-		return h
-	}
-	h := binary.LittleEndian.Uint64(text) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(text[n-8:]), 29)
-	return byte(h * 0x9e3779b97f4a7c15 >> 56)
 }
 
 // AppendMissing adds a record without a text.
@@ -208,12 +242,12 @@ func (b *TextBuilder) spread() error {
 			return err
 		}
 	}
-	b.many, b.codes, b.words, b.slots = true, nil, nil, nil
+	b.many, b.values, b.codes, b.words, b.slots = true, nil, nil, nil, nil
 	return nil
 }
 
 // Column returns what was gathered. Texts of which at most a thousand differ, and at most half as
-// many as records have one, are a category, unless the kind was given.
+// many as records have one, are a category, unless the kind was given. The builder has done its work then.
 func (b *TextBuilder) Column(name string) (*Column, error) {
 	if few := 2*len(b.words) <= b.n-len(b.missing); b.kind == 0 && !b.many && !few {
 		if err := b.spread(); err != nil {
@@ -234,16 +268,20 @@ func (b *TextBuilder) Column(name string) (*Column, error) {
 		code, _ := b.find([]byte(w))
 		place[code] = int32(i)
 	}
-	t, err := tensor.New(tensor.Int32, tensor.Shape{b.n})
+	var err error
+	if b.values != nil && b.n <= b.values.Len() {
+		c.Values, err = b.values.Part(0, tensor.Int32, tensor.Shape{b.n})
+	} else {
+		c.Values, err = tensor.From(tensor.Shape{b.n}, b.codes)
+	}
 	if err != nil {
 		return nil, err
 	}
-	for i, values := 0, tensor.Of[int32](t); i < b.n; i++ {
-		if values[i] = b.codes[i]; values[i] >= 0 {
+	for i, values := 0, tensor.Of[int32](c.Values); i < b.n; i++ {
+		if values[i] >= 0 {
 			values[i] = place[values[i]]
 		}
 	}
-	c.Values = t
 	return c, nil
 }
 

@@ -1,6 +1,7 @@
 package table_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,6 +101,33 @@ func TestCategoriesDoNotDependOnOrder(t *testing.T) {
 		again, err := c.As(table.Text)
 		if err != nil || !reflect.DeepEqual(values(again), words) {
 			r.Fatalf("%q as texts: %v", words, err)
+		}
+	})
+}
+
+// Texts that are known by their ends are those that were added.
+func TestKnownTextsAreThoseAdded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.StringMatching("[ab]{0,4}(aaaaa){0,3}[ab]{0,4}"), 1, 300).Draw(t, "words")
+		b := table.NewTextBuilder(table.Category, len(words), 0)
+		for _, w := range words {
+			padded := append([]byte(w), make([]byte, 16)...)
+			first, others := binary.LittleEndian.Uint64(padded), binary.LittleEndian.Uint64(padded[8:])
+			if len(w) < 16 && b.AppendKnown(table.ShortEnds(first, others, len(w))) {
+				continue
+			}
+			if err := b.Append([]byte(w)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := b.Column("c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range words {
+			if c.Value(i) != w {
+				t.Fatalf("text %d is %q, want %q", i, c.Value(i), w)
+			}
 		}
 	})
 }
