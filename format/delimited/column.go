@@ -180,7 +180,13 @@ func (r *reader) infer(c *column, cell []byte) error {
 	isNumber := end > 0 && end == len(trimmed)
 	if isNumber && c.kind != table.Boolean {
 		if c.kind == 0 {
-			if err := c.become(table.Integer); err != nil {
+			kind := table.Integer
+			if _, whole := n.Int64(); !whole {
+				if _, real := n.Float64(trimmed); real {
+					kind = table.Real
+				}
+			}
+			if err := c.become(kind); err != nil {
 				return err
 			}
 		}

@@ -196,19 +196,9 @@ func (r *reader) pass() error {
 	last := len(r.columns) - 1
 	for r.blank(); r.at < len(r.text); r.blank() {
 		line := r.line
-		for i := range r.columns {
-			c := &r.columns[i]
-			if i < last {
-				if next := c.quick(r.text, r.at, r.separator, r.separator); next > r.at {
-					r.at = next
-					continue
-				}
-			} else if next := c.quick(r.text, r.at, '\n', r.separator); next > r.at {
-				r.at = next - 1
-				break
-			}
-			if err := r.value(c); err != nil {
-				return fmt.Errorf("line %d, column %.40q: %w", line, c.name, err)
+		for i := r.quick(0); i <= last; i = r.quick(i + 1) {
+			if err := r.value(&r.columns[i]); err != nil {
+				return fmt.Errorf("line %d, column %.40q: %w", line, r.columns[i].name, err)
 			}
 			switch end := r.text[r.at]; {
 			case i < last && end != r.separator:
@@ -226,6 +216,25 @@ func (r *reader) pass() error {
 		return errors.New("there are no records, but names of columns alone")
 	}
 	return nil
+}
+
+// quick reads cells of a record from column i on, as long as they are read quickly, and returns the column of the next.
+func (r *reader) quick(i int) int {
+	at, last := r.at, len(r.columns)-1
+	for ; i < last; i++ {
+		next := r.columns[i].quick(r.text, at, r.separator, r.separator)
+		if next == at {
+			break
+		}
+		at = next
+	}
+	if r.at = at; i == last {
+		if next := r.columns[i].quick(r.text, at, '\n', r.separator); next > at {
+			r.at = next - 1 // the line ends there
+			i++
+		}
+	}
+	return i
 }
 
 // again prepares the columns that turned out to hold texts after numbers, and reports whether

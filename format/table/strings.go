@@ -61,9 +61,9 @@ type TextBuilder struct {
 	words   []string // by code
 	slots   []int32  // a code and 1 by the hash of its word, or the next place that is free
 	seed    maphash.Seed
-	recent  [256]recent // by the ends of words
-	room    int         // bytes of text that there may be
-	texts   Strings     // once there are too many words
+	recent  [256][2]recent // by the ends of words, two that share a place
+	room    int            // bytes of text that there may be
+	texts   Strings        // once there are too many words
 	many    bool
 	missing []int32
 	n       int
@@ -120,10 +120,14 @@ func ShortEnds(first, others uint64, n int) Ends { return Ends{first, others | u
 // AppendKnown adds the text of up to fifteen bytes that has these ends, if one like it came not long ago. It reports whether.
 func (b *TextBuilder) AppendKnown(e Ends) bool {
 	near := &b.recent[e.slot()]
-	if near.Ends != e || len(b.codes) == cap(b.codes) || b.many {
+	known := &near[0]
+	if known.Ends != e {
+		known = &near[1]
+	}
+	if known.Ends != e || len(b.codes) == cap(b.codes) || b.many {
 		return false
 	}
-	b.codes = append(b.codes, near.code)
+	b.codes = append(b.codes, known.code)
 	b.n++
 	return true
 }
@@ -161,9 +165,11 @@ func (b *TextBuilder) Append(text []byte) error {
 	}
 	ends := endsOf(text)
 	near := &b.recent[ends.slot()]
-	if near.Ends == ends && (ends.last < long || b.words[near.code] == string(text)) {
-		b.codes = append(b.codes, near.code)
-		return nil
+	for _, known := range near {
+		if known.Ends == ends && (ends.last < long || b.words[known.code] == string(text)) {
+			b.codes = append(b.codes, known.code)
+			return nil
+		}
 	}
 	code, slot := b.find(text)
 	if code < 0 {
@@ -178,7 +184,7 @@ func (b *TextBuilder) Append(text []byte) error {
 		}
 		code = b.add(string(text), slot)
 	}
-	*near = recent{ends, code}
+	near[0], near[1] = recent{ends, code}, near[0]
 	b.codes = append(b.codes, code)
 	return nil
 }
