@@ -137,9 +137,13 @@ func QuickFloat64(text []byte, at int, end byte) (x float64, next int) {
 		var v uint64
 		v, places = eightDigits(binary.LittleEndian.Uint64(text[next+1:]))
 		m = m*tens[places] + v
-		for more := places; more == 8 && places <= 16; places += more { // up to 24 places are looked at
-			v, more = eightDigits(binary.LittleEndian.Uint64(text[next+1+places:]))
-			m = m*tens[more] + v
+		if places == 8 { // then up to 24: whether it is 16 or fewer is by chance, so both words behind are read
+			v, more := eightDigits(binary.LittleEndian.Uint64(text[next+9:]))
+			u, last := eightDigits(binary.LittleEndian.Uint64(text[next+17:]))
+			full := more / 8
+			last *= full
+			m = (m*tens[more]+v)*tens[last] + u*uint64(full)
+			places = 8 + more + last
 		}
 		next += 1 + places
 	}
