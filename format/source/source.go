@@ -1,7 +1,7 @@
 // Package source reads the files and folders that people have data in, as tables.
 //
-// Call [Open] with the path of a file or of a folder of images, or [Read] with a file that is open. The
-// end of its name says the format:
+// Call [Open] with the path of a file or a folder, or [Read] with a file that is open. [Select] finds the files of one
+// table among many. The end of a file's name says the format:
 //
 //	.csv .tsv             text (package delimited)
 //	.jsonl .ndjson        lines of JSON (package jsonlines)
@@ -10,7 +10,7 @@
 //	.npy                  one column, called as the file is without its end
 //	-idx3-ubyte .idx3 …   MNIST's files, also with .gz: one column, "image" of three axes and bytes, else "label"
 //
-// Several files of the same records are joined by [table.Join].
+// Files of other records of one table are put one behind another; several files of the same records are joined by [table.Join].
 //
 // Invariants: those of the readers: nothing is allocated that a file only claims. Files of text are read whole, and so are bounded by
 // [MaxText].
@@ -19,6 +19,7 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -89,24 +90,31 @@ func Ends() []string { return slices.Sorted(maps.Keys(formats)) }
 
 var idxName = regexp.MustCompile(`(?i)[.-]idx[1-9](-ubyte)?(\.gz)?$`)
 
-// Open returns the table in a file, or in a folder of images.
-func Open(path string, o Options) (*table.Table, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		root, err := os.OpenRoot(path) // follows no link out of it
+// Open returns the table in a file, in a folder of files or images, or in the files of a folder that a pattern names.
+func Open(name string, o Options) (*table.Table, error) {
+	info, err := os.Stat(name)
+	isFolder, isGlob := err == nil && info.IsDir(), err != nil && HasGlob(filepath.Base(name))
+	if isFolder || isGlob {
+		folder, pattern := name, ""
+		if isGlob {
+			folder, pattern = filepath.Split(name)
+		}
+		root, err := os.OpenRoot(cmp.Or(folder, ".")) // follows no link out of it
 		if err != nil {
 			return nil, err
 		}
-		t, err := as(o.Kinds)(images.Read(root.FS(), o.Images))
+		open := func(file string) (*os.File, int64, error) { return bounded.Open(filepath.Join(folder, file)) }
+		t, err := ReadFolder(root.FS(), open, pattern, o)
 		if err = errors.Join(err, root.Close()); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		return t, nil
 	}
-	f, size, err := bounded.Open(path)
+	f, size, err := bounded.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	t, err := Read(path, f, size, o)
+	t, err := Read(name, f, size, o)
 	return t, errors.Join(err, f.Close())
 }
 
