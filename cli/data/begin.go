@@ -21,7 +21,7 @@ type Begun struct {
 	File       string `json:"order_file"`
 	Model      string `json:"model"`
 	Parameters int    `json:"parameters"`
-	Outside    bool   `json:"outside"` // the data are a folder, which stays where it is
+	Outside    bool   `json:"outside"` // the data are a folder or several files, which stay where they are
 }
 
 // maxCopy bounds a file of data that is copied beside its order.
@@ -92,13 +92,11 @@ func (r *Begun) open(ctx context.Context, o dataset.Options, progress func(name 
 		return nil, err
 	}
 	in.Options = o
-	info, err := os.Stat(o.Source)
+	_, _, several := o.Folder()
 	switch {
-	case err != nil:
-		return nil, err
 	case pinned != "":
 		in.Source = pinned
-	case info.IsDir():
+	case several:
 		r.Outside = true
 		in.Source, err = filepath.Abs(o.Source)
 	default:

@@ -58,14 +58,15 @@ type settings struct {
 func inspect(show Show) *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
-		Use: "inspect SOURCE…", Short: "Tell the columns of a file or of a folder of images",
+		Use: "inspect SOURCE…", Short: "Tell the columns of a file, of several, or of a folder of images",
 		Long: `Reads data as training does, and tells of each column what it holds: its kind, how many
 records have a value, how many values differ, the least, mean and greatest, or the most
 frequent. What is found out of text by rules can be said instead.
 
 A source is a file that ends in .csv, .tsv, .jsonl, .parquet, .npy, .npz or .safetensors, one of MNIST's,
-or a folder with another for each class and PNG or JPEG images in them. Several sources are
-columns of the same records. https://HOST/FILE and hf:OWNER/NAME are fetched, and kept for the next time.`,
+or a folder with another for each class and PNG or JPEG images in them. A folder of files, or a
+pattern such as 'data/*.parquet', is one table. Several sources are columns of the same records.
+https://HOST/FILE and hf:OWNER/NAME are fetched, and kept for the next time.`,
 		Example: `  tally data inspect examples/search/iris.csv
   tally data inspect table.csv --kind zip=category --missing '?'
   tally data inspect pets/ --height 64 --width 64 --crop --sheet pets.png

@@ -31,11 +31,11 @@ type Expected struct {
 // Wanted is a file to download.
 type Wanted struct {
 	Expected
-	URL  string
-	To   string
-	Most int64  // bytes that are taken
-	Mark string // a file that remembers which edition of the address was begun; "" if a digest tells that
-	Told func(done, total int64)
+	URL         string
+	To          string
+	Limit       int64  // bytes that are taken
+	VersionFile string // remembers which version of the address was begun; "" if a digest tells that
+	Progress    func(done, total int64)
 }
 
 // String names a file in messages, without what lets its reader in.
@@ -44,8 +44,7 @@ func (w Wanted) String() string {
 	if err != nil {
 		return filepath.Base(w.To)
 	}
-	u.RawQuery = ""
-	return u.Redacted()
+	return Redact(u)
 }
 
 // ErrDiffers says that a whole file is not what its source promises.
@@ -54,7 +53,8 @@ var ErrDiffers = errors.New("is not what the source promises")
 // errAgain says that a file has to be fetched from its beginning.
 var errAgain = errors.New("the server sends another part than was asked for")
 
-var errSilent = errors.New("the server sends nothing any more: try again later")
+// errSlow says that a server keeps whoever asks waiting.
+var errSlow = errors.New("the server sends next to nothing: try again later, which goes on from here")
 
 // Download fetches a file, going on from what there is of it, and returns its SHA-256. What it has got before an error stays
 // for the next time, unless it is known to be wrong.
@@ -78,7 +78,7 @@ func (n *Network) Download(ctx context.Context, w Wanted) (string, error) {
 		case !isPassing(err):
 			return "", err
 		}
-		if idle++; SizeOf(w.To) > had {
+		if idle++; SizeOf(w.To)-max(had, 0) >= n.MinBytes { // less of it again and again would take for ever
 			idle = 0
 		}
 		if idle >= n.Tries {
@@ -100,7 +100,7 @@ func isPassing(err error) bool {
 	if errors.Is(err, ErrInside) {
 		return false
 	}
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errSilent) || isNetwork(err)
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errSlow) || isNetwork(err)
 }
 
 // SizeOf returns the size of a file, −1 if there is none.
@@ -127,9 +127,9 @@ func (n *Network) attempt(ctx context.Context, w Wanted) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	edition := w.edition()
+	version := w.version()
 	switch {
-	case have > 0 && w.SHA256 == "" && edition == "", w.Bytes >= 0 && have > w.Bytes:
+	case have > 0 && w.SHA256 == "" && version == "", w.Bytes >= 0 && have > w.Bytes:
 		have = 0
 	case w.SHA256 != "" && have > 0 && have == w.Bytes:
 		if err := sum.check(w.To); err == nil {
@@ -140,24 +140,32 @@ func (n *Network) attempt(ctx context.Context, w Wanted) (_ string, err error) {
 	header := http.Header{"Accept-Encoding": {"identity"}} // ranges are of the file itself
 	if have > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", have))
-		if edition != "" {
-			header.Set("If-Range", edition)
+		if version != "" {
+			header.Set("If-Range", version)
 		}
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	alarm := time.AfterFunc(n.Patience, func() { stop(errSilent) })
+	alarm := time.AfterFunc(n.IdleTimeout, func() { stop(errSlow) })
 	defer alarm.Stop()
-	answer, err := n.Ask(ctx, http.MethodGet, w.URL, header, http.StatusOK, http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable)
+	answer, err := n.Do(ctx, http.MethodGet, w.URL, header, http.StatusOK, http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable)
 	if err != nil {
 		return "", errors.Join(err, context.Cause(ctx))
 	}
 	defer answer.Body.Close()
-	return w.take(f, sum, have, answer, func() { alarm.Reset(n.Patience) }, func() error { return context.Cause(ctx) })
+	least := have
+	heard := func(done int64) {
+		if done-least >= n.MinBytes {
+			least = done
+			alarm.Reset(n.IdleTimeout)
+		}
+	}
+	alarm.Reset(n.IdleTimeout)
+	return w.take(f, sum, have, answer, heard, func() error { return context.Cause(ctx) })
 }
 
 // take writes what a server sends behind what there is.
-func (w Wanted) take(f *os.File, sum *summer, have int64, answer *http.Response, heard func(), cause func() error) (string, error) {
+func (w Wanted) take(f *os.File, sum *summer, have int64, answer *http.Response, heard func(done int64), cause func() error) (string, error) {
 	switch answer.StatusCode {
 	case http.StatusPartialContent:
 		var from, to int64
@@ -183,23 +191,23 @@ func (w Wanted) take(f *os.File, sum *summer, have int64, answer *http.Response,
 	switch {
 	case total >= 0 && w.Bytes >= 0 && total != w.Bytes:
 		return "", fmt.Errorf("%s has %d bytes, and %w: %d", w, total, ErrDiffers, w.Bytes)
-	case total > w.Most:
-		return "", fmt.Errorf("%s has %d bytes, and there is room for %d: make room, or choose a smaller one", w, total, w.Most)
+	case total > w.Limit:
+		return "", w.tooLarge(total)
 	case total < 0:
 		total = w.Bytes
 	}
 	body := Counting(answer.Body, have, func(done int64) {
-		heard()
-		if w.Told != nil {
-			w.Told(done, total)
+		heard(done)
+		if w.Progress != nil {
+			w.Progress(done, total)
 		}
 	})
-	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(body, w.Most-have+1))
+	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(body, w.Limit-have+1))
 	switch {
 	case err != nil:
 		return "", errors.Join(err, cause())
-	case have+n > w.Most:
-		return "", errors.Join(fmt.Errorf("%s has more than the %d bytes that there is room for: make room, or choose a smaller one", w, w.Most), f.Truncate(0))
+	case have+n > w.Limit:
+		return "", errors.Join(w.tooLarge(-1), f.Truncate(0))
 	}
 	if err := f.Sync(); err != nil {
 		return "", err
@@ -207,28 +215,38 @@ func (w Wanted) take(f *os.File, sum *summer, have int64, answer *http.Response,
 	return sum.hex(), sum.check(w.String())
 }
 
-// edition returns which one of an address was begun.
-func (w Wanted) edition() string {
-	if w.Mark == "" {
+// ErrTooLarge says that a file has more bytes than are taken.
+var ErrTooLarge = errors.New("there is room for")
+
+func (w Wanted) tooLarge(bytes int64) error {
+	if bytes < 0 {
+		return fmt.Errorf("%s has more bytes than %w %d: make room, or choose a smaller one", w, ErrTooLarge, w.Limit)
+	}
+	return fmt.Errorf("%s has %d bytes, and %w %d: make room, or choose a smaller one", w, bytes, ErrTooLarge, w.Limit)
+}
+
+// version returns which one of an address was begun.
+func (w Wanted) version() string {
+	if w.VersionFile == "" {
 		return ""
 	}
-	b, err := bounded.ReadFile(w.Mark, 1<<12)
+	b, err := bounded.ReadFile(w.VersionFile, 1<<12)
 	if err != nil {
 		return "" // it is fetched from its beginning
 	}
 	return string(b)
 }
 
-// remember notes which edition of an address is begun, if it can be asked for again.
+// remember notes which version of an address is begun, if it can be asked for again.
 func (w Wanted) remember(answer *http.Response) error {
-	if w.Mark == "" {
+	if w.VersionFile == "" {
 		return nil
 	}
-	return os.WriteFile(w.Mark, []byte(EditionOf(answer)), 0o600)
+	return os.WriteFile(w.VersionFile, []byte(VersionOf(answer)), 0o600)
 }
 
-// EditionOf names the edition of what an answer holds, or is "" if the server does not. A weak tag says nothing of bytes.
-func EditionOf(answer *http.Response) string {
+// VersionOf names the version of what an answer holds, or is "" if the server does not. A weak tag says nothing of bytes.
+func VersionOf(answer *http.Response) string {
 	if tag := answer.Header.Get("ETag"); tag != "" && !strings.HasPrefix(tag, "W/") && len(tag) < 1<<10 {
 		return tag
 	}
@@ -302,22 +320,22 @@ func (r reader) Read(b []byte) (int, error) {
 	return r.from.Read(b)
 }
 
-// Counting tells how far something has been read, what was read before counted too.
-func Counting(from io.Reader, before int64, told func(done int64)) io.Reader {
-	return &progress{from, before, told}
+// Counting reports how far something has been read, what was read before counted too.
+func Counting(from io.Reader, before int64, report func(done int64)) io.Reader {
+	return &counting{from, before, report}
 }
 
-// progress tells how far something has been read.
-type progress struct {
-	from io.Reader
-	done int64
-	told func(done int64)
+type counting struct {
+	from   io.Reader
+	done   int64
+	report func(done int64)
 }
 
-func (p *progress) Read(b []byte) (int, error) {
-	n, err := p.from.Read(b)
-	p.done += int64(n)
-	p.told(p.done)
+// Read implements io.Reader.
+func (c *counting) Read(b []byte) (int, error) {
+	n, err := c.from.Read(b)
+	c.done += int64(n)
+	c.report(c.done)
 	return n, err
 }
 

@@ -34,14 +34,20 @@ const (
 
 // Network is how files come from other machines.
 type Network struct {
-	Named      *http.Client  // for hosts that the user has named, wherever they are
-	found      *http.Client  // for hosts that a page or a redirect has named: public ones
-	hosts      []string      // with ports, that the user has named
-	Index, Hub string        // without a slash at the end
-	token      string        // for the hub, and for nobody else
-	Tries      int           // of a download that brings nothing more
+	Named      *http.Client // for hosts that the user has named, wherever they are
+	found      *http.Client // for hosts that a page or a redirect has named: public ones
+	hosts      []string     // with ports, that the user has named
+	Index, Hub string       // without a slash at the end
+	token      string       // for the hub, and for nobody else
+	sign       func(*http.Request) error
+	signed     string        // the host whose requests are signed
+	Tries      int           // of a download that brings no MinBytes more
 	Pause      time.Duration // before the second try
-	Patience   time.Duration // with a server that sends nothing
+
+	// A server that sends less than MinBytes in an IdleTimeout is given up: 17 KiB/s. Who asks may hold a lock
+	// meanwhile. A modem of 1998 sends 7 KiB/s, a phone of 2003 (EDGE) 25.
+	IdleTimeout time.Duration
+	MinBytes    int64
 }
 
 // New returns the network of somebody with an environment: PIP_INDEX_URL, HF_ENDPOINT and HF_TOKEN.
@@ -50,7 +56,7 @@ func New(env func(string) string) *Network {
 		Named: NewClient(cloneTransport()), found: NewClient(newPublicTransport()),
 		Index: strings.TrimRight(cmp.Or(env("PIP_INDEX_URL"), defaultIndex), "/"),
 		Hub:   strings.TrimRight(cmp.Or(env("HF_ENDPOINT"), defaultHub), "/"),
-		token: env("HF_TOKEN"), Tries: 4, Pause: time.Second, Patience: time.Minute,
+		token: env("HF_TOKEN"), Tries: 4, Pause: time.Second, IdleTimeout: time.Minute, MinBytes: 1 << 20,
 	}
 	return n.Naming(n.Index).Naming(n.Hub)
 }
@@ -62,6 +68,16 @@ func (n *Network) Naming(address string) *Network {
 		out.hosts = append(slices.Clone(n.hosts), hostOf(u))
 	}
 	return &out
+}
+
+// Signing returns the network of somebody who has named an address as well, and signs requests to its host: those alone, not
+// what they lead to.
+func (n *Network) Signing(address string, sign func(*http.Request) error) *Network {
+	out := n.Naming(address)
+	if u, err := url.Parse(address); err == nil {
+		out.sign, out.signed = sign, hostOf(u)
+	}
+	return out
 }
 
 // hostOf returns the host of an address, with its port.
@@ -81,7 +97,7 @@ func (n *Network) isHub(u *url.URL) bool {
 // Public returns the network of somebody who has named nothing, and whom nobody knows: for addresses that strangers have written.
 func (n *Network) Public() *Network {
 	out := *n
-	out.hosts, out.token = nil, ""
+	out.hosts, out.token, out.sign, out.signed = nil, "", nil, ""
 	return &out
 }
 
@@ -89,11 +105,59 @@ func (n *Network) Public() *Network {
 func CheckAddress(u *url.URL) error {
 	switch {
 	case u.Host == "":
-		return fmt.Errorf("%.80q names no host", u.Redacted())
+		return fmt.Errorf("%.80q names no host", Redact(u))
 	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u):
 		return nil
 	}
-	return fmt.Errorf("%.80q is not fetched: write an address that begins with https://", u.Redacted())
+	return fmt.Errorf("%.80q is not fetched: write an address that begins with https://", Redact(u))
+}
+
+// Redact returns an address for messages, without what may let its reader in: name, password and query.
+func Redact(u *url.URL) string {
+	out := *u
+	out.User, out.Fragment, out.RawFragment = nil, "", ""
+	if out.ForceQuery = false; out.RawQuery != "" {
+		out.RawQuery = "…"
+	}
+	return out.String()
+}
+
+// RedactText is [Redact] for what may be no address.
+func RedactText(address string) string {
+	bare, _, asks := strings.Cut(address, "?")
+	if scheme, rest, ok := strings.Cut(bare, "://"); ok {
+		host, path, slash := strings.Cut(rest, "/")
+		if at := strings.LastIndexByte(host, '@'); at >= 0 {
+			host = host[at+1:]
+		}
+		if bare = scheme + "://" + host; slash {
+			bare += "/" + path
+		}
+	}
+	if bare, _, _ = strings.Cut(bare, "#"); asks {
+		bare += "?…"
+	}
+	return bare
+}
+
+// redactError returns the error of a request, without what its address may hold.
+func redactError(err error) error {
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		u.URL = RedactText(u.URL)
+		if strings.Contains(u.Err.Error(), "Location header") { // which it quotes
+			u.Err = errors.New("the server leads to what is no address")
+		}
+	}
+	return err
+}
+
+// Parse reads an address. Its error does not hold it whole.
+func Parse(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("%.80q is no address: percent signs, spaces or the port are not as they should be", RedactText(address))
+	}
+	return u, nil
 }
 
 func isLoopback(u *url.URL) bool {
@@ -118,11 +182,11 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s answers %d %s: %s", e.url, e.code, http.StatusText(e.code), hint)
 }
 
-// Ask sends a request, and follows redirects. Any answer but those of codes is an error.
-func (n *Network) Ask(ctx context.Context, method, address string, header http.Header, codes ...int) (*http.Response, error) {
+// Do sends a request, and follows redirects. Any answer but those of codes is an error.
+func (n *Network) Do(ctx context.Context, method, address string, header http.Header, codes ...int) (*http.Response, error) {
 	trusted := true // who asks, or the hub, has named the address
 	for range maxRedirects {
-		answer, err := n.askOnce(ctx, method, address, header, trusted)
+		answer, err := n.doOnce(ctx, method, address, header, trusted)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +195,7 @@ func (n *Network) Ask(ctx context.Context, method, address string, header http.H
 		}
 		to, err := answer.Location()
 		if answer.StatusCode/100 != 3 || err != nil {
-			return nil, errors.Join(&statusError{answer.StatusCode, answer.Request.URL.Redacted()}, answer.Body.Close())
+			return nil, errors.Join(&statusError{answer.StatusCode, Redact(answer.Request.URL)}, answer.Body.Close())
 		}
 		if err := errors.Join(answer.Body.Close(), CheckAddress(to)); err != nil {
 			return nil, fmt.Errorf("redirect: %w", err)
@@ -142,24 +206,35 @@ func (n *Network) Ask(ctx context.Context, method, address string, header http.H
 	return nil, fmt.Errorf("more than %d redirects", maxRedirects)
 }
 
-// askOnce asks by the client that the address is for.
-func (n *Network) askOnce(ctx context.Context, method, address string, header http.Header, trusted bool) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, address, nil)
+// doOnce sends it by the client that the address is for.
+func (n *Network) doOnce(ctx context.Context, method, address string, header http.Header, trusted bool) (*http.Response, error) {
+	u, err := Parse(address)
 	if err != nil {
 		return nil, err
 	}
-	if err := CheckAddress(r.URL); err != nil {
+	if err := CheckAddress(u); err != nil {
 		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, redactError(err)
 	}
 	r.Header = header.Clone()
 	r.Header.Set("User-Agent", "tally")
 	if trusted && n.token != "" && n.isHub(r.URL) {
 		r.Header.Set("Authorization", "Bearer "+n.token)
 	}
-	if n.isNamed(r.URL) {
-		return n.Named.Do(r)
+	if trusted && n.sign != nil && hostOf(r.URL) == n.signed {
+		if err := n.sign(r); err != nil {
+			return nil, err
+		}
 	}
-	return n.found.Do(r)
+	by := n.found
+	if n.isNamed(r.URL) {
+		by = n.Named
+	}
+	answer, err := by.Do(r)
+	return answer, redactError(err)
 }
 
 // Page is a short answer.
@@ -171,16 +246,16 @@ type Page struct {
 
 // Read fetches a short answer.
 func (n *Network) Read(ctx context.Context, address, accept string) (*Page, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.Patience)
+	ctx, cancel := context.WithTimeout(ctx, n.IdleTimeout)
 	defer cancel()
-	answer, err := n.Ask(ctx, http.MethodGet, address, http.Header{"Accept": {accept}}, http.StatusOK)
+	answer, err := n.Do(ctx, http.MethodGet, address, http.Header{"Accept": {accept}}, http.StatusOK)
 	if err != nil {
 		return nil, err
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, MaxPage+1))
-	if err == nil && len(body) > MaxPage {
-		err = fmt.Errorf("%s gives more than %d bytes", answer.Request.URL.Redacted(), MaxPage)
+	if err = redactError(err); err == nil && len(body) > MaxPage {
+		err = fmt.Errorf("%s gives more than %d bytes", Redact(answer.Request.URL), MaxPage)
 	}
 	return &Page{body, answer.Header.Get("Content-Type"), answer.Request.URL}, err
 }

@@ -323,9 +323,9 @@ func (p *pull) take(ctx context.Context, o origin, files []picked) error {
 
 // download fetches a file within the limits.
 func (p *pull) download(ctx context.Context, w fetch.Wanted, name string) (string, error) {
-	w.Most = min(p.limits.file, max(0, p.budget))
+	w.Limit = min(p.limits.file, max(0, p.budget))
 	if p.tell != nil {
-		w.Told = func(done, total int64) { p.tell(Progress{Fetching, name, done, total}) }
+		w.Progress = func(done, total int64) { p.tell(Progress{Fetching, name, done, total}) }
 	}
 	return p.net.Download(ctx, w)
 }

@@ -75,9 +75,9 @@ func parseHubSource(text, rest string) (source, error) {
 }
 
 func parseAddress(text string) (source, error) {
-	u, err := url.Parse(text)
+	u, err := fetch.Parse(text)
 	if err != nil {
-		return source{}, fmt.Errorf("read an address: %w", err)
+		return source{}, err
 	}
 	if err := fetch.CheckAddress(u); err != nil {
 		return source{}, err
@@ -95,7 +95,7 @@ func parseAddress(text string) (source, error) {
 	case u.User != nil:
 		return source{}, errors.New("the address holds a password, which would be written down: take it out")
 	case !strings.EqualFold(path.Ext(u.Path), ".gguf"):
-		return source{}, fmt.Errorf("%.80q is no .gguf file: name one, or a repository by hf:ORG/NAME", s.base)
+		return source{}, fmt.Errorf("%.80q is no .gguf file: name one, or a repository by hf:ORG/NAME", fetch.Redact(u))
 	}
 	return s, nil
 }

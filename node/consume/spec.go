@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/format/yaml"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/fetch"
 	"github.com/tally-network/tally/node/consume/dataset"
 	"github.com/tally-network/tally/node/consume/parts"
 	"github.com/tally-network/tally/node/consume/remote"
@@ -221,10 +222,10 @@ func statedKind(b []byte) string {
 	return ""
 }
 
-// Source names what is trained on.
+// Source names what is trained on, for people to read.
 func (p *SpecProblem) Source() string {
 	if p.Data != nil {
-		return p.Data.Source
+		return fetch.RedactText(p.Data.Source)
 	}
 	return p.Text
 }

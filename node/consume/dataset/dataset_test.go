@@ -437,3 +437,28 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// Files of a folder are one source, and all lie in folders that are allowed.
+func TestFoldersOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "data/train-1.csv", []byte("x,y\n1,2\n"))
+	write(t, dir, "data/train-2.csv", []byte("x,y\n3,4\n"))
+	write(t, dir, "data/test.csv", []byte("x\n3\n"))
+	write(t, dir, "linked/train-1.csv", []byte("x,y\n1,2\n"))
+	other := write(t, t.TempDir(), "b.csv", []byte("x,y\n3,4\n"))
+	if err := os.Symlink(other, filepath.Join(dir, "linked", "train-2.csv")); err != nil {
+		t.Skip(err)
+	}
+	for source, want := range map[string]string{
+		"data": "", "data/train-*.csv": "", "data/*.csv": "part 2 of 3 has 2 columns", "data/x*.csv": "has no file", "linked": "outside the folders", "none/*.csv": "no such file",
+	} {
+		o := dataset.Options{Source: filepath.Join(dir, source)}
+		got, err := o.Read([]string{dir}, 0, 0)
+		if want == "" && err == nil && got.Records == 2 && got.Columns[1].Value(1) == "4" {
+			continue
+		}
+		if want == "" || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v; want %q", source, got, err, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 )
 
 // Fetch fetches the source if it is on another machine, and has the options name what is here then. It returns the folders in
-// which that lies, and a source that names this very file; both are empty if it is here anyway. progress may be nil.
+// which that lies, and a source that names these very files; both are empty if it is here anyway. progress may be nil.
 func (o *Options) Fetch(ctx context.Context, progress func(name string, done, total int64)) (folders []string, pinned string, err error) {
 	if !remote.Remote(o.Source) {
 		return nil, "", nil
@@ -25,7 +26,7 @@ func (o *Options) Fetch(ctx context.Context, progress func(name string, done, to
 	if err != nil {
 		return nil, "", err
 	}
-	c := remote.Cache{Dir: dir, Ends: source.Ends(), Progress: progress}
+	c := remote.Cache{Dir: dir, Progress: progress}
 	f, err := c.Fetch(ctx, o.Source)
 	o.Source = f.Path
 	return []string{filepath.Dir(f.Path)}, f.Source, err
@@ -60,12 +61,15 @@ func (o *Options) read(folders []string, height, width int) (*table.Table, error
 	if o.Crop {
 		opt.Images.Fit = images.CropCenter
 	}
-	if info, err := os.Stat(o.Source); err == nil && info.IsDir() {
-		root, err := bounded.FolderWithin(folders, o.Source)
+	if folder, pattern, ok := o.Folder(); ok {
+		root, err := bounded.FolderWithin(folders, folder)
 		if err != nil {
 			return nil, err
 		}
-		t, err := images.Read(root.FS(), opt.Images)
+		open := func(name string) (*os.File, int64, error) {
+			return bounded.OpenWithin(folders, filepath.Join(folder, name))
+		}
+		t, err := source.ReadFolder(root.FS(), open, pattern, opt)
 		return t, errors.Join(err, root.Close())
 	}
 	t, err := readFile(folders, o.Source, opt)
@@ -78,6 +82,19 @@ func (o *Options) read(folders []string, height, width int) (*table.Table, error
 		return nil, err
 	}
 	return table.Join(t, of)
+}
+
+// Folder returns the folder in which a source of several files lies, and the pattern of their names, or "" for what training takes
+// of it. It reports whether the source is one.
+func (o *Options) Folder() (folder, pattern string, ok bool) {
+	info, err := os.Stat(o.Source)
+	if err == nil {
+		return o.Source, "", info.IsDir()
+	}
+	if folder, pattern = filepath.Split(o.Source); source.HasGlob(pattern) {
+		return cmp.Or(folder, "."), pattern, true
+	}
+	return "", "", false
 }
 
 // Files names the source's files in its folder: itself, and the labels beside images in the form of MNIST.

@@ -1,17 +1,19 @@
 // Package remote brings the data that an order names on other machines.
 //
-// A source is [Remote] if it is one of these; [Cache.Fetch] fetches it and returns where its file is:
+// A source is [Remote] if it is one of these; [Cache.Fetch] fetches it and returns where its files are:
 //
 //	https://HOST/PATH                          a file; http of this machine alone
 //	https://HOST/PATH#sha256=DIGEST            the file of this digest
-//	hf:OWNER/NAME                              the data of a dataset on Hugging Face's hub
-//	hf:OWNER/NAME:FILE@REVISION                one of its files, of one revision
+//	hf:OWNER/NAME                              the data for training of a dataset on Hugging Face's hub
+//	hf:OWNER/NAME:PATTERN@REVISION             a file, a folder or several files of it, of one revision
 //
-// HF_ENDPOINT and HF_TOKEN say where the hub is and who asks.
+// HF_ENDPOINT and HF_TOKEN say where the hub is and who asks. What is meant of a dataset, [source.Select] says. TALLY_DATA_LIMIT bounds
+// the bytes of a source.
 //
 // Invariants: what is fetched is whole, and has the digest that its source promises; what was fetched so far is kept, and the next
-// time goes on from there. A file that is there is fetched again only when its source has another edition. An order
-// file, which somebody else may have written, reaches no machine of the user's own network.
+// time goes on from there. A file that is there is fetched again only when its source has another version. An order
+// file, which somebody else may have written, reaches no machine of the user's own network, and fetches no more than the limit. No
+// error holds what lets its reader in.
 //
 // Source: package fetch's.
 package remote
@@ -24,12 +26,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
-	"path"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,25 +40,36 @@ import (
 // Cache is where data of other machines are kept.
 type Cache struct {
 	Dir       string
-	Ends      []string                             // of files that can be read: of a repository, one of these is taken
 	Progress  func(name string, done, total int64) // how far a file is, in bytes; total is −1 while it is not known; may be nil
+	Env       func(string) string                  // nil: os.Getenv
 	Net       *fetch.Network                       // nil: that of the environment
 	Addresses *fetch.Network                       // for https: nil: Net, but that nobody has named a host or is known
 }
 
-// MaxFile bounds a file in bytes.
-const MaxFile = 64 << 30
+// scheme is a way to name data.
+type scheme struct {
+	prefix string
+	find   func(c *Cache, ctx context.Context, net *fetch.Network, source string) (*found, error)
+}
 
-const hubScheme = "hf:"
+// schemes are the ways to name data on other machines.
+var schemes = []scheme{
+	{"https://", (*Cache).fromAddress}, {"http://", (*Cache).fromAddress},
+	{hubScheme, (*Cache).fromHub},
+}
 
-var (
-	hubForm = regexp.MustCompile(`^hf:((?:[A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]*)(?::([^@]+))?(?:@([A-Za-z0-9][\w./-]*))?$`)
-)
+// schemeOf returns the way in which a source is named, nil if it lies here.
+func schemeOf(source string) *scheme {
+	for i := range schemes {
+		if strings.HasPrefix(source, schemes[i].prefix) {
+			return &schemes[i]
+		}
+	}
+	return nil
+}
 
 // Remote reports whether a source is on another machine.
-func Remote(source string) bool {
-	return strings.HasPrefix(source, hubScheme) || strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://")
-}
+func Remote(source string) bool { return schemeOf(source) != nil }
 
 // Dir returns the user's folder for data of other machines.
 func Dir() (string, error) {
@@ -74,102 +83,158 @@ func Dir() (string, error) {
 // location is where one file comes from.
 type location struct {
 	fetch.Expected
-	url    string
-	name   string // of the file
-	pinned string // a source that names this very file; "" if what is at the address may change
+	url  string
+	name string // in the cache
 }
 
-// Fetched is the file of a source.
+// found is what a source stands for.
+type found struct {
+	files  []location
+	net    *fetch.Network // by which they come
+	key    string         // what no other files have
+	pinned string         // a source that names these very files; "" if what is at the address may change
+}
+
+// Fetched is what a source has brought.
 type Fetched struct {
-	Path   string
-	Source string // what names this very file, whatever becomes of its address
+	Path   string // a file, or the pattern of several
+	Source string // what names these very files, whatever becomes of their address
 }
 
-// Fetch returns a source's file, which it fetches unless it is there.
+// Fetch returns the files of a source, which it fetches unless they are there.
 func (c *Cache) Fetch(ctx context.Context, source string) (f Fetched, err error) {
 	if f, err = c.fetch(ctx, source); err != nil {
-		bare, _, _ := strings.Cut(source, "?") // what is behind it may let its reader in
-		err = fmt.Errorf("fetch %.200s: %w", bare, err)
+		err = fmt.Errorf("fetch %.200s: %w", fetch.RedactText(source), err)
 	}
 	return f, err
 }
 
 func (c *Cache) fetch(ctx context.Context, source string) (f Fetched, err error) {
-	net := c.Net
+	net, s := c.Net, schemeOf(source)
+	if s == nil {
+		return f, errors.New("it lies on no other machine")
+	}
 	if net == nil {
-		net = fetch.New(os.Getenv)
+		net = fetch.New(c.env)
 	}
-	var p *location
-	if strings.HasPrefix(source, hubScheme) {
-		p, err = c.fromHub(ctx, net, source)
-	} else {
-		if p, err = fromAddress(source); c.Addresses != nil {
-			net = c.Addresses
-		} else {
-			net = net.Public()
-		}
-	}
+	limit, err := limitOf(c.env(limitName))
 	if err != nil {
 		return f, err
 	}
-	key := sha256.Sum256([]byte(p.url))
-	dir := filepath.Join(c.Dir, hex.EncodeToString(key[:8]))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	p, err := s.find(c, ctx, net, source)
+	if err != nil {
 		return f, err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	total := int64(0)
+	for _, file := range p.files {
+		if total += max(file.Bytes, 0); total > limit {
+			return f, tooLarge(p.size(), limit)
+		}
+	}
+	key := sha256.Sum256([]byte(p.key))
+	dir := filepath.Join(c.Dir, hex.EncodeToString(key[:8]))
+	lock, err := c.lock(ctx, dir, p)
 	if err != nil {
 		return f, err
 	}
 	defer lock.Close()
+	f = Fetched{filepath.Join(dir, p.files[0].name), p.pinned}
+	if len(p.files) > 1 {
+		f.Path = filepath.Join(dir, "*"+filepath.Ext(p.files[0].name))
+	}
+	for i := range p.files {
+		file, to := &p.files[i], filepath.Join(dir, p.files[i].name)
+		sum, err := c.get(ctx, p, file, to, limit)
+		switch {
+		case errors.Is(err, fetch.ErrTooLarge):
+			return f, fmt.Errorf("%w, or set the limit, as in %s=16GiB", err, limitName)
+		case err != nil:
+			return f, err
+		}
+		limit -= max(fetch.SizeOf(to), 0)
+		if f.Source == "" {
+			f.Source = file.url + "#sha256=" + sum
+		}
+	}
+	return f, nil
+}
+
+func (c *Cache) env(name string) string {
+	if c.Env == nil {
+		return os.Getenv(name)
+	}
+	return c.Env(name)
+}
+
+// size returns how many bytes all files have together, −1 if that is not known.
+func (p *found) size() (n int64) {
+	for _, file := range p.files {
+		if file.Bytes < 0 {
+			return -1
+		}
+		n += file.Bytes
+	}
+	return n
+}
+
+// lock makes a folder of the cache, and keeps other processes off it. While another has it, Progress tells how far that is.
+func (c *Cache) lock(ctx context.Context, dir string, p *found) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
 	for { // one process fetches it
 		taken, err := filelock.Try(lock)
 		if err != nil {
-			return f, err
+			return nil, errors.Join(err, lock.Close())
 		}
 		if !taken {
-			break
+			return lock, nil
+		}
+		if c.Progress != nil {
+			for _, file := range p.files {
+				if n := fetch.SizeOf(filepath.Join(dir, file.name) + partialEnd); n >= 0 {
+					c.Progress(file.name+" by another process", n, file.Bytes)
+				}
+			}
 		}
 		select {
 		case <-ctx.Done():
-			return f, ctx.Err()
+			return nil, errors.Join(ctx.Err(), lock.Close())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	f = Fetched{filepath.Join(dir, p.name), p.pinned}
-	sum, err := c.get(ctx, net, p, f.Path)
-	if f.Source == "" {
-		f.Source = p.url + "#sha256=" + sum
-	}
-	return f, err
 }
 
-// Beside a file stand its edition and its digest, and what there is of the next one.
+// Beside a file stand its version and its digest, and what there is of the next one.
 const (
-	editionEnd = ".edition"
+	versionEnd = ".version"
 	digestEnd  = ".sha256"
 	partialEnd = ".partial"
 )
 
 // get fetches a file unless it is there, and returns its SHA-256.
-func (c *Cache) get(ctx context.Context, net *fetch.Network, p *location, to string) (string, error) {
-	sum, err := p.there(ctx, net, to)
+func (c *Cache) get(ctx context.Context, p *found, file *location, to string, limit int64) (string, error) {
+	sum, err := p.there(ctx, file, to)
 	if sum != "" || err != nil {
 		return sum, err
 	}
 	partial := to + partialEnd
-	w := fetch.Wanted{Expected: p.Expected, URL: p.url, To: partial, Most: MaxFile, Mark: partial + editionEnd}
+	w := fetch.Wanted{Expected: file.Expected, URL: file.url, To: partial, Limit: limit, VersionFile: partial + versionEnd}
 	if c.Progress != nil {
-		w.Told = func(done, total int64) { c.Progress(p.name, done, total) }
+		w.Progress = func(done, total int64) { c.Progress(file.name, done, total) }
 	}
-	if sum, err = net.Download(ctx, w); err != nil {
+	if sum, err = p.net.Download(ctx, w); err != nil {
 		return "", err
 	}
 	// The digest comes last, and goes first: without it nothing is there.
 	if err := os.Remove(to + digestEnd); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	for _, end := range []string{"", editionEnd} {
+	for _, end := range []string{"", versionEnd} {
 		if err := os.Rename(partial+end, to+end); err != nil {
 			return "", err
 		}
@@ -177,8 +242,8 @@ func (c *Cache) get(ctx context.Context, net *fetch.Network, p *location, to str
 	return sum, replace.File(to+digestEnd, []byte(sum))
 }
 
-// there returns the digest of the file if it is there, in the edition that its address has now.
-func (p *location) there(ctx context.Context, net *fetch.Network, to string) (string, error) {
+// there returns the digest of the file if it is there, in the version that its address has now.
+func (p *found) there(ctx context.Context, file *location, to string) (string, error) {
 	sum, err := bounded.ReadFile(to+digestEnd, 64)
 	if errors.Is(err, fs.ErrNotExist) || fetch.SizeOf(to) < 0 {
 		return "", nil
@@ -186,107 +251,26 @@ func (p *location) there(ctx context.Context, net *fetch.Network, to string) (st
 	if err != nil || p.pinned != "" {
 		return string(sum), err
 	}
-	ctx, cancel := context.WithTimeout(ctx, net.Patience)
+	ctx, cancel := context.WithTimeout(ctx, p.net.IdleTimeout)
 	defer cancel()
-	answer, err := net.Ask(ctx, http.MethodHead, p.url, http.Header{"Accept-Encoding": {"identity"}}, http.StatusOK)
+	answer, err := p.net.Do(ctx, http.MethodHead, file.url, http.Header{"Accept-Encoding": {"identity"}}, http.StatusOK)
 	if err != nil {
 		return "", fmt.Errorf("whether it has changed since the last time cannot be asked: %w; to use the copy of then, name %s", err, to)
 	}
 	if err := answer.Body.Close(); err != nil {
 		return "", err
 	}
-	had, err := bounded.ReadFile(to+editionEnd, 1<<12)
+	had, err := bounded.ReadFile(to+versionEnd, 1<<12)
 	if err != nil {
 		return "", err
 	}
-	if now := fetch.EditionOf(answer); now == "" || now != string(had) {
+	if now := fetch.VersionOf(answer); now == "" || now != string(had) {
 		return "", nil
 	}
 	return string(sum), nil
 }
 
-// fromAddress reads an address.
-func fromAddress(source string) (*location, error) {
-	u, err := url.Parse(source)
-	if err != nil {
-		return nil, err
-	}
-	if err := fetch.CheckAddress(u); err != nil {
-		return nil, err
-	}
-	p := &location{Expected: fetch.Expected{Bytes: -1}, name: path.Base(u.Path)}
-	if u.Fragment != "" {
-		sum, ok := strings.CutPrefix(u.Fragment, "sha256=")
-		if p.SHA256 = strings.ToLower(sum); !ok || !fetch.IsSHA256(p.SHA256) {
-			return nil, fmt.Errorf("behind # stands %.80q: write sha256= and 64 hexadecimal digits, or nothing", u.Fragment)
-		}
-		p.pinned = source
-	}
-	if u.User != nil {
-		return nil, errors.New("the address holds a password, which all who see the order would know: take it out")
-	}
-	if !isName(p.name) {
-		return nil, fmt.Errorf("its path ends in %.80q, which is no name of a file", p.name)
-	}
-	u.Fragment = ""
-	if p.url = u.String(); p.pinned != "" {
-		p.url += "#" + p.SHA256 // another digest is another file
-	}
-	return p, nil
-}
-
 // isName reports whether a name is one of a file on every system.
 func isName(name string) bool {
 	return len(name) <= 200 && filepath.IsLocal(name) && name != "." && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`/\:*?"<>|`, r) })
-}
-
-// fromHub finds the file of a dataset.
-func (c *Cache) fromHub(ctx context.Context, net *fetch.Network, source string) (*location, error) {
-	m := hubForm.FindStringSubmatch(source)
-	if m == nil || strings.Contains(source, "..") {
-		return nil, fmt.Errorf("%.80q is no dataset: write hf:OWNER/NAME, hf:OWNER/NAME:FILE or hf:OWNER/NAME:FILE@REVISION", source)
-	}
-	r, err := net.Repository(ctx, fetch.Datasets, m[1], m[3])
-	if err != nil {
-		return nil, err
-	}
-	f, err := c.choose(r.Files, m[2])
-	if err != nil {
-		return nil, err
-	}
-	if !isName(path.Base(f.Name)) {
-		return nil, fmt.Errorf("its file %.80q has no name of a file on every system", f.Name)
-	}
-	return &location{Expected: f.Expected, url: r.URL(f.Name), name: path.Base(f.Name), pinned: fmt.Sprintf("%s%s:%s@%s", hubScheme, m[1], f.Name, r.Commit)}, nil
-}
-
-// choose takes the file that is named, or else the only one that can be read, or the only such one for training.
-func (c *Cache) choose(files []fetch.Offered, name string) (*fetch.Offered, error) {
-	var readable, training []fetch.Offered
-	for _, f := range files {
-		if name == f.Name {
-			return &f, nil
-		}
-		if !slices.Contains(c.Ends, strings.ToLower(path.Ext(f.Name))) {
-			continue
-		}
-		readable = append(readable, f)
-		if strings.Contains(strings.ToLower(f.Name), "train") {
-			training = append(training, f)
-		}
-	}
-	switch {
-	case name == "" && len(readable) == 1:
-		return &readable[0], nil
-	case name == "" && len(training) == 1:
-		return &training[0], nil
-	}
-	var names []string
-	for _, f := range readable[:min(len(readable), 12)] {
-		names = append(names, f.Name)
-	}
-	if name != "" {
-		return nil, fmt.Errorf("it has no file %.80q, but %q", name, names)
-	}
-	return nil, fmt.Errorf("it has %d files that can be read: choose one, as in hf:OWNER/NAME:FILE, of %q", len(readable), names)
 }

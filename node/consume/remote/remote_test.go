@@ -72,7 +72,7 @@ func sum(b []byte) string {
 func (h *hub) cache(t *testing.T) *remote.Cache {
 	n := fetch.New(func(name string) string { return map[string]string{"HF_ENDPOINT": h.URL}[name] })
 	n.Pause = time.Millisecond
-	return &remote.Cache{Dir: t.TempDir(), Ends: []string{".csv", ".parquet"}, Net: n, Addresses: n}
+	return &remote.Cache{Dir: t.TempDir(), Net: n, Addresses: n}
 }
 
 func brings(t *testing.T, c *remote.Cache, source string, want []byte) {
@@ -109,6 +109,7 @@ func TestFilesAreFetchedOnce(t *testing.T) {
 	if _, err := c.Fetch(t.Context(), h.URL+"/d/table.csv"); err == nil {
 		t.Error("half a file is fetched")
 	}
+	h.fails = 0
 	brings(t, c, h.URL+"/d/table.csv", second) // and not what was there before
 	h.Close()
 	brings(t, c, h.URL+"/d/table.csv#sha256="+sum(first), first) // which needs nobody
@@ -155,7 +156,7 @@ func TestDatasetsOfAHub(t *testing.T) {
 		t.Errorf("%d bytes were sent again", more)
 	}
 	for source, want := range map[string]string{
-		"hf:org/many": "choose one", "hf:org/two:c.csv": "has no file", "hf:org/none": "404", "hf:org/bad": "404", "hf:org/false": "is not what the source promises",
+		"hf:org/many": `may be meant: choose a file, a folder or a pattern such as data/train-*.parquet, of ["a.csv" "b.csv"]`, "hf:org/two:c.csv": "has no file", "hf:org/none": "404", "hf:org/bad": "none of its files", "hf:org/false": "is not what the source promises",
 		"hf:a b": "is no dataset", "hf:org/one:../x": "is no dataset", h.URL + "/x.csv": "404", h.URL + "/": "no name of a file", "http://example.org/a.csv": "https://",
 		h.URL + "/x.csv#sha256=1": "64 hexadecimal digits", "https://me:word@example.org/a.csv": "password", "https://10.0.0.1/a.csv": "this machine or its network",
 	} {
@@ -169,5 +170,55 @@ func TestDatasetsOfAHub(t *testing.T) {
 	}
 	if all, err := filepath.Glob(filepath.Join(c.Dir, "*", "*.csv")); err != nil || len(all) != 4 {
 		t.Errorf("%q %v", all, err)
+	}
+}
+
+// A dataset in shards is brought as one pattern of files, in their order.
+func TestDatasetsInShards(t *testing.T) {
+	h := newHub(t)
+	commit := strings.Repeat("ab", 20)
+	files := func(names ...string) {
+		var all []string
+		for _, name := range names {
+			table := []byte("a,b\n" + name + ",2\n")
+			h.files["/datasets/org/shards/resolve/"+commit+"/"+name] = table
+			all = append(all, fmt.Sprintf(`{"rfilename":%q,"lfs":{"sha256":%q,"size":%d}}`, name, sum(table), len(table)))
+		}
+		h.files["/api/datasets/org/shards"] = fmt.Appendf(nil, `{"sha":%q,"siblings":[%s]}`, commit, strings.Join(all, ","))
+		h.files["/api/datasets/org/shards/revision/"+commit] = h.files["/api/datasets/org/shards"]
+	}
+	files("README.md", "data/test-00000-of-00001.csv", "data/train-00001-of-00002.csv", "data/train-00000-of-00002.csv")
+	c := h.cache(t)
+	for source, pinned := range map[string]string{
+		"hf:org/shards": "hf:org/shards@" + commit, "hf:org/shards:data/train-*.csv": "hf:org/shards:data/train-*.csv@" + commit, "hf:org/shards:data": "hf:org/shards:data@" + commit,
+	} {
+		for _, from := range []string{source, pinned} {
+			f, err := c.Fetch(t.Context(), from)
+			if err != nil || f.Source != pinned {
+				t.Fatalf("%s: %+v %v", from, f, err)
+			}
+			names, err := filepath.Glob(f.Path)
+			if err != nil || len(names) != 2 {
+				t.Fatalf("%s: %q %v", from, names, err)
+			}
+			for i, name := range names {
+				if got, err := os.ReadFile(name); err != nil || !strings.Contains(string(got), fmt.Sprintf("train-%05d", i)) {
+					t.Errorf("%s holds %q: %v", name, got, err)
+				}
+			}
+		}
+	}
+	api := len(h.files["/api/datasets/org/shards"])
+	if once := h.sent; once > 6*api+300 {
+		t.Errorf("%d bytes were sent", once)
+	}
+	delete(h.files, "/datasets/org/shards/resolve/"+commit+"/data/train-00001-of-00002.csv")
+	c = h.cache(t)
+	if _, err := c.Fetch(t.Context(), "hf:org/shards"); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("half a dataset: %v", err)
+	}
+	files("data/train-00001-of-00002.csv")
+	if _, err := c.Fetch(t.Context(), "hf:org/shards"); err == nil || !strings.Contains(err.Error(), "the others are missing") {
+		t.Errorf("half a dataset: %v", err)
 	}
 }
