@@ -63,7 +63,7 @@ func newTraining() (*training, error) {
 	for i := range data.Len() {
 		data.Set(i, tensor.Word(uint32(i+1)*2654435761>>29)) // scattered, so that no two shards are alike
 	}
-	w, err := replay.New(replay.Inputs{
+	w, err := replay.New(context.Background(), replay.Inputs{
 		Model: b.Graph(), Data: data,
 		Recipe: train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", Rate: train.Rate{LearningRate: 0.125}, Batch: batch},
 	}, shards, cpu.New(1))

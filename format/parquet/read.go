@@ -1,8 +1,8 @@
-// Package parquet reads tables from Parquet files: numbers, truth values, texts, and lists of numbers of one shape.
+// Package parquet reads tables from Parquet files: numbers, truth values, texts, lists of numbers of one shape, and chats.
 //
 // Call [Read]. Columns keep the types of their elements; fields of a struct are columns of their
-// own, with a dot between the names. A list, or lists in a list, are an array. Times are whole
-// numbers of their units. What else there is (maps, decimals, bytes) is refused by name.
+// own, with a dot between the names. A list, or lists in a list, are an array. What holds lists of texts, as a chat does, is JSON, as
+// package jsonlines has it. Times are whole numbers of their units. What else there is (maps, decimals, bytes) is refused by name.
 //
 // Pages are read one after another, in versions 1 and 2, in the encodings that programs write, compressed
 // by Snappy, gzip or zstd, whose decoders are libraries. The format around them is read here, as a
@@ -83,7 +83,16 @@ func (r *reader) read() (*table.Table, error) {
 		return nil, fmt.Errorf("there are %d rows in groups, %d in all: a table has some", rows, r.meta.rows)
 	}
 	var all []*table.Column
-	for i := range leaves {
+	for i := 0; i < len(leaves); i++ {
+		if d := leaves[i].document; d != nil {
+			c, err := r.document(d, leaves, i)
+			if err != nil {
+				return nil, fmt.Errorf("column %.40q: %w", d.name, err)
+			}
+			all = append(all, c)
+			i += d.leaves - 1
+			continue
+		}
 		c, err := r.column(&leaves[i], i)
 		if err != nil {
 			return nil, fmt.Errorf("column %.40q: %w", leaves[i].name, err)
@@ -108,14 +117,21 @@ type column struct {
 	words   table.Dictionary // or its texts
 	sound   []bool           // of them, those that are known to be UTF-8
 	hasDict bool
+	nested  *stream // of a column that is part of a document; shape, texts and missing are not used then
 }
 
 // column reads a column.
 func (r *reader) column(l *leaf, i int) (*table.Column, error) {
-	if l.rep > 0 && l.typ == 0 {
-		return nil, errors.New("it holds lists of texts: write each as a column")
+	c, err := r.values(l, i, nil)
+	if err != nil {
+		return nil, err
 	}
-	c, total := &column{leaf: l, r: r, records: int(r.meta.rows), shape: shaper{depth: l.rep}}, int64(0)
+	return c.table()
+}
+
+// values reads the values of a column.
+func (r *reader) values(l *leaf, i int, nested *stream) (*column, error) {
+	c, total := &column{leaf: l, r: r, records: int(r.meta.rows), shape: shaper{depth: l.rep}, nested: nested}, int64(0)
 	for _, g := range r.meta.groups {
 		n := g.chunks[i].values
 		if l.rep == 0 && n != g.rows {
@@ -127,8 +143,9 @@ func (r *reader) column(l *leaf, i int) (*table.Column, error) {
 		total += n
 	}
 	var err error
-	if l.typ == 0 {
+	if l.typ == 0 && nested == nil {
 		c.texts = table.NewTextBuilder(0, int(total), 0)
+	} else if l.typ == 0 {
 	} else if c.values, err = tensor.New(l.typ, tensor.Shape{int(total)}); err != nil {
 		return nil, err
 	}
@@ -137,7 +154,7 @@ func (r *reader) column(l *leaf, i int) (*table.Column, error) {
 			return nil, err
 		}
 	}
-	return c.table()
+	return c, nil
 }
 
 // chunk reads the pages of a column in a row group.
@@ -259,25 +276,37 @@ func uint32le(b []byte) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
 
-// levels reads which of n values are there, and counts them.
+// levels reads which of n values are there, and counts them. Of a part of a document they are kept.
 func (c *column) levels(levels [2][]byte, n int) (present int, err error) {
 	if c.rep > 0 {
 		err := hybrid(levels[0], levelWidth(c.rep), n, func(block []uint32) error {
 			for _, v := range block {
-				c.shape.add(int(v))
+				if c.nested != nil {
+					c.nested.rep = append(c.nested.rep, uint8(v))
+				} else {
+					c.shape.add(int(v))
+				}
 			}
 			return nil
 		})
 		if err != nil {
 			return 0, err
 		}
+	} else if c.nested != nil {
+		c.nested.rep = append(c.nested.rep, make([]uint8, n)...)
 	}
 	if c.there = nil; c.def == 0 {
+		if c.nested != nil {
+			c.nested.def = append(c.nested.def, make([]uint8, n)...)
+		}
 		return n, nil
 	}
 	there := make([]bool, 0, n)
 	err = hybrid(levels[1], levelWidth(c.def), n, func(block []uint32) error {
 		for _, v := range block {
+			if c.nested != nil {
+				c.nested.def = append(c.nested.def, uint8(v))
+			}
 			is := int(v) == c.def
 			if there = append(there, is); is {
 				present++
@@ -288,6 +317,7 @@ func (c *column) levels(levels [2][]byte, n int) (present int, err error) {
 	switch {
 	case err != nil:
 		return 0, err
+	case c.nested != nil: // where there are none, its levels say
 	case c.rep > 0 && present < n:
 		return 0, errors.New("a list is missing or empty, or lacks a number: nothing stands for one, so take the record out")
 	case present < n:

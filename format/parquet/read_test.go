@@ -3,6 +3,7 @@ package parquet_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -86,6 +87,34 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// Chats are the JSON that they are elsewhere, whatever of them is null or empty.
+func TestReadDocuments(t *testing.T) {
+	for _, name := range []string{"chats.parquet", "chats2.parquet"} {
+		got, err := read(file(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(file(t, "chats.jsonl"))), "\n")
+		if got.Records != len(lines) || len(got.Columns) != 4 || got.Columns[3].Kind != table.Text {
+			t.Fatalf("%s: %d records of %d columns", name, got.Records, len(got.Columns))
+		}
+		for i, line := range lines {
+			var want map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(line), &want); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range got.Columns[:3] {
+				if c.Kind != table.JSON || c.Value(i) != string(want[c.Name]) || c.Lacks(i) != (want[c.Name] == nil) {
+					t.Errorf("%s, record %d: %s is %s, want %s", name, i, c.Name, c.Value(i), want[c.Name])
+				}
+			}
+		}
+	}
+	if got, err := read(file(t, "texts.parquet")); err != nil || told(got) != "l json: [\"a\"]\n" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // Several pages give what pandas wrote beside them as text.
 func TestPagesAreReadAsText(t *testing.T) {
 	csv, err := delimited.Read(file(t, "many.csv"), delimited.Options{})
@@ -129,7 +158,6 @@ func TestReadRefuses(t *testing.T) {
 		{file(t, "bytes.parquet"), `column "b": it holds bytes`},
 		{file(t, "ragged.parquet"), `column "l": its lists have several shapes`},
 		{file(t, "lacking.parquet"), `column "l": a list is missing`},
-		{file(t, "texts.parquet"), `column "l": it holds lists of texts`},
 		{file(t, "brotli.parquet"), "compression 4 is not read"},
 		{file(t, "bomb.parquet"), "times its file"},
 		{[]byte("PAR1" + "\x29" + strings.Repeat("\x1c", 100) + "\x65\x00\x00\x00PAR1"), "nested more than"},
@@ -147,7 +175,7 @@ func TestReadRefuses(t *testing.T) {
 
 // Wherever a file is damaged, it is read or refused, and takes no more memory than allowed.
 func TestDamagedFiles(t *testing.T) {
-	for _, name := range []string{"v1.parquet", "v2.parquet", "delta.parquet"} {
+	for _, name := range []string{"v1.parquet", "v2.parquet", "delta.parquet", "chats.parquet"} {
 		good := file(t, name)
 		for at := range good {
 			b := bytes.Clone(good)
@@ -162,7 +190,7 @@ func TestDamagedFiles(t *testing.T) {
 
 // FuzzRead reads arbitrary bytes, in memory in proportion to them.
 func FuzzRead(f *testing.F) {
-	for _, name := range []string{"v1", "v2", "plain", "groups", "delta", "ragged", "map"} {
+	for _, name := range []string{"v1", "v2", "plain", "groups", "delta", "ragged", "map", "chats", "chats2"} {
 		f.Add(file(f, name+".parquet"))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -183,6 +211,17 @@ func FuzzRead(f *testing.F) {
 
 func BenchmarkRead(b *testing.B) {
 	in := file(b, "many.parquet")
+	b.SetBytes(int64(len(in)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := read(in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkReadDocuments(b *testing.B) {
+	in := file(b, "chats.parquet")
 	b.SetBytes(int64(len(in)))
 	b.ReportAllocs()
 	for b.Loop() {

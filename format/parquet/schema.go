@@ -3,6 +3,7 @@ package parquet
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/table"
@@ -39,6 +40,7 @@ type leaf struct {
 	typ      tensor.DType // 0: text
 	width    int          // bytes of a value, where all have the same; 0: of texts
 	def, rep int          // the levels of values that are there
+	document *document    // of the first leaf of a column that is read as JSON; else nil
 }
 
 // maxLevel bounds the levels of a column.
@@ -59,8 +61,12 @@ func (m *metadata) leaves() ([]leaf, error) {
 	}
 	w.at = 1
 	for range m.schema[0].children {
+		from, first := w.at, len(w.leaves)
 		if err := w.walk("", 0, 0, 0); err != nil {
 			return nil, err
+		}
+		if slices.ContainsFunc(w.leaves[first:], func(l leaf) bool { return l.rep > 0 && l.typ == 0 }) {
+			w.leaves[first].document = newDocument(m.schema[from:w.at])
 		}
 	}
 	if w.at != len(m.schema) {

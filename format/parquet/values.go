@@ -132,6 +132,9 @@ func (c *column) text(text []byte) error {
 	if !utf8.Valid(text) {
 		return errNoText
 	}
+	if c.nested != nil {
+		return c.nested.texts.Append(text)
+	}
 	return c.texts.Append(text)
 }
 
@@ -180,6 +183,14 @@ func (c *column) namedTexts(block []uint32) error {
 	}
 	if err := c.r.spend(1, size); err != nil {
 		return err
+	}
+	if c.nested != nil {
+		for _, at := range block {
+			if err := c.nested.texts.Append(c.words.Words[at]); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	for len(block) > 0 {
 		n, err := c.next(len(block))

@@ -1,5 +1,6 @@
 """Writes files as pyarrow and pandas do, which the tests read (pip install numpy pandas pyarrow)."""
 
+import json
 import pathlib
 
 import numpy as np
@@ -47,3 +48,25 @@ pq.write_table(pa.table({"l": [[1], None]}), HERE / "lacking.parquet")
 pq.write_table(pa.table({"l": [["a"]]}), HERE / "texts.parquet")
 pq.write_table(pa.table({"x": [1]}), HERE / "brotli.parquet", compression="brotli")
 pq.write_table(pa.table({"x": np.zeros(100_000_000, np.int8)}), HERE / "bomb.parquet", compression="zstd", row_group_size=100_000_000, data_page_size=2**30, write_batch_size=100_000_000, max_rows_per_page=100_000_000)
+
+# Chats, and what else holds lists of texts; beside them as lines of JSON without what is null.
+text, call = pa.string(), pa.struct([("id", pa.string()), ("function", pa.struct([("name", pa.string()), ("arguments", pa.string())]))])
+chats = pa.schema([
+    ("messages", pa.list_(pa.struct([("role", text), ("content", text), ("weight", pa.float32()), ("tool_calls", pa.list_(call))]))),
+    ("tags", pa.list_(pa.list_(text))), ("meta", pa.struct([("seen", pa.bool_()), ("count", pa.int16()), ("by", pa.list_(text))])), ("text", text),
+])
+rows = [
+    {"messages": [{"role": "user", "content": "Capital of \"Peru\"?\n\t\x01é"}, {"role": "assistant", "content": "Lima.", "weight": 0.5}], "tags": [["a", "b"], [], ["c"]], "meta": {"seen": True, "count": -3, "by": ["x"]}, "text": "one"},
+    {"messages": [], "tags": [], "meta": {"by": []}, "text": "two"},
+    {"messages": [{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}, {"id": "2"}]}, {"role": "tool", "content": "", "tool_calls": []}], "tags": [[]], "meta": {"seen": False}, "text": None},
+    {"text": "three"},
+    {"messages": [None, {"role": "user", "content": "\u2028</s>"}], "tags": [None, [None, "d"]], "meta": {"count": 7, "by": [None]}, "text": "four"},
+]
+for name, options in {"chats": {}, "chats2": {"data_page_version": "2.0", "use_dictionary": False, "compression": "none", "row_group_size": 2}}.items():
+    pq.write_table(pa.Table.from_pylist(rows, chats), HERE / f"{name}.parquet", write_statistics=False, **options)
+(HERE / "chats.jsonl").write_text("".join(json.dumps({k: v for k, v in row.items() if v is not None}, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows))
+
+# A file to train on, as JSONL and as Parquet: both give the same records.
+talk = [{"messages": [{"role": "user", "content": f"{i}+{i}?"}, {"role": "assistant", "content": str(2 * i)}], "text": f"{i} is a number"} for i in range(12)]
+pq.write_table(pa.Table.from_pylist(talk), HERE / "talk.parquet")
+(HERE / "talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in talk))

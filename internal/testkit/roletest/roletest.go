@@ -62,7 +62,7 @@ func Lease(t testing.TB, env *role.Env) (*job.Lease, *replay.Job) {
 		data.Set(i, tensor.Word(uint32(i+1)*2654435761>>29)) // scattered, so that no two shards are alike
 	}
 	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", Rate: train.Rate{LearningRate: 0.5}, Batch: 2}
-	j, err := replay.New(replay.Inputs{Model: b.Graph(), Recipe: recipe, Data: data}, 2, env.Jobs.Exec)
+	j, err := replay.New(t.Context(), replay.Inputs{Model: b.Graph(), Recipe: recipe, Data: data}, 2, env.Jobs.Exec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,9 @@
 package dataset_test
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -276,4 +278,44 @@ func TestLanguageModelsAreProposed(t *testing.T) {
 			t.Errorf("%s: %+v\n%s", c.records, p, order)
 		}
 	}
+}
+
+// Chats and texts of Parquet teach what those of lines of JSON do, in one file or in shards.
+func TestTextsOfParquet(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "chatml.jinja", []byte(chatml))
+	from := "../../../format/parquet/testdata/talk."
+	lines, packed := read(t, from+"jsonl"), read(t, from+"parquet")
+	half := bytes.Index(lines, []byte(`{"messages": [{"role": "user", "content": "6+6?"}`))
+	write(t, dir, "train-0.jsonl", lines[:half])
+	write(t, dir, "train-1.jsonl", lines[half:])
+	for _, more := range []string{`"tokenizer":"bytes","template":"` + dir + `/chatml.jinja"`, `"tokenizer":"bytes"`} {
+		want := []string(nil)
+		for _, source := range []string{write(t, dir, "talk.jsonl", lines), write(t, dir, "talk.parquet", packed), filepath.Join(dir, "train-*.jsonl")} {
+			o := options(t, source, `,"text":{`+more+`}`)
+			if !strings.Contains(more, "template") {
+				o.Target = "text"
+			}
+			d, err := of(t, o, language(63), dataset.Objective{})
+			if err != nil {
+				t.Fatalf("%s: %v", source, err)
+			}
+			all := append(shown(t, d, d.Training, "input_ids", "loss_mask"), shown(t, d, d.HeldOut, "input_ids", "loss_mask")...)
+			if want == nil {
+				want = all
+			}
+			if len(all) != 12 || strings.Join(all, "") != strings.Join(want, "") {
+				t.Errorf("%s teaches %q, want %q", source, all, want)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
