@@ -192,7 +192,7 @@ what each offer would take, and fails if none meets the order.`,
 
 // allowFlag adds the flag that allows folders of files beside that of the order.
 func allowFlag(cmd *cobra.Command, folders *[]string) {
-	cmd.Flags().StringArrayVar(folders, "allow", nil, "another folder in which files of the order may lie; those who work on it see them")
+	cmd.Flags().StringArrayVar(folders, "allow", nil, "another folder in which files of the order may lie, or a source such as s3://BUCKET that it may read by your credentials; those who work on it see them")
 }
 
 // errNoOffer says that an order is sound, and nobody would take it now.

@@ -81,7 +81,7 @@ type opened struct {
 // open reads the data, and finds how the order names them.
 func (r *Begun) open(ctx context.Context, o dataset.Options, progress func(name string, done, total int64)) (in *opened, err error) {
 	in = &opened{copies: map[string]string{}}
-	folders, pinned, err := o.Fetch(ctx, progress)
+	folders, pinned, err := o.Fetch(ctx, []string{o.Source}, progress)
 	if err != nil {
 		return nil, err
 	}

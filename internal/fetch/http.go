@@ -96,8 +96,15 @@ func (n *Network) isHub(u *url.URL) bool {
 
 // Public returns the network of somebody who has named nothing, and whom nobody knows: for addresses that strangers have written.
 func (n *Network) Public() *Network {
+	out := n.Anonymous()
+	out.hosts = nil
+	return out
+}
+
+// Anonymous returns the network of somebody whom nobody knows.
+func (n *Network) Anonymous() *Network {
 	out := *n
-	out.hosts, out.token, out.sign, out.signed = nil, "", nil, ""
+	out.token, out.sign, out.signed = "", nil, ""
 	return &out
 }
 
@@ -177,9 +184,17 @@ func (e *statusError) Error() string {
 	case http.StatusNotFound, http.StatusGone:
 		hint = "check the name"
 	case http.StatusUnauthorized, http.StatusForbidden:
-		hint = "check the name; for what is not public, set HF_TOKEN, or put name and password into PIP_INDEX_URL"
+		hint = "check the name; for what is not public, set HF_TOKEN or AWS_ACCESS_KEY_ID, or put name and password into PIP_INDEX_URL"
+	case http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		hint = "it names no other address; for a bucket, set AWS_REGION to its region"
 	}
 	return fmt.Sprintf("%s answers %d %s: %s", e.url, e.code, http.StatusText(e.code), hint)
+}
+
+// IsHidden reports whether an error is that there is nothing, or nothing for who asks.
+func IsHidden(err error) bool {
+	status := (*statusError)(nil)
+	return errors.As(err, &status) && (status.code == http.StatusNotFound || status.code == http.StatusUnauthorized || status.code == http.StatusForbidden)
 }
 
 // Do sends a request, and follows redirects. Any answer but those of codes is an error.

@@ -206,7 +206,7 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*Draft, error) {
 	height, width := dataset.ImageSize(from.Model)
 	data := *s.Problem.Data
-	folders, _, err := data.Fetch(ctx, s.Fetching)
+	folders, _, err := data.Fetch(ctx, s.Trusted, s.Fetching)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ type Spec struct {
 	Conditions SpecConditions `json:"conditions"`
 
 	Folders []string `json:"-"` // where its files may lie: who takes the order sees what they hold
+	Trusted []string `json:"-"` // how sources on other machines begin that are asked for by the user's credentials
 
 	Fetching func(name string, done, total int64) `json:"-"` // told how far data of other machines are; may be nil
 }
@@ -127,7 +129,8 @@ func Default() Spec {
 }
 
 // ReadSpec reads an order file. Paths in it are relative to its folder. Its files lie
-// there, or in folders that the caller allows: somebody else may have written it.
+// there, or in folders that the caller allows: somebody else may have written it. Sources on other machines are asked for as nobody, but
+// those that begin as an allowed one does.
 func ReadSpec(name string, allow ...string) (Spec, error) {
 	b, err := bounded.ReadFile(name, maxSpec)
 	if err != nil {
@@ -137,7 +140,8 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", name, err)
 	}
-	folder, folders, err := foldersOf(name, allow)
+	s.Trusted = slices.DeleteFunc(slices.Clone(allow), func(a string) bool { return !remote.Remote(a) })
+	folder, folders, err := foldersOf(name, slices.DeleteFunc(slices.Clone(allow), remote.Remote))
 	if err != nil {
 		return s, err
 	}

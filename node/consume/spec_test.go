@@ -309,3 +309,19 @@ func TestSplitsThatAreRefused(t *testing.T) {
 		t.Errorf("posted whole: %v", err)
 	}
 }
+
+// A source on another machine may be allowed beside folders.
+func TestAllowedSources(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "order.yaml")
+	if err := os.WriteFile(name, []byte("kind: TrainingOrder\nproblem:\n  model: m.onnx\n  data: {source: 's3://data/a.csv'}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := ReadSpec(name, dir, "s3://data")
+	if err != nil || len(s.Trusted) != 1 || s.Trusted[0] != "s3://data" || len(s.Folders) != 2 || s.Problem.Data.Source != "s3://data/a.csv" {
+		t.Errorf("%q %q %v", s.Trusted, s.Folders, err)
+	}
+	if s, err = ReadSpec(name); err != nil || len(s.Trusted) != 0 {
+		t.Errorf("%q %v", s.Trusted, err)
+	}
+}

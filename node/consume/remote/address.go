@@ -25,9 +25,8 @@ func (c *Cache) fromAddress(_ context.Context, net *fetch.Network, source string
 	}
 	file := location{Expected: fetch.Expected{Bytes: -1}, name: path.Base(u.Path)}
 	if u.Fragment != "" {
-		sum, ok := strings.CutPrefix(u.Fragment, "sha256=")
-		if file.SHA256 = strings.ToLower(sum); !ok || !fetch.IsSHA256(file.SHA256) {
-			return nil, fmt.Errorf("behind # stands %.80q: write sha256= and 64 hexadecimal digits, or nothing", u.Fragment)
+		if file.SHA256, err = digestOf(u.Fragment); err != nil {
+			return nil, err
 		}
 		p.pinned = source
 	}
@@ -39,9 +38,20 @@ func (c *Cache) fromAddress(_ context.Context, net *fetch.Network, source string
 	}
 	u.Fragment = ""
 	file.url = u.String()
-	if p.key = file.url; p.pinned != "" {
+	if p.key, p.named = file.url, file.url; p.pinned != "" {
 		p.key += "#" + file.SHA256 // another digest is another file
 	}
 	p.files = []location{file}
 	return p, nil
+}
+
+const digestMark = "#sha256="
+
+// digestOf reads what stands behind the # of a source.
+func digestOf(fragment string) (string, error) {
+	sum, ok := strings.CutPrefix("#"+fragment, digestMark)
+	if sum = strings.ToLower(sum); !ok || !fetch.IsSHA256(sum) {
+		return "", fmt.Errorf("behind # stands %.80q: write sha256= and 64 hexadecimal digits, or nothing", fragment)
+	}
+	return sum, nil
 }

@@ -21,6 +21,9 @@ func (c *Cache) fromHub(ctx context.Context, net *fetch.Network, from string) (*
 	if m == nil || strings.Contains(from, "..") {
 		return nil, fmt.Errorf("%.80q is no dataset: write hf:OWNER/NAME, hf:OWNER/NAME:FILE or hf:OWNER/NAME:FILE@REVISION", from)
 	}
+	if !c.isTrusted(from) {
+		net = net.Anonymous()
+	}
 	r, err := net.Repository(ctx, fetch.Datasets, m[1], m[3])
 	if err != nil {
 		return nil, err

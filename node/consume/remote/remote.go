@@ -6,19 +6,22 @@
 //	https://HOST/PATH#sha256=DIGEST            the file of this digest
 //	hf:OWNER/NAME                              the data for training of a dataset on Hugging Face's hub
 //	hf:OWNER/NAME:PATTERN@REVISION             a file, a folder or several files of it, of one revision
+//	s3://BUCKET/KEY                            a file of a bucket of S3, or of a server that speaks as S3 does; a digest may follow as above
+//	s3://BUCKET/PATTERN                        several; a folder ends in a slash
 //
-// HF_ENDPOINT and HF_TOKEN say where the hub is and who asks. What is meant of a dataset, [source.Select] says. TALLY_DATA_LIMIT bounds
-// the bytes of a source.
+// HF_ENDPOINT and HF_TOKEN say where the hub is and who asks; AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
+// and AWS_SESSION_TOKEN do of S3. What is meant of several files, [source.Select] says. TALLY_DATA_LIMIT bounds the bytes of a source.
 //
 // Invariants: what is fetched is whole, and has the digest that its source promises; what was fetched so far is kept, and the next
 // time goes on from there. A file that is there is fetched again only when its source has another version. An order
-// file, which somebody else may have written, reaches no machine of the user's own network, and fetches no more than the limit. No
-// error holds what lets its reader in.
+// file, which somebody else may have written, reaches no machine of the user's own network but those of the environment, fetches no more
+// than the limit, and has nothing of the user's credentials but for what is [Cache.Trusted]. No error holds what lets its reader in.
 //
 // Source: package fetch's.
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,6 +31,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +44,7 @@ import (
 // Cache is where data of other machines are kept.
 type Cache struct {
 	Dir       string
+	Trusted   []string                             // sources, or how they begin, that are asked for by the user's credentials; others by nobody's
 	Progress  func(name string, done, total int64) // how far a file is, in bytes; total is −1 while it is not known; may be nil
 	Env       func(string) string                  // nil: os.Getenv
 	Net       *fetch.Network                       // nil: that of the environment
@@ -56,6 +61,7 @@ type scheme struct {
 var schemes = []scheme{
 	{"https://", (*Cache).fromAddress}, {"http://", (*Cache).fromAddress},
 	{hubScheme, (*Cache).fromHub},
+	{s3Scheme, (*Cache).fromS3},
 }
 
 // schemeOf returns the way in which a source is named, nil if it lies here.
@@ -93,6 +99,7 @@ type found struct {
 	net    *fetch.Network // by which they come
 	key    string         // what no other files have
 	pinned string         // a source that names these very files; "" if what is at the address may change
+	named  string         // the source without a digest, where that is missing
 }
 
 // Fetched is what a source has brought.
@@ -103,7 +110,10 @@ type Fetched struct {
 
 // Fetch returns the files of a source, which it fetches unless they are there.
 func (c *Cache) Fetch(ctx context.Context, source string) (f Fetched, err error) {
-	if f, err = c.fetch(ctx, source); err != nil {
+	if f, err = c.fetch(ctx, source); fetch.IsHidden(err) && !c.isTrusted(source) {
+		err = fmt.Errorf("%w. An order file names it, so it was asked for without your credentials: to use them, add --allow %.200s", err, fetch.RedactText(source))
+	}
+	if err != nil {
 		err = fmt.Errorf("fetch %.200s: %w", fetch.RedactText(source), err)
 	}
 	return f, err
@@ -138,7 +148,7 @@ func (c *Cache) fetch(ctx context.Context, source string) (f Fetched, err error)
 		return f, err
 	}
 	defer lock.Close()
-	f = Fetched{filepath.Join(dir, p.files[0].name), p.pinned}
+	f = Fetched{filepath.Join(dir, p.files[0].name), cmp.Or(p.pinned, p.named)}
 	if len(p.files) > 1 {
 		f.Path = filepath.Join(dir, "*"+filepath.Ext(p.files[0].name))
 	}
@@ -152,11 +162,19 @@ func (c *Cache) fetch(ctx context.Context, source string) (f Fetched, err error)
 			return f, err
 		}
 		limit -= max(fetch.SizeOf(to), 0)
-		if f.Source == "" {
-			f.Source = file.url + "#sha256=" + sum
+		if p.pinned == "" && len(p.files) == 1 {
+			f.Source = p.named + digestMark + sum
 		}
 	}
 	return f, nil
+}
+
+// isTrusted reports whether a source may have the user's credentials. What is trusted ends where a name does.
+func (c *Cache) isTrusted(source string) bool {
+	return slices.ContainsFunc(c.Trusted, func(t string) bool {
+		rest, ok := strings.CutPrefix(source, t)
+		return ok && (rest == "" || strings.ContainsRune("/:@", rune(rest[0])) || strings.HasSuffix(t, "/"))
+	})
 }
 
 func (c *Cache) env(name string) string {
