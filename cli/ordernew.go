@@ -66,7 +66,7 @@ model in the supported operators does as well.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&body, "text", "", "UTF-8 text to train on")
-	f.StringVar(&of.Source, "data", "", "in its place: a table, chats in JSONL, or a folder of images; https://HOST/FILE, hf:OWNER/NAME and s3://BUCKET/KEY are fetched")
+	f.StringVar(&of.Source, "data", "", "in its place: a table, chats in JSONL, or a folder of images; https://HOST/FILE, hf:OWNER/NAME, s3://BUCKET/KEY and ipfs:CID are fetched")
 	f.StringVar(&of.Target, "target", "", "column of the data to predict; or that holds texts or chats")
 	f.StringVar(&of.Text.Tokenizer, "tokenizer", "", "of texts in the data: a tokenizer.json, or a model's folder (default: bytes)")
 	f.Var(numbers.Within(&g.Context, 1, zoo.MaxExtent), "context", "characters that the model reads at once")

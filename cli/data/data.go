@@ -66,7 +66,7 @@ frequent. What is found out of text by rules can be said instead.
 A source is a file that ends in .csv, .tsv, .jsonl, .parquet, .npy, .npz or .safetensors, one of MNIST's,
 or a folder with another for each class and PNG or JPEG images in them. A folder of files, or a
 pattern such as 'data/*.parquet', is one table. Several sources are columns of the same records.
-https://HOST/FILE, hf:OWNER/NAME and s3://BUCKET/KEY are fetched, and kept for the next time.`,
+https://HOST/FILE, hf:OWNER/NAME, s3://BUCKET/KEY and ipfs:CID are fetched, and kept for the next time.`,
 		Example: `  tally data inspect examples/search/iris.csv
   tally data inspect table.csv --kind zip=category --missing '?'
   tally data inspect pets/ --height 64 --width 64 --crop --sheet pets.png

@@ -144,24 +144,28 @@ func (n *Network) attempt(ctx context.Context, w Wanted) (_ string, err error) {
 			header.Set("If-Range", version)
 		}
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	alarm := time.AfterFunc(n.IdleTimeout, func() { stop(errSlow) })
-	defer alarm.Stop()
+	ctx, heard, stop := n.Watch(ctx, have)
+	defer stop()
 	answer, err := n.Do(ctx, http.MethodGet, w.URL, header, http.StatusOK, http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable)
 	if err != nil {
 		return "", errors.Join(err, context.Cause(ctx))
 	}
 	defer answer.Body.Close()
-	least := have
-	heard := func(done int64) {
-		if done-least >= n.MinBytes {
-			least = done
+	return w.take(f, sum, have, answer, heard, func() error { return context.Cause(ctx) })
+}
+
+// Watch returns a context that ends when a server sends less than MinBytes in an IdleTimeout. It is told how many bytes there are, of which
+// some were there before.
+func (n *Network) Watch(ctx context.Context, have int64) (_ context.Context, heard func(done int64), stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	alarm := time.AfterFunc(n.IdleTimeout, func() { cancel(errSlow) })
+	heard = func(done int64) {
+		if done-have >= n.MinBytes {
+			have = done
 			alarm.Reset(n.IdleTimeout)
 		}
 	}
-	alarm.Reset(n.IdleTimeout)
-	return w.take(f, sum, have, answer, heard, func() error { return context.Cause(ctx) })
+	return ctx, heard, func() { alarm.Stop(); cancel(nil) }
 }
 
 // take writes what a server sends behind what there is.

@@ -8,7 +8,10 @@
 //	hf:OWNER/NAME:PATTERN@REVISION             a file, a folder or several files of it, of one revision
 //	s3://BUCKET/KEY                            a file of a bucket of S3, or of a server that speaks as S3 does; a digest may follow as above
 //	s3://BUCKET/PATTERN                        several; a folder ends in a slash
+//	ipfs:CID/PATH                              a file, or the files of a folder, of IPFS, from any gateway
+//	ipfs:CID?filename=NAME                     a file, and the name by whose end it is read
 //
+// IPFS_GATEWAY names a gateway, which need not be trusted.
 // HF_ENDPOINT and HF_TOKEN say where the hub is and who asks; AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
 // and AWS_SESSION_TOKEN do of S3. What is meant of several files, [source.Select] says. TALLY_DATA_LIMIT bounds the bytes of a source.
 //
@@ -54,14 +57,16 @@ type Cache struct {
 // scheme is a way to name data.
 type scheme struct {
 	prefix string
+	knows  bool // who asks, by credentials
 	find   func(c *Cache, ctx context.Context, net *fetch.Network, source string) (*found, error)
 }
 
 // schemes are the ways to name data on other machines.
 var schemes = []scheme{
-	{"https://", (*Cache).fromAddress}, {"http://", (*Cache).fromAddress},
-	{hubScheme, (*Cache).fromHub},
-	{s3Scheme, (*Cache).fromS3},
+	{"https://", false, (*Cache).fromAddress}, {"http://", false, (*Cache).fromAddress},
+	{hubScheme, true, (*Cache).fromHub},
+	{s3Scheme, true, (*Cache).fromS3},
+	{ipfsScheme, false, (*Cache).fromIPFS},
 }
 
 // schemeOf returns the way in which a source is named, nil if it lies here.
@@ -91,7 +96,11 @@ type location struct {
 	fetch.Expected
 	url  string
 	name string // in the cache
+	copy copier // nil: the url is downloaded
 }
+
+// copier writes a file behind the bytes that there are, and reports how many there are.
+type copier func(ctx context.Context, to *os.File, have int64, report func(done int64)) error
 
 // found is what a source stands for.
 type found struct {
@@ -110,7 +119,7 @@ type Fetched struct {
 
 // Fetch returns the files of a source, which it fetches unless they are there.
 func (c *Cache) Fetch(ctx context.Context, source string) (f Fetched, err error) {
-	if f, err = c.fetch(ctx, source); fetch.IsHidden(err) && !c.isTrusted(source) {
+	if f, err = c.fetch(ctx, source); fetch.IsHidden(err) && schemeOf(source).knows && !c.isTrusted(source) {
 		err = fmt.Errorf("%w. An order file names it, so it was asked for without your credentials: to use them, add --allow %.200s", err, fetch.RedactText(source))
 	}
 	if err != nil {
@@ -245,17 +254,23 @@ func (c *Cache) get(ctx context.Context, p *found, file *location, to string, li
 	if c.Progress != nil {
 		w.Progress = func(done, total int64) { c.Progress(file.name, done, total) }
 	}
-	if sum, err = p.net.Download(ctx, w); err != nil {
+	if file.copy != nil {
+		sum, err = p.copy(ctx, file, w)
+	} else {
+		sum, err = p.net.Download(ctx, w)
+	}
+	if err != nil {
 		return "", err
 	}
 	// The digest comes last, and goes first: without it nothing is there.
 	if err := os.Remove(to + digestEnd); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	for _, end := range []string{"", versionEnd} {
-		if err := os.Rename(partial+end, to+end); err != nil {
-			return "", err
-		}
+	if err := os.Rename(partial, to); err != nil {
+		return "", err
+	}
+	if err := os.Rename(partial+versionEnd, to+versionEnd); err != nil && !errors.Is(err, fs.ErrNotExist) { // not all have one
+		return "", err
 	}
 	return sum, replace.File(to+digestEnd, []byte(sum))
 }
