@@ -1,0 +1,80 @@
+package data_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/cli/data"
+	"github.com/tally-network/tally/node/consume/dataset"
+)
+
+// hub serves a dataset in two shards, which it promises nothing of but their sizes.
+func hub(t *testing.T) (commit string) {
+	commit = strings.Repeat("cd", 20)
+	files := map[string]string{}
+	var listed []string
+	for i := range 2 {
+		name := fmt.Sprintf("data/train-%05d-of-00002.csv", i)
+		var b strings.Builder
+		b.WriteString("x,y,label\n")
+		for j := range 20 {
+			fmt.Fprintf(&b, "%d.5,%d,%s\n", 20*i+j, j%7, []string{"a", "b"}[j%2])
+		}
+		files["/datasets/org/points/resolve/"+commit+"/"+name] = b.String()
+		listed = append(listed, fmt.Sprintf(`{"rfilename":%q,"size":%d}`, name, b.Len()))
+	}
+	list := fmt.Sprintf(`{"sha":%q,"siblings":[%s]}`, commit, strings.Join(listed, ","))
+	files["/api/datasets/org/points"], files["/api/datasets/org/points/revision/"+commit] = list, list
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if text, ok := files[r.URL.Path]; ok {
+			fmt.Fprint(w, text)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(s.Close)
+	t.Setenv("HF_ENDPOINT", s.URL)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	return commit
+}
+
+// An order is begun for a dataset in shards, and names its very commit; a folder of files stays where it is.
+func TestOrdersForShards(t *testing.T) {
+	commit := hub(t)
+	text, _, err := run("hf:org/points")
+	if err != nil || !strings.Contains(text, "40 records") {
+		t.Fatal(text, err)
+	}
+	dir := t.TempDir()
+	b, err := data.Begin(t.Context(), filepath.Join(dir, "order"), dataset.Options{Source: "hf:org/points", Target: "label"}, 1, nil)
+	if err != nil || b.Outside {
+		t.Fatal(b, err)
+	}
+	order, err := os.ReadFile(b.File)
+	if err != nil || !strings.Contains(string(order), "hf:org/points@"+commit) {
+		t.Errorf("%s %v", order, err)
+	}
+	local := filepath.Join(dir, "local")
+	if err := os.MkdirAll(local, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if err := os.WriteFile(filepath.Join(local, fmt.Sprintf("p%d.csv", i)), []byte("x,label\n"+strings.Repeat("1,a\n2,b\n", 20)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, source := range []string{local, filepath.Join(local, "p*.csv")} {
+		b, err := data.Begin(t.Context(), filepath.Join(dir, fmt.Sprint(i)), dataset.Options{Source: source, Target: "label"}, 1, nil)
+		if err != nil || !b.Outside {
+			t.Fatal(b, err)
+		}
+		if order, err := os.ReadFile(b.File); err != nil || !strings.Contains(string(order), source) {
+			t.Errorf("%s %v", order, err)
+		}
+	}
+}
