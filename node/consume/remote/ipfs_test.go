@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -236,4 +237,49 @@ func TestGatewaysAreNotTrusted(t *testing.T) {
 	}
 	_, err := g.cache(t).Fetch(t.Context(), fmt.Sprintf("ipfs:%v?filename=a.csv", bomb.cid))
 	refuses(t, err, "it has 8589934592 bytes, more than the limit")
+}
+
+// What kubo made of a folder is read block by block; testdata/kubo.sh made them.
+func TestBlocksOfKubo(t *testing.T) {
+	var made struct {
+		Folders []string
+		Text    string
+		Blocks  map[string][]byte
+	}
+	b, err := os.ReadFile("testdata/kubo.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &made); err != nil {
+		t.Fatal(err)
+	}
+	g := newGateway(t)
+	g.blocks = made.Blocks
+	for _, folder := range made.Folders {
+		brings(t, g.cache(t), "ipfs:"+folder+"/deep/table.csv", []byte(made.Text))
+		brings(t, g.cache(t), "ipfs:"+folder+"/deep", []byte(made.Text))
+	}
+	if len(made.Folders) != 2 || g.given < len(made.Blocks) {
+		t.Errorf("%d folders, %d blocks of %d given", len(made.Folders), g.given, len(made.Blocks))
+	}
+}
+
+// TALLY_IPFS names a source that the gateway of a node has, as testdata/kubo.sh says.
+func TestRealIPFS(t *testing.T) {
+	source := os.Getenv("TALLY_IPFS")
+	if source == "" {
+		t.Skip("TALLY_IPFS names no source")
+	}
+	f, err := (&remote.Cache{Dir: t.TempDir()}).Fetch(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(f.Path)
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		t.Log(filepath.Base(name), len(b), sum(b), err)
+	}
+	if err != nil || len(names) == 0 {
+		t.Error(err)
+	}
 }
