@@ -91,7 +91,7 @@ func newForger(ctx context.Context, seed uint64) (*forger, error) {
 	}
 	data := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{4, 5}))
 	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", Rate: train.Rate{LearningRate: 0.01}, Batch: 2}
-	if f.job, err = replay.New(replay.Inputs{Model: f.model, Recipe: recipe, Data: data}, 1, cpu.New(1)); err != nil {
+	if f.job, err = replay.New(ctx, replay.Inputs{Model: f.model, Recipe: recipe, Data: data}, 1, cpu.New(1)); err != nil {
 		return nil, err
 	}
 	f.whole = &forgery{entries: map[string][]byte{"order/account": []byte("0")}}

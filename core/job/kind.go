@@ -1,7 +1,6 @@
 package job
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -40,11 +39,8 @@ func (p *Problem) kindOf() *kind {
 }
 
 func checkTraining(p *Problem) error {
-	switch {
-	case p.Merge.IsZero() || p.Data.IsZero():
-		return errors.New("the problem lacks the root of its merge program or of its training records")
-	case p.Parent.Order.IsZero() != p.Parent.Final.IsZero():
-		return errors.New("the problem names half of what it goes on from: give the parent and the root of its last state, or neither")
+	if p.Merge.IsZero() || p.Data.IsZero() || p.Parent.Order.IsZero() != p.Parent.Final.IsZero() {
+		return fmt.Errorf("the problem lacks the root of its merge program, of its training records, or of one part of its parent")
 	}
 	return checkBounds(bound{"records", int64(p.Records), int64(p.Shards), maxProblemRecords})
 }

@@ -59,7 +59,7 @@ var layers = []layer{
 	{folder: "core/graph", own: []string{"core/canon", "core/tensor"}, std: pure},
 	{folder: "core/lower", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/op"}},                             // takes a table of operators, and knows none
 	{folder: "core/op", own: []string{"core/tensor", "core/graph", "core/lower", "core/quant"}, std: pure, tests: []string{"core/canon", "core/train"}}, // gradients are tested as training uses them
-	{folder: "core/record", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/lower", "core/op"}}, // graphs that take records apart are run
+	{folder: "core/record", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/lower", "core/op"}},              // graphs that take records apart are run
 	{folder: "core/train", own: []string{"core/canon", "core/tensor", "core/graph", "core/lower", "core/op", "core/record"}, std: pure},
 	{folder: "core/book", std: pure},
 	{folder: "core/auction", own: []string{"core/beacon", "core/canon"}, std: pure, tests: []string{"bench/market"}}, // timed on the books that the figures are of

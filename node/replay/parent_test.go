@@ -122,9 +122,9 @@ func TestContinuedOrdersAreChecked(t *testing.T) {
 		"not one of the earlier": func(p *job.Problem, f map[string][]byte) {
 			f[replay.RoleStart], p.Parent.Final = canon.Encode((&graph.State{}).Encode), root(t, &graph.State{})
 		},
-		"names no parent file":       func(p *job.Problem, _ map[string][]byte) { p.Files = p.Files[:2] },
-		"names no start file":        func(p *job.Problem, _ map[string][]byte) { p.Files = p.Files[:3] },
-		"parent: ":                   func(_ *job.Problem, f map[string][]byte) { f[replay.RoleParent] = f[replay.RoleParent][1:] },
+		"names no parent file": func(p *job.Problem, _ map[string][]byte) { p.Files = p.Files[:2] },
+		"names no start file":  func(p *job.Problem, _ map[string][]byte) { p.Files = p.Files[:3] },
+		"parent: ":             func(_ *job.Problem, f map[string][]byte) { f[replay.RoleParent] = f[replay.RoleParent][1:] },
 		"an order at most": func(p *job.Problem, _ map[string][]byte) {
 			p.Files = slices.Clone(p.Files)
 			for i := range p.Files {
