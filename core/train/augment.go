@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
@@ -21,6 +22,7 @@ type Augment struct {
 
 const (
 	maxAugments = 1 << 4
+	maxAlike    = 1 << 4 // fields of one
 	maxShift    = 1 << 12
 )
 
@@ -46,8 +48,8 @@ func (a *Augment) check() error {
 		return fmt.Errorf("%s of %v is not above 0 and at most %v", a.Kind, a.Amount, kind.most)
 	case a.Kind == "shift" && a.Amount != float32(int(a.Amount)):
 		return fmt.Errorf("shift by %v places is no whole number", a.Amount)
-	case len(a.Fields) == 0 || len(a.Fields) > record.MaxFields:
-		return fmt.Errorf("%s of %d fields is not of 1 to %d", a.Kind, len(a.Fields), record.MaxFields)
+	case len(a.Fields) == 0 || len(a.Fields) > maxAlike:
+		return fmt.Errorf("%s of %d fields is not of 1 to %d", a.Kind, len(a.Fields), maxAlike)
 	case kind.along != (a.Axis > 0) || a.Axis < 0 || a.Axis > tensor.MaxRank:
 		return fmt.Errorf("%s along axis %d: flip and shift take one from 1, which is the last, to %d, and noise none", a.Kind, a.Axis, tensor.MaxRank)
 	}
@@ -56,7 +58,7 @@ func (a *Augment) check() error {
 
 func (a *Augment) code(c *canon.Codec) {
 	c.String(&a.Kind, 64)
-	canon.Seq(c, &a.Fields, record.MaxFields, 1, func(c *canon.Codec, s *string) { c.String(s, record.MaxFieldName) })
+	canon.Seq(c, &a.Fields, maxAlike, 1, func(c *canon.Codec, s *string) { c.String(s, record.MaxFieldName) })
 	c.Int(&a.Axis, tensor.MaxRank)
 	codeFloat(c, &a.Amount)
 }
@@ -71,7 +73,10 @@ func (m *model) augment(all []Augment) error {
 		draws := func(name, places string) string {
 			return drawn(m.b, m.stepsDone(), places, m.key(fmt.Sprintf("augment/%d/%s", i, name)))
 		}
-		for _, name := range a.Fields {
+		for k, name := range a.Fields {
+			if slices.Contains(a.Fields[:k], name) {
+				return fmt.Errorf("%s: field %q stands there twice", a.Kind, name)
+			}
 			f, ok := m.fields.Find(name)
 			if !ok {
 				return fmt.Errorf("%s: records have no field %q, but %q", a.Kind, name, m.fields.Names())
@@ -113,13 +118,11 @@ func shifted(m *model, a *Augment, f record.Field, draws draws) (string, error) 
 	}
 	d := half(b.Op("Mul", half(draws("record", m.records())), b.Const(tensor.Scalar(uint32(2*most+1)))))
 	d = b.Op("Reshape", castTo(b, d, tensor.Int32), b.Ints(m.rows, 1))
-	places := make([]int32, size)
-	for i := range places {
-		places[i] = int32(i + most)
-	}
-	from := b.Op("Sub", b.Const(tensor.Must(tensor.From(tensor.Shape{1, size}, places))), d) // [rows, size]
-	there := b.Op("And", b.Op("GreaterOrEqual", from, b.Const(tensor.Scalar[int32](0))), b.Op("Less", from, b.Const(tensor.Scalar(int32(size)))))
-	from = b.Op("Where", there, from, b.Const(tensor.Scalar[int32](0)))
+	word := func(n int) string { return b.Const(tensor.Scalar(int32(n))) }
+	places := b.Op("Reshape", b.Op("Range", word(most), word(most+size), word(1)), b.Ints(1, size))
+	from := b.Op("Sub", places, d) // [rows, size]
+	there := b.Op("And", b.Op("GreaterOrEqual", from, word(0)), b.Op("Less", from, word(size)))
+	from = b.Op("Where", there, from, word(0))
 	along := b.Ints(m.within(f, axis)...)
 	whole := b.Ints(append([]int{m.rows}, f.Shape...)...)
 	from = b.Op("Expand", b.Op("Reshape", from, along), whole)

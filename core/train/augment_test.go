@@ -170,6 +170,8 @@ func TestAugmentationsThatMakeNoSenseAreRefused(t *testing.T) {
 		{train.Augment{Kind: "shift", Fields: x, Axis: 3, Amount: 1}, "no axis 3"},
 		{train.Augment{Kind: "noise", Fields: x, Axis: 1, Amount: 1}, "noise none"},
 		{train.Augment{Kind: "noise", Amount: 1}, "0 fields"},
+		{train.Augment{Kind: "shift", Fields: []string{"x", "x"}, Axis: 1, Amount: 1}, "twice"},
+		{train.Augment{Kind: "noise", Fields: make([]string, 17), Amount: 1}, "17 fields"},
 		{train.Augment{Kind: "noise", Fields: []string{"y"}, Amount: 1}, `no field "y"`},
 		{train.Augment{Kind: "noise", Fields: x, Amount: 1}, "uint8"},
 	} {

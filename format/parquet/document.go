@@ -14,6 +14,7 @@ import (
 // lists and structs are there, as in Dremel (Melnik et al., 2010).
 type document struct {
 	name     string
+	key      []byte // the name as JSON, and a colon
 	kind     documentKind
 	def, rep int         // levels: from def on it is there; a value of level rep begins another element of this list
 	fields   []*document // of a struct; of a list, its element alone
@@ -89,6 +90,13 @@ func (t *treeReader) body(def, rep int) *document {
 
 // with adds a field, or an element.
 func (d *document) with(field *document) *document {
+	if d.kind == object {
+		name, err := json.Marshal(field.name)
+		if err != nil { // no text has one
+			panic(err)
+		}
+		field.key = append(name, ':')
+	}
 	d.fields = append(d.fields, field)
 	d.leaves += field.leaves
 	return d
@@ -147,6 +155,9 @@ func (s *stream) level() (int, error) {
 	return int(s.def[s.at]), nil
 }
 
+// growing is how many bytes are allocated for each that a record takes in the end.
+const growing = 8
+
 // append appends the next of a document as JSON, and reports whether there is one: otherwise it is null.
 func (d *document) append(b []byte, streams []*stream) (_ []byte, ok bool, err error) {
 	level, err := streams[0].level()
@@ -165,6 +176,9 @@ func (d *document) append(b []byte, streams []*stream) (_ []byte, ok bool, err e
 		s := streams[0]
 		s.at++
 		b, err = s.append(b)
+	}
+	if err == nil && int64(len(b)) > streams[0].column.r.budget/growing { // names and escapes make much of little
+		err = errBudget
 	}
 	return b, true, err
 }
@@ -189,12 +203,9 @@ func (d *document) appendObject(b []byte, streams []*stream) ([]byte, error) {
 		if !first {
 			b = append(b, ',')
 		}
-		name, err := json.Marshal(f.name)
-		if err != nil {
-			return b, err
-		}
 		var ok bool
-		if b, ok, err = f.append(append(append(b, name...), ':'), streams); err != nil {
+		var err error
+		if b, ok, err = f.append(append(b, f.key...), streams); err != nil {
 			return b, err
 		}
 		if streams = streams[f.leaves:]; ok {

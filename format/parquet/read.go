@@ -72,12 +72,17 @@ func (r *reader) read() (*table.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := int64(0)
+	rows, packed := int64(0), int64(0)
 	for _, g := range r.meta.groups {
 		if g.rows < 0 || g.rows > math.MaxInt32-rows || len(g.chunks) != len(leaves) {
 			return nil, fmt.Errorf("a row group has %d rows, and %d of %d columns", g.rows, len(g.chunks), len(leaves))
 		}
 		rows += g.rows
+		for i := range g.chunks {
+			if packed += max(g.chunks[i].size, 0); packed > r.size {
+				return nil, fmt.Errorf("its columns take more than the %d bytes of the file: they overlap", r.size)
+			}
+		}
 	}
 	if rows != r.meta.rows || rows == 0 {
 		return nil, fmt.Errorf("there are %d rows in groups, %d in all: a table has some", rows, r.meta.rows)
@@ -134,7 +139,7 @@ func (r *reader) values(l *leaf, i int, nested *stream) (*column, error) {
 	c, total := &column{leaf: l, r: r, records: int(r.meta.rows), shape: shaper{depth: l.rep}, nested: nested}, int64(0)
 	for _, g := range r.meta.groups {
 		n := g.chunks[i].values
-		if l.rep == 0 && n != g.rows {
+		if n < g.rows || l.rep == 0 && n != g.rows { // an empty list has a value, too
 			return nil, fmt.Errorf("%d values in %d rows", n, g.rows)
 		}
 		if err := r.spend(n, cost); err != nil {
@@ -150,6 +155,9 @@ func (r *reader) values(l *leaf, i int, nested *stream) (*column, error) {
 		return nil, err
 	}
 	for _, g := range r.meta.groups {
+		if g.rows == 0 {
+			continue
+		}
 		if err := c.chunk(g.chunks[i]); err != nil {
 			return nil, err
 		}
@@ -281,6 +289,9 @@ func (c *column) levels(levels [2][]byte, n int) (present int, err error) {
 	if c.rep > 0 {
 		err := hybrid(levels[0], levelWidth(c.rep), n, func(block []uint32) error {
 			for _, v := range block {
+				if int(v) > c.rep {
+					return errPage
+				}
 				if c.nested != nil {
 					c.nested.rep = append(c.nested.rep, uint8(v))
 				} else {
@@ -304,6 +315,9 @@ func (c *column) levels(levels [2][]byte, n int) (present int, err error) {
 	there := make([]bool, 0, n)
 	err = hybrid(levels[1], levelWidth(c.def), n, func(block []uint32) error {
 		for _, v := range block {
+			if int(v) > c.def {
+				return errPage
+			}
 			if c.nested != nil {
 				c.nested.def = append(c.nested.def, uint8(v))
 			}

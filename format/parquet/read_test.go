@@ -160,6 +160,9 @@ func TestReadRefuses(t *testing.T) {
 		{file(t, "lacking.parquet"), `column "l": a list is missing`},
 		{file(t, "brotli.parquet"), "compression 4 is not read"},
 		{file(t, "bomb.parquet"), "times its file"},
+		{file(t, "names.parquet"), "times its file"},                   // 60,000 structs with a field of a long name, in 1 kB
+		{file(t, "rows.parquet"), "1 values in 2147483647 rows"},       // of lists, in 143 bytes
+		{file(t, "overlapping.parquet"), "its columns take more than"}, // groups that share their pages
 		{[]byte("PAR1" + "\x29" + strings.Repeat("\x1c", 100) + "\x65\x00\x00\x00PAR1"), "nested more than"},
 	} {
 		used := memory.Allocated(func() {

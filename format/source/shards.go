@@ -46,7 +46,7 @@ func splitOf(name string) string {
 
 // Select returns those of some files that are one table, in their order. A pattern is the name of one, a folder, or holds
 // * ? [ as shells have them; what it matches is taken. Without one, or of a folder, it is the files that can be read whose names say
-// that they are for training, or all if no name says what for: one file, or shards, whose names differ in digits alone. Which
+// that they are for training, or all if no name says what for. They are one file, or shards, whose names differ in digits alone. Which
 // files are meant has to be clear, or the error lists them.
 func Select(names []string, pattern string) ([]string, error) {
 	if slices.Contains(names, pattern) {

@@ -238,7 +238,8 @@ func (b *TextBuilder) spread() error {
 		size += len(w)
 	}
 	b.texts.ends = make([]uint32, 0, cap(b.codes))
-	b.texts.text = make([]byte, 0, min(b.room, size/len(b.words)*cap(b.codes)*9/8)) // as if those to come were as long
+	guess := float64(size) / float64(len(b.words)) * float64(cap(b.codes)) * 9 / 8 // as if those to come were as long
+	b.texts.text = make([]byte, 0, int(min(float64(b.room), guess)))
 	for _, code := range b.codes {
 		word := ""
 		if code >= 0 {

@@ -171,7 +171,7 @@ func (t *Table) Column(name string) (*Column, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("no column is called %.40q, but %.400q", name, names)
+	return nil, fmt.Errorf("no column is called %.40q, but %.80q", name, names[:min(len(names), 12)])
 }
 
 // written reports whether the column holds texts.

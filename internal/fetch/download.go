@@ -60,6 +60,7 @@ var errSlow = errors.New("the server sends next to nothing: try again later, whi
 // for the next time, unless it is known to be wrong.
 func (n *Network) Download(ctx context.Context, w Wanted) (string, error) {
 	pause, idle, again := n.Pause, 0, false
+	most := SizeOf(w.To) // that there ever was of it
 	for {
 		had := SizeOf(w.To)
 		sum, err := n.attempt(ctx, w)
@@ -78,8 +79,8 @@ func (n *Network) Download(ctx context.Context, w Wanted) (string, error) {
 		case !isPassing(err):
 			return "", err
 		}
-		if idle++; SizeOf(w.To)-max(had, 0) >= n.MinBytes { // less of it again and again would take for ever
-			idle = 0
+		if idle++; SizeOf(w.To)-max(most, 0) >= n.MinBytes { // less, or the same again, would take for ever
+			idle, most = 0, SizeOf(w.To)
 		}
 		if idle >= n.Tries {
 			return "", err

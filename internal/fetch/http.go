@@ -105,7 +105,18 @@ func (n *Network) Public() *Network {
 func (n *Network) Anonymous() *Network {
 	out := *n
 	out.token, out.sign, out.signed = "", nil, ""
+	out.Hub, out.Index = WithoutUser(n.Hub), WithoutUser(n.Index)
 	return &out
+}
+
+// WithoutUser returns an address without a name and a password.
+func WithoutUser(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return address
+	}
+	u.User = nil
+	return u.String()
 }
 
 // CheckAddress returns an error unless nobody on the way can change what an address gives.

@@ -42,7 +42,7 @@ func (n *Network) Repository(ctx context.Context, of, name, revision string) (*R
 	}
 	r, err := ReadRepository(got.Body)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", address, err)
+		return nil, fmt.Errorf("%s: %w", RedactText(address), err)
 	}
 	if r.at = n.Hub + "/" + name; of != Models {
 		r.at = n.Hub + "/" + of + "/" + name

@@ -64,11 +64,21 @@ type Program struct {
 }
 
 func prepare(p *graph.Program, exec engine.Executor) (Program, error) {
-	r, err := exec.Prepare(p)
-	if err != nil {
-		err = localError{err}
-	}
+	r, err := local(func() (engine.Runner, error) { return exec.Prepare(p) })
 	return Program{p, p.Commit(), r}, err
+}
+
+// local does what depends on the machine. If it fails, or panics, that says nothing of the order.
+func local[T any](do func() (T, error)) (out T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the executor broke: %v", p)
+		}
+		if err != nil {
+			err = localError{err}
+		}
+	}()
+	return do()
 }
 
 // New makes the programs of a problem whose rounds have the given number of

@@ -87,10 +87,9 @@ func (in *Inputs) begin(ctx context.Context, exec engine.Executor) (*train.Train
 		if err != nil {
 			return nil, err
 		}
-		if s, err = ready.Runner.Run(ctx, graph.Inputs{States: []*graph.State{s}}, nil); err != nil {
-			err = localError{err}
-		}
-		return s, err
+		return local(func() (*graph.State, error) {
+			return ready.Runner.Run(ctx, graph.Inputs{States: []*graph.State{s}}, nil)
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("parent %v: %w", in.Parent.Order.ID().Short(), err)

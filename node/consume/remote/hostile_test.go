@@ -24,6 +24,7 @@ func refuses(t *testing.T, err error, want string) {
 
 // A server that goes on, but so slowly that nobody would live to see its end, keeps nobody.
 func TestServersThatDrip(t *testing.T) {
+	tries := 0
 	for name, serve := range map[string]http.HandlerFunc{
 		"a byte now and then": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000000")
@@ -47,6 +48,12 @@ func TestServersThatDrip(t *testing.T) {
 			}
 			_, _ = w.Write([]byte("x"))
 		},
+		"the beginning again and again": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "10000000")
+			if tries++; tries%2 == 1 {
+				_, _ = w.Write(make([]byte, 2<<20))
+			}
+		},
 	} {
 		s := httptest.NewServer(serve)
 		t.Cleanup(s.Close)
@@ -56,7 +63,7 @@ func TestServersThatDrip(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		_, err := c.Fetch(ctx, s.URL+"/a.csv?sig=secret")
-		if want := map[string]string{"a byte now and then": "sends next to nothing", "a byte a try": "unexpected EOF"}[name]; ctx.Err() != nil {
+		if want := map[string]string{"a byte now and then": "sends next to nothing", "a byte a try": "unexpected EOF", "the beginning again and again": "unexpected EOF"}[name]; ctx.Err() != nil {
 			t.Errorf("%s: it took for ever", name)
 		} else {
 			refuses(t, err, want)

@@ -47,7 +47,7 @@ func (c *Cache) fromHub(ctx context.Context, net *fetch.Network, from string) (*
 			return nil, fmt.Errorf("its file %.80q has no name of a file on every system", name)
 		}
 		if len(names) > 1 { // files of several folders may share a name
-			base = fmt.Sprintf("%05d-%s", i, base)
+			base = shardName(i, base)
 		}
 		p.files = append(p.files, location{Expected: offered[name], url: r.URL(name), name: base})
 		p.key += r.URL(name) + "\n"

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,14 @@ func (c *Cache) fromIPFS(ctx context.Context, net *fetch.Network, from string) (
 	if filename, err = url.QueryUnescape(filename); err != nil {
 		return nil, fmt.Errorf("its filename is %.80q: %w", filename, err)
 	}
+	limit, err := limitOf(c.env(limitName))
+	if err != nil {
+		return nil, err
+	}
 	gateway := strings.TrimRight(cmp.Or(c.env("IPFS_GATEWAY"), defaultGateway), "/")
+	if !c.isTrusted(from) {
+		gateway = fetch.WithoutUser(gateway)
+	}
 	p := &found{net: net.Anonymous().Naming(gateway), key: from, pinned: from}
 	r := &unixfs.Reader{Get: func(ctx context.Context, c cid.Cid) ([]byte, error) { return p.block(ctx, gateway, c) }}
 	pattern := ""
@@ -58,16 +66,25 @@ func (c *Cache) fromIPFS(ctx context.Context, net *fetch.Network, from string) (
 	if err != nil {
 		return nil, err
 	}
+	if len(names) > maxFiles {
+		return nil, fmt.Errorf("it has %d files for training, the limit is %d: name a pattern", len(names), maxFiles)
+	}
 	for i, name := range names {
-		file, err := r.Open(ctx, root, below+"/"+name)
+		if i > 0 && slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("two of its files are called %.80q", name)
+		}
+		file, err := r.Child(ctx, e, name)
 		if err != nil {
 			return nil, err
 		}
 		if len(names) > 1 {
-			name = fmt.Sprintf("%05d-%s", i, name)
+			name = shardName(i, name)
 		}
 		if err := p.add(r, file, name, false); err != nil {
 			return nil, err
+		}
+		if size := p.size(); size > limit {
+			return nil, tooLarge(-1, limit)
 		}
 	}
 	return p, nil
@@ -83,7 +100,12 @@ func (p *found) add(r *unixfs.Reader, e *unixfs.Entry, name string, nameless boo
 	case e.Folder:
 		return fmt.Errorf("%.80q is a folder", name)
 	}
+	root := e.CID() // what is in it is read again: many files may be named before one is fetched
 	p.files = append(p.files, location{Expected: fetch.Expected{Bytes: e.Bytes}, name: name, copy: func(ctx context.Context, to *os.File, have int64, report func(done int64)) error {
+		e, err := r.Open(ctx, root, "")
+		if err != nil {
+			return err
+		}
 		return r.Copy(ctx, e, to, have, report)
 	}})
 	return nil

@@ -2,7 +2,7 @@
 //
 // A source is [Remote] if it is one of these; [Cache.Fetch] fetches it and returns where its files are:
 //
-//	https://HOST/PATH                          a file; http of this machine alone
+//	https://HOST/PATH                          a file; of this machine itself by http, too, where it may be reached
 //	https://HOST/PATH#sha256=DIGEST            the file of this digest
 //	hf:OWNER/NAME                              the data for training of a dataset on Hugging Face's hub
 //	hf:OWNER/NAME:PATTERN@REVISION             a file, a folder or several files of it, of one revision
@@ -15,10 +15,10 @@
 // HF_ENDPOINT and HF_TOKEN say where the hub is and who asks; AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
 // and AWS_SESSION_TOKEN do of S3. What is meant of several files, [source.Select] says. TALLY_DATA_LIMIT bounds the bytes of a source.
 //
-// Invariants: what is fetched is whole, and has the digest that its source promises; what was fetched so far is kept, and the next
-// time goes on from there. A file that is there is fetched again only when its source has another version. An order
-// file, which somebody else may have written, reaches no machine of the user's own network but those of the environment, fetches no more
-// than the limit, and has nothing of the user's credentials but for what is [Cache.Trusted]. No error holds what lets its reader in.
+// Invariants: what is fetched is whole, and has the digest that its source promises. What was fetched so far is kept, and the next
+// time goes on from there. A file that is there is fetched again only when its source has another version. Somebody else may have
+// written an order file. So it reaches no machine of the user's own network but those of the environment, and fetches no more than
+// the limit. It has nothing of the user's credentials but for what is [Cache.Trusted]. No error holds what lets its reader in.
 //
 // Source: package fetch's.
 package remote
@@ -51,7 +51,7 @@ type Cache struct {
 	Progress  func(name string, done, total int64) // how far a file is, in bytes; total is −1 while it is not known; may be nil
 	Env       func(string) string                  // nil: os.Getenv
 	Net       *fetch.Network                       // nil: that of the environment
-	Addresses *fetch.Network                       // for https: nil: Net, but that nobody has named a host or is known
+	Addresses *fetch.Network                       // for https; nil: the public part of Net
 }
 
 // scheme is a way to name data.
@@ -146,12 +146,13 @@ func (c *Cache) fetch(ctx context.Context, source string) (f Fetched, err error)
 	}
 	total := int64(0)
 	for _, file := range p.files {
-		if total += max(file.Bytes, 0); total > limit {
+		if file.Bytes > limit-total {
 			return f, tooLarge(p.size(), limit)
 		}
+		total += max(file.Bytes, 0)
 	}
 	key := sha256.Sum256([]byte(p.key))
-	dir := filepath.Join(c.Dir, hex.EncodeToString(key[:8]))
+	dir := filepath.Join(c.Dir, hex.EncodeToString(key[:]))
 	lock, err := c.lock(ctx, dir, p)
 	if err != nil {
 		return f, err
@@ -281,8 +282,14 @@ func (p *found) there(ctx context.Context, file *location, to string) (string, e
 	if errors.Is(err, fs.ErrNotExist) || fetch.SizeOf(to) < 0 {
 		return "", nil
 	}
-	if err != nil || p.pinned != "" {
-		return string(sum), err
+	if err != nil {
+		return "", err
+	}
+	if p.pinned != "" {
+		if file.SHA256 != "" && file.SHA256 != string(sum) {
+			return "", nil
+		}
+		return string(sum), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.net.IdleTimeout)
 	defer cancel()
@@ -301,6 +308,15 @@ func (p *found) there(ctx context.Context, file *location, to string) (string, e
 		return "", nil
 	}
 	return string(sum), nil
+}
+
+// maxFiles bounds the files of a source.
+const maxFiles = 1 << 12
+
+// shardName returns what one of several files is called here: in their order, and all with the same end.
+func shardName(i int, name string) string {
+	end := filepath.Ext(name)
+	return fmt.Sprintf("%05d-%s", i, strings.TrimSuffix(name, end)+strings.ToLower(end))
 }
 
 // isName reports whether a name is one of a file on every system.

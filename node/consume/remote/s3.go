@@ -52,6 +52,9 @@ func (c *Cache) openBucket(net *fetch.Network, name string, trusted bool) (*buck
 	}
 	b := &bucket{name: name}
 	endpoint := strings.TrimRight(cmp.Or(c.env("AWS_ENDPOINT_URL_S3"), c.env("AWS_ENDPOINT_URL")), "/")
+	if !trusted {
+		endpoint = fetch.WithoutUser(endpoint)
+	}
 	switch {
 	case endpoint != "":
 		b.root = endpoint + "/" + name
@@ -115,13 +118,16 @@ func (c *Cache) fromS3(ctx context.Context, net *fetch.Network, from string) (*f
 	var names []string
 	sizes := map[string]int64{}
 	for _, o := range all {
+		if _, twice := sizes[o.Key]; twice {
+			return nil, fmt.Errorf("bucket %s lists %.80q twice", b.name, o.Key)
+		}
 		names, sizes[o.Key] = append(names, o.Key), o.Size
 	}
 	if names, err = source.Select(names, strings.TrimSuffix(key, "/")); err != nil {
 		return nil, err
 	}
 	for i, name := range names {
-		file := location{Expected: fetch.Expected{Bytes: sizes[name]}, url: b.url(name), name: fmt.Sprintf("%05d-%s", i, path.Base(name))}
+		file := location{Expected: fetch.Expected{Bytes: sizes[name]}, url: b.url(name), name: shardName(i, path.Base(name))}
 		if !isName(file.name) || file.Bytes < 0 {
 			return nil, fmt.Errorf("its file %.80q has no name of a file on every system, or no size", name)
 		}
@@ -174,7 +180,10 @@ func (b *bucket) list(ctx context.Context, key string) (all []listed, err error)
 		if all = append(all, page.Contents...); !page.IsTruncated {
 			return all, nil
 		}
+		if t := page.NextContinuationToken; t == "" || t == query.Get("continuation-token") || len(all) > maxListings*1000 {
+			break
+		}
 		query.Set("continuation-token", page.NextContinuationToken)
 	}
-	return nil, fmt.Errorf("bucket %s has more than %d files there: name a longer prefix", b.name, 1000*maxListings)
+	return nil, fmt.Errorf("bucket %s has more than %d files there, or does not list them to the end: name a longer prefix", b.name, 1000*maxListings)
 }

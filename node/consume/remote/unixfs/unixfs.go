@@ -78,21 +78,26 @@ func (r *Reader) Open(ctx context.Context, c cid.Cid, path string) (*Entry, erro
 		if name == "" {
 			continue
 		}
-		var next *link
-		for i := range e.links {
-			if e.Folder && e.links[i].name == name {
-				next = &e.links[i]
-			}
-		}
-		if next == nil {
-			return nil, fmt.Errorf("there is no %.80q in it, but %.400q", name, e.Names())
-		}
-		if e, err = r.open(ctx, next.cid); err != nil {
+		if e, err = r.Child(ctx, e, name); err != nil {
 			return nil, err
 		}
 	}
 	return e, nil
 }
+
+// Child returns what has a name in a folder.
+func (r *Reader) Child(ctx context.Context, e *Entry, name string) (*Entry, error) {
+	for i := range e.links {
+		if e.Folder && e.links[i].name == name {
+			return r.open(ctx, e.links[i].cid)
+		}
+	}
+	names := e.Names()
+	return nil, fmt.Errorf("there is no %.80q in it, but %d files, such as %.80q", name, len(names), names[:min(len(names), 4)])
+}
+
+// CID returns what names the entry.
+func (e *Entry) CID() cid.Cid { return e.cid }
 
 // Names lists a folder.
 func (e *Entry) Names() (all []string) {
