@@ -203,8 +203,8 @@ func (n Number) Float64(text []byte) (float64, bool) {
 	return x, err == nil
 }
 
-// quotient returns a/b rounded once; neither is 0, and b at most 1e19. Both are shifted until their highest bits are set, so that 64
-// bits of the quotient and whether anything is left over come of one division. Whether a is then the greater, and
+// quotient returns a/b rounded once; neither is 0, and b at most 1e19. Both are shifted until their highest bits are set. So one division
+// gives 64 bits of the quotient, and tells whether anything is left over. Whether a is then the greater, and
 // which way the quotient is rounded, is by chance: neither is a branch.
 func quotient(a, b uint64) float64 {
 	shift := bits.LeadingZeros64(b) - bits.LeadingZeros64(a)
