@@ -48,7 +48,7 @@ var hints = []struct {
 	{says("no block from"), "start the node, or correct the node in tally.yaml"},
 	{or(is(syscall.ECONNREFUSED), says("connection refused")), "nobody listens there: start the network, name a home of it with --home, or correct the address (--node, or node in tally.yaml)"},
 	{is(syscall.ENOSPC), "free some disk space, then do the same again"},
-	{is(syscall.EADDRINUSE), "another program listens there: name another address in tally.yaml"},
+	{is(syscall.EADDRINUSE), "another program listens there: name another address, by --listen or in tally.yaml"},
 	{says("account sequence mismatch"), "wait for the next block: the account's transaction before this one is in none yet"},
 	{says("passphrase attempts"), "give the passphrase that the keyring was made with"},
 	{is(sdkerrors.ErrInsufficientFee), "leave out --fees and --gas-prices, so that it pays what the chain asks for, or give more: tally query block params tells the price"},
