@@ -13,7 +13,7 @@ import (
 
 // The example names everything that an order may say, and is one itself.
 func TestExampleOrderIsWhole(t *testing.T) {
-	for _, of := range []any{consume.Spec{}, consume.SpecProblem{}, consume.SpecConditions{}, consume.SpecAssurance{}, consume.SpecAudit{}, consume.SpecAdapters{}, consume.SpecOptimizer{}, dataset.Options{}, dataset.Texts{}, dataset.HeldOut{}, dataset.Loss{}} {
+	for _, of := range []any{consume.Spec{}, consume.SpecProblem{}, consume.SpecConditions{}, consume.SpecAssurance{}, consume.SpecAudit{}, consume.SpecAdapters{}, consume.SpecOptimizer{}, dataset.Options{}, dataset.Augment{}, dataset.Texts{}, dataset.HeldOut{}, dataset.Loss{}} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(exampleOrder) {
