@@ -1,7 +1,6 @@
 package parquet
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -91,11 +90,7 @@ func (t *treeReader) body(def, rep int) *document {
 // with adds a field, or an element.
 func (d *document) with(field *document) *document {
 	if d.kind == object {
-		name, err := json.Marshal(field.name)
-		if err != nil { // no text has one
-			panic(err)
-		}
-		field.key = append(name, ':')
+		field.key = append(appendText(nil, field.name), ':')
 	}
 	d.fields = append(d.fields, field)
 	d.leaves += field.leaves

@@ -17,7 +17,8 @@ import (
 )
 
 // Fetch fetches the source if it is on another machine, and has the options name what is here then. It returns the folders in
-// which that lies, and a source that names these very files; both are empty if it is here anyway. Sources that begin as one of trusted does have the user's credentials. progress may be nil.
+// which that lies, and a source that names these very files; both are empty if it is here anyway. A source that begins with one of
+// trusted is asked for by the user's credentials. progress may be nil.
 func (o *Options) Fetch(ctx context.Context, trusted []string, progress func(name string, done, total int64)) (folders []string, pinned string, err error) {
 	if !remote.Remote(o.Source) {
 		return nil, "", nil

@@ -67,7 +67,7 @@ func (c *Cache) fromIPFS(ctx context.Context, net *fetch.Network, from string) (
 		return nil, err
 	}
 	if len(names) > maxFiles {
-		return nil, fmt.Errorf("it has %d files for training, the limit is %d: name a pattern", len(names), maxFiles)
+		return nil, tooMany(len(names)) // before each is asked for
 	}
 	for i, name := range names {
 		if i > 0 && slices.Contains(names[:i], name) {

@@ -144,6 +144,9 @@ func (c *Cache) fetch(ctx context.Context, source string) (f Fetched, err error)
 	if err != nil {
 		return f, err
 	}
+	if len(p.files) > maxFiles {
+		return f, tooMany(len(p.files))
+	}
 	total := int64(0)
 	for _, file := range p.files {
 		if file.Bytes > limit-total {
@@ -312,6 +315,11 @@ func (p *found) there(ctx context.Context, file *location, to string) (string, e
 
 // maxFiles bounds the files of a source.
 const maxFiles = 1 << 12
+
+// tooMany says that a source has more files than that.
+func tooMany(files int) error {
+	return fmt.Errorf("it has %d files for training, the limit is %d: name a pattern", files, maxFiles)
+}
 
 // shardName returns what one of several files is called here: in their order, and all with the same end.
 func shardName(i int, name string) string {
