@@ -34,21 +34,37 @@ func (e *Execution) proveBlock(g *Game) (Move, error) {
 		return nil, err
 	}
 	m := &Block{}
-	trees := map[int]*canon.Tree{}
+	provers := map[int]prover{}
 	for _, at := range read {
 		arg, tile := at[0], at[1]
-		v := e.Value(n.From[arg])
-		if trees[arg] == nil {
-			trees[arg] = canon.NewTree(v.Leaves())
+		first := provers[arg] == nil
+		if first {
+			provers[arg] = e.prover(n.From[arg])
+		}
+		root, path := provers[arg](tile)
+		if first {
 			p, err := e.provenance(g, n.From[arg])
 			if err != nil {
 				return nil, err
 			}
-			m.Sources = append(m.Sources, Source{arg, trees[arg].Root(), p})
+			m.Sources = append(m.Sources, Source{arg, root, p})
 		}
-		m.Tiles = append(m.Tiles, OperandTile{arg, tile, v.Tile(nil, tile), trees[arg].Prove(tile)})
+		m.Tiles = append(m.Tiles, OperandTile{arg, tile, e.Value(n.From[arg]).Tile(nil, tile), path})
 	}
 	return m, nil
+}
+
+// prover gives the root of a tensor's tree of tiles, and the path of one of them.
+type prover func(tile int) (root canon.Hash, path []canon.Hash)
+
+// prover proves the tiles of the tensor that r names. Of the records, those need be here alone that the run has read.
+func (e *Execution) prover(r graph.Ref) prover {
+	v := e.Value(r)
+	if r.Kind == graph.RefData && e.In.Crown != nil {
+		return tensor.Part{Tensor: v, Crown: e.In.Crown}.Prove
+	}
+	tree := canon.NewTree(v.Leaves())
+	return func(tile int) (canon.Hash, []canon.Hash) { return tree.Root(), tree.Prove(tile) }
 }
 
 func (e *Execution) provenance(g *Game, r graph.Ref) (Provenance, error) {

@@ -10,6 +10,7 @@ import (
 type Inputs struct {
 	States []*State       // one for each group
 	Data   *tensor.Tensor // the training records
+	Crown  *tensor.Crown  // of Data, if only the tiles that Rows name need be here, and the others of their runs
 	Rows   []int64        // the batch: which records, of Data or of a state
 
 	// Spare, if any, is a state of the result's slots that nobody reads any more, but

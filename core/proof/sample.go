@@ -87,6 +87,16 @@ func (s Sample) ShowFragment(fragment *graph.State, roots []canon.Hash) (Shown, 
 // ShowTensor answers a sample of the training records.
 func (s Sample) ShowTensor(t *tensor.Tensor) Shown { return showTile(t, s.tile) }
 
+// TileOf returns which tile of the records a sample of them asks for.
+func (s Sample) TileOf(records tensor.Layout) int { return s.tile(records.Tiles()) }
+
+// ShowPart answers a sample of the records, of which the run of that tile need be here alone.
+func (s Sample) ShowPart(p tensor.Part) Shown {
+	i := s.TileOf(p.Crown.Layout())
+	_, path := p.Prove(i)
+	return Shown{Type: p.Type, Shape: p.Shape, Tile: p.Tile(nil, i), Path: path}
+}
+
 // show opens what is picked among the tensors of a state and the tiles of a tensor.
 func show(s *graph.State, slot, tile func(n int) int) (Shown, error) {
 	k, err := s.Keyed()

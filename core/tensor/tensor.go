@@ -19,6 +19,7 @@ type Tensor struct {
 	Type  DType
 	Shape Shape
 	buf   []byte
+	owner any // of the memory, if that is not Go's
 }
 
 // New returns a tensor of zeros.
@@ -39,7 +40,7 @@ func New(t DType, s Shape) (*Tensor, error) {
 	if size > 0 {
 		buf = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)
 	}
-	return &Tensor{t, s.Clone(), buf}, nil
+	return &Tensor{Type: t, Shape: s.Clone(), buf: buf}, nil
 }
 
 // Part returns a tensor in the memory of t, from byte at on: a multiple of 8.
@@ -52,7 +53,7 @@ func (t *Tensor) Part(at int, typ DType, s Shape) (*Tensor, error) {
 		return nil, fmt.Errorf("tensor %v%v does not fit into %d bytes from byte %d on", typ, s, len(t.buf), at)
 	}
 	n := s.Elements() * typ.Size()
-	return &Tensor{typ, s.Clone(), t.buf[at:][:n:n]}, nil
+	return &Tensor{typ, s.Clone(), t.buf[at:][:n:n], t.owner}, nil
 }
 
 // Row returns a copy of what t has at place i of its first axis: rows of an odd number of elements are no [Tensor.Part]s.

@@ -1,7 +1,8 @@
 // Package merkle hashes tensors and states fast: on several threads, and several tiles or nodes at a
 // time where the machine has the instructions.
 //
-// Call [StateRoot] for a model's state, [Root] for one tensor, [Roots] for several at once.
+// Call [StateRoot] for a model's state, [Root] for one tensor, [Roots] for several at once; [Crown] for what
+// parts of a tensor are checked by.
 //
 // Invariant: the roots are those that core/tensor and core/graph define, bit for bit, on
 // any number of threads.
@@ -22,7 +23,33 @@ import (
 
 // Roots returns the tensors' roots, hashing tiles on several threads.
 func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
-	leaves := make([][]byte, len(tensors)) // hashes, one after the other
+	leaves := hashTiles(tensors, threads)
+	roots := make([]canon.Hash, len(tensors))
+	for i, t := range tensors {
+		n := len(leaves[i]) / canon.HashSize
+		roots[i] = tensor.LayoutOf(t.Type, t.Shape).Root(canon.RootOf(n, top(leaves[i], threads)))
+	}
+	return roots
+}
+
+// Leaves returns the hashes of t's tiles, hashing on several threads.
+func Leaves(t *tensor.Tensor, threads int) []canon.Hash {
+	hashes := hashTiles([]*tensor.Tensor{t}, threads)[0]
+	out := make([]canon.Hash, len(hashes)/canon.HashSize)
+	for i := range out {
+		out[i] = canon.Hash(hashes[i*canon.HashSize:])
+	}
+	return out
+}
+
+// Crown returns t's crown, hashing on several threads.
+func Crown(t *tensor.Tensor, threads int) *tensor.Crown {
+	return tensor.NewCrown(tensor.LayoutOf(t.Type, t.Shape), Leaves(t, threads))
+}
+
+// hashTiles returns for each tensor the hashes of its tiles, one after the other.
+func hashTiles(tensors []*tensor.Tensor, threads int) [][]byte {
+	leaves := make([][]byte, len(tensors))
 	ends := make([]int, len(tensors))      // tiles of this tensor and those before it
 	total := 0
 	for i, t := range tensors {
@@ -43,12 +70,7 @@ func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
 		return nil
 	}
 	_ = engine.Split(threads, total, tuning.TileGrain, some) // it cannot fail
-	roots := make([]canon.Hash, len(tensors))
-	for i, t := range tensors {
-		n := len(leaves[i]) / canon.HashSize
-		roots[i] = tensor.LayoutOf(t.Type, t.Shape).Root(canon.RootOf(n, top(leaves[i], threads)))
-	}
-	return roots
+	return leaves
 }
 
 // tileHasher hashes tiles of any tensors, by their lengths in bytes.
