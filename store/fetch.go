@@ -38,14 +38,17 @@ type Request struct {
 	// What has arrived is kept, so that a broken transfer can go on later. Empty: nothing
 	// is pinned, and every block that is here will do.
 	Pin string
+	// Part, if not zero, are the only bytes of the blob that are wanted. The blocks that hold
+	// them are pinned, and its index.
+	Part Part
 	// Sources share the work; each block is asked of one after another until
 	// one gives it. Who owes the fewest is asked first, so one that is slow holds
 	// up its own share.
 	Sources []Source
 	// Spare sources are asked for what the others do not give, or not in time.
 	Spare []Source
-	// Progress, if not nil, is told how many of the blob's bytes are on the disk
-	// and verified. Calls do not overlap.
+	// Progress, if not nil, is told how many of the bytes that are wanted are on the disk
+	// and verified, in whole blocks. Calls do not overlap.
 	Progress func(done, total int64)
 	// Dropped, if not nil, is told of a source that gave wrong bytes. It is not
 	// asked again in this Fetch. Calls do not overlap.
@@ -87,6 +90,10 @@ func (f *fetch) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	from, to, err := f.Part.blocks(f.Ref)
+	if err != nil {
+		return err
+	}
 	if f.Pin != "" {
 		if err := checkPin(f.Pin); err != nil {
 			return err
@@ -113,13 +120,14 @@ func (f *fetch) run(ctx context.Context) error {
 	if err := f.arrived(head); err != nil {
 		return err
 	}
-	if err := s.roomFor(f.Ref.Size, sums); err != nil {
+	if err := s.roomFor(f.Ref.Size, sums, from, to); err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(fetchesInFlight)
-	for i, d := range sums {
+	for i := from; i < to; i++ {
 		g.Go(func() error {
+			d := sums[i]
 			b, err := f.block(ctx, d, i)
 			if err != nil {
 				return fmt.Errorf("block %d of %d: %w", i, len(sums), err)
@@ -135,6 +143,9 @@ func (f *fetch) run(ctx context.Context) error {
 	}
 	if err := s.syncBlocks(); err != nil {
 		return err
+	}
+	if to-from < len(sums) {
+		return nil // what has arrived is pinned
 	}
 	return f.pin()
 }
@@ -155,13 +166,14 @@ func (f *fetch) pin() error {
 	return f.w.s.Pin(f.Pin, f.Ref)
 }
 
-// roomFor fails early if the blocks of a blob that are not here cannot fit.
-func (s *Store) roomFor(size int64, sums []digest) error {
+// roomFor fails early if those of the blocks from…to−1 of a blob that are not here cannot fit.
+func (s *Store) roomFor(size int64, sums []digest, from, to int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var need int64
 	seen := make(map[digest]bool, len(sums))
-	for i, d := range sums {
+	for i := from; i < to; i++ {
+		d := sums[i]
 		if _, ok := s.blocks[d]; !ok && !seen[d] {
 			need += int64(blockLen(size, i))
 		}
@@ -359,6 +371,12 @@ func (f *fetch) drop(k int, err error) {
 	}
 }
 
+// total returns the bytes of the blocks that are wanted.
+func (f *fetch) total() int64 {
+	from, to, _ := f.Part.blocks(f.Ref)
+	return min(int64(to)*BlockSize, f.Ref.Size) - int64(from)*BlockSize
+}
+
 // count checks the length of block i and reports progress.
 func (f *fetch) count(b []byte, i int) error {
 	if err := checkLen(b, f.Ref.Size, i); err != nil {
@@ -368,7 +386,7 @@ func (f *fetch) count(b []byte, i int) error {
 	defer f.mu.Unlock()
 	f.done += int64(len(b))
 	if f.Progress != nil {
-		f.Progress(f.done, f.Ref.Size)
+		f.Progress(f.done, f.total())
 	}
 	return nil
 }

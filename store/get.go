@@ -11,6 +11,38 @@ import (
 // when a block turns out damaged, Read fails with ErrMissing.
 func (s *Store) Get(r Ref) (io.Reader, error) { return s.reader(r) }
 
+// Part are N bytes of a blob, from byte At on; the zero Part is all of it.
+type Part struct{ At, N int64 }
+
+// blocks returns the blocks of r that hold p, from…to−1.
+func (p Part) blocks(r Ref) (from, to int, err error) {
+	if p == (Part{}) {
+		return 0, blocks(r.Size), nil
+	}
+	if p.At < 0 || p.N < 1 || p.At > r.Size-p.N {
+		return 0, 0, fmt.Errorf("bytes %d to %d of a blob of %d", p.At, p.At+p.N-1, r.Size)
+	}
+	return int(p.At / BlockSize), blocks(p.At + p.N), nil
+}
+
+// GetPart is Get of some bytes of a blob. No other blocks of it need be here.
+func (s *Store) GetPart(r Ref, p Part) (io.Reader, error) {
+	from, to, err := p.blocks(r)
+	if err != nil {
+		return nil, fmt.Errorf("get blob: %w", err)
+	}
+	in, err := s.reader(r)
+	if err != nil || p == (Part{}) {
+		return in, err
+	}
+	in.sums, in.next = in.sums[:to], from
+	if err := in.load(); err != nil {
+		return nil, err
+	}
+	in.rest = in.rest[p.At-int64(from)*BlockSize:]
+	return io.LimitReader(in, p.N), nil
+}
+
 // GetBytes returns a blob of at most limit bytes.
 func (s *Store) GetBytes(r Ref, limit int64) ([]byte, error) {
 	if r.Size > limit {

@@ -131,6 +131,24 @@ func (s *Store) Holds(name string, r Ref) bool {
 	return !slices.ContainsFunc(append(sums, r.Sum()), func(d digest) bool { return !s.covers(name, d) })
 }
 
+// HoldsPart is Holds of the blocks that hold some bytes of a blob.
+func (s *Store) HoldsPart(name string, r Ref, p Part) bool {
+	sums, err := s.members(r)
+	from, to, wrong := p.blocks(r)
+	if err != nil || wrong != nil || !s.covers(name, r.Sum()) {
+		return false
+	}
+	for _, d := range sums[from:to] {
+		s.mu.Lock()
+		_, here := s.blocks[d]
+		s.mu.Unlock()
+		if !here || !s.covers(name, d) {
+			return false
+		}
+	}
+	return true
+}
+
 // cover records that name pins r, and with it the blocks sums.
 func (s *Store) cover(name string, r Ref, sums []digest) {
 	s.mu.Lock()

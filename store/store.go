@@ -76,6 +76,9 @@ func (s *Store) Usage() Usage {
 	return Usage{len(s.blocks), s.used, s.quota, s.damaged}
 }
 
+// Scratch returns the folder for files that need not outlast the process: Open empties it.
+func (s *Store) Scratch() string { return filepath.Join(s.dir, tmpDir) }
+
 // Block returns the block that c names, verified. It makes a Store a Source.
 func (s *Store) Block(ctx context.Context, c cid.Cid) ([]byte, error) {
 	d, err := digestOf(c)
