@@ -123,13 +123,7 @@ func (s *Store) covers(name string, d digest) bool {
 
 // Holds reports whether a blob is on the disk and every block of it is covered by pins of
 // the name: put there under it, or fetched from its sources.
-func (s *Store) Holds(name string, r Ref) bool {
-	sums, err := s.members(r)
-	if err != nil || !s.Has(r) {
-		return false
-	}
-	return !slices.ContainsFunc(append(sums, r.Sum()), func(d digest) bool { return !s.covers(name, d) })
-}
+func (s *Store) Holds(name string, r Ref) bool { return s.HoldsPart(name, r, Part{}) }
 
 // HoldsPart is Holds of the blocks that hold some bytes of a blob.
 func (s *Store) HoldsPart(name string, r Ref, p Part) bool {

@@ -62,7 +62,7 @@ func Measure(ctx context.Context, dir string, tell func(format string, a ...any)
 		return nil, err
 	}
 	var all []Figure
-	for _, measure := range []func(context.Context, string) ([]Figure, error){tokens, tables, columns, weights, imports} {
+	for _, measure := range []func(context.Context, string) ([]Figure, error){shard, tokens, tables, columns, weights, imports} {
 		some, err := measure(ctx, dir)
 		if err != nil {
 			return nil, err

@@ -18,6 +18,7 @@ const (
 	RoleParent    = "parent"    // order that is continued, in canonical encoding
 	RoleStart     = "start"     // state to start from, if not from the initial weights: with a parent, its last; of a batch, its records
 	RoleData      = "data"      // training records
+	RoleCrown     = "crown"     // of these, by which parts are checked (tensor.Crown)
 	RoleHeldOut   = "heldout"   // records that training never sees
 	RoleTokenizer = "tokenizer" // how text becomes records
 	RoleSchema    = "schema"    // what the fields of records mean

@@ -24,7 +24,7 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{name: Training, roles: []string{RoleModel, RoleParent, RoleStart, RoleData, RoleHeldOut, RoleTokenizer, RoleSchema}, check: checkTraining},
+	{name: Training, roles: []string{RoleModel, RoleParent, RoleStart, RoleData, RoleCrown, RoleHeldOut, RoleTokenizer, RoleSchema}, check: checkTraining},
 	{name: Batch, roles: []string{RoleModel, RoleStart}, check: checkBatch, independent: true},
 }
 

@@ -25,11 +25,16 @@ func (o Order) Check() error {
 	return nil
 }
 
+// Range returns the records of a shard: the first, and how many.
+func (o Order) Range(shard int) (first, n int) {
+	first = o.Records * shard / o.Shards
+	return first, o.Records*(shard+1)/o.Shards - first
+}
+
 // Row returns the record that sample i of a step of a shard reads. Steps count
 // from the beginning of training; the cost is the same for any of them.
 func (o Order) Row(shard, step, i int) int64 {
-	first := o.Records * shard / o.Shards
-	n := o.Records*(shard+1)/o.Shards - first
+	first, n := o.Range(shard)
 	position := step*o.Batch + i
 	key := canon.Sum(canon.DomainBatch, canon.Encode(func(e *canon.Encoder) {
 		e.Uint(o.Seed)

@@ -9,8 +9,11 @@ import (
 // CrownRun is how many tiles, one after another, a hash of a crown is over.
 const CrownRun = 1 << 8
 
-// maxTops bounds the hashes of a crown: 2³⁰ tiles are 4 TiB.
-const maxTops = 1 << 22
+// Limits on a crown: its hashes, and the bytes of its encoding.
+const (
+	maxTops  = 1 << 20
+	MaxCrown = maxTops*canon.HashSize + 1<<8
+)
 
 // A Crown is the upper part of a tensor's tree of tiles: the tops of its runs, which are subtrees. Only
 // the last run may have fewer tiles than the others.

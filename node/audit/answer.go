@@ -58,7 +58,7 @@ func (a *auditor) tile(ctx context.Context, l *job.Lease, unit int, q proof.Samp
 		if err != nil {
 			return proof.Shown{}, err
 		}
-		return q.ShowTensor(j.Data), nil
+		return j.ShowRecords(ctx, q)
 	}
 	if q.Of > 0 {
 		fragment, roots, err := a.env.States.OwnFragment(ctx, l, unit, q.State)

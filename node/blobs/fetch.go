@@ -17,32 +17,42 @@ import (
 	"github.com/tally-network/tally/store"
 )
 
-// MaxBlob bounds a file that a role fetches, in bytes.
+// MaxBlob bounds a file that a role reads whole, in bytes.
 const MaxBlob = 4 << 30
 
 // Fetch fetches a file of a lease, unless it is here for that lease, and keeps it while the
 // lease is kept. What is here for another lease alone is fetched again: an order may name
 // what others than its consumer have. It asks the given accounts in turn, and the consumer last.
 func (x *Exchange) Fetch(ctx context.Context, l *job.Lease, f job.File, from ...string) (store.Ref, error) {
-	return x.fetch(ctx, l, Pin(l.Order.ID()), f, whom{from: from, consumer: true})
+	return x.fetch(ctx, l, wanted{Pin(l.Order.ID()), f, store.Part{}}, whom{from: from, consumer: true})
 }
 
-// fetch is Fetch under a pin, from given places alone.
-func (x *Exchange) fetch(ctx context.Context, l *job.Lease, pin string, f job.File, from whom) (store.Ref, error) {
+// wanted is a file, or a part of it, under the pin that shall keep it.
+type wanted struct {
+	pin  string
+	file job.File
+	part store.Part
+}
+
+// fetch is Fetch of what is wanted, from given places alone.
+func (x *Exchange) fetch(ctx context.Context, l *job.Lease, w wanted, from whom) (store.Ref, error) {
+	f := w.file
 	ref, err := RefOf(f)
 	if err != nil {
 		return ref, &FetchError{f.Role, err}
 	}
-	if ref.Size > MaxBlob {
-		return ref, fmt.Errorf("file %q has %d bytes, limit %d", f.Role, ref.Size, int64(MaxBlob))
+	if most := int64(MaxBlob); f.Role != job.RoleData && ref.Size > most {
+		return ref, fmt.Errorf("file %q has %d bytes, limit %d", f.Role, ref.Size, most)
 	}
-	if have, quota := x.Store.Pinned(pin, ref), l.Quota(); uint64(ref.Size) > quota-min(quota, uint64(have)) {
+	if have, quota := x.Store.Pinned(w.pin, ref), l.Quota(); uint64(ref.Size) > quota-min(quota, uint64(have)) {
 		return ref, fmt.Errorf("file %q of %d bytes beside %d that are kept for the order: more than its quota of %d", f.Role, ref.Size, have, quota)
 	}
-	if x.Store.Holds(pin, ref) {
+	if x.Store.HoldsPart(w.pin, ref, w.part) {
 		return ref, nil
 	}
-	err = x.Store.Fetch(ctx, x.request(ctx, l, ref, pin, from))
+	q := x.request(ctx, l, ref, w.pin, from)
+	q.Part = w.part
+	err = x.Store.Fetch(ctx, q)
 	switch {
 	case err == nil:
 		return ref, nil
@@ -104,19 +114,24 @@ func (x *Exchange) Read(ctx context.Context, l *job.Lease, f job.File, from ...s
 // could not have it too, nobody would attest to what is computed. Who is to hold it itself takes it
 // from the consumer, whatever else it does.
 func (x *Exchange) FetchFile(ctx context.Context, l *job.Lease, f job.File) (store.Ref, error) {
+	return x.FetchPart(ctx, l, f, store.Part{})
+}
+
+// FetchPart is FetchFile of some bytes of the file.
+func (x *Exchange) FetchPart(ctx context.Context, l *job.Lease, f job.File, part store.Part) (store.Ref, error) {
 	from := whom{from: Holders(l), consumer: true, spare: Others(l)}
 	provides := slices.ContainsFunc(l.Providers, func(p job.Party) bool { return p.Account == x.Me })
 	holds := l.Lead() == x.Me || slices.ContainsFunc(l.Files.Custodians, func(k job.FileCustodian) bool { return k.Account == x.Me })
 	if provides && !holds {
 		from = whom{from: Custodians(l), spare: Others(l)}
 	}
-	return x.fetch(ctx, l, Pin(l.Order.ID()), f, from)
+	return x.fetch(ctx, l, wanted{Pin(l.Order.ID()), f, part}, from)
 }
 
 // FetchList fetches the list of a receipt's checkpoints from who holds them. Parties may
 // read it later than they may read files: it is kept under a pin of its own.
 func (x *Exchange) FetchList(ctx context.Context, l *job.Lease, r *job.Receipt) (store.Ref, error) {
-	return x.fetch(ctx, l, ListPin(l.Order.ID()), r.Data, whom{from: HoldersOf(l, r)})
+	return x.fetch(ctx, l, wanted{ListPin(l.Order.ID()), r.Data, store.Part{}}, whom{from: HoldersOf(l, r)})
 }
 
 // whom to ask for a blob of a lease.

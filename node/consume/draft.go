@@ -297,7 +297,7 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 		return err
 	}
 	d.Files = []DraftFile{
-		{replay.RoleModel, b}, {replay.RoleData, canon.Encode(data.Encode)},
+		{replay.RoleModel, b}, {replay.RoleData, canon.Encode(data.Encode)}, {replay.RoleCrown, canon.Marshal(d.Job.Crown)},
 		{replay.RoleHeldOut, canon.Encode(d.HeldOut.Encode)},
 	}
 	if d.TokenizerFile != nil {

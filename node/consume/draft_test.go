@@ -42,7 +42,7 @@ func TestDraft(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &d.Problem
-	if p.Rounds != 2 || p.Shards != 2 || p.Batch != 2 || p.Records != 188 || d.HeldOut.Shape[0] == 0 || len(d.Files) != 4 {
+	if p.Rounds != 2 || p.Shards != 2 || p.Batch != 2 || p.Records != 188 || d.HeldOut.Shape[0] == 0 || len(d.Files) != 5 {
 		t.Errorf("%+v", p)
 	}
 	if d.Loss < 2.5 || d.Loss > 3.5 {

@@ -92,7 +92,7 @@ func check(ctx context.Context, src io.ReaderAt, size int64, anchored func(*bund
 	if err := p.checkStates(); err != nil {
 		return nil, err
 	}
-	p.Job, err = replay.Load(ctx, &p.Lease.Order.Problem, p.File, exec)
+	p.Job, err = replay.Load(ctx, &p.Lease.Order.Problem, replay.Files{Read: p.File}, exec)
 	var large *engine.LargeError
 	switch {
 	case errors.As(err, &large):

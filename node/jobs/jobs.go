@@ -11,6 +11,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/replay"
+	"github.com/tally-network/tally/store"
 )
 
 // Cache holds the jobs of one role's orders in memory.
@@ -29,7 +31,8 @@ type Cache struct {
 	mu      sync.Mutex
 	loading turns
 	held    map[canon.Hash]*replay.Job
-	more    chan struct{} // closed once another job is held; nil if nobody waits for that
+	latest  map[canon.Hash]*job.Lease // of those that are held, as somebody asked last
+	more    chan struct{}             // closed once another job is held; nil if nobody waits for that
 }
 
 // leastLoad is how long loading a job may take at least.
@@ -41,11 +44,16 @@ const leastLoad = time.Minute
 // that loading took longer than custodians have for an answer.
 func (c *Cache) Get(ctx context.Context, l *job.Lease) (*replay.Job, error) {
 	id := l.Order.ID()
+	c.see(l)
 	if j := c.get(id); j != nil {
 		return j, nil
 	}
+	data := replay.RoleData
+	if _, ok := l.Order.Problem.File(replay.RoleCrown); ok {
+		data = replay.RoleCrown // of the records a unit brings those of its shard
+	}
 	// Who is slow to hand over one order's files must not hold up the others.
-	for _, r := range []string{replay.RoleModel, replay.RoleData, replay.RoleParent, replay.RoleStart} {
+	for _, r := range []string{replay.RoleModel, data, replay.RoleParent, replay.RoleStart} {
 		if f, ok := l.Order.Problem.File(r); ok {
 			if _, err := c.Blobs.FetchFile(ctx, l, f); err != nil {
 				return nil, fmt.Errorf("order %s: %w", id.Short(), err)
@@ -63,18 +71,48 @@ func (c *Cache) Get(ctx context.Context, l *job.Lease) (*replay.Job, error) {
 	limit := max(time.Duration(l.Params.AnswerTime)*time.Millisecond, leastLoad)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it was not loaded within %v: custodians have no longer for an answer", limit))
 	defer cancel()
-	j, err := replay.Load(ctx, &l.Order.Problem, func(f job.File) ([]byte, error) {
-		ref, err := c.Blobs.FetchFile(ctx, l, f)
-		if err != nil {
-			return nil, err
-		}
-		return c.Blobs.Store.GetBytes(ref, blobs.MaxBlob)
+	j, err := replay.Load(ctx, &l.Order.Problem, replay.Files{
+		Read: func(f job.File) ([]byte, error) {
+			ref, err := c.Blobs.FetchFile(ctx, l, f)
+			if err != nil {
+				return nil, err
+			}
+			return c.Blobs.Store.GetBytes(ref, blobs.MaxBlob)
+		},
+		Part: func(ctx context.Context, f job.File, at, n int64) (io.Reader, error) {
+			part := store.Part{At: at, N: n}
+			ref, err := c.Blobs.FetchPart(ctx, c.lease(l), f, part)
+			if err != nil {
+				return nil, err
+			}
+			return c.Blobs.Store.GetPart(ref, part)
+		},
+		Folder: c.Blobs.Store.Scratch(),
 	}, c.Exec)
 	if err != nil {
 		return nil, fmt.Errorf("order %s: %w", id.Short(), err)
 	}
 	c.put(id, j)
 	return j, nil
+}
+
+// see keeps a lease as it is now: who has its files changes.
+func (c *Cache) see(l *job.Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id := l.Order.ID(); c.held[id] != nil {
+		c.latest[id] = l
+	}
+}
+
+// lease returns a lease as it was seen last.
+func (c *Cache) lease(l *job.Lease) *job.Lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if latest := c.latest[l.Order.ID()]; latest != nil {
+		return latest
+	}
+	return l
 }
 
 // Await waits until the job of a lease is held. Who loads it is another: what is fetched for a while
@@ -93,12 +131,15 @@ func (c *Cache) Await(ctx context.Context, l *job.Lease) error {
 	}
 }
 
-// CheckUnread fetches the files of an order that no step reads, and checks that they are what
-// their roles say; its errors are those of Get. Custodians do so: others need none of them.
+// CheckUnread fetches the files of an order of which this machine's steps have read nothing, or a part, and checks that
+// they are what their roles say; its errors are those of Get. Custodians do so: others need none of them.
 func (c *Cache) CheckUnread(ctx context.Context, l *job.Lease) error {
 	j, err := c.Get(ctx, l)
 	if err != nil {
 		return err
+	}
+	if err := j.CheckRecords(ctx); err != nil {
+		return fmt.Errorf("order %s: %w", l.Order.ID().Short(), err)
 	}
 	for _, r := range []string{replay.RoleHeldOut, replay.RoleTokenizer, replay.RoleSchema} {
 		f, ok := l.Order.Problem.File(r)
@@ -139,10 +180,11 @@ func (c *Cache) put(order canon.Hash, j *replay.Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.held == nil {
-		c.held = map[canon.Hash]*replay.Job{}
+		c.held, c.latest = map[canon.Hash]*replay.Job{}, map[canon.Hash]*job.Lease{}
 	}
 	if c.held[order] = j; j == nil {
 		delete(c.held, order)
+		delete(c.latest, order)
 		return
 	}
 	if c.more != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"runtime"
 	"slices"
@@ -30,6 +31,7 @@ const (
 	RoleParent    = job.RoleParent
 	RoleStart     = job.RoleStart
 	RoleData      = job.RoleData
+	RoleCrown     = job.RoleCrown
 	RoleHeldOut   = job.RoleHeldOut
 	RoleTokenizer = job.RoleTokenizer
 	RoleSchema    = job.RoleSchema
@@ -40,6 +42,7 @@ type Inputs struct {
 	Model  *graph.Graph
 	Recipe train.Recipe
 	Data   *tensor.Tensor // int32 [records, columns]
+	Crown  *tensor.Crown  // of Data; nil: New makes it
 	Start  *graph.State   // nil: from the model's weights
 	Parent *Parent        // in place of Start: what training goes on from
 }
@@ -52,6 +55,7 @@ type Job struct {
 	Merge    Program         // empty if no program merges
 	Training *train.Training // nil of a batch
 	profile  lower.Profile
+	records  *records // nil: Data is all here
 	shards   int
 	bytes    int64 // of an encoded state that a step gives
 }
@@ -93,6 +97,9 @@ func New(ctx context.Context, in Inputs, shards int, exec engine.Executor) (*Job
 			return nil, fmt.Errorf("the start state does not fit model and recipe: %w", err)
 		}
 		t.Start = in.Start
+	}
+	if in.Crown == nil {
+		in.Crown = merkle.Crown(in.Data, runtime.GOMAXPROCS(0))
 	}
 	j := &Job{Inputs: in, Start: t.Start, Training: t, profile: in.Recipe.Profile, shards: shards, bytes: int64(t.Start.Size())}
 	if j.Step, err = prepare(t.Program, exec); err != nil {
@@ -137,7 +144,7 @@ func (j *Job) Bind(p *job.Problem) error {
 		p.Kind, p.Batch, p.Records = job.Batch, j.Step.Rows, j.Start.Slots[0].Shape[0]
 		return nil
 	}
-	p.Kind, p.Merge, p.Data = job.Training, j.Merge.Commitment.Root(), j.Data.Root()
+	p.Kind, p.Merge, p.Data = job.Training, j.Merge.Commitment.Root(), j.Crown.Root()
 	p.Batch, p.Records, p.Shards, p.Recipe = j.Recipe.Batch, j.Data.Shape[0], j.shards, canon.Marshal(&j.Recipe)
 	merge := j.Merge.Commitment.Cost
 	p.MergeFLOPs, p.MergeBytes = merge.FLOPs, merge.Bytes
@@ -170,11 +177,22 @@ func (u until) Prepare(p *graph.Program) (engine.Runner, error) {
 	return u.Executor.Prepare(p)
 }
 
+// Files are where an order's files are read.
+type Files struct {
+	Read func(f job.File) ([]byte, error) // all of a file
+	// Part reads n bytes of a file, from byte at on. Without it records are read whole; with it, those of
+	// a shard are once one of its units is played. It may be called as long as the Job is used.
+	Part   func(ctx context.Context, f job.File, at, n int64) (io.Reader, error)
+	Folder string // where records lie of which only parts are here
+}
+
 // Load makes the work of an order from its files, and refuses it unless
 // everything that the order binds follows from them: with an UnfitError. Once ctx
 // is done it stops before the next file or program, with what context.Cause says.
-func Load(ctx context.Context, p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (*Job, error) {
-	j, err := load(p, func(f job.File) ([]byte, error) {
+// What is read in parts is checked as it is read ([Job.CheckRecords]).
+func Load(ctx context.Context, p *job.Problem, files Files, exec engine.Executor) (*Job, error) {
+	read := files.Read
+	files.Read = func(f job.File) ([]byte, error) {
 		if ctx.Err() != nil {
 			return nil, localError{context.Cause(ctx)}
 		}
@@ -183,7 +201,8 @@ func Load(ctx context.Context, p *job.Problem, read func(job.File) ([]byte, erro
 			err = localError{err}
 		}
 		return b, err
-	}, until{exec, ctx})
+	}
+	j, err := load(p, files, until{exec, ctx})
 	var local localError
 	switch {
 	case err == nil:
@@ -197,19 +216,19 @@ func Load(ctx context.Context, p *job.Problem, read func(job.File) ([]byte, erro
 // loader reads the files of a problem, and makes what each kind of work makes of them.
 type loader struct {
 	*job.Problem
-	read    func(job.File) ([]byte, error)
+	files   Files
 	exec    until
 	profile lower.Profile
 	model   *graph.Graph
 }
 
-func load(p *job.Problem, read func(job.File) ([]byte, error), exec until) (j *Job, err error) {
+func load(p *job.Problem, files Files, exec until) (j *Job, err error) {
 	defer func() {
 		if p := recover(); p != nil { // it would be one on any machine
 			err = fmt.Errorf("its files break what reads them: %v", p)
 		}
 	}()
-	l := loader{Problem: p, read: read, exec: exec}
+	l := loader{Problem: p, files: files, exec: exec}
 	if l.profile, err = lower.ParseProfile(p.Profile); err != nil {
 		return nil, err
 	}
@@ -240,12 +259,9 @@ func (l *loader) training() (*Job, error) {
 		return nil, fmt.Errorf("the recipe has batches of %d, the order of %d", in.Recipe.Batch, l.Batch)
 	}
 	in.Recipe.Profile = l.profile
-	b, err := l.file(RoleData)
+	records, err := l.records(&in)
 	if err != nil {
 		return nil, err
-	}
-	if in.Data, err = ReadTensor(b); err != nil {
-		return nil, fmt.Errorf("training records: %w", err)
 	}
 	if l.Parent != (job.Parent{}) {
 		if in.Parent, err = l.parent(); err != nil {
@@ -256,7 +272,11 @@ func (l *loader) training() (*Job, error) {
 			return nil, err
 		}
 	}
-	return New(l.exec.ctx, in, l.Shards, l.exec)
+	j, err := New(l.exec.ctx, in, l.Shards, l.exec)
+	if err == nil {
+		j.records = records
+	}
+	return j, err
 }
 
 func (l *loader) batch() (*Job, error) {
@@ -276,7 +296,7 @@ func (l *loader) file(role string) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("the order names no %s file", role)
 	}
-	b, err := l.read(f)
+	b, err := l.files.Read(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", role, err)
 	}

@@ -71,12 +71,12 @@ func order(t testing.TB, steps, interval int) (*replay.Job, *job.Problem, map[st
 }
 
 func load(p *job.Problem, files map[string][]byte) (*replay.Job, error) {
-	return replay.Load(context.Background(), p, func(f job.File) ([]byte, error) {
+	return replay.Load(context.Background(), p, replay.Files{Read: func(f job.File) ([]byte, error) {
 		if b, ok := files[f.Role]; ok {
 			return b, nil
 		}
 		return nil, errors.New("no such file")
-	}, cpu.New(1))
+	}}, cpu.New(1))
 }
 
 func root(t testing.TB, s *graph.State) canon.Hash {
@@ -171,7 +171,7 @@ func TestLoadRefuses(t *testing.T) {
 		}
 	}
 	var unfit *replay.UnfitError // what this machine lacks is not the order's fault
-	if _, err := replay.Load(t.Context(), p, func(f job.File) ([]byte, error) { return files[f.Role], nil }, engine.Bounded(cpu.New(1), 1000)); err == nil || !strings.Contains(err.Error(), "memory") || errors.As(err, &unfit) {
+	if _, err := replay.Load(t.Context(), p, replay.Files{Read: func(f job.File) ([]byte, error) { return files[f.Role], nil }}, engine.Bounded(cpu.New(1), 1000)); err == nil || !strings.Contains(err.Error(), "memory") || errors.As(err, &unfit) {
 		t.Errorf("a program without its memory: %v", err)
 	}
 }
@@ -197,12 +197,12 @@ func TestLoadIsGivenUp(t *testing.T) {
 		if at == "program" {
 			exec = stopping{exec, func() { cancel(enough) }}
 		}
-		_, err := replay.Load(ctx, p, func(f job.File) ([]byte, error) {
+		_, err := replay.Load(ctx, p, replay.Files{Read: func(f job.File) ([]byte, error) {
 			if read++; f.Role == at {
 				cancel(enough)
 			}
 			return files[f.Role], nil
-		}, exec)
+		}}, exec)
 		var unfit *replay.UnfitError
 		if !errors.Is(err, enough) || errors.As(err, &unfit) || at == replay.RoleModel && read > 1 {
 			t.Errorf("stopped at the %s: %v, %d files read", at, err, read)

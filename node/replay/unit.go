@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -44,14 +45,18 @@ func (u Unit) inputs(s *graph.State, step int) graph.Inputs {
 	for i := range rows {
 		rows[i] = batch.Row(u.first+step, i)
 	}
-	return graph.Inputs{States: []*graph.State{s}, Data: u.Job.Data, Rows: rows}
+	return graph.Inputs{States: []*graph.State{s}, Data: u.Job.Data, Crown: u.Job.Crown, Rows: rows}
 }
 
 // Play runs the local steps from…to−1 from the state before them, and returns the last
 // state. after, if not nil, sees each with the number of steps done. It must copy what it
 // keeps: the memory of a state is used again for the next but one.
 func (u Unit) Play(ctx context.Context, s *graph.State, from, to int, after func(done int, s *graph.State) error) (*graph.State, error) {
-	var last *graph.State // before s, and made here
+	if err := u.hold(ctx); err != nil {
+		return nil, err
+	}
+	defer runtime.KeepAlive(u.Job.Data) // its memory may not be Go's
+	var last *graph.State               // before s, and made here
 	for step := from; step < to; step++ {
 		in := u.inputs(s, step)
 		in.Spare = last
@@ -201,6 +206,10 @@ func (w *unitWitness) Execution(step int) (*dispute.Execution, error) {
 			return nil, err
 		}
 	}
+	if err := w.unit.hold(w.ctx); err != nil {
+		return nil, err
+	}
+	defer runtime.KeepAlive(w.unit.Job.Data)
 	e, err := w.unit.Job.Step.execute(w.ctx, w.unit.inputs(s, step))
 	if err == nil {
 		w.last, w.at = e, step

@@ -1,0 +1,241 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/merkle"
+	"github.com/tally-network/tally/internal/scratch"
+)
+
+// records are an order's training records, of which only those are here that somebody has asked for.
+// Runs of tiles are read from the order's file and checked by its crown; what has not been is never read.
+type records struct {
+	tensor.Part
+	memory *scratch.Memory
+	file   func(ctx context.Context, at, n int64) (io.Reader, error)
+	head   int64         // bytes of the file before the elements
+	turn   chan struct{} // who has taken from it may make runs held
+
+	mu   sync.Mutex
+	held []bool // by run
+}
+
+// pieceBytes is how much is read and checked at a time, but for a band of tiles at least.
+const pieceBytes = 1 << 20
+
+// newRecords returns the records that a crown is of, which lie in a file, in memory that lies in a folder.
+func newRecords(crown *tensor.Crown, size uint64, folder string, file func(ctx context.Context, at, n int64) (io.Reader, error)) (*records, error) {
+	n := uint64(crown.Shape.Elements() * crown.Type.Size())
+	head := uint64(len(canon.Encode((&tensor.Tensor{Type: crown.Type, Shape: crown.Shape}).Head)))
+	if crown.Type != tensor.Int32 || len(crown.Shape) != 2 || n+head != size || n > tensor.MaxBytes {
+		return nil, fmt.Errorf("they are %v%v in %d bytes, and should be %v[records words] in %d", crown.Type, crown.Shape, size, tensor.Int32, n+head)
+	}
+	r := &records{file: file, head: int64(head), turn: make(chan struct{}, 1), held: make([]bool, len(crown.Tops))}
+	memory, err := scratch.New(folder, int64(n))
+	if err != nil {
+		return nil, localError{err}
+	}
+	r.memory, r.Crown = memory, crown
+	r.Tensor, err = tensor.Over(crown.Type, crown.Shape, memory.Bytes(), memory)
+	return r, err
+}
+
+// hold reads and checks those of n records from the first one on that are not here yet.
+func (r *records) hold(ctx context.Context, first, n int) error {
+	from, to := r.Crown.Runs(first, n)
+	if r.holds(from, to) {
+		return nil
+	}
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for from < to {
+		end := from
+		for end < to && !r.holds(end, end+1) {
+			end++
+		}
+		if end > from {
+			if err := r.read(ctx, from, end, r.memory); err != nil {
+				return fmt.Errorf("training records: %w", err)
+			}
+		}
+		from = end + 1
+	}
+	return nil
+}
+
+// holds reports whether runs from…to−1 are here.
+func (r *records) holds(from, to int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, h := range r.held[from:to] {
+		if !h {
+			return false
+		}
+	}
+	return true
+}
+
+// read reads runs from…to−1 and checks them, and puts them into keep unless that is nil. Rows are read in whole bands, whose
+// other tiles are those of the file as well, checked or not.
+func (r *records) read(ctx context.Context, from, to int, keep *scratch.Memory) error {
+	l := r.Crown.Layout()
+	first, n := r.Crown.Rows(from, to)
+	row := int64(l.Cols * l.Type.Size())
+	in, err := r.file(ctx, r.head+int64(first)*row, int64(n)*row)
+	if err != nil {
+		return localError{err}
+	}
+	bands := max(1, int(pieceBytes/(row*tensor.TileSide)))
+	leaves := make([]canon.Hash, 0, 2*tensor.CrownRun)
+	skip := from*tensor.CrownRun - first/tensor.TileSide*l.Side // tiles of the first band that are of no run
+	for at, end := first, first+n; at < end; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		rows := min(bands*tensor.TileSide, end-at)
+		piece, err := tensor.New(l.Type, tensor.Shape{rows, l.Cols})
+		if err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(in, piece.Bytes()); err != nil {
+			return localError{err}
+		}
+		if keep != nil {
+			if _, err := keep.WriteAt(piece.Bytes(), int64(at)*row); err != nil {
+				return localError{err}
+			}
+		}
+		leaves = append(leaves, merkle.Leaves(piece, runtime.GOMAXPROCS(0))...)
+		leaves, skip = leaves[min(skip, len(leaves)):], max(0, skip-len(leaves))
+		if from, leaves, err = r.check(from, to, leaves, keep != nil); err != nil {
+			return err
+		}
+		at += rows
+	}
+	return nil
+}
+
+// check checks the runs from…to−1 of which all leaves are known, and returns what is left for the next call.
+func (r *records) check(from, to int, leaves []canon.Hash, held bool) (int, []canon.Hash, error) {
+	for from < to && len(leaves) >= r.Crown.Run(from).N {
+		n := r.Crown.Run(from).N
+		if err := r.Crown.Check(from, leaves[:n]); err != nil {
+			return from, nil, &UnfitError{fmt.Errorf("the order's file of its training records is not that of its crown: %w", err)}
+		}
+		if held {
+			r.mu.Lock()
+			r.held[from] = true
+			r.mu.Unlock()
+		}
+		from, leaves = from+1, leaves[n:]
+	}
+	return from, leaves, nil
+}
+
+// CheckRecords returns an UnfitError unless the file of the records is that which the order binds. Whoever reads
+// some of them alone has checked these alone.
+func (j *Job) CheckRecords(ctx context.Context) error {
+	if j.records == nil {
+		return nil // they were read whole
+	}
+	return unwrapLocal(j.records.read(ctx, 0, len(j.Crown.Tops), nil))
+}
+
+// ShowRecords answers a question about the records.
+func (j *Job) ShowRecords(ctx context.Context, q proof.Sample) (proof.Shown, error) {
+	first, n := j.Crown.Rows(q.TileOf(j.Crown.Layout())/tensor.CrownRun, q.TileOf(j.Crown.Layout())/tensor.CrownRun+1)
+	if err := j.holdRecords(ctx, first, n); err != nil {
+		return proof.Shown{}, err
+	}
+	return q.ShowPart(tensor.Part{Tensor: j.Data, Crown: j.Crown}), nil
+}
+
+// holdRecords brings records here, unless they are.
+func (j *Job) holdRecords(ctx context.Context, first, n int) error {
+	if j.records == nil {
+		return nil
+	}
+	return unwrapLocal(j.records.hold(ctx, first, n))
+}
+
+// hold brings the records of the unit's shard here.
+func (u Unit) hold(ctx context.Context) error {
+	if u.Problem.Independent() {
+		return nil
+	}
+	first, n := u.Problem.RecordsOf(u.Round*u.Problem.Shards + u.Shard).Range(u.Shard)
+	return u.Job.holdRecords(ctx, first, n)
+}
+
+// unwrapLocal returns an error without the mark by which Load knows those of this machine.
+func unwrapLocal(err error) error {
+	var local localError
+	if errors.As(err, &local) {
+		return local.error
+	}
+	return err
+}
+
+// crown reads the file with the crown of the records, if the order names one.
+func (l *loader) crown() (*tensor.Crown, error) {
+	switch f, ok := l.File(job.RoleCrown); {
+	case !ok:
+		return nil, nil
+	case f.Size > tensor.MaxCrown:
+		return nil, fmt.Errorf("the crown of the training records has %d bytes, the limit is %d", f.Size, tensor.MaxCrown)
+	}
+	b, err := l.file(job.RoleCrown)
+	if err != nil {
+		return nil, err
+	}
+	c := &tensor.Crown{}
+	if err := canon.Unmarshal(b, c); err != nil {
+		return nil, fmt.Errorf("crown of the training records: %w", err)
+	}
+	if c.Root() != l.Data {
+		return nil, fmt.Errorf("the crown is not that of the order's training records: its root is %v, the order says %v", c.Root().Short(), l.Data.Short())
+	}
+	return c, nil
+}
+
+// records makes the records of in: where parts of the file can be read, of its crown.
+func (l *loader) records(in *Inputs) (*records, error) {
+	crown, err := l.crown()
+	if err != nil {
+		return nil, err
+	}
+	if crown == nil || l.files.Part == nil {
+		b, err := l.file(RoleData)
+		if err != nil {
+			return nil, err
+		}
+		if in.Data, err = ReadTensor(b); err != nil {
+			return nil, fmt.Errorf("training records: %w", err)
+		}
+		return nil, nil
+	}
+	f, ok := l.File(RoleData)
+	if !ok {
+		return nil, fmt.Errorf("the order names no %s file", RoleData)
+	}
+	part := l.files.Part
+	r, err := newRecords(crown, f.Size, l.files.Folder, func(ctx context.Context, at, n int64) (io.Reader, error) { return part(ctx, f, at, n) })
+	if err != nil {
+		return nil, fmt.Errorf("training records: %w", err)
+	}
+	in.Data, in.Crown = r.Tensor, crown
+	return r, nil
+}
