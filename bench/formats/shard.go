@@ -55,7 +55,7 @@ func shard(ctx context.Context, dir string) (_ []Figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for range 2 { // what the consumer held is let go, and then its mapping
+	for range 30 { // what the consumer held is let go, and then what it had mapped
 		debug.FreeOSMemory()
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -161,7 +161,9 @@ func provideShard(ctx context.Context, p *job.Problem, origin store.Source, fold
 			}
 			return io.ReadAll(in)
 		},
-		Part:   func(ctx context.Context, f job.File, at, n int64) (io.Reader, error) { return get(ctx, f, store.Part{At: at, N: n}) },
+		Part: func(ctx context.Context, f job.File, at, n int64) (io.Reader, error) {
+			return get(ctx, f, store.Part{At: at, N: n})
+		},
 		Folder: mine.Scratch(),
 	}, cpu.New(1))
 	if err != nil {
