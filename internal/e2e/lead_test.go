@@ -191,7 +191,7 @@ func TestSlowConsumerHoldsUpNobody(t *testing.T) {
 	}
 	slow := n.Order()
 	for i, f := range slow.Problem.Files {
-		if f.Role == replay.RoleData {
+		if f.Role == replay.RoleModel {
 			slow.Problem.Files[i] = blobs.File(f.Role, ref)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 
 // Patience bounds everything that a scenario waits for. Nothing takes so long
 // unless it never comes.
-const Patience = 4 * time.Minute
+const Patience = 10 * time.Minute
 
 // dumpAlways names the variable of the environment that makes tests that pass
 // print what happened, too.

@@ -25,7 +25,7 @@ func spec() consume.Spec {
 	p.Optimizer.Warmup = 2
 	c.MaxPrice, c.Providers, c.Custodians = 100_000_000, 2, 1
 	c.Expires = consume.Duration(time.Minute)
-	c.UnitTimeout = consume.Duration(Patience / 4) // what is held so long ends while somebody waits for it
+	c.UnitTimeout = consume.Duration(time.Minute) // what is held so long ends while somebody waits for it
 	c.UnitWindow, c.Window = consume.Duration(100*time.Millisecond), consume.Duration(500*time.Millisecond)
 	return s
 }
