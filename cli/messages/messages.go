@@ -89,6 +89,10 @@ var All = map[string][]Message{
 				}
 				return &workv1.MsgAsk{Sender: by.Account, Order: args[0], Unit: uint32(unit), Attempt: uint32(attempt), Custodian: args[3]}, nil
 			}},
+		{"stop ORDER", "End training after a merged round: what is under way is finished and paid, the rest of the price comes back", "tally tx work stop 3f09… --home tally-devnet/consumer -y",
+			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+				return &workv1.MsgStop{Consumer: by.Account, Order: args[0]}, nil
+			}},
 	},
 	"probe": {
 		{"open", "Have the chain measure the sender's speed anew; a running provider with --probe orders and computes what it takes", "tally tx probe open --home ~/.tally -y",

@@ -48,6 +48,7 @@ func TestMessagesAreWhatWasTyped(t *testing.T) {
 	for want, got := range map[string]func() (any, error){
 		"ask of files": func() (any, error) { return build(t, "work", "ask", "3f", "files", "0", "tally1c") },
 		"ask of unit":  func() (any, error) { return build(t, "work", "ask", "3f", "3", "1", "tally1c") },
+		"stop":         func() (any, error) { return build(t, "work", "stop", "3f") },
 		"vote":         func() (any, error) { return build(t, "policy", "vote", "3", "yes") },
 		"sell":         func() (any, error) { return build(t, "auction", "sell", "C:5000@800") },
 		"take on":      func() (any, error) { return build(t, "auction", "take-on", "3f", "12") },
@@ -61,6 +62,8 @@ func TestMessagesAreWhatWasTyped(t *testing.T) {
 		switch m := x.(type) {
 		case *workv1.MsgAsk:
 			ok = m.Sender == "tally1me" && m.Custodian == "tally1c" && (m.Files || m.Unit == 3 && m.Attempt == 1)
+		case *workv1.MsgStop:
+			ok = m.Consumer == "tally1me" && m.Order == "3f"
 		case *policyv1.MsgVote:
 			ok = m.Voter == "tally1me" && m.Proposal == 3 && m.Option == policyv1.OPTION_YES
 		case *auctionv1.MsgSell:

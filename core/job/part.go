@@ -88,7 +88,7 @@ func (l *Lease) Touched(e Event, now int64) (p Part) {
 		p.NoRoots, p.NoPast = true, true
 		p.Merges = places(append(p.Merges, l.Windows.Final+1), len(l.Merges))
 		return p
-	case Halt:
+	case Halt, Stop:
 		p.NoRoots, p.NoPast = true, true
 		merges = append(merges, l.Round-1)
 	case Attest:

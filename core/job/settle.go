@@ -141,11 +141,11 @@ func (l *Lease) settle() ([]Effect, error) {
 	return append(effects, Effect{Emit, l.Order.Consumer, refund, "settled"}), nil
 }
 
-// insured returns what the insurance fund pays the consumer of a lease that stopped early, who has paid
+// insured returns what the insurance fund pays the consumer of a lease that stopped early, not by its own wish, who has paid
 // for a part of a result: what that cost, but at most half of what the slashes of this very lease left to
 // the fund. The other half stays there, so that who plays both sides never has back what it lost.
 func (l *Lease) insured(spent uint64) uint64 {
-	if l.Reason == "" || l.Ledger.Refuter != "" {
+	if l.Reason == "" || l.Reason == stopped || l.Ledger.Refuter != "" {
 		return 0
 	}
 	for _, s := range l.Ledger.SlashPaid {

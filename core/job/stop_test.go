@@ -112,3 +112,41 @@ func TestWrongMergeOfAStoppedLeaseIsDoneAgain(t *testing.T) {
 		t.Fatalf("the lease is %v and ends in %v", w.lease.Phase, w.lease.FinalRoot().Short())
 	}
 }
+
+// Who has ordered training may end it after any round: what is under way is finished, merged and paid, the rest comes back.
+func TestConsumerStopsItsOrder(t *testing.T) {
+	w := newWorld(t)
+	for name, e := range map[string]Stop{"before a round is merged": {w.lease.Order.Consumer}, "of somebody else": {"p1"}} {
+		if err := w.try(e); err == nil {
+			t.Fatalf("an order is stopped %s", name)
+		}
+	}
+	w.compute(0, "p1", "")
+	w.compute(1, "p2", "")
+	w.pass(20)
+	w.do(w.merge())
+	if err := w.assign(2, "p1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.try(Stop{"p1"}); err == nil {
+		t.Fatal("a provider stops an order")
+	}
+	w.do(Stop{w.lease.Order.Consumer})
+	if err := w.try(Stop{w.lease.Order.Consumer}); err == nil {
+		t.Error("it is stopped twice")
+	}
+	if err := w.assign(3, "p2"); err == nil {
+		t.Error("a stopped lease gives out a unit")
+	}
+	w.submit(w.receipt(2, ""))
+	w.attest(2)
+	w.audit(2, true)
+	w.pass(200)
+	l := &w.lease
+	if l.Phase != Settled || l.Round != 1 || l.Ledger.Refund == 0 || l.Ledger.Slashed != 0 {
+		t.Fatalf("the lease is %v at round %d: %+v", l.Phase, l.Round, l.Ledger)
+	}
+	if w.purse["p1"] != 2*(30*1100+6*5) {
+		t.Errorf("p1 got %d: the unit under way must be paid", w.purse["p1"])
+	}
+}

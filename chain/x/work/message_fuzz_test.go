@@ -58,6 +58,7 @@ func messages(p *worktest.Play) []sdk.Msg {
 		&workv1.MsgTakeLead{Validator: auditor.String(), Order: order},
 		&workv1.MsgDecline{Lead: p.Lease().Lead, Order: order, Reason: "no files"},
 		&workv1.MsgHalt{Sender: worktest.Challenger.String(), Order: order, Opening: wire.OpeningToProto(canon.Opening{N: 1})},
+		&workv1.MsgStop{Consumer: worktest.Consumer.String(), Order: order},
 		&workv1.MsgUpdateParams{Authority: worktest.Consumer.String(), Params: work.DefaultParams()},
 	}
 }

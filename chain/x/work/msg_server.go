@@ -269,3 +269,7 @@ func (s msgServer) Halt(ctx context.Context, m *workv1.MsgHalt) (*workv1.MsgHalt
 	}
 	return &workv1.MsgHaltResponse{}, s.applyByID(ctx, m.Order, job.Halt{Opening: o, Loss: m.Loss})
 }
+
+func (s msgServer) Stop(ctx context.Context, m *workv1.MsgStop) (*workv1.MsgStopResponse, error) {
+	return &workv1.MsgStopResponse{}, s.applyByID(ctx, m.Order, job.Stop{By: m.Consumer})
+}

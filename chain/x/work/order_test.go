@@ -3,6 +3,7 @@ package work_test
 import (
 	"bytes"
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -352,6 +353,21 @@ func TestHaltWhenTheLossIsNoNumber(t *testing.T) {
 			t.Errorf("%s: the lease is %v", name, l.Phase)
 		}
 	}
+}
+
+func TestConsumerStopsItsOrder(t *testing.T) {
+	p := begin(t)
+	m := &workv1.MsgStop{Consumer: worktest.Consumer.String(), Order: p.ID.String()}
+	p.Refuse(work.ErrRefused, worktest.Consumer, m)
+	p.FinishRound()
+	p.Refuse(work.ErrRefused, worktest.Challenger, &workv1.MsgStop{Consumer: worktest.Challenger.String(), Order: p.ID.String()})
+	p.Deliver(worktest.Consumer, m)
+	p.NextBlock(worktest.Window)
+	p.NextBlock(worktest.Window)
+	if l := p.Lease(); l.Phase != workv1.PHASE_SETTLED || !strings.Contains(l.Reason, "consumer") || l.Ledger.Refund == 0 {
+		t.Errorf("the lease is %v (%s), %d came back", l.Phase, l.Reason, l.Ledger.Refund)
+	}
+	settlement(p)
 }
 
 // In the middle of a lease the chain is restarted, and exported and imported;
