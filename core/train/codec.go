@@ -30,11 +30,31 @@ func (r *Recipe) Code(c *canon.Codec) {
 	for _, list := range []*[]string{&r.Frozen, &r.Adapters.Of} {
 		canon.Seq(c, list, maxPatterns, 1, func(c *canon.Codec, s *string) { c.String(s, maxPattern) })
 	}
-	if c.Tail(len(r.Augment) > 0) {
-		if canon.Seq(c, &r.Augment, maxAugments, 4, func(c *canon.Codec, a *Augment) { a.code(c) }); len(r.Augment) == 0 {
-			c.Fail("augmentations of which there are none")
-		}
+	taught := r.Teacher != ""
+	if !c.Tail(len(r.Augment) > 0 || taught) {
+		return
 	}
+	canon.Seq(c, &r.Augment, maxAugments, 4, func(c *canon.Codec, a *Augment) { a.code(c) })
+	if taught = c.Tail(taught); taught {
+		c.String(&r.Teacher, record.MaxFieldName)
+		codeFloat(c, &r.Weight)
+	}
+	if len(r.Augment) == 0 && !taught {
+		c.Fail("augmentations of which there are none")
+	}
+	if taught && r.Teacher == "" {
+		c.Fail("a teacher without a name")
+	}
+}
+
+func (a *LossOptions) code(c *canon.Codec) {
+	for _, s := range []*string{&a.Output, &a.Target, &a.Mask} {
+		c.String(s, record.MaxFieldName)
+	}
+	for _, f := range []*float32{&a.Smoothing, &a.Delta, &a.Temperature, &a.Beta} {
+		codeFloat(c, f)
+	}
+	canon.Seq(c, &a.Weights, maxClasses, 1, codeFloat)
 }
 
 // codeFloat walks the bits of a float32.

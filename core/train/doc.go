@@ -15,7 +15,7 @@
 //
 // Call [New]: it makes the [Training] of a graph, a recipe and records. [Merge] makes the
 // program that ends a round. [Training.Evaluate] gives the programs that score a state. Losses are the table in
-// loss.go, metrics the one in metric.go.
+// loss.go, metrics the one in metric.go. A graph may hold a teacher beside what is trained (distillation.go).
 //
 // Everything that a run computes follows from the graph, the records, the seed
 // of their order and the recipe.
@@ -29,6 +29,7 @@
 // # Sources
 //
 // AdamW: Loshchilov and Hutter, arXiv 1711.05101. Averaging of local steps:
-// McMahan et al., arXiv 1602.05629. Preferences: Rafailov et al., arXiv 2305.18290. Permutation by a Feistel network with cycle
+// McMahan et al., arXiv 1602.05629. Preferences: Rafailov et al., arXiv 2305.18290.
+// Distillation: Hinton et al., arXiv 1503.02531. Permutation by a Feistel network with cycle
 // walking: Black and Rogaway, CT-RSA 2002.
 package train

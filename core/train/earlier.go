@@ -38,6 +38,9 @@ func (e *Earlier) Model(g *graph.Graph, r Recipe, run Run) (*graph.Graph, error)
 	if r.Output != e.Recipe.Output { // what it does not read of the model is not part of its program
 		return nil, fmt.Errorf("the earlier order trained the model's output %q, and so does what goes on from it, not %q", e.Recipe.Output, r.Output)
 	}
+	if r.Teacher != e.Recipe.Teacher {
+		return nil, fmt.Errorf("the earlier order had the model's output %q for its teacher, and so has what goes on from it, not %q: a weight of 0 leaves it out", e.Recipe.Teacher, r.Teacher)
+	}
 	was, err := New(g, e.Recipe, e.Records)
 	if err != nil {
 		return nil, fmt.Errorf("the model cannot be trained as the earlier order says: %w", err)

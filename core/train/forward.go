@@ -24,9 +24,10 @@ type model struct {
 	stats   map[string]bool // initializers that are running statistics, and may follow the batches
 	running []stat          // what these become
 	seed    uint64
-	step    string // name in b of the number of steps done; "" if nothing reads it
-	scored  bool   // rather than trained
-	copies  int    // of the graph that are in b
+	step    string   // name in b of the number of steps done; "" if nothing reads it
+	scored  bool     // rather than trained
+	copies  int      // of graphs that are in b
+	teacher *teacher // nil if none counts
 }
 
 // field returns a field and its value. With no name it is the one that no input of the model is named
@@ -94,7 +95,14 @@ func (m *model) use(over map[string]string, not ...string) ([]graph.Value, error
 		}
 		bound[in.Name] = v
 	}
-	return m.put(bound, m.params)
+	outputs, err := m.put(m.Graph, bound, m.params)
+	if err != nil || m.teacher == nil {
+		return outputs, err
+	}
+	if m.teacher.says, err = m.put(m.teacher.graph, bound, nil); err != nil {
+		return nil, fmt.Errorf("teacher: %w", err)
+	}
+	return outputs, nil
 }
 
 // input returns a field as an input wants it.
@@ -120,10 +128,10 @@ func castTo(b *graph.Builder, v string, t tensor.DType) string {
 	return b.With(graph.Int("to", int(t))).Op("Cast", v)
 }
 
-// put writes a copy of the model whose inputs and some initializers are bound, and returns its
-// outputs under their names in the step graph.
-func (m *model) put(inputs, params map[string]string) ([]graph.Value, error) {
-	g := *m.Graph
+// put writes a copy of a graph whose inputs and some initializers are bound, and returns its
+// outputs under their names in the step graph. It is as it is applied if no initializer is bound.
+func (m *model) put(of *graph.Graph, inputs, params map[string]string) ([]graph.Value, error) {
+	g := *of
 	g.Inputs = slices.Clone(g.Inputs)
 	for i := range g.Inputs {
 		in := &g.Inputs[i]
@@ -134,14 +142,14 @@ func (m *model) put(inputs, params map[string]string) ([]graph.Value, error) {
 	}
 	bound := maps.Clone(inputs)
 	maps.Copy(bound, params)
-	of, err := m.inMode(&g, !m.scored && params != nil)
+	now, err := m.inMode(&g, !m.scored && params != nil)
 	if err != nil {
 		return nil, err
 	}
-	if of.step != "" {
-		bound[of.step] = m.stepsDone()
+	if now.step != "" {
+		bound[now.step] = m.stepsDone()
 	}
-	t, err := op.Infer(of.Graph, lower.FP32)
+	t, err := op.Infer(now.Graph, lower.FP32)
 	if err != nil {
 		return nil, fmt.Errorf("model with batches of %d: %w", m.rows, err)
 	}
@@ -152,7 +160,7 @@ func (m *model) put(inputs, params map[string]string) ([]graph.Value, error) {
 	names := m.b.Import(prefix, t.Graph, bound)
 	if m.running == nil {
 		for _, c := range g.Consts {
-			if r, ok := of.running[c.Name]; ok {
+			if r, ok := now.running[c.Name]; ok {
 				r.name, r.start, r.batch = statPrefix+c.Name, c.Tensor, names[r.batch]
 				m.running = append(m.running, r)
 			}

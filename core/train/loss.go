@@ -4,58 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 )
-
-// LossOptions say what a loss compares, and how. What is zero has its default.
-type LossOptions struct {
-	Output      string    // of the model; needed if it has several
-	Target      string    // field; needed unless one is left that no input is named for
-	Mask        string    // field: how much each prediction counts, 0 for nothing
-	Smoothing   float32   // part of a label that all classes share (cross-entropy)
-	Weights     []float32 // how much a label counts, by class; of the binary loss the one of true
-	Delta       float32   // error from where on it grows linearly (huber)
-	Temperature float32   // by which similarities are divided (contrastive)
-	Beta        float32   // by which preferences are multiplied (preference)
-}
-
-const maxClasses = 1 << 9 // that have weights of their own
-
-func (a *LossOptions) check() error {
-	switch {
-	case !(a.Smoothing >= 0 && a.Smoothing < 1):
-		return fmt.Errorf("a smoothing of %v is not between 0 and 1", a.Smoothing)
-	case len(a.Weights) > maxClasses:
-		return fmt.Errorf("weights of %d classes, the limit is %d", len(a.Weights), maxClasses)
-	}
-	for _, w := range a.Weights {
-		if !(w >= 0 && w <= 1e6) {
-			return fmt.Errorf("a class that weighs %v, which is not between 0 and a million", w)
-		}
-	}
-	for _, of := range []struct {
-		what string
-		x    float32
-	}{{"delta", a.Delta}, {"temperature", a.Temperature}, {"beta", a.Beta}} {
-		if !(of.x >= 0 && of.x <= 1e6) {
-			return fmt.Errorf("%s %v is not between 0 and a million", of.what, of.x)
-		}
-	}
-	return nil
-}
-
-func (a *LossOptions) code(c *canon.Codec) {
-	for _, s := range []*string{&a.Output, &a.Target, &a.Mask} {
-		c.String(s, record.MaxFieldName)
-	}
-	for _, f := range []*float32{&a.Smoothing, &a.Delta, &a.Temperature, &a.Beta} {
-		codeFloat(c, f)
-	}
-	canon.Seq(c, &a.Weights, maxClasses, 1, codeFloat)
-}
 
 // Ignored is the label of a prediction that does not count, where labels have a sign, as in PyTorch.
 const Ignored = -100
@@ -101,10 +53,14 @@ func nextToken(m *model) (terms, error) {
 	}
 	s := tensor.Shape{m.rows * logits.Shape[1], logits.Shape[2]}
 	scores, labels := m.reshape(logits.Name, s...), m.reshape(labels, s[0])
-	if !m.scored && counts == "" && len(m.Weights) == 0 && m.Smoothing == 0 { // what is most often trained takes the shortest way
+	says, err := m.teacher.like(logits)
+	if err != nil {
+		return terms{}, err
+	}
+	if !m.scored && says == "" && counts == "" && len(m.Weights) == 0 && m.Smoothing == 0 { // what is most often trained takes the shortest way
 		return terms{mean: m.b.With(graph.String("reduction", "mean")).Op("SoftmaxCrossEntropyLoss", scores, labels)}, nil
 	}
-	t, err := m.labelled(scores, m.as(labels, f.Type, tensor.Int64), m.reshape(counts, s[0]), s)
+	t, err := m.labelled(scores, m.reshape(says, s...), m.as(labels, f.Type, tensor.Int64), m.reshape(counts, s[0]), s)
 	t.language = true
 	return t, err
 }
@@ -198,16 +154,25 @@ func (m *model) crossEntropy(axis int) (terms, error) {
 	if !f.Type.Integer() || len(o.Shape) < 2 || !drop(o.Shape, axis).Equal(want) {
 		return terms{}, fmt.Errorf("target %q is %v%v in each record, the model's output %v%v: labels are integers, one for all classes along axis %d", f.Name, f.Type, f.Shape, o.Type, o.Shape, axis)
 	}
-	n, logits := want.Elements(), o.Name
-	if axis != len(o.Shape)-1 { // the classes come last
-		logits = m.b.With(graph.Ints("perm", lastly(len(o.Shape), axis)...)).Op("Transpose", logits)
+	says, err := m.teacher.like(o)
+	if err != nil {
+		return terms{}, err
 	}
 	counts, err := m.mask(f)
 	if err != nil {
 		return terms{}, err
 	}
+	n := want.Elements()
 	s := tensor.Shape{n, o.Shape[axis]}
-	return m.labelled(m.reshape(logits, s...), m.as(m.reshape(labels, n), f.Type, tensor.Int64), counts, s)
+	return m.labelled(m.classesLast(o.Name, o.Shape, axis), m.classesLast(says, o.Shape, axis), m.as(m.reshape(labels, n), f.Type, tensor.Int64), counts, s)
+}
+
+// classesLast makes a row of each prediction; what is not there stays so.
+func (m *model) classesLast(v string, s tensor.Shape, axis int) string {
+	if v != "" && axis != len(s)-1 {
+		v = m.b.With(graph.Ints("perm", lastly(len(s), axis)...)).Op("Transpose", v)
+	}
+	return m.reshape(v, s.Elements()/s[axis], s[axis])
 }
 
 func drop(s tensor.Shape, axis int) tensor.Shape {
@@ -250,8 +215,8 @@ func (m *model) mask(target record.Field) (string, error) {
 //
 //	Σ ((1 − ε)·w[y]·−log p[y] + ε/C · Σ_c w[c]·−log p[c]) / Σ w[y]
 //
-// It is 0 if nothing counts.
-func (m *model) labelled(logits, labels, counts string, s tensor.Shape) (terms, error) {
+// It is 0 if nothing counts. A teacher's logits are mixed in ([teacher.mix]).
+func (m *model) labelled(logits, says, labels, counts string, s tensor.Shape) (terms, error) {
 	b := m.b
 	if n := len(m.Weights); n > 0 && n != s[1] {
 		return terms{}, fmt.Errorf("%d classes have weights, but the model tells %d apart", n, s[1])
@@ -281,6 +246,9 @@ func (m *model) labelled(logits, labels, counts string, s tensor.Shape) (terms, 
 		rows := b.With(graph.Int("keepdims", 0)).Op("ReduceSum", all, b.Ints(1))
 		rows = b.Op("Mul", b.Op("Mul", rows, b.Scalar(-e/float32(s[1]))), weight)
 		loss = b.Op("Add", b.Op("Mul", loss, b.Scalar(1-e)), rows)
+	}
+	if says != "" {
+		loss = m.teacher.mix(b, loss, logits, says, each)
 	}
 	return terms{n: s[0], losses: loss, counts: each, logits: logits, labels: labels, classes: s[1]}, nil
 }

@@ -100,11 +100,13 @@ type part struct {
 	in, out, seed int
 }
 
-func speaker(context int) *graph.Graph {
+func speaker(context int) *graph.Graph { return speakerOf(context, 2, 5) }
+
+func speakerOf(context, embedding, seed int) *graph.Graph {
 	b := graph.NewBuilder("speaker")
 	x := b.Input("tokens", tensor.Int64, tensor.Shape{lossBatch, context})
-	x = b.Op("Tanh", b.Op("Gather", b.Init("e", spread(2, 7, 7)), x))
-	x = b.Op("Add", b.Op("MatMul", x, b.Init("w", spread(5, 7, 7))), b.Init("b", spread(6, 7)))
+	x = b.Op("Tanh", b.Op("Gather", b.Init("e", spread(embedding, 7, 7)), x))
+	x = b.Op("Add", b.Op("MatMul", x, b.Init("w", spread(seed, 7, 7))), b.Init("b", spread(seed+1, 7)))
 	b.Output(x, tensor.Float32, nil)
 	return b.Graph()
 }
@@ -125,6 +127,7 @@ func objectives() map[string]objective {
 	class := func(t tensor.DType) *tensor.Tensor { return whole(t, classOf) }
 	masked := of(class(tensor.Int64))
 	masked["counts"] = whole(tensor.Bool, countedOf)
+	wise := linear(part{"x", 6, 5, 11})
 	tokens := whole(tensor.Uint8, tokenOf, 6)
 	spoken := whole(tensor.Uint8, spokenOf, 6)
 	return map[string]objective{
@@ -143,17 +146,45 @@ func objectives() map[string]objective {
 		"masked-token-cross-entropy":       {speaker(6), map[string]*tensor.Tensor{"tokens": tokens, "labels": whole(tensor.Int8, hiddenOf, 6)}, "masked-token-cross-entropy", train.LossOptions{}},
 		"preference": {speaker(5), map[string]*tensor.Tensor{"chosen": tokens, "rejected": whole(tensor.Int64, otherOf, 6), "chosen_mask": spoken,
 			"rejected_mask": whole(tensor.Float16, spokenOf, 6)}, "preference", train.LossOptions{Beta: 0.5}},
+
+		"cross-entropy, distilled":       {taught(to(5), wise), of(class(tensor.Uint8)), "cross-entropy", train.LossOptions{Teacher: "taught", Weight: 0.5}},
+		"cross-entropy, distilled alone": {taught(to(5), wise), of(class(tensor.Uint8)), "cross-entropy", train.LossOptions{Teacher: "taught", Weight: 1, Temperature: 1}},
+		"cross-entropy, distilled, smoothed and weighted": {taught(to(5), wise), of(class(tensor.Int16)), "cross-entropy",
+			train.LossOptions{Target: "y", Smoothing: 0.25, Weights: []float32{1, 0.5, 2, 0.25, 1.5}, Teacher: "taught", Weight: 0.25, Temperature: 3}},
+		"next-token-cross-entropy, distilled": {taught(speaker(5), speakerOf(5, 13, 21)), map[string]*tensor.Tensor{"tokens": tokens}, "next-token-cross-entropy",
+			train.LossOptions{Teacher: "taught", Weight: 0.5}},
+		"next-token-cross-entropy, distilled and masked": {taught(speaker(5), speakerOf(5, 13, 21)), map[string]*tensor.Tensor{"tokens": tokens, "spoken": spoken},
+			"next-token-cross-entropy", train.LossOptions{Target: "tokens", Mask: "spoken", Teacher: "taught", Weight: 0.5}},
+		"masked-token-cross-entropy, distilled": {taught(speaker(6), speakerOf(6, 13, 21)), map[string]*tensor.Tensor{"tokens": tokens, "labels": whole(tensor.Int8, hiddenOf, 6)},
+			"masked-token-cross-entropy", train.LossOptions{Teacher: "taught", Weight: 0.75, Temperature: 4}},
 	}
+}
+
+// taught joins a teacher to a model, on the same inputs: its output is called taught.
+func taught(student, teacher *graph.Graph) *graph.Graph {
+	b := graph.Extend(student)
+	bind := map[string]string{}
+	for i, in := range teacher.Inputs {
+		bind[in.Name] = student.Inputs[i].Name
+	}
+	y := b.Import("teacher.", teacher, bind)[teacher.Outputs[0].Name]
+	b.Output(b.With().As("taught").Op("Identity", y), tensor.Float32, nil)
+	return b.Graph()
+}
+
+// fieldsOf are the fields of records with such values.
+func fieldsOf(values map[string]*tensor.Tensor) (fields record.Fields) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		v := values[name]
+		fields = append(fields, record.Field{Name: name, Type: v.Type, Shape: v.Shape[1:]})
+	}
+	return fields
 }
 
 // begin makes the training of an objective, and its records.
 func (o objective) begin(t *testing.T) (*train.Training, *tensor.Tensor) {
 	t.Helper()
-	var fields record.Fields
-	for _, name := range slices.Sorted(maps.Keys(o.values)) {
-		v := o.values[name]
-		fields = append(fields, record.Field{Name: name, Type: v.Type, Shape: v.Shape[1:]})
-	}
+	fields := fieldsOf(o.values)
 	data, err := fields.Pack(o.values)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +217,7 @@ func TestLossesArePyTorchs(t *testing.T) {
 	for name, o := range all {
 		t.Run(name, func(t *testing.T) {
 			tr, data := o.begin(t)
-			s := tr.Start
+			s, most := tr.Start, 0.0
 			for step, w := range want[name] {
 				rows := make([]int64, lossBatch)
 				for i := range rows {
@@ -197,8 +228,11 @@ func TestLossesArePyTorchs(t *testing.T) {
 				}
 				if got := float64(tensor.Of[float32](s.Find("loss"))[0]); math.Abs(got-w) > 1e-4*(1+math.Abs(w)) {
 					t.Fatalf("step %d: loss %v, PyTorch has %v", step, got, w)
+				} else {
+					most = max(most, math.Abs(got/w-1))
 				}
 			}
+			t.Logf("losses of %d steps at most %.2g apart, of themselves", len(want[name]), most)
 		})
 	}
 }
@@ -235,11 +269,7 @@ func TestObjectivesRefuse(t *testing.T) {
 		o := objectives()["cross-entropy"]
 		o.values = maps.Clone(o.values)
 		change(&o)
-		var fields record.Fields
-		for _, name := range slices.Sorted(maps.Keys(o.values)) {
-			v := o.values[name]
-			fields = append(fields, record.Field{Name: name, Type: v.Type, Shape: v.Shape[1:]})
-		}
+		fields := fieldsOf(o.values)
 		if _, err := train.New(o.model, o.recipe(fields), tensor.Shape{lossRecords, fields.Words()}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got: %v", want, err)
 		}
@@ -253,11 +283,7 @@ func TestRecipesAreReadAgain(t *testing.T) {
 	for name, o := range objectives() {
 		tr, _ := o.begin(t)
 		_ = tr
-		var fields record.Fields
-		for _, f := range slices.Sorted(maps.Keys(o.values)) {
-			v := o.values[f]
-			fields = append(fields, record.Field{Name: f, Type: v.Type, Shape: v.Shape[1:]})
-		}
+		fields := fieldsOf(o.values)
 		r := o.recipe(fields)
 		b, err := canon.Encoded(&r)
 		if err != nil {

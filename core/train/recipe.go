@@ -43,6 +43,49 @@ type Rate struct {
 	Final        float32 // what is left of it in the end, relative
 }
 
+// LossOptions say what a loss compares, and how. What is zero has its default.
+type LossOptions struct {
+	Output      string    // of the model; needed if it has several
+	Target      string    // field; needed unless one is left that no input is named for
+	Mask        string    // field: how much each prediction counts, 0 for nothing
+	Smoothing   float32   // part of a label that all classes share (cross-entropy)
+	Weights     []float32 // how much a label counts, by class; of the binary loss the one of true
+	Delta       float32   // error from where on it grows linearly (huber)
+	Temperature float32   // by which similarities are divided (contrastive), or logits beside a teacher's
+	Beta        float32   // by which preferences are multiplied (preference)
+	Teacher     string    // output of the model that the others learn from ([LossOptions.split]); "": none
+	Weight      float32   // of the teacher, beside the labels: from 0 to 1
+}
+
+const maxClasses = 1 << 9 // that have weights of their own
+
+func (a *LossOptions) check() error {
+	switch {
+	case !(a.Smoothing >= 0 && a.Smoothing < 1):
+		return fmt.Errorf("a smoothing of %v is not between 0 and 1", a.Smoothing)
+	case len(a.Weights) > maxClasses:
+		return fmt.Errorf("weights of %d classes, the limit is %d", len(a.Weights), maxClasses)
+	case !(a.Weight >= 0 && a.Weight <= 1):
+		return fmt.Errorf("a teacher that weighs %v, which is not between 0 and 1", a.Weight)
+	case a.Weight > 0 && a.Teacher == "":
+		return fmt.Errorf("a weight of %v is a teacher's, and there is none", a.Weight)
+	}
+	for _, w := range a.Weights {
+		if !(w >= 0 && w <= 1e6) {
+			return fmt.Errorf("a class that weighs %v, which is not between 0 and a million", w)
+		}
+	}
+	for _, of := range []struct {
+		what string
+		x    float32
+	}{{"delta", a.Delta}, {"temperature", a.Temperature}, {"beta", a.Beta}} {
+		if !(of.x >= 0 && of.x <= 1e6) {
+			return fmt.Errorf("%s %v is not between 0 and a million", of.what, of.x)
+		}
+	}
+	return nil
+}
+
 // maxBatch bounds the records of a step.
 const maxBatch = 1 << 20
 
@@ -53,6 +96,9 @@ func (r Recipe) Check() error {
 	}
 	if err := r.LossOptions.check(); err != nil {
 		return err
+	}
+	if r.Teacher != "" && !slices.Contains(teachable, r.Loss) {
+		return fmt.Errorf("a teacher tells classes apart, which loss %q does not; use %s", r.Loss, strings.Join(teachable, " or "))
 	}
 	if _, ok := optimizers[r.Optimizer]; !ok {
 		return fmt.Errorf("optimizer %q is not supported; use %s", r.Optimizer, choices(optimizers))

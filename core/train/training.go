@@ -19,7 +19,7 @@ type Training struct {
 	Program *graph.Program // of a step over the training records
 	Start   *graph.State   // before the first step
 
-	model  *graph.Graph // with its adapters
+	model  *graph.Graph // with its adapters, without its teacher
 	recipe Recipe
 	fields record.Fields
 }
@@ -45,12 +45,19 @@ func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
 	if err != nil {
 		return nil, err
 	}
+	g, teaches, err := r.split(g)
+	if err != nil {
+		return nil, err
+	}
 	if g, err = Adapt(g, r); err != nil {
 		return nil, err
 	}
 	m, err := join(g, r, fields, r.Batch)
 	if err != nil {
 		return nil, err
+	}
+	if r.Weight > 0 {
+		m.teacher = &teacher{graph: teaches, weight: r.Weight, temperature: cmp.Or(r.Temperature, defaultTemperature)}
 	}
 	if err := m.augment(r.Augment); err != nil {
 		return nil, err
@@ -228,9 +235,13 @@ func Parameters(s *graph.State) (out []string) {
 }
 
 // Export returns g as the recipe trains it, with the initializers taken from
-// the state.
+// the state. A teacher is no part of it.
 func Export(s *graph.State, g *graph.Graph, r Recipe) (*graph.Graph, error) {
-	g, err := Adapt(g, r)
+	g, _, err := r.split(g)
+	if err != nil {
+		return nil, err
+	}
+	g, err = Adapt(g, r)
 	if err != nil {
 		return nil, err
 	}

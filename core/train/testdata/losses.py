@@ -111,6 +111,45 @@ def chat(logits, at):
     return (losses * m.reshape(-1)).sum() / m.sum()
 
 
+def apart(model, teacher, temperature):
+    """How far predictions are from the teacher's, each times the square of the temperature."""
+    p, q = F.log_softmax(model / temperature, -1), F.softmax(teacher / temperature, -1)
+    return F.kl_div(p, q, reduction="none").sum(-1) * temperature**2
+
+
+def teacher(x):
+    w, b = parameters(6, 5, 11)
+    return (x @ w + b).detach()
+
+
+def reader(x):
+    """The teacher of language models."""
+    w, b = parameters(7, 7, 21)
+    return (torch.tanh(numbers(49, 13).reshape(7, 7)[x]) @ w + b).detach()
+
+
+def distilled(y, at):
+    return 0.5 * F.cross_entropy(y, labels[at]) + 0.5 * F.kl_div(F.log_softmax(y / 2, -1), F.softmax(teacher(features[at]) / 2, -1), reduction="batchmean") * 4
+
+
+def weighed(y, at):
+    losses = F.cross_entropy(y, labels[at], weight=weights, label_smoothing=0.25, reduction="none")
+    c = weights[labels[at]]
+    return (0.75 * losses + 0.25 * c * apart(y, teacher(features[at]), 3)).sum() / c.sum()
+
+
+def taught_chat(logits, at):
+    x, y, m = tokens[at][:, :-1], tokens[at][:, 1:], spoken[at][:, 1:]
+    losses = F.cross_entropy(logits(x).transpose(1, 2), y, reduction="none")
+    return ((0.5 * losses + 0.5 * apart(logits(x), reader(x), 2)) * m).sum() / m.sum()
+
+
+def taught_hidden(logits, at):
+    x, y = tokens[at], hidden[at]
+    losses = F.cross_entropy(logits(x).transpose(1, 2), y, reduction="none")
+    return (0.25 * losses + 0.75 * apart(logits(x), reader(x), 4))[y != -100].mean()
+
+
 print(json.dumps({
     "cross-entropy": linear(5, lambda y, at: F.cross_entropy(y, labels[at])),
     "cross-entropy, smoothed and weighted": linear(5, lambda y, at: F.cross_entropy(y, labels[at], weight=weights, label_smoothing=0.25)),
@@ -125,4 +164,10 @@ print(json.dumps({
     "next-token-cross-entropy, masked": language(chat),
     "masked-token-cross-entropy": language(lambda logits, at: F.cross_entropy(logits(tokens[at]).reshape(-1, 7), hidden[at].reshape(-1))),
     "preference": preference(),
+    "cross-entropy, distilled": linear(5, distilled),
+    "cross-entropy, distilled alone": linear(5, lambda y, at: apart(y, teacher(features[at]), 1).mean()),
+    "cross-entropy, distilled, smoothed and weighted": linear(5, weighed),
+    "next-token-cross-entropy, distilled": language(lambda logits, at: apart(logits(tokens[at][:, :-1]), reader(tokens[at][:, :-1]), 2).mean() * 0.5 + F.cross_entropy(logits(tokens[at][:, :-1]).reshape(-1, 7), tokens[at][:, 1:].reshape(-1)) * 0.5),
+    "next-token-cross-entropy, distilled and masked": language(taught_chat),
+    "masked-token-cross-entropy, distilled": language(taught_hidden),
 }, indent=None))
