@@ -23,6 +23,7 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/consume/split"
+	"github.com/tally-network/tally/node/consume/teacher"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/market"
 	"github.com/tally-network/tally/node/replay"
@@ -91,6 +92,8 @@ type doubts struct {
 	Texts     int     `json:"texts,omitempty"`              // among data
 	Truncated int     `json:"truncated_texts,omitempty"`    // of these, whose end is left out
 	Dropped   int     `json:"dropped_records,omitempty"`    // of these, of which nothing would be learnt
+
+	Teacher teacher.Cost `json:"teacher,omitzero"`
 }
 
 // bid is an offer priced for an order.
@@ -205,7 +208,7 @@ func newValidated(source string, d *consume.Draft) *validated {
 	v := &validated{
 		Memory: memory, Declined: memory > home.MemoryGB*1_000_000_000,
 		Kind: p.Kind, Model: source, Continued: replay.ContinuedOf(p), Program: p.Step.String(), Start: p.Start.String(), Data: given(p.Data),
-		Records: p.Records, Loss: d.Loss, doubts: doubts{d.Unknown, d.NotFinite, d.Unused(), d.Texts, d.Truncated, d.Dropped}, Units: p.Units(), Steps: p.Units() * p.Steps,
+		Records: p.Records, Loss: d.Loss, doubts: doubts{d.Unknown, d.NotFinite, d.Unused(), d.Texts, d.Truncated, d.Dropped, d.Teacher}, Units: p.Units(), Steps: p.Units() * p.Steps,
 		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Job.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
 		Audited:   min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
 		Assurance: string(c.Form(p.Segments())), Replicas: c.Replicas,
@@ -339,7 +342,7 @@ func (v *validated) tell(w io.Writer) {
 	if v.Truncated+v.Dropped > 0 {
 		fmt.Fprintf(w, "  WARNING   of %d texts %d lose their end, and %d records teach nothing and are left out\n", v.Texts, v.Truncated, v.Dropped)
 	}
-	fmt.Fprintf(w, "  work      %d units, %d steps of %.4g GFLOP and %.3g MB; a checkpoint has %.3g MB\n", v.Units, v.Steps, float64(v.StepFLOPs)/1e9, float64(v.StepPeak)/1e6, float64(v.StateSize)/1e6)
+	fmt.Fprintf(w, "  work      %d units, %d steps of %.4g GFLOP and %.3g MB; a checkpoint has %.3g MB%v\n", v.Units, v.Steps, float64(v.StepFLOPs)/1e9, float64(v.StepPeak)/1e6, float64(v.StateSize)/1e6, v.Teacher)
 	limit := fmt.Sprintf("within the %d GB", home.MemoryGB)
 	if v.Declined {
 		limit = fmt.Sprintf("MORE than the %d GB", home.MemoryGB)

@@ -22,6 +22,7 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/consume/dataset"
+	"github.com/tally-network/tally/node/consume/teacher"
 	"github.com/tally-network/tally/node/consume/tokens"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/store"
@@ -45,6 +46,7 @@ type Draft struct {
 	// Of training alone.
 	Spec          Spec
 	HeldOut       *tensor.Tensor
+	Teacher       teacher.Cost    // none: zero
 	Tokenizer     *text.Tokenizer // of a text whose tokens are characters
 	TokenizerFile []byte          // of texts: that of Tokenizer, or a tokenizer.json
 	Schema        *schema.Schema  // of other data
@@ -164,7 +166,7 @@ func (s *Spec) readTokens() (t *tokens.Tokenizer, err error) {
 // FromParts makes a draft of an origin and a text in memory.
 func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engine.Executor) (*Draft, error) {
 	d := &Draft{Spec: s}
-	columns, vocabulary, err := tokens.Shape(from.Model, s.Problem.Batch)
+	columns, vocabulary, err := tokens.Shape(from.student(), s.Problem.Batch)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +225,7 @@ func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*
 	if err != nil {
 		return nil, err
 	}
-	from.Model = of.Model
+	from.Model, from.Own = of.Model, of.Own
 	d := &Draft{Spec: s, HeldOut: of.HeldOut, Schema: &of.Schema, TokenizerFile: of.Tokenizer, Texts: of.Texts, Truncated: of.Truncated, Dropped: of.Dropped}
 	r := s.Recipe()
 	r.Fields, r.Loss, r.LossOptions, r.Augment = of.Fields, of.Objective.Name, of.Objective.LossOptions, of.Augment
@@ -233,6 +235,9 @@ func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*
 // finish makes the programs and the files of a draft, and tries one step.
 func (d *Draft) finish(ctx context.Context, from Origin, in replay.Inputs, exec engine.Executor) (err error) {
 	s := &d.Spec
+	if err := d.teach(&from, &in); err != nil {
+		return err
+	}
 	if d.Job, err = replay.New(ctx, in, s.Problem.Shards, exec); err != nil {
 		return err
 	}
@@ -259,6 +264,22 @@ func (d *Draft) finish(ctx context.Context, from Origin, in replay.Inputs, exec 
 		return err
 	}
 	return d.try(ctx)
+}
+
+// teach has the model learn from the teacher that the spec names, or that it has already.
+func (d *Draft) teach(from *Origin, in *replay.Inputs) (err error) {
+	p := &d.Spec.Problem
+	if p.Teacher != "" {
+		from.Model, from.Teacher, err = teacher.Join(teacher.Student{Graph: in.Model, Output: in.Recipe.Output, Own: from.Own}, func(shapes map[string]tensor.Shape) (*graph.Graph, error) {
+			return readModel(d.Spec.Folders, p.Teacher, onnx.Options{Shapes: shapes})
+		})
+	}
+	if err != nil || from.Teacher == "" {
+		return err
+	}
+	in.Model, in.Recipe.Teacher, in.Recipe.Weight = from.Model, from.Teacher, p.Loss.Weight
+	d.Teacher, err = teacher.CostOf(in.Model, from.Teacher, in.Recipe.Batch, in.Recipe.Profile)
+	return err
 }
 
 // Unsigned returns the order of the draft as far as nobody is a party of it yet: no

@@ -19,10 +19,19 @@ import (
 
 // Origin is what training starts from: a model, or where an earlier order ended.
 type Origin struct {
-	Model *graph.Graph
+	Model   *graph.Graph
+	Teacher string                 // output of the model that it learns from; "": none
+	Own     map[string]graph.Value // as of a dataset.Dataset
 
 	Parent *replay.Parent    // the earlier order; or nil
 	Tokens *tokens.Tokenizer // how texts become tokens; nil: by their characters
+}
+
+// student returns the model without its teacher.
+func (o *Origin) student() *graph.Graph {
+	g := *o.Model
+	g.Outputs = slices.DeleteFunc(slices.Clone(g.Outputs), func(v graph.Value) bool { return v.Name == o.Teacher && o.Teacher != "" })
+	return &g
 }
 
 // sized returns problem.dims as YAML, with sizes added for symbols: the batch for "batch",
@@ -87,7 +96,7 @@ func readParent(ctx context.Context, f io.ReaderAt, size int64, exec engine.Exec
 	if o.Tokens, err = tokens.Read(b); err != nil {
 		return o, err
 	}
-	o.Model, o.Parent = p.Job.Model, &replay.Parent{Order: &p.Lease.Order}
+	o.Model, o.Teacher, o.Parent = p.Job.Model, p.Job.Recipe.Teacher, &replay.Parent{Order: &p.Lease.Order}
 	o.Parent.Final, err = p.Final()
 	return o, err
 }

@@ -42,6 +42,7 @@ type SpecProblem struct {
 	Model     string           `json:"model,omitempty"`     // ONNX file
 	Continue  string           `json:"continue,omitempty"`  // in its place: proof bundle of an order whose training goes on
 	Dims      map[string]int   `json:"dims,omitempty"`      // values of its symbolic dimensions
+	Teacher   string           `json:"teacher,omitempty"`   // ONNX file of a model whose outputs are learnt beside the labels
 	Text      string           `json:"text,omitempty"`      // training text; its last tenth is held out
 	Tokenizer string           `json:"tokenizer,omitempty"` // tokenizer.json for the text; else each character is a token
 	Data      *dataset.Options `json:"data,omitempty"`      // in its place: a table, or images
@@ -59,8 +60,10 @@ type SpecProblem struct {
 	Seed      uint64           `json:"seed"`
 }
 
-// language is the loss of a text, unless another is named.
-const language = "next-token-cross-entropy"
+const (
+	language      = "next-token-cross-entropy" // the loss of a text, unless another is named
+	teacherWeight = 0.5                        // likewise, of what a teacher says
+)
 
 // SpecOptimizer names an optimizer and its hyperparameters.
 type SpecOptimizer struct {
@@ -119,7 +122,7 @@ func Default() Spec {
 		Kind: Kind,
 		Problem: SpecProblem{
 			Optimizer: SpecOptimizer{Name: "adamw", LearningRate: 5e-3, Warmup: 10, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.01},
-			Rounds:    8, Shards: 4, Steps: 16, Batch: 8, Seed: 1,
+			Rounds:    8, Shards: 4, Steps: 16, Batch: 8, Seed: 1, Loss: dataset.Loss{Weight: teacherWeight},
 		},
 		Conditions: SpecConditions{
 			MaxPrice: 10_000_000, Expires: Duration(10 * time.Minute), Providers: 1, Custodians: 3, CodedBytes: 256 << 20,
@@ -146,7 +149,7 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 		return s, err
 	}
 	s.Folders = folders
-	paths := []*string{&s.Problem.Model, &s.Problem.Continue, &s.Problem.Text, &s.Problem.Tokenizer}
+	paths := []*string{&s.Problem.Model, &s.Problem.Teacher, &s.Problem.Continue, &s.Problem.Text, &s.Problem.Tokenizer}
 	if s.Problem.Data != nil {
 		paths = append(paths, &s.Problem.Data.Source, &s.Problem.Data.Text.Tokenizer, &s.Problem.Data.Text.Template)
 	}
@@ -204,6 +207,10 @@ func ParseSpec(b []byte) (Spec, error) {
 		return s, errors.New("problem.continue goes on with the tokenizer of the earlier order: leave problem.tokenizer out")
 	case s.Problem.Data != nil && s.Problem.Continue != "":
 		return s, errors.New("problem.continue goes on with a text: name a model for problem.data")
+	case s.Problem.Teacher != "" && s.Problem.Continue != "":
+		return s, errors.New("problem.continue goes on with the teacher of the earlier order: leave problem.teacher out")
+	case s.Problem.Loss.Weight != teacherWeight && s.Problem.Teacher == "" && s.Problem.Continue == "":
+		return s, errors.New("problem.loss.weight is that of a teacher: name its ONNX file in problem.teacher; classes have weights")
 	case s.Conditions.Split.Parts() > 0:
 		return s, errors.New("conditions.split: a batch alone is split, for its records do not need one another: leave it out")
 	}

@@ -98,7 +98,8 @@ func (o *Options) Check() error {
 
 // Dataset is what an order trains on.
 type Dataset struct {
-	Model     *graph.Graph // with constants
+	Model     *graph.Graph           // with constants
+	Own       map[string]graph.Value // values of it, by input: what the input was before it had constants
 	Fields    record.Fields
 	Objective Objective
 	Augment   []train.Augment

@@ -166,7 +166,7 @@ func (m *maker) castAuxiliary(values map[string]*tensor.Tensor) {
 		if _, known := auxiliary[in.Name]; !known || v == nil || v.Type == in.Type {
 			continue
 		}
-		m.out.Model = before(m.out.Model, in.Name, graph.Value{Name: in.Name, Type: v.Type, Shape: in.Shape}, func(b *graph.Builder, x string) string {
+		m.before(in, graph.Value{Name: in.Name, Type: v.Type, Shape: in.Shape}, func(b *graph.Builder, x string) string {
 			return cast(b, x, v.Type, in.Type)
 		})
 	}
@@ -270,7 +270,7 @@ func (m *maker) text(in graph.Value, c *table.Column) (err error) {
 	}
 	m.out.Schema.Inputs = append(m.out.Schema.Inputs, schema.Input{Name: in.Name, Columns: []schema.Column{{Name: c.Name}}})
 	if in.Type != tensor.Int32 {
-		m.out.Model = before(m.out.Model, in.Name, graph.Value{Name: in.Name, Type: tensor.Int32, Shape: in.Shape}, func(b *graph.Builder, x string) string {
+		m.before(in, graph.Value{Name: in.Name, Type: tensor.Int32, Shape: in.Shape}, func(b *graph.Builder, x string) string {
 			return cast(b, x, tensor.Int32, in.Type)
 		})
 	}

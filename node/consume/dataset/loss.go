@@ -18,6 +18,7 @@ type Loss struct {
 	Delta       float32 `json:"delta,omitempty"`
 	Temperature float32 `json:"temperature,omitempty"`
 	Beta        float32 `json:"beta,omitempty"`
+	Weight      float32 `json:"weight,omitempty"` // of the order's teacher; the rest is that of the labels
 }
 
 // UnmarshalJSON also takes a name alone.

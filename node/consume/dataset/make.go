@@ -34,7 +34,7 @@ func (o *Options) Make(t *table.Table, e *Encoder, g *graph.Graph, objective Obj
 
 // newMaker begins with a table, of which some columns are for no input.
 func (o *Options) newMaker(t *table.Table, g *graph.Graph, objective Objective) *maker {
-	m := &maker{Options: *o, table: t, out: &Dataset{Model: g, Objective: objective}, values: map[string]*tensor.Tensor{}, used: map[string]bool{}}
+	m := &maker{Options: *o, table: t, out: &Dataset{Model: g, Own: map[string]graph.Value{}, Objective: objective}, values: map[string]*tensor.Tensor{}, used: map[string]bool{}}
 	for _, name := range append([]string{o.HeldOut.Column, o.HeldOut.Group}, o.Ignore...) {
 		m.used[name] = true
 	}
@@ -230,7 +230,7 @@ func (m *maker) features(in graph.Value) error {
 	}
 	if m.Normalize != None {
 		mean, deviation := x.moments(m.training)
-		m.out.Model = before(m.out.Model, in.Name, graph.Value{Name: in.Name, Type: v.Type, Shape: in.Shape}, func(b *graph.Builder, x string) string {
+		m.before(in, graph.Value{Name: in.Name, Type: v.Type, Shape: in.Shape}, func(b *graph.Builder, x string) string {
 			return scaled(b, cast(b, x, v.Type, in.Type), in.Type, mean, deviation, tensor.Shape{1, len(mean)})
 		})
 	}
@@ -291,7 +291,7 @@ func (m *maker) column(in graph.Value, c *table.Column) error {
 		mean, deviation = moments(v, m.training, v.Shape[1:].Elements(), 1)
 	}
 	if normal || !raw.Shape.Equal(in.Shape) || v.Type != in.Type {
-		m.out.Model = before(m.out.Model, in.Name, raw, func(b *graph.Builder, x string) string {
+		m.before(in, raw, func(b *graph.Builder, x string) string {
 			if x = cast(b, x, v.Type, in.Type); normal {
 				x = scaled(b, x, in.Type, mean, deviation, tensor.Shape{1})
 			}
@@ -322,7 +322,7 @@ func (m *maker) image(in graph.Value, v *tensor.Tensor) error {
 		mean, deviation = moments(v, m.training, s.Elements(), channels)
 	}
 	raw := graph.Value{Name: in.Name, Type: v.Type, Shape: append(tensor.Shape{in.Shape[0]}, s...)}
-	m.out.Model = before(m.out.Model, in.Name, raw, func(b *graph.Builder, x string) string {
+	m.before(in, raw, func(b *graph.Builder, x string) string {
 		x = scaled(b, cast(b, x, v.Type, in.Type), in.Type, mean, deviation, tensor.Shape{1, 1, 1, channels})
 		if channels > 1 && in.Shape[1:].Equal(first) {
 			return b.With(graph.Ints("perm", 0, 3, 1, 2)).Op("Transpose", x)

@@ -147,8 +147,9 @@ func spread(n int, at func(i int) float64) (mean, deviation float64) {
 	return mean, deviation
 }
 
-// before puts nodes before an input of a graph, which becomes another.
-func before(g *graph.Graph, input string, raw graph.Value, build func(b *graph.Builder, x string) string) *graph.Graph {
+// before puts nodes before an input of the model, which becomes another.
+func (m *maker) before(in, raw graph.Value, build func(b *graph.Builder, x string) string) {
+	g, input := m.out.Model, in.Name
 	b := graph.Extend(g)
 	y := build(b, input)
 	out := *b.Graph()
@@ -165,7 +166,7 @@ func before(g *graph.Graph, input string, raw graph.Value, build func(b *graph.B
 		nodes = append(nodes, n)
 	}
 	out.Nodes = nodes
-	return &out
+	m.out.Model, m.out.Own[in.Name] = &out, graph.Value{Name: y, Type: in.Type, Shape: in.Shape}
 }
 
 // behind puts nodes behind an output of a graph, which keeps its name.
