@@ -17,9 +17,9 @@ import (
 	"github.com/tally-network/tally/node/replay"
 )
 
-// wide maps two features to three classes, over a hidden layer.
-func wide(hidden int) *graph.Graph {
-	b := graph.NewBuilder("wide")
+// hidden maps two features to classes, over a hidden layer of n.
+func hidden(n, classes int) *graph.Graph {
+	b := graph.NewBuilder("hidden")
 	weights := func(name string, s ...int) string {
 		t := tensor.Must(tensor.New(tensor.Float32, s))
 		for i := range t.Len() {
@@ -28,8 +28,8 @@ func wide(hidden int) *graph.Graph {
 		return b.Init(name, t)
 	}
 	x := b.Input("features", tensor.Float32, tensor.Shape{2, 2})
-	x = b.Op("Tanh", b.Op("MatMul", x, weights("in", 2, hidden)))
-	b.Output(b.With().As("logits").Op("MatMul", x, weights("out", hidden, 3)), tensor.Float32, tensor.Shape{2, 3})
+	x = b.Op("Tanh", b.Op("MatMul", x, weights("in", 2, n)))
+	b.Output(b.With().As("logits").Op("MatMul", x, weights("out", n, classes)), tensor.Float32, tensor.Shape{2, classes})
 	return b.Graph()
 }
 
@@ -72,7 +72,7 @@ func onTable(t *testing.T, s *Spec) {
 // Whoever has the files of an order with a teacher gets the programs that it binds, and so the same states; what is
 // delivered is the student.
 func TestDraftsOfDistillation(t *testing.T) {
-	ofTable := distilling(t, wide(4), wide(16))
+	ofTable := distilling(t, hidden(4, 3), hidden(16, 3))
 	onTable(t, &ofTable)
 	ofText := distilling(t, bigram(2, 4, 20, 0.1), bigram(2, 4, 20, 0.3))
 	ofText.Problem.Text = filepath.Join(ofText.Folders[0], "text.txt")
@@ -131,11 +131,11 @@ func TestDraftsOfDistillation(t *testing.T) {
 
 func TestDraftsOfDistillationAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
-		"tell the same classes apart":   func(s *Spec) { *s = distilling(t, wide(4), bigram(2, 4, 20, 0.1)); onTable(t, s) },
+		"tell the same classes apart":   func(s *Spec) { *s = distilling(t, hidden(4, 3), hidden(8, 4)); onTable(t, s) },
 		"teacher.onnx":                  func(s *Spec) { s.Problem.Teacher += ".gone/teacher.onnx" },
 		`loss "squared-error" does not`: func(s *Spec) { s.Problem.Loss.Name = "squared-error" },
 	} {
-		s := distilling(t, wide(4), wide(8))
+		s := distilling(t, hidden(4, 3), hidden(8, 3))
 		onTable(t, &s)
 		change(&s)
 		if _, err := NewDraft(t.Context(), s, cpu.New(1)); err == nil || !strings.Contains(err.Error(), want) {
@@ -145,7 +145,7 @@ func TestDraftsOfDistillationAreRefused(t *testing.T) {
 	for want, problem := range map[string]string{
 		"leave problem.teacher out": "continue: b, text: t, teacher: x",
 		"name its ONNX file":        "model: m, text: t, loss: {weight: 0.25}",
-		"cannot unmarshal":          "model: m, text: t, teacher: [x]",
+		"is not a text":             "model: m, text: t, teacher: [x]",
 	} {
 		if _, err := ParseSpec([]byte("kind: TrainingOrder\nproblem: {" + problem + "}\n")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got: %v", want, err)

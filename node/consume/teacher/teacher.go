@@ -142,7 +142,7 @@ func (s *Student) reads(in graph.Value) (graph.Value, error) {
 		return given, nil
 	case prepared && fits(in, own):
 		return own, nil
-	case prepared:
+	case prepared && (own.Type != given.Type || !own.Shape.Equal(given.Shape)):
 		return in, fmt.Errorf("its input %s is neither like the source, %s, nor like the input of the model's file, %v%v: export it for one of these", listed([]graph.Value{in}), listed([]graph.Value{given}), own.Type, own.Shape)
 	}
 	return in, fmt.Errorf("its input %s is not like the model's, %s: export both for the same", listed([]graph.Value{in}), listed([]graph.Value{given}))
