@@ -23,6 +23,7 @@ import (
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/yaml"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/node/consume/models"
 	"github.com/tally-network/tally/node/consume/values"
 	"github.com/tally-network/tally/node/replay"
 )
@@ -230,7 +231,7 @@ func (d *Draft) complete(ctx context.Context, of replay.Dataset) error {
 		return err
 	}
 	d.NotFinite = values.NotFinite(of.Records)
-	model, err := written(of.Model)
+	model, err := models.Write(of.Model)
 	if err != nil {
 		return err
 	}
@@ -310,7 +311,7 @@ func (s *BatchSpec) readModel(given map[string]column, c layout) (*graph.Graph, 
 			opt.Shapes[name] = append(tensor.Shape{c.batch}, t.Shape()[1:]...)
 		}
 	}
-	g, err := readModel(s.Folders, s.Problem.Model, opt)
+	g, err := models.Read(s.Folders, s.Problem.Model, opt)
 	if file := s.Problem.Records.All; errors.Is(err, onnx.ErrNoInput) && strings.EqualFold(filepath.Ext(file), ".csv") {
 		return nil, fmt.Errorf("%w. If all columns of the file are one input, write records: {INPUT: %s}", err, filepath.Base(file))
 	}

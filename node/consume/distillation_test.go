@@ -102,7 +102,7 @@ func TestDraftsOfDistillation(t *testing.T) {
 			files[f.Role] = f.Bytes
 		}
 		p := d.Unsigned().Problem
-		j, err := replay.Load(t.Context(), &p, func(f job.File) ([]byte, error) { return files[f.Role], nil }, cpu.New(1))
+		j, err := replay.Load(t.Context(), &p, replay.Files{Read: func(f job.File) ([]byte, error) { return files[f.Role], nil }}, cpu.New(1))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -1,12 +1,10 @@
 package consume
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -22,6 +20,7 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/consume/dataset"
+	"github.com/tally-network/tally/node/consume/models"
 	"github.com/tally-network/tally/node/consume/teacher"
 	"github.com/tally-network/tally/node/consume/tokens"
 	"github.com/tally-network/tally/node/replay"
@@ -107,25 +106,7 @@ func NewDraft(ctx context.Context, s Spec, exec engine.Executor) (*Draft, error)
 }
 
 func (s *Spec) readModel() (*graph.Graph, error) {
-	return readModel(s.Folders, s.Problem.Model, onnx.Options{Dims: s.Problem.Dims})
-}
-
-// readModel reads a model that lies in one of some folders, and so do the files beside it to
-// which it leaves its weights.
-func readModel(folders []string, name string, opt onnx.Options) (*graph.Graph, error) {
-	f, size, err := openWithin(folders, "model", name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	opt.Files = func(path string) (*os.File, int64, error) {
-		return openWithin(folders, "external data", bounded.Sibling(name, path))
-	}
-	g, err := onnx.Read(f, size, opt)
-	if err != nil {
-		return nil, fmt.Errorf("model %s: %w", name, err)
-	}
-	return g, nil
+	return models.Read(s.Folders, s.Problem.Model, onnx.Options{Dims: s.Problem.Dims})
 }
 
 func (s *Spec) readText() (string, error) {
@@ -271,7 +252,7 @@ func (d *Draft) teach(from *Origin, in *replay.Inputs) (err error) {
 	p := &d.Spec.Problem
 	if p.Teacher != "" {
 		from.Model, from.Teacher, err = teacher.Join(teacher.Student{Graph: in.Model, Output: in.Recipe.Output, Own: from.Own}, func(shapes map[string]tensor.Shape) (*graph.Graph, error) {
-			return readModel(d.Spec.Folders, p.Teacher, onnx.Options{Shapes: shapes})
+			return models.Read(d.Spec.Folders, p.Teacher, onnx.Options{Shapes: shapes})
 		})
 	}
 	if err != nil || from.Teacher == "" {
@@ -313,7 +294,7 @@ func (d *Draft) Memory() uint64 {
 }
 
 func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
-	b, err := written(from.Model)
+	b, err := models.Write(from.Model)
 	if err != nil {
 		return err
 	}
@@ -335,23 +316,6 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 		d.Files = append(d.Files, DraftFile{replay.RoleParent, canon.Marshal(p.Order)}, DraftFile{replay.RoleStart, canon.Encode(p.Final.Encode)})
 	}
 	return nil
-}
-
-// written returns a model's file. What providers will read must give what was made here.
-func written(g *graph.Graph) ([]byte, error) {
-	b, err := onnx.Write(g)
-	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	back, err := onnx.Read(bytes.NewReader(b), int64(len(b)), onnx.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	again, err := onnx.Write(back)
-	if err != nil || !bytes.Equal(again, b) {
-		return nil, fmt.Errorf("the model does not survive being written and read again (%v)", err)
-	}
-	return b, nil
 }
 
 // try runs the first step and refuses a loss that is no number.

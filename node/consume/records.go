@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/format/npy"
 	"github.com/tally-network/tally/format/safetensors"
 	"github.com/tally-network/tally/format/table"
+	"github.com/tally-network/tally/node/consume/models"
 )
 
 // RecordFiles name the files that hold records: one for each input, or one that holds all
@@ -179,7 +180,7 @@ func (s *BatchSpec) readRecordFile(path string) (recordFile, error) {
 	if read == nil {
 		return recordFile{}, fmt.Errorf("records %s: they are read from files called %s", path, strings.Join(slices.Sorted(maps.Keys(recordFormats)), ", "))
 	}
-	f, size, err := openWithin(s.Folders, "records", path)
+	f, size, err := models.Open(s.Folders, "records", path)
 	if err != nil {
 		return recordFile{}, err
 	}

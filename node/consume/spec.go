@@ -20,6 +20,7 @@ import (
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/fetch"
 	"github.com/tally-network/tally/node/consume/dataset"
+	"github.com/tally-network/tally/node/consume/models"
 	"github.com/tally-network/tally/node/consume/parts"
 	"github.com/tally-network/tally/node/consume/remote"
 )
@@ -163,19 +164,7 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 
 // open opens the file of a field, and returns its size.
 func (s *Spec) open(field, name string) (*os.File, int64, error) {
-	return openWithin(s.Folders, field, name)
-}
-
-// openWithin opens the file of a field that lies in one of some folders.
-func openWithin(folders []string, field, name string) (*os.File, int64, error) {
-	f, size, err := bounded.OpenWithin(folders, name)
-	if errors.Is(err, bounded.ErrOutside) {
-		err = fmt.Errorf("%w: all who work on the order would see it. If you want that, copy it beside the order file, under a name without a leading dot, or add --allow with its folder", err)
-	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", field, err)
-	}
-	return f, size, err
+	return models.Open(s.Folders, field, name)
 }
 
 // ParseSpec reads an order from YAML. Fields that are not known are refused;
