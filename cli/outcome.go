@@ -84,7 +84,7 @@ func shares(w io.Writer, all map[string]uint64, name func(string) string) {
 // files tells where a delivery lies and how to check it.
 func files(w io.Writer, d *consume.Delivery) {
 	if len(d.Metrics) > 0 {
-		fmt.Fprintf(w, "\nOn records that it has never seen: %s\n", d.Metrics)
+		fmt.Fprintf(w, "\nOn records that it has never seen: %s%s\n", d.Metrics, d.Kept())
 	}
 	fmt.Fprintf(w, "\nThe model is in\n  %s\n  %s\n  %s\n", d.Safetensors, d.ONNX, cmp.Or(d.Tokenizer, d.Schema))
 	fmt.Fprintf(w, "Anybody can check it, without a network:\n  tally verify %s --trust %s\n", d.Bundle, d.Trust)

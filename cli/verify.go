@@ -48,7 +48,8 @@ type verified struct {
 	Reason    string `json:"reason,omitempty"` // why not
 	Rounds    rounds `json:"rounds"`
 	executed
-	Metrics replay.Scores `json:"metrics,omitempty"` // of the model on the held-out records that the order names
+	Round   int           `json:"round,omitempty"`   // after which the model is the one that the order wants
+	Metrics replay.Scores `json:"metrics,omitempty"` // of this model on the held-out records that the order names
 
 	Plausibility *plausibility.Report `json:"plausibility,omitempty"`
 	Unjudged     string               `json:"plausibility_unknown,omitempty"` // why there is no report, though one was asked for
@@ -247,7 +248,7 @@ func (v *verifier) one(ctx context.Context) (*verified, error) {
 			fmt.Fprintf(tell, "%d of %d executed again, the last %v: equal\n", i+1, len(claims), x)
 		}
 	}
-	if r.Metrics, err = p.Scores(ctx, v.executor()); replay.Unscored(err) {
+	if r.Round, r.Metrics, err = p.Scores(ctx, v.executor()); replay.Unscored(err) {
 		r.Unscored = err.Error()
 	} else if err != nil {
 		return nil, err
@@ -336,7 +337,7 @@ func (r *verified) tell(w io.Writer) {
 		fmt.Fprintf(w, "  held out  not scored here: %s\n", r.Unscored)
 	}
 	if len(r.Metrics) > 0 {
-		fmt.Fprintf(w, "  held out  %s\n", r.Metrics)
+		fmt.Fprintf(w, "  held out  %s, after round %d\n", r.Metrics, r.Round)
 	}
 	if r.Parent != "" {
 		fmt.Fprintf(w, "  continues %v\n            The bundle of that order proves what came before.\n", r.Continued)

@@ -2,10 +2,17 @@ package train
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/record"
 )
+
+// part is a part of a recipe that is left out where neither it nor a later one has anything.
+type part struct {
+	has  func() bool
+	code func()
+}
 
 // Code walks the fields of r: an order carries a recipe in this form.
 func (r *Recipe) Code(c *canon.Codec) {
@@ -30,20 +37,25 @@ func (r *Recipe) Code(c *canon.Codec) {
 	for _, list := range []*[]string{&r.Frozen, &r.Adapters.Of} {
 		canon.Seq(c, list, maxPatterns, 1, func(c *canon.Codec, s *string) { c.String(s, maxPattern) })
 	}
-	taught := r.Teacher != ""
-	if !c.Tail(len(r.Augment) > 0 || taught) {
-		return
+	// What came later stands at the end, each part with all before it, and the last one is not empty.
+	parts := []part{
+		{func() bool { return len(r.Augment) > 0 }, func() {
+			canon.Seq(c, &r.Augment, maxAugments, 4, func(c *canon.Codec, a *Augment) { a.code(c) })
+		}},
+		{func() bool { return r.Teacher != "" }, func() {
+			c.String(&r.Teacher, record.MaxFieldName)
+			codeFloat(c, &r.Weight)
+		}},
+		{func() bool { return r.Best != Best{} }, func() { r.Best.code(c) }},
 	}
-	canon.Seq(c, &r.Augment, maxAugments, 4, func(c *canon.Codec, a *Augment) { a.code(c) })
-	if taught = c.Tail(taught); taught {
-		c.String(&r.Teacher, record.MaxFieldName)
-		codeFloat(c, &r.Weight)
-	}
-	if len(r.Augment) == 0 && !taught {
-		c.Fail("augmentations of which there are none")
-	}
-	if taught && r.Teacher == "" {
-		c.Fail("a teacher without a name")
+	for i, p := range parts {
+		later := slices.ContainsFunc(parts[i:], func(p part) bool { return p.has() })
+		if !c.Tail(later) {
+			return
+		}
+		if p.code(); !p.has() && !c.Tail(later) {
+			c.Fail("an empty part at the end of a recipe")
+		}
 	}
 }
 

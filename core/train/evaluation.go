@@ -44,6 +44,7 @@ type metric struct {
 	fits  func(*terms) bool
 	sums  func(*model, *terms) []sum
 	score func(b *graph.Builder, of func(name string) string) string // float64, from sums
+	falls bool                                                       // the less, the better
 }
 
 // metricsOf returns the metrics that fit a loss.

@@ -13,23 +13,23 @@ const bins = 1 << 10
 // metrics are all that there are. Each counts a prediction that counts at all once, but for the loss,
 // where it counts as much as in training.
 var metrics = []metric{
-	{"loss", always, lossSums, meanLoss},
+	{"loss", always, lossSums, meanLoss, true},
 	{"perplexity", func(t *terms) bool { return t.language }, lossSums, func(b *graph.Builder, of func(string) string) string {
 		return b.Op("Exp", meanLoss(b, of))
-	}},
-	{"accuracy", func(t *terms) bool { return t.classes > 0 }, accuracySums(1), ratio("right_1", "counted")},
-	{"top_5", func(t *terms) bool { return t.classes > 5 }, accuracySums(5), ratio("right_5", "counted")},
-	{"f1", func(t *terms) bool { return t.classes > 0 && !t.language }, confusionSums, macroF1},
+	}, true},
+	{"accuracy", func(t *terms) bool { return t.classes > 0 }, accuracySums(1), ratio("right_1", "counted"), false},
+	{"top_5", func(t *terms) bool { return t.classes > 5 }, accuracySums(5), ratio("right_5", "counted"), false},
+	{"f1", func(t *terms) bool { return t.classes > 0 && !t.language }, confusionSums, macroF1, false},
 	{"accuracy", isTruth, truthSums, func(b *graph.Builder, of func(string) string) string {
 		right := b.Op("Add", of("true_positive"), of("true_negative"))
 		return share(b, right, b.Op("Add", right, b.Op("Add", of("false_positive"), of("false_negative"))))
-	}},
+	}, false},
 	{"f1", isTruth, truthSums, func(b *graph.Builder, of func(string) string) string {
 		return f1(b, of("true_positive"), of("false_positive"), of("false_negative"))
-	}},
-	{"auc", isTruth, histogramSums, areaUnderCurve},
-	{"mean_absolute_error", isNumber, errorSums("absolute", func(b *graph.Builder, d string) string { return b.Op("Abs", d) }), ratio("absolute", "counted")},
-	{"mean_squared_error", isNumber, errorSums("squared", func(b *graph.Builder, d string) string { return b.Op("Mul", d, d) }), ratio("squared", "counted")},
+	}, false},
+	{"auc", isTruth, histogramSums, areaUnderCurve, false},
+	{"mean_absolute_error", isNumber, errorSums("absolute", func(b *graph.Builder, d string) string { return b.Op("Abs", d) }), ratio("absolute", "counted"), true},
+	{"mean_squared_error", isNumber, errorSums("squared", func(b *graph.Builder, d string) string { return b.Op("Mul", d, d) }), ratio("squared", "counted"), true},
 }
 
 func always(*terms) bool { return true }

@@ -32,6 +32,7 @@ type Recipe struct {
 	Frozen       []string      // patterns of initializers that stay as they are
 	Adapters     Adapters
 	Augment      []Augment // what happens to records, in this order
+	Best         Best      // which state is wanted
 }
 
 // Rate is the learning rate over the steps.
@@ -134,6 +135,9 @@ func (r Recipe) Check() error {
 		return fmt.Errorf("a batch of %d records is not between 1 and 2^20", r.Batch)
 	}
 	if err := checkPatterns(r.Frozen, r.Adapters.Of); err != nil {
+		return err
+	}
+	if err := r.Best.check(); err != nil {
 		return err
 	}
 	if len(r.Augment) > maxAugments {

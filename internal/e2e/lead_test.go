@@ -237,6 +237,26 @@ func TestLossThatIsNoNumber(t *testing.T) {
 	}
 }
 
+// Training of which no round is better than the first ends by itself, and delivers that round; the rest of the price comes back.
+func TestOrderEndsWhenItIsEnough(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{Spec: func(s *consume.Spec) {
+		s.Problem.Rounds, s.Problem.Best = 8, consume.SpecBest{Metric: "loss", Patience: 1}
+		s.Problem.Optimizer = consume.SpecOptimizer{Name: "sgd", LearningRate: 1e-9} // it learns nothing
+	}})
+	l := n.Settle(n.Post(nil))
+	if !strings.Contains(l.Reason, "its consumer has stopped it") || l.Round < 2 || l.Round == 8 || l.Ledger.Refund == 0 {
+		t.Fatalf("it ended after round %d with %q, refund %d", l.Round, l.Reason, l.Ledger.Refund)
+	}
+	d, err := consume.Deliver(t.Context(), n.Consumer.Env, l, t.TempDir(), nil)
+	if err != nil || d.Round != 1 || len(d.Losses) != l.Round || d.Metrics["loss"] == 0 {
+		t.Fatalf("of %d rounds the model is of %d: %+v, %v", l.Round, d.Round, d, err)
+	}
+	if got, err := d.Result.State.Root(); err != nil || got != l.Merges[0].Root {
+		t.Fatalf("the model is of another state, %v", err)
+	}
+}
+
 func TestOrderThatNobodyTakes(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{})

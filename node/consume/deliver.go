@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/node/blobs"
+	"github.com/tally-network/tally/node/consume/choice"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
@@ -26,6 +27,7 @@ type Delivery struct {
 	Bundle      string `json:"bundle"`
 	Trust       string `json:"trust_root"` // of the chain: what a verifier of the bundle needs to believe
 
+	Round           int           `json:"round"`  // that the model is of, from 1
 	Losses          []replay.Loss `json:"losses"` // after each round, of its last step: the mean over its shards
 	LossLast        replay.Loss   `json:"loss_last"`
 	HeldOutLossLast replay.Loss   `json:"heldout_loss_last"`
@@ -59,12 +61,17 @@ func CanDeliver(dir string, replace bool) error {
 func Deliver(ctx context.Context, env *role.Env, l *job.Lease, dir string, progress func(done, all int)) (*Delivery, error) {
 	d := newDelivery(dir)
 	var err error
-	if d.Result, err = Fetch(ctx, env, l); err != nil {
+	if l.Round == 0 {
+		return nil, fmt.Errorf("no round was merged: %s", l.Reason)
+	}
+	if err = d.measure(ctx, env, l); err != nil {
 		return nil, err
 	}
-	if err := d.measure(ctx, env, l); err != nil {
+	root := l.Merges[d.Round-1].Root
+	if d.Result, err = fetchState(ctx, env, l, root); err != nil {
 		return nil, err
 	}
+	d.LossLast = replay.Loss(replay.LossOf(d.Result.State))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -113,7 +120,7 @@ func (d *Delivery) explain(ctx context.Context, env *role.Env, l *job.Lease, dir
 	return nil
 }
 
-// measure computes the losses of the trained model.
+// measure scores the trained model: of the round that the order says is the best.
 func (d *Delivery) measure(ctx context.Context, env *role.Env, l *job.Lease) error {
 	for _, m := range l.Merges[:l.Round] {
 		s, err := env.States.Get(ctx, l, m.Root)
@@ -122,26 +129,29 @@ func (d *Delivery) measure(ctx context.Context, env *role.Env, l *job.Lease) err
 		}
 		d.Losses = append(d.Losses, replay.Loss(replay.LossOf(s)))
 	}
-	d.LossLast = replay.Loss(replay.LossOf(d.Result.State))
-	file, ok := l.Order.Problem.File(replay.RoleHeldOut)
-	if !ok {
-		return nil
+	rounds, err := choice.New(ctx, env, l)
+	if err == nil {
+		err = rounds.See(ctx, l)
 	}
-	b, err := env.Blobs.Read(ctx, l, file, blobs.Holders(l)...)
-	if err != nil {
+	if err != nil && !replay.Unscored(err) { // else the model is delivered all the same, of the last round
 		return err
 	}
-	heldOut, err := replay.ReadTensor(b)
-	if err != nil {
-		return fmt.Errorf("held-out records: %w", err)
+	d.Round = l.Round
+	if err == nil {
+		var best int
+		best, d.Metrics, _ = rounds.Best()
+		d.Round = best + 1
 	}
-	j, err := env.Jobs.Get(ctx, l)
-	if err != nil {
-		return err
+	if d.Metrics != nil {
+		d.HeldOutLossLast = replay.Loss(d.Metrics.Loss())
 	}
-	if d.Metrics, err = j.Scores(ctx, d.Result.State, heldOut, env.Jobs.Exec); replay.Unscored(err) {
-		return nil // the model is delivered all the same
+	return nil
+}
+
+// Kept says which round the model is of, "" if it is the last one.
+func (d *Delivery) Kept() string {
+	if d.Round == len(d.Losses) {
+		return ""
 	}
-	d.HeldOutLossLast = replay.Loss(d.Metrics.Loss())
-	return err
+	return fmt.Sprintf(", after round %d of %d, which is the best", d.Round, len(d.Losses))
 }

@@ -118,7 +118,7 @@ func TestDraftsOfDistillation(t *testing.T) {
 			if ends[i], err = s.Root(); err != nil {
 				t.Fatal(err)
 			}
-			r, err := NewResult(s, of, &job.Lease{Order: *d.Unsigned()})
+			r, err := NewResult(s, canon.Hash{}, of, &job.Lease{Order: *d.Unsigned()})
 			if err != nil || len(r.Model.Outputs) != 1 || strings.Contains(string(r.ONNX), "teacher") || strings.Contains(string(r.Safetensors), "teacher") {
 				t.Errorf("%s: the teacher is delivered (%v)", name, err)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/tally-network/tally/format/tokenizer"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/blobs"
+	"github.com/tally-network/tally/node/consume/choice"
 	"github.com/tally-network/tally/node/consume/dataset"
 	"github.com/tally-network/tally/node/consume/models"
 	"github.com/tally-network/tally/node/consume/teacher"
@@ -220,6 +221,9 @@ func (d *Draft) finish(ctx context.Context, from Origin, in replay.Inputs, exec 
 		return err
 	}
 	if d.Job, err = replay.New(ctx, in, s.Problem.Shards, exec); err != nil {
+		return err
+	}
+	if err := choice.Check(d.Job, d.HeldOut); err != nil {
 		return err
 	}
 	p := &d.Problem

@@ -24,6 +24,7 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consume/choice"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/seals"
 	"github.com/tally-network/tally/store"
@@ -167,10 +168,11 @@ func Keep(env *role.Env, o *job.Order, body io.Reader) error {
 // Serve hands over the files of the account's live orders, and gives results to nobody but their
 // parties, until ctx is done. It bids for orders at auctions whose bids are sealed.
 func Serve(ctx context.Context, env *role.Env) error {
-	b := newBidder(env)
+	b, rounds := newBidder(env), choice.NewWatcher(env)
 	defer b.tasks.Wait()
+	defer rounds.Wait()
 	return env.EachBlock(ctx, func(ctx context.Context, at client.Block) error {
-		return errors.Join(b.block(ctx, at), env.ServeOrders(ctx)) // what is unread holds up no files
+		return errors.Join(b.block(ctx, at), env.ServeOrders(ctx), rounds.Block(ctx)) // what is unread holds up no files
 	})
 }
 

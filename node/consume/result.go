@@ -3,8 +3,8 @@ package consume
 import (
 	"bytes"
 	"context"
-	"fmt"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
@@ -23,25 +23,22 @@ type Result struct {
 	Safetensors []byte
 }
 
-// Fetch gets the final state of a lease and writes it in the formats that other
+// fetchState gets the state of a lease that has a root, and writes it in the formats that other
 // programs read.
-func Fetch(ctx context.Context, env *role.Env, l *job.Lease) (*Result, error) {
-	if l.Round == 0 {
-		return nil, fmt.Errorf("no round was merged: %s", l.Reason)
-	}
+func fetchState(ctx context.Context, env *role.Env, l *job.Lease, root canon.Hash) (*Result, error) {
 	j, err := env.Jobs.Get(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	s, err := env.States.Get(ctx, l, l.FinalRoot())
+	s, err := env.States.Get(ctx, l, root)
 	if err != nil {
 		return nil, err
 	}
-	return NewResult(s, j, l)
+	return NewResult(s, root, j, l)
 }
 
-// NewResult writes a state of an order's model in the formats that other programs read.
-func NewResult(s *graph.State, j *replay.Job, l *job.Lease) (*Result, error) {
+// NewResult writes a state of an order's model, and its root, in the formats that other programs read.
+func NewResult(s *graph.State, root canon.Hash, j *replay.Job, l *job.Lease) (*Result, error) {
 	g, err := train.Export(s, j.Model, j.Recipe)
 	if err != nil {
 		return nil, err
@@ -55,7 +52,7 @@ func NewResult(s *graph.State, j *replay.Job, l *job.Lease) (*Result, error) {
 		weights[c.Name] = c.Tensor
 	}
 	var buf bytes.Buffer
-	meta := map[string]string{"format": "pt", "tally.order": l.Order.ID().String(), "tally.state_root": l.FinalRoot().String()}
+	meta := map[string]string{"format": "pt", "tally.order": l.Order.ID().String(), "tally.state_root": root.String()}
 	if err := safetensors.Write(&buf, weights, meta); err != nil {
 		return nil, err
 	}

@@ -59,6 +59,13 @@ type SpecProblem struct {
 	Batch     int              `json:"batch"`
 	Recompute int              `json:"recompute,omitempty"` // parts of the forward pass that are computed again, to save memory
 	Seed      uint64           `json:"seed"`
+	Best      SpecBest         `json:"best"`
+}
+
+// SpecBest says which round's model is delivered, by a score on held-out records, and when there are enough; without a metric it is the last one.
+type SpecBest struct {
+	Metric   string `json:"metric,omitempty"`
+	Patience int    `json:"patience,omitempty"` // rounds without a better one, after which the order is ended; 0: it goes on
 }
 
 const (
@@ -238,7 +245,7 @@ func (s *Spec) Recipe() train.Recipe {
 		Rate:     train.Rate{LearningRate: o.LearningRate, Warmup: o.Warmup, Schedule: o.Schedule, Decay: o.Decay, Final: o.Final},
 		Momentum: o.Momentum, Nesterov: o.Nesterov, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon,
 		WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Accumulate: o.Accumulate, Recompute: s.Problem.Recompute, Batch: s.Problem.Batch, Seed: s.Problem.Seed, Frozen: s.Problem.Frozen,
-		Profile: s.Problem.Profile,
+		Profile: s.Problem.Profile, Best: train.Best(s.Problem.Best),
 	}
 	if a := s.Problem.Adapters; a != nil {
 		r.Adapters = train.Adapters{Rank: a.Rank, Alpha: a.Alpha, Of: a.Of}

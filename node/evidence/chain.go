@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/node/consume/choice"
 	"github.com/tally-network/tally/node/plausibility"
 	"github.com/tally-network/tally/node/replay"
 )
@@ -45,17 +46,32 @@ func (p *Proof) Plausibility(ctx context.Context, exec engine.Executor) (*plausi
 	return plausibility.Assess(chain)
 }
 
-// Scores returns how well the final state does on the order's held-out records, nil if it has none.
-func (p *Proof) Scores(ctx context.Context, exec engine.Executor) (replay.Scores, error) {
+// Scores returns how well the state that the order wants does on its held-out records, and after which of its rounds that is, from 1;
+// none if it has no such records.
+func (p *Proof) Scores(ctx context.Context, exec engine.Executor) (round int, scores replay.Scores, err error) {
 	held, err := p.scorer(exec)
 	if err != nil || held == nil {
-		return nil, err
+		return p.Lease.Round, nil, err
 	}
-	s, err := p.Final()
-	if err != nil {
-		return nil, err
+	best := p.Job.Recipe.Best
+	var all []replay.Scores
+	for r := range p.Lease.Round {
+		scores = nil
+		if best.Metric != "" || r == p.Lease.Round-1 {
+			s, err := p.state(p.Lease.Merges[r].Root)
+			if err != nil {
+				return 0, nil, err
+			}
+			if scores, err = held.Scores(ctx, s); err != nil {
+				return 0, nil, err
+			}
+		}
+		all = append(all, scores)
 	}
-	return held.Scores(ctx, s)
+	if round, _ = choice.Of(best, all); round < 0 {
+		return 0, nil, nil
+	}
+	return round + 1, all[round], nil
 }
 
 // scorer scores states on the order's held-out records; it is nil if there are none.
