@@ -16,7 +16,7 @@ type Benchmark struct {
 // Options say what is measured.
 type Options struct {
 	Tell   func(format string, a ...any) // of what it does
-	Only   string                        // of the engine and of hardening: part of the rows' names; of the chain, the market and consensus: of a group's
+	Only   string                        // of the engine and of hardening: part of the rows' names; of the chain, the market, formats and consensus: of a group's
 	Models string                        // of the engine: folder of ONNX models to run; of inference: a GGUF file; of formats: a folder of their files
 
 	Records int // of a batch; 0: as many as the figure is about

@@ -17,13 +17,16 @@ func formatRows(ctx context.Context, o Options) (rows []Row, err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	all, err := formats.Measure(ctx, dir, o.Tell)
+	all, err := formats.Measure(ctx, dir, o.Only, o.Tell)
+	if err == nil && len(all) == 0 {
+		err = errors.New("nothing is measured: give --only shard, tokens, csv, parquet, safetensors, import or digits, whose files bench/peers/digits.py writes")
+	}
 	for _, f := range all {
 		r := row(f.Name, f.Unit, f.Value)
 		switch {
 		case f.Most > 0:
 			r = r.atMost(f.Most)
-		case f.Least > 0:
+		case f.Least != 0:
 			r = r.atLeast(f.Least)
 		}
 		rows = append(rows, r)

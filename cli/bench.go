@@ -46,7 +46,7 @@ func (e *env) bench() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&o.Only, "only", "", "of the engine and of hardening: only rows whose name has this part; of the chain: rounds, pruned, orders, sessions, year or blocks; of the market: clearing, welfare or shading; of consensus: seats, follow, blocks or sync")
+	cmd.Flags().StringVar(&o.Only, "only", "", "of the engine and of hardening: only rows whose name has this part; of the chain: rounds, pruned, orders, sessions, year or blocks; of the market: clearing, welfare or shading; of formats: shard, tokens, csv, parquet, safetensors, import or digits; of consensus: seats, follow, blocks or sync")
 	cmd.Flags().Var(numbers.Within(&o.Records, 0, 1_000_000), "records", "of a batch: how many (default 10,000)")
 	cmd.Flags().StringVar(&o.Models, "models", "", "of the engine: also run the models NAME.onnx in this folder; of inference: a GGUF file; of formats: a folder for their files, 1.5 GB")
 	return cmd

@@ -1,4 +1,4 @@
-// Package formats measures how fast files are read that people have data in. Call [Measure] with a folder.
+// Package formats measures how fast files are read that people have data in, and how well models learn from them. Call [Measure] with a folder.
 //
 // The files are made there, unless they are there already, so that others can be measured on the same ones: bench/peers/formats.py does.
 // Each figure is the best of several runs on one thread, with files that the system has in memory.
@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/tally-network/tally/engine/merkle"
@@ -31,7 +32,7 @@ type Figure struct {
 	Name, Unit string
 	Value      float64
 	Most       float64 // what is wanted at most; 0: nothing is
-	Least      float64 // what is wanted at least; 0: nothing is
+	Least      float64 // what is wanted at least, if not 0
 }
 
 // runs is how often each figure is measured.
@@ -55,15 +56,31 @@ func best(ctx context.Context, do func() error) (float64, error) {
 	return least, nil
 }
 
-// Measure measures the formats by files in a folder. tell is told of what is done.
-func Measure(ctx context.Context, dir string, tell func(format string, a ...any)) ([]Figure, error) {
-	tell("making files in %s, unless they are there", dir)
-	if err := Make(ctx, dir); err != nil {
-		return nil, err
-	}
-	var all []Figure
-	for _, measure := range []func(context.Context, string) ([]Figure, error){shard, tokens, tables, columns, weights, imports} {
-		some, err := measure(ctx, dir)
+// parts are what is measured, by names with which those of their figures begin.
+var parts = []struct {
+	name    string
+	made    bool // by files that are made here
+	measure func(context.Context, string) ([]Figure, error)
+}{
+	{"shard", true, shard}, {"tokens", true, tokens}, {"csv", true, tables}, {"parquet", true, columns}, {"safetensors", true, weights},
+	{"import", true, imports}, {"digits", false, digits},
+}
+
+// Measure measures the formats by files in a folder, of the parts whose names have this in them. tell is told of what is done.
+func Measure(ctx context.Context, dir, only string, tell func(format string, a ...any)) (all []Figure, err error) {
+	made := false
+	for _, p := range parts {
+		if !strings.Contains(p.name, only) {
+			continue
+		}
+		if p.made && !made {
+			tell("making files in %s, unless they are there", dir)
+			if err := Make(ctx, dir); err != nil {
+				return nil, err
+			}
+			made = true
+		}
+		some, err := p.measure(ctx, dir)
 		if err != nil {
 			return nil, err
 		}

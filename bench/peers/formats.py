@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 
+import digits
+
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
@@ -62,6 +64,8 @@ def prepare(binary, folder):
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "tokenizer.json").exists():
         tally(binary, folder)
+    if not (folder / "digits.json").exists():
+        digits.main(binary, folder)
     for name in TABLES:
         if not (folder / f"{name}.parquet").exists():
             pandas.read_csv(folder / f"{name}.csv").to_parquet(folder / f"{name}.parquet")
