@@ -131,7 +131,7 @@ func TestDraftsOfDistillation(t *testing.T) {
 
 func TestDraftsOfDistillationAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
-		"tell the same classes apart":   func(s *Spec) { *s = distilling(t, hidden(4, 3), hidden(8, 4)); onTable(t, s) },
+		"teacher: it gives float32[2 4], but the model float32[2 3]": func(s *Spec) { *s = distilling(t, hidden(4, 3), hidden(8, 4)); onTable(t, s) },
 		"teacher.onnx":                  func(s *Spec) { s.Problem.Teacher += ".gone/teacher.onnx" },
 		`loss "squared-error" does not`: func(s *Spec) { s.Problem.Loss.Name = "squared-error" },
 	} {

@@ -259,8 +259,11 @@ func (d *Draft) teach(from *Origin, in *replay.Inputs) (err error) {
 			return models.Read(d.Spec.Folders, p.Teacher, onnx.Options{Shapes: shapes})
 		})
 	}
-	if err != nil || from.Teacher == "" {
-		return err
+	if err != nil {
+		return fmt.Errorf("teacher: %w", err)
+	}
+	if from.Teacher == "" {
+		return nil
 	}
 	in.Model, in.Recipe.Teacher, in.Recipe.Weight = from.Model, from.Teacher, p.Loss.Weight
 	d.Teacher, err = teacher.CostOf(in.Model, from.Teacher, in.Recipe.Batch, in.Recipe.Profile)
