@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/tally-network/tally/core/dispute"
@@ -19,8 +20,8 @@ type Cheat string
 // The cheats.
 const (
 	CheatNone Cheat = "none"
-	// CheatULP changes one accumulator of one matrix product by one unit in the
-	// last place, after its first fold block, in the last step or run of every unit.
+	// CheatULP changes one accumulator of one product, of matrices or in a convolution, by one unit
+	// in the last place, after its first fold block, in the last step or run of every unit.
 	CheatULP Cheat = "ulp"
 )
 
@@ -66,16 +67,18 @@ func (b bent) Prepare(p *graph.Program) (engine.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	number, node := b.counts(p), -1
+	number := b.counts(p)
+	var products []int
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Fn == tensor.Dot && n.Type == tensor.Float32 && n.Origin.Op == "MatMul" && n.Blocks() > 1 {
-			node = i
+		if n := &p.Nodes[i]; n.Fn == tensor.Dot && n.Type == tensor.Float32 && n.Blocks() > 1 {
+			products = append(products, i)
 		}
 	}
-	if number == nil || node < 0 {
+	if number == nil || len(products) == 0 {
 		return honest, nil
 	}
-	return &bentRunner{Runner: honest, program: p, commitment: p.Commit(), number: number, node: node, steps: b.steps, faults: map[int64]fault{}}, nil
+	slices.Reverse(products)
+	return &bentRunner{Runner: honest, program: p, commitment: p.Commit(), number: number, products: products, steps: b.steps, faults: map[int64]fault{}}, nil
 }
 
 // bentRunner runs steps and bends the last of each unit.
@@ -84,7 +87,7 @@ type bentRunner struct {
 	program    *graph.Program
 	commitment *graph.Commitment
 	number     func(in graph.Inputs) int64 // of a step
-	node       int                         // matrix product that is bent
+	products   []int                       // nodes that may be bent, the last first
 	steps      int
 
 	mu     sync.Mutex
@@ -92,7 +95,7 @@ type bentRunner struct {
 }
 
 // fault is where the accumulator of one element is bent.
-type fault struct{ element, block int }
+type fault struct{ node, element, block int }
 
 // bends reports whether the step from these inputs is bent.
 func (r *bentRunner) bends(in graph.Inputs) (step int64, bends bool) {
@@ -133,42 +136,43 @@ func (r *bentRunner) bend(e *dispute.Execution, step int64) (*graph.State, error
 	if err != nil {
 		return nil, err
 	}
-	n := &r.program.Nodes[r.node]
-	for element := range n.Shape.Elements() {
-		f := fault{element, 1}
-		words, err := r.account(e, f)
-		if err != nil {
-			return nil, err
+	for _, node := range r.products {
+		for element := range r.program.Nodes[node].Shape.Elements() {
+			f := fault{node, element, 1}
+			words, err := r.account(e, f)
+			if err != nil {
+				return nil, err
+			}
+			word := words[len(words)-1][0]
+			if word == e.Values[node].At(element) {
+				continue
+			}
+			values, out, err := r.descend(e, f, word)
+			if err != nil {
+				return nil, err
+			}
+			if root, err := out.Root(); err != nil || root == honest {
+				continue
+			}
+			e.Values = values
+			r.mu.Lock()
+			r.faults[step] = f
+			r.mu.Unlock()
+			return out, nil
 		}
-		word := words[len(words)-1][0]
-		if word == e.Values[r.node].At(element) {
-			continue
-		}
-		values, out, err := r.descend(e, element, word)
-		if err != nil {
-			return nil, err
-		}
-		if root, err := out.Root(); err != nil || root == honest {
-			continue
-		}
-		e.Values = values
-		r.mu.Lock()
-		r.faults[step] = f
-		r.mu.Unlock()
-		return out, nil
 	}
 	return e.Out, nil // rounding swallows every bend
 }
 
 // descend computes what follows from a changed element.
-func (r *bentRunner) descend(e *dispute.Execution, element int, word tensor.Word) ([]*tensor.Tensor, *graph.State, error) {
+func (r *bentRunner) descend(e *dispute.Execution, f fault, word tensor.Word) ([]*tensor.Tensor, *graph.State, error) {
 	p := r.program
 	bent := *e
 	bent.Values = append([]*tensor.Tensor{}, e.Values...)
-	bent.Values[r.node] = e.Values[r.node].Clone()
-	bent.Values[r.node].Set(element, word)
-	changed := map[int]bool{r.node: true}
-	for i := r.node + 1; i < len(p.Nodes); i++ {
+	bent.Values[f.node] = e.Values[f.node].Clone()
+	bent.Values[f.node].Set(f.element, word)
+	changed := map[int]bool{f.node: true}
+	for i := f.node + 1; i < len(p.Nodes); i++ {
 		n := &p.Nodes[i]
 		dirty := false
 		args := make([]*tensor.Tensor, len(n.From))
@@ -196,7 +200,7 @@ func (r *bentRunner) descend(e *dispute.Execution, element int, word tensor.Word
 // account returns the accumulators of the bent element before every fold block,
 // and its value.
 func (r *bentRunner) account(e *dispute.Execution, f fault) ([][]tensor.Word, error) {
-	n := &r.program.Nodes[r.node]
+	n := &r.program.Nodes[f.node]
 	c := tensor.NewCell(n.Primitive, func(arg, i int) (tensor.Word, error) { return e.Value(n.From[arg]).At(i), nil })
 	if err := c.Seek(f.element); err != nil {
 		return nil, err
@@ -231,7 +235,7 @@ func (r *bentRunner) States(in graph.Inputs, node, element int, blocks []int) (s
 	r.mu.Lock()
 	f, known := r.faults[step]
 	r.mu.Unlock()
-	if !bends || !known || node != r.node || element != f.element {
+	if !bends || !known || node != f.node || element != f.element {
 		return nil, false, nil
 	}
 	e, err := dispute.Execute(r.program, r.commitment, in, func(in graph.Inputs, observe graph.Observer) (*graph.State, error) {

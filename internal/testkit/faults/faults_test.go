@@ -15,8 +15,11 @@ import (
 // all asks for a fault in every node, not in a sample.
 const all = "TALLY_FAULTS"
 
-// sample is how many nodes of a step are tried otherwise.
-const sample = 10
+// Otherwise so many nodes are tried of a step, or of a part of one.
+const (
+	sample = 10
+	few    = 3
+)
 
 // A fault in any node of a training step, in any profile, is found at this very
 // node, and its author loses: as the defender, and as the challenger.
@@ -67,5 +70,42 @@ func TestFaultInEveryNodeIsFound(t *testing.T) {
 	t.Logf("functions: %s", strings.Join(by, ", "))
 	if len(there) < 20 || swallowed == 0 || swallowed == nodes {
 		t.Errorf("the models are not what they are meant to be")
+	}
+}
+
+// A false value in any part of a step is found at its node, whatever kind of work it is, and its author loses
+// on either side. Augmentations, Dropout and running statistics are such parts.
+func TestFaultInEachPartOfEachKindIsFound(t *testing.T) {
+	for _, m := range Kinds {
+		t.Run(m.Name, func(t *testing.T) {
+			s, err := New(m, lower.FP32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := rand.New(rand.NewPCG(5, 8))
+			for _, part := range m.Parts {
+				nodes, err := s.Part(part)
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				which := r.Perm(len(nodes))
+				if os.Getenv(all) == "" {
+					which = which[:min(few, len(which))]
+				}
+				var total Cost
+				for _, i := range which {
+					_, cost, err := s.Hunt(r, nodes[i])
+					if err != nil {
+						t.Errorf("%s: %v", part, err)
+					}
+					total.Add(cost)
+				}
+				t.Logf("%s: %d nodes of %d, of %d in a step; %v", part, len(which), len(nodes), len(s.Nodes), total)
+			}
+			if _, err := s.Part("lottery"); err == nil {
+				t.Error("a part that no step has was found")
+			}
+		})
 	}
 }

@@ -1,21 +1,25 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/model/zoo"
 )
 
-// Model is a small network and how it is trained: real in kind, with a few
+// Model is a small network, and what is done with it: real in kind, with a few
 // matrices of more than one tile and sums of more than one fold block.
 type Model struct {
 	Name   string
-	Recipe train.Recipe
+	Recipe train.Recipe // of training; a batch has none
 	Graph  func() (*graph.Graph, error)
+	Fields []Field  // of its records; none: they are the tokens of a text
+	Parts  []string // of its steps, by the names of [Subject.Part]
 }
 
 const (
@@ -27,9 +31,9 @@ const (
 // Models are the networks that faults are put into. Between them they use every
 // optimizer.
 var Models = []Model{
-	{"mlp", train.Recipe{Optimizer: "sgd", Momentum: 0.9, Nesterov: true}, mlp},
-	{"cnn", train.Recipe{Optimizer: "adagrad", Epsilon: 1e-6}, cnn},
-	{"gpt", train.Recipe{Optimizer: "adamw", Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1}, gpt},
+	{Name: "mlp", Recipe: train.Recipe{Optimizer: "sgd", Momentum: 0.9, Nesterov: true}, Graph: mlp},
+	{Name: "cnn", Recipe: train.Recipe{Optimizer: "adagrad", Epsilon: 1e-6}, Graph: cnn},
+	{Name: "gpt", Recipe: train.Recipe{Optimizer: "adamw", Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1}, Graph: gpt},
 }
 
 // network writes a graph whose parameters come from a fixed stream.
@@ -93,9 +97,11 @@ func gpt() (*graph.Graph, error) {
 	return zoo.GPT{Vocab: vocabulary, Context: window, Width: 12, Layers: 1, Heads: 2, Seed: 1}.Graph(batch)
 }
 
-// records is text with some structure, so that gradients are not all alike.
-func records() *tensor.Tensor {
-	const count = 24
+// count is how many records there are.
+const count = 24
+
+// text is records with some structure, so that gradients are not all alike.
+func text() *tensor.Tensor {
 	t := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{count, window + 1}))
 	r := rand.New(rand.NewPCG(7, 11))
 	for i := range t.Len() {
@@ -104,11 +110,6 @@ func records() *tensor.Tensor {
 	return t
 }
 
-// recipe completes what all models share.
-func (m Model) recipe() train.Recipe {
-	r := m.Recipe
-	r.Loss, r.Batch, r.Rate = "next-token-cross-entropy", batch, train.Rate{LearningRate: 0.01, Warmup: 2}
-	return r
+func (m Model) String() string {
+	return fmt.Sprintf("%s, %s", m.Name, cmp.Or(m.Recipe.Optimizer, job.Batch))
 }
-
-func (m Model) String() string { return fmt.Sprintf("%s, %s", m.Name, m.Recipe.Optimizer) }

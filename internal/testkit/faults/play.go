@@ -55,7 +55,10 @@ func (s *Subject) Hunt(r *rand.Rand, node int) (Fault, Cost, error) {
 // play plays a game about the defender's claim to its end. Every move travels
 // as bytes. A side that has nothing left to say lets its clock run out.
 func (s *Subject) play(r *rand.Rand, defender, challenger *account) (dispute.Game, Cost, error) {
-	c, checkpoints := s.claim(defender)
+	c, checkpoints, err := s.claim(defender)
+	if err != nil {
+		return dispute.Game{}, Cost{}, err
+	}
 	o, err := dispute.Challenge(c, checkpoints, challenger)
 	if err != nil {
 		return dispute.Game{}, Cost{}, err

@@ -9,70 +9,116 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/lower"
-	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/node/replay"
 )
 
-// steps is how many training steps a claim has, with one checkpoint at its end.
+// steps is how many steps a unit has: of training, with one checkpoint at its end.
 const steps = 3
 
-// Subject is the training of a model, computed honestly.
+// Subject is a unit of a model's order, computed honestly.
 type Subject struct {
 	*graph.Program
-	commitment *graph.Commitment
-	runner     engine.Runner
-	data       *tensor.Tensor
-	batch      dispute.Batch
-	truth      account
+	job   *replay.Job
+	lease job.Lease
+	truth account
 }
 
-// New trains a model for a few steps in the given profile.
+// seed of the order in which records are read.
+const seed = 9
+
+// Inputs are what a consumer brings to train the model in a profile.
+func (m Model) Inputs(p lower.Profile) (in replay.Inputs, err error) {
+	if in.Model, err = m.Graph(); err != nil {
+		return in, err
+	}
+	in.Recipe = m.Recipe
+	in.Recipe.Batch, in.Recipe.Rate, in.Recipe.Profile = batch, train.Rate{LearningRate: 0.01, Warmup: 2}, p
+	if m.Fields == nil {
+		in.Data, in.Recipe.Loss = text(), "next-token-cross-entropy"
+		return in, nil
+	}
+	in.Recipe.Fields, in.Data, err = pack(m.Fields)
+	return in, err
+}
+
+// Job returns the model's work, which exec computes, and the problem that an order would name.
+func (m Model) Job(p lower.Profile, exec engine.Executor) (j *replay.Job, of *job.Problem, err error) {
+	of = &job.Problem{Rounds: 3, Shards: 2, Steps: steps, Interval: steps, Seed: seed}
+	if m.Recipe.Optimizer == "" {
+		of.Rounds, of.Interval = 1, 1
+		var g *graph.Graph
+		if g, err = m.Graph(); err == nil {
+			j, err = replay.NewBatch(replay.Dataset{Model: g, Records: state(m.Fields), Batch: batch, Profile: p}, exec)
+		}
+	} else {
+		var in replay.Inputs
+		if in, err = m.Inputs(p); err == nil {
+			j, err = replay.New(context.Background(), in, of.Shards, exec)
+		}
+	}
+	if err == nil {
+		err = j.Bind(of)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", m.Name, err)
+	}
+	return j, of, err
+}
+
+// New computes the last unit of the model's order in the given profile.
 func New(m Model, p lower.Profile) (*Subject, error) {
-	g, err := m.Graph()
+	j, of, err := m.Job(p, cpu.New(1))
 	if err != nil {
 		return nil, err
 	}
-	data, recipe := records(), m.recipe()
-	recipe.Profile = p
-	t, err := train.New(g, recipe, data.Shape)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, err)
-	}
-	s := &Subject{Program: t.Program, commitment: t.Program.Commit(), data: data}
-	s.batch = dispute.Batch{Order: record.Order{Seed: 9, Records: data.Shape[0], Shards: 2, Batch: batch}, Shard: 1, First: 6}
-	if s.runner, err = cpu.New(1).Prepare(s.Program); err != nil {
-		return nil, err
-	}
+	s := &Subject{Program: j.Step.Program, job: j}
+	s.lease = job.Lease{Order: job.Order{Problem: *of}, Units: make([]job.Unit, of.Units())}
 	s.truth = account{runs: map[int]*dispute.Execution{}}
-	if err := s.truth.reach(t.Start); err != nil {
+	if err := s.truth.reach(j.Start); err != nil {
 		return nil, err
 	}
-	state := t.Start
+	from := j.Start
 	for step := range steps {
-		e, err := s.execute(s.inputs(step, state), func(in graph.Inputs, observe graph.Observer) (*graph.State, error) {
-			return s.runner.Run(context.Background(), in, observe)
+		e, err := s.execute(s.inputs(step, from), func(in graph.Inputs, observe graph.Observer) (*graph.State, error) {
+			return j.Step.Runner.Run(context.Background(), in, observe)
 		})
 		if err != nil {
 			return nil, err
 		}
-		s.truth.runs[step], state = e, e.Out
-		if err := s.truth.reach(state); err != nil {
+		s.truth.runs[step], from = e, e.Out
+		if err := s.truth.reach(from); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
+// unit is the number of the unit, the last of the order.
+func (s *Subject) unit() int { return len(s.lease.Units) - 1 }
+
+// independent reports whether every step starts from the same state.
+func (s *Subject) independent() bool { return s.lease.Order.Problem.Independent() }
+
 func (s *Subject) inputs(step int, from *graph.State) graph.Inputs {
-	return graph.Inputs{States: []*graph.State{from}, Data: s.data, Rows: s.batch.Rows(s.batch.Shard, s.batch.First+step)}
+	if s.independent() {
+		from = s.job.Start
+	}
+	of := s.lease.Order.Problem.RecordsOf(s.unit())
+	rows := make([]int64, of.Order.Batch)
+	for i := range rows {
+		rows[i] = of.Row(step, i)
+	}
+	return graph.Inputs{States: []*graph.State{from}, Data: s.job.Data, Rows: rows}
 }
 
 func (s *Subject) execute(in graph.Inputs, run dispute.Run) (*dispute.Execution, error) {
-	return dispute.Execute(s.Program, s.commitment, in, run)
+	return dispute.Execute(s.Program, s.job.Step.Commitment, in, run)
 }
 
 // account is what one party says of the training: it implements
@@ -99,13 +145,15 @@ func (a *account) Execution(step int) (*dispute.Execution, error) {
 	return nil, fmt.Errorf("the game is about step %d, in which both sides agree", step)
 }
 
-// claim is what a party with this account posts.
-func (s *Subject) claim(a *account) (c dispute.Claim, checkpoints []canon.Hash) {
-	checkpoints = []canon.Hash{a.roots[0], a.roots[steps]}
-	return dispute.Claim{
-		Program: s.commitment.Root(), Inputs: a.roots[:1], Data: s.data.Root(), Batch: s.batch,
-		Steps: steps, Interval: steps, Checkpoints: canon.Root(checkpoints), End: a.roots[steps],
-	}, checkpoints
+// claim is what the receipt of a party with this account asserts.
+func (s *Subject) claim(a *account) (c dispute.Claim, checkpoints []canon.Hash, err error) {
+	r := &job.Receipt{Unit: s.unit(), Start: a.roots[0]}
+	for step := 0; step <= steps; step += s.lease.Order.Problem.Interval {
+		r.Checkpoints = append(r.Checkpoints, a.roots[step])
+	}
+	s.lease.Units[s.unit()].Receipt = r
+	subject, err := s.lease.Subject(job.UnitTarget(s.unit()), 0)
+	return subject.Claim, subject.Points, err
 }
 
 // Fault is one wrong bit and what became of it.
@@ -127,7 +175,7 @@ func (s *Subject) faulty(r *rand.Rand, node int) (*account, Fault, error) {
 		if err != nil {
 			return nil, f, err
 		}
-		if a.roots[steps] != s.truth.roots[steps] {
+		if !slices.Equal(a.roots, s.truth.roots) && (s.independent() || a.roots[steps] != s.truth.roots[steps]) {
 			e := a.runs[f.Step]
 			e.States = miscounted(e.States, &f, states)
 			return a, f, nil
@@ -155,7 +203,11 @@ func (s *Subject) follow(r *rand.Rand, f *Fault, out *tensor.Tensor) (*account, 
 		if err := a.reach(state); err != nil || step == steps {
 			return a, err
 		}
-		if state, err = s.runner.Run(context.Background(), s.inputs(step, state), nil); err != nil {
+		if s.independent() {
+			a.roots = append(a.roots, s.truth.roots[step+1:]...)
+			return a, nil
+		}
+		if state, err = s.job.Step.Runner.Run(context.Background(), s.inputs(step, state), nil); err != nil {
 			return nil, err
 		}
 	}
