@@ -15,6 +15,7 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/schema"
+	"github.com/tally-network/tally/format/table"
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/format/tokenizer"
 	"github.com/tally-network/tally/internal/bounded"
@@ -199,19 +200,33 @@ func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*
 	if err != nil {
 		return nil, err
 	}
-	e, err := data.OpenEncoder(folders)
+	of, err := from.dataset(&data, t, folders, s.Problem.Loss.Objective())
 	if err != nil {
 		return nil, err
 	}
-	of, err := data.Make(t, e, from.Model, s.Problem.Loss.Objective())
-	if err != nil {
-		return nil, err
+	if from.Parent == nil {
+		from.Model, from.Own = of.Model, of.Own
 	}
-	from.Model, from.Own = of.Model, of.Own
 	d := &Draft{Spec: s, HeldOut: of.HeldOut, Schema: &of.Schema, TokenizerFile: of.Tokenizer, Texts: of.Texts, Truncated: of.Truncated, Dropped: of.Dropped}
 	r := s.Recipe()
 	r.Fields, r.Loss, r.LossOptions, r.Augment = of.Fields, of.Objective.Name, of.Objective.LossOptions, of.Augment
-	return d, d.finish(ctx, from, replay.Inputs{Model: of.Model, Recipe: r, Data: of.Training}, exec)
+	return d, d.finish(ctx, from, replay.Inputs{Model: from.Model, Recipe: r, Data: of.Training, Parent: from.Parent}, exec)
+}
+
+// dataset makes of a table what an order trains on. Tokenizers and templates lie in some folders.
+func (o *Origin) dataset(of *dataset.Options, t *table.Table, folders []string, objective dataset.Objective) (*dataset.Dataset, error) {
+	if o.Base != nil {
+		e, err := o.Base.OpenEncoder(of, folders)
+		if err != nil {
+			return nil, err
+		}
+		return of.GoOn(t, e, o.Base, objective)
+	}
+	e, err := of.OpenEncoder(folders)
+	if err != nil {
+		return nil, err
+	}
+	return of.Make(t, e, o.Model, objective)
 }
 
 // finish makes the programs and the files of a draft, and tries one step.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -12,8 +11,9 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/node/consume/dataset"
+	"github.com/tally-network/tally/node/consume/proved"
 	"github.com/tally-network/tally/node/consume/tokens"
-	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/replay"
 )
 
@@ -25,6 +25,7 @@ type Origin struct {
 
 	Parent *replay.Parent    // the earlier order; or nil
 	Tokens *tokens.Tokenizer // how texts become tokens; nil: by their characters
+	Base   *dataset.Base     // what the earlier order learnt of its data; nil without one
 }
 
 // student returns the model without its teacher.
@@ -69,34 +70,22 @@ func (s *Spec) readOrigin(ctx context.Context, exec engine.Executor) (Origin, er
 	if err != nil {
 		return Origin{}, err
 	}
-	o, err := readParent(ctx, f, size, exec)
+	o, err := proved.Read(ctx, f, size, exec)
+	if err == nil {
+		err = o.Suits(p.Data != nil)
+	}
 	if err != nil {
 		err = fmt.Errorf("continue %s: %w", p.Continue, err)
 	}
-	return o, errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return Origin{}, err
+	}
+	return originOf(o), nil
 }
 
-// readParent reads the proof of a settled order, which has size bytes. Nobody needs to be
-// believed for it. The chain takes the new order only if it knows the parent by its id, which
-// binds all files. It must have settled the parent in the state that the new order goes on from.
-func readParent(ctx context.Context, f io.ReaderAt, size int64, exec engine.Executor) (o Origin, err error) {
-	p, err := evidence.Check(ctx, f, size, evidence.Anybody, exec)
-	if err != nil {
-		return o, err
-	}
-	problem := &p.Lease.Order.Problem
-	file, ok := problem.File(replay.RoleTokenizer)
-	if !ok {
-		return o, errors.New("its order trained on other data than a text: only training on problem.text goes on")
-	}
-	b, err := p.File(file)
-	if err != nil {
-		return o, err
-	}
-	if o.Tokens, err = tokens.Read(b); err != nil {
-		return o, err
-	}
-	o.Model, o.Teacher, o.Parent = p.Job.Model, p.Job.Recipe.Teacher, &replay.Parent{Order: &p.Lease.Order}
-	o.Parent.Final, err = p.Final()
-	return o, err
+// originOf returns what goes on from an order.
+func originOf(p proved.Order) Origin {
+	o := Origin{Model: p.Model, Teacher: p.Teacher, Parent: &p.Parent, Tokens: p.Tokens}
+	o.Base = &dataset.Base{Model: o.student(), Schema: p.Schema, Loss: p.Loss, Output: p.Output, Tokenizer: p.Tokenizer}
+	return o
 }

@@ -201,8 +201,6 @@ func ParseSpec(b []byte) (Spec, error) {
 		return s, errors.New("problem.tokenizer is for problem.text: that of data is problem.data.text.tokenizer")
 	case s.Problem.Tokenizer != "" && s.Problem.Continue != "":
 		return s, errors.New("problem.continue goes on with the tokenizer of the earlier order: leave problem.tokenizer out")
-	case s.Problem.Data != nil && s.Problem.Continue != "":
-		return s, errors.New("problem.continue goes on with a text: name a model for problem.data")
 	case s.Problem.Teacher != "" && s.Problem.Continue != "":
 		return s, errors.New("problem.continue goes on with the teacher of the earlier order: leave problem.teacher out")
 	case s.Problem.Loss.Weight != teacherWeight && s.Problem.Teacher == "" && s.Problem.Continue == "":

@@ -242,10 +242,11 @@ func TestAmounts(t *testing.T) {
 
 func FuzzParseSpec(f *testing.F) {
 	f.Add([]byte(minimal))
+	f.Add([]byte("kind: TrainingOrder\nproblem: {continue: p.bundle, data: more.csv}\n"))
 	f.Add([]byte(minimal + "conditions: {maxPrice: 2.5tally, unitWindow: 90s}\nname: x"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := ParseSpec(b)
-		if err == nil && (s.Kind != Kind || s.Problem.Model == "" && s.Problem.Continue == "" || s.Problem.Text == "") {
+		if err == nil && (s.Kind != Kind || s.Problem.Model == "" && s.Problem.Continue == "" || s.Problem.Text == "" && s.Problem.Data == nil) {
 			t.Fatalf("%+v", s)
 		}
 	})

@@ -3,7 +3,7 @@
 // An [Options] is the data section of an order file. Call [Options.Read] for the table that its source
 // holds, [Options.OpenEncoder] for what makes tokens of its texts, and [Options.Make] for a [Dataset]: the fields, the records, and the model with what the data
 // teaches before training written into it as constants. So what is trained takes values as the source
-// has them.
+// has them. [Options.GoOn] makes one for a [Base], an earlier order whose training goes on with other records.
 //
 // Invariants: means, deviations and what replaces missing values are of the training records alone. The same
 // source, options and model give the same dataset.

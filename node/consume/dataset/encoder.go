@@ -70,7 +70,11 @@ func (o *Options) OpenEncoder(folders []string) (*Encoder, error) {
 	if o.Text.Tokenizer == "" {
 		return nil, nil
 	}
-	e, err := o.Text.encoder(folders)
+	return o.opened(o.Text.encoder(folders))
+}
+
+// opened tells what is wrong with an encoder.
+func (o *Options) opened(e *Encoder, err error) (*Encoder, error) {
 	if errors.Is(err, bounded.ErrOutside) {
 		err = fmt.Errorf("%w: copy it beside the order file, or add --allow with its folder", err)
 	}
@@ -97,6 +101,11 @@ func (o *Texts) encoder(folders []string) (e *Encoder, err error) {
 			return nil, err
 		}
 	}
+	return o.finish(folders, e, special)
+}
+
+// finish parses what the section names beside the tokenizer's file.
+func (o *Texts) finish(folders []string, e *Encoder, special chat.Tokens) (_ *Encoder, err error) {
 	if e.tokenizer, err = tokenizer.Parse(e.File); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ type maker struct {
 	Options
 	table             *table.Table
 	encoder           *Encoder // nil if none is named
+	base              *Base    // nil of an order that begins anew
 	training, heldOut []int    // records
 	out               *Dataset
 	values            map[string]*tensor.Tensor // of fields, all records
@@ -25,7 +26,7 @@ type maker struct {
 
 // Make makes what an order trains on of a table and a model. The encoder is nil if there is none.
 func (o *Options) Make(t *table.Table, e *Encoder, g *graph.Graph, objective Objective) (*Dataset, error) {
-	d, err := o.make(t, e, g, objective)
+	d, err := o.newMaker(t, g, objective).make(e)
 	if err != nil {
 		return nil, fmt.Errorf("data %s: %w", o.Source, err)
 	}
@@ -41,18 +42,17 @@ func (o *Options) newMaker(t *table.Table, g *graph.Graph, objective Objective) 
 	return m
 }
 
-func (o *Options) make(t *table.Table, e *Encoder, g *graph.Graph, objective Objective) (*Dataset, error) {
-	m := o.newMaker(t, g, objective)
+func (m *maker) make(e *Encoder) (*Dataset, error) {
 	if m.encoder = e; e != nil {
 		m.out.Tokenizer = e.File
 	}
-	for _, name := range append(slices.Clone(o.Ignore), o.Features...) {
-		if _, err := t.Column(name); err != nil {
+	for _, name := range append(slices.Clone(m.Ignore), m.Features...) {
+		if _, err := m.table.Column(name); err != nil {
 			return nil, err
 		}
 	}
 	if in, vocabulary, ok := m.languageInput(); ok {
-		if len(o.Augment) > 0 {
+		if len(m.Augment) > 0 {
 			return nil, errors.New("data.augment changes images and numbers, not texts: leave it out")
 		}
 		return m.out, m.language(in, vocabulary)
@@ -61,7 +61,7 @@ func (o *Options) make(t *table.Table, e *Encoder, g *graph.Graph, objective Obj
 	if err != nil {
 		return nil, err
 	}
-	if m.training, m.heldOut, err = o.holdOut(t, target); err != nil {
+	if m.training, m.heldOut, err = m.holdOut(m.table, target); err != nil {
 		return nil, err
 	}
 	if err := m.inputs(); err != nil {
@@ -72,7 +72,7 @@ func (o *Options) make(t *table.Table, e *Encoder, g *graph.Graph, objective Obj
 			return nil, err
 		}
 	}
-	if m.out.Augment, err = o.augmented(m.out.Fields); err != nil {
+	if m.out.Augment, err = m.augmented(m.out.Fields); err != nil {
 		return nil, err
 	}
 	return m.out, m.pack()
@@ -153,6 +153,9 @@ func (o *Options) rules() []table.Rule {
 
 // inputs finds what each input of the model reads: a column that is named for it, else the features.
 func (m *maker) inputs() error {
+	if m.base != nil {
+		return m.knownInputs()
+	}
 	var rest []graph.Value
 	for _, in := range m.out.Model.Inputs {
 		c := m.named(in.Name)
@@ -272,7 +275,9 @@ func (m *maker) column(in graph.Value, c *table.Column) error {
 		return m.image(in, c.Values)
 	}
 	to := tensor.Float32
-	if in.Type.Integer() {
+	if m.base != nil {
+		to = in.Type
+	} else if in.Type.Integer() {
 		to = tensor.Int32
 	} else if c.Values.Type == tensor.Uint8 || in.Type == tensor.Bool {
 		to = c.Values.Type
@@ -305,6 +310,13 @@ func (m *maker) column(in graph.Value, c *table.Column) error {
 // image gives an input images, uint8 [n height width channels]: as they are, with the channels first, or as a row of
 // pixels.
 func (m *maker) image(in graph.Value, v *tensor.Tensor) error {
+	if m.base != nil { // reads them as they are
+		if !v.Shape[1:].Equal(in.Shape[1:]) {
+			return fmt.Errorf("the images have the shape %v, those of the earlier order %v: set data.size, and bring images of as many colors", v.Shape[1:], in.Shape[1:])
+		}
+		m.field(in.Name, v)
+		return nil
+	}
 	if !in.Type.Float() {
 		return fmt.Errorf("input %q of the model is %v: images enter as floats", in.Name, in.Type)
 	}
@@ -333,9 +345,13 @@ func (m *maker) image(in graph.Value, v *tensor.Tensor) error {
 	return nil
 }
 
-// ImageSize returns the size of the images that a model reads, zeros if it reads none.
+// ImageSize returns the size of the images that a model reads, zeros if it reads none. One that goes on reads them as
+// they are, with the channels last.
 func ImageSize(g *graph.Graph) (height, width int) {
 	for _, in := range g.Inputs {
+		if s := in.Shape; len(s) == 4 && in.Type == tensor.Uint8 {
+			return s[1], s[2]
+		}
 		if s := in.Shape; len(s) == 4 && in.Type.Float() {
 			if s[1] == 1 || s[1] == 3 {
 				return s[2], s[3]

@@ -33,6 +33,9 @@ func (m *maker) target() (*table.Column, error) {
 	if slices.Contains(ofNothing, *loss) {
 		return nil, nil
 	}
+	if known := m.base.target(); known != nil && m.Target == "" {
+		m.Target = known.Name
+	}
 	if m.Target == "" {
 		for _, name := range targetNames {
 			if _, err := m.table.Column(name); err == nil {
@@ -89,9 +92,15 @@ func numbered(c *table.Column) bool {
 }
 
 // compare adds the target as a field.
-func (m *maker) compare(c *table.Column) error {
-	said := &schema.Target{Name: c.Name}
-	m.out.Schema.Target = said
+func (m *maker) compare(c *table.Column) (err error) {
+	said := schema.Target{Name: c.Name}
+	if known := m.base.target(); known != nil {
+		said = *known
+		if c, err = inClasses(c, known.Classes, m.out.Objective.Name); err != nil {
+			return err
+		}
+	}
+	m.out.Schema.Target = &said
 	switch loss := m.out.Objective.Name; {
 	case slices.Contains(ofClasses, loss):
 		v, err := c.Tensor(tensor.Int32)
