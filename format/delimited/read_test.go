@@ -142,6 +142,9 @@ func TestNumbersAreRoundedOnce(t *testing.T) {
 		text := "v\n"
 		for _, s := range append(rapid.SliceOfN(digits, 1, 20).Draw(t, "numbers"), strconv.FormatFloat(rapid.Float64().Draw(t, "float"), 'g', -1, 64)) {
 			if v, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(v) {
+				if v == 0 && !strings.ContainsAny(s, ".eE") {
+					v = 0 // a whole number has no −0
+				}
 				want = append(want, v)
 				text += s + "\n"
 			}
@@ -164,7 +167,7 @@ func TestNumbersAreRoundedOnce(t *testing.T) {
 // What is found out of a column does not depend on the order of its records.
 func TestKindsDoNotDependOnOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		cells := rapid.SliceOfN(rapid.SampledFrom([]string{"1", "2.5", "x", "true", "NA", "yy", "99999999999999999999"}), 1, 8).Draw(t, "cells")
+		cells := rapid.SliceOfN(rapid.SampledFrom([]string{"1", "2.5", "-0", "-0.0", "x", "true", "NA", "yy", "99999999999999999999"}), 1, 8).Draw(t, "cells")
 		read := func(cells []string) (string, []string) {
 			got, err := delimited.Read([]byte("v\n"+strings.Join(cells, "\n")+"\n"), delimited.Options{})
 			if err != nil {

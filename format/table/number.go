@@ -146,6 +146,8 @@ func QuickFloat64(text []byte, at int, end byte) (x float64, next int) {
 			places = 8 + more + last
 		}
 		next += 1 + places
+	} else if m == 0 {
+		sign = 0
 	}
 	if n += places; n > 19 || text[next] != end {
 		return 0, at
@@ -176,8 +178,10 @@ func (n Number) Int64() (int64, bool) {
 var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
 // Float64 returns the number rounded once, to nearest, and whether it lies in the range of
-// float64. Text is what it was scanned from.
+// float64. Text is what it was scanned from. A whole number has no −0: it would not have one in a column of integers, and
+// what stands in a cell shall not depend on others.
 func (n Number) Float64(text []byte) (float64, bool) {
+	n.negative = n.negative && !(n.whole && n.mantissa == 0)
 	if e := n.exponent; !n.long && -22 <= e && e <= 22 {
 		if n.mantissa <= 1<<53 { // both factors are exact, and so one rounding is all (Clinger, 1990)
 			x := float64(n.mantissa)
@@ -200,6 +204,9 @@ func (n Number) Float64(text []byte) (float64, bool) {
 		}
 	}
 	x, err := strconv.ParseFloat(view(text), 64)
+	if n.whole && x == 0 {
+		x = 0
+	}
 	return x, err == nil
 }
 

@@ -23,7 +23,7 @@ func numerals(r *rand.Rand) string {
 	}
 	switch r.IntN(6) {
 	case 0:
-		return sign + digits(r.IntN(10))
+		return sign + strings.Repeat("0", r.IntN(3)) + digits(r.IntN(10))
 	case 1:
 		return sign + digits(r.IntN(10)) + "." + digits(r.IntN(26))
 	case 2:
@@ -47,6 +47,9 @@ func TestNumbersAreThoseOfStrconv(t *testing.T) {
 		s := numerals(r)
 		text := append(append([]byte(s), ','), bytes.Repeat([]byte{"0,x."[r.IntN(4)]}, 40)...)
 		want, err := strconv.ParseFloat(s, 64)
+		if want == 0 && !strings.ContainsAny(s, ".e") {
+			want = 0 // a whole number has no −0
+		}
 		if x, next := table.QuickFloat64(text, 0, ','); next > 0 {
 			if quick++; err != nil || next != len(s)+1 || math.Float64bits(x) != math.Float64bits(want) {
 				t.Fatalf("%s is %v, %d bytes, want %v (%v)", s, x, next, want, err)
