@@ -120,7 +120,7 @@ func (f *fetch) run(ctx context.Context) error {
 	if err := f.arrived(head); err != nil {
 		return err
 	}
-	if err := s.roomFor(f.Ref.Size, sums, from, to); err != nil {
+	if err := f.roomFor(sums, from, to); err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -166,8 +166,9 @@ func (f *fetch) pin() error {
 	return f.w.s.Pin(f.Pin, f.Ref)
 }
 
-// roomFor fails early if those of the blocks from…to−1 of a blob that are not here cannot fit.
-func (s *Store) roomFor(size int64, sums []digest, from, to int) error {
+// roomFor fails early if those of the blocks from…to−1 that are not here cannot fit.
+func (f *fetch) roomFor(sums []digest, from, to int) error {
+	s := f.w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var need int64
@@ -175,7 +176,7 @@ func (s *Store) roomFor(size int64, sums []digest, from, to int) error {
 	for i := from; i < to; i++ {
 		d := sums[i]
 		if _, ok := s.blocks[d]; !ok && !seen[d] {
-			need += int64(blockLen(size, i))
+			need += int64(blockLen(f.Ref.Size, i))
 		}
 		seen[d] = true
 	}

@@ -6,11 +6,6 @@ import (
 	"io"
 )
 
-// Get returns a reader over a blob, which verifies each block before giving a
-// byte of it. A blob that nobody pins may vanish while it is read; then, and
-// when a block turns out damaged, Read fails with ErrMissing.
-func (s *Store) Get(r Ref) (io.Reader, error) { return s.reader(r) }
-
 // Part are N bytes of a blob, from byte At on; the zero Part is all of it.
 type Part struct{ At, N int64 }
 
@@ -25,15 +20,18 @@ func (p Part) blocks(r Ref) (from, to int, err error) {
 	return int(p.At / BlockSize), blocks(p.At + p.N), nil
 }
 
-// GetPart is Get of some bytes of a blob. No other blocks of it need be here.
-func (s *Store) GetPart(r Ref, p Part) (io.Reader, error) {
+// Get returns a reader over a blob, or over a part of it, which verifies each block before giving a
+// byte of it. No blocks but those of the part need be here. A blob that nobody pins may vanish while it is read; then, and
+// when a block turns out damaged, Read fails with ErrMissing.
+func (s *Store) Get(r Ref, part ...Part) (io.Reader, error) {
+	in, err := s.reader(r)
+	if err != nil || len(part) == 0 || part[0] == (Part{}) {
+		return in, err
+	}
+	p := part[0]
 	from, to, err := p.blocks(r)
 	if err != nil {
 		return nil, fmt.Errorf("get blob: %w", err)
-	}
-	in, err := s.reader(r)
-	if err != nil || p == (Part{}) {
-		return in, err
 	}
 	in.sums, in.next = in.sums[:to], from
 	if err := in.load(); err != nil {

@@ -37,11 +37,11 @@ func TestFetchBringsAPart(t *testing.T) {
 		}
 		s = open(t, dir, roomy)
 		wantPart(t, s, r, c.Part, blob)
-		if s.Has(r) || s.Holds("lease-1", r) || !s.HoldsPart("lease-1", r, c.Part) || s.HoldsPart("lease-2", r, c.Part) {
+		if s.Has(r) || s.Holds("lease-1", r) || !s.Holds("lease-1", r, c.Part) || s.Holds("lease-2", r, c.Part) {
 			t.Errorf("%v: what is held is not what was fetched", c.Part)
 		}
 	}
-	if _, err := s.GetPart(r, Part{6 * BlockSize, 1}); err == nil {
+	if _, err := s.Get(r, Part{6 * BlockSize, 1}); err == nil {
 		t.Error("a part is read that is not here")
 	}
 	if err := s.Fetch(t.Context(), Request{Ref: r, Pin: "lease-1", Sources: []Source{origin}}); err != nil {
@@ -60,13 +60,13 @@ func TestPartsAreWithinTheirBlob(t *testing.T) {
 	s := open(t, t.TempDir(), roomy)
 	r := mustPut(t, s, "", noise(3, 2*BlockSize))
 	for _, p := range []Part{{-1, 2}, {0, -1}, {5, 0}, {0, 2*BlockSize + 1}, {2 * BlockSize, 1}, {1, 1<<63 - 1}} {
-		if _, err := s.GetPart(r, p); err == nil {
+		if _, err := s.Get(r, p); err == nil {
 			t.Errorf("%v is read", p)
 		}
 		if err := s.Fetch(t.Context(), Request{Ref: r, Part: p}); err == nil {
 			t.Errorf("%v is fetched", p)
 		}
-		if s.HoldsPart("any", r, p) {
+		if s.Holds("any", r, p) {
 			t.Errorf("%v is held", p)
 		}
 	}
@@ -74,7 +74,7 @@ func TestPartsAreWithinTheirBlob(t *testing.T) {
 
 func wantPart(t *testing.T, s *Store, r Ref, p Part, blob []byte) {
 	t.Helper()
-	in, err := s.GetPart(r, p)
+	in, err := s.Get(r, p)
 	if err != nil {
 		t.Fatal(err)
 	}

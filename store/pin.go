@@ -121,12 +121,13 @@ func (s *Store) covers(name string, d digest) bool {
 	return ok
 }
 
-// Holds reports whether a blob is on the disk and every block of it is covered by pins of
+// Holds reports whether a blob, or a part of it, is on the disk and every block of it is covered by pins of
 // the name: put there under it, or fetched from its sources.
-func (s *Store) Holds(name string, r Ref) bool { return s.HoldsPart(name, r, Part{}) }
-
-// HoldsPart is Holds of the blocks that hold some bytes of a blob.
-func (s *Store) HoldsPart(name string, r Ref, p Part) bool {
+func (s *Store) Holds(name string, r Ref, part ...Part) bool {
+	var p Part
+	if len(part) > 0 {
+		p = part[0]
+	}
 	sums, err := s.members(r)
 	from, to, wrong := p.blocks(r)
 	if err != nil || wrong != nil || !s.covers(name, r.Sum()) {

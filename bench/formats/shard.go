@@ -151,7 +151,7 @@ func provideShard(ctx context.Context, p *job.Problem, origin store.Source, fold
 		if err != nil {
 			return nil, err
 		}
-		return mine.GetPart(ref, part)
+		return mine.Get(ref, part)
 	}
 	j, err := replay.Load(ctx, p, replay.Files{
 		Read: func(f job.File) ([]byte, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train/pattern"
 )
 
 // Adapters are trained in place of the matrices that they adapt (Hu et al.,
@@ -54,7 +55,7 @@ func Adapt(g *graph.Graph, r Recipe) (*graph.Graph, error) {
 	if r.Adapters.Rank == 0 {
 		return g, nil
 	}
-	chosen, err := chosen(g, r.Adapters.Of)
+	chosen, err := pattern.Chosen(g, r.Adapters.Of)
 	if err != nil {
 		return nil, err
 	}

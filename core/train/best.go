@@ -23,7 +23,7 @@ func (b *Best) check() error {
 	case b.Metric == "" && b.Patience != 0:
 		return fmt.Errorf("a patience of %d rounds needs a metric by which they are compared", b.Patience)
 	case b.Metric != "" && !known:
-		return fmt.Errorf("%q is no metric: choose by %s", b.Metric, metricNames())
+		return fmt.Errorf("%q is no metric", b.Metric)
 	case b.Patience < 0 || b.Patience > maxPatience:
 		return fmt.Errorf("a patience of %d rounds is not between 0 and %d", b.Patience, maxPatience)
 	}
@@ -48,14 +48,4 @@ func (b *Best) Of(scores []int64) (best int, enough bool) {
 		}
 	}
 	return best, b.Patience > 0 && len(scores)-1-best >= b.Patience
-}
-
-// metricNames returns the names of all metrics, each once.
-func metricNames() (out []string) {
-	for _, m := range metrics {
-		if !slices.Contains(out, m.name) {
-			out = append(out, m.name)
-		}
-	}
-	return out
 }

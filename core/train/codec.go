@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/record"
+	"github.com/tally-network/tally/core/train/pattern"
 )
 
 // part is a part of a recipe that is left out where neither it nor a later one has anything.
@@ -35,7 +36,7 @@ func (r *Recipe) Code(c *canon.Codec) {
 	c.U64(&r.Seed)
 	c.Int(&r.Adapters.Rank, maxRank)
 	for _, list := range []*[]string{&r.Frozen, &r.Adapters.Of} {
-		canon.Seq(c, list, maxPatterns, 1, func(c *canon.Codec, s *string) { c.String(s, maxPattern) })
+		canon.Seq(c, list, pattern.Max, 1, func(c *canon.Codec, s *string) { c.String(s, pattern.MaxBytes) })
 	}
 	// What came later stands at the end, each part with all before it, and the last one is not empty.
 	parts := []part{

@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train/pattern"
 )
 
 // Earlier is training that other training goes on from. Whoever has its recipe and the roots of its step
@@ -110,7 +111,7 @@ func carried(slot string) (name string, is bool) {
 
 // merge gives each adapted initializer of g the value that the forward pass makes of it and its adapters.
 func (e *Earlier) merge(g *graph.Graph, weights map[string]*tensor.Tensor, run Run) error {
-	adapted, err := chosen(g, e.Recipe.Adapters.Of) // a graph may have adapters of its own
+	adapted, err := pattern.Chosen(g, e.Recipe.Adapters.Of) // a graph may have adapters of its own
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train/pattern"
 )
 
 // Recipe says how a model is trained. What is zero is left out.
@@ -18,21 +19,26 @@ type Recipe struct {
 	LossOptions
 	Optimizer string // sgd, adam, adamw or adagrad
 	Rate
-	Momentum     float32       // decay rate of the velocity (sgd)
-	Nesterov     bool          // look ahead along the velocity (sgd)
-	Beta1, Beta2 float32       // decay rates of the moments (adam, adamw)
-	Epsilon      float32       // added to the root of the second moment (adam, adamw, adagrad)
-	WeightDecay  float32       // a step, relative to the rate; adam and adagrad add it to the gradient; not for tensors with fewer than two axes
-	ClipNorm     float32       // greatest Euclidean norm of all gradients together
-	Accumulate   int           // steps whose mean gradient makes one update; 0 is 1
-	Recompute    int           // greatest number of parts of the forward pass that the backward pass computes again in turn; 0 and 1 keep everything
-	Batch        int           // records a step
-	Seed         uint64        // of what Dropout drops, and of augmentations
-	Profile      lower.Profile // of the arithmetic; an order says it beside its recipe
-	Frozen       []string      // patterns of initializers that stay as they are
-	Adapters     Adapters
-	Augment      []Augment // what happens to records, in this order
-	Best         Best      // which state is wanted
+	Momentum     float32 // decay rate of the velocity (sgd)
+	Nesterov     bool    // look ahead along the velocity (sgd)
+	Beta1, Beta2 float32 // decay rates of the moments (adam, adamw)
+	Epsilon      float32 // added to the root of the second moment (adam, adamw, adagrad)
+	WeightDecay  float32 // a step, relative to the rate; adam and adagrad add it to the gradient; not for tensors with fewer than two axes
+	ClipNorm     float32 // greatest Euclidean norm of all gradients together
+	Passes
+	Batch    int           // records a step
+	Seed     uint64        // of what Dropout drops, and of augmentations
+	Profile  lower.Profile // of the arithmetic; an order says it beside its recipe
+	Frozen   []string      // patterns of initializers that stay as they are
+	Adapters Adapters
+	Augment  []Augment // what happens to records, in this order
+	Best     Best      // which state is wanted
+}
+
+// Passes say how many passes over the model make an update, and of what.
+type Passes struct {
+	Accumulate int // steps whose mean gradient makes one update; 0 is 1
+	Recompute  int // greatest number of parts of the forward pass that the backward pass computes again in turn; 0 and 1 keep everything
 }
 
 // Rate is the learning rate over the steps.
@@ -134,7 +140,7 @@ func (r Recipe) Check() error {
 	case r.Batch < 1 || r.Batch > maxBatch:
 		return fmt.Errorf("a batch of %d records is not between 1 and 2^20", r.Batch)
 	}
-	if err := checkPatterns(r.Frozen, r.Adapters.Of); err != nil {
+	if err := pattern.Check(r.Frozen, r.Adapters.Of); err != nil {
 		return err
 	}
 	if err := r.Best.check(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/record"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train/pattern"
 )
 
 // Training is a consumer's graph made ready to be trained.
@@ -140,7 +141,7 @@ func bind(t *lower.Typed, records tensor.Shape, outputs []int) (*graph.Program, 
 // join puts a graph before a batch of so many records, its only input. The initializers that may be
 // trained are initializers there, called p/<name>.
 func join(g *graph.Graph, r Recipe, fields record.Fields, rows int) (*model, error) {
-	frozen, err := chosen(g, r.Frozen)
+	frozen, err := pattern.Chosen(g, r.Frozen)
 	if err != nil {
 		return nil, err
 	}

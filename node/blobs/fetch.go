@@ -47,7 +47,7 @@ func (x *Exchange) fetch(ctx context.Context, l *job.Lease, w wanted, from whom)
 	if have, quota := x.Store.Pinned(w.pin, ref), l.Quota(); uint64(ref.Size) > quota-min(quota, uint64(have)) {
 		return ref, fmt.Errorf("file %q of %d bytes beside %d that are kept for the order: more than its quota of %d", f.Role, ref.Size, have, quota)
 	}
-	if x.Store.HoldsPart(w.pin, ref, w.part) {
+	if x.Store.Holds(w.pin, ref, w.part) {
 		return ref, nil
 	}
 	q := x.request(ctx, l, ref, w.pin, from)

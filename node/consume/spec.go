@@ -242,7 +242,7 @@ func (s *Spec) Recipe() train.Recipe {
 		Loss: cmp.Or(s.Problem.Loss.Name, language), LossOptions: s.Problem.Loss.Objective().LossOptions, Optimizer: o.Name,
 		Rate:     train.Rate{LearningRate: o.LearningRate, Warmup: o.Warmup, Schedule: o.Schedule, Decay: o.Decay, Final: o.Final},
 		Momentum: o.Momentum, Nesterov: o.Nesterov, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon,
-		WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Accumulate: o.Accumulate, Recompute: s.Problem.Recompute, Batch: s.Problem.Batch, Seed: s.Problem.Seed, Frozen: s.Problem.Frozen,
+		WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Passes: train.Passes{Accumulate: o.Accumulate, Recompute: s.Problem.Recompute}, Batch: s.Problem.Batch, Seed: s.Problem.Seed, Frozen: s.Problem.Frozen,
 		Profile: s.Problem.Profile, Best: train.Best(s.Problem.Best),
 	}
 	if a := s.Problem.Adapters; a != nil {

@@ -85,7 +85,7 @@ func (c *Cache) Get(ctx context.Context, l *job.Lease) (*replay.Job, error) {
 			if err != nil {
 				return nil, err
 			}
-			return c.Blobs.Store.GetPart(ref, part)
+			return c.Blobs.Store.Get(ref, part)
 		},
 		Folder: c.Blobs.Store.Scratch(),
 	}, c.Exec)

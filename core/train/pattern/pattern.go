@@ -1,4 +1,9 @@
-package train
+// Package pattern chooses initializers of a model by their names.
+//
+// [Check] says whether patterns may stand in a recipe; [Chosen] returns what they choose.
+//
+// Invariant: no pattern and no model makes this take long.
+package pattern
 
 import (
 	"fmt"
@@ -11,20 +16,20 @@ import (
 // looks for each pattern in each. path.Match takes at most as many steps as the product of
 // their lengths.
 const (
-	maxPatterns = 1 << 10 // of one kind
-	maxPattern  = 1 << 7  // bytes of one
+	Max = 1 << 10 // of one kind
+	MaxBytes  = 1 << 7  // bytes of one
 	maxMatching = 1 << 28 // bytes of the patterns of one kind times those of all names
 )
 
-// checkPatterns returns an error unless every pattern is one of path.Match, and within its limits.
-func checkPatterns(kinds ...[]string) error {
+// Check returns an error unless every pattern is one of path.Match, and within its limits.
+func Check(kinds ...[]string) error {
 	for _, patterns := range kinds {
-		if len(patterns) > maxPatterns {
-			return fmt.Errorf("%d patterns of initializers, limit %d: use * for what their names share", len(patterns), maxPatterns)
+		if len(patterns) > Max {
+			return fmt.Errorf("%d patterns of initializers, limit %d: use * for what their names share", len(patterns), Max)
 		}
 		for _, p := range patterns {
-			if len(p) > maxPattern {
-				return fmt.Errorf("pattern %q... has %d bytes, limit %d: use * for a part of the name", p[:maxPattern/4], len(p), maxPattern)
+			if len(p) > MaxBytes {
+				return fmt.Errorf("pattern %q... has %d bytes, limit %d: use * for a part of the name", p[:MaxBytes/4], len(p), MaxBytes)
 			}
 			if _, err := path.Match(p, ""); err != nil {
 				return fmt.Errorf("pattern %q: %w", p, err)
@@ -34,10 +39,10 @@ func checkPatterns(kinds ...[]string) error {
 	return nil
 }
 
-// chosen returns which initializers of g the patterns choose, which pass checkPatterns. One
+// Chosen returns which initializers of g the patterns choose, which pass Check. One
 // that chooses nothing is an error: a misspelt one would let train what should stay. So is what
 // would take too long, before it is begun.
-func chosen(g *graph.Graph, patterns []string) (map[string]bool, error) {
+func Chosen(g *graph.Graph, patterns []string) (map[string]bool, error) {
 	var long, names int64
 	for _, p := range patterns {
 		long += int64(len(p)) // at most 2^17
