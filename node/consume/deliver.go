@@ -138,13 +138,10 @@ func (d *Delivery) measure(ctx context.Context, env *role.Env, l *job.Lease) err
 	}
 	d.Round = l.Round
 	if err == nil {
-		var best int
-		best, d.Metrics, _ = rounds.Best()
-		d.Round = best + 1
+		d.Round, d.Metrics, _ = rounds.Best()
+		d.Round++
 	}
-	if d.Metrics != nil {
-		d.HeldOutLossLast = replay.Loss(d.Metrics.Loss())
-	}
+	d.HeldOutLossLast = replay.Loss(d.Metrics.Loss())
 	return nil
 }
 
