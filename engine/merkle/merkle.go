@@ -50,7 +50,7 @@ func Crown(t *tensor.Tensor, threads int) *tensor.Crown {
 // hashTiles returns for each tensor the hashes of its tiles, one after the other.
 func hashTiles(tensors []*tensor.Tensor, threads int) [][]byte {
 	leaves := make([][]byte, len(tensors))
-	ends := make([]int, len(tensors))      // tiles of this tensor and those before it
+	ends := make([]int, len(tensors)) // tiles of this tensor and those before it
 	total := 0
 	for i, t := range tensors {
 		n := tensor.LayoutOf(t.Type, t.Shape).Tiles()

@@ -16,8 +16,8 @@ import (
 // looks for each pattern in each. path.Match takes at most as many steps as the product of
 // their lengths.
 const (
-	Max = 1 << 10 // of one kind
-	MaxBytes  = 1 << 7  // bytes of one
+	Max         = 1 << 10 // of one kind
+	MaxBytes    = 1 << 7  // bytes of one
 	maxMatching = 1 << 28 // bytes of the patterns of one kind times those of all names
 )
 
