@@ -198,7 +198,12 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 			if u.Status != job.Assigned || !l.ForcedDrawn(i) {
 				continue
 			}
-			p.units.Start(ctx, name, func(ctx context.Context) error { return p.compute(ctx, l, i) })
+			p.units.Start(ctx, name, func(ctx context.Context) error {
+				if ours, err := p.stillOurs(ctx, l, i); !ours {
+					return err
+				}
+				return p.compute(ctx, l, i)
+			})
 		}
 		if p.passedOver(l, b.Time) {
 			p.sends.Start(ctx, "ready "+l.Order.ID().String(), func(ctx context.Context) error { return p.ready(ctx, l) })
@@ -210,6 +215,16 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 	})
 	p.units.Retain(func(name string) bool { return wanted[name] })
 	return nil
+}
+
+// stillOurs reports whether a unit is still to be computed here. Its receipt may have been posted since the chain was asked for the lease.
+func (p *provider) stillOurs(ctx context.Context, l *job.Lease, i int) (bool, error) {
+	now, err := p.env.Leases.Get(ctx, l.Order.ID())
+	if err != nil {
+		return false, err
+	}
+	u := &now.Units[i]
+	return u.Status == job.Assigned && u.Provider == p.env.Account.Address && u.Attempt == l.Units[i].Attempt, nil
 }
 
 // passedOver reports whether the lead of an order has given us nothing for as long as it may be
