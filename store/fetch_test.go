@@ -223,7 +223,7 @@ func TestFetchResumes(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		if left == 0 {
-			time.Sleep(time.Millisecond) // what was given has arrived by then
+			time.Sleep(50 * time.Millisecond) // what was given has arrived by then
 			return nil, errAway
 		}
 		left--
