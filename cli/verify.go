@@ -337,7 +337,7 @@ func (r *verified) tell(w io.Writer) {
 		fmt.Fprintf(w, "  held out  not scored here: %s\n", r.Unscored)
 	}
 	if len(r.Metrics) > 0 {
-		fmt.Fprintf(w, "  held out  %s, after round %d\n", r.Metrics, r.Round)
+		fmt.Fprintf(w, "  held out  %s, after round %d of %d\n", r.Metrics, r.Round, r.Rounds.Merged)
 	}
 	if r.Parent != "" {
 		fmt.Fprintf(w, "  continues %v\n            The bundle of that order proves what came before.\n", r.Continued)

@@ -37,7 +37,7 @@ func (p *Params) Timely(o *Order) error {
 	if err != nil {
 		return err
 	}
-	files, err := p.fetch(o)
+	files, err := p.Fetch(o)
 	if err != nil {
 		return err
 	}
@@ -67,20 +67,25 @@ func (p *Params) Timely(o *Order) error {
 			detail += fmt.Sprintf(" + %d FLOP at %d FLOP/s + %d bytes at %d B/s", q.UnitFLOPs(), p.Speed, q.UnitBytes(), p.Link)
 		}
 		if t.work > work {
-			detail += fmt.Sprintf(" + %d ms to fetch the files of the order", files)
+			detail += fmt.Sprintf(" + %d ms to fetch what the unit reads", files)
 		}
 		return fmt.Errorf("%s: the %s must be at least %s = %d ms > %d ms", t.why, t.name, detail, need, t.given)
 	}
 	return nil
 }
 
-// fetch returns in how many ms who is drawn to compute fetches an order's files; 0, where nobody is.
-func (p *Params) fetch(o *Order) (uint64, error) {
-	if o.Conditions.Replicas == 0 {
-		return 0, nil
-	}
+// Fetch returns in how many ms who computes a unit fetches what it could not have before: of replicas, which are drawn, the
+// order's files; of others the records of its shard, where records are fetched so.
+func (p *Params) Fetch(o *Order) (uint64, error) {
+	_, parts := o.Problem.File(RoleCrown)
 	var bytes uint64
 	for _, f := range o.Problem.Files {
+		switch shard := parts && f.Role == RoleData; {
+		case shard:
+			f.Size = (f.Size + uint64(o.Problem.Shards) - 1) / uint64(max(o.Problem.Shards, 1))
+		case o.Conditions.Replicas == 0:
+			continue
+		}
 		var err error
 		if bytes, err = money.Sum(bytes, f.Size); err != nil {
 			return 0, err

@@ -31,7 +31,10 @@ func TestOrdersLeaveEnoughTime(t *testing.T) {
 		"the challenge window must be at least":                                     func(o *Order) { o.Conditions.Window-- },
 		"= 13400 ms > 13300 ms":                                                     func(o *Order) { o.Problem.StateBytes *= 4; o.Problem.StateBytes /= 3 },
 		"= 16300 ms > 13300 ms":                                                     func(o *Order) { o.Problem.StepFLOPs *= 2 },
-		" + 2000 ms to fetch the files of the order = 15300 ms > 13300 ms": func(o *Order) {
+		" + 250 ms to fetch what the unit reads = 13550 ms > 13300 ms": func(o *Order) { // records by shard: one of two
+			o.Problem.Shards, o.Problem.Files = 2, []File{{Role: "model", Size: 1_500_000}, {Role: "crown", Size: 9}, {Role: "data", Size: 499_999}}
+		},
+		" + 2000 ms to fetch what the unit reads = 15300 ms > 13300 ms": func(o *Order) {
 			o.Conditions.Auditors, o.Conditions.AuditSegments = 0, 0
 			o.Conditions.Replicas, o.Problem.Files = 2, []File{{Role: "model", Size: 1_500_000}, {Role: "data", Size: 500_000}}
 		},

@@ -17,7 +17,7 @@ import (
 	"github.com/tally-network/tally/store"
 )
 
-// MaxBlob bounds a file that a role reads whole, in bytes.
+// MaxBlob bounds a file that a role fetches, in bytes.
 const MaxBlob = 4 << 30
 
 // Fetch fetches a file of a lease, unless it is here for that lease, and keeps it while the
@@ -41,8 +41,8 @@ func (x *Exchange) fetch(ctx context.Context, l *job.Lease, w wanted, from whom)
 	if err != nil {
 		return ref, &FetchError{f.Role, err}
 	}
-	if _, crowned := l.Order.Problem.File(job.RoleCrown); ref.Size > MaxBlob && (f.Role != job.RoleData || !crowned) {
-		return ref, fmt.Errorf("file %q has %d bytes, limit %d for one that is read whole", f.Role, ref.Size, int64(MaxBlob))
+	if ref.Size > MaxBlob {
+		return ref, fmt.Errorf("file %q has %d bytes, limit %d", f.Role, ref.Size, int64(MaxBlob))
 	}
 	if have, quota := x.Store.Pinned(w.pin, ref), l.Quota(); uint64(ref.Size) > quota-min(quota, uint64(have)) {
 		return ref, fmt.Errorf("file %q of %d bytes beside %d that are kept for the order: more than its quota of %d", f.Role, ref.Size, have, quota)

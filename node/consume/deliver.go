@@ -138,7 +138,7 @@ func (d *Delivery) measure(ctx context.Context, env *role.Env, l *job.Lease) err
 	}
 	d.Round = l.Round
 	if err == nil {
-		d.Round, d.Metrics, _ = rounds.Best()
+		d.Round, d.Metrics = rounds.Best()
 		d.Round++
 	}
 	d.HeldOutLossLast = replay.Loss(d.Metrics.Loss())

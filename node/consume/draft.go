@@ -238,12 +238,9 @@ func (d *Draft) finish(ctx context.Context, from Origin, in replay.Inputs, exec 
 	if d.Job, err = replay.New(ctx, in, s.Problem.Shards, exec); err != nil {
 		return err
 	}
-	if err := choice.Check(d.Job, d.HeldOut); err != nil {
-		return err
-	}
 	p := &d.Problem
 	p.Rounds, p.Steps, p.Interval, p.Seed = s.Problem.Rounds, s.Problem.Steps, s.Problem.Interval, s.Problem.Seed
-	if err := d.Job.Bind(p); err != nil {
+	if err := errors.Join(choice.Check(d.Job, d.HeldOut), d.Job.Bind(p)); err != nil {
 		return err
 	}
 	if from.Parent != nil {
@@ -321,8 +318,10 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 		return err
 	}
 	d.Files = []DraftFile{
-		{replay.RoleModel, b}, {replay.RoleData, canon.Encode(data.Encode)}, {replay.RoleCrown, canon.Marshal(d.Job.Crown)},
-		{replay.RoleHeldOut, canon.Encode(d.HeldOut.Encode)},
+		{replay.RoleModel, b}, {replay.RoleData, canon.Encode(data.Encode)}, {replay.RoleHeldOut, canon.Encode(d.HeldOut.Encode)},
+	}
+	if replay.InParts(data.Shape) {
+		d.Files = append(d.Files, DraftFile{replay.RoleCrown, canon.Marshal(d.Job.Crown)})
 	}
 	if d.TokenizerFile != nil {
 		d.Files = append(d.Files, DraftFile{replay.RoleTokenizer, d.TokenizerFile})

@@ -31,6 +31,7 @@ type Cache struct {
 	mu      sync.Mutex
 	loading turns
 	held    map[canon.Hash]*replay.Job
+	scratch map[canon.Hash]int64      // bytes of the records that are held in parts
 	latest  map[canon.Hash]*job.Lease // of those that are held, as somebody asked last
 	more    chan struct{}             // closed once another job is held; nil if nobody waits for that
 }
@@ -88,12 +89,31 @@ func (c *Cache) Get(ctx context.Context, l *job.Lease) (*replay.Job, error) {
 			return c.Blobs.Store.Get(ref, part)
 		},
 		Folder: c.Blobs.Store.Scratch(),
+		Room:   func(n int64) error { return c.room(id, n) },
 	}, c.Exec)
 	if err != nil {
 		return nil, fmt.Errorf("order %s: %w", id.Short(), err)
 	}
 	c.put(id, j)
 	return j, nil
+}
+
+// room counts n bytes more of an order's records that lie beside the store, in its quota.
+func (c *Cache) room(order canon.Hash, n int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total, u := n, c.Blobs.Store.Usage()
+	for _, b := range c.scratch {
+		total += b
+	}
+	if total > u.Quota-u.Bytes {
+		return fmt.Errorf("%w: %d bytes of records beside %d of blobs, in a quota of %d", store.ErrQuota, total, u.Bytes, u.Quota)
+	}
+	if c.scratch == nil {
+		c.scratch = map[canon.Hash]int64{}
+	}
+	c.scratch[order] += n
+	return nil
 }
 
 // see keeps a lease as it is now: who has its files changes.
@@ -138,7 +158,12 @@ func (c *Cache) CheckUnread(ctx context.Context, l *job.Lease) error {
 	if err != nil {
 		return err
 	}
-	if err := j.CheckRecords(ctx); err != nil {
+	done, err := c.loading.take(ctx, l.Order.Consumer)
+	if err != nil {
+		return err
+	}
+	err = j.CheckRecords(ctx)
+	if done(); err != nil {
 		return fmt.Errorf("order %s: %w", l.Order.ID().Short(), err)
 	}
 	for _, r := range []string{replay.RoleHeldOut, replay.RoleTokenizer, replay.RoleSchema} {
@@ -166,6 +191,21 @@ func (c *Cache) CheckUnread(ctx context.Context, l *job.Lease) error {
 	return nil
 }
 
+// Hold brings here what a unit of an order reads; its errors are those of Get, and a FetchError.
+func (c *Cache) Hold(ctx context.Context, l *job.Lease, unit int) error {
+	j, err := c.Get(ctx, l)
+	if err != nil {
+		return err
+	}
+	return j.UnitOf(&l.Order.Problem, unit).Hold(ctx)
+}
+
+// Holds reports whether Hold has done so.
+func (c *Cache) Holds(l *job.Lease, unit int) bool {
+	j := c.get(l.Order.ID())
+	return j != nil && j.UnitOf(&l.Order.Problem, unit).Held()
+}
+
 // Has reports whether Get would answer at once.
 func (c *Cache) Has(l *job.Lease) bool { return c.get(l.Order.ID()) != nil }
 
@@ -185,6 +225,7 @@ func (c *Cache) put(order canon.Hash, j *replay.Job) {
 	if c.held[order] = j; j == nil {
 		delete(c.held, order)
 		delete(c.latest, order)
+		delete(c.scratch, order)
 		return
 	}
 	if c.more != nil {

@@ -4,8 +4,8 @@
 //
 // [Run] is all of it; node/runner calls it.
 //
-// Invariant: it accepts an offer, or asks for a unit, only if the order's files are here and loaded, and
-// this machine can compute a unit in time: being late costs a penalty. Places of replicas are drawn unasked.
+// Invariant: it accepts an offer, or asks for a unit, only if the order's files are here and loaded, but for the records of a
+// shard, and this machine can fetch these and compute a unit in time: being late costs a penalty. Places of replicas are drawn unasked.
 //
 // Source: docs/spec/lease.md.
 package provide
@@ -118,7 +118,11 @@ func canMake(l *job.Lease, speed uint64) error {
 	if speed == 0 {
 		return nil // the rules leave time for the slowest machine that the chain counts on
 	}
-	need := float64(l.Order.Problem.UnitFLOPs())/float64(speed)*1000 + float64(l.Params.Allowance)
+	fetch, err := l.Params.Fetch(&l.Order)
+	if err != nil && l.Params.Link > 0 {
+		return err
+	}
+	need := float64(l.Order.Problem.UnitFLOPs())/float64(speed)*1000 + float64(fetch) + float64(l.Params.Allowance)
 	if need > float64(c.UnitTimeout) {
 		return fmt.Errorf("a unit of %d FLOP takes about %.0f ms here, at %d FLOP/s; its time is %d ms", l.Order.Problem.UnitFLOPs(), need, speed, c.UnitTimeout)
 	}
@@ -196,6 +200,10 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 				p.sends.Start(ctx, "forced draw "+name, func(ctx context.Context) error { return p.proveDraw(ctx, l, i) })
 			}
 			if u.Status != job.Assigned || !l.ForcedDrawn(i) {
+				continue
+			}
+			if !p.env.Jobs.Holds(l, i) { // waiting for records takes no processor from other units
+				p.loads.Start(ctx, name, func(ctx context.Context) error { return p.env.Jobs.Hold(ctx, l, i) })
 				continue
 			}
 			p.units.Start(ctx, name, func(ctx context.Context) error {

@@ -183,7 +183,8 @@ type Files struct {
 	// Part reads n bytes of a file, from byte at on. Without it records are read whole; with it, those of
 	// a shard are once one of its units is played. It may be called as long as the Job is used.
 	Part   func(ctx context.Context, f job.File, at, n int64) (io.Reader, error)
-	Folder string // where records lie of which only parts are here
+	Folder string              // where records lie of which only parts are here
+	Room   func(n int64) error // returns an error if n more bytes of them may not lie there; nil: they may
 }
 
 // Load makes the work of an order from its files, and refuses it unless
@@ -446,6 +447,15 @@ func (l Loss) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return json.Marshal(float32(l))
+}
+
+// UnmarshalJSON implements json.Unmarshaler: what is null is no number, and not 0.
+func (l *Loss) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*l = Loss(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(b, (*float32)(l))
 }
 
 // Finite reports whether a loss is a number.

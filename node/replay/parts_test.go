@@ -3,8 +3,10 @@ package replay
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -12,6 +14,41 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/merkle"
 )
+
+// Records that a machine has no room for are not held, and what reads them fails by that; what is here needs no more room. Records that are too
+// long to be checked in memory are no records in parts.
+func TestRecordsNeedRoom(t *testing.T) {
+	whole := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{40_000, 3}))
+	file, full, left := canon.Encode(whole.Encode), errors.New("full"), int64(250_000)
+	x, err := newRecords(merkle.Crown(whole, 1), uint64(len(file)), Files{Folder: t.TempDir(), Room: func(n int64) error {
+		if left -= n; left < 0 {
+			return full
+		}
+		return nil
+	}}, func(_ context.Context, at, n int64) (io.Reader, error) { return bytes.NewReader(file[at:][:n]), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var local localError
+	if err := x.hold(t.Context(), 0, 100); err != nil || left == 250_000 {
+		t.Errorf("%v, room for %d bytes", err, left)
+	}
+	if err := x.hold(t.Context(), 0, 40_000); !errors.Is(err, full) || !errors.As(err, &local) {
+		t.Errorf("beyond the room: %v", err)
+	}
+	if err := x.hold(t.Context(), 0, 100); err != nil {
+		t.Error(err)
+	}
+	c := &tensor.Crown{Type: tensor.Int32, Shape: tensor.Shape{31, 1 << 27}, Tops: make([]canon.Hash, 1<<14)}
+	if _, err := newRecords(c, 31<<29+10, Files{Folder: t.TempDir()}, nil); err == nil || InParts(c.Shape) {
+		t.Errorf("a band of 15 GiB: %v", err)
+	}
+	file[1] ^= 1
+	var unfit *UnfitError
+	if err := x.checkAll(t.Context()); !errors.As(err, &unfit) {
+		t.Errorf("a file that does not begin as it should: %v", err)
+	}
+}
 
 // Whatever the extent of a record, what is asked for is here afterwards, was checked, and is what the file holds.
 func TestRecordsOfAnyExtentAreReadInParts(t *testing.T) {
@@ -28,7 +65,7 @@ func TestRecordsOfAnyExtentAreReadInParts(t *testing.T) {
 			return bytes.NewReader(file[at:][:n]), nil
 		}
 		crown := merkle.Crown(whole, 2)
-		x, err := newRecords(crown, uint64(len(file)), t.TempDir(), part)
+		x, err := newRecords(crown, uint64(len(file)), Files{Folder: t.TempDir()}, part)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,13 +88,24 @@ func TestRecordsOfAnyExtentAreReadInParts(t *testing.T) {
 			t.Errorf("%v: %v", s, err)
 		}
 		file[int(x.head)+r.IntN(len(file)-int(x.head))] ^= 1
-		fresh, err := newRecords(crown, uint64(len(file)), t.TempDir(), part)
+		fresh, err := newRecords(crown, uint64(len(file)), Files{Folder: t.TempDir()}, part)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var unfit *UnfitError
 		if err := fresh.hold(t.Context(), 0, s[0]); !errors.As(err, &unfit) {
 			t.Errorf("%v: a false record is held: %v", s, err)
+		}
+	}
+}
+
+// A loss that is no number was shown as 0 once it had gone through JSON.
+func TestLossThatIsNoNumberStaysSo(t *testing.T) {
+	for _, loss := range []Loss{Loss(math.NaN()), 0, 1.5} {
+		b, err := json.Marshal([]Loss{loss})
+		var back []Loss
+		if err = errors.Join(err, json.Unmarshal(b, &back)); err != nil || back[0] != loss && Finite(float32(loss)) || Finite(float32(back[0])) != Finite(float32(loss)) {
+			t.Errorf("%v became %v by %s, %v", loss, back, b, err)
 		}
 	}
 }

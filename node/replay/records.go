@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type records struct {
 	tensor.Part
 	memory *scratch.Memory
 	file   func(ctx context.Context, at, n int64) (io.Reader, error)
+	room   func(n int64) error
 	head   int64         // bytes of the file before the elements
 	turn   chan struct{} // who has taken from it may make runs held
 
@@ -29,18 +31,32 @@ type records struct {
 	held []bool // by run
 }
 
-// pieceBytes is how much is read and checked at a time, but for a band of tiles at least.
-const pieceBytes = 1 << 20
+// What is read and checked at a time: so many bytes, but a band of tiles at least, and at most.
+const (
+	pieceBytes = 1 << 20
+	maxBand    = 64 << 20
+)
 
-// newRecords returns the records that a crown is of, which lie in a file, in memory that lies in a folder.
-func newRecords(crown *tensor.Crown, size uint64, folder string, file func(ctx context.Context, at, n int64) (io.Reader, error)) (*records, error) {
+// InParts reports whether records may be read in parts: a band of them, 32 records, is held in memory while it is checked.
+func InParts(s tensor.Shape) bool {
+	return len(s) == 2 && s[1] <= maxBand/(tensor.TileSide*tensor.Int32.Size())
+}
+
+// newRecords returns the records that a crown is of, which lie in a file.
+func newRecords(crown *tensor.Crown, size uint64, files Files, file func(ctx context.Context, at, n int64) (io.Reader, error)) (*records, error) {
 	n := uint64(crown.Shape.Elements() * crown.Type.Size())
 	head := uint64(len(canon.Encode((&tensor.Tensor{Type: crown.Type, Shape: crown.Shape}).Head)))
+	if !InParts(crown.Shape) {
+		return nil, fmt.Errorf("their shape is %v: such long records are read whole, so their order names no crown", crown.Shape)
+	}
 	if crown.Type != tensor.Int32 || len(crown.Shape) != 2 || n+head != size || n > tensor.MaxBytes {
 		return nil, fmt.Errorf("they are %v%v in %d bytes, and should be %v[records words] in %d", crown.Type, crown.Shape, size, tensor.Int32, n+head)
 	}
-	r := &records{file: file, head: int64(head), turn: make(chan struct{}, 1), held: make([]bool, len(crown.Tops))}
-	memory, err := scratch.New(folder, int64(n))
+	r := &records{file: file, room: files.Room, head: int64(head), turn: make(chan struct{}, 1), held: make([]bool, len(crown.Tops))}
+	if r.room == nil {
+		r.room = func(int64) error { return nil }
+	}
+	memory, err := scratch.New(files.Folder, int64(n))
 	if err != nil {
 		return nil, localError{err}
 	}
@@ -67,6 +83,10 @@ func (r *records) hold(ctx context.Context, first, n int) error {
 			end++
 		}
 		if end > from {
+			_, n := r.Crown.Rows(from, end)
+			if err := r.room(int64(n * r.Crown.Shape[1] * r.Crown.Type.Size())); err != nil {
+				return fmt.Errorf("training records: %w", localError{err})
+			}
 			if err := r.read(ctx, from, end, r.memory); err != nil {
 				return fmt.Errorf("training records: %w", err)
 			}
@@ -151,7 +171,24 @@ func (j *Job) CheckRecords(ctx context.Context) error {
 	if j.records == nil {
 		return nil // they were read whole
 	}
-	return unwrapLocal(j.records.read(ctx, 0, len(j.Crown.Tops), nil))
+	return unwrapLocal(j.records.checkAll(ctx))
+}
+
+// checkAll checks the whole file, what stands before the elements as well.
+func (r *records) checkAll(ctx context.Context) error {
+	want := canon.Encode(r.Tensor.Head)
+	in, err := r.file(ctx, 0, r.head)
+	if err != nil {
+		return localError{err}
+	}
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(in, got); err != nil {
+		return localError{err}
+	}
+	if !bytes.Equal(got, want) {
+		return &UnfitError{errors.New("the file of the training records does not begin with their type and shape")}
+	}
+	return r.read(ctx, 0, len(r.Crown.Tops), nil)
 }
 
 // ShowRecords answers a question about the records.
@@ -171,13 +208,26 @@ func (j *Job) holdRecords(ctx context.Context, first, n int) error {
 	return unwrapLocal(j.records.hold(ctx, first, n))
 }
 
-// hold brings the records of the unit's shard here.
-func (u Unit) hold(ctx context.Context) error {
+// shard returns the records that steps of the unit read: the first, and how many; none of a batch.
+func (u Unit) shard() (first, n int) {
 	if u.Problem.Independent() {
-		return nil
+		return 0, 0
 	}
-	first, n := u.Problem.RecordsOf(u.Round*u.Problem.Shards + u.Shard).Range(u.Shard)
-	return u.Job.holdRecords(ctx, first, n)
+	return u.Problem.RecordsOf(u.Round*u.Problem.Shards + u.Shard).Range(u.Shard)
+}
+
+// Hold brings the records here that steps of the unit read. Playing it does so as well.
+func (u Unit) Hold(ctx context.Context) error {
+	if first, n := u.shard(); n > 0 {
+		return u.Job.holdRecords(ctx, first, n)
+	}
+	return nil
+}
+
+// Held reports whether these records are here.
+func (u Unit) Held() bool {
+	first, n := u.shard()
+	return n == 0 || u.Job.records == nil || u.Job.records.holds(u.Job.Crown.Runs(first, n))
 }
 
 // unwrapLocal returns an error without the mark by which Load knows those of this machine.
@@ -232,7 +282,7 @@ func (l *loader) records(in *Inputs) (*records, error) {
 		return nil, fmt.Errorf("the order names no %s file", RoleData)
 	}
 	part := l.files.Part
-	r, err := newRecords(crown, f.Size, l.files.Folder, func(ctx context.Context, at, n int64) (io.Reader, error) { return part(ctx, f, at, n) })
+	r, err := newRecords(crown, f.Size, l.files, func(ctx context.Context, at, n int64) (io.Reader, error) { return part(ctx, f, at, n) })
 	if err != nil {
 		return nil, fmt.Errorf("training records: %w", err)
 	}

@@ -52,7 +52,7 @@ func (u Unit) inputs(s *graph.State, step int) graph.Inputs {
 // state. after, if not nil, sees each with the number of steps done. It must copy what it
 // keeps: the memory of a state is used again for the next but one.
 func (u Unit) Play(ctx context.Context, s *graph.State, from, to int, after func(done int, s *graph.State) error) (*graph.State, error) {
-	if err := u.hold(ctx); err != nil {
+	if err := u.Hold(ctx); err != nil {
 		return nil, err
 	}
 	defer runtime.KeepAlive(u.Job.Data) // its memory may not be Go's
@@ -206,7 +206,7 @@ func (w *unitWitness) Execution(step int) (*dispute.Execution, error) {
 			return nil, err
 		}
 	}
-	if err := w.unit.hold(w.ctx); err != nil {
+	if err := w.unit.Hold(w.ctx); err != nil {
 		return nil, err
 	}
 	defer runtime.KeepAlive(w.unit.Job.Data)

@@ -33,7 +33,8 @@ type Choice struct {
 	env    *role.Env
 	best   train.Best
 	scorer *replay.Scorer
-	all    []replay.Scores // by round
+	roots  []canon.Hash    // of the states that were scored, by round
+	all    []replay.Scores // of each
 }
 
 // New returns the choice among the rounds of a lease. Without a metric that an order compares by, the last round is the best.
@@ -81,9 +82,15 @@ func heldOut(ctx context.Context, env *role.Env, l *job.Lease) (*tensor.Tensor, 
 	return t, nil
 }
 
-// See scores the rounds that have been merged, but for those that it has seen; of an order that wants the last round, this one alone.
+// See scores the rounds that have been merged, but for those that it has seen; of an order that wants the last round, this one alone. A round
+// that was merged anew, after a conviction, is scored anew.
 func (c *Choice) See(ctx context.Context, l *job.Lease) error {
-	for round := len(c.all); round < l.Round; round++ {
+	same := 0
+	for same < min(len(c.roots), l.Round) && c.roots[same] == l.Merges[same].Root {
+		same++
+	}
+	c.roots, c.all = c.roots[:same], c.all[:same]
+	for round := same; round < l.Round; round++ {
 		var scores replay.Scores
 		if last := round == l.Round-1; c.scorer != nil && (last || c.best.Metric != "") {
 			s, err := c.env.States.Get(ctx, l, l.Merges[round].Root)
@@ -94,18 +101,17 @@ func (c *Choice) See(ctx context.Context, l *job.Lease) error {
 				return err
 			}
 		}
-		c.all = append(c.all, scores)
+		c.roots, c.all = append(c.roots, l.Merges[round].Root), append(c.all, scores)
 	}
 	return nil
 }
 
-// Best returns the round that is the best so far, counted from 0, with its scores, and whether no more are wanted.
-func (c *Choice) Best() (round int, scores replay.Scores, enough bool) {
-	round, enough = Of(c.best, c.all)
-	if round >= 0 {
+// Best returns the round that is the best so far, counted from 0, with its scores.
+func (c *Choice) Best() (round int, scores replay.Scores) {
+	if round, _ = Of(c.best, c.all); round >= 0 {
 		scores = c.all[round]
 	}
-	return round, scores, enough
+	return round, scores
 }
 
 // Of returns which round is the best by its scores, and whether no more are wanted.
@@ -188,18 +194,16 @@ func (w *Watcher) see(ctx context.Context, l *job.Lease, o *watched) error {
 		}
 		o.choice = c
 	}
-	if len(o.choice.all) == l.Round {
-		return nil
-	}
 	if err := o.choice.See(ctx, l); err != nil {
 		return err
 	}
-	if _, _, enough := o.choice.Best(); !enough {
+	// A state that may still be refuted is no reason to stop.
+	if _, enough := Of(o.choice.best, o.choice.all[:min(l.Windows.Final, len(o.choice.all))]); !enough {
 		return nil
 	}
-	over()
 	if err := w.env.Send(ctx, &workv1.MsgStop{Consumer: l.Order.Consumer, Order: l.Order.ID().String()}); err != nil {
 		return fmt.Errorf("end order %s, of which no more rounds are wanted: %w", l.Order.ID().Short(), err)
 	}
+	over()
 	return nil
 }
