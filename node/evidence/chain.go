@@ -7,7 +7,6 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/engine"
-	"github.com/tally-network/tally/node/consume/choice"
 	"github.com/tally-network/tally/node/plausibility"
 	"github.com/tally-network/tally/node/replay"
 )
@@ -68,7 +67,7 @@ func (p *Proof) Scores(ctx context.Context, exec engine.Executor) (round int, sc
 		}
 		all = append(all, scores)
 	}
-	if round, _ = choice.Of(best, all); round < 0 {
+	if round, _ = replay.Best(best, all); round < 0 {
 		return 0, nil, nil
 	}
 	return round + 1, all[round], nil

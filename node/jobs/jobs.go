@@ -98,13 +98,15 @@ func (c *Cache) Get(ctx context.Context, l *job.Lease) (*replay.Job, error) {
 	return j, nil
 }
 
-// room counts n bytes more of an order's records that lie beside the store, in its quota.
+// room counts the n bytes of an order's records that lie beside the store, in its quota.
 func (c *Cache) room(order canon.Hash, n int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	total, u := n, c.Blobs.Store.Usage()
-	for _, b := range c.scratch {
-		total += b
+	for id, b := range c.scratch {
+		if id != order {
+			total += b
+		}
 	}
 	if total > u.Quota-u.Bytes {
 		return fmt.Errorf("%w: %d bytes of records beside %d of blobs, in a quota of %d", store.ErrQuota, total, u.Bytes, u.Quota)
@@ -112,7 +114,7 @@ func (c *Cache) room(order canon.Hash, n int64) error {
 	if c.scratch == nil {
 		c.scratch = map[canon.Hash]int64{}
 	}
-	c.scratch[order] += n
+	c.scratch[order] = n
 	return nil
 }
 

@@ -184,7 +184,7 @@ type Files struct {
 	// a shard are once one of its units is played. It may be called as long as the Job is used.
 	Part   func(ctx context.Context, f job.File, at, n int64) (io.Reader, error)
 	Folder string              // where records lie of which only parts are here
-	Room   func(n int64) error // returns an error if n more bytes of them may not lie there; nil: they may
+	Room   func(n int64) error // returns an error if n bytes of them, in all, may not lie there; nil: they may
 }
 
 // Load makes the work of an order from its files, and refuses it unless

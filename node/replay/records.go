@@ -49,7 +49,7 @@ func newRecords(crown *tensor.Crown, size uint64, files Files, file func(ctx con
 	if !InParts(crown.Shape) {
 		return nil, fmt.Errorf("their shape is %v: such long records are read whole, so their order names no crown", crown.Shape)
 	}
-	if crown.Type != tensor.Int32 || len(crown.Shape) != 2 || n+head != size || n > tensor.MaxBytes {
+	if crown.Type != tensor.Int32 || n+head != size || n > tensor.MaxBytes {
 		return nil, fmt.Errorf("they are %v%v in %d bytes, and should be %v[records words] in %d", crown.Type, crown.Shape, size, tensor.Int32, n+head)
 	}
 	r := &records{file: file, room: files.Room, head: int64(head), turn: make(chan struct{}, 1), held: make([]bool, len(crown.Tops))}
@@ -77,16 +77,15 @@ func (r *records) hold(ctx context.Context, first, n int) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	if err := r.room(r.with(from, to)); err != nil {
+		return fmt.Errorf("training records: %w", localError{err})
+	}
 	for from < to {
 		end := from
 		for end < to && !r.holds(end, end+1) {
 			end++
 		}
 		if end > from {
-			_, n := r.Crown.Rows(from, end)
-			if err := r.room(int64(n * r.Crown.Shape[1] * r.Crown.Type.Size())); err != nil {
-				return fmt.Errorf("training records: %w", localError{err})
-			}
 			if err := r.read(ctx, from, end, r.memory); err != nil {
 				return fmt.Errorf("training records: %w", err)
 			}
@@ -94,6 +93,19 @@ func (r *records) hold(ctx context.Context, first, n int) error {
 		from = end + 1
 	}
 	return nil
+}
+
+// with returns how many bytes are here, about, once runs from…to−1 are: it does not grow with what failed before.
+func (r *records) with(from, to int) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	runs := 0
+	for i, h := range r.held {
+		if h || i >= from && i < to {
+			runs++
+		}
+	}
+	return int64(len(r.memory.Bytes())) / int64(len(r.held)) * int64(runs)
 }
 
 // holds reports whether runs from…to−1 are here.
@@ -193,10 +205,12 @@ func (r *records) checkAll(ctx context.Context) error {
 
 // ShowRecords answers a question about the records.
 func (j *Job) ShowRecords(ctx context.Context, q proof.Sample) (proof.Shown, error) {
-	first, n := j.Crown.Rows(q.TileOf(j.Crown.Layout())/tensor.CrownRun, q.TileOf(j.Crown.Layout())/tensor.CrownRun+1)
+	run := q.TileOf(j.Crown.Layout()) / tensor.CrownRun
+	first, n := j.Crown.Rows(run, run+1)
 	if err := j.holdRecords(ctx, first, n); err != nil {
 		return proof.Shown{}, err
 	}
+	defer runtime.KeepAlive(j.Data) // its memory may not be Go's
 	return q.ShowPart(tensor.Part{Tensor: j.Data, Crown: j.Crown}), nil
 }
 

@@ -75,6 +75,19 @@ func Unscored(err error) bool {
 	return errors.Is(err, errMany) || errors.As(err, &large)
 }
 
+// Best returns which round is the best by its scores, counted from 0, and whether no more are wanted.
+func Best(by train.Best, all []Scores) (round int, enough bool) {
+	var scores []int64
+	for _, s := range all {
+		score, ok := s[by.Metric]
+		if !ok {
+			score = train.NoScore
+		}
+		scores = append(scores, score)
+	}
+	return by.Of(scores)
+}
+
 // Scores returns how well a state does on records.
 func (j *Job) Scores(ctx context.Context, s *graph.State, records *tensor.Tensor, exec engine.Executor) (Scores, error) {
 	x, err := j.Scorer(records, exec)

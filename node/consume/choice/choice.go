@@ -108,23 +108,10 @@ func (c *Choice) See(ctx context.Context, l *job.Lease) error {
 
 // Best returns the round that is the best so far, counted from 0, with its scores.
 func (c *Choice) Best() (round int, scores replay.Scores) {
-	if round, _ = Of(c.best, c.all); round >= 0 {
+	if round, _ = replay.Best(c.best, c.all); round >= 0 {
 		scores = c.all[round]
 	}
 	return round, scores
-}
-
-// Of returns which round is the best by its scores, and whether no more are wanted.
-func Of(best train.Best, all []replay.Scores) (round int, enough bool) {
-	var by []int64
-	for _, s := range all {
-		score, ok := s[best.Metric]
-		if !ok {
-			score = train.NoScore
-		}
-		by = append(by, score)
-	}
-	return best.Of(by)
 }
 
 // Watcher ends the home's own orders once no more of their rounds are wanted.
@@ -198,7 +185,7 @@ func (w *Watcher) see(ctx context.Context, l *job.Lease, o *watched) error {
 		return err
 	}
 	// A state that may still be refuted is no reason to stop.
-	if _, enough := Of(o.choice.best, o.choice.all[:min(l.Windows.Final, len(o.choice.all))]); !enough {
+	if _, enough := replay.Best(o.choice.best, o.choice.all[:min(l.Windows.Final, len(o.choice.all))]); !enough {
 		return nil
 	}
 	if err := w.env.Send(ctx, &workv1.MsgStop{Consumer: l.Order.Consumer, Order: l.Order.ID().String()}); err != nil {

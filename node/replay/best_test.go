@@ -1,10 +1,9 @@
-package choice_test
+package replay_test
 
 import (
 	"testing"
 
 	"github.com/tally-network/tally/core/train"
-	"github.com/tally-network/tally/node/consume/choice"
 	"github.com/tally-network/tally/node/replay"
 )
 
@@ -22,7 +21,7 @@ func TestRoundsAreComparedByTheirMetric(t *testing.T) {
 		{train.Best{Metric: "loss", Patience: 1}, 3, 1, true}, // of which none has a score
 		{train.Best{Metric: "accuracy", Patience: 2}, 4, 3, false},
 	} {
-		if got, enough := choice.Of(c.best, all[:c.rounds]); got != c.want || enough != c.enough {
+		if got, enough := replay.Best(c.best, all[:c.rounds]); got != c.want || enough != c.enough {
 			t.Errorf("%+v of %d rounds: %d, %v, want %d, %v", c.best, c.rounds, got, enough, c.want, c.enough)
 		}
 	}
