@@ -12,14 +12,17 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// producer is the producer_name of written models. It carries no version, so
-// that files do not depend on who writes them.
+// producer is the producer_name of written models, without a version: files do not depend on who writes them.
 const producer = "tally"
 
-// Write returns the model file of g, with its nodes in canonical order. Fields
-// are in ascending order and elements in raw_data; Read gives the same graph
-// back. Nodes that hold graphs are written as what they come to.
-func Write(g *graph.Graph) ([]byte, error) {
+// Write returns the model file of g, with its nodes in canonical order, fields ascending and elements in raw_data.
+// Read gives the same graph back. Nodes that hold graphs are written as what they come to.
+func Write(g *graph.Graph) ([]byte, error) { return write(g, "") }
+
+// WriteBatch is Write with a symbolic dimension as the first axis of every input and output.
+func WriteBatch(g *graph.Graph, dim string) ([]byte, error) { return write(g, dim) }
+
+func write(g *graph.Graph, first string) ([]byte, error) {
 	g, err := op.Flatten(g)
 	if err == nil {
 		g, err = g.Canonical()
@@ -31,17 +34,16 @@ func Write(g *graph.Graph) ([]byte, error) {
 		return nil, fmt.Errorf("write ONNX model: %w", err)
 	}
 	e := &encoder{dry: true}
-	e.model(g)
+	e.model(g, first)
 	if e.n > MaxBytes {
 		return nil, fmt.Errorf("write ONNX model: %d bytes, limit %d: keep large tensors in a safetensors file", e.n, MaxBytes)
 	}
 	e = &encoder{b: make([]byte, 0, e.n)}
-	e.model(g)
+	e.model(g, first)
 	return e.b, nil
 }
 
-// encoder appends fields. A dry one only counts the bytes, which a message
-// needs to know of its parts before they are written.
+// encoder appends fields. A dry one counts the bytes, which a message needs to know of its parts before.
 type encoder struct {
 	b   []byte
 	n   int
@@ -78,15 +80,7 @@ func (e *encoder) float(num protowire.Number, v float32) {
 	e.b = protowire.AppendFixed32(e.b, math.Float32bits(v))
 }
 
-func (e *encoder) text(num protowire.Number, s string) {
-	e.tag(num, chunk)
-	e.length(uint64(len(s)))
-	if e.dry {
-		e.n += len(s)
-		return
-	}
-	e.b = append(e.b, s...)
-}
+func (e *encoder) text(num protowire.Number, s string) { e.bytes(num, []byte(s)) }
 
 func (e *encoder) bytes(num protowire.Number, b []byte) {
 	e.tag(num, chunk)
@@ -111,8 +105,7 @@ func (e *encoder) message(num protowire.Number, body func(*encoder)) {
 	body(e)
 }
 
-// oldestWritten is the operator set that models are written in unless they need
-// a newer one.
+// oldestWritten is the operator set of written models, unless they need a newer one.
 const oldestWritten = 21
 
 // irVersions are the versions of the file format that came with operator sets.
@@ -135,18 +128,18 @@ func writtenSet(g *graph.Graph) int {
 	return set
 }
 
-func (e *encoder) model(g *graph.Graph) {
+func (e *encoder) model(g *graph.Graph, first string) {
 	set := writtenSet(g)
 	e.int(modelIRVersion, irVersions[set])
 	e.text(modelProducer, producer)
-	e.message(modelGraph, func(e *encoder) { e.graph(g) })
+	e.message(modelGraph, func(e *encoder) { e.graph(g, first) })
 	e.message(modelOpset, func(e *encoder) {
 		e.text(opsetDomain, "")
 		e.int(opsetVersion, int64(set))
 	})
 }
 
-func (e *encoder) graph(g *graph.Graph) {
+func (e *encoder) graph(g *graph.Graph, first string) {
 	for i := range g.Nodes {
 		e.message(graphNode, func(e *encoder) { e.node(&g.Nodes[i]) })
 	}
@@ -155,10 +148,10 @@ func (e *encoder) graph(g *graph.Graph) {
 		e.message(graphConst, func(e *encoder) { e.tensor(c.Name, c.Tensor) })
 	}
 	for _, v := range g.Inputs {
-		e.message(graphInput, func(e *encoder) { e.value(v) })
+		e.message(graphInput, func(e *encoder) { e.value(v, first) })
 	}
 	for _, v := range g.Outputs {
-		e.message(graphOutput, func(e *encoder) { e.value(v) })
+		e.message(graphOutput, func(e *encoder) { e.value(v, first) })
 	}
 }
 
@@ -218,14 +211,21 @@ func (e *encoder) tensor(name string, t *tensor.Tensor) {
 	}
 }
 
-func (e *encoder) value(v graph.Value) {
+// value writes a value, whose first axis is a symbolic dimension unless that is "".
+func (e *encoder) value(v graph.Value, first string) {
 	e.text(valueName, v.Name)
 	e.message(valueType, func(e *encoder) {
 		e.message(typeTensor, func(e *encoder) {
 			e.int(tensorTypeElem, int64(v.Type))
 			e.message(tensorTypeShape, func(e *encoder) {
-				for _, d := range v.Shape {
-					e.message(shapeDim, func(e *encoder) { e.int(dimValue, int64(d)) })
+				for i, d := range v.Shape {
+					e.message(shapeDim, func(e *encoder) {
+						if i == 0 && first != "" {
+							e.text(dimParam, first)
+							return
+						}
+						e.int(dimValue, int64(d))
+					})
 				}
 			})
 		})

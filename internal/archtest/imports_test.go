@@ -135,6 +135,7 @@ var layers = []layer{
 	{folder: "node/devnet", own: append([]string{"chain/x/auction", "chain/x/policy", "chain/x/provider", "chain/x/seats"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}}, // begins with the modules' rules
 	{folder: "node/runner", own: append([]string{"chain/x/provider"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                       // tells one of its errors from others
 	{folder: "node/desk", own: append([]string{"chain/x/market"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                           // tells one of its errors from others
+	{folder: "node/consume/models", own: append([]string{"model/batch"}, ofNode...), foreign: []string{"*"}},                                                                              // what is delivered takes any batch
 	{folder: "node/life", own: append([]string{"model/zoo"}, ofNode...), foreign: []string{"*"}, tests: []string{"chain"}},                                                                // people order trainings of a small model
 	{folder: "node", own: ofNode, foreign: []string{"*"}, tests: []string{"chain"}},
 	{folder: "bench", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "sim", "internal/bounded", "internal/cputime", "internal/scratch", "internal/testkit/adversary", "internal/testkit/barehost", "internal/testkit/headers", "internal/testkit/spam"}, foreign: []string{"*"}},

@@ -153,7 +153,7 @@ func TestCustodiansTooSmall(t *testing.T) {
 func TestOrderWithoutItsFiles(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
-		Config: func(c *devnet.Config) { c.Work.AnswerMs = 10_000 },
+		Config: func(c *devnet.Config) { c.Work.AnswerMs = 20_000 }, // a slow machine answers in a quarter of it,
 	})
 	o := n.Order()
 	id, err := consume.Post(t.Context(), n.Consumer.Env, &o) // and serves nothing

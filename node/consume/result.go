@@ -9,8 +9,8 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
-	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/safetensors"
+	"github.com/tally-network/tally/node/consume/models"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 )
@@ -44,7 +44,7 @@ func NewResult(s *graph.State, root canon.Hash, j *replay.Job, l *job.Lease) (*R
 		return nil, err
 	}
 	r := &Result{State: s, Model: g}
-	if r.ONNX, err = onnx.Write(g); err != nil {
+	if r.ONNX, err = models.Deliver(g); err != nil {
 		return nil, err
 	}
 	weights := map[string]*tensor.Tensor{}

@@ -23,7 +23,7 @@ func TestFilesToProvidersAlone(t *testing.T) {
 	n := Start(t, Options{
 		Config: func(c *devnet.Config) {
 			c.Validators = 3
-			c.Work.AnswerMs = 3000
+			c.Work.AnswerMs = 12_000
 		},
 		Spec: func(s *consume.Spec) { s.Conditions.Custodians = 2 },
 	})

@@ -1,6 +1,7 @@
-// Package models reads the files of models that an order names, and writes those that it hands over.
+// Package models reads the files of models that an order names, and writes those that it hands over, and gets.
 //
-// Call [Read] for a model, [Open] for any other file that a field of an order names, and [Write] for what providers will read.
+// Call [Read] for a model, [Open] for any other file that a field of an order names, [Write] for what providers will read, and [Deliver] for
+// what was trained.
 //
 // Invariant: files lie in folders that the order's author may read from, for all who work on the order see them.
 //
@@ -16,6 +17,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/model/batch"
 )
 
 // Open opens the file of a field that lies in one of some folders.
@@ -63,4 +65,13 @@ func Write(g *graph.Graph) ([]byte, error) {
 		return nil, fmt.Errorf("the model does not survive being written and read again (%v)", err)
 	}
 	return b, nil
+}
+
+// Deliver returns the file of a trained model. It takes any number of records, as the dimension batch, unless the model can take none but those
+// of the order.
+func Deliver(g *graph.Graph) ([]byte, error) {
+	if free, err := batch.Free(g); err == nil {
+		return onnx.WriteBatch(free, "batch")
+	}
+	return onnx.Write(g)
 }
