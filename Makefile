@@ -29,8 +29,9 @@ test: SPACE_MB = 8000
 # Our own packages, without the generated ones.
 OWN = $$(go list ./... | grep -v /gen/)
 
-# Compilers, staticcheck and tests of networks spend up to half of their time on collecting what memory has room for.
-test lint vet staticcheck staticcheck-tests unit: export GOGC ?= 400
+# Compilers and staticcheck spend up to half of their time on collecting what memory has room for.
+lint vet staticcheck staticcheck-tests: export GOGC ?= 400
+unit: export GOGC ?= 200
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -155,6 +155,7 @@ func TestCustodianAnswersAfterARestart(t *testing.T) {
 // When provider, lead and consumer are gone, the custodians have all that a proof
 // needs.
 func TestBundleFromCustodiansAlone(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) { c.Validators = 3 },

@@ -22,6 +22,7 @@ import (
 // A provider whose settings ask for it has itself measured: it opens a probe, orders it from itself, once, and computes it. A process that
 // ends in between and begins again goes on.
 func TestProviderIsMeasured(t *testing.T) {
+	nettest.Rare(t)
 	t.Parallel()
 	const name = "provider-0"
 	n := nettest.Start(t, nettest.Options{
