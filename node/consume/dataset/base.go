@@ -114,7 +114,7 @@ func (m *maker) knownInput(in graph.Value, columns []schema.Column) error {
 		if err != nil {
 			return err
 		}
-		if c, err = m.whole(c); err != nil {
+		if c, _, err = m.whole(c); err != nil {
 			return err
 		}
 		if columns[0].Category != nil {
@@ -129,7 +129,7 @@ func (m *maker) knownInput(in graph.Value, columns []schema.Column) error {
 		if err != nil {
 			return err
 		}
-		if err := x.add(c); err != nil {
+		if err := x.add(c, ""); err != nil {
 			return err
 		}
 		columns = columns[same:]

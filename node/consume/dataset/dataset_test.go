@@ -212,6 +212,48 @@ func TestNumbersAreNormalisedInTheModel(t *testing.T) {
 	trains(t, d)
 }
 
+// A model takes NaN where a value is missing, and replaces it as in training, by what was learnt there. Of a text all columns are NaN.
+func TestModelsReplaceWhatIsMissing(t *testing.T) {
+	source := write(t, t.TempDir(), "flowers.csv", []byte(flowers()))
+	nan := tensor.F32(float32(math.NaN()))
+	for name, more := range map[string]string{"scaled": "", "as they are": `,"normalize":"none"`} {
+		t.Run(name, func(t *testing.T) {
+			d, err := of(t, options(t, source, `,"target":"kind","ignore":["id","plot"],"missing":"median"`+more), mlp(4, 3, "features"), dataset.Objective{})
+			d = must(t, d, err)
+			var learnt float32
+			for r := range slices.Chunk(tensor.Of[float32](unpack(t, d, d.Training, "features")), 4) {
+				if r[0] == 3.5 || r[0] == 13.5 { // whose width is missing
+					learnt = r[1]
+				}
+			}
+			whole := tensor.Must(tensor.From(tensor.Shape{4, 4}, []float32{1, learnt, 1, 0, 1, 1.5, 1, 0, 2, 1.5, 0, 1, 2, 3, 1, 0}))
+			lacking := whole.Clone()
+			lacking.Set(1, nan)
+			for i := range 2 {
+				lacking.Set(4+2+i, nan)
+			}
+			want, got := apply(t, d.Model, whole), apply(t, d.Model, lacking)
+			if !got.Equal(want) {
+				t.Errorf("%v of what is missing, want %v", tensor.Of[float32](got), tensor.Of[float32](want))
+			}
+		})
+	}
+	o := options(t, source, `,"target":"length","features":["width"],"missing":"mean"`)
+	d, err := of(t, o, mlp(1, 1, "width"), dataset.Objective{})
+	d = must(t, d, err)
+	x := tensor.Must(tensor.New(tensor.Float32, d.Model.Inputs[0].Shape))
+	x.Set(2, nan)
+	known := tensor.Must(tensor.New(tensor.Float32, x.Shape))
+	for _, v := range tensor.Of[float32](unpack(t, d, d.Training, "width")) {
+		if twice := float64(v) * 2; twice != math.Trunc(twice) { // no other record says so: it is the mean
+			known.Set(2, tensor.F32(v))
+		}
+	}
+	if got, want := apply(t, d.Model, x), apply(t, d.Model, known); !got.Equal(want) {
+		t.Errorf("an input of one column gives %v, want %v", tensor.Of[float32](got), tensor.Of[float32](want))
+	}
+}
+
 func apply(t *testing.T, g *graph.Graph, x *tensor.Tensor) *tensor.Tensor {
 	t.Helper()
 	typed, err := op.Infer(g, lower.FP32)

@@ -250,7 +250,7 @@ func (m *maker) text(in graph.Value, c *table.Column) (err error) {
 	case m.Text.Pack:
 		return fmt.Errorf("data.text.pack: column %q is read beside others, a text in each record: leave it out", c.Name)
 	}
-	if c, err = m.whole(c); err != nil {
+	if c, _, err = m.whole(c); err != nil {
 		return err
 	}
 	all := make([]sequences.Example, c.Len())

@@ -120,22 +120,24 @@ func (m *maker) field(name string, v *tensor.Tensor) {
 	m.out.Fields = append(m.out.Fields, record.Field{Name: name, Type: v.Type, Shape: v.Shape[1:]})
 }
 
-// whole returns a column without missing values: what replaces them is learnt from the training records.
-func (m *maker) whole(c *table.Column) (*table.Column, error) {
+// whole returns a column without missing values, and what replaces them, "" if nothing does. That is learnt from the training records.
+func (m *maker) whole(c *table.Column) (full *table.Column, learnt string, err error) {
 	missing := c.CountMissing()
-	if missing == 0 {
-		return c, nil
-	}
 	for _, rule := range m.rules() {
-		v, err := c.Learn(rule, m.training)
-		if err == nil {
-			return c.Fill(v)
-		}
-		if rule == table.Mode {
-			return nil, err
+		if learnt, err = c.Learn(rule, m.training); err == nil {
+			break
 		}
 	}
-	return nil, fmt.Errorf("column %q has no value in %d records: write data.missing: mean, median or mode to replace them, or name it in data.ignore", c.Name, missing)
+	switch {
+	case missing == 0:
+		return c, learnt, nil
+	case err != nil:
+		return nil, "", err
+	case learnt == "":
+		return nil, "", fmt.Errorf("column %q has no value in %d records: write data.missing: mean, median or mode to replace them, or name it in data.ignore", c.Name, missing)
+	}
+	full, err = c.Fill(learnt)
+	return full, learnt, err
 }
 
 // rules returns what replaces missing values, in order: what is no number has neither mean nor median.
@@ -216,11 +218,11 @@ func (m *maker) features(in graph.Value) error {
 	}
 	x := &matrix{records: m.table.Records}
 	for _, c := range columns {
-		c, err := m.whole(c)
+		c, learnt, err := m.whole(c)
 		if err != nil {
 			return err
 		}
-		if err := x.add(c); err != nil {
+		if err := x.add(c, learnt); err != nil {
 			return err
 		}
 	}
@@ -231,10 +233,18 @@ func (m *maker) features(in graph.Value) error {
 	if err != nil {
 		return err
 	}
-	if m.Normalize != None {
-		mean, deviation := x.moments(m.training)
-		m.before(in, graph.Value{Name: in.Name, Type: v.Type, Shape: in.Shape}, func(b *graph.Builder, x string) string {
-			return scaled(b, cast(b, x, v.Type, in.Type), in.Type, mean, deviation, tensor.Shape{1, len(mean)})
+	replaces, normal := len(m.rules()) > 0, m.Normalize != None
+	if replaces || normal {
+		m.before(in, graph.Value{Name: in.Name, Type: v.Type, Shape: in.Shape}, func(b *graph.Builder, name string) string {
+			s := tensor.Shape{1, x.width()}
+			if replaces {
+				name = filled(b, name, v.Type, x.fills(), s)
+			}
+			if name = cast(b, name, v.Type, in.Type); normal {
+				mean, deviation := x.moments(m.training)
+				name = scaled(b, name, in.Type, mean, deviation, s)
+			}
+			return name
 		})
 	}
 	m.field(in.Name, v)
@@ -261,7 +271,7 @@ func (m *maker) column(in graph.Value, c *table.Column) error {
 	if text := textColumn(m.table, c.Name); text != nil && in.Type.Integer() && len(in.Shape) == 2 && in.Shape[1] > 1 {
 		return m.text(in, text)
 	}
-	c, err := m.whole(c)
+	c, learnt, err := m.whole(c)
 	if err != nil {
 		return err
 	}
@@ -295,8 +305,13 @@ func (m *maker) column(in graph.Value, c *table.Column) error {
 	if normal {
 		mean, deviation = moments(v, m.training, v.Shape[1:].Elements(), 1)
 	}
-	if normal || !raw.Shape.Equal(in.Shape) || v.Type != in.Type {
+	fill := number(learnt)
+	replaces := fill == fill && v.Type.Float()
+	if replaces || normal || !raw.Shape.Equal(in.Shape) || v.Type != in.Type {
 		m.before(in, raw, func(b *graph.Builder, x string) string {
+			if replaces {
+				x = filled(b, x, v.Type, []float64{fill}, tensor.Shape{1})
+			}
 			if x = cast(b, x, v.Type, in.Type); normal {
 				x = scaled(b, x, in.Type, mean, deviation, tensor.Shape{1})
 			}

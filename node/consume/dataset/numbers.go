@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -30,6 +31,7 @@ type feature struct {
 	of    *tensor.Tensor
 	is    int32 // of a category: the text that it stands for
 	texts bool
+	fill  float64 // what a missing value becomes; NaN: nothing was learnt
 }
 
 func (x *matrix) width() int { return len(x.names) }
@@ -46,7 +48,8 @@ func (x *matrix) listed() string {
 	return listed(out)
 }
 
-func (x *matrix) add(c *table.Column) error {
+// add adds a column whose missing values become what was learnt, "" if nothing was.
+func (x *matrix) add(c *table.Column, learnt string) error {
 	more := 1
 	if c.Kind == table.Category {
 		more = len(c.Categories)
@@ -60,15 +63,43 @@ func (x *matrix) add(c *table.Column) error {
 		if err != nil {
 			return err
 		}
-		x.names, x.columns = append(x.names, schema.Column{Name: c.Name}), append(x.columns, feature{of: v})
+		x.names, x.columns = append(x.names, schema.Column{Name: c.Name}), append(x.columns, feature{of: v, fill: number(learnt)})
 		return nil
 	case table.Category:
 		for k, text := range c.Categories {
-			x.names, x.columns = append(x.names, schema.Column{Name: c.Name, Category: &text}), append(x.columns, feature{of: c.Values, is: int32(k), texts: true})
+			f := feature{of: c.Values, is: int32(k), texts: true, fill: math.NaN()}
+			if learnt == text {
+				f.fill = 1
+			} else if learnt != "" {
+				f.fill = 0
+			}
+			x.names, x.columns = append(x.names, schema.Column{Name: c.Name, Category: &text}), append(x.columns, f)
 		}
 		return nil
 	}
 	return fmt.Errorf("column %q is %v, which is no feature among others: name it in data.ignore, or give the model an input %q", c.Name, c.Kind, c.Name)
+}
+
+// number returns what was learnt of a column of numbers, or of truths; NaN if nothing was.
+func number(learnt string) float64 {
+	if truth, ok := table.Truth([]byte(learnt)); ok {
+		if truth {
+			return 1
+		}
+		return 0
+	}
+	if v, err := strconv.ParseFloat(learnt, 64); err == nil {
+		return v
+	}
+	return math.NaN()
+}
+
+// fills returns what missing values become, by feature.
+func (x *matrix) fills() (out []float64) {
+	for _, f := range x.columns {
+		out = append(out, f.fill)
+	}
+	return out
 }
 
 func (f *feature) at(record int) float32 {
@@ -209,6 +240,11 @@ func cast(b *graph.Builder, x string, from, to tensor.DType) string {
 		return x
 	}
 	return b.With(graph.Int("to", int(to))).Op("Cast", x)
+}
+
+// filled puts something in the place of NaN.
+func filled(b *graph.Builder, x string, t tensor.DType, fill []float64, s tensor.Shape) string {
+	return b.Op("Where", b.Op("IsNaN", x), constant(b, t, fill, s), x)
 }
 
 // scaled takes a mean from a value, and divides by a deviation.

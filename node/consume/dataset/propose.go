@@ -128,7 +128,7 @@ func (p *Proposal) reads(m *maker, target *table.Column) error {
 		if c.Kind != table.Category && missing > 0 {
 			c = &table.Column{Name: c.Name, Kind: c.Kind, Values: c.Values} // its values are not read here
 		}
-		if err := x.add(c); err != nil {
+		if err := x.add(c, ""); err != nil {
 			return err
 		}
 	}
