@@ -143,7 +143,9 @@ func TestWhatTakesNoOtherBatch(t *testing.T) {
 		"no first axis counts records": net(t, func(b *graph.Builder) string {
 			return b.With(graph.Int("keepdims", 0)).Op("ReduceSum", "x")
 		}),
-		"does not grow with the batch": net(t, func(b *graph.Builder) string { return b.Init("c", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{4}))) }, 4),
+		"does not grow with the batch": net(t, func(b *graph.Builder) string {
+			return b.Init("c", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{4})))
+		}, 4),
 		"more than one batch": net(t, func(b *graph.Builder) string {
 			x := b.With(graph.Int("axis", 0)).Op("Concat", "x", "x") // [8 2 6]: two batches
 			return b.With(graph.Ints("perm", 1, 0, 2, 3)).Op("Transpose", b.Op("Reshape", x, ints(b, 2, 4, 2, 6)))
