@@ -38,10 +38,34 @@ func tally(t *testing.T, args ...string) (string, error) {
 		return e.Show(r, r.Tell)
 	}}
 	show.Flags(shown.Flags())
-	root.AddCommand(models.New(e), shown)
+	root.AddCommand(models.New(e), models.Export(e), shown)
 	root.SetArgs(args)
 	err := root.ExecuteContext(t.Context())
 	return out.String(), err
+}
+
+// A folder's model becomes a file to train, whose initializers are the weights by their names.
+func TestExport(t *testing.T) {
+	folder, file := filepath.Join("..", "..", "model", "lm", "testdata", "llama"), filepath.Join(t.TempDir(), "m.onnx")
+	got, err := tally(t, "export", folder, "--batch", "2", "--length", "8", "--out", file, "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m models.Made
+	if err := json.Unmarshal([]byte(got), &m); err != nil || m.Parameters == 0 || m.Inputs[0].String() != "tokens int32[2 8]" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil || len(b) != m.Bytes || !strings.Contains(string(b), "model.layers.0.self_attn.q_proj.weight") {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	for want, args := range map[string][]string{
+		"is there already": {folder, "--out", file}, "config.json": {t.TempDir()}, "with a context of": {folder, "--length", "1000000", "--out", file + "2"}, "between 1 and": {folder, "--batch", "0"},
+	} {
+		if _, err := tally(t, append([]string{"export"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
 }
 
 func TestNew(t *testing.T) {

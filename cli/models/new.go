@@ -27,7 +27,7 @@ type Made struct {
 	Name       string           `json:"name"`
 	File       string           `json:"file"`
 	Bytes      int              `json:"bytes"`
-	Seed       uint64           `json:"seed"`
+	Seed       uint64           `json:"seed,omitempty"` // of new weights
 	Parameters int              `json:"parameters"`
 	Inputs     []summary.Tensor `json:"inputs"`
 	Outputs    []summary.Tensor `json:"outputs"`

@@ -16,12 +16,13 @@ import (
 
 // model is tally model: models on this machine.
 func (e *Env) model() *cobra.Command {
+	ofFiles := &models.Env{Show: e.Show, AlsoRuns: e.AlsoRuns}
 	cmd := &cobra.Command{
 		Use: "model", GroupID: "models", Short: "Look at models, and begin new ones",
 		Long:    "Looks at models as people have them: language models as folders of Hugging Face's or GGUF files,\nand any others as ONNX files. It writes models to train, too.",
-		Example: "  tally model show SmolLM2-135M-Instruct\n  tally model new resnet --out resnet.onnx\n  tally model show resnet.onnx --svg resnet.svg",
+		Example: "  tally model show SmolLM2-135M-Instruct\n  tally model new resnet --out resnet.onnx\n  tally model export smollm2 --out smollm2.onnx\n  tally model show resnet.onnx --svg resnet.svg",
 	}
-	cmd.AddCommand(show(e), e.ls(), e.verify(), e.quantize(), perplexityCommand(e), models.New(&models.Env{Show: e.Show, AlsoRuns: e.AlsoRuns}))
+	cmd.AddCommand(show(e), e.ls(), e.verify(), e.quantize(), perplexityCommand(e), models.New(ofFiles), models.Export(ofFiles))
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package lm
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -26,15 +27,14 @@ func Make(c *family.Config, weight func(name string, shape tensor.Shape) *tensor
 //	logits  float32 [texts, length, Vocabulary]
 //
 // Its float32 initializers are the weights, by their names, and nothing else. So what training makes of them is model.safetensors of the folder
-// whose config.json is this configuration. It fails if a weight is not float32.
+// whose config.json is this configuration. Weights of fewer bits are widened; quantised ones are not trained.
 func (m *Model) Training(texts, length int) (*graph.Graph, error) {
 	if texts < 1 || length < 1 || length > m.Context {
 		return nil, fmt.Errorf("%s: training on %d texts of %d tokens, with a context of %d", m.Family, texts, length, m.Context)
 	}
-	for _, n := range m.Weights() {
-		if t := m.weights[n.Name].stored.Type; t != tensor.Float32 {
-			return nil, fmt.Errorf("%s: weight %q is %v: only float32 is trained", m.Family, n.Name, t)
-		}
+	m, err := m.widened()
+	if err != nil {
+		return nil, err
 	}
 	w := m.writer(length)
 	w.texts = texts
@@ -48,6 +48,30 @@ func (m *Model) Training(texts, length int) (*graph.Graph, error) {
 	}
 	w.b.Output(w.b.With().As("logits").Op("Identity", w.head(x)), tensor.Float32, tensor.Shape{texts, length, m.Vocabulary})
 	return w.untrained(), nil
+}
+
+// widened returns the model with float32 weights.
+func (m *Model) widened() (*Model, error) {
+	wide := *m
+	wide.weights = maps.Clone(m.weights)
+	for _, n := range m.Weights() {
+		x := m.weights[n.Name].stored
+		switch {
+		case x.Type == tensor.Float32:
+			continue
+		case !x.Type.Half():
+			return nil, fmt.Errorf("%s: weight %q is quantised: train the model that it was made from", m.Family, n.Name)
+		}
+		y, err := tensor.New(tensor.Float32, x.Shape)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := 0, tensor.Of[float32](y); i < len(v); i++ {
+			v[i] = float32(tensor.FloatOf(x.Type, x.At(i)))
+		}
+		wide.weights[n.Name] = weight{stored: y}
+	}
+	return &wide, nil
 }
 
 // untrained makes initializers that are no weights constants, which training leaves alone.
