@@ -131,7 +131,7 @@ func (f *freeing) open() *graph.Graph {
 		if !ok {
 			continue
 		}
-		n := &c.Nodes[i]
+		n := c.Nodes[i]
 		_, to := f.small.Type(n.Outputs[0])
 		list := make([]int64, len(to))
 		for axis, d := range to {
@@ -144,7 +144,7 @@ func (f *freeing) open() *graph.Graph {
 			list[k] = -1
 			told = b.list(list)
 		}
-		n.Inputs = []string{n.Inputs[0], told}
+		c.Nodes[i].Inputs = []string{n.Inputs[0], told}
 	}
 	return &c
 }
@@ -194,6 +194,9 @@ func (f *freeing) unused(name string) string {
 func (f *freeing) check() (again bool, err error) {
 	for i := range f.of.Nodes {
 		n := &f.of.Nodes[i]
+		if n.Op == "Constant" { // those whose readers are told otherwise are gone
+			continue
+		}
 		for _, out := range n.Outputs {
 			if out == "" {
 				continue

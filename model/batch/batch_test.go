@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/model"
 	"github.com/tally-network/tally/model/batch"
+	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/zoo"
 )
 
@@ -78,6 +79,23 @@ func TestModelsTakeAnyBatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			sameOfEach(t, m.Graph)
+		})
+	}
+}
+
+// So does what language models are trained as, in every family.
+func TestLanguageModelsTakeAnyBatch(t *testing.T) {
+	for _, family := range []string{"llama", "gpt2", "gemma3", "mistral", "phi3-long", "qwen3"} {
+		t.Run(family, func(t *testing.T) {
+			m, err := lm.Open("../lm/testdata/" + family)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := m.Training(4, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameOfEach(t, g)
 		})
 	}
 }
