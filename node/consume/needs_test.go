@@ -1,12 +1,9 @@
 package consume
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"github.com/tally-network/tally/core/match"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -62,20 +59,4 @@ func TestNeedsOfAnOrderFile(t *testing.T) {
 			t.Errorf("%s: %v does not say %q", text, err, words)
 		}
 	}
-}
-
-// What is written of a quantity is read as the same.
-func TestQuantitiesComeBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.Uint64().Draw(t, "n")
-		was := SpecNeeds{Memory: Bytes(n), Speed: Speed(n), Power: Power(n)}
-		text, err := json.Marshal(was)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var back SpecNeeds
-		if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back, was) {
-			t.Fatalf("%s came back as %+v, %v", text, back, err)
-		}
-	})
 }
