@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tally-network/tally/core/canon"
 )
@@ -17,13 +18,20 @@ type Best struct {
 // maxPatience bounds the rounds without a better one.
 const maxPatience = 1 << 16
 
-func (b *Best) check() error {
+// Check returns an error unless rounds can be compared so, by some model and loss.
+func (b Best) Check() error {
 	known := slices.ContainsFunc(metrics, func(m metric) bool { return m.name == b.Metric })
 	switch {
 	case b.Metric == "" && b.Patience != 0:
-		return fmt.Errorf("a patience of %d rounds needs a metric by which they are compared", b.Patience)
+		return fmt.Errorf("a patience of %d rounds needs a metric by which they are compared: name it, such as loss", b.Patience)
 	case b.Metric != "" && !known:
-		return fmt.Errorf("%q is no metric", b.Metric)
+		var all []string
+		for _, m := range metrics {
+			if !slices.Contains(all, m.name) {
+				all = append(all, m.name)
+			}
+		}
+		return fmt.Errorf("there is no metric %q: choose by %s", b.Metric, strings.Join(all, ", "))
 	case b.Patience < 0 || b.Patience > maxPatience:
 		return fmt.Errorf("a patience of %d rounds is not between 0 and %d", b.Patience, maxPatience)
 	}

@@ -1,6 +1,7 @@
 package train_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
@@ -50,5 +51,9 @@ func TestBestIsEncoded(t *testing.T) {
 		if plain.Best = bad; plain.Check() == nil {
 			t.Errorf("%+v is taken", bad)
 		}
+	}
+	const all = `no metric "beauty": choose by loss, perplexity, accuracy, top_5, f1, auc, mean_absolute_error, mean_squared_error`
+	if err := (train.Best{Metric: "beauty"}).Check(); err == nil || !strings.Contains(err.Error(), all) {
+		t.Error(err)
 	}
 }

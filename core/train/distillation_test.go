@@ -246,6 +246,8 @@ func TestUnfitTeachersAreRefused(t *testing.T) {
 	for want, change := range map[string]func(o *objective){
 		"a teacher that weighs 2":     func(o *objective) { o.against.Weight = 2 },
 		"a teacher that weighs NaN":   func(o *objective) { o.against.Weight = float32(math.NaN()) },
+		"between 0.1 and 20: beyond":  func(o *objective) { o.against.Temperature = 20.5 },
+		"temperature of 0.05 beside":  func(o *objective) { o.against.Temperature = 0.05 },
 		"and there is none":           func(o *objective) { o.against.Teacher = "" },
 		"tells classes apart, which":  func(o *objective) { o.loss = "squared-error" },
 		"should be the teacher's":     func(o *objective) { o.against.Teacher = "tutor" },

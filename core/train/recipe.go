@@ -76,6 +76,8 @@ func (a *LossOptions) check() error {
 		return fmt.Errorf("a teacher that weighs %v, which is not between 0 and 1", a.Weight)
 	case a.Weight > 0 && a.Teacher == "":
 		return fmt.Errorf("a weight of %v is a teacher's, and there is none", a.Weight)
+	case a.Teacher != "" && a.Temperature != 0 && !(a.Temperature >= MinTemperature && a.Temperature <= MaxTemperature):
+		return fmt.Errorf("a temperature of %v beside a teacher is not between %v and %v: beyond, rounding outweighs what it says", a.Temperature, MinTemperature, MaxTemperature)
 	}
 	for _, w := range a.Weights {
 		if !(w >= 0 && w <= 1e6) {
@@ -143,7 +145,7 @@ func (r Recipe) Check() error {
 	if err := pattern.Check(r.Frozen, r.Adapters.Of); err != nil {
 		return err
 	}
-	if err := r.Best.check(); err != nil {
+	if err := r.Best.Check(); err != nil {
 		return err
 	}
 	if len(r.Augment) > maxAugments {

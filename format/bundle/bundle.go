@@ -146,6 +146,13 @@ type Bundle struct {
 	entries []Entry // in ascending order of their names
 }
 
+// Begins reports whether a file begins as a bundle of some version, intact or not.
+func Begins(src io.ReaderAt) bool {
+	head := make([]byte, len(magic))
+	n, _ := src.ReadAt(head, 0)
+	return string(head[:n]) == magic
+}
+
 // Open reads the manifest and checks every byte of the file against it.
 func Open(src io.ReaderAt, size int64) (*Bundle, error) {
 	damaged := func(format string, args ...any) error {

@@ -131,9 +131,9 @@ func TestDraftsOfDistillation(t *testing.T) {
 
 func TestDraftsOfDistillationAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
-		"teacher: it gives float32[2 4], but the model float32[2 3]": func(s *Spec) { *s = distilling(t, hidden(4, 3), hidden(8, 4)); onTable(t, s) },
-		"teacher.onnx":                  func(s *Spec) { s.Problem.Teacher += ".gone/teacher.onnx" },
-		`loss "squared-error" does not`: func(s *Spec) { s.Problem.Loss.Name = "squared-error" },
+		"inputs and classes of problem.model: it gives float32[2 4], but the model float32[2 3]": func(s *Spec) { *s = distilling(t, hidden(4, 3), hidden(8, 4)); onTable(t, s) },
+		"teacher.onnx.gone/teacher.onnx": func(s *Spec) { s.Problem.Teacher += ".gone/teacher.onnx" },
+		`loss "squared-error" does not`:  func(s *Spec) { s.Problem.Loss.Name = "squared-error" },
 	} {
 		s := distilling(t, hidden(4, 3), hidden(8, 3))
 		onTable(t, &s)
@@ -143,9 +143,15 @@ func TestDraftsOfDistillationAreRefused(t *testing.T) {
 		}
 	}
 	for want, problem := range map[string]string{
-		"leave problem.teacher out": "continue: b, text: t, teacher: x",
-		"name its ONNX file":        "model: m, text: t, loss: {weight: 0.25}",
-		"is not a text":             "model: m, text: t, teacher: [x]",
+		"none can be added: leave problem.teacher":             "continue: b, text: t, teacher: x",
+		"problem.loss.weight is that of a teacher: name":       "model: m, text: t, loss: {weight: 0.5}",
+		"problem.loss.temperature is that of a teacher":        "model: m, text: t, loss: {temperature: 3}",
+		"problem.loss.temperature is 0: beside a teacher":      "model: m, text: t, teacher: x, loss: {temperature: 0}",
+		"problem.loss.temperature is 21: beside a teacher":     "model: m, text: t, teacher: x, loss: {temperature: 21}",
+		"problem.loss.temperature is 0: similarities":          "model: m, text: t, loss: {name: contrastive, temperature: 0}",
+		"problem.loss.weight is 0, so the teacher would teach": "model: m, text: t, teacher: x, loss: {weight: 0}",
+		"problem.loss.weight is 1.5: a teacher weighs":         "model: m, text: t, teacher: x, loss: {weight: 1.5}",
+		"is not a text": "model: m, text: t, teacher: [x]",
 	} {
 		if _, err := ParseSpec([]byte("kind: TrainingOrder\nproblem: {" + problem + "}\n")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got: %v", want, err)

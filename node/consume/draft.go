@@ -270,15 +270,17 @@ func (d *Draft) teach(from *Origin, in *replay.Inputs) (err error) {
 		from.Model, from.Teacher, err = teacher.Join(teacher.Student{Graph: in.Model, Output: in.Recipe.Output, Own: from.Own}, func(shapes map[string]tensor.Shape) (*graph.Graph, error) {
 			return models.Read(d.Spec.Folders, p.Teacher, onnx.Options{Shapes: shapes})
 		})
+		if err != nil {
+			return fmt.Errorf("problem.teacher %s, an ONNX file of a model for the inputs and classes of problem.model: %w", p.Teacher, err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("teacher: %w", err)
+	if err := p.Loss.Check(in.Recipe.Loss, from.Teacher != ""); err != nil || from.Teacher == "" {
+		return err
 	}
-	if from.Teacher == "" {
-		return nil
+	in.Model, in.Recipe.Teacher, in.Recipe.Weight = from.Model, from.Teacher, p.Loss.TeacherWeight()
+	if d.Teacher, err = teacher.CostOf(in.Model, from.Teacher, in.Recipe.Batch, in.Recipe.Profile); in.Recipe.Weight == 0 {
+		d.Teacher.FLOPs = 0 // no step computes it
 	}
-	in.Model, in.Recipe.Teacher, in.Recipe.Weight = from.Model, from.Teacher, p.Loss.Weight
-	d.Teacher, err = teacher.CostOf(in.Model, from.Teacher, in.Recipe.Batch, in.Recipe.Profile)
 	return err
 }
 

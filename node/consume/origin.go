@@ -66,7 +66,7 @@ func (s *Spec) readOrigin(ctx context.Context, exec engine.Executor) (Origin, er
 		}
 		return Origin{Model: g}, err
 	}
-	f, size, err := s.open("continue", p.Continue)
+	f, size, err := s.open("problem.continue", p.Continue)
 	if err != nil {
 		return Origin{}, err
 	}
@@ -75,7 +75,7 @@ func (s *Spec) readOrigin(ctx context.Context, exec engine.Executor) (Origin, er
 		err = o.Suits(p.Data != nil)
 	}
 	if err != nil {
-		err = fmt.Errorf("continue %s: %w", p.Continue, err)
+		err = fmt.Errorf("problem.continue %s: %w", p.Continue, err)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return Origin{}, err

@@ -189,4 +189,38 @@ func TestTeachersGoOnWithData(t *testing.T) {
 	if _, err := replay.Load(t.Context(), &p, replay.Files{Read: d.fileOf}, cpu.New(1)); err != nil || d.Job.Recipe.Teacher != "teacher" || p.Start != p.Parent.Final {
 		t.Errorf("%v, teacher %q, the whole state goes on: %v", err, d.Job.Recipe.Teacher, p.Start == p.Parent.Final)
 	}
+	if !strings.Contains(d.Teacher.String(), "GFLOP of each step") {
+		t.Errorf("a teacher that weighs something costs %v", d.Teacher)
+	}
+	var nothing float32
+	s.Problem.Loss.Weight = &nothing
+	if d, err = fromData(t.Context(), s, played(t, first), cpu.New(1)); err != nil || d.Teacher.FLOPs != 0 || d.Teacher.Bytes == 0 || !strings.Contains(d.Teacher.String(), "no step computes it") {
+		t.Errorf("%v: a teacher that weighs nothing costs %v", err, d.Teacher)
+	}
+}
+
+// What is said of a teacher where the earlier order had none is refused, and so is a file that is no proof.
+func TestWhatDoesNotGoOn(t *testing.T) {
+	dir := t.TempDir()
+	s := small()
+	s.Folders = []string{dir}
+	s.Problem.Model = filepath.Join(dir, "model.onnx")
+	s.Problem.Data = &dataset.Options{Source: filepath.Join(dir, "one.csv"), Target: "kind"}
+	fruits(t, s.Problem.Data.Source, 0)
+	classifier(t, s.Problem.Model)
+	first, err := NewDraft(t.Context(), s, cpu.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Problem.Continue, s.Problem.Model = s.Problem.Model, ""
+	if _, err := NewDraft(t.Context(), s, cpu.New(1)); err == nil || !strings.Contains(err.Error(), "model.onnx: it is no proof bundle: name the proof.bundle") {
+		t.Error(err)
+	}
+	half := float32(0.5)
+	for want, loss := range map[string]dataset.Loss{"loss.weight is that of a teacher": {Weight: &half}, "loss.temperature is that of a teacher": {Temperature: &half}} {
+		s.Problem.Loss = loss
+		if _, err := fromData(t.Context(), s, played(t, first), cpu.New(1)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got: %v", want, err)
+		}
+	}
 }

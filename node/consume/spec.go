@@ -68,10 +68,8 @@ type SpecBest struct {
 	Patience int    `json:"patience,omitempty"` // rounds without a better one, after which the order is ended; 0: it goes on
 }
 
-const (
-	language      = "next-token-cross-entropy" // the loss of a text, unless another is named
-	teacherWeight = 0.5                        // likewise, of what a teacher says
-)
+// language is the loss of a text, unless another is named.
+const language = "next-token-cross-entropy"
 
 // SpecOptimizer names an optimizer and its hyperparameters.
 type SpecOptimizer struct {
@@ -130,7 +128,7 @@ func Default() Spec {
 		Kind: Kind,
 		Problem: SpecProblem{
 			Optimizer: SpecOptimizer{Name: "adamw", LearningRate: 5e-3, Warmup: 10, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.01},
-			Rounds:    8, Shards: 4, Steps: 16, Batch: 8, Seed: 1, Loss: dataset.Loss{Weight: teacherWeight},
+			Rounds:    8, Shards: 4, Steps: 16, Batch: 8, Seed: 1,
 		},
 		Conditions: SpecConditions{
 			MaxPrice: 10_000_000, Expires: Duration(10 * time.Minute), Providers: 1, Custodians: 3, CodedBytes: 256 << 20,
@@ -202,9 +200,9 @@ func ParseSpec(b []byte) (Spec, error) {
 	case s.Problem.Tokenizer != "" && s.Problem.Continue != "":
 		return s, errors.New("problem.continue goes on with the tokenizer of the earlier order: leave problem.tokenizer out")
 	case s.Problem.Teacher != "" && s.Problem.Continue != "":
-		return s, errors.New("problem.continue goes on with the teacher of the earlier order: leave problem.teacher out")
-	case s.Problem.Loss.Weight != teacherWeight && s.Problem.Teacher == "" && s.Problem.Continue == "":
-		return s, errors.New("problem.loss.weight is that of a teacher: name its ONNX file in problem.teacher; classes have weights")
+		return s, errors.New("problem.continue goes on with the teacher of the earlier order, or with none, and none can be added: leave problem.teacher out, or begin anew with problem.model")
+	case s.Problem.Teacher != "" && s.Problem.Loss.TeacherWeight() == 0:
+		return s, errors.New("problem.loss.weight is 0, so the teacher would teach nothing, and everybody would fetch it: leave problem.teacher and the weight out")
 	case s.Conditions.Split.Parts() > 0:
 		return s, errors.New("conditions.split: a batch alone is split, for its records do not need one another: leave it out")
 	}
@@ -212,6 +210,14 @@ func ParseSpec(b []byte) (Spec, error) {
 		if err := s.Problem.Data.Check(); err != nil {
 			return s, err
 		}
+	}
+	if s.Problem.Continue == "" { // else it is known once the earlier order is read
+		if err := s.Problem.Loss.Check(s.Problem.Loss.Name, s.Problem.Teacher != ""); err != nil {
+			return s, err
+		}
+	}
+	if err := train.Best(s.Problem.Best).Check(); err != nil {
+		return s, fmt.Errorf("problem.best: %w", err)
 	}
 	return s, s.Conditions.check()
 }

@@ -36,19 +36,22 @@ func TestParseSpec(t *testing.T) {
 		"":                     "kind",
 		"kind: InferenceOrder": `kind is "InferenceOrder"`,
 		"kind: TrainingOrder":  "problem.model is missing",
-		strings.Replace(minimal, ", text: t.txt", "", 1):                        "problem.text or problem.data",
-		minimal + "colour: red":                                                 "colour",
-		minimal + "conditions: {maxPrice: 5}x":                                  "line 2",
-		minimal + "conditions: {validator: v0}":                                 "conditions.validator: account \"v0\" is not a tally1… address",
-		minimal + "conditions: {maxPrice: 5 euros}":                             "write it like 2.5tally",
-		minimal + "conditions: {maxPrice: 2}":                                   "line 3: conditions.maxPrice: 2 has no unit: write 2tally",
-		minimal + "conditions: {window: 5 minutes}":                             "line 3: conditions.window: duration \"5 minutes\": write it like 90s",
-		minimal + "conditions: {assurance: {audit: {rate: 5}}}":                 "share \"5\": write it like 5%",
-		minimal + "conditions: {assurance: {audit: {rates: 5%}}}":               "rates",
-		minimal + "conditions: {assurance: {watch: true}}":                      "watch",
-		minimal + "conditions: {assurance: {audit: {rate: 5%}, watched: true}}": "write one of audit",
-		minimal + "conditions: {assurance: {replicas: 2, watched: true}}":       "write one of audit",
-		minimal + "conditions: {assurance: {replicas: two}}":                    "whole number",
+		strings.Replace(minimal, ", text: t.txt", "", 1):                                         "problem.text or problem.data",
+		minimal + "colour: red":                                                                  "colour",
+		minimal + "conditions: {maxPrice: 5}x":                                                   "line 2",
+		minimal + "conditions: {validator: v0}":                                                  "conditions.validator: account \"v0\" is not a tally1… address",
+		minimal + "conditions: {maxPrice: 5 euros}":                                              "write it like 2.5tally",
+		minimal + "conditions: {maxPrice: 2}":                                                    "line 3: conditions.maxPrice: 2 has no unit: write 2tally",
+		minimal + "conditions: {window: 5 minutes}":                                              "line 3: conditions.window: duration \"5 minutes\": write it like 90s",
+		minimal + "conditions: {assurance: {audit: {rate: 5}}}":                                  "share \"5\": write it like 5%",
+		minimal + "conditions: {assurance: {audit: {rates: 5%}}}":                                "rates",
+		minimal + "conditions: {assurance: {watch: true}}":                                       "watch",
+		minimal + "conditions: {assurance: {audit: {rate: 5%}, watched: true}}":                  "write one of audit",
+		minimal + "conditions: {assurance: {replicas: 2, watched: true}}":                        "write one of audit",
+		minimal + "conditions: {assurance: {replicas: two}}":                                     "whole number",
+		strings.Replace(minimal, "t.txt}", "t.txt, best: {metric: beauty}}", 1):                  "problem.best: there is no metric \"beauty\": choose by loss, perplexity",
+		strings.Replace(minimal, "t.txt}", "t.txt, best: {patience: 3}}", 1):                     "name it, such as loss",
+		strings.Replace(minimal, "text: t.txt", "data: {source: d.csv, heldOut: {share: 0}}", 1): "line 2: problem.data.heldOut.share: a share of 0: each order holds out",
 		minimal + minimal:              "already",
 		minimal + "name: [1,2]":        "name",
 		strings.Repeat(" ", maxSpec+1): "at most",
@@ -147,7 +150,7 @@ func TestFilesOutsideTheFolderAreRefused(t *testing.T) {
 	if err := read(".hidden/t.txt", filepath.Join(order, ".hidden")); err != nil {
 		t.Error(err)
 	}
-	for file, says := range map[string]string{diary: "continue: " + diary + " is outside", filepath.Join(order, "t.txt"): "continue " + filepath.Join(order, "t.txt") + ": not an intact proof bundle"} {
+	for file, says := range map[string]string{diary: "problem.continue: " + diary + " is outside", filepath.Join(order, "t.txt"): "problem.continue " + filepath.Join(order, "t.txt") + ": it is no proof bundle"} {
 		s := Spec{Problem: SpecProblem{Continue: file}, Folders: []string{order}}
 		if _, err := s.readOrigin(t.Context(), nil); err == nil || !strings.HasPrefix(err.Error(), says) {
 			t.Errorf("%s: %v", file, err)

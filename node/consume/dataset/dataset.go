@@ -52,6 +52,18 @@ type HeldOut struct {
 	Value  string `json:"value,omitempty"`
 }
 
+// UnmarshalJSON refuses a share of 0 that is written: none would be meant.
+func (h *HeldOut) UnmarshalJSON(b []byte) error {
+	var said struct{ Share *float64 }
+	if json.Unmarshal(b, &said) == nil && said.Share != nil && *said.Share == 0 {
+		return errors.New("a share of 0: each order holds out some records, of which its scores are; write a small share, such as 0.01, or leave it out for a tenth")
+	}
+	type plain HeldOut
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return d.Decode((*plain)(h))
+}
+
 // How numbers and pixels enter a model.
 const (
 	Standard = "standard" // less their mean, divided by their deviation, over the training records

@@ -16,6 +16,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/format/bundle"
 	"github.com/tally-network/tally/format/schema"
 	"github.com/tally-network/tally/node/consume/tokens"
 	"github.com/tally-network/tally/node/evidence"
@@ -38,6 +39,9 @@ type Order struct {
 // Read reads the proof of an order, which has size bytes. The chain takes an order that goes on only if it knows the parent by
 // its id, which binds all files. It must have settled the parent in the state that the new order goes on from.
 func Read(ctx context.Context, f io.ReaderAt, size int64, exec engine.Executor) (o Order, err error) {
+	if !bundle.Begins(f) {
+		return o, errors.New("it is no proof bundle: name the proof.bundle of an order, which tally train --wait or tally order watch writes beside the model")
+	}
 	p, err := evidence.Check(ctx, f, size, evidence.Anybody, exec)
 	if err != nil {
 		return o, err

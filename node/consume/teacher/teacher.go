@@ -226,8 +226,11 @@ func CostOf(joined *graph.Graph, output string, rows int, p lower.Profile) (c Co
 
 // String says it to people, behind what else a step takes; nothing if there is no teacher.
 func (c Cost) String() string {
-	if c == (Cost{}) {
+	switch {
+	case c == (Cost{}):
 		return ""
+	case c.FLOPs == 0:
+		return fmt.Sprintf("; the teacher weighs nothing and no step computes it, but everybody fetches its %.3g MB, for it belongs to what is continued", float64(c.Bytes)/1e6)
 	}
 	return fmt.Sprintf("; the teacher takes %.4g GFLOP of each step, and everybody fetches its %.3g MB", float64(c.FLOPs)/1e9, float64(c.Bytes)/1e6)
 }
