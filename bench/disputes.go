@@ -20,11 +20,11 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/format/text"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
-	"github.com/tally-network/tally/node/demo"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/role"
 )
@@ -106,8 +106,8 @@ func draftHalfMinuteUnits(ctx context.Context, o Options) (*consume.Draft, error
 	p.Rounds, p.Shards, p.Batch, p.Seed = 1, disputedUnits, 8, 7
 	c.MaxPrice, c.Providers, c.Custodians = 10_000_000_000, 1, 1
 	c.UnitTimeout, c.UnitWindow, c.Window = consume.Duration(time.Hour), consume.Duration(time.Hour), consume.Duration(time.Hour)
-	text := strings.Repeat("a stick is cut in two and each side keeps its half of the tally. ", 200)
-	words, err := demo.Vocabulary(text)
+	book := strings.Repeat("a stick is cut in two and each side keeps its half of the tally. ", 200)
+	words, err := text.Vocabulary(book)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func draftHalfMinuteUnits(ctx context.Context, o Options) (*consume.Draft, error
 	}
 	draft := func(steps int) (*consume.Draft, error) {
 		p.Steps, p.Interval = steps, steps/segmentsPerUnit
-		return consume.FromParts(ctx, s, consume.Origin{Model: g}, text, cpu.New(1))
+		return consume.FromParts(ctx, s, consume.Origin{Model: g}, book, cpu.New(1))
 	}
 	d, err := draft(trial)
 	if err != nil {

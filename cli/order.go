@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/cli/data"
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -27,7 +28,7 @@ func (e *env) order() *cobra.Command {
 		Short:   "Begin, check, list, show and follow orders, renew their proofs, and take records out of them",
 		Example: "  tally order validate order.yaml\n  tally order ls --home tally-devnet/consumer",
 	}
-	cmd.AddCommand(e.orderNew(), e.orderValidate(), e.orderLs(), e.orderShow(), e.orderWatch(), (&reader{e: e}).renew(), e.orderExtract())
+	cmd.AddCommand(data.NewOrder(e.show, e.err), e.orderValidate(), e.orderLs(), e.orderShow(), e.orderWatch(), (&reader{e: e}).renew(), e.orderExtract())
 	return cmd
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -34,11 +33,6 @@ import (
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/node/seals"
 )
-
-// exampleOrder is an order file with everything that a person may want to choose.
-//
-//go:embed order.yaml
-var exampleOrder string
 
 // buyer is a verb that acts for the consumer of a home, which another may have open.
 type buyer struct {
@@ -168,7 +162,7 @@ of them hidden; --allow adds a folder, once for each.
 
 An order file, with paths relative to it:
 
-` + indent(strings.TrimSuffix(exampleOrder, "\n")),
+` + indent(strings.TrimSuffix(data.ExampleOrder, "\n")),
 		Example: `  tally train order.yaml --wait --home tally-devnet/consumer
   tally train order.yaml --endpoints tally-devnet/endpoints.json --home ~/.tally-consumer`,
 		Args: arguments("train ORDER.yaml"),

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tally-network/tally/cli/data"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/consume/dataset"
@@ -16,12 +17,12 @@ func TestExampleOrderIsWhole(t *testing.T) {
 	for _, of := range []any{consume.Spec{}, consume.SpecProblem{}, consume.SpecConditions{}, consume.SpecAssurance{}, consume.SpecAudit{}, consume.SpecAdapters{}, consume.SpecOptimizer{}, dataset.Options{}, dataset.Augment{}, dataset.Texts{}, dataset.HeldOut{}, dataset.Loss{}} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(exampleOrder) {
+			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(data.ExampleOrder) {
 				t.Errorf("the example does not name %s", name)
 			}
 		}
 	}
-	example := strings.ReplaceAll(exampleOrder, "tally1…", chaintest.Named("v0").String())
+	example := strings.ReplaceAll(data.ExampleOrder, "tally1…", chaintest.Named("v0").String())
 	if _, err := consume.ParseSpec([]byte(example)); err != nil {
 		t.Error(err)
 	}

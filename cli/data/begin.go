@@ -27,22 +27,29 @@ type Begun struct {
 // maxCopy bounds a file of data that is copied beside its order.
 const maxCopy = 1 << 30
 
+// Sketch is what somebody says of an order that is begun for data.
+type Sketch struct {
+	dataset.Options
+	Keep []string // columns that are learnt from even if they look like ids
+	Seed uint64   // of the initial weights
+}
+
 // Begin writes an order file and a model for data to a directory, and copies the data there if it is one file. It
 // replaces no file. progress is told of data that are fetched; it may be nil.
-func Begin(ctx context.Context, dir string, o dataset.Options, seed uint64, progress func(name string, done, total int64)) (*Begun, error) {
+func Begin(ctx context.Context, dir string, o Sketch, progress func(name string, done, total int64)) (*Begun, error) {
 	r := &Begun{File: filepath.Join(dir, "order.yaml"), Model: filepath.Join(dir, "model.onnx")}
-	in, err := r.open(ctx, o, progress)
+	in, err := r.open(ctx, o.Options, progress)
 	if err != nil {
 		return nil, err
 	}
-	if r.Proposal, err = in.Propose(in.table, in.encoder); err != nil {
+	if r.Proposal, err = in.Propose(in.table, in.encoder, o.Keep...); err != nil {
 		return nil, err
 	}
 	a, err := zoo.Find(r.Architecture)
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.New(r.Settings, seed)
+	m, err := a.New(r.Settings, o.Seed)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func TestOrdersForShards(t *testing.T) {
 		t.Fatal(text, err)
 	}
 	dir := t.TempDir()
-	b, err := data.Begin(t.Context(), filepath.Join(dir, "order"), dataset.Options{Source: "hf:org/points", Target: "label"}, 1, nil)
+	b, err := data.Begin(t.Context(), filepath.Join(dir, "order"), data.Sketch{Options: dataset.Options{Source: "hf:org/points", Target: "label"}}, nil)
 	if err != nil || b.Outside {
 		t.Fatal(b, err)
 	}
@@ -69,12 +69,53 @@ func TestOrdersForShards(t *testing.T) {
 		}
 	}
 	for i, source := range []string{local, filepath.Join(local, "p*.csv")} {
-		b, err := data.Begin(t.Context(), filepath.Join(dir, fmt.Sprint(i)), dataset.Options{Source: source, Target: "label"}, 1, nil)
+		b, err := data.Begin(t.Context(), filepath.Join(dir, fmt.Sprint(i)), data.Sketch{Options: dataset.Options{Source: source, Target: "label"}}, nil)
 		if err != nil || !b.Outside {
 			t.Fatal(b, err)
 		}
 		if order, err := os.ReadFile(b.File); err != nil || !strings.Contains(string(order), source) {
 			t.Errorf("%s %v", order, err)
 		}
+	}
+}
+
+// A column that numbers the records is left out, which is said, unless somebody keeps it; others are left out by name.
+func TestOrdersLeaveIDsOut(t *testing.T) {
+	dir := t.TempDir()
+	rows := []string{"id,name,x,y,label"}
+	for i := range 24 {
+		rows = append(rows, fmt.Sprintf("%d,n%d,%d.5,%d,%s", 24-i, i, i%5, i%7, []string{"a", "b"}[i%2]))
+	}
+	source := filepath.Join(dir, "t.csv")
+	if err := os.WriteFile(source, []byte(strings.Join(rows, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, c := range map[string]struct{ ignore, keep []string }{
+		`ignore: ["id", "name"]`:      {},
+		`ignore: ["y", "id", "name"]`: {ignore: []string{"y"}},
+		`ignore: ["name"]`:            {keep: []string{"id"}},
+	} {
+		b, err := data.Begin(t.Context(), filepath.Join(dir, fmt.Sprint(len(want))), data.Sketch{Options: dataset.Options{Source: source, Target: "label", Ignore: c.ignore, Kinds: map[string]string{"name": "category"}}, Keep: c.keep}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if order, err := os.ReadFile(b.File); err != nil || !strings.Contains(string(order), want) || !strings.Contains(string(order), `# "name" tells each record apart`) || strings.Contains(string(order), `# "id" tells each record apart`) == (c.keep != nil) {
+			t.Errorf("%s %v, want %s", order, err, want)
+		}
+	}
+	if _, err := data.Begin(t.Context(), filepath.Join(dir, "none"), data.Sketch{Options: dataset.Options{Source: source, Target: "label", Ignore: []string{"weight"}}}, nil); err == nil || !strings.Contains(err.Error(), "weight") {
+		t.Errorf("a column that there is not is ignored: %v", err)
+	}
+	if err := os.WriteFile(source, []byte("x,y\n"+func() (out string) {
+		for i := range 20 {
+			out += fmt.Sprintf("%d,%d.5\n", i, 2*i)
+		}
+		return out
+	}()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := data.Begin(t.Context(), filepath.Join(dir, "alone"), data.Sketch{Options: dataset.Options{Source: source, Target: "y"}}, nil)
+	if err != nil || len(b.Data.Ignore) > 0 {
+		t.Errorf("the only feature is left out: %v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package data is the verbs about data to train on. Call [Command] for tally data, and [Begin] for what tally
-// order new does with a table or images.
+// Package data is the verbs about data to train on. Call [Command] for tally data, and [NewOrder] for tally
+// order new. [Begin] is what that does with a table or images, and [ExampleOrder] what it writes for a text.
 //
 // Invariants: those of package cli.
 package data

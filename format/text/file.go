@@ -116,3 +116,16 @@ func Split(text string) (train, heldOut string, err error) {
 	}
 	return text, "", nil
 }
+
+// Vocabulary returns the number of tokens that a model needs whose tokens are the characters of what a text has to train on.
+func Vocabulary(text string) (int, error) {
+	part, _, err := Split(text)
+	if err != nil {
+		return 0, err
+	}
+	t, err := Train(part, DefaultVocabulary)
+	if err != nil {
+		return 0, err
+	}
+	return t.Size(), nil
+}

@@ -75,19 +75,6 @@ func spec() consume.Spec {
 	return s
 }
 
-// Vocabulary returns the number of characters that a model of a text needs.
-func Vocabulary(body string) (int, error) {
-	trainText, _, err := text.Split(body)
-	if err != nil {
-		return 0, err
-	}
-	t, err := text.Train(trainText, text.DefaultVocabulary)
-	if err != nil {
-		return 0, err
-	}
-	return t.Size(), nil
-}
-
 // prompt is what the trained model continues: the first line of the text.
 func prompt(body string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(body), "\n")

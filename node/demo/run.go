@@ -15,6 +15,7 @@ import (
 	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/format/text"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/internal/bounded"
@@ -91,7 +92,7 @@ type demo struct {
 
 // draftModel chooses the model for a text.
 func (d *demo) draftModel(body string) (*lm.Model, error) {
-	n, err := Vocabulary(body)
+	n, err := text.Vocabulary(body)
 	if err != nil {
 		return nil, err
 	}

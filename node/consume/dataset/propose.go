@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tally-network/tally/core/graph"
@@ -34,16 +35,22 @@ const (
 // mostClasses is the most distinct whole numbers that are taken for classes; of more, the target is a quantity.
 const mostClasses = 64
 
-// Propose finds a model of package zoo for a table. The encoder is nil if there is none.
-func (o *Options) Propose(t *table.Table, e *Encoder) (*Proposal, error) {
-	p, err := o.propose(t, e)
+// Propose finds a model of package zoo for a table. The encoder is nil if there is none. Columns that look like ids are ignored, but
+// for those that are kept.
+func (o *Options) Propose(t *table.Table, e *Encoder, keep ...string) (*Proposal, error) {
+	p, err := o.propose(t, e, keep)
 	if err != nil {
 		return nil, fmt.Errorf("data %s: %w", o.Source, err)
 	}
 	return p, nil
 }
 
-func (o *Options) propose(t *table.Table, e *Encoder) (*Proposal, error) {
+func (o *Options) propose(t *table.Table, e *Encoder, keep []string) (*Proposal, error) {
+	for _, name := range append(slices.Clone(o.Ignore), keep...) {
+		if _, err := t.Column(name); err != nil {
+			return nil, err
+		}
+	}
 	m := o.newMaker(t, &graph.Graph{}, Objective{})
 	if m.encoder = e; m.tellsTexts() {
 		return m.proposeLanguage()
@@ -78,7 +85,49 @@ func (o *Options) propose(t *table.Table, e *Encoder) (*Proposal, error) {
 	if p.set("classes", classes); classes == 0 {
 		p.set("outputs", max(1, target.Shape().Elements()))
 	}
+	p.ignoreIDs(m, keep)
 	return p, p.reads(m, target)
+}
+
+// ignoreIDs leaves out columns that tell each record apart from all others, unless they are kept or nothing else is left.
+func (p *Proposal) ignoreIDs(m *maker, keep []string) {
+	all := m.left()
+	ids := slices.DeleteFunc(slices.Clone(all), func(c *table.Column) bool { return !isID(c) || slices.Contains(keep, c.Name) })
+	if len(ids) == len(all) {
+		return
+	}
+	for _, c := range ids {
+		m.used[c.Name] = true
+		p.Data.Ignore = append(p.Data.Ignore, c.Name)
+		p.because("%q tells each record apart from all others, as an id does: it is ignored; tally order new --keep %q has it learnt from", c.Name, c.Name)
+	}
+}
+
+// leastIDs is the fewest records of which numbers in a row are taken for ids: of fewer it happens by chance.
+const leastIDs = 10
+
+// isID reports whether a column obviously says nothing but which record it is: all whole numbers from 0 or 1 on, each once, or a text that is
+// never twice the same.
+func isID(c *table.Column) bool {
+	n := c.Len()
+	if n < leastIDs || c.CountMissing() > 0 {
+		return false
+	}
+	if c.Kind == table.Category {
+		return len(c.Categories) == n
+	}
+	if c.Kind != table.Integer {
+		return false
+	}
+	seen, least := make([]bool, n+1), int64(1)
+	for i := range n {
+		v := int64(c.Values.At(i))
+		if v < 0 || v > int64(n) || seen[v] {
+			return false
+		}
+		seen[v], least = true, min(least, v)
+	}
+	return least == 1 || !seen[n]
 }
 
 // counted returns how many classes a column of whole numbers counts from 0 on, 0 if it does not.
