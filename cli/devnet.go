@@ -123,7 +123,9 @@ func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config, people *life.Option
 		fmt.Fprintf(w, "  gRPC       %s\n", at.Nodes[0].GRPC)
 		fmt.Fprintf(w, "  consumer   %s\n", n.Consumer.Home.Address)
 		fmt.Fprintf(w, "  endpoints  %s\n", filepath.Join(n.Dir(), "endpoints.json"))
-		fmt.Fprintf(w, "  proofs     tally verify BUNDLE --trust %s\n", told.Trust)
+		consumer := filepath.Join(n.Dir(), "consumer")
+		fmt.Fprintf(w, "  proofs     tally trust pin --home %s\n             tally verify BUNDLE --refresh --home %s\n", consumer, consumer)
+		fmt.Fprintf(w, "             or --trust %s, which is today's validators: draws change them within minutes\n", told.Trust)
 		fmt.Fprintln(w, "Ctrl-C stops it; the same command goes on.")
 	})
 	if err != nil {

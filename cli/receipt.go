@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ import (
 	drillingv1 "github.com/tally-network/tally/gen/tally/drilling/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	nodeclient "github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 )
@@ -104,6 +106,9 @@ func included(ctx context.Context, e *env, c client.Context, tx cmttypes.Tx) err
 	if res.Code != abci.CodeTypeOK {
 		return fmt.Errorf("block %d took transaction %s, which cost its fee and failed: %w", res.Height, hash, nodeclient.Refusal(res.Codespace, res.Code, res.RawLog))
 	}
+	// What was sent is known, and what the SDK's modules tell of fees and accounts is of no use here: tally query tx has all.
+	res.Tx, res.Data, res.RawLog, res.Logs = nil, "", "", nil
+	res.Events = slices.DeleteFunc(res.Events, func(x abci.Event) bool { return !strings.HasPrefix(x.Type, "tally.") })
 	text, err := c.Codec.MarshalJSON(res)
 	if err != nil {
 		return err
@@ -115,15 +120,18 @@ func included(ctx context.Context, e *env, c client.Context, tx cmttypes.Tx) err
 func tellIncluded(w io.Writer, res *sdk.TxResponse) {
 	fmt.Fprintf(w, "Transaction %s is in block %d, for %d gas\n", res.TxHash, res.Height, res.GasUsed)
 	for _, x := range res.Events {
-		if !strings.HasPrefix(x.Type, "tally.") {
-			continue
-		}
 		fields := make([]string, 0, len(x.Attributes))
 		of := map[string]string{}
 		for _, a := range x.Attributes {
 			if of[a.Key] = said(a.Key, a.Value); a.Key != "msg_index" && of[a.Key] != "" {
 				fields = append(fields, a.Key+" "+of[a.Key])
 			}
+		}
+		if stops := x.Type == proto.MessageName(&workv1.EventPhase{}) && of["phase"] == "stopping"; stops || of["what"] == "stopped" {
+			if stops {
+				fmt.Fprintf(w, "Order %s ends: what is under way is finished and paid, and the rest of the price comes back. To fetch its model:\n  tally order watch %s\n", of["order"], of["order"])
+			}
+			continue
 		}
 		fmt.Fprintf(w, "  %s: %s\n", strings.TrimPrefix(x.Type[strings.LastIndex(x.Type, ".")+1:], "Event"), strings.Join(fields, ", "))
 		switch {

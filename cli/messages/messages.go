@@ -24,6 +24,7 @@ import (
 	chainaddress "github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/wire"
+	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
 	beaconv1 "github.com/tally-network/tally/gen/tally/beacon/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -90,7 +91,19 @@ var All = map[string][]Message{
 				return &workv1.MsgAsk{Sender: by.Account, Order: args[0], Unit: uint32(unit), Attempt: uint32(attempt), Custodian: args[3]}, nil
 			}},
 		{"stop ORDER", "End training after a merged round: what is under way is finished and paid, the rest of the price comes back", "tally tx work stop 3f09… --home tally-devnet/consumer -y",
-			func(_ context.Context, by Sender, args []string) (proto.Message, error) {
+			func(ctx context.Context, by Sender, args []string) (proto.Message, error) {
+				if by.Client != nil && !by.Offline { // else the chain says whether it may be
+					r, err := marketv1.NewQueryClient(by).Order(ctx, &marketv1.QueryOrderRequest{Order: args[0]})
+					if err == nil {
+						err = stoppable(&r.Order, by.Account)
+					}
+					if err == nil {
+						err = underWay(ctx, by, args[0])
+					}
+					if err != nil {
+						return nil, fmt.Errorf("order %.16s: %w", args[0], err)
+					}
+				}
 				return &workv1.MsgStop{Consumer: by.Account, Order: args[0]}, nil
 			}},
 	},
@@ -186,6 +199,35 @@ var All = map[string][]Message{
 				return &marketv1.MsgWithdrawOffer{Validator: by.Account}, nil
 			}},
 	},
+}
+
+// underWay returns an error for an order of which nothing can be spared any more, or not yet.
+func underWay(ctx context.Context, by Sender, order string) error {
+	r, err := workv1.NewQueryClient(by).Lease(ctx, &workv1.QueryLeaseRequest{Order: order})
+	switch {
+	case err != nil:
+		return err
+	case r.Lease.Phase != workv1.PHASE_ACTIVE:
+		return fmt.Errorf("it is %s already: no more of it is given out", wire.NameOf(r.Lease.Phase))
+	case r.Lease.Round == 0:
+		return errors.New("none of its rounds is merged yet, so there would be no model: stop it after the first; tally order show tells")
+	}
+	return nil
+}
+
+// stoppable returns an error for an order that its account cannot stop, as far as the book of orders tells.
+func stoppable(b *marketv1.BookedOrder, account string) error {
+	switch kind, status := b.Order.Problem.Kind, b.Posting.Status; {
+	case b.Order.Consumer != account:
+		return fmt.Errorf("it is of %s, who alone can stop it, and not of %s: name the home of its consumer with --home", b.Order.Consumer, account)
+	case kind != job.Training:
+		return fmt.Errorf("it is a %s, which nobody can stop: half of its results are none", kind)
+	case status == marketv1.STATUS_OPEN:
+		return errors.New("it has not begun: tally tx market cancel-order takes it back")
+	case status != marketv1.STATUS_LEASED:
+		return fmt.Errorf("it is %s: there is nothing to stop", wire.NameOf(status))
+	}
+	return nil
 }
 
 // proposalTyped makes a proposal of what was typed: rules, or the file of one.

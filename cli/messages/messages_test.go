@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tally-network/tally/core/job"
 	auctionv1 "github.com/tally-network/tally/gen/tally/auction/v1"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	policyv1 "github.com/tally-network/tally/gen/tally/policy/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
@@ -110,5 +112,29 @@ func TestWhatIsTypedWrongly(t *testing.T) {
 	}
 	if n, err := ProjectNumber("0"); err == nil {
 		t.Errorf("project %d", n)
+	}
+}
+
+// An order that cannot be stopped says so in the words of orders, before anything is sent.
+func TestOrdersThatCannotBeStopped(t *testing.T) {
+	of := func(consumer, kind string, status marketv1.Status) *marketv1.BookedOrder {
+		b := &marketv1.BookedOrder{}
+		b.Order.Consumer, b.Order.Problem.Kind, b.Posting.Status = consumer, kind, status
+		return b
+	}
+	for _, c := range []struct {
+		of   *marketv1.BookedOrder
+		want string // empty: it can
+	}{
+		{of("me", job.Training, marketv1.STATUS_LEASED), ""},
+		{of("you", job.Training, marketv1.STATUS_LEASED), "it is of you, who alone can stop it"},
+		{of("me", job.Batch, marketv1.STATUS_LEASED), "which nobody can stop"},
+		{of("me", job.Training, marketv1.STATUS_OPEN), "tally tx market cancel-order takes it back"},
+		{of("me", job.Training, marketv1.STATUS_SETTLED), "it is settled: there is nothing to stop"},
+	} {
+		err := stoppable(c.of, "me")
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "lease")) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
 	}
 }
