@@ -195,6 +195,9 @@ func (s *shown) tell(w io.Writer) {
 	tellBids(w, s.Offers)
 	if s.Outcome != nil {
 		outcome(w, s.Outcome, func(account string) string { return account })
+		if s.Kind == job.Training && s.Outcome.Merged > 0 {
+			fmt.Fprintln(w, "  model     the chain keeps its root alone: scores by round, and whether all of it is finite, tally verify tells of the proof")
+		}
 	}
 }
 
@@ -305,7 +308,7 @@ func (b *buyer) watch(ctx context.Context, text string, to target) error {
 	if t.Delivery, err = b.deliver(ctx, p.Lease, to.out); err != nil {
 		return err
 	}
-	err = b.e.show(watched{t.Outcome, t.Delivery}, func(w io.Writer) { delivered(w, &t) })
+	err = errors.Join(b.e.show(watched{t.Outcome, t.Delivery}, func(w io.Writer) { delivered(w, &t) }), useless(t.Delivery))
 	if t.Delivery == nil {
 		err = errors.Join(err, errNoModel)
 	}

@@ -9,13 +9,17 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/replay"
 )
 
 // outcome tells what has come of an order; name says what people call an
 // account.
 func outcome(w io.Writer, o *consume.Outcome, name func(string) string) {
 	if o.Reason != "" {
-		fmt.Fprintln(w, "  it stopped early:", o.Reason)
+		fmt.Fprintf(w, "  it stopped early, after %d of %d rounds: %s\n", o.Merged, o.Rounds, o.Reason)
+	}
+	if o.Wanted != "" {
+		fmt.Fprintf(w, "  wanted    %s\n", o.Wanted)
 	}
 	if o.Units == o.Ordered {
 		fmt.Fprintf(w, "  computed  %d units, %d steps\n", o.Units, o.Steps)
@@ -78,6 +82,13 @@ func shares(w io.Writer, all map[string]uint64, name func(string) string) {
 	accounts := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return strings.Compare(name(a), name(b)) })
 	for _, a := range accounts {
 		fmt.Fprintf(w, "    %-16s %s\n", name(a), consume.Amount(all[a]))
+	}
+}
+
+// rate says of a model what people cannot see of its metrics alone.
+func rate(w io.Writer, r *replay.Rating) {
+	for _, line := range r.Lines() {
+		fmt.Fprintf(w, "  %s\n", line)
 	}
 }
 

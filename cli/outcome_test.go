@@ -8,6 +8,7 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/market"
+	"github.com/tally-network/tally/node/replay"
 )
 
 // A dispute about a forced attempt, which nobody loses, was told as one about node 0 of
@@ -33,6 +34,23 @@ func TestOutcomeOfForcedAttempts(t *testing.T) {
 		if !strings.Contains(b.String(), "  dispute   "+c.want+"\n") || strings.Contains(b.String(), "are to fail") != (c.of.Reason == forced) {
 			t.Errorf("%+v:\n%s", c.of, &b)
 		}
+	}
+}
+
+// Why an order ended early, after which round, and what was wanted of it.
+func TestOutcomeOfStoppedOrders(t *testing.T) {
+	var b bytes.Buffer
+	o := consume.Outcome{Reason: "its consumer has stopped it", Wanted: "the round with the best accuracy", Computed: consume.Computed{Merged: 3, Rounds: 8}}
+	outcome(&b, &o, func(account string) string { return account })
+	if want := "  it stopped early, after 3 of 8 rounds: its consumer has stopped it\n  wanted    the round with the best accuracy\n"; !strings.HasPrefix(b.String(), want) {
+		t.Errorf("%s", &b)
+	}
+	d := &consume.Delivery{}
+	if d.Round = 2; useless(d) != nil || useless(nil) != nil {
+		t.Error("a model of numbers is of no use")
+	}
+	if d.Broken = (&replay.Broken{Round: 2, What: "its loss"}); useless(d) == nil || !strings.Contains(useless(d).Error(), "after round 2 its loss is not a finite number") {
+		t.Error(useless(d))
 	}
 }
 

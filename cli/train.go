@@ -198,8 +198,9 @@ An order file, with paths relative to it:
 type trained struct {
 	consume.Outcome
 	*consume.Delivery
-	LossFirst        replay.Loss `json:"loss_first"`
-	HeldOutLossFirst replay.Loss `json:"heldout_loss_first"`
+	LossFirst        replay.Loss   `json:"loss_first"`
+	HeldOutLossFirst replay.Loss   `json:"heldout_loss_first"`
+	MetricsFirst     replay.Scores `json:"metrics_first,omitempty"` // before training, on held-out records; no round is compared with them
 }
 
 // trainFlags are the flags of tally train.
@@ -219,8 +220,8 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
 	if err != nil {
 		return err
 	}
-	t.HeldOutLossFirst = replay.Loss(first.Loss())
-	b.tell("%d records to train on, %d held out; loss %.3f, held out %.3f", d.Problem.Records, d.HeldOut.Shape[0], t.LossFirst, t.HeldOutLossFirst)
+	t.MetricsFirst, t.HeldOutLossFirst = first, replay.Loss(first.Loss())
+	b.tell("%d records to train on, %d held out; loss %.3f; before training, on held-out records: %v", d.Problem.Records, d.HeldOut.Shape[0], t.LossFirst, first)
 	id, err := b.place(ctx, d, f.again)
 	if err != nil {
 		return err
@@ -246,13 +247,24 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
 			if last.Ended() {
 				stands = "The order is settled. Fetch the model:"
 			}
+			if s.Problem.Best.Patience > 0 && !last.Ended() {
+				stands += " Nobody compares its rounds meanwhile, so its patience ends it only while a process of this home follows it, as this does:"
+			}
 			fmt.Fprintf(w, "%s\n  tally order watch %s --home %s\n", stands, id, b.e.home)
 		})
 	}
 	if t.Delivery, err = b.deliver(ctx, last.Lease, f.out); err != nil {
 		return err
 	}
-	return b.e.show(t, func(w io.Writer) { delivered(w, &t) })
+	return errors.Join(b.e.show(t, func(w io.Writer) { delivered(w, &t) }), useless(t.Delivery))
+}
+
+// useless returns an error for a model that is of no use.
+func useless(d *consume.Delivery) error {
+	if d != nil && d.Useless() {
+		return fmt.Errorf("the model is of no use: %v", d.Broken)
+	}
+	return nil
 }
 
 // errNoModel is returned for an order that ended before there was a model.
@@ -440,5 +452,6 @@ func delivered(w io.Writer, t *trained) {
 	if line := curve.Line(curve.Of(t.Delivery)); line != "" {
 		fmt.Fprintf(w, "  rounds    %s\n", line)
 	}
+	rate(w, &t.Rating)
 	files(w, t.Delivery)
 }

@@ -48,8 +48,7 @@ type verified struct {
 	Reason    string `json:"reason,omitempty"` // why not
 	Rounds    rounds `json:"rounds"`
 	executed
-	Round   int           `json:"round,omitempty"`   // after which the model is the one that the order wants
-	Metrics replay.Scores `json:"metrics,omitempty"` // of this model on the held-out records that the order names
+	replay.Rating
 
 	Plausibility *plausibility.Report `json:"plausibility,omitempty"`
 	Unjudged     string               `json:"plausibility_unknown,omitempty"` // why there is no report, though one was asked for
@@ -248,7 +247,7 @@ func (v *verifier) one(ctx context.Context) (*verified, error) {
 			fmt.Fprintf(tell, "%d of %d executed again, the last %v: equal\n", i+1, len(claims), x)
 		}
 	}
-	if r.Round, r.Metrics, err = p.Scores(ctx, v.executor()); replay.Unscored(err) {
+	if r.Rating, err = p.Rating(ctx, v.executor()); replay.Unscored(err) {
 		r.Unscored = err.Error()
 	} else if err != nil {
 		return nil, err
@@ -321,9 +320,6 @@ func (r *verified) incomplete() string {
 }
 
 func (r *verified) tell(w io.Writer) {
-	if !r.Complete {
-		fmt.Fprintln(w, r.incomplete())
-	}
 	switch {
 	case r.Anchored && r.Segments.Executed == 0:
 		fmt.Fprintf(w, "%s shows that its chain settled %s; no segment was executed again\n", r.Bundle, r.what)
@@ -339,6 +335,7 @@ func (r *verified) tell(w io.Writer) {
 	if len(r.Metrics) > 0 {
 		fmt.Fprintf(w, "  held out  %s, after round %d of %d\n", r.Metrics, r.Round, r.Rounds.Merged)
 	}
+	rate(w, &r.Rating)
 	if r.Parent != "" {
 		fmt.Fprintf(w, "  continues %v\n            The bundle of that order proves what came before.\n", r.Continued)
 	}

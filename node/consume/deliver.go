@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/node/blobs"
@@ -27,11 +28,10 @@ type Delivery struct {
 	Bundle      string `json:"bundle"`
 	Trust       string `json:"trust_root"` // of the chain: what a verifier of the bundle needs to believe
 
-	Round           int           `json:"round"`  // that the model is of, from 1
+	replay.Rating                 // the model is of the round that is wanted
 	Losses          []replay.Loss `json:"losses"` // after each round, of its last step: the mean over its shards
 	LossLast        replay.Loss   `json:"loss_last"`
 	HeldOutLossLast replay.Loss   `json:"heldout_loss_last"`
-	Metrics         replay.Scores `json:"metrics"` // on held-out records
 
 	Result *Result `json:"-"`
 }
@@ -122,24 +122,31 @@ func (d *Delivery) explain(ctx context.Context, env *role.Env, l *job.Lease, dir
 
 // measure scores the trained model: of the round that the order says is the best.
 func (d *Delivery) measure(ctx context.Context, env *role.Env, l *job.Lease) error {
-	for _, m := range l.Merges[:l.Round] {
-		s, err := env.States.Get(ctx, l, m.Root)
+	d.Round = l.Round
+	state := func(round int) (*graph.State, error) { return env.States.Get(ctx, l, l.Merges[round].Root) }
+	for round := range l.Round {
+		s, err := state(round)
 		if err != nil {
 			return err
 		}
 		d.Losses = append(d.Losses, replay.Loss(replay.LossOf(s)))
 	}
+	j, err := env.Jobs.Get(ctx, l)
+	if err != nil {
+		return err
+	}
+	if d.Broken, err = j.Broken(l.Round, state); err != nil {
+		return err
+	}
 	rounds, err := choice.New(ctx, env, l)
 	if err == nil {
 		err = rounds.See(ctx, l)
 	}
-	if err != nil && !replay.Unscored(err) { // else the model is delivered all the same, of the last round
+	switch {
+	case err == nil:
+		rounds.Rate(&d.Rating, l.Reason != "")
+	case !replay.Unscored(err): // else the model is delivered all the same, of the last round
 		return err
-	}
-	d.Round = l.Round
-	if err == nil {
-		d.Round, d.Metrics = rounds.Best()
-		d.Round++
 	}
 	d.HeldOutLossLast = replay.Loss(d.Metrics.Loss())
 	return nil

@@ -3,6 +3,7 @@ package consume
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/train"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	"github.com/tally-network/tally/node/role"
 )
@@ -20,6 +22,7 @@ type Outcome struct {
 	Order  string `json:"order"`
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"` // why it ended early
+	Wanted string `json:"wanted,omitempty"` // which round, and when no more, unless it is the last of all
 	Computed
 	Price      uint64            `json:"price_utally"`
 	Deposit    uint64            `json:"deposit_utally"` // locked beside the price
@@ -43,6 +46,8 @@ type Computed struct {
 	Steps   int `json:"steps"` // of accepted units
 	Units   int `json:"units"` // that are accepted
 	Ordered int `json:"units_ordered"`
+	Merged  int `json:"rounds_merged"`
+	Rounds  int `json:"rounds_ordered"`
 }
 
 // Audits counts audits, those of voided work included.
@@ -79,8 +84,8 @@ var InsuranceFund = authtypes.NewModuleAddress(job.Insurance).String()
 func NewOutcome(ctx context.Context, env *role.Env, l *job.Lease) (Outcome, error) {
 	p, m, done := &l.Order.Problem, &l.Ledger, accepted(l)
 	o := Outcome{
-		Order: l.Order.ID().String(), Status: l.Phase.String(), Reason: l.Reason,
-		Computed: Computed{done * p.Steps, done, p.Units()},
+		Order: l.Order.ID().String(), Status: l.Phase.String(), Reason: l.Reason, Wanted: wanted(p),
+		Computed: Computed{done * p.Steps, done, p.Units(), l.Round, p.Rounds},
 		Price:    l.Quote.Price, Deposit: l.Deposit, Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax, Slashed: m.Slashed, EscrowLeft: m.Escrow,
 		Paid: shares(m.Paid), SlashPaid: shares(m.SlashPaid), Prizes: shares(m.Prizes), FinalRoot: l.FinalRoot().String(),
 		Forced: len(m.Prizes) > 0 || len(l.Forced()) > 0, Forces: l.Forces(),
@@ -92,6 +97,19 @@ func NewOutcome(ctx context.Context, env *role.Env, l *job.Lease) (Outcome, erro
 	}
 	o.Dispute = telling(ds)
 	return o, nil
+}
+
+// wanted says which round of an order its consumer wants, and after how many others no more; "" if it is the last.
+func wanted(p *job.Problem) string {
+	var r train.Recipe
+	if p.Kind != job.Training || canon.Unmarshal(p.Recipe, &r) != nil || r.Best.Metric == "" {
+		return ""
+	}
+	out := "the round with the best " + strings.ReplaceAll(r.Best.Metric, "_", " ")
+	if r.Best.Patience > 0 {
+		out += fmt.Sprintf(", and no more after %d without a better one", r.Best.Patience)
+	}
+	return out
 }
 
 // accepted returns how many units of a lease are accepted: all of the rounds that are merged, and some of the one under way.

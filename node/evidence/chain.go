@@ -45,32 +45,38 @@ func (p *Proof) Plausibility(ctx context.Context, exec engine.Executor) (*plausi
 	return plausibility.Assess(chain)
 }
 
-// Scores returns how well the state that the order wants does on its held-out records, and after which of its rounds that is, from 1;
-// none if it has no such records.
-func (p *Proof) Scores(ctx context.Context, exec engine.Executor) (round int, scores replay.Scores, err error) {
+// Rating returns how good the rounds were on the order's held-out records, if it has such, and whether they came to what is no number. That
+// is there, too, where [replay.Unscored] knows the error.
+func (p *Proof) Rating(ctx context.Context, exec engine.Executor) (r replay.Rating, err error) {
+	l := p.Lease
+	r.Round = l.Round
+	if p.Job.Training == nil {
+		return r, nil
+	}
+	state := func(round int) (*graph.State, error) { return p.state(l.Merges[round].Root) }
+	if r.Broken, err = p.Job.Broken(l.Round, state); err != nil {
+		return r, err
+	}
 	held, err := p.scorer(exec)
 	if err != nil || held == nil {
-		return p.Lease.Round, nil, err
+		return r, err
 	}
 	best := p.Job.Recipe.Best
-	var all []replay.Scores
-	for r := range p.Lease.Round {
-		scores = nil
-		if best.Metric != "" || r == p.Lease.Round-1 {
-			s, err := p.state(p.Lease.Merges[r].Root)
-			if err != nil {
-				return 0, nil, err
-			}
-			if scores, err = held.Scores(ctx, s); err != nil {
-				return 0, nil, err
-			}
+	all := make([]replay.Scores, l.Round)
+	for round := range all {
+		if best.Metric == "" && round < l.Round-1 {
+			continue
 		}
-		all = append(all, scores)
+		s, err := state(round)
+		if err != nil {
+			return r, err
+		}
+		if all[round], err = held.Scores(ctx, s); err != nil {
+			return r, err
+		}
 	}
-	if round, _ = replay.Best(best, all); round < 0 {
-		return 0, nil, nil
-	}
-	return round + 1, all[round], nil
+	r.Rate(best, all, l.Reason != "")
+	return r, nil
 }
 
 // scorer scores states on the order's held-out records; it is nil if there are none.

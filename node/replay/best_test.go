@@ -26,3 +26,13 @@ func TestRoundsAreComparedByTheirMetric(t *testing.T) {
 		}
 	}
 }
+
+func TestWhyNoMoreRoundsAreWanted(t *testing.T) {
+	const unit = train.ScoreUnit
+	all := []replay.Scores{{"accuracy": unit / 2}, {"accuracy": unit / 4}, {"accuracy": unit / 8}, {"accuracy": unit}} // the last was under way
+	for patience, want := range map[int]string{0: "", 2: "its accuracy of 0.5 after round 1 was the best, and the next 2 had none better", 4: ""} {
+		if got := replay.Enough(train.Best{Metric: "accuracy", Patience: patience}, all); got != want {
+			t.Errorf("patience %d: %q, want %q", patience, got, want)
+		}
+	}
+}

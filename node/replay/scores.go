@@ -88,6 +88,16 @@ func Best(by train.Best, all []Scores) (round int, enough bool) {
 	return by.Of(scores)
 }
 
+// Enough says by which scores no more rounds were wanted, once they were not; "" if they always were.
+func Enough(by train.Best, all []Scores) string {
+	for n := range all {
+		if best, enough := Best(by, all[:n+1]); enough {
+			return fmt.Sprintf("its %s of %.6g after round %d was the best, and the next %d had none better", strings.ReplaceAll(by.Metric, "_", " "), all[best].Of(by.Metric), best+1, by.Patience)
+		}
+	}
+	return ""
+}
+
 // Scores returns how well a state does on records.
 func (j *Job) Scores(ctx context.Context, s *graph.State, records *tensor.Tensor, exec engine.Executor) (Scores, error) {
 	x, err := j.Scorer(records, exec)

@@ -1,7 +1,7 @@
 // Package choice scores the rounds of training on held-out records, says which of them is kept, and ends an order of
 // which no more are wanted.
 //
-// Make a [Choice] with [New]. [Choice.See] scores the rounds that have been merged since; then [Choice.Best] says which is
+// Make a [Choice] with [New]. [Choice.See] scores the rounds that have been merged since; then [Choice.Rate] says which is
 // the best so far. A [Watcher] does so on each block while a home's orders are served.
 //
 // Invariant: whoever has the order and the states of its rounds chooses the same. The chain knows only that
@@ -106,13 +106,8 @@ func (c *Choice) See(ctx context.Context, l *job.Lease) error {
 	return nil
 }
 
-// Best returns the round that is the best so far, counted from 0, with its scores.
-func (c *Choice) Best() (round int, scores replay.Scores) {
-	if round, _ = replay.Best(c.best, c.all); round >= 0 {
-		scores = c.all[round]
-	}
-	return round, scores
-}
+// Rate adds to a rating of an order's rounds how good they are; stopped is whether the order ended early.
+func (c *Choice) Rate(r *replay.Rating, stopped bool) { r.Rate(c.best, c.all, stopped) }
 
 // Watcher ends the home's own orders once no more of their rounds are wanted.
 type Watcher struct {
@@ -191,6 +186,7 @@ func (w *Watcher) see(ctx context.Context, l *job.Lease, o *watched) error {
 	if err := w.env.Send(ctx, &workv1.MsgStop{Consumer: l.Order.Consumer, Order: l.Order.ID().String()}); err != nil {
 		return fmt.Errorf("end order %s, of which no more rounds are wanted: %w", l.Order.ID().Short(), err)
 	}
+	w.env.Log.Info("no more rounds are wanted", "order", l.Order.ID(), "because", replay.Enough(o.choice.best, o.choice.all))
 	over()
 	return nil
 }
