@@ -341,7 +341,7 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 	return nil
 }
 
-// try runs the first step and refuses a loss that is no number.
+// try runs the first step and refuses one that ends in what is no number.
 func (d *Draft) try(ctx context.Context) error {
 	u := d.Job.UnitOf(&d.Problem, 0)
 	s, err := u.Play(ctx, d.Job.Start, 0, 1, nil)
@@ -351,6 +351,9 @@ func (d *Draft) try(ctx context.Context) error {
 	d.Loss = replay.LossOf(s)
 	if !replay.Finite(d.Loss) {
 		return fmt.Errorf("the first step's loss is %v: lower the learning rate, or check the model's initial weights", d.Loss)
+	}
+	if what := d.Job.NotFinite(s); what != "" {
+		return fmt.Errorf("after the first step %s is not a finite number: lower problem.optimizer.learningRate", what)
 	}
 	return nil
 }

@@ -66,6 +66,7 @@ func TestDraftRefuses(t *testing.T) {
 		"a short text":      {nil, bigram(2, 4, 20, 0.1), "too short", "text"},
 		"a long context":    {nil, bigram(2, 4096, 20, 0.1), prose, "text"},
 		"weights too large": {nil, bigram(2, 4, 20, math.MaxFloat32), prose, "loss is"},
+		"a rate too high":   {func(s *Spec) { s.Problem.Optimizer = SpecOptimizer{Name: "sgd", LearningRate: 1e6, WeightDecay: 1} }, bigram(2, 4, 20, 1e32), prose, "after the first step its weight"},
 		"no rounds":         {func(s *Spec) { s.Problem.Rounds = 0 }, bigram(2, 4, 20, 0.1), prose, "rounds"},
 		"optimizer":         {func(s *Spec) { s.Problem.Optimizer.Name = "magic" }, bigram(2, 4, 20, 0.1), prose, "magic"},
 		"loss":              {func(s *Spec) { s.Problem.Loss.Name = "pride" }, bigram(2, 4, 20, 0.1), prose, "pride"},

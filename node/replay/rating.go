@@ -86,7 +86,7 @@ func (j *Job) Broken(rounds int, state func(round int) (*graph.State, error)) (*
 		if err != nil {
 			return "", err
 		}
-		return notFinite(j.Start, s), nil
+		return j.NotFinite(s), nil
 	}
 	if rounds == 0 {
 		return nil, nil
@@ -103,10 +103,10 @@ func (j *Job) Broken(rounds int, state func(round int) (*graph.State, error)) (*
 	return nil, nil // of states that change meanwhile
 }
 
-// notFinite names what of a state is not finite; "" if all is, but for slots in which something was not at the start, as masks hold −∞.
-func notFinite(start, s *graph.State) string {
+// NotFinite names what of a state is not finite; "" if all is, but for slots in which something was not at the start, as masks hold −∞.
+func (j *Job) NotFinite(s *graph.State) string {
 	for i, slot := range s.Slots {
-		if finite(s.Tensors[i]) || i < len(start.Tensors) && !finite(start.Tensors[i]) {
+		if finite(s.Tensors[i]) || i < len(j.Start.Tensors) && !finite(j.Start.Tensors[i]) {
 			continue
 		}
 		if slot.Name == job.LossSlot {
