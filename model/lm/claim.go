@@ -172,7 +172,22 @@ func stateOf(named map[string]*tensor.Tensor) *graph.State {
 
 // WeightRoots returns the roots of all weights as they are stored, by their names.
 func (m *Model) WeightRoots(threads int) map[string]canon.Hash {
-	names := slices.Sorted(maps.Keys(m.weights))
+	return m.rootsOf(slices.Sorted(maps.Keys(m.weights)), threads)
+}
+
+// AdapterRoots returns those of WeightRoots that the model's base does not have.
+func (m *Model) AdapterRoots(threads int) map[string]canon.Hash {
+	var names []string
+	for name := range m.weights { // sorted below
+		if _, is := m.base().weights[name]; !is {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return m.rootsOf(names, threads)
+}
+
+func (m *Model) rootsOf(names []string, threads int) map[string]canon.Hash {
 	stored := make([]*tensor.Tensor, len(names))
 	for i, name := range names {
 		stored[i] = m.weights[name].stored

@@ -142,7 +142,7 @@ func TestLastColumnDrawsAsSamplersDo(t *testing.T) {
 					x.Set(j, tensor.F32(float32(r.IntN(3)-1)))
 				}
 				row := tensor.Must(rowsOf(tensor.Must(x.Part(0, x.Type, tensor.Shape{Chunk, m.Width})), (judged-1)%Chunk, 1))
-				f, err := stages.head.at(c.e, 1, 0)
+				f, err := stages.head.at(c.e, stageSize{rows: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -195,6 +195,9 @@ func TestColumnsEqualStages(t *testing.T) {
 	for _, dir := range folders(t) {
 		models[filepath.Base(dir)] = wide(t, dir, 1000)
 	}
+	for name, of := range adapters { // each alone
+		models[name] = adapted(t, models[of], name)
+	}
 	for _, of := range []quant.Type{quant.Q8_0, quant.Q4_K, quant.F16} {
 		b := blocky(t, of)
 		m, err := ReadGGUF(bytes.NewReader(b), int64(len(b)))
@@ -234,7 +237,7 @@ func TestColumnsEqualStages(t *testing.T) {
 					layers = append(layers, rootOf(p))
 				}
 				chunks = append(chunks, canon.Root(layers))
-				head, err := prepare(c.e, m.Stages(c.e).head.graph(Chunk, 0))
+				head, err := prepare(c.e, m.Stages(c.e).head.graph(stageSize{rows: Chunk}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -261,7 +264,7 @@ func readAtOnce(t *testing.T, m *Model, e engine.Executor, r *rand.Rand, tokens 
 	for q.Len() < len(tokens) {
 		part := tokens[q.Len():]
 		part = part[:1+r.IntN(min(len(part), MaxRows))]
-		out, err := s.Step(t.Context(), []Part{{q, part, len(part)}})
+		out, err := s.Step(t.Context(), []Part{{Sequence: q, Tokens: part, Logits: len(part)}})
 		if err != nil {
 			t.Fatal(err)
 		}

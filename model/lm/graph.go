@@ -62,6 +62,7 @@ type writer struct {
 	opened map[string]string // the same as float32
 	inputs map[string]string // of a step's graph, in which weights are some; nil of others
 	angles [2][2]string      // cosines and sines, [texts, rows, Turned/2], as Config.Rotary has them
+	beside stageAdapters     // adapters of a stage's graph, in which their weights are inputs
 }
 
 // stored is a weight as it is stored.
@@ -195,7 +196,34 @@ func (w *writer) linear(name, x string) string {
 	if w.weights[name+".bias"].stored != nil {
 		y = w.b.Op("Add", y, w.weight(name+".bias"))
 	}
-	return y
+	return w.adapted(name, x, y)
+}
+
+// adapted adds to y, which a weight makes of x, what the model's adapter makes of it, or each token's own. These are the same nodes: a token of several is chosen.
+func (w *writer) adapted(name, x, y string) string {
+	move := func(a, b, scale string) string {
+		low := w.b.Op("MatMul", x, w.b.With(graph.Ints("perm", 1, 0)).Op("Transpose", a))
+		move := w.b.Op("MatMul", low, w.b.With(graph.Ints("perm", 1, 0)).Op("Transpose", b))
+		return w.b.Op("Add", y, w.b.Op("Mul", move, scale))
+	}
+	if w.beside.form == nil {
+		if w.weights[name+family.AdapterA].stored == nil {
+			return y
+		}
+		return move(w.weight(name+family.AdapterA), w.weight(name+family.AdapterB), w.b.Const(w.adapter.inputs["scale"]))
+	}
+	if _, is := w.beside.form.inputs[name+family.AdapterA]; !is {
+		return y
+	}
+	chosen := y
+	for slot := range max(w.beside.slots, 1) {
+		moved := move(w.slot(slot, name+family.AdapterA), w.slot(slot, name+family.AdapterB), w.slot(slot, "scale"))
+		if w.beside.slots == 0 {
+			return moved
+		}
+		chosen = w.b.Op("Where", w.has(slot), moved, chosen)
+	}
+	return chosen
 }
 
 // cap bounds values softly.

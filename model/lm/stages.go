@@ -3,9 +3,9 @@ package lm
 import (
 	"context"
 	"fmt"
-	"slices"
+	"strconv"
+	"strings"
 
-	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -15,9 +15,13 @@ import (
 // Stages are a model as an executor runs it: cut where tokens look at others. What lies between depends on how many tokens there are, not on
 // how long their sequences are, so it is planned once. Tokens of several sequences go through it together. The cuts change no bit.
 //
+// Models that differ in their adapters share the stages of their base. Weights of adapters are inputs, so one that comes or goes is not planned for.
+//
 // Stages are one goroutine's.
 type Stages struct {
-	model     *Model
+	model     *Model // the base
+	own       *Model // whose tokens are read, where a part says nothing else
+	forms     map[string]*adapterForm
 	exec      engine.Executor
 	first     planCache    // tokens → x, and queries, keys and values of layer 0
 	between   []planCache  // x and what layer i saw → x, and those of layer i+1
@@ -26,15 +30,27 @@ type Stages struct {
 	attention []*planCache // by layer; layers that look equally far share one
 }
 
-// planCache has a graph for numbers of tokens: rows, and where they look at a cache its total. Each is prepared when it is needed.
+// planCache has a graph for each size. Each is prepared when it is needed.
 type planCache struct {
-	graph  func(rows, total int) *graph.Graph
-	bySize map[[2]int]*prepared
-	plans  map[bool]*prepared // what others are resized from: that of one token, and that of a chunk
+	graph  func(stageSize) *graph.Graph
+	bySize map[stageSize]*prepared
+	plans  map[planKind]*prepared // what others are resized from
 }
 
-func newPlanCache(g func(rows, total int) *graph.Graph) planCache {
-	return planCache{g, map[[2]int]*prepared{}, map[bool]*prepared{}}
+// stageSize is what a stage is for: so many tokens, where they look at a cache its total, and their adapters.
+type stageSize struct {
+	rows, total int
+	adapters    stageAdapters
+}
+
+// planKind tells the plan of one token from that of a chunk, and by adapters.
+type planKind struct {
+	one      bool
+	adapters stageAdapters
+}
+
+func newPlanCache(g func(stageSize) *graph.Graph) planCache {
+	return planCache{g, map[stageSize]*prepared{}, map[planKind]*prepared{}}
 }
 
 // paddedRows are the numbers of tokens that stages take: others are padded.
@@ -46,25 +62,24 @@ const Chunk = dispute.ChunkTokens
 // MaxRows is how many tokens a step takes at most.
 const MaxRows = 2 * Chunk
 
-func (c *planCache) at(e engine.Executor, rows, total int) (f *prepared, err error) {
-	size := [2]int{rows, total}
+func (c *planCache) at(e engine.Executor, size stageSize) (f *prepared, err error) {
 	if f := c.bySize[size]; f != nil {
 		return f, nil
 	}
-	one := rows == 1
-	if c.plans[one] == nil {
-		planned := rows
-		if !one {
-			planned = max(rows, Chunk)
+	kind := planKind{size.rows == 1, size.adapters}
+	if c.plans[kind] == nil {
+		planned := size
+		if !kind.one {
+			planned.rows = max(size.rows, Chunk)
 		}
-		if total > 0 {
-			total += 2 * Chunk // it serves longer ones better than shorter ones
+		if size.total > 0 {
+			planned.total += 2 * Chunk // it serves longer ones better than shorter ones
 		}
-		if c.plans[one], err = prepare(e, c.graph(planned, total)); err != nil {
+		if c.plans[kind], err = prepare(e, c.graph(planned)); err != nil {
 			return nil, err
 		}
 	}
-	if f, err = c.plans[one].resize(e, c.graph(size[0], size[1])); err == nil {
+	if f, err = c.plans[kind].resize(e, c.graph(size)); err == nil {
 		c.bySize[size] = f
 	}
 	return f, err
@@ -72,35 +87,37 @@ func (c *planCache) at(e engine.Executor, rows, total int) (f *prepared, err err
 
 // Stages prepares the model for an executor.
 func (m *Model) Stages(e engine.Executor) *Stages {
-	s := &Stages{model: m, exec: e}
-	s.first = newPlanCache(func(rows, _ int) *graph.Graph {
-		w := m.stage(rows)
-		x := w.embed(w.b.Input("tokens", tensor.Int64, tensor.Shape{rows}))
+	s := &Stages{model: m.base(), own: m, forms: map[string]*adapterForm{}, exec: e}
+	m = s.model
+	s.first = newPlanCache(func(size stageSize) *graph.Graph {
+		w := m.stage(size)
+		x := w.embed(w.b.Input("tokens", tensor.Int64, tensor.Shape{size.rows}))
 		w.endStage(0, x)
 		return w.b.Graph()
 	})
 	for i := range m.Layers - 1 {
-		s.between = append(s.between, newPlanCache(func(rows, _ int) *graph.Graph {
-			w := m.stage(rows)
+		s.between = append(s.between, newPlanCache(func(size stageSize) *graph.Graph {
+			w := m.stage(size)
 			w.endStage(i+1, w.finish(i, w.state("x", m.Width), w.state("y", m.Heads*m.HeadSize)))
 			return w.b.Graph()
 		}))
 	}
-	s.last = newPlanCache(func(rows, _ int) *graph.Graph {
-		w := m.writer(rows)
+	s.last = newPlanCache(func(size stageSize) *graph.Graph {
+		w := m.writer(size.rows)
+		w.beside = size.adapters
 		w.output("out", w.finish(m.Layers-1, w.state("x", m.Width), w.state("y", m.Heads*m.HeadSize)))
 		return w.b.Graph()
 	})
-	s.head = newPlanCache(func(rows, _ int) *graph.Graph {
-		w := m.writer(rows)
-		w.output("logits", w.reshape(w.head(w.state("x", m.Width)), rows, m.Vocabulary))
+	s.head = newPlanCache(func(size stageSize) *graph.Graph {
+		w := m.writer(size.rows)
+		w.output("logits", w.reshape(w.head(w.state("x", m.Width)), size.rows, m.Vocabulary))
 		return w.b.Graph()
 	})
 	alike := map[int]*planCache{}
 	for i := range m.Layers {
 		window := m.Windows[i]
 		if alike[window] == nil {
-			c := newPlanCache(func(rows, total int) *graph.Graph { return m.attentionGraph(i, rows, total) })
+			c := newPlanCache(func(size stageSize) *graph.Graph { return m.attentionGraph(i, size) })
 			alike[window] = &c
 		}
 		s.attention = append(s.attention, alike[window])
@@ -114,10 +131,12 @@ func (m *Model) Stages(e engine.Executor) *Stages {
 //	tokens  int64 [rows], or
 //	x, y    float32 [1, rows, …]: tokens between layers, and what they saw
 //
+// those of [writer.slot] and [writer.has] for adapters,
 // and its outputs out, like x, and q, k and v, float32 [rows, heads, HeadSize].
-func (m *Model) stage(rows int) *writer {
-	w := m.writer(rows)
-	w.at = w.b.Input("places", tensor.Int64, tensor.Shape{rows})
+func (m *Model) stage(size stageSize) *writer {
+	w := m.writer(size.rows)
+	w.beside = size.adapters
+	w.at = w.b.Input("places", tensor.Int64, tensor.Shape{size.rows})
 	return w
 }
 
@@ -136,7 +155,8 @@ func (w *writer) endStage(i int, x string) {
 
 // attentionGraph is the graph of queries q [rows, Heads, HeadSize] that look at keys and values [total, Shared, HeadSize], the last of which are theirs.
 // It gives y [1, rows, Heads·HeadSize].
-func (m *Model) attentionGraph(i, rows, total int) *graph.Graph {
+func (m *Model) attentionGraph(i int, size stageSize) *graph.Graph {
+	rows, total := size.rows, size.total
 	w := m.writer(rows)
 	in := func(name string, n, heads int) string {
 		x := w.b.Input(name, tensor.Float32, tensor.Shape{n, heads, m.HeadSize})
@@ -147,55 +167,12 @@ func (m *Model) attentionGraph(i, rows, total int) *graph.Graph {
 	return w.b.Graph()
 }
 
-// Sequence is what a model keeps of the tokens that it has read: the keys and values of each. Its zero value has none.
-type Sequence struct {
-	Capacity int // tokens that it will have at most, as far as is known; 0: the context
-	past     int
-	kept     []*tensor.Tensor // keys and values of layer after layer, [room, Shared, HeadSize], of which the first past are in use
-
-	pages []canon.Hash // roots of the first ones that are full, as far as they are known
-}
-
-// Len returns how many tokens there are.
-func (q *Sequence) Len() int { return q.past }
-
-// Cut forgets all tokens but the first n.
-func (q *Sequence) Cut(n int) {
-	q.past = max(0, min(n, q.past))
-	q.pages = q.pages[:min(len(q.pages), q.past/Chunk)]
-}
-
-// Bytes is what the sequence takes.
-func (q *Sequence) Bytes() int {
-	n := 0
-	for _, x := range q.kept {
-		n += len(x.Bytes())
-	}
-	return n
-}
-
-// Copy returns a sequence of the first n tokens, which goes its own way.
-func (q *Sequence) Copy(n int) (*Sequence, error) {
-	c := &Sequence{past: max(0, min(n, q.past)), kept: make([]*tensor.Tensor, len(q.kept))}
-	c.pages = slices.Clone(q.pages[:min(len(q.pages), c.past/Chunk)])
-	for i, x := range q.kept {
-		s := x.Shape.Clone()
-		s[0] = max(c.past, 1)
-		y, err := tensor.New(x.Type, s)
-		if err != nil {
-			return nil, err
-		}
-		copy(y.Bytes(), x.Bytes())
-		c.kept[i] = y
-	}
-	return c, nil
-}
-
 // Part is what a step reads of one sequence. A sequence is in one part of a step at most.
 type Part struct {
 	Sequence *Sequence
 	Tokens   []int32
-	Logits   int // logits are wanted of this many of the last tokens
+	Logits   int    // logits are wanted of this many of the last tokens
+	Model    *Model // whose the sequence is, of those that share the stages' base; nil: that of the stages
 }
 
 // Step reads the tokens of all parts, MaxRows at most. It returns the logits that are wanted, [Logits, Vocabulary] of each part; nil where
@@ -237,17 +214,32 @@ func (s *Stages) forget() {
 	}
 }
 
+// modelOf returns whose tokens a part has.
+func (s *Stages) modelOf(p Part) *Model {
+	if p.Model == nil {
+		return s.own
+	}
+	return p.Model
+}
+
 // bound are the inputs of a step.
 type bound struct {
 	parts          []Part
 	rows, room     int // tokens, and as many as functions take
 	tokens, places *tensor.Tensor
+	adapters       stageAdapters
+	adapted        []*Model       // slot by slot
+	slots          *tensor.Tensor // of each token its slot; −1: none
 }
 
 func (s *Stages) bind(parts []Part) (*bound, error) {
 	m := s.model
 	b := &bound{parts: parts}
+	var mix Mix
 	for _, p := range parts {
+		if of := s.modelOf(p); !of.SharesBase(m) || !mix.Take(of) {
+			return nil, fmt.Errorf("%s: tokens of models that no step reads together", m.Family)
+		}
 		switch n := len(p.Tokens); {
 		case n == 0 || p.Logits < 0 || p.Logits > n:
 			return nil, fmt.Errorf("%s: no tokens to read", m.Family)
@@ -272,9 +264,19 @@ func (s *Stages) bind(parts []Part) (*bound, error) {
 			p.Sequence.kept = make([]*tensor.Tensor, 2*m.Layers)
 		}
 	}
+	s.bindAdapters(b, &mix)
 	b.tokens = tensor.Must(tensor.From(tensor.Shape{b.room}, tokens[:b.room]))
 	b.places = tensor.Must(tensor.From(tensor.Shape{b.room}, places[:b.room]))
 	return b, nil
+}
+
+// planCaches are those of stages that multiply by weights of layers.
+func (s *Stages) planCaches() []*planCache {
+	all := []*planCache{&s.first, &s.last}
+	for i := range s.between {
+		all = append(all, &s.between[i])
+	}
+	return all
 }
 
 // roomFor returns how many tokens a function takes that is to take rows.
@@ -289,14 +291,20 @@ func roomFor(rows int) int {
 
 // run runs a stage.
 func (s *Stages) run(ctx context.Context, l *planCache, b *bound, in map[string]*tensor.Tensor) (*graph.State, error) {
-	f, err := l.at(s.exec, b.room, 0)
+	f, err := l.at(s.exec, stageSize{rows: b.room, adapters: b.adapters})
 	if err != nil {
 		return nil, err
 	}
 	if in == nil {
 		in = map[string]*tensor.Tensor{"tokens": b.tokens}
 	}
-	in["places"] = b.places
+	in["places"], in["slots"] = b.places, b.slots
+	for _, slot := range f.program.Slots {
+		if n, weight, ok := strings.Cut(slot.Name, "/"); ok {
+			i, _ := strconv.Atoi(n) // as writer.slot writes it
+			in[slot.Name] = b.adapted[i].adapter.inputs[weight]
+		}
+	}
 	return f.call(ctx, in)
 }
 
@@ -343,7 +351,7 @@ func (s *Stages) attendByPrograms(ctx context.Context, layer int, b *bound, of [
 	row, width := 0, s.model.Heads*s.model.HeadSize*tensor.Float32.Size()
 	for i, p := range b.parts {
 		n := len(p.Tokens)
-		f, err := s.attention[layer].at(s.exec, n, p.Sequence.past+n)
+		f, err := s.attention[layer].at(s.exec, stageSize{rows: n, total: p.Sequence.past + n})
 		if err != nil {
 			return err
 		}
@@ -375,29 +383,6 @@ func rowsOf(x *tensor.Tensor, from, n int) (*tensor.Tensor, error) {
 		copy(y.Bytes(), x.Bytes()[at:])
 	}
 	return y, err
-}
-
-// keep puts n rows of keys or values x, from one on, behind those that there are, and returns all.
-func (q *Sequence) keep(at int, x *tensor.Tensor, row, n, most int) (*tensor.Tensor, error) {
-	need := q.past + n
-	token := x.Shape[1:].Elements() * x.Type.Size()
-	if old := q.kept[at]; old == nil || old.Shape[0] < need {
-		s := x.Shape.Clone()
-		if q.Capacity > 0 {
-			most = min(q.Capacity, most)
-		}
-		s[0] = max(min(max(2*q.past, Chunk), most), need)
-		room, err := tensor.New(x.Type, s)
-		if err != nil {
-			return nil, err
-		}
-		if old != nil {
-			copy(room.Bytes(), old.Bytes()[:q.past*token])
-		}
-		q.kept[at] = room
-	}
-	copy(q.kept[at].Bytes()[q.past*token:], x.Bytes()[row*token:][:n*token])
-	return rowsOf(q.kept[at], 0, need)
 }
 
 // Logits returns the logits of n tokens, from one on, of x [1, rows, Width], as the last layer gives it.
@@ -434,7 +419,7 @@ func (s *Stages) logits(ctx context.Context, parts []Part, x *tensor.Tensor) ([]
 		row += len(p.Tokens)
 		to = to[copy(to, from[(row-p.Logits)*m.Width:row*m.Width]):]
 	}
-	f, err := s.head.at(s.exec, room, 0)
+	f, err := s.head.at(s.exec, stageSize{rows: room})
 	if err != nil {
 		return nil, err
 	}

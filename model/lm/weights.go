@@ -22,6 +22,7 @@ import (
 type Model struct {
 	family.Config
 	weights map[string]weight
+	adapter *adapter // nil: there is none
 	forms   *Forms
 }
 
@@ -39,14 +40,16 @@ const (
 
 // Open reads a folder with config.json and weights as safetensors, in one file or in those that model.safetensors.index.json names.
 func Open(dir string) (*Model, error) {
-	c, all, err := readFolder(dir, func(src io.ReaderAt, size int64) (map[string]*tensor.Tensor, error) {
-		all, _, err := safetensors.Read(src, size)
-		return all, err
-	})
+	c, all, err := readFolder(dir, readAll)
 	if err != nil {
 		return nil, err
 	}
 	return New(c, all)
+}
+
+func readAll(src io.ReaderAt, size int64) (map[string]*tensor.Tensor, error) {
+	all, _, err := safetensors.Read(src, size)
+	return all, err
 }
 
 // Check returns the error that [Open] or [OpenGGUF] would, for the model at a path. It has one weight in memory at a time, at most.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/gguf"
 	"github.com/tally-network/tally/model/lm/family"
 )
@@ -174,6 +175,44 @@ func FuzzParse(f *testing.F) {
 			} else {
 				seen[name] = true
 			}
+		}
+	})
+}
+
+// Whatever a stranger's adapter says, its weights are pairs of the model's products.
+func FuzzParseAdapter(f *testing.F) {
+	all, err := filepath.Glob("../testdata/adapters/*/adapter_config.json")
+	if err != nil || len(all) == 0 {
+		f.Fatal(all, err)
+	}
+	for _, name := range all {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, "base_model.model.model.layers.0.mlp.down_proj", uint8(0))
+	}
+	text, err := os.ReadFile("../testdata/llama/config.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	c, err := family.Parse(text)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, module string, more uint8) {
+		a, err := family.ParseAdapter(b)
+		if err != nil {
+			return
+		}
+		if a.Rank < 1 || a.Scale == 0 || a.Scale != a.Scale {
+			t.Fatalf("%+v", a)
+		}
+		names, err := a.AdapterWeights(c, map[string]tensor.Shape{
+			module + family.AdapterA: {a.Rank, 24}, module + family.AdapterB: {16 + int(more), a.Rank},
+		})
+		if err == nil && (len(names) != 2 || more != 0) {
+			t.Fatalf("%v", names)
 		}
 	})
 }
