@@ -158,7 +158,7 @@ func (s *Server) admit() {
 
 // putAside keeps what a reply has read, for it or for whoever begins alike.
 func (s *Server) putAside(p *reply) {
-	s.cache.keep(p.owner, slices.Clone(p.tokens[:p.sequence.Len()]), p.sequence)
+	s.cache.keep(p.by, slices.Clone(p.tokens[:p.sequence.Len()]), p.sequence)
 	p.sequence = nil
 }
 
@@ -173,7 +173,7 @@ func (s *Server) queueFirst(p *reply) {
 func (s *Server) readsAlike(p *reply, active []*reply) bool {
 	return slices.ContainsFunc(active, func(x *reply) bool {
 		alike := min(common(x.tokens, p.tokens), len(p.tokens)-1)
-		return x.owner == p.owner && min(alike, len(x.tokens)-1)-x.sequence.Len() >= sharedTokens
+		return x.by == p.by && min(alike, len(x.tokens)-1)-x.sequence.Len() >= sharedTokens
 	})
 }
 
@@ -199,7 +199,7 @@ func (s *Server) begin(p *reply, active []*reply) (err error) {
 			return err
 		}
 	}
-	if p.sequence, err = s.cache.take(p.owner, p.tokens, s.holds(p), active); err != nil {
+	if p.sequence, err = s.cache.take(p.by, p.tokens, s.holds(p), active); err != nil {
 		return err
 	}
 	p.sequence.Capacity = p.request.Room(s.model)
@@ -213,23 +213,34 @@ func (s *Server) begin(p *reply, active []*reply) (err error) {
 	return nil
 }
 
-// plan chooses what the next step reads: the last token of each reply, then chunks of prompts.
+// plan chooses what the next step reads: the last token of each reply, then chunks of prompts. Those whose adapters no step reads together with others' take
+// turns.
 func (s *Server) plan(active []*reply) (parts []lm.Part, of []*reply) {
 	room := lm.MaxRows
+	var mix lm.Mix
 	add := func(p *reply, n int) {
+		if !mix.Take(p.by.model) {
+			p.passed++
+			return
+		}
+		p.passed = 0
 		from := p.sequence.Len()
-		part := lm.Part{Sequence: p.sequence, Tokens: p.tokens[from : from+n]}
+		part := lm.Part{Sequence: p.sequence, Tokens: p.tokens[from : from+n], Model: p.by.model}
 		if from+n == len(p.tokens) {
 			part.Logits = 1
 		}
 		parts, of, room = append(parts, part), append(of, p), room-n
 	}
-	for _, p := range active {
+	inTurn := slices.SortedStableFunc(slices.Values(active), func(a, b *reply) int { return b.passed - a.passed })
+	if len(inTurn) > 0 && inTurn[0].passed > 0 && len(inTurn[0].out) < cap(inTurn[0].out) {
+		mix.Take(inTurn[0].by.model) // before those who only draw
+	}
+	for _, p := range inTurn {
 		if len(p.tokens)-p.sequence.Len() == 1 && len(p.out) < cap(p.out) {
 			add(p, 1)
 		}
 	}
-	for _, p := range active {
+	for _, p := range inTurn {
 		if left := len(p.tokens) - p.sequence.Len(); left > 1 && room > 0 {
 			add(p, min(left, room, lm.Chunk))
 		}

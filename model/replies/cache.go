@@ -12,27 +12,33 @@ type cache struct {
 	bytes int64
 }
 
+// reader is whose a sequence is: keys and values are of one model, and what one owner has asked is no other's to know.
+type reader struct {
+	owner string
+	model *lm.Model
+}
+
 // maxKept is how many sequences are kept at most: each prompt is compared with all.
 const maxKept = 1 << 10
 
 // kept is a sequence that has read tokens.
 type kept struct {
-	owner    string
+	by       reader
 	tokens   []int32
 	sequence *lm.Sequence
 }
 
 // keep keeps a sequence. It replaces those that it goes on from.
-func (c *cache) keep(owner string, tokens []int32, q *lm.Sequence) {
+func (c *cache) keep(by reader, tokens []int32, q *lm.Sequence) {
 	if len(tokens) == 0 {
 		return
 	}
 	for i := len(c.kept) - 1; i >= 0; i-- {
-		if k := c.kept[i]; k.owner == owner && common(k.tokens, tokens) == len(k.tokens) {
+		if k := c.kept[i]; k.by == by && common(k.tokens, tokens) == len(k.tokens) {
 			c.remove(i)
 		}
 	}
-	c.kept = append(c.kept, kept{owner, tokens, q})
+	c.kept = append(c.kept, kept{by, tokens, q})
 	c.bytes += int64(q.Bytes())
 	if len(c.kept) > maxKept {
 		c.remove(0)
@@ -51,18 +57,18 @@ func (c *cache) shrink(bytes int64) {
 	}
 }
 
-// take returns a sequence that has read as much of a prompt as any of the same owner has: others would learn by time what was asked before.
+// take returns a sequence that has read as much of a prompt as any of the same reader has: others would learn by time what was asked before.
 // The last token is left to be read, for its logits are needed. What is over is
 // taken, if it takes no more than room bytes; else, and of what is under way, there is a copy.
-func (c *cache) take(owner string, prompt []int32, room int64, active []*reply) (*lm.Sequence, error) {
+func (c *cache) take(by reader, prompt []int32, room int64, active []*reply) (*lm.Sequence, error) {
 	best, from, at := 0, (*lm.Sequence)(nil), -1
 	for i, k := range c.kept {
-		if n := min(common(k.tokens, prompt), len(prompt)-1); k.owner == owner && n > best {
+		if n := min(common(k.tokens, prompt), len(prompt)-1); k.by == by && n > best {
 			best, from, at = n, k.sequence, i
 		}
 	}
 	for _, p := range active {
-		if n := min(common(p.tokens[:p.sequence.Len()], prompt), len(prompt)-1); p.owner == owner && n > best {
+		if n := min(common(p.tokens[:p.sequence.Len()], prompt), len(prompt)-1); p.by == by && n > best {
 			best, from, at = n, p.sequence, -1
 		}
 	}

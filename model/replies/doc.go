@@ -2,7 +2,8 @@
 //
 // [Start] a [Server], and ask it by [Server.Reply]. What replies are under way form a batch: in each step every reply that has been read
 // so far gets its next token, and what room is left goes to prompts, in chunks. A reply may begin and end at any step. What a prompt has in
-// common with another sequence of the same owner, under way or over, is not read again.
+// common with another sequence of the same owner, under way or over, is not read again. [Server.As] replies as a model that has another adapter: what
+// no step reads together takes turns.
 //
 // Invariants: a reply has the tokens that its request alone would have, whatever is in the batch and in the cache: model/lm computes each
 // token from its own sequence only. The caches of all sequences take at most Options.Bytes. A reply takes

@@ -127,7 +127,8 @@ func (s *Server) Context() int {
 // reply is a request under way. What is not said to be shared is the serving goroutine's.
 type reply struct {
 	ctx      context.Context
-	owner    string
+	by       reader
+	passed   int // steps since it was read last that had no room for its adapter
 	request  *lm.Request
 	tokens   []int32 // prompt and reply
 	sequence *lm.Sequence
@@ -141,9 +142,32 @@ type reply struct {
 
 // Reply implements lm.Replier.
 func (s *Server) Reply(ctx context.Context, r *lm.Request) iter.Seq2[lm.Token, error] {
+	return s.replyAs(ctx, s.model, r)
+}
+
+// As returns what replies as a model of the same base, in the same batches. Its replies count as the server's.
+func (s *Server) As(m *lm.Model) (lm.Replier, error) {
+	if !m.SharesBase(s.model) {
+		return nil, errors.New("the model has another base than the one that is served: serve it by itself")
+	}
+	return other{s, m}, nil
+}
+
+// other is a model of the same base.
+type other struct {
+	server *Server
+	model  *lm.Model
+}
+
+// Reply implements lm.Replier.
+func (o other) Reply(ctx context.Context, r *lm.Request) iter.Seq2[lm.Token, error] {
+	return o.server.replyAs(ctx, o.model, r)
+}
+
+func (s *Server) replyAs(ctx context.Context, m *lm.Model, r *lm.Request) iter.Seq2[lm.Token, error] {
 	return func(yield func(lm.Token, error) bool) {
 		ctx, leave := context.WithCancel(ctx)
-		p, err := s.enter(ctx, r)
+		p, err := s.enter(ctx, m, r)
 		if err != nil {
 			leave()
 			yield(lm.Token{}, err)
@@ -184,14 +208,14 @@ func (s *Server) Reply(ctx context.Context, r *lm.Request) iter.Seq2[lm.Token, e
 }
 
 // enter lets a request wait for its turn.
-func (s *Server) enter(ctx context.Context, r *lm.Request) (*reply, error) {
-	if err := r.Check(s.model); err != nil {
+func (s *Server) enter(ctx context.Context, m *lm.Model, r *lm.Request) (*reply, error) {
+	if err := r.Check(m); err != nil {
 		return nil, err
 	}
 	if need := s.need(r); need > s.options.Bytes {
 		return nil, &LargeError{r.Room(s.model), need, s.options.Bytes}
 	}
-	p := &reply{ctx: ctx, owner: r.Owner, request: r, tokens: append(make([]int32, 0, len(r.Prompt)+s.options.ahead), r.Prompt...), out: make(chan lm.Token, s.options.ahead)}
+	p := &reply{ctx: ctx, by: reader{r.Owner, m}, request: r, tokens: append(make([]int32, 0, len(r.Prompt)+s.options.ahead), r.Prompt...), out: make(chan lm.Token, s.options.ahead)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -168,6 +168,52 @@ func listen(s *Server, ctx context.Context, r *lm.Request) (out []lm.Token, err 
 	return out, nil
 }
 
+// Replies by adapters of one base are those that each gives alone: some in one step, some in turns, and nobody reads on from what another has read.
+func TestRepliesByAdapters(t *testing.T) {
+	base := open(t, "llama")
+	models := []*lm.Model{base}
+	for _, name := range []string{"llama-some", "llama-other", "llama-all"} {
+		m, err := base.Adapted("../lm/testdata/adapters/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		models = append(models, m)
+	}
+	s := Start(base, cpu.New(2), Options{Sequences: 6})
+	defer s.Close()
+	r := rand.New(rand.NewPCG(2, 9))
+	all := requests(r, base, 24)
+	sampler := base.NewSampler(cpu.New(1))
+	var wg sync.WaitGroup
+	for i, q := range all {
+		m := models[r.IntN(len(models))]
+		want := alone(t, m, m.Stages(cpu.New(1)), sampler, q)
+		as, err := s.As(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			var got []lm.Token
+			for tok, err := range as.Reply(t.Context(), q) {
+				if err != nil {
+					t.Error(err)
+				}
+				got = append(got, tok)
+			}
+			if !sameTokens(got, want) {
+				t.Errorf("request %d: %v, want %v", i, got, want)
+			}
+		})
+	}
+	wg.Wait()
+	if got := s.Stats(); got.Replies != int64(len(all)) || got.Reused == 0 {
+		t.Errorf("%+v", got)
+	}
+	if _, err := s.As(open(t, "llama")); err == nil || !strings.Contains(err.Error(), "another base") {
+		t.Errorf("%v of a stranger", err)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	m := open(t, "llama")
 	s := Start(m, cpu.New(1), Options{Bytes: int64(20 * m.TokenBytes())})
@@ -447,9 +493,9 @@ func TestPrefixesAreReused(t *testing.T) {
 	}
 	c := &cache{}
 	for i := range 8 {
-		c.keep("", []int32{int32(i)}, &lm.Sequence{})
+		c.keep(reader{}, []int32{int32(i)}, &lm.Sequence{})
 	}
-	c.keep("", []int32{7, 1}, &lm.Sequence{}) // goes on from one of them
+	c.keep(reader{}, []int32{7, 1}, &lm.Sequence{}) // goes on from one of them
 	if len(c.kept) != 8 {
 		t.Errorf("%d sequences are kept", len(c.kept))
 	}
