@@ -20,9 +20,8 @@ import (
 )
 
 func (e *Env) challengeReceipt() *cobra.Command {
-	var path string
+	var at receiptModel
 	var open OpenConsumer
-	var n int
 	cmd := &cobra.Command{
 		Use: "challenge RECEIPT", Short: "Dispute a wrong reply on the chain, and play the dispute to its end",
 		Long: `Re-executes a reply with the model on this machine. If it is wrong, disputes it on the chain: locks a bond, and makes every move until the chain
@@ -31,16 +30,15 @@ RECEIPT is a file, or the id of one that a gateway of --home has kept. Everybody
 		Example: "  tally session challenge 3f2a… --home consumer\n  tally session challenge receipt.json --model smollm2.gguf --home watcher --endpoints tally-devnet/endpoints.json",
 		Args:    cobra.MatchAll(named("RECEIPT"), cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := e.openReceipt(args[0], path, n)
+			r, err := e.openReceipt(args[0], at)
 			if err != nil {
 				return err
 			}
 			return e.challenge(cmd.Context(), open, r)
 		},
 	}
-	cmd.Flags().StringVar(&path, "model", "", "the model: a name, a GGUF file or a folder (default: the one that was pulled and has the receipt's root)")
+	at.flags(cmd)
 	open = e.Consumer(cmd.Flags())
-	threads(cmd, &n)
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tally-network/tally/gateway"
 	"github.com/tally-network/tally/gateway/local"
 	"github.com/tally-network/tally/gateway/reply"
+	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/library"
 	"github.com/tally-network/tally/model/replies"
 )
@@ -37,6 +38,7 @@ type serving struct {
 	threads  int
 	together int
 	memoryMB int
+	adapters adapterFlags
 	buying   buying
 }
 
@@ -51,6 +53,8 @@ beside is a GGUF file or a folder as Hugging Face has them, called as its file i
 opened when it is first asked for, and closed when nobody has asked for five minutes.
 Requests at the same time are computed in one batch. The same request with the same
 seed has the same reply, bit for bit, on every machine; a "tally" field of each reply tells the seed.
+With --adapter the one MODEL is also served with LoRA adapters, each under its name. They are opened
+when they are asked for, beside the model, and reply in its batches.
 
 It listens on this machine only. For others name an address with --listen and keys with
 --keys: a file in which each key has a name, a digest, and perhaps a budget and a rate
@@ -64,6 +68,7 @@ A new home joins by --endpoints of a devnet, or by --rpc and --grpc of any node.
 		Example: `  tally gateway
   tally gateway smollm2.gguf SmolLM2-135M-Instruct --listen 127.0.0.1:11434
   tally gateway smollm2.gguf --listen 0.0.0.0:8411 --keys keys.yaml
+  tally gateway SmolLM2-135M-Instruct --adapter legal=adapters/legal --adapter poems=adapters/poems
   tally gateway --network --home consumer --check 10%
   tally gateway --network --home me --rpc http://203.0.113.7:26657 --grpc 203.0.113.7:9090`,
 		Args: cobra.ArbitraryArgs, Annotations: map[string]string{e.AlsoRuns: "yes"},
@@ -78,14 +83,19 @@ A new home joins by --endpoints of a devnet, or by --rpc and --grpc of any node.
 	f.StringSliceVar(&s.origins, "origin", nil, "web site whose pages may call the gateway, beside those of this machine")
 	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once")
 	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies")
+	s.adapters.add(cmd)
 	threads(cmd, &s.threads)
 	return cmd
 }
 
 // models opens what is served, until close.
 func (s *serving) models(ctx context.Context, paths []string) (m reply.Models, close func() error, err error) {
+	adapters, err := s.adapters.parse()
+	if err != nil {
+		return nil, nil, err
+	}
 	if s.buying.on {
-		if len(paths) > 0 {
+		if len(paths)+len(adapters) > 0 {
 			return nil, nil, errors.New("with --network providers have the models: name none here")
 		}
 		n, err := s.buying.connect(ctx)
@@ -98,9 +108,14 @@ func (s *serving) models(ctx context.Context, paths []string) (m reply.Models, c
 	if err != nil {
 		return nil, nil, err
 	}
-	models, err := local.New(local.Options{
-		Exec: executor(s.threads), Find: local.NewLibrary(pulled), Replies: replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20},
-	}, paths...)
+	o := local.Options{Exec: executor(s.threads), Find: local.NewLibrary(pulled), Replies: replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20}}
+	if len(adapters) > 0 && len(paths) != 1 {
+		return nil, nil, fmt.Errorf("--adapter with %d models: name the one that the adapters are for", len(paths))
+	}
+	for _, a := range adapters {
+		o.Adapters = append(o.Adapters, local.Adapter{Name: a.name, Base: files.NameOf(paths[0]), Dir: a.folder})
+	}
+	models, err := local.New(o, paths...)
 	if err != nil {
 		return nil, nil, err
 	}

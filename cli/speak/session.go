@@ -151,8 +151,7 @@ func (e errWrong) Error() string {
 }
 
 func (e *Env) verifyReceipt() *cobra.Command {
-	var path string
-	var n int
+	var at receiptModel
 	cmd := &cobra.Command{
 		Use: "verify RECEIPT", Short: "Re-execute a reply whose receipt one has",
 		Long: `Checks what a provider has signed, and re-executes the reply with the model on this machine. RECEIPT
@@ -160,16 +159,50 @@ is a file, or the id of one that a gateway of --home has kept.`,
 		Example: "  tally session verify 3f2a… --home consumer\n  tally session verify receipt.json --model smollm2.gguf",
 		Args:    cobra.MatchAll(named("RECEIPT"), cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.reExecute(cmd.Context(), args[0], path, n)
+			return e.reExecute(cmd.Context(), args[0], at)
 		},
 	}
-	cmd.Flags().StringVar(&path, "model", "", "the model: a name, a GGUF file or a folder (default: the one that was pulled and has the receipt's root)")
-	threads(cmd, &n)
+	at.flags(cmd)
 	return cmd
 }
 
-func (e *Env) reExecute(ctx context.Context, name, model string, threads int) error {
-	x, err := e.openReceipt(name, model, threads)
+// receiptModel says where the model of a receipt is.
+type receiptModel struct {
+	model, adapter string
+	threads        int
+}
+
+func (m *receiptModel) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&m.model, "model", "", "the model: a name, a GGUF file or a folder (default: the one that was pulled and has the receipt's root)")
+	adapterFlag(cmd, &m.adapter)
+	threads(cmd, &m.threads)
+}
+
+// open opens the model that has a root.
+func (m *receiptModel) open(e *Env, root canon.Hash) (*files.Files, *files.Manifest, error) {
+	if m.adapter != "" && m.model == "" {
+		return nil, nil, errors.New("--adapter without --model: name the base as well")
+	}
+	at, err := e.modelOf(root, m.model, m.threads)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := openAdapted(at.path, m.adapter)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.threads = cmp.Or(m.threads, runtime.GOMAXPROCS(0)); m.adapter != "" {
+		at.entry = nil // the manifest that is known is that of the base
+	}
+	manifest, err := at.manifest(f, m.threads)
+	if err == nil && manifest.Root() != root {
+		err = fmt.Errorf("%s is model %s, the receipt is of %s", at.path, manifest.Root(), root)
+	}
+	return f, manifest, err
+}
+
+func (e *Env) reExecute(ctx context.Context, name string, at receiptModel) error {
+	x, err := e.openReceipt(name, at)
 	if err != nil {
 		return err
 	}
@@ -198,7 +231,7 @@ type receipt struct {
 }
 
 // openReceipt opens a receipt, which is a file or one that the home has kept, and its model.
-func (e *Env) openReceipt(name, model string, threads int) (*receipt, error) {
+func (e *Env) openReceipt(name string, at receiptModel) (*receipt, error) {
 	file := name
 	if _, err := canon.ParseHash(name); err == nil {
 		file = hire.ReceiptPath(filepath.Join(*e.Home, "sessions"), name)
@@ -210,23 +243,11 @@ func (e *Env) openReceipt(name, model string, threads int) (*receipt, error) {
 	if err := r.Verify(); err != nil {
 		return nil, err
 	}
-	at, err := e.modelOf(r.Terms.Model, model, threads)
+	f, m, err := at.open(e, r.Terms.Model)
 	if err != nil {
 		return nil, err
 	}
-	f, err := files.Open(at.path)
-	if err != nil {
-		return nil, err
-	}
-	threads = cmp.Or(threads, runtime.GOMAXPROCS(0))
-	m, err := at.manifest(f, threads)
-	if err != nil {
-		return nil, err
-	}
-	if m.Root() != r.Terms.Model {
-		return nil, fmt.Errorf("%s is model %s, the receipt is of %s", at.path, m.Root(), r.Terms.Model)
-	}
-	return &receipt{r, f, m, threads}, nil
+	return &receipt{r, f, m, at.threads}, nil
 }
 
 func (r *receipt) reExecute(ctx context.Context) (Verified, error) {

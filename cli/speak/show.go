@@ -35,6 +35,8 @@ func show(e *Env) *cobra.Command {
 that it takes: of its weights as they are stored, and of the keys and values of each token. MODEL is a folder with config.json and weights as safetensors, a
 GGUF file, or the name of a model that was pulled; no weights are read. Families that are not known are refused by name.
 
+Of the folder of a LoRA adapter, as PEFT writes it, it shows rank, scale, and what it adapts.
+
 Of an ONNX file it shows inputs, outputs, operators and parameters, and the floating-point operations and the memory of
 a pass. Symbolic dimensions count as 1 unless --dim says another size. With --svg it draws the graph.`,
 		Example: "  tally model show SmolLM2-135M-Instruct\n  tally model show smollm2.gguf --json\n  tally model show resnet.onnx --svg resnet.svg\n  tally model show exported.onnx --dim batch=8",
@@ -53,6 +55,13 @@ a pass. Symbolic dimensions count as 1 unless --dim says another size. With --sv
 			path, err := locate(args[0])
 			if err != nil {
 				return err
+			}
+			if files.IsAdapter(path) {
+				d, err := files.DescribeAdapter(path)
+				if err != nil {
+					return err
+				}
+				return e.Show(d, func(w io.Writer) { tellAdapter(w, args[0], d) })
 			}
 			all, err := local.Describe(path)
 			if err != nil {
@@ -88,6 +97,18 @@ func tellModel(w io.Writer, path string, d *files.Description) {
 		fmt.Fprintf(w, "; %s look back no further than a window", numbers.Several(d.Windowed, "layer"))
 	}
 	fmt.Fprintf(w, "\n  memory    %.4g MB of weights, and %.4g KB for each token\n", float64(d.Memory)/1e6, float64(d.TokenBytes)/1e3)
+}
+
+func tellAdapter(w io.Writer, path string, d *files.Adapter) {
+	fmt.Fprintf(w, "%s: a LoRA adapter of rank %d with %.4g million weights in %.4g MB\n", path, d.Rank, float64(d.Parameters)/1e6, float64(d.Bytes)/1e6)
+	if d.Base != "" {
+		fmt.Fprintf(w, "  base      %q, as its author calls it\n", d.Base)
+	}
+	fmt.Fprintf(w, "  adds      %.4g times what it gives", d.Scale)
+	if d.Targets != nil {
+		fmt.Fprintf(w, ", to %s", strings.Join(d.Targets, ", "))
+	}
+	fmt.Fprintf(w, "\n  try it    tally run MODEL --adapter %s\n", path)
 }
 
 func tellEncoder(w io.Writer, path string, d *encoder.Description) {

@@ -22,6 +22,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/gateway"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
+	"github.com/tally-network/tally/model/lm"
 )
 
 // tally runs a verb as the command line does.
@@ -77,6 +78,84 @@ func TestRun(t *testing.T) {
 	bare := lmtest.Folder(t, "bare", map[string]string{"tokenizer_config.json": ""})
 	if err := tally(t.Context(), "", io.Discard, "run", bare, "why?", "--max-tokens", "2"); err != nil {
 		t.Errorf("a model without a template: %v", err)
+	}
+}
+
+// With an adapter it is another model, which says another thing, and the same again.
+func TestRunAdapted(t *testing.T) {
+	tiny, adapter := lmtest.Folder(t, "tiny", nil), lmtest.Adapter(t, "llama-all")
+	say := func(args ...string) (s Said) {
+		t.Helper()
+		var out bytes.Buffer
+		if err := tally(t.Context(), "", &out, append([]string{"run", tiny, "why?", "--max-tokens", "12", "--threads", "1", "--seed", "5", "--json"}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	base, first, again := say(), say("--adapter", adapter), say("--adapter", adapter)
+	if first.Text == base.Text || first.Text != again.Text || first.Model != "tiny+llama-all" {
+		t.Errorf("%+v, %+v, and without an adapter %+v", first, again, base)
+	}
+	var out bytes.Buffer
+	if err := tally(t.Context(), "", &out, "model", "show", adapter); err != nil || !strings.Contains(out.String(), "a LoRA adapter of rank 3") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	for says, args := range map[string][]string{
+		"take the adapter's own base": {"run", tiny, "why?", "--adapter", lmtest.Adapter(t, "gpt2")}, "adapter_config.json": {"run", tiny, "why?", "--adapter", tiny},
+		"name the adapted model as": {"run", tiny, "why?", "--network", "--adapter", adapter}, "want NAME=FOLDER": {"gateway", tiny, "--adapter", "=x"},
+		"--adapter with 2 models": {"gateway", tiny, tiny, "--adapter", adapter},
+	} {
+		if err := tally(t.Context(), "", io.Discard, args...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+}
+
+// A model and its adapters are several models, each with its root.
+func TestServeAdapters(t *testing.T) {
+	tiny := lmtest.Folder(t, "tiny", nil)
+	open := func(args []string, adapters ...string) (*Service, error) {
+		_, s := (&Env{Err: io.Discard}).Serve(func() int { return 1 })
+		s.adapters = adapters
+		t.Cleanup(s.Close)
+		return s, s.Open(t.Context(), args)
+	}
+	s, err := open([]string{tiny}, "some="+lmtest.Adapter(t, "llama-some"), lmtest.Adapter(t, "llama-all"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := map[string]bool{}
+	var names []string
+	for _, m := range s.models {
+		roots[m.Manifest.Root().String()] = true
+		names = append(names, m.Listing.Name)
+		last := lm.Token{}
+		r := lm.Request{Prompt: []int32{3, 4}, MaxTokens: 3, Pages: true}
+		var reply []int32
+		for tok, err := range m.Replier.Reply(t.Context(), &r) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, reply = tok, append(reply, tok.ID)
+		}
+		if v, err := m.Checker.Check(t.Context(), &r, reply); err != nil || v.Wrong >= 0 || v.Pages != last.Pages {
+			t.Errorf("%s: %+v, %v", m.Listing.Name, v, err)
+		}
+	}
+	if strings.Join(names, " ") != "tiny some llama-all" || len(roots) != 3 {
+		t.Errorf("%v, %d roots", names, len(roots))
+	}
+	some := lmtest.Adapter(t, "llama-some")
+	for says, c := range map[string][]string{
+		"with 2 models": {tiny + " " + tiny, some}, "named as another model, or is the same": {tiny, "a=" + some, "b=" + some}, "named as another": {tiny, "tiny=" + some},
+		"take the adapter's own base": {tiny, lmtest.Adapter(t, "gpt2")}, "want NAME=FOLDER": {tiny, "a="},
+	} {
+		if _, err := open(strings.Fields(c[0]), c[1:]...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
 	}
 }
 

@@ -32,6 +32,9 @@ type Options struct {
 	Keep    time.Duration // how long a model stays open that nobody asks; 0: five minutes
 	MaxOpen int           // models that are open at once; 0: three
 	Find    Finder        // further models; nil: none
+
+	Adapters    []Adapter // models that differ from others by an adapter
+	MaxAdapters int       // of these, how many are open at once; 0: 64
 }
 
 // Finder has further models, by name.
@@ -51,7 +54,7 @@ type Models struct {
 	read    func(path string) (*Files, error)
 
 	mu     sync.Mutex
-	open   map[string]*opened
+	open   map[place]*opened
 	closed bool
 }
 
@@ -59,15 +62,24 @@ type Models struct {
 type file struct {
 	listing reply.Listing
 	path    string
+	adapter *Adapter               // nil of others
 	digest  func() (string, error) // waits until it is known
+}
+
+// place is where a model lies.
+type place struct {
+	path    string
+	adapter *Adapter
 }
 
 // opened is a model that is open, or is being opened.
 type opened struct {
-	path   string
+	at     place
 	ready  chan struct{} // closed when what follows is known
 	model  *reply.Model
-	server *replies.Server
+	files  *Files
+	base   *opened         // of an adapted model, which uses it
+	server *replies.Server // that of the base
 	memory int64
 	err    error
 
@@ -79,8 +91,8 @@ type opened struct {
 
 // New returns the models at paths, which are called as their files are, and those of options.
 func New(o Options, paths ...string) (*Models, error) {
-	o.Keep, o.MaxOpen = cmp.Or(o.Keep, 5*time.Minute), cmp.Or(o.MaxOpen, 3)
-	m := &Models{options: o, read: Open, open: map[string]*opened{}}
+	o.Keep, o.MaxOpen, o.MaxAdapters = cmp.Or(o.Keep, 5*time.Minute), cmp.Or(o.MaxOpen, 3), cmp.Or(o.MaxAdapters, 64)
+	m := &Models{options: o, read: Open, open: map[place]*opened{}}
 	for _, path := range paths {
 		l, err := listing(path)
 		if err != nil {
@@ -89,13 +101,21 @@ func New(o Options, paths ...string) (*Models, error) {
 		if slices.ContainsFunc(m.files, func(f file) bool { return f.listing.Name == l.Name }) {
 			return nil, fmt.Errorf("two models are called %s: rename one", l.Name)
 		}
-		f := file{l, path, sync.OnceValues(func() (string, error) {
-			return safely(func() (string, error) { return library.DigestOf(context.Background(), path) })
-		})}
+		f := file{listing: l, path: path, digest: digestOf(path)}
 		go f.digest() // which takes a second for each gigabyte
 		m.files = append(m.files, f)
 	}
+	if err := m.addAdapters(); err != nil {
+		return nil, err
+	}
 	return m, nil
+}
+
+// digestOf returns what hashes the files at a path, once.
+func digestOf(path string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		return safely(func() (string, error) { return library.DigestOf(context.Background(), path) })
+	})
 }
 
 // listing describes the model at a path, of which no weights are read.
@@ -179,26 +199,27 @@ func (m *Models) List(context.Context) ([]reply.Listing, error) {
 	return out, nil
 }
 
-// path returns where a model lies.
-func (m *Models) path(name string) (string, error) {
+// place returns where a model lies.
+func (m *Models) place(name string) (place, error) {
 	for _, f := range m.files {
 		if f.listing.Name == strings.TrimSuffix(name, ":latest") {
-			return f.path, nil
+			return place{f.path, f.adapter}, nil
 		}
 	}
 	if m.options.Find == nil {
-		return "", reply.Unknown(name)
+		return place{}, reply.Unknown(name)
 	}
-	return m.options.Find.Path(name)
+	path, err := m.options.Find.Path(name)
+	return place{path: path}, err
 }
 
 // Open implements reply.Models.
 func (m *Models) Open(ctx context.Context, name string, keep *time.Duration) (*reply.Model, error) {
-	path, err := m.path(name)
+	at, err := m.place(name)
 	if err != nil {
 		return nil, err
 	}
-	x, err := m.use(path)
+	x, err := m.use(at)
 	if err != nil {
 		return nil, err
 	}
@@ -219,22 +240,22 @@ func (m *Models) Open(ctx context.Context, name string, keep *time.Duration) (*r
 	return x.model, nil
 }
 
-// use counts a user of the model at a path, which is opened if it is not.
-func (m *Models) use(path string) (*opened, error) {
+// use counts a user of the model at a place, which is opened if it is not.
+func (m *Models) use(at place) (*opened, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return nil, replies.ErrClosed
 	}
-	if x := m.open[path]; x != nil {
+	if x := m.open[at]; x != nil {
 		x.users++
 		return x, nil
 	}
-	if err := m.makeRoom(); err != nil {
+	if err := m.makeRoom(at.adapter != nil); err != nil {
 		return nil, err
 	}
-	x := &opened{path: path, ready: make(chan struct{}), users: 2, keep: m.options.Keep}
-	m.open[path] = x
+	x := &opened{at: at, ready: make(chan struct{}), users: 2, keep: m.options.Keep}
+	m.open[at] = x
 	go func() { // loading is a use of its own
 		defer m.leave(x)
 		m.load(x)
@@ -242,40 +263,16 @@ func (m *Models) use(path string) (*opened, error) {
 	return x, nil
 }
 
-// makeRoom closes the model that nobody has used for the longest time, if as many are open as may be.
-func (m *Models) makeRoom() error {
-	if len(m.open) < m.options.MaxOpen {
-		return nil
-	}
-	var idle *opened
-	for _, x := range m.open { // the least by time
-		if x.users == 0 && (idle == nil || x.until.Before(idle.until)) {
-			idle = x
-		}
-	}
-	if idle == nil {
-		return &api.Fault{Status: http.StatusServiceUnavailable, Code: "overloaded", Retry: 10 * time.Second, Message: fmt.Sprintf("%d models are in use, as many as may be open at once: try again later", len(m.open))}
-	}
-	m.drop(idle)
-	return nil
-}
-
-// drop closes a model that nobody uses.
-func (m *Models) drop(x *opened) {
-	delete(m.open, x.path)
-	if x.timer != nil {
-		x.timer.Stop()
-	}
-	if x.server != nil {
-		go x.server.Close()
-	}
-}
-
 // leave ends a use. What nobody uses is closed after a while.
 func (m *Models) leave(x *opened) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if x.users--; x.users > 0 || m.open[x.path] != x {
+	m.left(x)
+}
+
+// left is leave under the lock.
+func (m *Models) left(x *opened) {
+	if x.users--; x.users > 0 || m.open[x.at] != x {
 		return
 	}
 	if x.timer != nil {
@@ -290,7 +287,7 @@ func (m *Models) leave(x *opened) {
 	x.timer = time.AfterFunc(keep, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if x.users == 0 && m.open[x.path] == x && !time.Now().Before(x.until) {
+		if x.users == 0 && m.open[x.at] == x && !time.Now().Before(x.until) {
 			m.drop(x)
 		}
 	})
@@ -299,7 +296,7 @@ func (m *Models) leave(x *opened) {
 // load opens a model. A failure is told to those that wait, and forgotten.
 func (m *Models) load(x *opened) {
 	defer close(x.ready)
-	f, err := safely(func() (*Files, error) { return m.read(x.path) })
+	f, err := m.filesOf(x)
 	known, listErr := m.List(context.Background())
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -310,12 +307,15 @@ func (m *Models) load(x *opened) {
 		err = replies.ErrClosed
 	}
 	if x.err = err; err != nil {
-		delete(m.open, x.path)
+		delete(m.open, x.at)
+		if x.base != nil {
+			m.left(x.base)
+		}
 		return
 	}
-	l := Listing(files.NameOf(x.path), f.Description, time.Time{})
+	l := Listing(files.NameOf(x.at.path), f.Description, time.Time{})
 	for _, k := range known {
-		if at, err := m.path(k.Name); err == nil && at == x.path {
+		if at, err := m.place(k.Name); err == nil && at == x.at {
 			l = k
 		}
 	}
@@ -327,16 +327,22 @@ func (m *Models) load(x *opened) {
 
 // serve makes the model of files that answers.
 func (m *Models) serve(x *opened, f *Files, l reply.Listing) {
-	x.model = &reply.Model{Listing: l, Tokenizer: f.Tokenizer}
+	x.files, x.model = f, &reply.Model{Listing: l, Tokenizer: f.Tokenizer}
 	if f.Encoder != nil {
 		x.memory = f.Description.Encoder.Memory
 		x.model.Embedder = embedder{m, x, f.Encoder.NewEmbedder(m.options.Exec)}
 		return
 	}
-	x.memory = f.Description.Language.Memory
-	x.server = replies.Start(f.Language.Weights, m.options.Exec, m.options.Replies)
+	var as lm.Replier
+	if x.base != nil {
+		x.memory, x.server = f.Description.Language.Adapter.Bytes, x.base.server
+		as, _ = x.server.As(f.Language.Weights) // filesOf has made it of that base
+	} else {
+		x.memory, x.server = f.Description.Language.Memory, replies.Start(f.Language.Weights, m.options.Exec, m.options.Replies)
+		as = x.server
+	}
 	x.model.Context = x.server.Context()
-	x.model.Replier, x.model.Ends, x.model.Forms = replier{m, x}, f.Language.Ends, f.Language.Forms
+	x.model.Replier, x.model.Ends, x.model.Forms = replier{m, x, as}, f.Language.Ends, f.Language.Forms
 	if f.Language.Template != nil {
 		x.model.Prompter = prompter{f.Language.Template}
 	}
@@ -372,6 +378,7 @@ func safely[T any](f func() (T, error)) (x T, err error) {
 type replier struct {
 	models *Models
 	opened *opened
+	of     lm.Replier
 }
 
 // Reply implements lm.Replier.
@@ -382,7 +389,7 @@ func (r replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, e
 			return
 		}
 		defer r.models.leave(r.opened)
-		for t, err := range r.opened.server.Reply(ctx, q) {
+		for t, err := range r.of.Reply(ctx, q) {
 			if errors.Is(err, replies.ErrFailed) {
 				r.models.discard(r.opened)
 			}
@@ -396,20 +403,11 @@ func (r replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, e
 	}
 }
 
-// discard closes a model that has failed, so that the next who asks opens it again.
-func (m *Models) discard(x *opened) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.open[x.path] == x {
-		m.drop(x)
-	}
-}
-
 // begin counts a reply of a model, unless that has been closed.
 func (m *Models) begin(x *opened) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.open[x.path] != x {
+	if m.open[x.at] != x {
 		return false
 	}
 	x.users++
@@ -436,7 +434,7 @@ func (m *Models) Loaded(context.Context) ([]reply.Loaded, error) {
 	for _, x := range m.open { // sorted below
 		if x.model != nil {
 			l := reply.Loaded{Listing: x.model.Listing, Memory: x.memory, Until: x.until}
-			if x.server != nil {
+			if x.server != nil && x.base == nil {
 				l.Memory += x.server.Stats().Bytes
 			}
 			out = append(out, l)
@@ -451,7 +449,7 @@ func (m *Models) Pull(ctx context.Context, name string, tell func(reply.Progress
 	if m.options.Find == nil {
 		return api.Unsupported("model", "this gateway serves the models that it was given, and pulls no others")
 	}
-	if _, err := m.path(name); err == nil {
+	if _, err := m.place(name); err == nil {
 		return nil // it is here
 	}
 	return m.options.Find.Pull(ctx, name, tell)
@@ -466,7 +464,7 @@ func (m *Models) Close() {
 		if x.timer != nil {
 			x.timer.Stop()
 		}
-		if x.server != nil {
+		if x.server != nil && x.base == nil {
 			servers = append(servers, x.server)
 		}
 	}

@@ -34,6 +34,36 @@ type Description struct {
 	Windowed   int          `json:"windowed_layers"`   // that look back no further than a window
 	TokenBytes int          `json:"bytes_a_token"`     // of its keys and values
 	Memory     int64        `json:"weights_in_memory"` // bytes: as they are stored; of a folder, as float32
+	Adapter    *Adapter     `json:"adapter,omitempty"`
+}
+
+// Adapter is what people ask of an adapter.
+type Adapter struct {
+	Base       string   `json:"base,omitempty"` // as its author calls it
+	Rank       int      `json:"rank"`
+	Scale      float32  `json:"scale"`
+	Targets    []string `json:"targets,omitempty"`
+	Parameters int      `json:"parameters"`
+	Bytes      int64    `json:"file_bytes"`
+}
+
+func adapterOf(a *lm.Adapter) *Adapter {
+	return &Adapter{Base: a.Base, Rank: a.Rank, Scale: a.Scale, Targets: a.Targets, Parameters: a.Parameters, Bytes: a.Bytes}
+}
+
+// IsAdapter reports whether a folder has an adapter, as PEFT writes it.
+func IsAdapter(path string) bool {
+	info, err := os.Stat(filepath.Join(path, "adapter_config.json"))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// DescribeAdapter reads what the folder of an adapter says; no weights.
+func DescribeAdapter(dir string) (*Adapter, error) {
+	a, err := lm.ReadAdapter(dir)
+	if err != nil {
+		return nil, err
+	}
+	return adapterOf(a), nil
 }
 
 // StoredType is what a file has of a type.

@@ -86,6 +86,51 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// An adapted model is another model, with the texts of its base, and is the same whoever makes it.
+func TestAdapted(t *testing.T) {
+	f, err := Open(lmtest.Folder(t, "tiny", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := func(f *Files) *Manifest {
+		m, err := f.Manifest(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	base := manifest(f)
+	seen := map[canon.Hash]bool{base.Root(): true}
+	for _, name := range []string{"llama-some", "llama-other", "llama-all"} {
+		x, err := f.Adapted(lmtest.Adapter(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := manifest(x)
+		if seen[m.Root()] || m.Weights == base.Weights || m.Steps == base.Steps || !slices.Equal(m.Files, base.Files) {
+			t.Errorf("%s: %+v, and the base %+v", name, m, base)
+		}
+		seen[m.Root()] = true
+		other, err := Open(lmtest.Folder(t, "other", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := other.Adapted(lmtest.Adapter(t, name)); err != nil || manifest(again).Root() != m.Root() {
+			t.Errorf("%s: another root elsewhere, %v", name, err)
+		}
+		d := x.Description
+		if d.Adapter == nil || d.Adapter.Base != "llama" || d.Parameters != f.Description.Parameters+d.Adapter.Parameters || f.Description.Adapter != nil {
+			t.Errorf("%+v", d)
+		}
+	}
+	if manifest(f).Root() != base.Root() {
+		t.Error("the base has another root afterwards")
+	}
+	if _, err := f.Adapted(t.TempDir()); err == nil {
+		t.Error("an empty folder is an adapter")
+	}
+}
+
 func TestManifestsThatCannotBe(t *testing.T) {
 	for says, m := range map[string]Manifest{
 		"nothing is read from": {Files: []File{{Name: "../../x"}}}, "not sorted": {Files: []File{{Name: configName}, {Name: configName}}},

@@ -34,9 +34,9 @@ type File struct {
 	Hash  canon.Hash
 }
 
-// Manifest returns the manifest of a model that is open. It hashes all weights, on so many threads.
+// Manifest returns the manifest of a model that is open. It hashes all weights, on so many threads; those of a base once.
 func (f *Files) Manifest(threads int) (*Manifest, error) {
-	roots := f.Weights.WeightRoots(threads)
+	roots := f.weightRoots(threads)
 	t, err := steps.New(f.Weights, roots, threads)
 	if err != nil {
 		return nil, err
@@ -47,6 +47,18 @@ func (f *Files) Manifest(threads int) (*Manifest, error) {
 		m.Files = append(m.Files, File{name, uint64(len(text)), canon.Sum(canon.DomainFile, text)})
 	}
 	return m, m.check()
+}
+
+func (f *Files) weightRoots(threads int) map[string]canon.Hash {
+	switch {
+	case f.roots != nil:
+	case f.base == nil:
+		f.roots = f.Weights.WeightRoots(threads)
+	default:
+		f.roots = f.Weights.AdapterRoots(threads)
+		maps.Copy(f.roots, f.base.weightRoots(threads))
+	}
+	return f.roots
 }
 
 // Root returns the root of the model.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/format/chat"
 	"github.com/tally-network/tally/format/gguf"
 	"github.com/tally-network/tally/format/tokenizer"
@@ -237,6 +238,24 @@ type Files struct {
 	Texts       Texts
 	Weights     *lm.Model
 	Description *Description
+	roots       map[string]canon.Hash // of the weights, once they are hashed
+	base        *Files                // of an adapted model
+}
+
+// Adapted returns the model with the adapter in a folder as PEFT writes it. Both share all that they have in common.
+func (f *Files) Adapted(dir string) (*Files, error) {
+	a, err := lm.ReadAdapter(dir)
+	if err != nil {
+		return nil, err
+	}
+	out, d := *f, *f.Description
+	if out.Weights, err = f.Weights.Adapted(dir); err != nil {
+		return nil, err
+	}
+	d.Adapter = adapterOf(a)
+	d.Bytes, d.Parameters, d.Memory = d.Bytes+a.Bytes, d.Parameters+a.Parameters, d.Memory+a.Bytes
+	out.base, out.roots, out.Description = f, nil, &d
+	return &out, nil
 }
 
 // Open opens a GGUF file, or a folder as Hugging Face has them.

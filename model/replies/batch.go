@@ -219,13 +219,13 @@ func (s *Server) plan(active []*reply) (parts []lm.Part, of []*reply) {
 	room := lm.MaxRows
 	var mix lm.Mix
 	add := func(p *reply, n int) {
-		if !mix.Take(p.by.model) {
+		if !mix.Take(p.model) {
 			p.passed++
 			return
 		}
 		p.passed = 0
 		from := p.sequence.Len()
-		part := lm.Part{Sequence: p.sequence, Tokens: p.tokens[from : from+n], Model: p.by.model}
+		part := lm.Part{Sequence: p.sequence, Tokens: p.tokens[from : from+n], Model: p.model}
 		if from+n == len(p.tokens) {
 			part.Logits = 1
 		}
@@ -233,7 +233,7 @@ func (s *Server) plan(active []*reply) (parts []lm.Part, of []*reply) {
 	}
 	inTurn := slices.SortedStableFunc(slices.Values(active), func(a, b *reply) int { return b.passed - a.passed })
 	if len(inTurn) > 0 && inTurn[0].passed > 0 && len(inTurn[0].out) < cap(inTurn[0].out) {
-		mix.Take(inTurn[0].by.model) // before those who only draw
+		mix.Take(inTurn[0].model) // before those who only draw
 	}
 	for _, p := range inTurn {
 		if len(p.tokens)-p.sequence.Len() == 1 && len(p.out) < cap(p.out) {

@@ -2,6 +2,7 @@ package replies
 
 import (
 	"slices"
+	"weak"
 
 	"github.com/tally-network/tally/model/lm"
 )
@@ -12,10 +13,10 @@ type cache struct {
 	bytes int64
 }
 
-// reader is whose a sequence is: keys and values are of one model, and what one owner has asked is no other's to know.
+// reader is whose a sequence is: keys and values are of one model, and what one owner has asked is no other's to know. What is kept of a model does not keep it.
 type reader struct {
 	owner string
-	model *lm.Model
+	model weak.Pointer[lm.Model]
 }
 
 // maxKept is how many sequences are kept at most: each prompt is compared with all.

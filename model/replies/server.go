@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/model/lm"
@@ -128,6 +129,7 @@ func (s *Server) Context() int {
 type reply struct {
 	ctx      context.Context
 	by       reader
+	model    *lm.Model
 	passed   int // steps since it was read last that had no room for its adapter
 	request  *lm.Request
 	tokens   []int32 // prompt and reply
@@ -215,7 +217,7 @@ func (s *Server) enter(ctx context.Context, m *lm.Model, r *lm.Request) (*reply,
 	if need := s.need(r); need > s.options.Bytes {
 		return nil, &LargeError{r.Room(s.model), need, s.options.Bytes}
 	}
-	p := &reply{ctx: ctx, by: reader{r.Owner, m}, request: r, tokens: append(make([]int32, 0, len(r.Prompt)+s.options.ahead), r.Prompt...), out: make(chan lm.Token, s.options.ahead)}
+	p := &reply{ctx: ctx, by: reader{r.Owner, weak.Make(m)}, model: m, request: r, tokens: append(make([]int32, 0, len(r.Prompt)+s.options.ahead), r.Prompt...), out: make(chan lm.Token, s.options.ahead)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

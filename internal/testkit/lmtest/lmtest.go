@@ -1,4 +1,5 @@
-// Package lmtest makes folders of tiny language models, complete as people have them. Call [Folder], or [Drawn] for one of any family.
+// Package lmtest makes folders of tiny language models, complete as people have them. Call [Folder], or [Drawn] for one of any family; [Adapter] for a
+// LoRA adapter.
 //
 // Invariant: nobody trained the weights, which are those of model/lm/testdata, or drawn: replies have no sense.
 package lmtest
@@ -66,6 +67,12 @@ func Folder(t testing.TB, name string, instead map[string]string) string {
 		write(name, text)
 	}
 	return dir
+}
+
+// Adapter returns the folder of a LoRA adapter for the models of [Folder], one of those in model/lm/testdata/adapters that begin with llama. Nobody trained it.
+func Adapter(t testing.TB, name string) string {
+	t.Helper()
+	return filepath.Join(root(t), "model", "lm", "testdata", "adapters", name)
 }
 
 // root is the folder of the repository.
