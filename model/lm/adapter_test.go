@@ -169,6 +169,7 @@ func TestManyForms(t *testing.T) {
 	}
 }
 
+// A mix takes what one step reads: any of a base and its adapters of one form, a few at a time.
 func TestMixes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	base, err := Open("testdata/llama")

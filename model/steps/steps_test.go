@@ -21,9 +21,10 @@ import (
 	"github.com/tally-network/tally/model/steps"
 )
 
-// open opens a model of model/lm/testdata, with room for some chunks if its positions are no weights.
-func open(t testing.TB, family string) *lm.Model {
+// open opens a model of model/lm/testdata, with room for some chunks if its positions are no weights; of a name with a plus sign, with an adapter.
+func open(t testing.TB, name string) *lm.Model {
 	t.Helper()
+	family, adapter, adapted := strings.Cut(name, "+")
 	dir := filepath.Join(t.TempDir(), family)
 	from := filepath.Join("..", "lm", "testdata", family)
 	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
@@ -38,6 +39,9 @@ func open(t testing.TB, family string) *lm.Model {
 		t.Fatal(err)
 	}
 	m, err := lm.Open(dir)
+	if err == nil && adapted {
+		m, err = m.Adapted(filepath.Join("..", "lm", "testdata", "adapters", adapter))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +116,7 @@ func some(r *rand.Rand, m *lm.Model, prompt, reply int) *lm.Request {
 	return q
 }
 
-var families = []string{"llama", "qwen3", "gemma2", "gemma3", "phi3", "gpt2"}
+var families = []string{"llama+llama-all", "qwen3", "gemma2", "gemma3", "phi3", "gpt2"}
 
 // A reply that a server gives is right by its steps: the same pages, and no token that its chunks draw otherwise.
 func TestServedRepliesAreRight(t *testing.T) {

@@ -72,6 +72,12 @@ func start(t *testing.T, o hire.Options, providers map[string]bend) *network {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startWith(t, f, o, providers)
+}
+
+// startWith is start, of a model that is open.
+func startWith(t *testing.T, f *files.Files, o hire.Options, providers map[string]bend) *network {
+	t.Helper()
 	m, err := f.Manifest(1)
 	if err != nil {
 		t.Fatal(err)
@@ -362,6 +368,42 @@ func TestCheatsAreFound(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Whoever replies by the base, or by another adapter, is found as anybody who replies by another model.
+func TestAnotherAdapterIsFound(t *testing.T) {
+	base, err := files.Open(lmtest.Folder(t, "tiny", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := base.Adapted(lmtest.Adapter(t, "llama-some"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := base.Adapted(lmtest.Adapter(t, "llama-other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, played := range []*files.Files{base, other} {
+		cheap := replies.Start(played.Weights, cpu.New(1), replies.Options{})
+		n := startWith(t, f, hire.Options{CheckBps: 10_000}, map[string]bend{"a": nil, "b": nil, "c": nil, "cheat": func(lm.Replier) lm.Replier { return cheap }})
+		r := rand.New(rand.NewPCG(3, 2))
+		for range 60 {
+			q := random(r)
+			q.MaxTokens, q.Ends = 20, nil
+			if _, _, err := n.told(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+			if len(n.Blamed()) > 0 {
+				break
+			}
+		}
+		until(t, "it is found", func() bool { return len(n.Blamed()) > 0 })
+		if b := n.Blamed(); b["cheat"].Why == "" || len(b) > 1 {
+			t.Errorf("blamed: %v", b)
+		}
+		cheap.Close()
 	}
 }
 
