@@ -159,6 +159,30 @@ func TestServeAdapters(t *testing.T) {
 	}
 }
 
+// The model of a receipt is the base with the adapter that it names, and no other.
+func TestModelOfAReceipt(t *testing.T) {
+	tiny, some := lmtest.Folder(t, "tiny", nil), lmtest.Adapter(t, "llama-some")
+	f, err := openAdapted(tiny, some)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Manifest(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Env{}
+	if _, _, err := (&receiptModel{tiny, some, 1}).open(e, m.Root()); err != nil {
+		t.Error(err)
+	}
+	for says, x := range map[string]receiptModel{
+		"the receipt is of": {tiny, "", 1}, "the receipt is of ": {tiny, lmtest.Adapter(t, "llama-other"), 1}, "name the base as well": {"", some, 1}, "adapter_config.json": {tiny, tiny, 1},
+	} {
+		if _, _, err := x.open(e, m.Root()); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want %q", x, err, says)
+		}
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	tiny := lmtest.Folder(t, "tiny", nil)
 	for says, args := range map[string][]string{

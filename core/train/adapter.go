@@ -27,6 +27,11 @@ const (
 	adapterB = ".lora_b"
 )
 
+// Adapting returns what the two matrices are called by which an initializer is adapted.
+func Adapting(initializer string) (first, last string) {
+	return initializer + adapterA, initializer + adapterB
+}
+
 func isAdapter(name string) bool {
 	return strings.HasSuffix(name, adapterA) || strings.HasSuffix(name, adapterB)
 }

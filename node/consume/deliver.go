@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/consume/choice"
+	"github.com/tally-network/tally/node/consume/models"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
@@ -24,6 +25,7 @@ type Delivery struct {
 	ONNX        string `json:"onnx"`
 	Tokenizer   string `json:"tokenizer,omitempty"` // of a text
 	Schema      string `json:"schema,omitempty"`    // of other data: what inputs read and outputs tell
+	Adapter     string `json:"adapter,omitempty"`   // folder of the adapters that were trained, as PEFT writes it
 	Curve       string `json:"curve,omitempty"`     // a picture of the losses
 	Bundle      string `json:"bundle"`
 	Trust       string `json:"trust_root"` // of the chain: what a verifier of the bundle needs to believe
@@ -47,7 +49,7 @@ func newDelivery(dir string) *Delivery {
 // already is only overwritten if replace says so.
 func CanDeliver(dir string, replace bool) error {
 	d := newDelivery(dir)
-	for _, name := range []string{d.Safetensors, d.ONNX, filepath.Join(dir, tokenizerName), filepath.Join(dir, schemaName), d.Bundle} {
+	for _, name := range []string{d.Safetensors, d.ONNX, filepath.Join(dir, tokenizerName), filepath.Join(dir, schemaName), filepath.Join(dir, models.AdapterFolder), d.Bundle} {
 		if _, err := os.Lstat(name); err == nil && !replace {
 			return fmt.Errorf("%s is there already: name another directory with --out, or give --force to overwrite it", name)
 		}
@@ -78,10 +80,8 @@ func Deliver(ctx context.Context, env *role.Env, l *job.Lease, dir string, progr
 	if err := d.explain(ctx, env, l, dir); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(
-		replace.File(d.Safetensors, d.Result.Safetensors),
-		replace.File(d.ONNX, d.Result.ONNX),
-	); err != nil {
+	d.Adapter, err = models.WriteAdapter(dir, d.Result.Adapter)
+	if err := errors.Join(err, replace.File(d.Safetensors, d.Result.Safetensors), replace.File(d.ONNX, d.Result.ONNX)); err != nil {
 		return nil, err
 	}
 	trust, err := evidence.Collect(ctx, env, l, d.Bundle, progress)

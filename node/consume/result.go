@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/format/peft"
 	"github.com/tally-network/tally/format/safetensors"
 	"github.com/tally-network/tally/node/consume/models"
 	"github.com/tally-network/tally/node/replay"
@@ -17,10 +18,10 @@ import (
 
 // Result is a trained model, checked against the root on chain.
 type Result struct {
-	State       *graph.State
-	Model       *graph.Graph // with the trained weights
-	ONNX        []byte
-	Safetensors []byte
+	State             *graph.State
+	Model             *graph.Graph // with the trained weights
+	ONNX, Safetensors []byte
+	Adapter           map[string][]byte // files of the folder with its adapters; nil: there are none
 }
 
 // fetchState gets the state of a lease that has a root, and writes it in the formats that other
@@ -57,5 +58,6 @@ func NewResult(s *graph.State, root canon.Hash, j *replay.Job, l *job.Lease) (*R
 		return nil, err
 	}
 	r.Safetensors = buf.Bytes()
-	return r, nil
+	r.Adapter, err = peft.Of(g, &j.Recipe.Adapters)
+	return r, err
 }

@@ -1,0 +1,28 @@
+package models
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/tally-network/tally/internal/replace"
+)
+
+// AdapterFolder is the folder of the adapters that an order has trained, in that of its delivery.
+const AdapterFolder = "adapter"
+
+// WriteAdapter writes the files of adapters into the folder of a delivery, and returns where they are: "" if there are none.
+func WriteAdapter(dir string, files map[string][]byte) (string, error) {
+	if len(files) == 0 {
+		return "", nil
+	}
+	to := filepath.Join(dir, AdapterFolder)
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return "", err
+	}
+	for name, b := range files { // each alone
+		if err := replace.File(filepath.Join(to, name), b); err != nil {
+			return "", err
+		}
+	}
+	return to, nil
+}
