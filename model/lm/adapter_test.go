@@ -228,6 +228,35 @@ func adapterFolder(t *testing.T, of string, change func(config string) string, w
 	return dir
 }
 
+// What an order delivers has trained adapters beside the base's matrices. Taken for a model it would reply as the base.
+func TestAdaptersAmongWeightsAreRefused(t *testing.T) {
+	all, err := readFile("testdata/llama/model.safetensors", readAll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["model.layers.0.self_attn.q_proj.weight.lora_a"] = tensor.Must(tensor.New(tensor.Float32, tensor.Shape{1}))
+	config, err := os.ReadFile("testdata/llama/config.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := safetensors.Write(&b, all, nil); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, b := range map[string][]byte{"config.json": config, "model.safetensors": b.Bytes()} { // each alone
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "with --adapter") {
+		t.Errorf("%v", err)
+	}
+	if err := Check(dir); err == nil || !strings.Contains(err.Error(), "with --adapter") {
+		t.Errorf("checked alone: %v", err)
+	}
+}
+
 func TestAdapterRefusals(t *testing.T) {
 	base, err := Open("testdata/llama")
 	if err != nil {

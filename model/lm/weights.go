@@ -96,6 +96,9 @@ func readFolder[T any](dir string, read func(src io.ReaderAt, size int64) (map[s
 			if _, twice := all[k]; twice {
 				return nil, nil, fmt.Errorf("%s: weight %q stands in another file, too", name, k)
 			}
+			if strings.HasSuffix(k, ".lora_a") { // as an order delivers them: without, it is the base that would reply
+				return nil, nil, fmt.Errorf("%s: %q adapts the model and is no part of it: take the folder that it was made from, and give the adapter with --adapter", name, k)
+			}
 			all[k] = t
 		}
 	}
