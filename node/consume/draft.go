@@ -5,6 +5,8 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -107,8 +109,22 @@ func NewDraft(ctx context.Context, s Spec, exec engine.Executor) (*Draft, error)
 	return FromParts(ctx, s, from, body, exec)
 }
 
+// readModel reads the model. If one symbolic dimension is left open, as in what an order has delivered, it is the batch.
 func (s *Spec) readModel() (*graph.Graph, error) {
-	return models.Read(s.Folders, s.Problem.Model, onnx.Options{Dims: s.Problem.Dims})
+	p := &s.Problem
+	g, err := models.Read(s.Folders, p.Model, onnx.Options{Dims: p.Dims})
+	if open := new(onnx.SymbolError); errors.As(err, &open) && len(open.Symbols) == 1 {
+		dims := maps.Clone(p.Dims)
+		if dims == nil {
+			dims = map[string]int{}
+		}
+		dims[open.Symbols[0]] = p.Batch
+		sized, wrong := models.Read(s.Folders, p.Model, onnx.Options{Dims: dims})
+		if wrong == nil && !slices.ContainsFunc(sized.Inputs, func(v graph.Value) bool { return len(v.Shape) == 0 || v.Shape[0] != p.Batch }) {
+			return sized, nil
+		}
+	}
+	return g, err
 }
 
 func (s *Spec) readText() (string, error) {

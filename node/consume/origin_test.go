@@ -41,6 +41,23 @@ func TestSized(t *testing.T) {
 	}
 }
 
+// What an order has delivered leaves its batch open, as most models do: it is that of the order that names it.
+func TestTheBatchIsTheOrders(t *testing.T) {
+	dir := t.TempDir()
+	b, err := onnx.WriteBatch(bigram(2, 4, 20, 0.1), "N")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Spec{Folders: []string{dir}, Problem: SpecProblem{Batch: 6, Model: filepath.Join(dir, "free.onnx")}}
+	if err := os.WriteFile(s.Problem.Model, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, err := s.readModel()
+	if err != nil || g.Inputs[0].Shape[0] != 6 {
+		t.Errorf("%v", err)
+	}
+}
+
 // fruits writes records of a number and a colour, whose kind follows from both.
 func fruits(t *testing.T, path string, from int) {
 	t.Helper()
