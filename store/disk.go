@@ -55,26 +55,21 @@ func readBlock(path string, d digest) ([]byte, error) {
 	return b, nil
 }
 
-// writeTemp writes b to a new file in tmp/, and returns its path.
+// writeTemp writes b to a new file in tmp/, flushed to the disk, and returns
+// its path.
 func (s *Store) writeTemp(b []byte) (path string, err error) {
 	f, err := os.CreateTemp(filepath.Join(s.dir, tmpDir), "block-")
 	if err != nil {
 		return "", err
 	}
 	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return "", errors.Join(err, os.Remove(f.Name()))
 	}
 	return f.Name(), nil
-}
-
-// syncFile makes what a file holds durable.
-func syncFile(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // syncDir makes the names in a directory durable.

@@ -14,9 +14,8 @@
 //   - No byte leaves the store, and none enters it from a Source, before its
 //     block has matched its CID. A block that does not match on disk is removed
 //     and reported as missing, so that it can be fetched again.
-//   - A block appears under its name whole or not at all: temporary file, rename.
-//     When Put, Pin or Fetch return, a power cut loses nothing of theirs; before, it
-//     may damage a block, which is found when it is read.
+//   - A block appears under its name whole or not at all: temporary file, fsync,
+//     rename. When Put, Pin or Fetch return, a power cut loses nothing of theirs.
 //   - What a name pins was put under it, or given by the sources of a Fetch for it, block
 //     by block: that a blob is here for others is no reason to hand it out under the name.
 //   - GC and Delete never remove a block that a pin covers or that a running

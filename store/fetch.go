@@ -242,8 +242,7 @@ func (f *fetch) ask(ctx context.Context, d digest, i int, missing error) ([]byte
 				if a.source != last {
 					f.slower(a.source)
 				}
-				err := f.w.write(d, a.block) // even if another block has failed meanwhile
-				return a.block, errors.Join(err, f.w.flush(d))
+				return a.block, f.w.write(d, a.block) // even if another block has failed meanwhile
 			}
 			if ctx.Err() != nil {
 				return nil, ctx.Err()

@@ -38,9 +38,6 @@ func (s *Store) Pin(name string, r Ref) error {
 		err = ErrMissing
 	}
 	if err == nil {
-		err = s.begin().flush(append(sums, r.Sum())...)
-	}
-	if err == nil {
 		err = s.writePin(name, r)
 	}
 	if err != nil {

@@ -3,14 +3,12 @@ package store
 import (
 	"bytes"
 	"errors"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"pgregory.net/rapid"
 )
@@ -303,27 +301,5 @@ func TestForeignFilesStay(t *testing.T) {
 		if _, err := os.Stat(f); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// What Put, Pin and Fetch promise is on the disk, whoever wrote it: also blocks of a Put that has failed.
-func TestWhatIsPromisedIsFlushed(t *testing.T) {
-	s := open(t, t.TempDir(), roomy)
-	b := noise(9, 3*BlockSize)
-	broken := io.MultiReader(bytes.NewReader(b[:2*BlockSize]), iotest.ErrReader(errors.New("the disk that it is read from")))
-	if _, err := s.Put("first", broken); err == nil {
-		t.Fatal("a file that cannot be read was put")
-	}
-	if n := len(s.dirty); n == 0 {
-		t.Fatal("blocks are flushed as they come")
-	}
-	r, err := s.PutBytes("", b)
-	if err != nil || len(s.dirty) != 0 {
-		t.Fatalf("%d blocks are not flushed, %v", len(s.dirty), err)
-	}
-	d := r.Sum()
-	s.dirty[d] = true // as while another Put goes on
-	if err := s.Pin("second", r); err != nil || s.dirty[d] {
-		t.Errorf("what is pinned is not flushed: %v", err)
 	}
 }

@@ -71,23 +71,20 @@ func (s *Store) put(pin string, next blockReader) (Ref, error) {
 	if err != nil {
 		return Ref{}, fmt.Errorf("put blob: %w", err)
 	}
-	top := digest{}
-	if len(sums) == 1 {
-		top = sums[0]
-	} else {
-		var head []byte
-		if len(sums) > 0 {
-			head = encodeIndex(size, sums)
-		}
-		top = sha256.Sum256(head)
-		if err := w.write(top, head); err != nil {
+	var head []byte
+	if len(sums) > 1 {
+		head = encodeIndex(size, sums)
+	}
+	if len(sums) != 1 {
+		sums = []digest{sha256.Sum256(head)}
+		if err := w.write(sums[0], head); err != nil {
 			return Ref{}, fmt.Errorf("put blob: %w", err)
 		}
 	}
-	if err := errors.Join(w.flush(append(sums, top)...), s.syncBlocks()); err != nil {
+	if err := s.syncBlocks(); err != nil {
 		return Ref{}, fmt.Errorf("put blob: %w", err)
 	}
-	ref := Ref{top.CID(), size}
+	ref := Ref{sums[0].CID(), size}
 	if pin == "" {
 		return ref, nil
 	}
@@ -168,7 +165,7 @@ func (w *write) hold(d digest) {
 	w.s.mu.Unlock()
 }
 
-// write stores block b, whose digest is d, unless it is there and sound. A power cut may take it until flush has returned.
+// write stores block b, whose digest is d, unless it is there and sound.
 func (w *write) write(d digest, b []byte) error {
 	w.hold(d)
 	if _, err := w.s.read(d); err == nil {
@@ -177,32 +174,6 @@ func (w *write) write(d digest, b []byte) error {
 		return err
 	}
 	return w.s.add(d, b)
-}
-
-// flush makes blocks durable that are not, whoever wrote them. Together they take little more than one: each alone would have the file
-// system write its journal for it.
-func (w *write) flush(blocks ...digest) error {
-	s := w.s
-	var g errgroup.Group
-	g.SetLimit(writesInFlight)
-	for _, d := range blocks {
-		s.mu.Lock()
-		dirty := s.dirty[d]
-		s.mu.Unlock()
-		if !dirty {
-			continue
-		}
-		g.Go(func() error {
-			if err := syncFile(s.path(d)); err != nil {
-				return fmt.Errorf("write block: %w", err)
-			}
-			s.mu.Lock()
-			delete(s.dirty, d)
-			s.mu.Unlock()
-			return nil
-		})
-	}
-	return g.Wait()
 }
 
 // add writes a block that is not on the disk.
@@ -225,7 +196,6 @@ func (s *Store) add(d digest, b []byte) error {
 	}
 	s.forget(d) // if another write was faster, its bytes were counted too
 	s.blocks[d] = n
-	s.dirty[d] = true
 	return nil
 }
 

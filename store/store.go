@@ -32,7 +32,6 @@ type Store struct {
 	blocks  map[digest]int64 // length on disk
 	used    int64            // bytes in blocks, and reserved for running writes
 	held    map[digest]int   // running writes that need the block
-	dirty   map[digest]bool  // what a power cut may still take
 	damaged int
 	pins    map[string]map[Ref]bool // by name
 	holders map[digest][]string     // names whose pins cover the block, sorted
@@ -49,7 +48,6 @@ func Open(dir string, quota int64) (*Store, error) {
 		quota:   quota,
 		blocks:  map[digest]int64{},
 		held:    map[digest]int{},
-		dirty:   map[digest]bool{},
 		pins:    map[string]map[Ref]bool{},
 		holders: map[digest][]string{},
 		lost:    map[Ref]bool{},
@@ -237,7 +235,6 @@ func (s *Store) remove(d digest) error {
 func (s *Store) forget(d digest) {
 	s.used -= s.blocks[d]
 	delete(s.blocks, d)
-	delete(s.dirty, d)
 }
 
 func (s *Store) syncBlocks() error { return syncDir(filepath.Join(s.dir, blocksDir)) }
