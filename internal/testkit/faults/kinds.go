@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/model/zoo"
+	"github.com/tally-network/tally/node/consume/teacher"
 )
 
 // Field is a field of records, filled by chance: floats around 0, or whole numbers below a bound.
@@ -109,6 +110,10 @@ var Kinds = []Model{
 		},
 	},
 	{
+		Name: "what a teacher says", Recipe: adamw("cross-entropy", train.LossOptions{Teacher: "teacher", Weight: 0.5, Temperature: 2}), Parts: with("teacher"), Graph: taught,
+		Fields: []Field{column("features", tensor.Float32, 0, 5), column("target", tensor.Int32, 3)},
+	},
+	{
 		Name: "batch", Graph: gpt, Parts: []string{"product", "result"}, Fields: []Field{column("tokens", tensor.Int32, vocabulary, window)},
 	},
 }
@@ -134,6 +139,17 @@ func reference(name string, sizes map[string]int, more ...string) func() (*graph
 		}
 		return m.Graph, nil
 	}
+}
+
+// taught is a small model beside a larger one that it learns from.
+func taught() (*graph.Graph, error) {
+	student, err := reference("mlp", map[string]int{"inputs": 5, "width": 34, "layers": 1, "classes": 3})()
+	if err != nil {
+		return nil, err
+	}
+	of := reference("mlp", map[string]int{"inputs": 5, "width": 40, "layers": 2, "classes": 3})
+	joined, _, err := teacher.Join(teacher.Student{Graph: student}, func(map[string]tensor.Shape) (*graph.Graph, error) { return of() })
+	return joined, err
 }
 
 // pictures tells images apart, as such models are exported: applied, not trained.

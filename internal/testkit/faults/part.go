@@ -76,6 +76,7 @@ func (s *Subject) Part(name string) ([]int, error) {
 	dropped := func(i int) bool { return flow[i].weights && !flow[i].moments && from(i, draws) }
 	runs := func(i int) bool { return gives(i, "r/") }
 	is, known := map[string]func(i int) bool{
+		"teacher":           func(i int) bool { return flow[i] == reads{records: true} && s.Nodes[i].Fn == tensor.Dot },
 		"augmentation draw": func(i int) bool { return draws(i) && read(i, augmented) },
 		"augmentation":      augmented,
 		"dropout mask":      func(i int) bool { return draws(i) && read(i, dropped) },
