@@ -99,7 +99,7 @@ func files(w io.Writer, d *consume.Delivery) {
 	}
 	fmt.Fprintf(w, "\nThe model is in\n  %s\n  %s\n  %s\n", d.Safetensors, d.ONNX, cmp.Or(d.Tokenizer, d.Schema))
 	if d.Adapter != "" {
-		fmt.Fprintf(w, "and what adapts the model that it began as, for tally run and tally serve with --adapter, in\n  %s\n", d.Adapter)
+		fmt.Fprintf(w, "and the adapter that was trained, as PEFT writes it, in\n  %s\n", d.Adapter)
 	}
 	fmt.Fprintf(w, "Anybody can check it, without a network:\n  tally verify %s --trust %s\n", d.Bundle, d.Trust)
 }

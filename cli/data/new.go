@@ -50,9 +50,9 @@ func NewOrder(show Show, progress io.Writer) *cobra.Command {
 		Use: "new DIR", Short: "Begin an order: a small model for a text, a table or images, and an order file to edit",
 		Long: `Writes an order file, and beside it an ONNX model and a copy of the data. Of a text
 the model is a character-level GPT; of a table or a folder of images it is one that
-fits them and the column to predict, and the file says why. A column that numbers the
-records, or otherwise tells each apart from all others, is ignored unless --keep names it. Of chats, or texts, in
-the data it is a GPT over the tokens of --tokenizer. Any other ONNX
+fits them and the column to predict, and the file says why; of chats, or texts, in the
+data it is a GPT over the tokens of --tokenizer. A column that numbers the records from
+0 or 1 on, or a text that never recurs, is ignored unless --keep names it. Any other ONNX
 model in the supported operators does as well.`,
 		Example: "  tally order new shakespeare --text shakespeare.txt\n  tally order new flowers --data flowers.csv --target species\n  tally train flowers/order.yaml --wait --home tally-devnet/consumer",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -22,9 +22,9 @@ func Export(e *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export FOLDER", Short: "Write a language model of Hugging Face's layout as an ONNX file to train",
 		Long: `Writes the model of a folder as an ONNX file that an order trains: it maps tokens [batch length] to
-logits. Its initializers are the weights by their names, in float32. So the model.safetensors of the
-trained model, beside the folder's JSON files, is a folder again, which tally run and transformers
-take.`,
+logits. Its initializers are the weights, named as Llama's are, in float32. So the model.safetensors
+of the trained model, beside the folder's JSON files, is a folder again. An ONNX file has at most
+2 GiB, which are half a billion weights.`,
 		Example: "  tally model export smollm2 --batch 4 --length 256 --out smollm2.onnx",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,6 +55,9 @@ func export(ctx context.Context, dir string, batch, length int, name string) (*M
 		m, err := lm.Open(dir)
 		if err != nil {
 			return nil, err
+		}
+		if n := int64(m.Parameters()); 4*n > onnx.MaxBytes {
+			return nil, fmt.Errorf("%s has %d weights, but an ONNX file has room for %d: take a smaller model", dir, n, int64(onnx.MaxBytes/4))
 		}
 		g, err := m.Training(batch, length)
 		if err != nil {

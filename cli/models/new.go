@@ -27,7 +27,7 @@ type Made struct {
 	Name       string           `json:"name"`
 	File       string           `json:"file"`
 	Bytes      int              `json:"bytes"`
-	Seed       uint64           `json:"seed,omitempty"` // of new weights
+	Seed       *uint64          `json:"seed,omitempty"` // of new weights
 	Parameters int              `json:"parameters"`
 	Inputs     []summary.Tensor `json:"inputs"`
 	Outputs    []summary.Tensor `json:"outputs"`
@@ -114,7 +114,7 @@ func write(ctx context.Context, a *zoo.Architecture, chosen map[string]string, s
 	if _, err := os.Lstat(name); err == nil {
 		return nil, taken(name, "--out")
 	}
-	r := &Made{Name: a.Name, File: name, Seed: seed}
+	r := &Made{Name: a.Name, File: name, Seed: &seed}
 	b, err := interrupt.Run(ctx, func() ([]byte, error) {
 		m, err := a.New(chosen, seed)
 		if err != nil {

@@ -1,8 +1,10 @@
-// Package peft writes adapters that an order has trained as PEFT writes them, so that what loads LoRA adapters loads them: tally serve, transformers, vLLM.
+// Package peft writes adapters that an order has trained as PEFT writes them, for what loads LoRA adapters: tally serve, and of families whose weights
+// have Llama's names transformers and vLLM.
 //
 // Call [Of] with a model as training exports it.
 //
-// Invariant: what is written gives Wx + s·B(Ax) where the trained model gives (W + s·BA)x: the same but for roundings.
+// Invariant: what is written gives Wx + s·B(Ax) where the trained model gives (W + s·BA)x: the same but for roundings. What core/train calls A and B are,
+// of weights [out, in], PEFT's B and A.
 //
 // Source: save_pretrained of PEFT 0.21.
 package peft
@@ -25,10 +27,9 @@ const (
 	Weights = "adapter_model.safetensors"
 )
 
-// settings are adapter_config.json. Keys that PEFT has more are off when they are left out.
+// settings are adapter_config.json. Keys that are left out have PEFT's defaults.
 type settings struct {
 	Type    string   `json:"peft_type"`
-	Task    string   `json:"task_type"`
 	Base    *string  `json:"base_model_name_or_path"`
 	Rank    int      `json:"r"`
 	Alpha   float32  `json:"lora_alpha"`
@@ -38,14 +39,14 @@ type settings struct {
 	Serves  bool     `json:"inference_mode"`
 }
 
-// Of returns the files of a folder with a model's adapters, by their names. It returns none if there are no adapters, or if one is of no weight of a product: of such
-// PEFT knows nothing.
+// Of returns the files of a folder with a model's adapters, by their names. It returns none if there are no adapters, or if one is of no
+// matrix of a product: PEFT writes those of embeddings otherwise.
 func Of(g *graph.Graph, a *train.Adapters) (map[string][]byte, error) {
 	consts := map[string]*tensor.Tensor{}
 	for _, c := range g.Consts {
 		consts[c.Name] = c.Tensor
 	}
-	s := settings{Type: "LORA", Task: "CAUSAL_LM", Rank: a.Rank, Alpha: a.Alpha, Bias: "none", Serves: true}
+	s := settings{Type: "LORA", Rank: a.Rank, Alpha: a.Alpha, Bias: "none", Serves: true}
 	weights := map[string]*tensor.Tensor{}
 	for _, c := range g.Consts {
 		first, last := train.Adapting(c.Name)

@@ -9,8 +9,8 @@
 //	Reshape [32 128 64] → [4096 64]    [-1 64]
 //	Expand  [1 1 64] → [32 1 64]       Concat(Shape(input)[0:1], [1 64])
 //
-// Invariant: at the batch that it was made for, a freed model is the same model. At others no axis mixes records that were apart: within an
-// axis that Reshape makes, the batch stays outermost.
+// Invariants: at its own batch a freed model computes the same. At others the batch is one axis of every value that has it, outermost where
+// Reshape joins axes. Shapes alone are compared: an operator that mixes records mixes those of any batch.
 //
 // Source: onnx.ai/onnx/operators/onnx__Reshape.html.
 package batch
@@ -190,7 +190,7 @@ func (f *freeing) unused(name string) string {
 	}
 }
 
-// check returns an error if the tried batch mixes records. It says whether what Reshape takes is to be tried anew.
+// check returns an error unless the tried batch is one axis of what has it. It says whether what Reshape takes is to be tried anew.
 func (f *freeing) check() (again bool, err error) {
 	for i := range f.of.Nodes {
 		n := &f.of.Nodes[i]

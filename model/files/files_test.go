@@ -30,19 +30,30 @@ func TestOpen(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	for says, c := range map[string]struct{ file, text string }{
-		"there is no tokenizer.json":    {"tokenizer.json", ""},
-		"read tokenizer":                {"tokenizer.json", "{}"},
-		"want an id, or several":        {"generation_config.json", `{"eos_token_id": "none"}`},
-		"tokenizer_config.json":         {"tokenizer_config.json", "[]"},
-		"eos_token_id: ":                {"generation_config.json", "{"},
-		"no such file":                  {"model.safetensors", ""},
-		`"mamba" is not supported`:      {"config.json", `{"model_type": "mamba"}`},
-		"template":                      {"chat_template.jinja", "{% for %}"},
-		"model.safetensors.index.json:": {"model.safetensors.index.json", "{"},
+		"there is no tokenizer.json": {"tokenizer.json", ""},
+		"read tokenizer":             {"tokenizer.json", "{}"},
+		"want an id, or several":     {"generation_config.json", `{"eos_token_id": "none"}`},
+		"tokenizer_config.json":      {"tokenizer_config.json", "[]"},
+		"eos_token_id: ":             {"generation_config.json", "{"},
+		"no such file":               {"model.safetensors", ""},
+		`"mamba" is not supported`:   {"config.json", `{"model_type": "mamba"}`},
+		"template":                   {"chat_template.jinja", "{% for %}"},
 	} {
 		if _, err := Open(lmtest.Folder(t, "tiny", map[string]string{c.file: c.text})); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s as %q: %v, want %q", c.file, c.text, err, says)
 		}
+	}
+}
+
+// An index is read where there is no file of all weights. One that was left beside such a file says nothing of it.
+func TestIndexBesideAWholeFile(t *testing.T) {
+	broken := map[string]string{"model.safetensors.index.json": "{"}
+	if _, err := Open(lmtest.Folder(t, "tiny", broken)); err != nil {
+		t.Error(err)
+	}
+	broken["model.safetensors"] = ""
+	if _, err := Open(lmtest.Folder(t, "tiny", broken)); err == nil || !strings.Contains(err.Error(), "model.safetensors.index.json:") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // 2048 takes, a sixteenth at width 512. There a step of eight tokens takes 9 ms of the base, as much of one adapter, and 22 ms of eight (BenchmarkAdapters).
 const maxAdapters = 8
 
-// maxAdapterForms is how many forms of adapters stages keep plans of.
+// maxAdapterForms is how many forms of adapters stages keep plans of; one more drops those of all.
 const maxAdapterForms = 8
 
 // Mix is whose tokens one step reads: of models that share a base, whose adapters have one form. Its zero value takes the first model that comes.
@@ -90,7 +90,7 @@ func (w *writer) has(n int) string {
 
 // bindAdapters says which adapters a step has, and which tokens are theirs.
 func (s *Stages) bindAdapters(b *bound, mix *Mix) {
-	if len(s.forms) > maxAdapterForms { // plans of others make room
+	if known := len(mix.adapters) == 0 || s.forms[mix.adapters[0].adapter.form.key] != nil; !known && len(s.forms) >= maxAdapterForms {
 		s.forms = map[string]*adapterForm{}
 		for _, c := range s.planCaches() {
 			maps.DeleteFunc(c.plans, func(k planKind, _ *prepared) bool { return k.adapters.form != nil })

@@ -105,11 +105,15 @@ func readFolder[T any](dir string, read func(src io.ReaderAt, size int64) (map[s
 	return c, all, nil
 }
 
-// WeightFiles names the files of weights that a folder has, by its index or without one, sorted.
+// WeightFiles names the files of weights that a folder has, sorted: one, or those of its index.
 func WeightFiles(dir string) ([]string, error) {
+	const whole = "model.safetensors"
+	if _, err := os.Stat(filepath.Join(dir, whole)); err == nil {
+		return []string{whole}, nil // an index beside it is of another model, or of the same one in parts
+	}
 	text, err := bounded.ReadFile(filepath.Join(dir, "model.safetensors.index.json"), maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
-		return []string{"model.safetensors"}, nil
+		return []string{whole}, nil
 	} else if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func (b *Broken) String() string {
 }
 
 // Broken looks for such values in the states of so many rounds, which state returns, counted from 0. It returns nil if the
-// last of them has none: what is no number once stays so.
+// last of them has none: weights that are no numbers stay so. A loss may recover, and is not told then.
 func (j *Job) Broken(rounds int, state func(round int) (*graph.State, error)) (*Broken, error) {
 	of := func(round int) (string, error) {
 		s, err := state(round)

@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
@@ -306,7 +307,7 @@ func (m *maker) column(in graph.Value, c *table.Column) error {
 		mean, deviation = moments(v, m.training, v.Shape[1:].Elements(), 1)
 	}
 	fill := number(learnt)
-	replaces := fill == fill && v.Type.Float()
+	replaces := !math.IsNaN(fill) && v.Type.Float()
 	if replaces || normal || !raw.Shape.Equal(in.Shape) || v.Type != in.Type {
 		m.before(in, raw, func(b *graph.Builder, x string) string {
 			if replaces {
