@@ -106,7 +106,7 @@ func tellAdapter(w io.Writer, path string, d *files.Adapter) {
 	}
 	fmt.Fprintf(w, "  adds      %.4g times what it gives", d.Scale)
 	if d.Targets != nil {
-		fmt.Fprintf(w, ", to %s", strings.Join(d.Targets, ", "))
+		fmt.Fprintf(w, ", to %.400q", strings.Join(d.Targets, ", "))
 	}
 	fmt.Fprintf(w, "\n  try it    tally run MODEL --adapter %s\n", path)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/core/train/pattern"
 	"github.com/tally-network/tally/format/safetensors"
 )
 
@@ -40,8 +41,15 @@ type settings struct {
 }
 
 // Of returns the files of a folder with a model's adapters, by their names. It returns none if there are no adapters, or if one is of no
-// matrix of a product: PEFT writes those of embeddings otherwise.
+// matrix of a product: PEFT writes those of embeddings otherwise. Nor does it if the model had adapters of an earlier order, which have another scale.
 func Of(g *graph.Graph, a *train.Adapters) (map[string][]byte, error) {
+	if a.Rank == 0 {
+		return nil, nil
+	}
+	chosen, err := pattern.Chosen(g, a.Of)
+	if err != nil {
+		return nil, err
+	}
 	consts := map[string]*tensor.Tensor{}
 	for _, c := range g.Consts {
 		consts[c.Name] = c.Tensor
@@ -56,7 +64,8 @@ func Of(g *graph.Graph, a *train.Adapters) (map[string][]byte, error) {
 		}
 		module, is := strings.CutSuffix(c.Name, ".weight")
 		rows, ok := outFirst(g, c.Name)
-		if !is || !ok {
+		w := c.Tensor
+		if !is || !ok || !chosen[c.Name] || !matrix(w, w.Shape...) || !matrix(x, w.Shape[0], a.Rank) || !matrix(y, a.Rank, w.Shape[1]) {
 			return nil, nil
 		}
 		if !rows { // W is [in, out], and so is the product of both
@@ -80,6 +89,11 @@ func Of(g *graph.Graph, a *train.Adapters) (map[string][]byte, error) {
 		return nil, err
 	}
 	return map[string][]byte{Config: append(text, '\n'), Weights: b.Bytes()}, nil
+}
+
+// matrix reports whether a tensor is a float32 matrix of such a shape.
+func matrix(t *tensor.Tensor, s ...int) bool {
+	return t.Type == tensor.Float32 && len(s) == 2 && t.Shape.Equal(s)
 }
 
 // outFirst says of an adapted weight whether its rows are what a product gives, or its columns; not ok if it is read in another way.

@@ -75,8 +75,8 @@ func extent(g *graph.Graph) (n int, err error) {
 		}
 		n = v.Shape[0]
 	}
-	if n == 0 {
-		return 0, errors.New("the model has no records")
+	if len(g.Inputs) == 0 || n == 0 {
+		return 0, errors.New("the model reads no records")
 	}
 	return n, nil
 }
@@ -206,6 +206,9 @@ func (f *freeing) check() (again bool, err error) {
 				return false, err
 			}
 			if n.Op != "Reshape" {
+				if axis < 0 && f.joins(n) {
+					return false, fmt.Errorf("%s makes one of a batch, whose records do not stay apart", n.Op)
+				}
 				if axis >= 0 && !f.kept(i, out, axis) {
 					return false, fmt.Errorf("%s makes %q, whose axis %d holds more than one batch", n.Op, out, axis)
 				}
@@ -242,6 +245,18 @@ func (f *freeing) axis(name string) (int, error) {
 		found = i
 	}
 	return found, nil
+}
+
+// joins says whether a node whose output has no batch reads one: a sum over records, for example. Where the extent that grew was no batch, that
+// shows it.
+func (f *freeing) joins(n *graph.Node) bool {
+	return n.Op != "Shape" && n.Op != "Size" && slices.ContainsFunc(n.Inputs, func(in string) bool {
+		if in == "" {
+			return false
+		}
+		at, err := f.axis(in)
+		return err != nil || at >= 0
+	})
 }
 
 // kept says whether the batch is as it is in one of a node's inputs, or as a node is told.

@@ -164,6 +164,15 @@ func TestWhatTakesNoOtherBatch(t *testing.T) {
 		"does not grow with the batch": net(t, func(b *graph.Builder) string {
 			return b.Init("c", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{4})))
 		}, 4),
+		"whose records do not stay apart": net(t, func(b *graph.Builder) string { // four of something, which is no batch
+			all := b.Op("Expand", b.Init("c", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{1, 6}))), ints(b, 4, 6))
+			return b.Op("Add", "x", b.With(graph.Int("keepdims", 0)).Op("ReduceSum", all, ints(b, 0)))
+		}, 4, 2, 6),
+		"reads no records": func() *graph.Graph {
+			b := graph.NewBuilder("constant")
+			b.Output(b.Op("Expand", b.Init("c", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{1, 3}))), ints(b, 8, 3)), tensor.Float32, tensor.Shape{8, 3})
+			return b.Graph()
+		}(),
 		"more than one batch": net(t, func(b *graph.Builder) string {
 			x := b.With(graph.Int("axis", 0)).Op("Concat", "x", "x") // [8 2 6]: two batches
 			return b.With(graph.Ints("perm", 1, 0, 2, 3)).Op("Transpose", b.Op("Reshape", x, ints(b, 2, 4, 2, 6)))

@@ -50,7 +50,7 @@ func ReadTexts(path string) (Texts, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		text, err := header(path, info.Size())
+		text, err := header(path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -70,8 +70,8 @@ func ReadTexts(path string) (Texts, error) {
 	return all, nil
 }
 
-func header(path string, size int64) ([]byte, error) {
-	file, err := os.Open(path)
+func header(path string) ([]byte, error) {
+	file, size, err := bounded.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -254,6 +255,21 @@ func TestAdaptersAmongWeightsAreRefused(t *testing.T) {
 	}
 	if err := Check(dir); err == nil || !strings.Contains(err.Error(), "with --adapter") {
 		t.Errorf("checked alone: %v", err)
+	}
+}
+
+// A pipe under the name of a file is refused: who reads it would wait for good.
+func TestPipesAreRefused(t *testing.T) {
+	dir := adapterFolder(t, "llama-some", func(config string) string { return config }, nil)
+	pipe := filepath.Join(dir, adapterFile)
+	if err := os.Remove(pipe); err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.Command("mkfifo", pipe).Run(); err != nil {
+		t.Skip(err)
+	}
+	if _, err := ReadAdapter(dir); err == nil {
+		t.Error("a pipe is an adapter")
 	}
 }
 

@@ -142,16 +142,12 @@ func WeightFiles(dir string) ([]string, error) {
 }
 
 func readFile[T any](path string, read func(src io.ReaderAt, size int64) (T, error)) (none T, err error) {
-	f, err := os.Open(path)
+	f, size, err := bounded.Open(path)
 	if err != nil {
 		return none, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return none, err
-	}
-	return read(f, info.Size())
+	return read(f, size)
 }
 
 // New returns the model of a configuration and of weights by their family's names. It fails unless each weight that the graph reads is

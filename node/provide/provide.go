@@ -107,8 +107,20 @@ func (p *provider) offered(ctx context.Context, from peer.ID, o role.UnitOffer) 
 	if err := canMake(l, p.speed.Load()); err != nil {
 		return role.UnitAnswer{Reason: role.Clip(err.Error(), role.MaxReason)}, nil
 	}
+	if err := p.roomFor(wait, l, o.Unit); err != nil {
+		return role.UnitAnswer{Reason: role.Clip(err.Error(), role.MaxReason)}, nil
+	}
 	a := job.Acceptance{Order: o.Order, Unit: o.Unit, Attempt: o.Attempt, Provider: p.env.Account.Address}
 	return role.UnitAnswer{Signature: ed25519.Sign(p.env.Keys.Peer, a.SignBytes())}, nil
+}
+
+// roomFor returns an error unless there is room for the records of a unit, whose job is here.
+func (p *provider) roomFor(ctx context.Context, l *job.Lease, unit int) error {
+	j, err := p.env.Jobs.Get(ctx, l)
+	if err != nil {
+		return err
+	}
+	return j.UnitOf(&l.Order.Problem, unit).Reserve()
 }
 
 // canMake returns an error unless a machine of so many FLOP per second, 0 if that was
@@ -263,6 +275,9 @@ func (p *provider) ready(ctx context.Context, l *job.Lease) error {
 	me, err := p.env.Peers.Registered(ctx, p.env.Account.Address)
 	if err != nil || me.JailedUntil > p.env.Chain.Head().Time {
 		return err
+	}
+	if err := p.roomFor(ctx, l, l.Round*l.Order.Problem.Shards); err != nil { // shards are alike
+		return fmt.Errorf("ask for a unit: %w", err)
 	}
 	err = p.env.Send(ctx, &workv1.MsgReady{Provider: p.env.Account.Address, Order: l.Order.ID().String()})
 	if err != nil {

@@ -68,6 +68,11 @@ func newRecords(crown *tensor.Crown, size uint64, files Files, file func(ctx con
 // hold reads and checks those of n records from the first one on that are not here yet.
 func (r *records) hold(ctx context.Context, first, n int) error {
 	from, to := r.Crown.Runs(first, n)
+	return r.bring(ctx, from, to, r.room)
+}
+
+// bring reads and checks runs from…to−1 that are not here yet, if there is room.
+func (r *records) bring(ctx context.Context, from, to int, room func(int64) error) error {
 	if r.holds(from, to) {
 		return nil
 	}
@@ -77,7 +82,7 @@ func (r *records) hold(ctx context.Context, first, n int) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := r.room(r.with(from, to)); err != nil {
+	if err := room(r.with(from, to)); err != nil {
 		return fmt.Errorf("training records: %w", localError{err})
 	}
 	for from < to {
@@ -93,6 +98,15 @@ func (r *records) hold(ctx context.Context, first, n int) error {
 		from = end + 1
 	}
 	return nil
+}
+
+// reserve asks for the room of runs from…to−1, and of the parts of the file that they come from, if they are not here.
+func (r *records) reserve(from, to int) error {
+	if r.holds(from, to) {
+		return nil
+	}
+	here := r.with(0, 0)
+	return r.room(here + 2*(r.with(from, to)-here))
 }
 
 // with returns how many bytes are here, about, once runs from…to−1 are: it does not grow with what failed before.
@@ -206,9 +220,13 @@ func (r *records) checkAll(ctx context.Context) error {
 // ShowRecords answers a question about the records.
 func (j *Job) ShowRecords(ctx context.Context, q proof.Sample) (proof.Shown, error) {
 	run := q.TileOf(j.Crown.Layout()) / tensor.CrownRun
-	first, n := j.Crown.Rows(run, run+1)
-	if err := j.holdRecords(ctx, first, n); err != nil {
-		return proof.Shown{}, err
+	if j.records != nil {
+		// A custodian whose store is full still answers: a run is small, and whoever does not answer is slashed.
+		first, n := j.Crown.Rows(run, run+1)
+		from, to := j.Crown.Runs(first, n)
+		if err := j.records.bring(ctx, from, to, func(int64) error { return nil }); err != nil {
+			return proof.Shown{}, unwrapLocal(err)
+		}
 	}
 	defer runtime.KeepAlive(j.Data) // its memory may not be Go's
 	return q.ShowPart(tensor.Part{Tensor: j.Data, Crown: j.Crown}), nil
@@ -236,6 +254,16 @@ func (u Unit) Hold(ctx context.Context) error {
 		return u.Job.holdRecords(ctx, first, n)
 	}
 	return nil
+}
+
+// Reserve counts these records as if they were here, and what is fetched for them. It fails if there is no room: who takes the unit all the
+// same is late, and fined.
+func (u Unit) Reserve() error {
+	first, n := u.shard()
+	if n == 0 || u.Job.records == nil {
+		return nil
+	}
+	return u.Job.records.reserve(u.Job.Crown.Runs(first, n))
 }
 
 // Held reports whether these records are here.

@@ -47,6 +47,7 @@ func long(t *testing.T) (*replay.Job, *job.Problem, map[string][]byte) {
 type parts struct {
 	files map[string][]byte
 	bytes int64
+	room  func(n int64) error
 }
 
 func (x *parts) load(t *testing.T, p *job.Problem) (*replay.Job, error) {
@@ -62,7 +63,43 @@ func (x *parts) load(t *testing.T, p *job.Problem) (*replay.Job, error) {
 			return bytes.NewReader(x.files[f.Role][at:][:n]), nil
 		},
 		Folder: t.TempDir(),
+		Room:   x.room,
 	}, cpu.New(1))
+}
+
+// Who has no room for a shard says so before it takes the unit. A custodian that has none answers all the same: else it would be slashed.
+func TestWithoutRoom(t *testing.T) {
+	_, p, files := long(t)
+	asked := int64(0)
+	x := &parts{files: files, room: func(n int64) error {
+		asked = n
+		return errors.New("the store is full")
+	}}
+	j, err := x.load(t, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.UnitOf(p, 1).Reserve(); err == nil || x.bytes > 0 || asked < 2*int64(len(files[replay.RoleData]))/shards {
+		t.Errorf("room for %d bytes was asked for: %v", asked, err)
+	}
+	if _, err := j.UnitOf(p, 1).Play(t.Context(), j.Start, 0, 1, nil); err == nil {
+		t.Error("a unit was computed without room for its records")
+	}
+	q := proof.Sample{Root: p.Data, State: -1, Seed: canon.Sum("test", nil)}
+	shown, err := j.ShowRecords(t.Context(), q)
+	if err == nil {
+		err = q.Check(&shown)
+	}
+	if err != nil {
+		t.Errorf("an answer: %v", err)
+	}
+	x.room = nil
+	if j, err = x.load(t, p); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.UnitOf(p, 1).Reserve(); err != nil || j.UnitOf(p, 1).Held() {
+		t.Errorf("%v", err)
+	}
 }
 
 // Who computes a shard reads its records alone, and comes to what those come to that have them all; so it does in a dispute.

@@ -53,6 +53,9 @@ func (o *Options) augmented(fields record.Fields) (out []train.Augment, err erro
 		if len(made.Fields) == 0 {
 			made.Fields = images
 		}
+		if len(made.Fields) == 0 && len(fields) == 0 {
+			return nil, errors.New("data.augment: records have no fields to change: leave it out")
+		}
 		if len(made.Fields) == 0 {
 			return nil, fmt.Errorf("data.augment: records have no images to change: name fields, such as {%s: %v, fields: [%s]}", kind, amount, fields[0].Name)
 		}

@@ -89,7 +89,7 @@ func (s *Student) join(t *graph.Graph) (*graph.Graph, string, error) {
 	}
 	all, err := op.Infer(&typed, lower.FP32)
 	if err != nil {
-		return nil, "", fmt.Errorf("it cannot be applied to batches of %d: export it with a symbolic batch: %w", s.Inputs[0].Shape[0], err)
+		return nil, "", fmt.Errorf("it cannot be applied to the inputs %s: export it with a symbolic batch: %w", listed(s.Inputs), err)
 	}
 	of, err := s.output()
 	if err != nil {
