@@ -148,7 +148,7 @@ func TestUnfitTeachers(t *testing.T) {
 		"nor like the input of the model's file":  {prepared(), linear("x", tensor.Float32, 2, 7, 4)},
 		"must tell the same classes apart":        {s, linear("x", tensor.Float32, 2, 6, 5)},
 		"in training mode":                        {s, trained.Graph()},
-		"inputs "x" float32[2 6]: export it with a symbolic": {s, fixed.Graph()},
+		"inputs \"x\" float32[2 6]: export it with a symbolic": {s, fixed.Graph()},
 		"export it with one":                      {s, several},
 		"with shorter ones":                       {s, long},
 		"name in loss.output":                     {teacher.Student{Graph: several}, s.Graph},
