@@ -78,3 +78,19 @@ func TestNonceThatNoOrderHasHad(t *testing.T) {
 		t.Error("a node that does not answer is taken for one that knows no order")
 	}
 }
+
+// An order that its consumer has ended has its result, and is not paid for again; one that failed has none.
+func TestStoppedOrdersAreDelivered(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		rounds int
+		want   bool
+	}{
+		{"", 0, true}, {"its consumer has stopped it", 2, true}, {"its consumer has stopped it", 0, false}, {"its loss is not a finite number", 2, false},
+	} {
+		p := Progress{Lease: &job.Lease{Reason: c.reason, Round: c.rounds}}
+		if got := p.resumable(); got != c.want {
+			t.Errorf("%q after %d rounds: %v", c.reason, c.rounds, got)
+		}
+	}
+}

@@ -142,16 +142,16 @@ func TestUnfitTeachers(t *testing.T) {
 		student teacher.Student
 		teacher *graph.Graph
 	}{
-		"export both with the same":               {masked, s.Graph},
-		`"attention_mask" int64[2 6], but the`:    {s, two},
-		"is not like the model's":                 {s, linear("x", tensor.Float32, 2, 7, 4)},
-		"nor like the input of the model's file":  {prepared(), linear("x", tensor.Float32, 2, 7, 4)},
-		"must tell the same classes apart":        {s, linear("x", tensor.Float32, 2, 6, 5)},
-		"in training mode":                        {s, trained.Graph()},
+		"export both with the same":                            {masked, s.Graph},
+		`"attention_mask" int64[2 6], but the`:                 {s, two},
+		"is not like the model's":                              {s, linear("x", tensor.Float32, 2, 7, 4)},
+		"nor like the input of the model's file":               {prepared(), linear("x", tensor.Float32, 2, 7, 4)},
+		"must tell the same classes apart":                     {s, linear("x", tensor.Float32, 2, 6, 5)},
+		"in training mode":                                     {s, trained.Graph()},
 		"inputs \"x\" float32[2 6]: export it with a symbolic": {s, fixed.Graph()},
-		"export it with one":                      {s, several},
-		"with shorter ones":                       {s, long},
-		"name in loss.output":                     {teacher.Student{Graph: several}, s.Graph},
+		"export it with one":                                   {s, several},
+		"with shorter ones":                                    {s, long},
+		"name in loss.output":                                  {teacher.Student{Graph: several}, s.Graph},
 	} {
 		if _, _, err := teacher.Join(c.student, given(c.teacher)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got: %v", want, err)
