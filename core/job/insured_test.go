@@ -49,7 +49,7 @@ func TestNothingElseIsInsured(t *testing.T) {
 		{"completed", "", 100, 100, 0},
 		{"failed", "no provider", 100, 30, 30},
 		{"failed at the cost of more than the fund's half", "no provider", 100, 80, 50},
-		{"ended by its consumer", stopped, 100, 30, 0},
+		{"ended by its consumer", StopReason, 100, 30, 0},
 		{"abandoned, nobody slashed", "no lead", 0, 80, 0},
 	} {
 		l := Lease{Reason: c.reason, Ledger: Ledger{SlashPaid: []Share{{Insurance, c.fund}}}}

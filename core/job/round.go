@@ -115,8 +115,8 @@ func (e Halt) apply(l *Lease, now int64) ([]Effect, error) {
 	return []Effect{{Emit, l.Order.Consumer, uint64(l.Round), "halted"}}, nil
 }
 
-// stopped is why a lease ends whose consumer wants no more of it, and so is not insured.
-const stopped = "its consumer has stopped it"
+// StopReason is why a lease ends whose consumer wants no more of it: its rounds are its result, and it is not insured.
+const StopReason = "its consumer has stopped it"
 
 // Stop ends training early because its consumer wants no more of it, once a round is merged: the rest of the price goes back.
 type Stop struct{ By string }
@@ -128,6 +128,6 @@ func (e Stop) apply(l *Lease, now int64) ([]Effect, error) {
 	case l.Phase != Active || l.Round == 0 || !l.Order.Problem.Merges():
 		return nil, fmt.Errorf("the lease is %v, with %d rounds merged: training can be stopped while it is active, after its first round", l.Phase, l.Round)
 	}
-	l.stop(now, stopped)
+	l.stop(now, StopReason)
 	return []Effect{{Emit, e.By, uint64(l.Round), "stopped"}}, nil
 }

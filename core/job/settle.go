@@ -145,7 +145,7 @@ func (l *Lease) settle() ([]Effect, error) {
 // for a part of a result: what that cost, but at most half of what the slashes of this very lease left to
 // the fund. The other half stays there, so that who plays both sides never has back what it lost.
 func (l *Lease) insured(spent uint64) uint64 {
-	if l.Reason == "" || l.Reason == stopped || l.Ledger.Refuter != "" {
+	if l.Reason == "" || l.Reason == StopReason || l.Ledger.Refuter != "" {
 		return 0
 	}
 	for _, s := range l.Ledger.SlashPaid {

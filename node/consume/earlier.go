@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -160,11 +159,8 @@ func (p *Progress) resumable() bool {
 	if p.Lease == nil {
 		return !p.Ended()
 	}
-	return p.Lease.Reason == "" || p.Lease.Round > 0 && strings.Contains(p.Lease.Reason, stoppedByUs)
+	return p.Lease.Reason == "" || p.Lease.Round > 0 && p.Lease.Reason == job.StopReason
 }
-
-// stoppedByUs is what the chain says of an order that its consumer has ended: because no round was better, or by hand. Its rounds are its result.
-const stoppedByUs = "its consumer has stopped it"
 
 // compareOrders reports whether two orders are of one consumer for one problem, and
 // whether also on the same terms. Who hands over the files, and the nonce, do not count.

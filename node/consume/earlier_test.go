@@ -86,7 +86,7 @@ func TestStoppedOrdersAreDelivered(t *testing.T) {
 		rounds int
 		want   bool
 	}{
-		{"", 0, true}, {"its consumer has stopped it", 2, true}, {"its consumer has stopped it", 0, false}, {"its loss is not a finite number", 2, false},
+		{"", 0, true}, {job.StopReason, 2, true}, {job.StopReason, 0, false}, {"its loss is not a finite number", 2, false},
 	} {
 		p := Progress{Lease: &job.Lease{Reason: c.reason, Round: c.rounds}}
 		if got := p.resumable(); got != c.want {

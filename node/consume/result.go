@@ -45,7 +45,7 @@ func NewResult(s *graph.State, root canon.Hash, j *replay.Job, l *job.Lease) (*R
 		return nil, err
 	}
 	r := &Result{State: s, Model: g}
-	if r.ONNX, err = models.Deliver(g); err != nil {
+	if r.ONNX, err = models.WriteTrained(g); err != nil {
 		return nil, err
 	}
 	weights := map[string]*tensor.Tensor{}

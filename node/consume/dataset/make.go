@@ -124,6 +124,9 @@ func (m *maker) field(name string, v *tensor.Tensor) {
 // whole returns a column without missing values, and what replaces them, "" if nothing does. That is learnt from the training records.
 func (m *maker) whole(c *table.Column) (full *table.Column, learnt string, err error) {
 	missing := c.CountMissing()
+	if missing == 0 && c.Kind != table.Integer && c.Kind != table.Real && c.Kind != table.Boolean && c.Kind != table.Category {
+		return c, "", nil // images, for one, are not copied to be learnt from
+	}
 	for _, rule := range m.rules() {
 		if learnt, err = c.Learn(rule, m.training); err == nil {
 			break

@@ -1,7 +1,7 @@
-// Package models reads the files of models that an order names, and writes those that it hands over, and gets.
+// Package models reads the files of models that an order names, and writes those that it hands over, and those that it has trained.
 //
-// Call [Read] for a model, [Open] for any other file that a field of an order names, [Write] for what providers will read, and [Deliver] for
-// what was trained.
+// Call [Read] for a model, [Open] for any other file that a field of an order names, [Write] for what providers will read, and [WriteTrained]
+// and [WriteAdapter] for what was trained.
 //
 // Invariant: files lie in folders that the order's author may read from, for all who work on the order see them.
 //
@@ -67,9 +67,9 @@ func Write(g *graph.Graph) ([]byte, error) {
 	return b, nil
 }
 
-// Deliver returns the file of a trained model. It takes any number of records, as the dimension batch, unless the model can take none but those
+// WriteTrained returns the file of a trained model. It takes any number of records, as the dimension batch, unless the model can take none but those
 // of the order.
-func Deliver(g *graph.Graph) ([]byte, error) {
+func WriteTrained(g *graph.Graph) ([]byte, error) {
 	if free, err := batch.Free(g); err == nil {
 		return onnx.WriteBatch(free, "batch")
 	}
