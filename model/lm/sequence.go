@@ -36,6 +36,9 @@ func (q *Sequence) Bytes() int {
 
 // Copy returns a sequence of the first n tokens, which goes its own way.
 func (q *Sequence) Copy(n int) (*Sequence, error) {
+	if len(q.kept) == 0 {
+		return &Sequence{}, nil
+	}
 	c := &Sequence{past: max(0, min(n, q.past)), kept: make([]*tensor.Tensor, len(q.kept))}
 	c.pages = slices.Clone(q.pages[:min(len(q.pages), c.past/Chunk)])
 	for i, x := range q.kept {

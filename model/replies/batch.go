@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"time"
 
+	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/model/lm"
 )
 
@@ -42,7 +44,11 @@ func (s *Server) batches(ctx context.Context) (why error) {
 			}
 			continue
 		}
-		if err := s.step(ctx, parts, of); err != nil {
+		err := s.speculate(ctx, parts, of)
+		if err == nil {
+			err = s.step(ctx, parts, of)
+		}
+		if err != nil {
 			if ctx.Err() != nil {
 				err = ErrClosed
 			}
@@ -158,8 +164,8 @@ func (s *Server) admit() {
 
 // putAside keeps what a reply has read, for it or for whoever begins alike.
 func (s *Server) putAside(p *reply) {
-	s.cache.keep(p.by, slices.Clone(p.tokens[:p.sequence.Len()]), p.sequence)
-	p.sequence = nil
+	s.cache.keep(p.by, slices.Clone(p.tokens[:p.sequence.own.Len()]), p.sequence)
+	p.sequence = sequences{}
 }
 
 // queueFirst lets a reply wait before all others.
@@ -173,7 +179,7 @@ func (s *Server) queueFirst(p *reply) {
 func (s *Server) readsAlike(p *reply, active []*reply) bool {
 	return slices.ContainsFunc(active, func(x *reply) bool {
 		alike := min(common(x.tokens, p.tokens), len(p.tokens)-1)
-		return x.by == p.by && min(alike, len(x.tokens)-1)-x.sequence.Len() >= sharedTokens
+		return x.by == p.by && min(alike, len(x.tokens)-1)-x.sequence.own.Len() >= sharedTokens
 	})
 }
 
@@ -202,13 +208,13 @@ func (s *Server) begin(p *reply, active []*reply) (err error) {
 	if p.sequence, err = s.cache.take(p.by, p.tokens, s.holds(p), active); err != nil {
 		return err
 	}
-	p.sequence.Capacity = p.request.Room(s.model)
+	p.sequence.own.Capacity, p.sequence.draft.Capacity = p.request.Room(s.model), p.request.Room(s.model)
 	s.mu.Lock()
 	if !p.begun {
 		s.stats.Replies++
 	}
 	p.begun = true
-	s.stats.Reused += int64(p.sequence.Len())
+	s.stats.Reused += int64(p.sequence.own.Len())
 	s.mu.Unlock()
 	return nil
 }
@@ -224,8 +230,8 @@ func (s *Server) plan(active []*reply) (parts []lm.Part, of []*reply) {
 			return
 		}
 		p.passed = 0
-		from := p.sequence.Len()
-		part := lm.Part{Sequence: p.sequence, Tokens: p.tokens[from : from+n], Model: p.model}
+		from := p.sequence.own.Len()
+		part := lm.Part{Sequence: p.sequence.own, Tokens: p.tokens[from : from+n], Model: p.model}
 		if from+n == len(p.tokens) {
 			part.Logits = 1
 		}
@@ -236,12 +242,12 @@ func (s *Server) plan(active []*reply) (parts []lm.Part, of []*reply) {
 		mix.Take(inTurn[0].model) // before those who only draw
 	}
 	for _, p := range inTurn {
-		if len(p.tokens)-p.sequence.Len() == 1 && len(p.out) < cap(p.out) {
+		if len(p.tokens)-p.sequence.own.Len() == 1 && len(p.out) < cap(p.out) {
 			add(p, 1)
 		}
 	}
 	for _, p := range inTurn {
-		if left := len(p.tokens) - p.sequence.Len(); left > 1 && room > 0 {
+		if left := len(p.tokens) - p.sequence.own.Len(); left > 1 && room > 0 {
 			add(p, min(left, room, lm.Chunk))
 		}
 	}
@@ -258,24 +264,56 @@ func (p *reply) enough() bool {
 	}
 }
 
-// step reads parts, and draws a token for each whose sequence is read.
+// step reads parts, and draws what follows each whose sequence is read.
 func (s *Server) step(ctx context.Context, parts []lm.Part, of []*reply) error {
+	begun := time.Now()
 	logits, err := s.stages.Step(ctx, parts)
 	if err != nil {
 		return err
 	}
-	read, drawn := int64(0), int64(0)
+	if rows := rowsOf(parts); !readsPrompts(of) {
+		s.pace.add(rows, time.Since(begun))
+	}
+	var n Stats
 	for i, p := range of {
+		drafts := len(p.drafting.drafts)
 		if p.drawn == 0 {
-			read += int64(len(parts[i].Tokens))
+			n.Read += int64(len(parts[i].Tokens) - drafts)
 		}
 		if logits[i] == nil {
 			continue
 		}
-		t, err := p.draws.Draw(ctx, logits[i], len(p.tokens))
+		drawn, err := s.draw(ctx, p, logits[i])
 		if err != nil {
+			p.sequence.cut(len(p.tokens))
 			p.end(err)
-			continue
+		}
+		n.Drawn += int64(drawn)
+		n.Drafted += int64(drafts)
+		n.Accepted += int64(max(drawn-1, 0))
+	}
+	s.mu.Lock()
+	s.stats.Read += n.Read
+	s.stats.Drawn += n.Drawn
+	s.stats.Drafted += n.Drafted
+	s.stats.Accepted += n.Accepted
+	s.mu.Unlock()
+	return nil
+}
+
+// draw draws the token after those of a reply, and another one after each draft that was drawn. What was drafted otherwise is forgotten. Logits are
+// [1 + drafts, vocabulary].
+func (s *Server) draw(ctx context.Context, p *reply, logits *tensor.Tensor) (drawn int, err error) {
+	drafts := p.drafting.take()
+	defer func() { p.drafting.learn(len(drafts), drawn-1) }()
+	for {
+		row, err := lm.Row(logits, drawn)
+		if err != nil {
+			return drawn, err
+		}
+		t, err := p.draws.Draw(ctx, row, len(p.tokens))
+		if err != nil {
+			return drawn, err
 		}
 		p.tokens = append(p.tokens, t.ID)
 		p.drawn++
@@ -287,20 +325,29 @@ func (s *Server) step(ctx context.Context, parts []lm.Part, of []*reply) error {
 		case p.enough():
 			t.Reason = lm.Cut
 		}
+		goesOn := t.Reason == "" && drawn <= len(drafts) && drafts[drawn-1] == t.ID
+		if !goesOn {
+			p.sequence.cut(len(p.tokens) - 1)
+		}
 		if t.Reason != "" && p.request.Pages {
-			if t.Pages, err = p.sequence.PagesRoot(s.options.Threads); err != nil {
-				p.end(err)
-				continue
+			if t.Pages, err = p.sequence.own.PagesRoot(s.options.Threads); err != nil {
+				return drawn, err
 			}
 		}
-		p.out <- t // there is room: plan looked
+		p.out <- t // there is room: plan and speculate looked
 		if t.Reason != "" {
 			p.end(nil)
 		}
+		if !goesOn {
+			return drawn, nil
+		}
 	}
-	s.mu.Lock()
-	s.stats.Read += read
-	s.stats.Drawn += drawn
-	s.mu.Unlock()
-	return nil
+}
+
+// rowsOf is how many tokens parts read.
+func rowsOf(parts []lm.Part) (n int) {
+	for _, p := range parts {
+		n += len(p.Tokens)
+	}
+	return n
 }

@@ -22,15 +22,38 @@ type reader struct {
 // maxKept is how many sequences are kept at most: each prompt is compared with all.
 const maxKept = 1 << 10
 
-// kept is a sequence that has read tokens.
+// kept are sequences that have read tokens.
 type kept struct {
-	by       reader
-	tokens   []int32
-	sequence *lm.Sequence
+	by     reader
+	tokens []int32
+	sequences
 }
 
-// keep keeps a sequence. It replaces those that it goes on from.
-func (c *cache) keep(by reader, tokens []int32, q *lm.Sequence) {
+// sequences are what the model, and the one that drafts for it, have read of the same tokens. The second has none where nothing is drafted by a model, and
+// may be behind.
+type sequences struct{ own, draft *lm.Sequence }
+
+func newSequences() sequences { return sequences{&lm.Sequence{}, &lm.Sequence{}} }
+
+// Bytes is what both take.
+func (q sequences) Bytes() int { return q.own.Bytes() + q.draft.Bytes() }
+
+// cut forgets all tokens but the first n.
+func (q sequences) cut(n int) {
+	q.own.Cut(n)
+	q.draft.Cut(n)
+}
+
+// copy returns sequences of the first n tokens, which go their own way.
+func (q sequences) copy(n int) (c sequences, err error) {
+	if c.own, err = q.own.Copy(n); err == nil {
+		c.draft, err = q.draft.Copy(n)
+	}
+	return c, err
+}
+
+// keep keeps sequences. They replace those that they go on from.
+func (c *cache) keep(by reader, tokens []int32, q sequences) {
 	if len(tokens) == 0 {
 		return
 	}
@@ -47,7 +70,7 @@ func (c *cache) keep(by reader, tokens []int32, q *lm.Sequence) {
 }
 
 func (c *cache) remove(i int) {
-	c.bytes -= int64(c.kept[i].sequence.Bytes())
+	c.bytes -= int64(c.kept[i].Bytes())
 	c.kept = slices.Delete(c.kept, i, i+1)
 }
 
@@ -58,29 +81,29 @@ func (c *cache) shrink(bytes int64) {
 	}
 }
 
-// take returns a sequence that has read as much of a prompt as any of the same reader has: others would learn by time what was asked before.
+// take returns sequences that have read as much of a prompt as any of the same reader have: others would learn by time what was asked before.
 // The last token is left to be read, for its logits are needed. What is over is
 // taken, if it takes no more than room bytes; else, and of what is under way, there is a copy.
-func (c *cache) take(by reader, prompt []int32, room int64, active []*reply) (*lm.Sequence, error) {
-	best, from, at := 0, (*lm.Sequence)(nil), -1
+func (c *cache) take(by reader, prompt []int32, room int64, active []*reply) (sequences, error) {
+	best, from, at := 0, sequences{}, -1
 	for i, k := range c.kept {
 		if n := min(common(k.tokens, prompt), len(prompt)-1); k.by == by && n > best {
-			best, from, at = n, k.sequence, i
+			best, from, at = n, k.sequences, i
 		}
 	}
 	for _, p := range active {
-		if n := min(common(p.tokens[:p.sequence.Len()], prompt), len(prompt)-1); p.by == by && n > best {
+		if n := min(common(p.tokens[:p.sequence.own.Len()], prompt), len(prompt)-1); p.by == by && n > best {
 			best, from, at = n, p.sequence, -1
 		}
 	}
-	if from == nil {
-		return &lm.Sequence{}, nil
+	if from.own == nil {
+		return newSequences(), nil
 	}
 	if at < 0 || int64(from.Bytes()) > room {
-		return from.Copy(best)
+		return from.copy(best)
 	}
 	c.remove(at)
-	from.Cut(best)
+	from.cut(best)
 	return from, nil
 }
 

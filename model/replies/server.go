@@ -22,6 +22,7 @@ type Options struct {
 	Bytes     int64         // of keys and values, at most; 4 GiB
 	Threads   int           // that hash pages; all
 	Patience  time.Duration // of a request that waits to begin; 10 minutes
+	Speculate Speculation   // how tokens are drafted; none are
 	ahead     int           // tokens that a reply may be ahead of who listens to it; 64
 }
 
@@ -74,6 +75,8 @@ type Server struct {
 	options Options
 	stages  *lm.Stages
 	sampler *lm.Sampler
+	drafter *drafter // nil: no model drafts
+	pace    pace
 	cache   cache
 	active  []*reply // the serving goroutine's: the batch, in the order in which it was let in
 	away    []*reply // … those that wait for their listeners
@@ -90,6 +93,7 @@ type Server struct {
 // Stats count what a server has done.
 type Stats struct {
 	Replies, Read, Reused, Drawn int64 // replies begun; tokens of prompts read, and taken over; tokens drawn
+	Drafted, Accepted            int64 // tokens that were read as drafts, and those that were drawn then
 	Preempted                    int64 // times that a reply had to wait for memory again
 	Waiting, Active              int   // requests now
 	Bytes                        int64 // of keys and values, now
@@ -101,6 +105,9 @@ func Start(m *lm.Model, e engine.Executor, o Options) *Server {
 	s := &Server{
 		model: m, options: o.withDefaults(), stages: m.Stages(e), sampler: m.NewSampler(e),
 		stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
+	if d := s.options.Speculate.Model; d != nil {
+		s.drafter = &drafter{model: d, stages: d.Stages(e), each: -1}
 	}
 	go s.serve(ctx)
 	return s
@@ -122,7 +129,7 @@ func (s *Server) Stats() Stats {
 
 // Context returns how many tokens a prompt and its reply have at most: what the model holds, or memory has room for.
 func (s *Server) Context() int {
-	return int(min(int64(s.model.Context), s.options.Bytes/int64(s.model.TokenBytes())))
+	return int(min(int64(s.model.Context), s.options.Bytes/s.tokenBytes()))
 }
 
 // reply is a request under way. What is not said to be shared is the serving goroutine's.
@@ -133,9 +140,10 @@ type reply struct {
 	passed   int // steps since it was read last that had no room for its adapter
 	request  *lm.Request
 	tokens   []int32 // prompt and reply
-	sequence *lm.Sequence
+	sequence sequences
 	draws    *lm.ReplySampler
 	drawn    int
+	drafting drafting
 	begun    bool // shared, under the server's lock: it has had a sequence
 
 	out chan lm.Token // shared; closed when the reply is over
@@ -251,13 +259,22 @@ func (s *Server) giveUp(p *reply) bool {
 
 // need is how many bytes of keys and values a request may come to need.
 func (s *Server) need(r *lm.Request) int64 {
-	return int64(r.Room(s.model)) * int64(s.model.TokenBytes())
+	return int64(r.Room(s.model)) * s.tokenBytes()
+}
+
+// tokenBytes is what a token of a sequence takes: its keys and values, and those of the model that drafts.
+func (s *Server) tokenBytes() int64 {
+	n := int64(s.model.TokenBytes())
+	if s.drafter != nil {
+		n += int64(s.drafter.model.TokenBytes())
+	}
+	return n
 }
 
 // holds is how many bytes a reply's sequence takes at most after the next step: sequences double.
 func (s *Server) holds(p *reply) int64 {
 	tokens := min(max(2*len(p.tokens), lm.Chunk), p.request.Room(s.model))
-	return int64(tokens) * int64(s.model.TokenBytes())
+	return int64(tokens) * s.tokenBytes()
 }
 
 // nudge has the server look whether there is something to do.

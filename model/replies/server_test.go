@@ -493,9 +493,9 @@ func TestPrefixesAreReused(t *testing.T) {
 	}
 	c := &cache{}
 	for i := range 8 {
-		c.keep(reader{}, []int32{int32(i)}, &lm.Sequence{})
+		c.keep(reader{}, []int32{int32(i)}, newSequences())
 	}
-	c.keep(reader{}, []int32{7, 1}, &lm.Sequence{}) // goes on from one of them
+	c.keep(reader{}, []int32{7, 1}, newSequences()) // goes on from one of them
 	if len(c.kept) != 8 {
 		t.Errorf("%d sequences are kept", len(c.kept))
 	}
